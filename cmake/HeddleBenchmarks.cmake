@@ -1,0 +1,17 @@
+# Each benchmarks/<name>.cc is a Google Benchmark program, heddle_bench_<name>.
+
+find_package(benchmark QUIET CONFIG)
+if(benchmark_FOUND)
+  file(GLOB _benchmarks CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/benchmarks/*.cc")
+  foreach(_source IN LISTS _benchmarks)
+    get_filename_component(_name "${_source}" NAME_WE)
+    add_executable(heddle_bench_${_name} "${_source}")
+    target_compile_definitions(heddle_bench_${_name} PRIVATE
+      HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HEDDLE_SHARED_DIR="${HEDDLE_SHARED_DIR}")
+    target_link_libraries(heddle_bench_${_name} PRIVATE heddle_internal benchmark::benchmark_main
+                          benchmark::benchmark)
+    heddle_warnings(heddle_bench_${_name})
+  endforeach()
+else()
+  message(STATUS "Google Benchmark not found: no benchmarks")
+endif()

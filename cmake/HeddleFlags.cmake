@@ -1,0 +1,65 @@
+# Compilers, linkers, warnings and the flags of the kernels.
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "heddle needs g++ 12 or newer, found ${CMAKE_CXX_COMPILER_VERSION}")
+endif()
+
+find_program(HEDDLE_CCACHE ccache)
+if(HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${HEDDLE_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${HEDDLE_CCACHE}")
+endif()
+
+find_program(HEDDLE_MOLD mold)
+find_program(HEDDLE_LLD NAMES ld.lld)
+if(HEDDLE_MOLD)
+  add_link_options(-fuse-ld=mold)
+elseif(HEDDLE_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+if(HEDDLE_SANITIZE)
+  add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${HEDDLE_SANITIZE})
+  if(HEDDLE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# Warnings that the optimizer raises from inlined library templates: shown, not fatal, in kernels
+# (Eigen) and in sanitized builds, where their false positives abound.
+set(HEDDLE_SOFT_WARNINGS "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(HEDDLE_SOFT_WARNINGS -Wno-error=maybe-uninitialized -Wno-error=uninitialized
+      -Wno-error=array-bounds -Wno-error=stringop-overflow -Wno-error=stringop-overread
+      -Wno-error=restrict -Wno-error=free-nonheap-object)
+endif()
+
+function(heddle_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(HEDDLE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+    if(HEDDLE_SANITIZE)
+      target_compile_options(${target} PRIVATE ${HEDDLE_SOFT_WARNINGS})
+    endif()
+  endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${target} PRIVATE -Wthread-safety)
+  endif()
+endfunction()
+
+# Kernels are built for AVX2/FMA machines, everything else for the base architecture. A Debug build
+# leaves them alone; a sanitized one keeps the instruction set (the same rounding) but not -O3.
+function(heddle_kernel_flags)
+  set(flags ${HEDDLE_SOFT_WARNINGS})
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    if(NOT HEDDLE_SANITIZE)
+      list(APPEND flags -O3)
+    endif()
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+      list(APPEND flags -march=x86-64-v3)
+    endif()
+    list(APPEND flags -fno-math-errno -fno-trapping-math)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
+endfunction()

@@ -1,0 +1,67 @@
+# tests/<folder>/*_test.cc -> one program heddle_<folder>_tests, each of its cases a ctest entry.
+
+find_package(GTest REQUIRED CONFIG)
+include(GoogleTest)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# Sanitizers stop at their first finding; the suppressions name only code that is not ours.
+set(_sanitizer_env
+    "ASAN_OPTIONS=detect_stack_use_after_return=1"
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/sanitizers/lsan.supp:print_suppressions=0"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/sanitizers/tsan.supp:halt_on_error=1:second_deadlock_stack=1")
+set(_test_timeout 120)
+if(HEDDLE_SANITIZE)
+  set(_test_timeout 600)
+endif()
+
+file(GLOB _support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cc")
+add_library(heddle_test_support INTERFACE)
+target_compile_definitions(heddle_test_support INTERFACE
+  HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HEDDLE_SHARED_DIR="${HEDDLE_SHARED_DIR}")
+target_link_libraries(heddle_test_support INTERFACE heddle_internal GTest::gmock GTest::gtest)
+if(_support)
+  add_library(heddle_test_helpers STATIC ${_support})
+  target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
+  heddle_warnings(heddle_test_helpers)
+endif()
+
+file(GLOB _test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
+foreach(_folder IN LISTS _test_folders)
+  if(NOT IS_DIRECTORY "${_folder}")
+    continue()
+  endif()
+  get_filename_component(_name "${_folder}" NAME)
+  file(GLOB _tests CONFIGURE_DEPENDS "${_folder}/*_test.cc")
+  if(NOT _tests)
+    continue()
+  endif()
+  set(_target heddle_${_name}_tests)
+  add_executable(${_target} ${_tests})
+  target_link_libraries(${_target} PRIVATE heddle_test_support GTest::gtest_main)
+  if(_support)
+    target_link_libraries(${_target} PRIVATE heddle_test_helpers)
+  endif()
+  heddle_warnings(${_target})
+  gtest_discover_tests(${_target} TEST_PREFIX "${_name}." DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${_test_timeout} LABELS ${_name} ENVIRONMENT "${_sanitizer_env}")
+endforeach()
+
+foreach(_check check_includes check_sizes)
+  add_test(NAME scripts.${_check}
+           COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_check}.py")
+  set_tests_properties(scripts.${_check} PROPERTIES TIMEOUT 60 LABELS scripts)
+endforeach()
+
+# An installed heddle serves another project. A sanitized library asks its flags of the consumer
+# too, so this is for plain builds.
+file(GLOB _installable CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/heddle/heddle.h")
+if(_installable AND NOT HEDDLE_SANITIZE)
+  add_test(NAME package.consumer
+    COMMAND "${CMAKE_COMMAND}" "-DBUILD_DIR=${PROJECT_BINARY_DIR}"
+            "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}/tests/package" "-DGENERATOR=${CMAKE_GENERATOR}"
+            "-DCXX=${CMAKE_CXX_COMPILER}" "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}"
+            -P "${PROJECT_SOURCE_DIR}/tests/package/run.cmake")
+  set_tests_properties(package.consumer PROPERTIES TIMEOUT 300 LABELS package)
+endif()

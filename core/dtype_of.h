@@ -1,0 +1,82 @@
+// The DType of a C++ type, and dispatch from a DType to a C++ type.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+#include "core/half.h"
+#include "heddle/dtype.h"
+
+namespace heddle {
+
+template <typename T>
+inline constexpr DType kDTypeOf = DType::kUnknown;
+template <>
+inline constexpr DType kDTypeOf<bool> = DType::kBool;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::kU8;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::kI8;
+template <>
+inline constexpr DType kDTypeOf<int16_t> = DType::kI16;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::kI32;
+template <>
+inline constexpr DType kDTypeOf<int64_t> = DType::kI64;
+template <>
+inline constexpr DType kDTypeOf<float16> = DType::kF16;
+template <>
+inline constexpr DType kDTypeOf<bfloat16> = DType::kBF16;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kF32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kF64;
+template <>
+inline constexpr DType kDTypeOf<std::complex<float>> = DType::kC64;
+template <>
+inline constexpr DType kDTypeOf<std::complex<double>> = DType::kC128;
+
+// The type arithmetic on T is done in.
+template <typename T>
+struct ComputeTypeOf {
+  using type = T;
+};
+template <>
+struct ComputeTypeOf<float16> {
+  using type = float;
+};
+template <>
+struct ComputeTypeOf<bfloat16> {
+  using type = float;
+};
+template <typename T>
+using ComputeType = typename ComputeTypeOf<T>::type;
+
+template <typename T>
+struct TypeTag {
+  using type = T;
+};
+
+// Calls fn(TypeTag<T>{}) for the T of `dtype` among Ts; false when it is none of them.
+template <typename... Ts, typename Fn>
+bool VisitDType(DType dtype, Fn&& fn) {
+  return ((dtype == kDTypeOf<Ts> ? (fn(TypeTag<Ts>{}), true) : false) || ...);
+}
+// Unsigned integers of the element's size: enough to move elements about.
+template <typename Fn>
+void VisitElementSize(DType dtype, Fn&& fn) {
+  switch (SizeOf(dtype)) {
+    case 1:
+      return fn(TypeTag<uint8_t>{});
+    case 2:
+      return fn(TypeTag<uint16_t>{});
+    case 4:
+      return fn(TypeTag<uint32_t>{});
+    case 8:
+      return fn(TypeTag<uint64_t>{});
+    default:
+      return fn(TypeTag<std::complex<double>>{});
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+#include "core/ir.h"
+
+namespace heddle::ir {
+
+std::vector<int> Op::SubBlocks() const {
+  std::vector<int> ids;
+  for (const AttrValue& a : attrs) {
+    if (const auto* one = std::get_if<BlockRef>(&a)) {
+      if (one->id >= 0) ids.push_back(one->id);
+    } else if (const auto* many = std::get_if<std::vector<BlockRef>>(&a)) {
+      for (BlockRef b : *many) ids.push_back(b.id);
+    }
+  }
+  return ids;
+}
+
+VarId Program::Find(int block, std::string_view name) const {
+  const std::string key(name);
+  for (int b = block; b >= 0 && b < static_cast<int>(names_.size());) {
+    if (auto it = names_[b].find(key); it != names_[b].end()) return it->second;
+    if (b == 0) break;
+    // Gradient blocks see the variables of the block they are the gradient of.
+    if (const int f = blocks[b].forward_block; f >= 0 && f != b && f < b) {
+      if (VarId v = Find(f, name); v != kNoVar) return v;
+    }
+    b = blocks[b].parent;
+  }
+  return kNoVar;
+}
+
+VarId Program::AddVar(Var var) {
+  const auto id = static_cast<VarId>(vars.size());
+  if (static_cast<int>(names_.size()) <= var.block) names_.resize(var.block + 1);
+  names_[var.block].emplace(var.name, id);
+  vars.push_back(std::move(var));
+  return id;
+}
+
+std::string Program::FreshName(const std::string& stem) const {
+  for (int i = 0;; ++i) {
+    std::string name = stem + "@heddle_" + std::to_string(i);
+    bool taken = false;
+    for (const auto& names : names_) taken = taken || names.count(name) > 0;
+    if (!taken) return name;
+  }
+}
+
+OpLocation Program::Locate(int block, const Op& op) const {
+  OpLocation at;
+  at.block = block;
+  at.op = op.index;
+  at.op_type = op.type();
+  at.call_stack = op.call_stack;
+  for (const auto& slot : op.outputs) {
+    for (VarId v : slot) {
+      if (v == kNoVar || !at.output.empty()) continue;
+      at.output = vars[v].name;
+    }
+  }
+  return at;
+}
+
+Op MakeOp(const OpDef& def) {
+  Op op;
+  op.def = &def;
+  op.inputs.resize(def.inputs().size());
+  op.outputs.resize(def.outputs().size());
+  for (const AttrDef& a : def.attrs()) op.attrs.push_back(a.default_value);
+  return op;
+}
+
+}  // namespace heddle::ir

@@ -1,0 +1,98 @@
+// The checked program: blocks, operators with slots in their definition's order, typed attributes,
+// variables as dense ids. Names are for messages and for the border; nothing past here looks one up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/op_def.h"
+#include "heddle/dtype.h"
+#include "heddle/program.h"
+#include "heddle/shape.h"
+
+namespace heddle::ir {
+
+using VarId = uint32_t;
+inline constexpr VarId kNoVar = ~0u;  // "@EMPTY@", or a name the program has no variable for
+
+enum class VarKind : uint8_t { kTensor, kRows, kArray, kScopes, kFeedHolder, kFetchHolder, kRaw };
+
+struct Var {
+  std::string name;
+  int block = 0;
+  VarKind kind = VarKind::kTensor;
+  DType dtype = DType::kUnknown;
+  Shape shape;  // Unknown() when the file gives none
+  bool persistable = false;
+};
+
+struct Op {
+  const OpDef* def = nullptr;
+  std::vector<std::vector<VarId>> inputs;   // per input slot of def
+  std::vector<std::vector<VarId>> outputs;  // per output slot of def
+  std::vector<AttrValue> attrs;             // per attribute of def
+  int index = -1;  // in the file's block; -1 for operators a pass made
+  std::string call_stack;
+
+  const std::string& type() const { return def->name(); }
+  const std::vector<VarId>& In(std::string_view slot) const { return inputs[def->FindInput(slot)]; }
+  const std::vector<VarId>& Out(std::string_view slot) const {
+    return outputs[def->FindOutput(slot)];
+  }
+  template <typename T>
+  const T& Attr(std::string_view name) const {
+    return std::get<T>(attrs[def->FindAttr(name)]);
+  }
+  // Ids of the sub-blocks named by attributes.
+  std::vector<int> SubBlocks() const;
+};
+
+struct Block {
+  int id = 0;
+  int parent = -1;
+  int forward_block = -1;
+  std::vector<Op> ops;
+};
+
+// A feed or fetch operator, taken out of the op list.
+struct Port {
+  VarId var = kNoVar;
+  int col = 0;
+};
+
+class Program {
+ public:
+  std::vector<Block> blocks;
+  std::vector<Var> vars;
+  std::vector<Port> feeds;    // by col
+  std::vector<Port> fetches;  // by col
+  std::unordered_map<std::string, int64_t> op_versions;
+  int64_t version = 0;
+  uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
+  std::string name;
+
+  // The variable called `name` visible from `block`; kNoVar when there is none.
+  VarId Find(int block, std::string_view name) const;
+  VarId AddVar(Var var);
+  // A variable name that no other variable has.
+  std::string FreshName(const std::string& stem) const;
+  // Where `op` stands, for errors.
+  OpLocation Locate(int block, const Op& op) const;
+
+ private:
+  // Per block, so that a name may mean different variables in different blocks.
+  std::vector<std::unordered_map<std::string, VarId>> names_;
+};
+
+// A new operator for passes: every attribute at its default, every slot empty.
+Op MakeOp(const OpDef& def);
+
+// Parses and checks. All problems of a file are gathered into one error (at most 20 are listed).
+Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std::string& name);
+
+}  // namespace heddle::ir

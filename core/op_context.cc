@@ -1,0 +1,105 @@
+#include "core/op_context.h"
+
+#include <new>
+
+namespace heddle {
+namespace {
+const LoD kNoLoD;
+const Shape kUnknownShape = Shape::Unknown();
+}  // namespace
+
+void OpContext::NoSuch(const char* what, Key key) const {
+  throw std::logic_error(StrCat("operator ", op_.def->name(), " declares no ", what, " '", key.name,
+                                "'"));
+}
+
+void OpContext::Missing(const char* what, Key key, int i) const {
+  throw std::invalid_argument(StrCat(what, " '", key.name, "' [", i, "] is missing"));
+}
+
+bool ShapeContext::HasIn(Key key, int i) const {
+  const Value* v = InVar(key, i);
+  if (v == nullptr) return false;
+  return !v->is_tensor() || v->tensor().initialized() || v->tensor().dtype() != DType::kUnknown ||
+         !v->tensor().shape().known_rank();
+}
+
+const Shape& ShapeContext::InShape(Key key, int i) const {
+  const Value* v = InVar(key, i);
+  if (v == nullptr) Missing("input", key, i);
+  return v->is_tensor() ? v->tensor().shape() : kUnknownShape;
+}
+
+DType ShapeContext::InDType(Key key, int i) const {
+  const Value* v = InVar(key, i);
+  if (v == nullptr) Missing("input", key, i);
+  return v->is_tensor() ? v->tensor().dtype() : DType::kUnknown;
+}
+
+const LoD& ShapeContext::InLoD(Key key, int i) const {
+  const Value* v = InVar(key, i);
+  return v != nullptr && v->is_tensor() ? v->tensor().lod() : kNoLoD;
+}
+
+const Tensor* ShapeContext::InValue(Key key, int i) const {
+  const Value* v = InVar(key, i);
+  return v != nullptr && v->is_tensor() && v->tensor().initialized() ? &v->tensor() : nullptr;
+}
+
+ShapeContext::OutMeta& ShapeContext::Meta(size_t at) {
+  if (outs_.size() < op_.out.size()) outs_.resize(op_.out.size());
+  return outs_[at];
+}
+
+void ShapeContext::SetOutAt(size_t at, const Shape& shape, DType dtype) {
+  OutMeta& m = Meta(at);
+  m.set = true;
+  m.shape = shape;
+  m.dtype = dtype;
+}
+
+void ShapeContext::SetOutLoDAt(size_t at, LoD lod) {
+  OutMeta& m = Meta(at);
+  m.has_lod = !lod.empty();
+  m.lod = std::move(lod);
+}
+
+void ShapeContext::SetOut(Key key, const Shape& shape, DType dtype, int i) {
+  const int s = OutSlot(key);
+  const uint32_t at = op_.out_begin[s] + static_cast<uint32_t>(i);
+  if (at < op_.out_begin[s + 1]) SetOutAt(at, shape, dtype);
+}
+
+void ShapeContext::SetOutLoD(Key key, LoD lod, int i) {
+  const int s = OutSlot(key);
+  const uint32_t at = op_.out_begin[s] + static_cast<uint32_t>(i);
+  if (at < op_.out_begin[s + 1]) SetOutLoDAt(at, std::move(lod));
+}
+
+void ShapeContext::ShareLoD(Key in, Key out) {
+  if (const LoD& lod = InLoD(in); !lod.empty()) SetOutLoD(out, lod);
+}
+
+const Tensor* PrepareContext::ConstIn(Key key, int i) const {
+  const int s = InSlot(key);
+  const uint32_t at = op_.in_begin[s] + static_cast<uint32_t>(i);
+  if (constant_ == nullptr || at >= op_.in_begin[s + 1]) return nullptr;
+  const uint32_t slot = op_.in[at];
+  if (slot == kNoSlot || !(*constant_)[slot]) return nullptr;
+  const Tensor& t = frame_[slot]->tensor();
+  return t.initialized() ? &t : nullptr;
+}
+
+Tensor& KernelContext::Alloc(Key key, DType dtype, const Shape& shape, int i) const {
+  Value* v = OutVar(key, i);
+  if (v == nullptr) Missing("output", key, i);
+  v->MutableTensor() = Scratch(dtype, shape);
+  return v->tensor();
+}
+
+Tensor KernelContext::Scratch(DType dtype, const Shape& shape) const {
+  const size_t bytes = static_cast<size_t>(shape.numel()) * SizeOf(dtype);
+  return Tensor(dtype, shape, services_.allocator->Allocate(bytes));
+}
+
+}  // namespace heddle

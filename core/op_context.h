@@ -1,0 +1,215 @@
+// How an operator sees one of its calls: bound operands, attributes, shapes, memory.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/op_def.h"
+#include "core/services.h"
+#include "heddle/value.h"
+
+namespace heddle {
+
+inline constexpr uint32_t kNoSlot = ~0u;
+
+// An operator call with operands resolved to slots of a frame. Immutable; owned by a Plan.
+struct BoundOp {
+  const OpDef* def = nullptr;
+  std::vector<AttrValue> attrs;       // in the definition's order, defaults filled in
+  std::vector<uint32_t> in_begin;     // per input slot of the definition, + end
+  std::vector<uint32_t> out_begin;    // likewise
+  std::vector<uint32_t> in;           // frame slots, kNoSlot where empty
+  std::vector<uint32_t> out;
+};
+
+// Access common to the contexts below. In()/Out() positions are those of the program's lists.
+class OpContext {
+ public:
+  OpContext(const BoundOp& op, Value* const* frame) : op_(op), frame_(frame) {}
+
+  const OpDef& def() const { return *op_.def; }
+  template <typename T>
+  const T& Attr(Key key) const {
+    const auto& defs = op_.def->attrs();
+    for (size_t i = 0; i < defs.size(); ++i)
+      if (defs[i].key == key.hash) return std::get<T>(op_.attrs[i]);
+    NoSuch("attribute", key);
+  }
+  int64_t Int(Key key) const { return Attr<int64_t>(key); }
+  double Float(Key key) const { return Attr<double>(key); }
+  bool Bool(Key key) const { return Attr<bool>(key); }
+  const std::string& Str(Key key) const { return Attr<std::string>(key); }
+  const Ints& IntList(Key key) const { return Attr<Ints>(key); }
+
+  // Number of variables the program names in an input slot (0 = slot absent).
+  int InCount(Key key) const {
+    const int s = InSlot(key);
+    return static_cast<int>(op_.in_begin[s + 1] - op_.in_begin[s]);
+  }
+  int OutCount(Key key) const {
+    const int s = OutSlot(key);
+    return static_cast<int>(op_.out_begin[s + 1] - op_.out_begin[s]);
+  }
+  // The variable behind an operand; nullptr when the slot is absent or names no variable.
+  Value* InVar(Key key, int i = 0) const {
+    const int s = InSlot(key);
+    const uint32_t at = op_.in_begin[s] + static_cast<uint32_t>(i);
+    return at < op_.in_begin[s + 1] && op_.in[at] != kNoSlot ? frame_[op_.in[at]] : nullptr;
+  }
+  Value* OutVar(Key key, int i = 0) const {
+    const int s = OutSlot(key);
+    const uint32_t at = op_.out_begin[s] + static_cast<uint32_t>(i);
+    return at < op_.out_begin[s + 1] && op_.out[at] != kNoSlot ? frame_[op_.out[at]] : nullptr;
+  }
+  bool HasOut(Key key, int i = 0) const { return OutVar(key, i) != nullptr; }
+  bool SameVar(Key in, Key out) const { return InVar(in) != nullptr && InVar(in) == OutVar(out); }
+
+  const BoundOp& op() const { return op_; }
+  Value* const* frame() const { return frame_; }
+
+ protected:
+  int InSlot(Key key) const {
+    const auto& slots = op_.def->inputs();
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (slots[i].key == key.hash) return static_cast<int>(i);
+    NoSuch("input", key);
+  }
+  int OutSlot(Key key) const {
+    const auto& slots = op_.def->outputs();
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (slots[i].key == key.hash) return static_cast<int>(i);
+    NoSuch("output", key);
+  }
+  [[noreturn]] void NoSuch(const char* what, Key key) const;
+  [[noreturn]] void Missing(const char* what, Key key, int i) const;
+
+  const BoundOp& op_;
+  Value* const* frame_;
+};
+
+// Shape inference, at plan time (dimensions may be -1, values mostly unknown) and at run time
+// (everything known). A shape function sets every output's shape and dtype, or returns Defer().
+class ShapeContext : public OpContext {
+ public:
+  using OpContext::OpContext;
+  // The operand is there (at run time: and holds something).
+  bool HasIn(Key key, int i = 0) const;
+  const Shape& InShape(Key key, int i = 0) const;
+  DType InDType(Key key, int i = 0) const;
+  const LoD& InLoD(Key key, int i = 0) const;
+  // The operand's contents; nullptr while they are not known (plan time only).
+  const Tensor* InValue(Key key, int i = 0) const;
+
+  void SetOut(Key key, const Shape& shape, DType dtype, int i = 0);
+  // By position in op().out, for shape functions that serve any operator.
+  void SetOutAt(size_t at, const Shape& shape, DType dtype);
+  void SetOutLoDAt(size_t at, LoD lod);
+  void SetOutLoD(Key key, LoD lod, int i = 0);
+  void ShareLoD(Key in, Key out);
+  // "The shapes depend on something not known yet": asked again at run time.
+  Status Defer() {
+    deferred_ = true;
+    return Status::Ok();
+  }
+  bool deferred() const { return deferred_; }
+
+  struct OutMeta {
+    bool set = false;
+    DType dtype = DType::kUnknown;
+    Shape shape;
+    bool has_lod = false;
+    LoD lod;
+  };
+  // Parallel to op().out; empty until the first SetOut.
+  std::vector<OutMeta>& outs() { return outs_; }
+
+ private:
+  OutMeta& Meta(size_t at);
+  std::vector<OutMeta> outs_;
+  bool deferred_ = false;
+};
+
+// Preparation of a kernel for known shapes.
+class PrepareContext : public OpContext {
+ public:
+  PrepareContext(const BoundOp& op, Value* const* frame, Services& services,
+                 const std::vector<bool>* constant)
+      : OpContext(op, frame), services_(services), constant_(constant) {}
+  bool HasIn(Key key, int i = 0) const { return InVar(key, i) != nullptr; }
+  const Shape& InShape(Key key, int i = 0) const { return InVar(key, i)->tensor().shape(); }
+  DType InDType(Key key, int i = 0) const { return InVar(key, i)->tensor().dtype(); }
+  const Shape& OutShape(Key key, int i = 0) const { return OutVar(key, i)->tensor().shape(); }
+  // The operand when its contents never change while the plan lives (a parameter nobody writes),
+  // else nullptr.
+  const Tensor* ConstIn(Key key, int i = 0) const;
+  PackCache& packs() const { return *services_.packs; }
+  int threads() const { return services_.intra->threads(); }
+
+ private:
+  Services& services_;
+  const std::vector<bool>* constant_;  // per frame slot; nullptr: none
+};
+
+// One run of a kernel.
+class KernelContext : public OpContext {
+ public:
+  KernelContext(const BoundOp& op, Value* const* frame, Services& services, const KernelState* state)
+      : OpContext(op, frame), services_(services), state_(state) {}
+
+  // A required operand's tensor. Kernels are given contiguous, initialised tensors.
+  const Tensor& In(Key key, int i = 0) const {
+    const Value* v = InVar(key, i);
+    if (v == nullptr || !v->is_tensor()) [[unlikely]]
+      Missing("input", key, i);
+    return v->tensor();
+  }
+  // nullptr when the operand is absent or holds nothing.
+  const Tensor* InOpt(Key key, int i = 0) const {
+    const Value* v = InVar(key, i);
+    return v != nullptr && v->is_tensor() && v->tensor().initialized() ? &v->tensor() : nullptr;
+  }
+  // An output with the inferred shape, memory in place.
+  Tensor& Out(Key key, int i = 0) const {
+    Value* v = OutVar(key, i);
+    if (v == nullptr) [[unlikely]]
+      Missing("output", key, i);
+    return v->tensor();
+  }
+  Tensor* OutOpt(Key key, int i = 0) const {
+    Value* v = OutVar(key, i);
+    return v ? &v->tensor() : nullptr;
+  }
+  // Gives an output fresh memory (operators without a shape function). Throws std::bad_alloc.
+  Tensor& Alloc(Key key, DType dtype, const Shape& shape, int i = 0) const;
+  // Work space that lives as long as the returned tensor. Throws std::bad_alloc.
+  Tensor Scratch(DType dtype, const Shape& shape) const;
+
+  template <typename S>
+  const S& State() const {
+    return static_cast<const S&>(*state_);
+  }
+  bool has_state() const { return state_ != nullptr; }
+
+  int threads() const { return services_.intra->threads(); }
+  // See IntraOp::ParallelFor; runs inline when n <= grain.
+  template <typename Fn>
+  void ParallelFor(int64_t n, int64_t grain, Fn&& fn) const {
+    if (n <= 0) return;
+    if (n <= grain)
+      fn(int64_t{0}, n);
+    else
+      services_.intra->ParallelFor(n, grain, fn);
+  }
+  Services& services() const { return services_; }
+  Status RunBlock(BlockRef block) const { return services_.blocks->RunBlock(block.id); }
+  std::mt19937_64& random() const { return services_.random->engine; }
+
+ private:
+  Services& services_;
+  const KernelState* state_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,133 @@
+#include "core/op_def.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace heddle {
+namespace {
+
+// A definition that contradicts itself is a bug of heddle, found by the first test that runs.
+[[noreturn]] void Broken(const std::string& op, const std::string& what) {
+  std::fprintf(stderr, "heddle: definition of operator %s: %s\n", op.c_str(), what.c_str());
+  std::abort();
+}
+
+template <typename Defs>
+void CheckNew(const std::string& op, const Defs& defs, const std::string& name) {
+  for (const auto& d : defs)
+    if (d.key == HashName(name)) Broken(op, "'" + name + "' clashes with '" + d.name + "'");
+}
+
+template <typename Defs>
+int FindName(const Defs& defs, std::string_view name) {
+  for (size_t i = 0; i < defs.size(); ++i)
+    if (defs[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+OpDef& OpDef::Doc(std::string text) {
+  doc_ = std::move(text);
+  return *this;
+}
+
+OpDef& OpDef::Input(std::string name, unsigned flags) {
+  CheckNew(name_, inputs_, name);
+  const uint32_t key = HashName(name);
+  inputs_.push_back({std::move(name), key, flags});
+  return *this;
+}
+
+OpDef& OpDef::Output(std::string name, unsigned flags) {
+  CheckNew(name_, outputs_, name);
+  const uint32_t key = HashName(name);
+  outputs_.push_back({std::move(name), key, flags});
+  return *this;
+}
+
+OpDef& OpDef::AddAttr(std::string name, AttrValue value) {
+  CheckNew(name_, attrs_, name);
+  const uint32_t key = HashName(name);
+  attrs_.push_back({std::move(name), key, std::move(value)});
+  return *this;
+}
+
+OpDef& OpDef::Traits(unsigned traits) {
+  traits_ |= traits;
+  return *this;
+}
+
+OpDef::SlotPair OpDef::FindPair(const std::string& in, const std::string& out) const {
+  const SlotPair pair{FindInput(in), FindOutput(out)};
+  if (pair.in < 0 || pair.out < 0) Broken(name_, "no slots " + in + ", " + out);
+  return pair;
+}
+
+OpDef& OpDef::Inplace(std::string in, std::string out) {
+  inplace_.push_back(FindPair(in, out));
+  return *this;
+}
+
+OpDef& OpDef::View(std::string in, std::string out) {
+  views_.push_back(FindPair(in, out));
+  return *this;
+}
+
+OpDef& OpDef::InferShape(InferShapeFn fn) {
+  infer_shape_ = fn;
+  return *this;
+}
+
+OpDef& OpDef::Prepare(PrepareFn fn) {
+  prepare_ = fn;
+  return *this;
+}
+
+OpDef& OpDef::Cost(CostFn fn) {
+  cost_ = fn;
+  return *this;
+}
+
+OpDef& OpDef::Kernel(DType dtype, KernelFn fn) {
+  kernels_[static_cast<int>(dtype)] = fn;
+  return *this;
+}
+
+OpDef& OpDef::Kernel(std::initializer_list<DType> dtypes, KernelFn fn) {
+  for (DType t : dtypes) Kernel(t, fn);
+  return *this;
+}
+
+OpDef& OpDef::AnyKernel(KernelFn fn) {
+  kernels_.fill(fn);
+  return *this;
+}
+
+OpDef& OpDef::KernelKey(std::string input) {
+  kernel_key_ = FindInput(input);
+  if (kernel_key_ < 0) Broken(name_, "no input " + input);
+  return *this;
+}
+
+bool OpDef::has_any_kernel() const {
+  for (KernelFn k : kernels_)
+    if (k != nullptr) return true;
+  return false;
+}
+
+std::string OpDef::KernelDTypes() const {
+  std::string text;
+  for (int i = 0; i < kNumDTypes - 1; ++i) {
+    if (kernels_[i] == nullptr) continue;
+    if (!text.empty()) text += ", ";
+    text += Name(static_cast<DType>(i));
+  }
+  return text;
+}
+
+int OpDef::FindInput(std::string_view name) const { return FindName(inputs_, name); }
+int OpDef::FindOutput(std::string_view name) const { return FindName(outputs_, name); }
+int OpDef::FindAttr(std::string_view name) const { return FindName(attrs_, name); }
+
+}  // namespace heddle

@@ -1,0 +1,154 @@
+// OpDef: everything heddle knows about an operator, declared in the operator's own file.
+//
+// A definition is built once, when the registry is first used, and is immutable afterwards; every
+// thread may read it.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/dtype_of.h"
+#include "core/key.h"
+#include "heddle/status.h"
+
+namespace heddle {
+
+class ShapeContext;
+class PrepareContext;
+class KernelContext;
+
+// What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
+struct KernelState {
+  virtual ~KernelState() = default;
+};
+
+using KernelFn = Status (*)(KernelContext&);
+using InferShapeFn = Status (*)(ShapeContext&);
+using PrepareFn = Result<std::unique_ptr<KernelState>> (*)(PrepareContext&);
+using CostFn = double (*)(const ShapeContext&);
+
+enum SlotFlags : unsigned {
+  kOptional = 1,   // may be absent, or present with a variable that holds nothing
+  kList = 2,       // any number of variables
+  kNoBuffer = 4,   // only dtype, shape and LoD are read ("no-need-buffer")
+  kShapeValue = 8, // the value decides the output's shape: read when shapes are inferred
+};
+
+enum OpTraits : unsigned {
+  kRandom = 1,        // draws from the run's generator: kept in program order among its like
+  kSideEffect = 2,    // must run even when nobody reads its outputs, in program order among its like
+  kCommunication = 4, // one order on every rank
+  kReader = 8,        // goes before everything else
+  kControlFlow = 16,  // runs sub-blocks
+  kKeepsLoD = 32,     // set by SameShape: output 0 has input 0's sequence offsets
+};
+
+struct SlotDef {
+  std::string name;
+  uint32_t key;
+  unsigned flags;
+};
+struct AttrDef {
+  std::string name;
+  uint32_t key;
+  AttrValue default_value;
+};
+
+class OpDef {
+ public:
+  explicit OpDef(std::string name) : name_(std::move(name)) {}
+
+  // --- declaration ---
+  OpDef& Doc(std::string text);
+  OpDef& Input(std::string name, unsigned flags = 0);
+  OpDef& Output(std::string name, unsigned flags = 0);
+  // Declares an attribute; the default's type is the type ctx.Attr<T>() gives, whatever integer or
+  // float type the file uses.
+  OpDef& Attr(std::string name, bool v) { return AddAttr(std::move(name), v); }
+  OpDef& Attr(std::string name, int v) { return AddAttr(std::move(name), int64_t{v}); }
+  OpDef& Attr(std::string name, int64_t v) { return AddAttr(std::move(name), v); }
+  OpDef& Attr(std::string name, double v) { return AddAttr(std::move(name), v); }
+  OpDef& Attr(std::string name, const char* v) { return AddAttr(std::move(name), std::string(v)); }
+  OpDef& Attr(std::string name, Ints v) { return AddAttr(std::move(name), std::move(v)); }
+  OpDef& Attr(std::string name, Floats v) { return AddAttr(std::move(name), std::move(v)); }
+  OpDef& Attr(std::string name, Strings v) { return AddAttr(std::move(name), std::move(v)); }
+  OpDef& Attr(std::string name, BlockRef v) { return AddAttr(std::move(name), v); }
+  OpDef& Attr(std::string name, std::vector<BlockRef> v) { return AddAttr(std::move(name), std::move(v)); }
+  OpDef& Traits(unsigned traits);
+  // `out` may be computed in `in`'s memory when nobody needs `in` afterwards.
+  OpDef& Inplace(std::string in, std::string out);
+  // `out` is `in`'s memory with another shape: no kernel need run.
+  OpDef& View(std::string in, std::string out);
+  // Without a shape function the kernel allocates its outputs itself (KernelContext::Alloc).
+  OpDef& InferShape(InferShapeFn fn);
+  // Called once per set of input shapes; the result is KernelContext::State().
+  OpDef& Prepare(PrepareFn fn);
+  // Estimated nanoseconds on one thread; without it, from the bytes touched.
+  OpDef& Cost(CostFn fn);
+  // The kernel for inputs of one dtype (which input: KernelKey; by default the first present one).
+  OpDef& Kernel(DType dtype, KernelFn fn);
+  OpDef& Kernel(std::initializer_list<DType> dtypes, KernelFn fn);
+  // One kernel for every dtype.
+  OpDef& AnyKernel(KernelFn fn);
+  // K<T>::Run for each T.
+  template <template <typename> class K, typename... Ts>
+  OpDef& Kernels() {
+    (Kernel(kDTypeOf<Ts>, &K<Ts>::Run), ...);
+    return *this;
+  }
+  OpDef& KernelKey(std::string input);
+
+  // --- reading ---
+  const std::string& name() const { return name_; }
+  const std::string& doc() const { return doc_; }
+  const std::vector<SlotDef>& inputs() const { return inputs_; }
+  const std::vector<SlotDef>& outputs() const { return outputs_; }
+  const std::vector<AttrDef>& attrs() const { return attrs_; }
+  unsigned traits() const { return traits_; }
+  bool has(OpTraits t) const { return (traits_ & t) != 0; }
+  struct SlotPair {
+    int in, out;
+  };
+  const std::vector<SlotPair>& inplace() const { return inplace_; }
+  const std::vector<SlotPair>& views() const { return views_; }
+  InferShapeFn infer_shape() const { return infer_shape_; }
+  PrepareFn prepare() const { return prepare_; }
+  CostFn cost() const { return cost_; }
+  KernelFn kernel(DType dtype) const { return kernels_[static_cast<int>(dtype)]; }
+  int kernel_key() const { return kernel_key_; }  // input slot, -1 = first present
+  bool has_any_kernel() const;
+  std::string KernelDTypes() const;  // "float32, float64", for messages
+  int FindInput(std::string_view name) const;  // -1 when there is none
+  int FindOutput(std::string_view name) const;
+  int FindAttr(std::string_view name) const;
+
+ private:
+  OpDef& AddAttr(std::string name, AttrValue value);
+  SlotPair FindPair(const std::string& in, const std::string& out) const;
+
+  std::string name_, doc_;
+  std::vector<SlotDef> inputs_, outputs_;
+  std::vector<AttrDef> attrs_;
+  unsigned traits_ = 0;
+  std::vector<SlotPair> inplace_, views_;
+  InferShapeFn infer_shape_ = nullptr;
+  PrepareFn prepare_ = nullptr;
+  CostFn cost_ = nullptr;
+  std::array<KernelFn, kNumDTypes> kernels_{};
+  int kernel_key_ = -1;
+};
+
+// Starts the definition of an operator. The build lists every HEDDLE_OP line of kernels/*.cc by
+// itself: adding an operator touches one file.
+#define HEDDLE_OP(name)                       \
+  namespace heddle {                          \
+  void DefineOp_##name(OpDef& op);            \
+  }                                           \
+  void heddle::DefineOp_##name([[maybe_unused]] OpDef& op)
+
+}  // namespace heddle

@@ -1,0 +1,174 @@
+#include "heddle/program.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/ir.h"
+#include "core/op_registry.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+TensorInfo InfoOf(const ir::Program& p, ir::VarId id) {
+  const ir::Var& v = p.vars[id];
+  return {v.name, v.dtype, v.shape};
+}
+
+// The program file in a directory.
+Result<std::string> FindProgramFile(const std::string& dir) {
+  for (const char* name : {"model.pdmodel", "inference.pdmodel", "__model__"})
+    if (fs::is_regular_file(fs::path(dir) / name)) return (fs::path(dir) / name).string();
+  std::vector<std::string> found, json;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    if (entry.path().extension() == ".pdmodel") found.push_back(entry.path().string());
+    if (entry.path().extension() == ".json") json.push_back(entry.path().filename().string());
+  }
+  if (found.size() == 1) return found[0];
+  if (found.size() > 1) return InvalidArgument(dir, " holds several .pdmodel files; name one");
+  std::string hint;
+  if (!json.empty())
+    hint = "; " + json[0] + " may be a Paddle 3 PIR program: export with FLAGS_enable_pir_api=0";
+  return NotFound(dir, " holds no program (model.pdmodel, inference.pdmodel, __model__)", hint);
+}
+
+// Where the parameters of a program file lie when the caller does not say.
+std::string DefaultParams(const std::string& program_file) {
+  const fs::path p(program_file);
+  if (p.extension() == ".pdmodel") {
+    fs::path beside = p;
+    beside.replace_extension(".pdiparams");
+    return beside.string();
+  }
+  for (const char* name : {"__params__", "params"})
+    if (fs::is_regular_file(p.parent_path() / name)) return (p.parent_path() / name).string();
+  return p.parent_path().empty() ? "." : p.parent_path().string();
+}
+
+const char* FlagText(unsigned flags) {
+  if (flags & kList) return flags & kOptional ? " (list, optional)" : " (list)";
+  return flags & kOptional ? " (optional)" : "";
+}
+
+struct AttrText {
+  std::string operator()(bool v) const { return v ? "bool = true" : "bool = false"; }
+  std::string operator()(int64_t v) const { return StrCat("int = ", v); }
+  std::string operator()(double v) const { return StrCat("float = ", v); }
+  std::string operator()(const std::string& v) const { return "string = \"" + v + "\""; }
+  std::string operator()(BlockRef) const { return "block"; }
+  std::string operator()(const std::vector<BlockRef>&) const { return "blocks"; }
+  std::string operator()(const Ints& v) const { return List("ints", v); }
+  std::string operator()(const Floats& v) const { return List("floats", v); }
+  std::string operator()(const Strings& v) const { return List("strings", v); }
+  template <typename T>
+  static std::string List(const char* kind, const std::vector<T>& v) {
+    std::string s = StrCat(kind, " = [");
+    for (size_t i = 0; i < v.size(); ++i) s += StrCat(i ? ", " : "", v[i]);
+    return s + "]";
+  }
+};
+
+}  // namespace
+
+Result<Program> Program::Parse(std::string_view bytes, const std::string& name) {
+  auto parsed = ir::ParseProgram(bytes, name);
+  if (!parsed.ok()) return parsed.status();
+  return Program(*std::move(parsed));
+}
+
+Result<Program> Program::Load(const std::string& path) {
+  auto bytes = ReadFile(path);
+  if (!bytes.ok()) return bytes.status();
+  return Parse(*bytes, path);
+}
+
+std::vector<TensorInfo> Program::inputs() const {
+  std::vector<TensorInfo> out;
+  for (const ir::Port& f : impl_->feeds) out.push_back(InfoOf(*impl_, f.var));
+  return out;
+}
+
+std::vector<TensorInfo> Program::outputs() const {
+  std::vector<TensorInfo> out;
+  for (const ir::Port& f : impl_->fetches) out.push_back(InfoOf(*impl_, f.var));
+  return out;
+}
+
+std::vector<TensorInfo> Program::persistables() const {
+  std::vector<TensorInfo> out;
+  for (ir::VarId id = 0; id < impl_->vars.size(); ++id) {
+    const ir::Var& v = impl_->vars[id];
+    if (v.persistable && v.block == 0 &&
+        (v.kind == ir::VarKind::kTensor || v.kind == ir::VarKind::kRows))
+      out.push_back(InfoOf(*impl_, id));
+  }
+  std::sort(out.begin(), out.end(),
+            [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
+  return out;
+}
+
+std::vector<Program::OpCount> Program::op_counts() const {
+  std::map<std::string, int> counts;
+  for (const auto& block : impl_->blocks)
+    for (const auto& op : block.ops) ++counts[op.type()];
+  std::vector<OpCount> out;
+  for (const auto& [type, n] : counts) out.push_back({type, n});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const OpCount& a, const OpCount& b) { return a.count > b.count; });
+  return out;
+}
+
+int Program::num_blocks() const { return static_cast<int>(impl_->blocks.size()); }
+
+int Program::num_ops() const {
+  size_t n = 0;
+  for (const auto& block : impl_->blocks) n += block.ops.size();
+  return static_cast<int>(n);
+}
+
+int64_t Program::version() const { return impl_->version; }
+uint64_t Program::hash() const { return impl_->hash; }
+
+Result<Model> LoadModel(const std::string& path, const std::string& params) {
+  std::error_code ec;
+  std::string file = path;
+  if (fs::is_directory(path, ec)) {
+    auto found = FindProgramFile(path);
+    if (!found.ok()) return found.status();
+    file = *found;
+  }
+  auto program = Program::Load(file);
+  if (!program.ok()) return program.status();
+  Model model{*program, std::make_shared<Scope>()};
+  const std::string where = params.empty() ? DefaultParams(file) : params;
+  if (program->persistables().empty() && params.empty()) return model;
+  if (!fs::exists(where, ec))
+    return NotFound("no parameters: ", where, " does not exist, and the program has ",
+                    program->persistables().size(), " parameters");
+  HEDDLE_RETURN_IF_ERROR(LoadParameters(*program, where, *model.scope));
+  return model;
+}
+
+std::vector<std::string> SupportedOps() {
+  std::vector<std::string> names;
+  for (const OpDef* def : AllOps()) names.push_back(def->name());
+  return names;
+}
+
+Result<std::string> DescribeOp(const std::string& type) {
+  const OpDef* def = FindOp(type);
+  if (def == nullptr) return NotFound("heddle has no operator '", type, "'");
+  std::string text = type + ": " + (def->doc().empty() ? "(no description)" : def->doc()) + "\n";
+  for (const SlotDef& s : def->inputs()) text += "  in   " + s.name + FlagText(s.flags) + "\n";
+  for (const SlotDef& s : def->outputs()) text += "  out  " + s.name + FlagText(s.flags) + "\n";
+  for (const AttrDef& a : def->attrs())
+    text += "  attr " + a.name + ": " + std::visit(AttrText{}, a.default_value) + "\n";
+  text += "  dtypes " + def->KernelDTypes() + "\n";
+  return text;
+}
+
+}  // namespace heddle

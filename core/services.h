@@ -1,0 +1,77 @@
+// What a running kernel may ask of its surroundings, as interfaces the executor implements.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <unordered_map>
+
+#include "core/function_ref.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+// Parallelism inside a kernel, on the same threads that run whole kernels side by side.
+class IntraOp {
+ public:
+  virtual ~IntraOp() = default;
+  virtual int threads() const = 0;
+  // Calls fn(begin, end) over a partition of [0, n) into at most threads() pieces of at least `grain`
+  // items, and returns when all are done. The partition depends on n, grain and threads() alone, so
+  // results are the same from run to run. An exception of a piece is rethrown here.
+  virtual void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) = 0;
+};
+
+// Memory for tensors of unknown size. Throws std::bad_alloc.
+class TensorAllocator {
+ public:
+  virtual ~TensorAllocator() = default;
+  virtual BufferRef Allocate(size_t bytes) = 0;
+};
+
+// Runs sub-blocks, for control flow. `block` is the program's block id.
+class BlockRunner {
+ public:
+  virtual ~BlockRunner() = default;
+  virtual Status RunBlock(int block) = 0;
+};
+
+// Random numbers. One engine per run, drawn from in program order by the operators marked random.
+struct RandomState {
+  std::mt19937_64 engine;
+};
+
+// Derived copies of parameters (packed weights), shared by all plans of a program. Thread-safe.
+class PackCache {
+ public:
+  // The entry for `key` over the memory of `source`, made by `make` when absent. `key` says
+  // everything the result depends on besides the source.
+  template <typename T, typename Make>
+  std::shared_ptr<const T> Get(const Tensor& source, const std::string& key, Make&& make) {
+    const std::string id = key + '@' + std::to_string(reinterpret_cast<uintptr_t>(source.raw()));
+    std::lock_guard lock(mutex_);
+    Entry& e = entries_[id];
+    if (!e.value) e = Entry{source.buffer(), std::shared_ptr<const T>(make())};
+    return std::static_pointer_cast<const T>(e.value);
+  }
+
+ private:
+  struct Entry {
+    BufferRef source;  // keeps the address from being used by another tensor
+    std::shared_ptr<const void> value;
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+struct Services {
+  IntraOp* intra = nullptr;
+  TensorAllocator* allocator = nullptr;
+  BlockRunner* blocks = nullptr;
+  RandomState* random = nullptr;
+  PackCache* packs = nullptr;
+};
+
+}  // namespace heddle

@@ -1,0 +1,70 @@
+#include "heddle/status.h"
+
+namespace heddle {
+
+std::string_view StatusCodeName(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return "OK";
+    case StatusCode::kInvalidArgument:
+      return "INVALID_ARGUMENT";
+    case StatusCode::kNotFound:
+      return "NOT_FOUND";
+    case StatusCode::kOutOfRange:
+      return "OUT_OF_RANGE";
+    case StatusCode::kDataLoss:
+      return "DATA_LOSS";
+    case StatusCode::kUnimplemented:
+      return "UNIMPLEMENTED";
+    case StatusCode::kResourceExhausted:
+      return "RESOURCE_EXHAUSTED";
+    case StatusCode::kCancelled:
+      return "CANCELLED";
+    case StatusCode::kDeadlineExceeded:
+      return "DEADLINE_EXCEEDED";
+    case StatusCode::kInternal:
+      return "INTERNAL";
+  }
+  return "UNKNOWN";
+}
+
+Status::Status(StatusCode code, std::string message)
+    : rep_(code == StatusCode::kOk
+               ? nullptr
+               : std::make_shared<const Rep>(Rep{code, std::move(message), std::nullopt})) {}
+
+const std::string& Status::message() const {
+  static const std::string kEmpty;
+  return rep_ ? rep_->message : kEmpty;
+}
+
+const std::optional<OpLocation>& Status::location() const {
+  static const std::optional<OpLocation> kNone;
+  return rep_ ? rep_->location : kNone;
+}
+
+Status Status::At(OpLocation location) const {
+  if (!rep_ || rep_->location) return *this;
+  Status s;
+  s.rep_ = std::make_shared<const Rep>(Rep{rep_->code, rep_->message, std::move(location)});
+  return s;
+}
+
+std::string Status::ToString() const {
+  if (ok()) return "OK";
+  std::string text(StatusCodeName(code()));
+  text += ": ";
+  if (const auto& at = location()) {
+    text += "block " + std::to_string(at->block) + ", op " +
+            (at->op < 0 ? std::string("(made by a pass)") : std::to_string(at->op)) + " (" +
+            at->op_type;
+    if (!at->output.empty()) text += " -> " + at->output;
+    text += "): ";
+  }
+  text += message();
+  if (location() && !location()->call_stack.empty())
+    text += "\n  created at:\n" + location()->call_stack;
+  return text;
+}
+
+}  // namespace heddle

@@ -1,0 +1,117 @@
+// Executor: compiles programs and runs them, many times, from any number of threads.
+//
+//   heddle::Executor executor({.threads = 2});
+//   auto model = heddle::LoadModel("resnet/inference.pdmodel");
+//   auto compiled = executor.Compile(*model);
+//   auto outputs = executor.Run(*compiled, {{"x", tensor}});
+//
+// Ownership: an Executor owns its threads and plans; a CompiledProgram keeps its program and scope
+// alive and must not outlive its Executor. Threads: every method may be called from any thread at the
+// same time; runs that write to persistable variables of one scope are serialised. Errors: never
+// throws; a failed run leaves the executor usable and parameters at their last complete value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/program.h"
+#include "heddle/status.h"
+#include "heddle/value.h"
+
+namespace heddle {
+
+enum class Schedule {
+  kAuto,      // the plan decides from estimated costs
+  kSerial,    // one instruction after another; kernels may still use all threads inside
+  kParallel,  // independent instructions side by side
+};
+
+struct ExecutorOptions {
+  int threads = 0;  // 0 = as many as the process may use
+  int plan_cache_capacity = 32;
+  size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit
+};
+
+struct CompileOptions {
+  std::vector<std::string> fetches;  // variable names; empty = the program's fetch operators
+  int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
+  Schedule schedule = Schedule::kAuto;
+  uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
+};
+
+struct Feed {
+  std::string name;
+  Value value;
+};
+
+struct PlanStats {
+  int instructions = 0;   // that run on every call (views and constants cost none)
+  int tasks = 0;          // units of scheduling
+  bool parallel = false;
+  bool static_shapes = false;  // every temporary has its place before the run
+  size_t arena_bytes = 0;        // one block for all static temporaries of a run
+  size_t arena_bound_bytes = 0;  // peak of live bytes: no plan can need less
+  double build_ms = 0;
+};
+
+namespace internal {
+class CompiledImpl;
+class ExecutorImpl;
+}  // namespace internal
+
+class CompiledProgram {
+ public:
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& outputs() const;
+  const std::shared_ptr<Scope>& scope() const;
+  const std::shared_ptr<internal::CompiledImpl>& impl() const { return impl_; }
+  explicit CompiledProgram(std::shared_ptr<internal::CompiledImpl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<internal::CompiledImpl> impl_;
+};
+
+class Executor {
+ public:
+  explicit Executor(const ExecutorOptions& options = {});
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Optimises the program for the given fetches. Parameters are taken from `scope` (and must be
+  // there by the first Run).
+  Result<CompiledProgram> Compile(const Program& program, std::shared_ptr<Scope> scope,
+                                  const CompileOptions& options = {});
+  Result<CompiledProgram> Compile(const Model& model, const CompileOptions& options = {}) {
+    return Compile(model.program, model.scope, options);
+  }
+
+  // Runs once; blocking. A feed is used where it lies when it is contiguous; its memory must not
+  // change during the run. Feeds may be in any order; all inputs must be fed. Returns the fetches
+  // in order, in memory of their own.
+  Result<std::vector<Value>> RunValues(const CompiledProgram& compiled,
+                                       const std::vector<Feed>& feeds);
+  // The same for programs whose outputs are plain tensors.
+  Result<std::vector<Tensor>> Run(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
+
+  // Builds (or finds) the plan for feeds of these shapes without running it.
+  Result<PlanStats> Prepare(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
+  // The same plan as text: one line per instruction.
+  Result<std::string> PlanText(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
+
+  int threads() const;
+  // Plans built so far (a cache hit builds none).
+  int64_t plans_built() const;
+  // Frees pooled memory that no run uses.
+  void Trim();
+
+ private:
+  std::unique_ptr<internal::ExecutorImpl> impl_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,9 @@
+// Everything an embedding program needs.
+#pragma once
+
+#include "heddle/executor.h"
+#include "heddle/program.h"
+#include "heddle/scope.h"
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+#include "heddle/value.h"

@@ -1,0 +1,84 @@
+// Program: a checked static program, and Model: a program with its parameters.
+//
+// A Program is immutable and cheap to copy (copies share it); every thread may use it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/scope.h"
+#include "heddle/status.h"
+
+namespace heddle {
+
+namespace ir {
+class Program;
+}
+
+// An input or output of a program as the file declares it.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kUnknown;
+  Shape shape;  // -1 where the file leaves a dimension open
+};
+
+class Program {
+ public:
+  Program() = default;  // empty
+  explicit Program(std::shared_ptr<const ir::Program> impl) : impl_(std::move(impl)) {}
+
+  // Reads a `.pdmodel` file, or `__model__`. Everything wrong with it is reported at once.
+  static Result<Program> Load(const std::string& path);
+  // The same from memory. `name` appears in messages.
+  static Result<Program> Parse(std::string_view bytes, const std::string& name = "program");
+
+  std::vector<TensorInfo> inputs() const;   // feed operators in the order of `col`
+  std::vector<TensorInfo> outputs() const;  // fetch operators in the order of `col`
+  std::vector<TensorInfo> persistables() const;  // block 0, sorted bytewise by name: the order of
+                                                 // a combined parameter file
+  struct OpCount {
+    std::string type;
+    int count;
+  };
+  std::vector<OpCount> op_counts() const;  // all blocks, most frequent first
+  int num_blocks() const;
+  int num_ops() const;  // all blocks
+  int64_t version() const;
+  // XXH64 of the serialized program.
+  uint64_t hash() const;
+  const ir::Program& ir() const { return *impl_; }
+  explicit operator bool() const { return impl_ != nullptr; }
+
+ private:
+  std::shared_ptr<const ir::Program> impl_;
+};
+
+struct Model {
+  Program program;
+  std::shared_ptr<Scope> scope;  // holds the parameters
+};
+
+// Loads a program and its parameters. `path`: a `.pdmodel` file, or a directory that holds
+// `model.pdmodel`, `inference.pdmodel`, another single `.pdmodel`, or `__model__`. `params`: a
+// combined parameter file, or a directory with one file per parameter; empty = the `.pdiparams`
+// beside the program, or the program's directory. A program without parameters needs no such file.
+Result<Model> LoadModel(const std::string& path, const std::string& params = "");
+
+// Reads parameters of `program` into `scope` from a combined file or a directory of single files.
+Status LoadParameters(const Program& program, const std::string& path, Scope& scope);
+// Writes all persistable variables of `program` in Paddle's combined layout; the file is replaced
+// atomically.
+Status SaveParameters(const Program& program, const Scope& scope, const std::string& path);
+// The same with one file per parameter in `directory`.
+Status SaveParametersSeparately(const Program& program, const Scope& scope,
+                                const std::string& directory);
+
+// Names of all operators heddle has kernels for, sorted.
+std::vector<std::string> SupportedOps();
+// One operator's definition as text (slots, attributes with defaults, dtypes); NOT_FOUND otherwise.
+Result<std::string> DescribeOp(const std::string& type);
+
+}  // namespace heddle

@@ -1,0 +1,115 @@
+// Elementary functions written without branches, so that a plain loop over an array becomes SIMD code.
+//
+// float: about 1-2 ulp, correct at 0, infinities and NaN; double (and whatever else): the library's.
+// The polynomials are least-maximum fits made for these ranges.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace heddle::fast {
+
+// c0 + x*(c1 + x*(c2 + …)), every step one fused multiply-add.
+template <typename T>
+inline T Poly(T, T c) {
+  return c;
+}
+template <typename T, typename... Rest>
+inline T Poly(T x, T c0, Rest... rest) {
+  return std::fma(Poly(x, rest...), x, c0);
+}
+
+// c ? a : b. For float by bits: a plain conditional invites the compiler to branch around the
+// arithmetic, and a branch ends vectorisation.
+template <typename T>
+inline T Select(bool c, T a, T b) {
+  return c ? a : b;
+}
+template <>
+inline float Select(bool c, float a, float b) {
+  const int32_t mask = -static_cast<int32_t>(c);
+  return std::bit_cast<float>((std::bit_cast<int32_t>(a) & mask) |
+                              (std::bit_cast<int32_t>(b) & ~mask));
+}
+
+template <typename T>
+inline T Clamp(T x, T low, T high) {  // NaN stays NaN
+  x = Select(x < low, low, x);
+  return Select(x > high, high, x);
+}
+
+inline double Exp(double x) { return std::exp(x); }
+inline float Exp(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  const float c = Clamp(x, -110.0f, 100.0f);
+  const float shifted = std::fma(c, 1.44269504088896341f, kRound);
+  const float n = shifted - kRound;
+  float r = std::fma(n, -0.693359375f, c);
+  r = std::fma(n, 2.12194440e-4f, r);
+  const float p = Poly(r, 0.49999994f, 0.16666521f, 0.041668389f, 0.0083687352f, 0.0013814560f);
+  const float e = std::fma(r * r, p, r) + 1.0f;
+  // 2^n in two factors: n may leave the exponent's range on the way to infinity or to a subnormal.
+  const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
+  const int32_t half = k >> 1;
+  const float s1 = std::bit_cast<float>((half + 127) << 23);
+  const float s2 = std::bit_cast<float>((k - half + 127) << 23);
+  return e * s1 * s2;
+}
+
+inline double Log(double x) { return std::log(x); }
+inline float Log(float x) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const bool tiny = x < std::numeric_limits<float>::min();
+  const float a = Select(tiny, x * 8388608.0f, x);
+  // The exponent is taken so that the mantissa lies in [sqrt(1/2), sqrt(2)).
+  const int32_t bits = std::bit_cast<int32_t>(a) - 0x3f3504f3;
+  const float t = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const float n = static_cast<float>((bits >> 23) - (-static_cast<int32_t>(tiny) & 23));
+  const float p = Poly(t, 0.33333331f, -0.25000819f, 0.20001227f, -0.16623357f, 0.14201756f,
+                       -0.13160183f, 0.12761578f, -0.076344974f);
+  float y = t * t * std::fma(t, p, -0.5f);
+  y = std::fma(n, -2.12194440e-4f, y);
+  y = std::fma(n, 0.693359375f, y + t);
+  y = Select(x == kInf, kInf, y);
+  y = Select(x == 0.0f, -kInf, y);
+  return Select(x >= 0.0f, y, std::numeric_limits<float>::quiet_NaN());
+}
+
+inline double Tanh(double x) { return std::tanh(x); }
+inline float Tanh(float x) {
+  const float a = std::fabs(x);
+  const float large = 1.0f - 2.0f / (Exp(a + a) + 1.0f);
+  const float z = x * x;
+  const float p = Poly(z, -0.33333281f, 0.13331442f, -0.053739715f, 0.020639088f, -5.7049873e-3f);
+  const float small = std::fma(x * z, p, x);
+  return Select(a > 0.625f, std::copysign(large, x), small);  // NaN: small
+}
+
+inline double Erf(double x) { return std::erf(x); }
+inline float Erf(float x) {
+  const float c = Clamp(x, -3.92f, 3.92f);
+  const float z = c * c;
+  const float p = Poly(z, 1.12837915f, 0.190406581f, 0.0527487444f, 3.76562334e-3f, 2.84883125e-4f,
+                       2.05008986e-6f);
+  const float q = Poly(z, 1.0f, 0.502076179f, 0.114109164f, 0.0149692295f, 1.16253752e-3f,
+                       3.80917625e-5f);
+  return Clamp(c * p / q, -1.0f, 1.0f);
+}
+
+template <typename T>
+inline T Sigmoid(T x) {
+  return T(1) / (T(1) + Exp(-x));
+}
+
+// log(1 + exp(x)) without overflow.
+inline double Softplus(double x) { return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+inline float Softplus(float x) {
+  const float e = Exp(-std::fabs(x));
+  const float u = 1.0f + e;  // log1p(e) = log(u) + (e - (u - 1)) / u
+  const float l = Log(u) + (e - (u - 1.0f)) / u;
+  return Select(x > 0.0f, x, 0.0f) + Select(x == x, l, x);
+}
+
+}  // namespace heddle::fast

@@ -1,0 +1,114 @@
+#include "kernels/common/strided_copy_transpose.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace heddle {
+namespace {
+
+typedef uint32_t V8 __attribute__((vector_size(32)));
+typedef uint32_t V8u __attribute__((vector_size(32), aligned(1), may_alias));
+typedef uint64_t V4 __attribute__((vector_size(32)));
+typedef uint64_t V4u __attribute__((vector_size(32), aligned(1), may_alias));
+
+// Eight rows of eight 32-bit elements.
+inline void Block8x8(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row) {
+  V8 r[8], t[8];
+  for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const V8u*>(src + i * src_row);
+  for (int i = 0; i < 4; ++i) {
+    t[2 * i] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    t[2 * i + 1] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int h = 0; h < 2; ++h) {
+    const int b = 4 * h;
+    r[b] = __builtin_shufflevector(t[b], t[b + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    r[b + 1] = __builtin_shufflevector(t[b], t[b + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    r[b + 2] = __builtin_shufflevector(t[b + 1], t[b + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+    r[b + 3] = __builtin_shufflevector(t[b + 1], t[b + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  for (int i = 0; i < 4; ++i) {
+    *reinterpret_cast<V8u*>(dst + i * dst_row) =
+        __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    *reinterpret_cast<V8u*>(dst + (i + 4) * dst_row) =
+        __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+// Four rows of four 64-bit elements.
+inline void Block4x4(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row) {
+  V4 r[4], t[4];
+  for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const V4u*>(src + i * src_row);
+  t[0] = __builtin_shufflevector(r[0], r[1], 0, 4, 2, 6);
+  t[1] = __builtin_shufflevector(r[0], r[1], 1, 5, 3, 7);
+  t[2] = __builtin_shufflevector(r[2], r[3], 0, 4, 2, 6);
+  t[3] = __builtin_shufflevector(r[2], r[3], 1, 5, 3, 7);
+  for (int i = 0; i < 2; ++i) {
+    *reinterpret_cast<V4u*>(dst + i * dst_row) = __builtin_shufflevector(t[i], t[i + 2], 0, 1, 4, 5);
+    *reinterpret_cast<V4u*>(dst + (i + 2) * dst_row) =
+        __builtin_shufflevector(t[i], t[i + 2], 2, 3, 6, 7);
+  }
+}
+
+template <typename T>
+inline void Scalars(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row,
+                    int64_t rows, int64_t cols) {
+  for (int64_t j = 0; j < cols; ++j) {
+    T* out = reinterpret_cast<T*>(dst + j * dst_row);
+    const std::byte* in = src + j * static_cast<int64_t>(sizeof(T));
+    for (int64_t i = 0; i < rows; ++i) out[i] = *reinterpret_cast<const T*>(in + i * src_row);
+  }
+}
+
+// A tile of at most kTile × kTile elements, small enough to stay in the first-level cache.
+template <typename T>
+inline void Tile(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row,
+                 int64_t rows, int64_t cols) {
+  constexpr int64_t kBlock = sizeof(T) == 4 ? 8 : 4;
+  constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
+    const int64_t full_rows = rows - rows % kBlock, full_cols = cols - cols % kBlock;
+    for (int64_t j = 0; j < full_cols; j += kBlock)
+      for (int64_t i = 0; i < full_rows; i += kBlock) {
+        const std::byte* s = src + i * src_row + j * kSize;
+        std::byte* d = dst + j * dst_row + i * kSize;
+        if constexpr (sizeof(T) == 4)
+          Block8x8(s, src_row, d, dst_row);
+        else
+          Block4x4(s, src_row, d, dst_row);
+      }
+    if (full_rows < rows)
+      Scalars<T>(src + full_rows * src_row, src_row, dst + full_rows * kSize, dst_row,
+                 rows - full_rows, full_cols);
+    if (full_cols < cols)
+      Scalars<T>(src + full_cols * kSize, src_row, dst + full_cols * dst_row, dst_row, rows,
+                 cols - full_cols);
+  } else {
+    Scalars<T>(src, src_row, dst, dst_row, rows, cols);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void TransposeMatrix(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row,
+                     int64_t rows, int64_t cols) {
+  constexpr int64_t kTile = sizeof(T) >= 8 ? 32 : 64;
+  constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  for (int64_t j = 0; j < cols; j += kTile)
+    for (int64_t i = 0; i < rows; i += kTile)
+      Tile<T>(src + i * src_row + j * kSize, src_row, dst + j * dst_row + i * kSize, dst_row,
+              std::min(kTile, rows - i), std::min(kTile, cols - j));
+}
+
+template void TransposeMatrix<uint8_t>(const std::byte*, int64_t, std::byte*, int64_t, int64_t,
+                                       int64_t);
+template void TransposeMatrix<uint16_t>(const std::byte*, int64_t, std::byte*, int64_t, int64_t,
+                                        int64_t);
+template void TransposeMatrix<uint32_t>(const std::byte*, int64_t, std::byte*, int64_t, int64_t,
+                                        int64_t);
+template void TransposeMatrix<uint64_t>(const std::byte*, int64_t, std::byte*, int64_t, int64_t,
+                                        int64_t);
+template void TransposeMatrix<Bytes16>(const std::byte*, int64_t, std::byte*, int64_t, int64_t,
+                                       int64_t);
+
+}  // namespace heddle

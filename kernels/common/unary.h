@@ -1,0 +1,237 @@
+// The unary engine: element-wise operators with one input, their gradients and the gradients of those,
+// each described by one small functor.
+//
+//   struct Tanh : UnaryOp {
+//     static constexpr GradReads kReads = kReadsOut;
+//     template <typename T> T Forward(T x) const { return fast::Tanh(x); }
+//     template <typename T> T Grad(T y, T dy) const { return dy * (T(1) - y * y); }
+//   };
+//   HEDDLE_OP(tanh) { DefineUnary<Tanh>(op, "tanh(x)"); }
+//   HEDDLE_OP(tanh_grad) { DefineUnaryGrad<Tanh>(op); }
+//
+// An operator with more operands (a double gradient) is a functor of its own with the slots' names:
+//   struct TanhGradGrad : UnaryOp {
+//     static constexpr Key kIns[] = {"Out", "grad_out", "grad_x@GRAD"};
+//     static constexpr Key kOuts[] = {"Out@GRAD", "grad_out@GRAD"};
+//     template <typename T> std::array<T, 2> operator()(T y, T dy, T ddx) const;
+//   };
+//   HEDDLE_OP(tanh_grad_grad) { DefineMap<TanhGradGrad>(op); }
+// All operands have one shape and dtype; an absent input reads as zero, an absent output is dropped.
+//
+// A functor is made anew for every call, from the context (attributes); it must be cheap to make and
+// free of state. Loops are written so that the compiler vectorises them: functors do not branch.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "core/shapes.h"
+
+namespace heddle {
+
+struct UnaryOp {
+  // Elements a thread should get at least (≈ 50 µs of work): smaller for costly functors.
+  static constexpr int64_t kGrain = 1 << 16;
+  UnaryOp() = default;
+  explicit UnaryOp(const KernelContext&) {}
+  static void Declare(OpDef&) {}  // adds the attributes
+};
+// For functors that call the scalar library for each element.
+struct SlowUnaryOp : UnaryOp {
+  static constexpr int64_t kGrain = 1 << 12;
+  using UnaryOp::UnaryOp;
+};
+
+// What the gradient reads besides Out@GRAD: Grad(dy), Grad(x, dy), Grad(y, dy) or Grad(x, y, dy).
+enum GradReads { kReadsNothing, kReadsX, kReadsOut, kReadsXOut };
+
+// --- the maps behind one functor -----------------------------------------------------------------
+template <typename F>
+struct ForwardMap : F {
+  using F::F;
+  static constexpr Key kIns[] = {"X"};
+  static constexpr Key kOuts[] = {"Out"};
+  template <typename T>
+  T operator()(T x) const {
+    return F::Forward(x);
+  }
+};
+
+template <typename F, GradReads kReads = F::kReads>
+struct GradMap;
+template <typename F>
+struct GradMap<F, kReadsNothing> : F {
+  using F::F;
+  static constexpr Key kIns[] = {"Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  template <typename T>
+  T operator()(T dy) const {
+    return F::Grad(dy);
+  }
+};
+template <typename F>
+struct GradMap<F, kReadsX> : F {
+  using F::F;
+  static constexpr Key kIns[] = {"X", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  template <typename T>
+  T operator()(T x, T dy) const {
+    return F::Grad(x, dy);
+  }
+};
+template <typename F>
+struct GradMap<F, kReadsOut> : F {
+  using F::F;
+  static constexpr Key kIns[] = {"Out", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return F::Grad(y, dy);
+  }
+};
+template <typename F>
+struct GradMap<F, kReadsXOut> : F {
+  using F::F;
+  static constexpr Key kIns[] = {"X", "Out", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  template <typename T>
+  T operator()(T x, T y, T dy) const {
+    return F::Grad(x, y, dy);
+  }
+};
+
+// --- running a map -------------------------------------------------------------------------------
+namespace unary_internal {
+
+inline constexpr int64_t kChunk = 512;  // elements converted or invented at a time
+
+template <typename M>
+inline constexpr int kIn = static_cast<int>(std::size(M::kIns));
+template <typename M>
+inline constexpr int kOut = static_cast<int>(std::size(M::kOuts));
+
+// Same-index only: inputs and outputs may be the same memory (in place), which ivdep promises.
+template <typename M, typename T, size_t... I, size_t... O>
+[[gnu::noinline]] void Loop(const M m, const T* const* in, T* const* out, int64_t n,
+                            std::index_sequence<I...>, std::index_sequence<O...>) {
+  const T* const x[] = {in[I]...};
+  T* const y[] = {out[O]...};
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (sizeof...(O) == 1) {
+      y[0][i] = static_cast<T>(m(x[I][i]...));
+    } else {
+      const auto r = m(x[I][i]...);
+      ((y[O][i] = r[O]), ...);
+    }
+  }
+}
+
+template <typename M, typename T>
+void RunLoop(const M& m, const T* const* in, T* const* out, int64_t n) {
+  Loop<M, T>(m, in, out, n, std::make_index_sequence<kIn<M>>(), std::make_index_sequence<kOut<M>>());
+}
+
+// Operands that are absent, or stored in 16 bits, go through buffers of a chunk.
+template <typename M, typename T>
+void RunChunked(const M& m, const T* const* in, T* const* out, int64_t begin, int64_t end) {
+  using C = ComputeType<T>;
+  C buffers[kIn<M> + kOut<M>][kChunk];
+  const C* x[kIn<M>];
+  C* y[kOut<M>];
+  for (int64_t at = begin; at < end; at += kChunk) {
+    const int64_t n = std::min(kChunk, end - at);
+    for (int k = 0; k < kIn<M>; ++k) {
+      for (int64_t i = 0; i < n; ++i) buffers[k][i] = in[k] ? static_cast<C>(in[k][at + i]) : C(0);
+      x[k] = buffers[k];
+    }
+    for (int k = 0; k < kOut<M>; ++k) y[k] = buffers[kIn<M> + k];
+    RunLoop<M, C>(m, x, y, n);
+    for (int k = 0; k < kOut<M>; ++k)
+      for (int64_t i = 0; out[k] != nullptr && i < n; ++i) out[k][at + i] = static_cast<T>(y[k][i]);
+  }
+}
+
+// Every operand present has one shape and dtype; every output gets them.
+Status MapShape(ShapeContext& ctx);
+
+}  // namespace unary_internal
+
+template <typename M, typename T>
+Status RunMap(KernelContext& ctx) {
+  using namespace unary_internal;
+  const T* in[kIn<M>];
+  T* out[kOut<M>];
+  int64_t n = 0;
+  bool all = true;
+  for (int k = 0; k < kIn<M>; ++k) {
+    const Tensor* t = kIn<M> == 1 ? &ctx.In(M::kIns[k]) : ctx.InOpt(M::kIns[k]);
+    in[k] = t ? t->data<T>() : nullptr;
+    if (t) n = t->numel();
+    else all = false;
+  }
+  for (int k = 0; k < kOut<M>; ++k) {
+    Tensor* t = ctx.OutOpt(M::kOuts[k]);
+    out[k] = t ? t->mutable_data<T>() : nullptr;
+    all = all && t != nullptr;
+  }
+  const M m(ctx);
+  ctx.ParallelFor(n, M::kGrain, [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, ComputeType<T>>) {
+      if (all) [[likely]] {
+        const T* x[kIn<M>];
+        T* y[kOut<M>];
+        for (int k = 0; k < kIn<M>; ++k) x[k] = in[k] + begin;
+        for (int k = 0; k < kOut<M>; ++k) y[k] = out[k] + begin;
+        return RunLoop<M, T>(m, x, y, end - begin);
+      }
+    }
+    RunChunked<M, T>(m, in, out, begin, end);
+  });
+  return Status::Ok();
+}
+
+// --- definitions ---------------------------------------------------------------------------------
+template <typename M, typename... Ts>
+OpDef& AddMapKernels(OpDef& op) {
+  M::Declare(op);
+  (op.Kernel(kDTypeOf<Ts>, &RunMap<M, Ts>), ...);
+  return op;
+}
+// float and double, and the 16-bit types through float.
+template <typename M>
+OpDef& AddFloatKernels(OpDef& op) {
+  return AddMapKernels<M, float, double, float16, bfloat16>(op);
+}
+
+template <typename F, typename... MoreTypes>
+OpDef& DefineUnary(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("X").Output("Out").Inplace("X", "Out").InferShape(SameShape);
+  AddFloatKernels<ForwardMap<F>>(op);
+  (op.Kernel(kDTypeOf<MoreTypes>, &RunMap<ForwardMap<F>, MoreTypes>), ...);
+  return op;
+}
+
+// Slots, shapes and kernels of a map with several operands; the last input may be overwritten by the
+// last output only where `inplace` says so.
+template <typename M, typename... MoreTypes>
+OpDef& DefineMap(OpDef& op) {
+  for (const Key& k : M::kIns) op.Input(k.name, unary_internal::kIn<M> == 1 ? 0 : kOptional);
+  for (const Key& k : M::kOuts) op.Output(k.name, kOptional);
+  op.InferShape(unary_internal::MapShape);
+  AddFloatKernels<M>(op);
+  (op.Kernel(kDTypeOf<MoreTypes>, &RunMap<M, MoreTypes>), ...);
+  return op;
+}
+
+template <typename F, typename... MoreTypes>
+OpDef& DefineUnaryGrad(OpDef& op) {
+  using M = GradMap<F>;
+  for (const Key& k : M::kIns) op.Input(k.name);
+  op.Output("X@GRAD").Inplace("Out@GRAD", "X@GRAD").InferShape(unary_internal::MapShape);
+  AddFloatKernels<M>(op);
+  (op.Kernel(kDTypeOf<MoreTypes>, &RunMap<M, MoreTypes>), ...);
+  return op;
+}
+
+}  // namespace heddle

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Checks who may include whom. Prints each breach as file:line and fails if there is one."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUFFIXES = {".h", ".inc", ".cc", ".c", ".cu", ".cuh"}
+
+# folder -> the folders it may see besides itself. "include" is include/heddle, the public headers;
+# "core:values" and "include:values" are those that know nothing of programs (see PROGRAM_HEADERS).
+ALLOWED = {
+    "include": set(),
+    "core": {"proto", "include", "kernels/all_ops.inc"},
+    "memory": {"core:values", "include:values"},
+    "scheduler": {"core:values", "include:values"},
+    "kernels": {"core", "include"},
+    "importers": {"core", "include"},
+    "passes": {"core", "include", "passes/all_passes.inc"},
+    "executor": {"core", "memory", "scheduler", "passes", "include"},
+    "codegen": {"executor/plan.h", "core", "include"},
+    "tools": {"include", "importers", "codegen"},
+    "python": {"include"},
+}
+FOLDERS = set(ALLOWED) | {"proto"}
+
+# A value header reaches none of these, directly or through others.
+PROGRAM_HEADERS = re.compile(
+    r"^(core|heddle)/(program|block|op|op_def|op_context|op_registry|kernel_context|block_runner|"
+    r"services|scope|executor|pass|heddle)\.h$|\.pb\.h$")
+
+# Libraries that a user of the public headers must not need.
+PRIVATE_LIBRARIES = re.compile(
+    r"^(glog|gflags|google/protobuf|tbb|oneapi|Eigen|unsupported|cuda|cudnn|cublas|nccl|nlohmann|CLI)"
+    r"(/|[._a-z0-9]*\.h|$)|^(xxhash|dnnl|cuda|cublas|cudnn)\w*\.(h|hpp)$|\.pb\.h$")
+# The library reports through Status and observers; only the tool logs.
+LOGGING = re.compile(r"^(glog|gflags)/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(2)
+
+
+def locate(name):
+    """The file of this repository that an include names, or None."""
+    for base in (ROOT / "include", ROOT):
+        if (base / name).is_file():
+            return base / name
+    return None
+
+
+def is_value_header(name, seen=None):
+    seen = set() if seen is None else seen
+    if name in seen:
+        return True
+    seen.add(name)
+    if PROGRAM_HEADERS.search(name):
+        return False
+    path = locate(name)
+    return path is None or all(is_value_header(inner, seen) for _, inner in includes(path))
+
+
+def folder_of(name):
+    first = name.split("/", 1)[0]
+    if "/" not in name:
+        return None
+    if first == "heddle":
+        return "include"
+    return first if first in FOLDERS else None
+
+
+def breach(folder, name):
+    """Why `folder` must not include `name`, or None."""
+    if folder == "include" and PRIVATE_LIBRARIES.search(name):
+        return "a public header needs a private library"
+    if folder not in ("tools", "include") and LOGGING.search(name):
+        return "only tools/ logs"
+    if name.startswith("../") or "/../" in name:
+        return "include from the root, not through .."
+    target = folder_of(name)
+    if target is None or target == folder:
+        return None
+    allowed = ALLOWED[folder]
+    if target in allowed or name in allowed:
+        return None
+    if f"{target}:values" in allowed:
+        if is_value_header(name):
+            return None
+        return f"{folder}/ sees value headers of {target} only"
+    return f"{folder}/ may not see {target}"
+
+
+def main():
+    breaches, files = [], 0
+    for folder in sorted(ALLOWED):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in SUFFIXES or not path.is_file():
+                continue
+            files += 1
+            for number, name in includes(path):
+                why = breach(folder, name)
+                if why:
+                    breaches.append(f"{path.relative_to(ROOT)}:{number}: {name}: {why}")
+    print("\n".join(breaches + [f"{files} files, {len(breaches)} breaches"]))
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

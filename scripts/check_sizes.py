@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Checks that headers and sources stay short; lists long functions without failing on them."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("include", "core", "memory", "scheduler", "kernels", "passes", "executor", "importers",
+           "codegen", "tools", "python", "tests", "benchmarks")
+HEADER_LINES, SOURCE_LINES, FUNCTION_LINES = 250, 600, 60
+
+NOT_A_FUNCTION = re.compile(r"^\s*(namespace|class|struct|union|enum|extern|switch|if|for|while|do)\b|=\s*\{$")
+
+
+def long_functions(lines):
+    """(line, length) of blocks that look like function bodies: `…) … {` up to a brace as deep."""
+    for start, line in enumerate(lines):
+        depth = len(line) - len(line.lstrip())
+        # Deeper ones are statements; two columns are a member function.
+        if depth not in (0, 2) or not line.endswith("{") or ")" not in line:
+            continue
+        if NOT_A_FUNCTION.search(line):
+            continue
+        closing = " " * depth + "}"
+        for end in range(start + 1, len(lines)):
+            if lines[end].startswith(closing):
+                if end - start + 1 > FUNCTION_LINES:
+                    yield start + 1, end - start + 1
+                break
+
+
+def main():
+    too_long, warnings, files = [], [], 0
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".h", ".cuh", ".cc", ".c", ".cu") or not path.is_file():
+                continue
+            files += 1
+            name = path.relative_to(ROOT)
+            lines = path.read_text(encoding="utf-8").splitlines()
+            limit = HEADER_LINES if path.suffix in (".h", ".cuh") else SOURCE_LINES
+            if len(lines) > limit:
+                too_long.append(f"{name}: {len(lines)} lines, at most {limit}")
+            warnings += [f"warning: {name}:{at}: function of {length} lines, aim at {FUNCTION_LINES}"
+                         for at, length in long_functions(lines)]
+    print("\n".join(warnings + too_long +
+                    [f"{files} files, {len(too_long)} too long, {len(warnings)} long functions"]))
+    return 1 if too_long else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Sets up, builds everything and runs all tests: scripts/test.sh [PRESET] [ctest arguments…]
+# PRESET is one of CMakePresets.json (release when left out). Ends with "N passed, M failed";
+# the exit status is that of the tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=release
+case ${1:-} in
+  "" | -*) ;;
+  *) preset=$1; shift ;;
+esac
+
+./scripts/setup.sh
+cmake --preset "$preset"
+cmake --build "build/$preset" -j "$(nproc)"
+
+report="$PWD/build/$preset/ctest.xml"
+rm -f "$report"
+set +e
+ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure --output-junit "$report" "$@"
+status=$?
+set -e
+
+python3 - "$report" <<'PY'
+import sys
+import xml.etree.ElementTree as ElementTree
+
+state = {"run": 0, "fail": 0}
+for case in ElementTree.parse(sys.argv[1]).getroot().iter("testcase"):
+    status = case.get("status")
+    if status == "fail":
+        print("failed:", case.get("name"))
+    state[status] = state.get(status, 0) + 1
+skipped = sum(count for status, count in state.items() if status not in ("run", "fail"))
+if skipped:
+    print(f"{skipped} skipped")
+print(f"{state['run']} passed, {state['fail']} failed")
+PY
+exit $status
