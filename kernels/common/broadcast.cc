@@ -83,6 +83,7 @@ void Collapse(const Shape& x, const Shape& y, BroadcastPlan* plan) {
 
 bool AlignShapes(const Shape& x, const Shape& y, int64_t axis, Shape* x_out, Shape* y_out) {
   const bool x_larger = x.rank() >= y.rank();
+  if (!x_larger && axis <= 0) axis = -1;
   const Shape& large = x_larger ? x : y;
   const Shape& small = x_larger ? y : x;
   int rank = small.rank();

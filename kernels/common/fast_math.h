@@ -6,10 +6,18 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 
-namespace heddle::fast {
+namespace heddle {
+
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
+namespace fast {
 
 // c0 + x*(c1 + x*(c2 + …)), every step one fused multiply-add.
 template <typename T>
@@ -34,10 +42,40 @@ inline float Select(bool c, float a, float b) {
                               (std::bit_cast<int32_t>(b) & ~mask));
 }
 
+// Complex numbers are compared by their real parts.
+template <typename T>
+inline bool Less(T a, T b) {
+  if constexpr (kIsComplex<T>)
+    return a.real() < b.real();
+  else
+    return a < b;
+}
+
 template <typename T>
 inline T Clamp(T x, T low, T high) {  // NaN stays NaN
-  x = Select(x < low, low, x);
-  return Select(x > high, high, x);
+  x = Select(Less(x, low), low, x);
+  return Select(Less(high, x), high, x);
+}
+
+template <typename T>
+inline T Conj(T x) {
+  if constexpr (kIsComplex<T>)
+    return std::conj(x);
+  else
+    return x;
+}
+
+template <typename R>
+inline std::complex<R> Exp(std::complex<R> x) {
+  return std::exp(x);
+}
+template <typename R>
+inline std::complex<R> Log(std::complex<R> x) {
+  return std::log(x);
+}
+template <typename R>
+inline std::complex<R> Tanh(std::complex<R> x) {
+  return std::tanh(x);
 }
 
 inline double Exp(double x) { return std::exp(x); }
@@ -104,6 +142,10 @@ inline T Sigmoid(T x) {
 }
 
 // log(1 + exp(x)) without overflow.
+template <typename R>
+inline std::complex<R> Softplus(std::complex<R> x) {
+  return std::log(R(1) + std::exp(x));
+}
 inline double Softplus(double x) { return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 inline float Softplus(float x) {
   const float e = Exp(-std::fabs(x));
@@ -112,4 +154,5 @@ inline float Softplus(float x) {
   return Select(x > 0.0f, x, 0.0f) + Select(x == x, l, x);
 }
 
-}  // namespace heddle::fast
+}  // namespace fast
+}  // namespace heddle

@@ -115,10 +115,9 @@ void GemmPart(GemmDims d, bool rows, int64_t begin, int64_t end, T alpha, const 
   }
 }
 
-bool Mergeable(const Shape& dims, const Shape& stride, int64_t size, int64_t step) {
-  const int last = stride.rank() - 1;
-  (void)dims;
-  return stride[last] == size * step && (step != 0 || stride[last] == 0);
+// A dimension of `size` steps of `step` continues the last one.
+bool Mergeable(const Shape& stride, int64_t size, int64_t step) {
+  return stride.dim(-1) == size * step;
 }
 
 // Stride of batch dimension `i` of `rank`, counted in matrices of `size` elements.
@@ -193,8 +192,8 @@ BatchedGemm PlanBatchedGemm(const Shape& a_batch, const Shape& b_batch, const Sh
     const int64_t sc = BatchStride(c_batch, rank, i, dense.m * dense.n);
     g.batch *= size;
     g.sums |= sc == 0;
-    if (g.dims.rank() > 0 && Mergeable(g.dims, g.a_stride, size, sa) &&
-        Mergeable(g.dims, g.b_stride, size, sb) && Mergeable(g.dims, g.c_stride, size, sc)) {
+    if (g.dims.rank() > 0 && Mergeable(g.a_stride, size, sa) &&
+        Mergeable(g.b_stride, size, sb) && Mergeable(g.c_stride, size, sc)) {
       const int last = g.dims.rank() - 1;
       g.dims[last] *= size;
       g.a_stride[last] = sa, g.b_stride[last] = sb, g.c_stride[last] = sc;

@@ -30,15 +30,18 @@ void VisitSize(int64_t bytes, Fn&& fn) {
 template <typename T>
 inline void CopyElements(const std::byte* src, int64_t src_step, std::byte* dst, int64_t dst_step,
                          int64_t n) {
+  using Any = Unaligned<T>;
   constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  Any* out = reinterpret_cast<Any*>(dst);
   if (dst_step == kSize && src_step == 0) {
-    std::fill_n(reinterpret_cast<T*>(dst), n, *reinterpret_cast<const T*>(src));
+    const Any value = *reinterpret_cast<const Any*>(src);
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
   } else if (dst_step == kSize) {
-    T* out = reinterpret_cast<T*>(dst);
-    for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const T*>(src + i * src_step);
+    for (int64_t i = 0; i < n; ++i) out[i] = *reinterpret_cast<const Any*>(src + i * src_step);
   } else {
     for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<T*>(dst + i * dst_step) = *reinterpret_cast<const T*>(src + i * src_step);
+      *reinterpret_cast<Any*>(dst + i * dst_step) =
+          *reinterpret_cast<const Any*>(src + i * src_step);
   }
 }
 
@@ -90,15 +93,14 @@ void StridedCopy::WidenElement() {
 
 void StridedCopy::ChooseMode() {
   if (rank_ == 0) dims[rank_++] = {1, element_, element_};
-  int row = rank_ - 1;
+  const int row = rank_ - 1;
   const bool dst_dense = dims[row].dst == element_;
   if (dst_dense && dims[row].src == element_) {
     mode_ = Mode::kBytes;
   } else {
     mode_ = Mode::kElements;
-    // The longest loop goes innermost when neither side is dense there.
     for (int i = 0; dst_dense && i < row; ++i)
-      if (dims[i].src == element_ && dims[i].n > 3 && dims[row].n > 3) {
+      if (dims[i].src == element_) {
         mode_ = Mode::kTranspose;  // dims[rank-2]: dense in the source, dims[rank-1]: in the result
         std::rotate(dims.begin() + i, dims.begin() + i + 1, dims.begin() + row);
         break;
@@ -221,6 +223,30 @@ void CopyBytes(const KernelContext& ctx, const void* src, void* dst, size_t byte
   ctx.ParallelFor(n, std::max(kParallelBytes / 2, n / 64), [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,
                 static_cast<size_t>(end - begin));
+  });
+}
+
+void CopyRows(const KernelContext& ctx, const void* src_raw, int64_t src_step, void* dst_raw,
+              int64_t dst_step, int64_t rows, int64_t bytes) {
+  if (rows <= 0 || bytes <= 0) return;
+  const auto* src = static_cast<const std::byte*>(src_raw);
+  auto* dst = static_cast<std::byte*>(dst_raw);
+  if (rows < 4 && bytes > kParallelBytes) {  // few long rows: each is shared out
+    for (int64_t r = 0; r < rows; ++r)
+      CopyBytes(ctx, src + r * src_step, dst + r * dst_step, static_cast<size_t>(bytes));
+    return;
+  }
+  const int64_t grain = rows * bytes > kParallelBytes
+                            ? std::max<int64_t>(1, kParallelBytes / 2 / bytes)
+                            : rows;
+  ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
+    if (bytes == 4) {
+      for (int64_t r = begin; r < end; ++r) std::memcpy(dst + r * dst_step, src + r * src_step, 4);
+    } else if (bytes == 8) {
+      for (int64_t r = begin; r < end; ++r) std::memcpy(dst + r * dst_step, src + r * src_step, 8);
+    } else {
+      for (int64_t r = begin; r < end; ++r) CopyRow(dst + r * dst_step, src + r * src_step, bytes);
+    }
   });
 }
 

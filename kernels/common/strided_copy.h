@@ -79,6 +79,9 @@ StridedCopy PermuteCopy(size_t element_size, const Shape& in, std::span<const in
 void CopyBytes(const KernelContext& ctx, const void* src, void* dst, size_t bytes);
 // Zeroes `bytes` bytes likewise.
 void ZeroBytes(const KernelContext& ctx, void* dst, size_t bytes);
+// Copies `rows` rows of `bytes` bytes each; steps are the bytes from one row to the next.
+void CopyRows(const KernelContext& ctx, const void* src, int64_t src_step, void* dst,
+              int64_t dst_step, int64_t rows, int64_t bytes);
 // The kernel of views: first input slot's element 0 copied to the first output as it lies.
 Status CopyFirst(KernelContext& ctx);
 

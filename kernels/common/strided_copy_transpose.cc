@@ -52,10 +52,20 @@ inline void Block4x4(const std::byte* src, int64_t src_row, std::byte* dst, int6
 template <typename T>
 inline void Scalars(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row,
                     int64_t rows, int64_t cols) {
+  using Any = Unaligned<T>;
+  constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  if (rows < 8) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const Any* in = reinterpret_cast<const Any*>(src + i * src_row);
+      std::byte* out = dst + i * kSize;
+      for (int64_t j = 0; j < cols; ++j) *reinterpret_cast<Any*>(out + j * dst_row) = in[j];
+    }
+    return;
+  }
   for (int64_t j = 0; j < cols; ++j) {
-    T* out = reinterpret_cast<T*>(dst + j * dst_row);
-    const std::byte* in = src + j * static_cast<int64_t>(sizeof(T));
-    for (int64_t i = 0; i < rows; ++i) out[i] = *reinterpret_cast<const T*>(in + i * src_row);
+    Any* out = reinterpret_cast<Any*>(dst + j * dst_row);
+    const std::byte* in = src + j * kSize;
+    for (int64_t i = 0; i < rows; ++i) out[i] = *reinterpret_cast<const Any*>(in + i * src_row);
   }
 }
 

@@ -1,6 +1,6 @@
 #include "kernels/common/unary.h"
 
-namespace heddle::unary_internal {
+namespace heddle {
 namespace {
 
 bool Compatible(const Shape& a, const Shape& b) {
@@ -13,34 +13,35 @@ bool Compatible(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-Status MapShape(ShapeContext& ctx) {
-  const auto& ins = ctx.def().inputs();
-  const auto& outs = ctx.def().outputs();
-  int first = -1;
-  for (size_t i = 0; i < ins.size(); ++i) {
-    const Key key = RuntimeKey(ins[i]);
-    if (!ctx.HasIn(key)) continue;
-    if (first < 0) {
-      first = static_cast<int>(i);
-      continue;
+Status SameShapes(ShapeContext& ctx, int operands) {
+  const BoundOp& op = ctx.op();
+  const auto& slots = ctx.def().inputs();
+  const Tensor* first = nullptr;
+  std::string first_name;
+  for (int s = 0; s < operands; ++s) {
+    if (op.in_begin[s] == op.in_begin[s + 1] || op.in[op.in_begin[s]] == kNoSlot) continue;
+    const Value& v = *ctx.frame()[op.in[op.in_begin[s]]];
+    if (!v.is_tensor()) return InvalidArgument("input ", slots[s].name, " must be a tensor");
+    const Tensor& t = v.tensor();
+    if (t.dtype() == DType::kUnknown) continue;  // holds nothing
+    if (first == nullptr) {
+      first = &t;
+      first_name = slots[s].name;
+    } else if (!Compatible(first->shape(), t.shape())) {
+      return InvalidArgument("input ", slots[s].name, " must have the shape of ", first_name, ", ",
+                             first->shape().ToString(), ", but has ", t.shape().ToString());
+    } else if (first->dtype() != t.dtype()) {
+      return InvalidArgument("input ", slots[s].name, " must have the dtype of ", first_name, ", ",
+                             Name(first->dtype()), ", but has ", Name(t.dtype()));
     }
-    const Key head = RuntimeKey(ins[first]);
-    if (!Compatible(ctx.InShape(head), ctx.InShape(key)))
-      return InvalidArgument("input ", ins[i].name, " must have the shape of ", ins[first].name, ", ",
-                             ctx.InShape(head).ToString(), ", but has ", ctx.InShape(key).ToString());
-    if (ctx.InDType(head) != ctx.InDType(key))
-      return InvalidArgument("input ", ins[i].name, " must have the dtype of ", ins[first].name, ", ",
-                             Name(ctx.InDType(head)), ", but has ", Name(ctx.InDType(key)));
   }
-  if (first < 0) return InvalidArgument("has no input");
-  const Key head = RuntimeKey(ins[first]);
-  for (const SlotDef& out : outs) {
-    const Key key = RuntimeKey(out);
-    if (!ctx.HasOut(key)) continue;
-    ctx.SetOut(key, ctx.InShape(head), ctx.InDType(head));
-    ctx.ShareLoD(head, key);
+  if (first == nullptr) return ctx.Defer();
+  for (size_t o = 0; o < op.out.size(); ++o) {
+    if (op.out[o] == kNoSlot) continue;
+    ctx.SetOutAt(o, first->shape(), first->dtype());
+    if (first->has_lod()) ctx.SetOutLoDAt(o, first->lod());
   }
   return Status::Ok();
 }
 
-}  // namespace heddle::unary_internal
+}  // namespace heddle

@@ -18,28 +18,31 @@
 //   HEDDLE_OP(tanh_grad_grad) { DefineMap<TanhGradGrad>(op); }
 // All operands have one shape and dtype; an absent input reads as zero, an absent output is dropped.
 //
-// A functor is made anew for every call, from the context (attributes); it must be cheap to make and
-// free of state. Loops are written so that the compiler vectorises them: functors do not branch.
+// A functor is made anew for every call, from the KernelContext when it has such a constructor
+// (attributes); it must be cheap to make and free of state. Loops are written so that the compiler vectorises them: functors do not branch.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "core/shapes.h"
 
 namespace heddle {
 
+// Names for the lists of further types below.
+using complex64 = std::complex<float>;
+using complex128 = std::complex<double>;
+
 struct UnaryOp {
   // Elements a thread should get at least (≈ 50 µs of work): smaller for costly functors.
   static constexpr int64_t kGrain = 1 << 16;
-  UnaryOp() = default;
-  explicit UnaryOp(const KernelContext&) {}
   static void Declare(OpDef&) {}  // adds the attributes
 };
 // For functors that call the scalar library for each element.
 struct SlowUnaryOp : UnaryOp {
   static constexpr int64_t kGrain = 1 << 12;
-  using UnaryOp::UnaryOp;
 };
 
 // What the gradient reads besides Out@GRAD: Grad(dy), Grad(x, dy), Grad(y, dy) or Grad(x, y, dy).
@@ -110,6 +113,14 @@ inline constexpr int kIn = static_cast<int>(std::size(M::kIns));
 template <typename M>
 inline constexpr int kOut = static_cast<int>(std::size(M::kOuts));
 
+template <typename M>
+M Make(const KernelContext& ctx) {
+  if constexpr (std::is_constructible_v<M, const KernelContext&>)
+    return M(ctx);
+  else
+    return M();
+}
+
 // Same-index only: inputs and outputs may be the same memory (in place), which ivdep promises.
 template <typename M, typename T, size_t... I, size_t... O>
 [[gnu::noinline]] void Loop(const M m, const T* const* in, T* const* out, int64_t n,
@@ -152,10 +163,16 @@ void RunChunked(const M& m, const T* const* in, T* const* out, int64_t begin, in
   }
 }
 
-// Every operand present has one shape and dtype; every output gets them.
-Status MapShape(ShapeContext& ctx);
-
 }  // namespace unary_internal
+
+// Checks that the first `operands` inputs, as far as present, have one shape and dtype, and gives these
+// to every output.
+Status SameShapes(ShapeContext& ctx, int operands);
+
+template <typename M>
+Status MapShape(ShapeContext& ctx) {
+  return SameShapes(ctx, unary_internal::kIn<M>);
+}
 
 template <typename M, typename T>
 Status RunMap(KernelContext& ctx) {
@@ -175,7 +192,7 @@ Status RunMap(KernelContext& ctx) {
     out[k] = t ? t->mutable_data<T>() : nullptr;
     all = all && t != nullptr;
   }
-  const M m(ctx);
+  const M m = unary_internal::Make<M>(ctx);
   ctx.ParallelFor(n, M::kGrain, [&](int64_t begin, int64_t end) {
     if constexpr (std::is_same_v<T, ComputeType<T>>) {
       if (all) [[likely]] {
@@ -212,13 +229,12 @@ OpDef& DefineUnary(OpDef& op, const char* doc) {
   return op;
 }
 
-// Slots, shapes and kernels of a map with several operands; the last input may be overwritten by the
-// last output only where `inplace` says so.
+// Slots, shapes and kernels of a map with several operands. Further inputs may be declared afterwards.
 template <typename M, typename... MoreTypes>
 OpDef& DefineMap(OpDef& op) {
-  for (const Key& k : M::kIns) op.Input(k.name, unary_internal::kIn<M> == 1 ? 0 : kOptional);
+  for (const Key& k : M::kIns) op.Input(k.name, unary_internal::kIn<M> == 1 ? 0u : kOptional);
   for (const Key& k : M::kOuts) op.Output(k.name, kOptional);
-  op.InferShape(unary_internal::MapShape);
+  op.InferShape(MapShape<M>);
   AddFloatKernels<M>(op);
   (op.Kernel(kDTypeOf<MoreTypes>, &RunMap<M, MoreTypes>), ...);
   return op;
@@ -228,7 +244,7 @@ template <typename F, typename... MoreTypes>
 OpDef& DefineUnaryGrad(OpDef& op) {
   using M = GradMap<F>;
   for (const Key& k : M::kIns) op.Input(k.name);
-  op.Output("X@GRAD").Inplace("Out@GRAD", "X@GRAD").InferShape(unary_internal::MapShape);
+  op.Output("X@GRAD").Inplace("Out@GRAD", "X@GRAD").InferShape(MapShape<M>);
   AddFloatKernels<M>(op);
   (op.Kernel(kDTypeOf<MoreTypes>, &RunMap<M, MoreTypes>), ...);
   return op;

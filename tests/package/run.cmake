@@ -18,7 +18,7 @@ run("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${work}/build" -G "${GENERATOR}"
     "-DCMAKE_PREFIX_PATH=${work}/moved" "-DCMAKE_CXX_COMPILER=${CXX}"
     "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}")
 run("${CMAKE_COMMAND}" --build "${work}/build")
-run("${work}/build/consumer")
+run("${work}/build/consumer" "${SOURCE_DIR}/../../examples/digits")
 file(GLOB tool "${work}/moved/bin/heddle")
 if(tool)
   run("${tool}" --help)

@@ -1,0 +1,151 @@
+// Plan: the immutable result of analysing a program for feeds of one signature.
+//
+// Ownership: a Plan owns no memory of a run. Threads: any number of runs may use one Plan at the same
+// time; each has a RunState of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/ir.h"
+#include "core/op_context.h"
+#include "heddle/executor.h"
+
+namespace heddle {
+
+// Where the contents of a slot live.
+enum class Storage : uint8_t {
+  kNone,    // nothing is stored: an optional output nobody reads
+  kFeed,    // the caller's tensor
+  kScope,   // a variable of the scope
+  kConst,   // a value known when the plan was made
+  kArena,   // a fixed offset in the run's arena
+  kOutput,  // fresh memory of known size, handed to the caller
+  kView,    // another slot's memory with another shape, bound before the run
+  kPool,    // memory taken when the slot is written, given back after the last reader
+};
+
+// One version of one variable. A variable that only one block uses gets a slot per write, so that
+// versions never disturb each other; one that blocks share keeps one slot.
+struct Slot {
+  ir::VarId var = ir::kNoVar;
+  Storage storage = Storage::kPool;
+  bool versioned = false;   // written once: the slot's contents never change after that
+  bool is_static = false;   // dtype and shape are known before the run
+  DType dtype = DType::kUnknown;
+  Shape shape;
+  size_t offset = 0;          // kArena
+  uint32_t base = kNoSlot;    // kView: the slot whose memory it is
+  int feed = -1;              // kFeed: index of the plan's feed
+  size_t bytes() const { return static_cast<size_t>(shape.numel()) * SizeOf(dtype); }
+};
+
+// Prepared states of an instruction whose shapes are known only at run time, by signature.
+class StateCache {
+ public:
+  // The state for the operator's present input shapes, prepared when absent; at most kCapacity.
+  Result<std::shared_ptr<const KernelState>> Get(const BoundOp& op, Value* const* frame,
+                                                 Services& services,
+                                                 const std::vector<bool>* constant);
+
+ private:
+  static constexpr size_t kCapacity = 8;
+  struct Entry {
+    std::vector<int64_t> signature;
+    std::shared_ptr<const KernelState> state;
+  };
+  std::mutex mutex_;
+  std::vector<Entry> entries_;  // most recently used last
+};
+
+struct Instruction {
+  enum class Mode : uint8_t {
+    kStatic,   // every operand has its shape and memory: just call the kernel
+    kPooled,   // shapes known, memory of outputs taken now
+    kDynamic,  // shapes inferred now
+    kShare,    // output = input with another shape, the memory shared
+  };
+  KernelFn fn = nullptr;  // null: chosen by dtype at run time
+  const KernelState* state = nullptr;
+  Mode mode = Mode::kDynamic;
+  BoundOp op;
+  std::shared_ptr<const KernelState> state_owner;
+  std::shared_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
+  // Operators that read and write one variable write to the first slot, which then becomes the
+  // second; `inplace`: they may work in the same memory.
+  struct Rewrite {
+    uint32_t hidden, real;
+    bool inplace;
+  };
+  std::vector<Rewrite> rewrites;
+  // (input, output) positions in op.in/op.out: the output may take over the input's memory.
+  struct Takeover {
+    uint32_t in, out;
+  };
+  std::vector<Takeover> takeovers;
+  std::vector<uint32_t> release;  // kPool slots whose last reader, in serial order, this is
+  std::vector<uint32_t> reads;    // kPool slots read, for counting in parallel runs
+  double cost_ns = 0;             // estimate on one thread
+  int ir_block = 0, ir_op = 0;    // position in the program, for messages
+};
+
+// The instructions of one block in a valid order.
+struct BlockPlan {
+  std::vector<Instruction> instructions;
+};
+
+// Instructions of block 0 grouped for parallel execution: a task runs its members one by one.
+struct TaskGraph {
+  std::vector<uint32_t> members;       // instruction indices, task after task
+  std::vector<uint32_t> member_begin;  // per task, + end
+  std::vector<uint32_t> successors;    // task indices, grouped by task
+  std::vector<uint32_t> successor_begin;
+  std::vector<uint32_t> in_degree;
+  std::vector<uint32_t> roots;
+  std::vector<double> priority;  // longest remaining path in ns
+  int size() const { return static_cast<int>(in_degree.size()); }
+};
+
+struct PlanFeed {
+  std::string name;
+  uint32_t slot = kNoSlot;
+  bool copied = false;  // the program writes to it: runs work on a copy
+};
+struct PlanFetch {
+  std::string name;
+  uint32_t slot = kNoSlot;
+  bool move = false;  // the run owns the memory: handed over instead of copied
+};
+
+struct Plan {
+  std::shared_ptr<const ir::Program> program;
+  std::vector<Slot> slots;
+  std::vector<BlockPlan> blocks;  // by block id; blocks that run nowhere are empty
+  TaskGraph tasks;                // only when parallel
+  bool parallel = false;
+  bool writes_scope = false;
+  std::vector<PlanFeed> feeds;
+  std::vector<PlanFetch> fetches;
+  std::vector<bool> constant;             // per slot: contents never change while the plan lives
+  std::vector<std::pair<uint32_t, Value>> constants;  // kConst slots
+  std::vector<uint32_t> scope_slots, output_slots, view_slots;  // view_slots: those bound per run
+  std::vector<uint32_t> arena_slots;
+  std::vector<uint32_t> run_slots;        // kPool: cleared after a run
+  std::vector<uint32_t> consumers;        // per slot: readers, for counting in parallel runs
+  std::shared_ptr<Scope> scope;
+  std::shared_ptr<PackCache> packs;  // derived copies of parameters that kernel states share
+  // Buffers of scope variables that the plan treats as constant: it is stale when one changed.
+  std::vector<std::pair<uint32_t, const void*>> assumed;
+  size_t arena_bytes = 0, arena_bound = 0;
+  PlanStats stats;
+
+  std::string ToString() const;
+  OpLocation Locate(const Instruction& in) const {
+    return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
+  }
+};
+
+}  // namespace heddle

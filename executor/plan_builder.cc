@@ -1,0 +1,62 @@
+#include "executor/plan_builder.h"
+
+#include <chrono>
+
+#include "core/error.h"
+#include "executor/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+bool IsPrepared(const Instruction& in) {
+  return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kPooled;
+}
+
+Status PrepareOne(PlanDraft& d, Instruction& in) {
+  try {
+    PrepareContext ctx(in.op, d.frame.data(), *d.request.services, &d.plan->constant);
+    auto state = in.op.def->prepare()(ctx);
+    if (!state.ok()) return state.status();
+    in.state_owner = *std::move(state);
+    in.state = in.state_owner.get();
+    return Status::Ok();
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("while preparing: ", e.what());
+  } catch (const std::exception& e) {
+    return Internal("while preparing: ", e.what());
+  }
+}
+
+}  // namespace
+
+Status PrepareKernels(PlanDraft& d) {
+  for (Instruction& in : d.plan->blocks[0].instructions) {
+    if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
+    if (Status s = PrepareOne(d, in); !s.ok()) return s.At(d.plan->Locate(in));
+  }
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  PlanDraft draft(request);
+  HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
+  HEDDLE_RETURN_IF_ERROR(PropagateShapes(draft));
+  ChooseSchedule(draft);
+  PlanMemory(draft);
+  HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+  Plan& plan = *draft.plan;
+  plan.stats.parallel = plan.parallel;
+  plan.stats.arena_bytes = plan.arena_bytes;
+  plan.stats.arena_bound_bytes = plan.arena_bound;
+  plan.stats.static_shapes = true;
+  for (const Instruction& in : plan.blocks[0].instructions) {
+    ++plan.stats.instructions;
+    if (in.mode == Instruction::Mode::kDynamic) plan.stats.static_shapes = false;
+  }
+  const auto took = std::chrono::steady_clock::now() - start;
+  plan.stats.build_ms = std::chrono::duration<double, std::milli>(took).count();
+  return std::shared_ptr<const Plan>(draft.plan);
+}
+
+}  // namespace heddle

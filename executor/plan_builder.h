@@ -1,0 +1,36 @@
+// Program + feed signature -> Plan. Chooses slots and kernels, infers shapes, evaluates what is
+// already known, derives dependencies, plans memory. Executes no operator of the program other than
+// small pure ones whose inputs are all known (shape arithmetic).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ir.h"
+#include "executor/plan.h"
+
+namespace heddle {
+
+struct FeedSignature {
+  std::string name;
+  Value::Kind kind = Value::Kind::kTensor;
+  DType dtype = DType::kUnknown;
+  Shape shape;
+  bool has_lod = false;
+};
+
+struct PlanRequest {
+  std::shared_ptr<const ir::Program> program;
+  std::shared_ptr<Scope> scope;
+  std::vector<FeedSignature> feeds;
+  std::vector<ir::VarId> fetches;
+  std::shared_ptr<PackCache> packs;
+  Schedule schedule = Schedule::kAuto;
+  int threads = 1;
+  Services* services = nullptr;  // for preparing kernels
+};
+
+Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request);
+
+}  // namespace heddle

@@ -1,0 +1,31 @@
+// The plan while it is being made: what one analysis leaves for the next.
+#pragma once
+
+#include <vector>
+
+#include "executor/plan.h"
+#include "executor/plan_builder.h"
+
+namespace heddle {
+
+struct PlanDraft {
+  const PlanRequest& request;
+  const ir::Program& program;
+  std::shared_ptr<Plan> plan;
+  // Shape analysis: a frame of values that hold dtype and shape, and contents where those are known.
+  std::vector<Value> meta;
+  std::vector<Value*> frame;
+  std::vector<bool> known_meta;  // per slot: meta tells dtype and shape for certain
+
+  PlanDraft(const PlanRequest& r)
+      : request(r), program(*r.program), plan(std::make_shared<Plan>()) {}
+};
+
+// The analyses, in the order they run.
+Status AssignSlots(PlanDraft& draft);         // slots, bound operands, instructions in file order
+Status PropagateShapes(PlanDraft& draft);     // static shapes, known values, kernels
+void ChooseSchedule(PlanDraft& draft);        // costs, serial or parallel, task graph
+void PlanMemory(PlanDraft& draft);            // storages, views, in-place, arena, releases
+Status PrepareKernels(PlanDraft& draft);      // per-signature kernel states
+
+}  // namespace heddle

@@ -1,0 +1,243 @@
+// Shapes and dtypes of everything that can be known before running, values of what is already known,
+// and the kernel of each instruction.
+#include "core/error.h"
+#include "core/ir.h"
+#include "executor/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+// Results up to this size are worth keeping instead of computing.
+constexpr size_t kMaxKnownBytes = 16 << 10;
+
+class ShapePropagator {
+ public:
+  explicit ShapePropagator(PlanDraft& draft) : d_(draft), plan_(*draft.plan) {}
+
+  Status Run() {
+    HEDDLE_RETURN_IF_ERROR(Seed());
+    auto& instructions = plan_.blocks[0].instructions;
+    std::vector<Instruction> kept;
+    kept.reserve(instructions.size());
+    for (Instruction& in : instructions) {
+      bool evaluated = false;
+      HEDDLE_RETURN_IF_ERROR(Visit(in, &evaluated));
+      if (!evaluated) kept.push_back(std::move(in));
+    }
+    instructions = std::move(kept);
+    for (size_t b = 1; b < plan_.blocks.size(); ++b)
+      for (Instruction& in : plan_.blocks[b].instructions)
+        if (in.op.def->prepare()) in.states = std::make_shared<StateCache>();
+    return Status::Ok();
+  }
+
+ private:
+  // What is known at the start: feeds, and scope variables nobody writes.
+  Status Seed() {
+    const size_t n = plan_.slots.size();
+    d_.meta.resize(n);
+    d_.frame.resize(n);
+    for (size_t i = 0; i < n; ++i) d_.frame[i] = &d_.meta[i];
+    d_.known_meta.assign(n, false);
+    plan_.constant.assign(n, false);
+    bool any_lod = false;
+    for (size_t i = 0; i < plan_.feeds.size(); ++i) {
+      const FeedSignature& f = d_.request.feeds[i];
+      const uint32_t s = plan_.feeds[i].slot;
+      any_lod = any_lod || f.has_lod;
+      if (f.kind != Value::Kind::kTensor || plan_.feeds[i].copied) continue;
+      SetKnown(s, f.dtype, f.shape);
+    }
+    // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
+    infer_now_ = !any_lod;
+    return SeedScope();
+  }
+
+  Status SeedScope() {
+    std::vector<int> writers(plan_.slots.size(), 0);    // that may change shape
+    std::vector<int> updates(plan_.slots.size(), 0);    // in place
+    std::vector<bool> first_is_write(plan_.slots.size(), false), seen(plan_.slots.size(), false);
+    for (const BlockPlan& block : plan_.blocks) {
+      for (const Instruction& in : block.instructions) {
+        for (uint32_t s : in.op.in)
+          if (s != kNoSlot) seen[s] = true;
+        for (uint32_t s : in.op.out) {
+          if (s == kNoSlot) continue;
+          if (!seen[s]) first_is_write[s] = true;
+          seen[s] = true;
+          ++writers[s];
+        }
+        for (const auto& r : in.rewrites) ++(r.inplace ? updates : writers)[r.real];
+      }
+    }
+    for (uint32_t s : plan_.scope_slots) {
+      const ir::Var& var = d_.program.vars[plan_.slots[s].var];
+      if (writers[s] + updates[s] > 0) plan_.writes_scope = true;
+      Value* v = plan_.scope ? plan_.scope->Find(var.name) : nullptr;
+      const bool has_value = v != nullptr && v->initialized();
+      if (!has_value) {
+        if (writers[s] == 0 && seen[s] && !first_is_write[s] && RequiredSomewhere(s))
+          return NotFound("parameter '", var.name,
+                          "' has no value: load the parameters, or run the startup program first");
+        continue;
+      }
+      if (!v->is_tensor() || writers[s] > 0) continue;
+      SetKnown(s, v->tensor().dtype(), v->tensor().shape());
+      if (updates[s] > 0) continue;
+      d_.meta[s] = *v;
+      plan_.constant[s] = true;
+      plan_.assumed.emplace_back(s, v->tensor().raw());
+    }
+    return Status::Ok();
+  }
+
+  bool RequiredSomewhere(uint32_t slot) const {
+    for (const BlockPlan& block : plan_.blocks)
+      for (const Instruction& in : block.instructions)
+        for (size_t i = 0; i < in.op.def->inputs().size(); ++i)
+          for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
+            if (in.op.in[k] == slot && !(in.op.def->inputs()[i].flags & kOptional)) return true;
+    return false;
+  }
+
+  void SetKnown(uint32_t s, DType dtype, const Shape& shape) {
+    d_.meta[s].tensor().SetMeta(dtype, shape);
+    d_.known_meta[s] = true;
+    plan_.slots[s].is_static = true;
+    plan_.slots[s].dtype = dtype;
+    plan_.slots[s].shape = shape;
+  }
+
+  void SetUnknown(uint32_t s) {
+    const ir::Var& var = d_.program.vars[plan_.slots[s].var];
+    d_.meta[s].tensor().SetMeta(var.dtype, Shape::Unknown());
+    d_.known_meta[s] = false;
+  }
+
+  bool InputsKnown(const Instruction& in) const {
+    for (uint32_t s : in.op.in)
+      if (s != kNoSlot && !d_.known_meta[s]) return false;
+    return true;
+  }
+
+  Status Visit(Instruction& in, bool* evaluated) {
+    const OpDef& def = *in.op.def;
+    if (def.prepare()) in.states = std::make_shared<StateCache>();
+    bool settled = false;
+    if (infer_now_ && def.infer_shape() != nullptr && !def.has(kControlFlow) && InputsKnown(in)) {
+      ShapeContext ctx(in.op, d_.frame.data());
+      Status status = Guard([&] { return def.infer_shape()(ctx); });
+      if (!status.ok()) return status.At(plan_.Locate(in));
+      if (!ctx.deferred()) settled = Settle(in, ctx.outs());
+    }
+    if (!settled) {
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) SetUnknown(s);
+      return Status::Ok();
+    }
+    HEDDLE_RETURN_IF_ERROR(ChooseKernel(in));
+    in.mode = Instruction::Mode::kStatic;
+    *evaluated = Evaluate(in);
+    return Status::Ok();
+  }
+
+  // Takes over what the shape function said; true when every output is now static.
+  bool Settle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+    for (size_t i = 0; i < in.op.out.size(); ++i) {
+      const uint32_t s = in.op.out[i];
+      if (s == kNoSlot) continue;
+      if (i >= outs.size() || !outs[i].set || !outs[i].shape.is_static() ||
+          outs[i].dtype == DType::kUnknown || !plan_.slots[s].versioned)
+        return false;
+    }
+    if (!in.rewrites.empty()) return false;
+    for (size_t i = 0; i < in.op.out.size(); ++i)
+      if (in.op.out[i] != kNoSlot) SetKnown(in.op.out[i], outs[i].dtype, outs[i].shape);
+    return true;
+  }
+
+  Status ChooseKernel(Instruction& in) {
+    const OpDef& def = *in.op.def;
+    DType key = DType::kUnknown;
+    const int slot = def.kernel_key();
+    const uint32_t begin = slot < 0 ? 0 : in.op.in_begin[slot];
+    const uint32_t end = slot < 0 ? static_cast<uint32_t>(in.op.in.size()) : in.op.in_begin[slot + 1];
+    for (uint32_t i = begin; i < end && key == DType::kUnknown; ++i)
+      if (in.op.in[i] != kNoSlot) key = d_.frame[in.op.in[i]]->tensor().dtype();
+    in.fn = def.kernel(key);
+    if (in.fn != nullptr) return Status::Ok();
+    return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ",
+                         def.KernelDTypes())
+        .At(plan_.Locate(in));
+  }
+
+  // Computes the outputs now when everything they depend on is known and they are small. True when
+  // the instruction is not needed any more.
+  bool Evaluate(const Instruction& in) {
+    const OpDef& def = *in.op.def;
+    if (def.traits() & (kRandom | kSideEffect | kCommunication | kReader | kControlFlow))
+      return false;
+    for (size_t i = 0; i < def.inputs().size(); ++i) {
+      const bool shape_only = (def.inputs()[i].flags & kNoBuffer) != 0;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
+        const uint32_t s = in.op.in[k];
+        if (s != kNoSlot && !shape_only && !d_.meta[s].tensor().initialized()) return false;
+      }
+    }
+    size_t bytes = 0;
+    for (uint32_t s : in.op.out)
+      if (s != kNoSlot) bytes += plan_.slots[s].bytes();
+    if (bytes > kMaxKnownBytes) return false;
+    return Compute(in);
+  }
+
+  bool Compute(const Instruction& in) {
+    const OpDef& def = *in.op.def;
+    for (uint32_t s : in.op.out)
+      if (s != kNoSlot) d_.meta[s] = Tensor::Zeros(plan_.slots[s].dtype, plan_.slots[s].shape);
+    Status status = Guard([&] {
+      std::unique_ptr<KernelState> state;
+      if (def.prepare() != nullptr) {
+        PrepareContext prepare(in.op, d_.frame.data(), *d_.request.services, nullptr);
+        auto made = def.prepare()(prepare);
+        if (!made.ok()) return made.status();
+        state = *std::move(made);
+      }
+      KernelContext ctx(in.op, d_.frame.data(), *d_.request.services, state.get());
+      return in.fn(ctx);
+    });
+    for (uint32_t s : in.op.out) {
+      if (s == kNoSlot) continue;
+      if (!status.ok()) {  // left for the run, which reports the error if it comes to it
+        d_.meta[s] = Value();
+        SetKnown(s, plan_.slots[s].dtype, plan_.slots[s].shape);
+        continue;
+      }
+      plan_.slots[s].storage = Storage::kConst;
+      plan_.constant[s] = true;
+      plan_.constants.emplace_back(s, d_.meta[s]);
+    }
+    return status.ok();
+  }
+
+  template <typename Fn>
+  static Status Guard(Fn&& fn) {
+    try {
+      return fn();
+    } catch (const std::bad_alloc& e) {
+      return ResourceExhausted(e.what());
+    } catch (const std::exception& e) {
+      return InvalidArgument(e.what());
+    }
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  bool infer_now_ = true;
+};
+
+}  // namespace
+
+Status PropagateShapes(PlanDraft& draft) { return ShapePropagator(draft).Run(); }
+
+}  // namespace heddle

@@ -1,0 +1,85 @@
+#include "executor/run_state.h"
+
+#include "core/error.h"
+#include "executor/interpreter.h"
+#include "memory/pool_allocator.h"
+
+namespace heddle {
+
+RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
+    : plan_(std::move(plan)), services_(services), values_(plan_->slots.size()),
+      frame_(plan_->slots.size()) {
+  services_.blocks = this;
+  services_.random = &random_;
+  services_.packs = plan_->packs.get();
+  for (size_t i = 0; i < values_.size(); ++i) frame_[i] = &values_[i];
+  for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
+  if (plan_->arena_bytes > 0) arena_ = services_.allocator->Allocate(plan_->arena_bytes);
+  for (uint32_t s : plan_->arena_slots) {
+    const Slot& slot = plan_->slots[s];
+    values_[s] = Tensor(slot.dtype, slot.shape, arena_, slot.offset);
+  }
+  for (uint32_t s : plan_->scope_slots)
+    frame_[s] = plan_->scope->Ensure(plan_->program->vars[plan_->slots[s].var].name);
+  if (plan_->parallel)
+    parallel_ = std::make_unique<Parallel>(static_cast<size_t>(plan_->tasks.size()),
+                                           plan_->slots.size(), services_.intra->threads());
+}
+
+void RunState::Begin(const std::vector<const Value*>& feeds) {
+  for (size_t i = 0; i < plan_->feeds.size(); ++i) {
+    Value& v = value(plan_->feeds[i].slot);
+    v = *feeds[i];
+    if (!v.is_tensor()) continue;
+    if (plan_->feeds[i].copied || !v.tensor().is_contiguous()) {
+      v = v.tensor().Clone();
+      if (!v.tensor().initialized()) throw std::bad_alloc();
+    }
+  }
+  for (uint32_t s : plan_->output_slots) {
+    const Slot& slot = plan_->slots[s];
+    value(s) = Tensor(slot.dtype, slot.shape, services_.allocator->Allocate(slot.bytes()));
+  }
+  for (uint32_t s : plan_->view_slots) {
+    const Slot& slot = plan_->slots[s];
+    value(s) = value(slot.base).tensor().Reshaped(slot.shape);
+  }
+}
+
+Status RunState::Fetch(std::vector<Value>* out) {
+  out->resize(plan_->fetches.size());
+  for (size_t i = 0; i < plan_->fetches.size(); ++i) {
+    const PlanFetch& f = plan_->fetches[i];
+    Value& v = value(f.slot);
+    if (!v.initialized())
+      return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run");
+    if (!v.is_tensor()) {
+      (*out)[i] = v;
+      continue;
+    }
+    const Tensor& t = v.tensor();
+    if (f.move && t.buffer() && t.buffer()->unique() && t.is_contiguous()) {
+      (*out)[i] = std::move(v.tensor());
+      v = Value();
+      continue;
+    }
+    (*out)[i] = t.Clone();
+    if (!(*out)[i].initialized())
+      return ResourceExhausted("no memory for the fetched copy of '", f.name, "': ", t.bytes(),
+                               " bytes");
+  }
+  return Status::Ok();
+}
+
+void RunState::End() {
+  for (const PlanFeed& f : plan_->feeds) value(f.slot) = Value();
+  for (uint32_t s : plan_->output_slots) value(s) = Value();
+  for (uint32_t s : plan_->view_slots) value(s) = Value();
+  for (uint32_t s : plan_->run_slots) value(s) = Value();
+}
+
+Status RunState::RunBlock(int block) {
+  return Interpreter::RunSerial(plan_->blocks[block].instructions, *this);
+}
+
+}  // namespace heddle

@@ -1,0 +1,13 @@
+// The implementations behind MakeConv. Used by conv.cc alone.
+#pragma once
+
+#include "kernels/common/conv.h"
+
+namespace heddle {
+
+// By the primitives library; nullptr when it is not there or has nothing for this case.
+std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                            ConvDirection direction, const Tensor* filter,
+                                            const Epilogue& epilogue);
+
+}  // namespace heddle

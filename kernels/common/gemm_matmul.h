@@ -1,0 +1,71 @@
+// matmul and its kin: shapes of a product of two tensors, the products of its gradients, and the
+// library's fast path.
+#pragma once
+
+#include <memory>
+
+#include "kernels/common/gemm.h"
+#include "kernels/common/gemm_epilogue.h"
+
+namespace heddle {
+
+// Out = op(X) op(Y) over broadcast batches. Shapes are the matrix views: at least rank 2.
+struct MatmulShapes {
+  Shape x, y, out;   // as matrices; out keeps the 1s of vector operands
+  Shape result;      // out as the operator gives it
+  bool trans_x = false, trans_y = false;
+  int64_t m = 0, n = 0, k = 0;
+};
+
+// NumPy's rules: a 1-D X is a row, a 1-D Y a column, neither is transposed. Dimensions may be -1.
+Result<MatmulShapes> MatmulShapesOf(const Shape& x, const Shape& y, bool trans_x, bool trans_y);
+
+// Out from X and Y; the gradient of X from Out's and Y; the gradient of Y from X and Out's.
+BatchedGemm PlanOut(const MatmulShapes& s);
+BatchedGemm PlanXGrad(const MatmulShapes& s);
+BatchedGemm PlanYGrad(const MatmulShapes& s);
+
+// The three products with the operands in the order the plain product wants them.
+struct MatmulPlans {
+  explicit MatmulPlans(const MatmulShapes& s)
+      : trans_x(s.trans_x), trans_y(s.trans_y), out(PlanOut(s)), x_grad(PlanXGrad(s)),
+        y_grad(PlanYGrad(s)) {}
+
+  bool trans_x, trans_y;
+  BatchedGemm out, x_grad, y_grad;
+
+  template <typename T>
+  void Out(const KernelContext& ctx, T alpha, const T* x, const T* y, T* to,
+           bool accumulate = false) const {
+    out.Run(ctx, alpha, x, y, to, accumulate);
+  }
+  template <typename T>
+  void XGrad(const KernelContext& ctx, T alpha, const T* out_grad, const T* y, T* to,
+             bool accumulate = false) const {
+    x_grad.Run(ctx, alpha, trans_x ? y : out_grad, trans_x ? out_grad : y, to, accumulate);
+  }
+  template <typename T>
+  void YGrad(const KernelContext& ctx, T alpha, const T* x, const T* out_grad, T* to,
+             bool accumulate = false) const {
+    y_grad.Run(ctx, alpha, trans_y ? out_grad : x, trans_y ? x : out_grad, to, accumulate);
+  }
+};
+
+// A prepared product with an epilogue. Immutable; Run is re-entrant.
+class GemmRunner {
+ public:
+  virtual ~GemmRunner() = default;
+  virtual void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
+                   const float* residual, float* c) const = 0;
+};
+
+// The library's, with B packed when `constant_b` is its constant tensor; nullptr where there is none or
+// where the product is too small for it.
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                            float alpha, const Tensor* constant_b,
+                                            const Epilogue& epilogue);
+// Always gives one.
+std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                     const Tensor* constant_b, const Epilogue& epilogue);
+
+}  // namespace heddle

@@ -1,0 +1,109 @@
+// Matrix products by oneDNN's matmul primitive.
+#include "kernels/common/gemm_matmul.h"
+
+#ifdef HEDDLE_WITH_ONEDNN
+
+#include <cstring>
+
+#include "kernels/common/onednn.h"
+
+namespace heddle {
+namespace {
+
+using dnnl::memory;
+
+// Below this many multiplications a call costs more than it saves.
+constexpr int64_t kLeastWork = 64 * 64 * 64;
+
+// A matrix operand with its batch dimensions; broadcast ones have size 1.
+memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t rows, int64_t cols,
+                     bool transposed, int64_t leading) {
+  memory::dims dims, strides;
+  int64_t step = rows * cols;
+  for (int i = g.dims.rank() - 1; i >= 0; --i) {
+    const bool broadcast = batch_stride[i] == 0;
+    dims.insert(dims.begin(), broadcast ? 1 : g.dims[i]);
+    strides.insert(strides.begin(), broadcast ? step : batch_stride[i]);
+    if (!broadcast) step = batch_stride[i] * g.dims[i];
+  }
+  dims.push_back(rows);
+  dims.push_back(cols);
+  strides.push_back(transposed ? 1 : leading);
+  strides.push_back(transposed ? leading : 1);
+  return onednn::Strided(dims, strides);
+}
+
+class LibraryGemmRunner final : public GemmRunner {
+ public:
+  std::unique_ptr<onednn::Call> call;
+  std::shared_ptr<const onednn::Packed> packed;
+  Epilogue epilogue;
+  int64_t c_size = 0;
+
+  void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
+           const float* residual, float* c) const override {
+    if (epilogue.residual && residual != c) {
+      ctx.ParallelFor(c_size, 1 << 16, [&](int64_t begin, int64_t end) {
+        std::memcpy(c + begin, residual + begin, static_cast<size_t>(end - begin) * sizeof(float));
+      });
+    }
+    const void* weights = packed ? packed->data() : b;
+    if (epilogue.bias)
+      call->Run(ctx, {a, weights, c, bias});
+    else
+      call->Run(ctx, {a, weights, c});
+  }
+};
+
+std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                 const Tensor* constant_b, const Epilogue& epilogue) {
+  const GemmDims& d = g.one;
+  const memory::desc a = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
+  const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
+  const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+  const bool pack = constant_b != nullptr && g.dims.rank() == 0;
+  memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
+  bias_dims.back() = d.n;
+  const memory::desc bias = epilogue.bias ? onednn::Dense(bias_dims) : memory::desc();
+  // The library adds its own bias before anything else: with a factor the bias follows it instead.
+  const bool scaled = alpha != 1.f;
+  dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
+  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, pack ? onednn::Any({d.k, d.n}) : b,
+                                        scaled ? memory::desc() : bias, c, attr);
+  auto runner = std::make_unique<LibraryGemmRunner>();
+  runner->epilogue = epilogue;
+  runner->c_size = g.batch * d.m * d.n;
+  if (pack && pd.weights_desc() != b)
+    runner->packed = onednn::Pack(ctx, *constant_b, b, pd.weights_desc());
+  std::vector<std::pair<int, memory::desc>> args{
+      {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c}};
+  if (epilogue.bias) args.emplace_back(scaled ? onednn::ScaledBiasArg() : DNNL_ARG_BIAS, bias);
+  runner->call = std::make_unique<onednn::Call>(dnnl::matmul(pd), args, pd.scratchpad_desc());
+  return runner;
+}
+
+}  // namespace
+
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                            float alpha, const Tensor* constant_b,
+                                            const Epilogue& epilogue) {
+  if (g.sums || g.work() < kLeastWork) return nullptr;
+  try {
+    return Make(ctx, g, alpha, constant_b, epilogue);
+  } catch (const dnnl::error&) {  // no implementation for this case
+    return nullptr;
+  }
+}
+
+}  // namespace heddle
+
+#else
+
+namespace heddle {
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext&, const BatchedGemm&, float,
+                                            const Tensor*, const Epilogue&) {
+  return nullptr;
+}
+}  // namespace heddle
+
+#endif  // HEDDLE_WITH_ONEDNN

@@ -1,0 +1,16 @@
+// Copies of whole values, whatever they hold, for control flow and tensor arrays.
+#pragma once
+
+#include "core/op_context.h"
+
+namespace heddle {
+
+// `to` becomes a copy of `from` with memory of its own (sequence offsets included). Memory that `to`
+// alone owns is used again when it fits.
+void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to);
+// The same for tensors, tensor arrays and selected rows.
+void CopyValue(const KernelContext& ctx, const Value& from, Value* to);
+// The one integer (or bool) that slot `key` holds.
+Result<int64_t> ScalarIn(const KernelContext& ctx, Key key);
+
+}  // namespace heddle

@@ -1,0 +1,405 @@
+#include "kernels/common/interp.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "core/dtype_of.h"
+#include "core/shapes.h"
+
+namespace heddle {
+namespace {
+
+// Sizes and scales as the operator's operands give them. A size of -1 is not known, a scale <= 0 is
+// not given.
+struct Target {
+  std::array<int64_t, 3> size{1, 1, 1};
+  std::array<float, 3> scale{-1, -1, -1};
+};
+
+// The tensor with three spatial dimensions.
+struct Geometry {
+  bool channels_last = false;
+  int spatial = 2;
+  int64_t batch = 0, channels = 0;
+  std::array<int64_t, 3> in{1, 1, 1};
+  int64_t in_size() const { return in[0] * in[1] * in[2]; }
+};
+
+Result<Geometry> GeometryOf(const OpContext& ctx, const Shape& x, int spatial) {
+  if (x.rank() < 3 || x.rank() > 5 || (spatial != 0 && x.rank() != spatial + 2))
+    return InvalidArgument("X has shape ", x.ToString(), ", expected rank ",
+                           spatial == 0 ? "3 to 5" : std::to_string(spatial + 2));
+  Geometry g;
+  const std::string& layout = ctx.Str("data_layout");
+  g.channels_last = layout == "NHWC" || layout == "NDHWC" || layout == "NWC";
+  g.spatial = x.rank() - 2;
+  g.batch = x[0];
+  g.channels = x[g.channels_last ? x.rank() - 1 : 1];
+  for (int i = 0; i < g.spatial; ++i) g.in[3 - g.spatial + i] = x[i + (g.channels_last ? 1 : 2)];
+  return g;
+}
+
+Shape OutShape(const Geometry& g, const std::array<int64_t, 3>& size) {
+  Shape s{g.batch};
+  if (!g.channels_last) s.push_back(g.channels);
+  for (int i = 3 - g.spatial; i < 3; ++i) s.push_back(size[i]);
+  if (g.channels_last) s.push_back(g.channels);
+  return s;
+}
+
+// Numbers behind the scale operands, one per dimension or one for all; none: not given.
+template <bool kOldScale>
+Status ScalesOf(const OpContext& ctx, const Tensor* tensor, const Geometry& g, Target& t) {
+  Floats values;
+  if (tensor) {
+    if (tensor->dtype() != DType::kF32)
+      return InvalidArgument("Scale is ", Name(tensor->dtype()), ", expected float32");
+    for (int64_t i = 0; i < tensor->numel(); ++i) values.push_back(tensor->data<float>()[i]);
+  } else if constexpr (kOldScale) {
+    if (ctx.Float("scale") > 0) values.push_back(ctx.Float("scale"));
+  } else {
+    values = ctx.Attr<Floats>("scale");
+  }
+  if (values.empty()) return Status::Ok();
+  const size_t n = static_cast<size_t>(g.spatial);
+  if (values.size() != 1 && values.size() < n)
+    return InvalidArgument("scale has ", values.size(), " numbers, expected 1 or ", n);
+  for (int i = 0; i < g.spatial; ++i) {
+    const double s = values.size() == 1 ? values[0] : values[static_cast<size_t>(i)];
+    if (!(s > 0)) return InvalidArgument("scale holds ", s, ", expected more than 0");
+    t.scale[3 - g.spatial + i] = static_cast<float>(s);
+  }
+  return Status::Ok();
+}
+
+// `value(key, i)` gives the operand's tensor; `has(key)` whether it is there. nullopt: not known yet.
+template <bool kOldScale, typename Has, typename ValueFn>
+Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, Has&& has,
+                                       ValueFn&& value) {
+  Target t;
+  const int first = 3 - g.spatial;
+  static constexpr std::array<Key, 3> kSizes{Key("out_d"), Key("out_h"), Key("out_w")};
+  for (int i = first; i < 3; ++i) t.size[i] = ctx.Int(kSizes[i]);
+  const int sizes = ctx.InCount("SizeTensor");
+  if (sizes > 0 && has("SizeTensor")) {
+    if (sizes != g.spatial)
+      return InvalidArgument("SizeTensor names ", sizes, " tensors, expected ", g.spatial);
+    for (int i = 0; i < sizes; ++i) {
+      const Tensor* v = value("SizeTensor", i);
+      if (!v) return std::optional<Target>();
+      const Ints n = ToInts(*v);
+      if (n.size() != 1) return InvalidArgument("SizeTensor holds ", n.size(), " numbers, expected 1");
+      t.size[first + i] = n[0];
+    }
+    return std::optional<Target>(t);
+  }
+  const Tensor* scale = nullptr;
+  if (has("Scale") && !(scale = value("Scale", 0))) return std::optional<Target>();
+  HEDDLE_RETURN_IF_ERROR(ScalesOf<kOldScale>(ctx, scale, g, t));
+  for (int i = first; i < 3; ++i)
+    if (t.scale[i] > 0)
+      t.size[i] = g.in[i] < 0 ? -1 : static_cast<int64_t>(static_cast<float>(g.in[i]) * t.scale[i]);
+  if (has("OutSize")) {
+    const Tensor* v = value("OutSize", 0);
+    if (!v) return std::optional<Target>();
+    const Ints n = ToInts(*v);
+    if (static_cast<int>(n.size()) != g.spatial)
+      return InvalidArgument("OutSize holds ", n.size(), " numbers, expected ", g.spatial);
+    for (int i = 0; i < g.spatial; ++i) t.size[first + i] = n[static_cast<size_t>(i)];
+  }
+  return std::optional<Target>(t);
+}
+
+template <bool kOldScale, int kSpatial>
+Status InterpShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(ctx, x, kSpatial));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const std::optional<Target> target,
+      TargetOf<kOldScale>(
+          ctx, g, [&](Key key) { return ctx.HasIn(key); },
+          [&](Key key, int i) { return ctx.InValue(key, i); }));
+  if (!target) return ctx.Defer();
+  for (int i = 3 - g.spatial; i < 3; ++i) {
+    const int64_t n = target->size[i];
+    if (n == 0 || n < -1 || (n == -1 && x.is_static()))
+      return InvalidArgument("the output would have ", n, " elements along a dimension");
+    if (g.in[i] == 0) return InvalidArgument("X is empty: ", x.ToString());
+  }
+  ctx.SetOut("Out", OutShape(g, target->size), ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// Where the values of the output positions along one dimension come from.
+template <int kTaps>
+struct Taps {
+  std::array<int64_t, kTaps> at;
+  std::array<float, kTaps> weight;
+};
+
+template <InterpKind kKind>
+constexpr int kTapsOf = kKind == InterpKind::kNearest ? 1 : kKind == InterpKind::kLinear ? 2 : 4;
+
+std::array<float, 4> CubicWeights(float t) {
+  constexpr float kA = -0.75f;
+  const auto near = [&](float x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; };
+  const auto far = [&](float x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
+  return {far(t + 1), near(t), near(1 - t), far(2 - t)};
+}
+
+template <InterpKind kKind>
+Taps<kTapsOf<kKind>> TapsAt(int64_t k, int64_t in, float ratio, bool corners, bool half_pixel) {
+  const float pos = static_cast<float>(k);
+  Taps<kTapsOf<kKind>> t;
+  if constexpr (kKind == InterpKind::kNearest) {
+    const int64_t at = static_cast<int64_t>(corners ? ratio * pos + 0.5f : ratio * pos);
+    t.at = {std::min(at, in - 1)};
+    t.weight = {1.f};
+  } else if constexpr (kKind == InterpKind::kLinear) {
+    const float source = half_pixel ? std::max(ratio * (pos + 0.5f) - 0.5f, 0.f) : ratio * pos;
+    const int64_t at = std::min(static_cast<int64_t>(source), in - 1);
+    const float d = source - static_cast<float>(at);
+    t.at = {at, std::min(at + 1, in - 1)};
+    t.weight = {1.f - d, d};
+  } else {
+    const float source = corners ? ratio * pos : ratio * (pos + 0.5f) - 0.5f;
+    const float base = std::floor(source);
+    t.weight = CubicWeights(source - base);
+    for (int i = 0; i < 4; ++i)
+      t.at[i] = std::clamp<int64_t>(static_cast<int64_t>(base) - 1 + i, 0, in - 1);
+  }
+  return t;
+}
+
+// The taps of all three dimensions, in scratch memory.
+template <InterpKind kKind>
+struct Plan {
+  using Tap = Taps<kTapsOf<kKind>>;
+  Geometry g;
+  std::array<int64_t, 3> out;
+  Tensor hold;
+  std::array<const Tap*, 3> taps;
+  int64_t out_size() const { return out[0] * out[1] * out[2]; }
+};
+
+template <InterpKind kKind, bool kOldScale, int kSpatial>
+Result<Plan<kKind>> MakePlan(const KernelContext& ctx, const Tensor& out) {
+  using Tap = typename Plan<kKind>::Tap;
+  Plan<kKind> plan;
+  HEDDLE_ASSIGN_OR_RETURN(plan.g, GeometryOf(ctx, ctx.In("X").shape(), kSpatial));
+  HEDDLE_ASSIGN_OR_RETURN(const Geometry o, GeometryOf(ctx, out.shape(), kSpatial));
+  if (o.batch != plan.g.batch || o.channels != plan.g.channels || o.spatial != plan.g.spatial)
+    return InvalidArgument("X has shape ", ctx.In("X").shape().ToString(), ", but the output's is ",
+                           out.shape().ToString());
+  plan.out = o.in;
+  HEDDLE_ASSIGN_OR_RETURN(const std::optional<Target> target,
+                          TargetOf<kOldScale>(
+                              ctx, plan.g, [&](Key key) { return ctx.InOpt(key) != nullptr; },
+                              [&](Key key, int i) { return ctx.InOpt(key, i); }));
+  if (!target) return InvalidArgument("an operand that gives the size holds nothing");
+  const int64_t total = plan.out[0] + plan.out[1] + plan.out[2];
+  plan.hold = ctx.Scratch(DType::kU8, {total * static_cast<int64_t>(sizeof(Tap))});
+  Tap* at = reinterpret_cast<Tap*>(plan.hold.mutable_raw());
+  const bool corners = ctx.Bool("align_corners");
+  const bool half_pixel = !corners && ctx.Int("align_mode") == 0;
+  for (int i = 0; i < 3; ++i) {
+    const float in = static_cast<float>(plan.g.in[i]), n = static_cast<float>(plan.out[i]);
+    float ratio = 0;
+    if (plan.out[i] > 1) {
+      const float scale = kOldScale ? -1 : target->scale[i];
+      ratio = corners ? (in - 1) / (n - 1) : scale > 0 ? 1 / scale : in / n;
+    }
+    plan.taps[i] = at;
+    const bool unused = i < 3 - plan.g.spatial;
+    for (int64_t k = 0; k < plan.out[i]; ++k)
+      *at++ = TapsAt<kKind>(k, plan.g.in[i], ratio, corners && !unused, half_pixel && !unused);
+  }
+  return plan;
+}
+
+// One plane of channels-first data: rows are blended first, then resized along the last dimension.
+template <InterpKind kKind, typename T>
+void ResizePlane(const Plan<kKind>& p, const T* x, T* out, T* row) {
+  constexpr int kTaps = kTapsOf<kKind>;
+  const int64_t in_w = p.g.in[2], out_w = p.out[2];
+  const int64_t* last = nullptr;
+  for (int64_t i = 0; i < p.out[0] * p.out[1]; ++i, out += out_w) {
+    const auto& d = p.taps[0][i / p.out[1]];
+    const auto& h = p.taps[1][i % p.out[1]];
+    const T* from = row;
+    if constexpr (kKind == InterpKind::kNearest) {
+      if (last && i % p.out[1] != 0 && *last == h.at[0]) {  // the same source row again
+        std::memcpy(out, out - out_w, static_cast<size_t>(out_w) * sizeof(T));
+        continue;
+      }
+      last = &h.at[0];
+      from = x + (d.at[0] * p.g.in[1] + h.at[0]) * in_w;
+      for (int64_t k = 0; k < out_w; ++k) out[k] = from[p.taps[2][k].at[0]];
+    } else {
+      std::fill_n(row, in_w, T(0));
+      for (int a = 0; a < kTaps; ++a) {
+        if (d.weight[a] == 0) continue;
+        for (int b = 0; b < kTaps; ++b) {
+          const T w = static_cast<T>(d.weight[a] * h.weight[b]);
+          const T* line = x + (d.at[a] * p.g.in[1] + h.at[b]) * in_w;
+          for (int64_t k = 0; k < in_w; ++k) row[k] += w * line[k];
+        }
+      }
+      for (int64_t k = 0; k < out_w; ++k) {
+        const auto& t = p.taps[2][k];
+        T sum = T(0);
+        for (int a = 0; a < kTaps; ++a) sum += static_cast<T>(t.weight[a]) * row[t.at[a]];
+        out[k] = sum;
+      }
+    }
+  }
+}
+
+// Calls fn(input position, weight) for what makes output position `i`.
+template <InterpKind kKind, typename Fn>
+void ForTaps(const Plan<kKind>& p, int64_t i, Fn&& fn) {
+  constexpr int kTaps = kTapsOf<kKind>;
+  const auto& w = p.taps[2][i % p.out[2]];
+  const auto& h = p.taps[1][i / p.out[2] % p.out[1]];
+  const auto& d = p.taps[0][i / (p.out[2] * p.out[1])];
+  for (int a = 0; a < kTaps; ++a)
+    for (int b = 0; b < kTaps; ++b)
+      for (int c = 0; c < kTaps; ++c) {
+        const float weight = d.weight[a] * h.weight[b] * w.weight[c];
+        if (weight != 0) fn((d.at[a] * p.g.in[1] + h.at[b]) * p.g.in[2] + w.at[c], weight);
+      }
+}
+
+template <InterpKind kKind, typename T>
+void ResizePixels(const KernelContext& ctx, const Plan<kKind>& p, const T* x, T* out) {
+  const int64_t n = p.g.channels;
+  ctx.ParallelFor(p.g.batch * p.out_size(), 1 + 32768 / n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* image = x + i / p.out_size() * p.g.in_size() * n;
+      T* to = out + i * n;
+      if constexpr (kKind == InterpKind::kNearest) {
+        ForTaps(p, i % p.out_size(), [&](int64_t at, float) {
+          std::memcpy(to, image + at * n, static_cast<size_t>(n) * sizeof(T));
+        });
+      } else {
+        std::fill_n(to, n, T(0));
+        ForTaps(p, i % p.out_size(), [&](int64_t at, float weight) {
+          const T* from = image + at * n;
+          for (int64_t c = 0; c < n; ++c) to[c] += static_cast<T>(weight) * from[c];
+        });
+      }
+    }
+  });
+}
+
+template <InterpKind kKind, bool kOldScale, int kSpatial>
+struct Interp {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      Tensor& out = ctx.Out("Out");
+      if (out.numel() == 0) return Status::Ok();
+      HEDDLE_ASSIGN_OR_RETURN(const Plan<kKind> p,
+                              (MakePlan<kKind, kOldScale, kSpatial>(ctx, out)));
+      const T* x = ctx.In("X").data<T>();
+      T* to = out.mutable_data<T>();
+      if (p.g.channels_last) {
+        ResizePixels(ctx, p, x, to);
+        return Status::Ok();
+      }
+      const int64_t planes = p.g.batch * p.g.channels;
+      ctx.ParallelFor(planes, 1 + 32768 / p.out_size(), [&](int64_t begin, int64_t end) {
+        Tensor row = ctx.Scratch(kDTypeOf<T>, {p.g.in[2]});
+        for (int64_t i = begin; i < end; ++i)
+          ResizePlane(p, x + i * p.g.in_size(), to + i * p.out_size(), row.mutable_data<T>());
+      });
+      return Status::Ok();
+    }
+  };
+
+  template <typename T>
+  struct GradKernel {
+    static Status Run(KernelContext& ctx) {
+      const Tensor& grad = ctx.In("Out@GRAD");
+      Tensor& to = ctx.Out("X@GRAD");
+      std::fill_n(to.mutable_data<T>(), to.numel(), T(0));
+      if (grad.numel() == 0 || to.numel() == 0) return Status::Ok();
+      HEDDLE_ASSIGN_OR_RETURN(const Plan<kKind> p,
+                              (MakePlan<kKind, kOldScale, kSpatial>(ctx, grad)));
+      const T* from = grad.data<T>();
+      T* out = to.mutable_data<T>();
+      const int64_t step = p.g.channels_last ? p.g.channels : 1;
+      ctx.ParallelFor(p.g.batch * p.g.channels, 1 + 8192 / p.out_size(),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t n = i / p.g.channels, c = i % p.g.channels;
+                          const T* g = from + n * p.out_size() * p.g.channels +
+                                       c * (p.g.channels_last ? 1 : p.out_size());
+                          T* x = out + n * p.g.in_size() * p.g.channels +
+                                 c * (p.g.channels_last ? 1 : p.g.in_size());
+                          for (int64_t k = 0; k < p.out_size(); ++k)
+                            ForTaps(p, k, [&](int64_t at, float weight) {
+                              x[at * step] += g[k * step] * static_cast<T>(weight);
+                            });
+                        }
+                      });
+      return Status::Ok();
+    }
+  };
+};
+
+Status GradShape(ShapeContext& ctx) {
+  ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
+  return Status::Ok();
+}
+
+template <bool kOldScale>
+void Operands(OpDef& op, unsigned value_flag, unsigned x_flag) {
+  op.Input("X", x_flag).Input("OutSize", kOptional | value_flag);
+  op.Input("SizeTensor", kOptional | kList | value_flag).Input("Scale", kOptional | value_flag);
+  op.Attr("data_layout", "NCHW").Attr("out_d", 0).Attr("out_h", 0).Attr("out_w", 0);
+  op.Attr("align_corners", true).Attr("align_mode", 1);
+  if (kOldScale)
+    op.Attr("scale", 0.0);
+  else
+    op.Attr("scale", Floats{});
+}
+
+}  // namespace
+
+template <InterpKind kKind, bool kOldScale, int kSpatial>
+void DefineInterp(OpDef& op) {
+  Operands<kOldScale>(op, kShapeValue, 0);
+  op.Output("Out").InferShape(InterpShape<kOldScale, kSpatial>);
+  using Op = Interp<kKind, kOldScale, kSpatial>;
+  if constexpr (kKind == InterpKind::kNearest)
+    op.Kernels<Op::template Kernel, float, double, int32_t, int64_t, uint8_t>();
+  else
+    op.Kernels<Op::template Kernel, float, double>();
+  op.KernelKey("X");
+}
+template <InterpKind kKind, bool kOldScale, int kSpatial>
+void DefineInterpGrad(OpDef& op) {
+  Operands<kOldScale>(op, 0, kNoBuffer);
+  op.Input("Out@GRAD").Output("X@GRAD").InferShape(GradShape);
+  using Op = Interp<kKind, kOldScale, kSpatial>;
+  op.Kernels<Op::template GradKernel, float, double>().KernelKey("Out@GRAD");
+}
+
+#define HEDDLE_INTERP(kind, spatial)                                      \
+  template void DefineInterp<InterpKind::kind, true, spatial>(OpDef&);    \
+  template void DefineInterp<InterpKind::kind, false, spatial>(OpDef&);   \
+  template void DefineInterpGrad<InterpKind::kind, true, spatial>(OpDef&); \
+  template void DefineInterpGrad<InterpKind::kind, false, spatial>(OpDef&);
+HEDDLE_INTERP(kNearest, 0)
+HEDDLE_INTERP(kLinear, 1)
+HEDDLE_INTERP(kLinear, 2)
+HEDDLE_INTERP(kLinear, 3)
+HEDDLE_INTERP(kCubic, 2)
+#undef HEDDLE_INTERP
+
+}  // namespace heddle

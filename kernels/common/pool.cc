@@ -1,0 +1,181 @@
+#include "kernels/common/pool.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <limits>
+
+namespace heddle {
+namespace {
+
+template <typename T>
+using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
+template <typename T>
+using ConstRow = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
+
+// Calls fn(d, h, w, index) for the windows of output positions [begin, end) of one image.
+template <typename Fn>
+void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, Fn&& fn) {
+  for (int64_t i = begin; i < end; ++i) {
+    const size_t w = static_cast<size_t>(i % g.out[2]);
+    const size_t h = static_cast<size_t>(i / g.out[2] % g.out[1]);
+    const size_t d = static_cast<size_t>(i / (g.out[2] * g.out[1]));
+    fn(g.windows[0][d], g.windows[1][h], g.windows[2][w], i);
+  }
+}
+
+// Calls fn(offset, length) for the stretches of consecutive input positions in a window.
+template <typename Fn>
+void ForLines(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+              Fn&& fn) {
+  const bool whole = w.begin == 0 && w.end == g.in[2];
+  for (int64_t z = d.begin; z < d.end; ++z) {
+    if (whole) {
+      fn((z * g.in[1] + h.begin) * g.in[2], (h.end - h.begin) * g.in[2]);
+      continue;
+    }
+    for (int64_t y = h.begin; y < h.end; ++y)
+      fn((z * g.in[1] + y) * g.in[2] + w.begin, w.end - w.begin);
+  }
+}
+
+template <typename T, bool kMax>
+T Fold(T acc, const T* x, int64_t n) {
+  if (n >= 32) {
+    const ConstRow<T> row(x, n);
+    return kMax ? std::max(acc, row.maxCoeff()) : acc + row.sum();
+  }
+  for (int64_t i = 0; i < n; ++i) acc = kMax ? std::max(acc, x[i]) : acc + x[i];
+  return acc;
+}
+
+template <typename T, bool kMax>
+void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
+  const int64_t cost = g.in_size() + g.out_size();
+  ctx.ParallelFor(g.batch * g.channels, 1 + 32768 / (1 + cost), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const T* plane = x + p * g.in_size();
+      T* to = out + p * g.out_size();
+      ForWindows(g, 0, g.out_size(), [&](const PoolWindow& d, const PoolWindow& h,
+                                         const PoolWindow& w, int64_t i) {
+        T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
+        ForLines(g, d, h, w, [&](int64_t at, int64_t n) { acc = Fold<T, kMax>(acc, plane + at, n); });
+        to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
+      });
+    }
+  });
+}
+
+// One output position, `n` channels from `from` on.
+template <typename T, bool kMax>
+void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+           const T* from, int64_t n, T* to) {
+  constexpr int64_t kBlock = 64;  // the accumulators stay in registers or the first cache
+  for (int64_t c = 0; c < n; c += kBlock) {
+    const int64_t width = std::min(kBlock, n - c);
+    Row<T> acc(to + c, width);
+    acc.setConstant(kMax ? std::numeric_limits<T>::lowest() : T(0));
+    ForLines(g, d, h, w, [&](int64_t at, int64_t length) {
+      for (int64_t i = at; i < at + length; ++i) {
+        const ConstRow<T> in(from + i * g.channels + c, width);
+        if constexpr (kMax)
+          acc = acc.max(in);
+        else
+          acc += in;
+      }
+    });
+    if constexpr (!kMax) acc *= T(1) / static_cast<T>(g.Divisor(d, h, w));
+  }
+}
+
+template <typename T, bool kMax>
+void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
+  const int64_t taps = 1 + g.in_size() / std::max<int64_t>(1, g.out_size());
+  const int64_t positions = g.batch * g.out_size();
+  if (positions < 2 * ctx.threads()) {  // a few large windows: share the channels out
+    for (int64_t p = 0; p < positions; ++p) {
+      const T* image = x + p / g.out_size() * g.in_size() * g.channels;
+      const int64_t at = p % g.out_size();
+      ForWindows(g, at, at + 1, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+                                    int64_t) {
+        ctx.ParallelFor(g.channels, std::max<int64_t>(64, 65536 / taps),
+                        [&](int64_t begin, int64_t end) {
+                          Pixel<T, kMax>(g, d, h, w, image + begin, end - begin,
+                                         out + p * g.channels + begin);
+                        });
+      });
+    }
+    return;
+  }
+  ctx.ParallelFor(positions, 1 + 65536 / (taps * g.channels), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end;) {
+      const int64_t image = p / g.out_size(), first = p % g.out_size();
+      const int64_t last = std::min(g.out_size(), first + end - p);
+      const T* from = x + image * g.in_size() * g.channels;
+      T* to = out + image * g.out_size() * g.channels;
+      ForWindows(g, first, last, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+                                     int64_t i) {
+        Pixel<T, kMax>(g, d, h, w, from, g.channels, to + i * g.channels);
+      });
+      p += last - first;
+    }
+  });
+}
+
+// The gradient of one channel of one image.
+template <typename T>
+void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
+  const int64_t step = g.pixel_step();
+  for (int64_t i = 0; i < g.in_size(); ++i) to[i * step] = T(0);
+  ForWindows(g, 0, g.out_size(), [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+                                     int64_t i) {
+    if (g.max) {  // to the first element that is the maximum
+      bool done = false;
+      ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+        for (int64_t j = at; j < at + n && !done; ++j) {
+          if (x[j * step] != out[i * step]) continue;
+          to[j * step] += grad[i * step];
+          done = true;
+        }
+      });
+    } else {
+      const T part = grad[i * step] / static_cast<T>(g.Divisor(d, h, w));
+      ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+        for (int64_t j = at; j < at + n; ++j) to[j * step] += part;
+      });
+    }
+  });
+}
+
+}  // namespace
+
+template <typename T>
+void PoolForward(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
+  if (g.channels_last)
+    g.max ? Pixels<T, true>(ctx, g, x, out) : Pixels<T, false>(ctx, g, x, out);
+  else
+    g.max ? Planes<T, true>(ctx, g, x, out) : Planes<T, false>(ctx, g, x, out);
+}
+
+template <typename T>
+void PoolBackward(const KernelContext& ctx, const PoolGeometry& g, const T* x, const T* out,
+                  const T* out_grad, T* x_grad) {
+  const int64_t cost = g.in_size() + g.out_size();
+  ctx.ParallelFor(g.batch * g.channels, 1 + 16384 / (1 + cost), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t n = p / g.channels, c = p % g.channels;
+      const int64_t in_at = n * g.in_size() * g.channels + c * g.in_channel_step();
+      const int64_t out_at = n * g.out_size() * g.channels + c * g.out_channel_step();
+      PlaneBackward(g, x ? x + in_at : nullptr, out ? out + out_at : nullptr, out_grad + out_at,
+                    x_grad + in_at);
+    }
+  });
+}
+
+template void PoolForward<float>(const KernelContext&, const PoolGeometry&, const float*, float*);
+template void PoolForward<double>(const KernelContext&, const PoolGeometry&, const double*, double*);
+template void PoolBackward<float>(const KernelContext&, const PoolGeometry&, const float*,
+                                  const float*, const float*, float*);
+template void PoolBackward<double>(const KernelContext&, const PoolGeometry&, const double*,
+                                   const double*, const double*, double*);
+
+}  // namespace heddle

@@ -1,0 +1,61 @@
+// One direction of one layer of a recurrent network over a whole sequence, and its gradient.
+#pragma once
+
+#include <cstdint>
+
+#include "core/op_context.h"
+
+namespace heddle {
+
+enum class RnnMode { kTanh, kRelu, kLstm, kGru };
+
+inline int64_t RnnGates(RnnMode mode) {
+  return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1;
+}
+
+struct RnnSizes {
+  RnnMode mode = RnnMode::kTanh;
+  int64_t steps = 0, batch = 0, in = 0, hidden = 0;
+  bool reverse = false;
+  const int64_t* lengths = nullptr;  // per sequence, or null: all have `steps`
+  int64_t gates() const { return RnnGates(mode) * hidden; }
+  // The position of the s-th step in time.
+  int64_t At(int64_t s) const { return reverse ? steps - 1 - s : s; }
+  bool Active(int64_t t, int64_t b) const { return lengths == nullptr || t < lengths[b]; }
+};
+
+template <typename T>
+struct RnnWeights {
+  const T *ih, *hh;        // [gates, in], [gates, hidden]
+  const T* hh_transposed;  // [hidden, gates]; the forward pass uses this one
+  const T *bias_ih, *bias_hh;
+};
+
+// What a forward pass leaves: activated gates [steps, batch, gates], the state after each step
+// [steps, batch, hidden], LSTM's cells likewise; for GRU `cells` is the candidate's recurrent part.
+template <typename T>
+struct RnnTrace {
+  T *gates, *states, *cells;
+};
+
+// `x` is [steps, batch, in]; output rows of `hidden` elements are `out_step` apart. h0 and c0 are
+// [batch, hidden].
+template <typename T>
+void RnnForward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>& w, const T* x,
+                const T* h0, const T* c0, const RnnTrace<T>& trace, T* out, int64_t out_step);
+
+template <typename T>
+struct RnnGrads {
+  const T* out;        // rows `out_step` apart
+  int64_t out_step;
+  T *h, *c;            // [batch, hidden]: in, of the last state; out, of the first one
+  T* x;                // [steps, batch, in], added to; may be null
+  T *ih, *hh, *bias_ih, *bias_hh;
+};
+// `work` has room for 2 * steps * batch * gates elements.
+template <typename T>
+void RnnBackward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>& w, const T* x,
+                 const T* h0, const T* c0, const RnnTrace<T>& trace, const RnnGrads<T>& grads,
+                 T* work);
+
+}  // namespace heddle

@@ -1,0 +1,18 @@
+// What operators that only give a tensor another shape have in common.
+#pragma once
+
+#include "core/shapes.h"
+
+namespace heddle {
+
+// Sets "XShape" ([0] + X's dimensions; only its shape is ever read) when the program asks for it.
+void SetXShape(ShapeContext& ctx);
+// "X@GRAD" gets the shape that the forward pass kept in "XShape".
+Status GradFromXShape(ShapeContext& ctx);
+// Sets "Out" to `out`, with X's sequence offsets when the number of rows stays, and "XShape".
+Status SetViewOut(ShapeContext& ctx, const Shape& out);
+
+// For InferShape of ops whose X has no known rank yet: everything is decided at run time.
+inline bool RankKnown(ShapeContext& ctx, Key in) { return ctx.InShape(in).known_rank(); }
+
+}  // namespace heddle

@@ -1,0 +1,52 @@
+#include <cmath>
+
+#include "kernels/common/binary_grad.h"
+
+namespace heddle {
+namespace {
+
+struct PowFn {
+  static constexpr int64_t kGrain = kHeavyGrain;
+  template <typename T>
+  static T Apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(std::llrint(std::pow(static_cast<double>(a), static_cast<double>(b))));
+    else
+      return std::pow(a, b);
+  }
+};
+
+struct PowGradX {  // dout * y * x^(y-1)
+  static constexpr unsigned kUses = kUsesX | kUsesY;
+  template <typename T>
+  static T Apply(T x, T y, T, T dout, double) {
+    return static_cast<T>(dout * y * PowFn::Apply<T>(x, static_cast<T>(y - T(1))));
+  }
+};
+
+struct PowGradY {  // dout * log(x) * x^y
+  static constexpr unsigned kUses = kUsesX | kUsesY;
+  template <typename T>
+  static T Apply(T x, T y, T, T dout, double) {
+    if constexpr (std::is_integral_v<T>) {
+      const double a = static_cast<double>(x);
+      return static_cast<T>(static_cast<double>(dout) * std::log(a) *
+                            std::pow(a, static_cast<double>(y)));
+    } else {
+      return dout * std::log(x) * std::pow(x, y);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(elementwise_pow) {
+  DefineElementwise<PowFn, float, double, int32_t, int64_t, float16, bfloat16>(op, "x to the power y");
+}
+
+HEDDLE_OP(elementwise_pow_grad) {
+  op.Doc("gradient of x to the power y");
+  DefineElementwiseGrad<PowGradX, PowGradY, float, double, int32_t, int64_t, float16, bfloat16>(
+      op, kUsesX | kUsesY);
+}

@@ -1,0 +1,101 @@
+// heddle's own: convolutions with what follows them. The fusion passes make them.
+#include "core/shapes.h"
+#include "kernels/common/conv.h"
+
+namespace heddle {
+namespace {
+
+struct FusedConvState final : KernelState {
+  std::unique_ptr<ConvRunner> runner;
+};
+
+template <bool kTransposed>
+Result<ConvGeometry> Geometry(const OpContext& ctx, const Shape& input, const Shape& filter) {
+  if constexpr (kTransposed) return ConvTransposeGeometryOf(ctx, input, filter);
+  return ConvGeometryOf(ctx, input, filter);
+}
+
+template <bool kTransposed>
+Status FusedConvShape(ShapeContext& ctx) {
+  const Shape& input = ctx.InShape("Input");
+  const Shape& filter = ctx.InShape("Filter");
+  if (!input.known_rank() || !filter.known_rank()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, input, filter));
+  const Shape out = kTransposed ? ConvInShape(g) : ConvOutShape(g);
+  const int64_t channels = kTransposed ? g.in_c : g.out_c;
+  if (ctx.HasIn("Bias") && ctx.InShape("Bias").is_static() && channels >= 0 &&
+      ctx.InShape("Bias").numel() != channels)
+    return InvalidArgument("Bias has shape ", ctx.InShape("Bias").ToString(), ", expected ",
+                           channels, " elements");
+  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() && out.is_static() &&
+      !(ctx.InShape("ResidualData") == out))
+    return InvalidArgument("ResidualData has shape ", ctx.InShape("ResidualData").ToString(),
+                           ", the output's is ", out.ToString());
+  ctx.SetOut("Output", out, ctx.InDType("Input"));
+  return Status::Ok();
+}
+
+template <bool kTransposed>
+Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, ctx.InShape("Input"),
+                                                                      ctx.InShape("Filter")));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Epilogue epilogue,
+      ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
+                    ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
+  auto state = std::make_unique<FusedConvState>();
+  state->runner =
+      MakeConv(ctx, g, DType::kF32,
+               kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
+               ctx.ConstIn("Filter"), epilogue);
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
+Status RunFusedConv(KernelContext& ctx) {
+  const Tensor* bias = ctx.InOpt("Bias");
+  const Tensor* residual = ctx.InOpt("ResidualData");
+  ctx.State<FusedConvState>().runner->Run(ctx, {.src = ctx.In("Input").raw(),
+                                                .filter = ctx.In("Filter").raw(),
+                                                .bias = bias ? bias->raw() : nullptr,
+                                                .residual = residual ? residual->raw() : nullptr,
+                                                .dst = ctx.Out("Output").mutable_raw()});
+  return Status::Ok();
+}
+
+double FusedConvCost(const ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("Input");
+  const Shape& filter = ctx.InShape("Filter");
+  if (!x.is_static() || !filter.is_static() || filter.numel() == 0 || x.rank() != 4) return 0;
+  const bool last = ctx.Str("data_format") == "NHWC";
+  const double pixels = static_cast<double>(x[0] * x[last ? 1 : 2] * x[last ? 2 : 3]);
+  const Ints& strides = ctx.IntList("strides");
+  double step = 1;
+  for (int64_t s : strides) step *= static_cast<double>(s);
+  return 1000 + pixels * static_cast<double>(filter.numel()) / step / 40;
+}
+
+template <bool kTransposed>
+void Define(OpDef& op) {
+  op.Input("Input").Input("Filter").Input("Bias", kOptional).Input("ResidualData", kOptional);
+  op.Output("Output");
+  ConvAttrs(op, 2, kTransposed);
+  op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
+  op.Inplace("ResidualData", "Output").InferShape(FusedConvShape<kTransposed>);
+  op.Prepare(PrepareFusedConv<kTransposed>).Kernel(DType::kF32, RunFusedConv);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(fused_conv2d) {
+  op.Doc("activation(convolution + Bias per channel + ResidualData). fuse_alpha and fuse_beta: the "
+         "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
+         "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "
+         "factor in swish; gelu is the tanh form when alpha is 1");
+  Define<false>(op);
+  op.Cost(FusedConvCost);
+}
+HEDDLE_OP(fused_conv2d_transpose) {
+  op.Doc("activation(transposed convolution + Bias per channel + ResidualData), as fused_conv2d");
+  Define<true>(op);
+}

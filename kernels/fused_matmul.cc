@@ -1,0 +1,74 @@
+// heddle's own: a matrix product with what follows it. The fusion passes make it.
+#include "core/shapes.h"
+#include "kernels/common/gemm_matmul.h"
+
+namespace heddle {
+namespace {
+
+struct FusedMatmulState final : KernelState {
+  std::unique_ptr<GemmRunner> runner;
+};
+
+Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) {
+  return MatmulShapesOf(x, y, ctx.Bool("trans_x"), ctx.Bool("trans_y"));
+}
+
+Status FusedMatmulShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  const Shape& y = ctx.InShape("Y");
+  if (!x.known_rank() || !y.known_rank()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const MatmulShapes s, View(ctx, x, y));
+  if (ctx.HasIn("Bias") && ctx.InShape("Bias").is_static() && s.n >= 0 &&
+      ctx.InShape("Bias").numel() != s.n)
+    return InvalidArgument("Bias has shape ", ctx.InShape("Bias").ToString(), ", expected ", s.n,
+                           " elements");
+  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() &&
+      s.result.is_static() && !(ctx.InShape("ResidualData") == s.result))
+    return InvalidArgument("ResidualData has shape ", ctx.InShape("ResidualData").ToString(),
+                           ", the output's is ", s.result.ToString());
+  ctx.SetOut("Out", s.result, ctx.InDType("X"));
+  ctx.ShareLoD("X", "Out");
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const MatmulShapes s, View(ctx, ctx.InShape("X"), ctx.InShape("Y")));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Epilogue epilogue,
+      ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
+                    ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
+  auto state = std::make_unique<FusedMatmulState>();
+  state->runner = MakeGemm(ctx, PlanOut(s), static_cast<float>(ctx.Float("alpha")),
+                           ctx.ConstIn("Y"), epilogue);
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
+Status RunFusedMatmul(KernelContext& ctx) {
+  const Tensor* bias = ctx.InOpt("Bias");
+  const Tensor* residual = ctx.InOpt("ResidualData");
+  ctx.State<FusedMatmulState>().runner->Run(
+      ctx, ctx.In("X").data<float>(), ctx.In("Y").data<float>(),
+      bias ? bias->data<float>() : nullptr, residual ? residual->data<float>() : nullptr,
+      ctx.Out("Out").mutable_data<float>());
+  return Status::Ok();
+}
+
+double FusedMatmulCost(const ShapeContext& ctx) {
+  const Result<MatmulShapes> s = View(ctx, ctx.InShape("X"), ctx.InShape("Y"));
+  if (!s.ok() || !s->out.is_static()) return 0;
+  return 80 + static_cast<double>(s->out.numel()) * static_cast<double>(s->k) / 40;
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(fused_matmul) {
+  op.Doc("activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData); the "
+         "activation's constants are those of fused_conv2d");
+  op.Input("X").Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
+  op.Output("Out");
+  op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);
+  op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
+  op.Inplace("ResidualData", "Out").InferShape(FusedMatmulShape).Prepare(PrepareFusedMatmul);
+  op.Cost(FusedMatmulCost).Kernel(DType::kF32, RunFusedMatmul);
+}

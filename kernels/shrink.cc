@@ -1,0 +1,77 @@
+// Activations that cut off small values: softshrink, hard_shrink, tanh_shrink, thresholded_relu.
+#include "kernels/common/fast_math.h"
+#include "kernels/common/unary.h"
+
+namespace heddle {
+namespace {
+
+struct Softshrink : UnaryOp {
+  static constexpr GradReads kReads = kReadsX;
+  explicit Softshrink(const KernelContext& ctx) : lambda(ctx.Float("lambda")) {}
+  static void Declare(OpDef& op) { op.Attr("lambda", 0.5); }
+  template <typename T>
+  T Forward(T x) const {
+    const T l = T(lambda);
+    return fast::Select(x > l, x - l, fast::Select(x < -l, x + l, T(0)));
+  }
+  template <typename T>
+  T Grad(T x, T dy) const {
+    return fast::Select((x > T(lambda)) | (x < -T(lambda)), dy, T(0));
+  }
+  double lambda;
+};
+
+struct HardShrink : UnaryOp {
+  static constexpr GradReads kReads = kReadsX;
+  explicit HardShrink(const KernelContext& ctx) : threshold(ctx.Float("threshold")) {}
+  static void Declare(OpDef& op) { op.Attr("threshold", 0.5); }
+  template <typename T>
+  T Forward(T x) const {
+    return Grad(x, x);
+  }
+  template <typename T>
+  T Grad(T x, T dy) const {
+    return fast::Select((x > T(threshold)) | (x < -T(threshold)), dy, T(0));
+  }
+  double threshold;
+};
+
+struct TanhShrink : UnaryOp {
+  static constexpr GradReads kReads = kReadsX;
+  template <typename T>
+  T Forward(T x) const {
+    return x - fast::Tanh(x);
+  }
+  template <typename T>
+  T Grad(T x, T dy) const {
+    const T t = fast::Tanh(x);
+    return dy * t * t;
+  }
+};
+
+struct ThresholdedRelu : UnaryOp {
+  static constexpr GradReads kReads = kReadsX;
+  explicit ThresholdedRelu(const KernelContext& ctx) : threshold(ctx.Float("threshold")) {}
+  static void Declare(OpDef& op) { op.Attr("threshold", 1.0); }
+  template <typename T>
+  T Forward(T x) const {
+    return fast::Select(x > T(threshold), x, T(0));
+  }
+  template <typename T>
+  T Grad(T x, T dy) const {
+    return fast::Select(x > T(threshold), dy, T(0));
+  }
+  double threshold;
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(softshrink) { DefineUnary<Softshrink>(op, "x moved towards 0 by lambda, but not past it."); }
+HEDDLE_OP(softshrink_grad) { DefineUnaryGrad<Softshrink>(op); }
+HEDDLE_OP(hard_shrink) { DefineUnary<HardShrink>(op, "x, but 0 within the threshold."); }
+HEDDLE_OP(hard_shrink_grad) { DefineUnaryGrad<HardShrink>(op); }
+HEDDLE_OP(tanh_shrink) { DefineUnary<TanhShrink>(op, "x - tanh(x)"); }
+HEDDLE_OP(tanh_shrink_grad) { DefineUnaryGrad<TanhShrink>(op); }
+HEDDLE_OP(thresholded_relu) { DefineUnary<ThresholdedRelu>(op, "x, but 0 up to the threshold."); }
+HEDDLE_OP(thresholded_relu_grad) { DefineUnaryGrad<ThresholdedRelu>(op); }

@@ -1,0 +1,48 @@
+#include "kernels/common/fast_math.h"
+#include "kernels/common/unary.h"
+
+namespace heddle {
+namespace {
+
+struct Sigmoid : UnaryOp {
+  static constexpr GradReads kReads = kReadsOut;
+  template <typename T>
+  T Forward(T x) const {
+    return fast::Sigmoid(x);
+  }
+  template <typename T>
+  T Grad(T y, T dy) const {
+    return dy * fast::Conj(y * (T(1) - y));
+  }
+};
+
+struct SigmoidGradGrad : UnaryOp {
+  static constexpr Key kIns[] = {"Out", "fwd_grad_out", "grad_x@GRAD"};
+  static constexpr Key kOuts[] = {"Out@GRAD", "fwd_grad_out@GRAD"};
+  template <typename T>
+  std::array<T, 2> operator()(T y, T dy, T ddx) const {
+    using fast::Conj;
+    return {Conj(T(1) - T(2) * y) * dy * ddx, Conj(y * (T(1) - y)) * ddx};
+  }
+};
+
+// Gradient of SigmoidGradGrad; dy_new and ddy_new belong to its outputs Out@GRAD and fwd_grad_out@GRAD.
+struct SigmoidTripleGrad : UnaryOp {
+  static constexpr Key kIns[] = {"Out", "fwd_grad_out", "grad_grad_x", "grad_out@GRAD",
+                                 "grad_grad_out@GRAD"};
+  static constexpr Key kOuts[] = {"Out@GRAD", "fwd_grad_out@GRAD", "grad_grad_x@GRAD"};
+  template <typename T>
+  std::array<T, 3> operator()(T y, T dy, T ddx, T dy_new, T ddy_new) const {
+    const T slope = T(1) - T(2) * y;
+    return {ddy_new * slope * ddx - T(2) * ddx * dy * dy_new, slope * ddx * dy_new,
+            slope * dy * dy_new + y * (T(1) - y) * ddy_new};
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(sigmoid) { DefineUnary<Sigmoid, complex64, complex128>(op, "1 / (1 + exp(-x))"); }
+HEDDLE_OP(sigmoid_grad) { DefineUnaryGrad<Sigmoid, complex64, complex128>(op); }
+HEDDLE_OP(sigmoid_grad_grad) { DefineMap<SigmoidGradGrad, complex64, complex128>(op); }
+HEDDLE_OP(sigmoid_triple_grad) { DefineMap<SigmoidTripleGrad, complex64, complex128>(op); }

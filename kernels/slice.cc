@@ -1,0 +1,196 @@
+#include <algorithm>
+
+#include "core/shapes.h"
+#include "kernels/common/index_slice.h"
+
+namespace heddle {
+namespace {
+
+struct Args {
+  IntArgs starts, ends;
+  bool fixed() const { return !starts.tensors && !ends.tensors; }
+};
+
+Status ReadArgs(const OpContext& ctx, Args* args) {
+  HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "StartsTensorList", "StartsTensor", "starts", &args->starts));
+  return ReadInts(ctx, "EndsTensorList", "EndsTensor", "ends", &args->ends);
+}
+
+Status Resolve(const OpContext& ctx, const Shape& x, const Args& args, SliceSpec* spec) {
+  return ResolveSlice(x, ctx.IntList("axes"), args.starts, args.ends, nullptr,
+                      ctx.IntList("decrease_axis"), ctx.IntList("infer_flags"), spec);
+}
+
+Status SliceShape(ShapeContext& ctx) {
+  if (!ctx.InVar("Input")->is_tensor()) return ctx.Defer();
+  const Shape& x = ctx.InShape("Input");
+  if (!x.known_rank()) return ctx.Defer();
+  Args args;
+  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
+  SliceSpec spec;
+  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, x, args, &spec));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
+  ctx.SetOut("Out", out, ctx.InDType("Input"));
+  const Ints& axes = ctx.IntList("axes");
+  if (!axes.empty() && axes[0] != 0) ctx.ShareLoD("Input", "Out");
+  return Status::Ok();
+}
+
+Status SliceGradShape(ShapeContext& ctx) {
+  if (!ctx.InVar("Input")->is_tensor()) return ctx.Defer();
+  return GradLikeInputs(ctx);
+}
+
+Status CheckGrad(const Tensor& grad, const SliceSpec& spec) {
+  if (spec.numel() == grad.numel()) return Status::Ok();
+  return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(),
+                         " does not fit the slice ", spec.counts().ToString());
+}
+
+Result<std::unique_ptr<KernelState>> PrepareCopy(PrepareContext& ctx, bool grad) {
+  const Value* x = ctx.InVar("Input");
+  Args args;
+  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
+  if (!x->is_tensor() || !args.fixed()) return std::unique_ptr<KernelState>();
+  const Shape& shape = x->tensor().shape();
+  const size_t size = SizeOf(x->tensor().dtype());
+  SliceSpec spec;
+  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, shape, args, &spec));
+  if (grad) HEDDLE_RETURN_IF_ERROR(CheckGrad(ctx.InVar("Out@GRAD")->tensor(), spec));
+  return std::unique_ptr<KernelState>(
+      new CopyState(grad ? CopyInto(shape, spec, size) : CopyOutOf(shape, spec, size)));
+}
+
+Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) { return PrepareCopy(ctx, false); }
+Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
+  return PrepareCopy(ctx, true);
+}
+
+// The items [begin, end) of an array of `n` tensors that the first start and end name.
+Status ArrayRange(const KernelContext& ctx, int64_t n, int64_t* begin, int64_t* end) {
+  Args args;
+  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
+  if (args.starts.n < 1 || args.ends.n < 1)
+    return InvalidArgument("a slice of a tensor array needs a start and an end");
+  const bool single = !ctx.IntList("decrease_axis").empty();
+  *begin = args.starts[0] < 0 ? args.starts[0] + n : args.starts[0];
+  *end = args.ends[0] < 0 ? args.ends[0] + n : args.ends[0];
+  *begin = std::max<int64_t>(*begin, 0);
+  *end = single ? *begin + 1 : std::min(std::max(*end, *begin), n);
+  if (*begin >= n || *end > n || *begin >= *end)
+    return OutOfRange("items ", *begin, " to ", *end, " of a tensor array with ", n, " items");
+  return Status::Ok();
+}
+
+Status SliceArray(KernelContext& ctx, const TensorArray& x) {
+  int64_t begin = 0, end = 0;
+  HEDDLE_RETURN_IF_ERROR(ArrayRange(ctx, static_cast<int64_t>(x.size()), &begin, &end));
+  if (!ctx.IntList("decrease_axis").empty()) {
+    const Tensor& item = x[static_cast<size_t>(begin)];
+    Tensor& out = ctx.Alloc("Out", item.dtype(), item.shape());
+    if (item.initialized()) CopyBytes(ctx, item.raw(), out.mutable_raw(), item.bytes());
+    if (item.has_lod()) out.set_lod(item.lod());
+    return Status::Ok();
+  }
+  TensorArray items;
+  for (int64_t i = begin; i < end; ++i) items.push_back(x[static_cast<size_t>(i)].Clone());
+  ctx.OutVar("Out")->mutable_array() = std::move(items);
+  return Status::Ok();
+}
+
+// The gradient of an array's slice: items outside it get zeros.
+Status SliceArrayGrad(KernelContext& ctx, const TensorArray& x) {
+  int64_t begin = 0, end = 0;
+  HEDDLE_RETURN_IF_ERROR(ArrayRange(ctx, static_cast<int64_t>(x.size()), &begin, &end));
+  const Value* grad = ctx.InVar("Out@GRAD");
+  TensorArray items;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<int64_t>(i) - begin;
+    const Tensor* from = nullptr;
+    if (at >= 0 && at < end - begin) {
+      if (grad->is_tensor() && at == 0) from = &grad->tensor();
+      if (grad->is_array() && at < static_cast<int64_t>(grad->array().size()))
+        from = &grad->array()[static_cast<size_t>(at)];
+    }
+    items.push_back(from != nullptr && from->initialized()
+                        ? from->Clone()
+                        : Tensor::Zeros(x[i].dtype(), x[i].shape()));
+    if (!items.back().initialized()) return ResourceExhausted("no memory for a gradient");
+  }
+  ctx.OutVar("Input@GRAD")->mutable_array() = std::move(items);
+  return Status::Ok();
+}
+
+Status Slice(KernelContext& ctx) {
+  const Value* input = ctx.InVar("Input");
+  if (input != nullptr && input->is_array()) return SliceArray(ctx, input->array());
+  const Tensor& x = ctx.In("Input");
+  Tensor& out = ctx.Out("Out");
+  if (ctx.has_state()) {
+    ctx.State<CopyState>().copy.Run(ctx, x.raw(), out.mutable_raw());
+    return Status::Ok();
+  }
+  Args args;
+  SliceSpec spec;
+  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
+  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, x.shape(), args, &spec));
+  CopyOutOf(x.shape(), spec, SizeOf(x.dtype())).Run(ctx, x.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+Status SliceGrad(KernelContext& ctx) {
+  const Value* input = ctx.InVar("Input");
+  if (input != nullptr && input->is_array()) return SliceArrayGrad(ctx, input->array());
+  const Tensor& grad = ctx.In("Out@GRAD");
+  Tensor& out = ctx.Out("Input@GRAD");
+  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  if (ctx.has_state()) {
+    ctx.State<CopyState>().copy.Run(ctx, grad.raw(), out.mutable_raw());
+    return Status::Ok();
+  }
+  Args args;
+  SliceSpec spec;
+  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
+  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, out.shape(), args, &spec));
+  HEDDLE_RETURN_IF_ERROR(CheckGrad(grad, spec));
+  CopyInto(out.shape(), spec, SizeOf(out.dtype())).Run(ctx, grad.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(slice) {
+  op.Doc("Input[start:end] along each of `axes`; also of a tensor array.")
+      .Input("Input")
+      .Input("StartsTensor", kOptional | kShapeValue)
+      .Input("EndsTensor", kOptional | kShapeValue)
+      .Input("StartsTensorList", kOptional | kList | kShapeValue)
+      .Input("EndsTensorList", kOptional | kList | kShapeValue)
+      .Output("Out")
+      .Attr("axes", Ints{})
+      .Attr("starts", Ints{})
+      .Attr("ends", Ints{})
+      .Attr("infer_flags", Ints{})
+      .Attr("decrease_axis", Ints{})
+      .InferShape(SliceShape)
+      .Prepare(Prepare)
+      .AnyKernel(Slice);
+}
+HEDDLE_OP(slice_grad) {
+  op.Input("Out@GRAD")
+      .Input("Input", kNoBuffer)
+      .Input("StartsTensor", kOptional)
+      .Input("EndsTensor", kOptional)
+      .Input("StartsTensorList", kOptional | kList)
+      .Input("EndsTensorList", kOptional | kList)
+      .Output("Input@GRAD")
+      .Attr("axes", Ints{})
+      .Attr("starts", Ints{})
+      .Attr("ends", Ints{})
+      .Attr("infer_flags", Ints{})
+      .Attr("decrease_axis", Ints{})
+      .InferShape(SliceGradShape)
+      .Prepare(PrepareGrad)
+      .AnyKernel(SliceGrad);
+}

@@ -1,0 +1,29 @@
+// Offsets for buffers of known size and lifetime in one block of memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle {
+
+// A buffer needed during steps [first, last] of a fixed order.
+struct LiveRange {
+  size_t bytes = 0;
+  int32_t first = 0;
+  int32_t last = 0;
+};
+
+struct ArenaLayout {
+  std::vector<size_t> offsets;  // per buffer; multiples of the alignment
+  size_t bytes = 0;             // of the whole block
+  size_t bound = 0;             // peak of live bytes: no layout can be smaller
+};
+
+// Buffers whose ranges meet get disjoint places. Greedy best-fit in several orders (by size, by
+// length of life, by start), the smallest result kept: the method of TFLite's arena planner and of
+// XLA's GlobalDecreasingSizeBestFitHeap. O(n²) in buffers alive at the same time.
+ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment = 64);
+
+}  // namespace heddle

@@ -1,0 +1,46 @@
+// Memory for tensors whose size is known only when they are made: size classes with free lists.
+//
+// Threads: all methods may be called from any thread. Buffers may outlive the allocator: the shared
+// part goes with the last of them.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <string>
+
+#include "core/services.h"
+
+namespace heddle {
+
+// Thrown by Allocate; what() says how much was asked for and how much is held.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string what) : what_(std::move(what)) {}
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  std::string what_;
+};
+
+class PoolAllocator final : public TensorAllocator {
+ public:
+  // `limit`: bytes alive at once; 0 = no limit.
+  explicit PoolAllocator(size_t limit = 0);
+  ~PoolAllocator() override;
+  PoolAllocator(const PoolAllocator&) = delete;
+  PoolAllocator& operator=(const PoolAllocator&) = delete;
+
+  // At least `bytes` bytes, aligned to 64. Throws OutOfMemory.
+  BufferRef Allocate(size_t bytes) override;
+  // Gives free blocks back to the system.
+  void Trim();
+  size_t bytes_in_use() const;
+  size_t bytes_cached() const;
+
+ private:
+  struct Impl;
+  struct Block;
+  Impl* impl_;
+};
+
+}  // namespace heddle

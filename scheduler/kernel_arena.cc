@@ -1,0 +1,75 @@
+#include "scheduler/kernel_arena.h"
+
+#ifdef HEDDLE_WITH_ONEDNN
+
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <thread>
+
+namespace heddle {
+namespace {
+
+// Pieces as TBB tasks of the surrounding arena.
+class TbbIntraOp final : public IntraOp {
+ public:
+  explicit TbbIntraOp(int threads) : threads_(threads) {}
+  int threads() const override { return threads_; }
+  void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override {
+    const Partition cut(n, grain, threads_);
+    if (cut.pieces <= 1) return fn(0, n);
+    tbb::parallel_for(
+        int64_t{0}, cut.pieces, [&](int64_t i) { fn(cut.Begin(i), cut.Begin(i + 1)); },
+        tbb::static_partitioner());
+  }
+
+ private:
+  int threads_;
+};
+
+}  // namespace
+
+struct KernelArena::Impl {
+  Impl(int threads, bool workers)
+      : arena(threads, static_cast<unsigned>(workers ? 1 : threads)) {
+    // TBB starts no more workers than processors unless told; a caller who asks for more gets them.
+    if (workers && threads > static_cast<int>(std::thread::hardware_concurrency()))
+      limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
+                                                    static_cast<size_t>(threads));
+  }
+  std::unique_ptr<tbb::global_control> limit;
+  tbb::task_arena arena;
+};
+
+KernelArena::KernelArena(int threads, bool workers, HostPool&)
+    : impl_(std::make_unique<Impl>(threads, workers)) {
+  own_ = workers ? std::unique_ptr<IntraOp>(std::make_unique<TbbIntraOp>(threads))
+                 : std::make_unique<InlineIntraOp>(threads);
+  intra_ = own_.get();
+}
+
+void KernelArena::Execute(FunctionRef<void()> fn) {
+  impl_->arena.execute([&] { fn(); });
+}
+
+#else
+
+namespace heddle {
+
+struct KernelArena::Impl {};
+
+KernelArena::KernelArena(int threads, bool workers, HostPool& pool) : intra_(&pool) {
+  if (!workers) {
+    own_ = std::make_unique<InlineIntraOp>(threads);
+    intra_ = own_.get();
+  }
+}
+
+void KernelArena::Execute(FunctionRef<void()> fn) { fn(); }
+
+#endif
+
+KernelArena::~KernelArena() = default;
+
+}  // namespace heddle

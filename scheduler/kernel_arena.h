@@ -1,0 +1,32 @@
+// Where a run's kernels execute: bounds the threads that the primitives library (oneDNN on TBB) and
+// our own ParallelFor use, and gives both one set of threads.
+//
+// Threads: Execute may be called from any number of threads; at most `threads` of them are inside at
+// a time, further ones wait.
+#pragma once
+
+#include <memory>
+
+#include "core/function_ref.h"
+#include "core/services.h"
+#include "scheduler/host_pool.h"
+
+namespace heddle {
+
+class KernelArena {
+ public:
+  // `workers`: TBB's workers may help (runs that go one instruction after another). Without, only
+  // threads that are inside do the work (runs that spread over a HostPool already).
+  KernelArena(int threads, bool workers, HostPool& pool);
+  ~KernelArena();
+  void Execute(FunctionRef<void()> fn);
+  IntraOp& intra() { return *intra_; }
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<IntraOp> own_;
+  IntraOp* intra_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,60 @@
+// Ready tasks of one run: a deque per participant, the owner takes the newest, others steal the
+// oldest.
+//
+// Threads: Push/Pop may be called by any participant at the same time; each participant index is used
+// by one thread at a time. Memory ordering: everything before a Push happens before the Pop that
+// returns the pushed task (the deque's mutex orders them).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace heddle {
+
+class WorkQueue {
+ public:
+  explicit WorkQueue(int participants) : lanes_(static_cast<size_t>(participants)) {}
+  int participants() const { return static_cast<int>(lanes_.size()); }
+
+  void Push(int participant, uint32_t task) {
+    Lane& lane = lanes_[participant];
+    std::lock_guard lock(lane.mutex);
+    lane.tasks.push_back(task);
+  }
+  // False when no lane had a task at the moment it was looked at.
+  bool Pop(int participant, uint32_t* task) {
+    const int n = participants();
+    for (int k = 0; k < n; ++k) {
+      Lane& lane = lanes_[(participant + k) % n];
+      std::lock_guard lock(lane.mutex);
+      if (lane.tasks.empty()) continue;
+      if (k == 0) {
+        *task = lane.tasks.back();
+        lane.tasks.pop_back();
+      } else {
+        *task = lane.tasks.front();
+        lane.tasks.pop_front();
+      }
+      return true;
+    }
+    return false;
+  }
+  void Clear() {
+    for (Lane& lane : lanes_) {
+      std::lock_guard lock(lane.mutex);
+      lane.tasks.clear();
+    }
+  }
+
+ private:
+  struct alignas(64) Lane {
+    std::mutex mutex;
+    std::deque<uint32_t> tasks;
+  };
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace heddle

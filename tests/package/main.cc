@@ -1,3 +1,0 @@
-#include <heddle/heddle.h>
-
-int main() { return 0; }

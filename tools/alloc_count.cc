@@ -1,0 +1,84 @@
+#include "tools/alloc_count.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define HEDDLE_WATCH_HEAP 1
+#endif
+
+namespace heddle::tools {
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> calls{0};
+
+}  // namespace
+
+bool CanCountAllocations() {
+#ifdef HEDDLE_WATCH_HEAP
+  return true;
+#else
+  return false;
+#endif
+}
+
+void StartCountingAllocations() {
+  calls.store(0, std::memory_order_relaxed);
+  counting.store(true, std::memory_order_seq_cst);
+}
+
+int64_t StopCountingAllocations() {
+  counting.store(false, std::memory_order_seq_cst);
+  return calls.load(std::memory_order_relaxed);
+}
+
+namespace heap {
+
+// Memory ordering: the count is a statistic and orders nothing.
+[[maybe_unused]] inline void Count() {
+  if (counting.load(std::memory_order_relaxed)) calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace heap
+}  // namespace heddle::tools
+
+#ifdef HEDDLE_WATCH_HEAP
+
+// glibc's own functions under the names that stay when malloc is replaced; what they return may be
+// given to its free().
+extern "C" {
+void* __libc_malloc(size_t size);                      // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(size_t count, size_t size);        // NOLINT(bugprone-reserved-identifier)
+void* __libc_realloc(void* old, size_t size);          // NOLINT(bugprone-reserved-identifier)
+void* __libc_memalign(size_t alignment, size_t size);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(size_t size) {
+  heddle::tools::heap::Count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  heddle::tools::heap::Count();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* old, size_t size) {
+  heddle::tools::heap::Count();
+  return __libc_realloc(old, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  heddle::tools::heap::Count();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+int posix_memalign(void** result, size_t alignment, size_t size) {
+  if (alignment % sizeof(void*) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0)
+    return EINVAL;
+  void* memory = memalign(alignment, size);
+  if (memory == nullptr) return ENOMEM;
+  *result = memory;
+  return 0;
+}
+}  // extern "C"
+
+#endif  // HEDDLE_WATCH_HEAP

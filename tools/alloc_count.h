@@ -1,0 +1,16 @@
+// Counts calls of the C heap: malloc, calloc, realloc and the aligned variants, and so of `new`,
+// made by any thread and any library of the process. What allocators of their own take from the
+// system in large blocks and hand out themselves (oneTBB's, for example) is not seen.
+#pragma once
+
+#include <cstdint>
+
+namespace heddle::tools {
+
+// False where the heap cannot be watched: sanitized builds and C libraries other than glibc.
+bool CanCountAllocations();
+void StartCountingAllocations();
+// Calls since Start…; counting ends.
+int64_t StopCountingAllocations();
+
+}  // namespace heddle::tools

@@ -1,0 +1,282 @@
+// heddle bench: how long a model takes to load, to run for the first time, and to run again.
+#include <glog/logging.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "heddle/heddle.h"
+#include "tools/alloc_count.h"
+#include "tools/commands.h"
+#include "tools/model_path.h"
+#include "tools/options.h"
+#include "tools/progress.h"
+
+namespace heddle::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  ModelOptions model;
+  FeedOptions feeds;
+  int clients = 1;
+  double seconds = 3;
+  int warmup = 5;
+  bool json = false;
+};
+
+double MsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Times of runs. When there are too many to keep, every second one is dropped, and from then on
+// only every second one is taken, and so on: evenly spread, in bounded memory.
+class Samples {
+ public:
+  void Add(double ms) {
+    if (seen_++ % stride_ != 0) return;
+    if (ms_.size() == kMost) {
+      for (size_t i = 0; i < kMost / 2; ++i) ms_[i] = ms_[2 * i];
+      ms_.resize(kMost / 2);
+      stride_ *= 2;
+    }
+    ms_.push_back(static_cast<float>(ms));
+  }
+  int64_t seen() const { return seen_; }
+  const std::vector<float>& kept() const { return ms_; }
+
+ private:
+  static constexpr size_t kMost = 1 << 16;
+  int64_t seen_ = 0;
+  int64_t stride_ = 1;
+  std::vector<float> ms_;
+};
+
+struct Measured {
+  PlanStats plan;
+  int threads = 0;
+  double load_ms = 0, first_ms = 0;
+  double median_ms = 0, p90_ms = 0, p99_ms = 0;
+  int64_t runs = 0;
+  double runs_per_s = 0;
+  double rss_peak_mb = 0;
+  double heap_allocs_per_run = 0;  // NaN: not known
+};
+
+double Quantile(const std::vector<float>& sorted, double q) {
+  if (sorted.empty()) return 0;
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const size_t low = static_cast<size_t>(at);
+  const size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
+}
+
+// The largest resident size the process has had, in MB of 2^20 bytes.
+double PeakRssMb() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1024;
+  return 0;
+}
+
+struct Job {
+  Executor& executor;
+  const CompiledProgram& compiled;
+  const std::vector<Feed>& feeds;
+};
+
+// Runs until `end`, at least once.
+Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& stop,
+              Samples* samples) {
+  do {
+    const auto start = Clock::now();
+    const auto outputs = job.executor.RunValues(job.compiled, job.feeds);
+    const double ms = MsSince(start);
+    if (!outputs.ok()) return outputs.status();
+    samples->Add(ms);
+  } while (!stop.load(std::memory_order_relaxed) && Clock::now() < end);
+  return Status::Ok();
+}
+
+// All clients at once; the calling thread is one of them.
+Status RunClients(const Job& job, const Options& options, Measured* result) {
+  const auto start = Clock::now();
+  const auto end = start + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(options.seconds));
+  std::vector<Samples> samples(options.clients);
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  Status error;
+  auto work = [&](int c) {
+    Status status = Client(job, end, stop, &samples[c]);
+    if (status.ok()) return;
+    stop = true;
+    std::lock_guard lock(mutex);
+    if (error.ok()) error = std::move(status);
+  };
+  std::vector<std::thread> threads;
+  for (int c = 1; c < options.clients; ++c) threads.emplace_back(work, c);
+  work(0);
+  for (std::thread& t : threads) t.join();
+  if (!error.ok()) return error;
+  const double wall_ms = MsSince(start);
+  std::vector<float> all;
+  for (const Samples& s : samples) {
+    all.insert(all.end(), s.kept().begin(), s.kept().end());
+    result->runs += s.seen();
+  }
+  std::sort(all.begin(), all.end());
+  result->median_ms = Quantile(all, 0.5);
+  result->p90_ms = Quantile(all, 0.9);
+  result->p99_ms = Quantile(all, 0.99);
+  result->runs_per_s = static_cast<double>(result->runs) * 1000 / wall_ms;
+  return Status::Ok();
+}
+
+// Over runs of their own, so that counting disturbs no measured time.
+Status CountAllocations(const Job& job, Measured* result) {
+  result->heap_allocs_per_run = std::nan("");
+  if (!CanCountAllocations()) return Status::Ok();
+  const int runs = static_cast<int>(std::clamp(200 / (result->median_ms + 1e-3), 3.0, 100.0));
+  Status status;
+  StartCountingAllocations();
+  for (int r = 0; r < runs && status.ok(); ++r)
+    status = job.executor.RunValues(job.compiled, job.feeds).status();
+  const int64_t calls = StopCountingAllocations();
+  result->heap_allocs_per_run = static_cast<double>(calls) / runs;
+  return status;
+}
+
+Result<Measured> Measure(const Options& options) {
+  Measured m;
+  auto start = Clock::now();
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
+  Executor executor(options.model.executor());
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          executor.Compile(model, options.model.compile()));
+  m.load_ms = MsSince(start);
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), options.feeds));
+  start = Clock::now();
+  HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
+  m.load_ms += MsSince(start);
+  LOG(INFO) << "ready: " << m.load_ms << " ms";
+
+  const Job job{executor, compiled, feeds};
+  start = Clock::now();
+  HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
+  m.first_ms = MsSince(start);
+  LOG(INFO) << "first run: " << m.first_ms << " ms";
+  for (int w = 0; w < options.warmup; ++w)
+    HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
+  HEDDLE_RETURN_IF_ERROR(RunClients(job, options, &m));
+  m.rss_peak_mb = PeakRssMb();
+  HEDDLE_RETURN_IF_ERROR(CountAllocations(job, &m));
+  // The first runs may have improved the plan.
+  HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
+  m.threads = executor.threads();
+  return m;
+}
+
+double NsPerInstruction(const Measured& m) {
+  return m.plan.instructions == 0 ? 0 : m.median_ms * 1e6 / m.plan.instructions;
+}
+
+void PrintJson(const Options& options, const Measured& m) {
+  Json json;
+  json["program"] = options.model.model;
+  json["threads"] = m.threads;
+  json["clients"] = options.clients;
+  json["instructions"] = m.plan.instructions;
+  json["tasks"] = m.plan.tasks;
+  json["load_ms"] = m.load_ms;
+  json["first_ms"] = m.first_ms;
+  json["median_ms"] = m.median_ms;
+  json["p90_ms"] = m.p90_ms;
+  json["p99_ms"] = m.p99_ms;
+  json["runs"] = m.runs;
+  json["runs_per_s"] = m.runs_per_s;
+  json["ns_per_instruction"] = NsPerInstruction(m);
+  json["rss_peak_mb"] = m.rss_peak_mb;
+  json["arena_bytes"] = m.plan.arena_bytes;
+  json["arena_bound_bytes"] = m.plan.arena_bound_bytes;
+  json["heap_allocs_per_run"] = m.heap_allocs_per_run;  // null where not known
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void PrintHuman(const Options& options, const Measured& m) {
+  const PlanStats& p = m.plan;
+  std::printf("%s: %d threads, %d client%s\n", options.model.model.c_str(), m.threads,
+              options.clients, options.clients == 1 ? "" : "s");
+  std::printf("  plan         %d instructions in %d tasks, %s, shapes %s\n", p.instructions,
+              p.tasks, p.parallel ? "parallel" : "serial",
+              p.static_shapes ? "known" : "found while running");
+  std::printf("  load         %10.2f ms\n", m.load_ms);
+  std::printf("  first run    %10.3f ms\n", m.first_ms);
+  std::printf("  median       %10.3f ms   p90 %.3f   p99 %.3f   (%lld runs)\n", m.median_ms,
+              m.p90_ms, m.p99_ms, static_cast<long long>(m.runs));
+  std::printf("  throughput   %10.1f runs/s, %.0f ns per instruction\n", m.runs_per_s,
+              NsPerInstruction(m));
+  std::printf("  memory       %10.1f MB peak RSS; arena %s, at least %s are needed\n",
+              m.rss_peak_mb, BytesText(static_cast<double>(p.arena_bytes)).c_str(),
+              BytesText(static_cast<double>(p.arena_bound_bytes)).c_str());
+  if (!std::isnan(m.heap_allocs_per_run))
+    std::printf("  heap         %10.1f allocations per run\n", m.heap_allocs_per_run);
+  std::fflush(stdout);
+}
+
+Status Run(const Options& options) {
+  Result<Measured> measured = [&] {
+    Progress progress("measuring " + options.model.model);
+    return Measure(options);
+  }();
+  if (!measured.ok()) return measured.status();
+  (options.json ? PrintJson : PrintHuman)(options, *measured);
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddBench(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("bench", "measure a model");
+  AddModelOptions(*app, &options->model);
+  AddFeedOptions(*app, &options->feeds);
+  AddExecutionOptions(*app, &options->model);
+  app->add_option("--clients", options->clients, "threads that call Run at the same time")
+      ->type_name("C")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->capture_default_str();
+  app->add_option("--seconds", options->seconds, "measure for this long, at least one run")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86400.0).description(""))
+      ->capture_default_str();
+  app->add_option("--warmup", options->warmup, "runs before the measurement, besides the first")
+      ->type_name("W")
+      ->check(CLI::Range(0, 1000000).description(""))
+      ->capture_default_str();
+  app->add_flag("--json", options->json, "one JSON object instead of a table");
+  app->footer(
+      "Times are of the run call itself with feeds in memory. load_ms: from opening the files to "
+      "a\n"
+      "ready plan. heap_allocs_per_run counts the calls of malloc, calloc, realloc and the "
+      "aligned\n"
+      "variants (so also of new) by all threads and libraries, over runs after the measured ones;\n"
+      "it includes the returned outputs, and not what oneTBB's own allocator hands out.\n"
+      "rss_peak_mb is the process's VmHWM after the measured runs.\n"
+      "Examples:\n"
+      "  heddle bench examples/digits --feed x=examples/digits/input.npy --threads 1\n"
+      "  heddle bench resnet50/ --random-feed --shape x=8,3,224,224 --seconds 10 --json");
+  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+}
+
+}  // namespace heddle::tools

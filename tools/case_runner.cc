@@ -1,0 +1,91 @@
+#include "tools/case_runner.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "heddle/heddle.h"
+#include "tools/case_file.h"
+#include "tools/values.h"
+
+namespace heddle::tools {
+namespace {
+
+Result<Program> LoadProgram(const Case& c) {
+  std::ifstream file(c.program_file(), std::ios::binary);
+  if (!file) return Status(StatusCode::kNotFound, c.program_file() + ": no such file");
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return Program::Parse(bytes, c.program_file());
+}
+
+Status CheckHasValue(const CaseEntry& output, const Value& value) {
+  const bool empty_tensor =
+      value.is_tensor() && value.tensor().dtype() != DType::kUnknown && value.tensor().numel() == 0;
+  if (!value.initialized() && !empty_tensor)
+    return Status(StatusCode::kInternal, "output '" + output.name + "' was not written");
+  return Status::Ok();
+}
+
+// The values of all outputs, in order: from the fetches, or from the scope.
+Result<std::vector<Value>> Gather(const Case& c, std::vector<Value> fetched, const Scope& scope) {
+  std::vector<Value> values;
+  size_t next = 0;
+  for (const CaseEntry& output : c.outputs) {
+    if (output.role == CaseEntry::Role::kFetch) {
+      if (next >= fetched.size())
+        return Status(StatusCode::kInternal, "fewer values returned than fetches asked for");
+      values.push_back(std::move(fetched[next++]));
+    } else {
+      const Value* value = scope.Find(output.name);
+      if (value == nullptr)
+        return Status(StatusCode::kNotFound,
+                      "variable '" + output.name + "' is not in the scope after the run");
+      values.push_back(*value);
+    }
+    HEDDLE_RETURN_IF_ERROR(CheckHasValue(output, values.back()));
+  }
+  return values;
+}
+
+}  // namespace
+
+void RemoveOutputs(const std::string& out) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(out, error))
+    if (entry.path().filename().string().starts_with("out_"))
+      std::filesystem::remove(entry.path(), error);
+}
+
+Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
+                  CompileOptions options) {
+  HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
+  HEDDLE_ASSIGN_OR_RETURN(const Program program, LoadProgram(c));
+  auto scope = std::make_shared<Scope>();
+  std::vector<Feed> feeds;
+  for (const CaseEntry& input : c.inputs) {
+    HEDDLE_ASSIGN_OR_RETURN(Value value, ReadInput(c, input));
+    if (input.role == CaseEntry::Role::kParam) {
+      scope->Set(input.name, std::move(value));
+    } else {
+      feeds.push_back({input.name, std::move(value)});
+    }
+  }
+  options.fetches.clear();
+  for (const CaseEntry& output : c.outputs)
+    if (output.role == CaseEntry::Role::kFetch) options.fetches.push_back(output.name);
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          executor.Compile(program, scope, options));
+  HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> fetched, executor.RunValues(compiled, feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto values, Gather(c, std::move(fetched), *scope));
+  for (size_t k = 0; k < values.size(); ++k) {
+    const auto written = WriteValue(values[k], out + "/out_" + std::to_string(k));
+    if (written.ok()) continue;
+    RemoveOutputs(out);
+    return written.status();
+  }
+  return Status::Ok();
+}
+
+}  // namespace heddle::tools

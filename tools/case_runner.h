@@ -1,0 +1,18 @@
+// Runs one operator case.
+#pragma once
+
+#include <string>
+
+#include "heddle/executor.h"
+
+namespace heddle::tools {
+
+// Reads the case in `directory`, runs its program once and writes its outputs to `out`. `options`
+// apply but for the fetches, which the case names. A failed case leaves no outputs.
+Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
+                  CompileOptions options);
+
+// Removes what an unfinished case has written to `out`.
+void RemoveOutputs(const std::string& out);
+
+}  // namespace heddle::tools

@@ -1,0 +1,126 @@
+// heddle inspect: what a program asks for, gives and consists of. Parameters are not read.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "heddle/program.h"
+#include "tools/commands.h"
+#include "tools/model_path.h"
+
+namespace heddle::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model;
+  bool json = false;
+};
+
+struct Facts {
+  std::string program_file, parameter_file;
+  Program program;
+  std::vector<TensorInfo> parameters;
+  int64_t parameter_bytes = 0;
+  std::vector<std::string> unsupported;
+};
+
+Result<Facts> Collect(const std::string& model) {
+  Facts facts;
+  HEDDLE_ASSIGN_OR_RETURN(facts.program_file, FindProgramFile(model));
+  facts.parameter_file = FindParameterFile(facts.program_file);
+  HEDDLE_ASSIGN_OR_RETURN(facts.program, Program::Load(facts.program_file));
+  facts.parameters = facts.program.persistables();
+  for (const TensorInfo& p : facts.parameters)
+    if (p.shape.is_static())
+      facts.parameter_bytes += p.shape.numel() * static_cast<int64_t>(SizeOf(p.dtype));
+  const std::vector<std::string> known = SupportedOps();
+  for (const auto& op : facts.program.op_counts())
+    if (!std::binary_search(known.begin(), known.end(), op.type) && op.type != "feed" &&
+        op.type != "fetch")
+      facts.unsupported.push_back(op.type);
+  std::sort(facts.unsupported.begin(), facts.unsupported.end());
+  return facts;
+}
+
+Json Describe(const std::vector<TensorInfo>& infos) {
+  Json list = Json::array();
+  for (const TensorInfo& i : infos) {
+    Json shape;  // null: not even the rank is known
+    if (i.shape.known_rank()) shape = std::vector<int64_t>(i.shape.begin(), i.shape.end());
+    list.push_back({{"name", i.name}, {"dtype", Name(i.dtype)}, {"shape", std::move(shape)}});
+  }
+  return list;
+}
+
+void PrintJson(const Facts& facts) {
+  const Program& p = facts.program;
+  Json json;
+  json["program"] = facts.program_file;
+  json["version"] = p.version();
+  json["blocks"] = p.num_blocks();
+  json["operators"] = p.num_ops();
+  json["inputs"] = Describe(p.inputs());
+  json["outputs"] = Describe(p.outputs());
+  json["parameters"] = facts.parameters.size();
+  json["parameter_bytes"] = facts.parameter_bytes;
+  json["parameter_file"] = facts.parameter_file;
+  Json counts = Json::object();
+  for (const auto& op : p.op_counts()) counts[op.type] = op.count;
+  json["operator_counts"] = std::move(counts);
+  json["unsupported"] = facts.unsupported;
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void Print(const std::string& title, const std::vector<TensorInfo>& infos) {
+  std::cout << title << "\n";
+  for (const TensorInfo& i : infos)
+    std::cout << "  " << i.name << "  " << Name(i.dtype) << " " << i.shape.ToString() << "\n";
+  if (infos.empty()) std::cout << "  none\n";
+}
+
+void PrintHuman(const Facts& facts) {
+  const Program& p = facts.program;
+  std::cout << facts.program_file << ": " << p.num_ops() << " operators in " << p.num_blocks()
+            << (p.num_blocks() == 1 ? " block" : " blocks") << ", written by Paddle "
+            << VersionText(p.version()) << "\n";
+  Print("inputs", p.inputs());
+  Print("outputs", p.outputs());
+  std::cout << "parameters\n  " << facts.parameters.size() << ", "
+            << BytesText(static_cast<double>(facts.parameter_bytes));
+  if (!facts.parameters.empty())
+    std::cout << (facts.parameter_file.empty() ? " (no .pdiparams file beside the program)"
+                                               : ", in " + facts.parameter_file);
+  std::cout << "\noperators\n";
+  for (const auto& op : p.op_counts()) {
+    const bool missing =
+        std::binary_search(facts.unsupported.begin(), facts.unsupported.end(), op.type);
+    std::cout << "  " << op.count << "  " << op.type << (missing ? "  (not supported)" : "")
+              << "\n";
+  }
+  if (!facts.unsupported.empty())
+    std::cout << facts.unsupported.size() << " operators are not supported\n";
+}
+
+Status Inspect(const Options& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const Facts facts, Collect(options.model));
+  (options.json ? PrintJson : PrintHuman)(facts);
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app =
+      root.add_subcommand("inspect", "list a model's inputs, outputs, parameters and operators");
+  app->add_option("MODEL", options->model, "a .pdmodel file, or a directory with one")
+      ->required()
+      ->type_name("");
+  app->add_flag("--json", options->json, "one JSON object instead of text");
+  app->footer("Example:\n  heddle inspect examples/digits");
+  app->callback([options, &chosen] { chosen = [options] { return Inspect(*options); }; });
+}
+
+}  // namespace heddle::tools

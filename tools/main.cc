@@ -1,0 +1,81 @@
+// heddle: runs, measures and explains Paddle models. See `heddle --help`.
+//
+// Exit status: 0 done; 1 the run failed, with one error on stderr; 2 wrong usage.
+#include <glog/logging.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+
+#include "tools/commands.h"
+
+namespace {
+
+constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2;
+
+void StartLogging(const char* program, bool verbose) {
+  FLAGS_logtostderr = true;
+  FLAGS_minloglevel = verbose ? google::INFO : google::ERROR;
+  google::InitGoogleLogging(program);
+}
+
+int Fail(const std::string& error) {
+  std::cout.flush();
+  std::cerr << "heddle: " << error << std::endl;
+  return kFailed;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("heddle runs Paddle models, unchanged and fast.", "heddle");
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Examples:\n"
+      "  heddle inspect examples/digits            what goes in, what comes out, which operators\n"
+      "  heddle run examples/digits --feed x=examples/digits/input.npy\n"
+      "  heddle run resnet50/ --random-feed --shape x=1,3,224,224\n"
+      "  heddle bench resnet50/ --random-feed --threads 2\n"
+      "`heddle COMMAND --help` explains one command.\n"
+      "Exit status: 0 done, 1 the run failed, 2 wrong usage.");
+  bool verbose = false;
+  app.add_flag("-v,--verbose", verbose, "say on stderr what is being done");
+#ifdef HEDDLE_VERSION
+  app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
+#endif
+  app.fallthrough();  // --verbose may follow the command
+  heddle::tools::Action action;
+  heddle::tools::AddRun(app, action);
+  heddle::tools::AddBench(app, action);
+  heddle::tools::AddInspect(app, action);
+  heddle::tools::AddOps(app, action);
+  heddle::tools::AddPlan(app, action);
+  heddle::tools::AddRunCase(app, action);
+  heddle::tools::AddRunCases(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    std::cerr << "heddle: " << e.what() << " (see heddle --help)" << std::endl;
+    return kWrongUsage;
+  }
+  if (!action) {
+    std::cerr << app.help();
+    return kWrongUsage;
+  }
+  StartLogging(argv[0], verbose);
+  const heddle::Status status = action();
+  if (!status.ok()) return Fail(status.ToString());
+  if (!std::cout.flush()) return Fail("the output cannot be written");
+  return kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // heddle's own functions do not throw; a bug in the tool or its libraries must not look like a
+  // crash of the model.
+  try {
+    return Main(argc, argv);
+  } catch (const std::exception& e) {
+    return Fail(std::string("INTERNAL: ") + e.what());
+  }
+}

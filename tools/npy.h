@@ -1,0 +1,33 @@
+// Reading and writing tensors as NumPy's .npy and .npz files.
+//
+// Little-endian data of all of heddle's types. bfloat16, which NumPy does not have, is stored as
+// its 16 bits in `uint16`, so a `uint16` array is read as bfloat16. Nothing here trusts a file:
+// lengths are checked against the file's size before memory is taken for them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+namespace heddle::tools {
+
+// Reads format 1, 2 or 3. An array in Fortran order is transposed to row-major order.
+Result<Tensor> ReadNpy(const std::string& path);
+// The same from memory. `name` appears in messages.
+Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name);
+
+// Writes format 1, row-major. A strided tensor is written as the row-major copy of itself.
+Status WriteNpy(const std::string& path, const Tensor& tensor);
+
+// The arrays of a .npz archive in the archive's order, without the ".npy" of their names. Members
+// may be stored or, in a build with zlib, deflated.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+Result<NamedTensors> ReadNpz(const std::string& path);
+// The same from memory. `name` appears in messages.
+Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name);
+
+}  // namespace heddle::tools

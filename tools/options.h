@@ -1,0 +1,52 @@
+// Options that several subcommands share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/executor.h"
+#include "heddle/program.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::tools {
+
+// Which model, and how it is compiled and run.
+struct ModelOptions {
+  std::string model;
+  std::string params;
+  std::vector<std::string> fetches;
+  int threads = 0;
+  int opt_level = 2;
+  bool serial = false;
+  bool parallel = false;
+  std::string place = "cpu";
+
+  ExecutorOptions executor() const { return {.threads = threads}; }
+  CompileOptions compile() const;
+};
+// MODEL, --params and --fetch.
+void AddModelOptions(CLI::App& app, ModelOptions* options);
+// --threads, --serial, --parallel, --opt and --place.
+void AddExecutionOptions(CLI::App& app, ModelOptions* options);
+
+// What the inputs are fed with.
+struct FeedOptions {
+  std::vector<std::string> files;   // NAME=FILE.npy
+  std::string npz;                  // file whose members are named as the inputs
+  bool random = false;              // inputs without a value get random ones
+  std::vector<std::string> shapes;  // NAME=2,3: of a random input
+  std::vector<std::string> lods;    // NAME=0,2,5: sequence offsets of an input
+
+  bool empty() const { return files.empty() && npz.empty() && !random; }
+};
+void AddFeedOptions(CLI::App& app, FeedOptions* options);
+
+// One value for every input, in the order of `inputs`. Random values depend on the input's name and
+// shape only: the same in every run.
+Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
+                                    const FeedOptions& options);
+
+}  // namespace heddle::tools

@@ -1,0 +1,82 @@
+// heddle plan: what will be executed for inputs of given shapes, instruction by instruction.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "heddle/heddle.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/progress.h"
+
+namespace heddle::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ModelOptions model;
+  FeedOptions feeds;
+  bool json = false;
+};
+
+void PrintJson(const Options& options, int threads, const PlanStats& stats,
+               const std::string& text) {
+  Json json;
+  json["program"] = options.model.model;
+  json["threads"] = threads;
+  json["instructions"] = stats.instructions;
+  json["tasks"] = stats.tasks;
+  json["parallel"] = stats.parallel;
+  json["static_shapes"] = stats.static_shapes;
+  json["arena_bytes"] = stats.arena_bytes;
+  json["arena_bound_bytes"] = stats.arena_bound_bytes;
+  json["build_ms"] = stats.build_ms;
+  json["lines"] = Json::array();
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) json["lines"].push_back(line);
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+Status Show(const Options& options) {
+  PlanStats stats;
+  std::string text;
+  int threads = 0;
+  {
+    Progress progress("planning " + options.model.model);
+    HEDDLE_ASSIGN_OR_RETURN(const Model model,
+                            LoadModel(options.model.model, options.model.params));
+    Executor executor(options.model.executor());
+    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                            executor.Compile(model, options.model.compile()));
+    FeedOptions feed_options = options.feeds;
+    feed_options.random = true;  // a plan depends on shapes, hardly ever on values
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), feed_options));
+    HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
+    HEDDLE_ASSIGN_OR_RETURN(text, executor.PlanText(compiled, feeds));
+    threads = executor.threads();
+  }
+  if (options.json) {
+    PrintJson(options, threads, stats, text);
+  } else {
+    std::cout << text << (text.ends_with('\n') ? "" : "\n");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddPlan(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("plan", "print the plan that a run follows");
+  AddModelOptions(*app, &options->model);
+  AddFeedOptions(*app, &options->feeds);
+  AddExecutionOptions(*app, &options->model);
+  app->add_flag("--json", options->json, "one JSON object instead of text");
+  app->footer(
+      "Inputs without a value are given random ones, open dimensions count as 1.\n"
+      "Example:\n  heddle plan resnet50/ --shape x=1,3,224,224 --threads 2");
+  app->callback([options, &chosen] { chosen = [options] { return Show(*options); }; });
+}
+
+}  // namespace heddle::tools

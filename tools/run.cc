@@ -1,0 +1,263 @@
+// heddle run: runs a model once (or several times) and shows or writes its outputs.
+#include <glog/logging.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "heddle/heddle.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/progress.h"
+#include "tools/values.h"
+
+namespace heddle::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ModelOptions model;
+  FeedOptions feeds;
+  std::string out;
+  std::string labels;
+  int repeat = 1;
+  bool json = false;
+};
+
+constexpr int64_t kValuesShown = 8, kRowsShown = 8;
+
+// An output with its name; written to `files` when --out is given.
+struct Output {
+  std::string name;
+  Value value;
+  std::vector<std::string> files;
+};
+
+bool HasArgMax(const Tensor& t) {
+  return t.rank() == 2 && IsFloat(t.dtype()) && t.numel() > 0 && t.dim(1) > 1;
+}
+
+std::string Label(const std::vector<std::string>& labels, int64_t index) {
+  return index < static_cast<int64_t>(labels.size()) ? labels[index] : "(no label)";
+}
+
+// One tensor on the terminal: what it is, how it begins, its range, its arg-max.
+void Print(const Tensor& given, const std::vector<std::string>& labels) {
+  if (!given.initialized()) {
+    std::cout << "  holds nothing\n";
+    return;
+  }
+  const Tensor tensor = given.Contiguous();
+  std::cout << "  " << Name(tensor.dtype()) << " " << tensor.shape().ToString();
+  if (tensor.has_lod()) std::cout << "  sequence offsets " << LodText(tensor.lod(), " | ");
+  std::cout << "\n";
+  if (tensor.numel() == 0) return;
+  std::cout << "  values ";
+  for (int64_t i = 0; i < std::min(tensor.numel(), kValuesShown); ++i)
+    std::cout << " " << TextAt(tensor, i);
+  std::cout << (tensor.numel() > kValuesShown ? " …\n" : "\n");
+  if (tensor.dtype() != DType::kBool && !IsComplex(tensor.dtype())) {
+    const Summary s = Summarize(tensor);
+    std::cout << "  min " << s.min << "  max " << s.max << "  mean " << s.mean;
+    if (s.nan > 0) std::cout << "  NaN: " << s.nan;
+    if (s.inf > 0) std::cout << "  infinite: " << s.inf;
+    std::cout << "\n";
+  }
+  if (!HasArgMax(tensor)) return;
+  for (int64_t row = 0; row < std::min(tensor.dim(0), kRowsShown); ++row) {
+    const int64_t best = ArgMax(tensor, row);
+    std::cout << "  row " << row << ": largest at " << best << " ("
+              << TextAt(tensor, row * tensor.dim(1) + best) << ")";
+    if (!labels.empty()) std::cout << "  " << Label(labels, best);
+    std::cout << "\n";
+  }
+  if (tensor.dim(0) > kRowsShown) std::cout << "  … " << tensor.dim(0) - kRowsShown << " more\n";
+}
+
+void Print(const Value& value, const std::vector<std::string>& labels) {
+  if (value.is_array()) {
+    std::cout << "  array of " << value.array().size() << " tensors\n";
+    for (const Tensor& t : value.array()) Print(t, labels);
+  } else if (value.is_rows()) {
+    std::cout << "  " << value.rows().rows.size() << " rows of " << value.rows().height << "\n";
+    Print(value.rows().value, labels);
+  } else if (value.is_tensor()) {
+    Print(value.tensor(), labels);
+  }
+}
+
+Json Describe(const Tensor& given, const std::vector<std::string>& labels) {
+  Json json;
+  json["dtype"] = Name(given.dtype());
+  json["shape"] = std::vector<int64_t>(given.shape().begin(), given.shape().end());
+  if (given.has_lod()) json["lod"] = given.lod();
+  if (!given.initialized() || given.numel() == 0) return json;
+  const Tensor tensor = given.Contiguous();
+  Json first = Json::array();
+  for (int64_t i = 0; i < std::min(tensor.numel(), kValuesShown); ++i)
+    first.push_back(NumberAt(tensor, i));
+  json["first"] = std::move(first);
+  const Summary s = Summarize(tensor);
+  json["min"] = s.min;
+  json["max"] = s.max;
+  json["mean"] = s.mean;
+  json["nan"] = s.nan;
+  json["inf"] = s.inf;
+  if (!HasArgMax(tensor)) return json;
+  for (int64_t row = 0; row < tensor.dim(0); ++row) {
+    const int64_t best = ArgMax(tensor, row);
+    json["argmax"].push_back(best);
+    if (!labels.empty()) json["labels"].push_back(Label(labels, best));
+  }
+  return json;
+}
+
+Json Describe(const Output& output, const std::vector<std::string>& labels) {
+  Json json;
+  json["name"] = output.name;
+  if (output.value.is_array()) {
+    json["array"] = Json::array();
+    for (const Tensor& t : output.value.array()) json["array"].push_back(Describe(t, labels));
+  } else if (output.value.is_rows()) {
+    json["height"] = output.value.rows().height;
+    json["rows"] = output.value.rows().rows;
+    json.update(Describe(output.value.rows().value, labels));
+  } else if (output.value.is_tensor()) {
+    json.update(Describe(output.value.tensor(), labels));
+  }
+  if (!output.files.empty()) json["files"] = output.files;
+  return json;
+}
+
+Result<std::vector<std::string>> ReadLabels(const std::string& path) {
+  std::vector<std::string> labels;
+  if (path.empty()) return labels;
+  std::ifstream file(path);
+  if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
+  for (std::string line; std::getline(file, line);) labels.push_back(line);
+  return labels;
+}
+
+// Runs `options.repeat` times; every run must give the same bits.
+Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& compiled,
+                                   const std::vector<Feed>& feeds, int repeat, double* first_ms) {
+  const std::vector<TensorInfo> infos = compiled.outputs();
+  std::vector<Output> outputs;
+  for (int run = 0; run < repeat; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values, executor.RunValues(compiled, feeds));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    LOG(INFO) << "run " << run + 1 << ": " << took.count() << " ms";
+    if (run == 0) *first_ms = took.count();
+    for (size_t k = 0; k < values.size(); ++k) {
+      if (run == 0) {
+        const std::string name = k < infos.size() ? infos[k].name : "";
+        outputs.push_back({name, std::move(values[k]), {}});
+        continue;
+      }
+      const std::string why = Difference(outputs[k].value, values[k]);
+      if (!why.empty())
+        return Status(StatusCode::kInternal,
+                      "run " + std::to_string(run + 1) + " differs from the first in output " +
+                          std::to_string(k) + " (" + outputs[k].name + "): " + why);
+    }
+  }
+  return outputs;
+}
+
+Status WriteOutputs(const std::string& directory, std::vector<Output>* outputs) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error)
+    return Status(StatusCode::kInvalidArgument, directory + ": cannot be made: " + error.message());
+  for (size_t k = 0; k < outputs->size(); ++k) {
+    const std::string stem =
+        (std::filesystem::path(directory) / ("out_" + std::to_string(k))).string();
+    HEDDLE_ASSIGN_OR_RETURN((*outputs)[k].files, WriteValue((*outputs)[k].value, stem));
+  }
+  return Status::Ok();
+}
+
+void PrintHuman(const Options& options, const std::vector<Output>& outputs,
+                const std::vector<std::string>& labels, double load_ms, double first_ms) {
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    std::cout << "output " << k << ": " << outputs[k].name << "\n";
+    if (options.out.empty()) Print(outputs[k].value, labels);
+    for (const std::string& file : outputs[k].files) std::cout << "  " << file << "\n";
+  }
+  std::cout << std::fixed << std::setprecision(1) << "loaded in " << load_ms << " ms, ran in "
+            << first_ms << " ms (first run)";
+  if (options.repeat > 1) std::cout << "; " << options.repeat << " runs gave the same bits";
+  std::cout << "\n";
+}
+
+void PrintJson(const Options& options, const std::vector<Output>& outputs,
+               const std::vector<std::string>& labels, double load_ms, double first_ms) {
+  Json json;
+  json["program"] = options.model.model;
+  json["load_ms"] = load_ms;
+  json["first_ms"] = first_ms;
+  json["runs"] = options.repeat;
+  json["outputs"] = Json::array();
+  for (const Output& o : outputs) json["outputs"].push_back(Describe(o, labels));
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+Status Run(const Options& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
+  std::vector<Output> outputs;
+  double load_ms = 0, first_ms = 0;
+  {
+    Progress progress("running " + options.model.model);
+    const auto start = std::chrono::steady_clock::now();
+    HEDDLE_ASSIGN_OR_RETURN(const Model model,
+                            LoadModel(options.model.model, options.model.params));
+    Executor executor(options.model.executor());
+    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                            executor.Compile(model, options.model.compile()));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    load_ms = took.count();
+    LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), options.feeds));
+    HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options.repeat, &first_ms));
+  }
+  if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
+  (options.json ? PrintJson : PrintHuman)(options, outputs, labels, load_ms, first_ms);
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddRun(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("run", "run a model and show or write its outputs");
+  AddModelOptions(*app, &options->model);
+  AddFeedOptions(*app, &options->feeds);
+  AddExecutionOptions(*app, &options->model);
+  app->add_option("--out,--fetch-dir", options->out,
+                  "write output k to DIR/out_<k>.npy instead of showing it")
+      ->type_name("DIR");
+  app->add_option("--repeat", options->repeat,
+                  "run R times; fail unless every run gives the same bits")
+      ->type_name("R")
+      ->check(CLI::PositiveNumber.description(""))
+      ->capture_default_str();
+  app->add_option("--labels", options->labels,
+                  "a text file with one class name a line, shown for the largest value of a row")
+      ->type_name("FILE");
+  app->add_flag("--json", options->json, "one JSON object instead of text");
+  app->footer(
+      "Examples:\n"
+      "  heddle run examples/digits --feed x=examples/digits/input.npy\n"
+      "  heddle run resnet50/ --random-feed --shape x=1,3,224,224 --threads 2\n"
+      "  heddle run model.pdmodel --feed-npz inputs.npz --out results/ --repeat 3");
+  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,43 @@
+// heddle run-case: runs one operator case.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "tools/case_runner.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+
+namespace heddle::tools {
+namespace {
+
+struct Options {
+  ModelOptions run;
+  std::string directory;
+  std::string out;
+};
+
+Status Run(const Options& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error)
+    return Status(StatusCode::kInvalidArgument,
+                  options.out + ": cannot be made: " + error.message());
+  Executor executor(options.run.executor());
+  return RunOneCase(executor, options.directory, options.out, options.run.compile());
+}
+
+}  // namespace
+
+void AddRunCase(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  options->run.opt_level = 0;
+  CLI::App* app = root.add_subcommand("run-case", "run one operator case");
+  app->add_option("CASE_DIR", options->directory, "directory with program.pb, io.txt and inputs")
+      ->required()
+      ->type_name("");
+  app->add_option("--out", options->out, "directory for out_<k>.npy")->required()->type_name("DIR");
+  AddExecutionOptions(*app, &options->run);
+  app->footer("Example:\n  heddle run-case cases/relu.fwd.001 --out /tmp/relu");
+  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+}
+
+}  // namespace heddle::tools

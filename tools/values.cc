@@ -1,0 +1,216 @@
+#include "tools/values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "tools/npy.h"
+
+namespace heddle::tools {
+namespace {
+
+float FromBits(uint32_t bits) {
+  float f;
+  std::memcpy(&f, &bits, sizeof(f));
+  return f;
+}
+
+float HalfToFloat(uint16_t h) {
+  const float sign = h & 0x8000 ? -1.0f : 1.0f;
+  const int exponent = (h >> 10) & 31;
+  const float fraction = static_cast<float>(h & 0x3ff);
+  if (exponent == 31)
+    return FromBits(uint32_t{h & 0x8000u} << 16 | 0x7f800000 | (h & 0x3ffu) << 13);
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
+std::string Short(double x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", x);
+  return text;
+}
+
+Status WriteTensor(const Tensor& tensor, const std::string& stem, std::vector<std::string>* paths) {
+  paths->push_back(stem + ".npy");
+  HEDDLE_RETURN_IF_ERROR(WriteNpy(paths->back(), tensor));
+  if (!tensor.has_lod()) return Status::Ok();
+  std::ofstream file(stem + ".lod");
+  file << LodText(tensor.lod(), "\n") << "\n";
+  file.close();
+  if (!file) return Status(StatusCode::kResourceExhausted, stem + ".lod: cannot be written");
+  return Status::Ok();
+}
+
+std::string TensorDifference(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype())
+    return "data type " + std::string(Name(b.dtype())) + ", was " + std::string(Name(a.dtype()));
+  if (a.shape() != b.shape())
+    return "shape " + b.shape().ToString() + ", was " + a.shape().ToString();
+  if (a.lod() != b.lod()) return "sequence offsets differ";
+  if (a.initialized() != b.initialized()) return "one of them holds no data";
+  if (!a.initialized() || a.bytes() == 0) return "";
+  const Tensor x = a.Contiguous(), y = b.Contiguous();
+  if (std::memcmp(x.raw(), y.raw(), x.bytes()) == 0) return "";
+  const size_t item = SizeOf(a.dtype());
+  int64_t differ = 0, first = -1;
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    if (std::memcmp(x.data<char>() + i * item, y.data<char>() + i * item, item) == 0) continue;
+    ++differ;
+    if (first < 0) first = i;
+  }
+  return std::to_string(differ) + " of " + std::to_string(x.numel()) +
+         " elements differ, first element " + std::to_string(first) + ": " + TextAt(y, first) +
+         ", was " + TextAt(x, first);
+}
+
+}  // namespace
+
+std::string LodText(const LoD& lod, const std::string& level_separator) {
+  std::string text;
+  for (size_t l = 0; l < lod.size(); ++l) {
+    if (l > 0) text += level_separator;
+    for (size_t i = 0; i < lod[l].size(); ++i) text += (i ? "," : "") + std::to_string(lod[l][i]);
+  }
+  return text;
+}
+
+Result<LoD> ParseLod(const std::string& text) {
+  const Status bad(StatusCode::kInvalidArgument, "sequence offsets '" + text + "' are not valid");
+  LoD lod(1);
+  const char* p = text.data();
+  const char* end = p + text.size();
+  while (p <= end) {
+    size_t offset = 0;
+    const auto [next, error] = std::from_chars(p, end, offset);
+    if (error != std::errc()) return bad;
+    auto& level = lod.back();
+    if (level.empty() ? offset != 0 : offset < level.back()) return bad;
+    level.push_back(offset);
+    if (next == end) return lod;
+    if (*next == '|') {
+      lod.emplace_back();
+    } else if (*next != ',') {
+      return bad;
+    }
+    p = next + 1;
+  }
+  return bad;
+}
+
+Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem) {
+  std::vector<std::string> paths;
+  if (value.is_array()) {
+    for (size_t i = 0; i < value.array().size(); ++i)
+      HEDDLE_RETURN_IF_ERROR(WriteTensor(value.array()[i], stem + "_" + std::to_string(i), &paths));
+    return paths;
+  }
+  if (value.is_rows()) {
+    const SelectedRows& s = value.rows();
+    HEDDLE_RETURN_IF_ERROR(WriteTensor(s.value, stem, &paths));
+    const Shape count{static_cast<int64_t>(s.rows.size())};
+    HEDDLE_RETURN_IF_ERROR(
+        WriteTensor(Tensor::Of(DType::kI64, count, s.rows), stem + "_rows", &paths));
+    return paths;
+  }
+  if (!value.is_tensor())
+    return Status(StatusCode::kUnimplemented, stem + ": this kind of value has no file format");
+  HEDDLE_RETURN_IF_ERROR(WriteTensor(value.tensor(), stem, &paths));
+  return paths;
+}
+
+std::string Difference(const Value& a, const Value& b) {
+  if (a.kind() != b.kind()) return "another kind of value";
+  if (a.is_array()) {
+    if (a.array().size() != b.array().size())
+      return std::to_string(b.array().size()) + " elements, were " +
+             std::to_string(a.array().size());
+    for (size_t i = 0; i < a.array().size(); ++i) {
+      const std::string why = TensorDifference(a.array()[i], b.array()[i]);
+      if (!why.empty()) return "element " + std::to_string(i) + ": " + why;
+    }
+    return "";
+  }
+  if (a.is_rows()) {
+    if (a.rows().rows != b.rows().rows || a.rows().height != b.rows().height)
+      return "row numbers differ";
+    return TensorDifference(a.rows().value, b.rows().value);
+  }
+  return a.is_tensor() ? TensorDifference(a.tensor(), b.tensor()) : "";
+}
+
+double NumberAt(const Tensor& t, int64_t i) {
+  switch (t.dtype()) {
+    case DType::kBool:
+    case DType::kU8:
+      return t.data<uint8_t>()[i];
+    case DType::kI8:
+      return t.data<int8_t>()[i];
+    case DType::kI16:
+      return t.data<int16_t>()[i];
+    case DType::kI32:
+      return t.data<int32_t>()[i];
+    case DType::kI64:
+      return static_cast<double>(t.data<int64_t>()[i]);
+    case DType::kF16:
+      return HalfToFloat(t.data<uint16_t>()[i]);
+    case DType::kBF16:
+      return FromBits(uint32_t{t.data<uint16_t>()[i]} << 16);
+    case DType::kF32:
+      return t.data<float>()[i];
+    case DType::kF64:
+      return t.data<double>()[i];
+    case DType::kC64:
+      return t.data<float>()[2 * i];
+    case DType::kC128:
+      return t.data<double>()[2 * i];
+    case DType::kUnknown:
+      break;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string TextAt(const Tensor& t, int64_t i) {
+  if (t.dtype() == DType::kBool) return t.data<uint8_t>()[i] ? "true" : "false";
+  if (t.dtype() == DType::kI64) return std::to_string(t.data<int64_t>()[i]);
+  if (IsInteger(t.dtype())) return std::to_string(static_cast<int64_t>(NumberAt(t, i)));
+  std::string text = Short(NumberAt(t, i));
+  if (!IsComplex(t.dtype())) return text;
+  const double imaginary =
+      t.dtype() == DType::kC64 ? t.data<float>()[2 * i + 1] : t.data<double>()[2 * i + 1];
+  return text + (std::signbit(imaginary) ? "-" : "+") + Short(std::abs(imaginary)) + "j";
+}
+
+Summary Summarize(const Tensor& tensor) {
+  Summary s;
+  double sum = 0;
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    const double x = NumberAt(tensor, i);
+    if (std::isnan(x)) {
+      ++s.nan;
+    } else if (std::isinf(x)) {
+      ++s.inf;
+    } else {
+      s.min = s.finite == 0 ? x : std::min(s.min, x);
+      s.max = s.finite == 0 ? x : std::max(s.max, x);
+      ++s.finite;
+      sum += x;
+    }
+  }
+  if (s.finite > 0) s.mean = sum / static_cast<double>(s.finite);
+  return s;
+}
+
+int64_t ArgMax(const Tensor& tensor, int64_t row) {
+  const int64_t width = tensor.dim(-1);
+  int64_t best = 0;
+  for (int64_t i = 1; i < width; ++i)
+    if (NumberAt(tensor, row * width + i) > NumberAt(tensor, row * width + best)) best = i;
+  return best;
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,41 @@
+// Values as files, and what can be said about them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/status.h"
+#include "heddle/value.h"
+
+namespace heddle::tools {
+
+// Writes `value` as `<stem>.npy`, with sequence offsets in `<stem>.lod`; the elements of a tensor
+// array as `<stem>_<i>.npy`; selected rows as `<stem>.npy` and `<stem>_rows.npy`. Returns the paths
+// of the .npy files.
+Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem);
+
+// "" when both hold the same bits, otherwise what differs.
+std::string Difference(const Value& a, const Value& b);
+
+// Sequence offsets as text: levels joined by `level_separator`, offsets by commas.
+std::string LodText(const LoD& lod, const std::string& level_separator);
+// Parses levels separated by `|`: "0,2,5" or "0,2|0,3,5". Checks that every level starts with 0 and
+// does not decrease.
+Result<LoD> ParseLod(const std::string& text);
+
+// Element `i` of a contiguous tensor as a number; the real part of a complex one.
+double NumberAt(const Tensor& tensor, int64_t i);
+// The same as text, short but exact for integers.
+std::string TextAt(const Tensor& tensor, int64_t i);
+
+struct Summary {
+  double min = 0, max = 0, mean = 0;  // of the finite elements
+  int64_t finite = 0;
+  int64_t nan = 0, inf = 0;
+};
+Summary Summarize(const Tensor& tensor);
+
+// Index of the largest element of row `row`, where the tensor is seen as rows of its last axis.
+int64_t ArgMax(const Tensor& tensor, int64_t row);
+
+}  // namespace heddle::tools
