@@ -10,6 +10,8 @@ set(_sanitizer_env
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/sanitizers/lsan.supp:print_suppressions=0"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/sanitizers/tsan.supp:halt_on_error=1:second_deadlock_stack=1")
+# The share of core.txt's operator cases that must pass.
+set(HEDDLE_OPCASE_PASS_RATE 0.9 CACHE STRING "operator cases that must pass")
 set(_test_timeout 120)
 if(HEDDLE_SANITIZE)
   set(_test_timeout 600)
@@ -18,8 +20,11 @@ endif()
 file(GLOB _support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cc")
 add_library(heddle_test_support INTERFACE)
 target_compile_definitions(heddle_test_support INTERFACE
-  HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HEDDLE_SHARED_DIR="${HEDDLE_SHARED_DIR}")
-target_link_libraries(heddle_test_support INTERFACE heddle_internal GTest::gmock GTest::gtest)
+  HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HEDDLE_SHARED_DIR="${HEDDLE_SHARED_DIR}"
+  HEDDLE_BUILD_DIR="${PROJECT_BINARY_DIR}" HEDDLE_PYTHON="${Python3_EXECUTABLE}")
+find_package(nlohmann_json REQUIRED CONFIG)
+target_link_libraries(heddle_test_support INTERFACE heddle_internal GTest::gmock GTest::gtest
+                      nlohmann_json::nlohmann_json)
 if(_support)
   add_library(heddle_test_helpers STATIC ${_support})
   target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
@@ -54,6 +59,22 @@ foreach(_check check_includes check_sizes)
   set_tests_properties(scripts.${_check} PROPERTIES TIMEOUT 60 LABELS scripts)
 endforeach()
 
+# The tool on the recorded models and operator cases. Status 77: they are not here.
+if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
+  add_test(NAME models.cli
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_models.py"
+            --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}" --threads 1,2)
+  add_test(NAME opcases.core
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/opcase_table.py"
+            --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}"
+            --unpacked "${PROJECT_BINARY_DIR}/opcases" --list core.txt --jobs 2
+            --min-pass-rate ${HEDDLE_OPCASE_PASS_RATE})
+  set_tests_properties(models.cli opcases.core PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+                       PROCESSORS 2)
+  set_tests_properties(models.cli PROPERTIES LABELS models)
+  set_tests_properties(opcases.core PROPERTIES LABELS opcases)
+endif()
+
 # An installed heddle serves another project. A sanitized library asks its flags of the consumer
 # too, so this is for plain builds.
 file(GLOB _installable CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/heddle/heddle.h")
@@ -64,4 +85,13 @@ if(_installable AND NOT HEDDLE_SANITIZE)
             "-DCXX=${CMAKE_CXX_COMPILER}" "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}"
             -P "${PROJECT_SOURCE_DIR}/tests/package/run.cmake")
   set_tests_properties(package.consumer PROPERTIES TIMEOUT 300 LABELS package)
+endif()
+
+# The recorded operator cases, where they are; skipped elsewhere.
+if(TARGET heddle_cli)
+  add_test(NAME opcases.core
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/opcase_table.py"
+            --heddle "$<TARGET_FILE:heddle_cli>" --shared "${HEDDLE_SHARED_DIR}"
+            --unpacked "${PROJECT_BINARY_DIR}/opcases" --list core.txt --min-pass-rate 0.6)
+  set_tests_properties(opcases.core PROPERTIES TIMEOUT 600 LABELS opcases SKIP_RETURN_CODE 77)
 endif()

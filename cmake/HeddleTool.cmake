@@ -9,5 +9,12 @@ if(_tool_sources)
   set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
   target_link_libraries(heddle_cli PRIVATE heddle_internal CLI11::CLI11
                         nlohmann_json::nlohmann_json glog::glog)
+  target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+  # For compressed .npz files.
+  find_package(ZLIB QUIET)
+  if(ZLIB_FOUND)
+    target_compile_definitions(heddle_cli PRIVATE HEDDLE_WITH_ZLIB=1)
+    target_link_libraries(heddle_cli PRIVATE ZLIB::ZLIB)
+  endif()
   heddle_warnings(heddle_cli)
 endif()

@@ -24,6 +24,7 @@ T FromScalar(const proto::Scalar& s) {
   }
 }
 
+// Complex numbers become pairs.
 template <typename T, typename Source>
 std::vector<T> Copy(const Source& source) {
   std::vector<T> out;
@@ -31,6 +32,7 @@ std::vector<T> Copy(const Source& source) {
   for (const auto& x : source) {
     if constexpr (std::is_same_v<std::decay_t<decltype(x)>, proto::Scalar>) {
       out.push_back(FromScalar<T>(x));
+      if (x.type() == proto::Scalar::COMPLEX128) out.push_back(static_cast<T>(x.c().i()));
     } else {
       out.push_back(static_cast<T>(x));
     }

@@ -45,7 +45,11 @@ enum OpTraits : unsigned {
   kCommunication = 4, // one order on every rank
   kReader = 8,        // goes before everything else
   kControlFlow = 16,  // runs sub-blocks
-  kKeepsLoD = 32,     // set by SameShape: output 0 has input 0's sequence offsets
+  // How an operator takes other layouts of its 4-D operands, for the layout pass:
+  kElementwise = 32,   // first output element = function of first input's element: any layout
+  kBroadcasts = 64,    // X and Y broadcast, attribute `axis`
+  kChannelsLast = 128, // attribute data_format or data_layout may be NHWC
+  kAlongAxis = 256,    // joins or cuts tensors along attribute `axis`
 };
 
 struct SlotDef {

@@ -1,5 +1,7 @@
 #include "heddle/status.h"
 
+#include <algorithm>
+
 namespace heddle {
 
 std::string_view StatusCodeName(StatusCode code) {
@@ -27,6 +29,24 @@ std::string_view StatusCodeName(StatusCode code) {
   }
   return "UNKNOWN";
 }
+
+namespace {
+
+// The user's line that made the operator: the innermost frame outside of Paddle itself.
+std::string CreatedAt(const std::string& stack) {
+  std::string best;
+  for (size_t at = 0; at < stack.size();) {
+    const size_t end = std::min(stack.find('\n', at), stack.size());
+    const std::string line = stack.substr(at, end - at);
+    if (line.find("File \"") != std::string::npos && line.find("/paddle/") == std::string::npos &&
+        line.find("/decorator.py") == std::string::npos)
+      best = line.substr(line.find("File \""));
+    at = end + 1;
+  }
+  return best.empty() ? "" : "\n  (the operator was created in " + best + ")";
+}
+
+}  // namespace
 
 Status::Status(StatusCode code, std::string message)
     : rep_(code == StatusCode::kOk
@@ -62,8 +82,7 @@ std::string Status::ToString() const {
     text += "): ";
   }
   text += message();
-  if (location() && !location()->call_stack.empty())
-    text += "\n  created at:\n" + location()->call_stack;
+  if (location()) text += CreatedAt(location()->call_stack);
   return text;
 }
 

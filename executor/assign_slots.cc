@@ -21,7 +21,9 @@ class SlotAssigner {
     plan_.blocks.resize(p_.blocks.size());
     HEDDLE_RETURN_IF_ERROR(AddFeeds());
     HEDDLE_RETURN_IF_ERROR(AddBlock(0));
-    return AddFetches();
+    HEDDLE_RETURN_IF_ERROR(AddFetches());
+    DropUnread();
+    return Status::Ok();
   }
 
  private:
@@ -190,6 +192,32 @@ class SlotAssigner {
     return Status::Ok();
   }
 
+  // Optional outputs nobody reads (masks, saved statistics, XShape) are not computed.
+  void DropUnread() {
+    std::vector<bool> read(plan_.slots.size(), false);
+    for (const PlanFetch& f : plan_.fetches) read[f.slot] = true;
+    for (const BlockPlan& block : plan_.blocks) {
+      for (const Instruction& in : block.instructions) {
+        for (uint32_t s : in.op.in)
+          if (s != kNoSlot) read[s] = true;
+        for (const auto& r : in.rewrites) read[r.hidden] = true;
+      }
+    }
+    for (BlockPlan& block : plan_.blocks) {
+      for (Instruction& in : block.instructions) {
+        for (size_t o = 0; o < in.op.def->outputs().size(); ++o) {
+          if (!(in.op.def->outputs()[o].flags & kOptional)) continue;
+          for (uint32_t k = in.op.out_begin[o]; k < in.op.out_begin[o + 1]; ++k) {
+            uint32_t& s = in.op.out[k];
+            if (s == kNoSlot || read[s] || !plan_.slots[s].versioned) continue;
+            plan_.slots[s].storage = Storage::kNone;
+            s = kNoSlot;
+          }
+        }
+      }
+    }
+  }
+
   PlanDraft& d_;
   const ir::Program& p_;
   Plan& plan_;
@@ -202,6 +230,7 @@ class SlotAssigner {
 Status AssignSlots(PlanDraft& draft) {
   draft.plan->program = draft.request.program;
   draft.plan->scope = draft.request.scope;
+  draft.plan->root_scope = draft.request.root_scope;
   draft.plan->packs = draft.request.packs;
   return SlotAssigner(draft).Run();
 }

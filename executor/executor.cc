@@ -20,15 +20,29 @@ namespace internal {
 
 class CompiledImpl {
  public:
-  std::shared_ptr<const ir::Program> program;
+  // What the passes made of the program for the parameters as they are now.
+  struct Form {
+    passes::Optimized optimized;
+    std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
+    std::vector<ir::VarId> fetches;
+    std::string key;  // everything that plans depend on besides the feeds
+    uint64_t version = 0;  // of the scope, when last looked at
+  };
+  // The current form, made anew when a parameter that was folded into it has been replaced.
+  Result<std::shared_ptr<Form>> Current();
+
+  Program source;
   std::shared_ptr<Scope> scope;
   CompileOptions options;
+  std::vector<std::string> fetch_names;
   std::vector<TensorInfo> inputs, outputs;
   bool declared_inputs = false;  // the program has feed operators
-  std::vector<ir::VarId> fetches;
-  std::string key;               // everything that plans depend on besides the feeds
-  std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
   std::atomic<uint64_t> runs{0};
+
+ private:
+  Result<std::shared_ptr<Form>> Make() const;
+  std::mutex mutex_;
+  std::shared_ptr<Form> form_;
 };
 
 class ExecutorImpl {
@@ -38,11 +52,10 @@ class ExecutorImpl {
         pool(threads), serial_arena(threads, true, pool), parallel_arena(threads, false, pool),
         cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
-  Services ServicesFor(CompiledImpl& c, bool parallel) {
+  Services ServicesFor(bool parallel) {
     Services s;
     s.intra = parallel ? &parallel_arena.intra() : &serial_arena.intra();
     s.allocator = &allocator;
-    s.packs = c.packs.get();
     return s;
   }
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds);
@@ -62,6 +75,14 @@ namespace {
 template <typename T>
 void Append(std::string* key, T value) {
   key->append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+bool Replaced(const Scope& scope, const std::vector<std::pair<std::string, const void*>>& used) {
+  for (const auto& [name, data] : used) {
+    const Value* v = scope.Find(name);
+    if (v == nullptr || !v->is_tensor() || v->tensor().raw() != data) return true;
+  }
+  return false;
 }
 
 // Does what is fed fit what the program declares?
@@ -120,8 +141,8 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
   return Status::Ok();
 }
 
-std::string FeedKey(const CompiledImpl& c, const std::vector<Feed>& feeds) {
-  std::string key = c.key;
+std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds) {
+  std::string key = form.key;
   for (const Feed& f : feeds) {
     key += f.name;
     key += '\0';
@@ -138,13 +159,45 @@ std::string FeedKey(const CompiledImpl& c, const std::vector<Feed>& feeds) {
 
 }  // namespace
 
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
+  auto form = std::make_shared<Form>();
+  form->version = scope->version();
+  passes::OptimizeOptions optimize;
+  optimize.level = options.opt_level;
+  optimize.fetches = fetch_names;
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.ir(), scope, optimize));
+  for (const std::string& name : fetch_names)
+    form->fetches.push_back(form->optimized.program->Find(0, name));
+  Append(&form->key, source.hash());
+  Append(&form->key, options.opt_level);
+  Append(&form->key, options.schedule);
+  Append(&form->key, form->optimized.scope.get());
+  for (const std::string& name : fetch_names) form->key += name + '\0';
+  return form;
+}
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current() {
+  std::lock_guard lock(mutex_);
+  const uint64_t version = scope->version();
+  if (form_ && form_->version != version) {
+    form_->version = version;
+    if (Replaced(*scope, form_->optimized.used)) form_ = nullptr;
+  }
+  if (!form_) {
+    HEDDLE_ASSIGN_OR_RETURN(form_, Make());
+  }
+  return form_;
+}
+
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
                                                            const std::vector<Feed>& feeds) {
-  const std::string key = FeedKey(c, feeds);
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current());
+  const std::string key = FeedKey(*form, feeds);
   return cache.Get(XXH64(key.data(), key.size(), 0), key, [&] {
     PlanRequest request;
-    request.program = c.program;
-    request.scope = c.scope;
+    request.program = form->optimized.program;
+    request.scope = form->optimized.scope;
+    request.root_scope = c.scope;
     for (const Feed& f : feeds) {
       FeedSignature s;
       s.name = f.name;
@@ -154,12 +207,13 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
       s.has_lod = f.value.is_tensor() && f.value.tensor().has_lod();
       request.feeds.push_back(std::move(s));
     }
-    request.packs = c.packs;
-    request.fetches = c.fetches;
+    request.packs = form->packs;
+    request.fetches = form->fetches;
     request.schedule = c.options.schedule;
     request.threads = threads;
     RandomState random;
-    Services services = ServicesFor(c, false);
+    Services services = ServicesFor(false);
+    services.packs = form->packs.get();
     services.random = &random;
     request.services = &services;
     // Kernels are prepared where they will run: the library cuts its work for the threads there.
@@ -199,7 +253,7 @@ Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<
   if (cached.plan()->writes_scope && c.scope) writes = std::unique_lock(c.scope->write_mutex());
   std::unique_ptr<RunState> run;
   try {
-    run = cached.Acquire(ServicesFor(c, cached.plan()->parallel));
+    run = cached.Acquire(ServicesFor(cached.plan()->parallel));
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("no memory for the temporaries of a run (",
                              cached.plan()->arena_bytes, " bytes): ", e.what());
@@ -236,23 +290,14 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
   for (const std::string& name : names)
     if (program.ir().Find(0, name) == ir::kNoVar)
       return NotFound("cannot fetch '", name, "': the program has no such variable");
-  passes::OptimizeOptions optimize;
-  optimize.level = options.opt_level;
-  optimize.fetches = names;
-  auto optimized = passes::Optimize(program.ir(), *c->scope, optimize);
-  if (!optimized.ok()) return optimized.status();
-  c->program = *std::move(optimized);
-  for (const std::string& name : names) {
-    const ir::VarId v = c->program->Find(0, name);
-    c->fetches.push_back(v);
-    c->outputs.push_back({name, c->program->vars[v].dtype, c->program->vars[v].shape});
+  c->source = program;
+  c->fetch_names = names;
+  auto form = c->Current();
+  if (!form.ok()) return form.status();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ir::Var& v = program.ir().vars[program.ir().Find(0, names[i])];
+    c->outputs.push_back({names[i], v.dtype, v.shape});
   }
-  internal::Append(&c->key, c->program->hash);
-  internal::Append(&c->key, options.opt_level);
-  internal::Append(&c->key, options.schedule);
-  internal::Append(&c->key, c->scope.get());
-  internal::Append(&c->key, c->scope->version());
-  for (const std::string& name : names) c->key += name + '\0';
   return CompiledProgram(std::move(c));
 }
 

@@ -135,7 +135,8 @@ struct Plan {
   std::vector<uint32_t> arena_slots;
   std::vector<uint32_t> run_slots;        // kPool: cleared after a run
   std::vector<uint32_t> consumers;        // per slot: readers, for counting in parallel runs
-  std::shared_ptr<Scope> scope;
+  std::shared_ptr<Scope> scope;       // looked up for persistable variables
+  std::shared_ptr<Scope> root_scope;  // where those that do not exist yet are made
   std::shared_ptr<PackCache> packs;  // derived copies of parameters that kernel states share
   // Buffers of scope variables that the plan treats as constant: it is stale when one changed.
   std::vector<std::pair<uint32_t, const void*>> assumed;

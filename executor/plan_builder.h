@@ -22,7 +22,8 @@ struct FeedSignature {
 
 struct PlanRequest {
   std::shared_ptr<const ir::Program> program;
-  std::shared_ptr<Scope> scope;
+  std::shared_ptr<Scope> scope;       // looked up: the user's parameters and folded ones
+  std::shared_ptr<Scope> root_scope;  // where new persistable variables go
   std::vector<FeedSignature> feeds;
   std::vector<ir::VarId> fetches;
   std::shared_ptr<PackCache> packs;

@@ -14,13 +14,17 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
   services_.packs = plan_->packs.get();
   for (size_t i = 0; i < values_.size(); ++i) frame_[i] = &values_[i];
   for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
-  if (plan_->arena_bytes > 0) arena_ = services_.allocator->Allocate(plan_->arena_bytes);
+  // Tensors without elements have a place in an arena of no bytes.
+  if (!plan_->arena_slots.empty()) arena_ = services_.allocator->Allocate(plan_->arena_bytes);
   for (uint32_t s : plan_->arena_slots) {
     const Slot& slot = plan_->slots[s];
     values_[s] = Tensor(slot.dtype, slot.shape, arena_, slot.offset);
   }
-  for (uint32_t s : plan_->scope_slots)
-    frame_[s] = plan_->scope->Ensure(plan_->program->vars[plan_->slots[s].var].name);
+  for (uint32_t s : plan_->scope_slots) {
+    const std::string& name = plan_->program->vars[plan_->slots[s].var].name;
+    Value* found = plan_->scope->Find(name);
+    frame_[s] = found != nullptr ? found : plan_->root_scope->Ensure(name);
+  }
   if (plan_->parallel)
     parallel_ = std::make_unique<Parallel>(static_cast<size_t>(plan_->tasks.size()),
                                            plan_->slots.size(), services_.intra->threads());

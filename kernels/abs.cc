@@ -131,7 +131,7 @@ Status RealGradShape(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(abs) {
-  op.Doc("Absolute value.").Input("X").Output("Out").InferShape(RealShape);
+  op.Doc("Absolute value.").Input("X").Output("Out").Inplace("X", "Out").InferShape(RealShape);
   op.Kernels<Ops<AbsFn>::Forward, float, double, bool, uint8_t, int8_t, int16_t, int32_t, int64_t,
              float16, bfloat16, complex64, complex128>();
 }

@@ -48,6 +48,12 @@ Status Infer(ShapeContext& ctx) {
       ctx, {{"Param", "ParamOut"}, {"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
       {{"Beta1Pow", "Beta1PowOut"}, {"Beta2Pow", "Beta2PowOut"}}));
   SetOutsLike(ctx, {{"MasterParam", "MasterParamOut"}});
+  if (ctx.Bool("use_global_beta_pow")) {  // left alone: an output of its own stays empty
+    if (!ctx.SameVar("Beta1Pow", "Beta1PowOut"))
+      ctx.SetOut("Beta1PowOut", Shape{0}, ctx.InDType("Beta1Pow"));
+    if (!ctx.SameVar("Beta2Pow", "Beta2PowOut"))
+      ctx.SetOut("Beta2PowOut", Shape{0}, ctx.InDType("Beta2Pow"));
+  }
   return Status::Ok();
 }
 
@@ -66,7 +72,8 @@ Status CopyAll(KernelContext& ctx) {
                               {"Moment2", "Moment2Out"},
                               {"Beta1Pow", "Beta1PowOut"},
                               {"Beta2Pow", "Beta2PowOut"}};
-  for (const KeyPair& p : kAll) CopyWhenApart(ctx.In(p.in), ctx.Out(p.out));
+  for (const KeyPair& p : kAll)
+    if (ctx.Out(p.out).numel() > 0) CopyWhenApart(ctx.In(p.in), ctx.Out(p.out));
   return Status::Ok();
 }
 
@@ -95,11 +102,14 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   const Span<T> run{param.data<T>(),          m.data<T>(),
                    v.data<T>(),              p_out.mutable_data<T>(),
                    m_out.mutable_data<T>(),  v_out.mutable_data<T>()};
-  grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) { Update(rule, run.From(at), n, g); });
-  if (ctx.Bool("use_global_beta_pow")) {
-    CopyWhenApart(ctx.In("Beta1Pow"), ctx.Out("Beta1PowOut"));
-    CopyWhenApart(ctx.In("Beta2Pow"), ctx.Out("Beta2PowOut"));
-  } else {
+  // Rows that selected rows leave out are updated with an epsilon that is not bias-corrected, as in
+  // Paddle.
+  Rule rest = rule;
+  rest.epsilon = epsilon;
+  grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
+    Update(grad.Absent(g) ? rest : rule, run.From(at), n, g);
+  });
+  if (!ctx.Bool("use_global_beta_pow")) {
     WritePow(ctx, "Beta1Pow", "Beta1PowOut", beta1);
     WritePow(ctx, "Beta2Pow", "Beta2PowOut", beta2);
   }
@@ -225,8 +235,6 @@ void Declare(OpDef& op) {
       .Inplace("Param", "ParamOut")
       .Inplace("Moment1", "Moment1Out")
       .Inplace("Moment2", "Moment2Out")
-      .Inplace("Beta1Pow", "Beta1PowOut")
-      .Inplace("Beta2Pow", "Beta2PowOut")
       .InferShape(Infer);
 }
 

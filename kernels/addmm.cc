@@ -5,6 +5,7 @@
 #include "core/shapes.h"
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/check.h"
 #include "kernels/common/gemm.h"
 
 namespace heddle {
@@ -65,10 +66,11 @@ struct AddmmGrad {
       ParallelGemm(ctx, GemmDims::Dense(s.k, s.n, s.m, true, false), alpha, x.data<T>(), g, T(0),
                    dy->mutable_data<T>());
     if (Tensor* di = ctx.OutOpt("Input@GRAD")) {
+      HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {di}));
       HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                               MakeBroadcastPlan(dout.shape(), di->shape(), -1));
-      RunBinaryGrad(ctx, plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, g}, dout.dtype(), di,
-                    false);
+      RunBinaryGrad(ctx, plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, g}, dout.dtype(),
+                    di, false);
       T* d = di->mutable_data<T>();
       for (int64_t i = 0; i < di->numel(); ++i) d[i] *= beta;
     }

@@ -10,7 +10,8 @@ Status InferArg(ShapeContext& ctx) {
   const DType dtype = DTypeFromProto(ctx.Int("dtype"));
   const bool keep = ctx.Bool("keepdims");
   if (dtype != DType::kI64 && dtype != DType::kI32 && ctx.Int("dtype") >= 0)
-    return InvalidArgument("attribute dtype is ", ctx.Int("dtype"), ", expected 2 (int32) or 3 (int64)");
+    return InvalidArgument("attribute dtype is ", ctx.Int("dtype"),
+                           ", expected 2 (int32) or 3 (int64)");
   Shape out;
   if (!x.known_rank()) {
     out = Shape::Unknown();

@@ -1,4 +1,5 @@
-// assign and share_data: a copy of a tensor, an array or selected rows.
+// assign, share_data and the copies between places, which are one here: a copy of a tensor, an
+// array or selected rows.
 #include "core/shapes.h"
 #include "kernels/common/convert.h"
 
@@ -51,3 +52,6 @@ void DefineAssign(OpDef& op, unsigned input_flags) {
 
 HEDDLE_OP(assign) { DefineAssign(op, kOptional); }
 HEDDLE_OP(share_data) { DefineAssign(op, 0); }
+HEDDLE_OP(memcpy) { DefineAssign(op, 0); }
+HEDDLE_OP(memcpy_h2d) { DefineAssign(op, 0); }
+HEDDLE_OP(memcpy_d2h) { DefineAssign(op, 0); }

@@ -17,8 +17,8 @@ void Store(const std::vector<V>& values, Tensor& out) {
 // differently, and its type need not be that of the tensor.
 template <typename Fn>
 bool VisitValues(const OpContext& ctx, Fn&& fn) {
-  for (const Key& k : {Key("bool_values"), Key("int32_values"), Key("int64_values"),
-                       Key("int8_values")})
+  for (const Key& k :
+       {Key("bool_values"), Key("int32_values"), Key("int64_values"), Key("int8_values")})
     if (const Ints& v = ctx.IntList(k); !v.empty()) return fn(v), true;
   for (const Key& k : {Key("fp32_values"), Key("fp64_values"), Key("values")})
     if (const Floats& v = ctx.Attr<Floats>(k); !v.empty()) return fn(v), true;

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_op.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -41,7 +42,7 @@ struct Atan2Grad {
     const Tensor& a = ctx.In("X1");
     const Tensor& b = ctx.In("X2");
     const Tensor& dout = ctx.In("Out@GRAD");
-    HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, a, b));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&a, &b}));
     if (a.numel() != b.numel() || a.numel() != dout.numel())
       return InvalidArgument("X1, X2 and Out@GRAD must have one shape");
     Tensor* d1 = ctx.OutOpt("X1@GRAD");

@@ -22,6 +22,9 @@ Status CheckParam(const ShapeContext& ctx, Key key, int64_t channels) {
   if (!ctx.HasIn(key)) return Status::Ok();
   const Shape& s = ctx.InShape(key);
   if (channels < 0 || !s.is_static() || s.numel() == channels) return Status::Ok();
+  if (UsesRunning(ctx) &&
+      (key.hash == Key("SavedMean").hash || key.hash == Key("SavedVariance").hash))
+    return Status::Ok();  // not read
   return InvalidArgument(key.name, " has shape ", s.ToString(), ", X has ", channels, " channels");
 }
 
@@ -38,8 +41,9 @@ Status BatchNormShape(ShapeContext& ctx) {
   ctx.ShareLoD("X", "Y");
   ctx.SetOut("MeanOut", {channels}, dtype);
   ctx.SetOut("VarianceOut", {channels}, dtype);
-  if (ctx.HasOut("SavedMean")) ctx.SetOut("SavedMean", {channels}, dtype);
-  if (ctx.HasOut("SavedVariance")) ctx.SetOut("SavedVariance", {channels}, dtype);
+  const Shape saved{UsesRunning(ctx) ? 0 : channels};
+  if (ctx.HasOut("SavedMean")) ctx.SetOut("SavedMean", saved, dtype);
+  if (ctx.HasOut("SavedVariance")) ctx.SetOut("SavedVariance", saved, dtype);
   if (ctx.HasOut("ReserveSpace")) ctx.SetOut("ReserveSpace", {0}, dtype);
   return Status::Ok();
 }
@@ -73,8 +77,8 @@ struct BatchNorm {
       const Tensor &mean = ctx.In("Mean"), &variance = ctx.In("Variance");
       Invert(variance.data<T>(), n, epsilon, inverse);
       NormForward(ctx, layout, x.data<T>(), {mean.data<T>(), inverse, true}, params, y);
-      CopyUnlessSame(mean, ctx.Out("MeanOut"));
-      CopyUnlessSame(variance, ctx.Out("VarianceOut"));
+      if (Tensor* out = ctx.OutOpt("MeanOut")) CopyUnlessSame(mean, *out);
+      if (Tensor* out = ctx.OutOpt("VarianceOut")) CopyUnlessSame(variance, *out);
       return Status::Ok();
     }
     T* mean = inverse + n;
@@ -98,7 +102,8 @@ struct BatchNorm {
   static void Blend(const Tensor& running, const T* now, T momentum, Tensor& out) {
     const T* from = running.data<T>();
     T* to = out.mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i) to[i] = from[i] * momentum + now[i] * (T(1) - momentum);
+    for (int64_t i = 0; i < out.numel(); ++i)
+      to[i] = from[i] * momentum + now[i] * (T(1) - momentum);
   }
 };
 
@@ -185,16 +190,21 @@ struct BatchNormDoubleGrad {
       return InvalidArgument("DY has shape ", dy.shape().ToString(), ", X ", x.shape().ToString());
     const NormLayout layout = BatchLayout(x.shape(), ChannelsLast(ctx));
     Tensor hold;
-    HEDDLE_ASSIGN_OR_RETURN(const NormStats<T> stats,
-                            StatsOf<T>(ctx, layout.channels, ctx.InOpt("Mean"),
-                                       ctx.InOpt("Variance"), hold));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const NormStats<T> stats,
+        StatsOf<T>(ctx, layout.channels, ctx.InOpt("Mean"), ctx.InOpt("Variance"), hold));
     const auto out = [&](Key key) {
       Tensor* t = ctx.OutOpt(key);
       return t ? t->mutable_data<T>() : nullptr;
     };
-    const NormSecond<T> io{x.data<T>(), dy.data<T>(), DataOr<T>(ddx),
-                           DataOr<T>(ctx.InOpt("DDScale")), DataOr<T>(ctx.InOpt("DDBias")),
-                           out("DX"), out("DDY"), out("DScale")};
+    const NormSecond<T> io{x.data<T>(),
+                           dy.data<T>(),
+                           DataOr<T>(ddx),
+                           DataOr<T>(ctx.InOpt("DDScale")),
+                           DataOr<T>(ctx.InOpt("DDBias")),
+                           out("DX"),
+                           out("DDY"),
+                           out("DScale")};
     NormDoubleBackward(ctx, layout, stats, DataOr<T>(ctx.InOpt("Scale")), io);
     return Status::Ok();
   }
@@ -213,11 +223,14 @@ HEDDLE_OP(batch_norm) {
   op.Doc("normalises each channel with the batch's or the running mean and variance");
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Input("Mean").Input("Variance");
   op.Input("MomentumTensor", kOptional);
-  op.Output("Y").Output("MeanOut").Output("VarianceOut");
+  op.Output("Y").Output("MeanOut", kOptional).Output("VarianceOut", kOptional);
   op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional);
   op.Output("ReserveSpace", kOptional);
   Attrs(op);
-  op.Inplace("X", "Y").Inplace("Mean", "MeanOut").Inplace("Variance", "VarianceOut");
+  op.Traits(kChannelsLast)
+      .Inplace("X", "Y")
+      .Inplace("Mean", "MeanOut")
+      .Inplace("Variance", "VarianceOut");
   op.InferShape(BatchNormShape).Kernels<BatchNorm, float, double>();
 }
 HEDDLE_OP(batch_norm_grad) {

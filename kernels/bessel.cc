@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-// exp(-a) * I_nu(a) for a >= 0 and nu 0 or 1. The power series has positive terms only, the asymptotic
-// one shrinks until about term 2a: together they reach double precision everywhere.
+// exp(-a) * I_nu(a) for a >= 0 and nu 0 or 1. The power series has positive terms only, the
+// asymptotic one shrinks until about term 2a: together they reach double precision everywhere.
 double ScaledBessel(int nu, double a) {
   if (a < 20.0) {
     const double z = 0.25 * a * a;

@@ -20,19 +20,16 @@ template <typename T>
 struct CheckFinite {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const double scale, ScalarOf(ctx, "Scale"));
-    const T inverse = T(1) / static_cast<T>(scale);
+    T factor = T(1) / static_cast<T>(scale);
     bool found = false;
     for (int i = 0, count = ctx.InCount("X"); i < count; ++i) {
       const Tensor& in = ctx.In("X", i);
       if (in.dtype() != kDTypeOf<T>) return InvalidArgument("all X must have the same dtype");
       const T* x = in.data<T>();
       T* out = ctx.Out("Out", i).template mutable_data<T>();
-      for (int64_t k = 0, n = in.numel(); k < n; ++k) {
-        found |= !std::isfinite(x[k]);
-        out[k] = x[k];
-      }
-      if (found) continue;  // the values are of no use then; they stay as they are
-      for (int64_t k = 0, n = in.numel(); k < n; ++k) out[k] *= inverse;
+      for (int64_t k = 0, n = in.numel(); k < n; ++k) found |= !std::isfinite(x[k]);
+      if (found) factor = T(0);  // the step is to be skipped: nothing usable comes out
+      for (int64_t k = 0, n = in.numel(); k < n; ++k) out[k] = x[k] * factor;
     }
     *ctx.Out("FoundInfinite").mutable_data<bool>() = found;
     return Status::Ok();

@@ -54,8 +54,7 @@ template <typename T>
 struct ClipForward {
   static Status Run(KernelContext& ctx) {
     const double low = Bound(ctx, "Min", "min"), high = Bound(ctx, "Max", "max");
-    if (low > high)
-      return InvalidArgument("min, ", low, ", must not be greater than max, ", high);
+    if (low > high) return InvalidArgument("min, ", low, ", must not be greater than max, ", high);
     if (!ctx.InVar("X")->is_rows()) return RunMap<ForwardMap<ClipOp>, T>(ctx);
     const Tensor x = ctx.InVar("X")->rows().value;
     Tensor& out = AllocRowsLike(ctx, ctx.InVar("X")->rows(), *ctx.OutVar("Out")).value;
@@ -87,7 +86,7 @@ void DeclareBounds(OpDef& op) {
 HEDDLE_OP(clip) {
   op.Doc("x limited to [min, max].").Input("X").Output("Out").Inplace("X", "Out");
   DeclareBounds(op);
-  op.InferShape(ClipShape<SameShape>);
+  op.Traits(kElementwise).InferShape(ClipShape<SameShape>);
   op.Kernels<ClipForward, float, double, int32_t, int64_t, float16, bfloat16>();
 }
 HEDDLE_OP(clip_grad) {

@@ -8,19 +8,12 @@
 namespace heddle {
 namespace {
 
-struct SumOfSquares : SumReduction {
-  template <typename A, typename T>
-  static A Load(T x) {
-    const A a = static_cast<A>(x);
-    return a * a;
-  }
-};
-
 // out = x, shrunk so that its 2-norm is max_norm when it is greater. `out` may be x.
 template <typename T>
 void Clip(const KernelContext& ctx, const T* x, T* out, int64_t n) {
   T square = 0;
-  RunReduce(ctx, MakeReducePlan(std::array{n}, 1), ReduceLoop<SumOfSquares, T, T>::kLoops, x, &square);
+  RunReduce(ctx, MakeReducePlan(std::array{n}, 1), ReduceLoop<SumOfSquares, T, T>::kLoops, x,
+            &square);
   const T norm = std::sqrt(square), max = static_cast<T>(ctx.Float("max_norm"));
   const T scale = norm > max ? max / norm : T(1);
   ctx.ParallelFor(n, kElementGrain, [=](int64_t begin, int64_t end) {

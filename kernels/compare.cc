@@ -6,13 +6,13 @@
 namespace heddle {
 namespace {
 
-#define HEDDLE_COMPARE_FN(name, op)                                         \
-  struct name {                                                             \
-    static constexpr int64_t kGrain = kElementGrain;                        \
-    template <typename T>                                                   \
-    static bool Apply(T a, T b) {                                           \
-      return a op b;                                                        \
-    }                                                                       \
+#define HEDDLE_COMPARE_FN(name, op)                  \
+  struct name {                                      \
+    static constexpr int64_t kGrain = kElementGrain; \
+    template <typename T>                            \
+    static bool Apply(T a, T b) {                    \
+      return a op b;                                 \
+    }                                                \
   }
 HEDDLE_COMPARE_FN(LessFn, <);
 HEDDLE_COMPARE_FN(LessEqualFn, <=);

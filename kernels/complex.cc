@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -33,6 +34,7 @@ struct ComplexGrad {
     const Tensor& dout = ctx.In("Out@GRAD");
     BroadcastPlan local;
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan* plan, PlanOf<SlotsXY>(ctx, &local));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.OutOpt("X@GRAD"), ctx.OutOpt("Y@GRAD")}));
     if (dout.numel() != plan->numel || dout.dtype() != kDTypeOf<std::complex<T>>)
       return InvalidArgument("Out@GRAD is ", Name(dout.dtype()), " ", dout.shape().ToString(),
                              ", which does not fit X and Y");
@@ -42,8 +44,8 @@ struct ComplexGrad {
       const T* from = dout.data<T>() + which;
       T* to = part.template mutable_data<T>();
       for (int64_t i = 0; i < plan->numel; ++i) to[i] = from[2 * i];
-      RunBinaryGrad(ctx, *plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, to}, kDTypeOf<T>, d,
-                    of_x);
+      RunBinaryGrad(ctx, *plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, to},
+                    kDTypeOf<T>, d, of_x);
     };
     store(ctx.OutOpt("X@GRAD"), 0, true);
     store(ctx.OutOpt("Y@GRAD"), 1, false);

@@ -92,6 +92,7 @@ HEDDLE_OP(concat) {
       .Input("AxisTensor", kOptional | kShapeValue)
       .Output("Out")
       .Attr("axis", 0)
+      .Traits(kAlongAxis)
       .InferShape(ConcatShape)
       .AnyKernel(Concat);
 }

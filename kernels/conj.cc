@@ -79,7 +79,8 @@ void DefinePartGrad(OpDef& op) {
 
 HEDDLE_OP(conj) {
   op.Doc("Complex conjugate.").Input("X").Output("Out").Inplace("X", "Out").InferShape(SameShape);
-  AddMapKernels<ConjMap, float, double, int32_t, int64_t, float16, bfloat16, complex64, complex128>(op);
+  AddMapKernels<ConjMap, float, double, int32_t, int64_t, float16, bfloat16, complex64, complex128>(
+      op);
 }
 HEDDLE_OP(real) { DefinePart<Part<0>>(op, "Real parts."); }
 HEDDLE_OP(real_grad) { DefinePartGrad<Part<0>>(op); }

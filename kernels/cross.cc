@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/axis_lines.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -47,7 +48,8 @@ struct CrossKernel {
     const Tensor& y = ctx.In("Y");
     HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
     if (x.shape() != y.shape())
-      return InvalidArgument("X has shape ", x.shape().ToString(), ", Y has ", y.shape().ToString());
+      return InvalidArgument("X has shape ", x.shape().ToString(), ", Y has ",
+                             y.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, VectorLines(ctx, x.shape()));
     Cross<false, false>(ctx, lines, x.data<T>(), y.data<T>(),
                         ctx.Out("Out").template mutable_data<T>());
@@ -61,7 +63,7 @@ struct CrossGrad {
     const Tensor& x = ctx.In("X");
     const Tensor& y = ctx.In("Y");
     const Tensor& dout = ctx.In("Out@GRAD");
-    HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&x, &y}));
     if (x.shape() != y.shape() || x.numel() != dout.numel())
       return InvalidArgument("X, Y and Out@GRAD must have one shape");
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, VectorLines(ctx, x.shape()));

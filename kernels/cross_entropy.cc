@@ -28,10 +28,9 @@ Status InferSecond(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferForward(ctx, false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return Status::Ok();
-  Shape match = x, with_zero{0};
+  Shape match = x, with_zero = x;  // X's shape is handed on with a 0 behind it
   match[x.rank() - 1] = 1;
-  if (ctx.InShape("Label").rank() == x.rank() - 1) match.erase(x.rank() - 1);
-  for (int64_t d : x) with_zero.push_back(d);
+  with_zero.push_back(0);
   if (ctx.HasOut("MatchX")) ctx.SetOut("MatchX", match, ctx.InDType("X"));
   if (ctx.HasOut("XShape")) {
     ctx.SetOut("XShape", with_zero, ctx.InDType("X"));
@@ -115,7 +114,7 @@ Status InferGrad2(ShapeContext& ctx) {
   if (!with_zero.known_rank()) return ctx.Defer();
   if (with_zero.rank() < 2) return InvalidArgument("XShape must hold the shape of X");
   Shape x = with_zero;
-  x.erase(0);
+  x.erase(x.rank() - 1);
   const Shape& dy = ctx.InShape("Y@GRAD");
   if (x.is_static() && dy.is_static() && dy.numel() * x.dim(-1) != x.numel())
     return InvalidArgument("Y@GRAD ", dy.ToString(), " does not fit X ", x.ToString());

@@ -1,8 +1,9 @@
 // cummax and cummin: the running extreme element and where it was seen last.
-#include <cstring>
+#include <algorithm>
 
 #include "core/error.h"
 #include "kernels/common/axis_lines.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -60,7 +61,8 @@ Status Infer(ShapeContext& ctx) {
   if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
   const DType dtype = DTypeFromProto(ctx.Int("dtype"));
   if (dtype != DType::kI32 && dtype != DType::kI64)
-    return InvalidArgument("attribute dtype is ", ctx.Int("dtype"), ", expected 2 (int32) or 3 (int64)");
+    return InvalidArgument("attribute dtype is ", ctx.Int("dtype"),
+                           ", expected 2 (int32) or 3 (int64)");
   ctx.SetOut("out", x, ctx.InDType("x"));
   ctx.SetOut("indices", x, dtype);
   ctx.ShareLoD("x", "out");
@@ -86,13 +88,16 @@ struct ExtremeGrad {
     const Tensor& dout = ctx.In("out@GRAD");
     const Tensor& index = ctx.In("indices");
     Tensor& dx = ctx.Out("x@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
     if (dout.numel() != dx.numel() || index.numel() != dx.numel())
       return InvalidArgument("indices and out@GRAD must have x's shape ", dx.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(dx.shape(), ctx.Int("axis")));
-    std::memset(dx.mutable_raw(), 0, dx.bytes());
+    std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
     T* d = dx.mutable_data<T>();
-    if (index.dtype() == DType::kI32) return Scatter(lines, index.data<int32_t>(), dout.data<T>(), d);
-    if (index.dtype() == DType::kI64) return Scatter(lines, index.data<int64_t>(), dout.data<T>(), d);
+    if (index.dtype() == DType::kI32)
+      return Scatter(lines, index.data<int32_t>(), dout.data<T>(), d);
+    if (index.dtype() == DType::kI64)
+      return Scatter(lines, index.data<int64_t>(), dout.data<T>(), d);
     return InvalidArgument("indices must be int32 or int64, got ", Name(index.dtype()));
   }
 };

@@ -2,6 +2,7 @@
 
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/axis_lines.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -22,10 +23,11 @@ struct Cumprod {
   }
 };
 
-// dx[k] is the sum over i >= k of dout[i] times the product of x[0..i] without x[k]. Past the first 0
-// every such product is 0; at it, the products are those of the others.
+// dx[k] is the sum over i >= k of dout[i] times the product of x[0..i] without x[k]. Past the first
+// 0 every such product is 0; at it, the products are those of the others.
 template <typename T>
-void LineGrad(const AxisLines& lines, int64_t begin, const T* x, const T* out, const T* dout, T* dx) {
+void LineGrad(const AxisLines& lines, int64_t begin, const T* x, const T* out, const T* dout,
+              T* dx) {
   int64_t zero = 0;
   while (zero < lines.n && x[begin + zero * lines.inner] != T(0)) ++zero;
   T sum(0);
@@ -53,6 +55,7 @@ struct CumprodGrad {
     const Tensor& x = ctx.In("X");
     const Tensor& out = ctx.In("Out");
     const Tensor& dout = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&out, &dout}));
     if (out.numel() != x.numel() || dout.numel() != x.numel())
       return InvalidArgument("Out and Out@GRAD must have X's shape ", x.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(x.shape(), ctx.Int("dim")));

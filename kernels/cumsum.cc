@@ -1,4 +1,5 @@
 #include "kernels/common/arithmetic.h"
+#include "kernels/common/check.h"
 #include "kernels/common/scan.h"
 
 namespace heddle {
@@ -8,6 +9,7 @@ template <typename T>
 Status RunCumsum(const KernelContext& ctx, const Tensor& from, Tensor& to, bool reverse) {
   using C = ComputeType<T>;
   HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, ScanLines(ctx, ctx.In("X").shape()));
+  HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&to}));
   if (from.numel() != to.numel())
     return InvalidArgument("got ", from.numel(), " elements for ", to.numel());
   const T* x = from.data<T>();
@@ -47,7 +49,8 @@ HEDDLE_OP(cumsum) {
   op.Doc("running sum along an axis").Input("X").Output("Out").Inplace("X", "Out");
   DefineScanAttrs(op);
   op.InferShape(&InferScan);
-  op.Kernels<Cumsum, float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t>();
+  op.Kernels<Cumsum, float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t,
+             uint8_t>();
 }
 
 HEDDLE_OP(cumsum_grad) {

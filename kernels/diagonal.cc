@@ -131,7 +131,7 @@ Status FillTensor(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   HEDDLE_ASSIGN_OR_RETURN(const Diagonal d, FilledOf(ctx, x.shape()));
   const Shape expected = DiagonalShape(x.shape(), d);
-  if (!(y.shape() == expected) || y.dtype() != x.dtype())
+  if (y.numel() != expected.numel() || y.dtype() != x.dtype())
     return InvalidArgument("'Y' (", Name(y.dtype()), " ", y.shape().ToString(),
                            ") does not fit the diagonal of 'X' (", Name(x.dtype()), " ",
                            expected.ToString(), ")");

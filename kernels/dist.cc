@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -31,9 +32,11 @@ struct Dist {
     ForEachRow(plan, 0, plan.rows, [&](int64_t xo, int64_t yo, int64_t) {
       const T* a = x.data<T>() + xo;
       const T* b = y.data<T>() + yo;
-      for (int64_t i = 0; i < plan.cols; ++i) total = Step(total, std::fabs(a[i * xs] - b[i * ys]), p);
+      for (int64_t i = 0; i < plan.cols; ++i)
+        total = Step(total, std::fabs(a[i * xs] - b[i * ys]), p);
     });
-    if (p != T(0) && !std::isinf(p)) total = p == T(2) ? std::sqrt(total) : std::pow(total, T(1) / p);
+    if (p != T(0) && !std::isinf(p))
+      total = p == T(2) ? std::sqrt(total) : std::pow(total, T(1) / p);
     *ctx.Out("Out").template mutable_data<T>() = total;
     return Status::Ok();
   }
@@ -56,6 +59,7 @@ struct DistGrad {
     const Tensor& x = ctx.In("X");
     const Tensor& y = ctx.In("Y");
     HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&ctx.In("Out"), &ctx.In("Out@GRAD")}));
     if (ctx.In("Out").numel() != 1 || ctx.In("Out@GRAD").numel() != 1)
       return InvalidArgument("Out and Out@GRAD must have one element");
     const Scalars s{static_cast<T>(ctx.Float("p")), ctx.In("Out").data<T>()[0],

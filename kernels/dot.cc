@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -31,10 +32,12 @@ struct DotKernel {
     Tensor& out = ctx.Out("Out");
     HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
     if (x.numel() != y.numel())
-      return InvalidArgument("X has shape ", x.shape().ToString(), ", Y has ", y.shape().ToString());
+      return InvalidArgument("X has shape ", x.shape().ToString(), ", Y has ",
+                             y.shape().ToString());
     const int64_t n = RowLength(x.shape());
     T* o = out.mutable_data<T>();
-    for (int64_t r = 0; r < out.numel(); ++r) o[r] = Dot(x.data<T>() + r * n, y.data<T>() + r * n, n);
+    for (int64_t r = 0; r < out.numel(); ++r)
+      o[r] = Dot(x.data<T>() + r * n, y.data<T>() + r * n, n);
     return Status::Ok();
   }
 };
@@ -46,7 +49,7 @@ struct DotGrad {
     const Tensor& y = ctx.In("Y");
     const Tensor& dout = ctx.In("Out@GRAD");
     const int64_t n = RowLength(x.shape());
-    HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&x, &y}));
     if (x.numel() != y.numel() || dout.numel() * n != x.numel())
       return InvalidArgument("X ", x.shape().ToString(), ", Y ", y.shape().ToString(),
                              " and Out@GRAD ", dout.shape().ToString(), " do not fit each other");
@@ -75,8 +78,13 @@ Status Infer(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(dot) {
-  op.Doc("inner product along the last axis").Input("X").Input("Y").Output("Out").InferShape(&Infer);
-  op.Kernels<DotKernel, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
+  op.Doc("inner product along the last axis")
+      .Input("X")
+      .Input("Y")
+      .Output("Out")
+      .InferShape(&Infer);
+  op.Kernels<DotKernel, float, double, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
 }
 
 HEDDLE_OP(dot_grad) {

@@ -15,10 +15,20 @@ struct Tangents {
 Result<Tangents> ReadTangents(const KernelContext& ctx) {
   Tangents t{ctx.InOpt("DDX"), ctx.InOpt("DDY"), {}};
   HEDDLE_ASSIGN_OR_RETURN(
-      t.plan, MakeBroadcastPlan(t.x != nullptr ? t.x->shape() : ctx.In("DOut").shape(),
-                                t.y != nullptr ? t.y->shape() : ctx.In("Y").shape(), ctx.Int("axis")));
+      t.plan,
+      MakeBroadcastPlan(t.x != nullptr ? t.x->shape() : ctx.In("DOut").shape(),
+                        t.y != nullptr ? t.y->shape() : ctx.In("Y").shape(), ctx.Int("axis")));
   return t;
 }
+
+template <typename F>
+struct Swapped {
+  static constexpr int64_t kGrain = F::kGrain;
+  template <typename T>
+  static T Apply(T a, T b) {
+    return F::Apply(b, a);
+  }
+};
 
 template <typename F>
 struct SecondOf {
@@ -37,7 +47,12 @@ struct SecondOf {
         zeros = ctx.Scratch(kDTypeOf<T>, Shape{t.plan.numel});
         std::fill_n(zeros.mutable_data<T>(), t.plan.numel, T(0));
       }
-      RunBinary(ctx, t.plan, BinaryLoop<F, T, T>::kLoops, t.x != nullptr ? t.x->raw() : zeros.raw(),
+      // Paddle hands the operands on larger rank first: the difference is that of DDY - DDX when
+      // DDX has fewer dimensions.
+      const bool swapped = t.x != nullptr && t.y != nullptr && t.x->rank() < t.y->rank();
+      const auto& loops =
+          swapped ? BinaryLoop<Swapped<F>, T, T>::kLoops : BinaryLoop<F, T, T>::kLoops;
+      RunBinary(ctx, t.plan, loops, t.x != nullptr ? t.x->raw() : zeros.raw(),
                 t.y != nullptr ? t.y->raw() : zeros.raw(), out.mutable_raw());
       return Status::Ok();
     }

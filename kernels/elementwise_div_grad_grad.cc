@@ -21,8 +21,9 @@ struct Second {
     full.StoreY(ctx.OutOpt("Y@GRAD"), [&](int64_t i) {
       return MulFn::Apply(dx[i], Conj((out[i] * ddy[i] - ddx[i]) / y[i]));
     });
-    full.StoreOut(ctx.OutOpt("DDOut"), [&](int64_t i) { return (ddx[i] - out[i] * ddy[i]) / y[i]; });
-    full.StoreOut(ctx.OutOpt("DOut"), [&](int64_t i) { return -MulFn::Apply(dx[i], Conj(ddy[i])); });
+    full.StoreOut(ctx.OutOpt("DDOut"),
+                  [&](int64_t i) { return (ddx[i] - out[i] * ddy[i]) / y[i]; });
+    full.StoreOut(ctx.OutOpt("DOut"), [&](int64_t i) { return -MulFn::Apply(dx[i], ddy[i]); });
     return Status::Ok();
   }
 };

@@ -42,7 +42,8 @@ struct PowGradY {  // dout * log(x) * x^y
 }  // namespace heddle
 
 HEDDLE_OP(elementwise_pow) {
-  DefineElementwise<PowFn, float, double, int32_t, int64_t, float16, bfloat16>(op, "x to the power y");
+  DefineElementwise<PowFn, float, double, int32_t, int64_t, float16, bfloat16>(op,
+                                                                               "x to the power y");
 }
 
 HEDDLE_OP(elementwise_pow_grad) {

@@ -74,7 +74,9 @@ struct Selu : UnaryOp {
   }
   template <typename T>
   T Grad(T y, T dy) const {
-    return dy * fast::Select(y > T(0), T(scale), y + T(scale) * T(alpha));
+    // Paddle multiplies the two attributes in single precision.
+    const float product = static_cast<float>(scale) * static_cast<float>(alpha);
+    return dy * fast::Select(y > T(0), T(scale), y + T(product));
   }
   double scale, alpha;
 };

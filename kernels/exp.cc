@@ -35,7 +35,9 @@ struct Expm1 : SlowUnaryOp {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(exp) { DefineUnary<Exp, complex64, complex128>(op, "e to the power x."); }
+HEDDLE_OP(exp) { DefineFloatUnary<Exp, complex64, complex128>(op, "e to the power x."); }
 HEDDLE_OP(exp_grad) { DefineUnaryGrad<Exp, complex64, complex128>(op); }
-HEDDLE_OP(expm1) { DefineUnary<Expm1, complex64, complex128>(op, "exp(x) - 1, exact near 0."); }
+HEDDLE_OP(expm1) {
+  DefineFloatUnary<Expm1, complex64, complex128>(op, "exp(x) - 1, exact near 0.");
+}
 HEDDLE_OP(expm1_grad) { DefineUnaryGrad<Expm1, complex64, complex128>(op); }

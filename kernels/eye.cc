@@ -52,7 +52,8 @@ Status TriangleShape(ShapeContext& ctx) {
   const Triangle t(ctx, kUpper);
   constexpr int64_t kMax = int64_t{1} << 31;
   if (t.rows < 0 || t.cols < 0 || t.rows > kMax || t.offset > kMax || t.offset < -kMax)
-    return InvalidArgument("cannot make a matrix of ", t.rows, " x ", t.cols, ", offset ", t.offset);
+    return InvalidArgument("cannot make a matrix of ", t.rows, " x ", t.cols, ", offset ",
+                           t.offset);
   int64_t n = 0;
   for (int64_t r = 0; r < t.rows; ++r) n += t.End(r) - t.Begin(r);
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({2, n}, "the list"));

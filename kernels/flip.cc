@@ -58,7 +58,9 @@ Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
   shift->fill(0);
   for (int i = 0; i < expected; ++i) {
     int axis = 0;
-    if (!axes.empty()) HEDDLE_ASSIGN_OR_RETURN(axis, NormalAxis(axes[i], shape.rank()));
+    if (!axes.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(axis, NormalAxis(axes[i], shape.rank()));
+    }
     const int64_t size = shape.rank() == 0 ? 1 : shape[axis];
     if (size == 0) continue;
     int64_t& s = (*shift)[axis];

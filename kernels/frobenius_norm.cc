@@ -1,21 +1,7 @@
-#include <cmath>
-
 #include "kernels/common/reduce_op.h"
 
 namespace heddle {
 namespace {
-
-struct RootOfSquares : SumReduction {
-  template <typename A, typename T>
-  static A Load(T x) {
-    const A a = static_cast<A>(x);
-    return a * a;
-  }
-  template <typename A>
-  static A Finish(A a, int64_t) {
-    return std::sqrt(a);
-  }
-};
 
 struct Grad {
   static constexpr bool kReadsValues = true;

@@ -37,17 +37,18 @@ Status FusedConvShape(ShapeContext& ctx) {
 
 template <bool kTransposed>
 Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, ctx.InShape("Input"),
-                                                                      ctx.InShape("Filter")));
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
+                          Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   HEDDLE_ASSIGN_OR_RETURN(
-      const Epilogue epilogue,
+      Epilogue epilogue,
       ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
+  epilogue.scale = static_cast<float>(ctx.Float("fuse_scale"));
+  epilogue.shift = static_cast<float>(ctx.Float("fuse_shift"));
   auto state = std::make_unique<FusedConvState>();
-  state->runner =
-      MakeConv(ctx, g, DType::kF32,
-               kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
-               ctx.ConstIn("Filter"), epilogue);
+  state->runner = MakeConv(ctx, g, DType::kF32,
+                           kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
+                           ctx.ConstIn("Filter"), epilogue);
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -62,16 +63,9 @@ Status RunFusedConv(KernelContext& ctx) {
   return Status::Ok();
 }
 
-double FusedConvCost(const ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("Input");
-  const Shape& filter = ctx.InShape("Filter");
-  if (!x.is_static() || !filter.is_static() || filter.numel() == 0 || x.rank() != 4) return 0;
-  const bool last = ctx.Str("data_format") == "NHWC";
-  const double pixels = static_cast<double>(x[0] * x[last ? 1 : 2] * x[last ? 2 : 3]);
-  const Ints& strides = ctx.IntList("strides");
-  double step = 1;
-  for (int64_t s : strides) step *= static_cast<double>(s);
-  return 1000 + pixels * static_cast<double>(filter.numel()) / step / 40;
+template <bool kTransposed>
+double Cost(const ShapeContext& ctx) {
+  return ConvCost(ctx, kTransposed);
 }
 
 template <bool kTransposed>
@@ -80,20 +74,26 @@ void Define(OpDef& op) {
   op.Output("Output");
   ConvAttrs(op, 2, kTransposed);
   op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
-  op.Inplace("ResidualData", "Output").InferShape(FusedConvShape<kTransposed>);
-  op.Prepare(PrepareFusedConv<kTransposed>).Kernel(DType::kF32, RunFusedConv);
+  op.Attr("fuse_scale", 1.0).Attr("fuse_shift", 0.0);
+  op.Traits(kChannelsLast)
+      .Inplace("ResidualData", "Output")
+      .InferShape(FusedConvShape<kTransposed>);
+  op.Cost(Cost<kTransposed>)
+      .Prepare(PrepareFusedConv<kTransposed>)
+      .Kernel(DType::kF32, RunFusedConv);
 }
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(fused_conv2d) {
-  op.Doc("activation(convolution + Bias per channel + ResidualData). fuse_alpha and fuse_beta: the "
-         "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
-         "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "
-         "factor in swish; gelu is the tanh form when alpha is 1");
+  op.Doc(
+      "fuse_scale activation(convolution + Bias per channel + ResidualData) + fuse_shift. "
+      "fuse_alpha and fuse_beta: the "
+      "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
+      "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "
+      "factor in swish; gelu is the tanh form when alpha is 1");
   Define<false>(op);
-  op.Cost(FusedConvCost);
 }
 HEDDLE_OP(fused_conv2d_transpose) {
   op.Doc("activation(transposed convolution + Bias per channel + ResidualData), as fused_conv2d");

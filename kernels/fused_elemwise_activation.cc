@@ -1,9 +1,11 @@
-// Unary(Binary(X, Y)) or Binary(X, Unary(Y)), named by functor_list: the outer function comes first.
+// Unary(Binary(X, Y)) or Binary(X, Unary(Y)), named by functor_list: the outer function comes
+// first.
 #include <cmath>
 
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -54,6 +56,12 @@ void ForAll(const KernelContext& ctx, int64_t n, Fn fn) {
   });
 }
 
+// The tanh of the approximate gelu, which is what Paddle uses here.
+template <typename T>
+T GeluTanh(T x) {
+  return std::tanh(T(0.5 * M_2_SQRTPI * M_SQRT2) * x * (T(1) + T(0.044715) * x * x));
+}
+
 template <typename T>
 void Apply(const KernelContext& ctx, Unary unary, T scale, const T* x, T* out, int64_t n) {
   switch (unary) {
@@ -66,16 +74,15 @@ void Apply(const KernelContext& ctx, Unary unary, T scale, const T* x, T* out, i
     case Unary::kSigmoid:
       return ForAll<T>(ctx, n, [=](int64_t i) { out[i] = T(1) / (T(1) + std::exp(-x[i])); });
     case Unary::kGelu:
-      return ForAll<T>(ctx, n, [=](int64_t i) {
-        out[i] = T(0.5) * x[i] * (T(1) + std::erf(x[i] * T(M_SQRT1_2)));
-      });
+      return ForAll<T>(ctx, n,
+                       [=](int64_t i) { out[i] = T(0.5) * x[i] * (T(1) + GeluTanh(x[i])); });
   }
 }
 
 // d = dout * unary'(x), where z = unary(x). `d` may be dout.
 template <typename T>
-void ApplyGrad(const KernelContext& ctx, Unary unary, T scale, const T* x, const T* z, const T* dout,
-               T* d, int64_t n) {
+void ApplyGrad(const KernelContext& ctx, Unary unary, T scale, const T* x, const T* z,
+               const T* dout, T* d, int64_t n) {
   switch (unary) {
     case Unary::kScale:
       return ForAll<T>(ctx, n, [=](int64_t i) { d[i] = dout[i] * scale; });
@@ -87,9 +94,9 @@ void ApplyGrad(const KernelContext& ctx, Unary unary, T scale, const T* x, const
       return ForAll<T>(ctx, n, [=](int64_t i) { d[i] = dout[i] * z[i] * (T(1) - z[i]); });
     case Unary::kGelu:
       return ForAll<T>(ctx, n, [=](int64_t i) {
-        const T cdf = T(0.5) * (T(1) + std::erf(x[i] * T(M_SQRT1_2)));
-        const T density = T(0.5 * M_2_SQRTPI * M_SQRT1_2) * std::exp(T(-0.5) * x[i] * x[i]);
-        d[i] = dout[i] * (cdf + x[i] * density);
+        const T t = GeluTanh(x[i]);
+        const T slope = T(0.5 * M_2_SQRTPI * M_SQRT2) * (T(1) + T(3 * 0.044715) * x[i] * x[i]);
+        d[i] = dout[i] * T(0.5) * (T(1) + t + x[i] * (T(1) - t * t) * slope);
       });
   }
 }
@@ -145,15 +152,22 @@ template <typename T>
 class Backward {
  public:
   explicit Backward(KernelContext& ctx)
-      : ctx_(ctx), x_(ctx.In("X")), y_(ctx.In("Y")), out_(ctx.In("Out")), dout_(ctx.In("Out@GRAD")),
-        dx_(ctx.OutOpt("X@GRAD")), dy_(ctx.OutOpt("Y@GRAD")),
-        d_inner_out_(ctx.OutOpt("IntermediateOut@GRAD")), scale_(static_cast<T>(ctx.Float("scale"))) {}
+      : ctx_(ctx),
+        x_(ctx.In("X")),
+        y_(ctx.In("Y")),
+        out_(ctx.In("Out")),
+        dout_(ctx.In("Out@GRAD")),
+        dx_(ctx.OutOpt("X@GRAD")),
+        dy_(ctx.OutOpt("Y@GRAD")),
+        d_inner_out_(ctx.OutOpt("IntermediateOut@GRAD")),
+        scale_(static_cast<T>(ctx.Float("scale"))) {}
 
   Status Run() {
     HEDDLE_ASSIGN_OR_RETURN(f_, ReadFunctors(ctx_));
     BroadcastPlan local;
     HEDDLE_ASSIGN_OR_RETURN(plan_, PlanOf<SlotsXY>(ctx_, &local));
-    HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx_, x_, y_));
+    HEDDLE_RETURN_IF_ERROR(
+        CheckDType(kDTypeOf<T>, {&x_, &y_, &out_, ctx_.InOpt("IntermediateOut")}));
     if (dout_.numel() != plan_->numel || out_.numel() != plan_->numel)
       return InvalidArgument("Out and Out@GRAD do not fit X and Y");
     const int64_t inner_size = f_.unary_outside ? plan_->numel : y_.numel();
@@ -164,7 +178,8 @@ class Backward {
     if (inner_ == nullptr) {
       recomputed = ctx_.Scratch(x_.dtype(), Shape{inner_size});
       if (f_.unary_outside)
-        RunBinary(ctx_, *plan_, Loops<T>(f_.multiply), x_.raw(), y_.raw(), recomputed.mutable_raw());
+        RunBinary(ctx_, *plan_, Loops<T>(f_.multiply), x_.raw(), y_.raw(),
+                  recomputed.mutable_raw());
       else
         Apply(ctx_, f_.unary, scale_, y_.data<T>(), recomputed.mutable_data<T>(), inner_size);
       inner_ = &recomputed;
@@ -232,21 +247,27 @@ void DefineAttrs(OpDef& op) {
   op.Attr("functor_list", Strings{}).Prepare(&PrepareBroadcast<SlotsXY>);
 }
 
-}  // namespace
-}  // namespace heddle
-
-HEDDLE_OP(fused_elemwise_activation) {
+void DefineForward(OpDef& op) {
   op.Doc("a binary and a unary function of X and Y, one applied to the other's result");
   op.Input("X").Input("Y").Output("Out").Output("IntermediateOut", kOptional).InferShape(&Infer);
   DefineAttrs(op);
   op.Kernels<Forward, float, double>();
 }
 
-HEDDLE_OP(fused_elemwise_activation_grad) {
-  op.Doc("gradient of fused_elemwise_activation");
+void DefineBackward(OpDef& op) {
+  op.Doc("gradient of a fused binary and unary function");
   op.Input("X").Input("Y").Input("Out").Input("IntermediateOut", kOptional).Input("Out@GRAD");
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional);
   op.Output("IntermediateOut@GRAD", kOptional).KernelKey("Out@GRAD").InferShape(&InferGrad);
   DefineAttrs(op);
   op.Kernels<Grad, float, double>();
 }
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(fused_elemwise_activation) { DefineForward(op); }
+HEDDLE_OP(fused_elemwise_activation_grad) { DefineBackward(op); }
+// The same, as the passes for inference name it.
+HEDDLE_OP(fused_elemwise_add_activation) { DefineForward(op); }
+HEDDLE_OP(fused_elemwise_add_activation_grad) { DefineBackward(op); }

@@ -38,8 +38,8 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
       ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
   auto state = std::make_unique<FusedMatmulState>();
-  state->runner = MakeGemm(ctx, PlanOut(s), static_cast<float>(ctx.Float("alpha")),
-                           ctx.ConstIn("Y"), epilogue);
+  state->runner =
+      MakeGemm(ctx, PlanOut(s), static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"), epilogue);
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -63,8 +63,9 @@ double FusedMatmulCost(const ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(fused_matmul) {
-  op.Doc("activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData); the "
-         "activation's constants are those of fused_conv2d");
+  op.Doc(
+      "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData); the "
+      "activation's constants are those of fused_conv2d");
   op.Input("X").Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
   op.Output("Out");
   op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);

@@ -23,9 +23,9 @@ double Digamma(double x) {
   for (; x < 10.0; x += 1.0) shift -= 1.0 / x;
   const double z = 1.0 / (x * x);
   const double series =
-      z * (1.0 / 12 -
-           z * (1.0 / 120 -
-                z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 -
+                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return shift + std::log(x) - 0.5 / x - series;
 }
 
@@ -35,9 +35,14 @@ double Zeta(double s, double q) {
   double sum = 0.0;
   for (; q < 12.0; q += 1.0) sum += std::pow(q, -s);
   // Bernoulli numbers B2k / (2k)!
-  constexpr double kTerms[] = {1.0 / 12,           -1.0 / 720,          1.0 / 30240,
-                               -1.0 / 1209600,     1.0 / 47900160,      -691.0 / 1307674368000.0,
-                               1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+  constexpr double kTerms[] = {1.0 / 12,
+                               -1.0 / 720,
+                               1.0 / 30240,
+                               -1.0 / 1209600,
+                               1.0 / 47900160,
+                               -691.0 / 1307674368000.0,
+                               1.0 / 74724249600.0,
+                               -3617.0 / 10670622842880000.0};
   double power = std::pow(q, -s);
   sum += q * power / (s - 1.0) + 0.5 * power;
   double rising = s;

@@ -87,7 +87,9 @@ HEDDLE_OP(gaussian_random_batch_size_like) {
   op.InferShape(BatchSizeLikeShape).AnyKernel(RunGaussian);
 }
 HEDDLE_OP(gaussian_inplace) {
-  op.Doc("Overwrites x with numbers of the normal distribution.").Input("x", kNoBuffer).Output("out");
+  op.Doc("Overwrites x with numbers of the normal distribution.")
+      .Input("x", kNoBuffer)
+      .Output("out");
   DeclareNormal(op);
   op.InferShape(SameShape).AnyKernel(RunGaussianInplace);
 }

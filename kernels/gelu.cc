@@ -56,7 +56,7 @@ struct GeluGrad {
 
 HEDDLE_OP(gelu) {
   op.Doc("x * P(normal variable <= x), exactly or by tanh.").Input("X").Output("Out");
-  op.Attr("approximate", false).Inplace("X", "Out").InferShape(SameShape);
+  op.Traits(kElementwise).Attr("approximate", false).Inplace("X", "Out").InferShape(SameShape);
   op.Kernels<Gelu, float, double, float16, bfloat16>();
 }
 HEDDLE_OP(gelu_grad) {

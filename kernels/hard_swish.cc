@@ -18,7 +18,7 @@ struct HardSwish : UnaryOp {
   template <typename T>
   T Grad(T x, T dy) const {
     const T shifted = x + T(offset);
-    const T middle = (T(2) * x + T(offset)) / T(scale);
+    const T middle = fast::Conj((T(2) * x + T(offset)) / T(scale));
     const T slope = fast::Select(fast::Less(shifted, T(threshold)), middle, T(1));
     return dy * fast::Select(fast::Less(T(0), shifted), slope, T(0));
   }
@@ -29,6 +29,7 @@ struct HardSwish : UnaryOp {
 }  // namespace heddle
 
 HEDDLE_OP(hard_swish) {
-  DefineUnary<HardSwish, complex64, complex128>(op, "x * min(max(x + offset, 0), threshold) / scale");
+  DefineUnary<HardSwish, complex64, complex128>(op,
+                                                "x * min(max(x + offset, 0), threshold) / scale");
 }
 HEDDLE_OP(hard_swish_grad) { DefineUnaryGrad<HardSwish, complex64, complex128>(op); }

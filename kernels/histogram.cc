@@ -1,7 +1,6 @@
 // Counting and placing: histogram, bincount, searchsorted.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/shapes.h"
@@ -9,15 +8,19 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kMaxCounts = int64_t{1} << 40;
+
+// Integers are widened, so that no difference overflows.
 template <typename T>
 struct Histogram {
+  using Wide = std::conditional_t<std::is_integral_v<T>, __int128, T>;
   static Status Run(KernelContext& ctx) {
     const Tensor& xt = ctx.In("X");
-    Tensor& out = ctx.Out("Out");
+    int64_t* count = ctx.Out("Out").template mutable_data<int64_t>();
     const T* x = xt.data<T>();
     const int64_t n = xt.numel(), bins = ctx.Int("bins");
-    std::memset(out.mutable_raw(), 0, out.bytes());
-    T low = static_cast<T>(ctx.Int("min")), high = static_cast<T>(ctx.Int("max"));
+    std::fill_n(count, bins, int64_t{0});
+    auto low = static_cast<Wide>(ctx.Int("min")), high = static_cast<Wide>(ctx.Int("max"));
     if (n == 0) return Status::Ok();
     if (low == high) {
       low = *std::min_element(x, x + n);
@@ -30,12 +33,10 @@ struct Histogram {
     if (!std::isfinite(static_cast<double>(low)) || !std::isfinite(static_cast<double>(high)))
       return InvalidArgument("the range of the histogram is not finite");
     if (high < low) return InvalidArgument("attribute max is below attribute min");
-    int64_t* count = out.mutable_data<int64_t>();
     for (int64_t i = 0; i < n; ++i) {
       if (!(x[i] >= low && x[i] <= high)) continue;
-      const auto bin = static_cast<int64_t>(static_cast<T>((x[i] - low) * static_cast<T>(bins)) /
-                                            static_cast<T>(high - low));
-      ++count[std::min(bin, bins - 1)];
+      const Wide bin = (x[i] - low) * static_cast<Wide>(bins) / (high - low);
+      ++count[bin < static_cast<Wide>(bins) ? static_cast<int64_t>(bin) : bins - 1];
     }
     return Status::Ok();
   }
@@ -43,17 +44,19 @@ struct Histogram {
 
 Status InferHistogram(ShapeContext& ctx) {
   const int64_t bins = ctx.Int("bins");
-  if (bins < 1) return InvalidArgument("attribute bins is ", bins, ", expected at least 1");
+  if (bins < 1 || bins > kMaxCounts)
+    return InvalidArgument("attribute bins is ", bins, ", expected 1 to ", kMaxCounts);
   ctx.SetOut("Out", Shape{bins}, DType::kI64);
   return Status::Ok();
 }
 
 template <typename T, typename Count>
 void AddUp(const Tensor& x, const Tensor* weights, Tensor& out) {
-  std::memset(out.mutable_raw(), 0, out.bytes());
   Count* count = out.mutable_data<Count>();
+  std::fill_n(count, out.numel(), Count(0));
   const auto add = [&](auto weight) {
-    for (int64_t i = 0, n = x.numel(); i < n; ++i) count[x.data<T>()[i]] += static_cast<Count>(weight(i));
+    for (int64_t i = 0, n = x.numel(); i < n; ++i)
+      count[x.data<T>()[i]] += static_cast<Count>(weight(i));
   };
   if (weights == nullptr) {
     add([](int64_t) { return 1; });
@@ -76,10 +79,13 @@ struct Bincount {
     int64_t size = 0;
     for (int64_t i = 0; i < x.numel(); ++i) {
       const int64_t v = x.data<T>()[i];
-      if (v < 0) return OutOfRange("X holds ", v, ": bincount counts numbers from 0");
-      size = std::max(size, v + 1);
+      if (v < 0 || v >= kMaxCounts)
+        return OutOfRange("X holds ", v, ", expected 0 to ", kMaxCounts - 1);
+      size = std::max(size, v);
     }
-    size = std::max(size, ctx.Int("minlength"));
+    size = std::max(x.numel() > 0 ? size + 1 : 0, ctx.Int("minlength"));
+    if (size > kMaxCounts)
+      return InvalidArgument("attribute minlength is ", size, ", expected at most ", kMaxCounts);
     if (weights == nullptr)
       AddUp<T, int64_t>(x, nullptr, ctx.Alloc("Out", DType::kI64, Shape{size}));
     else if (weights->dtype() == DType::kF32)
@@ -102,7 +108,8 @@ void Place(const KernelContext& ctx, const Tensor& sorted, const Tensor& values,
   ctx.ParallelFor(values.numel(), 1 << 11, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* row = rows + i / per_row * n;
-      const T* at = right ? std::upper_bound(row, row + n, v[i]) : std::lower_bound(row, row + n, v[i]);
+      const T* at =
+          right ? std::upper_bound(row, row + n, v[i]) : std::lower_bound(row, row + n, v[i]);
       to[i] = static_cast<Index>(at - row);
     }
   });
@@ -131,8 +138,8 @@ Status InferSearchsorted(ShapeContext& ctx) {
     bool fits = sorted.rank() == values.rank();
     for (int i = 0; fits && i + 1 < sorted.rank(); ++i) fits = sorted[i] == values[i];
     if (!fits)
-      return InvalidArgument("SortedSequence ", sorted.ToString(), " and Values ", values.ToString(),
-                             " must agree in all dimensions but the last");
+      return InvalidArgument("SortedSequence ", sorted.ToString(), " and Values ",
+                             values.ToString(), " must agree in all dimensions but the last");
   }
   ctx.SetOut("Out", values, ctx.Bool("out_int32") ? DType::kI32 : DType::kI64);
   return Status::Ok();

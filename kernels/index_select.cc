@@ -77,8 +77,11 @@ Status IndexAdd(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Out");
   HEDDLE_ASSIGN_OR_RETURN(const int axis, Axis(ctx, "axis", x.shape()));
+  Tensor kept_index, kept_value;
+  const Tensor& index = Apart(ctx, ctx.In("Index"), out, &kept_index);
+  const Tensor& value = Apart(ctx, ctx.In("AddValue"), out, &kept_value);
   CopyBytes(ctx, x.raw(), out.mutable_raw(), out.bytes());
-  return Add(ctx, ctx.In("AddValue"), axis, ctx.In("Index"), out);
+  return Add(ctx, value, axis, index, out);
 }
 
 Status IndexAddGradShape(ShapeContext& ctx) {

@@ -130,6 +130,9 @@ HEDDLE_OP(allclose) {
 }
 
 HEDDLE_OP(equal_all) {
-  op.Doc("whether two tensors have one shape and equal elements").Input("X").Input("Y").Output("Out");
+  op.Doc("whether two tensors have one shape and equal elements")
+      .Input("X")
+      .Input("Y")
+      .Output("Out");
   op.InferShape(&InferScalarBool).Kernels<EqualAll, float, double, int32_t, int64_t, bool>();
 }

@@ -1,4 +1,5 @@
-// Tests of every element (isnan_v2, isinf_v2, isfinite_v2) and of whole tensors (isnan, isinf, isfinite).
+// Tests of every element (isnan_v2, isinf_v2, isfinite_v2) and of whole tensors (isnan, isinf,
+// isfinite).
 #include <cmath>
 
 #include "core/shapes.h"
@@ -79,8 +80,8 @@ Status WholeShape(ShapeContext& ctx) {
 
 void DefineTest(OpDef& op, const char* doc, InferShapeFn shape, KernelFn kernel) {
   op.Doc(doc).Input("X").Output("Out").InferShape(shape);
-  op.Kernel({DType::kBool, DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kF16,
-             DType::kBF16, DType::kF32, DType::kF64},
+  op.Kernel({DType::kBool, DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kI64,
+             DType::kF16, DType::kBF16, DType::kF32, DType::kF64},
             kernel);
 }
 
@@ -89,7 +90,11 @@ void DefineTest(OpDef& op, const char* doc, InferShapeFn shape, KernelFn kernel)
 
 HEDDLE_OP(isnan_v2) { DefineTest(op, "Which elements are NaN.", EachShape, RunEach<IsNan>); }
 HEDDLE_OP(isinf_v2) { DefineTest(op, "Which elements are infinite.", EachShape, RunEach<IsInf>); }
-HEDDLE_OP(isfinite_v2) { DefineTest(op, "Which elements are finite.", EachShape, RunEach<IsFinite>); }
+HEDDLE_OP(isfinite_v2) {
+  DefineTest(op, "Which elements are finite.", EachShape, RunEach<IsFinite>);
+}
 HEDDLE_OP(isnan) { DefineTest(op, "Whether any element is NaN.", WholeShape, RunWhole<IsNan>); }
-HEDDLE_OP(isinf) { DefineTest(op, "Whether any element is infinite.", WholeShape, RunWhole<IsInf>); }
+HEDDLE_OP(isinf) {
+  DefineTest(op, "Whether any element is infinite.", WholeShape, RunWhole<IsInf>);
+}
 HEDDLE_OP(isfinite) { DefineTest(op, "Whether all are finite.", WholeShape, RunWhole<IsFinite>); }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -62,7 +63,7 @@ struct KronGrad {
     const Tensor& x = ctx.In("X");
     const Tensor& y = ctx.In("Y");
     const Tensor& dout = ctx.In("Out@GRAD");
-    HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&x, &y}));
     HEDDLE_ASSIGN_OR_RETURN(const KronShape s, Align(x.shape(), y.shape()));
     if (dout.numel() != s.out.numel())
       return InvalidArgument("Out@GRAD has shape ", dout.shape().ToString(), ", expected ",
@@ -109,5 +110,6 @@ HEDDLE_OP(kron) {
 HEDDLE_OP(kron_grad) {
   op.Doc("gradient of kron").Input("X").Input("Y").Input("Out@GRAD").KernelKey("Out@GRAD");
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional).InferShape(&GradLikeInputs);
-  op.Kernels<KronGrad, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
+  op.Kernels<KronGrad, float, double, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
 }

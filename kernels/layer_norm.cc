@@ -42,10 +42,9 @@ Status LayerNormShape(ShapeContext& ctx) {
   }
   ctx.SetOut("Y", x, dtype);
   ctx.ShareLoD("X", "Y");
-  int64_t rows = 1;
-  for (int i = 0; i < ctx.Int("begin_norm_axis"); ++i) rows = x[i] < 0 || rows < 0 ? -1 : rows * x[i];
-  if (ctx.HasOut("Mean")) ctx.SetOut("Mean", {rows}, dtype);
-  if (ctx.HasOut("Variance")) ctx.SetOut("Variance", {rows}, dtype);
+  const Shape rows(x.dims().first(static_cast<size_t>(ctx.Int("begin_norm_axis"))));
+  if (ctx.HasOut("Mean")) ctx.SetOut("Mean", rows, dtype);
+  if (ctx.HasOut("Variance")) ctx.SetOut("Variance", rows, dtype);
   return Status::Ok();
 }
 

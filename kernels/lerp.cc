@@ -1,6 +1,7 @@
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -35,8 +36,8 @@ struct Lerp {
     HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
     HEDDLE_ASSIGN_OR_RETURN(const Shape xy, BroadcastShape(x.shape(), y.shape(), -1));
     Tensor diff = ctx.Scratch(x.dtype(), xy);
-    HEDDLE_RETURN_IF_ERROR((
-        Combine<SubFn, T>(ctx, y.shape(), y.raw(), x.shape(), x.raw(), diff.mutable_raw())));
+    HEDDLE_RETURN_IF_ERROR(
+        (Combine<SubFn, T>(ctx, y.shape(), y.raw(), x.shape(), x.raw(), diff.mutable_raw())));
     HEDDLE_RETURN_IF_ERROR(
         (Combine<MulFn, T>(ctx, xy, diff.raw(), w.shape(), w.raw(), out.mutable_raw())));
     return Combine<AddFn, T>(ctx, x.shape(), x.raw(), out.shape(), out.raw(), out.mutable_raw());
@@ -56,9 +57,9 @@ struct LerpGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor& dout = ctx.In("Out@GRAD");
     HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
-    HEDDLE_ASSIGN_OR_RETURN(
-        const Shape shape,
-        ResultShape(ctx.In("X").shape(), ctx.In("Y").shape(), ctx.In("Weight").shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&ctx.In("X")}));
+    HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ResultShape(ctx.In("X").shape(), ctx.In("Y").shape(),
+                                                           ctx.In("Weight").shape()));
     if (shape != dout.shape())
       return InvalidArgument("Out@GRAD has shape ", dout.shape().ToString(), ", expected ",
                              shape.ToString());
@@ -74,8 +75,8 @@ struct LerpGrad {
     const Tensor& dout = ctx.In("Out@GRAD");
     const Tensor& w = ctx.In("Weight");
     Tensor full = ctx.Scratch(dout.dtype(), dout.shape());
-    HEDDLE_RETURN_IF_ERROR((Combine<F, T>(ctx, dout.shape(), dout.raw(), w.shape(), w.raw(),
-                                          full.mutable_raw())));
+    HEDDLE_RETURN_IF_ERROR(
+        (Combine<F, T>(ctx, dout.shape(), dout.raw(), w.shape(), w.raw(), full.mutable_raw())));
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                             MakeBroadcastPlan(d->shape(), dout.shape(), -1));
     RunBinaryGrad(ctx, plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, full.raw()},
@@ -85,8 +86,8 @@ struct LerpGrad {
 };
 
 Status Infer(ShapeContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(
-      const Shape shape, ResultShape(ctx.InShape("X"), ctx.InShape("Y"), ctx.InShape("Weight")));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape,
+                          ResultShape(ctx.InShape("X"), ctx.InShape("Y"), ctx.InShape("Weight")));
   ctx.SetOut("Out", shape, ctx.InDType("X"));
   return Status::Ok();
 }
@@ -100,7 +101,11 @@ HEDDLE_OP(lerp) {
 }
 
 HEDDLE_OP(lerp_grad) {
-  op.Doc("gradient of lerp").Input("X").Input("Y").Input("Weight").Input("Out", kOptional | kNoBuffer);
+  op.Doc("gradient of lerp")
+      .Input("X")
+      .Input("Y")
+      .Input("Weight")
+      .Input("Out", kOptional | kNoBuffer);
   op.Input("Out@GRAD").Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional);
   op.KernelKey("Out@GRAD").InferShape(&GradLikeInputs).Kernels<LerpGrad, float, double>();
 }

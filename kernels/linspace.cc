@@ -33,10 +33,12 @@ void FillSpace(T start, T stop, Tensor& out, Fn&& at) {
   T* y = out.mutable_data<T>();
   const int64_t n = out.numel();
   const double step =
-      n > 1 ? (static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(n - 1) : 0;
+      n > 1 ? (static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(n - 1)
+            : 0;
   for (int64_t i = 0; i < n; ++i)
-    y[i] = at(i < n / 2 || n == 1 ? static_cast<double>(start) + step * static_cast<double>(i)
-                                  : static_cast<double>(stop) - step * static_cast<double>(n - i - 1));
+    y[i] =
+        at(i < n / 2 || n == 1 ? static_cast<double>(start) + step * static_cast<double>(i)
+                               : static_cast<double>(stop) - step * static_cast<double>(n - i - 1));
 }
 
 template <bool kLog>

@@ -74,12 +74,14 @@ struct Log1p : SlowUnaryOp {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(log) { DefineUnary<Log, complex64, complex128>(op, "Natural logarithm."); }
+HEDDLE_OP(log) { DefineFloatUnary<Log, complex64, complex128>(op, "Natural logarithm."); }
 HEDDLE_OP(log_grad) { DefineUnaryGrad<Log, complex64, complex128>(op); }
 HEDDLE_OP(log_grad_grad) { DefineMap<LogGradGrad, complex64, complex128>(op); }
-HEDDLE_OP(log2) { DefineUnary<Log2, complex64, complex128>(op, "Logarithm to base 2."); }
+HEDDLE_OP(log2) { DefineFloatUnary<Log2, complex64, complex128>(op, "Logarithm to base 2."); }
 HEDDLE_OP(log2_grad) { DefineUnaryGrad<Log2, complex64, complex128>(op); }
-HEDDLE_OP(log10) { DefineUnary<Log10, complex64, complex128>(op, "Logarithm to base 10."); }
+HEDDLE_OP(log10) { DefineFloatUnary<Log10, complex64, complex128>(op, "Logarithm to base 10."); }
 HEDDLE_OP(log10_grad) { DefineUnaryGrad<Log10, complex64, complex128>(op); }
-HEDDLE_OP(log1p) { DefineUnary<Log1p, complex64, complex128>(op, "log(1 + x), exact near 0."); }
+HEDDLE_OP(log1p) {
+  DefineFloatUnary<Log1p, complex64, complex128>(op, "log(1 + x), exact near 0.");
+}
 HEDDLE_OP(log1p_grad) { DefineUnaryGrad<Log1p, complex64, complex128>(op); }

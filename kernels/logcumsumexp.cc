@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "kernels/common/check.h"
 #include "kernels/common/scan.h"
 
 namespace heddle {
@@ -10,7 +11,8 @@ namespace {
 template <typename T>
 T LogAddExp(T a, T b) {
   const T high = std::max(a, b), low = std::min(a, b);
-  return low == -std::numeric_limits<T>::infinity() ? high : high + std::log1p(std::exp(low - high));
+  return low == -std::numeric_limits<T>::infinity() ? high
+                                                    : high + std::log1p(std::exp(low - high));
 }
 
 // An exclusive scan starts with the lowest finite number.
@@ -34,8 +36,8 @@ struct Logcumsumexp {
   }
 };
 
-// Going backwards, s = sum over i >= j of dout[i] * exp(out[j] - out[i]); out never falls, so that no
-// exponent is above 0.
+// Going backwards, s = sum over i >= j of dout[i] * exp(out[j] - out[i]); out never falls, so that
+// no exponent is above 0.
 template <typename T>
 struct LogcumsumexpGrad {
   static Status Run(KernelContext& ctx) {
@@ -43,6 +45,7 @@ struct LogcumsumexpGrad {
     const Tensor& ot = ctx.In("Out");
     const Tensor& dt = ctx.In("Out@GRAD");
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, ScanLines(ctx, xt.shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&ot, &dt}));
     if (ot.numel() != xt.numel() || dt.numel() != xt.numel())
       return InvalidArgument("Out and Out@GRAD must have ", xt.numel(), " elements");
     const T* x = xt.data<T>();

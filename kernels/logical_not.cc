@@ -41,7 +41,8 @@ struct BitwiseNotMap : UnaryOp {
 }  // namespace heddle
 
 HEDDLE_OP(logical_not) {
-  op.Doc("True where X is zero or false.").Input("X").Output("Out").InferShape(LogicalNotShape);
+  op.Doc("True where X is zero or false.").Input("X").Output("Out").Inplace("X", "Out");
+  op.InferShape(LogicalNotShape);
   op.Kernels<LogicalNot, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, float16,
              bfloat16, complex64, complex128>();
 }

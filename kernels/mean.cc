@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "kernels/common/check.h"
 #include "kernels/common/reduce_op.h"
 
 namespace heddle {
@@ -13,8 +14,8 @@ template <typename T>
 struct Mean {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
-    RunReduce(ctx, MakeReducePlan(std::array{x.numel()}, 1), ReduceLoop<MeanReduction, T, T>::kLoops,
-              x.raw(), ctx.Out("Out").mutable_raw());
+    RunReduce(ctx, MakeReducePlan(std::array{x.numel()}, 1),
+              ReduceLoop<MeanReduction, T, T>::kLoops, x.raw(), ctx.Out("Out").mutable_raw());
     return Status::Ok();
   }
 };
@@ -28,6 +29,7 @@ struct MeanGrad {
     if (dout.numel() != 1)
       return InvalidArgument("input Out@GRAD has shape ", dout.shape().ToString(),
                              ", expected one element");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
     const int64_t n = dx.numel();
     const T each = static_cast<T>(static_cast<C>(dout.data<T>()[0]) / static_cast<C>(n));
     T* d = dx.mutable_data<T>();

@@ -21,9 +21,9 @@ Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) 
                            " must split the dimensions of X ", x.ToString(), " and Y ",
                            y.ToString());
   const int xs = static_cast<int>(xc), ys = static_cast<int>(yc);
-  HEDDLE_ASSIGN_OR_RETURN(
-      MatmulShapes s, MatmulShapesOf({Fold(x, 0, xs), Fold(x, xs, x.rank())},
-                                     {Fold(y, 0, ys), Fold(y, ys, y.rank())}, false, false));
+  HEDDLE_ASSIGN_OR_RETURN(MatmulShapes s,
+                          MatmulShapesOf({Fold(x, 0, xs), Fold(x, xs, x.rank())},
+                                         {Fold(y, 0, ys), Fold(y, ys, y.rank())}, false, false));
   s.result = Shape();
   for (int i = 0; i < xs; ++i) s.result.push_back(x[i]);
   for (int i = ys; i < y.rank(); ++i) s.result.push_back(y[i]);

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/common/check.h"
 #include "kernels/common/reduce_op.h"
 
 namespace heddle {
@@ -54,9 +54,8 @@ struct Nanmedian {
       int64_t low = -1, high = -1;
       out[o] = std::numeric_limits<T>::quiet_NaN();
       if (!order.empty()) {
-        std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-          return at(a) < at(b) || (at(a) == at(b) && a < b);
-        });
+        std::sort(order.begin(), order.end(),
+                  [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(b) && a < b); });
         low = order[(order.size() - 1) / 2];
         high = order[order.size() / 2];
         out[o] = low == high ? at(low) : (at(low) + at(high)) / T(2);
@@ -77,16 +76,18 @@ struct NanmedianGrad {
     const Tensor& dout = ctx.In("Out@GRAD");
     Tensor& dx = ctx.Out("X@GRAD");
     HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
     if (index.dtype() != DType::kI64 || index.numel() != 2 * g.outputs || dout.numel() != g.outputs)
       return InvalidArgument("MedianIndex ", index.shape().ToString(), " and Out@GRAD ",
                              dout.shape().ToString(), " do not fit X ", xt.shape().ToString());
-    std::memset(dx.mutable_raw(), 0, dx.bytes());
+    std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
     T* d = dx.mutable_data<T>();
     for (int64_t o = 0; o < g.outputs; ++o) {
       const int64_t low = index.data<int64_t>()[2 * o], high = index.data<int64_t>()[2 * o + 1];
       if (low < 0 && high < 0) continue;
       if (low < 0 || high < 0 || low >= g.count || high >= g.count)
-        return OutOfRange("MedianIndex holds ", low, " and ", high, ", expected 0 to ", g.count - 1);
+        return OutOfRange("MedianIndex holds ", low, " and ", high, ", expected 0 to ",
+                          g.count - 1);
       const T each = dout.data<T>()[o] / T(low == high ? 1 : 2);
       d[g.starts[o] + g.offsets[low]] = each;
       d[g.starts[o] + g.offsets[high]] = each;
@@ -113,7 +114,10 @@ Status Infer(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(nanmedian) {
-  op.Doc("median over axes, NaN left out").Input("X").Output("Out").Output("MedianIndex", kOptional);
+  op.Doc("median over axes, NaN left out")
+      .Input("X")
+      .Output("Out")
+      .Output("MedianIndex", kOptional);
   op.Attr("axis", Ints{}).Attr("keepdim", true).InferShape(&Infer);
   op.Kernels<Nanmedian, float, double>();
 }

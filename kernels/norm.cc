@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "kernels/common/axis_lines.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -36,9 +37,10 @@ struct NormGrad {
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(xt.shape(), ctx.Int("axis")));
     const Tensor& nt = ctx.In("Norm");
     const Tensor& dt = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&xt, &nt, &dt}));
     if (nt.numel() != lines.lines() || dt.numel() != xt.numel())
-      return InvalidArgument("Norm ", nt.shape().ToString(), " and Out@GRAD ", dt.shape().ToString(),
-                             " do not fit X ", xt.shape().ToString());
+      return InvalidArgument("Norm ", nt.shape().ToString(), " and Out@GRAD ",
+                             dt.shape().ToString(), " do not fit X ", xt.shape().ToString());
     const T* x = xt.data<T>();
     const T* dout = dt.data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
@@ -48,7 +50,8 @@ struct NormGrad {
       T dot = 0;
       for (int64_t at = begin; at < end; at += lines.inner) dot += x[at] * dout[at];
       const T along = dot / (norm * norm);
-      for (int64_t at = begin; at < end; at += lines.inner) dx[at] = (dout[at] - x[at] * along) / norm;
+      for (int64_t at = begin; at < end; at += lines.inner)
+        dx[at] = (dout[at] - x[at] * along) / norm;
     });
     return Status::Ok();
   }
@@ -71,7 +74,10 @@ Status Infer(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(norm) {
-  op.Doc("x divided by its 2-norm along an axis").Input("X").Output("Out").Output("Norm", kOptional);
+  op.Doc("x divided by its 2-norm along an axis")
+      .Input("X")
+      .Output("Out")
+      .Output("Norm", kOptional);
   op.Attr("axis", -1).Attr("epsilon", 1e-10).Attr("is_test", false);
   op.InferShape(&Infer).Kernels<Norm, float, double>();
 }

@@ -2,28 +2,12 @@
 
 #include "core/error.h"
 #include "kernels/common/axis_lines.h"
+#include "kernels/common/check.h"
 #include "kernels/common/reduce_op.h"
 
 namespace heddle {
 namespace {
 
-struct SumOfAbs : SumReduction {
-  template <typename A, typename T>
-  static A Load(T x) {
-    return std::fabs(static_cast<A>(x));
-  }
-};
-struct RootOfSquares : SumReduction {
-  template <typename A, typename T>
-  static A Load(T x) {
-    const A a = static_cast<A>(x);
-    return a * a;
-  }
-  template <typename A>
-  static A Finish(A a, int64_t) {
-    return std::sqrt(a);
-  }
-};
 struct CountOfNonzero : SumReduction {
   template <typename A, typename T>
   static A Load(T x) {
@@ -54,7 +38,8 @@ const ReduceLoops* LoopsFor(double p) {
   if (p == 0) return &ReduceLoop<CountOfNonzero, T, T>::kLoops;
   if (p == 1) return &ReduceLoop<SumOfAbs, T, T>::kLoops;
   if (p == 2) return &ReduceLoop<RootOfSquares, T, T>::kLoops;
-  if (std::isinf(p)) return p > 0 ? &ReduceLoop<MaxOfAbs, T, T>::kLoops : &ReduceLoop<MinOfAbs, T, T>::kLoops;
+  if (std::isinf(p))
+    return p > 0 ? &ReduceLoop<MaxOfAbs, T, T>::kLoops : &ReduceLoop<MinOfAbs, T, T>::kLoops;
   return nullptr;
 }
 
@@ -94,6 +79,7 @@ struct PNormGrad {
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, NormLines(ctx, xt.shape()));
     const Tensor& norm = ctx.In("Out");
     const Tensor& dt = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&norm, &dt}));
     if (norm.numel() != lines.lines() || dt.numel() != lines.lines())
       return InvalidArgument("Out and Out@GRAD must have ", lines.lines(), " elements");
     const double porder = ctx.Float("porder");

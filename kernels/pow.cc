@@ -110,7 +110,7 @@ void DefineFactor(OpDef& op) { op.Input("FactorTensor", kOptional).Attr("factor"
 HEDDLE_OP(pow) {
   op.Doc("x to the power `factor`.").Input("X").Output("Out").Inplace("X", "Out");
   DefineFactor(op);
-  op.InferShape(PowShape<SameShape>);
+  op.Traits(kElementwise).InferShape(PowShape<SameShape>);
   op.Kernels<Pow, float, double, int32_t, int64_t, float16, bfloat16>();
 }
 HEDDLE_OP(pow_grad) {

@@ -38,17 +38,16 @@ Status RangeShape(ShapeContext& ctx) {
     if (s.is_static() && s.numel() != 1)
       return InvalidArgument(slot.name, " must hold one element, but has shape ", s.ToString());
     if (ctx.InDType(slot) != dtype)
-      return InvalidArgument(slot.name, " must have the dtype of Start, ", Name(dtype), ", but has ",
-                             Name(ctx.InDType(slot)));
+      return InvalidArgument(slot.name, " must have the dtype of Start, ", Name(dtype),
+                             ", but has ", Name(ctx.InDType(slot)));
   }
   const Tensor* start = ctx.InValue("Start");
   const Tensor* end = ctx.InValue("End");
   const Tensor* step = ctx.InValue("Step");
   if (start == nullptr || end == nullptr || step == nullptr) return ctx.Defer();
   Result<int64_t> n = Unimplemented("ranges of ", Name(dtype), " are not supported");
-  VisitDType<float, double, int32_t, int64_t>(dtype, [&](auto tag) {
-    n = Count<typename decltype(tag)::type>(*start, *end, *step);
-  });
+  VisitDType<float, double, int32_t, int64_t>(
+      dtype, [&](auto tag) { n = Count<typename decltype(tag)::type>(*start, *end, *step); });
   if (!n.ok()) return n.status();
   ctx.SetOut("Out", {*n}, dtype);
   return Status::Ok();

@@ -15,8 +15,8 @@ struct MeanGrad {
 }  // namespace heddle
 
 HEDDLE_OP(reduce_mean) {
-  DefineReduce<MeanReduction, float, double, int32_t, int64_t, float16, bfloat16, std::complex<float>,
-               std::complex<double>>(op, "mean over axes");
+  DefineReduce<MeanReduction, float, double, int32_t, int64_t, float16, bfloat16,
+               std::complex<float>, std::complex<double>>(op, "mean over axes");
 }
 
 HEDDLE_OP(reduce_mean_grad) {

@@ -26,13 +26,12 @@ Status Sum(KernelContext& ctx) {
   if (to == kDTypeOf<T>) {
     loops = SumLoops(to);
   } else {
-    VisitDType<float, double, int32_t, int64_t>(to, [&](auto tag) {
+    VisitDType<float, double, int32_t, int64_t, float16, bfloat16>(to, [&](auto tag) {
       using Out = typename decltype(tag)::type;
       if constexpr (!IsComplex(kDTypeOf<T>)) loops = &ReduceLoop<SumTo<Out>, T, Out>::kLoops;
     });
   }
-  if (loops == nullptr)
-    return Unimplemented("sum of ", Name(kDTypeOf<T>), " as ", Name(to));
+  if (loops == nullptr) return Unimplemented("sum of ", Name(kDTypeOf<T>), " as ", Name(to));
   return RunReduceOp(ctx, *loops);
 }
 
@@ -61,7 +60,8 @@ Status SumGradKernel(KernelContext& ctx) {
       for (int64_t i = 0, n = dx.numel(); i < n; ++i) to[i] = static_cast<To>(from[i]);
     });
     return known ? Status::Ok()
-                 : Unimplemented("gradient of a sum of ", Name(dx.dtype()), " as ", Name(kDTypeOf<T>));
+                 : Unimplemented("gradient of a sum of ", Name(dx.dtype()), " as ",
+                                 Name(kDTypeOf<T>));
   }
 }
 
@@ -80,7 +80,8 @@ void SumGradKernels(OpDef& op) {
 HEDDLE_OP(reduce_sum) {
   op.Doc("sum over axes");
   DefineReduceSlots(op, false);
-  op.InferShape([](ShapeContext& ctx) { return InferReduce(ctx, SumDType(ctx, ctx.InDType("X"))); });
+  op.InferShape(
+      [](ShapeContext& ctx) { return InferReduce(ctx, SumDType(ctx, ctx.InDType("X"))); });
   op.Prepare(&PrepareReduce);
   SumKernels<float, double, bool, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t,
              std::complex<float>, std::complex<double>>(op);

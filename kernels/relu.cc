@@ -7,7 +7,7 @@ struct Relu : UnaryOp {
   static constexpr GradReads kReads = kReadsOut;
   template <typename T>
   T Forward(T x) const {
-    return x < T(0) ? T(0) : x;  // NaN passes
+    return x > T(0) ? x : T(0);  // NaN gives 0, as in Paddle
   }
   template <typename T>
   T Grad(T y, T dy) const {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "kernels/common/axis_lines.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -32,7 +33,8 @@ struct Renorm {
       const T norm = std::pow(v, T(1) / p);
       v = norm > max ? max / (norm + T(1e-7)) : T(1);
     }
-    for (int64_t i = 0; i < xt.numel(); ++i) out[i] = x[i] * scale[static_cast<size_t>(i / s.inner % s.n)];
+    for (int64_t i = 0; i < xt.numel(); ++i)
+      out[i] = x[i] * scale[static_cast<size_t>(i / s.inner % s.n)];
     return Status::Ok();
   }
 };
@@ -43,6 +45,7 @@ struct RenormGrad {
     const Tensor& xt = ctx.In("X");
     const Tensor& dt = ctx.In("Out@GRAD");
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines s, AxisLines::At(xt.shape(), ctx.Int("axis")));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dt}));
     if (dt.numel() != xt.numel())
       return InvalidArgument("Out@GRAD has shape ", dt.shape().ToString(), ", X has ",
                              xt.shape().ToString());

@@ -90,6 +90,8 @@ HEDDLE_OP(reshape2) {
 HEDDLE_OP(reshape2_grad) {
   op.Input("Out@GRAD")
       .Input("XShape", kNoBuffer)
+      .Input("Shape", kOptional | kNoBuffer)
+      .Input("ShapeTensor", kOptional | kList | kNoBuffer)
       .Output("X@GRAD")
       .View("Out@GRAD", "X@GRAD")
       .InferShape(GradFromXShape)
@@ -117,6 +119,7 @@ HEDDLE_OP(reshape) {
 HEDDLE_OP(reshape_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer)
+      .Input("Shape", kOptional | kNoBuffer)
       .Output("X@GRAD")
       .View("Out@GRAD", "X@GRAD")
       .InferShape(GradLikeInputs)

@@ -42,7 +42,8 @@ Result<Network> NetworkOf(const OpContext& ctx, const Shape& input) {
                            ", expected at least 1");
   const int states = net.mode == RnnMode::kLstm ? 2 : 1;
   if (ctx.InCount("PreState") != states)
-    return InvalidArgument("PreState names ", ctx.InCount("PreState"), " tensors, expected ", states);
+    return InvalidArgument("PreState names ", ctx.InCount("PreState"), " tensors, expected ",
+                           states);
   const int64_t weights = net.passes() * 4;
   if (ctx.InCount("WeightList") != weights)
     return InvalidArgument("WeightList names ", ctx.InCount("WeightList"), " tensors, expected ",
@@ -59,15 +60,15 @@ Status Expect(const char* what, int i, const Shape& got, const Shape& want) {
 template <typename Context>
 Status CheckOperands(const Context& ctx, const Network& net) {
   for (int i = 0; i < ctx.InCount("PreState"); ++i)
-    HEDDLE_RETURN_IF_ERROR(Expect("PreState", i, ctx.InShape("PreState", i),
-                                  {net.passes(), net.batch, net.hidden}));
+    HEDDLE_RETURN_IF_ERROR(
+        Expect("PreState", i, ctx.InShape("PreState", i), {net.passes(), net.batch, net.hidden}));
   const int64_t gates = RnnGates(net.mode) * net.hidden;
   const int passes = static_cast<int>(net.passes());
   for (int p = 0; p < passes; ++p) {
     HEDDLE_RETURN_IF_ERROR(Expect("WeightList", 2 * p, ctx.InShape("WeightList", 2 * p),
                                   {gates, net.InOf(p / net.directions)}));
-    HEDDLE_RETURN_IF_ERROR(Expect("WeightList", 2 * p + 1, ctx.InShape("WeightList", 2 * p + 1),
-                                  {gates, net.hidden}));
+    HEDDLE_RETURN_IF_ERROR(
+        Expect("WeightList", 2 * p + 1, ctx.InShape("WeightList", 2 * p + 1), {gates, net.hidden}));
     for (int i = 2 * (passes + p); i < 2 * (passes + p) + 2; ++i)
       HEDDLE_RETURN_IF_ERROR(Expect("WeightList", i, ctx.InShape("WeightList", i), {gates}));
   }
@@ -87,6 +88,43 @@ Status RnnShape(ShapeContext& ctx) {
     ctx.SetOut("DropoutState", {net.layers - 1, net.steps, net.batch, net.width()}, DType::kU8);
   if (ctx.HasOut("Reserve")) ctx.SetOut("Reserve", {0}, dtype);
   return Status::Ok();
+}
+
+// Constant recurrent weights, transposed once; null entries are transposed in every run.
+struct RnnState final : KernelState {
+  std::vector<std::shared_ptr<const Tensor>> transposed;
+};
+
+template <typename T>
+void Transpose(const T* from, int64_t rows, int64_t cols, T* to) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c) to[c * rows + r] = from[r * cols + c];
+}
+
+template <typename T>
+std::shared_ptr<const Tensor> PackTransposed(PrepareContext& ctx, const Tensor& weight) {
+  return ctx.packs().Get<Tensor>(weight, "transposed " + weight.shape().ToString(), [&] {
+    auto out =
+        std::make_unique<Tensor>(Tensor::Empty(weight.dtype(), {weight.dim(1), weight.dim(0)}));
+    if (!out->initialized()) throw std::bad_alloc();
+    Transpose(weight.data<T>(), weight.dim(0), weight.dim(1), out->mutable_data<T>());
+    return out.release();
+  });
+}
+
+Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.InShape("Input")));
+  auto state = std::make_unique<RnnState>();
+  for (int p = 0; p < net.passes(); ++p) {
+    const Tensor* w = ctx.ConstIn("WeightList", 2 * p + 1);
+    if (!w)
+      state->transposed.push_back(nullptr);
+    else if (w->dtype() == DType::kF64)
+      state->transposed.push_back(PackTransposed<double>(ctx, *w));
+    else
+      state->transposed.push_back(PackTransposed<float>(ctx, *w));
+  }
+  return std::unique_ptr<KernelState>(std::move(state));
 }
 
 // One run of the whole network: buffers for the traces of its passes and the layers' inputs.
@@ -115,20 +153,29 @@ class Runner {
   }
 
   RnnSizes Sizes(int64_t pass) const {
-    return {net_.mode, net_.steps, net_.batch, net_.InOf(pass / net_.directions), net_.hidden,
-            pass % net_.directions == 1, lengths_.empty() ? nullptr : lengths_.data()};
+    return {net_.mode,
+            net_.steps,
+            net_.batch,
+            net_.InOf(pass / net_.directions),
+            net_.hidden,
+            pass % net_.directions == 1,
+            lengths_.empty() ? nullptr : lengths_.data()};
   }
 
   RnnWeights<T> Weights(int64_t pass, bool transpose) {
     const int p = static_cast<int>(pass), all = static_cast<int>(net_.passes());
     const auto at = [&](int i) { return ctx_.In("WeightList", i).template data<T>(); };
     RnnWeights<T> w{at(2 * p), at(2 * p + 1), nullptr, at(2 * (all + p)), at(2 * (all + p) + 1)};
-    if (transpose) {
-      T* to = transposed_.template mutable_data<T>();
-      for (int64_t g = 0; g < gates_; ++g)
-        for (int64_t h = 0; h < net_.hidden; ++h) to[h * gates_ + g] = w.hh[g * net_.hidden + h];
-      w.hh_transposed = to;
+    if (!transpose) return w;
+    if (ctx_.has_state()) {
+      if (const auto& packed = ctx_.template State<RnnState>().transposed[static_cast<size_t>(p)]) {
+        w.hh_transposed = packed->template data<T>();
+        return w;
+      }
     }
+    T* to = transposed_.template mutable_data<T>();
+    Transpose(w.hh, gates_, net_.hidden, to);
+    w.hh_transposed = to;
     return w;
   }
 
@@ -152,8 +199,8 @@ class Runner {
     return ctx_.In("PreState", i).template data<T>() + pass * net_.batch * net_.hidden;
   }
 
-  // `out` receives the last layer's output; `mask` scales what goes from layer to layer, or is null.
-  // `done(pass)` is called while a pass's trace is there.
+  // `out` receives the last layer's output; `mask` scales what goes from layer to layer, or is
+  // null. `done(pass)` is called while a pass's trace is there.
   template <typename Done>
   void Forward(T* out, const uint8_t* mask, T mask_scale, Done&& done) {
     for (int64_t layer = 0; layer < net_.layers; ++layer) {
@@ -238,8 +285,8 @@ Status RnnGradShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, input));
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx, net));
   if (ctx.HasIn("Out@GRAD"))
-    HEDDLE_RETURN_IF_ERROR(Expect("Out@GRAD", 0, ctx.InShape("Out@GRAD"),
-                                  {net.steps, net.batch, net.width()}));
+    HEDDLE_RETURN_IF_ERROR(
+        Expect("Out@GRAD", 0, ctx.InShape("Out@GRAD"), {net.steps, net.batch, net.width()}));
   if (ctx.HasOut("Input@GRAD")) ctx.SetOut("Input@GRAD", input, ctx.InDType("Input"));
   for (int i = 0; i < ctx.OutCount("PreState@GRAD"); ++i)
     if (ctx.HasOut("PreState@GRAD", i))
@@ -272,7 +319,7 @@ struct RnnGrad {
       std::fill_n(grad.mutable_data<T>(), layer_size, T(0));
     for (int64_t layer = net.layers; layer-- > 0;) {
       Tensor* input_grad = ctx.OutOpt("Input@GRAD");
-      T* to = layer > 0     ? below.mutable_data<T>()
+      T* to = layer > 0    ? below.mutable_data<T>()
               : input_grad ? input_grad->mutable_data<T>()
                            : nullptr;
       if (layer > 0) std::fill_n(to, layer_size, T(0));
@@ -359,7 +406,8 @@ HEDDLE_OP(rnn) {
   op.Output("Out").Output("DropoutState", kOptional).Output("State", kOptional | kList);
   op.Output("Reserve", kOptional);
   Attrs(op);
-  op.Traits(kRandom).Cost(RnnCost).InferShape(RnnShape).Kernels<Rnn, float, double>();
+  op.Traits(kRandom).Cost(RnnCost).InferShape(RnnShape).Prepare(PrepareRnn);
+  op.Kernels<Rnn, float, double>();
 }
 HEDDLE_OP(rnn_grad) {
   op.Input("Input").Input("PreState", kList).Input("WeightList", kList);

@@ -60,4 +60,6 @@ HEDDLE_OP(round) { DefineUnary<Round>(op, "Nearest integer, halves away from zer
 HEDDLE_OP(round_grad) { DefineUnaryGrad<Round>(op); }
 HEDDLE_OP(trunc) { DefineUnary<Trunc, int32_t, int64_t>(op, "x without its fraction."); }
 HEDDLE_OP(trunc_grad) { DefineUnaryGrad<Trunc, int32_t, int64_t>(op); }
-HEDDLE_OP(sign) { DefineUnary<Sign, int32_t, int64_t>(op, "-1, 0 or 1."); }
+HEDDLE_OP(sign) {
+  DefineUnary<Sign, uint8_t, int8_t, int16_t, int32_t, int64_t>(op, "-1, 0 or 1.");
+}

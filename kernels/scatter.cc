@@ -21,9 +21,10 @@ Status RowLength(const Shape& x, const Tensor& ids, const Tensor& updates, int64
 
 Status Scatter(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
-  const Tensor& ids = ctx.In("Ids");
-  const Tensor& updates = ctx.In("Updates");
   Tensor& out = ctx.Out("Out");
+  Tensor kept_ids, kept_updates;
+  const Tensor& ids = Apart(ctx, ctx.In("Ids"), out, &kept_ids);
+  const Tensor& updates = Apart(ctx, ctx.In("Updates"), out, &kept_updates);
   int64_t inner = 0;
   HEDDLE_RETURN_IF_ERROR(RowLength(x.shape(), ids, updates, &inner));
   const IndexRange range = GoodRows(x.dim(0));
@@ -73,8 +74,9 @@ Status GradShapes(ShapeContext& ctx) {
 Status ScatterNdAdd(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   const Tensor& index = ctx.In("Index");
-  const Tensor& updates = ctx.In("Updates");
   Tensor& out = ctx.Out("Out");
+  Tensor kept;
+  const Tensor& updates = Apart(ctx, ctx.In("Updates"), out, &kept);
   HEDDLE_ASSIGN_OR_RETURN(const Tensor rows, RowsOfNdIndex(ctx, index, x.shape(), "Index"));
   const int k = static_cast<int>(index.dim(-1));
   const int64_t inner = x.shape().Product(k, x.rank());

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <complex>
+#include <limits>
+#include <type_traits>
 
 #include "core/shapes.h"
 #include "kernels/common/index_expand.h"
@@ -22,10 +25,10 @@ Status Resolve(const OpContext& ctx, const Shape& x, Part* part) {
       ResolveSlice(x, ctx.IntList("axes"), starts, ends, &steps, drop, {}, &part->spec));
   HEDDLE_ASSIGN_OR_RETURN(part->assigned, DropAxes(part->spec.counts(), drop));
   for (int64_t axis : ctx.IntList("none_axes")) {
-    if (axis < 0 || axis > part->assigned.rank() || part->assigned.rank() == Shape::kMaxRank)
+    if (axis < 0 || part->assigned.rank() == Shape::kMaxRank)
       return OutOfRange("'none_axes' holds ", axis, ", which is no place in ",
                         part->assigned.ToString());
-    part->assigned.insert(static_cast<int>(axis), 1);
+    part->assigned.insert(static_cast<int>(std::min<int64_t>(axis, part->assigned.rank())), 1);
   }
   return Status::Ok();
 }
@@ -35,6 +38,19 @@ Shape Fitted(const Shape& value, const Shape& assigned) {
   Shape fitted = value;
   while (fitted.rank() > assigned.rank() && fitted[0] == 1) fitted.erase(0);
   return fitted;
+}
+
+// The integer of a number that the program's file holds as one: an int64 beyond a double's precision
+// must not leave the type.
+template <typename T>
+T Rounded(double v) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return v != 0;
+  } else {
+    if (v >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    if (v <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+    return static_cast<T>(v);
+  }
 }
 
 // The values of the attributes as a tensor.
@@ -47,15 +63,27 @@ Status AttrTensor(const KernelContext& ctx, DType dtype, Tensor* out) {
   for (Key key : {Key("fp32_values"), Key("fp64_values"), Key("int32_values"), Key("int64_values"),
                   Key("bool_values")})
     if (values.empty()) values = ctx.Attr<Floats>(key);
-  if (!shape.is_static() || shape.numel() != static_cast<int64_t>(values.size()))
+  // Complex values come as pairs.
+  const size_t parts = IsComplex(dtype) && values.size() == 2 * size_t(shape.numel()) ? 2 : 1;
+  if (!shape.is_static() || shape.numel() * parts != values.size())
     return InvalidArgument("there are ", values.size(), " values for the shape ", shape.ToString());
   *out = ctx.Scratch(dtype, shape);
   const bool known =
       VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16, float, double,
                  std::complex<float>, std::complex<double>>(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        for (size_t i = 0; i < values.size(); ++i)
-          out->mutable_data<T>()[i] = static_cast<T>(static_cast<ComputeType<T>>(values[i]));
+        T* to = out->mutable_data<T>();
+        for (size_t i = 0; i * parts < values.size(); ++i) {
+          if constexpr (IsComplex(kDTypeOf<T>)) {
+            using R = typename T::value_type;
+            to[i] = T(static_cast<R>(values[i * parts]),
+                      parts == 2 ? static_cast<R>(values[i * 2 + 1]) : R(0));
+          } else if constexpr (std::is_integral_v<T>) {
+            to[i] = Rounded<T>(values[i]);
+          } else {
+            to[i] = static_cast<T>(static_cast<ComputeType<T>>(values[i]));
+          }
+        }
       });
   return known ? Status::Ok() : Unimplemented("no values of type ", Name(dtype));
 }
@@ -78,12 +106,13 @@ Status SetValue(KernelContext& ctx) {
   if (!(both == part.assigned))
     return InvalidArgument("a value of shape ", value.shape().ToString(),
                            " cannot be assigned to a part of shape ", part.assigned.ToString());
+  Tensor kept;
+  const Tensor* source = &Apart(ctx, value, out, &kept);
   CopyBytes(ctx, x.raw(), out.mutable_raw(), out.bytes());
-  const Tensor* source = &value;
-  Tensor expanded;  // needed as well when a tensor is assigned to a part of itself
-  if (!(fitted == part.assigned) || value.raw() == out.raw()) {
+  Tensor expanded;
+  if (!(fitted == part.assigned)) {
     expanded = ctx.Scratch(x.dtype(), part.assigned);
-    HEDDLE_RETURN_IF_ERROR(RunRepeat(ctx, value.Reshaped(fitted), expanded));
+    HEDDLE_RETURN_IF_ERROR(RunRepeat(ctx, source->Reshaped(fitted), expanded));
     source = &expanded;
   }
   CopyInto(x.shape(), part.spec, SizeOf(x.dtype())).Run(ctx, source->raw(), out.mutable_raw());

@@ -11,8 +11,7 @@ struct Softshrink : UnaryOp {
   static void Declare(OpDef& op) { op.Attr("lambda", 0.5); }
   template <typename T>
   T Forward(T x) const {
-    const T l = T(lambda);
-    return fast::Select(x > l, x - l, fast::Select(x < -l, x + l, T(0)));
+    return x - fast::Clamp(x, T(-lambda), T(lambda));
   }
   template <typename T>
   T Grad(T x, T dy) const {
@@ -27,7 +26,7 @@ struct HardShrink : UnaryOp {
   static void Declare(OpDef& op) { op.Attr("threshold", 0.5); }
   template <typename T>
   T Forward(T x) const {
-    return Grad(x, x);
+    return fast::Select((x <= T(threshold)) & (x >= -T(threshold)), T(0), x);  // NaN stays NaN
   }
   template <typename T>
   T Grad(T x, T dy) const {
@@ -55,7 +54,7 @@ struct ThresholdedRelu : UnaryOp {
   static void Declare(OpDef& op) { op.Attr("threshold", 1.0); }
   template <typename T>
   T Forward(T x) const {
-    return fast::Select(x > T(threshold), x, T(0));
+    return fast::Select(x <= T(threshold), T(0), x);  // NaN stays NaN
   }
   template <typename T>
   T Grad(T x, T dy) const {
@@ -67,7 +66,9 @@ struct ThresholdedRelu : UnaryOp {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(softshrink) { DefineUnary<Softshrink>(op, "x moved towards 0 by lambda, but not past it."); }
+HEDDLE_OP(softshrink) {
+  DefineUnary<Softshrink>(op, "x moved towards 0 by lambda, but not past it.");
+}
 HEDDLE_OP(softshrink_grad) { DefineUnaryGrad<Softshrink>(op); }
 HEDDLE_OP(hard_shrink) { DefineUnary<HardShrink>(op, "x, but 0 within the threshold."); }
 HEDDLE_OP(hard_shrink_grad) { DefineUnaryGrad<HardShrink>(op); }

@@ -21,12 +21,12 @@ struct SigmoidGradGrad : UnaryOp {
   static constexpr Key kOuts[] = {"Out@GRAD", "fwd_grad_out@GRAD"};
   template <typename T>
   std::array<T, 2> operator()(T y, T dy, T ddx) const {
-    using fast::Conj;
-    return {Conj(T(1) - T(2) * y) * dy * ddx, Conj(y * (T(1) - y)) * ddx};
+    return {(T(1) - T(2) * y) * dy * ddx, y * (T(1) - y) * ddx};
   }
 };
 
-// Gradient of SigmoidGradGrad; dy_new and ddy_new belong to its outputs Out@GRAD and fwd_grad_out@GRAD.
+// Gradient of SigmoidGradGrad; dy_new and ddy_new belong to its outputs Out@GRAD and
+// fwd_grad_out@GRAD.
 struct SigmoidTripleGrad : UnaryOp {
   static constexpr Key kIns[] = {"Out", "fwd_grad_out", "grad_grad_x", "grad_out@GRAD",
                                  "grad_grad_out@GRAD"};

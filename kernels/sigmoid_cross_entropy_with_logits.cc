@@ -36,10 +36,10 @@ struct SigmoidCe {
     T* out = ctx.Out("Out").mutable_data<T>();
     const T factor = ctx.Bool("normalize") ? T(1) / o.Count() : T(1);
     ForEachIndex(ctx, o.n, [=](int64_t i) {
+      // The weight is on the logarithm alone, as in Paddle's CPU kernel.
       const T x = o.x[i], w = o.weight ? o.weight[i] : T(1);
-      // (1 - l) x + w log(1 + exp(-x)), without overflow
-      const T soft = std::log1p(std::exp(-std::abs(x))) + std::max(-x, T(0));
-      out[i] = o.Ignored(i) ? T(0) : factor * ((T(1) - o.label[i]) * x + w * soft);
+      const T loss = std::max(x, T(0)) - x * o.label[i] + w * std::log1p(std::exp(-std::abs(x)));
+      out[i] = o.Ignored(i) ? T(0) : factor * loss;
     });
     return Status::Ok();
   }
@@ -61,7 +61,7 @@ struct SigmoidCeGrad {
     const T factor = ctx.Bool("normalize") ? T(1) / o.Count() : T(1);
     ForEachIndex(ctx, o.n, [=](int64_t i) {
       const T w = o.weight ? o.weight[i] : T(1);
-      const T slope = (T(1) - o.label[i]) - w * SigmoidOf(-o.x[i]);
+      const T slope = SigmoidOf(o.x[i]) * w - o.label[i];
       dx[i] = o.Ignored(i) ? T(0) : factor * dout[i] * slope;
     });
     return Status::Ok();

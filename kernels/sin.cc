@@ -46,8 +46,7 @@ struct WaveDoubleGrad : SlowUnaryOp {
   static constexpr Key kOuts[] = {"X@GRAD", "grad_out@GRAD"};
   template <typename T>
   std::array<T, 2> operator()(T x, T dy, T ddx) const {
-    using fast::Conj;
-    return {-ddx * dy * Conj(W::F(x)), ddx * Conj(W::F1(x))};
+    return {-ddx * dy * W::F(x), ddx * W::F1(x)};
   }
 };
 
@@ -59,8 +58,7 @@ struct WaveTripleGrad : SlowUnaryOp {
   static constexpr Key kOuts[] = {"X@GRAD", "grad_out_forward@GRAD", "grad_x_grad_forward@GRAD"};
   template <typename T>
   std::array<T, 3> operator()(T x, T dy, T ddx, T dx_new, T ddy) const {
-    using fast::Conj;
-    const T f = Conj(W::F(x)), f1 = Conj(W::F1(x));
+    const T f = W::F(x), f1 = W::F1(x);
     return {-ddx * (dy * f1 * dx_new + f * ddy), -ddx * f * dx_new, f1 * ddy - dy * f * dx_new};
   }
 };

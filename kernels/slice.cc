@@ -1,3 +1,4 @@
+// slice and strided_slice.
 #include <algorithm>
 
 #include "core/shapes.h"
@@ -7,32 +8,48 @@ namespace heddle {
 namespace {
 
 struct Args {
-  IntArgs starts, ends;
-  bool fixed() const { return !starts.tensors && !ends.tensors; }
+  IntArgs starts, ends, strides;
+  bool fixed() const { return !starts.tensors && !ends.tensors && !strides.tensors; }
 };
 
+template <bool kStrided>
 Status ReadArgs(const OpContext& ctx, Args* args) {
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "StartsTensorList", "StartsTensor", "starts", &args->starts));
-  return ReadInts(ctx, "EndsTensorList", "EndsTensor", "ends", &args->ends);
+  HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "EndsTensorList", "EndsTensor", "ends", &args->ends));
+  if constexpr (kStrided)
+    return ReadInts(ctx, "StridesTensorList", "StridesTensor", "strides", &args->strides);
+  return Status::Ok();
 }
 
-Status Resolve(const OpContext& ctx, const Shape& x, const Args& args, SliceSpec* spec) {
-  return ResolveSlice(x, ctx.IntList("axes"), args.starts, args.ends, nullptr,
+// The part of `x` that the arguments, as far as they are known, describe.
+template <bool kStrided>
+Status Resolve(const OpContext& ctx, const Shape& x, Args* args, SliceSpec* spec) {
+  const Ints& axes = ctx.IntList("axes");
+  HEDDLE_RETURN_IF_ERROR(ReadArgs<kStrided>(ctx, args));
+  // Going backwards, an end before the tensor is element 0 in Paddle (and so left out); only -1 goes
+  // through it.
+  for (size_t i = 0; kStrided && i < axes.size() && i < static_cast<size_t>(IntArgs::kMax); ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(axes[i], x.rank()));
+    int64_t& end = args->ends[static_cast<int>(i)];
+    const bool back = args->strides[static_cast<int>(i)] < 0;
+    if (x.rank() > 0 && back && end < -1 && end < -x[axis]) end = 0;
+  }
+  return ResolveSlice(x, axes, args->starts, args->ends, kStrided ? &args->strides : nullptr,
                       ctx.IntList("decrease_axis"), ctx.IntList("infer_flags"), spec);
 }
 
+template <bool kStrided>
 Status SliceShape(ShapeContext& ctx) {
   if (!ctx.InVar("Input")->is_tensor()) return ctx.Defer();
   const Shape& x = ctx.InShape("Input");
   if (!x.known_rank()) return ctx.Defer();
   Args args;
-  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, x, args, &spec));
+  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x, &args, &spec));
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
   ctx.SetOut("Out", out, ctx.InDType("Input"));
   const Ints& axes = ctx.IntList("axes");
-  if (!axes.empty() && axes[0] != 0) ctx.ShareLoD("Input", "Out");
+  if (kStrided || (!axes.empty() && axes[0] != 0)) ctx.ShareLoD("Input", "Out");
   return Status::Ok();
 }
 
@@ -47,29 +64,30 @@ Status CheckGrad(const Tensor& grad, const SliceSpec& spec) {
                          " does not fit the slice ", spec.counts().ToString());
 }
 
-Result<std::unique_ptr<KernelState>> PrepareCopy(PrepareContext& ctx, bool grad) {
+// No state where tensors say what to copy: that may change from run to run.
+template <bool kStrided, bool kGrad>
+Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
   const Value* x = ctx.InVar("Input");
-  Args args;
-  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
-  if (!x->is_tensor() || !args.fixed()) return std::unique_ptr<KernelState>();
+  if (!x->is_tensor()) return std::unique_ptr<KernelState>();
   const Shape& shape = x->tensor().shape();
   const size_t size = SizeOf(x->tensor().dtype());
+  Args args;
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, shape, args, &spec));
-  if (grad) HEDDLE_RETURN_IF_ERROR(CheckGrad(ctx.InVar("Out@GRAD")->tensor(), spec));
-  return std::unique_ptr<KernelState>(
-      new CopyState(grad ? CopyInto(shape, spec, size) : CopyOutOf(shape, spec, size)));
-}
-
-Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) { return PrepareCopy(ctx, false); }
-Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
-  return PrepareCopy(ctx, true);
+  HEDDLE_RETURN_IF_ERROR(ReadArgs<kStrided>(ctx, &args));
+  if (!args.fixed()) return std::unique_ptr<KernelState>();
+  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, shape, &args, &spec));
+  if constexpr (kGrad) {
+    HEDDLE_RETURN_IF_ERROR(CheckGrad(ctx.InVar("Out@GRAD")->tensor(), spec));
+    return std::unique_ptr<KernelState>(new CopyState(CopyInto(shape, spec, size)));
+  } else {
+    return std::unique_ptr<KernelState>(new CopyState(CopyOutOf(shape, spec, size)));
+  }
 }
 
 // The items [begin, end) of an array of `n` tensors that the first start and end name.
 Status ArrayRange(const KernelContext& ctx, int64_t n, int64_t* begin, int64_t* end) {
   Args args;
-  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
+  HEDDLE_RETURN_IF_ERROR(ReadArgs<false>(ctx, &args));
   if (args.starts.n < 1 || args.ends.n < 1)
     return InvalidArgument("a slice of a tensor array needs a start and an end");
   const bool single = !ctx.IntList("decrease_axis").empty();
@@ -121,9 +139,10 @@ Status SliceArrayGrad(KernelContext& ctx, const TensorArray& x) {
   return Status::Ok();
 }
 
+template <bool kStrided>
 Status Slice(KernelContext& ctx) {
   const Value* input = ctx.InVar("Input");
-  if (input != nullptr && input->is_array()) return SliceArray(ctx, input->array());
+  if (!kStrided && input != nullptr && input->is_array()) return SliceArray(ctx, input->array());
   const Tensor& x = ctx.In("Input");
   Tensor& out = ctx.Out("Out");
   if (ctx.has_state()) {
@@ -132,15 +151,16 @@ Status Slice(KernelContext& ctx) {
   }
   Args args;
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
-  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, x.shape(), args, &spec));
+  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x.shape(), &args, &spec));
   CopyOutOf(x.shape(), spec, SizeOf(x.dtype())).Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
 
+template <bool kStrided>
 Status SliceGrad(KernelContext& ctx) {
   const Value* input = ctx.InVar("Input");
-  if (input != nullptr && input->is_array()) return SliceArrayGrad(ctx, input->array());
+  if (!kStrided && input != nullptr && input->is_array())
+    return SliceArrayGrad(ctx, input->array());
   const Tensor& grad = ctx.In("Out@GRAD");
   Tensor& out = ctx.Out("Input@GRAD");
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
@@ -150,47 +170,59 @@ Status SliceGrad(KernelContext& ctx) {
   }
   Args args;
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(ReadArgs(ctx, &args));
-  HEDDLE_RETURN_IF_ERROR(Resolve(ctx, out.shape(), args, &spec));
+  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, out.shape(), &args, &spec));
   HEDDLE_RETURN_IF_ERROR(CheckGrad(grad, spec));
   CopyInto(out.shape(), spec, SizeOf(out.dtype())).Run(ctx, grad.raw(), out.mutable_raw());
   return Status::Ok();
+}
+
+// Slots and attributes that all four operators share.
+void Declare(OpDef& op, bool strided, unsigned flags) {
+  op.Input("StartsTensor", kOptional | flags)
+      .Input("EndsTensor", kOptional | flags)
+      .Input("StartsTensorList", kOptional | kList | flags)
+      .Input("EndsTensorList", kOptional | kList | flags)
+      .Attr("axes", Ints{})
+      .Attr("starts", Ints{})
+      .Attr("ends", Ints{})
+      .Attr("infer_flags", Ints{})
+      .Attr("decrease_axis", Ints{});
+  if (!strided) return;
+  op.Input("StridesTensor", kOptional | flags)
+      .Input("StridesTensorList", kOptional | kList | flags)
+      .Attr("strides", Ints{});
+}
+
+template <bool kStrided>
+void DeclareForward(OpDef& op) {
+  op.Input("Input");
+  Declare(op, kStrided, kShapeValue);
+  op.Output("Out")
+      .InferShape(SliceShape<kStrided>)
+      .Prepare(Prepare<kStrided, false>)
+      .AnyKernel(Slice<kStrided>);
+}
+
+template <bool kStrided>
+void DeclareGrad(OpDef& op) {
+  op.Input("Out@GRAD").Input("Input", kNoBuffer);
+  Declare(op, kStrided, 0);
+  op.Output("Input@GRAD")
+      .InferShape(SliceGradShape)
+      .Prepare(Prepare<kStrided, true>)
+      .AnyKernel(SliceGrad<kStrided>);
 }
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(slice) {
-  op.Doc("Input[start:end] along each of `axes`; also of a tensor array.")
-      .Input("Input")
-      .Input("StartsTensor", kOptional | kShapeValue)
-      .Input("EndsTensor", kOptional | kShapeValue)
-      .Input("StartsTensorList", kOptional | kList | kShapeValue)
-      .Input("EndsTensorList", kOptional | kList | kShapeValue)
-      .Output("Out")
-      .Attr("axes", Ints{})
-      .Attr("starts", Ints{})
-      .Attr("ends", Ints{})
-      .Attr("infer_flags", Ints{})
-      .Attr("decrease_axis", Ints{})
-      .InferShape(SliceShape)
-      .Prepare(Prepare)
-      .AnyKernel(Slice);
+  op.Doc("Input[start:end] along each of `axes`; also of a tensor array.");
+  DeclareForward<false>(op);
 }
-HEDDLE_OP(slice_grad) {
-  op.Input("Out@GRAD")
-      .Input("Input", kNoBuffer)
-      .Input("StartsTensor", kOptional)
-      .Input("EndsTensor", kOptional)
-      .Input("StartsTensorList", kOptional | kList)
-      .Input("EndsTensorList", kOptional | kList)
-      .Output("Input@GRAD")
-      .Attr("axes", Ints{})
-      .Attr("starts", Ints{})
-      .Attr("ends", Ints{})
-      .Attr("infer_flags", Ints{})
-      .Attr("decrease_axis", Ints{})
-      .InferShape(SliceGradShape)
-      .Prepare(PrepareGrad)
-      .AnyKernel(SliceGrad);
+HEDDLE_OP(slice_grad) { DeclareGrad<false>(op); }
+HEDDLE_OP(strided_slice) {
+  op.Doc("Input[start:end:stride] along each of `axes`; strides may be negative.");
+  DeclareForward<true>(op);
 }
+HEDDLE_OP(strided_slice_grad) { DeclareGrad<true>(op); }

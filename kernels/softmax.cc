@@ -192,7 +192,9 @@ template <bool kLog>
 void Define(OpDef& op) {
   op.Input("X").Output("Out").Attr("axis", -1).Inplace("X", "Out").InferShape(SoftmaxShape);
   op.Kernels<SoftmaxOp<kLog>::template Kernel, float, double>();
-  op.Cost([](const ShapeContext& ctx) { return 30 + 1.2 * static_cast<double>(ctx.InShape("X").numel()); });
+  op.Cost([](const ShapeContext& ctx) {
+    return 30 + 1.2 * static_cast<double>(ctx.InShape("X").numel());
+  });
 }
 template <bool kLog>
 void DefineGrad(OpDef& op) {

@@ -1,4 +1,4 @@
-// softplus and logsigmoid.
+// softplus, logsigmoid and soft_relu.
 #include "kernels/common/fast_math.h"
 #include "kernels/common/unary.h"
 
@@ -35,7 +35,7 @@ struct SoftplusDoubleGrad : SoftplusAttrs {
   std::array<T, 2> operator()(T x, T dy, T ddx) const {
     const T z = x * T(beta);
     const bool linear = fast::Less(T(threshold), z);
-    const T s = fast::Conj(fast::Sigmoid(z));
+    const T s = fast::Sigmoid(z);
     return {fast::Select(linear, T(0), ddx * dy * T(beta) * s * (T(1) - s)),
             fast::Select(linear, ddx, ddx * s)};
   }
@@ -53,13 +53,32 @@ struct LogSigmoid : UnaryOp {
   }
 };
 
+struct SoftRelu : UnaryOp {
+  static constexpr GradReads kReads = kReadsOut;
+  explicit SoftRelu(const KernelContext& ctx) : threshold(ctx.Float("threshold")) {}
+  static void Declare(OpDef& op) { op.Attr("threshold", 40.0); }
+  template <typename T>
+  T Forward(T x) const {
+    return fast::Softplus(fast::Clamp(x, T(-threshold), T(threshold)));
+  }
+  template <typename T>
+  T Grad(T y, T dy) const {
+    const bool inside = (y > T(-threshold)) & (y < T(threshold));
+    return fast::Select(inside, dy * (T(1) - fast::Exp(-y)), T(0));
+  }
+  double threshold;
+};
+
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(softplus) {
-  DefineUnary<Softplus, complex64, complex128>(op, "log(1 + exp(beta * x)) / beta, or x when large");
+  DefineUnary<Softplus, complex64, complex128>(op,
+                                               "log(1 + exp(beta * x)) / beta, or x when large");
 }
 HEDDLE_OP(softplus_grad) { DefineUnaryGrad<Softplus, complex64, complex128>(op); }
 HEDDLE_OP(softplus_double_grad) { DefineMap<SoftplusDoubleGrad, complex64, complex128>(op); }
 HEDDLE_OP(logsigmoid) { DefineUnary<LogSigmoid, complex64, complex128>(op, "log(sigmoid(x))"); }
 HEDDLE_OP(logsigmoid_grad) { DefineUnaryGrad<LogSigmoid, complex64, complex128>(op); }
+HEDDLE_OP(soft_relu) { DefineUnary<SoftRelu>(op, "log(1 + exp(x)), x kept within the threshold."); }
+HEDDLE_OP(soft_relu_grad) { DefineUnaryGrad<SoftRelu>(op); }

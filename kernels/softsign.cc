@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "kernels/common/fast_math.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -13,8 +12,14 @@ struct Softsign : UnaryOp {
   }
   template <typename T>
   T Grad(T x, T dy) const {
-    const T d = T(1) + T(std::abs(x));
-    return dy / (d * d);
+    const auto a = std::abs(x);
+    const T d = T(1) + T(a);
+    if constexpr (kIsComplex<T>) {  // |x| depends on x and on its conjugate
+      if (a == 0) return dy;
+      return (dy * T(1 + a / 2) - std::conj(dy) * x * x / (2 * a)) / (d * d);
+    } else {
+      return dy / (d * d);
+    }
   }
 };
 

@@ -92,6 +92,7 @@ HEDDLE_OP(split) {
       .Attr("sections", Ints{})
       .Attr("num", 0)
       .Attr("axis", 0)
+      .Traits(kAlongAxis)
       .InferShape(SplitShape)
       .AnyKernel(Split);
 }

@@ -1,25 +1,11 @@
 // squared_l2_norm and l1_norm: one number for a whole tensor.
-#include <cmath>
 
 #include "core/error.h"
+#include "kernels/common/check.h"
 #include "kernels/common/reduce_op.h"
 
 namespace heddle {
 namespace {
-
-struct SumOfSquares : SumReduction {
-  template <typename A, typename T>
-  static A Load(T x) {
-    const A a = static_cast<A>(x);
-    return a * a;
-  }
-};
-struct SumOfAbs : SumReduction {
-  template <typename A, typename T>
-  static A Load(T x) {
-    return std::fabs(static_cast<A>(x));
-  }
-};
 
 template <typename R>
 struct Whole {
@@ -54,6 +40,7 @@ struct WholeGrad {
     static Status Run(KernelContext& ctx) {
       const Tensor& xt = ctx.In("X");
       const Tensor& dout = ctx.In("Out@GRAD");
+      HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dout}));
       if (dout.numel() != 1)
         return InvalidArgument("input Out@GRAD has shape ", dout.shape().ToString(),
                                ", expected one element");

@@ -48,7 +48,7 @@ Status AddDense(const KernelContext& ctx, Tensor& out) {
     }
   }
   if (first < 0) {
-    std::memset(out.mutable_raw(), 0, out.bytes());
+    if (out.numel() > 0) std::memset(out.mutable_raw(), 0, out.bytes());
     return Status::Ok();
   }
   const auto* x = static_cast<const std::byte*>(DenseIn(ctx, first)->raw());
@@ -88,14 +88,16 @@ Status AddRowsToDense(const KernelContext& ctx, Tensor& out) {
     const SelectedRows& r = v->rows();
     if (r.rows.empty()) continue;
     const int64_t width = RowSize(r.value), height = out.rank() == 0 ? 0 : out.dim(0);
-    if (r.value.dtype() != out.dtype() || width != RowSize(out) || r.value.dim(0) < std::ssize(r.rows))
+    if (r.value.dtype() != out.dtype() || width != RowSize(out) ||
+        r.value.dim(0) < std::ssize(r.rows))
       return InvalidArgument("the rows of X[", i, "] do not fit ", out.shape().ToString());
     for (size_t k = 0; k < r.rows.size(); ++k) {
       if (r.rows[k] < 0 || r.rows[k] >= height)
         return OutOfRange("row ", r.rows[k], " of X[", i, "] is not below ", height);
-      auto* to = static_cast<std::byte*>(out.mutable_raw()) + size * static_cast<size_t>(r.rows[k] * width);
-      add(to, static_cast<const std::byte*>(r.value.raw()) + size * k * static_cast<size_t>(width), to,
-          width, nullptr);
+      auto* to = static_cast<std::byte*>(out.mutable_raw()) +
+                 size * static_cast<size_t>(r.rows[k] * width);
+      add(to, static_cast<const std::byte*>(r.value.raw()) + size * k * static_cast<size_t>(width),
+          to, width, nullptr);
     }
   }
   return Status::Ok();

@@ -40,5 +40,6 @@ HEDDLE_OP(swish) { DefineUnary<Swish>(op, "x * sigmoid(beta * x)"); }
 HEDDLE_OP(swish_grad) { DefineUnaryGrad<Swish>(op); }
 HEDDLE_OP(silu) { DefineUnary<Silu, complex64, complex128>(op, "x * sigmoid(x)"); }
 HEDDLE_OP(silu_grad) {
-  DefineUnaryGrad<Silu, complex64, complex128>(op).Input("Out", kOptional | kNoBuffer);  // named by programs, not needed
+  DefineUnaryGrad<Silu, complex64, complex128>(op).Input(
+      "Out", kOptional | kNoBuffer);  // named by programs, not needed
 }

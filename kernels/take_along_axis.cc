@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
-#include "kernels/common/index_args.h"
+#include "kernels/common/index_slice.h"
 #include "kernels/common/scatter.h"
 #include "kernels/common/strided_copy.h"
 
@@ -111,15 +111,34 @@ Status Reduce(const KernelContext& ctx, const std::string& how, const Tensor& va
   return Status::Ok();
 }
 
+// The leading part of `value` that has the index's shape.
+Status Leading(const KernelContext& ctx, const Tensor& value, const Shape& shape, Tensor* part) {
+  bool fits = value.rank() == shape.rank();
+  for (int d = 0; fits && d < shape.rank(); ++d) fits = value.dim(d) >= shape[d];
+  if (!fits)
+    return InvalidArgument("'Value' of shape ", value.shape().ToString(), " does not fit 'Index' ",
+                           shape.ToString());
+  SliceSpec box = WholeSlice(shape);
+  *part = ctx.Scratch(value.dtype(), shape);
+  CopyOutOf(value.shape(), box, SizeOf(value.dtype())).Run(ctx, value.raw(), part->mutable_raw());
+  return Status::Ok();
+}
+
 Status Put(KernelContext& ctx) {
   const Tensor& x = ctx.In("Input");
-  const Tensor& value = ctx.In("Value");
   Tensor& out = ctx.Out("Result");
+  Tensor kept;
+  const Tensor* given = &Apart(ctx, ctx.In("Value"), out, &kept);
   HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, x.shape()));
-  if (value.numel() != elements.numel() || value.dtype() != x.dtype())
-    return InvalidArgument("'Value' (", Name(value.dtype()), " ", value.shape().ToString(),
-                           ") does not fit 'Index' ", elements.shape().ToString(), " and 'Input' (",
-                           Name(x.dtype()), ")");
+  if (given->dtype() != x.dtype())
+    return InvalidArgument("'Value' is ", Name(given->dtype()), ", but 'Input' is ",
+                           Name(x.dtype()));
+  Tensor part;
+  if (!(given->shape() == elements.shape())) {
+    HEDDLE_RETURN_IF_ERROR(Leading(ctx, *given, elements.shape(), &part));
+    given = &part;
+  }
+  const Tensor& value = *given;
   CopyBytes(ctx, x.raw(), out.mutable_raw(), out.bytes());
   const std::string& how = ctx.Str("Reduce");
   if (how == "assign") {
@@ -135,6 +154,18 @@ Status Put(KernelContext& ctx) {
   return known ? status : Unimplemented("no sums of ", Name(x.dtype()), " tensors");
 }
 
+// Of the values put at one element only the last one counts; the others had no effect.
+void ZeroOverwritten(const KernelContext& ctx, const Tensor& elements, const Shape& shape,
+                     int64_t size, Tensor& value_grad) {
+  Tensor last = ctx.Scratch(DType::kI64, shape);
+  int64_t* writer = last.mutable_data<int64_t>();
+  const int64_t* at = elements.data<int64_t>();
+  for (int64_t i = 0; i < elements.numel(); ++i) writer[at[i]] = i;
+  auto* to = static_cast<std::byte*>(value_grad.mutable_raw());
+  for (int64_t i = 0; i < elements.numel(); ++i)
+    if (writer[at[i]] != i) std::memset(to + i * size, 0, static_cast<size_t>(size));
+}
+
 Status PutGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.In("Result@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, grad.shape()));
@@ -146,8 +177,10 @@ Status PutGrad(KernelContext& ctx) {
     CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
     if (how == "assign") ZeroRows(to->mutable_raw(), elements, size);
   }
-  if (Tensor* to = ctx.OutOpt("Value@GRAD"))
-    GatherRows(ctx, grad.raw(), elements, GoodRows(grad.numel()), 1, size, to->mutable_raw());
+  Tensor* to = ctx.OutOpt("Value@GRAD");
+  if (to == nullptr) return Status::Ok();
+  GatherRows(ctx, grad.raw(), elements, GoodRows(grad.numel()), 1, size, to->mutable_raw());
+  if (how == "assign") ZeroOverwritten(ctx, elements, grad.shape(), size, *to);
   return Status::Ok();
 }
 

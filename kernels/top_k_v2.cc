@@ -64,7 +64,8 @@ void Select(const T* x, int64_t stride, int64_t n, int64_t k, int64_t* order) {
   if (k == 1) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; ++i)
-      if (kLargest ? Greater(x[i * stride], x[best * stride]) : Less(x[i * stride], x[best * stride]))
+      if (kLargest ? Greater(x[i * stride], x[best * stride])
+                   : Less(x[i * stride], x[best * stride]))
         best = i;
     order[0] = best;
     return;
@@ -102,8 +103,7 @@ struct TopK {
     int64_t* indices = ctx.Out("Indices").template mutable_data<int64_t>();
     const TopKAttrs a = ReadAttrs(ctx, ctx.InOpt("K"));
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(x.shape(), a.axis));
-    if (a.k < 1 || a.k > lines.n)
-      return InvalidArgument("k is ", a.k, ", expected 1 to ", lines.n);
+    if (a.k < 1 || a.k > lines.n) return InvalidArgument("k is ", a.k, ", expected 1 to ", lines.n);
     const T* from = x.data<T>();
     T* to = out.mutable_data<T>();
     if (a.largest)

@@ -1,18 +1,18 @@
 // trace: sums of diagonals.
 #include <algorithm>
 #include <complex>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/shapes.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
 
 // The diagonals of the matrices spanned by two axes; the other axes are enumerated.
 struct Diagonals {
-  Shape out;                   // the other dimensions
-  Shape strides;               // and their strides in the input
+  Shape out;      // the other dimensions
+  Shape strides;  // and their strides in the input
   int64_t start = 0, step = 0, length = 0;
 
   int64_t Base(int64_t o) const {
@@ -26,7 +26,8 @@ struct Diagonals {
 };
 
 Result<Diagonals> FindDiagonals(const OpContext& ctx, const Shape& x) {
-  if (x.rank() < 2) return InvalidArgument("Input has shape ", x.ToString(), ", expected rank 2 or more");
+  if (x.rank() < 2)
+    return InvalidArgument("Input has shape ", x.ToString(), ", expected rank 2 or more");
   HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(ctx.Int("axis1"), x.rank()));
   HEDDLE_ASSIGN_OR_RETURN(const int b, NormalAxis(ctx.Int("axis2"), x.rank()));
   if (a == b) return InvalidArgument("axis1 and axis2 are both ", a);
@@ -73,10 +74,11 @@ struct TraceGrad {
     const Tensor& dout = ctx.In("Out@GRAD");
     Tensor& dx = ctx.Out("Input@GRAD");
     HEDDLE_ASSIGN_OR_RETURN(const Diagonals d, FindDiagonals(ctx, dx.shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
     if (dout.numel() != d.out.numel())
       return InvalidArgument("Out@GRAD has shape ", dout.shape().ToString(), ", expected ",
                              d.out.ToString());
-    std::memset(dx.mutable_raw(), 0, dx.bytes());
+    std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
     for (int64_t o = 0, n = d.out.numel(); o < n && d.length > 0; ++o) {
       T* p = dx.mutable_data<T>() + d.Base(o);
       for (int64_t i = 0; i < d.length; ++i) p[i * d.step] = dout.data<T>()[o];
@@ -112,5 +114,6 @@ HEDDLE_OP(trace_grad) {
   op.Doc("gradient of trace").Input("Input", kNoBuffer).Input("Out@GRAD").Output("Input@GRAD");
   DefineAttrs(op);
   op.KernelKey("Out@GRAD").InferShape(&GradLikeInputs);
-  op.Kernels<TraceGrad, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
+  op.Kernels<TraceGrad, float, double, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
 }

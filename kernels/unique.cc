@@ -16,7 +16,8 @@ struct Groups {
   std::vector<int64_t> counts;
 };
 
-// Items that are slices along an axis (or single elements) of a tensor, compared element by element.
+// Items that are slices along an axis (or single elements) of a tensor, compared element by
+// element.
 template <typename T>
 struct Items {
   const T* x;
@@ -59,7 +60,8 @@ Groups GroupsByAppearance(const Items<T>& items) {
   Groups g = SortedGroups(items);
   std::vector<int64_t> order(g.first.size()), rank(g.first.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return g.first[a] < g.first[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return g.first[a] < g.first[b]; });
   Groups out;
   for (int64_t old : order) {
     rank[static_cast<size_t>(old)] = std::ssize(out.first);
@@ -133,7 +135,8 @@ void EmitItems(const KernelContext& ctx, const Wanted& w, const Items<T>& items,
 Result<DType> IndexType(const KernelContext& ctx) {
   const DType dtype = DTypeFromProto(ctx.Int("dtype"));
   if (dtype == DType::kI32 || dtype == DType::kI64) return dtype;
-  return InvalidArgument("attribute dtype is ", ctx.Int("dtype"), ", expected 2 (int32) or 3 (int64)");
+  return InvalidArgument("attribute dtype is ", ctx.Int("dtype"),
+                         ", expected 2 (int32) or 3 (int64)");
 }
 
 template <typename T>

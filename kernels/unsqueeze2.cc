@@ -48,6 +48,8 @@ HEDDLE_OP(unsqueeze2) {
 HEDDLE_OP(unsqueeze2_grad) {
   op.Input("Out@GRAD")
       .Input("XShape", kNoBuffer)
+      .Input("AxesTensor", kOptional | kNoBuffer)
+      .Input("AxesTensorList", kOptional | kList | kNoBuffer)
       .Output("X@GRAD")
       .View("Out@GRAD", "X@GRAD")
       .InferShape(GradFromXShape)
@@ -68,6 +70,8 @@ HEDDLE_OP(unsqueeze) {
 HEDDLE_OP(unsqueeze_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer)
+      .Input("AxesTensor", kOptional | kNoBuffer)
+      .Input("AxesTensorList", kOptional | kList | kNoBuffer)
       .Output("X@GRAD")
       .View("Out@GRAD", "X@GRAD")
       .InferShape(GradLikeInputs)

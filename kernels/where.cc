@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/shapes.h"
 #include "kernels/common/binary_op.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -24,7 +25,8 @@ struct Where {
     HEDDLE_RETURN_IF_ERROR(CheckShapes(ctx, n));
     if (yt.numel() != n || yt.dtype() != xt.dtype())
       return InvalidArgument("input Y is ", Name(yt.dtype()), " ", yt.shape().ToString(),
-                             ", expected that of X: ", Name(xt.dtype()), " ", xt.shape().ToString());
+                             ", expected that of X: ", Name(xt.dtype()), " ",
+                             xt.shape().ToString());
     const bool* c = ctx.In("Condition").data<bool>();
     const T* x = xt.data<T>();
     const T* y = yt.data<T>();
@@ -47,6 +49,7 @@ struct WhereGrad {
     const T* dout = dt.data<T>();
     Tensor* dxt = ctx.OutOpt("X@GRAD");
     Tensor* dyt = ctx.OutOpt("Y@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {dxt, dyt}));
     for (const Tensor* t : {dxt, dyt})
       if (t != nullptr && t->numel() != n)
         return InvalidArgument("Out@GRAD has shape ", dt.shape().ToString(), ", X and Y have ",
@@ -73,7 +76,11 @@ Status InferWhere(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(where) {
-  op.Doc("x where the condition holds, else y").Input("Condition").Input("X").Input("Y").Output("Out");
+  op.Doc("x where the condition holds, else y")
+      .Input("Condition")
+      .Input("X")
+      .Input("Y")
+      .Output("Out");
   op.Inplace("X", "Out").Inplace("Y", "Out").KernelKey("X").InferShape(&InferWhere);
   op.Kernels<Where, float, double, int32_t, int64_t, bool, int16_t, uint8_t, int8_t, float16,
              bfloat16, std::complex<float>, std::complex<double>>();

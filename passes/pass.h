@@ -9,10 +9,29 @@
 
 namespace heddle::passes {
 
-struct PassContext {
-  Scope& scope;                  // parameters; a pass may add new ones, never change existing ones
-  std::set<ir::VarId> fetched;   // variables that must keep their meaning
-  int level = 2;
+class GraphView;
+
+// What a pass may read and add besides the program.
+class PassContext {
+ public:
+  // `source`: the user's parameters, only read. `folded`: where new parameters go; its parent is
+  // `source`.
+  PassContext(const Scope& source, Scope& folded) : source_(source), folded_(folded) {}
+
+  std::set<ir::VarId> fetched;  // variables that must keep their meaning
+
+  // The value of a float parameter that no operator of `program` writes, or nullptr. Results that
+  // depend on it are made anew when the user replaces it.
+  const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var);
+  // A new parameter of `program`; returns its variable.
+  ir::VarId AddConstant(ir::Program& program, const std::string& stem, Tensor value);
+  // The parameters that Constant() handed out, with the memory they had.
+  const std::vector<std::pair<std::string, const void*>>& used() const { return used_; }
+
+ private:
+  const Scope& source_;
+  Scope& folded_;
+  std::vector<std::pair<std::string, const void*>> used_;
 };
 
 struct PassDef {
@@ -23,10 +42,10 @@ struct PassDef {
 };
 
 // Defines a pass; the build lists every HEDDLE_PASS line of passes/*.cc by itself.
-#define HEDDLE_PASS(name)                          \
-  namespace heddle::passes {                       \
-  void DefinePass_##name(PassDef& pass);           \
-  }                                                \
+#define HEDDLE_PASS(name)                \
+  namespace heddle::passes {             \
+  void DefinePass_##name(PassDef& pass); \
+  }                                      \
   void heddle::passes::DefinePass_##name(PassDef& pass)
 
 // Every registered pass in the order of phase and name.

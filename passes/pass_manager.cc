@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "passes/graph_view.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -10,6 +10,29 @@ namespace heddle::passes {
 #define HEDDLE_DECLARE_PASS(name) void DefinePass_##name(PassDef& pass);
 #include "passes/all_passes.inc"
 #undef HEDDLE_DECLARE_PASS
+
+const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,
+                                    ir::VarId var) {
+  const ir::Var& v = program.vars[var];
+  if (!v.persistable || v.kind != ir::VarKind::kTensor) return nullptr;
+  const Value* value = folded_.Find(v.name);
+  if (value == nullptr || !value->is_tensor() || !value->tensor().initialized()) return nullptr;
+  const Tensor& t = value->tensor();
+  if (t.dtype() != DType::kF32 || !t.is_contiguous()) return nullptr;
+  if (!view.writers(var).empty()) return nullptr;
+  if (source_.Find(v.name) == value) used_.emplace_back(v.name, t.raw());
+  return &t;
+}
+
+ir::VarId PassContext::AddConstant(ir::Program& program, const std::string& stem, Tensor value) {
+  ir::Var var;
+  var.name = program.FreshName(stem);
+  var.dtype = value.dtype();
+  var.shape = value.shape();
+  var.persistable = true;
+  folded_.Set(var.name, std::move(value));
+  return program.AddVar(std::move(var));
+}
 
 std::vector<PassDef> AllPasses() {
   std::vector<PassDef> passes;
@@ -27,11 +50,11 @@ std::vector<PassDef> AllPasses() {
   return passes;
 }
 
-Result<std::shared_ptr<const ir::Program>> Optimize(const ir::Program& program, Scope& scope,
-                                                    const OptimizeOptions& options) {
+Result<Optimized> Optimize(const ir::Program& program, const std::shared_ptr<Scope>& scope,
+                           const OptimizeOptions& options) {
   auto current = std::make_shared<ir::Program>(program);
-  if (options.level <= 0) return std::shared_ptr<const ir::Program>(current);
-  PassContext context{scope, {}, options.level};
+  auto folded = std::make_shared<Scope>(scope);
+  PassContext context(*scope, *folded);
   for (const std::string& name : options.fetches)
     if (ir::VarId v = program.Find(0, name); v != ir::kNoVar) context.fetched.insert(v);
   for (const ir::Port& f : program.fetches) context.fetched.insert(f.var);
@@ -43,7 +66,7 @@ Result<std::shared_ptr<const ir::Program>> Optimize(const ir::Program& program, 
       return Status(changed.status().code(), "pass " + pass.name + ": " + changed.status().message());
     if (*changed) current = std::move(attempt);
   }
-  return std::shared_ptr<const ir::Program>(std::move(current));
+  return Optimized{std::move(current), std::move(folded), context.used()};
 }
 
 }  // namespace heddle::passes

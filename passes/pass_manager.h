@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/ir.h"
@@ -14,8 +15,15 @@ struct OptimizeOptions {
   std::vector<std::string> fetches;
 };
 
-// The rewritten program. New parameters that passes fold are put into `scope` under fresh names.
-Result<std::shared_ptr<const ir::Program>> Optimize(const ir::Program& program, Scope& scope,
-                                                    const OptimizeOptions& options);
+struct Optimized {
+  std::shared_ptr<const ir::Program> program;
+  // New parameters; its parent is the scope the program was optimised for.
+  std::shared_ptr<Scope> scope;
+  // Parameters whose values went into the program: it is out of date when one was replaced.
+  std::vector<std::pair<std::string, const void*>> used;
+};
+
+Result<Optimized> Optimize(const ir::Program& program, const std::shared_ptr<Scope>& scope,
+                           const OptimizeOptions& options);
 
 }  // namespace heddle::passes

@@ -2,14 +2,15 @@
 """Runs the recorded operator cases through `heddle run-cases` and prints what passes, per operator.
 
 The cases and the comparison (check_cases.py) lie outside the repository, in a folder given with
---shared. Without it, says so and exits with status 77, which ctest takes for "skipped".
+--shared. Without them, or without numpy, says so and exits with status 77, which ctest takes for
+"skipped".
 
   scripts/opcase_table.py                                  every case of main.txt
   scripts/opcase_table.py --list core.txt --corpus captured
   scripts/opcase_table.py --ops 'conv2d.*' --kind grad --show 50
   scripts/opcase_table.py --min-pass-rate 0.6              status 1 when fewer pass
 
-Exit status: 0, or 1 when the pass rate is below --min-pass-rate. Needs numpy.
+Exit status: 0, or 1 when the pass rate is below --min-pass-rate.
 """
 
 import argparse
@@ -204,6 +205,9 @@ def main():
                       if not args.corpus or a.name.split(".")[0] in args.corpus)
     if not archives or not (folder / "check_cases.py").exists():
         print(f"skipped: no operator cases in {folder}")
+        return SKIPPED
+    if importlib.util.find_spec("numpy") is None:
+        print("skipped: this Python has no numpy")
         return SKIPPED
     if not args.heddle.exists():
         sys.exit(f"{args.heddle} does not exist: build it, or name it with --heddle")

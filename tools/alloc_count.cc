@@ -4,7 +4,16 @@
 #include <cerrno>
 #include <cstddef>
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Sanitizers bring a heap of their own. GCC says so with macros, Clang with features.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEDDLE_SANITIZED_HEAP 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEDDLE_SANITIZED_HEAP 1
+#endif
+#if defined(__GLIBC__) && !defined(HEDDLE_SANITIZED_HEAP)
 #define HEDDLE_WATCH_HEAP 1
 #endif
 

@@ -48,7 +48,7 @@ std::string CheckLod(const std::string& text) {
   const std::string why = CheckPair(text);
   if (!why.empty()) return why;
   const auto lod = ParseLod(text.substr(text.find('=') + 1));
-  return lod.ok() ? "" : lod.status().message();
+  return lod.ok() ? CheckOffsets(*lod).message() : lod.status().message();
 }
 
 std::string CheckPlace(const std::string& text) {

@@ -80,26 +80,28 @@ std::string LodText(const LoD& lod, const std::string& level_separator) {
 }
 
 Result<LoD> ParseLod(const std::string& text) {
-  const Status bad(StatusCode::kInvalidArgument, "sequence offsets '" + text + "' are not valid");
   LoD lod(1);
   const char* p = text.data();
   const char* end = p + text.size();
-  while (p <= end) {
-    size_t offset = 0;
-    const auto [next, error] = std::from_chars(p, end, offset);
-    if (error != std::errc()) return bad;
-    auto& level = lod.back();
-    if (level.empty() ? offset != 0 : offset < level.back()) return bad;
-    level.push_back(offset);
+  while (true) {
+    size_t number = 0;
+    const auto [next, error] = std::from_chars(p, end, number);
+    if (error != std::errc() || (next != end && *next != ',' && *next != '|'))
+      return Status(StatusCode::kInvalidArgument,
+                    "sequence offsets '" + text + "' are not of the form 0,2,5|0,1,2,3,4,5");
+    lod.back().push_back(number);
     if (next == end) return lod;
-    if (*next == '|') {
-      lod.emplace_back();
-    } else if (*next != ',') {
-      return bad;
-    }
+    if (*next == '|') lod.emplace_back();
     p = next + 1;
   }
-  return bad;
+}
+
+Status CheckOffsets(const LoD& lod) {
+  for (const auto& level : lod)
+    if (level.size() < 2 || level.front() != 0 || !std::is_sorted(level.begin(), level.end()))
+      return Status(StatusCode::kInvalidArgument, "sequence offsets '" + LodText(lod, "|") +
+                                                      "' must begin with 0 and not decrease");
+  return Status::Ok();
 }
 
 Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem) {

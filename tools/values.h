@@ -19,9 +19,11 @@ std::string Difference(const Value& a, const Value& b);
 
 // Sequence offsets as text: levels joined by `level_separator`, offsets by commas.
 std::string LodText(const LoD& lod, const std::string& level_separator);
-// Parses levels separated by `|`: "0,2,5" or "0,2|0,3,5". Checks that every level starts with 0 and
-// does not decrease.
+// Parses levels separated by `|`: "0,2,5" or "0,2|0,3,5". Operators such as gru keep other numbers
+// than offsets there, so any are taken.
 Result<LoD> ParseLod(const std::string& text);
+// Whether every level begins with 0 and does not decrease.
+Status CheckOffsets(const LoD& lod);
 
 // Element `i` of a contiguous tensor as a number; the real part of a complex one.
 double NumberAt(const Tensor& tensor, int64_t i);

@@ -33,8 +33,8 @@ struct AxisLines {
   }
 };
 
-// The lines as pairs of value and position are reordered by several operators: descending order with
-// NaN as the greatest value, equal values in the order of their positions.
+// The lines as pairs of value and position are reordered by several operators: descending order
+// with NaN as the greatest value, equal values in the order of their positions.
 template <typename T>
 bool IsNan(T v) {
   return v != v;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -54,22 +55,23 @@ Status RunGradOp(KernelContext& ctx, const GradLoops& of_x, const GradLoops& of_
   const Tensor& y = ctx.In("Y");
   Tensor* dx = ctx.OutOpt("X@GRAD");
   Tensor* dy = ctx.OutOpt("Y@GRAD");
+  const DType dtype = dout.dtype();
+  if (Status same = CheckDType(dtype, {&x, &y, dx, dy}); !same.ok()) [[unlikely]]
+    return IsComplex(dtype) ? RunConverted(ctx, dtype) : same;
   BroadcastPlan local;
   HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan* plan, PlanOf<SlotsXY>(ctx, &local));
   if (dout.numel() != plan->numel)
-    return InvalidArgument("input Out@GRAD has shape ", dout.shape().ToString(), ", but X and Y give ",
-                           plan->numel, " elements");
+    return InvalidArgument("input Out@GRAD has shape ", dout.shape().ToString(),
+                           ", but X and Y give ", plan->numel, " elements");
   GradInputs in{x.raw(), y.raw(), nullptr, dout.raw()};
-  const bool reads_operands = of_x.fn[0] != nullptr || of_y.fn[0] != nullptr;
-  if (reads_operands) HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, x, y));
   if (uses_out) {
     const Tensor& out = ctx.In("Out");
-    if (out.numel() != plan->numel || out.dtype() != dout.dtype())
+    if (out.numel() != plan->numel || out.dtype() != dtype)
       return InvalidArgument("input Out does not look like Out@GRAD: ", out.shape().ToString());
     in.out = out.raw();
   }
-  if (dy != nullptr) RunBinaryGrad(ctx, *plan, of_y, in, dout.dtype(), dy, false);
-  if (dx != nullptr) RunBinaryGrad(ctx, *plan, of_x, in, dout.dtype(), dx, true);
+  if (dy != nullptr) RunBinaryGrad(ctx, *plan, of_y, in, dtype, dy, false);
+  if (dx != nullptr) RunBinaryGrad(ctx, *plan, of_x, in, dtype, dx, true);
   return Status::Ok();
 }
 

@@ -24,8 +24,8 @@ struct GradLoops {
   int64_t grain;
 };
 
-// d = loops(x, y, out, dout), added up over the dimensions in which that operand is repeated. `d` may
-// share memory with dout when the operand is not repeated.
+// d = loops(x, y, out, dout), added up over the dimensions in which that operand is repeated. `d`
+// may share memory with dout when the operand is not repeated.
 void RunBinaryGrad(const KernelContext& ctx, const BroadcastPlan& plan, const GradLoops& loops,
                    const GradInputs& in, DType dtype, Tensor* d, bool of_x, double arg = 0);
 
@@ -56,9 +56,11 @@ struct GradLoop {
     else
       return C{};
   }
-  static constexpr GradLoops kLoops = {{&Run<InnerKind::kVectorVector>, &Run<InnerKind::kVectorScalar>,
-                                        &Run<InnerKind::kScalarVector>},
-                                       sizeof(T), kElementGrain};
+  static constexpr GradLoops kLoops = {
+      {&Run<InnerKind::kVectorVector>, &Run<InnerKind::kVectorScalar>,
+       &Run<InnerKind::kScalarVector>},
+      sizeof(T),
+      kElementGrain};
 };
 
 // The gradient that just hands dout on.

@@ -27,7 +27,9 @@ inline int64_t AxisOf(const OpContext& ctx) {
 template <typename F, typename T, typename Out>
 struct BinaryLoop {
   using C = ComputeType<T>;
-  static Out One(T a, T b) { return static_cast<Out>(F::Apply(static_cast<C>(a), static_cast<C>(b))); }
+  static Out One(T a, T b) {
+    return static_cast<Out>(F::Apply(static_cast<C>(a), static_cast<C>(b)));
+  }
   static void VectorVector(const void* xv, const void* yv, void* ov, int64_t n, const void*) {
     const T* x = static_cast<const T*>(xv);
     const T* y = static_cast<const T*>(yv);
@@ -49,16 +51,16 @@ struct BinaryLoop {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) o[i] = One(x, y[i]);
   }
-  static constexpr BinaryLoops kLoops = {{&VectorVector, &VectorScalar, &ScalarVector},
-                                         sizeof(T), sizeof(Out), F::kGrain};
+  static constexpr BinaryLoops kLoops = {
+      {&VectorVector, &VectorScalar, &ScalarVector}, sizeof(T), sizeof(Out), F::kGrain};
 };
 
 // Prepare for operators with X, Y and perhaps an axis.
 template <typename Slots>
 Result<std::unique_ptr<KernelState>> PrepareBroadcast(PrepareContext& ctx) {
   auto state = std::make_unique<BroadcastState>();
-  HEDDLE_ASSIGN_OR_RETURN(
-      state->plan, MakeBroadcastPlan(ctx.InShape(Slots::x()), ctx.InShape(Slots::y()), AxisOf(ctx)));
+  HEDDLE_ASSIGN_OR_RETURN(state->plan, MakeBroadcastPlan(ctx.InShape(Slots::x()),
+                                                         ctx.InShape(Slots::y()), AxisOf(ctx)));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -72,6 +74,10 @@ Result<const BroadcastPlan*> PlanOf(const KernelContext& ctx, BroadcastPlan* loc
 }
 
 Status CheckSameDType(const KernelContext& ctx, const Tensor& x, const Tensor& y);
+// A real and a complex operand: both are taken as complex. Anything else is an error.
+Status RunMixed(const KernelContext& ctx, const Tensor& x, const Tensor& y);
+// The dtype of x and y together: x's, or complex when one of them is.
+DType PromotedDType(DType x, DType y);
 
 // Runs `loops` over the operands. Without a state, equal shapes need no plan.
 template <typename Slots>
@@ -80,9 +86,10 @@ Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg
   const Tensor& y = ctx.In(Slots::y());
   Tensor& out = ctx.Out(Slots::out());
   if (x.dtype() != y.dtype()) [[unlikely]]
-    return CheckSameDType(ctx, x, y);
+    return RunMixed(ctx, x, y);
   if (ctx.has_state()) {
-    RunBinary(ctx, ctx.State<BroadcastState>().plan, loops, x.raw(), y.raw(), out.mutable_raw(), arg);
+    RunBinary(ctx, ctx.State<BroadcastState>().plan, loops, x.raw(), y.raw(), out.mutable_raw(),
+              arg);
     return Status::Ok();
   }
   if (const int64_t n = x.numel(); n <= loops.grain && x.shape() == y.shape()) {
@@ -99,7 +106,8 @@ Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg
 Status BroadcastOut(ShapeContext& ctx, Key x, Key y, Key out, DType dtype);
 template <typename Slots>
 Status InferBinary(ShapeContext& ctx) {
-  return BroadcastOut(ctx, Slots::x(), Slots::y(), Slots::out(), ctx.InDType(Slots::x()));
+  return BroadcastOut(ctx, Slots::x(), Slots::y(), Slots::out(),
+                      PromotedDType(ctx.InDType(Slots::x()), ctx.InDType(Slots::y())));
 }
 template <typename Slots>
 Status InferPredicate(ShapeContext& ctx) {
@@ -110,10 +118,9 @@ Status InferPredicate(ShapeContext& ctx) {
 template <typename F, typename Slots, typename... Ts>
 void BinaryKernels(OpDef& op) {
   op.InferShape(&InferBinary<Slots>).Prepare(&PrepareBroadcast<Slots>);
-  (op.Kernel(kDTypeOf<Ts>,
-             [](KernelContext& ctx) {
-               return RunBinaryOp<Slots>(ctx, BinaryLoop<F, Ts, Ts>::kLoops);
-             }),
+  (op.Kernel(
+       kDTypeOf<Ts>,
+       [](KernelContext& ctx) { return RunBinaryOp<Slots>(ctx, BinaryLoop<F, Ts, Ts>::kLoops); }),
    ...);
 }
 
@@ -121,7 +128,7 @@ void BinaryKernels(OpDef& op) {
 template <typename F, typename... Ts>
 void DefineElementwise(OpDef& op, const char* doc) {
   op.Doc(doc).Input("X").Input("Y").Output("Out").Attr("axis", -1);
-  op.Inplace("X", "Out").Inplace("Y", "Out");
+  op.Inplace("X", "Out").Inplace("Y", "Out").Traits(kBroadcasts);
   BinaryKernels<F, SlotsXY, Ts...>(op);
 }
 

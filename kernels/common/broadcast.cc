@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kNarrow = 32;        // below this many columns a row is not worth a call
+constexpr int64_t kNarrow = 32;  // below this many columns a row is not worth a call
 constexpr int64_t kTileBytes = 2048;
 
 const std::byte* At(const void* p, int64_t i, uint32_t size) {
@@ -16,10 +16,10 @@ const std::byte* At(const void* p, int64_t i, uint32_t size) {
 }
 std::byte* At(void* p, int64_t i, uint32_t size) { return static_cast<std::byte*>(p) + i * size; }
 
-// [rows, narrow] with one operand repeated per row: that operand is copied side by side into a small
-// buffer, so that one call of the inner loop covers many rows.
-void RunNarrowRows(const BroadcastPlan& plan, const BinaryLoops& loops, const void* x, const void* y,
-                   void* out, const void* arg, int64_t begin, int64_t end) {
+// [rows, narrow] with one operand repeated per row: that operand is copied side by side into a
+// small buffer, so that one call of the inner loop covers many rows.
+void RunNarrowRows(const BroadcastPlan& plan, const BinaryLoops& loops, const void* x,
+                   const void* y, void* out, const void* arg, int64_t begin, int64_t end) {
   alignas(64) std::byte tile[kTileBytes];
   const bool repeat_y = plan.y_strides[0] == 0;
   const uint32_t row_bytes = static_cast<uint32_t>(plan.cols) * loops.in_size;
@@ -37,8 +37,8 @@ void RunNarrowRows(const BroadcastPlan& plan, const BinaryLoops& loops, const vo
   }
 }
 
-// Merges dimensions from the last to the first; a dimension joins the one after it when both operands
-// advance or stand still alike.
+// Merges dimensions from the last to the first; a dimension joins the one after it when both
+// operands advance or stand still alike.
 void Collapse(const Shape& x, const Shape& y, BroadcastPlan* plan) {
   int64_t dims[Shape::kMaxRank];
   bool x_moves[Shape::kMaxRank], y_moves[Shape::kMaxRank];
@@ -83,7 +83,6 @@ void Collapse(const Shape& x, const Shape& y, BroadcastPlan* plan) {
 
 bool AlignShapes(const Shape& x, const Shape& y, int64_t axis, Shape* x_out, Shape* y_out) {
   const bool x_larger = x.rank() >= y.rank();
-  if (!x_larger && axis <= 0) axis = -1;
   const Shape& large = x_larger ? x : y;
   const Shape& small = x_larger ? y : x;
   int rank = small.rank();
@@ -167,8 +166,9 @@ void RunBinary(const KernelContext& ctx, const BroadcastPlan& plan, const Binary
     return;
   }
   if (plan.rank == 2 && plan.cols < kNarrow && plan.inner == InnerKind::kVectorVector) {
-    ctx.ParallelFor(plan.rows, std::max<int64_t>(1, loops.grain / plan.cols),
-                    [&](int64_t b, int64_t e) { RunNarrowRows(plan, loops, x, y, out, arg, b, e); });
+    ctx.ParallelFor(
+        plan.rows, std::max<int64_t>(1, loops.grain / plan.cols),
+        [&](int64_t b, int64_t e) { RunNarrowRows(plan, loops, x, y, out, arg, b, e); });
     return;
   }
   ParallelRows(ctx, plan, loops.grain, [&](int64_t xo, int64_t yo, int64_t oo, int64_t n) {

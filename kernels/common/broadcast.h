@@ -39,8 +39,8 @@ struct BroadcastPlan {
   }
 };
 
-// Paddle's alignment: axis -1 aligns the ends; axis k puts the smaller operand's first dimension at k
-// of the larger one. Works without allocating, so a kernel may also call it on every run.
+// Paddle's alignment: axis -1 aligns the ends; axis k puts the smaller operand's first dimension at
+// k of the larger one. Works without allocating, so a kernel may also call it on every run.
 Result<BroadcastPlan> MakeBroadcastPlan(const Shape& x, const Shape& y, int64_t axis);
 
 struct BroadcastState : KernelState {

@@ -1,5 +1,5 @@
-// Convolution as matrix products over unrolled windows: the path for double precision and for builds
-// without a primitives library.
+// Convolution as matrix products over unrolled windows: the path for double precision and for
+// builds without a primitives library.
 #include "kernels/common/conv.h"
 
 #include <algorithm>
@@ -94,7 +94,8 @@ class UnrolledConv final : public ConvRunner {
     const int64_t grain = std::max<int64_t>(1, 32768 / (1 + taps * g_.out_size()));
     ctx.ParallelFor(rows_ / taps, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin * taps; row < end * taps; ++row)
-        UnrollRow<kRead>(image + row / taps * in_channel_, row % taps, columns + row * g_.out_size());
+        UnrollRow<kRead>(image + row / taps * in_channel_, row % taps,
+                         columns + row * g_.out_size());
     });
   }
 

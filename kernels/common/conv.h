@@ -30,8 +30,8 @@ struct ConvGeometry {
 
 // Geometry of conv2d / conv3d from attributes and shapes, checked; dimensions may be -1.
 Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, const Shape& filter);
-// Likewise of the transposed convolutions: the result is that of the convolution whose gradient they
-// are, so `input` here is its output side.
+// Likewise of the transposed convolutions: the result is that of the convolution whose gradient
+// they are, so `input` here is its output side.
 Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& input,
                                              const Shape& filter);
 // The shapes of a geometry's two sides.
@@ -40,9 +40,9 @@ Shape ConvOutShape(const ConvGeometry& g);
 
 enum class ConvDirection { kForward, kBackwardData, kBackwardFilter };
 
-// What a direction reads and writes. For kForward: src = in, filter -> dst = out. kBackwardData: src =
-// gradient of out, filter -> dst = gradient of in. kBackwardFilter: src = in, filter = gradient of
-// out -> dst = gradient of the filter.
+// What a direction reads and writes. For kForward: src = in, filter -> dst = out. kBackwardData:
+// src = gradient of out, filter -> dst = gradient of in. kBackwardFilter: src = in, filter =
+// gradient of out -> dst = gradient of the filter.
 struct ConvOperands {
   const void* src = nullptr;
   const void* filter = nullptr;
@@ -63,6 +63,9 @@ class ConvRunner {
 std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
                                      ConvDirection direction, const Tensor* filter,
                                      const Epilogue& epilogue = {});
+
+// Estimated nanoseconds from the shapes of Input and Filter; 0 while they are not known.
+double ConvCost(const ShapeContext& ctx, bool transposed);
 
 // The attributes of the convolution operators.
 void ConvAttrs(OpDef& op, int spatial, bool transposed);

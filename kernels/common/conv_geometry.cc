@@ -40,8 +40,7 @@ Status WindowAttrs(const OpContext& ctx, const std::array<int64_t, 3>& size, Con
       g.pad_lo[i] = g.pad_hi[i] = 0;
     } else if (algorithm == "SAME") {
       const int64_t steps = (size[i] + g.stride[i] - 1) / g.stride[i];
-      const int64_t sum =
-          std::max<int64_t>(0, (steps - 1) * g.stride[i] + g.kernel[i] - size[i]);
+      const int64_t sum = std::max<int64_t>(0, (steps - 1) * g.stride[i] + g.kernel[i] - size[i]);
       g.pad_lo[i] = sum / 2;
       g.pad_hi[i] = sum - sum / 2;
       g.dilation[i] = 1;
@@ -110,8 +109,8 @@ Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, co
                            "), but Filter ", filter.ToString(), " with ", g.groups,
                            " groups expects ", filter[1] * g.groups);
   if (g.out_c >= 0 && g.out_c % g.groups != 0)
-    return InvalidArgument("Filter has ", g.out_c, " output channels, not a multiple of groups = ",
-                           g.groups);
+    return InvalidArgument("Filter has ", g.out_c,
+                           " output channels, not a multiple of groups = ", g.groups);
   HEDDLE_RETURN_IF_ERROR(WindowAttrs(ctx, g.in, g));
   for (int i = 3 - g.spatial; i < 3; ++i) {
     if (g.in[i] < 0 || g.kernel[i] < 0) {
@@ -140,7 +139,8 @@ Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& 
     return InvalidArgument("Input has ", g.out_c, " channels (shape ", input.ToString(),
                            "), but Filter ", filter.ToString(), " expects ", filter[0]);
   if (g.out_c >= 0 && g.out_c % g.groups != 0)
-    return InvalidArgument("Input has ", g.out_c, " channels, not a multiple of groups = ", g.groups);
+    return InvalidArgument("Input has ", g.out_c,
+                           " channels, not a multiple of groups = ", g.groups);
   HEDDLE_RETURN_IF_ERROR(WindowAttrs(ctx, g.out, g));
   const Ints& sizes = ctx.IntList("output_size");
   const Ints& extra = ctx.IntList("output_padding");
@@ -164,10 +164,21 @@ Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& 
       g.in[i] = sizes[at];
     }
     if (g.in[i] < 0)
-      return InvalidArgument("the output would have ", g.in[i], " elements along a dimension: Input ",
-                             input.ToString(), ", Filter ", filter.ToString());
+      return InvalidArgument("the output would have ", g.in[i],
+                             " elements along a dimension: Input ", input.ToString(), ", Filter ",
+                             filter.ToString());
   }
   return g;
+}
+
+double ConvCost(const ShapeContext& ctx, bool transposed) {
+  const Shape &input = ctx.InShape("Input"), &filter = ctx.InShape("Filter");
+  if (!input.is_static() || !filter.is_static()) return 0;
+  const Result<ConvGeometry> g =
+      transposed ? ConvTransposeGeometryOf(ctx, input, filter) : ConvGeometryOf(ctx, input, filter);
+  if (!g.ok()) return 0;
+  const double elements = static_cast<double>(ConvInShape(*g).numel() + ConvOutShape(*g).numel());
+  return 1000 + std::max(g->work() / 40, elements / 4);  // by multiplications, or by memory
 }
 
 void ConvAttrs(OpDef& op, int spatial, bool transposed) {

@@ -49,12 +49,6 @@ memory::desc Plain(const ConvGeometry& g, const Dims& dims) {
   return onednn::Strided(dims, strides);
 }
 
-// What the primitive is asked for. Channels-last tensors are used where they lie; others may be
-// copied to the library's choice, unless they are so thin that plain is its choice anyway.
-memory::desc Wanted(const ConvGeometry& g, const Dims& dims) {
-  return g.channels_last ? Plain(g, dims) : onednn::Any(dims);
-}
-
 // One operand of the primitive: as given, or copied between layouts around the call.
 struct Operand {
   memory::desc outside, inside;
@@ -65,7 +59,8 @@ struct Operand {
 Operand MakeOperand(const memory::desc& outside, const memory::desc& inside, bool output) {
   Operand o{outside, inside, nullptr};
   if (outside != inside)
-    o.reorder = output ? onednn::MakeReorder(inside, outside) : onednn::MakeReorder(outside, inside);
+    o.reorder =
+        output ? onednn::MakeReorder(inside, outside) : onednn::MakeReorder(outside, inside);
   return o;
 }
 
@@ -88,8 +83,7 @@ class LibraryConv final : public ConvRunner {
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     Tensor hold_src, hold_filter, hold_dst;
     const void* from = Bring(ctx, src, o.src, hold_src);
-    const void* weights =
-        packed ? packed->data() : Bring(ctx, filter, o.filter, hold_filter);
+    const void* weights = packed ? packed->data() : Bring(ctx, filter, o.filter, hold_filter);
     void* to = o.dst;
     if (dst.reorder) {
       hold_dst = ctx.Scratch(DType::kU8, {dst.bytes()});
@@ -138,17 +132,28 @@ struct Problem {
   const ConvGeometry& g;
   const Tensor* constant_filter;
   Dims in, out, filter, stride, dilation, pad_lo, pad_hi;
+  bool copies = false;  // tensors may be copied to the layout that the library likes best
+
+  memory::desc Wanted(const Dims& dims) const {
+    return copies ? onednn::Any(dims) : Plain(g, dims);
+  }
 };
+
+// The library's reference loops: correct, and slower than anything else.
+template <typename Descriptor>
+bool IsReference(const Descriptor& pd) {
+  return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;
+}
 
 std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
   const dnnl::primitive_attr attr = onednn::Attributes(e);
-  const auto kind = p.constant_filter ? dnnl::prop_kind::forward_inference
-                                      : dnnl::prop_kind::forward_training;
+  const auto kind =
+      p.constant_filter ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
   const memory::desc bias = e.bias ? onednn::Dense({p.g.out_c}) : memory::desc();
   const dnnl::convolution_forward::primitive_desc pd(
-      onednn::Engine(), kind, dnnl::algorithm::convolution_direct, Wanted(p.g, p.in),
-      onednn::Any(p.filter), bias, Wanted(p.g, p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi,
-      attr);
+      onednn::Engine(), kind, dnnl::algorithm::convolution_direct, p.Wanted(p.in),
+      onednn::Any(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, attr);
+  if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   conv->epilogue = e;
   const memory::desc plain = onednn::Dense(p.filter);
@@ -162,23 +167,31 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
 }
 
 dnnl::convolution_forward::primitive_desc Hint(const Problem& p) {
-  return {onednn::Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-          Wanted(p.g, p.in), onednn::Any(p.filter), Wanted(p.g, p.out), p.stride, p.dilation,
-          p.pad_lo, p.pad_hi};
+  return {onednn::Engine(),
+          dnnl::prop_kind::forward_training,
+          dnnl::algorithm::convolution_direct,
+          p.Wanted(p.in),
+          onednn::Any(p.filter),
+          p.Wanted(p.out),
+          p.stride,
+          p.dilation,
+          p.pad_lo,
+          p.pad_hi};
 }
 
 std::unique_ptr<ConvRunner> BackwardData(const Problem& p) {
   const dnnl::convolution_backward_data::primitive_desc pd(
-      onednn::Engine(), dnnl::algorithm::convolution_direct, Wanted(p.g, p.in),
-      onednn::Any(p.filter), Wanted(p.g, p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p),
-      onednn::Attributes({}));
+      onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
+      p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
+  if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
   Finish(*conv, dnnl::convolution_backward_data(pd), {Plain(p.g, p.out), plain, Plain(p.g, p.in)},
          {pd.diff_dst_desc(), pd.weights_desc(), pd.diff_src_desc()},
-         {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC, 0}, nullptr, pd.scratchpad_desc());
+         {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC, 0}, nullptr,
+         pd.scratchpad_desc());
   return conv;
 }
 
@@ -193,9 +206,10 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
   const memory::desc plain = onednn::Strided(swapped, strides);
   const memory::desc bias = e.bias ? onednn::Dense({p.g.in_c}) : memory::desc();
   const dnnl::deconvolution_forward::primitive_desc pd(
-      onednn::Engine(), dnnl::prop_kind::forward_inference,
-      dnnl::algorithm::deconvolution_direct, Wanted(p.g, p.out), onednn::Any(swapped), bias,
-      Wanted(p.g, p.in), p.stride, p.dilation, p.pad_lo, p.pad_hi, onednn::Attributes(e));
+      onednn::Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
+      p.Wanted(p.out), onednn::Any(swapped), bias, p.Wanted(p.in), p.stride, p.dilation, p.pad_lo,
+      p.pad_hi, onednn::Attributes(e));
+  if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   conv->epilogue = e;
   if (p.constant_filter && pd.weights_desc() != plain)
@@ -209,9 +223,9 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
 
 std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p) {
   const dnnl::convolution_backward_weights::primitive_desc pd(
-      onednn::Engine(), dnnl::algorithm::convolution_direct, Wanted(p.g, p.in),
-      onednn::Any(p.filter), Wanted(p.g, p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p),
-      onednn::Attributes({}));
+      onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
+      p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
+  if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   Finish(*conv, dnnl::convolution_backward_weights(pd),
          {Plain(p.g, p.in), Plain(p.g, p.out), onednn::Dense(p.filter)},
@@ -221,34 +235,46 @@ std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p) {
   return conv;
 }
 
-}  // namespace
-
-std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                            ConvDirection direction, const Tensor* filter,
-                                            const Epilogue& epilogue) {
-  if (g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0) return nullptr;
-  const Problem p{ctx,
-                  g,
-                  filter,
-                  SideDims(g, g.in_c, g.in),
-                  SideDims(g, g.out_c, g.out),
-                  FilterDims(g),
-                  SpatialDims(g, g.stride),
-                  SpatialDims(g, g.dilation, 1),
-                  SpatialDims(g, g.pad_lo),
-                  SpatialDims(g, g.pad_hi)};
+std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
+                                 const Epilogue& epilogue) {
   try {
     switch (direction) {
       case ConvDirection::kForward:
         return Forward(p, epilogue);
       case ConvDirection::kBackwardData:
-        return epilogue.empty() && !filter ? BackwardData(p) : Deconvolution(p, epilogue);
+        return epilogue.empty() && !p.constant_filter ? BackwardData(p)
+                                                      : Deconvolution(p, epilogue);
       case ConvDirection::kBackwardFilter:
         return BackwardFilter(p);
     }
   } catch (const dnnl::error&) {  // no implementation for this case
   }
   return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                            ConvDirection direction, const Tensor* filter,
+                                            const Epilogue& epilogue) {
+  if (g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0) return nullptr;
+  Problem p{ctx,
+            g,
+            filter,
+            SideDims(g, g.in_c, g.in),
+            SideDims(g, g.out_c, g.out),
+            FilterDims(g),
+            SpatialDims(g, g.stride),
+            SpatialDims(g, g.dilation, 1),
+            SpatialDims(g, g.pad_lo),
+            SpatialDims(g, g.pad_hi),
+            false};
+  // Channels-last tensors are used where they lie: the library is as fast with them as with its own
+  // layouts. Its channels-first kernels are not worth having.
+  if (g.channels_last)
+    if (auto runner = Make(p, direction, epilogue)) return runner;
+  p.copies = true;
+  return Make(p, direction, epilogue);
 }
 
 }  // namespace heddle

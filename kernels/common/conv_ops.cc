@@ -6,7 +6,8 @@
 namespace heddle {
 namespace {
 
-// The runners of one operator, in the order its kernel uses them; null where an output is not wanted.
+// The runners of one operator, in the order its kernel uses them; null where an output is not
+// wanted.
 struct ConvState final : KernelState {
   std::array<std::unique_ptr<ConvRunner>, 4> runners;
   Shape out;
@@ -44,11 +45,11 @@ Status ConvShape(ShapeContext& ctx) {
 
 template <bool kTransposed>
 Prepared PrepareConv(PrepareContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, ctx.InShape("Input"),
-                                                                      ctx.InShape("Filter")));
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
+                          Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   auto state = std::make_unique<ConvState>();
-  state->runners[0] = MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>,
-                               ctx.ConstIn("Filter"));
+  state->runners[0] =
+      MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter"));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -71,8 +72,8 @@ Status ConvGradShape(ShapeContext& ctx) {
 // The geometry, after a check that the gradient coming in fits it.
 template <bool kTransposed>
 Result<ConvGeometry> GradGeometry(const PrepareContext& ctx, const Shape& grad) {
-  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, ctx.InShape("Input"),
-                                                                      ctx.InShape("Filter")));
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
+                          Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   const Shape expected = kTransposed ? ConvInShape(g) : ConvOutShape(g);
   if (!(grad == expected))
     return InvalidArgument("the output's gradient has shape ", grad.ToString(), ", expected ",
@@ -88,8 +89,7 @@ Prepared PrepareConvGrad(PrepareContext& ctx) {
   const DType dtype = ctx.InDType("Input");
   if (ctx.HasOut("Input@GRAD"))
     state->runners[0] = MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr);
-  if (ctx.HasOut("Filter@GRAD"))
-    state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
+  if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -107,7 +107,8 @@ Status RunConvGrad(KernelContext& ctx) {
   const auto& runners = ctx.State<ConvState>().runners;
   const Tensor& grad = ctx.In("Output@GRAD");
   if (runners[0])
-    runners[0]->Run(ctx, {.src = grad.raw(), .filter = ctx.In("Filter").raw(),
+    runners[0]->Run(ctx, {.src = grad.raw(),
+                          .filter = ctx.In("Filter").raw(),
                           .dst = ctx.Out("Input@GRAD").mutable_raw()});
   if (runners[1])
     FilterGrad<kTransposed>(ctx, *runners[1], ctx.In("Input"), grad, ctx.Out("Filter@GRAD"));
@@ -156,8 +157,8 @@ struct DoubleGrad {
       if (runners[0]) {
         Tensor& to = ctx.Out("Input@GRAD");
         if (dd_filter)
-          runners[0]->Run(ctx, {.src = grad.raw(), .filter = dd_filter->raw(),
-                                .dst = to.mutable_raw()});
+          runners[0]->Run(ctx,
+                          {.src = grad.raw(), .filter = dd_filter->raw(), .dst = to.mutable_raw()});
         else
           std::memset(to.mutable_raw(), 0, to.bytes());
       }
@@ -179,26 +180,27 @@ struct DoubleGrad {
         return;
       }
       if (dd_input)
-        runner.Run(ctx, {.src = dd_input->raw(), .filter = ctx.In("Filter").raw(),
-                         .dst = to.mutable_raw()});
+        runner.Run(
+            ctx,
+            {.src = dd_input->raw(), .filter = ctx.In("Filter").raw(), .dst = to.mutable_raw()});
       if (!dd_filter) return;
       Tensor part = dd_input ? ctx.Scratch(to.dtype(), to.shape()) : to;
-      runner.Run(ctx, {.src = ctx.In("Input").raw(), .filter = dd_filter->raw(),
-                       .dst = part.mutable_raw()});
+      runner.Run(
+          ctx,
+          {.src = ctx.In("Input").raw(), .filter = dd_filter->raw(), .dst = part.mutable_raw()});
       if (dd_input) AddTo<T>(ctx, part, to);
     }
   };
 };
 
-double ConvCost(const ShapeContext& ctx, const Shape& pixels) {
-  const Shape& filter = ctx.InShape("Filter");
-  if (!pixels.is_static() || !filter.is_static() || filter.rank() < 3) return 0;
-  double work = static_cast<double>(pixels[0]) * static_cast<double>(filter.numel());
-  for (int i = 2; i < pixels.rank(); ++i) work *= static_cast<double>(pixels[i]);
-  return 1000 + work / 40;  // about 40 multiplications a nanosecond
+template <bool kTransposed>
+double Cost(const ShapeContext& ctx) {
+  return ConvCost(ctx, kTransposed);
 }
-
-double InputSideCost(const ShapeContext& ctx) { return ConvCost(ctx, ctx.InShape("Input")); }
+template <bool kTransposed>
+double GradCost(const ShapeContext& ctx) {
+  return 2 * ConvCost(ctx, kTransposed);
+}
 
 template <bool kTransposed>
 void Define(OpDef& op, int spatial) {
@@ -206,8 +208,9 @@ void Define(OpDef& op, int spatial) {
   if (kTransposed) op.Input("Bias", kOptional);
   op.Output("Output");
   ConvAttrs(op, spatial, kTransposed);
+  if (spatial == 2) op.Traits(kChannelsLast);
   op.InferShape(ConvShape<kTransposed>).Prepare(PrepareConv<kTransposed>);
-  op.Cost(InputSideCost);
+  op.Cost(Cost<kTransposed>);
   op.Kernel({DType::kF32, DType::kF64}, RunConv);
 }
 
@@ -217,7 +220,7 @@ void DefineGrad(OpDef& op, int spatial) {
   op.Output("Input@GRAD", kOptional).Output("Filter@GRAD", kOptional);
   ConvAttrs(op, spatial, kTransposed);
   op.InferShape(ConvGradShape).Prepare(PrepareConvGrad<kTransposed>);
-  op.Cost([](const ShapeContext& ctx) { return 2 * InputSideCost(ctx); });
+  op.Cost(GradCost<kTransposed>);
   op.Kernel({DType::kF32, DType::kF64}, RunConvGrad<kTransposed>);
 }
 

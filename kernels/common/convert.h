@@ -1,4 +1,5 @@
-// Conversion between element types and filling with one value, for whatever dtypes the tensors have.
+// Conversion between element types and filling with one value, for whatever dtypes the tensors
+// have.
 #pragma once
 
 #include <limits>
@@ -10,9 +11,9 @@
 
 namespace heddle {
 
-// What Paddle's cast gives: floats are cut towards zero; what no 32-bit (for int64: 64-bit) integer can
-// hold, NaN included, gives its smallest value, and narrower integers keep the low bits of that;
-// complex numbers lose their imaginary part; everything but zero is true.
+// What Paddle's cast gives: floats are cut towards zero; what no 32-bit (for int64: 64-bit) integer
+// can hold, NaN included, gives its smallest value, and narrower integers keep the low bits of
+// that; complex numbers lose their imaginary part; everything but zero is true.
 template <typename To, typename From>
 To ConvertTo(From v) {
   if constexpr (std::is_same_v<To, From>) {
@@ -47,8 +48,8 @@ To ConvertTo(From v) {
 // The first argument of fn is TypeTag<T> of `dtype`; false when the dtype is unknown.
 template <typename Fn>
 bool VisitAnyDType(DType dtype, Fn&& fn) {
-  return VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16, float, double,
-                    std::complex<float>, std::complex<double>>(dtype, fn);
+  return VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16, float,
+                    double, std::complex<float>, std::complex<double>>(dtype, fn);
 }
 
 // dst[i] = src[i] for n elements; both dtypes known. Splits large work over the run's threads.

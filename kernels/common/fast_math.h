@@ -1,7 +1,8 @@
-// Elementary functions written without branches, so that a plain loop over an array becomes SIMD code.
+// Elementary functions written without branches, so that a plain loop over an array becomes SIMD
+// code.
 //
-// float: about 1-2 ulp, correct at 0, infinities and NaN; double (and whatever else): the library's.
-// The polynomials are least-maximum fits made for these ranges.
+// float: about 1-2 ulp, correct at 0, infinities and NaN; double (and whatever else): the
+// library's. The polynomials are least-maximum fits made for these ranges.
 #pragma once
 
 #include <bit>
@@ -131,8 +132,8 @@ inline float Erf(float x) {
   const float z = c * c;
   const float p = Poly(z, 1.12837915f, 0.190406581f, 0.0527487444f, 3.76562334e-3f, 2.84883125e-4f,
                        2.05008986e-6f);
-  const float q = Poly(z, 1.0f, 0.502076179f, 0.114109164f, 0.0149692295f, 1.16253752e-3f,
-                       3.80917625e-5f);
+  const float q =
+      Poly(z, 1.0f, 0.502076179f, 0.114109164f, 0.0149692295f, 1.16253752e-3f, 3.80917625e-5f);
   return Clamp(c * p / q, -1.0f, 1.0f);
 }
 

@@ -1,5 +1,5 @@
-// Second- and third-order gradients of broadcasting operators are rare: they are computed on operands
-// repeated to the result's full shape, and summed back.
+// Second- and third-order gradients of broadcasting operators are rare: they are computed on
+// operands repeated to the result's full shape, and summed back.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,9 @@ namespace heddle {
 namespace {
 
 // Products below this many multiplications stay in the tile kernel below: no packing, no set-up.
-constexpr int64_t kTileWork = 48 * 48 * 48;
+constexpr int64_t kTileWork = 24 * 24 * 24;
+// Below this, even with a transposed B and so few rows that packing it does not pay.
+constexpr int64_t kPackedTileWork = 1024;
 // One thread's share of a product is worth at least this many multiplications.
 constexpr int64_t kThreadWork = 64 * 1024;
 constexpr int64_t kDepth = 256;  // of a packed strip of B
@@ -21,21 +23,32 @@ struct Vec {
   typedef T type __attribute__((vector_size(sizeof(T) * kLanes)));
 };
 
-// kRows x (2 * kLanes) of C over `k` steps; `strip` is B's strip, row-major, 2 * kLanes wide.
+// kRows x (kVecs * kLanes) of C over `k` steps; `strip` is B's strip, row-major, as wide.
 template <typename T, int kLanes, int kRows, int kVecs>
 inline void Tile(int64_t k, const T* a, int64_t row_step, int64_t k_step, const T* strip,
                  int64_t strip_step, T (*out)[kLanes * kVecs]) {
   using V = typename Vec<T, kLanes>::type;
-  V acc[kRows][kVecs] = {};
+  V acc[kRows][kVecs];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = V{};
   for (int64_t p = 0; p < k; ++p) {
     V b[kVecs];
-    std::memcpy(b, strip + p * strip_step, sizeof(b));
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v)
+      std::memcpy(&b[v], strip + p * strip_step + v * kLanes, sizeof(V));
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const T av = a[r * row_step + p * k_step];
+#pragma GCC unroll 8
       for (int v = 0; v < kVecs; ++v) acc[r][v] += av * b[v];
     }
   }
-  std::memcpy(out, acc, sizeof(acc));
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVecs; ++v) std::memcpy(&out[r][v * kLanes], &acc[r][v], sizeof(V));
 }
 
 template <typename T>
@@ -64,17 +77,17 @@ void TiledGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c)
       if (d.trans_b || width < kWidth) {
         for (int64_t p = 0; p < depth; ++p)
           for (int64_t w = 0; w < kWidth; ++w)
-            packed[p * kWidth + w] =
-                w >= width    ? T(0)
-                : d.trans_b ? b[(j + w) * d.ldb + p0 + p]
-                            : b[(p0 + p) * d.ldb + j + w];
+            packed[p * kWidth + w] = w >= width  ? T(0)
+                                     : d.trans_b ? b[(j + w) * d.ldb + p0 + p]
+                                                 : b[(p0 + p) * d.ldb + j + w];
         strip = packed;
         strip_step = kWidth;
       }
       const T* a_at = a + p0 * a_col;
       int64_t i = 0;
       for (; i + kRows <= d.m; i += kRows) {
-        Tile<T, kLanes, kRows, kVecs>(depth, a_at + i * a_row, a_row, a_col, strip, strip_step, out);
+        Tile<T, kLanes, kRows, kVecs>(depth, a_at + i * a_row, a_row, a_col, strip, strip_step,
+                                      out);
         for (int r = 0; r < kRows; ++r)
           Store(out[r], width, alpha, scale_c, c + (i + r) * d.ldc + j);
       }
@@ -154,7 +167,8 @@ void Fold(BatchedGemm& g) {
 template <typename T>
 void Gemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (d.work() > kTileWork) return LargeGemm(d, alpha, a, b, beta, c);
+    if (d.work() > (d.trans_b && d.m < 4 ? kPackedTileWork : kTileWork))
+      return LargeGemm(d, alpha, a, b, beta, c);
     constexpr int kLanes = 32 / sizeof(T);
     if (d.n <= kLanes) return TiledGemm<T, kLanes, 1>(d, alpha, a, b, beta, c);
     return TiledGemm<T, kLanes, 2>(d, alpha, a, b, beta, c);
@@ -192,8 +206,8 @@ BatchedGemm PlanBatchedGemm(const Shape& a_batch, const Shape& b_batch, const Sh
     const int64_t sc = BatchStride(c_batch, rank, i, dense.m * dense.n);
     g.batch *= size;
     g.sums |= sc == 0;
-    if (g.dims.rank() > 0 && Mergeable(g.a_stride, size, sa) &&
-        Mergeable(g.b_stride, size, sb) && Mergeable(g.c_stride, size, sc)) {
+    if (g.dims.rank() > 0 && Mergeable(g.a_stride, size, sa) && Mergeable(g.b_stride, size, sb) &&
+        Mergeable(g.c_stride, size, sc)) {
       const int last = g.dims.rank() - 1;
       g.dims[last] *= size;
       g.a_stride[last] = sa, g.b_stride[last] = sb, g.c_stride[last] = sc;

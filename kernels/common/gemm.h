@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-// One product C[m, n] = alpha * op(A)[m, k] * op(B)[k, n] + beta * C. Leading dimensions are those of
-// the matrices as they are stored.
+// One product C[m, n] = alpha * op(A)[m, k] * op(B)[k, n] + beta * C. Leading dimensions are those
+// of the matrices as they are stored.
 struct GemmDims {
   int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
@@ -34,8 +34,8 @@ template <typename T>
 void ParallelGemm(const KernelContext& ctx, const GemmDims& d, T alpha, const T* a, const T* b,
                   T beta, T* c);
 
-// Products of matrices in up to kMaxRank - 2 batch dimensions. An operand that lacks a dimension (or
-// has 1 there) is broadcast; where C lacks one, the products are summed.
+// Products of matrices in up to kMaxRank - 2 batch dimensions. An operand that lacks a dimension
+// (or has 1 there) is broadcast; where C lacks one, the products are summed.
 struct BatchedGemm {
   GemmDims one;
   int64_t batch = 1;

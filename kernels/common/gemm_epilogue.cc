@@ -101,6 +101,7 @@ void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_
         x += Eigen::Map<const Eigen::ArrayXf>(bias, width);
     }
     Activate(epilogue, x);
+    if (epilogue.linear()) x = epilogue.scale * x + epilogue.shift;
   }
 }
 

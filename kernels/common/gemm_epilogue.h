@@ -22,24 +22,26 @@ enum class Activation : uint8_t {
   kTanh,
 };
 
-// out = activation(product + bias + residual)
+// out = scale * activation(product + bias + residual) + shift
 struct Epilogue {
   bool bias = false;
   bool residual = false;
   Activation activation = Activation::kNone;
   float alpha = 0, beta = 0;
+  float scale = 1, shift = 0;
 
-  bool empty() const { return !bias && !residual && activation == Activation::kNone; }
+  bool linear() const { return scale != 1.f || shift != 0.f; }
+  bool empty() const { return !bias && !residual && activation == Activation::kNone && !linear(); }
 };
 
-// From the attributes fuse_activation, fuse_alpha, fuse_beta of the fused operators. Both 0 give the
-// usual constants: hard_swish 1/6, 0.5; hard_sigmoid 0.2, 0.5; swish 1. gelu with alpha 1 is the tanh
-// form.
+// From the attributes fuse_activation, fuse_alpha, fuse_beta of the fused operators. Both 0 give
+// the usual constants: hard_swish 1/6, 0.5; hard_sigmoid 0.2, 0.5; swish 1. gelu with alpha 1 is
+// the tanh form.
 Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double beta, bool bias,
                                bool residual);
 
-// Applies an epilogue, but for the residual, to `rows` rows of `width` elements in place, `row_step`
-// elements apart. The bias has one element per column, or, with `bias_per_row`, per row.
+// Applies an epilogue, but for the residual, to `rows` rows of `width` elements in place,
+// `row_step` elements apart. The bias has one element per column, or, with `bias_per_row`, per row.
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,
                    const float* bias, bool bias_per_row, float* c);
 

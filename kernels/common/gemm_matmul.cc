@@ -21,7 +21,7 @@ class PlainGemmRunner final : public GemmRunner {
     // A residual is what the products are added to.
     if (epilogue_.residual && residual != c) std::copy_n(residual, rows * width, c);
     g_.Run(ctx, alpha_, a, b, c, epilogue_.residual);
-    if (!epilogue_.bias && epilogue_.activation == Activation::kNone) return;
+    if (!epilogue_.bias && epilogue_.activation == Activation::kNone && !epilogue_.linear()) return;
     const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, width));
     ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       ApplyEpilogue(epilogue_, end - begin, width, width, bias, false, c + begin * width);

@@ -11,8 +11,8 @@ namespace heddle {
 
 // Out = op(X) op(Y) over broadcast batches. Shapes are the matrix views: at least rank 2.
 struct MatmulShapes {
-  Shape x, y, out;   // as matrices; out keeps the 1s of vector operands
-  Shape result;      // out as the operator gives it
+  Shape x, y, out;  // as matrices; out keeps the 1s of vector operands
+  Shape result;     // out as the operator gives it
   bool trans_x = false, trans_y = false;
   int64_t m = 0, n = 0, k = 0;
 };
@@ -28,7 +28,10 @@ BatchedGemm PlanYGrad(const MatmulShapes& s);
 // The three products with the operands in the order the plain product wants them.
 struct MatmulPlans {
   explicit MatmulPlans(const MatmulShapes& s)
-      : trans_x(s.trans_x), trans_y(s.trans_y), out(PlanOut(s)), x_grad(PlanXGrad(s)),
+      : trans_x(s.trans_x),
+        trans_y(s.trans_y),
+        out(PlanOut(s)),
+        x_grad(PlanXGrad(s)),
         y_grad(PlanYGrad(s)) {}
 
   bool trans_x, trans_y;
@@ -59,8 +62,8 @@ class GemmRunner {
                    const float* residual, float* c) const = 0;
 };
 
-// The library's, with B packed when `constant_b` is its constant tensor; nullptr where there is none or
-// where the product is too small for it.
+// The library's, with B packed when `constant_b` is its constant tensor; nullptr where there is
+// none or where the product is too small for it.
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue);

@@ -12,8 +12,9 @@ namespace {
 
 using dnnl::memory;
 
-// Below this many multiplications a call costs more than it saves.
+// Below this many multiplications a call costs more than it saves; fused parts make up for some.
 constexpr int64_t kLeastWork = 64 * 64 * 64;
+constexpr int64_t kLeastFusedWork = 32 * 32 * 32;
 
 // A matrix operand with its batch dimensions; broadcast ones have size 1.
 memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t rows, int64_t cols,
@@ -87,7 +88,7 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue) {
-  if (g.sums || g.work() < kLeastWork) return nullptr;
+  if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
   try {
     return Make(ctx, g, alpha, constant_b, epilogue);
   } catch (const dnnl::error&) {  // no implementation for this case

@@ -1,6 +1,7 @@
 // Kernels shared by matmul, matmul_v2, bmm and mul, which differ in how they see their operands.
 #pragma once
 
+#include <complex>
 #include <cstring>
 #include <type_traits>
 
@@ -112,8 +113,8 @@ struct MatmulFamily {
     state->gemm = PlanOut(s);
     state->alpha = Alpha(ctx);
     if (ctx.InDType("X") == DType::kF32)
-      state->runner = MakeLibraryGemm(ctx, state->gemm, static_cast<float>(state->alpha),
-                                      ctx.ConstIn("Y"), {});
+      state->runner =
+          MakeLibraryGemm(ctx, state->gemm, static_cast<float>(state->alpha), ctx.ConstIn("Y"), {});
     return std::unique_ptr<KernelState>(std::move(state));
   }
 
@@ -141,6 +142,7 @@ struct MatmulFamily {
     op.Input("X").Input("Y").Output("Out");
     op.Prepare(PrepareForward).Cost(Cost);
     op.Kernels<MatmulForward, float, double, int32_t, int64_t, float16, bfloat16>();
+    op.Kernels<MatmulForward, std::complex<float>, std::complex<double>>();
   }
   static void DefineGrad(OpDef& op) {
     op.Input("X").Input("Y").Input("Out@GRAD");

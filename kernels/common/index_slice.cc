@@ -40,7 +40,7 @@ SliceSpec WholeSlice(const Shape& x) {
 
 void SetRange(SliceSpec* spec, int axis, int64_t dim, int64_t start, int64_t end, int64_t step) {
   const bool to_front = step < 0 && end == -1;
-  if (start < 0) start += dim;
+  if (start < 0) start = std::max<int64_t>(start + dim, 0);
   if (end < 0 && !to_front) end += dim;
   if (step > 0) {
     start = std::clamp<int64_t>(start, 0, dim);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "core/dtype_of.h"
 #include "core/shapes.h"
@@ -75,7 +76,8 @@ Status ScalesOf(const OpContext& ctx, const Tensor* tensor, const Geometry& g, T
   return Status::Ok();
 }
 
-// `value(key, i)` gives the operand's tensor; `has(key)` whether it is there. nullopt: not known yet.
+// `value(key, i)` gives the operand's tensor; `has(key)` whether it is there. nullopt: not known
+// yet.
 template <bool kOldScale, typename Has, typename ValueFn>
 Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, Has&& has,
                                        ValueFn&& value) {
@@ -91,7 +93,8 @@ Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, 
       const Tensor* v = value("SizeTensor", i);
       if (!v) return std::optional<Target>();
       const Ints n = ToInts(*v);
-      if (n.size() != 1) return InvalidArgument("SizeTensor holds ", n.size(), " numbers, expected 1");
+      if (n.size() != 1)
+        return InvalidArgument("SizeTensor holds ", n.size(), " numbers, expected 1");
       t.size[first + i] = n[0];
     }
     return std::optional<Target>(t);
@@ -118,11 +121,10 @@ Status InterpShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(ctx, x, kSpatial));
-  HEDDLE_ASSIGN_OR_RETURN(
-      const std::optional<Target> target,
-      TargetOf<kOldScale>(
-          ctx, g, [&](Key key) { return ctx.HasIn(key); },
-          [&](Key key, int i) { return ctx.InValue(key, i); }));
+  HEDDLE_ASSIGN_OR_RETURN(const std::optional<Target> target,
+                          TargetOf<kOldScale>(
+                              ctx, g, [&](Key key) { return ctx.HasIn(key); },
+                              [&](Key key, int i) { return ctx.InValue(key, i); }));
   if (!target) return ctx.Defer();
   for (int i = 3 - g.spatial; i < 3; ++i) {
     const int64_t n = target->size[i];
@@ -134,40 +136,53 @@ Status InterpShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// The type that values are blended in.
+template <typename T>
+using BlendType = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
 // Where the values of the output positions along one dimension come from.
-template <int kTaps>
+template <int kTaps, typename W>
 struct Taps {
   std::array<int64_t, kTaps> at;
-  std::array<float, kTaps> weight;
+  std::array<W, kTaps> weight;
 };
 
 template <InterpKind kKind>
-constexpr int kTapsOf = kKind == InterpKind::kNearest ? 1 : kKind == InterpKind::kLinear ? 2 : 4;
+constexpr int kTapsOf = kKind == InterpKind::kNearest  ? 1
+                        : kKind == InterpKind::kLinear ? 2
+                                                       : 4;
 
-std::array<float, 4> CubicWeights(float t) {
-  constexpr float kA = -0.75f;
-  const auto near = [&](float x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; };
-  const auto far = [&](float x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
+template <typename W>
+std::array<W, 4> CubicWeights(W t) {
+  constexpr W kA = W(-0.75);
+  const auto near = [&](W x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; };
+  const auto far = [&](W x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
   return {far(t + 1), near(t), near(1 - t), far(2 - t)};
 }
 
-template <InterpKind kKind>
-Taps<kTapsOf<kKind>> TapsAt(int64_t k, int64_t in, float ratio, bool corners, bool half_pixel) {
+// The ratio is single precision, positions half-way between pixels are double: as in Paddle, whose
+// results hang on it at the edges of pixels.
+template <InterpKind kKind, typename W>
+Taps<kTapsOf<kKind>, W> TapsAt(int64_t k, int64_t in, float ratio, bool corners, bool half_pixel) {
   const float pos = static_cast<float>(k);
-  Taps<kTapsOf<kKind>> t;
+  const double middle = static_cast<double>(ratio) * (static_cast<double>(k) + 0.5) - 0.5;
+  Taps<kTapsOf<kKind>, W> t;
   if constexpr (kKind == InterpKind::kNearest) {
-    const int64_t at = static_cast<int64_t>(corners ? ratio * pos + 0.5f : ratio * pos);
+    const int64_t at = corners ? static_cast<int64_t>(static_cast<double>(ratio * pos) + 0.5)
+                               : static_cast<int64_t>(ratio * pos);
     t.at = {std::min(at, in - 1)};
-    t.weight = {1.f};
+    t.weight = {W(1)};
   } else if constexpr (kKind == InterpKind::kLinear) {
-    const float source = half_pixel ? std::max(ratio * (pos + 0.5f) - 0.5f, 0.f) : ratio * pos;
-    const int64_t at = std::min(static_cast<int64_t>(source), in - 1);
+    const float source = half_pixel ? std::max(static_cast<float>(middle), 0.f) : ratio * pos;
+    const int64_t whole = half_pixel ? std::max<int64_t>(static_cast<int64_t>(middle), 0)
+                                     : static_cast<int64_t>(source);
+    const int64_t at = std::min(whole, in - 1);
     const float d = source - static_cast<float>(at);
     t.at = {at, std::min(at + 1, in - 1)};
-    t.weight = {1.f - d, d};
+    t.weight = {static_cast<W>(1.f - d), static_cast<W>(d)};
   } else {
-    const float source = corners ? ratio * pos : ratio * (pos + 0.5f) - 0.5f;
-    const float base = std::floor(source);
+    const W source = corners ? static_cast<W>(ratio * pos) : static_cast<W>(middle);
+    const W base = std::floor(source);
     t.weight = CubicWeights(source - base);
     for (int i = 0; i < 4; ++i)
       t.at[i] = std::clamp<int64_t>(static_cast<int64_t>(base) - 1 + i, 0, in - 1);
@@ -176,9 +191,9 @@ Taps<kTapsOf<kKind>> TapsAt(int64_t k, int64_t in, float ratio, bool corners, bo
 }
 
 // The taps of all three dimensions, in scratch memory.
-template <InterpKind kKind>
+template <InterpKind kKind, typename W>
 struct Plan {
-  using Tap = Taps<kTapsOf<kKind>>;
+  using Tap = Taps<kTapsOf<kKind>, W>;
   Geometry g;
   std::array<int64_t, 3> out;
   Tensor hold;
@@ -186,10 +201,10 @@ struct Plan {
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-template <InterpKind kKind, bool kOldScale, int kSpatial>
-Result<Plan<kKind>> MakePlan(const KernelContext& ctx, const Tensor& out) {
-  using Tap = typename Plan<kKind>::Tap;
-  Plan<kKind> plan;
+template <InterpKind kKind, typename W, bool kOldScale, int kSpatial>
+Result<Plan<kKind, W>> MakePlan(const KernelContext& ctx, const Tensor& out) {
+  using Tap = typename Plan<kKind, W>::Tap;
+  Plan<kKind, W> plan;
   HEDDLE_ASSIGN_OR_RETURN(plan.g, GeometryOf(ctx, ctx.In("X").shape(), kSpatial));
   HEDDLE_ASSIGN_OR_RETURN(const Geometry o, GeometryOf(ctx, out.shape(), kSpatial));
   if (o.batch != plan.g.batch || o.channels != plan.g.channels || o.spatial != plan.g.spatial)
@@ -216,52 +231,51 @@ Result<Plan<kKind>> MakePlan(const KernelContext& ctx, const Tensor& out) {
     plan.taps[i] = at;
     const bool unused = i < 3 - plan.g.spatial;
     for (int64_t k = 0; k < plan.out[i]; ++k)
-      *at++ = TapsAt<kKind>(k, plan.g.in[i], ratio, corners && !unused, half_pixel && !unused);
+      *at++ = TapsAt<kKind, W>(k, plan.g.in[i], ratio, corners && !unused, half_pixel && !unused);
   }
   return plan;
 }
 
 // One plane of channels-first data: rows are blended first, then resized along the last dimension.
-template <InterpKind kKind, typename T>
-void ResizePlane(const Plan<kKind>& p, const T* x, T* out, T* row) {
+template <InterpKind kKind, typename T, typename W>
+void ResizePlane(const Plan<kKind, W>& p, const T* x, T* out, W* row) {
   constexpr int kTaps = kTapsOf<kKind>;
   const int64_t in_w = p.g.in[2], out_w = p.out[2];
   const int64_t* last = nullptr;
   for (int64_t i = 0; i < p.out[0] * p.out[1]; ++i, out += out_w) {
     const auto& d = p.taps[0][i / p.out[1]];
     const auto& h = p.taps[1][i % p.out[1]];
-    const T* from = row;
     if constexpr (kKind == InterpKind::kNearest) {
       if (last && i % p.out[1] != 0 && *last == h.at[0]) {  // the same source row again
         std::memcpy(out, out - out_w, static_cast<size_t>(out_w) * sizeof(T));
         continue;
       }
       last = &h.at[0];
-      from = x + (d.at[0] * p.g.in[1] + h.at[0]) * in_w;
+      const T* from = x + (d.at[0] * p.g.in[1] + h.at[0]) * in_w;
       for (int64_t k = 0; k < out_w; ++k) out[k] = from[p.taps[2][k].at[0]];
     } else {
-      std::fill_n(row, in_w, T(0));
+      std::fill_n(row, in_w, W(0));
       for (int a = 0; a < kTaps; ++a) {
         if (d.weight[a] == 0) continue;
         for (int b = 0; b < kTaps; ++b) {
-          const T w = static_cast<T>(d.weight[a] * h.weight[b]);
+          const W w = d.weight[a] * h.weight[b];
           const T* line = x + (d.at[a] * p.g.in[1] + h.at[b]) * in_w;
-          for (int64_t k = 0; k < in_w; ++k) row[k] += w * line[k];
+          for (int64_t k = 0; k < in_w; ++k) row[k] += w * static_cast<W>(line[k]);
         }
       }
       for (int64_t k = 0; k < out_w; ++k) {
         const auto& t = p.taps[2][k];
-        T sum = T(0);
-        for (int a = 0; a < kTaps; ++a) sum += static_cast<T>(t.weight[a]) * row[t.at[a]];
-        out[k] = sum;
+        W sum = W(0);
+        for (int a = 0; a < kTaps; ++a) sum += t.weight[a] * row[t.at[a]];
+        out[k] = static_cast<T>(sum);
       }
     }
   }
 }
 
 // Calls fn(input position, weight) for what makes output position `i`.
-template <InterpKind kKind, typename Fn>
-void ForTaps(const Plan<kKind>& p, int64_t i, Fn&& fn) {
+template <InterpKind kKind, typename W, typename Fn>
+void ForTaps(const Plan<kKind, W>& p, int64_t i, Fn&& fn) {
   constexpr int kTaps = kTapsOf<kKind>;
   const auto& w = p.taps[2][i % p.out[2]];
   const auto& h = p.taps[1][i / p.out[2] % p.out[1]];
@@ -269,28 +283,71 @@ void ForTaps(const Plan<kKind>& p, int64_t i, Fn&& fn) {
   for (int a = 0; a < kTaps; ++a)
     for (int b = 0; b < kTaps; ++b)
       for (int c = 0; c < kTaps; ++c) {
-        const float weight = d.weight[a] * h.weight[b] * w.weight[c];
+        const W weight = d.weight[a] * h.weight[b] * w.weight[c];
         if (weight != 0) fn((d.at[a] * p.g.in[1] + h.at[b]) * p.g.in[2] + w.at[c], weight);
       }
 }
 
-template <InterpKind kKind, typename T>
-void ResizePixels(const KernelContext& ctx, const Plan<kKind>& p, const T* x, T* out) {
+// Images of small integers, linear: sums are cut, not rounded, to integers, so the last bit
+// decides. This is Paddle's order of operations, each rounded to single precision by itself.
+template <typename W>
+uint8_t BlendBytes(const Plan<InterpKind::kLinear, W>& p, int64_t i, const uint8_t* x,
+                   int64_t step) {
+  const auto& w = p.taps[2][i % p.out[2]];
+  const auto& h = p.taps[1][i / p.out[2] % p.out[1]];
+  const auto& d = p.taps[0][i / (p.out[2] * p.out[1])];
+  volatile float sum = 0, part = 0;
+  for (int k = 0; k < 8; ++k) {
+    if (p.g.spatial < 3 && (k & 4) != 0) break;
+    const bool rows_first = p.g.spatial == 2;
+    const int a = k >> 2, b = rows_first ? k & 1 : k >> 1 & 1, c = rows_first ? k >> 1 & 1 : k & 1;
+    if (p.g.spatial == 1 && b == 1) continue;
+    part = static_cast<float>(x[((d.at[a] * p.g.in[1] + h.at[b]) * p.g.in[2] + w.at[c]) * step]);
+    if (p.g.spatial == 3) part = part * d.weight[a];
+    if (p.g.spatial >= 2) part = part * h.weight[b];
+    part = part * w.weight[c];
+    sum = sum + part;
+  }
+  return static_cast<uint8_t>(sum);
+}
+
+template <typename W>
+void ResizeBytes(const KernelContext& ctx, const Plan<InterpKind::kLinear, W>& p, const uint8_t* x,
+                 uint8_t* out) {
+  const int64_t n = p.g.channels, step = p.g.channels_last ? n : 1;
+  ctx.ParallelFor(p.g.batch * n, 1 + 4096 / p.out_size(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / n * n, c = i % n;
+      const int64_t in_at = image * p.g.in_size() + c * (p.g.channels_last ? 1 : p.g.in_size());
+      const int64_t out_at = image * p.out_size() + c * (p.g.channels_last ? 1 : p.out_size());
+      for (int64_t k = 0; k < p.out_size(); ++k)
+        out[out_at + k * step] = BlendBytes(p, k, x + in_at, step);
+    }
+  });
+}
+
+template <InterpKind kKind, typename T, typename W>
+void ResizePixels(const KernelContext& ctx, const Plan<kKind, W>& p, const T* x, T* out) {
   const int64_t n = p.g.channels;
+  const bool direct = std::is_same_v<T, W>;
   ctx.ParallelFor(p.g.batch * p.out_size(), 1 + 32768 / n, [&](int64_t begin, int64_t end) {
+    Tensor hold = direct ? Tensor() : ctx.Scratch(kDTypeOf<W>, {n});
     for (int64_t i = begin; i < end; ++i) {
       const T* image = x + i / p.out_size() * p.g.in_size() * n;
       T* to = out + i * n;
       if constexpr (kKind == InterpKind::kNearest) {
-        ForTaps(p, i % p.out_size(), [&](int64_t at, float) {
+        ForTaps(p, i % p.out_size(), [&](int64_t at, W) {
           std::memcpy(to, image + at * n, static_cast<size_t>(n) * sizeof(T));
         });
       } else {
-        std::fill_n(to, n, T(0));
-        ForTaps(p, i % p.out_size(), [&](int64_t at, float weight) {
+        W* sum = direct ? reinterpret_cast<W*>(to) : hold.mutable_data<W>();
+        std::fill_n(sum, n, W(0));
+        ForTaps(p, i % p.out_size(), [&](int64_t at, W weight) {
           const T* from = image + at * n;
-          for (int64_t c = 0; c < n; ++c) to[c] += static_cast<T>(weight) * from[c];
+          for (int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<W>(from[c]);
         });
+        if (!direct)
+          for (int64_t c = 0; c < n; ++c) to[c] = static_cast<T>(sum[c]);
       }
     }
   });
@@ -303,19 +360,25 @@ struct Interp {
     static Status Run(KernelContext& ctx) {
       Tensor& out = ctx.Out("Out");
       if (out.numel() == 0) return Status::Ok();
-      HEDDLE_ASSIGN_OR_RETURN(const Plan<kKind> p,
-                              (MakePlan<kKind, kOldScale, kSpatial>(ctx, out)));
+      using W = BlendType<T>;
+      const auto made = MakePlan<kKind, W, kOldScale, kSpatial>(ctx, out);
+      HEDDLE_RETURN_IF_ERROR(made.status());
+      const Plan<kKind, W>& p = *made;
       const T* x = ctx.In("X").data<T>();
       T* to = out.mutable_data<T>();
+      if constexpr (kKind == InterpKind::kLinear && std::is_same_v<T, uint8_t>) {
+        ResizeBytes(ctx, p, x, to);
+        return Status::Ok();
+      }
       if (p.g.channels_last) {
         ResizePixels(ctx, p, x, to);
         return Status::Ok();
       }
       const int64_t planes = p.g.batch * p.g.channels;
       ctx.ParallelFor(planes, 1 + 32768 / p.out_size(), [&](int64_t begin, int64_t end) {
-        Tensor row = ctx.Scratch(kDTypeOf<T>, {p.g.in[2]});
+        Tensor row = ctx.Scratch(kDTypeOf<W>, {p.g.in[2]});
         for (int64_t i = begin; i < end; ++i)
-          ResizePlane(p, x + i * p.g.in_size(), to + i * p.out_size(), row.mutable_data<T>());
+          ResizePlane(p, x + i * p.g.in_size(), to + i * p.out_size(), row.mutable_data<W>());
       });
       return Status::Ok();
     }
@@ -328,25 +391,24 @@ struct Interp {
       Tensor& to = ctx.Out("X@GRAD");
       std::fill_n(to.mutable_data<T>(), to.numel(), T(0));
       if (grad.numel() == 0 || to.numel() == 0) return Status::Ok();
-      HEDDLE_ASSIGN_OR_RETURN(const Plan<kKind> p,
-                              (MakePlan<kKind, kOldScale, kSpatial>(ctx, grad)));
+      const auto made = MakePlan<kKind, T, kOldScale, kSpatial>(ctx, grad);
+      HEDDLE_RETURN_IF_ERROR(made.status());
+      const Plan<kKind, T>& p = *made;
       const T* from = grad.data<T>();
       T* out = to.mutable_data<T>();
       const int64_t step = p.g.channels_last ? p.g.channels : 1;
-      ctx.ParallelFor(p.g.batch * p.g.channels, 1 + 8192 / p.out_size(),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          const int64_t n = i / p.g.channels, c = i % p.g.channels;
-                          const T* g = from + n * p.out_size() * p.g.channels +
-                                       c * (p.g.channels_last ? 1 : p.out_size());
-                          T* x = out + n * p.g.in_size() * p.g.channels +
-                                 c * (p.g.channels_last ? 1 : p.g.in_size());
-                          for (int64_t k = 0; k < p.out_size(); ++k)
-                            ForTaps(p, k, [&](int64_t at, float weight) {
-                              x[at * step] += g[k * step] * static_cast<T>(weight);
-                            });
-                        }
-                      });
+      ctx.ParallelFor(
+          p.g.batch * p.g.channels, 1 + 8192 / p.out_size(), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              const int64_t n = i / p.g.channels, c = i % p.g.channels;
+              const T* g = from + n * p.out_size() * p.g.channels +
+                           c * (p.g.channels_last ? 1 : p.out_size());
+              T* x = out + n * p.g.in_size() * p.g.channels +
+                     c * (p.g.channels_last ? 1 : p.g.in_size());
+              for (int64_t k = 0; k < p.out_size(); ++k)
+                ForTaps(p, k, [&](int64_t at, T weight) { x[at * step] += g[k * step] * weight; });
+            }
+          });
       return Status::Ok();
     }
   };
@@ -374,12 +436,12 @@ void Operands(OpDef& op, unsigned value_flag, unsigned x_flag) {
 template <InterpKind kKind, bool kOldScale, int kSpatial>
 void DefineInterp(OpDef& op) {
   Operands<kOldScale>(op, kShapeValue, 0);
-  op.Output("Out").InferShape(InterpShape<kOldScale, kSpatial>);
+  op.Traits(kChannelsLast).Output("Out").InferShape(InterpShape<kOldScale, kSpatial>);
   using Op = Interp<kKind, kOldScale, kSpatial>;
   if constexpr (kKind == InterpKind::kNearest)
     op.Kernels<Op::template Kernel, float, double, int32_t, int64_t, uint8_t>();
   else
-    op.Kernels<Op::template Kernel, float, double>();
+    op.Kernels<Op::template Kernel, float, double, uint8_t>();
   op.KernelKey("X");
 }
 template <InterpKind kKind, bool kOldScale, int kSpatial>
@@ -390,9 +452,9 @@ void DefineInterpGrad(OpDef& op) {
   op.Kernels<Op::template GradKernel, float, double>().KernelKey("Out@GRAD");
 }
 
-#define HEDDLE_INTERP(kind, spatial)                                      \
-  template void DefineInterp<InterpKind::kind, true, spatial>(OpDef&);    \
-  template void DefineInterp<InterpKind::kind, false, spatial>(OpDef&);   \
+#define HEDDLE_INTERP(kind, spatial)                                       \
+  template void DefineInterp<InterpKind::kind, true, spatial>(OpDef&);     \
+  template void DefineInterp<InterpKind::kind, false, spatial>(OpDef&);    \
   template void DefineInterpGrad<InterpKind::kind, true, spatial>(OpDef&); \
   template void DefineInterpGrad<InterpKind::kind, false, spatial>(OpDef&);
 HEDDLE_INTERP(kNearest, 0)

@@ -1,4 +1,5 @@
-// Resizing by interpolation: nearest, linear in one to three dimensions, cubic; forward and gradient.
+// Resizing by interpolation: nearest, linear in one to three dimensions, cubic; forward and
+// gradient.
 #pragma once
 
 #include "core/op_def.h"

@@ -9,7 +9,8 @@ namespace {
 template <typename T, int kStep>
 using Lane = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>, 0, Eigen::InnerStride<kStep>>;
 template <typename T, int kStep>
-using ConstLane = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>, 0, Eigen::InnerStride<kStep>>;
+using ConstLane =
+    Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>, 0, Eigen::InnerStride<kStep>>;
 
 // The stretches of one group of a tensor.
 template <typename T, int kStep>
@@ -36,15 +37,14 @@ struct Pieces {
 // Calls fn(pieces) for every group; groups are independent of each other.
 template <typename T, typename Fn>
 void ForGroups(const KernelContext& ctx, const NormLayout& layout, Fn&& fn) {
-  ctx.ParallelFor(layout.groups, 1 + 32768 / (1 + layout.count()),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t g = begin; g < end; ++g) {
-                      if (layout.step == 1)
-                        fn(Pieces<T, 1>{layout, g});
-                      else
-                        fn(Pieces<T, Eigen::Dynamic>{layout, g});
-                    }
-                  });
+  ctx.ParallelFor(layout.groups, 1 + 32768 / (1 + layout.count()), [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      if (layout.step == 1)
+        fn(Pieces<T, 1>{layout, g});
+      else
+        fn(Pieces<T, Eigen::Dynamic>{layout, g});
+    }
+  });
 }
 
 // y = x * factor[c] + shift[c] for channels-last rows.
@@ -129,8 +129,7 @@ void NormBackward(const KernelContext& ctx, const NormLayout& layout, const T* x
     const int64_t g = in.group;
     const T mean = stats.mean[g], inverse = stats.inverse[g];
     const T a = in.Sum([&](int64_t p) { return in(dy, p).sum(); });
-    const T b =
-        inverse * in.Sum([&](int64_t p) { return (in(dy, p) * (in(x, p) - mean)).sum(); });
+    const T b = inverse * in.Sum([&](int64_t p) { return (in(dy, p) * (in(x, p) - mean)).sum(); });
     sum_dy[g] = a;
     sum_dy_x[g] = b;
     if (!dx) return;
@@ -165,7 +164,8 @@ void NormDoubleBackward(const KernelContext& ctx, const NormLayout& layout,
     };
     const T dy_mean = average(io.dy), dy_h = with_h(io.dy);
     const T ddx_mean = average(io.ddx), ddx_h = with_h(io.ddx);
-    T both = io.ddx ? in.Sum([&](int64_t p) { return (in(io.ddx, p) * in(io.dy, p)).sum(); }) : T(0);
+    T both =
+        io.ddx ? in.Sum([&](int64_t p) { return (in(io.ddx, p) * in(io.dy, p)).sum(); }) : T(0);
     if (!stats.fixed) both -= count * (ddx_mean * dy_mean + ddx_h * dy_h);
     if (io.dscale) io.dscale[g] = inverse * both;
     for (int64_t p = 0; p < layout.pieces; ++p) {
@@ -184,9 +184,9 @@ void NormDoubleBackward(const KernelContext& ctx, const NormLayout& layout,
           continue;
         }
         const T weight = inverse * (dds - s * inverse * ddx_h);
-        out = weight * (in(io.dy, p) - dy_mean - h(p) * dy_h) - h(p) * (s * inverse * inverse * both / count);
-        if (io.ddx)
-          out -= s * inverse * inverse * dy_h * (in(io.ddx, p) - ddx_mean - h(p) * ddx_h);
+        out = weight * (in(io.dy, p) - dy_mean - h(p) * dy_h) -
+              h(p) * (s * inverse * inverse * both / count);
+        if (io.ddx) out -= s * inverse * inverse * dy_h * (in(io.ddx, p) - ddx_mean - h(p) * ddx_h);
       }
     }
   });
@@ -198,14 +198,14 @@ void SumGroups(const NormLayout& layout, const T* per_group, T* per_channel) {
   for (int64_t g = 0; g < layout.groups; ++g) per_channel[g % layout.channels] += per_group[g];
 }
 
-#define HEDDLE_NORM(T)                                                                           \
-  template void NormMoments<T>(const KernelContext&, const NormLayout&, const T*, T*, T*);       \
-  template void NormForward<T>(const KernelContext&, const NormLayout&, const T*,                \
-                               const NormStats<T>&, const NormParams<T>&, T*);                   \
-  template void NormBackward<T>(const KernelContext&, const NormLayout&, const T*, const T*,     \
-                                const NormStats<T>&, const T*, T*, T*, T*);                      \
-  template void NormDoubleBackward<T>(const KernelContext&, const NormLayout&,                   \
-                                      const NormStats<T>&, const T*, const NormSecond<T>&);      \
+#define HEDDLE_NORM(T)                                                                       \
+  template void NormMoments<T>(const KernelContext&, const NormLayout&, const T*, T*, T*);   \
+  template void NormForward<T>(const KernelContext&, const NormLayout&, const T*,            \
+                               const NormStats<T>&, const NormParams<T>&, T*);               \
+  template void NormBackward<T>(const KernelContext&, const NormLayout&, const T*, const T*, \
+                                const NormStats<T>&, const T*, T*, T*, T*);                  \
+  template void NormDoubleBackward<T>(const KernelContext&, const NormLayout&,               \
+                                      const NormStats<T>&, const T*, const NormSecond<T>&);  \
   template void SumGroups<T>(const NormLayout&, const T*, T*);
 HEDDLE_NORM(float)
 HEDDLE_NORM(double)

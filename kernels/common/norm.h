@@ -1,5 +1,5 @@
-// Normalisation to mean 0 and variance 1 over groups of elements, with its gradients: what batch_norm
-// and instance_norm share.
+// Normalisation to mean 0 and variance 1 over groups of elements, with its gradients: what
+// batch_norm and instance_norm share.
 #pragma once
 
 #include "core/op_context.h"
@@ -25,8 +25,8 @@ struct NormParams {
   const T* scale = nullptr;
   const T* bias = nullptr;
 };
-// Arrays with one element per group. `inverse` is 1 / sqrt(variance + epsilon). `fixed`: they do not
-// depend on x (running statistics).
+// Arrays with one element per group. `inverse` is 1 / sqrt(variance + epsilon). `fixed`: they do
+// not depend on x (running statistics).
 template <typename T>
 struct NormStats {
   const T* mean = nullptr;
@@ -49,11 +49,11 @@ void NormBackward(const KernelContext& ctx, const NormLayout& layout, const T* x
 
 template <typename T>
 struct NormSecond {
-  const T *x = nullptr, *dy = nullptr;        // of the first gradient
-  const T* ddx = nullptr;                     // may be null, as all below
+  const T *x = nullptr, *dy = nullptr;  // of the first gradient
+  const T* ddx = nullptr;               // may be null, as all below
   const T *ddscale = nullptr, *ddbias = nullptr;
   T *dx = nullptr, *ddy = nullptr;
-  T* dscale = nullptr;                        // per group
+  T* dscale = nullptr;  // per group
 };
 template <typename T>
 void NormDoubleBackward(const KernelContext& ctx, const NormLayout& layout,

@@ -112,6 +112,8 @@ dnnl::primitive_attr Attributes(const Epilogue& epilogue, const dnnl::memory::de
   }
   if (epilogue.residual) ops.append_sum();
   AppendActivation(ops, epilogue);
+  if (epilogue.linear())
+    ops.append_eltwise(dnnl::algorithm::eltwise_linear, epilogue.scale, epilogue.shift);
   if (ops.len() > 0) attr.set_post_ops(ops);
   return attr;
 }

@@ -30,8 +30,8 @@ dnnl::memory::desc Any(const dnnl::memory::dims& dims);
 std::string Describe(const dnnl::memory::desc& desc);
 // User-mode scratchpad and the epilogue's post operations, but for the bias. A residual must lie in
 // the destination when the primitive runs: the result is added to it.
-// With `scaled_bias` the primitive's result is first multiplied by `factor`, then the epilogue's bias,
-// if any, is added, whose layout that is: argument ScaledBiasArg().
+// With `scaled_bias` the primitive's result is first multiplied by `factor`, then the epilogue's
+// bias, if any, is added, whose layout that is: argument ScaledBiasArg().
 dnnl::primitive_attr Attributes(const Epilogue& epilogue,
                                 const dnnl::memory::desc* scaled_bias = nullptr, float factor = 1);
 int ScaledBiasArg();

@@ -58,6 +58,8 @@ class Gradient {
     }
   }
   bool dense() const { return dense_ != nullptr; }
+  // `g`, as given to ForEach's function, stands for a row that is not among the selected ones.
+  bool Absent(const T* g) const { return g == zeros_.data() && !dense_; }
 
  private:
   const T* dense_ = nullptr;

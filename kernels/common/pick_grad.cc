@@ -1,14 +1,16 @@
 #include "kernels/common/pick_grad.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "core/error.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 
 template <typename T>
 Status ScatterPicked(const Tensor& index, const Tensor& dout, int64_t axis, Tensor& dx) {
   HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(dx.shape(), axis));
+  HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx, &dout}));
   // One or more elements per line, with or without the axis kept.
   const int64_t per_line = lines.lines() == 0 ? 0 : dout.numel() / lines.lines();
   if (per_line * lines.lines() != dout.numel() || index.numel() != dout.numel() ||
@@ -17,7 +19,7 @@ Status ScatterPicked(const Tensor& index, const Tensor& dout, int64_t axis, Tens
                            " and Out@GRAD ", dout.shape().ToString(), " do not fit X ",
                            dx.shape().ToString());
   const AxisLines from{lines.outer, per_line, lines.inner};
-  std::memset(dx.mutable_raw(), 0, dx.bytes());
+  std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
   const int64_t* at = index.data<int64_t>();
   const T* g = dout.data<T>();
   T* d = dx.mutable_data<T>();

@@ -55,12 +55,14 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
     for (int64_t p = begin; p < end; ++p) {
       const T* plane = x + p * g.in_size();
       T* to = out + p * g.out_size();
-      ForWindows(g, 0, g.out_size(), [&](const PoolWindow& d, const PoolWindow& h,
-                                         const PoolWindow& w, int64_t i) {
-        T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
-        ForLines(g, d, h, w, [&](int64_t at, int64_t n) { acc = Fold<T, kMax>(acc, plane + at, n); });
-        to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
-      });
+      ForWindows(g, 0, g.out_size(),
+                 [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+                   T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
+                   ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+                     acc = Fold<T, kMax>(acc, plane + at, n);
+                   });
+                   to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
+                 });
     }
   });
 }
@@ -95,14 +97,14 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
     for (int64_t p = 0; p < positions; ++p) {
       const T* image = x + p / g.out_size() * g.in_size() * g.channels;
       const int64_t at = p % g.out_size();
-      ForWindows(g, at, at + 1, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
-                                    int64_t) {
-        ctx.ParallelFor(g.channels, std::max<int64_t>(64, 65536 / taps),
-                        [&](int64_t begin, int64_t end) {
-                          Pixel<T, kMax>(g, d, h, w, image + begin, end - begin,
-                                         out + p * g.channels + begin);
-                        });
-      });
+      ForWindows(g, at, at + 1,
+                 [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t) {
+                   ctx.ParallelFor(g.channels, std::max<int64_t>(64, 65536 / taps),
+                                   [&](int64_t begin, int64_t end) {
+                                     Pixel<T, kMax>(g, d, h, w, image + begin, end - begin,
+                                                    out + p * g.channels + begin);
+                                   });
+                 });
     }
     return;
   }
@@ -112,10 +114,10 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
       const int64_t last = std::min(g.out_size(), first + end - p);
       const T* from = x + image * g.in_size() * g.channels;
       T* to = out + image * g.out_size() * g.channels;
-      ForWindows(g, first, last, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
-                                     int64_t i) {
-        Pixel<T, kMax>(g, d, h, w, from, g.channels, to + i * g.channels);
-      });
+      ForWindows(g, first, last,
+                 [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+                   Pixel<T, kMax>(g, d, h, w, from, g.channels, to + i * g.channels);
+                 });
       p += last - first;
     }
   });
@@ -126,24 +128,26 @@ template <typename T>
 void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
   const int64_t step = g.pixel_step();
   for (int64_t i = 0; i < g.in_size(); ++i) to[i * step] = T(0);
-  ForWindows(g, 0, g.out_size(), [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
-                                     int64_t i) {
-    if (g.max) {  // to the first element that is the maximum
-      bool done = false;
-      ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
-        for (int64_t j = at; j < at + n && !done; ++j) {
-          if (x[j * step] != out[i * step]) continue;
-          to[j * step] += grad[i * step];
-          done = true;
-        }
-      });
-    } else {
-      const T part = grad[i * step] / static_cast<T>(g.Divisor(d, h, w));
-      ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
-        for (int64_t j = at; j < at + n; ++j) to[j * step] += part;
-      });
-    }
-  });
+  ForWindows(g, 0, g.out_size(),
+             [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+               if (g.max) {  // to the first element that is the maximum
+                 bool done = false;
+                 ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+                   for (int64_t j = at; j < at + n && !done; ++j) {
+                     if (x[j * step] != out[i * step]) continue;
+                     to[j * step] += grad[i * step];
+                     done = true;
+                   }
+                 });
+               } else {
+                 // Single precision, as in Paddle.
+                 const T part =
+                     grad[i * step] * static_cast<T>(1.f / static_cast<float>(g.Divisor(d, h, w)));
+                 ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+                   for (int64_t j = at; j < at + n; ++j) to[j * step] += part;
+                 });
+               }
+             });
 }
 
 }  // namespace
@@ -172,7 +176,8 @@ void PoolBackward(const KernelContext& ctx, const PoolGeometry& g, const T* x, c
 }
 
 template void PoolForward<float>(const KernelContext&, const PoolGeometry&, const float*, float*);
-template void PoolForward<double>(const KernelContext&, const PoolGeometry&, const double*, double*);
+template void PoolForward<double>(const KernelContext&, const PoolGeometry&, const double*,
+                                  double*);
 template void PoolBackward<float>(const KernelContext&, const PoolGeometry&, const float*,
                                   const float*, const float*, float*);
 template void PoolBackward<double>(const KernelContext&, const PoolGeometry&, const double*,

@@ -35,12 +35,15 @@ struct PoolGeometry {
   }
 };
 
-// From the attributes of the pooling operators and the shape of the input (dimensions may be -1, then
-// there are no windows). Operators that lack an attribute have its plain value.
+// From the attributes of the pooling operators and the shape of the input (dimensions may be -1,
+// then there are no windows). Operators that lack an attribute have its plain value.
 struct PoolAttrs {
   Ints ksize, strides, paddings;
   bool global = false, adaptive = false, ceil = false, exclusive = true, max = true;
   bool channels_last = false;
+  // Adaptive pooling has the output size of ksize, yet windows of ksize elements, strides apart:
+  // what Paddle's pool2d and pool3d make of adaptive max pooling on a CPU.
+  bool fixed_windows = false;
   std::string padding_algorithm = "EXPLICIT";
 };
 PoolAttrs PoolAttrsOf(const OpContext& ctx);           // pool2d, pool3d

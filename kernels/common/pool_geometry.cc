@@ -69,6 +69,7 @@ PoolAttrs PoolAttrsOf(const OpContext& ctx) {
   a.ceil = ctx.Bool("ceil_mode");
   a.exclusive = ctx.Bool("exclusive");
   a.max = ctx.Str("pooling_type") == "max";
+  a.fixed_windows = a.max;
   a.padding_algorithm = ctx.Str("padding_algorithm");
   const std::string& format = ctx.Str("data_format");
   a.channels_last = format == "NHWC" || format == "NDHWC";
@@ -95,7 +96,7 @@ Result<PoolGeometry> PoolGeometryOf(const PoolAttrs& a, const Shape& input) {
     const size_t at = static_cast<size_t>(i - first);
     g.in[i] = input[static_cast<int>(at) + (a.channels_last ? 1 : 2)];
     kernel[i] = a.global ? g.in[i] : a.ksize[at];
-    if (!a.global && !a.adaptive) stride[i] = a.strides[at];
+    if (!a.global && at < a.strides.size()) stride[i] = a.strides[at];
     if (stride[i] < 1 || (kernel[i] < 1 && !a.global))
       return InvalidArgument("ksize holds ", kernel[i], " and strides ", stride[i],
                              ", expected at least 1");
@@ -118,8 +119,8 @@ Result<PoolGeometry> PoolGeometryOf(const PoolAttrs& a, const Shape& input) {
   }
   if (!input.is_static()) return g;
   for (int i = 0; i < 3; ++i)
-    g.windows[i] = Windows(g.in[i], g.out[i], a.adaptive && i >= first, kernel[i], stride[i],
-                           pads.lo[i]);
+    g.windows[i] = Windows(g.in[i], g.out[i], a.adaptive && !a.fixed_windows && i >= first,
+                           kernel[i], stride[i], pads.lo[i]);
   return g;
 }
 

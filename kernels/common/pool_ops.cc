@@ -122,12 +122,11 @@ struct MaxPoolWithIndex {
     const T* x = ctx.In("X").data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
     int32_t* mask = ctx.Out("Mask").mutable_data<int32_t>();
-    ctx.ParallelFor(g.batch * g.channels, 1 + 16384 / (1 + g.in_size()),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t p = begin; p < end; ++p)
-                        MaxWithIndex(g, x + p * g.in_size(), out + p * g.out_size(),
-                                     mask + p * g.out_size());
-                    });
+    ctx.ParallelFor(
+        g.batch * g.channels, 1 + 16384 / (1 + g.in_size()), [&](int64_t begin, int64_t end) {
+          for (int64_t p = begin; p < end; ++p)
+            MaxWithIndex(g, x + p * g.in_size(), out + p * g.out_size(), mask + p * g.out_size());
+        });
     return Status::Ok();
   }
 };
@@ -270,6 +269,7 @@ void UnpoolAttrs(OpDef& op, int spatial) {
 void DefinePool(OpDef& op, int spatial) {
   op.Input("X").Output("Out");
   AllAttrs(op, spatial);
+  if (spatial == 2) op.Traits(kChannelsLast);
   op.InferShape(PoolShape).Prepare(PreparePool).Kernels<Pool, float, double>();
 }
 void DefinePoolGrad(OpDef& op, int spatial) {

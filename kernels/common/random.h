@@ -27,8 +27,8 @@ class OpRandom {
   std::mt19937_64* engine_;
 };
 
-// out[i] = draw(engine) in order, for tensors of floating types; `draw` is made by make(C{}), C being
-// float or double, whichever the dtype computes in.
+// out[i] = draw(engine) in order, for tensors of floating types; `draw` is made by make(C{}), C
+// being float or double, whichever the dtype computes in.
 template <typename Make>
 Status FillRandom(const KernelContext& ctx, Tensor& out, int64_t seed, Make&& make) {
   OpRandom random(ctx, seed);

@@ -7,9 +7,9 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kPiece = 1 << 14;        // elements of a row summed in one go
-constexpr int64_t kColumns = 256;          // accumulators side by side
-constexpr int64_t kPartial = 64;           // rows added before the partial sum joins the total
+constexpr int64_t kPiece = 1 << 14;          // elements of a row summed in one go
+constexpr int64_t kColumns = 256;            // accumulators side by side
+constexpr int64_t kPartial = 64;             // rows added before the partial sum joins the total
 constexpr int64_t kSplitElements = 1 << 18;  // from here a reduction to few outputs is cut up
 constexpr int64_t kParts = 32;
 constexpr int64_t kGrainElements = 1 << 15;
@@ -19,7 +19,9 @@ constexpr int64_t kGrainElements = 1 << 15;
 class Reduction {
  public:
   Reduction(const ReducePlan& plan, const ReduceLoops& loops, const void* x, void* out)
-      : plan_(plan), loops_(loops), x_(static_cast<const std::byte*>(x)),
+      : plan_(plan),
+        loops_(loops),
+        x_(static_cast<const std::byte*>(x)),
         out_(static_cast<std::byte*>(out)) {
     blocks_ = plan.inner_reduced ? 1 : (plan.inner + kColumns - 1) / kColumns;
     pieces_ = plan.inner_reduced ? (plan.inner + kPiece - 1) / kPiece : 1;
@@ -62,7 +64,8 @@ class Reduction {
   // Adds segments [begin, end) of a unit up in `acc`.
   void Accumulate(int64_t unit, int64_t begin, int64_t end, void* acc) const {
     const int64_t width = Width(unit);
-    const int64_t base = Offset(unit / blocks_, plan_.kept_rank, plan_.kept_dims, plan_.kept_strides);
+    const int64_t base =
+        Offset(unit / blocks_, plan_.kept_rank, plan_.kept_dims, plan_.kept_strides);
     loops_.init(acc, width);
     if (plan_.inner_reduced) {
       for (int64_t s = begin; s < end; ++s) {
@@ -74,7 +77,8 @@ class Reduction {
     }
     const std::byte* x = x_ + (base + unit % blocks_ * kColumns) * loops_.in_size;
     if (end - begin <= kPartial) {
-      for (int64_t s = begin; s < end; ++s) loops_.column(x + Outer(s) * loops_.in_size, width, acc);
+      for (int64_t s = begin; s < end; ++s)
+        loops_.column(x + Outer(s) * loops_.in_size, width, acc);
       return;
     }
     alignas(64) std::byte partial[kColumns * kMaxAccumulator];
@@ -90,9 +94,8 @@ class Reduction {
     return Offset(segment, plan_.reduced_rank, plan_.reduced_dims, plan_.reduced_strides);
   }
   void Finish(int64_t unit, const void* acc) const {
-    const int64_t at = plan_.inner_reduced
-                           ? unit
-                           : unit / blocks_ * plan_.inner + unit % blocks_ * kColumns;
+    const int64_t at =
+        plan_.inner_reduced ? unit : unit / blocks_ * plan_.inner + unit % blocks_ * kColumns;
     loops_.finish(acc, Width(unit), plan_.count(), out_ + at * loops_.out_size);
   }
 
@@ -105,7 +108,8 @@ class Reduction {
     ctx.ParallelFor(units_ * parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t p = i % parts;
-        Accumulate(i / parts, segments_ * p / parts, segments_ * (p + 1) / parts, accs + i * stride);
+        Accumulate(i / parts, segments_ * p / parts, segments_ * (p + 1) / parts,
+                   accs + i * stride);
       }
     });
     for (int64_t u = 0; u < units_; ++u) {
@@ -158,7 +162,8 @@ ReducePlan MakeReducePlan(std::span<const int64_t> dims, uint32_t reduced) {
       ++rank;
     }
     if (red)
-      plan.reduced_count *= merged == &plan.inner || (plan.kept_rank + plan.reduced_rank == 0) ? 1 : d;
+      plan.reduced_count *=
+          merged == &plan.inner || (plan.kept_rank + plan.reduced_rank == 0) ? 1 : d;
     else
       plan.kept_count *= merged == &plan.inner || (plan.kept_rank + plan.reduced_rank == 0) ? 1 : d;
     last_reduced = red;

@@ -1,6 +1,8 @@
 // Inner loops of reductions, from a functor.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <limits>
@@ -13,7 +15,8 @@ namespace heddle {
 inline constexpr size_t kMaxAccumulator = sizeof(std::complex<double>);
 
 // A reduction R has Acc<T>, Init<A>(), Load<A>(x), Combine(a, b) and Finish<A>(a, count). Rows are
-// taken in by independent lanes, so that the loop becomes vector code and rounding errors stay small.
+// taken in by independent lanes, so that the loop becomes vector code and rounding errors stay
+// small.
 template <typename R, typename T, typename Out>
 struct ReduceLoop {
   using A = typename R::template Acc<T>;
@@ -58,8 +61,8 @@ struct ReduceLoop {
     Out* o = static_cast<Out*>(out);
     for (int64_t i = 0; i < n; ++i) o[i] = static_cast<Out>(R::Finish(a[i], count));
   }
-  static constexpr ReduceLoops kLoops = {&Init, &Row, &Column, &Merge, &Finish,
-                                         sizeof(T), sizeof(A), sizeof(Out)};
+  static constexpr ReduceLoops kLoops = {&Init,   &Row,      &Column,   &Merge,
+                                         &Finish, sizeof(T), sizeof(A), sizeof(Out)};
 };
 
 struct SumReduction {
@@ -75,7 +78,10 @@ struct SumReduction {
   }
   template <typename A>
   static A Combine(A a, A b) {
-    return static_cast<A>(a + b);
+    if constexpr (std::is_integral_v<A>)  // integers wrap
+      return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    else
+      return a + b;
   }
   template <typename A>
   static A Finish(A a, int64_t) {
@@ -93,6 +99,29 @@ struct MeanReduction : SumReduction {
   }
 };
 
+struct SumOfAbs : SumReduction {
+  template <typename A, typename T>
+  static A Load(T x) {
+    return std::fabs(static_cast<A>(x));
+  }
+};
+
+struct SumOfSquares : SumReduction {
+  template <typename A, typename T>
+  static A Load(T x) {
+    const A a = static_cast<A>(x);
+    return a * a;
+  }
+};
+
+// The 2-norm.
+struct RootOfSquares : SumOfSquares {
+  template <typename A>
+  static A Finish(A a, int64_t) {
+    return std::sqrt(a);
+  }
+};
+
 struct ProdReduction : SumReduction {
   template <typename A>
   static A Init() {
@@ -100,7 +129,10 @@ struct ProdReduction : SumReduction {
   }
   template <typename A>
   static A Combine(A a, A b) {
-    return static_cast<A>(a * b);
+    if constexpr (std::is_integral_v<A>)
+      return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
   }
 };
 

@@ -43,7 +43,8 @@ bool AxesFromTensors(const OpContext& ctx, Value&& value, ReduceAttrs* attrs) {
 
 ReduceAttrs ReadReduceAttrs(const KernelContext& ctx) {
   ReduceAttrs attrs = AttributesOnly(ctx);
-  AxesFromTensors(ctx, [&](Key key, int i) { return ctx.InOpt(key, i); }, &attrs);
+  AxesFromTensors(
+      ctx, [&](Key key, int i) { return ctx.InOpt(key, i); }, &attrs);
   return attrs;
 }
 
@@ -73,7 +74,8 @@ Status InferReduce(ShapeContext& ctx, DType dtype) {
   const Shape& x = ctx.InShape("X");
   if (dtype == DType::kUnknown) dtype = ctx.InDType("X");
   ReduceAttrs attrs = AttributesOnly(ctx);
-  if (!AxesFromTensors(ctx, [&](Key key, int i) { return ctx.InValue(key, i); }, &attrs))
+  if (!AxesFromTensors(
+          ctx, [&](Key key, int i) { return ctx.InValue(key, i); }, &attrs))
     return ctx.Defer();
   if (!x.known_rank()) {
     ctx.SetOut("Out", Shape::Unknown(), dtype);

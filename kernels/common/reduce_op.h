@@ -3,8 +3,10 @@
 
 #include <memory>
 
+#include "core/error.h"
 #include "core/shapes.h"
 #include "kernels/common/binary_op.h"
+#include "kernels/common/check.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/reduce_loops.h"
 
@@ -81,8 +83,13 @@ Status RunReduceGradTo(const KernelContext& ctx, T* d) {
   const T* xp = nullptr;
   const T* op = nullptr;
   if constexpr (F::kReadsValues) {
+    const Tensor& out = ctx.In("Out");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&x, &out}));
+    if (out.numel() != dout.numel())
+      return InvalidArgument("Out and Out@GRAD must have one shape, got ", out.shape().ToString(),
+                             " and ", dout.shape().ToString());
     xp = x.data<T>();
-    op = ctx.In("Out").template data<T>();
+    op = out.data<T>();
   }
   const T* gp = dout.data<T>();
   const double count =
@@ -90,14 +97,19 @@ Status RunReduceGradTo(const KernelContext& ctx, T* d) {
   const auto run = plan.inner == InnerKind::kVectorScalar ? &ReduceGradRow<F, T>::template Run<0>
                                                           : &ReduceGradRow<F, T>::template Run<1>;
   ParallelRows(ctx, plan, kElementGrain, [&](int64_t xo, int64_t oo, int64_t at, int64_t n) {
-    run(xp + xo, op + oo, gp + oo, d + at, n, count);
+    if constexpr (F::kReadsValues)
+      run(xp + xo, op + oo, gp + oo, d + at, n, count);
+    else
+      run(nullptr, nullptr, gp + oo, d + at, n, count);
   });
   return Status::Ok();
 }
 
 template <typename F, typename T>
 Status RunReduceGrad(KernelContext& ctx) {
-  return RunReduceGradTo<F, T>(ctx, ctx.Out("X@GRAD").template mutable_data<T>());
+  Tensor& dx = ctx.Out("X@GRAD");
+  HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
+  return RunReduceGradTo<F, T>(ctx, dx.mutable_data<T>());
 }
 
 template <typename F, typename... Ts>

@@ -55,8 +55,8 @@ void Step(RnnMode mode, int64_t n, T* gates, const T* recurrent, const T* h_prev
 }
 
 // Gradients of one sequence at one step. `dh`, `dc` come in for the new state and leave for the old
-// one, but for the part through the recurrent product. `dx` and `dr` are those of the gates' input and
-// recurrent parts.
+// one, but for the part through the recurrent product. `dx` and `dr` are those of the gates' input
+// and recurrent parts.
 template <typename T>
 void StepBackward(RnnMode mode, int64_t n, const T* gates, const T* cell, const T* h_prev,
                   const T* c_prev, T* dh, T* dc, T* dx, T* dr) {
@@ -112,7 +112,8 @@ void RnnForward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>
     if (w.bias_ih) gate += ConstRow<T>(w.bias_ih, gates);
     if (w.bias_hh && !gru) gate += ConstRow<T>(w.bias_hh, gates);
   }
-  Tensor hold = ctx.Scratch(sizeof(T) == 4 ? DType::kF32 : DType::kF64, {gru ? s.batch * gates : 0});
+  Tensor hold =
+      ctx.Scratch(sizeof(T) == 4 ? DType::kF32 : DType::kF64, {gru ? s.batch * gates : 0});
   T* recurrent = hold.mutable_data<T>();
   const T *h = h0, *c = c0;
   for (int64_t i = 0; i < s.steps; ++i) {
@@ -194,11 +195,11 @@ void RnnBackward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T
   if (grads.bias_hh) SumRows(dr, rows, gates, grads.bias_hh);
 }
 
-#define HEDDLE_RNN(T)                                                                            \
-  template void RnnForward<T>(const KernelContext&, const RnnSizes&, const RnnWeights<T>&,       \
-                              const T*, const T*, const T*, const RnnTrace<T>&, T*, int64_t);    \
-  template void RnnBackward<T>(const KernelContext&, const RnnSizes&, const RnnWeights<T>&,      \
-                               const T*, const T*, const T*, const RnnTrace<T>&,                 \
+#define HEDDLE_RNN(T)                                                                         \
+  template void RnnForward<T>(const KernelContext&, const RnnSizes&, const RnnWeights<T>&,    \
+                              const T*, const T*, const T*, const RnnTrace<T>&, T*, int64_t); \
+  template void RnnBackward<T>(const KernelContext&, const RnnSizes&, const RnnWeights<T>&,   \
+                               const T*, const T*, const T*, const RnnTrace<T>&,              \
                                const RnnGrads<T>&, T*);
 HEDDLE_RNN(float)
 HEDDLE_RNN(double)

@@ -46,10 +46,10 @@ void RnnForward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>
 
 template <typename T>
 struct RnnGrads {
-  const T* out;        // rows `out_step` apart
+  const T* out;  // rows `out_step` apart
   int64_t out_step;
-  T *h, *c;            // [batch, hidden]: in, of the last state; out, of the first one
-  T* x;                // [steps, batch, in], added to; may be null
+  T *h, *c;  // [batch, hidden]: in, of the last state; out, of the first one
+  T* x;      // [steps, batch, in], added to; may be null
   T *ih, *hh, *bias_ih, *bias_hh;
 };
 // `work` has room for 2 * steps * batch * gates elements.

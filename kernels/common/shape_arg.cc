@@ -33,8 +33,8 @@ Result<Shape> CheckedShape(const Ints& dims, std::string_view what) {
   for (const int64_t d : dims) {
     if (d < 0) return InvalidArgument(what, " has the negative dimension ", d);
     if (__builtin_mul_overflow(numel, d > 0 ? d : 1, &numel) || numel > kMaxElements)
-      return ResourceExhausted(what, " has more elements than can be stored: ",
-                               Shape(std::span(dims)).ToString());
+      return ResourceExhausted(
+          what, " has more elements than can be stored: ", Shape(std::span(dims)).ToString());
   }
   return Shape(std::span(dims));
 }
@@ -89,15 +89,15 @@ Status BatchSizeLikeShape(ShapeContext& ctx) {
   Ints dims = ctx.IntList("shape");
   const int64_t from = ctx.Int("input_dim_idx"), to = ctx.Int("output_dim_idx");
   if (to < 0 || to >= static_cast<int64_t>(dims.size()))
-    return InvalidArgument("output_dim_idx ", to, " is not a dimension of attribute shape, which has ",
-                           dims.size());
+    return InvalidArgument("output_dim_idx ", to,
+                           " is not a dimension of attribute shape, which has ", dims.size());
   int64_t batch = -1;
   if (!ctx.InLoD("Input").empty() && from == 0) {
     batch = static_cast<int64_t>(ctx.InLoD("Input").back().size()) - 1;  // number of sequences
   } else if (in.known_rank()) {
     if (from < 0 || from >= in.rank())
-      return InvalidArgument("input_dim_idx ", from, " is not a dimension of Input, whose shape is ",
-                             in.ToString());
+      return InvalidArgument("input_dim_idx ", from,
+                             " is not a dimension of Input, whose shape is ", in.ToString());
     batch = in[static_cast<int>(from)];
   }
   dims[static_cast<size_t>(to)] = batch < 0 ? 0 : batch;

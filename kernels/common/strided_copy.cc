@@ -258,6 +258,13 @@ void ZeroBytes(const KernelContext& ctx, void* dst, size_t bytes) {
   });
 }
 
+const Tensor& Apart(const KernelContext& ctx, const Tensor& t, const Tensor& out, Tensor* copy) {
+  if (t.raw() != out.raw()) return t;
+  *copy = ctx.Scratch(t.dtype(), t.shape());
+  CopyBytes(ctx, t.raw(), copy->mutable_raw(), t.bytes());
+  return *copy;
+}
+
 Status CopyFirst(KernelContext& ctx) {
   const BoundOp& op = ctx.op();
   const Value* in = op.in.empty() || op.in[0] == kNoSlot ? nullptr : ctx.frame()[op.in[0]];

@@ -82,6 +82,9 @@ void ZeroBytes(const KernelContext& ctx, void* dst, size_t bytes);
 // Copies `rows` rows of `bytes` bytes each; steps are the bytes from one row to the next.
 void CopyRows(const KernelContext& ctx, const void* src, int64_t src_step, void* dst,
               int64_t dst_step, int64_t rows, int64_t bytes);
+// `t`, or a copy of it (kept in *copy) when it lies where `out` does: for operators that may work in
+// place and read another operand after they began to write.
+const Tensor& Apart(const KernelContext& ctx, const Tensor& t, const Tensor& out, Tensor* copy);
 // The kernel of views: first input slot's element 0 copied to the first output as it lies.
 Status CopyFirst(KernelContext& ctx);
 

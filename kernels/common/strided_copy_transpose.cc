@@ -69,7 +69,8 @@ inline void Scalars(const std::byte* src, int64_t src_row, std::byte* dst, int64
   }
 }
 
-// A tile of at most kTile × kTile elements, small enough to stay in the first-level cache.
+// A tile of at most kTile × kTile elements: rows of one cache line where blocks are fast, so that
+// large powers of two as strides do not throw lines out before they are full.
 template <typename T>
 inline void Tile(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row,
                  int64_t rows, int64_t cols) {
@@ -102,7 +103,7 @@ inline void Tile(const std::byte* src, int64_t src_row, std::byte* dst, int64_t 
 template <typename T>
 void TransposeMatrix(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row,
                      int64_t rows, int64_t cols) {
-  constexpr int64_t kTile = sizeof(T) >= 8 ? 32 : 64;
+  constexpr int64_t kTile = sizeof(T) >= 8 ? 8 : sizeof(T) == 4 ? 16 : 64;
   constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
   for (int64_t j = 0; j < cols; j += kTile)
     for (int64_t i = 0; i < rows; i += kTile)

@@ -44,4 +44,21 @@ Status SameShapes(ShapeContext& ctx, int operands) {
   return Status::Ok();
 }
 
+Status FloatShape(ShapeContext& ctx) {
+  const DType in = ctx.InDType("X");
+  ctx.SetOut("Out", ctx.InShape("X"), IsInteger(in) ? DType::kF32 : in);
+  ctx.ShareLoD("X", "Out");
+  return Status::Ok();
+}
+
+double SlowMapCost(const ShapeContext& ctx) {
+  constexpr double kNsPerElement = 8;
+  for (const uint32_t slot : ctx.op().in) {
+    if (slot == kNoSlot || !ctx.frame()[slot]->is_tensor()) continue;
+    const Shape& shape = ctx.frame()[slot]->tensor().shape();
+    return shape.is_static() ? kNsPerElement * static_cast<double>(shape.numel()) : 0;
+  }
+  return 0;
+}
+
 }  // namespace heddle

@@ -89,7 +89,7 @@ TEST_F(CasesTest, DamagedDescriptionsAreErrors) {
         "opcase 1\nin\tfetch\tdense\tin_0.npy\tfloat32\t2,3\t-\tx\n",
         "opcase 1\nin\tfeed\tdense\tin_0.npy\tfloat33\t2,3\t-\tx\n",
         "opcase 1\nin\tfeed\tdense\tin_0.npy\tfloat32\t2,-3\t-\tx\n",
-        "opcase 1\nin\tfeed\tdense\tin_0.npy\tfloat32\t2,3\t1,2\tx\n",
+        "opcase 1\nin\tfeed\tdense\tin_0.npy\tfloat32\t2,3\t0,-2\tx\n",
         "opcase 1\nin\tparam\ttensor_array\t2\tx\nitem\tin_0.npy\tfloat32\t2,3\t-\n",
         "opcase 1\nin\tparam\tselected_rows\tin_0.npy\tfloat32\t2,3\t-\tx\n"}) {
     WriteFile(temp_ / "c/io.txt", io);
@@ -126,17 +126,17 @@ TEST_F(CasesTest, AListGoesOnAfterACrash) {
   AddGood("one");
   AddStuck("crash");
   AddGood("two");
-  // Once the first output is there, the child is about to wait in the second case: it is given a
-  // segmentation fault from outside.
+  // Once the first output is there, the child is about to wait in the second case: it is aborted
+  // from outside (by a signal that sanitizers do not take for themselves).
   const std::string out = temp_ / "out_one/out_0.npy";
   const std::string script = temp_ / "script";
   WriteFile(script, "'" + ToolPath() + "' run-cases --limit 60 --list '" + (temp_ / "list") +
                         "' & p=$!\nwhile [ ! -s '" + out + "' ]; do sleep 0.05; done\nsleep 0.3\n" +
-                        "kill -SEGV $(cat /proc/$p/task/$p/children)\nwait $p\n");
+                        "kill -ABRT $(cat /proc/$p/task/$p/children)\nwait $p\n");
   const std::string said = temp_ / "said";
   const int status = std::system(("bash " + script + " >" + said + " 2>&1").c_str());  // NOLINT
   EXPECT_EQ(status, 0) << ReadFile(said);
-  EXPECT_THAT(ReadFile(said), HasSubstr("case crash: crashed (signal 11)"));
+  EXPECT_THAT(ReadFile(said), HasSubstr("case crash: crashed (signal 6)"));
   EXPECT_EQ(Written("two"), npy_);
 }
 

@@ -1,0 +1,1 @@
+"""Measures heddle against other runtimes; see ../peers.py."""

@@ -1,0 +1,134 @@
+"""The two sides of a comparison: heddle's command line, and a peer in a worker process."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from peers.models import compare
+
+WORKER = Path(__file__).with_name("worker.py")
+PATIENCE_S = 600  # for one answer
+
+
+class Failed(Exception):
+    """A side could not do what was asked."""
+
+
+class Heddle:
+    def __init__(self, binary, threads):
+        self.binary, self.threads = str(binary), threads
+
+    def _command(self, verb, case):
+        command = [self.binary, verb, str(case.program), "--threads", str(self.threads)]
+        if case.params:
+            command += ["--params", str(case.params)]
+        for name, file in case.feeds.items():
+            command += ["--feed", f"{name}={file}"]
+        return command
+
+    @staticmethod
+    def _call(command):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"heddle: no end in {PATIENCE_S} s")
+        if done.returncode != 0:
+            raise Failed("heddle: " + (done.stderr.strip().splitlines() or ["(no message)"])[-1])
+        return done.stdout
+
+    def check(self, case):
+        with tempfile.TemporaryDirectory() as folder:
+            self._call(self._command("run", case) + ["--out", folder])
+            return compare(case, Path(folder))
+
+    def bench(self, case, seconds, warmup=2):
+        """A fresh process: load, first run, then runs for so long."""
+        return json.loads(self._call(self._command("bench", case) + [
+            "--seconds", str(seconds), "--warmup", str(warmup), "--json"]))
+
+    def build_ms(self, case):
+        """Building the plan alone, in a fresh process."""
+        return json.loads(self._call(self._command("plan", case) + ["--json"])).get("build_ms")
+
+
+class Worker:
+    """A peer with one program loaded, in a process of its own that sleeps between requests."""
+
+    def __init__(self, python, case, kind, threads, settings=None):
+        spec = {"kind": kind, "program": str(case.program), "threads": threads,
+                "params": str(case.params) if case.params else None,
+                "feeds": {k: str(v) for k, v in case.feeds.items()}, **(settings or {})}
+        self.case = case
+        self.log = tempfile.TemporaryFile()
+        env = dict(os.environ, GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
+        self.process = subprocess.Popen([str(python), str(WORKER), json.dumps(spec)], env=env,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True)
+        try:
+            self.facts = self._answer()
+        except Failed:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _answer(self):
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+        if not ready:
+            raise Failed(f"the peer: no answer in {PATIENCE_S} s")
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed("the peer died: " + self._last_words())
+        return json.loads(line)
+
+    def _last_words(self):
+        self.log.seek(0)
+        lines = [s.strip() for s in self.log.read().decode(errors="replace").splitlines()]
+        telling = [s for s in lines if "Error" in s and "Summary" not in s]
+        return (telling or [s for s in lines if s] or ["(it said nothing)"])[-1][:200]
+
+    def _ask(self, request):
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Failed("the peer died: " + self._last_words())
+        return self._answer()
+
+    def slice(self, seconds):
+        return self._ask({"slice": seconds})
+
+    def check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self._ask({"outputs": folder})
+            return compare(self.case, Path(folder))
+
+    def close(self):
+        if self.process.poll() is None:
+            try:
+                self.process.stdin.write("{}\n")
+                self.process.stdin.close()
+                self.process.wait(10)
+            except (BrokenPipeError, subprocess.TimeoutExpired):
+                self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+def settle():
+    """OpenMP's threads spin for 200 ms after their last work: let them, before the other side."""
+    time.sleep(0.3)
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)

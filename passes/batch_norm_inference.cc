@@ -1,0 +1,36 @@
+// batch_norm in inference leaves the running statistics as they are: without the outputs that say so
+// the parameters stay constant, and everything after it can be planned.
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  bool changed = false;
+  for (auto& block : program.blocks) {
+    for (ir::Op& op : block.ops) {
+      if (op.type() != "batch_norm") continue;
+      const bool fixed = (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics")) ||
+                         op.Attr<bool>("use_global_stats");
+      if (!fixed) continue;
+      for (const char* slot : {"MeanOut", "VarianceOut"}) {
+        auto& out = op.outputs[op.def->FindOutput(slot)];
+        const char* source = slot[0] == 'M' ? "Mean" : "Variance";
+        if (out.empty() || out != op.In(source) || context.fetched.count(out[0]) > 0) continue;
+        out.clear();
+        changed = true;
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(batch_norm_inference) {
+  pass.doc = "drops the unchanged running statistics from the outputs of inference batch_norm";
+  pass.level = 1;
+  pass.phase = 0;
+  pass.run = Run;
+}

@@ -1,0 +1,224 @@
+// Convolutional parts of a network with channels last: the layout in which convolutions need no
+// reordering and per-channel operands are rows.
+//
+// One scan over block 0. A 4-D variable gets a twin with channels last when an operator produces it
+// that way; readers that can take the twin do, for the others it is transposed back once. Feeds are
+// transposed once on entry.
+#include <map>
+#include <optional>
+
+#include "core/op_registry.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::VarId;
+
+const char* FormatAttr(const ir::Op& op) {
+  if (op.def->FindAttr("data_format") >= 0) return "data_format";
+  return op.def->FindAttr("data_layout") >= 0 ? "data_layout" : nullptr;
+}
+
+bool IsConv(const ir::Op& op) {
+  return op.def->FindInput("Filter") >= 0 && op.def->has(kChannelsLast);
+}
+
+class LayoutRewriter {
+ public:
+  LayoutRewriter(ir::Program& program, PassContext& context)
+      : p_(program), context_(context), view_(program) {}
+
+  bool Run() {
+    auto& ops = p_.blocks[0].ops;
+    if (!Worthwhile(ops)) return false;
+    std::vector<ir::Op> old = std::move(ops);
+    for (ir::Op& op : old) {
+      if (Rewrite(op)) continue;
+      for (auto& slot : op.inputs)
+        for (VarId v : slot) Restore(v);
+      for (int sub : op.SubBlocks()) RestoreNested(sub);
+      out_.push_back(std::move(op));
+    }
+    for (VarId v : context_.fetched) Restore(v);
+    p_.blocks[0].ops = std::move(out_);
+    return changed_;
+  }
+
+ private:
+  // At least two convolutions; none that trains (gradients read what this would move about).
+  bool Worthwhile(const std::vector<ir::Op>& ops) const {
+    int convolutions = 0;
+    for (const ir::Op& op : ops) {
+      if (op.type().ends_with("_grad")) return false;
+      convolutions += IsConv(op);
+    }
+    return convolutions >= 2;
+  }
+
+  bool Is4D(VarId v) const {
+    return v != ir::kNoVar && p_.vars[v].shape.rank() == 4 && view_.Stable(v) &&
+           p_.vars[v].kind == ir::VarKind::kTensor;
+  }
+  bool HasTwin(VarId v) const { return twin_.count(v) > 0; }
+
+  VarId NewTwin(VarId v) {
+    ir::Var var = p_.vars[v];
+    const Shape s = var.shape;
+    var.name = p_.FreshName(var.name + ".nhwc");
+    var.shape = Shape{s[0], s[2], s[3], s[1]};
+    var.persistable = false;
+    return twin_[v] = p_.AddVar(std::move(var));
+  }
+
+  ir::Op Transpose(VarId from, VarId to, Ints axis) {
+    ir::Op op = ir::MakeOp(*FindOp("transpose2"));
+    op.inputs[op.def->FindInput("X")] = {from};
+    op.outputs[op.def->FindOutput("Out")] = {to};
+    op.attrs[op.def->FindAttr("axis")] = std::move(axis);
+    return op;
+  }
+
+  // The twin of v, transposed from v when there is none.
+  VarId Twin(VarId v) {
+    if (auto it = twin_.find(v); it != twin_.end()) return it->second;
+    const VarId t = NewTwin(v);
+    present_.insert(v);
+    out_.push_back(Transpose(v, t, {0, 2, 3, 1}));
+    return t;
+  }
+
+  // Makes v itself available, for readers that want channels second.
+  void Restore(VarId v) {
+    if (v == ir::kNoVar || !HasTwin(v) || present_.count(v) > 0) return;
+    present_.insert(v);
+    out_.push_back(Transpose(twin_[v], v, {0, 3, 1, 2}));
+  }
+  void RestoreNested(int block) {
+    for (const ir::Op& op : p_.blocks[block].ops) {
+      for (const auto& slot : op.inputs)
+        for (VarId v : slot) Restore(v);
+      for (int sub : op.SubBlocks()) RestoreNested(sub);
+    }
+  }
+
+  // Emits the operator on twins; false when it cannot be or does not pay.
+  bool Rewrite(ir::Op& op) {
+    if (op.def->has(kControlFlow) || op.outputs.empty()) return false;
+    for (VarId v : op.outputs[0])
+      if (!Is4D(v) || !view_.SingleWriter(v)) return false;
+    if (op.outputs[0].empty()) return false;
+    bool done = false;
+    if (op.def->has(kChannelsLast))
+      done = ChannelsLast(op);
+    else if (op.def->has(kElementwise))
+      done = Elementwise(op);
+    else if (op.def->has(kBroadcasts))
+      done = Broadcasts(op);
+    else if (op.def->has(kAlongAxis))
+      done = AlongAxis(op);
+    if (!done) return false;
+    for (VarId& v : op.outputs[0]) v = NewTwin(v);
+    out_.push_back(std::move(op));
+    return changed_ = true;
+  }
+
+  bool OtherOutputs(const ir::Op& op) const {
+    for (size_t s = 1; s < op.outputs.size(); ++s)
+      for (VarId v : op.outputs[s])
+        if (v != ir::kNoVar && (!view_.readers(v).empty() || context_.fetched.count(v))) return true;
+    return false;
+  }
+
+  bool ChannelsLast(ir::Op& op) {
+    const char* format = FormatAttr(op);
+    auto& value = std::get<std::string>(op.attrs[op.def->FindAttr(format)]);
+    VarId& x = op.inputs[0][0];
+    if ((value != "NCHW" && value != "AnyLayout") || !Is4D(x)) return false;
+    if (!IsConv(op) && (!HasTwin(x) || OtherOutputs(op))) return false;
+    value = "NHWC";
+    x = Twin(x);
+    if (const int r = op.def->FindInput("ResidualData"); r >= 0)
+      for (VarId& v : op.inputs[r]) v = Twin(v);
+    return true;
+  }
+
+  bool Elementwise(ir::Op& op) {
+    VarId& x = op.inputs[0][0];
+    if (!HasTwin(x)) return false;
+    x = twin_[x];
+    return true;
+  }
+
+  // The operand of a broadcast beside a 4-D twin: a twin, a number, or a constant per channel.
+  std::optional<VarId> Beside(VarId v, int64_t axis) {
+    if (HasTwin(v) || (Is4D(v) && !p_.vars[v].persistable)) return Twin(v);
+    const Tensor* t = context_.Constant(p_, view_, v);
+    if (t == nullptr) return std::nullopt;
+    if (t->numel() == 1 && t->rank() <= 1) return v;
+    const Shape& s = t->shape();
+    const bool vector = s.rank() == 1 && axis == 1;
+    const bool column = s.rank() == 3 && s[1] == 1 && s[2] == 1;
+    const bool full = s.rank() == 4 && s[0] == 1 && s[2] == 1 && s[3] == 1;
+    if (!vector && !column && !full) return std::nullopt;
+    Tensor row = t->Clone();
+    row.SetMeta(row.dtype(), {t->numel()});
+    return context_.AddConstant(p_, p_.vars[v].name, std::move(row));
+  }
+
+  bool Broadcasts(ir::Op& op) {
+    VarId &x = op.inputs[0][0], &y = op.inputs[1][0];
+    if (!HasTwin(x) && !HasTwin(y)) return false;
+    const int64_t axis = op.Attr<int64_t>("axis");
+    const bool both = Is4D(x) && Is4D(y);
+    if (both && axis > 0) return false;
+    // A second operand of lower rank counts from `axis`; a first one is the smaller with axis -1 only.
+    if (!Is4D(x) && axis >= 0) return false;
+    auto a = Beside(x, axis), b = a ? Beside(y, axis) : std::nullopt;
+    if (!a || !b) return false;
+    x = *a;
+    y = *b;
+    op.attrs[op.def->FindAttr("axis")] = int64_t{-1};
+    return true;
+  }
+
+  bool AlongAxis(ir::Op& op) {
+    bool any = false;
+    for (VarId v : op.inputs[0]) {
+      if (!Is4D(v) || p_.vars[v].persistable) return false;
+      any = any || HasTwin(v);
+    }
+    for (size_t s = 1; s < op.inputs.size(); ++s)
+      if (!op.inputs[s].empty()) return false;
+    if (!any) return false;
+    auto& axis = std::get<int64_t>(op.attrs[op.def->FindAttr("axis")]);
+    const int64_t moved[4] = {0, 3, 1, 2};
+    if (axis < -4 || axis > 3) return false;
+    axis = moved[axis < 0 ? axis + 4 : axis];
+    for (VarId& v : op.inputs[0]) v = Twin(v);
+    return true;
+  }
+
+  ir::Program& p_;
+  PassContext& context_;
+  const GraphView view_;
+  std::vector<ir::Op> out_;
+  std::map<VarId, VarId> twin_;
+  std::set<VarId> present_;  // variables with a twin that also exist themselves
+  bool changed_ = false;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  return LayoutRewriter(program, context).Run();
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(channels_last) {
+  pass.doc = "moves the convolutional part of a network to NHWC, with as few transposes as needed";
+  pass.level = 2;
+  pass.phase = 20;
+  pass.run = Run;
+}

@@ -1,0 +1,52 @@
+// dropout in inference multiplies by a constant, or does nothing: its readers read its input.
+#include "core/op_registry.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+// Readers of `from` read `to` instead.
+void Redirect(ir::Program& program, const GraphView& view, ir::VarId from, ir::VarId to) {
+  for (int r : view.readers(from))
+    for (auto& slot : program.blocks[0].ops[r].inputs)
+      for (ir::VarId& v : slot)
+        if (v == from) v = to;
+}
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  const GraphView view(program);
+  auto& ops = program.blocks[0].ops;
+  std::vector<bool> gone(ops.size(), false);
+  bool changed = false;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    ir::Op& op = ops[i];
+    if (op.type() != "dropout" || !op.Attr<bool>("is_test")) continue;
+    const bool upscale = op.Attr<std::string>("dropout_implementation") == "upscale_in_train";
+    const ir::VarId x = op.In("X")[0], out = op.Out("Out")[0];
+    const auto& mask = op.Out("Mask");
+    if (!mask.empty() && !view.readers(mask[0]).empty()) continue;
+    if (!upscale) continue;
+    if (!view.SingleWriter(out) || !view.Stable(x) || context.fetched.count(out) > 0) continue;
+    Redirect(program, view, out, x);
+    gone[i] = changed = true;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (!gone[i]) {
+      if (kept != i) ops[kept] = std::move(ops[i]);
+      ++kept;
+    }
+  ops.resize(kept);
+  return changed;
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(dropout_inference) {
+  pass.doc = "removes dropout that does nothing in inference";
+  pass.level = 1;
+  pass.phase = 0;
+  pass.run = Run;
+}

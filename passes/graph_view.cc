@@ -1,0 +1,49 @@
+#include "passes/graph_view.h"
+
+namespace heddle::passes {
+namespace {
+
+void AddOnce(std::vector<int>* list, int at) {
+  if (list->empty() || list->back() != at) list->push_back(at);
+}
+
+}  // namespace
+
+GraphView::GraphView(const ir::Program& program)
+    : program_(program), writers_(program.vars.size()), readers_(program.vars.size()),
+      shared_(program.vars.size(), false) {
+  const auto& ops = program.blocks[0].ops;
+  for (size_t i = 0; i < ops.size(); ++i) Touch(ops[i], static_cast<int>(i), false);
+}
+
+void GraphView::Touch(const ir::Op& op, int at, bool nested) {
+  for (const auto& slot : op.inputs) {
+    for (ir::VarId v : slot) {
+      if (v == ir::kNoVar) continue;
+      AddOnce(&readers_[v], at);
+      if (nested) shared_[v] = true;
+    }
+  }
+  for (const auto& slot : op.outputs) {
+    for (ir::VarId v : slot) {
+      if (v == ir::kNoVar) continue;
+      AddOnce(&writers_[v], at);
+      if (nested) shared_[v] = true;
+    }
+  }
+  for (int sub : op.SubBlocks())
+    for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, at, true);
+}
+
+bool GraphView::SingleWriter(ir::VarId v) const {
+  const ir::Var& var = program_.vars[v];
+  return var.block == 0 && var.kind == ir::VarKind::kTensor && !var.persistable && !shared_[v] &&
+         writers_[v].size() == 1;
+}
+
+int GraphView::OnlyReader(ir::VarId v, const PassContext& context) const {
+  if (!SingleWriter(v) || readers_[v].size() != 1 || context.fetched.count(v) > 0) return -1;
+  return readers_[v][0] > writers_[v][0] ? readers_[v][0] : -1;
+}
+
+}  // namespace heddle::passes

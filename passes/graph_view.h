@@ -1,0 +1,34 @@
+// Who writes and who reads a variable of block 0, for passes.
+#pragma once
+
+#include <vector>
+
+#include "core/ir.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+
+// Valid until the program changes. Positions are indices into block 0's operators; an operator that
+// holds sub-blocks counts as reader and writer of everything they touch.
+class GraphView {
+ public:
+  explicit GraphView(const ir::Program& program);
+
+  const std::vector<int>& writers(ir::VarId v) const { return writers_[v]; }
+  const std::vector<int>& readers(ir::VarId v) const { return readers_[v]; }
+  // A plain tensor of block 0 alone, written by exactly one operator.
+  bool SingleWriter(ir::VarId v) const;
+  // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
+  int OnlyReader(ir::VarId v, const PassContext& context) const;
+  // Written at most once, so that its value is the same at every later reader. (Feeds and
+  // parameters nobody writes included.)
+  bool Stable(ir::VarId v) const { return writers_[v].size() <= 1 && !shared_[v]; }
+
+ private:
+  void Touch(const ir::Op& op, int at, bool nested);
+  const ir::Program& program_;
+  std::vector<std::vector<int>> writers_, readers_;
+  std::vector<bool> shared_;  // touched inside a sub-block
+};
+
+}  // namespace heddle::passes

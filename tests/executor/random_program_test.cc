@@ -1,0 +1,71 @@
+// Random programs: every schedule and thread count gives exactly what a plain interpreter gives.
+#include <gtest/gtest.h>
+
+#include "tests/support/random_program.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Way {
+  int threads;
+  Schedule schedule;
+  int opt_level;
+};
+constexpr Way kWays[] = {
+    {1, Schedule::kSerial, 0},   {1, Schedule::kParallel, 0}, {2, Schedule::kParallel, 0},
+    {8, Schedule::kParallel, 0}, {2, Schedule::kAuto, 2},     {8, Schedule::kParallel, 2},
+};
+
+// Runs twice with each way and compares fetches and parameters with the interpreter's.
+void Check(Executor& executor, const Way& way, const RandomProgram& random) {
+  auto program = Program::Parse(random.bytes(), "random");
+  ASSERT_TRUE(program.ok()) << program.status().ToString();
+  auto scope = random.NewScope();
+  auto compiled = executor.Compile(*program, scope,
+                                   {.opt_level = way.opt_level, .schedule = way.schedule});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  const std::vector<heddle::Feed> feeds = random.Feeds();
+  RandomProgram::State state = random.start();
+  for (int round = 0; round < 2; ++round) {
+    for (const char* name : {"a", "b", "c"}) state[name] = random.start().at(name);
+    ASSERT_TRUE(random.Execute(&state));
+    auto out = executor.Run(*compiled, feeds);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    ASSERT_EQ(out->size(), random.fetches().size());
+    for (size_t i = 0; i < out->size(); ++i) {
+      const RandomProgram::Var& want = state[random.fetches()[i]];
+      ASSERT_EQ((*out)[i].shape().ToString(), want.shape.ToString()) << random.fetches()[i];
+      ASSERT_EQ(Floats((*out)[i]), want.values) << random.fetches()[i] << " in run " << round;
+    }
+    for (const std::string& name : random.parameters())
+      ASSERT_EQ(Floats(scope->Find(name)->tensor()), state[name].values) << name;
+    for (const heddle::Feed& f : feeds)
+      if (f.name.size() == 1)
+        ASSERT_EQ(Floats(f.value.tensor()), random.start().at(f.name).values) << "feed " << f.name;
+  }
+}
+
+void CheckMany(uint32_t first, int count, const RandomProgram::Options& options) {
+  for (const Way& way : kWays) {
+    Executor executor({.threads = way.threads, .plan_cache_capacity = 4});
+    for (int k = 0; k < count; ++k) {
+      const uint32_t seed = first + static_cast<uint32_t>(k);
+      const RandomProgram random(seed, options);
+      RandomProgram::State state = random.start();
+      if (!random.Execute(&state) || !random.Execute(&state)) continue;  // numbers too large
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", threads " + std::to_string(way.threads) +
+                   ", schedule " + std::to_string(static_cast<int>(way.schedule)) + ", opt " +
+                   std::to_string(way.opt_level));
+      Check(executor, way, random);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(RandomPrograms, Flat) { CheckMany(1, 120, {.ops = 30, .control_flow = false, .parameters = false}); }
+TEST(RandomPrograms, FlatWithParameters) { CheckMany(1000, 120, {.ops = 25, .control_flow = false}); }
+TEST(RandomPrograms, WithBlocks) { CheckMany(2000, 150, {.ops = 12}); }
+TEST(RandomPrograms, Long) { CheckMany(3000, 6, {.ops = 300, .control_flow = false}); }
+
+}  // namespace
+}  // namespace heddle::testing

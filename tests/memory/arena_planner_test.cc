@@ -1,0 +1,113 @@
+#include "memory/arena_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace heddle {
+namespace {
+
+// Places are aligned, inside the block, disjoint where lives meet; the bound is the peak.
+void Check(const std::vector<LiveRange>& buffers, const ArenaLayout& layout, size_t alignment) {
+  ASSERT_EQ(layout.offsets.size(), buffers.size());
+  auto round = [&](size_t n) { return (n + alignment - 1) / alignment * alignment; };
+  size_t peak = 0;
+  int32_t last = 0;
+  for (const LiveRange& b : buffers) last = std::max(last, b.last);
+  for (int32_t step = 0; step <= last; ++step) {
+    size_t live = 0;
+    for (const LiveRange& b : buffers)
+      if (b.first <= step && step <= b.last) live += round(b.bytes);
+    peak = std::max(peak, live);
+  }
+  EXPECT_EQ(layout.bound, peak);
+  EXPECT_GE(layout.bytes, layout.bound);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    ASSERT_EQ(layout.offsets[i] % alignment, 0u);
+    ASSERT_LE(layout.offsets[i] + buffers[i].bytes, layout.bytes);
+    for (size_t j = 0; j < i; ++j) {
+      const bool together = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
+      if (!together || buffers[i].bytes == 0 || buffers[j].bytes == 0) continue;
+      ASSERT_TRUE(layout.offsets[i] + buffers[i].bytes <= layout.offsets[j] ||
+                  layout.offsets[j] + buffers[j].bytes <= layout.offsets[i])
+          << i << " and " << j;
+    }
+  }
+}
+
+TEST(ArenaPlanner, NothingAndEmptyBuffers) {
+  EXPECT_EQ(PlanArena({}).bytes, 0u);
+  const std::vector<LiveRange> empty = {{0, 0, 3}, {0, 1, 2}};
+  const ArenaLayout layout = PlanArena(empty);
+  EXPECT_EQ(layout.bytes, 0u);
+  Check(empty, layout, 64);
+}
+
+TEST(ArenaPlanner, SimpleChainsAreExact) {
+  for (int length : {1, 2, 3, 17, 100, 1000}) {
+    std::vector<LiveRange> chain;
+    for (int32_t i = 0; i < length; ++i) chain.push_back({1000, i, i + 1});
+    const ArenaLayout layout = PlanArena(chain);
+    Check(chain, layout, 64);
+    EXPECT_EQ(layout.bytes, layout.bound) << length;
+  }
+}
+
+TEST(ArenaPlanner, OneBufferOverAChainIsExact) {
+  std::vector<LiveRange> chain = {{5000, 0, 50}};  // a residual connection
+  for (int32_t i = 0; i < 50; ++i) chain.push_back({640, i, i + 1});
+  const ArenaLayout layout = PlanArena(chain);
+  Check(chain, layout, 64);
+  EXPECT_EQ(layout.bytes, layout.bound);
+}
+
+TEST(ArenaPlanner, BuffersAtTheSameStepMeet) {
+  const std::vector<LiveRange> both = {{64, 0, 5}, {64, 5, 9}};  // inclusive at both ends
+  EXPECT_EQ(PlanArena(both).bytes, 128u);
+  const std::vector<LiveRange> apart = {{64, 0, 4}, {64, 5, 9}};
+  EXPECT_EQ(PlanArena(apart).bytes, 64u);
+}
+
+TEST(ArenaPlanner, RandomLives) {
+  std::mt19937 rng(1);
+  size_t used = 0, bound = 0;
+  for (int round = 0; round < 300; ++round) {
+    const unsigned count = 1 + rng() % 120, steps = 1 + rng() % 80, longest = 1 + rng() % 40;
+    const size_t alignment = size_t{1} << rng() % 8;
+    std::vector<LiveRange> buffers;
+    for (unsigned i = 0; i < count; ++i) {
+      LiveRange b;
+      b.bytes = rng() % 10 == 0 ? 0 : rng() % 5000;
+      b.first = static_cast<int32_t>(rng() % steps);
+      b.last = b.first + static_cast<int32_t>(rng() % longest);
+      buffers.push_back(b);
+    }
+    const ArenaLayout layout = PlanArena(buffers, alignment);
+    Check(buffers, layout, alignment);
+    if (HasFatalFailure()) FAIL() << "round " << round;
+    used += layout.bytes;
+    bound += layout.bound;
+  }
+  EXPECT_LT(static_cast<double>(used), 1.10 * static_cast<double>(bound));
+}
+
+TEST(ArenaPlanner, IsDeterministic) {
+  std::mt19937 rng(2);
+  std::vector<LiveRange> buffers;
+  for (int i = 0; i < 200; ++i) {
+    const auto first = static_cast<int32_t>(rng() % 100);
+    buffers.push_back({rng() % 10000, first, first + static_cast<int32_t>(rng() % 20)});
+  }
+  EXPECT_EQ(PlanArena(buffers).offsets, PlanArena(buffers).offsets);
+}
+
+TEST(ArenaPlanner, TenThousandBuffers) {
+  std::vector<LiveRange> buffers;
+  for (int32_t i = 0; i < 10000; ++i) buffers.push_back({size_t(100 + i % 700), i, i + 1 + i % 3});
+  const ArenaLayout layout = PlanArena(buffers);
+  EXPECT_GE(layout.bytes, layout.bound);
+  EXPECT_LE(layout.bytes, 2 * layout.bound);
+}
+
+}  // namespace
+}  // namespace heddle

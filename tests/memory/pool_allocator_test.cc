@@ -1,0 +1,123 @@
+#include "memory/pool_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+TEST(PoolAllocator, BlocksAreAlignedAndLargeEnough) {
+  PoolAllocator pool;
+  for (size_t bytes = 0; bytes < 5000; bytes += 37) {
+    BufferRef b = pool.Allocate(bytes);
+    ASSERT_TRUE(b);
+    EXPECT_GE(b->bytes(), bytes);
+    EXPECT_LE(b->bytes(), std::max<size_t>(64, bytes + bytes / 4 + 1)) << bytes;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b->data()) % 64, 0u);
+    std::memset(b->data(), 1, bytes);
+  }
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+}
+
+TEST(PoolAllocator, EverySizeAroundAPowerOfTwoFits) {
+  PoolAllocator pool;
+  for (int log = 6; log < 24; ++log)
+    for (int d = -2; d <= 2; ++d) {
+      const size_t bytes = (size_t{1} << log) + static_cast<size_t>(d);
+      BufferRef b = pool.Allocate(bytes);
+      ASSERT_GE(b->bytes(), bytes);
+      std::memset(b->data(), 1, bytes);
+    }
+}
+
+TEST(PoolAllocator, BlocksAreUsedAgain) {
+  PoolAllocator pool;
+  BufferRef b = pool.Allocate(1000);
+  const void* place = b->data();
+  b.reset();
+  EXPECT_GT(pool.bytes_cached(), 0u);
+  b = pool.Allocate(990);
+  EXPECT_EQ(b->data(), place);
+  EXPECT_EQ(pool.bytes_cached(), 0u);
+  EXPECT_TRUE(b->unique());
+  b.reset();
+  pool.Trim();
+  EXPECT_EQ(pool.bytes_cached(), 0u);
+}
+
+TEST(PoolAllocator, TheLimitCountsWhatIsAlive) {
+  PoolAllocator pool(4096);
+  BufferRef a = pool.Allocate(2048), b = pool.Allocate(2048);
+  try {
+    pool.Allocate(1);
+    FAIL() << "above the limit";
+  } catch (const OutOfMemory& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("4096"), std::string::npos) << what;
+    EXPECT_NE(what.find("1 bytes"), std::string::npos) << what;
+  }
+  a.reset();
+  EXPECT_NO_THROW(pool.Allocate(2048));
+  EXPECT_THROW(pool.Allocate(2049), std::bad_alloc);
+}
+
+TEST(PoolAllocator, AbsurdSizesAreRefused) {
+  PoolAllocator pool;
+  EXPECT_THROW(pool.Allocate(SIZE_MAX), OutOfMemory);
+  EXPECT_THROW(pool.Allocate(size_t{1} << 61), OutOfMemory);
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+  EXPECT_NO_THROW(pool.Allocate(64));
+}
+
+TEST(PoolAllocator, BlocksOutliveIt) {
+  BufferRef a, b;
+  {
+    PoolAllocator pool;
+    a = pool.Allocate(100);
+    b = pool.Allocate(100);
+    pool.Allocate(100);
+  }
+  std::memset(a->data(), 7, 100);
+  a.reset();
+  EXPECT_NE(b->data(), nullptr);
+  BufferRef copy = b;
+  b.reset();
+  std::memset(copy->data(), 7, 100);
+}
+
+TEST(PoolAllocator, ManyThreads) {
+  PoolAllocator pool;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 rng(static_cast<unsigned>(t));
+      std::vector<std::pair<BufferRef, size_t>> held;
+      for (int k = 0; k < 3000; ++k) {
+        if (held.size() > 8 || (rng() % 2 == 0 && !held.empty())) {
+          auto& [buffer, bytes] = held[rng() % held.size()];
+          const auto* p = static_cast<unsigned char*>(buffer->data());
+          if (p[0] != t || p[bytes - 1] != t) ++wrong;
+          std::swap(held.back().first, buffer);
+          std::swap(held.back().second, bytes);
+          held.pop_back();
+        } else {
+          const size_t bytes = 1 + rng() % 2000;
+          held.emplace_back(pool.Allocate(bytes), bytes);
+          std::memset(held.back().first->data(), t, bytes);
+        }
+        if (k % 500 == 0) pool.Trim();
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace heddle

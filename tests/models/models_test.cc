@@ -1,0 +1,222 @@
+// The recorded inference programs: the numbers Paddle gave, at every thread count and schedule, run
+// after run, shape after shape.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/files.h"
+#include "tests/support/program_builder.h"
+#include "tools/npy.cc"  // NOLINT(bugprone-suspicious-include): the tool is no library
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kSlow = true;
+#else
+constexpr bool kSlow = false;
+#endif
+constexpr int64_t kLargeBytes = 20 << 20;  // of parameters: fewer runs, none under a sanitizer
+
+struct Case {
+  std::string name;
+  std::vector<heddle::Feed> feeds;
+  std::vector<Tensor> expected;
+};
+
+std::vector<std::string> InferenceModels() {
+  std::vector<std::string> names;
+  if (SharedDir().empty()) return names;
+  for (const auto& entry : fs::directory_iterator(SharedDir() + "/models")) {
+    const std::string meta = (entry.path() / "meta.json").string();
+    if (fs::exists(meta) && Json::parse(ReadAll(meta))["kind"] == "inference")
+      names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Parameters that are too large to keep are computed, once, into the build folder. Empty when they
+// cannot be (no numpy).
+std::string RebuiltParameters(const std::string& model) {
+  const fs::path source = fs::path(SharedDir()) / "models" / model;
+  const fs::path target = fs::path(HEDDLE_BUILD_DIR) / "models" / model;
+  const fs::path file = target / "model.pdiparams";
+  if (fs::exists(file)) return file.string();
+  const fs::path work = target.string() + ".tmp" + std::to_string(getpid());
+  fs::create_directories(work);
+  for (const auto& entry : fs::directory_iterator(source))
+    if (entry.is_regular_file()) WriteAll((work / entry.path().filename()).string(), ReadAll(entry.path().string()));
+  const std::string command = "'" HEDDLE_PYTHON "' '" + SharedDir() + "/models/tools/regen_params.py' '" +
+                              work.string() + "' >/dev/null";
+  const bool made = std::system(command.c_str()) == 0;  // NOLINT(cert-env33-c)
+  std::error_code error;
+  if (made) {
+    fs::create_directories(target, error);
+    fs::rename(work / "model.pdiparams", file, error);
+  }
+  fs::remove_all(work, error);
+  return made && fs::exists(file) ? file.string() : "";
+}
+
+::testing::AssertionResult Close(const Tensor& got, const Tensor& want, double rtol, double atol) {
+  if (got.dtype() != want.dtype() || !(got.shape() == want.shape()))
+    return ::testing::AssertionFailure()
+           << Name(got.dtype()) << " " << got.shape().ToString() << " instead of "
+           << Name(want.dtype()) << " " << want.shape().ToString();
+  if (got.dtype() != DType::kF32) {
+    if (Bits(got) == Bits(want)) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << "other integers";
+  }
+  int64_t bad = 0;
+  double worst = 0;
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const double g = got.data<float>()[i], w = want.data<float>()[i];
+    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
+    worst = std::max(worst, std::fabs(g - w));
+    bad += !(std::fabs(g - w) <= atol + rtol * std::fabs(w));
+  }
+  if (bad == 0) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << bad << " of " << got.numel() << " differ, by up to " << worst;
+}
+
+std::string AllBits(const std::vector<Tensor>& tensors) {
+  std::string bits;
+  for (const Tensor& t : tensors) bits += t.shape().ToString() + Bits(t);
+  return bits;
+}
+
+class ModelTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void Open(const std::string& name) {
+    const std::string dir = SharedDir() + "/models/" + name;
+    meta_ = Json::parse(ReadAll(dir + "/meta.json"));
+    large_ = meta_.value("param_bytes", int64_t{0}) > kLargeBytes;
+    if (large_ && kSlow) GTEST_SKIP() << "large, and this is a sanitized build";
+    std::string params;
+    if (fs::exists(dir + "/params_spec.json") && !fs::exists(dir + "/model.pdiparams")) {
+      params = RebuiltParameters(name);
+      if (params.empty()) GTEST_SKIP() << "parameters not rebuilt: " HEDDLE_PYTHON " needs numpy";
+    }
+    auto model = LoadModel(dir, params);
+    ASSERT_TRUE(model.ok()) << model.status().ToString();
+    model_ = *std::move(model);
+    for (const Json& c : meta_["cases"]) {
+      Case one{c["name"], {}, {}};
+      for (const auto& [feed, value] : c["inputs"].items())
+        one.feeds.push_back({feed, Load(dir, value["file"])});
+      for (const Json& o : c["outputs"]) one.expected.push_back(Load(dir, o["file"]));
+      cases_.push_back(std::move(one));
+    }
+  }
+  static Tensor Load(const std::string& dir, const std::string& file) {
+    auto t = tools::ReadNpy(dir + "/" + file);
+    EXPECT_TRUE(t.ok()) << t.status().ToString();
+    return t.ok() ? *t : Tensor();
+  }
+  void Expect(const std::vector<Tensor>& out, const Case& c) {
+    ASSERT_EQ(out.size(), c.expected.size());
+    for (size_t i = 0; i < out.size(); ++i)
+      EXPECT_TRUE(Close(out[i], c.expected[i], meta_.value("rtol", 1e-4), meta_.value("atol", 1e-4)))
+          << "output " << i << " of case " << c.name;
+  }
+
+  Json meta_;
+  bool large_ = false;
+  Model model_;
+  std::vector<Case> cases_;
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ModelTest);
+INSTANTIATE_TEST_SUITE_P(Shared, ModelTest, ::testing::ValuesIn(InferenceModels()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(ModelTest, GivesPaddlesNumbersAtEveryThreadCountAndSchedule) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  const int runs = kSlow || large_ ? 2 : 10;
+  for (int threads : {1, 2, 8}) {
+    if (large_ && threads == 8) continue;
+    Executor executor({.threads = threads});
+    std::map<std::string, std::string> bits;  // of each case at this thread count
+    for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel}) {
+      SCOPED_TRACE("threads " + std::to_string(threads) +
+                   (schedule == Schedule::kSerial ? ", serial" : ", parallel"));
+      auto compiled = executor.Compile(model_, {.schedule = schedule});
+      ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+      for (const Case& c : cases_) {
+        for (int run = 0; run < runs; ++run) {
+          auto out = executor.Run(*compiled, c.feeds);
+          ASSERT_TRUE(out.ok()) << out.status().ToString();
+          if (run == 0 || run == runs - 1) Expect(*out, c);
+          auto [known, first] = bits.emplace(c.name, AllBits(*out));
+          ASSERT_EQ(first || known->second == AllBits(*out), true)
+              << "run " << run << " of case " << c.name << " gives other bits";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ModelTest, GivesPaddlesNumbersWithoutPasses) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  Executor executor({.threads = 2});
+  auto compiled = executor.Compile(model_, {.opt_level = 0});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  for (const Case& c : cases_) Expect(MustRun(executor, *compiled, c.feeds), c);
+}
+
+TEST_P(ModelTest, ShapesMayChangeFromRunToRun) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  if (cases_.size() < 2) GTEST_SKIP() << "recorded at one shape";
+  Executor executor({.threads = 2});
+  auto compiled = executor.Compile(model_);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  std::vector<std::string> bits(cases_.size());
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < cases_.size(); ++i) {
+      const std::vector<Tensor> out = MustRun(executor, *compiled, cases_[i].feeds);
+      Expect(out, cases_[i]);
+      if (round == 0) bits[i] = AllBits(out);
+      EXPECT_EQ(bits[i] == AllBits(out), true) << "case " << cases_[i].name;
+    }
+  }
+  EXPECT_LE(executor.plans_built(), static_cast<int64_t>(cases_.size()));
+}
+
+// The trip count is a value: other counts use the same plan.
+TEST_F(ModelTest, ArraysOfOtherLengthsOnOnePlan) {
+  if (SharedDir().empty()) GTEST_SKIP() << "no shared models at " HEDDLE_SHARED_DIR;
+  Open("cf_array");
+  if (IsSkipped() || HasFatalFailure()) return;
+  const Case& n4 = cases_[1];
+  ASSERT_EQ(n4.name, "n4");
+  Executor executor({.threads = 2});
+  auto compiled = executor.Compile(model_);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  for (int64_t n : {10, 4, 10, 1, 4}) {
+    std::vector<heddle::Feed> feeds = n4.feeds;
+    for (heddle::Feed& f : feeds)
+      if (f.name == "n") f.value = I64({1}, {n});
+    const std::vector<Tensor> out = MustRun(executor, *compiled, feeds);
+    if (n == 4) Expect(out, n4);
+    EXPECT_EQ(out[1].dim(1), n + 1);
+  }
+  EXPECT_EQ(executor.plans_built(), 1);
+}
+
+TEST(SharedFolder, IsThere) {
+  if (SharedDir().empty()) GTEST_SKIP() << "no shared models at " HEDDLE_SHARED_DIR;
+  EXPECT_FALSE(InferenceModels().empty());
+}
+
+}  // namespace
+}  // namespace heddle::testing
