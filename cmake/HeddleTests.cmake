@@ -86,12 +86,3 @@ if(_installable AND NOT HEDDLE_SANITIZE)
             -P "${PROJECT_SOURCE_DIR}/tests/package/run.cmake")
   set_tests_properties(package.consumer PROPERTIES TIMEOUT 300 LABELS package)
 endif()
-
-# The recorded operator cases, where they are; skipped elsewhere.
-if(TARGET heddle_cli)
-  add_test(NAME opcases.core
-    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/opcase_table.py"
-            --heddle "$<TARGET_FILE:heddle_cli>" --shared "${HEDDLE_SHARED_DIR}"
-            --unpacked "${PROJECT_BINARY_DIR}/opcases" --list core.txt --min-pass-rate 0.6)
-  set_tests_properties(opcases.core PROPERTIES TIMEOUT 600 LABELS opcases SKIP_RETURN_CODE 77)
-endif()

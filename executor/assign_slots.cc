@@ -206,7 +206,9 @@ class SlotAssigner {
     for (BlockPlan& block : plan_.blocks) {
       for (Instruction& in : block.instructions) {
         for (size_t o = 0; o < in.op.def->outputs().size(); ++o) {
-          if (!(in.op.def->outputs()[o].flags & kOptional)) continue;
+          // Kernels go through lists by their length, so a list stays whole.
+          const unsigned flags = in.op.def->outputs()[o].flags;
+          if (!(flags & kOptional) || (flags & kList)) continue;
           for (uint32_t k = in.op.out_begin[o]; k < in.op.out_begin[o + 1]; ++k) {
             uint32_t& s = in.op.out[k];
             if (s == kNoSlot || read[s] || !plan_.slots[s].versioned) continue;

@@ -6,8 +6,8 @@ namespace {
 
 struct Rule {
   double beta1, beta2, epsilon;
-  double step;   // learning rate with both bias corrections
-  double keep;   // factor of the decoupled weight decay, 1 for none
+  double step;  // learning rate with both bias corrections
+  double keep;  // factor of the decoupled weight decay, 1 for none
 };
 
 Rule MakeRule(double beta1, double beta2, double epsilon, double pow1, double pow2, double lr,
@@ -99,9 +99,12 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
     CopyWhenApart(m, m_out);
     CopyWhenApart(v, v_out);
   }
-  const Span<T> run{param.data<T>(),          m.data<T>(),
-                   v.data<T>(),              p_out.mutable_data<T>(),
-                   m_out.mutable_data<T>(),  v_out.mutable_data<T>()};
+  const Span<T> run{param.data<T>(),
+                    m.data<T>(),
+                    v.data<T>(),
+                    p_out.mutable_data<T>(),
+                    m_out.mutable_data<T>(),
+                    v_out.mutable_data<T>()};
   // Rows that selected rows leave out are updated with an epsilon that is not bias-corrected, as in
   // Paddle.
   Rule rest = rule;
@@ -190,11 +193,11 @@ struct MergedAdam {
                                static_cast<double>(pow2), static_cast<double>(lr), 1.0);
     const Tensor& param = ctx.In("Param", i);
     const Span<T> run{param.data<T>(),
-                     ctx.In("Moment1", i).template data<T>(),
-                     ctx.In("Moment2", i).template data<T>(),
-                     ctx.Out("ParamOut", i).template mutable_data<T>(),
-                     ctx.Out("Moment1Out", i).template mutable_data<T>(),
-                     ctx.Out("Moment2Out", i).template mutable_data<T>()};
+                      ctx.In("Moment1", i).template data<T>(),
+                      ctx.In("Moment2", i).template data<T>(),
+                      ctx.Out("ParamOut", i).template mutable_data<T>(),
+                      ctx.Out("Moment1Out", i).template mutable_data<T>(),
+                      ctx.Out("Moment2Out", i).template mutable_data<T>()};
     const T* g = ctx.In("Grad", i).template data<T>();
     ctx.ParallelFor(param.numel(), 16384,
                     [&](int64_t b, int64_t e) { Update(rule, run.From(b), e - b, g + b); });

@@ -128,9 +128,8 @@ struct IouSimilarity {
     const T *a = x.data<T>(), *b = y.data<T>();
     const int64_t cols = y.dim(0);
     T* out = ctx.Out("Out").template mutable_data<T>();
-    ForEachIndex(ctx, x.dim(0) * cols, [=](int64_t i) {
-      out[i] = Overlap(a + i / cols * 4, b + i % cols * 4, extra);
-    });
+    ForEachIndex(ctx, x.dim(0) * cols,
+                 [=](int64_t i) { out[i] = Overlap(a + i / cols * 4, b + i % cols * 4, extra); });
     return Status::Ok();
   }
 };

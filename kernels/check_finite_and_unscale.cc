@@ -8,8 +8,7 @@ Status InferCheck(ShapeContext& ctx) {
   const Shape& scale = ctx.InShape("Scale");
   if (scale.is_static() && scale.numel() != 1)
     return InvalidArgument("Scale must hold one value, not ", scale.ToString());
-  if (ctx.InCount("X") != ctx.OutCount("Out"))
-    return InvalidArgument("Out must be as many as X");
+  if (ctx.InCount("X") != ctx.OutCount("Out")) return InvalidArgument("Out must be as many as X");
   for (int i = 0; i < ctx.InCount("X"); ++i)
     ctx.SetOut("Out", ctx.InShape("X", i), ctx.InDType("X", i), i);
   ctx.SetOut("FoundInfinite", Shape{1}, DType::kBool);
@@ -39,8 +38,8 @@ struct CheckFinite {
 Status InferScaling(ShapeContext& ctx) {
   for (int i = 0; i < ctx.InCount("X"); ++i)
     ctx.SetOut("Out", ctx.InShape("X", i), ctx.InDType("X", i), i);
-  for (Key key : {Key("FoundInfinite"), Key("PrevLossScaling"), Key("InGoodSteps"),
-                  Key("InBadSteps")}) {
+  for (Key key :
+       {Key("FoundInfinite"), Key("PrevLossScaling"), Key("InGoodSteps"), Key("InBadSteps")}) {
     const Shape& s = ctx.InShape(key);
     if (s.is_static() && s.numel() != 1)
       return InvalidArgument(key.name, " must hold one value, not ", s.ToString());

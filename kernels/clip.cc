@@ -67,6 +67,7 @@ struct ClipForward {
 
 template <InferShapeFn kShape>
 Status ClipShape(ShapeContext& ctx) {
+  if (ctx.InVar("X") == nullptr) return InvalidArgument("input X is missing");
   for (const Key& slot : {Key("Min"), Key("Max")}) {
     if (!ctx.HasIn(slot)) continue;
     const Shape& s = ctx.InShape(slot);

@@ -4,8 +4,8 @@
 namespace heddle {
 namespace {
 
-// X [.., C] with hard labels [.., 1] or [..]; soft labels have X's shape. The result keeps a trailing
-// 1 unless the label has none.
+// X [.., C] with hard labels [.., 1] or [..]; soft labels have X's shape. The result keeps a
+// trailing 1 unless the label has none.
 Status InferForward(ShapeContext& ctx, bool soft) {
   const Shape& x = ctx.InShape("X");
   const Shape& label = ctx.InShape("Label");
@@ -101,7 +101,7 @@ struct CrossEntropy2 {
     T* y = ctx.Out("Y").mutable_data<T>();
     Tensor* match = ctx.OutOpt("MatchX");
     for (int64_t i = 0; i < rows; ++i) {
-      const T m = label[i] == ignore ? T(1) : p[i * c + label[i]];
+      const T m = label[i] == ignore ? T(0) : p[i * c + label[i]];
       y[i] = label[i] == ignore ? T(0) : -Tolerable(std::log(m));
       if (match) match->mutable_data<T>()[i] = m;
     }

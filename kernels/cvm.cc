@@ -63,7 +63,8 @@ struct CvmGrad {
       HEDDLE_ASSIGN_OR_RETURN(offsets, OffsetsOf(x, "X"));
     }
     if (cvm.dim(0) != (offsets ? SequenceCount(*offsets) : rows))
-      return InvalidArgument("CVM ", cvm.shape().ToString(), " must have one row per row or sequence");
+      return InvalidArgument("CVM ", cvm.shape().ToString(),
+                             " must have one row per row or sequence");
     const T* dy = ctx.In("Y@GRAD").template data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
     int64_t s = 0;

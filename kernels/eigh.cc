@@ -54,12 +54,11 @@ struct Eigh {
       Eigen::Matrix<Wide, Eigen::Dynamic, Eigen::Dynamic> a =
           MatrixAt<T>(x, i).template cast<Wide>();
       if (upper) a.adjointInPlace();  // the solver reads the lower triangle
-      const Eigen::SelfAdjointEigenSolver<Eigen::Matrix<Wide, Eigen::Dynamic, Eigen::Dynamic>> solver(
-          a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+      const Eigen::SelfAdjointEigenSolver<Eigen::Matrix<Wide, Eigen::Dynamic, Eigen::Dynamic>>
+          solver(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
       if (solver.info() != Eigen::Success)
         return InvalidArgument("the eigenvalues of matrix ", i, " did not converge");
-      MatrixMap<Real>(values + i * d.rows, d.rows, 1) =
-          solver.eigenvalues().template cast<Real>();
+      MatrixMap<Real>(values + i * d.rows, d.rows, 1) = solver.eigenvalues().template cast<Real>();
       if (vectors) MutableMatrixAt<T>(*vectors, i) = solver.eigenvectors().template cast<T>();
     }
     return Status::Ok();
@@ -73,7 +72,8 @@ Status InferGrad(ShapeContext& ctx) {
     if (ctx.def().FindInput(key.name) < 0 || !ctx.HasIn(key)) continue;
     const Shape& w = ctx.InShape(key);
     if (v.is_static() && w.is_static() && w.numel() != LeadingAxes(v, 1).numel())
-      return InvalidArgument(key.name, " ", w.ToString(), " does not fit Eigenvectors ", v.ToString());
+      return InvalidArgument(key.name, " ", w.ToString(), " does not fit Eigenvectors ",
+                             v.ToString());
   }
   ctx.SetOut("X@GRAD", v, ctx.InDType("Eigenvectors"));
   return Status::Ok();

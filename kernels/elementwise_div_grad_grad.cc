@@ -18,9 +18,8 @@ struct Second {
     HEDDLE_ASSIGN_OR_RETURN(const T* dx, full.LikeX(&ctx.In("DX")));
     HEDDLE_ASSIGN_OR_RETURN(const T* ddx, full.LikeX(ctx.InOpt("DDX")));
     HEDDLE_ASSIGN_OR_RETURN(const T* ddy, full.LikeY(ctx.InOpt("DDY")));
-    full.StoreY(ctx.OutOpt("Y@GRAD"), [&](int64_t i) {
-      return MulFn::Apply(dx[i], Conj((out[i] * ddy[i] - ddx[i]) / y[i]));
-    });
+    full.StoreY(ctx.OutOpt("Y@GRAD"),
+                [&](int64_t i) { return dx[i] * (out[i] * ddy[i] - ddx[i]) / y[i]; });
     full.StoreOut(ctx.OutOpt("DDOut"),
                   [&](int64_t i) { return (ddx[i] - out[i] * ddy[i]) / y[i]; });
     full.StoreOut(ctx.OutOpt("DOut"), [&](int64_t i) { return -MulFn::Apply(dx[i], ddy[i]); });

@@ -27,8 +27,8 @@ struct Rounder {
 
 template <typename T>
 Rounder<T> RounderOf(const OpContext& ctx, bool back) {
-  return {static_cast<T>((int64_t{1} << (ctx.Int("bit_length") - 1)) - 1), ctx.Int("round_type") == 0,
-          back};
+  return {static_cast<T>((int64_t{1} << (ctx.Int("bit_length") - 1)) - 1),
+          ctx.Int("round_type") == 0, back};
 }
 
 Status CheckBits(const OpContext& ctx) {
@@ -170,8 +170,7 @@ struct Dequantize {
     const Tensor& in = ctx.In("X");
     const T* x = in.data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
-    const T factor =
-        *ctx.In("Scale").template data<T>() / static_cast<T>(ctx.Float("max_range"));
+    const T factor = *ctx.In("Scale").template data<T>() / static_cast<T>(ctx.Float("max_range"));
     ForEachIndex(ctx, in.numel(), [=](int64_t i) { out[i] = factor * x[i]; });
     return Status::Ok();
   }

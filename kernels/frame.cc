@@ -22,8 +22,9 @@ Status ReadAxis(const OpContext& ctx, const Shape& shape, int dims, Framing* f) 
   f->hop = ctx.Int("hop_length");
   f->front = axis == 0;
   if ((axis != 0 && axis != -1) || f->hop < 1 || shape.rank() < dims)
-    return InvalidArgument("axis ", axis, " and hop_length ", f->hop, " do not suit a tensor of shape ",
-                           shape.ToString(), "; expected axis 0 or -1");
+    return InvalidArgument("axis ", axis, " and hop_length ", f->hop,
+                           " do not suit a tensor of shape ", shape.ToString(),
+                           "; expected axis 0 or -1");
   if (f->front)
     f->inner = shape.Product(dims, shape.rank());
   else
@@ -110,8 +111,8 @@ Status CheckPair(const Framing& f, const Tensor& signal, const Tensor& frames) {
   if (signal.numel() == f.outer * f.signal * f.inner &&
       frames.numel() == f.outer * f.frames * f.length * f.inner && signal.dtype() == frames.dtype())
     return Status::Ok();
-  return InvalidArgument("frames of shape ", frames.shape().ToString(), " do not fit a signal of shape ",
-                         signal.shape().ToString());
+  return InvalidArgument("frames of shape ", frames.shape().ToString(),
+                         " do not fit a signal of shape ", signal.shape().ToString());
 }
 
 Status Frame(KernelContext& ctx) {

@@ -28,7 +28,8 @@ struct Ftrl {
       *lin_out = lin_to.mutable_data<T>();
     const T lr = static_cast<T>(rate);
     // The reference keeps both penalties away from zero by this much.
-    const T l1 = static_cast<T>(ctx.Float("l1") + 1e-10), l2 = static_cast<T>(ctx.Float("l2") + 1e-10);
+    const T l1 = static_cast<T>(ctx.Float("l1") + 1e-10),
+            l2 = static_cast<T>(ctx.Float("l2") + 1e-10);
     const T power = -static_cast<T>(ctx.Float("lr_power"));
     const bool root = power == T(0.5);
     grad.ForEach(ctx, [=](int64_t at, int64_t n, const T* g) {

@@ -142,8 +142,8 @@ struct Message {
 };
 
 template <typename T>
-void Receive(const Edges& e, const Message<T>& message, Reduce how, int64_t rows, Tensor& out_tensor,
-             Tensor* counts) {
+void Receive(const Edges& e, const Message<T>& message, Reduce how, int64_t rows,
+             Tensor& out_tensor, Tensor* counts) {
   ZeroAll(out_tensor);
   T* out = out_tensor.mutable_data<T>();
   const int64_t size = message.map.size;

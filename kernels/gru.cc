@@ -59,14 +59,25 @@ Result<std::vector<T>> FirstHidden(KernelContext& ctx, const SequenceBatch& batc
 
 // All steps; `gate` comes with the projected inputs in batch order.
 template <typename T>
-void RunSteps(const GruStep<T>& step, const SequenceBatch& batch, const std::vector<T>& first, T* gate,
-              T* reset, T* hidden) {
+void RunSteps(const GruStep<T>& step, const SequenceBatch& batch, const std::vector<T>& first,
+              T* gate, T* reset, T* hidden) {
   const int64_t d = step.size;
   for (int64_t t = 0; t < batch.steps(); ++t) {
     const int64_t at = batch.Start(t);
-    const T* prev = t > 0 ? hidden + batch.Start(t - 1) * d : first.empty() ? nullptr : first.data();
+    const T* prev = t > 0           ? hidden + batch.Start(t - 1) * d
+                    : first.empty() ? nullptr
+                                    : first.data();
     step.Forward(batch.Size(t), gate + at * 3 * d, prev, reset + at * d, hidden + at * d);
   }
+}
+
+// gru bounds its sigmoids, fusion_gru does not.
+template <typename T>
+Result<GruStep<T>> BoundedStepOf(KernelContext& ctx, const Tensor& weight, int64_t size) {
+  HEDDLE_ASSIGN_OR_RETURN(GruStep<T> step, StepOf<T>(ctx, weight, size));
+  for (Activation* a : {&step.act, &step.gate_act})
+    if (*a == Activation::kSigmoid) *a = Activation::kBoundedSigmoid;
+  return step;
 }
 
 template <typename T>
@@ -75,7 +86,7 @@ struct Gru {
     const Tensor& x = ctx.In("Input");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "Input"));
     const int64_t d = x.dim(1) / 3;
-    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, StepOf<T>(ctx, ctx.In("Weight"), d));
+    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, BoundedStepOf<T>(ctx, ctx.In("Weight"), d));
     const SequenceBatch batch(*offsets, ctx.Bool("is_reverse"));
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<T> first, FirstHidden<T>(ctx, batch, d));
     const Tensor* bias = ctx.InOpt("Bias");
@@ -113,7 +124,7 @@ struct GruGrad {
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "Input"));
     const int64_t d = x.dim(1) / 3, rows = x.dim(0);
     if (dout.numel() != rows * d) return InvalidArgument("Hidden@GRAD does not fit Input");
-    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, StepOf<T>(ctx, ctx.In("Weight"), d));
+    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, BoundedStepOf<T>(ctx, ctx.In("Weight"), d));
     const SequenceBatch batch(*offsets, ctx.Bool("is_reverse"));
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<T> first, FirstHidden<T>(ctx, batch, d));
     const T* gate = ctx.In("BatchGate").template data<T>();
@@ -124,14 +135,16 @@ struct GruGrad {
     std::vector<T> dfirst(first.size(), T(0)), dhidden(static_cast<size_t>(rows * d));
     std::vector<T> dgate(static_cast<size_t>(rows * 3 * d));
     for (size_t i = 0; i < batch.row.size(); ++i)
-      std::copy_n(dout.data<T>() + batch.row[i] * d, d, dhidden.data() + static_cast<int64_t>(i) * d);
+      std::copy_n(dout.data<T>() + batch.row[i] * d, d,
+                  dhidden.data() + static_cast<int64_t>(i) * d);
     for (int64_t t = batch.steps() - 1; t >= 0; --t) {
       const int64_t at = batch.Start(t);
       const int64_t before = t > 0 ? batch.Start(t - 1) * d : 0;
       const T* prev = t > 0 ? hidden + before : first.empty() ? nullptr : first.data();
       T* dprev = t > 0 ? dhidden.data() + before : first.empty() ? nullptr : dfirst.data();
       step.Backward(batch.Size(t), gate + at * 3 * d, prev, reset + at * d, dhidden.data() + at * d,
-                    dgate.data() + at * 3 * d, dprev, dw ? dw->template mutable_data<T>() : nullptr);
+                    dgate.data() + at * 3 * d, dprev,
+                    dw ? dw->template mutable_data<T>() : nullptr);
     }
     if (Tensor* dx = ctx.OutOpt("Input@GRAD"))
       for (size_t i = 0; i < batch.row.size(); ++i)

@@ -17,12 +17,13 @@ Status CheckOperands(const ShapeContext& ctx) {
 
 Status Infer(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
-  SetOutsLike(ctx, {{"Input", "Gate"}, {"HiddenPrev", "ResetHiddenPrev"}, {"HiddenPrev", "Hidden"}});
+  SetOutsLike(ctx,
+              {{"Input", "Gate"}, {"HiddenPrev", "ResetHiddenPrev"}, {"HiddenPrev", "Hidden"}});
   return Status::Ok();
 }
 
-constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kSigmoid, Activation::kTanh,
-                                       Activation::kRelu};
+constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kSigmoid,
+                                       Activation::kTanh, Activation::kRelu};
 
 template <typename T>
 Result<GruStep<T>> StepOf(KernelContext& ctx) {

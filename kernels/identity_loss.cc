@@ -7,7 +7,8 @@ enum : int64_t { kSumAll = 0, kMeanAll = 1, kKeep = 2 };
 
 Status Infer(ShapeContext& ctx) {
   const int64_t how = ctx.Int("reduction");
-  if (how < kSumAll || how > kKeep) return InvalidArgument("reduction must be 0, 1 or 2, not ", how);
+  if (how < kSumAll || how > kKeep)
+    return InvalidArgument("reduction must be 0, 1 or 2, not ", how);
   if (how == kKeep) return SameShape(ctx);
   ctx.SetOut("Out", Shape{}, ctx.InDType("X"));
   return Status::Ok();

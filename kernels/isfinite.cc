@@ -74,6 +74,7 @@ Status EachShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 Status WholeShape(ShapeContext& ctx) {
+  if (ctx.InVar("X") == nullptr) return InvalidArgument("input X is missing");
   ctx.SetOut("Out", {1}, DType::kBool);
   return Status::Ok();
 }

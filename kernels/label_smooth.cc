@@ -33,7 +33,8 @@ struct LabelSmooth {
                              ")");
     const T* p = prior->data<T>();
     const int64_t rows = classes == 0 ? 0 : x.numel() / classes;
-    ctx.ParallelFor(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, classes)), [&](int64_t begin, int64_t end) {
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, classes));
+    ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
         for (int64_t j = 0; j < classes; ++j)
           out[r * classes + j] = keep * in[r * classes + j] + epsilon * p[j];

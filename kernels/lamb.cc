@@ -36,10 +36,10 @@ struct Lamb {
     HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
     HEDDLE_ASSIGN_OR_RETURN(const double pow1, ScalarOf(ctx, "Beta1Pow"));
     HEDDLE_ASSIGN_OR_RETURN(const double pow2, ScalarOf(ctx, "Beta2Pow"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto grad,
-                            Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
+    HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
     const bool skip = Flag(ctx, "SkipUpdate");
-    Tensor &p_to = ctx.Out("ParamOut"), &m_to = ctx.Out("Moment1Out"), &v_to = ctx.Out("Moment2Out");
+    Tensor &p_to = ctx.Out("ParamOut"), &m_to = ctx.Out("Moment1Out"),
+           &v_to = ctx.Out("Moment2Out");
     const T beta1 = static_cast<T>(ctx.Float("beta1")), beta2 = static_cast<T>(ctx.Float("beta2"));
     WritePow<T>(ctx, "Beta1Pow", "Beta1PowOut", pow1, skip ? T(1) : beta1);
     WritePow<T>(ctx, "Beta2Pow", "Beta2PowOut", pow2, skip ? T(1) : beta2);

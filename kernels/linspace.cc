@@ -7,14 +7,20 @@
 namespace heddle {
 namespace {
 
+Status CheckOne(const ShapeContext& ctx, Key slot) {
+  const Shape& s = ctx.InShape(slot);
+  if (s.is_static() && s.numel() != 1)
+    return InvalidArgument(slot.name, " must hold one element, but has shape ", s.ToString());
+  return Status::Ok();
+}
+
+template <bool kLog>
 Status SpaceShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const DType dtype, CheckedDType(ctx.Int("dtype")));
-  for (const SlotDef& slot : ctx.def().inputs()) {
-    const Value* v = ctx.frame()[ctx.op().in[ctx.op().in_begin[&slot - ctx.def().inputs().data()]]];
-    const Shape& s = v->tensor().shape();
-    if (s.is_static() && s.numel() != 1)
-      return InvalidArgument(slot.name, " must hold one element, but has shape ", s.ToString());
-  }
+  HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Start"));
+  HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Stop"));
+  HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Num"));
+  if constexpr (kLog) HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Base"));
   const Tensor* num = ctx.InValue("Num");
   if (num == nullptr) {
     ctx.SetOut("Out", {-1}, dtype);
@@ -67,10 +73,10 @@ Status RunSpace(KernelContext& ctx) {
 HEDDLE_OP(linspace) {
   op.Doc("Num equally spaced values from Start to Stop.").Input("Start").Input("Stop");
   op.Input("Num", kShapeValue).Output("Out").Attr("dtype", 5);
-  op.InferShape(SpaceShape).AnyKernel(RunSpace<false>);
+  op.InferShape(SpaceShape<false>).AnyKernel(RunSpace<false>);
 }
 HEDDLE_OP(logspace) {
   op.Doc("Base to the powers of linspace.").Input("Start").Input("Stop");
   op.Input("Num", kShapeValue).Input("Base").Output("Out").Attr("dtype", 5);
-  op.InferShape(SpaceShape).AnyKernel(RunSpace<true>);
+  op.InferShape(SpaceShape<true>).AnyKernel(RunSpace<true>);
 }

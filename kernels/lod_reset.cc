@@ -21,7 +21,7 @@ Status NewOffsets(const KernelContext& ctx, const Tensor& x, LoD* lod) {
   bool good = level.size() >= 2 && level[0] == 0 && x.rank() > 0;
   for (size_t i = 1; good && i < level.size(); ++i) good = level[i] >= level[i - 1];
   if (!good || level.back() != static_cast<size_t>(x.dim(0)))
-    return InvalidArgument("the new offsets must rise from 0 to the number of rows of 'X', whose shape is ",
+    return InvalidArgument("the new offsets must rise from 0 to the number of rows of 'X' ",
                            x.shape().ToString());
   if (ctx.Bool("append")) *lod = x.lod();
   lod->push_back(std::move(level));

@@ -26,8 +26,7 @@ struct Cell {
       g[d + k] = Activate(gate, in);
       g[2 * d + k] = Activate(gate, forget);
       c[k] = g[2 * d + k] * before + g[d + k] * g[k];
-      g[3 * d + k] =
-          Activate(gate, g[3 * d + k] + (peephole ? peephole[2 * d + k] * c[k] : T(0)));
+      g[3 * d + k] = Activate(gate, g[3 * d + k] + (peephole ? peephole[2 * d + k] * c[k] : T(0)));
       h[k] = g[3 * d + k] * Activate(cell, c[k]);
     }
   }

@@ -39,10 +39,10 @@ struct MatrixRank {
     if (out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
                             PairBatches(LeadingAxes(x.shape(), 2), tol ? tol->shape() : Shape{}));
-    const T relative = ctx.Bool("use_default_tol") && !tol
-                           ? std::numeric_limits<T>::epsilon() *
-                                 static_cast<T>(std::max(d.rows, d.cols))
-                           : T(0);
+    const T relative =
+        ctx.Bool("use_default_tol") && !tol
+            ? std::numeric_limits<T>::epsilon() * static_cast<T>(std::max(d.rows, d.cols))
+            : T(0);
     for (int64_t i = 0; i < pairs.count(); ++i) {
       int32_t rank = 0;
       if (d.rows > 0 && d.cols > 0) {

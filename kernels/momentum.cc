@@ -39,8 +39,7 @@ struct Momentum {
     const bool l2 = ctx.Str("regularization_method") == "l2_decay";
     const Rule rule{ctx.Float("mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
                     ctx.Float("rescale_grad"), ctx.Bool("use_nesterov")};
-    HEDDLE_ASSIGN_OR_RETURN(const auto grad,
-                            Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
+    HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
     const T *p = param.data<T>(), *v = ctx.In("Velocity").data<T>();
     T* p_out = ctx.Out("ParamOut").mutable_data<T>();
     T* v_out = ctx.Out("VelocityOut").mutable_data<T>();

@@ -97,7 +97,8 @@ Matrix<T> Operand(const KernelContext& ctx, const Chain& c, size_t i) {
 }
 
 template <typename T>
-Matrix<T> Multiply(const KernelContext& ctx, const Chain& c, const Order& order, size_t i, size_t j) {
+Matrix<T> Multiply(const KernelContext& ctx, const Chain& c, const Order& order, size_t i,
+                   size_t j) {
   if (i == j) return Operand<T>(ctx, c, i);
   const size_t k = order.Split(i, j);
   return Multiply<T>(ctx, c, order, i, k) * Multiply<T>(ctx, c, order, k + 1, j);

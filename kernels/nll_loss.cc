@@ -56,7 +56,8 @@ struct Nll {
       total += w;
       sum += loss;
     }
-    if (how != Reduction::kNone) *out = how == Reduction::kMean && total != T(0) ? sum / total : sum;
+    if (how != Reduction::kNone)
+      *out = how == Reduction::kMean && total != T(0) ? sum / total : sum;
     if (Tensor* t = ctx.OutOpt("Total_weight"))
       *t->mutable_data<T>() = how == Reduction::kNone ? T(0) : total;
     return Status::Ok();

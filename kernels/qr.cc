@@ -67,7 +67,8 @@ Status InferGrad(ShapeContext& ctx) {
 
 // Liao et al. (2019), arXiv 1903.09650, section 3, for a square R.
 template <typename T>
-Matrix<T> TallGrad(const Matrix<T>& q, const Matrix<T>& r, const Matrix<T>& dq, const Matrix<T>& dr) {
+Matrix<T> TallGrad(const Matrix<T>& q, const Matrix<T>& r, const Matrix<T>& dq,
+                   const Matrix<T>& dr) {
   Matrix<T> m = r * dr.transpose() - dq.transpose() * q;
   for (Eigen::Index i = 0; i < m.rows(); ++i)
     for (Eigen::Index j = i + 1; j < m.cols(); ++j) m(i, j) = m(j, i);

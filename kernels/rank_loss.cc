@@ -140,7 +140,8 @@ struct Bpr {
       if (label[i] < 0) return OutOfRange("label ", label[i], " is not in [0, ", c, ")");
       T sum = 0;
       for (int64_t j = 0; j < c; ++j)
-        if (j != label[i]) sum += Tolerable(std::log1p(std::exp(x[i * c + j] - x[i * c + label[i]])));
+        if (j != label[i])
+          sum += Tolerable(std::log1p(std::exp(x[i * c + j] - x[i * c + label[i]])));
       y[i] = sum / static_cast<T>(c - 1);
     }
     return Status::Ok();

@@ -19,8 +19,7 @@ struct Rmsprop {
   static Status Run(KernelContext& ctx) {
     const Tensor& param = ctx.In("Param");
     HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto grad,
-                            Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
+    HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
     const bool centered = ctx.Bool("centered");
     const T *p = param.data<T>(), *ms = ctx.In("MeanSquare").template data<T>();
     const T* mom = ctx.In("Moment").template data<T>();

@@ -83,7 +83,8 @@ Status RnnShape(ShapeContext& ctx) {
   const DType dtype = ctx.InDType("Input");
   ctx.SetOut("Out", {net.steps, net.batch, net.width()}, dtype);
   for (int i = 0; i < ctx.OutCount("State"); ++i)
-    ctx.SetOut("State", {net.passes(), net.batch, net.hidden}, dtype, i);
+    if (ctx.HasOut("State", i))
+      ctx.SetOut("State", {net.passes(), net.batch, net.hidden}, dtype, i);
   if (ctx.HasOut("DropoutState"))
     ctx.SetOut("DropoutState", {net.layers - 1, net.steps, net.batch, net.width()}, DType::kU8);
   if (ctx.HasOut("Reserve")) ctx.SetOut("Reserve", {0}, dtype);
@@ -268,12 +269,10 @@ struct Rnn {
                    MaskScale<T>(ctx), [&](int64_t pass) {
                      const RnnTrace<T> trace = runner.Trace(pass);
                      const int64_t last = runner.Sizes(pass).At(net.steps - 1);
-                     if (ctx.OutCount("State") > 0)
-                       std::copy_n(trace.states + last * size, size,
-                                   ctx.Out("State", 0).mutable_data<T>() + pass * size);
-                     if (ctx.OutCount("State") > 1)
-                       std::copy_n(trace.cells + last * size, size,
-                                   ctx.Out("State", 1).mutable_data<T>() + pass * size);
+                     for (int i = 0; i < ctx.OutCount("State"); ++i)
+                       if (Tensor* t = ctx.OutOpt("State", i))
+                         std::copy_n((i == 0 ? trace.states : trace.cells) + last * size, size,
+                                     t->mutable_data<T>() + pass * size);
                    });
     return Status::Ok();
   }

@@ -15,11 +15,13 @@ struct Rrelu {
     T* y = ctx.Out("Out").mutable_data<T>();
     Tensor* noise = ctx.OutOpt("Noise");
     const C low = static_cast<C>(ctx.Float("lower")), high = static_cast<C>(ctx.Float("upper"));
+    // Paddle takes the mean of the two in single precision.
+    const float mean = (static_cast<float>(low) + static_cast<float>(high)) / 2.0f;
     const bool is_test = ctx.Bool("is_test");
     std::uniform_real_distribution<C> even(low, high);
     for (int64_t i = 0; i < x.numel(); ++i) {
       const C v = static_cast<C>(x.data<T>()[i]);
-      const C drawn = is_test ? (low + high) / C(2) : even(ctx.random());
+      const C drawn = is_test ? static_cast<C>(mean) : even(ctx.random());
       const C slope = v < C(0) ? drawn : C(1);
       y[i] = static_cast<T>(v * slope);
       if (noise != nullptr) noise->mutable_data<T>()[i] = static_cast<T>(slope);

@@ -37,6 +37,7 @@ struct Scale {
 };
 
 Status ScaleShape(ShapeContext& ctx) {
+  if (ctx.InVar("X") == nullptr) return InvalidArgument("input X is missing");
   if (ctx.HasIn("ScaleTensor")) {
     const Shape& s = ctx.InShape("ScaleTensor");
     if (s.is_static() && s.numel() != 1)

@@ -20,7 +20,8 @@ Result<int64_t> CheckIds(const Labels& ids, int64_t count, const Tensor& x) {
     return InvalidArgument("SegmentIds must have one element per row of X ", x.shape().ToString());
   for (int64_t i = 0; i < count; ++i)
     if (ids[i] < (i == 0 ? 0 : ids[i - 1]))
-      return InvalidArgument("SegmentIds must not fall or be negative, element ", i, " is ", ids[i]);
+      return InvalidArgument("SegmentIds must not fall or be negative, element ", i, " is ",
+                             ids[i]);
   return count == 0 ? 0 : ids[count - 1] + 1;
 }
 
@@ -32,7 +33,9 @@ void PoolRows(Pool pool, const T* x, int64_t begin, int64_t end, int64_t width, 
     C value = static_cast<C>(x[begin * width + k]);
     for (int64_t r = begin + 1; r < end; ++r) {
       const C v = static_cast<C>(x[r * width + k]);
-      value = pool == Pool::kMax ? std::max(value, v) : pool == Pool::kMin ? std::min(value, v) : value + v;
+      value = pool == Pool::kMax   ? std::max(value, v)
+              : pool == Pool::kMin ? std::min(value, v)
+                                   : value + v;
     }
     if (pool == Pool::kMean) value /= static_cast<C>(end - begin);
     out[k] = static_cast<T>(value);
@@ -76,7 +79,8 @@ struct SegmentPoolGrad {
     HEDDLE_ASSIGN_OR_RETURN(const Pool pool, PoolOf(ctx.Str("pooltype")));
     HEDDLE_ASSIGN_OR_RETURN(const int64_t segments, CheckIds(ids, count, x));
     if (dout.numel() != segments * width)
-      return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " must have ", segments, " rows");
+      return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " must have ", segments,
+                             " rows");
     const Tensor* out = pool == Pool::kMax || pool == Pool::kMin ? &ctx.In("Out") : nullptr;
     if (out && out->numel() != dout.numel()) return InvalidArgument("Out must fit Out@GRAD");
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
@@ -86,8 +90,8 @@ struct SegmentPoolGrad {
       for (int64_t r = begin; r < end; ++r)
         for (int64_t k = 0; k < width; ++k) {
           const int64_t at = ids[r] * width + k, own = r * width + k;
-          const bool chosen = !out || static_cast<C>(x.data<T>()[own]) ==
-                                          static_cast<C>(out->data<T>()[at]);
+          const bool chosen =
+              !out || static_cast<C>(x.data<T>()[own]) == static_cast<C>(out->data<T>()[at]);
           dx[own] = chosen ? static_cast<T>(static_cast<C>(dout.data<T>()[at]) * share) : T(C(0));
         }
     }

@@ -32,7 +32,8 @@ Status CheckOperands(const ShapeContext& ctx) {
     return InvalidArgument("Filter ", filter.ToString(), " must have ", c.length * x[1], " rows");
   if (!c.trainable || !ctx.HasIn("PaddingData")) return Status::Ok();
   const Shape& pad = ctx.InShape("PaddingData");
-  if (pad.is_static() && x[1] >= 0 && (pad.rank() != 2 || pad[0] != c.up + c.down || pad[1] != x[1]))
+  if (pad.is_static() && x[1] >= 0 &&
+      (pad.rank() != 2 || pad[0] != c.up + c.down || pad[1] != x[1]))
     return InvalidArgument("PaddingData ", pad.ToString(), " must be [", c.up + c.down, ", ", x[1],
                            "]");
   return Status::Ok();
@@ -101,7 +102,8 @@ Status InferGrad(ShapeContext& ctx) {
               &dout = ctx.InShape("Out@GRAD");
   if (x.is_static() && filter.is_static() && dout.is_static() && dout.numel() != x[0] * filter[1])
     return InvalidArgument("Out@GRAD ", dout.ToString(), " does not fit X and Filter");
-  SetOutsLike(ctx, {{"X", "X@GRAD"}, {"Filter", "Filter@GRAD"}, {"PaddingData", "PaddingData@GRAD"}});
+  SetOutsLike(ctx,
+              {{"X", "X@GRAD"}, {"Filter", "Filter@GRAD"}, {"PaddingData", "PaddingData@GRAD"}});
   if (ctx.HasOut("X@GRAD")) ctx.ShareLoD("X", "X@GRAD");
   return Status::Ok();
 }

@@ -14,7 +14,8 @@ Status Pad(KernelContext& ctx) {
   for (int64_t i = 0; i < count; ++i) longest = std::max(longest, Length(*offsets, i));
   const int64_t given = ctx.Int("padded_length"), time = given == -1 ? longest : given;
   if (time < longest)
-    return InvalidArgument("padded_length ", given, " is less than the longest sequence, ", longest);
+    return InvalidArgument("padded_length ", given, " is less than the longest sequence, ",
+                           longest);
   if (pad.dtype() != x.dtype() || (pad.numel() != 1 && pad.numel() != RowSize(x)))
     return InvalidArgument("PadValue ", pad.shape().ToString(),
                            " must be one value or a row of X, of X's dtype");
@@ -84,7 +85,8 @@ Status Unpad(KernelContext& ctx) {
   const size_t row = RowBytes(out);
   for (int64_t i = 0; i < x.dim(0); ++i)
     if (const int64_t length = Length(offsets, i); length > 0 && row > 0)
-      std::memcpy(MutableRow(out, Begin(offsets, i)), RowOf(x, i), static_cast<size_t>(length) * row);
+      std::memcpy(MutableRow(out, Begin(offsets, i)), RowOf(x, i),
+                  static_cast<size_t>(length) * row);
   out.set_lod({std::move(offsets)});
   return Status::Ok();
 }
@@ -107,7 +109,8 @@ Status UnpadGrad(KernelContext& ctx) {
     if (length > x.dim(1) || static_cast<size_t>(length) * row > RowBytes(x))
       return InvalidArgument("sequence ", i, " of Out@GRAD is longer than X");
     if (length > 0 && row > 0)
-      std::memcpy(MutableRow(dx, i), RowOf(dout, Begin(offsets, i)), static_cast<size_t>(length) * row);
+      std::memcpy(MutableRow(dx, i), RowOf(dout, Begin(offsets, i)),
+                  static_cast<size_t>(length) * row);
   }
   return Status::Ok();
 }

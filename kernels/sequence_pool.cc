@@ -99,8 +99,8 @@ struct SequencePoolGrad {
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
     const int64_t count = SequenceCount(*offsets), width = RowSize(x);
     if (dout.numel() != count * width)
-      return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " must have one row for each of ",
-                             count, " sequences");
+      return InvalidArgument("Out@GRAD ", dout.shape().ToString(),
+                             " must have one row for each of ", count, " sequences");
     Tensor& dx = ctx.Out("X@GRAD");
     ZeroAll(dx);
     T* to = dx.mutable_data<T>();
@@ -110,7 +110,8 @@ struct SequencePoolGrad {
       if (index.numel() != dout.numel()) return InvalidArgument("MaxIndex does not fit Out@GRAD");
       HEDDLE_RETURN_IF_ERROR(ScatterMax(index, x.dim(0), width));
       for (int64_t i = 0; i < count * width; ++i)
-        if (const int32_t row = index.data<int32_t>()[i]; row >= 0) to[row * width + i % width] = from[i];
+        if (const int32_t row = index.data<int32_t>()[i]; row >= 0)
+          to[row * width + i % width] = from[i];
       return Status::Ok();
     }
     for (int64_t i = 0; i < count; ++i) {

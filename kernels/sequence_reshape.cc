@@ -1,4 +1,5 @@
-// sequence_reshape, sequence_reverse, sequence_concat and sequence_slice: rows of sequences moved about.
+// sequence_reshape, sequence_reverse, sequence_concat and sequence_slice: rows of sequences moved
+// about.
 #include "kernels/common/loss.h"
 #include "kernels/common/sequence.h"
 
@@ -53,7 +54,8 @@ Result<std::vector<const Offsets*>> ReadParts(KernelContext& ctx) {
     const Tensor& x = ctx.In("X", i);
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const own, OffsetsOf(x, "X"));
     parts.push_back(own);
-    if (own->size() != parts[0]->size() || RowSize(x) != RowSize(first) || x.dtype() != first.dtype())
+    if (own->size() != parts[0]->size() || RowSize(x) != RowSize(first) ||
+        x.dtype() != first.dtype())
       return InvalidArgument("X[", i, "] ", x.shape().ToString(),
                              " must have the sequences, rows and dtype of X[0]");
   }
@@ -171,11 +173,7 @@ HEDDLE_OP(sequence_reshape_grad) {
 }
 
 HEDDLE_OP(sequence_reverse) {
-  op.Doc("each sequence backwards")
-      .Input("X")
-      .Output("Y")
-      .InferShape(SameShape)
-      .AnyKernel(Reverse);
+  op.Doc("each sequence backwards").Input("X").Output("Y").InferShape(SameShape).AnyKernel(Reverse);
 }
 
 HEDDLE_OP(sequence_concat) {

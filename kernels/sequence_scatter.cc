@@ -4,9 +4,11 @@
 namespace heddle {
 namespace {
 
-Status CheckIds(const Offsets& offsets, const Labels& ids, int64_t count, int64_t rows, int64_t width) {
+Status CheckIds(const Offsets& offsets, const Labels& ids, int64_t count, int64_t rows,
+                int64_t width) {
   if (SequenceCount(offsets) != rows)
-    return InvalidArgument("Ids has ", SequenceCount(offsets), " sequences for ", rows, " rows of X");
+    return InvalidArgument("Ids has ", SequenceCount(offsets), " sequences for ", rows,
+                           " rows of X");
   for (int64_t k = 0; k < count; ++k)
     if (ids[k] < 0 || ids[k] >= width)
       return OutOfRange("id ", ids[k], " is not in [0, ", width, ")");
@@ -39,8 +41,7 @@ struct SequenceScatter {
 };
 
 Status InferGrad(ShapeContext& ctx) {
-  if (ctx.HasOut("X@GRAD"))
-    ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
+  if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
   if (ctx.HasOut("Updates@GRAD")) {
     ctx.SetOut("Updates@GRAD", ctx.InShape("Updates"), ctx.InDType("Updates"));
     ctx.ShareLoD("Updates", "Updates@GRAD");

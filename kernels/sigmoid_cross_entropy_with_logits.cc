@@ -16,8 +16,11 @@ struct Operands {
   int ignore;
 
   explicit Operands(KernelContext& ctx)
-      : x(ctx.In("X").data<T>()), label(ctx.In("Label").data<T>()), weight(nullptr),
-        n(ctx.In("X").numel()), ignore(static_cast<int>(ctx.Int("ignore_index"))) {
+      : x(ctx.In("X").data<T>()),
+        label(ctx.In("Label").data<T>()),
+        weight(nullptr),
+        n(ctx.In("X").numel()),
+        ignore(static_cast<int>(ctx.Int("ignore_index"))) {
     if (const Tensor* w = ctx.InOpt("pos_weight")) weight = w->data<T>();
   }
   bool Ignored(int64_t i) const { return static_cast<int>(label[i]) == ignore; }

@@ -23,11 +23,11 @@ Result<Setup> Prepare(const OpContext& ctx, const Shape& s) {
 Status CheckLabelShape(const ShapeContext& ctx, const Shape& x, int axis) {
   const Shape& label = ctx.InShape("Label");
   if (!label.is_static() || !x.is_static()) return Status::Ok();
-  const int64_t want = ctx.Bool("soft_label") ? x.numel()
-                                              : x.Product(0, axis) * x.Product(axis + 1, x.rank());
+  const int64_t want =
+      ctx.Bool("soft_label") ? x.numel() : x.Product(0, axis) * x.Product(axis + 1, x.rank());
   if (label.numel() != want)
-    return InvalidArgument("Label ", label.ToString(), " must have ", want,
-                           " elements for logits ", x.ToString(), " and axis ", axis);
+    return InvalidArgument("Label ", label.ToString(), " must have ", want, " elements for logits ",
+                           x.ToString(), " and axis ", axis);
   if (ctx.Bool("soft_label") && ctx.InDType("Label") != ctx.InDType("Logits"))
     return InvalidArgument("soft labels must have the dtype of Logits");
   return Status::Ok();

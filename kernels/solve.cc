@@ -30,7 +30,8 @@ Result<Plan> MakePlan(const Shape& x, const Shape& y_in) {
   plan.y = y_in;
   if (plan.vector) plan.y.push_back(1);
   if (plan.y.dim(-2) != x.dim(-1))
-    return InvalidArgument("X ", x.ToString(), " and Y ", y_in.ToString(), " do not fit each other");
+    return InvalidArgument("X ", x.ToString(), " and Y ", y_in.ToString(),
+                           " do not fit each other");
   HEDDLE_ASSIGN_OR_RETURN(plan.pairs, PairBatches(LeadingAxes(x, 2), LeadingAxes(plan.y, 2)));
   plan.out = plan.pairs.batch;
   plan.out.push_back(x.dim(-1));

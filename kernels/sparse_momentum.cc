@@ -7,14 +7,15 @@ namespace {
 
 Status Infer(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Param", "Velocity"));
-  if (ctx.InDType("Grad") != ctx.InDType("Param") || ctx.InDType("Velocity") != ctx.InDType("Param"))
+  if (ctx.InDType("Grad") != ctx.InDType("Param") ||
+      ctx.InDType("Velocity") != ctx.InDType("Param"))
     return InvalidArgument("Grad and Velocity must have the dtype of Param");
   const Shape &p = ctx.InShape("Param"), &g = ctx.InShape("Grad");
   if ((p.known_rank() && p.rank() != 2) || (g.known_rank() && g.rank() != 2))
-    return InvalidArgument("Param ", p.ToString(), " and Grad ", g.ToString(), " must have two axes");
-  SetOutsLike(ctx, {{"Param", "ParamOut"},
-                    {"Velocity", "VelocityOut"},
-                    {"MasterParam", "MasterParamOut"}});
+    return InvalidArgument("Param ", p.ToString(), " and Grad ", g.ToString(),
+                           " must have two axes");
+  SetOutsLike(
+      ctx, {{"Param", "ParamOut"}, {"Velocity", "VelocityOut"}, {"MasterParam", "MasterParamOut"}});
   return Status::Ok();
 }
 

@@ -93,8 +93,7 @@ struct SvdGrad {
       if (du) {
         const Matrix<T> slope = MatrixAt<T>(*du, i).leftCols(k);
         Matrix<T> term = u * (Skew<T>(u.transpose() * slope, s) * s.col(0).asDiagonal());
-        if (d.rows > k)
-          term += (slope - u * (u.transpose() * slope)) * inverse.col(0).asDiagonal();
+        if (d.rows > k) term += (slope - u * (u.transpose() * slope)) * inverse.col(0).asDiagonal();
         sum += term * vh;
       }
       if (dvh) {

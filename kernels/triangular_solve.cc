@@ -37,8 +37,8 @@ void SolveTriangle(const M& m, bool upper, bool transpose, bool unit, Matrix<T>&
 }
 
 template <typename T>
-Matrix<T> Solution(const Tensor& a, int64_t i, const ConstMatrixMap<T>& b, bool upper, bool transpose,
-                   bool unit) {
+Matrix<T> Solution(const Tensor& a, int64_t i, const ConstMatrixMap<T>& b, bool upper,
+                   bool transpose, bool unit) {
   Matrix<T> z = b;
   SolveTriangle<T>(Matrix<T>(MatrixAt<T>(a, i)), upper, transpose, unit, z);
   return z;
@@ -50,8 +50,8 @@ struct TriangularSolve {
     const Tensor &a = ctx.In("X"), &b = ctx.In("Y");
     Tensor& out = ctx.Out("Out");
     if (out.numel() == 0) return Status::Ok();
-    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs, PairBatches(LeadingAxes(a.shape(), 2),
-                                                                LeadingAxes(b.shape(), 2)));
+    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
+                            PairBatches(LeadingAxes(a.shape(), 2), LeadingAxes(b.shape(), 2)));
     for (int64_t i = 0; i < pairs.count(); ++i) {
       const auto k = static_cast<size_t>(i);
       MutableMatrixAt<T>(out, i) =
@@ -96,8 +96,8 @@ struct TriangularSolveGrad {
     if (out.numel() == 0) return Status::Ok();
     const bool upper = ctx.Bool("upper"), transpose = ctx.Bool("transpose"),
                unit = ctx.Bool("unitriangular");
-    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs, PairBatches(LeadingAxes(a.shape(), 2),
-                                                                LeadingAxes(b.shape(), 2)));
+    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
+                            PairBatches(LeadingAxes(a.shape(), 2), LeadingAxes(b.shape(), 2)));
     for (int64_t i = 0; i < pairs.count(); ++i) {
       const auto k = static_cast<size_t>(i);
       const Matrix<T> slope =
@@ -129,8 +129,8 @@ struct CholeskySolve {
     const Tensor &f = ctx.In("Y"), &b = ctx.In("X");
     Tensor& out = ctx.Out("Out");
     if (out.numel() == 0) return Status::Ok();
-    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs, PairBatches(LeadingAxes(f.shape(), 2),
-                                                                LeadingAxes(b.shape(), 2)));
+    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
+                            PairBatches(LeadingAxes(f.shape(), 2), LeadingAxes(b.shape(), 2)));
     for (int64_t i = 0; i < pairs.count(); ++i) {
       const auto k = static_cast<size_t>(i);
       MutableMatrixAt<T>(out, i) =
@@ -150,8 +150,8 @@ struct CholeskySolveGrad {
     ZeroIf(db);
     if (out.numel() == 0) return Status::Ok();
     const bool upper = ctx.Bool("upper");
-    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs, PairBatches(LeadingAxes(f.shape(), 2),
-                                                                LeadingAxes(b.shape(), 2)));
+    HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
+                            PairBatches(LeadingAxes(f.shape(), 2), LeadingAxes(b.shape(), 2)));
     for (int64_t i = 0; i < pairs.count(); ++i) {
       const auto k = static_cast<size_t>(i);
       const Matrix<T> slope = CholeskySolution<T>(f, pairs.a[k], MatrixAt<T>(dout, i), upper);

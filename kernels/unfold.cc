@@ -135,25 +135,19 @@ Status SequenceOf(const OpContext& ctx, const Shape& x, Patches* p) {
   return Status::Ok();
 }
 
-Status SequenceShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (!x.is_static()) return ctx.Defer();
-  if (ctx.HasIn("Y")) return Unimplemented("im2sequence with real image sizes in 'Y'");
-  Patches p;
-  HEDDLE_RETURN_IF_ERROR(SequenceOf(ctx, x, &p));
-  const int64_t windows = p.out_h * p.out_w;
-  ctx.SetOut("Out", Shape{p.n * windows, p.x_step}, ctx.InDType("X"));
-  LoD lod(1);
-  for (int64_t i = 0; i <= p.n; ++i) lod[0].push_back(static_cast<size_t>(i * windows));
-  ctx.SetOutLoD("Out", std::move(lod));
-  return Status::Ok();
-}
-
+// Allocates by itself: the result has sequence offsets, which a planned shape does not carry.
 Status Sequence(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
+  if (ctx.InOpt("Y") != nullptr)
+    return Unimplemented("im2sequence with real image sizes in 'Y'");
   Patches p;
   HEDDLE_RETURN_IF_ERROR(SequenceOf(ctx, x.shape(), &p));
-  return TakePatches(ctx, p, x, ctx.Out("Out"));
+  const int64_t windows = p.out_h * p.out_w;
+  Tensor& out = ctx.Alloc("Out", x.dtype(), Shape{p.n * windows, p.x_step});
+  LoD lod(1);
+  for (int64_t i = 0; i <= p.n; ++i) lod[0].push_back(static_cast<size_t>(i * windows));
+  out.set_lod(std::move(lod));
+  return TakePatches(ctx, p, x, out);
 }
 
 Status SequenceGrad(KernelContext& ctx) {
@@ -198,9 +192,9 @@ HEDDLE_OP(fold_grad) {
 HEDDLE_OP(im2sequence) {
   op.Doc("Every window of an image as a row, those of one image as a sequence.")
       .Input("X")
-      .Input("Y", kOptional | kNoBuffer)
+      .Input("Y", kOptional)
       .Output("Out");
-  SequenceAttrs(op).InferShape(SequenceShape).AnyKernel(Sequence);
+  SequenceAttrs(op).AnyKernel(Sequence);
 }
 HEDDLE_OP(im2sequence_grad) {
   op.Input("Out@GRAD").Input("X", kNoBuffer).Input("Y", kOptional | kNoBuffer).Output("X@GRAD");

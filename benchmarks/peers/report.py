@@ -181,15 +181,22 @@ def markdown(results):
              f"{settings['seconds']} s a side, in turn; load average {host['load_at_start']:.1f} "
              f"at the start, {host['load_at_end']:.1f} at the end. A figure is the median over rounds "
              "of a round's median; a ratio is the median of the rounds' ratios (least–most).", ""]
+    # The measurement itself keeps about as many processors busy as it has threads.
+    if host["load_at_start"] > 0.5 * host["cores"] or \
+            host["load_at_end"] > max(host["cores"], settings["threads"]) + 1:
+        lines += ["**The machine was busy with other work.** Peers whose threads meet at OpenMP "
+                  "barriers suffer more from that than heddle: the ratios are too good, those of "
+                  "small models by far.", ""]
     if results["start"]:
         lines += ["## Start and dispatch", "", "Every round starts a fresh process of each side. "
                   "Plan build: from the checked program to a plan ready to run; against it stands "
                   "Paddle's first `Executor.run`, in which it makes its plan.", ""]
         lines += _start_table(results["start"]) + [""]
     if results["latency"]:
-        lines += ["## Latency", "", "Of Paddle Inference the fastest of several settings, tried "
-                  "before; with shared handles its time leaves out the copying of inputs and "
-                  "outputs, heddle's always holds the making of fresh outputs.", ""]
+        lines += ["## Latency", "", "Of Paddle Inference the fastest of several settings: all are "
+                  "tried before, the two best take part in every round. With shared handles its time "
+                  "leaves out the copying of inputs and outputs; heddle's always holds the making "
+                  "of fresh outputs.", ""]
         lines += _latency_table(results["latency"]) + [""]
     required = results["required"]
     if required:

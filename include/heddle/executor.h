@@ -38,7 +38,8 @@ struct ExecutorOptions {
 };
 
 struct CompileOptions {
-  std::vector<std::string> fetches;  // variable names; empty = the program's fetch operators
+  // Variable names; empty = the program's fetch operators.
+  std::vector<std::string> fetches = {};
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from

@@ -64,7 +64,8 @@ Result<std::vector<int>> LabelsOf(const std::string& term, int rank) {
   const bool dots = term.find('.') != std::string::npos;
   const int hidden = rank - static_cast<int>(term.size()) + (dots ? 1 : 0);
   if (hidden < 0 || (!dots && hidden > 0))
-    return InvalidArgument("the equation's term '", term, "' does not fit an operand of rank ", rank);
+    return InvalidArgument("the equation's term '", term, "' does not fit an operand of rank ",
+                           rank);
   std::vector<int> labels;
   for (char c : term) {
     if (c != '.') labels.push_back(static_cast<unsigned char>(c));

@@ -65,7 +65,8 @@ SvdResult ComputeSvd(const MatrixXd& a, bool full) {
   const VectorXd norms = w.colwise().norm();
   std::vector<Index> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), Index{0});
-  std::stable_sort(order.begin(), order.end(), [&](Index x, Index y) { return norms(x) > norms(y); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index x, Index y) { return norms(x) > norms(y); });
   SvdResult r{MatrixXd(m, full ? m : n), MatrixXd(n, n), VectorXd(n)};
   Index rank = 0;
   for (Index j = 0; j < n; ++j) {

@@ -15,8 +15,9 @@ Result<const Offsets*> OffsetsOf(const Tensor& t, const char* slot, int level) {
   for (size_t i = 1; i < o.size(); ++i)
     if (o[i] < o[i - 1]) return InvalidArgument(slot, "'s sequence offsets must not fall");
   if (t.rank() < 1) return InvalidArgument(slot, " must have at least one axis");
-  const int64_t want = at + 1 == levels ? t.dim(0)
-                                        : static_cast<int64_t>(lod[static_cast<size_t>(at) + 1].size()) - 1;
+  const int64_t want = at + 1 == levels
+                           ? t.dim(0)
+                           : static_cast<int64_t>(lod[static_cast<size_t>(at) + 1].size()) - 1;
   if (static_cast<int64_t>(o.back()) != want)
     return InvalidArgument(slot, "'s sequence offsets end with ", o.back(), ", expected ", want);
   return &o;

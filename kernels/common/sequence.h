@@ -33,7 +33,8 @@ inline std::byte* MutableRow(Tensor& t, int64_t row) {
 // Copies `count` rows; both have rows of equal size.
 inline void CopyRows(const Tensor& from, int64_t at, int64_t count, Tensor& to, int64_t to_at) {
   if (count > 0 && RowBytes(from) > 0)
-    std::memcpy(MutableRow(to, to_at), RowOf(from, at), static_cast<size_t>(count) * RowBytes(from));
+    std::memcpy(MutableRow(to, to_at), RowOf(from, at),
+                static_cast<size_t>(count) * RowBytes(from));
 }
 template <typename T>
 void AddRows(const Tensor& from, int64_t at, int64_t count, Tensor& to, int64_t to_at) {

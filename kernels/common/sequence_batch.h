@@ -18,9 +18,8 @@ struct SequenceBatch {
 
   SequenceBatch(const Offsets& offsets, bool reverse) : order(offsets.size() - 1) {
     std::iota(order.begin(), order.end(), int64_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return Length(offsets, a) > Length(offsets, b);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return Length(offsets, a) > Length(offsets, b); });
     const int64_t longest = order.empty() ? 0 : Length(offsets, order[0]);
     start.push_back(0);
     for (int64_t t = 0; t < longest; ++t) {
@@ -37,7 +36,8 @@ struct SequenceBatch {
   int64_t Size(int64_t t) const { return Start(t + 1) - Start(t); }
 };
 
-enum class Activation { kIdentity, kSigmoid, kTanh, kRelu };
+// kBoundedSigmoid keeps its argument within [-40, 13], as Paddle's recurrent operators do.
+enum class Activation { kIdentity, kSigmoid, kTanh, kRelu, kBoundedSigmoid };
 
 inline Result<Activation> ActivationOf(const std::string& name) {
   if (name == "identity" || name == "linear" || name.empty()) return Activation::kIdentity;
@@ -52,6 +52,8 @@ T Activate(Activation a, T x) {
   switch (a) {
     case Activation::kSigmoid:
       return SigmoidOf(x);
+    case Activation::kBoundedSigmoid:
+      return SigmoidOf(std::min(std::max(x, T(-40)), T(13)));
     case Activation::kTanh:
       return std::tanh(x);
     case Activation::kRelu:
@@ -65,6 +67,7 @@ template <typename T>
 T Slope(Activation a, T y) {
   switch (a) {
     case Activation::kSigmoid:
+    case Activation::kBoundedSigmoid:
       return y * (T(1) - y);
     case Activation::kTanh:
       return T(1) - y * y;
@@ -75,8 +78,9 @@ T Slope(Activation a, T y) {
   }
 }
 
-// One step of a gated recurrent unit for n sequences. Gates are [n, 3 size]: update, reset, candidate;
-// the weight holds [size, 2 size] for the first two, then [size, size] for the candidate.
+// One step of a gated recurrent unit for n sequences. Gates are [n, 3 size]: update, reset,
+// candidate; the weight holds [size, 2 size] for the first two, then [size, size] for the
+// candidate.
 template <typename T>
 struct GruStep {
   int64_t size;
@@ -134,7 +138,8 @@ struct GruStep {
       }
     if (dprev && prev) MatrixMap<T>(dprev, n, d).noalias() += gates * wg.transpose();
     if (dweight && prev) {
-      MatrixMap<T>(dweight, d, 2 * d).noalias() += ConstMatrixMap<T>(prev, n, d).transpose() * gates;
+      MatrixMap<T>(dweight, d, 2 * d).noalias() +=
+          ConstMatrixMap<T>(prev, n, d).transpose() * gates;
       MatrixMap<T>(dweight + 2 * d * d, d, d).noalias() +=
           ConstMatrixMap<T>(reset_prev, n, d).transpose() * dc;
     }

@@ -315,10 +315,11 @@ TEST(PoolThread, AKernelThatThrowsThere) {
     });
     auto out = executor.Run(compiled, {{"x", F32({1}, {2})}});
     EXPECT_EQ(out.ok(), run != 5) << run << ": " << out.status().ToString();
-    if (run == 5)
+    if (run == 5) {
       EXPECT_THAT(out.status().ToString(), AllOf(HasSubstr("on the pool"), HasSubstr("test_call")));
-    else if (out.ok())
+    } else if (out.ok()) {
       EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4}));
+    }
   }
 }
 
@@ -337,7 +338,7 @@ TEST_P(BadInput, AFailedRunLeavesParametersAtACompleteValue) {
   MustRun(executor_, compiled, feeds);
   {
     ScopedHook hook([](int64_t) -> Status { throw std::runtime_error("now"); });
-    Fails(executor_, compiled, feeds, StatusCode::kInternal);
+    EXPECT_FALSE(Fails(executor_, compiled, feeds, StatusCode::kInternal).ok());
   }
   EXPECT_EQ(Floats(scope->Find("w")->tensor()), (std::vector<float>{2, 4}));
   EXPECT_EQ(Floats(scope->Find("v")->tensor()), (std::vector<float>{1, 2}));

@@ -113,7 +113,9 @@ TEST_P(ControlFlow, AnArrayKeepsWhatWasWrittenWhenItsSourceGoesOn) {
   for (int n : {4, 10, 4, 0, 1}) {
     auto out = executor_.RunValues(compiled, {{"n", F32({1}, {static_cast<float>(n)})}});
     if (n == 0) {  // nothing was written: an error, or an array of none
-      if (out.ok()) EXPECT_TRUE((*out)[0].array().empty());
+      if (out.ok()) {
+        EXPECT_TRUE((*out)[0].array().empty());
+      }
       continue;
     }
     ASSERT_TRUE(out.ok()) << out.status().ToString();

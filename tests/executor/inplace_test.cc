@@ -48,17 +48,18 @@ class InPlace : public ::testing::TestWithParam<Setting> {
   std::vector<Rows> first_;
 };
 
+std::string NameOf(const ::testing::TestParamInfo<Setting>& info) {
+  constexpr const char* kNames[] = {"Auto", "Serial", "Parallel"};
+  return kNames[static_cast<int>(info.param.schedule)] + std::to_string(info.param.threads) + "Opt" +
+         std::to_string(info.param.opt_level);
+}
 INSTANTIATE_TEST_SUITE_P(
     All, InPlace,
     ::testing::Values(Setting{1, Schedule::kSerial, 0}, Setting{1, Schedule::kSerial, 2},
                       Setting{1, Schedule::kParallel, 0}, Setting{2, Schedule::kParallel, 0},
                       Setting{8, Schedule::kParallel, 0}, Setting{2, Schedule::kAuto, 2},
                       Setting{8, Schedule::kParallel, 2}),
-    [](const auto& info) {
-      const char* kNames[] = {"Auto", "Serial", "Parallel"};
-      return kNames[static_cast<int>(info.param.schedule)] + std::to_string(info.param.threads) +
-             "Opt" + std::to_string(info.param.opt_level);
-    });
+    NameOf);
 
 TEST_P(InPlace, AVariableWrittenManyTimesHasEachReaderSeeItsVersion) {
   ProgramBuilder b;

@@ -223,7 +223,9 @@ TEST(WrittenParameters, ABroadcastThatWouldGrowOneIsRightOrRefused) {
   scope->Set("w", F32({1}, {1}));
   auto compiled = MustCompile(executor, b.Build(), scope);
   auto out = executor.Run(compiled, {{"x", F32({3}, {1, 2, 3})}});
-  if (out.ok()) EXPECT_EQ(Floats((*out)[0]), (Rows{4, 6, 8}));
+  if (out.ok()) {
+    EXPECT_EQ(Floats((*out)[0]), (Rows{4, 6, 8}));
+  }
 }
 
 TEST(Scopes, ParametersOfAParentScopeAreSeen) {
