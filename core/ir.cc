@@ -16,8 +16,10 @@ std::vector<int> Op::SubBlocks() const {
 
 VarId Program::Find(int block, std::string_view name) const {
   const std::string key(name);
-  for (int b = block; b >= 0 && b < static_cast<int>(names_.size());) {
-    if (auto it = names_[b].find(key); it != names_[b].end()) return it->second;
+  for (int b = block; b >= 0 && b < static_cast<int>(blocks.size());) {
+    // The last blocks may declare no variable of their own.
+    if (b < static_cast<int>(names_.size()))
+      if (auto it = names_[b].find(key); it != names_[b].end()) return it->second;
     if (b == 0) break;
     // Gradient blocks see the variables of the block they are the gradient of.
     if (const int f = blocks[b].forward_block; f >= 0 && f != b && f < b) {

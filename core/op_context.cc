@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "core/bytes.h"
+
 namespace heddle {
 namespace {
 const LoD kNoLoD;
@@ -98,8 +100,7 @@ Tensor& KernelContext::Alloc(Key key, DType dtype, const Shape& shape, int i) co
 }
 
 Tensor KernelContext::Scratch(DType dtype, const Shape& shape) const {
-  const size_t bytes = static_cast<size_t>(shape.numel()) * SizeOf(dtype);
-  return Tensor(dtype, shape, services_.allocator->Allocate(bytes));
+  return Tensor(dtype, shape, services_.allocator->Allocate(BytesFor(dtype, shape)));
 }
 
 }  // namespace heddle

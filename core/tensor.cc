@@ -3,6 +3,7 @@
 #include <new>
 #include <string>
 
+#include "core/bytes.h"
 #include "heddle/dtype.h"
 #include "heddle/shape.h"
 
@@ -62,7 +63,7 @@ void DestroyHeap(Buffer* b) {
 }  // namespace
 
 BufferRef BufferRef::Allocate(size_t bytes) {
-  if (bytes > SIZE_MAX / 2) return BufferRef();
+  if (bytes >= kImpossibleBytes) return BufferRef();
   void* block = ::operator new(kAlign + bytes + kAlign, std::align_val_t(kAlign), std::nothrow);
   if (block == nullptr) return BufferRef();
   return BufferRef(new (block) Buffer(static_cast<std::byte*>(block) + kAlign, bytes, &DestroyHeap));
@@ -73,7 +74,7 @@ BufferRef BufferRef::Wrap(void* data, size_t bytes, std::function<void()> releas
 }
 
 Tensor Tensor::Empty(DType dtype, const Shape& shape) {
-  BufferRef buffer = BufferRef::Allocate(static_cast<size_t>(shape.numel()) * SizeOf(dtype));
+  BufferRef buffer = BufferRef::Allocate(BytesFor(dtype, shape));
   return buffer ? Tensor(dtype, shape, std::move(buffer)) : Tensor();
 }
 

@@ -33,7 +33,7 @@ bool IsOperand(const std::vector<uint32_t>& list, uint32_t slot) {
 // Memory for an output: what it has when that suffices and nobody else sees it.
 void Provide(Value& v, DType dtype, const Shape& shape, TensorAllocator& allocator) {
   Tensor& t = v.MutableTensor();
-  const size_t bytes = static_cast<size_t>(shape.numel()) * SizeOf(dtype);
+  const size_t bytes = BytesFor(dtype, shape);
   const BufferRef& b = t.buffer();
   if (b && b->unique() && b->bytes() >= bytes && t.raw() == b->data()) {
     t.SetMeta(dtype, shape);

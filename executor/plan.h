@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/bytes.h"
 #include "core/ir.h"
 #include "core/op_context.h"
 #include "heddle/executor.h"
@@ -40,7 +41,7 @@ struct Slot {
   size_t offset = 0;          // kArena
   uint32_t base = kNoSlot;    // kView: the slot whose memory it is
   int feed = -1;              // kFeed: index of the plan's feed
-  size_t bytes() const { return static_cast<size_t>(shape.numel()) * SizeOf(dtype); }
+  size_t bytes() const { return BytesFor(dtype, shape); }
 };
 
 // Prepared states of an instruction whose shapes are known only at run time, by signature.

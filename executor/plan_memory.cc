@@ -60,6 +60,7 @@ class MemoryPlanner {
             o == in.op.out_begin[pair.out + 1] || in.op.in[i] == kNoSlot || in.op.out[o] == kNoSlot)
           continue;
         const Slot& a = At(in.op.in[i]);
+        if (std::count(in.op.in.begin(), in.op.in.end(), in.op.in[i]) != 1) continue;
         if (a.storage == Storage::kPool && a.versioned && a.is_static && !fetched_[in.op.in[i]] &&
             a.bytes() == At(in.op.out[o]).bytes())
           in.takeovers.push_back({i, o});
@@ -152,12 +153,20 @@ class MemoryPlanner {
         const uint32_t r = Root(from);
         if (At(r).storage != Storage::kArena || At(to).storage != Storage::kArena ||
             Root(to) == r || Root(to) != to || At(r).bytes() != At(to).bytes() ||
-            At(from).bytes() != At(to).bytes() || last_[r] != static_cast<int32_t>(i))
+            At(from).bytes() != At(to).bytes() || last_[r] != static_cast<int32_t>(i) ||
+            ReadsOf(in, r) != 1)
           continue;
         root_[to] = r;
         last_[r] = std::max(last_[r], last_[to]);
       }
     }
+  }
+
+  // How many operands lie in r's memory: the taken one must be the only one.
+  int ReadsOf(const Instruction& in, uint32_t r) {
+    int n = 0;
+    for (uint32_t s : in.op.in) n += s != kNoSlot && Root(s) == r;
+    return n;
   }
 
   // --- both ---

@@ -128,7 +128,10 @@ class ShapePropagator {
       ShapeContext ctx(in.op, d_.frame.data());
       Status status = Guard([&] { return def.infer_shape()(ctx); });
       if (!status.ok()) return status.At(plan_.Locate(in));
-      if (!ctx.deferred()) settled = Settle(in, ctx.outs());
+      if (!ctx.deferred()) {
+        HEDDLE_RETURN_IF_ERROR(CheckSizes(in, ctx.outs()));
+        settled = Settle(in, ctx.outs());
+      }
     }
     if (!settled) {
       for (uint32_t s : in.op.out)
@@ -141,12 +144,22 @@ class ShapePropagator {
     return Status::Ok();
   }
 
+  Status CheckSizes(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) const {
+    for (const auto& out : outs)
+      if (out.set && out.shape.is_static() && BytesFor(out.dtype, out.shape) >= kImpossibleBytes)
+        return ResourceExhausted("out of memory: an output of ", Name(out.dtype), " ",
+                                 out.shape.ToString(), " is larger than any memory")
+            .At(plan_.Locate(in));
+    return Status::Ok();
+  }
+
   // Takes over what the shape function said; true when every output is now static.
   bool Settle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
-      if (i >= outs.size() || !outs[i].set || !outs[i].shape.is_static() ||
+      // Sequence offsets are made at run time, and whoever reads them is inferred then.
+      if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
           outs[i].dtype == DType::kUnknown || !plan_.slots[s].versioned)
         return false;
     }

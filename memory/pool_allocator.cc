@@ -5,6 +5,8 @@
 #include <bit>
 #include <mutex>
 
+#include "core/bytes.h"
+
 namespace heddle {
 namespace {
 
@@ -94,7 +96,7 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
                       std::to_string(bytes_in_use()) + " held by this executor" +
                       (impl_->limit ? ", limit " + std::to_string(impl_->limit) : std::string()));
   };
-  if (bytes > SIZE_MAX / 4) fail(bytes);
+  if (bytes >= kImpossibleBytes) fail(bytes);
   size_t size = 0;
   const int cls = ClassOf(bytes, &size);
   const size_t held = impl_->in_use.fetch_add(size, std::memory_order_relaxed) + size;
