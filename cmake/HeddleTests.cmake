@@ -4,6 +4,18 @@ find_package(GTest REQUIRED CONFIG)
 include(GoogleTest)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
+# The interpreter for what needs numpy. The first one of the path may lack it while the system's, for
+# which scripts/setup.sh installs it, has it.
+set(HEDDLE_NUMPY_PYTHON "${Python3_EXECUTABLE}")
+foreach(_python "${Python3_EXECUTABLE}" /usr/bin/python3)
+  execute_process(COMMAND "${_python}" -c "import numpy" RESULT_VARIABLE _status
+                  OUTPUT_QUIET ERROR_QUIET)
+  if(_status EQUAL 0)
+    set(HEDDLE_NUMPY_PYTHON "${_python}")
+    break()
+  endif()
+endforeach()
+
 # Sanitizers stop at their first finding; the suppressions name only code that is not ours.
 set(_sanitizer_env
     "ASAN_OPTIONS=detect_stack_use_after_return=1"
@@ -21,7 +33,7 @@ file(GLOB _support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cc")
 add_library(heddle_test_support INTERFACE)
 target_compile_definitions(heddle_test_support INTERFACE
   HEDDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HEDDLE_SHARED_DIR="${HEDDLE_SHARED_DIR}"
-  HEDDLE_BUILD_DIR="${PROJECT_BINARY_DIR}" HEDDLE_PYTHON="${Python3_EXECUTABLE}")
+  HEDDLE_BUILD_DIR="${PROJECT_BINARY_DIR}" HEDDLE_PYTHON="${HEDDLE_NUMPY_PYTHON}")
 find_package(nlohmann_json REQUIRED CONFIG)
 target_link_libraries(heddle_test_support INTERFACE heddle_internal GTest::gmock GTest::gtest
                       nlohmann_json::nlohmann_json)
@@ -62,10 +74,10 @@ endforeach()
 # The tool on the recorded models and operator cases. Status 77: they are not here.
 if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.cli
-    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_models.py"
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_models.py"
             --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}" --threads 1,2)
   add_test(NAME opcases.core
-    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/opcase_table.py"
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/opcase_table.py"
             --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}"
             --unpacked "${PROJECT_BINARY_DIR}/opcases" --list core.txt --jobs 2
             --min-pass-rate ${HEDDLE_OPCASE_PASS_RATE})

@@ -81,7 +81,7 @@ class RecordReader {
       return DataLoss(path_, ": ", what, ": damaged tensor header at byte ", at_ - 8);
     HEDDLE_RETURN_IF_ERROR(Need(static_cast<size_t>(desc_size), what));
     proto::VarType_TensorDesc desc;
-    if (!desc.ParseFromArray(file_.data() + at_, desc_size))
+    if (!desc.ParsePartialFromArray(file_.data() + at_, desc_size) || !desc.IsInitialized())
       return DataLoss(path_, ": ", what, ": damaged tensor description at byte ", at_);
     at_ += static_cast<size_t>(desc_size);
     return ReadData(desc, what, std::move(lod));

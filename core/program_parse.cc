@@ -220,6 +220,9 @@ class Parser {
       else
         Problem(where, ": ", value.status().message());
     }
+    for (const AttrValue& a : op->attrs)
+      if (const auto* one = std::get_if<BlockRef>(&a); one != nullptr && one->id < 0)
+        Problem(where, ": names no sub-block");
     for (int sub : op->SubBlocks())
       if (sub <= 0 || sub >= desc_.blocks_size())
         Problem(where, ": sub-block ", sub, " does not exist");
@@ -257,7 +260,9 @@ class Parser {
 Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std::string& name) {
   HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
   proto::ProgramDesc desc;
-  if (!desc.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+  // In two steps, since the library prints to stderr where a required field is missing.
+  if (!desc.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+      !desc.IsInitialized())
     return DataLoss(name, ": not a Paddle program, or cut short (", bytes.size(), " bytes)");
   auto program = std::make_shared<Program>();
   program->name = name;

@@ -4,27 +4,48 @@
 
 namespace heddle {
 
-Value* Scope::Find(std::string_view name) const {
+Value* Scope::Find(std::string_view name) const { return StampOf(name).value; }
+
+Scope::Stamp Scope::StampOf(std::string_view name) const {
   {
     std::lock_guard lock(mutex_);
-    if (auto it = vars_.find(std::string(name)); it != vars_.end()) return it->second.get();
+    if (auto it = vars_.find(std::string(name)); it != vars_.end())
+      return {&it->second->value, it->second->version};
   }
-  return parent_ ? parent_->Find(name) : nullptr;
+  return parent_ ? parent_->StampOf(name) : Stamp{};
+}
+
+// A variable made anew is newer than one of its name that was erased, even at the same address.
+Scope::Variable& Scope::Make(const std::string& name) {
+  auto& v = vars_[name];
+  if (!v) {
+    v = std::make_unique<Variable>();
+    v->version = ++version_;
+  }
+  return *v;
 }
 
 Value* Scope::Ensure(const std::string& name) {
   std::lock_guard lock(mutex_);
-  auto& v = vars_[name];
-  if (!v) v = std::make_unique<Value>();
-  return v.get();
+  return &Make(name).value;
 }
 
 void Scope::Set(const std::string& name, Value value) {
   std::lock_guard lock(mutex_);
-  auto& v = vars_[name];
-  if (!v) v = std::make_unique<Value>();
-  *v = std::move(value);
-  ++version_;
+  Variable& v = Make(name);
+  v.value = std::move(value);
+  v.version = ++version_;
+}
+
+void Scope::MarkWritten(std::string_view name) {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = vars_.find(std::string(name)); it != vars_.end()) {
+      it->second->version = ++version_;
+      return;
+    }
+  }
+  if (parent_) parent_->MarkWritten(name);
 }
 
 void Scope::Erase(std::string_view name) {

@@ -171,6 +171,8 @@ class SlotAssigner {
   }
 
   static bool MayWorkInPlace(const Instruction& in, uint32_t in_pos, int out_slot) {
+    const auto& ins = in.op.in;  // an operand named twice is still read when it is overwritten
+    if (std::count(ins.begin(), ins.end(), ins[in_pos]) > 1) return false;
     for (const auto& pair : in.op.def->inplace())
       if (pair.out == out_slot && in.op.in_begin[pair.in] <= in_pos &&
           in_pos < in.op.in_begin[pair.in + 1])

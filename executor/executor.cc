@@ -23,7 +23,9 @@ class CompiledImpl {
   // What the passes made of the program for the parameters as they are now.
   struct Form {
     passes::Optimized optimized;
+    // Copies of parameters as they were at `packs_version` of the scope; guarded by its write_mutex.
     std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
+    uint64_t packs_version = 0;
     std::vector<ir::VarId> fetches;
     std::string key;  // everything that plans depend on besides the feeds
     uint64_t version = 0;  // of the scope, when last looked at
@@ -77,11 +79,9 @@ void Append(std::string* key, T value) {
   key->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-bool Replaced(const Scope& scope, const std::vector<std::pair<std::string, const void*>>& used) {
-  for (const auto& [name, data] : used) {
-    const Value* v = scope.Find(name);
-    if (v == nullptr || !v->is_tensor() || v->tensor().raw() != data) return true;
-  }
+bool Replaced(const Scope& scope, const std::vector<std::pair<std::string, Scope::Stamp>>& used) {
+  for (const auto& [name, stamp] : used)
+    if (scope.StampOf(name) != stamp) return true;
   return false;
 }
 
@@ -161,7 +161,8 @@ std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& fee
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   auto form = std::make_shared<Form>();
-  form->version = scope->version();
+  std::lock_guard writes(scope->write_mutex());  // parameters are read
+  form->version = form->packs_version = scope->version();
   passes::OptimizeOptions optimize;
   optimize.level = options.opt_level;
   optimize.fetches = fetch_names;
@@ -194,6 +195,11 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current());
   const std::string key = FeedKey(*form, feeds);
   return cache.Get(XXH64(key.data(), key.size(), 0), key, [&] {
+    std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+    if (const uint64_t now = c.scope->version(); now != form->packs_version) {
+      form->packs = std::make_shared<PackCache>();
+      form->packs_version = now;
+    }
     PlanRequest request;
     request.program = form->optimized.program;
     request.scope = form->optimized.scope;
@@ -261,6 +267,7 @@ Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<
   std::vector<Value> out;
   Status status = RunOn(*run, c, feeds, &out);
   run->End();
+  cached.plan()->MarkWritten();
   cached.Release(std::move(run));
   if (!status.ok()) return status;
   return out;

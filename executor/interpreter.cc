@@ -79,6 +79,21 @@ void EndRewrites(const Instruction& in, Value* const* frame) {
   }
 }
 
+// Where the plan counts on a variable's shape, an operator that rewrites it must keep the shape.
+Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
+                     const Plan& plan) {
+  for (const auto& r : in.rewrites) {
+    const Slot& real = plan.slots[r.real];
+    for (size_t i = 0; real.is_static && i < outs.size(); ++i)
+      if (in.op.out[i] == r.hidden && outs[i].set &&
+          !(outs[i].shape == real.shape && outs[i].dtype == real.dtype))
+        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name, "' from ",
+                               Name(real.dtype), " ", real.shape.ToString(), " into ",
+                               Name(outs[i].dtype), " ", outs[i].shape.ToString());
+  }
+  return Status::Ok();
+}
+
 // Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
 // when shape and dtype stay; any other one must not write where somebody may still read.
 void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
@@ -133,6 +148,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
     ShapeContext shapes(in.op, frame);
     HEDDLE_RETURN_IF_ERROR(def.infer_shape()(shapes));
     auto& outs = shapes.outs();
+    HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
     for (size_t i = 0; i < outs.size(); ++i)
       if (outs[i].set && in.op.out[i] != kNoSlot)
         PlaceOutput(in, in.op.out[i], outs[i], frame, *run.services().allocator);

@@ -44,6 +44,11 @@ Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Va
   return entries_.back().state;
 }
 
+void Plan::MarkWritten() const {
+  for (size_t i = 0; i < scope_slots.size(); ++i)
+    if (scope_uses[i].written) scope->MarkWritten(program->vars[slots[scope_slots[i]].var].name);
+}
+
 std::string Plan::ToString() const {
   auto slot_text = [&](uint32_t s) {
     if (s == kNoSlot) return std::string("-");

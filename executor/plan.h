@@ -139,12 +139,20 @@ struct Plan {
   std::shared_ptr<Scope> scope;       // looked up for persistable variables
   std::shared_ptr<Scope> root_scope;  // where those that do not exist yet are made
   std::shared_ptr<PackCache> packs;  // derived copies of parameters that kernel states share
-  // Buffers of scope variables that the plan treats as constant: it is stale when one changed.
-  std::vector<std::pair<uint32_t, const void*>> assumed;
+  // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
+  // place always, perhaps also its dtype and shape, or its contents.
+  struct ScopeUse {
+    Scope::Stamp stamp;
+    bool meta = false, contents = false;
+    bool written = false;
+  };
+  std::vector<ScopeUse> scope_uses;
   size_t arena_bytes = 0, arena_bound = 0;
   PlanStats stats;
 
   std::string ToString() const;
+  // Tells the scope which variables a run has written to.
+  void MarkWritten() const;
   OpLocation Locate(const Instruction& in) const {
     return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
   }

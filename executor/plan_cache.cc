@@ -27,13 +27,21 @@ void CachedPlan::Trim() {
 }
 
 bool CachedPlan::UpToDate() {
-  if (!plan_->scope) return true;
-  const uint64_t version = plan_->scope->version();
+  const Plan& plan = *plan_;
+  // No run may be writing to what is looked at here.
+  std::lock_guard writes(plan.root_scope->write_mutex());
+  const uint64_t version = plan.scope->version();
   std::lock_guard lock(mutex_);
   if (version == checked_version_) return true;
-  for (const auto& [slot, data] : plan_->assumed) {
-    const Value* v = plan_->scope->Find(plan_->program->vars[plan_->slots[slot].var].name);
-    if (v == nullptr || !v->is_tensor() || v->tensor().raw() != data) return false;
+  for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
+    const Slot& slot = plan.slots[plan.scope_slots[i]];
+    const Plan::ScopeUse& use = plan.scope_uses[i];
+    const Scope::Stamp now = plan.scope->StampOf(plan.program->vars[slot.var].name);
+    if (now.value != use.stamp.value || (use.contents && now != use.stamp)) return false;
+    if (!use.meta || now == use.stamp) continue;
+    if (!now.value->is_tensor() || !now.value->initialized()) return false;
+    const Tensor& t = now.value->tensor();
+    if (t.dtype() != slot.dtype || !(t.shape() == slot.shape)) return false;
   }
   checked_version_ = version;
   return true;

@@ -25,7 +25,8 @@ class CachedPlan {
   std::unique_ptr<RunState> Acquire(const Services& services);
   void Release(std::unique_ptr<RunState> state);
   void Trim();
-  // False once a scope variable whose contents the plan relies on has been replaced.
+  // False once a variable of the scope is not what the plan takes for granted. Waits for runs that
+  // write to the scope.
   bool UpToDate();
 
  private:

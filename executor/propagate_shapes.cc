@@ -72,10 +72,14 @@ class ShapePropagator {
     }
     for (uint32_t s : plan_.scope_slots) {
       const ir::Var& var = d_.program.vars[plan_.slots[s].var];
-      if (writers[s] + updates[s] > 0) plan_.writes_scope = true;
-      Value* v = plan_.scope ? plan_.scope->Find(var.name) : nullptr;
-      const bool has_value = v != nullptr && v->initialized();
-      if (!has_value) {
+      plan_.scope_uses.emplace_back();
+      Plan::ScopeUse& use = plan_.scope_uses.back();
+      use.written = writers[s] + updates[s] > 0;
+      plan_.writes_scope = plan_.writes_scope || use.written;
+      if (plan_.scope->Find(var.name) == nullptr) plan_.root_scope->Ensure(var.name);
+      use.stamp = plan_.scope->StampOf(var.name);
+      const Value* v = use.stamp.value;
+      if (!v->initialized()) {
         if (writers[s] == 0 && seen[s] && !first_is_write[s] && RequiredSomewhere(s))
           return NotFound("parameter '", var.name,
                           "' has no value: load the parameters, or run the startup program first");
@@ -83,10 +87,11 @@ class ShapePropagator {
       }
       if (!v->is_tensor() || writers[s] > 0) continue;
       SetKnown(s, v->tensor().dtype(), v->tensor().shape());
+      use.meta = true;
       if (updates[s] > 0) continue;
       d_.meta[s] = *v;
       plan_.constant[s] = true;
-      plan_.assumed.emplace_back(s, v->tensor().raw());
+      use.contents = true;
     }
     return Status::Ok();
   }

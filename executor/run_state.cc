@@ -20,11 +20,8 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
     const Slot& slot = plan_->slots[s];
     values_[s] = Tensor(slot.dtype, slot.shape, arena_, slot.offset);
   }
-  for (uint32_t s : plan_->scope_slots) {
-    const std::string& name = plan_->program->vars[plan_->slots[s].var].name;
-    Value* found = plan_->scope->Find(name);
-    frame_[s] = found != nullptr ? found : plan_->root_scope->Ensure(name);
-  }
+  for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
+    frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
   if (plan_->parallel)
     parallel_ = std::make_unique<Parallel>(static_cast<size_t>(plan_->tasks.size()),
                                            plan_->slots.size(), services_.intra->threads());

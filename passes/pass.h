@@ -25,13 +25,13 @@ class PassContext {
   const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var);
   // A new parameter of `program`; returns its variable.
   ir::VarId AddConstant(ir::Program& program, const std::string& stem, Tensor value);
-  // The parameters that Constant() handed out, with the memory they had.
-  const std::vector<std::pair<std::string, const void*>>& used() const { return used_; }
+  // The parameters that Constant() handed out, as they were.
+  const std::vector<std::pair<std::string, Scope::Stamp>>& used() const { return used_; }
 
  private:
   const Scope& source_;
   Scope& folded_;
-  std::vector<std::pair<std::string, const void*>> used_;
+  std::vector<std::pair<std::string, Scope::Stamp>> used_;
 };
 
 struct PassDef {

@@ -20,7 +20,8 @@ const Tensor* PassContext::Constant(const ir::Program& program, const GraphView&
   const Tensor& t = value->tensor();
   if (t.dtype() != DType::kF32 || !t.is_contiguous()) return nullptr;
   if (!view.writers(var).empty()) return nullptr;
-  if (source_.Find(v.name) == value) used_.emplace_back(v.name, t.raw());
+  if (const Scope::Stamp stamp = source_.StampOf(v.name); stamp.value == value)
+    used_.emplace_back(v.name, stamp);
   return &t;
 }
 

@@ -20,7 +20,7 @@ struct Optimized {
   // New parameters; its parent is the scope the program was optimised for.
   std::shared_ptr<Scope> scope;
   // Parameters whose values went into the program: it is out of date when one was replaced.
-  std::vector<std::pair<std::string, const void*>> used;
+  std::vector<std::pair<std::string, Scope::Stamp>> used;
 };
 
 Result<Optimized> Optimize(const ir::Program& program, const std::shared_ptr<Scope>& scope,

@@ -29,8 +29,19 @@ class Scope {
   void Erase(std::string_view name);
   // Names here (not in ancestors), sorted bytewise.
   std::vector<std::string> Names() const;
-  // Grows with every Set/Erase; lets users of derived copies see that they are out of date.
+  // Says that the variable, here or in an ancestor, was written to in place. Runs do so for what they
+  // write; whoever changes contents through Find() does it by hand.
+  void MarkWritten(std::string_view name);
+  // Grows with every Set, MarkWritten and Erase, here and in ancestors; lets users of derived copies
+  // see that something may be out of date.
   uint64_t version() const;
+  // Which variable Find() finds and when it was last written: equal stamps mean unchanged contents.
+  struct Stamp {
+    Value* value = nullptr;
+    uint64_t version = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  Stamp StampOf(std::string_view name) const;
   // Held while a run writes to variables of this scope.
   std::mutex& write_mutex() { return write_mutex_; }
 
@@ -39,7 +50,12 @@ class Scope {
   mutable std::mutex mutex_;
   std::mutex write_mutex_;
   uint64_t version_ = 0;
-  std::unordered_map<std::string, std::unique_ptr<Value>> vars_;
+  struct Variable {
+    Value value;
+    uint64_t version = 0;  // of the scope when this was last written
+  };
+  Variable& Make(const std::string& name);  // with mutex_ held
+  std::unordered_map<std::string, std::unique_ptr<Variable>> vars_;
 };
 
 }  // namespace heddle

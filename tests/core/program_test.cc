@@ -150,7 +150,7 @@ TEST(Attributes, ScalarsOfEveryKind) {
     a.mutable_scalars(k)->set_i(k);
   }
   EXPECT_EQ(Converted<Ints>(a, {}), (Ints{0, 1, 2}));
-  EXPECT_EQ(Converted<Floats>(a, {}), (heddle::Floats{0, 1, 2}));
+  EXPECT_EQ(Converted<std::vector<double>>(a, {}), (std::vector<double>{0, 1, 2}));
 }
 
 TEST(Attributes, ListsAndTexts) {
@@ -161,7 +161,7 @@ TEST(Attributes, ListsAndTexts) {
   EXPECT_FALSE(ir::ConvertAttr(a, AttrValue(int64_t{0})).ok());  // two for one
   a = Attr(proto::FLOATS);
   a.add_floats(0.5f);
-  EXPECT_EQ(Converted<heddle::Floats>(a, {}), (heddle::Floats{0.5}));
+  EXPECT_EQ(Converted<std::vector<double>>(a, {}), (std::vector<double>{0.5}));
   EXPECT_EQ(Converted<double>(a, 0), 0.5);
   a = Attr(proto::BOOLEANS);
   a.add_bools(true);

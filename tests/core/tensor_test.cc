@@ -177,7 +177,8 @@ TEST(ScopeTest, FindsInTheTree) {
   EXPECT_EQ(Floats(child.Find("w")->tensor()), (std::vector<float>{2}));
   EXPECT_EQ(Floats(parent->Find("w")->tensor()), (std::vector<float>{1}));
   EXPECT_EQ(child.Find("v"), nullptr);
-  EXPECT_EQ(parent->Ensure("v"), child.Find("v"));
+  Value* v = parent->Ensure("v");
+  EXPECT_EQ(child.Find("v"), v);
   EXPECT_EQ(parent->Names(), (std::vector<std::string>{"v", "w"}));
   child.Erase("w");
   EXPECT_EQ(child.Find("w"), parent->Find("w"));

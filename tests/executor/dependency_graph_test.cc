@@ -217,7 +217,8 @@ TEST(DependencyGraph, SmallGraphsAreFullyReduced) {
   std::mt19937 rng(11);
   for (int round = 0; round < 200; ++round) {
     FakePlan p(5);
-    for (int i = 0; i < 8; ++i) p.Add("relu", {rng() % 5u, rng() % 5u}, {rng() % 5u});
+    auto slot = [&] { return static_cast<uint32_t>(rng() % 5); };
+    for (int i = 0; i < 8; ++i) p.Add("relu", {slot(), slot()}, {slot()});
     const DependencyGraph g = p.Graph();
     const EdgeSet edges = Edges(g);
     for (const auto& [from, to] : edges) {  // no other way from `from` to `to`
