@@ -37,7 +37,9 @@ Status PrepareKernels(PlanDraft& d) {
   return Status::Ok();
 }
 
-Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request) {
+namespace {
+
+Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   PlanDraft draft(request);
   HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
@@ -57,6 +59,16 @@ Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request) {
   const auto took = std::chrono::steady_clock::now() - start;
   plan.stats.build_ms = std::chrono::duration<double, std::milli>(took).count();
   return std::shared_ptr<const Plan>(draft.plan);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request) {
+  try {
+    return Build(request);
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("no memory to plan ", request.program->name, ": ", e.what());
+  }
 }
 
 }  // namespace heddle

@@ -6,7 +6,9 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <mutex>
 #include <thread>
+#include <vector>
 
 namespace heddle {
 namespace {
@@ -40,6 +42,9 @@ struct KernelArena::Impl {
   }
   std::unique_ptr<tbb::global_control> limit;
   tbb::task_arena arena;
+  // With one thread a call, callers need not wait for each other: each gets an arena of its own.
+  std::mutex mutex;
+  std::vector<std::unique_ptr<tbb::task_arena>> single;
 };
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)
@@ -50,7 +55,19 @@ KernelArena::KernelArena(int threads, bool workers, HostPool&)
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) {
-  impl_->arena.execute([&] { fn(); });
+  if (intra_->threads() > 1) return impl_->arena.execute([&] { fn(); });
+  std::unique_ptr<tbb::task_arena> own;
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (!impl_->single.empty()) {
+      own = std::move(impl_->single.back());
+      impl_->single.pop_back();
+    }
+  }
+  if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
+  own->execute([&] { fn(); });
+  std::lock_guard lock(impl_->mutex);
+  impl_->single.push_back(std::move(own));
 }
 
 #else
