@@ -1,6 +1,7 @@
 #include "executor/interpreter.h"
 
 #include "core/error.h"
+#include "executor/kernel_selector.h"
 #include "memory/pool_allocator.h"
 
 namespace heddle {
@@ -41,24 +42,6 @@ void Provide(Value& v, DType dtype, const Shape& shape, TensorAllocator& allocat
   } else {
     t = Tensor(dtype, shape, allocator.Allocate(bytes));
   }
-}
-
-Status ChooseKernel(const Instruction& in, Value* const* frame, KernelFn* fn) {
-  const OpDef& def = *in.op.def;
-  const int slot = def.kernel_key();
-  const uint32_t begin = slot < 0 ? 0 : in.op.in_begin[slot];
-  const uint32_t end = slot < 0 ? static_cast<uint32_t>(in.op.in.size()) : in.op.in_begin[slot + 1];
-  DType key = DType::kUnknown;
-  for (uint32_t i = begin; i < end && key == DType::kUnknown; ++i) {
-    if (in.op.in[i] == kNoSlot) continue;
-    const Value& v = *frame[in.op.in[i]];
-    if (v.is_tensor()) key = v.tensor().dtype();
-    if (v.is_rows()) key = v.rows().value.dtype();
-    if (v.is_array() && !v.array().empty()) key = v.array()[0].dtype();
-  }
-  *fn = def.kernel(key);
-  if (*fn != nullptr) return Status::Ok();
-  return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ", def.KernelDTypes());
 }
 
 // Before: a rewritten variable's hidden slot holds the variable's own memory where the operator may
@@ -154,7 +137,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
         PlaceOutput(in, in.op.out[i], outs[i], frame, *run.services().allocator);
   }
   KernelFn fn = in.fn;
-  if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(ChooseKernel(in, frame, &fn));
+  if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
   std::shared_ptr<const KernelState> state;
   if (in.states) {
     auto made = in.states->Get(in.op, frame, run.services(), &run.plan().constant);

@@ -2,6 +2,7 @@
 // and the kernel of each instruction.
 #include "core/error.h"
 #include "core/ir.h"
+#include "executor/kernel_selector.h"
 #include "executor/plan_draft.h"
 
 namespace heddle {
@@ -143,7 +144,8 @@ class ShapePropagator {
         if (s != kNoSlot) SetUnknown(s);
       return Status::Ok();
     }
-    HEDDLE_RETURN_IF_ERROR(ChooseKernel(in));
+    if (Status s = SelectKernel(in.op, d_.frame.data(), &in.fn); !s.ok())
+      return s.At(plan_.Locate(in));
     in.mode = Instruction::Mode::kStatic;
     *evaluated = Evaluate(in);
     return Status::Ok();
@@ -172,21 +174,6 @@ class ShapePropagator {
     for (size_t i = 0; i < in.op.out.size(); ++i)
       if (in.op.out[i] != kNoSlot) SetKnown(in.op.out[i], outs[i].dtype, outs[i].shape);
     return true;
-  }
-
-  Status ChooseKernel(Instruction& in) {
-    const OpDef& def = *in.op.def;
-    DType key = DType::kUnknown;
-    const int slot = def.kernel_key();
-    const uint32_t begin = slot < 0 ? 0 : in.op.in_begin[slot];
-    const uint32_t end = slot < 0 ? static_cast<uint32_t>(in.op.in.size()) : in.op.in_begin[slot + 1];
-    for (uint32_t i = begin; i < end && key == DType::kUnknown; ++i)
-      if (in.op.in[i] != kNoSlot) key = d_.frame[in.op.in[i]]->tensor().dtype();
-    in.fn = def.kernel(key);
-    if (in.fn != nullptr) return Status::Ok();
-    return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ",
-                         def.KernelDTypes())
-        .At(plan_.Locate(in));
   }
 
   // Computes the outputs now when everything they depend on is known and they are small. True when

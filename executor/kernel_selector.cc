@@ -1,0 +1,27 @@
+#include "executor/kernel_selector.h"
+
+namespace heddle {
+namespace {
+
+DType DTypeOf(const Value& v) {
+  if (v.is_rows()) return v.rows().value.dtype();
+  if (v.is_array()) return v.array().empty() ? DType::kUnknown : v.array()[0].dtype();
+  return v.is_tensor() ? v.tensor().dtype() : DType::kUnknown;
+}
+
+}  // namespace
+
+Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
+  const OpDef& def = *op.def;
+  const int slot = def.kernel_key();
+  const uint32_t begin = slot < 0 ? 0 : op.in_begin[slot];
+  const uint32_t end = slot < 0 ? static_cast<uint32_t>(op.in.size()) : op.in_begin[slot + 1];
+  DType key = DType::kUnknown;
+  for (uint32_t i = begin; i < end && key == DType::kUnknown; ++i)
+    if (op.in[i] != kNoSlot) key = DTypeOf(*frame[op.in[i]]);
+  *fn = def.kernel(key);
+  if (*fn != nullptr) return Status::Ok();
+  return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ", def.KernelDTypes());
+}
+
+}  // namespace heddle

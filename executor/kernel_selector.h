@@ -1,0 +1,12 @@
+// Which of an operator's kernels serves a call.
+#pragma once
+
+#include "core/op_context.h"
+
+namespace heddle {
+
+// By the dtype of the input the definition names, else of the first one that has a dtype. Sets `fn`;
+// an error when the operator has no kernel for that dtype.
+Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn);
+
+}  // namespace heddle
