@@ -1,13 +1,12 @@
 // The recorded inference programs: the numbers Paddle gave, at every thread count and schedule, run
 // after run, shape after shape.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/models/compare.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 #include "tools/npy.cc"  // NOLINT(bugprone-suspicious-include): the tool is no library
@@ -64,27 +63,6 @@ std::string RebuiltParameters(const std::string& model) {
   }
   fs::remove_all(work, error);
   return made && fs::exists(file) ? file.string() : "";
-}
-
-::testing::AssertionResult Close(const Tensor& got, const Tensor& want, double rtol, double atol) {
-  if (got.dtype() != want.dtype() || !(got.shape() == want.shape()))
-    return ::testing::AssertionFailure()
-           << Name(got.dtype()) << " " << got.shape().ToString() << " instead of "
-           << Name(want.dtype()) << " " << want.shape().ToString();
-  if (got.dtype() != DType::kF32) {
-    if (Bits(got) == Bits(want)) return ::testing::AssertionSuccess();
-    return ::testing::AssertionFailure() << "other integers";
-  }
-  int64_t bad = 0;
-  double worst = 0;
-  for (int64_t i = 0; i < got.numel(); ++i) {
-    const double g = got.data<float>()[i], w = want.data<float>()[i];
-    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
-    worst = std::max(worst, std::fabs(g - w));
-    bad += !(std::fabs(g - w) <= atol + rtol * std::fabs(w));
-  }
-  if (bad == 0) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << bad << " of " << got.numel() << " differ, by up to " << worst;
 }
 
 std::string AllBits(const std::vector<Tensor>& tensors) {
