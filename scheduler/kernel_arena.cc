@@ -55,7 +55,10 @@ KernelArena::KernelArena(int threads, bool workers, HostPool&)
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) {
-  if (intra_->threads() > 1) return impl_->arena.execute([&] { fn(); });
+  // Isolated: a thread that waits inside a kernel must not take up another caller's run, which could
+  // want a lock this one holds.
+  auto isolated = [&] { tbb::this_task_arena::isolate([&] { fn(); }); };
+  if (intra_->threads() > 1) return impl_->arena.execute(isolated);
   std::unique_ptr<tbb::task_arena> own;
   {
     std::lock_guard lock(impl_->mutex);
@@ -65,7 +68,7 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
     }
   }
   if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
-  own->execute([&] { fn(); });
+  own->execute(isolated);
   std::lock_guard lock(impl_->mutex);
   impl_->single.push_back(std::move(own));
 }
