@@ -18,4 +18,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 echo "+ build/release/heddle run $model --feed $input --out $out"
 build/release/heddle run "$model" --feed "$input" --out "$out"
-python3 "$show" "$out"
+# NumPy comes with the system's Python, which need not be the first one on the path.
+python=python3
+"$python" -c 'import numpy' 2>/dev/null || python=/usr/bin/python3
+"$python" "$show" "$out"
