@@ -36,7 +36,7 @@ void AddRunCase(CLI::App& root, Action& chosen) {
       ->type_name("");
   app->add_option("--out", options->out, "directory for out_<k>.npy")->required()->type_name("DIR");
   AddExecutionOptions(*app, &options->run);
-  app->footer("Example:\n  heddle run-case cases/relu.fwd.001 --out /tmp/relu");
+  app->footer("Example:\n  heddle run-case cases/relu.fwd.001 --out relu_out");
   app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
