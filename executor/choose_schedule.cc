@@ -94,7 +94,9 @@ void ChooseSchedule(PlanDraft& d) {
   plan.stats.tasks = 1;
   if (d.request.schedule == Schedule::kSerial || ins.size() < 2) return;
   if (d.request.schedule == Schedule::kAuto && d.request.threads == 1) return;
+  d.BeginStage("dependencies");
   const DependencyGraph g = BuildDependencies(plan, ins);
+  d.BeginStage("tasks");
   std::vector<double> remaining;
   const Load load = Measure(ins, g, &remaining);
   plan.parallel = d.request.schedule == Schedule::kParallel || WorthSharing(load, ins.size());

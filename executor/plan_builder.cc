@@ -42,11 +42,17 @@ namespace {
 Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   PlanDraft draft(request);
+  draft.BeginStage("slots");
   HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
+  draft.BeginStage("shapes");
   HEDDLE_RETURN_IF_ERROR(PropagateShapes(draft));
+  draft.BeginStage("costs");
   ChooseSchedule(draft);
+  draft.BeginStage("memory");
   PlanMemory(draft);
+  draft.BeginStage("kernels");
   HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+  draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
   plan.stats.parallel = plan.parallel;
   plan.stats.arena_bytes = plan.arena_bytes;

@@ -1,6 +1,7 @@
 // The plan while it is being made: what one analysis leaves for the next.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "executor/plan.h"
@@ -19,6 +20,21 @@ struct PlanDraft {
 
   PlanDraft(const PlanRequest& r)
       : request(r), program(*r.program), plan(std::make_shared<Plan>()) {}
+
+  // Ends the stage that runs, for PlanStats, and starts the one called `name` (nullptr: none).
+  void BeginStage(const char* name) {
+    const auto now = std::chrono::steady_clock::now();
+    auto& stages = plan->stats.stages;
+    if (stage_runs_)
+      stages.back().ms = std::chrono::duration<double, std::milli>(now - stage_start_).count();
+    stage_runs_ = name != nullptr;
+    stage_start_ = now;
+    if (stage_runs_) stages.push_back({name, 0});
+  }
+
+ private:
+  std::chrono::steady_clock::time_point stage_start_;
+  bool stage_runs_ = false;
 };
 
 // The analyses, in the order they run.

@@ -199,6 +199,8 @@ void PrintJson(const Options& options, const Measured& m) {
   json["instructions"] = m.plan.instructions;
   json["tasks"] = m.plan.tasks;
   json["load_ms"] = m.load_ms;
+  json["build_ms"] = m.plan.build_ms;
+  for (const auto& stage : m.plan.stages) json["stages"][stage.name] = stage.ms;
   json["first_ms"] = m.first_ms;
   json["median_ms"] = m.median_ms;
   json["p90_ms"] = m.p90_ms;

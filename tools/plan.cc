@@ -32,6 +32,7 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
   json["arena_bytes"] = stats.arena_bytes;
   json["arena_bound_bytes"] = stats.arena_bound_bytes;
   json["build_ms"] = stats.build_ms;
+  for (const auto& stage : stats.stages) json["stages"][stage.name] = stage.ms;
   json["lines"] = Json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) json["lines"].push_back(line);

@@ -58,6 +58,12 @@ struct PlanStats {
   size_t arena_bytes = 0;        // one block for all static temporaries of a run
   size_t arena_bound_bytes = 0;  // peak of live bytes: no plan can need less
   double build_ms = 0;
+  // The analyses that made the plan, in the order they ran.
+  struct Stage {
+    std::string name;
+    double ms = 0;
+  };
+  std::vector<Stage> stages;
 };
 
 namespace internal {
