@@ -1,5 +1,7 @@
 #include "scheduler/static_graph.h"
 
+#include <cstddef>
+
 namespace heddle {
 
 void CompleteSuccessors(StaticGraph* graph) {
