@@ -7,56 +7,134 @@
 #include <fstream>
 #include <string>
 
-namespace heddle {
+#include "scheduler/spin.h"
 
-struct HostPool::Job {
-  FunctionRef<void(int)> run;
-  int next_participant = 1;  // guarded by the pool's mutex
-  int inside = 0;            // workers inside, guarded by the pool's mutex
-  std::condition_variable left;
-};
+namespace heddle {
 
 HostPool::HostPool(int threads) : threads_(std::max(1, threads)) {
   for (int i = 1; i < threads_; ++i) workers_.emplace_back([this] { Work(); });
 }
 
 HostPool::~HostPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
+  stop_.store(true, std::memory_order_seq_cst);
+  jobs_.Notify();
   for (std::thread& t : workers_) t.join();
 }
 
 void HostPool::Work() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-    if (stop_) return;
-    Job* job = jobs_.front();
-    const int participant = job->next_participant++;
-    if (job->next_participant >= threads_) jobs_.erase(jobs_.begin());
-    ++job->inside;
-    lock.unlock();
-    job->run(participant);
-    lock.lock();
-    if (--job->inside == 0) job->left.notify_all();
+    Spin spin(kSpinNs);
+    do {
+      if (stop_.load(std::memory_order_relaxed)) return;
+      if (open_.load(std::memory_order_relaxed) > 0 && Serve()) spin = Spin(kSpinNs);
+    } while (spin.Once());
+    const uint32_t key = jobs_.PrepareWait();
+    if (stop_.load(std::memory_order_seq_cst) || open_.load(std::memory_order_seq_cst) > 0)
+      jobs_.CancelWait();
+    else
+      jobs_.Wait(key);
   }
 }
 
-void HostPool::Run(FunctionRef<void(int)> run) {
-  if (threads_ == 1) return run(0);
-  Job job{.run = run, .left = {}};
-  {
-    std::lock_guard lock(mutex_);
-    jobs_.push_back(&job);
+// Joins a job; false when none had a ticket.
+bool HostPool::Serve() {
+  for (Slot& slot : slots_)
+    if (slot.tickets.load(std::memory_order_relaxed) > 0 && Join(slot)) return true;
+  return false;
+}
+
+bool HostPool::Join(Slot& slot) {
+  // Announced before the ticket is taken: the owner, once it has withdrawn the tickets, waits for
+  // all who announced themselves.
+  slot.visitors.fetch_add(1, std::memory_order_seq_cst);
+  int tickets = slot.tickets.load(std::memory_order_seq_cst);
+  while (tickets > 0 && !slot.tickets.compare_exchange_weak(tickets, tickets - 1,
+                                                            std::memory_order_seq_cst)) {
   }
-  wake_.notify_all();
-  run(0);
-  std::unique_lock lock(mutex_);
-  std::erase(jobs_, &job);
-  job.left.wait(lock, [&] { return job.inside == 0; });
+  if (tickets > 0) {
+    if (tickets == 1) open_.fetch_sub(1, std::memory_order_relaxed);
+    (*slot.job)(tickets);
+  }
+  // Release: what was done inside happens before the owner's return.
+  if (slot.visitors.fetch_sub(1, std::memory_order_seq_cst) == 1) slot.left.Notify();
+  return tickets > 0;
+}
+
+HostPool::Slot* HostPool::Claim() {
+  for (Slot& slot : slots_) {
+    bool used = false;
+    if (!slot.used.load(std::memory_order_relaxed) &&
+        slot.used.compare_exchange_strong(used, true, std::memory_order_acquire))
+      return &slot;
+  }
+  return nullptr;
+}
+
+// No worker joins any more; returns when the last one has left.
+void HostPool::Close(Slot& slot) {
+  if (slot.tickets.exchange(0, std::memory_order_seq_cst) > 0)
+    open_.fetch_sub(1, std::memory_order_relaxed);
+  Spin spin(kSpinNs);
+  while (slot.visitors.load(std::memory_order_seq_cst) != 0) {
+    if (spin.Once()) continue;
+    const uint32_t key = slot.left.PrepareWait();
+    if (slot.visitors.load(std::memory_order_seq_cst) == 0)
+      slot.left.CancelWait();
+    else
+      slot.left.Wait(key);
+  }
+  slot.used.store(false, std::memory_order_release);
+}
+
+void HostPool::Run(FunctionRef<void(int)> job, int participants) {
+  const int helpers = std::min(participants, threads_) - 1;
+  Slot* slot = helpers > 0 ? Claim() : nullptr;
+  if (slot == nullptr) return job(0);
+  slot->job = &job;
+  slot->tickets.store(helpers, std::memory_order_seq_cst);
+  open_.fetch_add(1, std::memory_order_seq_cst);
+  jobs_.Notify();
+  job(0);
+  Close(*slot);
+}
+
+double HostPool::HandOverNs() {
+  std::call_once(measured_, [this] {
+    constexpr double kUnknown = 150;
+    constexpr uint64_t kPatienceNs = 2000000;
+    constexpr uint32_t kRounds = 400;
+    hand_over_ns_ = kUnknown;
+    if (threads_ == 1) return;
+    struct alignas(128) Word {
+      std::atomic<uint32_t> value{0};
+    };
+    Word ping, pong;
+    std::atomic<bool> over{false};
+    Run([&](int participant) {
+      if (participant == 1) {  // answers
+        for (uint32_t k = 1; k <= kRounds && !over.load(std::memory_order_relaxed);) {
+          if (ping.value.load(std::memory_order_acquire) != k) continue;
+          pong.value.store(k++, std::memory_order_release);
+        }
+      } else if (participant == 0) {
+        const uint64_t begin = NowNs();
+        uint64_t best = ~uint64_t{0};
+        constexpr uint32_t kBatch = 20;
+        uint64_t start = begin;
+        for (uint32_t k = 1; k <= kRounds; ++k) {
+          ping.value.store(k, std::memory_order_release);
+          for (uint32_t look = 1; pong.value.load(std::memory_order_acquire) != k; ++look)
+            if (look % 256 == 0 && NowNs() - begin > kPatienceNs) return over.store(true);
+          if (k % kBatch != 0) continue;
+          const uint64_t now = NowNs();
+          best = std::min(best, (now - start) / kBatch);
+          start = now;
+        }
+        hand_over_ns_ = static_cast<double>(best) / 2;
+      }
+    });
+  });
+  return hand_over_ns_;
 }
 
 Partition::Partition(int64_t count, int64_t grain, int threads) : n(count) {

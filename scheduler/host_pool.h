@@ -1,12 +1,13 @@
-// The host threads of an executor. They help whoever has a parallel job: a run whose tasks are
-// ready, or a kernel that cut its work into pieces.
+// The host threads of an executor. They help whoever has a parallel job: a run whose lanes or tasks
+// are to be shared, or a kernel that cut its work into pieces.
 //
-// Threads: all methods may be called from any thread. Workers sleep while there is no job. A job is a
-// function that several threads call at the same time, each with a participant index of its own.
+// Threads: all methods may be called from any thread. A job is a function that several threads call
+// at the same time, each with a participant index of its own. Workers without a job spin for some
+// microseconds, then sleep. The protocol and its memory ordering: scheduler/README.md.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 
 #include "core/function_ref.h"
 #include "core/services.h"
+#include "scheduler/event_count.h"
 
 namespace heddle {
 
@@ -29,21 +31,45 @@ class HostPool final : public IntraOp {
   int threads() const override { return threads_; }
   void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override;
 
-  // Calls job(0) on this thread, and job(1) … job(threads()-1) on workers that are free. Returns
-  // when job(0) has returned and no worker is inside the job any more. Everything a worker did
-  // inside happens before the return. `job` must not throw, must return when its work is done, and
-  // must get by with job(0) alone.
-  void Run(FunctionRef<void(int)> job);
+  // Calls job(0) on this thread, and job(1) … job(participants - 1) on workers that are free, at
+  // most threads() in all. Returns when job(0) has returned and no worker is inside the job any more.
+  // Everything a worker did inside happens before the return. `job` must not throw, must return when
+  // its work is done, and must get by with job(0) alone.
+  void Run(FunctionRef<void(int)> job, int participants);
+  void Run(FunctionRef<void(int)> job) { Run(job, threads_); }
+
+  // What it takes for one thread to see what another one has just written, in ns: half a round trip
+  // between the caller and a worker, measured once (some tens of microseconds, on first use).
+  double HandOverNs();
+
+  // How long a worker without a job stays awake.
+  static constexpr uint64_t kSpinNs = 20000;
 
  private:
-  struct Job;
+  static constexpr int kSlots = 16;  // jobs that can be open at a time; further ones get no help
+  // Where an open job is found. Slots belong to the pool, so that a worker may look at one at any
+  // time; the job behind it may only be touched with a ticket.
+  struct alignas(128) Slot {
+    std::atomic<bool> used{false};
+    std::atomic<int> tickets{0};   // workers that may still join
+    std::atomic<int> visitors{0};  // workers that look at the slot or are inside the job
+    const FunctionRef<void(int)>* job = nullptr;  // written before tickets, read with a ticket
+    EventCount left;
+  };
+
   void Work();
+  bool Serve();
+  bool Join(Slot& slot);
+  Slot* Claim();
+  void Close(Slot& slot);
 
   const int threads_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Job*> jobs_;  // that still want participants
-  bool stop_ = false;
+  std::array<Slot, kSlots> slots_;
+  alignas(128) std::atomic<int> open_{0};  // slots with tickets
+  std::atomic<bool> stop_{false};
+  EventCount jobs_;
+  std::once_flag measured_;
+  double hand_over_ns_ = 0;
   std::vector<std::thread> workers_;
 };
 

@@ -12,6 +12,9 @@ struct StaticGraph {
   // The predecessors of v, ascending: pred[pred_begin[v] .. pred_begin[v + 1]).
   std::vector<uint32_t> pred_begin, pred;
   std::vector<uint32_t> succ_begin, succ;  // successors likewise
+
+  uint32_t in_degree(uint32_t v) const { return pred_begin[v + 1] - pred_begin[v]; }
+  uint32_t out_degree(uint32_t v) const { return succ_begin[v + 1] - succ_begin[v]; }
 };
 
 // Fills the successor rows from the predecessor rows.

@@ -1,0 +1,182 @@
+#include "scheduler/lane_run.h"
+
+#include "scheduler/spin.h"
+
+namespace heddle {
+
+LaneStats& LaneStats::operator+=(const LaneStats& o) {
+  waits += o.waits;
+  switches += o.switches;
+  parks += o.parks;
+  spun_ns += o.spun_ns;
+  parked_ns += o.parked_ns;
+  return *this;
+}
+
+LaneRun::LaneRun(const LaneSchedule& schedule)
+    : schedule_(schedule), count_(static_cast<uint32_t>(schedule.lanes)),
+      lanes_(std::make_unique<Lane[]>(count_)), idle_(std::make_unique<LaneStats[]>(count_)) {}
+
+void LaneRun::Begin() {
+  // Whoever publishes the run to other threads orders these before their reads.
+  for (uint32_t l = 0; l < count_; ++l) {
+    lanes_[l].progress.store(0, std::memory_order_relaxed);
+    lanes_[l].at.store(schedule_.segment_begin[l], std::memory_order_relaxed);
+    lanes_[l].hold.store(kFree, std::memory_order_relaxed);
+    lanes_[l].stats = LaneStats();
+    idle_[l] = LaneStats();
+  }
+  free_.store(count_, std::memory_order_relaxed);
+  unfinished_.store(count_, std::memory_order_relaxed);
+  stopped_.store(false, std::memory_order_relaxed);
+}
+
+void LaneRun::Stop() {
+  stopped_.store(true, std::memory_order_seq_cst);
+  changed_.Notify();
+}
+
+LaneStats LaneRun::stats() const {
+  LaneStats sum;
+  for (uint32_t l = 0; l < count_; ++l) {
+    sum += lanes_[l].stats;
+    sum += idle_[l];
+  }
+  return sum;
+}
+
+// Would a lane that nobody has get past its next segment's waits? (A look, not a promise.)
+bool LaneRun::CanGoOn(const Lane& lane) const {
+  if (lane.hold.load(std::memory_order_seq_cst) != kFree) return false;
+  const uint32_t l = static_cast<uint32_t>(&lane - lanes_.get());
+  const uint32_t at = lane.at.load(std::memory_order_relaxed);
+  if (at >= schedule_.segment_begin[l + 1]) return true;  // an empty lane: only to be called done
+  const LaneSegment& s = schedule_.segments[at];
+  for (uint32_t w = s.wait_begin; w < s.wait_end; ++w)
+    if (!Reached(schedule_.waits[w], std::memory_order_seq_cst)) return false;
+  return true;
+}
+
+bool LaneRun::AnyCanGoOn() const {
+  if (free_.load(std::memory_order_seq_cst) == 0) return false;
+  for (uint32_t l = 0; l < count_; ++l)
+    if (CanGoOn(lanes_[l])) return true;
+  return false;
+}
+
+bool LaneRun::TryTake(Lane& lane) {
+  uint32_t expected = kFree;
+  // Acquire: what the thread that let go of the lane did happens before what this one does.
+  if (!lane.hold.compare_exchange_strong(expected, kTaken, std::memory_order_acquire,
+                                         std::memory_order_relaxed))
+    return false;
+  free_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+LaneRun::Lane* LaneRun::TakeOneThatCanGoOn(uint32_t first) {
+  if (free_.load(std::memory_order_relaxed) == 0) return nullptr;
+  for (uint32_t k = 0; k < count_; ++k) {
+    Lane& lane = lanes_[(first + k) % count_];
+    if (CanGoOn(lane) && TryTake(lane)) return &lane;
+  }
+  return nullptr;
+}
+
+void LaneRun::LetGo(Lane& lane, uint32_t at) {
+  ++lane.stats.switches;
+  lane.at.store(at, std::memory_order_relaxed);
+  free_.fetch_add(1, std::memory_order_relaxed);
+  lane.hold.store(kFree, std::memory_order_seq_cst);
+  // If its wait has been fulfilled meanwhile, the signal found nobody to take it: say it again.
+  if (CanGoOn(lane)) changed_.Notify();
+}
+
+LaneRun::Outcome LaneRun::Await(const LaneWait& wait, Lane& lane) {
+  if (Reached(wait, std::memory_order_acquire)) return Outcome::kReady;
+  ++lane.stats.waits;
+  for (;;) {
+    Spin spin(kSpinNs);
+    do {
+      if (Reached(wait, std::memory_order_acquire)) {
+        lane.stats.spun_ns += spin.waited();
+        return Outcome::kReady;
+      }
+      if (stopped_.load(std::memory_order_relaxed)) return Outcome::kStopped;
+      if (spin.waited() > kSwitchNs && AnyCanGoOn()) return Outcome::kSwitch;
+    } while (spin.Once());
+    lane.stats.spun_ns += spin.waited();
+    const uint32_t key = changed_.PrepareWait();
+    if (Reached(wait, std::memory_order_seq_cst) || stopped_.load(std::memory_order_seq_cst) ||
+        AnyCanGoOn()) {
+      changed_.CancelWait();
+      continue;
+    }
+    ++lane.stats.parks;
+    const uint64_t start = NowNs();
+    changed_.Wait(key);
+    lane.stats.parked_ns += NowNs() - start;
+  }
+}
+
+void LaneRun::Execute(Lane& lane, Body body) {
+  const uint32_t l = static_cast<uint32_t>(&lane - lanes_.get());
+  const uint32_t end = schedule_.segment_begin[l + 1];
+  for (uint32_t at = lane.at.load(std::memory_order_relaxed); at < end; ++at) {
+    const LaneSegment& s = schedule_.segments[at];
+    for (uint32_t w = s.wait_begin; w < s.wait_end; ++w) {
+      const Outcome outcome = Await(schedule_.waits[w], lane);
+      if (outcome == Outcome::kStopped) return;
+      if (outcome == Outcome::kSwitch) return LetGo(lane, at);
+    }
+    if (!body(l, s.begin, s.end)) return Stop();
+    if (s.signal == 0) continue;
+    // seq_cst: also the first half of the EventCount's protocol.
+    lane.progress.store(s.signal, std::memory_order_seq_cst);
+    changed_.Notify();
+  }
+  lane.hold.store(kDone, std::memory_order_relaxed);
+  // Release: all that was done in this lane happens before whoever sees the end. The last one ends
+  // the run; seq_cst for the EventCount.
+  if (unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1) changed_.Notify();
+}
+
+// Without a lane: true when one can be taken up, false when the run is over.
+bool LaneRun::AwaitLane(LaneStats* stats) {
+  for (;;) {
+    Spin spin(kSpinNs);
+    do {
+      if (finished() || stopped_.load(std::memory_order_acquire)) {
+        stats->spun_ns += spin.waited();
+        return false;
+      }
+      if (AnyCanGoOn()) return true;
+    } while (spin.Once());
+    stats->spun_ns += spin.waited();
+    const uint32_t key = changed_.PrepareWait();
+    if (unfinished_.load(std::memory_order_seq_cst) == 0 ||
+        stopped_.load(std::memory_order_seq_cst) || AnyCanGoOn()) {
+      changed_.CancelWait();
+      continue;
+    }
+    ++stats->parks;
+    const uint64_t start = NowNs();
+    changed_.Wait(key);
+    stats->parked_ns += NowNs() - start;
+  }
+}
+
+void LaneRun::Participate(int participant, Body body) {
+  const auto own = static_cast<uint32_t>(participant);
+  if (own >= count_) return;
+  // The lane of its own, from run to run the same: what it works on may still be in the cache.
+  if (TryTake(lanes_[own])) Execute(lanes_[own], body);
+  while (!stopped_.load(std::memory_order_acquire)) {
+    if (Lane* lane = TakeOneThatCanGoOn(own))
+      Execute(*lane, body);
+    else if (!AwaitLane(&idle_[own]))
+      return;
+  }
+}
+
+}  // namespace heddle

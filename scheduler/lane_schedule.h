@@ -1,0 +1,62 @@
+// Static lanes: who executes what, and in which order, decided ahead of time.
+//
+// A lane is the work of one thread: segments of nodes, one after another. Before a segment a lane may
+// wait until another lane has come so far; after a segment it may tell the others how far it has
+// come. Nothing else crosses lanes: no queue, no counter per node. A wait that an earlier wait of the
+// same lane implies, directly or through other lanes, is not there (vector clocks, as in Fidge 1988
+// and Mattern 1989). How lanes execute: scheduler/lane_run.h.
+//
+// A LaneSchedule is immutable once made; any number of runs may share it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/units.h"
+
+namespace heddle {
+
+struct LaneWait {
+  uint32_t lane;    // whose progress
+  uint32_t signal;  // must have reached this
+};
+
+struct LaneSegment {
+  uint32_t begin, end;            // positions in LaneSchedule::order
+  uint32_t wait_begin, wait_end;  // in LaneSchedule::waits: all needed before the segment starts
+  uint32_t signal;                // the lane's progress after it; 0: nobody asks
+};
+
+struct LaneSchedule {
+  int lanes = 0;
+  std::vector<uint32_t> order;       // nodes, lane after lane
+  std::vector<uint32_t> lane_begin;  // in order, per lane, + end
+  std::vector<LaneSegment> segments;
+  std::vector<uint32_t> segment_begin;  // in segments, per lane, + end
+  std::vector<LaneWait> waits;
+  std::vector<uint32_t> walk;  // all nodes in an order that one thread can follow
+  double serial_ns = 0;        // all costs
+  double path_ns = 0;          // longest path: no number of lanes is faster
+  double predicted_ns = 0;     // with hand-overs
+
+  // What a lane knows when it executes the node at a position: of each lane, how many nodes are
+  // surely finished. Rows of `lanes` numbers, for positions where that changes.
+  std::vector<uint32_t> clock_positions;  // ascending positions in order, lane after lane
+  std::vector<uint32_t> clock_begin;      // in clock_positions, per lane, + end
+  std::vector<uint32_t> clocks;
+};
+
+struct LaneOptions {
+  int lanes = 2;                // at least 1
+  float hand_over_ns = 150;     // between the end of a unit and the start of one that waits for it
+  float start_ns = 500;         // starting the other lanes and waiting for the last one
+  // Whether a lane prefers units whose latest predecessor it ran itself (fewer waits, warmer caches)
+  // or always takes the unit with the longest remaining path.
+  bool prefer_own = true;
+};
+
+// List scheduling of the units by longest remaining path (HEFT's rule: Topcuoglu, Hariri and Wu 2002),
+// with `hand_over_ns` on edges between lanes. O((units + edges) log units + units * lanes).
+LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options);
+
+}  // namespace heddle
