@@ -32,14 +32,14 @@ struct Load {
 };
 
 // Work, longest path, and the part of the work in kernels that use all threads on their own.
-Load Measure(const std::vector<Instruction>& ins, const DependencyGraph& g,
+Load Measure(const std::vector<Instruction>& ins, const StaticGraph& g,
               std::vector<double>* remaining) {
   Load s;
   remaining->assign(ins.size(), 0);
   for (size_t i = ins.size(); i-- > 0;) {
     double rest = 0;
-    for (uint32_t e = g.begin[i]; e < g.begin[i + 1]; ++e)
-      rest = std::max(rest, (*remaining)[g.edges[e]]);
+    for (uint32_t e = g.succ_begin[i]; e < g.succ_begin[i + 1]; ++e)
+      rest = std::max(rest, (*remaining)[g.succ[e]]);
     (*remaining)[i] = rest + ins[i].cost_ns;
     s.total += ins[i].cost_ns;
     s.critical = std::max(s.critical, (*remaining)[i]);
@@ -55,23 +55,24 @@ bool WorthSharing(const Load& s, size_t instructions) {
 }
 
 // Tasks: maximal chains, in which only the first instruction waits for others.
-void FormTasks(const std::vector<Instruction>& ins, const DependencyGraph& g,
+void FormTasks(const std::vector<Instruction>& ins, const StaticGraph& g,
                const std::vector<double>& remaining, TaskGraph* t) {
   const auto n = static_cast<uint32_t>(ins.size());
+  const auto in_degree = [&](uint32_t i) { return g.pred_begin[i + 1] - g.pred_begin[i]; };
   std::vector<uint32_t> task_of(n, kNoSlot);
   for (uint32_t i = 0; i < n; ++i) {
     if (task_of[i] != kNoSlot) continue;
     const auto task = static_cast<uint32_t>(t->in_degree.size());
     t->member_begin.push_back(static_cast<uint32_t>(t->members.size()));
-    t->in_degree.push_back(g.in_degree[i]);
+    t->in_degree.push_back(in_degree(i));
     t->priority.push_back(remaining[i]);
-    if (g.in_degree[i] == 0) t->roots.push_back(task);
+    if (in_degree(i) == 0) t->roots.push_back(task);
     for (uint32_t at = i;;) {
       task_of[at] = task;
       t->members.push_back(at);
-      if (g.begin[at + 1] - g.begin[at] != 1) break;
-      const uint32_t next = g.edges[g.begin[at]];
-      if (g.in_degree[next] != 1) break;
+      if (g.succ_begin[at + 1] - g.succ_begin[at] != 1) break;
+      const uint32_t next = g.succ[g.succ_begin[at]];
+      if (in_degree(next) != 1) break;
       at = next;
     }
   }
@@ -79,8 +80,8 @@ void FormTasks(const std::vector<Instruction>& ins, const DependencyGraph& g,
   t->successor_begin.push_back(0);
   for (int k = 0; k < t->size(); ++k) {
     const uint32_t last = t->members[t->member_begin[k + 1] - 1];
-    for (uint32_t e = g.begin[last]; e < g.begin[last + 1]; ++e)
-      t->successors.push_back(task_of[g.edges[e]]);
+    for (uint32_t e = g.succ_begin[last]; e < g.succ_begin[last + 1]; ++e)
+      t->successors.push_back(task_of[g.succ[e]]);
     t->successor_begin.push_back(static_cast<uint32_t>(t->successors.size()));
   }
 }
@@ -95,7 +96,10 @@ void ChooseSchedule(PlanDraft& d) {
   if (d.request.schedule == Schedule::kSerial || ins.size() < 2) return;
   if (d.request.schedule == Schedule::kAuto && d.request.threads == 1) return;
   d.BeginStage("dependencies");
-  const DependencyGraph g = BuildDependencies(plan, ins);
+  const DependencyGraph dependencies = BuildDependencies(plan, ins);
+  const StaticGraph& g = dependencies.graph;
+  plan.stats.dependencies_found = dependencies.found;
+  plan.stats.dependencies = g.pred.size();
   d.BeginStage("tasks");
   std::vector<double> remaining;
   const Load load = Measure(ins, g, &remaining);

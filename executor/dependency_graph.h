@@ -2,20 +2,21 @@
 //
 // From the slots an instruction reads and writes (those of the blocks it runs included): read after
 // write, write after read, write after write; and from declared traits: random operators among each
-// other, side effects, communication, readers first. Edges implied by others are dropped.
+// other, side effects, communication, readers first. Edges implied by others are dropped, as far as a
+// bounded search sees.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "executor/plan.h"
+#include "scheduler/static_graph.h"
 
 namespace heddle {
 
 struct DependencyGraph {
-  // Compressed rows: the successors of i are edges[begin[i] .. begin[i+1]), all greater than i.
-  std::vector<uint32_t> begin, edges;
-  std::vector<uint32_t> in_degree;
+  StaticGraph graph;  // a node an instruction; an edge u -> v: v waits for u
+  size_t found = 0;   // edges before those that others imply were dropped
 };
 
 // Near-linear in instructions + operands; `instructions` are in program order.

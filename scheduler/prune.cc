@@ -35,7 +35,8 @@ class Pruner {
   static constexpr uint32_t kNone = ~0u;
 
   // Unmarks those predecessors of v, pred[begin .. end), that a search backwards from the others
-  // meets. It goes newest first, and neither below the oldest nor to where no candidate can follow.
+  // meets: from the newest of them first, from there by the longest steps back that do not pass the
+  // oldest candidate, and not on to where no candidate can follow.
   void Search(uint32_t v, uint32_t begin, uint32_t end) {
     const uint32_t oldest = g_.pred[begin];
     uint32_t lowest = kNone;
@@ -44,12 +45,10 @@ class Pruner {
       const uint32_t p = g_.pred[e];
       candidate_[p] = seen_[p] = v;
       if (e + 1 < end) lowest = std::min(lowest, level_[p]);
-      open_.push_back(p);  // ascending, so a heap once it is reversed: the newest on top
+      open_.push_back(p);
     }
-    std::reverse(open_.begin(), open_.end());
     size_t left = std::max<size_t>(steps_, 4 * (end - begin)), undecided = end - begin - 1;
     while (!open_.empty() && left > 0 && undecided > 0) {
-      std::pop_heap(open_.begin(), open_.end());
       const uint32_t at = open_.back();
       open_.pop_back();
       if (level_[at] <= lowest) continue;
@@ -62,7 +61,6 @@ class Pruner {
         } else if (seen_[q] != v) {
           seen_[q] = v;
           open_.push_back(q);
-          std::push_heap(open_.begin(), open_.end());
         }
       }
     }
@@ -73,7 +71,7 @@ class Pruner {
   std::vector<uint32_t> level_;      // longest path from a node without predecessors
   std::vector<uint32_t> candidate_;  // == v: a predecessor of v, not known to be implied
   std::vector<uint32_t> seen_;       // == v: taken up by the search for v
-  std::vector<uint32_t> open_;       // a heap
+  std::vector<uint32_t> open_;       // a stack
 };
 
 }  // namespace

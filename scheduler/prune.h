@@ -11,9 +11,9 @@ namespace heddle {
 // Only the predecessor rows need be filled; the successor rows are made anew. Returns how many edges
 // went.
 //
-// Each node's predecessors are looked for among the ancestors of the others, in at most `steps` edges
-// a node (or a few per predecessor where there are many): linear in the graph, and exact while the
-// nodes between a node and its oldest predecessor are few.
+// Each node's predecessors are looked for among the ancestors of the others, along at most `steps`
+// edges a node (or a few per predecessor where there are many): linear in the graph, and exact where
+// few nodes stand between a node and its oldest predecessor.
 size_t PruneImpliedEdges(StaticGraph* graph, size_t steps = 256);
 
 }  // namespace heddle

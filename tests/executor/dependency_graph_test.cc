@@ -89,28 +89,34 @@ class FakePlan {
   Plan plan_;
 };
 
-Closure ClosureOf(const DependencyGraph& g) {
-  const size_t n = g.in_degree.size();
+Closure ClosureOf(const DependencyGraph& dependencies) {
+  const StaticGraph& g = dependencies.graph;
+  const size_t n = g.size;
   Closure before(n, std::vector<bool>(n, false));
   std::vector<uint32_t> incoming(n, 0);
   for (uint32_t i = 0; i < n; ++i) {
-    for (uint32_t e = g.begin[i]; e < g.begin[i + 1]; ++e) {
-      EXPECT_GT(g.edges[e], i);
-      EXPECT_FALSE(before[g.edges[e]][i]) << "edge " << i << " -> " << g.edges[e] << " twice";
-      before[g.edges[e]][i] = true;
-      ++incoming[g.edges[e]];
+    for (uint32_t e = g.succ_begin[i]; e < g.succ_begin[i + 1]; ++e) {
+      EXPECT_GT(g.succ[e], i);
+      EXPECT_FALSE(before[g.succ[e]][i]) << "edge " << i << " -> " << g.succ[e] << " twice";
+      before[g.succ[e]][i] = true;
+      ++incoming[g.succ[e]];
     }
   }
-  EXPECT_EQ(incoming, g.in_degree);
+  for (uint32_t i = 0; i < n; ++i) {
+    EXPECT_EQ(g.pred_begin[i + 1] - g.pred_begin[i], incoming[i]);
+    for (uint32_t e = g.pred_begin[i]; e < g.pred_begin[i + 1]; ++e)
+      EXPECT_TRUE(before[i][g.pred[e]]);
+  }
   CloseOver(&before);
   return before;
 }
 
 // Pairs (from, to) of the graph's edges.
-std::set<std::pair<uint32_t, uint32_t>> Edges(const DependencyGraph& g) {
+std::set<std::pair<uint32_t, uint32_t>> Edges(const DependencyGraph& dependencies) {
+  const StaticGraph& g = dependencies.graph;
   std::set<std::pair<uint32_t, uint32_t>> edges;
-  for (uint32_t i = 0; i < g.in_degree.size(); ++i)
-    for (uint32_t e = g.begin[i]; e < g.begin[i + 1]; ++e) edges.emplace(i, g.edges[e]);
+  for (uint32_t i = 0; i < g.size; ++i)
+    for (uint32_t e = g.succ_begin[i]; e < g.succ_begin[i + 1]; ++e) edges.emplace(i, g.succ[e]);
   return edges;
 }
 using EdgeSet = std::set<std::pair<uint32_t, uint32_t>>;
@@ -236,7 +242,7 @@ TEST(DependencyGraph, ManyInstructionsOnOneSlotStayNearLinear) {
   FakePlan p(kCount + 1);
   for (uint32_t i = 0; i < kCount; ++i) p.Add("relu", {0, i}, {i + 1});
   const DependencyGraph g = p.Graph();
-  EXPECT_LE(g.edges.size(), size_t{2} * kCount);
+  EXPECT_LE(g.graph.pred.size(), size_t{2} * kCount);
 }
 
 }  // namespace
