@@ -18,6 +18,7 @@ class SlotAssigner {
 
   Status Run() {
     FindShared();
+    plan_.slots.reserve(written_count_ + d_.request.feeds.size());
     plan_.blocks.resize(p_.blocks.size());
     HEDDLE_RETURN_IF_ERROR(AddFeeds());
     HEDDLE_RETURN_IF_ERROR(AddBlock(0));
@@ -36,7 +37,6 @@ class SlotAssigner {
     for (VarId v = 0; v < p_.vars.size(); ++v)
       shared_[v] = p_.vars[v].persistable || p_.vars[v].kind != ir::VarKind::kTensor;
     for (const auto& block : p_.blocks) {
-      std::vector<bool> seen_write(0);
       for (const auto& op : block.ops) {
         const auto touch = [&](VarId v, bool write) {
           if (v == kNoVar) return;
@@ -45,6 +45,7 @@ class SlotAssigner {
           if (!write && !written_[v] && block.id != 0) shared_[v] = true;
           block_of[v] = block.id;
           if (write) written_[v] = true;
+          written_count_ += write;
         };
         for (const auto& slot : op.inputs)
           for (VarId v : slot) touch(v, false);
@@ -123,7 +124,7 @@ class SlotAssigner {
     for (size_t i = 0; i < ops.size(); ++i) {
       const ir::Op& op = ops[i];
       // What a sub-block runs stands, in order, where its operator stands.
-      Instruction in;
+      Instruction& in = plan_.blocks[b].instructions.emplace_back();
       in.ir_block = b;
       in.ir_op = static_cast<int>(i);
       in.op.def = op.def;
@@ -132,12 +133,13 @@ class SlotAssigner {
       for (int sub : op.SubBlocks())
         if (plan_.blocks[sub].instructions.empty()) HEDDLE_RETURN_IF_ERROR(AddBlock(sub));
       BindOutputs(op, &in);
-      plan_.blocks[b].instructions.push_back(std::move(in));
     }
     return Status::Ok();
   }
 
   Status BindInputs(int b, const ir::Op& op, Instruction* in) {
+    in->op.in_begin.reserve(op.inputs.size() + 1);
+    in->op.in.reserve(Operands(op.inputs));
     in->op.in_begin.push_back(0);
     for (size_t s = 0; s < op.inputs.size(); ++s) {
       for (VarId v : op.inputs[s]) {
@@ -151,13 +153,18 @@ class SlotAssigner {
   }
 
   void BindOutputs(const ir::Op& op, Instruction* in) {
+    in->op.out_begin.reserve(op.outputs.size() + 1);
+    in->op.out.reserve(Operands(op.outputs));
     in->op.out_begin.push_back(0);
     for (size_t s = 0; s < op.outputs.size(); ++s) {
       for (VarId v : op.outputs[s]) {
         uint32_t slot = Write(v);
         const auto& ins = in->op.in;
-        const auto same = std::find(ins.begin(), ins.end(), slot);
-        if (slot != kNoSlot && same != ins.end() && p_.vars[v].kind == ir::VarKind::kTensor &&
+        // Only a shared variable keeps the slot that it is read by.
+        const auto same = slot != kNoSlot && shared_[v]
+                              ? std::find(ins.begin(), ins.end(), slot)
+                              : ins.end();
+        if (same != ins.end() && p_.vars[v].kind == ir::VarKind::kTensor &&
             !op.def->has(kControlFlow)) {
           const uint32_t at = static_cast<uint32_t>(same - ins.begin());
           const uint32_t hidden = NewSlot(v, Storage::kPool, true);
@@ -168,6 +175,12 @@ class SlotAssigner {
       }
       in->op.out_begin.push_back(static_cast<uint32_t>(in->op.out.size()));
     }
+  }
+
+  static size_t Operands(const std::vector<std::vector<VarId>>& slots) {
+    size_t n = 0;
+    for (const auto& slot : slots) n += slot.size();
+    return n;
   }
 
   static bool MayWorkInPlace(const Instruction& in, uint32_t in_pos, int out_slot) {
@@ -227,6 +240,7 @@ class SlotAssigner {
   Plan& plan_;
   std::vector<uint32_t> current_;  // per variable: its slot now
   std::vector<bool> shared_, written_;
+  size_t written_count_ = 0;  // operands written: about as many slots will there be
 };
 
 }  // namespace

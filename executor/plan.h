@@ -73,7 +73,7 @@ struct Instruction {
   const KernelState* state = nullptr;
   Mode mode = Mode::kDynamic;
   BoundOp op;
-  std::shared_ptr<const KernelState> state_owner;
+  std::unique_ptr<const KernelState> state_owner;
   std::shared_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
   // Operators that read and write one variable write to the first slot, which then becomes the
   // second; `inplace`: they may work in the same memory.

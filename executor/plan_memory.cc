@@ -1,7 +1,7 @@
 // Where every slot lives, who shares memory with whom, and when memory is given back.
 #include <algorithm>
-#include <set>
 
+#include "executor/block_access.h"
 #include "executor/plan_draft.h"
 #include "memory/arena_planner.h"
 
@@ -102,8 +102,7 @@ class MemoryPlanner {
   }
 
   void DropViews() {
-    std::vector<Instruction> kept;
-    kept.reserve(ins_.size());
+    size_t kept = 0;
     for (Instruction& in : ins_) {
       uint32_t from, to;
       if (FindView(in, &from, &to)) {
@@ -115,29 +114,35 @@ class MemoryPlanner {
       if (in.mode == Instruction::Mode::kStatic)
         for (uint32_t s : in.op.out)
           if (s != kNoSlot) At(s).storage = fetched_[s] ? Storage::kOutput : Storage::kArena;
-      kept.push_back(std::move(in));
+      if (&ins_[kept] != &in) ins_[kept] = std::move(in);
+      ++kept;
     }
-    ins_ = std::move(kept);
+    ins_.erase(ins_.begin() + static_cast<std::ptrdiff_t>(kept), ins_.end());
     for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
         s.storage = Storage::kArena;
   }
 
   void FindLifetimes() {
-    for (size_t i = 0; i < ins_.size(); ++i) Touch(ins_[i], static_cast<int32_t>(i));
-    // Views read through their root; fetched roots live to the end.
-  }
-  void Touch(const Instruction& in, int32_t at) {
-    for (const auto* list : {&in.op.in, &in.op.out}) {
-      for (uint32_t s : *list) {
-        if (s == kNoSlot) continue;
-        const uint32_t r = Root(s);
-        if (first_[r] < 0) first_[r] = at;
-        last_[r] = at;
+    BlockAccess blocks(plan_);
+    for (size_t i = 0; i < ins_.size(); ++i) {
+      const auto at = static_cast<int32_t>(i);
+      Touch(ins_[i].op.in, at);
+      Touch(ins_[i].op.out, at);
+      for (int sub : BlocksOf(plan_, ins_[i])) {
+        Touch(blocks.Of(sub).reads, at);
+        Touch(blocks.Of(sub).writes, at);
       }
     }
-    for (int sub : plan_.program->blocks[in.ir_block].ops[in.ir_op].SubBlocks())
-      for (const Instruction& inner : plan_.blocks[sub].instructions) Touch(inner, at);
+    // Views read through their root; fetched roots live to the end.
+  }
+  void Touch(const std::vector<uint32_t>& slots, int32_t at) {
+    for (uint32_t s : slots) {
+      if (s == kNoSlot) continue;
+      const uint32_t r = Root(s);
+      if (first_[r] < 0) first_[r] = at;
+      last_[r] = at;
+    }
   }
 
   // out takes over in's place where in's last reader is the instruction itself.
@@ -172,11 +177,11 @@ class MemoryPlanner {
   // --- both ---
   void MarkFetches() {
     // The last fetch of a slot is the one that may take the memory.
-    std::set<uint32_t> taken;
+    std::vector<bool> taken(plan_.slots.size(), false);
     for (auto f = plan_.fetches.rbegin(); f != plan_.fetches.rend(); ++f) {
       const Slot& s = At(f->slot);
-      f->move = (s.storage == Storage::kOutput || s.storage == Storage::kPool) &&
-                taken.insert(f->slot).second;
+      f->move = (s.storage == Storage::kOutput || s.storage == Storage::kPool) && !taken[f->slot];
+      taken[f->slot] = true;
     }
   }
 
@@ -201,26 +206,28 @@ class MemoryPlanner {
     }
   }
 
-  // Last readers of pooled slots that only this block touches.
+  // The last instruction of a block that touches a pooled slot gives it back. In the outermost block
+  // the readers are counted as well.
   void Releases(std::vector<Instruction>& ins, bool outermost) {
     if (outermost) plan_.consumers.assign(plan_.slots.size(), 0);
-    std::vector<uint32_t> last(plan_.slots.size(), kNoSlot);
-    for (uint32_t i = 0; i < ins.size(); ++i) {
-      for (const auto* list : {&ins[i].op.in, &ins[i].op.out})
-        for (uint32_t s : *list)
-          if (s != kNoSlot && Releasable(s)) last[s] = i;
+    touched_in_.resize(plan_.slots.size(), nullptr);
+    read_by_.resize(plan_.slots.size(), nullptr);
+    for (size_t i = ins.size(); i-- > 0;) {
+      for (const auto* list : {&ins[i].op.in, &ins[i].op.out}) {
+        for (uint32_t s : *list) {
+          if (s == kNoSlot || touched_in_[s] == &ins || !Releasable(s)) continue;
+          touched_in_[s] = &ins;
+          ins[i].release.push_back(s);
+        }
+      }
       if (!outermost) continue;
       for (uint32_t s : ins[i].op.in) {
-        auto& reads = ins[i].reads;
-        if (s == kNoSlot || !Releasable(s) ||
-            std::find(reads.begin(), reads.end(), s) != reads.end())
-          continue;
-        reads.push_back(s);
+        if (s == kNoSlot || read_by_[s] == &ins[i] || !Releasable(s)) continue;
+        read_by_[s] = &ins[i];
+        ins[i].reads.push_back(s);
         ++plan_.consumers[s];
       }
     }
-    for (uint32_t s = 0; s < last.size(); ++s)
-      if (last[s] != kNoSlot) ins[last[s]].release.push_back(s);
   }
   bool Releasable(uint32_t s) {
     return At(s).storage == Storage::kPool && At(s).versioned && !fetched_[s];
@@ -231,6 +238,9 @@ class MemoryPlanner {
   std::vector<bool> fetched_;
   std::vector<uint32_t> root_;
   std::vector<int32_t> first_, last_;
+  // Per slot: the list whose last toucher, and the instruction whose operand, was found last.
+  std::vector<const std::vector<Instruction>*> touched_in_;
+  std::vector<const Instruction*> read_by_;
 };
 
 }  // namespace

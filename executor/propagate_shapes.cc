@@ -18,14 +18,16 @@ class ShapePropagator {
   Status Run() {
     HEDDLE_RETURN_IF_ERROR(Seed());
     auto& instructions = plan_.blocks[0].instructions;
-    std::vector<Instruction> kept;
-    kept.reserve(instructions.size());
+    size_t kept = 0;
     for (Instruction& in : instructions) {
       bool evaluated = false;
       HEDDLE_RETURN_IF_ERROR(Visit(in, &evaluated));
-      if (!evaluated) kept.push_back(std::move(in));
+      if (evaluated) continue;
+      if (&instructions[kept] != &in) instructions[kept] = std::move(in);
+      ++kept;
     }
-    instructions = std::move(kept);
+    instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(kept),
+                       instructions.end());
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
       for (Instruction& in : plan_.blocks[b].instructions)
         if (in.op.def->prepare()) in.states = std::make_shared<StateCache>();
@@ -81,7 +83,7 @@ class ShapePropagator {
       use.stamp = plan_.scope->StampOf(var.name);
       const Value* v = use.stamp.value;
       if (!v->initialized()) {
-        if (writers[s] == 0 && seen[s] && !first_is_write[s] && RequiredSomewhere(s))
+        if (writers[s] == 0 && seen[s] && !first_is_write[s] && Required(s))
           return NotFound("parameter '", var.name,
                           "' has no value: load the parameters, or run the startup program first");
         continue;
@@ -97,13 +99,21 @@ class ShapePropagator {
     return Status::Ok();
   }
 
-  bool RequiredSomewhere(uint32_t slot) const {
-    for (const BlockPlan& block : plan_.blocks)
-      for (const Instruction& in : block.instructions)
-        for (size_t i = 0; i < in.op.def->inputs().size(); ++i)
-          for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
-            if (in.op.in[k] == slot && !(in.op.def->inputs()[i].flags & kOptional)) return true;
-    return false;
+  // An operator cannot do without the slot as its input.
+  bool Required(uint32_t slot) {
+    if (required_.empty()) {  // found for all slots when the first is asked about
+      required_.assign(plan_.slots.size(), false);
+      for (const BlockPlan& block : plan_.blocks)
+        for (const Instruction& in : block.instructions) MarkRequired(in);
+    }
+    return required_[slot];
+  }
+  void MarkRequired(const Instruction& in) {
+    for (size_t i = 0; i < in.op.def->inputs().size(); ++i) {
+      if (in.op.def->inputs()[i].flags & kOptional) continue;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
+        if (in.op.in[k] != kNoSlot) required_[in.op.in[k]] = true;
+    }
   }
 
   void SetKnown(uint32_t s, DType dtype, const Shape& shape) {
@@ -239,6 +249,7 @@ class ShapePropagator {
   PlanDraft& d_;
   Plan& plan_;
   bool infer_now_ = true;
+  std::vector<bool> required_;  // per slot, see Required()
 };
 
 }  // namespace

@@ -1,33 +1,115 @@
 #include "memory/arena_planner.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 namespace heddle {
 namespace {
 
+// Beyond these, time is better than the last few bytes: the orders that look at every buffer alive
+// at the same time are not tried, or given up.
+constexpr size_t kMostBuffers = 100000;
+constexpr size_t kMostWork = size_t{1} << 24;  // looks at a buffer, about 0.1 s
+
 size_t Round(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
-size_t PeakOfLive(std::span<const LiveRange> buffers, size_t alignment) {
-  struct Event {
-    int32_t step;
-    bool end;  // at one step, ends count after starts: both ends are inclusive
-    size_t bytes;
-  };
-  std::vector<Event> events;
-  for (const LiveRange& b : buffers) {
-    events.push_back({b.first, false, Round(b.bytes, alignment)});
-    events.push_back({b.last, true, Round(b.bytes, alignment)});
+// Positions of buffers by a step each, steps ascending, buffers of one step in their order.
+struct BySteps {
+  std::vector<int32_t> begin, list;  // of step t: list[begin[t] .. begin[t + 1])
+
+  template <typename StepOf>
+  BySteps(size_t buffers, int32_t steps, StepOf&& step_of)
+      : begin(static_cast<size_t>(steps) + 2, 0), list(buffers) {
+    for (size_t i = 0; i < buffers; ++i) ++begin[step_of(i) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<int32_t> at(begin.begin(), begin.end() - 1);
+    for (size_t i = 0; i < buffers; ++i)
+      list[at[step_of(i)]++] = static_cast<int32_t>(i);
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.step != b.step ? a.step < b.step : a.end < b.end;
-  });
-  size_t live = 0, peak = 0;
-  for (const Event& e : events) {
-    live = e.end ? live - e.bytes : live + e.bytes;
-    peak = std::max(peak, live);
+};
+
+// Free places below the end of the used part.
+class FreePlaces {
+ public:
+  // The smallest place that fits, the lowest of those; else the end.
+  size_t Take(size_t size) {
+    const auto fit = by_size_.lower_bound({size, 0});
+    if (fit == by_size_.end()) {
+      end_ += size;
+      return end_ - size;
+    }
+    const auto [room, offset] = *fit;
+    by_size_.erase(fit);
+    by_offset_.erase(offset);
+    if (room > size) Insert(offset + size, room - size);
+    return offset;
   }
-  return peak;
+  void GiveBack(size_t offset, size_t size) {
+    auto after = by_offset_.lower_bound(offset);
+    if (after != by_offset_.end() && after->first == offset + size) {
+      size += after->second;
+      after = Erase(after);
+    }
+    if (after != by_offset_.begin()) {
+      const auto before = std::prev(after);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        size += before->second;
+        Erase(before);
+      }
+    }
+    if (offset + size == end_)
+      end_ = offset;
+    else
+      Insert(offset, size);
+  }
+
+ private:
+  using Offsets = std::map<size_t, size_t>;
+  void Insert(size_t offset, size_t size) {
+    by_offset_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  Offsets::iterator Erase(Offsets::iterator place) {
+    by_size_.erase({place->second, place->first});
+    return by_offset_.erase(place);
+  }
+  Offsets by_offset_;                            // offset -> size
+  std::set<std::pair<size_t, size_t>> by_size_;  // (size, offset)
+  size_t end_ = 0;
+};
+
+// Best fit in the order of starts, which needs no more than the free places of each step. Finds the
+// peak of live bytes on the way. O(n log n + steps).
+ArenaLayout PlaceByStart(std::span<const LiveRange> buffers, int32_t steps, size_t alignment) {
+  const BySteps starts(buffers.size(), steps, [&](size_t i) { return buffers[i].first; });
+  const BySteps ends(buffers.size(), steps, [&](size_t i) { return buffers[i].last; });
+  ArenaLayout layout;
+  layout.offsets.assign(buffers.size(), 0);
+  FreePlaces free;
+  size_t live = 0;
+  for (int32_t step = 0; step <= steps; ++step) {
+    for (int32_t k = starts.begin[step]; k < starts.begin[step + 1]; ++k) {
+      const int32_t i = starts.list[k];
+      const size_t size = Round(buffers[i].bytes, alignment);
+      if (size == 0) continue;
+      layout.offsets[i] = free.Take(size);
+      layout.bytes = std::max(layout.bytes, layout.offsets[i] + size);
+      live += size;
+    }
+    layout.bound = std::max(layout.bound, live);
+    for (int32_t k = ends.begin[step]; k < ends.begin[step + 1]; ++k) {
+      const int32_t i = ends.list[k];
+      const size_t size = Round(buffers[i].bytes, alignment);
+      if (size > 0) free.GiveBack(layout.offsets[i], size);
+      live -= size;
+    }
+  }
+  return layout;
 }
 
 // Buffers placed so far, findable by the steps they live in: steps are cut into segments, each
@@ -36,30 +118,37 @@ class Placed {
  public:
   Placed(std::span<const LiveRange> buffers, int32_t steps)
       : buffers_(buffers), segments_(static_cast<size_t>(steps / kSegment) + 1) {}
+  // Steps of work done so far.
+  size_t work() const { return work_; }
 
   void Add(int32_t i) {
     for (int32_t s = buffers_[i].first / kSegment; s <= buffers_[i].last / kSegment; ++s)
       segments_[s].push_back(i);
+    work_ += static_cast<size_t>((buffers_[i].last - buffers_[i].first) / kSegment);
   }
   void Conflicts(int32_t i, std::vector<int32_t>* out) {
     out->clear();
     const LiveRange& b = buffers_[i];
     for (int32_t s = b.first / kSegment; s <= b.last / kSegment; ++s) {
+      work_ += 1 + segments_[s].size();
       for (int32_t j : segments_[s]) {
         const LiveRange& o = buffers_[j];
         const bool first_meeting = std::max(o.first, b.first) / kSegment == s;
         if (o.first <= b.last && b.first <= o.last && first_meeting) out->push_back(j);
       }
     }
+    work_ += 8 * out->size();  // to be sorted
   }
 
  private:
   static constexpr int32_t kSegment = 16;
   std::span<const LiveRange> buffers_;
   std::vector<std::vector<int32_t>> segments_;
+  size_t work_ = 0;
 };
 
-void Place(std::span<const LiveRange> buffers, const std::vector<int32_t>& order, int32_t steps,
+// Places the buffers in this order. False when that would take too long.
+bool Place(std::span<const LiveRange> buffers, const std::vector<int32_t>& order, int32_t steps,
            size_t alignment, ArenaLayout* layout) {
   layout->offsets.assign(buffers.size(), 0);
   layout->bytes = 0;
@@ -84,32 +173,29 @@ void Place(std::span<const LiveRange> buffers, const std::vector<int32_t>& order
     layout->offsets[i] = best;
     layout->bytes = std::max(layout->bytes, best + size);
     placed.Add(i);
+    if (placed.work() > kMostWork) return false;
   }
+  return true;
 }
 
 }  // namespace
 
 ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment) {
-  ArenaLayout best;
-  best.bound = PeakOfLive(buffers, alignment);
   int32_t steps = 0;
   for (const LiveRange& b : buffers) steps = std::max(steps, b.last);
-  std::vector<int32_t> order(buffers.size());
+  ArenaLayout best = PlaceByStart(buffers, steps, alignment);
   auto length = [&](int32_t i) { return buffers[i].last - buffers[i].first; };
-  for (int strategy = 0; strategy < 3; ++strategy) {
+  std::vector<int32_t> order(buffers.size());
+  for (const bool by_size : {true, false}) {
+    if (best.bytes == best.bound || buffers.size() > kMostBuffers) break;
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      if (strategy == 0) return buffers[a].bytes > buffers[b].bytes;
-      if (strategy == 1) return length(a) > length(b);
-      return buffers[a].first < buffers[b].first;
+      return by_size ? buffers[a].bytes > buffers[b].bytes : length(a) > length(b);
     });
     ArenaLayout layout;
-    Place(buffers, order, steps, alignment, &layout);
-    if (strategy == 0 || layout.bytes < best.bytes) {
-      best.offsets = std::move(layout.offsets);
-      best.bytes = layout.bytes;
-    }
-    if (best.bytes == best.bound) break;
+    if (!Place(buffers, order, steps, alignment, &layout) || layout.bytes >= best.bytes) continue;
+    best.offsets = std::move(layout.offsets);
+    best.bytes = layout.bytes;
   }
   return best;
 }
