@@ -52,6 +52,7 @@ class Builder {
 
   void Read(uint32_t i, uint32_t s) {
     if (s == kNoSlot) return;
+    s = plan_.RootOf(s);
     if (last_write_[s] != kNone) row_.push_back(last_write_[s]);
     const uint32_t newest = readers_[s];
     if (newest != kNone && reads_[newest].by == i) return;
@@ -67,7 +68,9 @@ class Builder {
   }
 
   void Write(uint32_t i, uint32_t s) {
-    if (s == kNoSlot || last_write_[s] == i) return;
+    if (s == kNoSlot) return;
+    s = plan_.RootOf(s);
+    if (last_write_[s] == i) return;
     if (last_write_[s] != kNone) row_.push_back(last_write_[s]);
     for (uint32_t at = readers_[s]; at != kNone;) {
       if (reads_[at].by != i) row_.push_back(reads_[at].by);

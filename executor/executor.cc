@@ -3,273 +3,268 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
-#include "core/ir.h"
+#include "executor/compiled.h"
+#include "executor/dependency_graph.h"
 #include "executor/interpreter.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
 #include "memory/pool_allocator.h"
-#include "passes/pass_manager.h"
 #include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
+#include "scheduler/propose_lanes.h"
+#include "scheduler/run_gate.h"
+#include "scheduler/spin.h"
+#include "scheduler/watcher.h"
 
 namespace heddle {
 namespace internal {
-
-class CompiledImpl {
- public:
-  // What the passes made of the program for the parameters as they are now.
-  struct Form {
-    passes::Optimized optimized;
-    // Copies of parameters as they were at `packs_version` of the scope; guarded by its write_mutex.
-    std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
-    uint64_t packs_version = 0;
-    std::vector<ir::VarId> fetches;
-    std::string key;  // everything that plans depend on besides the feeds
-    uint64_t version = 0;  // of the scope, when last looked at
-  };
-  // The current form, made anew when a parameter that was folded into it has been replaced.
-  Result<std::shared_ptr<Form>> Current();
-
-  Program source;
-  std::shared_ptr<Scope> scope;
-  CompileOptions options;
-  std::vector<std::string> fetch_names;
-  std::vector<TensorInfo> inputs, outputs;
-  bool declared_inputs = false;  // the program has feed operators
-  std::atomic<uint64_t> runs{0};
-
- private:
-  Result<std::shared_ptr<Form>> Make() const;
-  std::mutex mutex_;
-  std::shared_ptr<Form> form_;
-};
 
 class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& o)
       : threads(o.threads > 0 ? o.threads : AvailableThreads()), allocator(o.memory_limit),
-        pool(threads), serial_arena(threads, true, pool), parallel_arena(threads, false, pool),
-        cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
+        pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
+        gate(threads), cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
-  Services ServicesFor(bool parallel) {
-    Services s;
-    s.intra = parallel ? &parallel_arena.intra() : &serial_arena.intra();
-    s.allocator = &allocator;
-    return s;
-  }
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds);
-  Result<std::vector<Value>> Run(CompiledImpl& c, const std::vector<Feed>& feeds);
-  Status RunOn(RunState& run, CompiledImpl& c, const std::vector<Feed>& feeds,
-               std::vector<Value>* out);
+  Result<std::vector<Value>> Run(CompiledImpl& c, const std::vector<Feed>& feeds,
+                                 const RunOptions& options);
 
   const int threads;
   PoolAllocator allocator;
   HostPool pool;
-  KernelArena serial_arena, parallel_arena;
+  // Kernels of a run that goes one instruction after another use all threads; those of a run whose
+  // threads each have instructions of their own, or that shares the machine with others, use one.
+  KernelArena wide_arena, narrow_arena;
+  RunGate gate;
+  Watcher watcher;
   PlanCache cache;
+
+ private:
+  Services ServicesFor(KernelArena& arena) {
+    Services s;
+    s.intra = &arena.intra();
+    s.allocator = &allocator;
+    return s;
+  }
+  Result<std::shared_ptr<CachedPlan>> MakePlan(CompiledImpl& c, CompiledImpl::Form& form,
+                                               const std::vector<Feed>& feeds);
+  Result<std::shared_ptr<const Plan>> Build(PlanRequest request);
+  Result<std::vector<Value>> RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
+                                         const std::vector<Feed>& feeds, const RunOptions& options);
+  Status Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns);
+  void Propose(CompiledImpl& c, CachedPlan& cached);
 };
-
-namespace {
-
-template <typename T>
-void Append(std::string* key, T value) {
-  key->append(reinterpret_cast<const char*>(&value), sizeof(T));
-}
-
-bool Replaced(const Scope& scope, const std::vector<std::pair<std::string, Scope::Stamp>>& used) {
-  for (const auto& [name, stamp] : used)
-    if (scope.StampOf(name) != stamp) return true;
-  return false;
-}
-
-// Does what is fed fit what the program declares?
-Status CheckFeed(const TensorInfo& info, const Value& value) {
-  if (!value.initialized())
-    return InvalidArgument("feed '", info.name, "' holds nothing (no tensor was given)");
-  if (!value.is_tensor()) return Status::Ok();
-  const Tensor& t = value.tensor();
-  if (info.dtype != DType::kUnknown && t.dtype() != info.dtype)
-    return InvalidArgument("feed '", info.name, "' has dtype ", Name(t.dtype()), "; ",
-                           Name(info.dtype), " is expected");
-  if (!info.shape.known_rank()) return Status::Ok();
-  if (t.rank() != info.shape.rank())
-    return InvalidArgument("feed '", info.name, "' has rank ", t.rank(), ", shape ",
-                           t.shape().ToString(), "; rank ", info.shape.rank(), ", shape ",
-                           info.shape.ToString(), " is expected");
-  for (int i = 0; i < t.rank(); ++i)
-    if (info.shape[i] >= 0 && info.shape[i] != t.shape()[i])
-      return InvalidArgument("feed '", info.name, "' has shape ", t.shape().ToString(),
-                             ": dimension ", i, " is ", t.shape()[i], "; ", info.shape.ToString(),
-                             " is expected");
-  return Status::Ok();
-}
-
-const TensorInfo* FindInfo(const std::vector<TensorInfo>& list, const std::string& name) {
-  for (const TensorInfo& i : list)
-    if (i.name == name) return &i;
-  return nullptr;
-}
-
-std::string NamesOf(const std::vector<TensorInfo>& list) {
-  std::string s;
-  for (const TensorInfo& i : list) s += (s.empty() ? "'" : ", '") + i.name + "'";
-  return s.empty() ? "none" : s;
-}
-
-Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
-  for (const Feed& f : feeds) {
-    const TensorInfo* info = FindInfo(c.inputs, f.name);
-    if (c.declared_inputs) {
-      if (info == nullptr)
-        return InvalidArgument("there is no input '", f.name, "'; the inputs are ",
-                               NamesOf(c.inputs));
-      HEDDLE_RETURN_IF_ERROR(CheckFeed(*info, f.value));
-    } else if (!f.value.initialized()) {
-      return InvalidArgument("feed '", f.name, "' holds nothing (no tensor was given)");
-    }
-  }
-  for (const TensorInfo& info : c.inputs) {
-    const bool fed = std::any_of(feeds.begin(), feeds.end(),
-                                 [&](const Feed& f) { return f.name == info.name; });
-    if (!fed && c.declared_inputs)
-      return InvalidArgument("input '", info.name, "' is not fed (", Name(info.dtype), " ",
-                             info.shape.ToString(), " is expected)");
-  }
-  return Status::Ok();
-}
-
-std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds) {
-  std::string key = form.key;
-  for (const Feed& f : feeds) {
-    key += f.name;
-    key += '\0';
-    Append(&key, f.value.kind());
-    if (!f.value.is_tensor()) continue;
-    const Tensor& t = f.value.tensor();
-    Append(&key, t.dtype());
-    Append(&key, t.has_lod());
-    Append(&key, t.rank());
-    for (int64_t d : t.shape()) Append(&key, d);
-  }
-  return key;
-}
-
-}  // namespace
-
-Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
-  auto form = std::make_shared<Form>();
-  std::lock_guard writes(scope->write_mutex());  // parameters are read
-  form->version = form->packs_version = scope->version();
-  passes::OptimizeOptions optimize;
-  optimize.level = options.opt_level;
-  optimize.fetches = fetch_names;
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.ir(), scope, optimize));
-  for (const std::string& name : fetch_names)
-    form->fetches.push_back(form->optimized.program->Find(0, name));
-  Append(&form->key, source.hash());
-  Append(&form->key, options.opt_level);
-  Append(&form->key, options.schedule);
-  Append(&form->key, form->optimized.scope.get());
-  for (const std::string& name : fetch_names) form->key += name + '\0';
-  return form;
-}
-
-Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current() {
-  std::lock_guard lock(mutex_);
-  const uint64_t version = scope->version();
-  if (form_ && form_->version != version) {
-    form_->version = version;
-    if (Replaced(*scope, form_->optimized.used)) form_ = nullptr;
-  }
-  if (!form_) {
-    HEDDLE_ASSIGN_OR_RETURN(form_, Make());
-  }
-  return form_;
-}
 
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
                                                            const std::vector<Feed>& feeds) {
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current());
   const std::string key = FeedKey(*form, feeds);
-  return cache.Get(XXH64(key.data(), key.size(), 0), key, [&] {
-    std::lock_guard writes(c.scope->write_mutex());  // parameters are read
-    if (const uint64_t now = c.scope->version(); now != form->packs_version) {
-      form->packs = std::make_shared<PackCache>();
-      form->packs_version = now;
-    }
-    PlanRequest request;
-    request.program = form->optimized.program;
-    request.scope = form->optimized.scope;
-    request.root_scope = c.scope;
-    for (const Feed& f : feeds) {
-      FeedSignature s;
-      s.name = f.name;
-      s.kind = f.value.kind();
-      s.dtype = f.value.tensor().dtype();
-      s.shape = f.value.tensor().shape();
-      s.has_lod = f.value.is_tensor() && f.value.tensor().has_lod();
-      request.feeds.push_back(std::move(s));
-    }
-    request.packs = form->packs;
-    request.fetches = form->fetches;
-    request.schedule = c.options.schedule;
-    request.threads = threads;
-    RandomState random;
-    Services services = ServicesFor(false);
-    services.packs = form->packs.get();
-    services.random = &random;
-    request.services = &services;
-    // Kernels are prepared where they will run: the library cuts its work for the threads there.
-    Result<std::shared_ptr<const Plan>> plan = Internal("not built");
-    serial_arena.Execute([&] { plan = BuildPlan(request); });
-    return plan;
-  });
+  return cache.Get(XXH64(key.data(), key.size(), 0), key,
+                   [&] { return MakePlan(c, *form, feeds); });
 }
 
-Status ExecutorImpl::RunOn(RunState& run, CompiledImpl& c, const std::vector<Feed>& feeds,
-                           std::vector<Value>* out) {
+Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
+                                                           CompiledImpl::Form& form,
+                                                           const std::vector<Feed>& feeds) {
+  std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+  if (const uint64_t now = c.scope->version(); now != form.packs_version) {
+    form.packs = std::make_shared<PackCache>();
+    form.packs_version = now;
+  }
+  PlanRequest request;
+  request.program = form.optimized.program;
+  request.scope = form.optimized.scope;
+  request.root_scope = c.scope;
+  for (const Feed& f : feeds) {
+    FeedSignature s;
+    s.name = f.name;
+    s.kind = f.value.kind();
+    s.dtype = f.value.tensor().dtype();
+    s.shape = f.value.tensor().shape();
+    s.has_lod = f.value.is_tensor() && f.value.tensor().has_lod();
+    request.feeds.push_back(std::move(s));
+  }
+  request.packs = form.packs;
+  request.fetches = form.fetches;
+  request.threads = threads;
+  const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1;
+  request.ask_worth = tuned;
+  if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
+  if (threads > 1 && c.options.schedule == Schedule::kLanes) request.dispatch = Dispatch::kLanes;
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
+  return std::make_shared<CachedPlan>(std::move(plan), std::move(request), tuned);
+}
+
+Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
+  RandomState random;
+  Services services = ServicesFor(wide_arena);
+  services.packs = request.packs.get();
+  services.random = &random;
+  request.services = &services;
+  // Kernels are prepared where they will run: the library cuts its work for the threads there.
+  Result<std::shared_ptr<const Plan>> plan = Internal("not built");
+  wide_arena.Execute([&] { plan = BuildPlan(request); });
+  return plan;
+}
+
+// Builds the variants of a plan that the measured costs make look promising.
+void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
+  constexpr size_t kMostLanes = 2;
+  constexpr double kPromising = 0.97;      // of the plain plan's time, as predicted
+  constexpr double kQueueTaskNs = 2000;    // instructions this long on average can afford a queue
+  std::vector<float> cost;
+  double plain_ns = 0;
+  if (!cached.tuner().WantsCandidates(&cost, &plain_ns)) return;
+  std::vector<std::shared_ptr<const Plan>> variants;
+  std::unique_lock writes(c.scope->write_mutex());  // parameters are read
+  const auto& ins = cached.plan()->blocks[0].instructions;
+  const DependencyGraph dependencies = BuildDependencies(*cached.plan(), ins);
+  const double hand_over = pool.HandOverNs();
+  double work = 0;
+  for (float ns : cost) work += ns;
+  PlanRequest request = cached.request();
+  request.ask_worth = false;
+  request.twin = cached.plan();
+  const auto add = [&] {
+    auto plan = Build(request);
+    if (plan.ok() && (*plan)->dispatch == request.dispatch) variants.push_back(*std::move(plan));
+  };
+  for (LaneSchedule& s :
+       ProposeLanes(dependencies.graph, cost, threads, hand_over, kMostLanes)) {
+    if (s.predicted_ns > kPromising * plain_ns) continue;
+    request.dispatch = Dispatch::kLanes;
+    request.lanes = std::make_shared<const LaneSchedule>(std::move(s));
+    add();
+  }
+  if (!variants.empty() && work > kQueueTaskNs * static_cast<double>(ins.size())) {
+    request.dispatch = Dispatch::kQueue;
+    request.lanes = nullptr;
+    add();
+  }
+  writes.unlock();
+  const auto count = static_cast<int>(variants.size());
+  cached.AddVariants(std::move(variants));
+  cached.tuner().Candidates(count);
+}
+
+Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns) {
+  using What = PlanTuner::Turn::What;
+  // With one thread, callers need not wait for each other: the wide arena gives each its own.
+  const bool narrow = (!alone && threads > 1) || turn.what == What::kTimeNarrow;
+  KernelArena& arena = narrow ? narrow_arena : wide_arena;
+  const Dispatch dispatch = run.plan().dispatch;
+  const bool shared = alone && dispatch != Dispatch::kSerial;
+  run.UseIntra(shared ? narrow_arena.intra() : arena.intra());
+  const uint64_t start = NowNs();
+  Status status;
+  if (turn.meter != nullptr) {
+    arena.Execute([&] { status = Interpreter::RunMeasured(run, *turn.meter, ns); });
+    return status;
+  }
+  if (shared && dispatch == Dispatch::kLanes)
+    status = Interpreter::RunLanes(run, pool, narrow_arena);
+  else if (shared)
+    status = Interpreter::RunQueue(run, pool, narrow_arena);
+  else
+    arena.Execute([&] { status = Interpreter::RunOnOneThread(run); });
+  *ns = static_cast<double>(NowNs() - start);
+  return status;
+}
+
+namespace {
+
+bool IsWatched(const RunOptions& o) {
+  return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace;
+}
+
+void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
+  const Plan& plan = run.plan();
+  *report = RunReport();
+  report->run_us = ns * 1e-3;
+  report->dispatch = "serial";
+  for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
+  run.control().FillTrace(report);
+  if (!alone) return;
+  if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
+  if (plan.dispatch != Dispatch::kLanes) return;
+  const LaneStats stats = run.lane_run()->stats();
+  report->dispatch = "lanes";
+  report->lanes = plan.lanes->lanes;
+  report->waits = stats.waits;
+  report->switches = stats.switches;
+  report->parks = stats.parks;
+  report->spun_us = static_cast<double>(stats.spun_ns) * 1e-3;
+  report->parked_us = static_cast<double>(stats.parked_ns) * 1e-3;
+  report->work_us = plan.lanes->serial_ns * 1e-3;
+  report->critical_path_us = plan.lanes->path_ns * 1e-3;
+}
+
+}  // namespace
+
+Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
+                                                     const std::vector<Feed>& feeds,
+                                                     const RunOptions& options) {
+  const PlanTuner::Turn turn = cached.tuner().Next(alone);
+  std::unique_ptr<RunState> run;
+  try {
+    run = cached.Acquire(turn.variant, ServicesFor(wide_arena));
+  } catch (const std::bad_alloc& e) {
+    cached.tuner().Drop(turn);
+    return ResourceExhausted("no memory for the temporaries of a run (",
+                             cached.variant(turn.variant)->arena_bytes, " bytes): ", e.what());
+  }
   // The program's order of feeds is that of the key the plan was found by.
   std::vector<const Value*> values;
   for (const Feed& f : feeds) values.push_back(&f.value);
-  run.random().engine.seed(c.options.seed + c.runs.fetch_add(1, std::memory_order_relaxed));
+  run->random().engine.seed(c.options.seed + c.runs.fetch_add(1, std::memory_order_relaxed));
+  const bool watched = IsWatched(options);
+  if (watched) run->control().Arm(options, threads, watcher);
+  double ns = 0;
+  std::vector<Value> out;
   Status status;
   try {
-    run.Begin(values);
+    run->Begin(values);
+    status = Interpret(*run, turn, alone, &ns);
   } catch (const std::bad_alloc& e) {
-    return ResourceExhausted("while the run was set up: ", e.what());
+    status = ResourceExhausted("while the run was set up: ", e.what());
   }
-  if (run.plan().parallel) {
-    status = Interpreter::RunParallel(run, pool, parallel_arena);
+  if (watched) run->control().Disarm();
+  if (options.report != nullptr) {
+    FillReport(*run, alone, ns, options.report);
+    options.report->settled = cached.tuner().settled();
+  }
+  if (status.ok()) {
+    cached.tuner().Report(turn, ns);
+    status = run->Fetch(&out);
   } else {
-    const auto& instructions = run.plan().blocks[0].instructions;
-    serial_arena.Execute([&] { status = Interpreter::RunSerial(instructions, run); });
+    cached.tuner().Drop(turn);
   }
-  return status.ok() ? run.Fetch(out) : status;
+  run->End();
+  run->plan().MarkWritten();
+  cached.Release(turn.variant, std::move(run));
+  if (!status.ok()) return status;
+  return out;
 }
 
-Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<Feed>& feeds) {
+Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<Feed>& feeds,
+                                             const RunOptions& options) {
   HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
   auto found = FindPlan(c, feeds);
   if (!found.ok()) return found.status();
   CachedPlan& cached = **found;
+  Propose(c, cached);
   std::unique_lock<std::mutex> writes;
   if (cached.plan()->writes_scope && c.scope) writes = std::unique_lock(c.scope->write_mutex());
-  std::unique_ptr<RunState> run;
-  try {
-    run = cached.Acquire(ServicesFor(cached.plan()->parallel));
-  } catch (const std::bad_alloc& e) {
-    return ResourceExhausted("no memory for the temporaries of a run (",
-                             cached.plan()->arena_bytes, " bytes): ", e.what());
-  }
-  std::vector<Value> out;
-  Status status = RunOn(*run, c, feeds, &out);
-  run->End();
-  cached.plan()->MarkWritten();
-  cached.Release(std::move(run));
-  if (!status.ok()) return status;
+  if (options.stop.stop_requested())
+    return Status(StatusCode::kCancelled, "the run was cancelled before it began");
+  const int admitted = gate.Enter(options.deadline);
+  if (admitted == 0)
+    return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
+  auto out = RunAdmitted(c, cached, threads > 1 && admitted == threads, feeds, options);
+  gate.Leave(admitted);
   return out;
 }
 
@@ -309,13 +304,15 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
 }
 
 Result<std::vector<Value>> Executor::RunValues(const CompiledProgram& compiled,
-                                               const std::vector<Feed>& feeds) {
-  return impl_->Run(*compiled.impl(), feeds);
+                                               const std::vector<Feed>& feeds,
+                                               const RunOptions& options) {
+  return impl_->Run(*compiled.impl(), feeds, options);
 }
 
 Result<std::vector<Tensor>> Executor::Run(const CompiledProgram& compiled,
-                                          const std::vector<Feed>& feeds) {
-  auto values = RunValues(compiled, feeds);
+                                          const std::vector<Feed>& feeds,
+                                          const RunOptions& options) {
+  auto values = RunValues(compiled, feeds, options);
   if (!values.ok()) return values.status();
   std::vector<Tensor> out;
   for (size_t i = 0; i < values->size(); ++i) {
@@ -332,7 +329,8 @@ Result<PlanStats> Executor::Prepare(const CompiledProgram& compiled,
   HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
   auto plan = impl_->FindPlan(*compiled.impl(), feeds);
   if (!plan.ok()) return plan.status();
-  return (*plan)->plan()->stats;
+  CachedPlan& cached = **plan;
+  return cached.variant(cached.tuner().settled_variant())->stats;
 }
 
 Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
@@ -340,7 +338,8 @@ Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
   HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
   auto plan = impl_->FindPlan(*compiled.impl(), feeds);
   if (!plan.ok()) return plan.status();
-  return (*plan)->plan()->ToString();
+  CachedPlan& cached = **plan;
+  return cached.variant(cached.tuner().settled_variant())->ToString();
 }
 
 int Executor::threads() const { return impl_->threads; }

@@ -150,7 +150,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   return Status::Ok();
 }
 
-Status Interpreter::Execute(const Instruction& in, RunState& run) {
+Status Interpreter::Call(const Instruction& in, RunState& run) {
   if (in.mode == Mode::kStatic) [[likely]] {
     KernelContext ctx(in.op, run.frame(), run.services(), in.state);
     return in.fn(ctx);
@@ -158,114 +158,186 @@ Status Interpreter::Execute(const Instruction& in, RunState& run) {
   return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run) : ExecuteShaped(in, run);
 }
 
-Status Interpreter::RunSerial(const std::vector<Instruction>& instructions, RunState& run) {
-  const Instruction* at = nullptr;
+// An instruction of a run that somebody watches, or asked to end.
+Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) {
+  RunControl& control = run.control();
+  HEDDLE_RETURN_IF_ERROR(control.Interrupted());
+  if (!control.observed() || lane == kNested) return Call(in, run);
+  control.BeginInstruction(lane, in);
+  Status status = Call(in, run);
+  control.EndInstruction(lane, in);
+  return status;
+}
+
+inline Status Interpreter::Execute(const Instruction& in, RunState& run, int lane) {
+  Status s = run.control().attention() ? CallWatched(in, run, lane) : Call(in, run);
+  if (!s.ok()) [[unlikely]]
+    return s;
+  for (uint32_t slot : in.release) run.value(slot) = Value();
+  for (uint32_t slot : in.reads) run.CountRead(slot);
+  return s;
+}
+
+// Executes count instructions, at(0), at(1), …; what is thrown or returned gets its place.
+template <typename At>
+Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int lane) {
+  const Instruction* in = nullptr;
   Status status = Guard([&] {
-    for (const Instruction& in : instructions) {
-      at = &in;
-      Status s = Execute(in, run);
+    for (size_t i = 0; i < count; ++i) {
+      in = &at(i);
+      Status s = Execute(*in, run, lane);
       if (!s.ok()) [[unlikely]]
         return s;
-      for (uint32_t slot : in.release) *run.frame()[slot] = Value();
     }
     return Status::Ok();
   });
-  return status.ok() ? status : status.At(run.plan().Locate(*at));
+  return status.ok() ? status : status.At(run.plan().Locate(*in));
+}
+
+Status Interpreter::RunSerial(const std::vector<Instruction>& instructions, RunState& run) {
+  const Instruction* first = instructions.data();
+  return ExecuteAll(
+      instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run, 0);
+}
+
+Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunState& run) {
+  const Instruction* first = instructions.data();
+  return ExecuteAll(
+      instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run,
+      kNested);
+}
+
+Status Interpreter::RunOnOneThread(RunState& run) {
+  const Plan& plan = run.plan();
+  const auto& instructions = plan.blocks[0].instructions;
+  if (plan.dispatch != Dispatch::kLanes) return RunSerial(instructions, run);
+  return ExecuteAll(
+      instructions.size(),
+      [&](size_t i) -> const Instruction& { return instructions[plan.serial_order[i]]; }, run, 0);
+}
+
+Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
+  const auto& instructions = run.plan().blocks[0].instructions;
+  size_t done = 0;
+  meter.Begin();
+  Status status = ExecuteAll(
+      instructions.size(),
+      [&](size_t i) -> const Instruction& {
+        if (i > 0) meter.Lap(i - 1);
+        done = i;
+        return instructions[i];
+      },
+      run, 0);
+  if (!instructions.empty() && status.ok()) meter.Lap(done);
+  *ns = meter.End();
+  return status;
+}
+
+Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) {
+  const auto& instructions = run.plan().blocks[0].instructions;
+  LaneRun& lanes = *run.lane_run();
+  auto body = [&](uint32_t lane, uint32_t begin, uint32_t end) {
+    const Instruction* first = &instructions[begin];
+    Status s = ExecuteAll(
+        end - begin, [first](size_t i) -> const Instruction& { return first[i]; }, run,
+        static_cast<int>(lane));
+    if (s.ok()) [[likely]]
+      return true;
+    run.error().Keep(std::move(s));
+    return false;
+  };
+  lanes.Begin();
+  pool.Run(
+      [&](int participant) {
+        arena.Execute([&] { lanes.Participate(participant, body); });
+      },
+      run.plan().lanes->lanes);
+  return run.error().Take();
 }
 
 namespace {
 
 // Publishes a ready task and wakes a sleeper if there is one.
-void Publish(RunState::Parallel& p, int participant, uint32_t task) {
-  p.ready.Push(participant, task);
-  std::lock_guard lock(p.mutex);
-  if (p.sleeping > 0) p.changed.notify_one();
+void Publish(RunState::Queue& q, int participant, uint32_t task) {
+  q.ready.Push(participant, task);
+  std::lock_guard lock(q.mutex);
+  if (q.sleeping > 0) q.changed.notify_one();
 }
 
-void Finish(RunState::Parallel& p, Status error) {
+void Finish(RunState& run, Status error) {
+  RunState::Queue& q = *run.queue();
+  run.error().Keep(std::move(error));
   {
-    std::lock_guard lock(p.mutex);
-    if (p.error.ok()) p.error = std::move(error);
-    p.failed.store(true, std::memory_order_release);
+    std::lock_guard lock(q.mutex);
+    q.failed.store(true, std::memory_order_release);
   }
-  p.changed.notify_all();
+  q.changed.notify_all();
 }
 
 // The next task of this participant; false when the run is over.
-bool NextTask(RunState::Parallel& p, int participant, uint32_t* task) {
+bool NextTask(RunState::Queue& q, int participant, uint32_t* task) {
   for (;;) {
-    if (p.failed.load(std::memory_order_acquire)) return false;
-    if (p.ready.Pop(participant, task)) return true;
-    std::unique_lock lock(p.mutex);
-    if (p.unfinished.load(std::memory_order_acquire) == 0 || p.failed.load()) return false;
+    if (q.failed.load(std::memory_order_acquire)) return false;
+    if (q.ready.Pop(participant, task)) return true;
+    std::unique_lock lock(q.mutex);
+    if (q.unfinished.load(std::memory_order_acquire) == 0 || q.failed.load()) return false;
     // A task published between Pop and here was pushed before its publisher takes the mutex, so
     // looking once more under the mutex misses nothing.
-    if (p.ready.Pop(participant, task)) return true;
-    ++p.sleeping;
-    p.changed.wait(lock);
-    --p.sleeping;
+    if (q.ready.Pop(participant, task)) return true;
+    ++q.sleeping;
+    q.changed.wait(lock);
+    --q.sleeping;
   }
-}
-
-void ReleaseRead(RunState& run, RunState::Parallel& p, const Instruction& in) {
-  for (uint32_t s : in.reads)
-    if (p.readers[s].fetch_sub(1, std::memory_order_acq_rel) == 1) run.value(s) = Value();
-  for (uint32_t s : in.release)
-    if (run.plan().consumers[s] == 0) run.value(s) = Value();
 }
 
 }  // namespace
 
 void Interpreter::RunTasks(int participant, RunState& run) {
-  const TaskGraph& g = run.plan().tasks;
+  const UnitGraph& tasks = run.plan().tasks;
+  const StaticGraph& g = tasks.graph;
   const auto& instructions = run.plan().blocks[0].instructions;
-  RunState::Parallel& p = *run.parallel();
+  RunState::Queue& q = *run.queue();
   uint32_t task = 0;
   bool have = false;
-  while (have || NextTask(p, participant, &task)) {
-    have = false;
-    for (uint32_t m = g.member_begin[task]; m < g.member_begin[task + 1]; ++m) {
-      const Instruction& in = instructions[g.members[m]];
-      Status s = Guard([&] { return Execute(in, run); });
-      if (!s.ok()) return Finish(p, s.At(run.plan().Locate(in)));
-      ReleaseRead(run, p, in);
-    }
+  while (have || NextTask(q, participant, &task)) {
+    const uint32_t* members = &tasks.nodes[tasks.node_begin[task]];
+    Status s = ExecuteAll(
+        tasks.node_begin[task + 1] - tasks.node_begin[task],
+        [&](size_t i) -> const Instruction& { return instructions[members[i]]; }, run, participant);
+    if (!s.ok()) return Finish(run, std::move(s));
     // The most urgent successor that became ready stays here, the others are published.
     uint32_t keep = kNoSlot;
-    for (uint32_t e = g.successor_begin[task]; e < g.successor_begin[task + 1]; ++e) {
-      uint32_t next = g.successors[e];
-      if (p.waiting[next].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    for (uint32_t e = g.succ_begin[task]; e < g.succ_begin[task + 1]; ++e) {
+      uint32_t next = g.succ[e];
+      if (q.waiting[next].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
       if (keep == kNoSlot) {
         keep = next;
       } else {
-        if (g.priority[next] > g.priority[keep]) std::swap(next, keep);
-        Publish(p, participant, next);
+        if (tasks.bottom_level_ns[next] > tasks.bottom_level_ns[keep]) std::swap(next, keep);
+        Publish(q, participant, next);
       }
     }
     have = keep != kNoSlot;
     if (have) task = keep;
-    if (p.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      std::lock_guard lock(p.mutex);
-      p.changed.notify_all();
+    if (q.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      std::lock_guard lock(q.mutex);
+      q.changed.notify_all();
     }
-    if (p.failed.load(std::memory_order_acquire)) return;
+    if (q.failed.load(std::memory_order_acquire)) return;
   }
 }
 
-Status Interpreter::RunParallel(RunState& run, HostPool& pool, KernelArena& arena) {
-  const TaskGraph& g = run.plan().tasks;
-  RunState::Parallel& p = *run.parallel();
-  for (int t = 0; t < g.size(); ++t)
-    p.waiting[t].store(static_cast<int>(g.in_degree[t]), std::memory_order_relaxed);
-  for (uint32_t s : run.plan().run_slots)
-    p.readers[s].store(static_cast<int>(run.plan().consumers[s]), std::memory_order_relaxed);
-  p.ready.Clear();
-  p.failed.store(false, std::memory_order_relaxed);
-  p.error = Status::Ok();
-  p.unfinished.store(g.size(), std::memory_order_release);
-  for (size_t i = g.roots.size(); i-- > 0;) p.ready.Push(0, g.roots[i]);
+Status Interpreter::RunQueue(RunState& run, HostPool& pool, KernelArena& arena) {
+  const StaticGraph& g = run.plan().tasks.graph;
+  RunState::Queue& q = *run.queue();
+  q.ready.Clear();
+  q.failed.store(false, std::memory_order_relaxed);
+  q.unfinished.store(g.size, std::memory_order_release);
+  for (uint32_t t = 0; t < g.size; ++t) q.waiting[t].store(g.in_degree(t), std::memory_order_relaxed);
+  for (uint32_t t = g.size; t-- > 0;)
+    if (g.in_degree(t) == 0) q.ready.Push(0, t);
   pool.Run([&](int participant) { arena.Execute([&] { RunTasks(participant, run); }); });
-  return p.error;
+  return run.error().Take();
 }
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 
 #include "executor/plan.h"
 #include "executor/run_state.h"
+#include "scheduler/cost_meter.h"
 #include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
 
@@ -14,12 +15,24 @@ class Interpreter {
  public:
   // One after another on the calling thread. Stops at the first error.
   static Status RunSerial(const std::vector<Instruction>& instructions, RunState& run);
-  // Tasks side by side on `pool`, the calling thread included. The first error wins; tasks already
+  // The same for a sub-block, from inside one of its run's instructions.
+  static Status RunNested(const std::vector<Instruction>& instructions, RunState& run);
+  // Block 0 on the calling thread, whatever the plan's dispatch.
+  static Status RunOnOneThread(RunState& run);
+  // The same for kSerial, timing each instruction; `ns`: the whole.
+  static Status RunMeasured(RunState& run, CostMeter& meter, double* ns);
+  // Side by side on `pool`, the calling thread included. The first error wins; instructions already
   // started finish, no further ones start.
-  static Status RunParallel(RunState& run, HostPool& pool, KernelArena& arena);
+  static Status RunLanes(RunState& run, HostPool& pool, KernelArena& arena);
+  static Status RunQueue(RunState& run, HostPool& pool, KernelArena& arena);
 
  private:
-  static Status Execute(const Instruction& in, RunState& run);
+  static constexpr int kNested = -1;  // as a lane: within an instruction that is told about itself
+  static Status Call(const Instruction& in, RunState& run);
+  static Status CallWatched(const Instruction& in, RunState& run, int lane);
+  static Status Execute(const Instruction& in, RunState& run, int lane);
+  template <typename At>
+  static Status ExecuteAll(size_t count, At&& at, RunState& run, int lane);
   static Status ExecuteShaped(const Instruction& in, RunState& run);
   static Status ExecuteDynamic(const Instruction& in, RunState& run);
   static void RunTasks(int participant, RunState& run);

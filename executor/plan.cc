@@ -16,6 +16,53 @@ const char* ModeName(Instruction::Mode m) {
   return kNames[static_cast<int>(m)];
 }
 
+std::string SlotText(const Plan& plan, uint32_t s) {
+  if (s == kNoSlot) return "-";
+  const Slot& slot = plan.slots[s];
+  std::string t =
+      StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
+  if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
+  if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape.ToString());
+  return t;
+}
+
+std::string InstructionText(const Plan& plan, const Instruction& in) {
+  std::string text = StrCat(in.op.def->name(), " [", ModeName(in.mode), "] (");
+  for (size_t k = 0; k < in.op.in.size(); ++k)
+    text += (k ? ", " : "") + SlotText(plan, in.op.in[k]);
+  text += ") -> (";
+  for (size_t k = 0; k < in.op.out.size(); ++k)
+    text += (k ? ", " : "") + SlotText(plan, in.op.out[k]);
+  return text + StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+}
+
+// Lane after lane: what is waited for, what is executed, what is signalled.
+std::string LanesText(const Plan& plan) {
+  const LaneSchedule& s = *plan.lanes;
+  std::string text = StrCat("expected: ", static_cast<int64_t>(s.predicted_ns), " ns of ",
+                            static_cast<int64_t>(s.serial_ns), " ns of work, longest path ",
+                            static_cast<int64_t>(s.path_ns), " ns\n");
+  for (int lane = 0; lane < s.lanes; ++lane) {
+    text += StrCat("lane ", lane, ", ", s.lane_begin[lane + 1] - s.lane_begin[lane],
+                   " instructions\n");
+    for (uint32_t k = s.segment_begin[lane]; k < s.segment_begin[lane + 1]; ++k) {
+      const LaneSegment& segment = s.segments[k];
+      for (uint32_t w = segment.wait_begin; w < segment.wait_end; ++w)
+        text += StrCat("  wait for lane ", s.waits[w].lane, ", signal ", s.waits[w].signal, "\n");
+      for (uint32_t i = segment.begin; i < segment.end; ++i)
+        text += StrCat("  ", i, "  ", InstructionText(plan, plan.blocks[0].instructions[i]), "\n");
+      if (segment.signal != 0) text += StrCat("  signal ", segment.signal, "\n");
+    }
+  }
+  return text;
+}
+
+std::string DispatchText(const Plan& plan) {
+  if (plan.dispatch == Dispatch::kQueue) return StrCat("parallel, ", plan.stats.tasks, " tasks");
+  if (plan.dispatch == Dispatch::kSerial) return "serial";
+  return StrCat("parallel, ", plan.lanes->lanes, " lanes, ", plan.lanes->waits.size(), " waits");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Value* const* frame,
@@ -50,32 +97,20 @@ void Plan::MarkWritten() const {
 }
 
 std::string Plan::ToString() const {
-  auto slot_text = [&](uint32_t s) {
-    if (s == kNoSlot) return std::string("-");
-    const Slot& slot = slots[s];
-    std::string t = StrCat(program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
-    if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
-    if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape.ToString());
-    return t;
-  };
   std::string text =
       StrCat("plan of ", program->name, ": ", stats.instructions, " instructions, ",
-             parallel ? StrCat("parallel, ", stats.tasks, " tasks") : std::string("serial"),
-             ", arena ", arena_bytes, " bytes (bound ", arena_bound, ")\n");
-  for (const PlanFeed& f : feeds) text += StrCat("feed  ", slot_text(f.slot), "\n");
+             DispatchText(*this), ", arena ", arena_bytes, " bytes (bound ", arena_bound, ")\n");
+  for (const PlanFeed& f : feeds) text += StrCat("feed  ", SlotText(*this, f.slot), "\n");
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (b > 0) text += StrCat("block ", b, "\n");
-    for (size_t i = 0; i < blocks[b].instructions.size(); ++i) {
-      const Instruction& in = blocks[b].instructions[i];
-      text += StrCat("  ", i, "  ", in.op.def->name(), " [", ModeName(in.mode), "] (");
-      for (size_t k = 0; k < in.op.in.size(); ++k) text += (k ? ", " : "") + slot_text(in.op.in[k]);
-      text += ") -> (";
-      for (size_t k = 0; k < in.op.out.size(); ++k)
-        text += (k ? ", " : "") + slot_text(in.op.out[k]);
-      text += StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns\n");
+    if (b == 0 && dispatch == Dispatch::kLanes) {
+      text += LanesText(*this);
+      continue;
     }
+    for (size_t i = 0; i < blocks[b].instructions.size(); ++i)
+      text += StrCat("  ", i, "  ", InstructionText(*this, blocks[b].instructions[i]), "\n");
   }
-  for (const PlanFetch& f : fetches) text += StrCat("fetch ", slot_text(f.slot), "\n");
+  for (const PlanFetch& f : fetches) text += StrCat("fetch ", SlotText(*this, f.slot), "\n");
   return text;
 }
 

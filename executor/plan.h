@@ -14,6 +14,7 @@
 #include "core/ir.h"
 #include "core/op_context.h"
 #include "heddle/executor.h"
+#include "scheduler/lane_schedule.h"
 
 namespace heddle {
 
@@ -73,7 +74,7 @@ struct Instruction {
   const KernelState* state = nullptr;
   Mode mode = Mode::kDynamic;
   BoundOp op;
-  std::unique_ptr<const KernelState> state_owner;
+  std::shared_ptr<const KernelState> state_owner;
   std::shared_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
   // Operators that read and write one variable write to the first slot, which then becomes the
   // second; `inplace`: they may work in the same memory.
@@ -87,27 +88,22 @@ struct Instruction {
     uint32_t in, out;
   };
   std::vector<Takeover> takeovers;
-  std::vector<uint32_t> release;  // kPool slots whose last reader, in serial order, this is
-  std::vector<uint32_t> reads;    // kPool slots read, for counting in parallel runs
+  std::vector<uint32_t> release;  // kPool slots whose last user this is
+  std::vector<uint32_t> reads;    // kPool slots read whose readers are counted
   double cost_ns = 0;             // estimate on one thread
   int ir_block = 0, ir_op = 0;    // position in the program, for messages
 };
 
-// The instructions of one block in a valid order.
-struct BlockPlan {
-  std::vector<Instruction> instructions;
+// How the instructions of block 0 reach the threads.
+enum class Dispatch : uint8_t {
+  kSerial,  // one after another
+  kLanes,   // each thread's instructions are decided; waits between the lanes are too
+  kQueue,   // ready tasks wait in a queue for a free thread
 };
 
-// Instructions of block 0 grouped for parallel execution: a task runs its members one by one.
-struct TaskGraph {
-  std::vector<uint32_t> members;       // instruction indices, task after task
-  std::vector<uint32_t> member_begin;  // per task, + end
-  std::vector<uint32_t> successors;    // task indices, grouped by task
-  std::vector<uint32_t> successor_begin;
-  std::vector<uint32_t> in_degree;
-  std::vector<uint32_t> roots;
-  std::vector<double> priority;  // longest remaining path in ns
-  int size() const { return static_cast<int>(in_degree.size()); }
+// The instructions of one block: in a valid order; of block 0 with lanes, lane after lane.
+struct BlockPlan {
+  std::vector<Instruction> instructions;
 };
 
 struct PlanFeed {
@@ -125,8 +121,12 @@ struct Plan {
   std::shared_ptr<const ir::Program> program;
   std::vector<Slot> slots;
   std::vector<BlockPlan> blocks;  // by block id; blocks that run nowhere are empty
-  TaskGraph tasks;                // only when parallel
-  bool parallel = false;
+  Dispatch dispatch = Dispatch::kSerial;
+  UnitGraph tasks;                            // kQueue: chains of instructions
+  std::shared_ptr<const LaneSchedule> lanes;  // kLanes
+  std::vector<uint32_t> serial_order;         // kLanes: block 0 in an order for one thread
+  // kSerial: the instructions could share several threads, if what they really cost says so.
+  bool worth_measuring = false;
   bool writes_scope = false;
   std::vector<PlanFeed> feeds;
   std::vector<PlanFetch> fetches;
@@ -135,7 +135,8 @@ struct Plan {
   std::vector<uint32_t> scope_slots, output_slots, view_slots;  // view_slots: those bound per run
   std::vector<uint32_t> arena_slots;
   std::vector<uint32_t> run_slots;        // kPool: cleared after a run
-  std::vector<uint32_t> consumers;        // per slot: readers, for counting in parallel runs
+  std::vector<uint32_t> consumers;        // per slot: readers, where they are counted
+  std::vector<uint32_t> counted_slots;    // those with consumers
   std::shared_ptr<Scope> scope;       // looked up for persistable variables
   std::shared_ptr<Scope> root_scope;  // where those that do not exist yet are made
   std::shared_ptr<PackCache> packs;  // derived copies of parameters that kernel states share
@@ -150,6 +151,10 @@ struct Plan {
   size_t arena_bytes = 0, arena_bound = 0;
   PlanStats stats;
 
+  // The slot whose memory a view's is; any other slot is its own root.
+  uint32_t RootOf(uint32_t slot) const {
+    return slots[slot].base == kNoSlot ? slot : slots[slot].base;
+  }
   std::string ToString() const;
   // Tells the scope which variables a run has written to.
   void MarkWritten() const;

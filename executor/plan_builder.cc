@@ -30,8 +30,19 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
 }  // namespace
 
 Status PrepareKernels(PlanDraft& d) {
+  std::vector<std::shared_ptr<const KernelState>> made;  // by operator of block 0
+  if (d.request.twin) {
+    made.resize(d.program.blocks[0].ops.size());
+    for (const Instruction& in : d.request.twin->blocks[0].instructions)
+      made[static_cast<size_t>(in.ir_op)] = in.state_owner;
+  }
   for (Instruction& in : d.plan->blocks[0].instructions) {
     if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
+    if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
+      in.state_owner = made[static_cast<size_t>(in.ir_op)];
+      in.state = in.state_owner.get();
+      continue;
+    }
     if (Status s = PrepareOne(d, in); !s.ok()) return s.At(d.plan->Locate(in));
   }
   return Status::Ok();
@@ -46,15 +57,20 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
   draft.BeginStage("shapes");
   HEDDLE_RETURN_IF_ERROR(PropagateShapes(draft));
+  draft.BeginStage("views");
+  ResolveViews(draft);
   draft.BeginStage("costs");
   ChooseSchedule(draft);
   draft.BeginStage("memory");
   PlanMemory(draft);
+  draft.BeginStage("releases");
+  PlanReleases(draft);
   draft.BeginStage("kernels");
   HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
-  plan.stats.parallel = plan.parallel;
+  plan.stats.parallel = plan.dispatch != Dispatch::kSerial;
+  plan.stats.lanes = plan.lanes ? plan.lanes->lanes : 1;
   plan.stats.arena_bytes = plan.arena_bytes;
   plan.stats.arena_bound_bytes = plan.arena_bound;
   plan.stats.static_shapes = true;

@@ -27,8 +27,13 @@ struct PlanRequest {
   std::vector<FeedSignature> feeds;
   std::vector<ir::VarId> fetches;
   std::shared_ptr<PackCache> packs;
-  Schedule schedule = Schedule::kAuto;
+  // Without `lanes`, kLanes schedules by estimated costs.
+  Dispatch dispatch = Dispatch::kSerial;
+  std::shared_ptr<const LaneSchedule> lanes;
+  bool ask_worth = false;  // fill in Plan::worth_measuring
   int threads = 1;
+  // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
+  std::shared_ptr<const Plan> twin;
   Services* services = nullptr;  // for preparing kernels
 };
 

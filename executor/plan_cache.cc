@@ -4,26 +4,45 @@
 
 namespace heddle {
 
-std::unique_ptr<RunState> CachedPlan::Acquire(const Services& services) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      auto state = std::move(idle_.back());
-      idle_.pop_back();
-      return state;
-    }
-  }
-  return std::make_unique<RunState>(plan_, services);
+CachedPlan::CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request, bool tuned)
+    : plan_(std::move(plan)), request_(std::move(request)), tuner_(*plan_, tuned) {
+  request_.services = nullptr;
+  variants_.push_back({plan_, {}});
 }
 
-void CachedPlan::Release(std::unique_ptr<RunState> state) {
+std::shared_ptr<const Plan> CachedPlan::variant(int v) {
   std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(state));
+  return variants_[static_cast<size_t>(v)].plan;
+}
+
+void CachedPlan::AddVariants(std::vector<std::shared_ptr<const Plan>> plans) {
+  std::lock_guard lock(mutex_);
+  for (auto& p : plans) variants_.push_back({std::move(p), {}});
+}
+
+std::unique_ptr<RunState> CachedPlan::Acquire(int variant, const Services& services) {
+  std::shared_ptr<const Plan> plan;
+  {
+    std::lock_guard lock(mutex_);
+    Variant& v = variants_[static_cast<size_t>(variant)];
+    if (!v.idle.empty()) {
+      auto state = std::move(v.idle.back());
+      v.idle.pop_back();
+      return state;
+    }
+    plan = v.plan;
+  }
+  return std::make_unique<RunState>(std::move(plan), services);
+}
+
+void CachedPlan::Release(int variant, std::unique_ptr<RunState> state) {
+  std::lock_guard lock(mutex_);
+  variants_[static_cast<size_t>(variant)].idle.push_back(std::move(state));
 }
 
 void CachedPlan::Trim() {
   std::lock_guard lock(mutex_);
-  idle_.clear();
+  for (Variant& v : variants_) v.idle.clear();
 }
 
 bool CachedPlan::UpToDate() {
@@ -49,7 +68,7 @@ bool CachedPlan::UpToDate() {
 
 Result<std::shared_ptr<CachedPlan>> PlanCache::Get(
     uint64_t hash, const std::string& key,
-    const std::function<Result<std::shared_ptr<const Plan>>()>& build) {
+    const std::function<Result<std::shared_ptr<CachedPlan>>()>& build) {
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
@@ -77,7 +96,7 @@ Result<std::shared_ptr<CachedPlan>> PlanCache::Get(
   auto plan = build();
   if (!plan.ok()) return plan.status();
   built_.fetch_add(1, std::memory_order_relaxed);
-  entry->plan = std::make_shared<CachedPlan>(*std::move(plan));
+  entry->plan = *std::move(plan);
   return entry->plan;
 }
 

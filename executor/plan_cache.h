@@ -12,27 +12,44 @@
 #include <string>
 #include <unordered_map>
 
+#include "executor/plan_builder.h"
+#include "executor/plan_tuner.h"
 #include "executor/run_state.h"
 
 namespace heddle {
 
-// A plan and the run states that wait to be used again.
+// A plan, variants of it that run the same instructions in another way, and the run states that wait
+// to be used again.
 class CachedPlan {
  public:
-  explicit CachedPlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  // `request` is kept for building variants; its services are not.
+  CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request, bool tuned);
+
   const std::shared_ptr<const Plan>& plan() const { return plan_; }
+  PlanTuner& tuner() { return tuner_; }
+  const PlanRequest& request() const { return request_; }
+  // Variant 0 is plan() itself.
+  std::shared_ptr<const Plan> variant(int v);
+  void AddVariants(std::vector<std::shared_ptr<const Plan>> plans);
+
   // Throws std::bad_alloc.
-  std::unique_ptr<RunState> Acquire(const Services& services);
-  void Release(std::unique_ptr<RunState> state);
+  std::unique_ptr<RunState> Acquire(int variant, const Services& services);
+  void Release(int variant, std::unique_ptr<RunState> state);
   void Trim();
   // False once a variable of the scope is not what the plan takes for granted. Waits for runs that
   // write to the scope.
   bool UpToDate();
 
  private:
+  struct Variant {
+    std::shared_ptr<const Plan> plan;
+    std::vector<std::unique_ptr<RunState>> idle;
+  };
   std::shared_ptr<const Plan> plan_;
+  PlanRequest request_;
+  PlanTuner tuner_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<RunState>> idle_;
+  std::vector<Variant> variants_;
   uint64_t checked_version_ = ~uint64_t{0};
 };
 
@@ -42,7 +59,7 @@ class PlanCache {
   // `key` is the complete description, `hash` its XXH64.
   Result<std::shared_ptr<CachedPlan>> Get(
       uint64_t hash, const std::string& key,
-      const std::function<Result<std::shared_ptr<const Plan>>()>& build);
+      const std::function<Result<std::shared_ptr<CachedPlan>>()>& build);
   int64_t built() const { return built_.load(std::memory_order_relaxed); }
   void Trim();
 

@@ -17,9 +17,13 @@ struct PlanDraft {
   std::vector<Value> meta;
   std::vector<Value*> frame;
   std::vector<bool> known_meta;  // per slot: meta tells dtype and shape for certain
+  std::vector<bool> fetched;     // per slot
 
   PlanDraft(const PlanRequest& r)
       : request(r), program(*r.program), plan(std::make_shared<Plan>()) {}
+
+  bool Stable(uint32_t slot) const;
+  bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) const;
 
   // Ends the stage that runs, for PlanStats, and starts the one called `name` (nullptr: none).
   void BeginStage(const char* name) {
@@ -40,8 +44,10 @@ struct PlanDraft {
 // The analyses, in the order they run.
 Status AssignSlots(PlanDraft& draft);         // slots, bound operands, instructions in file order
 Status PropagateShapes(PlanDraft& draft);     // static shapes, known values, kernels
-void ChooseSchedule(PlanDraft& draft);        // costs, serial or parallel, task graph
-void PlanMemory(PlanDraft& draft);            // storages, views, in-place, arena, releases
+void ResolveViews(PlanDraft& draft);          // instructions that only look at memory
+void ChooseSchedule(PlanDraft& draft);        // costs; lanes or tasks
+void PlanMemory(PlanDraft& draft);            // storages, in-place, arena
+void PlanReleases(PlanDraft& draft);          // when pooled memory is given back
 Status PrepareKernels(PlanDraft& draft);      // per-signature kernel states
 
 }  // namespace heddle

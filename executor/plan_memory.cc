@@ -1,7 +1,8 @@
-// Where every slot lives, who shares memory with whom, and when memory is given back.
+// Where every slot lives and who shares memory with whom.
 #include <algorithm>
 
 #include "executor/block_access.h"
+#include "executor/lifetimes.h"
 #include "executor/plan_draft.h"
 #include "memory/arena_planner.h"
 
@@ -11,44 +12,25 @@ namespace {
 class MemoryPlanner {
  public:
   explicit MemoryPlanner(PlanDraft& d)
-      : plan_(*d.plan), ins_(plan_.blocks[0].instructions), fetched_(plan_.slots.size(), false) {}
+      : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions) {}
 
   void Run() {
-    for (const PlanFetch& f : plan_.fetches) fetched_[f.slot] = true;
-    if (plan_.parallel)
+    if (plan_.dispatch == Dispatch::kQueue)
       ShareAtRunTime();
     else
       PlaceInArena();
     MarkFetches();
     Lists();
-    for (BlockPlan& block : plan_.blocks) Releases(block.instructions, &block == &plan_.blocks[0]);
   }
 
  private:
   Slot& At(uint32_t s) { return plan_.slots[s]; }
-  // Contents that never change after they are there.
-  bool Stable(uint32_t s) { return At(s).versioned || plan_.constant[s]; }
 
-  // The view an instruction is, or false when it must compute.
-  bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) {
-    const auto& views = in.op.def->views();
-    if (views.empty() || in.mode != Instruction::Mode::kStatic) return false;
-    const uint32_t i = in.op.in_begin[views[0].in], o = in.op.out_begin[views[0].out];
-    if (i >= in.op.in_begin[views[0].in + 1] || o >= in.op.out_begin[views[0].out + 1]) return false;
-    *from = in.op.in[i];
-    *to = in.op.out[o];
-    if (*from == kNoSlot || *to == kNoSlot || !Stable(*from) || fetched_[*to]) return false;
-    for (uint32_t k = 0; k < in.op.out.size(); ++k)
-      if (k != o && in.op.out[k] != kNoSlot) return false;
-    return At(*from).is_static && At(*from).bytes() == At(*to).bytes() &&
-           At(*from).dtype == At(*to).dtype;
-  }
-
-  // --- parallel: memory is taken and given back as instructions run ---
+  // --- from a queue: memory is taken and given back as instructions run ---
   void ShareAtRunTime() {
     for (Instruction& in : ins_) {
       uint32_t from, to;
-      if (FindView(in, &from, &to)) {
+      if (d_.FindView(in, &from, &to)) {
         in.mode = Instruction::Mode::kShare;
         in.takeovers = {{PositionOf(in.op.in, from), PositionOf(in.op.out, to)}};
         continue;
@@ -61,7 +43,7 @@ class MemoryPlanner {
           continue;
         const Slot& a = At(in.op.in[i]);
         if (std::count(in.op.in.begin(), in.op.in.end(), in.op.in[i]) != 1) continue;
-        if (a.storage == Storage::kPool && a.versioned && a.is_static && !fetched_[in.op.in[i]] &&
+        if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[in.op.in[i]] &&
             a.bytes() == At(in.op.out[o]).bytes())
           in.takeovers.push_back({i, o});
       }
@@ -71,107 +53,101 @@ class MemoryPlanner {
     return static_cast<uint32_t>(std::find(list.begin(), list.end(), slot) - list.begin());
   }
 
-  // --- serial: offsets in one arena ---
+  // --- in a known order: offsets in one arena ---
   uint32_t Root(uint32_t s) {
     while (root_[s] != s) s = root_[s] = root_[root_[s]];
     return s;
+  }
+  // Calls fn(instruction) in an order that one thread could follow.
+  template <typename Fn>
+  void Walk(Fn&& fn) {
+    if (!plan_.lanes) {
+      for (uint32_t i = 0; i < ins_.size(); ++i) fn(i);
+    } else {
+      for (uint32_t i : plan_.serial_order) fn(i);
+    }
   }
 
   void PlaceInArena() {
     const auto n = static_cast<uint32_t>(plan_.slots.size());
     root_.resize(n);
-    for (uint32_t s = 0; s < n; ++s) root_[s] = s;
-    DropViews();
-    first_.assign(n, -1);
-    last_.assign(n, -1);
-    FindLifetimes();
-    ShareInPlace();
-    std::vector<LiveRange> ranges;
-    std::vector<uint32_t> owner;
-    for (uint32_t s = 0; s < n; ++s) {
-      if (Root(s) != s || first_[s] < 0 || At(s).storage != Storage::kArena) continue;
-      ranges.push_back({At(s).bytes(), first_[s], std::max(first_[s], last_[s])});
-      owner.push_back(s);
+    for (uint32_t s = 0; s < n; ++s) root_[s] = plan_.RootOf(s);
+    for (const Instruction& in : ins_) {
+      if (in.mode != Instruction::Mode::kStatic) continue;
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) At(s).storage = d_.fetched[s] ? Storage::kOutput : Storage::kArena;
     }
-    const ArenaLayout layout = PlanArena(ranges);
-    for (size_t k = 0; k < owner.size(); ++k) At(owner[k]).offset = layout.offsets[k];
-    for (uint32_t s = 0; s < n; ++s)
-      if (At(s).storage == Storage::kArena) At(s).offset = At(Root(s)).offset;
-    plan_.arena_bytes = layout.bytes;
-    plan_.arena_bound = layout.bound;
-  }
-
-  void DropViews() {
-    size_t kept = 0;
-    for (Instruction& in : ins_) {
-      uint32_t from, to;
-      if (FindView(in, &from, &to)) {
-        root_[to] = Root(from);
-        At(to).storage = Storage::kView;
-        At(to).base = Root(from);
-        continue;
-      }
-      if (in.mode == Instruction::Mode::kStatic)
-        for (uint32_t s : in.op.out)
-          if (s != kNoSlot) At(s).storage = fetched_[s] ? Storage::kOutput : Storage::kArena;
-      if (&ins_[kept] != &in) ins_[kept] = std::move(in);
-      ++kept;
-    }
-    ins_.erase(ins_.begin() + static_cast<std::ptrdiff_t>(kept), ins_.end());
     for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
         s.storage = Storage::kArena;
-  }
-
-  void FindLifetimes() {
+    Lifetimes life(n, plan_.lanes.get());
     BlockAccess blocks(plan_);
-    for (size_t i = 0; i < ins_.size(); ++i) {
-      const auto at = static_cast<int32_t>(i);
-      Touch(ins_[i].op.in, at);
-      Touch(ins_[i].op.out, at);
+    Walk([&](uint32_t i) {
+      Touch(ins_[i].op.in, i, &life);
+      Touch(ins_[i].op.out, i, &life);
       for (int sub : BlocksOf(plan_, ins_[i])) {
-        Touch(blocks.Of(sub).reads, at);
-        Touch(blocks.Of(sub).writes, at);
+        Touch(blocks.Of(sub).reads, i, &life);
+        Touch(blocks.Of(sub).writes, i, &life);
       }
-    }
-    // Views read through their root; fetched roots live to the end.
-  }
-  void Touch(const std::vector<uint32_t>& slots, int32_t at) {
-    for (uint32_t s : slots) {
-      if (s == kNoSlot) continue;
-      const uint32_t r = Root(s);
-      if (first_[r] < 0) first_[r] = at;
-      last_[r] = at;
-    }
+    });
+    Walk([&](uint32_t i) { ShareInPlace(i, &life); });
+    Layout(life);
   }
 
-  // out takes over in's place where in's last reader is the instruction itself.
-  void ShareInPlace() {
-    for (size_t i = 0; i < ins_.size(); ++i) {
-      const Instruction& in = ins_[i];
-      if (in.mode != Instruction::Mode::kStatic) continue;
-      for (const auto& pair : in.op.def->inplace()) {
-        const uint32_t a = in.op.in_begin[pair.in], b = in.op.out_begin[pair.out];
-        if (a == in.op.in_begin[pair.in + 1] || b == in.op.out_begin[pair.out + 1]) continue;
-        const uint32_t from = in.op.in[a], to = in.op.out[b];
-        if (from == kNoSlot || to == kNoSlot) continue;
-        const uint32_t r = Root(from);
-        if (At(r).storage != Storage::kArena || At(to).storage != Storage::kArena ||
-            Root(to) == r || Root(to) != to || At(r).bytes() != At(to).bytes() ||
-            At(from).bytes() != At(to).bytes() || last_[r] != static_cast<int32_t>(i) ||
-            ReadsOf(in, r) != 1)
-          continue;
-        root_[to] = r;
-        last_[r] = std::max(last_[r], last_[to]);
-      }
-    }
+  void Touch(const std::vector<uint32_t>& slots, uint32_t at, Lifetimes* life) {
+    for (uint32_t s : slots)
+      if (s != kNoSlot) life->Touch(Root(s), at);
   }
 
+  // An output takes over the place of an input that nobody needs any more.
+  void ShareInPlace(uint32_t i, Lifetimes* life) {
+    const Instruction& in = ins_[i];
+    if (in.mode != Instruction::Mode::kStatic) return;
+    for (const auto& pair : in.op.def->inplace()) {
+      const uint32_t a = in.op.in_begin[pair.in], b = in.op.out_begin[pair.out];
+      if (a == in.op.in_begin[pair.in + 1] || b == in.op.out_begin[pair.out + 1]) continue;
+      const uint32_t from = in.op.in[a], to = in.op.out[b];
+      if (from == kNoSlot || to == kNoSlot) continue;
+      const uint32_t r = Root(from);
+      if (At(r).storage != Storage::kArena || At(to).storage != Storage::kArena || Root(to) == r ||
+          Root(to) != to || At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
+          !life->IsLastUser(r, i) || ReadsOf(in, r) != 1)
+        continue;
+      root_[to] = r;
+      life->Merge(r, to);
+    }
+  }
   // How many operands lie in r's memory: the taken one must be the only one.
   int ReadsOf(const Instruction& in, uint32_t r) {
     int n = 0;
     for (uint32_t s : in.op.in) n += s != kNoSlot && Root(s) == r;
     return n;
+  }
+
+  // Regions one after another, each with its own layout.
+  void Layout(const Lifetimes& life) {
+    struct Region {
+      std::vector<LiveRange> ranges;
+      std::vector<uint32_t> owners;
+    };
+    std::vector<Region> regions(static_cast<size_t>(life.regions()));
+    const auto n = static_cast<uint32_t>(plan_.slots.size());
+    for (uint32_t s = 0; s < n; ++s) {
+      if (Root(s) != s || !life.touched(s) || At(s).storage != Storage::kArena) continue;
+      const Lifetimes::Range range = life.RangeOf(s);
+      Region& region = regions[static_cast<size_t>(range.region)];
+      region.ranges.push_back({At(s).bytes(), range.first, std::max(range.first, range.last)});
+      region.owners.push_back(s);
+    }
+    for (const Region& region : regions) {
+      const ArenaLayout layout = PlanArena(region.ranges);
+      for (size_t k = 0; k < region.owners.size(); ++k)
+        At(region.owners[k]).offset = plan_.arena_bytes + layout.offsets[k];
+      plan_.arena_bytes += layout.bytes;
+      plan_.arena_bound += layout.bound;
+    }
+    for (uint32_t s = 0; s < n; ++s)
+      if (At(s).storage == Storage::kArena) At(s).offset = At(Root(s)).offset;
   }
 
   // --- both ---
@@ -206,41 +182,10 @@ class MemoryPlanner {
     }
   }
 
-  // The last instruction of a block that touches a pooled slot gives it back. In the outermost block
-  // the readers are counted as well.
-  void Releases(std::vector<Instruction>& ins, bool outermost) {
-    if (outermost) plan_.consumers.assign(plan_.slots.size(), 0);
-    touched_in_.resize(plan_.slots.size(), nullptr);
-    read_by_.resize(plan_.slots.size(), nullptr);
-    for (size_t i = ins.size(); i-- > 0;) {
-      for (const auto* list : {&ins[i].op.in, &ins[i].op.out}) {
-        for (uint32_t s : *list) {
-          if (s == kNoSlot || touched_in_[s] == &ins || !Releasable(s)) continue;
-          touched_in_[s] = &ins;
-          ins[i].release.push_back(s);
-        }
-      }
-      if (!outermost) continue;
-      for (uint32_t s : ins[i].op.in) {
-        if (s == kNoSlot || read_by_[s] == &ins[i] || !Releasable(s)) continue;
-        read_by_[s] = &ins[i];
-        ins[i].reads.push_back(s);
-        ++plan_.consumers[s];
-      }
-    }
-  }
-  bool Releasable(uint32_t s) {
-    return At(s).storage == Storage::kPool && At(s).versioned && !fetched_[s];
-  }
-
+  PlanDraft& d_;
   Plan& plan_;
   std::vector<Instruction>& ins_;
-  std::vector<bool> fetched_;
   std::vector<uint32_t> root_;
-  std::vector<int32_t> first_, last_;
-  // Per slot: the list whose last toucher, and the instruction whose operand, was found last.
-  std::vector<const std::vector<Instruction>*> touched_in_;
-  std::vector<const Instruction*> read_by_;
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 namespace heddle {
 
 RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
-    : plan_(std::move(plan)), services_(services), values_(plan_->slots.size()),
-      frame_(plan_->slots.size()) {
+    : plan_(std::move(plan)), services_(services), control_(*plan_), values_(plan_->slots.size()),
+      frame_(plan_->slots.size()), readers_(plan_->counted_slots.empty() ? 0 : values_.size()) {
   services_.blocks = this;
   services_.random = &random_;
   services_.packs = plan_->packs.get();
@@ -22,9 +22,9 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
   }
   for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
-  if (plan_->parallel)
-    parallel_ = std::make_unique<Parallel>(static_cast<size_t>(plan_->tasks.size()),
-                                           plan_->slots.size(), services_.intra->threads());
+  if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
+  if (plan_->dispatch == Dispatch::kQueue)
+    queue_ = std::make_unique<Queue>(plan_->tasks.size(), services_.intra->threads());
 }
 
 void RunState::Begin(const std::vector<const Value*>& feeds) {
@@ -41,6 +41,8 @@ void RunState::Begin(const std::vector<const Value*>& feeds) {
     const Slot& slot = plan_->slots[s];
     value(s) = Tensor(slot.dtype, slot.shape, services_.allocator->Allocate(slot.bytes()));
   }
+  for (uint32_t s : plan_->counted_slots)
+    readers_[s].store(static_cast<int>(plan_->consumers[s]), std::memory_order_relaxed);
   for (uint32_t s : plan_->view_slots) {
     const Slot& slot = plan_->slots[s];
     value(s) = value(slot.base).tensor().Reshaped(slot.shape);
@@ -80,7 +82,7 @@ void RunState::End() {
 }
 
 Status RunState::RunBlock(int block) {
-  return Interpreter::RunSerial(plan_->blocks[block].instructions, *this);
+  return Interpreter::RunNested(plan_->blocks[block].instructions, *this);
 }
 
 }  // namespace heddle

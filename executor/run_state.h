@@ -1,7 +1,7 @@
 // RunState: what one run of a Plan needs for itself. Reused by later runs of the same Plan.
 //
-// Ownership: keeps its Plan alive. Threads: one run at a time; inside a parallel run the
-// instructions' order keeps threads apart.
+// Ownership: keeps its Plan alive. Threads: one run at a time; inside a run that several threads share
+// the instructions' order keeps them apart.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "executor/plan.h"
+#include "executor/run_control.h"
+#include "scheduler/lane_run.h"
 #include "scheduler/work_queue.h"
 
 namespace heddle {
@@ -25,6 +27,9 @@ class RunState final : public BlockRunner {
   Value& value(uint32_t slot) { return *frame_[slot]; }
   Services& services() { return services_; }
   RandomState& random() { return random_; }
+  RunControl& control() { return control_; }
+  // Where kernels find help; before a run.
+  void UseIntra(IntraOp& intra) { services_.intra = &intra; }
 
   // Binds feeds (in the plan's order), outputs and views. Throws std::bad_alloc.
   void Begin(const std::vector<const Value*>& feeds);
@@ -35,29 +40,55 @@ class RunState final : public BlockRunner {
 
   Status RunBlock(int block) override;
 
-  // Parallel runs: counters per task and per pooled slot, ready tasks.
-  struct Parallel {
-    std::vector<std::atomic<int>> waiting;
-    std::vector<std::atomic<int>> readers;
+  // One reader of a counted slot has finished; the last one gives the memory back.
+  void CountRead(uint32_t slot) {
+    if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
+  }
+
+  // The first error of a run on several threads.
+  class FirstError {
+   public:
+    void Keep(Status error) {
+      std::lock_guard lock(mutex_);
+      if (error_.ok()) error_ = std::move(error);
+    }
+    Status Take() {
+      std::lock_guard lock(mutex_);
+      return std::exchange(error_, Status::Ok());
+    }
+
+   private:
+    std::mutex mutex_;
+    Status error_;
+  };
+  FirstError& error() { return error_; }
+
+  LaneRun* lane_run() { return lane_run_.get(); }
+  // Runs from a queue: counters per task, ready tasks.
+  struct Queue {
+    std::vector<std::atomic<uint32_t>> waiting;
     WorkQueue ready;
-    std::atomic<int> unfinished{0};
+    std::atomic<uint32_t> unfinished{0};
     std::atomic<bool> failed{false};
     std::mutex mutex;
     std::condition_variable changed;  // tasks became ready, or the run ended
     int sleeping = 0;                 // guarded by mutex
-    Status error;                     // guarded by mutex
-    Parallel(size_t tasks, size_t slots, int threads) : waiting(tasks), readers(slots), ready(threads) {}
+    Queue(size_t tasks, int threads) : waiting(tasks), ready(threads) {}
   };
-  Parallel* parallel() { return parallel_.get(); }
+  Queue* queue() { return queue_.get(); }
 
  private:
   std::shared_ptr<const Plan> plan_;
   Services services_;
   RandomState random_;
+  RunControl control_;
   std::vector<Value> values_;
   std::vector<Value*> frame_;
   BufferRef arena_;
-  std::unique_ptr<Parallel> parallel_;
+  std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
+  FirstError error_;
+  std::unique_ptr<LaneRun> lane_run_;
+  std::unique_ptr<Queue> queue_;
 };
 
 }  // namespace heddle

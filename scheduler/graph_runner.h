@@ -65,9 +65,4 @@ class GraphRunner {
   std::unique_ptr<Lanes> chosen_;
 };
 
-// Schedules that may be worth trying for a graph with these costs, the most promising first; empty
-// when one thread is expected to be as fast. Shared by GraphRunner and the executor's plans.
-std::vector<LaneSchedule> ProposeLanes(const StaticGraph& graph, std::span<const float> cost_ns,
-                                       int threads, double hand_over_ns, size_t at_most);
-
 }  // namespace heddle

@@ -32,6 +32,7 @@ struct Options {
   int clients = 1;
   double seconds = 3;
   int warmup = 5;
+  std::string trace;
   bool json = false;
 };
 
@@ -71,6 +72,7 @@ struct Measured {
   double runs_per_s = 0;
   double rss_peak_mb = 0;
   double heap_allocs_per_run = 0;  // NaN: not known
+  RunReport report;  // of one more run
 };
 
 double Quantile(const std::vector<float>& sorted, double q) {
@@ -157,6 +159,19 @@ Status CountAllocations(const Job& job, Measured* result) {
   return status;
 }
 
+// At least `runs` runs, and until the executor has found the fastest way for the plan.
+Status WarmUp(const Job& job, int runs) {
+  constexpr int kMostRuns = 100;
+  constexpr double kMostMs = 20000;
+  const auto start = Clock::now();
+  RunReport report;
+  report.settled = false;
+  for (int r = 0; r < runs || (!report.settled && r < kMostRuns && MsSince(start) < kMostMs); ++r)
+    HEDDLE_RETURN_IF_ERROR(
+        job.executor.RunValues(job.compiled, job.feeds, {.report = &report}).status());
+  return Status::Ok();
+}
+
 Result<Measured> Measure(const Options& options) {
   Measured m;
   auto start = Clock::now();
@@ -176,11 +191,15 @@ Result<Measured> Measure(const Options& options) {
   HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
   m.first_ms = MsSince(start);
   LOG(INFO) << "first run: " << m.first_ms << " ms";
-  for (int w = 0; w < options.warmup; ++w)
-    HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
+  HEDDLE_RETURN_IF_ERROR(WarmUp(job, options.warmup));
   HEDDLE_RETURN_IF_ERROR(RunClients(job, options, &m));
   m.rss_peak_mb = PeakRssMb();
   HEDDLE_RETURN_IF_ERROR(CountAllocations(job, &m));
+  m.report.settled = false;
+  HEDDLE_RETURN_IF_ERROR(
+      executor.RunValues(compiled, feeds, {.report = &m.report, .trace = !options.trace.empty()})
+          .status());
+  if (!options.trace.empty()) HEDDLE_RETURN_IF_ERROR(WriteTrace(options.trace, m.report));
   // The first runs may have improved the plan.
   HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
   m.threads = executor.threads();
@@ -211,6 +230,12 @@ void PrintJson(const Options& options, const Measured& m) {
   json["rss_peak_mb"] = m.rss_peak_mb;
   json["arena_bytes"] = m.plan.arena_bytes;
   json["arena_bound_bytes"] = m.plan.arena_bound_bytes;
+  json["dispatch"] = m.report.dispatch;
+  json["lanes"] = m.report.lanes;
+  json["waits"] = m.report.waits;
+  json["parks"] = m.report.parks;
+  json["work_us"] = m.report.work_us;
+  json["critical_path_us"] = m.report.critical_path_us;
   json["heap_allocs_per_run"] = m.heap_allocs_per_run;  // null where not known
   std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
@@ -220,7 +245,7 @@ void PrintHuman(const Options& options, const Measured& m) {
   std::printf("%s: %d threads, %d client%s\n", options.model.model.c_str(), m.threads,
               options.clients, options.clients == 1 ? "" : "s");
   std::printf("  plan         %d instructions in %d tasks, %s, shapes %s\n", p.instructions,
-              p.tasks, p.parallel ? "parallel" : "serial",
+              p.tasks, m.report.dispatch.c_str(),
               p.static_shapes ? "known" : "found while running");
   std::printf("  load         %10.2f ms\n", m.load_ms);
   std::printf("  first run    %10.3f ms\n", m.first_ms);
@@ -266,6 +291,10 @@ void AddBench(CLI::App& root, Action& chosen) {
       ->type_name("W")
       ->check(CLI::Range(0, 1000000).description(""))
       ->capture_default_str();
+  app->add_option("--trace", options->trace,
+                  "write when each instruction of one more run began and ended, for "
+                  "chrome://tracing or ui.perfetto.dev")
+      ->type_name("FILE");
   app->add_flag("--json", options->json, "one JSON object instead of a table");
   app->footer(
       "Times are of the run call itself with feeds in memory. load_ms: from opening the files to "

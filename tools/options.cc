@@ -1,6 +1,7 @@
 #include "tools/options.h"
 
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <charconv>
 #include <cstring>
 #include <map>
@@ -174,6 +175,7 @@ CompileOptions ModelOptions::compile() const {
   options.opt_level = opt_level;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
+  if (lanes) options.schedule = Schedule::kLanes;
   return options;
 }
 
@@ -201,7 +203,10 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
   auto* serial = app.add_flag("--serial", options->serial,
                               "one instruction after another (kernels still use all threads)");
   app.add_flag("--parallel", options->parallel,
-               "independent instructions side by side [the plan decides]")
+               "independent instructions side by side, from a queue [found out by timing]")
+      ->excludes(serial);
+  app.add_flag("--lanes", options->lanes,
+               "side by side, each thread's instructions decided ahead of time")
       ->excludes(serial);
   app.add_option("--opt", options->opt_level,
                  "0 = run the program as it is, 1 = clean-ups, 2 = also fusion and layouts")
@@ -265,6 +270,14 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
     feeds.push_back({input.name, Value(std::move(tensor))});
   }
   return feeds;
+}
+
+Status WriteTrace(const std::string& path, const RunReport& report) {
+  std::ofstream file(path);
+  file << report.ToChromeTrace();
+  file.close();
+  if (!file) return Status(StatusCode::kInvalidArgument, path + ": cannot be written");
+  return Status::Ok();
 }
 
 }  // namespace heddle::tools

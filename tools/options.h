@@ -22,6 +22,7 @@ struct ModelOptions {
   int opt_level = 2;
   bool serial = false;
   bool parallel = false;
+  bool lanes = false;
   std::string place = "cpu";
 
   ExecutorOptions executor() const { return {.threads = threads}; }
@@ -48,5 +49,8 @@ void AddFeedOptions(CLI::App& app, FeedOptions* options);
 // shape only: the same in every run.
 Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
                                     const FeedOptions& options);
+
+// Writes the report's events to `path` in the Trace Event format.
+Status WriteTrace(const std::string& path, const RunReport& report);
 
 }  // namespace heddle::tools

@@ -26,7 +26,9 @@ struct Options {
   FeedOptions feeds;
   std::string out;
   std::string labels;
+  std::string trace;
   int repeat = 1;
+  int deadline_ms = 0;
   bool json = false;
 };
 
@@ -146,12 +148,15 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
 
 // Runs `options.repeat` times; every run must give the same bits.
 Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& compiled,
-                                   const std::vector<Feed>& feeds, int repeat, double* first_ms) {
+                                   const std::vector<Feed>& feeds, const Options& options, double* first_ms) {
   const std::vector<TensorInfo> infos = compiled.outputs();
   std::vector<Output> outputs;
-  for (int run = 0; run < repeat; ++run) {
+  for (int run = 0; run < options.repeat; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values, executor.RunValues(compiled, feeds));
+    RunOptions run_options;
+    if (options.deadline_ms > 0)
+      run_options.deadline = start + std::chrono::milliseconds(options.deadline_ms);
+    HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values, executor.RunValues(compiled, feeds, run_options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     LOG(INFO) << "run " << run + 1 << ": " << took.count() << " ms";
     if (run == 0) *first_ms = took.count();
@@ -169,6 +174,15 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
     }
   }
   return outputs;
+}
+
+// One more run, for the trace alone.
+Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vector<Feed>& feeds,
+             const std::string& path) {
+  RunReport report;
+  HEDDLE_RETURN_IF_ERROR(
+      executor.RunValues(compiled, feeds, {.report = &report, .trace = true}).status());
+  return WriteTrace(path, report);
 }
 
 Status WriteOutputs(const std::string& directory, std::vector<Output>* outputs) {
@@ -225,7 +239,9 @@ Status Run(const Options& options) {
     load_ms = took.count();
     LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";
     HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), options.feeds));
-    HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options.repeat, &first_ms));
+    HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
+    if (!options.trace.empty())
+      HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
   (options.json ? PrintJson : PrintHuman)(options, outputs, labels, load_ms, first_ms);
@@ -248,6 +264,13 @@ void AddRun(CLI::App& root, Action& chosen) {
       ->type_name("R")
       ->check(CLI::PositiveNumber.description(""))
       ->capture_default_str();
+  app->add_option("--trace", options->trace,
+                  "write when each instruction of one more run began and ended, for "
+                  "chrome://tracing or ui.perfetto.dev")
+      ->type_name("FILE");
+  app->add_option("--deadline-ms", options->deadline_ms, "give up a run that takes longer")
+      ->type_name("MS")
+      ->check(CLI::PositiveNumber.description(""));
   app->add_option("--labels", options->labels,
                   "a text file with one class name a line, shown for the largest value of a row")
       ->type_name("FILE");

@@ -20,15 +20,17 @@
 #include <vector>
 
 #include "heddle/program.h"
+#include "heddle/run_options.h"
 #include "heddle/status.h"
 #include "heddle/value.h"
 
 namespace heddle {
 
 enum class Schedule {
-  kAuto,      // the plan decides from estimated costs
+  kAuto,      // the first runs are timed, and what turns out fastest is kept
   kSerial,    // one instruction after another; kernels may still use all threads inside
-  kParallel,  // independent instructions side by side
+  kParallel,  // independent instructions side by side, given out to threads as they become ready
+  kLanes,     // side by side, each thread's share decided ahead of time from estimated costs
 };
 
 struct ExecutorOptions {
@@ -53,7 +55,8 @@ struct Feed {
 struct PlanStats {
   int instructions = 0;   // that run on every call (views and constants cost none)
   int tasks = 0;          // units of scheduling
-  bool parallel = false;
+  bool parallel = false;  // instructions go side by side
+  int lanes = 1;          // threads whose instructions are decided ahead of time
   bool static_shapes = false;  // every temporary has its place before the run
   size_t arena_bytes = 0;        // one block for all static temporaries of a run
   size_t arena_bound_bytes = 0;  // peak of live bytes: no plan can need less
@@ -101,13 +104,16 @@ class Executor {
     return Compile(model.program, model.scope, options);
   }
 
-  // Runs once; blocking. A feed is used where it lies when it is contiguous; its memory must not
+  // Runs once; blocking. Fails with kCancelled or kDeadlineExceeded when the options say so. A feed
+  // is used where it lies when it is contiguous; its memory must not
   // change during the run. Feeds may be in any order; all inputs must be fed. Returns the fetches
   // in order, in memory of their own.
   Result<std::vector<Value>> RunValues(const CompiledProgram& compiled,
-                                       const std::vector<Feed>& feeds);
+                                       const std::vector<Feed>& feeds,
+                                       const RunOptions& options = {});
   // The same for programs whose outputs are plain tensors.
-  Result<std::vector<Tensor>> Run(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
+  Result<std::vector<Tensor>> Run(const CompiledProgram& compiled, const std::vector<Feed>& feeds,
+                                  const RunOptions& options = {});
 
   // Builds (or finds) the plan for feeds of these shapes without running it.
   Result<PlanStats> Prepare(const CompiledProgram& compiled, const std::vector<Feed>& feeds);

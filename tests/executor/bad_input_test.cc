@@ -68,9 +68,10 @@ class BadInput : public ::testing::TestWithParam<Schedule> {
   Executor executor_;
   CompiledProgram good_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, BadInput, ::testing::Values(Schedule::kSerial, Schedule::kParallel),
+INSTANTIATE_TEST_SUITE_P(Ways, BadInput, ::testing::Values(Schedule::kSerial, Schedule::kParallel,
+                                                              Schedule::kLanes),
                          [](const auto& info) {
-                           return info.param == Schedule::kSerial ? "Serial" : "Parallel";
+                           return ScheduleName(info.param);
                          });
 
 // --- feeds and fetches ---

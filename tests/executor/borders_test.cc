@@ -21,9 +21,10 @@ class Borders : public ::testing::TestWithParam<Schedule> {
   }
   Executor executor_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, Borders, ::testing::Values(Schedule::kSerial, Schedule::kParallel),
+INSTANTIATE_TEST_SUITE_P(Ways, Borders, ::testing::Values(Schedule::kSerial, Schedule::kParallel,
+                                                             Schedule::kLanes),
                          [](const auto& info) {
-                           return info.param == Schedule::kSerial ? "Serial" : "Parallel";
+                           return ScheduleName(info.param);
                          });
 
 TEST_P(Borders, AProgramWithoutPortsIsFedAndFetchedByName) {

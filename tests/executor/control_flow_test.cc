@@ -29,6 +29,7 @@ INSTANTIATE_TEST_SUITE_P(All, ControlFlow,
                                            Setting{1, Schedule::kParallel, 2},
                                            Setting{2, Schedule::kParallel, 0},
                                            Setting{8, Schedule::kParallel, 2},
+                                           Setting{2, Schedule::kLanes, 0}, Setting{3, Schedule::kLanes, 2},
                                            Setting{2, Schedule::kAuto, 2}),
                          [](const auto& info) {
                            return std::to_string(static_cast<int>(info.param.schedule)) + "T" +

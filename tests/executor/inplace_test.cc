@@ -49,15 +49,15 @@ class InPlace : public ::testing::TestWithParam<Setting> {
 };
 
 std::string NameOf(const ::testing::TestParamInfo<Setting>& info) {
-  constexpr const char* kNames[] = {"Auto", "Serial", "Parallel"};
-  return kNames[static_cast<int>(info.param.schedule)] + std::to_string(info.param.threads) + "Opt" +
+  return ScheduleName(info.param.schedule) + std::to_string(info.param.threads) + "Opt" +
          std::to_string(info.param.opt_level);
 }
 INSTANTIATE_TEST_SUITE_P(
     All, InPlace,
     ::testing::Values(Setting{1, Schedule::kSerial, 0}, Setting{1, Schedule::kSerial, 2},
                       Setting{1, Schedule::kParallel, 0}, Setting{2, Schedule::kParallel, 0},
-                      Setting{8, Schedule::kParallel, 0}, Setting{2, Schedule::kAuto, 2},
+                      Setting{8, Schedule::kParallel, 0}, Setting{2, Schedule::kLanes, 0},
+                      Setting{3, Schedule::kLanes, 2}, Setting{2, Schedule::kAuto, 2},
                       Setting{8, Schedule::kParallel, 2}),
     NameOf);
 

@@ -60,7 +60,7 @@ TEST(Memory, DynamicAndParallelRunsGiveBackWhatIsReadNoMore) {
     dynamic.Op("test_call", {{"X", {k == 0 ? "s" : "t" + std::to_string(k - 1)}}},
                {{"Out", {"t" + std::to_string(k)}}});
   dynamic.Fetch("t19");
-  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel}) {
+  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
     auto chain = MustCompile(executor, Chain(20).Build(), nullptr, {.schedule = schedule});
     auto unknown = MustCompile(executor, dynamic.Build(), nullptr, {.schedule = schedule});
     auto feeds = BigFeed();
@@ -106,7 +106,7 @@ TEST(Memory, AFeedIsGivenBackAfterTheRun) {
   Executor executor({.threads = 2});
   std::vector<float> data(4, 1.f);
   int released = 0;
-  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel}) {
+  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
     auto compiled = MustCompile(executor, Chain(3, "relu").Build(), nullptr, {.schedule = schedule});
     released = 0;
     {
@@ -121,7 +121,7 @@ TEST(Memory, AFeedIsGivenBackAfterTheRun) {
 TEST(Memory, AFeedIsGivenBackAfterAFailedRun) {
   Executor executor({.threads = 2});
   std::vector<float> data(4, 1.f);
-  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel}) {
+  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
     auto compiled = MustCompile(executor, Chain(3).Build(), nullptr, {.schedule = schedule});
     int released = 0;
     {

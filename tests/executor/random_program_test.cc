@@ -18,6 +18,7 @@ struct Way {
 constexpr Way kWays[] = {
     {1, Schedule::kSerial, 0},   {1, Schedule::kParallel, 0}, {2, Schedule::kParallel, 0},
     {8, Schedule::kParallel, 0}, {2, Schedule::kAuto, 2},     {8, Schedule::kParallel, 2},
+    {2, Schedule::kLanes, 0},    {3, Schedule::kLanes, 2},    {8, Schedule::kLanes, 0},
 };
 
 // Runs twice with each way and compares fetches and parameters with the interpreter's.

@@ -123,9 +123,9 @@ TEST_P(ModelTest, GivesPaddlesNumbersAtEveryThreadCountAndSchedule) {
     if (large_ && threads == 8) continue;
     Executor executor({.threads = threads});
     std::map<std::string, std::string> bits;  // of each case at this thread count
-    for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel}) {
+    for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
       SCOPED_TRACE("threads " + std::to_string(threads) +
-                   (schedule == Schedule::kSerial ? ", serial" : ", parallel"));
+                   ", " + ScheduleName(schedule));
       auto compiled = executor.Compile(model_, {.schedule = schedule});
       ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
       for (const Case& c : cases_) {
@@ -139,6 +139,29 @@ TEST_P(ModelTest, GivesPaddlesNumbersAtEveryThreadCountAndSchedule) {
         }
       }
     }
+  }
+}
+
+TEST_P(ModelTest, KeepsItsBitsWhileTheFastestWayIsFound) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  const int runs = kSlow || large_ ? 3 : 30;
+  Executor executor({.threads = 2});
+  auto compiled = executor.Compile(model_);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  for (const Case& c : cases_) {
+    std::string bits;
+    for (int run = 0; run < runs; ++run) {
+      RunReport report;
+      auto out = executor.Run(*compiled, c.feeds, {.report = &report});
+      ASSERT_TRUE(out.ok()) << out.status().ToString();
+      if (run == 0) bits = AllBits(*out);
+      ASSERT_EQ(bits == AllBits(*out), true)
+          << "run " << run << " (" << report.dispatch << ") of case " << c.name << " gives other bits";
+    }
+    auto out = executor.Run(*compiled, c.feeds);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    Expect(*out, c);
   }
 }
 

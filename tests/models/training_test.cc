@@ -113,7 +113,7 @@ TEST_P(TrainingTest, TwentyStepsGivePaddlesLosses) {
 
 TEST_P(TrainingTest, IsBitEqualForEveryScheduleAtOneThreadCount) {
   const Outcome first = Train(2, Schedule::kSerial);
-  for (const Schedule schedule : {Schedule::kSerial, Schedule::kParallel}) {
+  for (const Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
     const Outcome again = Train(2, schedule);
     ASSERT_EQ(again.steps.size(), first.steps.size());
     for (const TensorInfo& info : program_.persistables())

@@ -21,6 +21,12 @@
 
 namespace heddle::testing {
 
+inline std::string ScheduleName(Schedule schedule) {
+  constexpr const char* kNames[] = {"Auto", "Serial", "Parallel", "Lanes"};
+  return kNames[static_cast<int>(schedule)];
+}
+
+
 using Slots = std::vector<std::pair<std::string, std::vector<std::string>>>;
 using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 

@@ -1,0 +1,126 @@
+#include "executor/compiled.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace heddle::internal {
+namespace {
+
+template <typename T>
+void Append(std::string* key, T value) {
+  key->append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+bool Replaced(const Scope& scope, const std::vector<std::pair<std::string, Scope::Stamp>>& used) {
+  for (const auto& [name, stamp] : used)
+    if (scope.StampOf(name) != stamp) return true;
+  return false;
+}
+
+// Does what is fed fit what the program declares?
+Status CheckFeed(const TensorInfo& info, const Value& value) {
+  if (!value.initialized())
+    return InvalidArgument("feed '", info.name, "' holds nothing (no tensor was given)");
+  if (!value.is_tensor()) return Status::Ok();
+  const Tensor& t = value.tensor();
+  if (info.dtype != DType::kUnknown && t.dtype() != info.dtype)
+    return InvalidArgument("feed '", info.name, "' has dtype ", Name(t.dtype()), "; ",
+                           Name(info.dtype), " is expected");
+  if (!info.shape.known_rank()) return Status::Ok();
+  if (t.rank() != info.shape.rank())
+    return InvalidArgument("feed '", info.name, "' has rank ", t.rank(), ", shape ",
+                           t.shape().ToString(), "; rank ", info.shape.rank(), ", shape ",
+                           info.shape.ToString(), " is expected");
+  for (int i = 0; i < t.rank(); ++i)
+    if (info.shape[i] >= 0 && info.shape[i] != t.shape()[i])
+      return InvalidArgument("feed '", info.name, "' has shape ", t.shape().ToString(),
+                             ": dimension ", i, " is ", t.shape()[i], "; ", info.shape.ToString(),
+                             " is expected");
+  return Status::Ok();
+}
+
+const TensorInfo* FindInfo(const std::vector<TensorInfo>& list, const std::string& name) {
+  for (const TensorInfo& i : list)
+    if (i.name == name) return &i;
+  return nullptr;
+}
+
+std::string NamesOf(const std::vector<TensorInfo>& list) {
+  std::string s;
+  for (const TensorInfo& i : list) s += (s.empty() ? "'" : ", '") + i.name + "'";
+  return s.empty() ? "none" : s;
+}
+
+}  // namespace
+
+Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
+  for (const Feed& f : feeds) {
+    const TensorInfo* info = FindInfo(c.inputs, f.name);
+    if (c.declared_inputs) {
+      if (info == nullptr)
+        return InvalidArgument("there is no input '", f.name, "'; the inputs are ",
+                               NamesOf(c.inputs));
+      HEDDLE_RETURN_IF_ERROR(CheckFeed(*info, f.value));
+    } else if (!f.value.initialized()) {
+      return InvalidArgument("feed '", f.name, "' holds nothing (no tensor was given)");
+    }
+  }
+  for (const TensorInfo& info : c.inputs) {
+    const bool fed = std::any_of(feeds.begin(), feeds.end(),
+                                 [&](const Feed& f) { return f.name == info.name; });
+    if (!fed && c.declared_inputs)
+      return InvalidArgument("input '", info.name, "' is not fed (", Name(info.dtype), " ",
+                             info.shape.ToString(), " is expected)");
+  }
+  return Status::Ok();
+}
+
+std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds) {
+  std::string key = form.key;
+  for (const Feed& f : feeds) {
+    key += f.name;
+    key += '\0';
+    Append(&key, f.value.kind());
+    if (!f.value.is_tensor()) continue;
+    const Tensor& t = f.value.tensor();
+    Append(&key, t.dtype());
+    Append(&key, t.has_lod());
+    Append(&key, t.rank());
+    for (int64_t d : t.shape()) Append(&key, d);
+  }
+  return key;
+}
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
+  auto form = std::make_shared<Form>();
+  std::lock_guard writes(scope->write_mutex());  // parameters are read
+  form->version = form->packs_version = scope->version();
+  passes::OptimizeOptions optimize;
+  optimize.level = options.opt_level;
+  optimize.fetches = fetch_names;
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.ir(), scope, optimize));
+  for (const std::string& name : fetch_names)
+    form->fetches.push_back(form->optimized.program->Find(0, name));
+  Append(&form->key, source.hash());
+  Append(&form->key, options.opt_level);
+  Append(&form->key, options.schedule);
+  Append(&form->key, form->optimized.scope.get());
+  for (const std::string& name : fetch_names) form->key += name + '\0';
+  return form;
+}
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current() {
+  std::lock_guard lock(mutex_);
+  const uint64_t version = scope->version();
+  if (form_ && form_->version != version) {
+    form_->version = version;
+    if (Replaced(*scope, form_->optimized.used)) form_ = nullptr;
+  }
+  if (!form_) {
+    HEDDLE_ASSIGN_OR_RETURN(form_, Make());
+  }
+  return form_;
+}
+
+}  // namespace heddle::internal

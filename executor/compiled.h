@@ -1,0 +1,52 @@
+// What Executor::Compile makes of a program: its passes' result for the parameters as they are.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/ir.h"
+#include "core/services.h"
+#include "heddle/executor.h"
+#include "passes/pass_manager.h"
+
+namespace heddle::internal {
+
+class CompiledImpl {
+ public:
+  // What the passes made of the program for the parameters as they are now.
+  struct Form {
+    passes::Optimized optimized;
+    // Copies of parameters as they were at `packs_version` of the scope; guarded by its write_mutex.
+    std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
+    uint64_t packs_version = 0;
+    std::vector<ir::VarId> fetches;
+    std::string key;  // everything that plans depend on besides the feeds
+    uint64_t version = 0;  // of the scope, when last looked at
+  };
+  // The current form, made anew when a parameter that was folded into it has been replaced.
+  Result<std::shared_ptr<Form>> Current();
+
+  Program source;
+  std::shared_ptr<Scope> scope;
+  CompileOptions options;
+  std::vector<std::string> fetch_names;
+  std::vector<TensorInfo> inputs, outputs;
+  bool declared_inputs = false;  // the program has feed operators
+  std::atomic<uint64_t> runs{0};
+
+ private:
+  Result<std::shared_ptr<Form>> Make() const;
+  std::mutex mutex_;
+  std::shared_ptr<Form> form_;
+};
+
+// Does what is fed fit what the program declares?
+Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
+
+// Everything a plan depends on: the form's key and the feeds' signature.
+std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds);
+
+}  // namespace heddle::internal

@@ -1,0 +1,57 @@
+// When the memory of slots is in use, in the order a plan's instructions run: one after another, or
+// in lanes, where only what the lanes' waits guarantee is known.
+//
+// A slot that only one lane touches lives by that lane's own order and shares memory with others of
+// its kind (a region per lane). One that several lanes touch lives, in the order of the walk, until
+// every lane knows that its last user has finished (a region for all of those).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/lane_schedule.h"
+
+namespace heddle {
+
+class Lifetimes {
+ public:
+  // `lanes`: nullptr for one after another. Instructions are known by their position in the plan,
+  // in lanes: LaneSchedule::order. Touches come in the order of the walk.
+  Lifetimes(size_t slots, const LaneSchedule* lanes);
+
+  void Touch(uint32_t slot, uint32_t instruction);
+  bool touched(uint32_t slot) const { return first_[slot] != kNever; }
+  // The instruction touches the slot, and everybody else who does has finished before it starts.
+  bool IsLastUser(uint32_t slot, uint32_t instruction) const;
+  // Whoever touches `from` also touches `into`'s memory.
+  void Merge(uint32_t into, uint32_t from);
+  // More than one lane touches it.
+  bool crosses(uint32_t slot) const;
+
+  // Ranges of different regions never share memory.
+  struct Range {
+    int region;
+    int32_t first, last;
+  };
+  Range RangeOf(uint32_t slot) const;
+  int regions() const { return lanes_ == nullptr ? 1 : static_cast<int>(count_) + 1; }
+
+ private:
+  static constexpr uint32_t kNever = ~0u;
+  uint32_t LaneOf(uint32_t position) const;
+  // Of `lane`, at its n-th node: how many nodes of `other` are finished.
+  uint32_t Known(uint32_t lane, uint32_t n, uint32_t other) const;
+  // The first node of `lane` by which everything that touched the slot is known to be finished.
+  uint32_t FirstAfter(uint32_t slot, uint32_t lane) const;
+  uint32_t* Ends(uint32_t slot) { return &ends_[size_t{slot} * count_]; }
+  const uint32_t* Ends(uint32_t slot) const { return &ends_[size_t{slot} * count_]; }
+
+  const LaneSchedule* lanes_;
+  const uint32_t count_;
+  std::vector<uint32_t> first_;  // position of the first toucher
+  // Per slot and lane: the lane's nodes up to and including the last that touches the slot.
+  std::vector<uint32_t> ends_;
+  std::vector<uint32_t> walk_index_;  // per position
+};
+
+}  // namespace heddle

@@ -1,0 +1,113 @@
+#include "executor/plan_tuner.h"
+
+#include <algorithm>
+
+#include "executor/dependency_graph.h"
+#include "scheduler/units.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kTimedRuns = 2;
+constexpr int kTrialRounds = 4;
+constexpr double kMargin = 0.03;  // by which another plan must be faster than the plain one
+// A run this long is disturbed too little to need many repetitions.
+constexpr double kLongRunNs = 50e6;
+
+}  // namespace
+
+PlanTuner::PlanTuner(const Plan& base, bool enabled) : base_(base) {
+  if (!enabled || !base.worth_measuring) settled_.store(0, std::memory_order_relaxed);
+}
+
+PlanTuner::Turn PlanTuner::Next(bool alone) {
+  if (const int variant = settled_.load(std::memory_order_acquire); variant >= 0)
+    return {Turn::What::kRun, alone ? variant : 0, nullptr};
+  if (!alone) return {};
+  std::lock_guard lock(mutex_);
+  switch (stage_) {
+    case Stage::kWarmUp:
+      return {Turn::What::kWarmUp, 0, nullptr};
+    case Stage::kWide:
+      return {Turn::What::kTimeWide, 0, meter_.get()};
+    case Stage::kNarrow:
+      return {Turn::What::kTimeNarrow, 0, meter_.get()};
+    case Stage::kProposing:
+      return {};
+    case Stage::kTrying:
+      return {Turn::What::kTry, trials_->next(), nullptr};
+  }
+  return {};
+}
+
+void PlanTuner::Report(const Turn& turn, double ns) {
+  if (turn.what == Turn::What::kRun) return;
+  std::lock_guard lock(mutex_);
+  if (settled()) return;
+  const bool enough = ++runs_ >= kTimedRuns || ns > kLongRunNs;
+  switch (turn.what) {
+    case Turn::What::kRun:
+      break;
+    case Turn::What::kWarmUp:
+      stage_ = Stage::kWide;
+      runs_ = 0;
+      meter_ = std::make_unique<CostMeter>(base_.blocks[0].instructions.size());
+      break;
+    case Turn::What::kTimeWide:
+      plain_ns_ = plain_ns_ == 0 ? ns : std::min(plain_ns_, ns);
+      if (enough) EndWide();
+      break;
+    case Turn::What::kTimeNarrow:
+      if (!enough) break;
+      cost_ = meter_->CostNs();
+      meter_.reset();
+      stage_ = Stage::kProposing;
+      break;
+    case Turn::What::kTry:
+      trials_->Report(ns);
+      if (trials_->settled()) Settle(trials_->best());
+      break;
+  }
+}
+
+// The longest path by what instructions cost with all threads is a bound that lanes can't get below.
+void PlanTuner::EndWide() {
+  const auto& ins = base_.blocks[0].instructions;
+  const DependencyGraph dependencies = BuildDependencies(base_, ins);
+  const UnitGraph units = FormUnits(dependencies.graph, meter_->CostNs(), 0);
+  if (units.path_ns > (1 - kMargin) * units.serial_ns) return Settle(0);
+  stage_ = Stage::kNarrow;
+  runs_ = 0;
+  meter_ = std::make_unique<CostMeter>(ins.size());
+}
+
+void PlanTuner::Drop(const Turn& turn) {
+  if (turn.what != Turn::What::kTry) return;
+  std::lock_guard lock(mutex_);
+  if (!settled()) Settle(0);
+}
+
+bool PlanTuner::WantsCandidates(std::vector<float>* cost_ns, double* plain_ns) {
+  if (settled()) return false;
+  std::lock_guard lock(mutex_);
+  if (stage_ != Stage::kProposing || asked_) return false;
+  asked_ = true;
+  *cost_ns = cost_;
+  *plain_ns = plain_ns_;
+  return true;
+}
+
+void PlanTuner::Candidates(int count) {
+  std::lock_guard lock(mutex_);
+  if (count == 0) return Settle(0);
+  const int rounds = plain_ns_ > kLongRunNs ? kTrialRounds / 2 : kTrialRounds;
+  trials_ = std::make_unique<Trials>(count + 1, rounds, kMargin);
+  stage_ = Stage::kTrying;
+}
+
+void PlanTuner::Settle(int variant) {
+  meter_.reset();
+  settled_.store(variant, std::memory_order_release);
+}
+
+}  // namespace heddle

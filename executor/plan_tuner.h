@@ -1,0 +1,70 @@
+// PlanTuner: finds out, from the first runs of a plan, how it runs fastest.
+//
+//   1. One run to get warm, then some in which every instruction is timed while its kernel may use
+//      all threads; then some in which kernels keep to one thread.
+//   2. With the latter costs lanes are scheduled. Where the prediction promises something, plans with
+//      these lanes (and, for long instructions, one with a queue) are built.
+//   3. They and the plain plan are run in turns; the fastest stays.
+//
+// Measured are only runs that have the executor's threads to themselves. Results do not depend on
+// which plan runs: kernels cut their work the same way in all of them.
+//
+// Threads: all methods may be called from any thread.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "executor/plan.h"
+#include "scheduler/cost_meter.h"
+#include "scheduler/trials.h"
+
+namespace heddle {
+
+class PlanTuner {
+ public:
+  // `base`: variant 0.
+  PlanTuner(const Plan& base, bool enabled);
+
+  struct Turn {
+    enum class What { kRun, kWarmUp, kTimeWide, kTimeNarrow, kTry };
+    What what = What::kRun;
+    int variant = 0;
+    CostMeter* meter = nullptr;  // kTime…
+  };
+  // What the coming run is to do; `alone`: it has the executor's threads to itself.
+  Turn Next(bool alone);
+  // A run that was a measurement has succeeded in `ns`.
+  void Report(const Turn& turn, double ns);
+  // A run that was a measurement has failed.
+  void Drop(const Turn& turn);
+
+  // Once after the costs are known, to one caller: true, and the costs. The caller answers with
+  // Candidates, the plans of variants 1, 2, ….
+  bool WantsCandidates(std::vector<float>* cost_ns, double* plain_ns);
+  void Candidates(int count);
+  // The variant that runs from now on; 0 while that is not known yet.
+  int settled_variant() const { return std::max(0, settled_.load(std::memory_order_acquire)); }
+  bool settled() const { return settled_.load(std::memory_order_acquire) >= 0; }
+
+ private:
+  enum class Stage { kWarmUp, kWide, kNarrow, kProposing, kTrying };
+  void EndWide();
+  void Settle(int variant);
+
+  const Plan& base_;
+  std::atomic<int> settled_{-1};  // the variant to run
+  std::mutex mutex_;
+  Stage stage_ = Stage::kWarmUp;
+  bool asked_ = false;
+  int runs_ = 0;  // of the present stage
+  std::unique_ptr<CostMeter> meter_;
+  std::unique_ptr<Trials> trials_;
+  double plain_ns_ = 0;  // the fastest plain run
+  std::vector<float> cost_;
+};
+
+}  // namespace heddle

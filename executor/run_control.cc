@@ -1,0 +1,133 @@
+#include "executor/run_control.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "scheduler/spin.h"
+
+namespace heddle {
+
+Status RunControl::Interrupted() const {
+  const uint32_t a = attention_.load(std::memory_order_relaxed);
+  if (a & kCancel) return Status(StatusCode::kCancelled, "the run was cancelled");
+  if (a & kDeadline)
+    return Status(StatusCode::kDeadlineExceeded, "the run was not finished at its deadline");
+  return Status::Ok();
+}
+
+void RunControl::BeginInstruction(int lane, const Instruction& in) {
+  LaneView& v = views_[lane];
+  v.current.store(&in, std::memory_order_relaxed);
+  if (trace_) v.begin_ns = NowNs();
+}
+
+void RunControl::EndInstruction(int lane, const Instruction& in) {
+  LaneView& v = views_[lane];
+  if (trace_) v.events.push_back({&in, v.begin_ns, NowNs()});
+  v.current.store(nullptr, std::memory_order_relaxed);
+  v.ended.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
+  attention_.store(0, std::memory_order_relaxed);
+  watcher_ = &watcher;
+  lanes_ = lanes;
+  trace_ = options.trace && options.report != nullptr;
+  const bool stalls = options.stall_limit.count() > 0 && options.on_stall;
+  if (trace_ || stalls) {
+    views_ = std::make_unique<LaneView[]>(static_cast<size_t>(lanes));
+    start_ns_ = NowNs();
+    Interrupt(kObserved);
+  }
+  if (options.stop.stop_possible()) stopper_.emplace(options.stop, Stopper{this});
+  if (options.deadline)
+    deadline_id_ = watcher.At(*options.deadline, [this] { Interrupt(kDeadline); });
+  if (stalls) {
+    std::lock_guard lock(stall_mutex_);
+    stall_options_ = &options;
+    ended_before_ = 0;
+    stall_id_ = watcher.At(std::chrono::steady_clock::now() + options.stall_limit,
+                           [this] { LookForStall(); });
+  }
+}
+
+void RunControl::Disarm() {
+  stopper_.reset();
+  if (deadline_id_ != 0) watcher_->Remove(deadline_id_);
+  deadline_id_ = 0;
+  uint64_t stall = 0;
+  {
+    std::lock_guard lock(stall_mutex_);
+    stall_options_ = nullptr;  // from here on no further look is arranged
+    std::swap(stall, stall_id_);
+  }
+  if (stall != 0) watcher_->Remove(stall);
+}
+
+void RunControl::LookForStall() {
+  std::lock_guard lock(stall_mutex_);
+  if (stall_options_ == nullptr) return;
+  uint64_t ended = 0;
+  std::string pending;
+  for (int l = 0; l < lanes_; ++l) {
+    ended += views_[l].ended.load(std::memory_order_relaxed);
+    if (const Instruction* in = views_[l].current.load(std::memory_order_relaxed))
+      pending += StrCat(pending.empty() ? "" : "; ", Describe(*in), " (lane ", l, ")");
+  }
+  if (ended == ended_before_)
+    stall_options_->on_stall(
+        StrCat("no instruction has ended for ", stall_options_->stall_limit.count(),
+               " ms; in execution: ", pending.empty() ? "none" : pending));
+  ended_before_ = ended;
+  stall_id_ = watcher_->At(std::chrono::steady_clock::now() + stall_options_->stall_limit,
+                           [this] { LookForStall(); });
+}
+
+std::string RunControl::Describe(const Instruction& in) const {
+  const OpLocation where = plan_.Locate(in);
+  return StrCat(where.op_type, " (block ", where.block, ", op ", where.op, ", output '",
+                where.output, "')");
+}
+
+void RunControl::FillTrace(RunReport* report) {
+  if (!trace_) return;
+  for (int l = 0; l < lanes_; ++l) {
+    for (const Event& e : views_[l].events) {
+      const OpLocation where = plan_.Locate(*e.in);
+      TraceEvent t;
+      t.op = where.op_type;
+      t.output = where.output;
+      t.block = where.block;
+      t.index = where.op;
+      t.lane = l;
+      t.begin_us = static_cast<double>(e.begin_ns - start_ns_) * 1e-3;
+      t.end_us = static_cast<double>(e.end_ns - start_ns_) * 1e-3;
+      report->events.push_back(std::move(t));
+    }
+  }
+  std::stable_sort(report->events.begin(), report->events.end(),
+                   [](const TraceEvent& a, const TraceEvent& b) { return a.begin_us < b.begin_us; });
+}
+
+std::string RunReport::ToChromeTrace() const {
+  auto quoted = [](const std::string& text) {
+    std::string out = "\"";
+    for (char c : text) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return out + '"';
+  };
+  std::string out = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
+  for (size_t i = 0; i < events.size(); ++i) {
+    const TraceEvent& e = events[i];
+    out += StrCat(i == 0 ? "\n" : ",\n", "{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.lane,
+                  ", \"name\": ", quoted(e.op), ", \"ts\": ", std::fixed, e.begin_us,
+                  ", \"dur\": ", std::fixed, e.end_us - e.begin_us,
+                  ", \"args\": {\"output\": ", quoted(e.output), ", \"block\": ", e.block,
+                  ", \"index\": ", e.index, "}}");
+  }
+  return out + "\n]}\n";
+}
+
+}  // namespace heddle

@@ -1,0 +1,57 @@
+// RunOptions: control over one run, and RunReport: what happened in it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+// One instruction's execution. Times in microseconds since the run began.
+struct TraceEvent {
+  std::string op;      // operator type
+  std::string output;  // its first output variable
+  int block = 0, index = 0;  // position in the optimised program
+  int lane = 0;              // or the participant, where tasks come from a queue
+  double begin_us = 0, end_us = 0;
+};
+
+// What happened in one run. Times are of the run itself, without finding the plan.
+struct RunReport {
+  std::string dispatch;  // "serial", "lanes", "queue"
+  int lanes = 1;
+  bool settled = true;  // false while the first runs are used to find out what is fastest
+  double run_us = 0;
+  // Between lanes: waits that did not find the other lane far enough, lanes let go of for another
+  // one, threads put to sleep; time spent waiting awake and asleep, all threads together.
+  uint64_t waits = 0, switches = 0, parks = 0;
+  double spun_us = 0, parked_us = 0;
+  // From the costs the schedule was made with: all instructions, and the longest path through them.
+  double work_us = 0, critical_path_us = 0;
+  // With RunOptions::trace: in the order of begin_us.
+  std::vector<TraceEvent> events;
+
+  // The events in the Trace Event format, for chrome://tracing and ui.perfetto.dev.
+  std::string ToChromeTrace() const;
+};
+
+// Ownership: what `report` points to must outlive the run. Threads: stop may be requested from any
+// thread; on_stall is called on a thread of the executor's.
+struct RunOptions {
+  // The run ends with kDeadlineExceeded as soon as the instructions in execution then have ended.
+  std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
+  // Likewise with kCancelled.
+  std::stop_token stop = {};
+  // When no instruction has ended for so long, on_stall is told which ones are being executed, once
+  // for every such period. Zero: nobody looks.
+  std::chrono::milliseconds stall_limit{0};
+  std::function<void(const std::string&)> on_stall = nullptr;
+  RunReport* report = nullptr;
+  bool trace = false;  // fill in RunReport::events
+};
+
+}  // namespace heddle

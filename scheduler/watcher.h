@@ -1,0 +1,43 @@
+// Watcher: one thread that calls functions at given times (deadlines, looks at stalled runs).
+//
+// Threads: all methods may be called from any thread, At also from a function being called. The
+// thread is started by the first At.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace heddle {
+
+class Watcher {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  Watcher() = default;
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // Calls fn at `when`, or soon after, on the watcher's thread. fn must be quick and not throw.
+  uint64_t At(Time when, std::function<void()> fn);
+  // fn is not called any more; when it is being called, waits for its end (must not be called by
+  // that fn itself).
+  void Remove(uint64_t id);
+
+ private:
+  void Work();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<Time, uint64_t>, std::function<void()>> due_;  // guarded by mutex_, as all below
+  std::map<uint64_t, Time> when_;
+  uint64_t next_id_ = 1, calling_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle
