@@ -1,4 +1,4 @@
-# Each benchmarks/<name>.cc is a Google Benchmark program, heddle_bench_<name>.
+# Each benchmarks/<name>.cc is a Google Benchmark program, heddle_bench_<name>; scheduling/ is one too.
 
 find_package(benchmark QUIET CONFIG)
 if(benchmark_FOUND)
@@ -12,6 +12,9 @@ if(benchmark_FOUND)
                           benchmark::benchmark)
     heddle_warnings(heddle_bench_${_name})
   endforeach()
+  if(EXISTS "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/CMakeLists.txt")
+    add_subdirectory("${PROJECT_SOURCE_DIR}/benchmarks/scheduling")
+  endif()
 else()
   message(STATUS "Google Benchmark not found: no benchmarks")
 endif()
