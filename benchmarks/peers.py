@@ -68,7 +68,7 @@ def enter_environment(options):
 
 
 def run_all(options, python, heddle):
-    from peers import measure, models, report
+    from peers import host, measure, models, report
     from peers.onnx import Onnx
     from peers.sides import Failed, Heddle, note
 
@@ -79,7 +79,7 @@ def run_all(options, python, heddle):
             raise SystemExit(f"{options.models} has no inference program {name}")
     onnx = Onnx(python, BUILD / "peers-onnx") if options.onnxruntime else None
     side = Heddle(heddle, options.threads)
-    results = {"host": report.host_facts(), "versions": {}, "start": [], "latency": [],
+    results = {"host": host.host_facts(), "versions": {}, "start": [], "latency": [],
                "settings": {"threads": options.threads, "rounds": options.rounds,
                             "seconds": options.seconds}}
 
@@ -109,7 +109,7 @@ def run_all(options, python, heddle):
                 lambda: measure.measure_latency(case, side, python, options, onnx))
     results["host"]["load_at_end"] = os.getloadavg()[0]
     results["required"] = report.verdicts(results)
-    print(report.write(results, options.out, report.slug(results["host"])))
+    print(report.write(results, options.out, host.slug(results["host"])))
     return all(v["holds"] for v in results["required"])
 
 

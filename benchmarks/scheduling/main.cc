@@ -50,7 +50,7 @@ struct Options {
 // What this program does itself is taken out; the rest are the library's own options.
 Options ParseOptions(int argc, char** argv) {
   Options options;
-  options.library = {argv[0], "--benchmark_repetitions=5", "--benchmark_min_time=0.03",
+  options.library = {argv[0], "--benchmark_repetitions=7", "--benchmark_min_time=0.02",
                      "--benchmark_enable_random_interleaving=true"};
   for (const std::string_view argument : std::vector<std::string_view>(argv + 1, argv + argc)) {
     const auto value = [&](std::string_view name) -> std::optional<std::string> {

@@ -35,15 +35,18 @@ void RunChain(void* arg) {
   slot.value = MultiplyAdd(slot.value, slot.steps);
 }
 
-// The least of several trials, per call of `work`: whatever disturbs a trial makes it longer.
+// The least time of a call of `work`, in trials of `calls` for 30 ms: whatever disturbs a trial
+// makes it longer.
 template <typename Work>
 double LeastNs(int calls, Work work) {
   double least = std::numeric_limits<double>::max();
-  for (int trial = 0; trial < 30; ++trial) {
-    const Clock::time_point begin = Clock::now();
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(30);
+  for (Clock::time_point begin = Clock::now(); begin < end;) {
     for (int i = 0; i < calls; ++i) work();
-    const std::chrono::duration<double, std::nano> time = Clock::now() - begin;
+    const Clock::time_point now = Clock::now();
+    const std::chrono::duration<double, std::nano> time = now - begin;
     least = std::min(least, time.count() / calls);
+    begin = now;
   }
   return least;
 }
@@ -51,7 +54,7 @@ double LeastNs(int calls, Work work) {
 // How many steps take the body's nominal time. Measured once a process.
 uint32_t Steps(Body body) {
   static const double step_ns = [] {
-    constexpr uint32_t kSteps = 100'000;
+    constexpr uint32_t kSteps = 10'000;
     volatile uint64_t value = 1;
     return LeastNs(1, [&] { value = MultiplyAdd(value, kSteps); }) / kSteps;
   }();
