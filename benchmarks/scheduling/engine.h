@@ -36,6 +36,9 @@ class Engine {
   // Executes every task once, after its predecessors; returns when all have finished and their
   // effects are visible to the caller.
   virtual void Run() = 0;
+
+  // False while runs still serve to find out how to run best: those are not measured.
+  virtual bool Settled() const { return true; }
 };
 
 enum class EngineKind {

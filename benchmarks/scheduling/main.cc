@@ -124,6 +124,9 @@ std::vector<Contender> FindContenders(const Options& options, bool* all_right) {
 
 // One graph of one size with one body, on which all contenders are measured.
 class Cell {
+  // An engine that has not settled by then is measured as it is.
+  static constexpr int kSettleRuns = 300;
+
  public:
   Cell(std::string_view graph, uint32_t size, Body body)
       : prefix_(std::string(graph) + "/" + std::to_string(size) + "/" +
@@ -174,11 +177,11 @@ class Cell {
     engine_->Build(graph_, workload_.tasks(), workload_.cost_ns());
     build_ns_ = Nanoseconds(Clock::now() - begin);
     current_ = &contender;
-    // Threads come up and caches fill: some runs, but no more than a moment of them.
+    // Threads come up, caches fill, and the engine decides what it has to decide.
     const Clock::time_point warm = Clock::now() + std::chrono::milliseconds(2);
-    do {
+    for (int run = 0; Clock::now() < warm || (run < kSettleRuns && !engine_->Settled()); ++run) {
       engine_->Run();
-    } while (Clock::now() < warm);
+    }
   }
 
   void Count(const Contender& contender, double run_ns, benchmark::State& state) const {
