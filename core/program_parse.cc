@@ -1,4 +1,5 @@
 // ProgramDesc bytes -> ir::Program: everything wrong with a file is found here.
+#include <google/protobuf/arena.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -259,7 +260,9 @@ class Parser {
 
 Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std::string& name) {
   HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
-  proto::ProgramDesc desc;
+  // In an arena: a large program's many small parts are given back in one piece.
+  google::protobuf::Arena arena;
+  auto& desc = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
   // In two steps, since the library prints to stderr where a required field is missing.
   if (!desc.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !desc.IsInitialized())

@@ -99,7 +99,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   passes::OptimizeOptions optimize;
   optimize.level = options.opt_level;
   optimize.fetches = fetch_names;
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.ir(), scope, optimize));
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.impl(), scope, optimize));
   for (const std::string& name : fetch_names)
     form->fetches.push_back(form->optimized.program->Find(0, name));
   Append(&form->key, source.hash());

@@ -1,4 +1,5 @@
-// A pass rewrites a program. It works on a copy: what it leaves behind when it fails is thrown away.
+// A pass rewrites a program. All work on one copy, one after another: when one fails, the copy is
+// thrown away. A pass that says that it changed nothing has left the program as it was.
 #pragma once
 
 #include <set>

@@ -51,23 +51,26 @@ std::vector<PassDef> AllPasses() {
   return passes;
 }
 
-Result<Optimized> Optimize(const ir::Program& program, const std::shared_ptr<Scope>& scope,
-                           const OptimizeOptions& options) {
-  auto current = std::make_shared<ir::Program>(program);
+Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
+                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options) {
   auto folded = std::make_shared<Scope>(scope);
   PassContext context(*scope, *folded);
   for (const std::string& name : options.fetches)
-    if (ir::VarId v = program.Find(0, name); v != ir::kNoVar) context.fetched.insert(v);
-  for (const ir::Port& f : program.fetches) context.fetched.insert(f.var);
+    if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fetched.insert(v);
+  for (const ir::Port& f : program->fetches) context.fetched.insert(f.var);
+  std::shared_ptr<ir::Program> copy;  // made for the first pass that runs
+  bool any = false;
   for (const PassDef& pass : AllPasses()) {
     if (pass.level > options.level) continue;
-    auto attempt = std::make_shared<ir::Program>(*current);
-    auto changed = pass.run(*attempt, context);
+    if (!copy) copy = std::make_shared<ir::Program>(*program);
+    auto changed = pass.run(*copy, context);
     if (!changed.ok())
       return Status(changed.status().code(), "pass " + pass.name + ": " + changed.status().message());
-    if (*changed) current = std::move(attempt);
+    any = any || *changed;
   }
-  return Optimized{std::move(current), std::move(folded), context.used()};
+  std::shared_ptr<const ir::Program> result = program;
+  if (any) result = std::move(copy);
+  return Optimized{std::move(result), std::move(folded), context.used()};
 }
 
 }  // namespace heddle::passes

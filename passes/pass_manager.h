@@ -23,7 +23,8 @@ struct Optimized {
   std::vector<std::pair<std::string, Scope::Stamp>> used;
 };
 
-Result<Optimized> Optimize(const ir::Program& program, const std::shared_ptr<Scope>& scope,
-                           const OptimizeOptions& options);
+// The result is `program` itself when no pass changes it.
+Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
+                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options);
 
 }  // namespace heddle::passes

@@ -50,6 +50,7 @@ class Program {
   // XXH64 of the serialized program.
   uint64_t hash() const;
   const ir::Program& ir() const { return *impl_; }
+  const std::shared_ptr<const ir::Program>& impl() const { return impl_; }
   explicit operator bool() const { return impl_ != nullptr; }
 
  private:
