@@ -16,6 +16,7 @@ namespace heddle::ir {
 namespace {
 
 constexpr int kMaxListed = 20;
+constexpr int kMostNested = 200;  // blocks in blocks
 
 // Recognises files of other kinds, to say more than "damaged".
 Status CheckKind(std::string_view bytes, const std::string& name) {
@@ -229,31 +230,42 @@ class Parser {
         Problem(where, ": sub-block ", sub, " does not exist");
   }
 
-  // A block must not contain itself through the operators that run blocks.
+  // A block must not contain itself through the operators that run blocks, nor stand deeper in others
+  // than the stack of a run allows.
   void CheckNesting() {
     if (!problems_.empty()) return;
-    std::vector<int> state(p_.blocks.size(), 0);
-    for (size_t b = 0; b < p_.blocks.size(); ++b) Visit(static_cast<int>(b), &state);
+    nesting_.assign(p_.blocks.size(), kNotVisited);
+    for (size_t b = 0; b < p_.blocks.size(); ++b) Visit(static_cast<int>(b), 0);
   }
-  void Visit(int b, std::vector<int>* state) {
-    if ((*state)[b] != 0) return;
-    (*state)[b] = 1;
+  // Finds how many levels of blocks stand in block b, which stands in `depth` others.
+  void Visit(int b, int depth) {
+    if (nesting_[b] != kNotVisited) return;
+    nesting_[b] = kOpen;
+    int levels = 0;
     for (const Op& op : p_.blocks[b].ops) {
       for (int sub : op.SubBlocks()) {
-        if ((*state)[sub] == 1)
+        if (nesting_[sub] == kOpen) {
           Problem("block ", b, ", op ", op.index, " (", op.type(), "): runs block ", sub,
                   ", inside which it stands");
-        else
-          Visit(sub, state);
+          continue;
+        }
+        if (depth < kMostNested) Visit(sub, depth + 1);
+        levels = std::max(levels, nesting_[sub] + 1);
+        if (depth < kMostNested && levels <= kMostNested) continue;
+        Problem("block ", b, ", op ", op.index, " (", op.type(), "): more than ", kMostNested,
+                " levels of blocks in blocks");
+        levels = 0;  // said once
       }
     }
-    (*state)[b] = 2;
+    nesting_[b] = levels;
   }
 
   const proto::ProgramDesc& desc_;
   Program& p_;
   std::vector<std::string> problems_;
   std::map<std::string, std::string> unknown_;
+  static constexpr int kNotVisited = -2, kOpen = -1;
+  std::vector<int> nesting_;  // per block: levels of blocks inside
 };
 
 }  // namespace

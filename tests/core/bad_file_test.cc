@@ -169,6 +169,26 @@ TEST(BadProgram, AnOperatorWhoseBlockContainsItself) {
   EXPECT_THAT(ParseError(b, StatusCode::kInvalidArgument), HasSubstr("while"));
 }
 
+// `levels` loops, each in the block of the one before.
+ProgramBuilder Nested(int levels) {
+  ProgramBuilder b;
+  b.Feed("go", DType::kBool, {1});
+  for (int at = 0; at < levels; ++at) {
+    b.Block(at);
+    b.In(at).Op("while", {{"X", {}}, {"Condition", {"go"}}}, {{"Out", {}}, {"StepScopes", {}}},
+                {{"sub_block", BlockRef{at + 1}}});
+  }
+  return b.In(0);
+}
+
+TEST(BadProgram, BlocksNestedTooDeep) {
+  EXPECT_TRUE(Program::Parse(Nested(200).Bytes()).ok());
+  for (int levels : {201, 5000})
+    EXPECT_THAT(ParseError(Nested(levels), StatusCode::kInvalidArgument),
+                HasSubstr("levels of blocks"))
+        << levels;
+}
+
 TEST(BadProgram, ASubBlockThatDoesNotExistOrIsNotNamed) {
   for (int runs : {0, 9, -1, -5})
     EXPECT_THAT(ParseError(WithLoop(0, runs), StatusCode::kInvalidArgument),

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <random>
 
 namespace heddle {
@@ -99,6 +103,57 @@ TEST(ArenaPlanner, IsDeterministic) {
     buffers.push_back({rng() % 10000, first, first + static_cast<int32_t>(rng() % 20)});
   }
   EXPECT_EQ(PlanArena(buffers).offsets, PlanArena(buffers).offsets);
+}
+
+// Check() for very many buffers: one sweep over the steps, with those alive in order of place.
+void CheckMany(const std::vector<LiveRange>& buffers, const ArenaLayout& layout) {
+  std::vector<size_t> starts(buffers.size()), ends(buffers.size());
+  std::iota(starts.begin(), starts.end(), size_t{0});
+  ends = starts;
+  std::sort(starts.begin(), starts.end(),
+            [&](size_t a, size_t b) { return buffers[a].first < buffers[b].first; });
+  std::sort(ends.begin(), ends.end(),
+            [&](size_t a, size_t b) { return buffers[a].last < buffers[b].last; });
+  std::map<size_t, size_t> live;  // place -> end
+  size_t bytes = 0, peak = 0, ended = 0;
+  for (size_t i : starts) {
+    for (; buffers[ends[ended]].last < buffers[i].first; ++ended) {
+      live.erase(layout.offsets[ends[ended]]);
+      bytes -= (buffers[ends[ended]].bytes + 63) / 64 * 64;
+    }
+    const size_t begin = layout.offsets[i], end = begin + buffers[i].bytes;
+    const auto after = live.lower_bound(begin);
+    ASSERT_TRUE(after == live.end() || after->first >= end) << i;
+    ASSERT_TRUE(after == live.begin() || std::prev(after)->second <= begin) << i;
+    ASSERT_LE(end, layout.bytes);
+    live.emplace(begin, end);
+    bytes += (buffers[i].bytes + 63) / 64 * 64;
+    peak = std::max(peak, bytes);
+  }
+  EXPECT_EQ(layout.bound, peak);
+}
+
+// So many alive at the same time that not every order can be tried.
+TEST(ArenaPlanner, ManyLongLives) {
+  std::mt19937 rng(3);
+  std::vector<LiveRange> buffers;
+  for (int32_t i = 0; i < 60000; ++i) {
+    const auto life = static_cast<int32_t>(rng() % (rng() % 8 == 0 ? 30000 : 10));
+    buffers.push_back({1 + rng() % 4000, i, i + life});
+  }
+  const ArenaLayout layout = PlanArena(buffers);
+  CheckMany(buffers, layout);
+  EXPECT_LE(static_cast<double>(layout.bytes), 1.25 * static_cast<double>(layout.bound));
+}
+
+TEST(ArenaPlanner, AMillionBuffers) {
+  std::mt19937 rng(4);
+  std::vector<LiveRange> buffers;
+  for (int32_t i = 0; i < 1000000; ++i)
+    buffers.push_back({1 + rng() % 4000, i, i + 1 + static_cast<int32_t>(rng() % 20)});
+  const ArenaLayout layout = PlanArena(buffers);
+  CheckMany(buffers, layout);
+  EXPECT_LE(static_cast<double>(layout.bytes), 2.0 * static_cast<double>(layout.bound));
 }
 
 TEST(ArenaPlanner, TenThousandBuffers) {
