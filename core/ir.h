@@ -33,9 +33,10 @@ struct Var {
 
 struct Op {
   const OpDef* def = nullptr;
-  std::vector<std::vector<VarId>> inputs;   // per input slot of def
+  std::vector<std::vector<VarId>> inputs;   // per input slot of def, then per entry of var_attrs
   std::vector<std::vector<VarId>> outputs;  // per output slot of def
   std::vector<AttrValue> attrs;             // per attribute of def
+  std::vector<int> var_attrs;               // attributes whose value variables hold
   int index = -1;  // in the file's block; -1 for operators a pass made
   std::string call_stack;
 

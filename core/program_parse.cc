@@ -196,7 +196,7 @@ class Parser {
     for (size_t s = 0; s < def->inputs().size(); ++s)
       if (op.inputs[s].empty() && !(def->inputs()[s].flags & (kOptional | kList)))
         Problem(where, ": misses input '", def->inputs()[s].name, "'");
-    FillAttrs(where, desc, &op);
+    FillAttrs(b, where, desc, &op);
     p_.blocks[b].ops.push_back(std::move(op));
   }
 
@@ -208,7 +208,16 @@ class Parser {
     for (const std::string& name : slot.arguments()) out->push_back(Resolve(b, name));
   }
 
-  void FillAttrs(const std::string& where, const proto::OpDesc& desc, Op* op) {
+  // Variables that hold an attribute's value are operands behind those of the slots.
+  void AddVarAttr(int b, const proto::OpDesc_Attr& attr, int a, Op* op) {
+    std::vector<VarId> vars;
+    if (attr.type() == proto::VAR) vars.push_back(Resolve(b, attr.var_name()));
+    for (const std::string& name : attr.vars_name()) vars.push_back(Resolve(b, name));
+    op->var_attrs.push_back(a);
+    op->inputs.push_back(std::move(vars));
+  }
+
+  void FillAttrs(int b, const std::string& where, const proto::OpDesc& desc, Op* op) {
     for (const auto& attr : desc.attrs()) {
       if (attr.name() == "op_callstack") {
         for (const auto& line : attr.strings()) op->call_stack += "    " + line + "\n";
@@ -216,6 +225,10 @@ class Parser {
       }
       const int a = op->def->FindAttr(attr.name());
       if (a < 0) continue;  // bookkeeping of the exporter, or extra attributes of other back ends
+      if (attr.type() == proto::VAR || attr.type() == proto::VARS) {
+        AddVarAttr(b, attr, a, op);
+        continue;
+      }
       auto value = ConvertAttr(attr, op->attrs[a]);
       if (value.ok())
         op->attrs[a] = std::move(*value);

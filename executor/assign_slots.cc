@@ -106,13 +106,17 @@ class SlotAssigner {
   }
 
   Status CheckRead(int block, const ir::Op& op, size_t slot, VarId v, uint32_t s) {
-    const SlotDef& def = op.def->inputs()[slot];
-    if (v == kNoVar || (def.flags & kOptional)) return Status::Ok();
+    const auto& slots = op.def->inputs();
+    const bool attribute = slot >= slots.size();
+    if (v == kNoVar || (!attribute && (slots[slot].flags & kOptional))) return Status::Ok();
     const ir::Var& var = p_.vars[v];
     const bool absent = s == kNoSlot || (plan_.slots[s].storage == Storage::kPool && !written_[v]);
     if (!absent || op.def->has(kControlFlow) || var.kind != ir::VarKind::kTensor)
       return Status::Ok();
-    return InvalidArgument("input '", def.name, "' reads variable '", var.name,
+    const std::string& reader = attribute
+                                    ? op.def->attrs()[op.var_attrs[slot - slots.size()]].name
+                                    : slots[slot].name;
+    return InvalidArgument(attribute ? "attribute '" : "input '", reader, "' reads variable '", var.name,
                            "', which is neither fed nor a parameter nor written by an earlier "
                            "operator")
         .At(p_.Locate(block, op));
@@ -129,6 +133,7 @@ class SlotAssigner {
       in.ir_op = static_cast<int>(i);
       in.op.def = op.def;
       in.op.attrs = op.attrs;
+      in.var_attrs = op.var_attrs;
       HEDDLE_RETURN_IF_ERROR(BindInputs(b, op, &in));
       for (int sub : op.SubBlocks())
         if (plan_.blocks[sub].instructions.empty()) HEDDLE_RETURN_IF_ERROR(AddBlock(sub));

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "executor/kernel_selector.h"
+#include "executor/var_attrs.h"
 #include "memory/pool_allocator.h"
 
 namespace heddle {
@@ -93,6 +94,20 @@ void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMe
   if (meta.has_lod) v.tensor().set_lod(meta.lod);
 }
 
+// The kernel's state for the present shapes; kept only where it depends on nothing else.
+Status StateNow(const Instruction& in, const BoundOp& op, RunState& run,
+                std::shared_ptr<const KernelState>* state) {
+  if (in.states) {
+    auto kept = in.states->Get(op, run.frame(), run.services(), &run.plan().constant);
+    if (kept.ok()) *state = *std::move(kept);
+    return kept.status();
+  }
+  PrepareContext ctx(op, run.frame(), run.services(), &run.plan().constant);
+  auto made = op.def->prepare()(ctx);
+  if (made.ok()) *state = *std::move(made);
+  return made.status();
+}
+
 }  // namespace
 
 Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
@@ -126,9 +141,15 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
 Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   Value* const* frame = run.frame();
   const OpDef& def = *in.op.def;
+  BoundOp with_attrs;
+  if (!in.var_attrs.empty()) {
+    with_attrs = in.op;
+    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs, frame, &with_attrs));
+  }
+  const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
   BeginRewrites(in, frame);
   if (def.infer_shape() != nullptr) {
-    ShapeContext shapes(in.op, frame);
+    ShapeContext shapes(op, frame);
     HEDDLE_RETURN_IF_ERROR(def.infer_shape()(shapes));
     auto& outs = shapes.outs();
     HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
@@ -139,12 +160,8 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   KernelFn fn = in.fn;
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
   std::shared_ptr<const KernelState> state;
-  if (in.states) {
-    auto made = in.states->Get(in.op, frame, run.services(), &run.plan().constant);
-    if (!made.ok()) return made.status();
-    state = *std::move(made);
-  }
-  KernelContext ctx(in.op, frame, run.services(), state.get());
+  if (def.prepare() != nullptr) HEDDLE_RETURN_IF_ERROR(StateNow(in, op, run, &state));
+  KernelContext ctx(op, frame, run.services(), state.get());
   HEDDLE_RETURN_IF_ERROR(fn(ctx));
   EndRewrites(in, frame);
   return Status::Ok();

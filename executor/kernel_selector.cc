@@ -15,7 +15,7 @@ Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
   const OpDef& def = *op.def;
   const int slot = def.kernel_key();
   const uint32_t begin = slot < 0 ? 0 : op.in_begin[slot];
-  const uint32_t end = slot < 0 ? static_cast<uint32_t>(op.in.size()) : op.in_begin[slot + 1];
+  const uint32_t end = op.in_begin[slot < 0 ? def.inputs().size() : slot + 1];
   DType key = DType::kUnknown;
   for (uint32_t i = begin; i < end && key == DType::kUnknown; ++i)
     if (op.in[i] != kNoSlot) key = DTypeOf(*frame[op.in[i]]);

@@ -88,6 +88,8 @@ struct Instruction {
     uint32_t in, out;
   };
   std::vector<Takeover> takeovers;
+  // Attributes read from the operands behind the definition's slots, one list of operands each.
+  std::vector<int> var_attrs;
   std::vector<uint32_t> release;  // kPool slots whose last user this is
   std::vector<uint32_t> reads;    // kPool slots read whose readers are counted
   double cost_ns = 0;             // estimate on one thread

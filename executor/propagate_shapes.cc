@@ -4,6 +4,7 @@
 #include "core/ir.h"
 #include "executor/kernel_selector.h"
 #include "executor/plan_draft.h"
+#include "executor/var_attrs.h"
 
 namespace heddle {
 namespace {
@@ -30,7 +31,7 @@ class ShapePropagator {
                        instructions.end());
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
       for (Instruction& in : plan_.blocks[b].instructions)
-        if (in.op.def->prepare()) in.states = std::make_shared<StateCache>();
+        if (in.op.def->prepare() && in.var_attrs.empty()) in.states = std::make_shared<StateCache>();
     return Status::Ok();
   }
 
@@ -138,9 +139,10 @@ class ShapePropagator {
 
   Status Visit(Instruction& in, bool* evaluated) {
     const OpDef& def = *in.op.def;
-    if (def.prepare()) in.states = std::make_shared<StateCache>();
+    HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
+    if (def.prepare() && in.var_attrs.empty()) in.states = std::make_shared<StateCache>();
     bool settled = false;
-    if (infer_now_ && def.infer_shape() != nullptr && !def.has(kControlFlow) && InputsKnown(in)) {
+    if (infer_now_ && in.var_attrs.empty() && def.infer_shape() != nullptr && !def.has(kControlFlow) && InputsKnown(in)) {
       ShapeContext ctx(in.op, d_.frame.data());
       Status status = Guard([&] { return def.infer_shape()(ctx); });
       if (!status.ok()) return status.At(plan_.Locate(in));
@@ -158,6 +160,20 @@ class ShapePropagator {
       return s.At(plan_.Locate(in));
     in.mode = Instruction::Mode::kStatic;
     *evaluated = Evaluate(in);
+    return Status::Ok();
+  }
+
+  // Attributes given by variables become plain ones when all their values are known.
+  Status FixVarAttrs(Instruction& in) const {
+    if (in.var_attrs.empty()) return Status::Ok();
+    const size_t slots = in.op.def->inputs().size();
+    for (size_t k = in.op.in_begin[slots]; k < in.op.in.size(); ++k)
+      if (in.op.in[k] != kNoSlot && !d_.meta[in.op.in[k]].initialized()) return Status::Ok();
+    if (Status s = ReadVarAttrs(in.var_attrs, d_.frame.data(), &in.op); !s.ok())
+      return s.At(plan_.Locate(in));
+    in.var_attrs.clear();
+    in.op.in_begin.resize(slots + 1);
+    in.op.in.resize(in.op.in_begin.back());
     return Status::Ok();
   }
 

@@ -105,7 +105,7 @@ class LayoutRewriter {
 
   // Emits the operator on twins; false when it cannot be or does not pay.
   bool Rewrite(ir::Op& op) {
-    if (op.def->has(kControlFlow) || op.outputs.empty()) return false;
+    if (op.def->has(kControlFlow) || op.outputs.empty() || !op.var_attrs.empty()) return false;
     for (VarId v : op.outputs[0])
       if (!Is4D(v) || !view_.SingleWriter(v)) return false;
     if (op.outputs[0].empty()) return false;

@@ -21,7 +21,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
     ir::Op& op = ops[i];
-    if (op.type() != "dropout" || !op.Attr<bool>("is_test")) continue;
+    if (op.type() != "dropout" || !op.var_attrs.empty() || !op.Attr<bool>("is_test")) continue;
     const bool upscale = op.Attr<std::string>("dropout_implementation") == "upscale_in_train";
     const ir::VarId x = op.In("X")[0], out = op.Out("Out")[0];
     const auto& mask = op.Out("Mask");

@@ -45,7 +45,7 @@ class ConvFuser {
     transposed_ = conv.type() == "conv2d_transpose" || conv.type() == "depthwise_conv2d_transpose";
     filter_ = context_.Constant(p_, view_, conv.In("Filter")[0]);
     if (filter_ == nullptr || filter_->rank() != 4 || !view_.Stable(conv.In("Input")[0]) ||
-        conv.Attr<std::string>("data_format") == "NHWC")
+        conv.Attr<std::string>("data_format") == "NHWC" || !conv.var_attrs.empty())
       return false;
     groups_ = std::max<int64_t>(1, conv.Attr<int64_t>("groups"));
     channels_ = transposed_ ? filter_->dim(1) * groups_ : filter_->dim(0);
@@ -92,6 +92,7 @@ class ConvFuser {
 
   bool Absorb(const ir::Op& op) {
     const std::string& t = op.type();
+    if (!op.var_attrs.empty()) return false;
     bool done = false;
     if (t == "batch_norm") done = BatchNorm(op);
     if (t == "elementwise_add") done = Add(op, 1) || Residual(op);
