@@ -10,14 +10,7 @@ bool Upscales(const OpContext& ctx) {
   return ctx.Str("dropout_implementation") == "upscale_in_train";
 }
 
-Status CheckProbability(const OpContext& ctx) {
-  const double p = ctx.Float("dropout_prob");
-  if (p >= 0 && p <= 1) return Status::Ok();
-  return InvalidArgument("dropout_prob is ", p, ", expected 0 to 1");
-}
-
 Status DropoutShape(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckProbability(ctx));
   const Shape& x = ctx.InShape("X");
   ctx.SetOut("Out", x, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
@@ -58,23 +51,33 @@ void ForMasked(const Shape& x, const Shape& mask, Fn&& fn) {
 }
 
 template <typename T>
-void Scale(const KernelContext& ctx, const Tensor& from, T factor, Tensor& to) {
+void Scale(const KernelContext& ctx, const Tensor& from, double by, Tensor& to) {
+  using C = ComputeType<T>;
   const T* x = from.data<T>();
   T* y = to.mutable_data<T>();
+  const C factor = static_cast<C>(by);
   ctx.ParallelFor(to.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = x[i] * factor;
+    for (int64_t i = begin; i < end; ++i)
+      y[i] = static_cast<T>(static_cast<C>(x[i]) * factor);
   });
+}
+
+// What kept elements are multiplied by. A probability that a variable gives may be anything.
+template <typename C>
+C Factor(bool upscale, double p) {
+  return !upscale ? C(1) : p != 1 ? static_cast<C>(1 / (1 - p)) : C(0);
 }
 
 template <typename T>
 struct Dropout {
   static Status Run(KernelContext& ctx) {
+    using C = ComputeType<T>;
     const Tensor& x = ctx.In("X");
     Tensor& out = ctx.Out("Out");
     const double p = ctx.Float("dropout_prob");
     const bool upscale = Upscales(ctx);
     if (ctx.Bool("is_test")) {
-      Scale(ctx, x, upscale ? T(1) : static_cast<T>(1 - p), out);
+      Scale<T>(ctx, x, upscale ? 1 : 1 - p, out);
       return Status::Ok();
     }
     // Mask elements are drawn in order, whatever the threads.
@@ -86,11 +89,13 @@ struct Dropout {
     }
     uint8_t* keep = mask->mutable_data<uint8_t>();
     Draw(ctx, p, keep, mask->numel());
-    const T factor = !upscale ? T(1) : p < 1 ? static_cast<T>(1 / (1 - p)) : T(0);
+    const C factor = Factor<C>(upscale, p);
     const T* from = x.data<T>();
     T* to = out.mutable_data<T>();
     ForMasked(x.shape(), mask->shape(),
-              [&](int64_t i, int64_t m) { to[i] = keep[m] ? from[i] * factor : T(0); });
+              [&](int64_t i, int64_t m) {
+                to[i] = keep[m] ? static_cast<T>(static_cast<C>(from[i]) * factor) : T(0);
+              });
     return Status::Ok();
   }
 
@@ -110,7 +115,6 @@ struct Dropout {
 };
 
 Status GradShape(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckProbability(ctx));
   ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
   return Status::Ok();
 }
@@ -118,12 +122,13 @@ Status GradShape(ShapeContext& ctx) {
 template <typename T>
 struct DropoutGrad {
   static Status Run(KernelContext& ctx) {
+    using C = ComputeType<T>;
     const Tensor& grad = ctx.In("Out@GRAD");
     Tensor& to = ctx.Out("X@GRAD");
     const double p = ctx.Float("dropout_prob");
     const bool upscale = Upscales(ctx);
     if (ctx.Bool("is_test")) {
-      Scale(ctx, grad, upscale ? T(1) : static_cast<T>(1 - p), to);
+      Scale<T>(ctx, grad, upscale ? 1 : 1 - p, to);
       return Status::Ok();
     }
     const Tensor& mask = ctx.In("Mask");
@@ -133,11 +138,13 @@ struct DropoutGrad {
     if (!fits)
       return InvalidArgument("Mask is ", Name(mask.dtype()), " ", ms.ToString(),
                              ", expected uint8 of Out@GRAD's shape, ", gs.ToString());
-    const T factor = !upscale ? T(1) : p < 1 ? static_cast<T>(1 / (1 - p)) : T(0);
+    const C factor = Factor<C>(upscale, p);
     const T* from = grad.data<T>();
     const uint8_t* keep = mask.data<uint8_t>();
     T* out = to.mutable_data<T>();
-    ForMasked(gs, ms, [&](int64_t i, int64_t m) { out[i] = keep[m] ? from[i] * factor : T(0); });
+    ForMasked(gs, ms, [&](int64_t i, int64_t m) {
+      out[i] = keep[m] ? static_cast<T>(static_cast<C>(from[i]) * factor) : T(0);
+    });
     return Status::Ok();
   }
 };
@@ -146,13 +153,13 @@ void Define(OpDef& op) {
   op.Input("X").Input("Seed", kOptional).Output("Out").Output("Mask", kOptional);
   op.Attr("dropout_prob", 0.5).Attr("is_test", false).Attr("fix_seed", false).Attr("seed", 0);
   op.Attr("dropout_implementation", "downgrade_in_infer");
-  op.Traits(kRandom).Inplace("X", "Out").Kernels<Dropout, float, double>();
+  op.Traits(kRandom).Inplace("X", "Out").Kernels<Dropout, float, double, bfloat16>();
 }
 void DefineGrad(OpDef& op) {
   op.Input("Mask", kOptional).Input("Out@GRAD").Output("X@GRAD");
   op.Attr("dropout_prob", 0.5).Attr("is_test", false);
   op.Attr("dropout_implementation", "downgrade_in_infer");
-  op.KernelKey("Out@GRAD").InferShape(GradShape).Kernels<DropoutGrad, float, double>();
+  op.KernelKey("Out@GRAD").InferShape(GradShape).Kernels<DropoutGrad, float, double, bfloat16>();
 }
 
 }  // namespace
