@@ -10,6 +10,7 @@
 #include "core/ir.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
+#include "core/sub_block_slots.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::ir {
@@ -78,6 +79,7 @@ class Parser {
     auto by_col = [](const Port& a, const Port& b) { return a.col < b.col; };
     std::stable_sort(p_.feeds.begin(), p_.feeds.end(), by_col);
     std::stable_sort(p_.fetches.begin(), p_.fetches.end(), by_col);
+    if (problems_.empty()) FillSubBlockSlots(&p_);
     return Summary();
   }
 

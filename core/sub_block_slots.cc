@@ -1,0 +1,160 @@
+#include "core/sub_block_slots.h"
+
+#include <algorithm>
+
+namespace heddle::ir {
+namespace {
+
+constexpr std::string_view kPrefix = "sub_block:";
+constexpr std::string_view kGrad = "@GRAD";
+
+class Filler {
+ public:
+  Filler(Program& program, int block, size_t at)
+      : p_(program), op_(program.blocks[block].ops[at]), sub_(FindSubBlock()) {}
+
+  void Run() {
+    if (sub_ < 0) return;
+    for (size_t s = 0; s < op_.def->inputs().size(); ++s)
+      Fill(op_.def->inputs()[s].name, &op_.inputs[s]);
+    for (size_t s = 0; s < op_.def->outputs().size(); ++s)
+      Fill(op_.def->outputs()[s].name, &op_.outputs[s]);
+  }
+
+ private:
+  int FindSubBlock() const {
+    const std::vector<int> subs = op_.SubBlocks();
+    return subs.size() == 1 ? subs[0] : -1;
+  }
+
+  void Fill(std::string_view spec, std::vector<VarId>* slot) {
+    if (!spec.starts_with(kPrefix)) return;
+    spec.remove_prefix(kPrefix.size());
+    const auto argument = [&](std::string_view function) {
+      const size_t open = function.size() + 1;
+      if (!spec.starts_with(function) || spec.size() <= open || spec[open - 1] != '(')
+        return std::string_view();
+      return spec.substr(open, spec.size() - open - 1);
+    };
+    slot->clear();
+    if (spec == "carried" || spec == "kept") {
+      *slot = Recorded(spec == "carried");
+    } else if (spec == "arrays") {
+      for (VarId v = 0; v < p_.vars.size(); ++v)
+        if (p_.vars[v].kind == VarKind::kArray && Within(p_.vars[v].block, sub_)) slot->push_back(v);
+    } else if (const auto of_grad = argument("grad"); !of_grad.empty()) {
+      for (const std::string& name : Names(of_grad))
+        slot->push_back(name.empty() ? kNoVar : Local(name + std::string(kGrad)));
+    } else if (const auto of_primal = argument("primal"); !of_primal.empty()) {
+      for (const std::string& name : Names(of_primal))
+        slot->push_back(p_.Find(sub_, name.substr(0, name.find(kGrad))));
+    } else if (const auto of_local = argument("local"); !of_local.empty()) {
+      for (const std::string& name : Names(of_local))
+        slot->push_back(name.empty() ? kNoVar : MakeLocal(name));
+    } else {
+      for (const std::string& name : Names(spec)) slot->push_back(p_.Find(sub_, name));
+    }
+  }
+
+  // The names in a slot or an attribute; "" for an empty operand.
+  std::vector<std::string> Names(std::string_view source) const {
+    if (const int a = op_.def->FindAttr(source); a >= 0) return std::get<Strings>(op_.attrs[a]);
+    const int in = op_.def->FindInput(source);
+    const auto& vars = in >= 0 ? op_.inputs[in] : op_.outputs[op_.def->FindOutput(source)];
+    std::vector<std::string> names;
+    for (VarId v : vars) names.push_back(v == kNoVar ? "" : p_.vars[v].name);
+    return names;
+  }
+
+  // Block `b` is `outer` or stands inside it.
+  bool Within(int b, int outer) const {
+    while (b > 0 && b != outer) b = p_.blocks[b].parent;
+    return b == outer;
+  }
+  VarId Local(const std::string& name) const {
+    const VarId v = p_.Find(sub_, name);
+    return v != kNoVar && p_.vars[v].block == sub_ ? v : kNoVar;
+  }
+
+  VarId MakeLocal(const std::string& name) {
+    const VarId outer = p_.Find(sub_, name);
+    if (outer != kNoVar && p_.vars[outer].block == sub_) return outer;
+    Var var;
+    if (outer != kNoVar) var = p_.vars[outer];
+    var.name = name;
+    var.block = sub_;
+    var.shape = Shape::Unknown();
+    var.persistable = false;
+    const VarId inner = p_.AddVar(std::move(var));
+    for (Block& block : p_.blocks) {
+      if (!Within(block.id, sub_) && !InGradientOf(block.id, sub_)) continue;
+      for (Op& op : block.ops)
+        for (auto* slots : {&op.inputs, &op.outputs})
+          for (auto& slot : *slots) Rename(name, inner, &slot);
+    }
+    return inner;
+  }
+  // Operands of that name that come from outside the sub-block are `inner` from now on.
+  void Rename(const std::string& name, VarId inner, std::vector<VarId>* slot) const {
+    for (VarId& v : *slot)
+      if (v != kNoVar && p_.vars[v].name == name && !Within(p_.vars[v].block, sub_)) v = inner;
+  }
+
+  // Variables whose values of each step the gradient wants back.
+  std::vector<VarId> Recorded(bool carried) const {
+    const int forward = p_.blocks[sub_].forward_block >= 0 ? p_.blocks[sub_].forward_block : sub_;
+    std::vector<bool> read(p_.vars.size()), written(p_.vars.size()), in_place(p_.vars.size());
+    for (const Block& block : p_.blocks) {
+      for (const Op& op : block.ops) {
+        if (InGradientOf(block.id, forward)) Mark(op.inputs, &read);
+        if (!Within(block.id, forward)) continue;
+        Mark(op.outputs, &written);
+        if (block.id == forward) MarkInPlace(op, &in_place);
+      }
+    }
+    std::vector<VarId> found;
+    if (carried) {
+      const int x = op_.def->FindInput("X");
+      for (VarId v : op_.inputs[x])
+        if (v != kNoVar && read[v] && written[v] && !in_place[v] && !p_.vars[v].persistable &&
+            p_.vars[v].kind == VarKind::kTensor)
+          found.push_back(v);
+      return found;
+    }
+    for (VarId v = 0; v < p_.vars.size(); ++v)
+      if (read[v] && p_.vars[v].block != 0 && Within(p_.vars[v].block, forward)) found.push_back(v);
+    return found;
+  }
+
+  bool InGradientOf(int b, int forward) const {
+    for (; b > 0; b = p_.blocks[b].parent)
+      if (p_.blocks[b].forward_block == forward) return true;
+    return false;
+  }
+  static void Mark(const std::vector<std::vector<VarId>>& slots, std::vector<bool>* marks) {
+    for (const auto& slot : slots)
+      for (VarId v : slot)
+        if (v != kNoVar) (*marks)[v] = true;
+  }
+  static void MarkInPlace(const Op& op, std::vector<bool>* marks) {
+    for (const auto& out : op.outputs)
+      for (VarId v : out)
+        for (const auto& in : op.inputs)
+          if (v != kNoVar && std::find(in.begin(), in.end(), v) != in.end()) (*marks)[v] = true;
+  }
+
+  Program& p_;
+  Op& op_;
+  const int sub_;
+};
+
+}  // namespace
+
+void FillSubBlockSlots(Program* program) {
+  for (size_t b = 0; b < program->blocks.size(); ++b)
+    for (size_t i = 0; i < program->blocks[b].ops.size(); ++i)
+      if (program->blocks[b].ops[i].def->has(kControlFlow))
+        Filler(*program, static_cast<int>(b), i).Run();
+}
+
+}  // namespace heddle::ir

@@ -1,0 +1,24 @@
+// Operands that operators with a sub-block have besides those in the file: variables of the
+// sub-block that the operator's kernel hands values to, or takes them from. A definition asks for
+// them by slots whose name starts with "sub_block:":
+//
+//   sub_block:S          for each name in S, the variable that the sub-block calls so
+//   sub_block:grad(S)    for each name in S, the one called name@GRAD
+//   sub_block:primal(S)  for each name in S, the one called as it is without @GRAD…
+//   sub_block:local(S)   as S, but the sub-block gets variables of its own where it has none
+//   sub_block:carried    what the forward block rewrites from step to step and its gradient reads
+//   sub_block:kept       other variables of the forward block that its gradient reads
+//   sub_block:arrays     tensor arrays that the sub-block declares
+//
+// S is another slot of the operator, or an attribute that lists names. "The forward block" is the one
+// that the sub-block is the gradient of, or the sub-block itself. Where nothing is to be found, the
+// operand is empty. Slots are filled in the order of definition, inputs first.
+#pragma once
+
+#include "core/ir.h"
+
+namespace heddle::ir {
+
+void FillSubBlockSlots(Program* program);
+
+}  // namespace heddle::ir
