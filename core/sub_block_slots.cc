@@ -15,10 +15,12 @@ class Filler {
 
   void Run() {
     if (sub_ < 0) return;
-    for (size_t s = 0; s < op_.def->inputs().size(); ++s)
-      Fill(op_.def->inputs()[s].name, &op_.inputs[s]);
-    for (size_t s = 0; s < op_.def->outputs().size(); ++s)
-      Fill(op_.def->outputs()[s].name, &op_.outputs[s]);
+    for (const bool locals : {true, false}) {  // others may find the locals made first
+      for (size_t s = 0; s < op_.def->inputs().size(); ++s)
+        Fill(op_.def->inputs()[s].name, locals, &op_.inputs[s]);
+      for (size_t s = 0; s < op_.def->outputs().size(); ++s)
+        Fill(op_.def->outputs()[s].name, locals, &op_.outputs[s]);
+    }
   }
 
  private:
@@ -27,9 +29,10 @@ class Filler {
     return subs.size() == 1 ? subs[0] : -1;
   }
 
-  void Fill(std::string_view spec, std::vector<VarId>* slot) {
+  void Fill(std::string_view spec, bool locals, std::vector<VarId>* slot) {
     if (!spec.starts_with(kPrefix)) return;
     spec.remove_prefix(kPrefix.size());
+    if (spec.starts_with("local(") != locals) return;
     const auto argument = [&](std::string_view function) {
       const size_t open = function.size() + 1;
       if (!spec.starts_with(function) || spec.size() <= open || spec[open - 1] != '(')

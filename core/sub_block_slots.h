@@ -12,7 +12,7 @@
 //
 // S is another slot of the operator, or an attribute that lists names. "The forward block" is the one
 // that the sub-block is the gradient of, or the sub-block itself. Where nothing is to be found, the
-// operand is empty. Slots are filled in the order of definition, inputs first.
+// operand is empty. Variables that the kernel writes for the sub-block to read belong to output slots.
 #pragma once
 
 #include "core/ir.h"

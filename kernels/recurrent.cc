@@ -23,9 +23,9 @@ Result<int64_t> StepCount(const KernelContext& ctx) {
 
 // The variables of slot `from` become those of slot `to`.
 void Link(const KernelContext& ctx, Key from, Key to) {
-  for (int i = 0; i < ctx.InCount(from) && i < ctx.InCount(to); ++i) {
+  for (int i = 0; i < ctx.InCount(from) && i < ctx.OutCount(to); ++i) {
     const Value* v = ctx.InVar(from, i);
-    if (Value* out = ctx.InVar(to, i); v != nullptr && out != nullptr && out != v) *out = *v;
+    if (Value* out = ctx.OutVar(to, i); v != nullptr && out != nullptr && out != v) *out = *v;
   }
 }
 
@@ -33,7 +33,7 @@ void Link(const KernelContext& ctx, Key from, Key to) {
 void LinkItems(const KernelContext& ctx, Key from, Key to, int64_t at) {
   for (int i = 0; i < ctx.InCount(from); ++i) {
     const Tensor* x = ctx.InOpt(from, i);
-    if (Value* out = ctx.InVar(to, i); x != nullptr && out != nullptr)
+    if (Value* out = ctx.OutVar(to, i); x != nullptr && out != nullptr)
       out->MutableTensor() = Row(ctx, *x, at);
   }
 }
@@ -142,9 +142,9 @@ HEDDLE_OP(recurrent) {
   op.Doc("Runs sub_block for each item of the first axis of the inputs.");
   DefineRecurrent(op);
   op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional);
-  op.Input("sub_block:local(inputs)", kList | kOptional);
+  op.Output("sub_block:local(inputs)", kList | kOptional);
   op.Input("sub_block:local(outputs)", kList | kOptional);
-  op.Input("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
+  op.Output("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);
   op.AnyKernel(Recurrent);
 }
@@ -152,9 +152,10 @@ HEDDLE_OP(recurrent_grad) {
   DefineRecurrent(op);
   op.Input("outputs", kList | kOptional).Input("outputs@GRAD", kList | kOptional);
   op.Input("step_scopes").Input("step_scopes@GRAD", kOptional);
-  op.Input("sub_block:local(outputs@GRAD)", kList | kOptional);
+  op.Output("sub_block:local(outputs@GRAD)", kList | kOptional);
+  op.Output("sub_block:grad(states)", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);
-  for (const char* of : {"inputs", "parameters", "states", "ex_states"})
+  for (const char* of : {"inputs", "parameters", "ex_states"})
     op.Input(std::string("sub_block:grad(") + of + ")", kList | kOptional);
   for (const char* of : {"inputs@GRAD", "initial_states@GRAD", "parameters@GRAD"})
     op.Output(of, kList | kOptional);

@@ -46,7 +46,7 @@ class GradLoop {
     PutValues(ctx_, "sub_block:kept", values, PutValues(ctx_, "sub_block:carried", values, 0));
     ClearArrays(ctx_, "sub_block:arrays");
     for (size_t i = 0; i < out_grads_.size(); ++i)
-      if (Value* v = ctx_.InVar("sub_block:local(original_output_grad)", static_cast<int>(i)))
+      if (Value* v = ctx_.OutVar("sub_block:local(original_output_grad)", static_cast<int>(i)))
         *v = out_grads_[i];
     HEDDLE_RETURN_IF_ERROR(ctx_.RunBlock(ctx_.Attr<BlockRef>("sub_block")));
     for (int i = 0; i < ctx_.OutCount("X@GRAD"); ++i)
@@ -130,7 +130,6 @@ HEDDLE_OP(while_grad) {
       .Input("Out", kList | kOptional)
       .Input("Out@GRAD", kList | kOptional)
       .Input("StepScopes")
-      .Input("sub_block:local(original_output_grad)", kList | kOptional)
       .Input("sub_block:primal(Out@GRAD)", kList | kOptional)
       .Input("sub_block:Out@GRAD", kList | kOptional)
       .Input("sub_block:carried", kList | kOptional)
@@ -139,6 +138,7 @@ HEDDLE_OP(while_grad) {
       .Input("sub_block:grad(X)", kList | kOptional)
       .Input("sub_block:X@GRAD", kList | kOptional)
       .Output("X@GRAD", kList | kOptional)
+      .Output("sub_block:local(original_output_grad)", kList | kOptional)
       .Attr("sub_block", BlockRef{})
       .Attr("original_output_grad", Strings{})
       .Attr("is_test", false)
