@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/common/loss.h"
+#include "kernels/common/rois.h"
 #include "kernels/common/sequence.h"
 
 namespace heddle {
@@ -26,28 +27,6 @@ Status Infer(ShapeContext& ctx) {
   ctx.SetOut("Out", Shape{rois[0], x[1], ctx.Int("pooled_height"), ctx.Int("pooled_width")},
              ctx.InDType("X"));
   return Status::Ok();
-}
-
-// The image of each region: from RoisNum, or from the regions' sequences.
-Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images) {
-  const Tensor& rois = ctx.In("ROIs");
-  std::vector<int64_t> of;
-  if (const Tensor* numbers = ctx.InOpt("RoisNum")) {
-    const Labels count(ctx, *numbers);
-    for (int64_t i = 0; i < numbers->numel(); ++i) {
-      if (count[i] < 0 || count[i] > rois.dim(0))
-        return OutOfRange("RoisNum holds ", count[i], " of ", rois.dim(0), " regions");
-      of.insert(of.end(), static_cast<size_t>(count[i]), i);
-    }
-  } else {
-    HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(rois, "ROIs"));
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i)
-      of.insert(of.end(), static_cast<size_t>(Length(*offsets, i)), i);
-  }
-  if (static_cast<int64_t>(of.size()) != rois.dim(0) || (!of.empty() && of.back() >= images))
-    return InvalidArgument("the regions' images do not fit ", rois.dim(0), " regions and ", images,
-                           " images");
-  return of;
 }
 
 // A bilinear sample: four positions in a plane and their weights.

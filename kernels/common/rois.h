@@ -1,0 +1,13 @@
+// Regions of interest: boxes, each on one image of a batch.
+#pragma once
+
+#include <vector>
+
+#include "core/op_context.h"
+
+namespace heddle {
+
+// The image of each of ROIs' regions: from RoisNum, or from the regions' sequences.
+Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images);
+
+}  // namespace heddle
