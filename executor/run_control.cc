@@ -1,6 +1,7 @@
 #include "executor/run_control.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "scheduler/spin.h"
@@ -62,6 +63,7 @@ void RunControl::Disarm() {
     std::swap(stall, stall_id_);
   }
   if (stall != 0) watcher_->Remove(stall);
+  attention_.store(0, std::memory_order_relaxed);
 }
 
 void RunControl::LookForStall() {
@@ -90,7 +92,7 @@ std::string RunControl::Describe(const Instruction& in) const {
 }
 
 void RunControl::FillTrace(RunReport* report) {
-  if (!trace_) return;
+  if (!std::exchange(trace_, false)) return;
   for (int l = 0; l < lanes_; ++l) {
     for (const Event& e : views_[l].events) {
       const OpLocation where = plan_.Locate(*e.in);

@@ -79,9 +79,9 @@ class Results:
         return sorted(seen, key=lambda c: (kind.index(self.kinds[c[0]]), order.index(c[0]), c[1]))
 
     def best_peer(self, cell, workers):
-        """((engine, workers), ns per task) or None."""
+        """((engine, workers), ns per task) of the fastest peer with as many workers, or None."""
         peers = [(contender, cell.ns(*contender)) for contender in cell.rounds
-                 if self.kinds[contender[0]] == "peer" and contender[1] <= workers]
+                 if self.kinds[contender[0]] == "peer" and contender[1] == workers]
         peers = [p for p in peers if p[1] is not None]
         return min(peers, key=lambda p: p[1]) if peers else None
 
