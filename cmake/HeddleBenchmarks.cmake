@@ -12,6 +12,9 @@ if(benchmark_FOUND)
                           benchmark::benchmark)
     heddle_warnings(heddle_bench_${_name})
   endforeach()
+  # The same graphs as the comparison with other schedulers.
+  target_sources(heddle_bench_lanes_bench PRIVATE
+                 "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/graph.cc")
   if(EXISTS "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/CMakeLists.txt")
     add_subdirectory("${PROJECT_SOURCE_DIR}/benchmarks/scheduling")
   endif()
