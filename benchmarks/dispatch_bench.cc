@@ -223,6 +223,10 @@ void BM_Plan(benchmark::State& state, Form form, Schedule schedule, int threads)
     last = *stats;
   }
   for (const PlanStats::Stage& stage : last.stages) state.counters[stage.name] = stage.ms;
+  if (last.dependencies_found > 0) {
+    state.counters["edges_found"] = static_cast<double>(last.dependencies_found);
+    state.counters["edges"] = static_cast<double>(last.dependencies);
+  }
   state.counters["bytes_per_op"] =
       static_cast<double>(bytes) / static_cast<double>(state.range(0));
   state.SetComplexityN(state.range(0));

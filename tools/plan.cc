@@ -31,6 +31,8 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
   json["static_shapes"] = stats.static_shapes;
   json["arena_bytes"] = stats.arena_bytes;
   json["arena_bound_bytes"] = stats.arena_bound_bytes;
+  json["dependencies_found"] = stats.dependencies_found;
+  json["dependencies"] = stats.dependencies;
   json["build_ms"] = stats.build_ms;
   for (const auto& stage : stats.stages) json["stages"][stage.name] = stage.ms;
   json["lines"] = Json::array();
