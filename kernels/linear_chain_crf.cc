@@ -271,7 +271,9 @@ struct CrfDecoding {
     if (const Tensor* label = ctx.InOpt("Label")) {
       if (label->numel() != rows) return InvalidArgument("Label has ", label->numel(), " elements");
       const Labels labels(ctx, *label);
-      for (int64_t i = 0; i < rows; ++i) path[i] = labels[i] == path[i] ? 1 : 0;
+      for (size_t i = 0; i < chains.begin.size(); ++i)
+        for (int64_t k = chains.begin[i]; k < chains.begin[i] + chains.length[i]; ++k)
+          path[k] = labels[k] == path[k] ? 1 : 0;
     }
     return Status::Ok();
   }
