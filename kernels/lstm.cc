@@ -1,4 +1,4 @@
-// lstm and fusion_lstm: long short-term memory over sequences; gates in the order candidate, input,
+// lstm, fusion_lstm and fused_embedding_fc_lstm: long short-term memory over sequences; gates in the order candidate, input,
 // forget, output.
 #include "kernels/common/sequence_batch.h"
 
@@ -81,6 +81,22 @@ Status InferFusion(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+Status InferEmbedding(ShapeContext& ctx) {
+  const Shape &ids = ctx.InShape("Ids"), &table = ctx.InShape("Embeddings");
+  const Shape& wh = ctx.InShape("WeightH");
+  if (!ids.known_rank() || !table.is_static() || !wh.is_static()) return ctx.Defer();
+  if (ids.rank() != 2 || (ids[1] >= 0 && ids[1] != 1) || table.rank() != 2 || wh.rank() != 2 ||
+      table[1] != 4 * wh[0] || wh[1] != table[1])
+    return InvalidArgument("Ids ", ids.ToString(), ", Embeddings ", table.ToString(),
+                           " and WeightH ", wh.ToString(), " do not fit each other");
+  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx, wh[0]));
+  ctx.SetOut("Hidden", Shape{ids[0], wh[0]}, ctx.InDType("Embeddings"));
+  ctx.SetOut("Cell", Shape{ids[0], wh[0]}, ctx.InDType("Embeddings"));
+  ctx.ShareLoD("Ids", "Hidden");
+  ctx.ShareLoD("Ids", "Cell");
+  return Status::Ok();
+}
+
 template <typename T>
 Result<Cell<T>> CellOf(KernelContext& ctx, const Tensor& weight) {
   Cell<T> c;
@@ -159,6 +175,25 @@ struct FusionLstm {
   }
 };
 
+// The table's rows are projected inputs, biases included; Bias is there for the peepholes.
+template <typename T>
+struct EmbeddingLstm {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &ids = ctx.In("Ids"), &table = ctx.In("Embeddings");
+    HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
+    HEDDLE_ASSIGN_OR_RETURN(const Cell<T> cell, CellOf<T>(ctx, ctx.In("WeightH")));
+    const int64_t width = 4 * cell.size;
+    std::vector<T> gates;
+    for (int64_t id : ToInts(ids)) {
+      if (id < 0 || id >= table.dim(0))
+        return OutOfRange("id ", id, " is not in [0, ", table.dim(0), ")");
+      const T* row = table.data<T>() + id * width;
+      gates.insert(gates.end(), row, row + width);
+    }
+    return RunSequences(ctx, cell, *offsets, gates.data());
+  }
+};
+
 }  // namespace
 }  // namespace heddle
 
@@ -212,4 +247,13 @@ HEDDLE_OP(fusion_lstm) {
       .Attr("force_fp32_output", false)
       .InferShape(InferFusion)
       .Kernels<FusionLstm, float, double>();
+}
+
+HEDDLE_OP(fused_embedding_fc_lstm) {
+  op.Doc("lstm over rows of a table of projected inputs").Input("Ids").Input("Embeddings");
+  op.Input("WeightH").Input("Bias").Input("H0", kOptional).Input("C0", kOptional);
+  op.Output("Hidden").Output("Cell").Attr("use_peepholes", true).Attr("is_reverse", false);
+  op.Attr("use_seq", true).Attr("gate_activation", "sigmoid").Attr("cell_activation", "tanh");
+  op.Attr("candidate_activation", "tanh").KernelKey("Embeddings").InferShape(InferEmbedding);
+  op.Kernels<EmbeddingLstm, float, double>();
 }
