@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/op_context.h"
+#include "core/op_registry.h"
 #include "heddle/heddle.h"
 #include "proto/framework.pb.h"
 
@@ -89,9 +91,22 @@ class ProgramMaker {
   int at_ = 0;
 };
 
+// An operator that does nothing: what is left is what an instruction costs.
+void DefineNop(OpDef& op) {
+  op.Doc("Nothing.").Input("X").Output("Out").InferShape([](ShapeContext& ctx) {
+    ctx.SetOut("Out", ctx.InShape("X"), ctx.InDType("X"));
+    return Status::Ok();
+  });
+  op.AnyKernel([](KernelContext&) { return Status::Ok(); });
+}
+const bool kInstalled = [] {
+  RegisterOp("bench_nop", DefineNop);
+  return true;
+}();
+
 std::string Name(int64_t i) { return "v" + std::to_string(i); }
 
-enum Form { kChain, kDag, kRandom, kBlocks };
+enum Form { kChain, kDag, kRandom, kBlocks, kNop };
 constexpr int kBlockLength = 10;  // with the operator that runs the block
 
 // An earlier variable: one of the last 64, or, `far`, any one.
@@ -134,7 +149,9 @@ std::string MakeProgram(Form form, int64_t n) {
       maker.If("taken", body);
       maker.ReturnTo(body);
     }
-    if (form == kChain || form == kBlocks)
+    if (form == kNop)
+      maker.Op("bench_nop", {{"X", Name(i - 1)}}, Name(i));
+    else if (form == kChain || form == kBlocks)
       maker.Op("relu", {{"X", Name(i - 1)}}, Name(i));
     else if (form == kDag)
       maker.Op("elementwise_max", {{"X", Name(i - 1)}, {"Y", Earlier(random, i)}}, Name(i));
@@ -176,6 +193,7 @@ void BM_Run(benchmark::State& state, Form form) {
                                                   benchmark::Counter::kInvert);
   state.counters["instructions"] = stats->instructions;
 }
+BENCHMARK_CAPTURE(BM_Run, nop, kNop)->RangeMultiplier(10)->Range(100, 100000);
 BENCHMARK_CAPTURE(BM_Run, chain, kChain)->RangeMultiplier(10)->Range(100, 100000);
 BENCHMARK_CAPTURE(BM_Run, dag, kDag)->RangeMultiplier(10)->Range(100, 100000);
 BENCHMARK_CAPTURE(BM_Run, random, kRandom)->RangeMultiplier(10)->Range(100, 100000);

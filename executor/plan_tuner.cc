@@ -1,6 +1,7 @@
 #include "executor/plan_tuner.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "executor/dependency_graph.h"
 #include "scheduler/units.h"
@@ -10,20 +11,29 @@ namespace {
 
 constexpr int kTimedRuns = 2;
 constexpr int kTrialRounds = 4;
+constexpr int kLaterRounds = 2;
+// Runs until the first repetition of the trials is kFirstInterval * kIntervalGrowth.
+constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr double kMargin = 0.03;  // by which another plan must be faster than the plain one
 // A run this long is disturbed too little to need many repetitions.
 constexpr double kLongRunNs = 50e6;
 
 }  // namespace
 
-PlanTuner::PlanTuner(const Plan& base, bool enabled) : base_(base) {
+PlanTuner::PlanTuner(const Plan& base, bool enabled) : base_(base), next_trials_(kNever) {
   if (!enabled || !base.worth_measuring) settled_.store(0, std::memory_order_relaxed);
 }
 
 PlanTuner::Turn PlanTuner::Next(bool alone) {
-  if (const int variant = settled_.load(std::memory_order_acquire); variant >= 0)
-    return {Turn::What::kRun, alone ? variant : 0, nullptr};
   if (!alone) return {};
+  if (const int variant = settled_.load(std::memory_order_acquire); variant >= 0) {
+    if (settled_runs_.fetch_add(1, std::memory_order_relaxed) <
+        next_trials_.load(std::memory_order_relaxed))
+      return {Turn::What::kRun, variant, nullptr};
+    std::lock_guard lock(mutex_);
+    OpenTrials(kLaterRounds);
+  }
   std::lock_guard lock(mutex_);
   switch (stage_) {
     case Stage::kWarmUp:
@@ -43,7 +53,7 @@ PlanTuner::Turn PlanTuner::Next(bool alone) {
 void PlanTuner::Report(const Turn& turn, double ns) {
   if (turn.what == Turn::What::kRun) return;
   std::lock_guard lock(mutex_);
-  if (settled()) return;
+  if (settled() || (turn.what == Turn::What::kTry) != (stage_ == Stage::kTrying)) return;
   const bool enough = ++runs_ >= kTimedRuns || ns > kLongRunNs;
   switch (turn.what) {
     case Turn::What::kRun:
@@ -100,9 +110,18 @@ bool PlanTuner::WantsCandidates(std::vector<float>* cost_ns, double* plain_ns) {
 void PlanTuner::Candidates(int count) {
   std::lock_guard lock(mutex_);
   if (count == 0) return Settle(0);
-  const int rounds = plain_ns_ > kLongRunNs ? kTrialRounds / 2 : kTrialRounds;
-  trials_ = std::make_unique<Trials>(count + 1, rounds, kMargin);
+  variants_ = count + 1;
+  next_trials_.store(kFirstInterval, std::memory_order_relaxed);
+  OpenTrials(plain_ns_ > kLongRunNs ? kTrialRounds / 2 : kTrialRounds);
+}
+
+void PlanTuner::OpenTrials(int rounds) {
+  trials_ = std::make_unique<Trials>(variants_, rounds, kMargin);
   stage_ = Stage::kTrying;
+  settled_runs_.store(0, std::memory_order_relaxed);
+  next_trials_.store(next_trials_.load(std::memory_order_relaxed) * kIntervalGrowth,
+                     std::memory_order_relaxed);
+  settled_.store(-1, std::memory_order_release);
 }
 
 void PlanTuner::Settle(int variant) {

@@ -4,7 +4,8 @@
 //      all threads; then some in which kernels keep to one thread.
 //   2. With the latter costs lanes are scheduled. Where the prediction promises something, plans with
 //      these lanes (and, for long instructions, one with a queue) are built.
-//   3. They and the plain plan are run in turns; the fastest stays.
+//   3. They and the plain plan are run in turns; the fastest stays. Since the machine may have been
+//      busy just then, this is repeated after some hundred runs, and after ever more.
 //
 // Measured are only runs that have the executor's threads to themselves. Results do not depend on
 // which plan runs: kernels cut their work the same way in all of them.
@@ -53,6 +54,7 @@ class PlanTuner {
  private:
   enum class Stage { kWarmUp, kWide, kNarrow, kProposing, kTrying };
   void EndWide();
+  void OpenTrials(int rounds);
   void Settle(int variant);
 
   const Plan& base_;
@@ -61,6 +63,8 @@ class PlanTuner {
   Stage stage_ = Stage::kWarmUp;
   bool asked_ = false;
   int runs_ = 0;  // of the present stage
+  int variants_ = 1;
+  std::atomic<int64_t> settled_runs_{0}, next_trials_;  // alone, since the last trials
   std::unique_ptr<CostMeter> meter_;
   std::unique_ptr<Trials> trials_;
   double plain_ns_ = 0;  // the fastest plain run

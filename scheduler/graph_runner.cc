@@ -9,6 +9,9 @@ namespace {
 
 constexpr int kTimedRuns = 3;
 constexpr int kTrialRounds = 4;
+constexpr int kLaterRounds = 2;
+// Runs until the first repetition of the trials is kFirstInterval * kIntervalGrowth.
+constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 constexpr size_t kCandidates = 4;
 constexpr double kMargin = 0.02;
 // A run that takes longer is disturbed too little to need repeating.
@@ -22,12 +25,14 @@ void Execute(const GraphTask* at, const GraphTask* end) {
 
 GraphRunner::GraphRunner(StaticGraph graph, std::span<const GraphTask> tasks, HostPool& pool)
     : graph_(std::move(graph)), tasks_(tasks.begin(), tasks.end()), pool_(pool),
-      stage_(pool.threads() > 1 ? Stage::kTiming : Stage::kSettled) {
+      stage_(pool.threads() > 1 ? Stage::kTiming : Stage::kSettled),
+      settled_(stage_ == Stage::kSettled), next_trials_(kFirstInterval) {
   if (stage_ == Stage::kTiming) meter_ = std::make_unique<CostMeter>(tasks_.size());
 }
 
 void GraphRunner::Run() {
   if (stage_ == Stage::kSettled) [[likely]] {
+    if (!candidates_.empty() && ++runs_ >= next_trials_) OpenTrials(kLaterRounds);
     if (chosen_)
       RunLanes(*chosen_);
     else
@@ -65,8 +70,14 @@ void GraphRunner::MakeCandidates() {
   }
   graph_ = StaticGraph();
   if (candidates_.empty()) return Settle(0);
-  trials_ = std::make_unique<Trials>(static_cast<int>(candidates_.size()) + 1, kTrialRounds, kMargin);
+  OpenTrials(kTrialRounds);
+}
+
+void GraphRunner::OpenTrials(int rounds) {
+  trials_ = std::make_unique<Trials>(static_cast<int>(candidates_.size()) + 1, rounds, kMargin);
   stage_ = Stage::kTrying;
+  runs_ = 0;
+  next_trials_ *= kIntervalGrowth;
 }
 
 void GraphRunner::RunTrial() {
@@ -81,9 +92,9 @@ void GraphRunner::RunTrial() {
 }
 
 void GraphRunner::Settle(int way) {
-  if (way > 0) chosen_ = std::move(candidates_[static_cast<size_t>(way) - 1]);
-  candidates_.clear();
+  chosen_ = way > 0 ? candidates_[static_cast<size_t>(way) - 1].get() : nullptr;
   trials_.reset();
+  settled_ = true;
   stage_ = Stage::kSettled;
 }
 

@@ -3,7 +3,8 @@
 //
 // How it runs is found out by running: the first runs go one task after another and are timed, then
 // lanes are scheduled from the measured costs and tried against the plain loop, and the fastest way
-// is kept.
+// is kept. Since the machine may have been busy then, the trial is repeated after some hundred runs,
+// and after ever more.
 //
 // Ownership: keeps the tasks and a reference to the pool, which must outlive it. Threads: one Run at
 // a time.
@@ -34,8 +35,8 @@ class GraphRunner {
 
   // Runs every task once, each after its predecessors; blocking.
   void Run();
-  // No measuring run is left.
-  bool settled() const { return stage_ == Stage::kSettled; }
+  // The way to run has been found (it may be questioned again later).
+  bool settled() const { return settled_; }
   // The lanes in use; nullptr: the plain loop.
   const LaneSchedule* lanes() const { return chosen_ ? &chosen_->schedule : nullptr; }
   const LaneRun* last_run() const { return chosen_ ? chosen_->run.get() : nullptr; }
@@ -53,6 +54,7 @@ class GraphRunner {
   void RunTrial();
   void MakeCandidates();
   void Settle(int way);
+  void OpenTrials(int rounds);
 
   StaticGraph graph_;
   std::vector<GraphTask> tasks_;
@@ -62,7 +64,9 @@ class GraphRunner {
   int timed_ = 0;
   std::vector<std::unique_ptr<Lanes>> candidates_;
   std::unique_ptr<Trials> trials_;
-  std::unique_ptr<Lanes> chosen_;
+  Lanes* chosen_ = nullptr;
+  bool settled_;
+  int64_t runs_ = 0, next_trials_;  // since the last trials
 };
 
 }  // namespace heddle
