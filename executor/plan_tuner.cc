@@ -112,7 +112,8 @@ void PlanTuner::Candidates(int count) {
   if (count == 0) return Settle(0);
   variants_ = count + 1;
   next_trials_.store(kFirstInterval, std::memory_order_relaxed);
-  OpenTrials(plain_ns_ > kLongRunNs ? kTrialRounds / 2 : kTrialRounds);
+  OpenTrials(plain_ns_ > kLongRunNs ? kTrialRounds / 2
+                                    : Trials::RoundsFor(plain_ns_, kTrialRounds));
 }
 
 void PlanTuner::OpenTrials(int rounds) {

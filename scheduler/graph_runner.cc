@@ -70,7 +70,9 @@ void GraphRunner::MakeCandidates() {
   }
   graph_ = StaticGraph();
   if (candidates_.empty()) return Settle(0);
-  OpenTrials(kTrialRounds);
+  double plain_ns = 0;
+  for (float ns : cost) plain_ns += ns;
+  OpenTrials(Trials::RoundsFor(plain_ns, kTrialRounds));
 }
 
 void GraphRunner::OpenTrials(int rounds) {

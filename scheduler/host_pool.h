@@ -39,7 +39,8 @@ class HostPool final : public IntraOp {
   void Run(FunctionRef<void(int)> job) { Run(job, threads_); }
 
   // What it takes for one thread to see what another one has just written, in ns: half a round trip
-  // between the caller and a worker, measured once (some tens of microseconds, on first use).
+  // between the caller and a worker, measured once, on first use (some tens of microseconds, up to
+  // 20 ms while the workers are not running yet).
   double HandOverNs();
 
   // How long a worker without a job stays awake.

@@ -1,6 +1,7 @@
 // Trials: which of several ways to do the same thing is the fastest, found by trying them in turn.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -13,6 +14,13 @@ class Trials {
       : best_ns_(static_cast<size_t>(ways), std::numeric_limits<double>::max()),
         left_(ways * rounds), margin_(margin) {}
 
+  // Rounds enough for short runs: at least `least`, and more for runs below a tenth of a
+  // millisecond, which a single interrupt can spoil.
+  static int RoundsFor(double run_ns, int least) {
+    constexpr double kTotalNs = 400000;
+    constexpr int kMost = 24;
+    return run_ns <= 0 ? least : std::clamp(static_cast<int>(kTotalNs / run_ns), least, kMost);
+  }
   bool settled() const { return left_ == 0; }
   // The way to try now.
   int next() const { return left_ % ways(); }

@@ -161,7 +161,7 @@ Status CountAllocations(const Job& job, Measured* result) {
 
 // At least `runs` runs, and until the executor has found the fastest way for the plan.
 Status WarmUp(const Job& job, int runs) {
-  constexpr int kMostRuns = 100;
+  constexpr int kMostRuns = 200;
   constexpr double kMostMs = 20000;
   const auto start = Clock::now();
   RunReport report;
