@@ -45,7 +45,7 @@ void BM_Makespan(benchmark::State& state, const std::string& name, int workers) 
   const double hand_over = pool.HandOverNs();
   double makespan = 0, bound = 1;
   for (auto _ : state) {
-    const auto proposed = ProposeLanes(graph, cost, workers, hand_over, 1);
+    const auto proposed = ProposeLanes(graph, cost, workers, 1.5 * hand_over, 1);
     if (proposed.empty()) return state.SkipWithError("no schedule is expected to pay");
     makespan = SimulateLanes(proposed[0], cost, hand_over);
     bound = std::max(proposed[0].serial_ns / workers, proposed[0].path_ns);

@@ -112,7 +112,9 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
 
 // Builds the variants of a plan that the measured costs make look promising.
 void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
-  constexpr size_t kMostLanes = 2;
+  // In hand-overs of a signal. With it goes data, and memory that the other lane had in its cache.
+  constexpr double kPrices[] = {2, 6};
+  constexpr size_t kLanesPerPrice = 2;
   constexpr double kPromising = 0.97;      // of the plain plan's time, as predicted
   constexpr double kQueueTaskNs = 2000;    // instructions this long on average can afford a queue
   std::vector<float> cost;
@@ -132,12 +134,14 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
     auto plan = Build(request);
     if (plan.ok() && (*plan)->dispatch == request.dispatch) variants.push_back(*std::move(plan));
   };
-  for (LaneSchedule& s :
-       ProposeLanes(dependencies.graph, cost, threads, hand_over, kMostLanes)) {
-    if (s.predicted_ns > kPromising * plain_ns) continue;
-    request.dispatch = Dispatch::kLanes;
-    request.lanes = std::make_shared<const LaneSchedule>(std::move(s));
-    add();
+  request.dispatch = Dispatch::kLanes;
+  for (double price : kPrices) {
+    for (LaneSchedule& s : ProposeLanes(dependencies.graph, cost, threads, price * hand_over,
+                                        kLanesPerPrice)) {
+      if (s.predicted_ns > kPromising * plain_ns) continue;
+      request.lanes = std::make_shared<const LaneSchedule>(std::move(s));
+      add();
+    }
   }
   if (!variants.empty() && work > kQueueTaskNs * static_cast<double>(ins.size())) {
     request.dispatch = Dispatch::kQueue;

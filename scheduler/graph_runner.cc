@@ -13,6 +13,8 @@ constexpr int kLaterRounds = 2;
 // Runs until the first repetition of the trials is kFirstInterval * kIntervalGrowth.
 constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 constexpr size_t kCandidates = 4;
+// A lane that comes a little late delays everybody behind it: hand-overs are priced higher.
+constexpr double kSlack = 1.5;
 constexpr double kMargin = 0.02;
 // A run that takes longer is disturbed too little to need repeating.
 constexpr double kLongRunNs = 50e6;
@@ -60,7 +62,7 @@ void GraphRunner::MakeCandidates() {
   const std::vector<float> cost = meter_->CostNs();
   meter_.reset();
   for (LaneSchedule& s :
-       ProposeLanes(graph_, cost, pool_.threads(), pool_.HandOverNs(), kCandidates)) {
+       ProposeLanes(graph_, cost, pool_.threads(), kSlack * pool_.HandOverNs(), kCandidates)) {
     auto lanes = std::make_unique<Lanes>();
     lanes->schedule = std::move(s);
     lanes->code.reserve(tasks_.size());

@@ -14,9 +14,7 @@ std::vector<LaneSchedule> ProposeLanes(const StaticGraph& graph, std::span<const
                                        int threads, double hand_over_ns, size_t at_most) {
   std::vector<LaneSchedule> found;
   if (threads < 2 || graph.size < 2) return found;
-  // What a lane pays for an edge from another one: the other's write and this one's look at it, with
-  // some slack, since a lane that comes a little late delays everybody behind it.
-  const auto hand_over = static_cast<float>(1.5 * hand_over_ns);
+  const auto hand_over = static_cast<float>(hand_over_ns);
   constexpr float kGroups[] = {4, 0, 10};  // in hand-overs
   for (float group : kGroups) {
     const UnitGraph units = FormUnits(graph, cost_ns, group * hand_over);
