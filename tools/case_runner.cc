@@ -1,5 +1,6 @@
 #include "tools/case_runner.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -58,6 +59,14 @@ void RemoveOutputs(const std::string& out) {
       std::filesystem::remove(entry.path(), error);
 }
 
+// A fed variable that is read from the scope afterwards lives there.
+bool LivesInScope(const Case& c, const CaseEntry& input) {
+  return input.role == CaseEntry::Role::kParam ||
+         std::any_of(c.outputs.begin(), c.outputs.end(), [&](const CaseEntry& output) {
+           return output.role == CaseEntry::Role::kScope && output.name == input.name;
+         });
+}
+
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
                   CompileOptions options) {
   HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
@@ -66,7 +75,7 @@ Status RunOneCase(Executor& executor, const std::string& directory, const std::s
   std::vector<Feed> feeds;
   for (const CaseEntry& input : c.inputs) {
     HEDDLE_ASSIGN_OR_RETURN(Value value, ReadInput(c, input));
-    if (input.role == CaseEntry::Role::kParam) {
+    if (LivesInScope(c, input)) {
       scope->Set(input.name, std::move(value));
     } else {
       feeds.push_back({input.name, std::move(value)});
