@@ -35,8 +35,8 @@ struct SparseMomentum {
     if (grad.dim(a) != count || grad.dim(1 - a) != param.dim(1 - a))
       return InvalidArgument("Grad ", grad.shape().ToString(), " does not fit Param ",
                              param.shape().ToString(), " and ", count, " indices");
-    std::vector<int64_t> where(static_cast<size_t>(param.dim(a)), -1);
-    for (int64_t i = 0; i < count; ++i) where[static_cast<size_t>(index[i])] = i;
+    std::vector<std::vector<int64_t>> where(static_cast<size_t>(param.dim(a)));
+    for (int64_t i = 0; i < count; ++i) where[static_cast<size_t>(index[i])].push_back(i);
     const T mu = static_cast<T>(ctx.Float("mu")), lr = static_cast<T>(rate);
     const bool l2 = ctx.Str("regularization_method") == "l2_decay";
     const T decay = l2 ? static_cast<T>(ctx.Float("regularization_coeff")) : T(0);
@@ -47,9 +47,11 @@ struct SparseMomentum {
     T* v_out = ctx.Out("VelocityOut").template mutable_data<T>();
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < cols; ++c) {
-        const int64_t at = where[static_cast<size_t>(a == 0 ? r : c)], k = r * cols + c;
-        const T slope = at < 0 ? T(0) : a == 0 ? g[at * cols + c] : g[r * count + at];
-        const T d = slope * rescale + decay * p[k];
+        const int64_t k = r * cols + c;
+        T slope = 0;  // an index that comes several times adds up
+        for (int64_t at : where[static_cast<size_t>(a == 0 ? r : c)])
+          slope += (a == 0 ? g[at * cols + c] : g[r * count + at]) * rescale;
+        const T d = slope + decay * p[k];
         const T v_new = mu * v[k] + d;
         p_out[k] = p[k] - lr * (nesterov ? d + mu * v_new : v_new);
         v_out[k] = v_new;
