@@ -77,17 +77,31 @@ Status CopyAll(KernelContext& ctx) {
   return Status::Ok();
 }
 
+bool UpdatesInPlace(const KernelContext& ctx, Key in, Key out) {
+  return !ctx.Bool("use_global_beta_pow") && ctx.In(in).raw() == ctx.Out(out).raw();
+}
+template <typename T>
+double Step(double power, double factor) {
+  return static_cast<double>(static_cast<T>(power) * static_cast<T>(factor));
+}
+
 template <typename T>
 Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   if (Flag(ctx, "SkipUpdate")) return CopyAll(ctx);
   const Tensor& param = ctx.In("Param");
   HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
-  HEDDLE_ASSIGN_OR_RETURN(const double pow1, ScalarOf(ctx, "Beta1Pow"));
-  HEDDLE_ASSIGN_OR_RETURN(const double pow2, ScalarOf(ctx, "Beta2Pow"));
+  HEDDLE_ASSIGN_OR_RETURN(double pow1, ScalarOf(ctx, "Beta1Pow"));
+  HEDDLE_ASSIGN_OR_RETURN(double pow2, ScalarOf(ctx, "Beta2Pow"));
   const double beta1 = ScalarOr(ctx, "Beta1Tensor", "beta1");
   const double beta2 = ScalarOr(ctx, "Beta2Tensor", "beta2");
   const double epsilon = ScalarOr(ctx, "EpsilonTensor", "epsilon");
   const double lr = rate * lr_ratio;
+  if (const Value* g = ctx.InVar("Grad"); g != nullptr && g->is_rows()) {
+    if (g->rows().rows.empty()) return CopyAll(ctx);
+    // Paddle steps the powers before it uses them here; that shows where they are one variable.
+    if (UpdatesInPlace(ctx, "Beta1Pow", "Beta1PowOut")) pow1 = Step<T>(pow1, beta1);
+    if (UpdatesInPlace(ctx, "Beta2Pow", "Beta2PowOut")) pow2 = Step<T>(pow2, beta2);
+  }
   const Rule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, lr, 1 - lr * coeff);
   const bool lazy = ctx.Bool("lazy_mode");
   HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, lazy));
@@ -238,6 +252,8 @@ void Declare(OpDef& op) {
       .Inplace("Param", "ParamOut")
       .Inplace("Moment1", "Moment1Out")
       .Inplace("Moment2", "Moment2Out")
+      .Inplace("Beta1Pow", "Beta1PowOut")
+      .Inplace("Beta2Pow", "Beta2PowOut")
       .InferShape(Infer);
 }
 
