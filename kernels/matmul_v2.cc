@@ -1,4 +1,5 @@
 #include "core/shapes.h"
+#include "kernels/common/check.h"
 #include "kernels/common/gemm_ops.h"
 
 namespace heddle {
@@ -121,6 +122,30 @@ struct TripleGrad {
   }
 };
 
+// Complex operands count conjugated in each other's gradient.
+template <typename T>
+struct ConjugateGrad {
+  static Status Run(KernelContext& ctx) {
+    const MatmulPlans& plans = ctx.State<MatmulGradState>().plans;
+    const Tensor& grad = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&grad, &ctx.In("Y")}));
+    if (Tensor* to = ctx.OutOpt("X@GRAD")) {
+      const Tensor y = Conjugate(ctx, ctx.In("Y"));
+      Sum<T>(ctx, plans, to).XGrad(&grad, &y);
+    }
+    if (Tensor* to = ctx.OutOpt("Y@GRAD")) {
+      const Tensor x = Conjugate(ctx, ctx.In("X"));
+      Sum<T>(ctx, plans, to).YGrad(&x, &grad);
+    }
+    return Status::Ok();
+  }
+  static Tensor Conjugate(const KernelContext& ctx, const Tensor& x) {
+    Tensor out = ctx.Scratch(x.dtype(), x.shape());
+    for (int64_t i = 0; i < x.numel(); ++i) out.mutable_data<T>()[i] = std::conj(x.data<T>()[i]);
+    return out;
+  }
+};
+
 void Attrs(OpDef& op) { op.Attr("trans_x", false).Attr("trans_y", false); }
 
 }  // namespace
@@ -134,6 +159,7 @@ HEDDLE_OP(matmul_v2) {
 }
 HEDDLE_OP(matmul_v2_grad) {
   Family::DefineGrad(op);
+  op.Kernels<ConjugateGrad, std::complex<float>, std::complex<double>>();
   Attrs(op);
 }
 HEDDLE_OP(matmul_v2_grad_grad) {
