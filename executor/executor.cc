@@ -15,6 +15,7 @@
 #include "scheduler/kernel_arena.h"
 #include "scheduler/propose_lanes.h"
 #include "scheduler/run_gate.h"
+#include "scheduler/simulate_lanes.h"
 #include "scheduler/spin.h"
 #include "scheduler/watcher.h"
 
@@ -110,23 +111,48 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
   return plan;
 }
 
+namespace {
+
+// With lanes, the instructions that have the threads to themselves anyway, and gain from them. `costs`
+// become those of such a plan.
+std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& costs,
+                           double hand_over, std::vector<float>* mixed) {
+  constexpr double kTolerance = 0.15, kGain = 0.8;
+  constexpr float kLeastNs = 20000;  // waking helpers costs some microseconds
+  LaneTimes times;
+  SimulateLanes(lanes, costs.narrow_ns, hand_over, &times);
+  const std::vector<bool> lonely = FindLonely(lanes, times, kTolerance);
+  *mixed = costs.narrow_ns;
+  std::vector<bool> wide(lonely.size(), false);
+  bool any = false;
+  for (size_t p = 0; p < lonely.size(); ++p) {
+    const uint32_t v = lanes.order[p];
+    if (!lonely[p] || costs.narrow_ns[v] < kLeastNs || costs.wide_ns[v] > kGain * costs.narrow_ns[v])
+      continue;
+    wide[v] = any = true;
+    (*mixed)[v] = costs.wide_ns[v];
+  }
+  return any ? wide : std::vector<bool>();
+}
+
+}  // namespace
+
 // Builds the variants of a plan that the measured costs make look promising.
 void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   // In hand-overs of a signal. With it goes data, and memory that the other lane had in its cache.
   constexpr double kPrices[] = {2, 6};
   constexpr size_t kLanesPerPrice = 2;
-  constexpr double kPromising = 0.97;      // of the plain plan's time, as predicted
-  constexpr double kQueueTaskNs = 2000;    // instructions this long on average can afford a queue
-  std::vector<float> cost;
-  double plain_ns = 0;
-  if (!cached.tuner().WantsCandidates(&cost, &plain_ns)) return;
+  constexpr double kPromising = 0.97;    // of the plain plan's time, as predicted
+  constexpr double kQueueTaskNs = 2000;  // instructions this long on average can afford a queue
+  PlanTuner::Costs costs;
+  if (!cached.tuner().WantsCandidates(&costs)) return;
   std::vector<std::shared_ptr<const Plan>> variants;
   std::unique_lock writes(c.scope->write_mutex());  // parameters are read
   const auto& ins = cached.plan()->blocks[0].instructions;
   const DependencyGraph dependencies = BuildDependencies(*cached.plan(), ins);
   const double hand_over = pool.HandOverNs();
   double work = 0;
-  for (float ns : cost) work += ns;
+  for (float ns : costs.narrow_ns) work += ns;
   PlanRequest request = cached.request();
   request.ask_worth = false;
   request.twin = cached.plan();
@@ -136,9 +162,12 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   };
   request.dispatch = Dispatch::kLanes;
   for (double price : kPrices) {
-    for (LaneSchedule& s : ProposeLanes(dependencies.graph, cost, threads, price * hand_over,
-                                        kLanesPerPrice)) {
-      if (s.predicted_ns > kPromising * plain_ns) continue;
+    for (LaneSchedule& s : ProposeLanes(dependencies.graph, costs.narrow_ns, threads,
+                                        price * hand_over, kLanesPerPrice)) {
+      std::vector<float> mixed;
+      request.wide = FindWide(s, costs, price * hand_over, &mixed);
+      s.predicted_ns = SimulateLanes(s, mixed, price * hand_over);
+      if (s.predicted_ns > kPromising * costs.plain_ns) continue;
       request.lanes = std::make_shared<const LaneSchedule>(std::move(s));
       add();
     }
@@ -146,6 +175,7 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   if (!variants.empty() && work > kQueueTaskNs * static_cast<double>(ins.size())) {
     request.dispatch = Dispatch::kQueue;
     request.lanes = nullptr;
+    request.wide.clear();
     add();
   }
   writes.unlock();
@@ -161,7 +191,7 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
   KernelArena& arena = narrow ? narrow_arena : wide_arena;
   const Dispatch dispatch = run.plan().dispatch;
   const bool shared = alone && dispatch != Dispatch::kSerial;
-  run.UseIntra(shared ? narrow_arena.intra() : arena.intra());
+  run.UseArenas(shared ? narrow_arena.intra() : arena.intra(), shared ? &wide_arena : nullptr);
   const uint64_t start = NowNs();
   Status status;
   if (turn.meter != nullptr) {

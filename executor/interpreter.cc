@@ -172,7 +172,24 @@ Status Interpreter::Call(const Instruction& in, RunState& run) {
     KernelContext ctx(in.op, run.frame(), run.services(), in.state);
     return in.fn(ctx);
   }
+  if (in.mode == Mode::kWide) return CallWide(in, run);
   return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run) : ExecuteShaped(in, run);
+}
+
+Status Interpreter::CallWide(const Instruction& in, RunState& run) {
+  Services services = run.services();
+  Status status;
+  auto call = [&] {
+    KernelContext ctx(in.op, run.frame(), services, in.state);
+    status = in.fn(ctx);
+  };
+  if (run.wide() == nullptr) {
+    call();
+  } else {
+    services.intra = &run.wide()->intra();
+    run.wide()->Execute(call);
+  }
+  return status;
 }
 
 // An instruction of a run that somebody watches, or asked to end.

@@ -29,6 +29,7 @@ class Interpreter {
  private:
   static constexpr int kNested = -1;  // as a lane: within an instruction that is told about itself
   static Status Call(const Instruction& in, RunState& run);
+  static Status CallWide(const Instruction& in, RunState& run);
   static Status CallWatched(const Instruction& in, RunState& run, int lane);
   static Status Execute(const Instruction& in, RunState& run, int lane);
   template <typename At>

@@ -12,7 +12,7 @@ const char* StorageName(Storage s) {
 }
 
 const char* ModeName(Instruction::Mode m) {
-  constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share"};
+  constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share", "wide"};
   return kNames[static_cast<int>(m)];
 }
 

@@ -69,6 +69,8 @@ struct Instruction {
     kPooled,   // shapes known, memory of outputs taken now
     kDynamic,  // shapes inferred now
     kShare,    // output = input with another shape, the memory shared
+    kWide,     // kStatic, and while it runs no other lane has anything to do: its kernel may use
+               // their threads
   };
   KernelFn fn = nullptr;  // null: chosen by dtype at run time
   const KernelState* state = nullptr;

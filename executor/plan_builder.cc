@@ -50,6 +50,13 @@ Status PrepareKernels(PlanDraft& d) {
 
 namespace {
 
+void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
+  auto& ins = plan->blocks[0].instructions;
+  for (size_t p = 0; p < ins.size(); ++p)
+    if (wide[plan->lanes->order[p]] && ins[p].mode == Instruction::Mode::kStatic)
+      ins[p].mode = Instruction::Mode::kWide;
+}
+
 Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   PlanDraft draft(request);
@@ -69,6 +76,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
+  if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);
   plan.stats.parallel = plan.dispatch != Dispatch::kSerial;
   plan.stats.lanes = plan.lanes ? plan.lanes->lanes : 1;
   plan.stats.arena_bytes = plan.arena_bytes;

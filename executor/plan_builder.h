@@ -30,6 +30,9 @@ struct PlanRequest {
   // Without `lanes`, kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;
   std::shared_ptr<const LaneSchedule> lanes;
+  // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place without
+  // lanes; may be empty.
+  std::vector<bool> wide;
   bool ask_worth = false;  // fill in Plan::worth_measuring
   int threads = 1;
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.

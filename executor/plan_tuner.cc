@@ -10,8 +10,8 @@ namespace heddle {
 namespace {
 
 constexpr int kTimedRuns = 2;
-constexpr int kTrialRounds = 4;
-constexpr int kLaterRounds = 2;
+constexpr int kTrialRounds = 2;
+constexpr int kLaterRounds = 1;
 // Runs until the first repetition of the trials is kFirstInterval * kIntervalGrowth.
 constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -64,12 +64,12 @@ void PlanTuner::Report(const Turn& turn, double ns) {
       meter_ = std::make_unique<CostMeter>(base_.blocks[0].instructions.size());
       break;
     case Turn::What::kTimeWide:
-      plain_ns_ = plain_ns_ == 0 ? ns : std::min(plain_ns_, ns);
+      costs_.plain_ns = costs_.plain_ns == 0 ? ns : std::min(costs_.plain_ns, ns);
       if (enough) EndWide();
       break;
     case Turn::What::kTimeNarrow:
       if (!enough) break;
-      cost_ = meter_->CostNs();
+      costs_.narrow_ns = meter_->CostNs();
       meter_.reset();
       stage_ = Stage::kProposing;
       break;
@@ -84,7 +84,8 @@ void PlanTuner::Report(const Turn& turn, double ns) {
 void PlanTuner::EndWide() {
   const auto& ins = base_.blocks[0].instructions;
   const DependencyGraph dependencies = BuildDependencies(base_, ins);
-  const UnitGraph units = FormUnits(dependencies.graph, meter_->CostNs(), 0);
+  costs_.wide_ns = meter_->CostNs();
+  const UnitGraph units = FormUnits(dependencies.graph, costs_.wide_ns, 0);
   if (units.path_ns > (1 - kMargin) * units.serial_ns) return Settle(0);
   stage_ = Stage::kNarrow;
   runs_ = 0;
@@ -97,13 +98,12 @@ void PlanTuner::Drop(const Turn& turn) {
   if (!settled()) Settle(0);
 }
 
-bool PlanTuner::WantsCandidates(std::vector<float>* cost_ns, double* plain_ns) {
+bool PlanTuner::WantsCandidates(Costs* costs) {
   if (settled()) return false;
   std::lock_guard lock(mutex_);
   if (stage_ != Stage::kProposing || asked_) return false;
   asked_ = true;
-  *cost_ns = cost_;
-  *plain_ns = plain_ns_;
+  *costs = costs_;
   return true;
 }
 
@@ -112,8 +112,8 @@ void PlanTuner::Candidates(int count) {
   if (count == 0) return Settle(0);
   variants_ = count + 1;
   next_trials_.store(kFirstInterval, std::memory_order_relaxed);
-  OpenTrials(plain_ns_ > kLongRunNs ? kTrialRounds / 2
-                                    : Trials::RoundsFor(plain_ns_, kTrialRounds));
+  OpenTrials(costs_.plain_ns > kLongRunNs ? 1
+                                    : Trials::RoundsFor(costs_.plain_ns, kTrialRounds));
 }
 
 void PlanTuner::OpenTrials(int rounds) {

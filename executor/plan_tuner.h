@@ -43,9 +43,14 @@ class PlanTuner {
   // A run that was a measurement has failed.
   void Drop(const Turn& turn);
 
+  struct Costs {
+    // Per instruction, with all threads for its kernel and with one.
+    std::vector<float> wide_ns, narrow_ns;
+    double plain_ns = 0;  // the fastest plain run
+  };
   // Once after the costs are known, to one caller: true, and the costs. The caller answers with
   // Candidates, the plans of variants 1, 2, ….
-  bool WantsCandidates(std::vector<float>* cost_ns, double* plain_ns);
+  bool WantsCandidates(Costs* costs);
   void Candidates(int count);
   // The variant that runs from now on; 0 while that is not known yet.
   int settled_variant() const { return std::max(0, settled_.load(std::memory_order_acquire)); }
@@ -67,8 +72,7 @@ class PlanTuner {
   std::atomic<int64_t> settled_runs_{0}, next_trials_;  // alone, since the last trials
   std::unique_ptr<CostMeter> meter_;
   std::unique_ptr<Trials> trials_;
-  double plain_ns_ = 0;  // the fastest plain run
-  std::vector<float> cost_;
+  Costs costs_;
 };
 
 }  // namespace heddle

@@ -12,6 +12,7 @@
 
 #include "executor/plan.h"
 #include "executor/run_control.h"
+#include "scheduler/kernel_arena.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/work_queue.h"
 
@@ -28,8 +29,13 @@ class RunState final : public BlockRunner {
   Services& services() { return services_; }
   RandomState& random() { return random_; }
   RunControl& control() { return control_; }
-  // Where kernels find help; before a run.
-  void UseIntra(IntraOp& intra) { services_.intra = &intra; }
+  // Where kernels find help, and where those do that may use all threads (nullptr: nowhere); before
+  // a run.
+  void UseArenas(IntraOp& intra, KernelArena* wide) {
+    services_.intra = &intra;
+    wide_ = wide;
+  }
+  KernelArena* wide() const { return wide_; }
 
   // Binds feeds (in the plan's order), outputs and views. Throws std::bad_alloc.
   void Begin(const std::vector<const Value*>& feeds);
@@ -80,6 +86,7 @@ class RunState final : public BlockRunner {
  private:
   std::shared_ptr<const Plan> plan_;
   Services services_;
+  KernelArena* wide_ = nullptr;
   RandomState random_;
   RunControl control_;
   std::vector<Value> values_;

@@ -8,8 +8,8 @@ namespace heddle {
 namespace {
 
 constexpr int kTimedRuns = 3;
-constexpr int kTrialRounds = 4;
-constexpr int kLaterRounds = 2;
+constexpr int kTrialRounds = 2;
+constexpr int kLaterRounds = 1;
 // Runs until the first repetition of the trials is kFirstInterval * kIntervalGrowth.
 constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 constexpr size_t kCandidates = 4;

@@ -7,42 +7,48 @@
 
 namespace heddle {
 
+// Each round tries every way some times in a row, of which the first is not counted: it finds caches
+// and sleeping threads as the way before left them, not as this way would. Threads: one at a time.
 class Trials {
  public:
   // Way 0 is the one to stay with unless another is faster by `margin` (0.03 = 3 %).
   Trials(int ways, int rounds, double margin)
-      : best_ns_(static_cast<size_t>(ways), std::numeric_limits<double>::max()),
-        left_(ways * rounds), margin_(margin) {}
+      : times_(static_cast<size_t>(ways)), left_(ways * rounds * kBurst), margin_(margin) {}
 
   // Rounds enough for short runs: at least `least`, and more for runs below a tenth of a
   // millisecond, which a single interrupt can spoil.
   static int RoundsFor(double run_ns, int least) {
     constexpr double kTotalNs = 400000;
-    constexpr int kMost = 24;
-    return run_ns <= 0 ? least : std::clamp(static_cast<int>(kTotalNs / run_ns), least, kMost);
+    constexpr int kMost = 10;
+    return run_ns <= 0 ? least
+                       : std::clamp(static_cast<int>(kTotalNs / run_ns / kBurst), least, kMost);
   }
   bool settled() const { return left_ == 0; }
   // The way to try now.
-  int next() const { return left_ % ways(); }
+  int next() const { return left_ == 0 ? 0 : (left_ - 1) / kBurst % ways(); }
   // What the try of next() took.
   void Report(double ns) {
-    double& best = best_ns_[static_cast<size_t>(next())];
-    if (ns < best) best = ns;
+    if ((left_ - 1) % kBurst != kBurst - 1) times_[static_cast<size_t>(next())].push_back(ns);
     --left_;
   }
-  // The least time seen counts: it is the one least disturbed.
   int best() const {
     int at = 0;
     for (int w = 1; w < ways(); ++w)
       if (Time(w) < Time(at) * (at == 0 ? 1 - margin_ : 1)) at = w;
     return at;
   }
-  double best_ns(int way) const { return best_ns_[static_cast<size_t>(way)]; }
 
  private:
-  int ways() const { return static_cast<int>(best_ns_.size()); }
-  double Time(int w) const { return best_ns_[static_cast<size_t>(w)]; }
-  std::vector<double> best_ns_;
+  static constexpr int kBurst = 3;
+  int ways() const { return static_cast<int>(times_.size()); }
+  // The lower quartile: neither what an interrupt spoilt nor a single lucky run.
+  double Time(int w) const {
+    std::vector<double> t = times_[static_cast<size_t>(w)];
+    if (t.empty()) return std::numeric_limits<double>::max();
+    std::sort(t.begin(), t.end());
+    return t[t.size() / 4];
+  }
+  std::vector<std::vector<double>> times_;
   int left_;
   double margin_;
 };

@@ -1,0 +1,61 @@
+#include "scheduler/trials.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace heddle {
+namespace {
+
+// Runs the trials; `time(way, in_a_row)` says what a run takes.
+template <typename Time>
+int Best(int ways, int rounds, double margin, Time&& time) {
+  Trials trials(ways, rounds, margin);
+  int last = -1, in_a_row = 0;
+  std::vector<int> tried(static_cast<size_t>(ways), 0);
+  while (!trials.settled()) {
+    const int way = trials.next();
+    in_a_row = way == last ? in_a_row + 1 : 0;
+    last = way;
+    ++tried[static_cast<size_t>(way)];
+    trials.Report(time(way, in_a_row));
+  }
+  for (int t : tried) EXPECT_EQ(t, tried[0]) << "every way is tried as often as any other";
+  return trials.best();
+}
+
+TEST(Trials, TheFastestWins) {
+  for (int fastest = 0; fastest < 4; ++fastest)
+    EXPECT_EQ(Best(4, 3, 0.03, [&](int way, int) { return way == fastest ? 80.0 : 100.0; }), fastest);
+}
+
+TEST(Trials, WayZeroStaysUnlessBeatenByTheMargin) {
+  EXPECT_EQ(Best(2, 3, 0.03, [](int way, int) { return way == 1 ? 98.0 : 100.0; }), 0);
+  EXPECT_EQ(Best(2, 3, 0.03, [](int way, int) { return way == 1 ? 96.0 : 100.0; }), 1);
+}
+
+TEST(Trials, TheFirstRunAfterAnotherWayDoesNotCount) {
+  EXPECT_EQ(Best(2, 2, 0.03, [](int way, int in_a_row) {
+              if (in_a_row == 0) return way == 0 ? 10.0 : 500.0;
+              return way == 0 ? 100.0 : 80.0;
+            }), 1);
+}
+
+TEST(Trials, OneLuckyAndOneSpoiltRunDoNotDecide) {
+  int runs = 0;
+  EXPECT_EQ(Best(2, 4, 0.03, [&](int way, int) {
+              ++runs;
+              if (runs == 8) return way == 1 ? 1.0 : 1.0;
+              if (runs == 11) return 5000.0;
+              return way == 1 ? 120.0 : 100.0;
+            }), 0);
+}
+
+TEST(Trials, ShortRunsGetMoreRounds) {
+  EXPECT_GT(Trials::RoundsFor(1000, 2), 4);
+  EXPECT_EQ(Trials::RoundsFor(1e7, 2), 2);
+  EXPECT_EQ(Trials::RoundsFor(0, 2), 2);
+}
+
+}  // namespace
+}  // namespace heddle
