@@ -87,6 +87,7 @@ void ChooseSchedule(PlanDraft& d) {
     TakeLanes(std::make_shared<LaneSchedule>(ScheduleLanes(units, options)), &plan);
   } else {
     plan.dispatch = Dispatch::kQueue;
+    plan.shuffle_seed = d.request.shuffle_seed;
     plan.stats.tasks = static_cast<int>(units.size());
     plan.tasks = std::move(units);
   }

@@ -105,6 +105,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   Append(&form->key, source.hash());
   Append(&form->key, options.opt_level);
   Append(&form->key, options.schedule);
+  Append(&form->key, options.shuffle_seed);
   Append(&form->key, form->optimized.scope.get());
   for (const std::string& name : fetch_names) form->key += name + '\0';
   return form;

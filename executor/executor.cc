@@ -93,6 +93,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.threads = threads;
   const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1;
   request.ask_worth = tuned;
+  request.shuffle_seed = c.options.shuffle_seed;
   if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
   if (threads > 1 && c.options.schedule == Schedule::kLanes) request.dispatch = Dispatch::kLanes;
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));

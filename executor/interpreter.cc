@@ -207,6 +207,8 @@ inline Status Interpreter::Execute(const Instruction& in, RunState& run, int lan
   Status s = run.control().attention() ? CallWatched(in, run, lane) : Call(in, run);
   if (!s.ok()) [[unlikely]]
     return s;
+  if (!in.gives_back) [[likely]]
+    return s;
   for (uint32_t slot : in.release) run.value(slot) = Value();
   for (uint32_t slot : in.reads) run.CountRead(slot);
   return s;

@@ -75,6 +75,7 @@ struct Instruction {
   KernelFn fn = nullptr;  // null: chosen by dtype at run time
   const KernelState* state = nullptr;
   Mode mode = Mode::kDynamic;
+  bool gives_back = false;  // release or reads hold something
   BoundOp op;
   std::shared_ptr<const KernelState> state_owner;
   std::shared_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
@@ -127,6 +128,7 @@ struct Plan {
   std::vector<BlockPlan> blocks;  // by block id; blocks that run nowhere are empty
   Dispatch dispatch = Dispatch::kSerial;
   UnitGraph tasks;                            // kQueue: chains of instructions
+  uint64_t shuffle_seed = 0;                  // kQueue, see CompileOptions
   std::shared_ptr<const LaneSchedule> lanes;  // kLanes
   std::vector<uint32_t> serial_order;         // kLanes: block 0 in an order for one thread
   // kSerial: the instructions could share several threads, if what they really cost says so.

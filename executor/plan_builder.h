@@ -33,6 +33,7 @@ struct PlanRequest {
   // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place without
   // lanes; may be empty.
   std::vector<bool> wide;
+  uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
   bool ask_worth = false;  // fill in Plan::worth_measuring
   int threads = 1;
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.

@@ -19,6 +19,9 @@ class ReleasePlanner {
     for (BlockPlan& block : plan_.blocks) AfterLastUser(block.instructions);
     for (uint32_t s = 0; s < plan_.consumers.size(); ++s)
       if (plan_.consumers[s] > 0) plan_.counted_slots.push_back(s);
+    for (BlockPlan& block : plan_.blocks)
+      for (Instruction& in : block.instructions)
+        in.gives_back = !in.release.empty() || !in.reads.empty();
   }
 
  private:

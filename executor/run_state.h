@@ -79,7 +79,8 @@ class RunState final : public BlockRunner {
     std::mutex mutex;
     std::condition_variable changed;  // tasks became ready, or the run ended
     int sleeping = 0;                 // guarded by mutex
-    Queue(size_t tasks, int threads) : waiting(tasks), ready(threads) {}
+    Queue(size_t tasks, int threads, uint64_t shuffle_seed)
+        : waiting(tasks), ready(threads, shuffle_seed) {}
   };
   Queue* queue() { return queue_.get(); }
 

@@ -1,5 +1,5 @@
 // Ready tasks of one run: a deque per participant, the owner takes the newest, others steal the
-// oldest.
+// oldest. With a seed, a mode for tests, either takes any one: orders that rarely come about do.
 //
 // Threads: Push/Pop may be called by any participant at the same time; each participant index is used
 // by one thread at a time. Memory ordering: everything before a Push happens before the Pop that
@@ -10,13 +10,19 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <random>
+#include <utility>
 #include <vector>
 
 namespace heddle {
 
 class WorkQueue {
  public:
-  explicit WorkQueue(int participants) : lanes_(static_cast<size_t>(participants)) {}
+  // `shuffle_seed` 0: do not shuffle.
+  explicit WorkQueue(int participants, uint64_t shuffle_seed = 0)
+      : lanes_(static_cast<size_t>(participants)), shuffled_(shuffle_seed != 0) {
+    for (size_t l = 0; l < lanes_.size(); ++l) lanes_[l].random.seed(shuffle_seed + l);
+  }
   int participants() const { return static_cast<int>(lanes_.size()); }
 
   void Push(int participant, uint32_t task) {
@@ -31,6 +37,9 @@ class WorkQueue {
       Lane& lane = lanes_[(participant + k) % n];
       std::lock_guard lock(lane.mutex);
       if (lane.tasks.empty()) continue;
+      if (shuffled_)
+        std::swap(lane.tasks[lane.random() % lane.tasks.size()],
+                  k == 0 ? lane.tasks.back() : lane.tasks.front());
       if (k == 0) {
         *task = lane.tasks.back();
         lane.tasks.pop_back();
@@ -53,8 +62,10 @@ class WorkQueue {
   struct alignas(64) Lane {
     std::mutex mutex;
     std::deque<uint32_t> tasks;
+    std::minstd_rand random;
   };
   std::vector<Lane> lanes_;
+  const bool shuffled_;
 };
 
 }  // namespace heddle

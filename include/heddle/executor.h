@@ -45,6 +45,8 @@ struct CompileOptions {
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
+  // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 = off.
+  uint64_t shuffle_seed = 0;
 };
 
 struct Feed {

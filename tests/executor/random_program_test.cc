@@ -14,11 +14,13 @@ struct Way {
   int threads;
   Schedule schedule;
   int opt_level;
+  uint64_t shuffle_seed = 0;
 };
 constexpr Way kWays[] = {
     {1, Schedule::kSerial, 0},   {1, Schedule::kParallel, 0}, {2, Schedule::kParallel, 0},
     {8, Schedule::kParallel, 0}, {2, Schedule::kAuto, 2},     {8, Schedule::kParallel, 2},
     {2, Schedule::kLanes, 0},    {3, Schedule::kLanes, 2},    {8, Schedule::kLanes, 0},
+    {2, Schedule::kParallel, 0, 1}, {3, Schedule::kParallel, 2, 2},
 };
 
 // Runs twice with each way and compares fetches and parameters with the interpreter's.
@@ -27,7 +29,9 @@ void Check(Executor& executor, const Way& way, const RandomProgram& random) {
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   auto scope = random.NewScope();
   auto compiled = executor.Compile(*program, scope,
-                                   {.opt_level = way.opt_level, .schedule = way.schedule});
+                                   {.opt_level = way.opt_level,
+                                    .schedule = way.schedule,
+                                    .shuffle_seed = way.shuffle_seed});
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   const std::vector<heddle::Feed> feeds = random.Feeds();
   RandomProgram::State state = random.start();

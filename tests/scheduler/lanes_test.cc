@@ -9,6 +9,8 @@
 #include "scheduler/graph_runner.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/lane_schedule.h"
+#include "scheduler/propose_lanes.h"
+#include "scheduler/simulate_lanes.h"
 #include "tests/scheduler/graphs.h"
 
 namespace heddle::testing {
@@ -140,6 +142,48 @@ TEST_P(LaneScheduleTest, ClocksTellWhatIsFinished) {
     }
     EXPECT_EQ(row, s.clock_begin[l + 1]);
   }
+}
+
+TEST(Simulation, AgreesWithThePrediction) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const StaticGraph g = RandomGraph(400, 3, 60, seed);
+    const std::vector<float> cost = Costs(g.size, seed);
+    const UnitGraph units = FormUnits(g, cost, 0);
+    for (bool own : {true, false}) {
+      LaneOptions options{.lanes = 3, .hand_over_ns = 100, .start_ns = 0};
+      options.prefer_own = own;
+      const LaneSchedule s = ScheduleLanes(units, options);
+      const double simulated = SimulateLanes(s, cost, 100);
+      // A wait may come earlier in a lane than the last input was needed, never later; the clock of
+      // the list scheduler may have idled a little more.
+      EXPECT_NEAR(simulated, s.predicted_ns, 0.03 * s.predicted_ns) << seed;
+      EXPECT_GE(simulated, std::max(s.path_ns, s.serial_ns / 3) * 0.999);
+    }
+  }
+}
+
+TEST(Simulation, LonelyNodesHaveNobodyBesideThem) {
+  // 0 -> {1, 2} -> 3: the ends are lonely, the branches are not.
+  const StaticGraph g = FromPredecessors({{}, {0}, {0}, {1, 2}});
+  const std::vector<float> cost(4, 10000);
+  const LaneSchedule s = Make(g, cost, 2, true);
+  LaneTimes times;
+  SimulateLanes(s, cost, 100, &times);
+  const std::vector<bool> lonely = FindLonely(s, times, 0.05);
+  for (uint32_t p = 0; p < 4; ++p) {
+    EXPECT_EQ(lonely[p], s.order[p] == 0 || s.order[p] == 3) << s.order[p];
+    EXPECT_DOUBLE_EQ(times.end[p] - times.start[p], 10000);
+  }
+}
+
+TEST(Propose, NothingForAChainAndLanesForBranches) {
+  std::vector<std::vector<uint32_t>> chain(100);
+  for (uint32_t v = 1; v < 100; ++v) chain[v] = {v - 1};
+  EXPECT_TRUE(ProposeLanes(FromPredecessors(chain), std::vector<float>(100, 1000), 2, 100, 4).empty());
+  const auto found = ProposeLanes(Wavefront(20), std::vector<float>(400, 1000), 2, 100, 4);
+  ASSERT_FALSE(found.empty());
+  for (size_t k = 1; k < found.size(); ++k)
+    EXPECT_LE(found[k - 1].predicted_ns, found[k].predicted_ns);
 }
 
 TEST(LaneSchedule, OneLaneIsThePlainOrderWithoutWaits) {
