@@ -9,7 +9,7 @@
 
 The binary runs all schedulers in turn (benchmarks/scheduling/README.md says what it measures). The
 results go to benchmarks/results/scheduling-<processor>.{json,md,svg}. A figure is the median of the
-repetitions; the best peer of a cell is the one with the least figure, with no more workers than
+repetitions; the best peer of a cell is the one with the least figure, with as many workers as
 heddle.
 """
 
