@@ -7,7 +7,9 @@
 //
 // Ownership: an Executor owns its threads and plans; a CompiledProgram keeps its program and scope
 // alive and must not outlive its Executor. Threads: every method may be called from any thread at the
-// same time; runs that write to persistable variables of one scope are serialised. Errors: never
+// same time, but not from inside a kernel of one of its own runs; runs that write to persistable
+// variables of one scope are serialised. With more than one thread, runs that meet use one thread each
+// and at most as many are under way as there are threads; others wait their turn. Errors: never
 // throws; a failed run leaves the executor usable and parameters at their last complete value.
 #pragma once
 
