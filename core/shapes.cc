@@ -49,7 +49,6 @@ Status GradLikeInputs(ShapeContext& ctx) {
 
 Result<Shape> BroadcastShape(const Shape& a, const Shape& b, int64_t axis) {
   if (!a.known_rank() || !b.known_rank()) return Shape::Unknown();
-  if (a == b && a.is_static()) return a;
   if (a == b) return a;  // whatever the axis
   if (a.rank() < b.rank()) return BroadcastShape(b, a, axis);
   int b_rank = b.rank();

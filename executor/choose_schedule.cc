@@ -40,6 +40,16 @@ std::vector<float> Costs(const std::vector<Instruction>& ins) {
   return cost;
 }
 
+// Whether lanes made for the twin's instructions are for these: parameters, and with them what could
+// be computed ahead, may have changed since.
+bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
+  const auto& others = twin.blocks[0].instructions;
+  return std::equal(ins.begin(), ins.end(), others.begin(), others.end(),
+                    [](const Instruction& a, const Instruction& b) {
+                      return a.ir_op == b.ir_op && a.mode == b.mode;
+                    });
+}
+
 // Stores the instructions lane after lane.
 void TakeLanes(std::shared_ptr<const LaneSchedule> lanes, Plan* plan) {
   auto& ins = plan->blocks[0].instructions;
@@ -68,7 +78,7 @@ void ChooseSchedule(PlanDraft& d) {
   plan.stats.tasks = 1;
   if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
   if (d.request.lanes) {
-    if (d.request.lanes->order.size() == ins.size()) TakeLanes(d.request.lanes, &plan);
+    if (SameInstructions(*d.request.twin, ins)) TakeLanes(d.request.lanes, &plan);
     return;
   }
   d.BeginStage("dependencies");

@@ -25,7 +25,8 @@ namespace internal {
 class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& o)
-      : threads(o.threads > 0 ? o.threads : AvailableThreads()), allocator(o.memory_limit),
+      : threads(o.threads > 0 ? o.threads : AvailableThreads()), limited(o.memory_limit > 0),
+        allocator(o.memory_limit),
         pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
         gate(threads), cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
@@ -34,6 +35,7 @@ class ExecutorImpl {
                                  const RunOptions& options);
 
   const int threads;
+  const bool limited;  // memory is
   PoolAllocator allocator;
   HostPool pool;
   // Kernels of a run that goes one instruction after another use all threads; those of a run whose
@@ -55,6 +57,7 @@ class ExecutorImpl {
   Result<std::shared_ptr<const Plan>> Build(PlanRequest request);
   Result<std::vector<Value>> RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
                                          const std::vector<Feed>& feeds, const RunOptions& options);
+  Result<std::unique_ptr<RunState>> AcquireState(CachedPlan& cached, PlanTuner::Turn* turn);
   Status Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns);
   void Propose(CompiledImpl& c, CachedPlan& cached);
 };
@@ -91,7 +94,8 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.packs = form.packs;
   request.fetches = form.fetches;
   request.threads = threads;
-  const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1;
+  // Other variants may need more memory; who sets a limit keeps the plan with the least.
+  const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1 && !limited;
   request.ask_worth = tuned;
   request.shuffle_seed = c.options.shuffle_seed;
   if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
@@ -239,22 +243,33 @@ void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
 
 }  // namespace
 
+// A state for the turn's variant, or, where there is no memory for another one, for the plan itself.
+Result<std::unique_ptr<RunState>> ExecutorImpl::AcquireState(CachedPlan& cached,
+                                                             PlanTuner::Turn* turn) {
+  for (;;) {
+    try {
+      return cached.Acquire(turn->variant, ServicesFor(wide_arena));
+    } catch (const std::bad_alloc& e) {
+      cached.tuner().Drop(*turn);
+      if (turn->variant == 0)
+        return ResourceExhausted("no memory for the temporaries of a run (",
+                                 cached.plan()->arena_bytes, " bytes): ", e.what());
+      *turn = PlanTuner::Turn();
+      cached.TrimOthers(0);
+    }
+  }
+}
+
 Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
                                                      const std::vector<Feed>& feeds,
                                                      const RunOptions& options) {
-  const PlanTuner::Turn turn = cached.tuner().Next(alone);
-  std::unique_ptr<RunState> run;
-  try {
-    run = cached.Acquire(turn.variant, ServicesFor(wide_arena));
-  } catch (const std::bad_alloc& e) {
-    cached.tuner().Drop(turn);
-    return ResourceExhausted("no memory for the temporaries of a run (",
-                             cached.variant(turn.variant)->arena_bytes, " bytes): ", e.what());
-  }
+  PlanTuner::Turn turn = cached.tuner().Next(alone);
+  HEDDLE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> run, AcquireState(cached, &turn));
   // The program's order of feeds is that of the key the plan was found by.
   std::vector<const Value*> values;
   for (const Feed& f : feeds) values.push_back(&f.value);
-  run->random().engine.seed(c.options.seed + c.runs.fetch_add(1, std::memory_order_relaxed));
+  const uint64_t runs_before = c.runs.fetch_add(1, std::memory_order_relaxed);
+  if (run->plan().draws_random) run->random().engine.seed(c.options.seed + runs_before);
   const bool watched = IsWatched(options);
   if (watched) run->control().Arm(options, threads, watcher);
   double ns = 0;
@@ -272,7 +287,7 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
     options.report->settled = cached.tuner().settled();
   }
   if (status.ok()) {
-    cached.tuner().Report(turn, ns);
+    if (cached.tuner().Report(turn, ns)) cached.TrimOthers(cached.tuner().settled_variant());
     status = run->Fetch(&out);
   } else {
     cached.tuner().Drop(turn);
@@ -295,12 +310,10 @@ Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<
   if (cached.plan()->writes_scope && c.scope) writes = std::unique_lock(c.scope->write_mutex());
   if (options.stop.stop_requested())
     return Status(StatusCode::kCancelled, "the run was cancelled before it began");
-  const int admitted = gate.Enter(options.deadline);
-  if (admitted == 0)
+  const RunGate::Pass pass(gate, gate.Enter(options.deadline));
+  if (pass.threads() == 0)
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
-  auto out = RunAdmitted(c, cached, threads > 1 && admitted == threads, feeds, options);
-  gate.Leave(admitted);
-  return out;
+  return RunAdmitted(c, cached, threads > 1 && pass.threads() == threads, feeds, options);
 }
 
 }  // namespace internal
@@ -341,7 +354,13 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
 Result<std::vector<Value>> Executor::RunValues(const CompiledProgram& compiled,
                                                const std::vector<Feed>& feeds,
                                                const RunOptions& options) {
-  return impl_->Run(*compiled.impl(), feeds, options);
+  try {
+    return impl_->Run(*compiled.impl(), feeds, options);
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("no memory for a run: ", e.what());
+  } catch (const std::exception& e) {  // no thread to be had, for example
+    return Internal("a run could not be made: ", e.what());
+  }
 }
 
 Result<std::vector<Tensor>> Executor::Run(const CompiledProgram& compiled,

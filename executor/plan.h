@@ -134,6 +134,7 @@ struct Plan {
   // kSerial: the instructions could share several threads, if what they really cost says so.
   bool worth_measuring = false;
   bool writes_scope = false;
+  bool draws_random = false;  // some operator uses the run's generator
   std::vector<PlanFeed> feeds;
   std::vector<PlanFetch> fetches;
   std::vector<bool> constant;             // per slot: contents never change while the plan lives

@@ -82,6 +82,9 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   plan.stats.arena_bytes = plan.arena_bytes;
   plan.stats.arena_bound_bytes = plan.arena_bound;
   plan.stats.static_shapes = true;
+  for (const BlockPlan& block : plan.blocks)
+    for (const Instruction& in : block.instructions)
+      plan.draws_random = plan.draws_random || in.op.def->has(kRandom);
   for (const Instruction& in : plan.blocks[0].instructions) {
     ++plan.stats.instructions;
     if (in.mode == Instruction::Mode::kDynamic) plan.stats.static_shapes = false;

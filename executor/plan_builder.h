@@ -27,7 +27,7 @@ struct PlanRequest {
   std::vector<FeedSignature> feeds;
   std::vector<ir::VarId> fetches;
   std::shared_ptr<PackCache> packs;
-  // Without `lanes`, kLanes schedules by estimated costs.
+  // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;
   std::shared_ptr<const LaneSchedule> lanes;
   // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place without

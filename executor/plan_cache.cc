@@ -45,6 +45,12 @@ void CachedPlan::Trim() {
   for (Variant& v : variants_) v.idle.clear();
 }
 
+void CachedPlan::TrimOthers(int variant) {
+  std::lock_guard lock(mutex_);
+  for (size_t v = 0; v < variants_.size(); ++v)
+    if (static_cast<int>(v) != variant) variants_[v].idle.clear();
+}
+
 bool CachedPlan::UpToDate() {
   const Plan& plan = *plan_;
   // No run may be writing to what is looked at here.

@@ -50,10 +50,10 @@ PlanTuner::Turn PlanTuner::Next(bool alone) {
   return {};
 }
 
-void PlanTuner::Report(const Turn& turn, double ns) {
-  if (turn.what == Turn::What::kRun) return;
+bool PlanTuner::Report(const Turn& turn, double ns) {
+  if (turn.what == Turn::What::kRun) return false;
   std::lock_guard lock(mutex_);
-  if (settled() || (turn.what == Turn::What::kTry) != (stage_ == Stage::kTrying)) return;
+  if (settled() || (turn.what == Turn::What::kTry) != (stage_ == Stage::kTrying)) return false;
   const bool enough = ++runs_ >= kTimedRuns || ns > kLongRunNs;
   switch (turn.what) {
     case Turn::What::kRun:
@@ -78,6 +78,7 @@ void PlanTuner::Report(const Turn& turn, double ns) {
       if (trials_->settled()) Settle(trials_->best());
       break;
   }
+  return settled();
 }
 
 // The longest path by what instructions cost with all threads is a bound that lanes can't get below.

@@ -38,8 +38,8 @@ class PlanTuner {
   };
   // What the coming run is to do; `alone`: it has the executor's threads to itself.
   Turn Next(bool alone);
-  // A run that was a measurement has succeeded in `ns`.
-  void Report(const Turn& turn, double ns);
+  // A run that was a measurement has succeeded in `ns`. True when with it the way to run is found.
+  bool Report(const Turn& turn, double ns);
   // A run that was a measurement has failed.
   void Drop(const Turn& turn);
 

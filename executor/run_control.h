@@ -22,6 +22,7 @@ namespace heddle {
 class RunControl {
  public:
   explicit RunControl(const Plan& plan) : plan_(plan) {}
+  ~RunControl() { Disarm(); }
 
   // Something is to be looked at before the next instruction.
   bool attention() const { return attention_.load(std::memory_order_relaxed) != 0; }
@@ -32,7 +33,8 @@ class RunControl {
   void BeginInstruction(int lane, const Instruction& in);
   void EndInstruction(int lane, const Instruction& in);
 
-  // Arms what the options ask for; Disarm after the run, before the options go away.
+  // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
+  // does it for a run that ended by an exception).
   void Arm(const RunOptions& options, int lanes, Watcher& watcher);
   void Disarm();
   // Moves the trace into the report.

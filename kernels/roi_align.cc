@@ -7,21 +7,8 @@
 namespace heddle {
 namespace {
 
-Status CheckOperands(const ShapeContext& ctx) {
-  const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
-  if (x.known_rank() && x.rank() != 4)
-    return InvalidArgument("X must be [N, C, H, W], not ", x.ToString());
-  if (rois.known_rank() && (rois.rank() != 2 || (rois[1] >= 0 && rois[1] != 4)))
-    return InvalidArgument("ROIs must be [R, 4], not ", rois.ToString());
-  if (ctx.InDType("X") != ctx.InDType("ROIs"))
-    return InvalidArgument("X and ROIs must have the same dtype");
-  if (ctx.Int("pooled_height") < 1 || ctx.Int("pooled_width") < 1)
-    return InvalidArgument("pooled_height and pooled_width must be positive");
-  return Status::Ok();
-}
-
 Status Infer(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
   if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
   ctx.SetOut("Out", Shape{rois[0], x[1], ctx.Int("pooled_height"), ctx.Int("pooled_width")},
@@ -124,7 +111,7 @@ struct RoiAlign {
 };
 
 Status InferGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs"), &d = ctx.InShape("Out@GRAD");
   if (x.is_static() && rois.is_static() && d.is_static() &&
       d.numel() != rois[0] * x[1] * ctx.Int("pooled_height") * ctx.Int("pooled_width"))

@@ -25,19 +25,6 @@ struct Setup {
   int64_t bins() const { return rows * cols; }
 };
 
-Status CheckOperands(const ShapeContext& ctx) {
-  const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
-  if (x.known_rank() && x.rank() != 4)
-    return InvalidArgument("X must be [N, C, H, W], not ", x.ToString());
-  if (rois.known_rank() && (rois.rank() != 2 || (rois[1] >= 0 && rois[1] != 4)))
-    return InvalidArgument("ROIs must be [R, 4], not ", rois.ToString());
-  if (ctx.InDType("X") != ctx.InDType("ROIs"))
-    return InvalidArgument("X and ROIs must have the same dtype");
-  if (ctx.Int("pooled_height") < 1 || ctx.Int("pooled_width") < 1)
-    return InvalidArgument("pooled_height and pooled_width must be positive");
-  return Status::Ok();
-}
-
 // The rows and columns of a bin, cut at the image's border.
 struct Bin {
   int64_t top, bottom, left, right;
@@ -72,7 +59,7 @@ struct Region {
 };
 
 Status InferPool(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
   if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
   const Shape out{rois[0], x[1], ctx.Int("pooled_height"), ctx.Int("pooled_width")};
@@ -118,7 +105,7 @@ struct RoiPool {
 };
 
 Status InferGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   SetOutsLike(ctx, {{"X", "X@GRAD"}});
   return Status::Ok();
 }
@@ -152,7 +139,7 @@ struct RoiPoolGrad {
 // --- psroi_pool ---
 
 Status InferPsPool(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
   if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
   const int64_t rows = ctx.Int("pooled_height"), cols = ctx.Int("pooled_width");

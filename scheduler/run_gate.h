@@ -53,6 +53,22 @@ class RunGate {
     }
   }
 
+  // What Enter has given, handed back at the end of a scope.
+  class Pass {
+   public:
+    Pass(RunGate& gate, int threads) : gate_(gate), threads_(threads) {}
+    ~Pass() {
+      if (threads_ > 0) gate_.Leave(threads_);
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    int threads() const { return threads_; }
+
+   private:
+    RunGate& gate_;
+    const int threads_;
+  };
+
  private:
   struct Waiter {
     std::condition_variable turn;

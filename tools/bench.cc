@@ -159,16 +159,16 @@ Status CountAllocations(const Job& job, Measured* result) {
   return status;
 }
 
-// At least `runs` runs, and until the executor has found the fastest way for the plan.
-Status WarmUp(const Job& job, int runs) {
+// At least `runs` runs, and until one goes the way that the executor has found fastest. `report`: of
+// the last one.
+Status WarmUp(const Job& job, int runs, RunReport* report) {
   constexpr int kMostRuns = 200;
   constexpr double kMostMs = 20000;
   const auto start = Clock::now();
-  RunReport report;
-  report.settled = false;
-  for (int r = 0; r < runs || (!report.settled && r < kMostRuns && MsSince(start) < kMostMs); ++r)
+  report->settled = false;
+  for (int r = 0; r < runs || (!report->settled && r < kMostRuns && MsSince(start) < kMostMs); ++r)
     HEDDLE_RETURN_IF_ERROR(
-        job.executor.RunValues(job.compiled, job.feeds, {.report = &report}).status());
+        job.executor.RunValues(job.compiled, job.feeds, {.report = report}).status());
   return Status::Ok();
 }
 
@@ -191,15 +191,17 @@ Result<Measured> Measure(const Options& options) {
   HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
   m.first_ms = MsSince(start);
   LOG(INFO) << "first run: " << m.first_ms << " ms";
-  HEDDLE_RETURN_IF_ERROR(WarmUp(job, options.warmup));
+  HEDDLE_RETURN_IF_ERROR(WarmUp(job, options.warmup, &m.report));
   HEDDLE_RETURN_IF_ERROR(RunClients(job, options, &m));
   m.rss_peak_mb = PeakRssMb();
   HEDDLE_RETURN_IF_ERROR(CountAllocations(job, &m));
-  m.report.settled = false;
-  HEDDLE_RETURN_IF_ERROR(
-      executor.RunValues(compiled, feeds, {.report = &m.report, .trace = !options.trace.empty()})
-          .status());
-  if (!options.trace.empty()) HEDDLE_RETURN_IF_ERROR(WriteTrace(options.trace, m.report));
+  if (!options.trace.empty()) {
+    RunReport traced;
+    HEDDLE_RETURN_IF_ERROR(
+        executor.RunValues(compiled, feeds, {.report = &traced, .trace = true}).status());
+    HEDDLE_RETURN_IF_ERROR(WriteTrace(options.trace, traced));
+  }
+  HEDDLE_RETURN_IF_ERROR(WarmUp(job, 1, &m.report));  // how it went lately
   // The first runs may have improved the plan.
   HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
   m.threads = executor.threads();

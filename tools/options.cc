@@ -1,9 +1,9 @@
 #include "tools/options.h"
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "tools/npy.h"
@@ -202,12 +202,14 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->capture_default_str();
   auto* serial = app.add_flag("--serial", options->serial,
                               "one instruction after another (kernels still use all threads)");
-  app.add_flag("--parallel", options->parallel,
-               "independent instructions side by side, from a queue [found out by timing]")
-      ->excludes(serial);
+  auto* parallel =
+      app.add_flag("--parallel", options->parallel,
+                   "independent instructions side by side, from a queue [found out by timing]")
+          ->excludes(serial);
   app.add_flag("--lanes", options->lanes,
                "side by side, each thread's instructions decided ahead of time")
-      ->excludes(serial);
+      ->excludes(serial)
+      ->excludes(parallel);
   app.add_option("--opt", options->opt_level,
                  "0 = run the program as it is, 1 = clean-ups, 2 = also fusion and layouts")
       ->type_name("LEVEL")

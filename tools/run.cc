@@ -148,7 +148,8 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
 
 // Runs `options.repeat` times; every run must give the same bits.
 Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& compiled,
-                                   const std::vector<Feed>& feeds, const Options& options, double* first_ms) {
+                                   const std::vector<Feed>& feeds, const Options& options,
+                                   double* first_ms) {
   const std::vector<TensorInfo> infos = compiled.outputs();
   std::vector<Output> outputs;
   for (int run = 0; run < options.repeat; ++run) {
@@ -156,7 +157,8 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
     RunOptions run_options;
     if (options.deadline_ms > 0)
       run_options.deadline = start + std::chrono::milliseconds(options.deadline_ms);
-    HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values, executor.RunValues(compiled, feeds, run_options));
+    HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values,
+                            executor.RunValues(compiled, feeds, run_options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     LOG(INFO) << "run " << run + 1 << ": " << took.count() << " ms";
     if (run == 0) *first_ms = took.count();

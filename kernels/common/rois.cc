@@ -6,6 +6,19 @@
 
 namespace heddle {
 
+Status CheckRoiOperands(const ShapeContext& ctx) {
+  const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
+  if (x.known_rank() && x.rank() != 4)
+    return InvalidArgument("X must be [N, C, H, W], not ", x.ToString());
+  if (rois.known_rank() && (rois.rank() != 2 || (rois[1] >= 0 && rois[1] != 4)))
+    return InvalidArgument("ROIs must be [R, 4], not ", rois.ToString());
+  if (ctx.InDType("X") != ctx.InDType("ROIs"))
+    return InvalidArgument("X and ROIs must have the same dtype");
+  if (ctx.Int("pooled_height") < 1 || ctx.Int("pooled_width") < 1)
+    return InvalidArgument("pooled_height and pooled_width must be positive");
+  return Status::Ok();
+}
+
 Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images) {
   const Tensor& rois = ctx.In("ROIs");
   std::vector<int64_t> of;

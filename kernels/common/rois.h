@@ -7,6 +7,9 @@
 
 namespace heddle {
 
+// X is [N, C, H, W], ROIs [R, 4] of the same dtype, the pooled sizes are positive.
+Status CheckRoiOperands(const ShapeContext& ctx);
+
 // The image of each of ROIs' regions: from RoisNum, or from the regions' sequences.
 Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images);
 

@@ -176,6 +176,47 @@ TEST(Tuning, SettlesAndNeverOnLanesForAChain) {
   EXPECT_EQ(report.dispatch, "serial");
 }
 
+// Twenty branches that need memory of their own, on a device with little more than the plan needs.
+TEST(Tuning, KeepsWithinAMemoryLimitThatThePlanNeeds) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4096});
+  std::string sum = "x";
+  for (int k = 0; k < 20; ++k) {
+    const std::string t = "t" + std::to_string(k);
+    b.Op("test_call", {{"X", {"x"}}}, {{"Out", {t}}}, {{"id", k}});
+    b.Binary("elementwise_add", sum, t, "s" + std::to_string(k));
+    sum = "s" + std::to_string(k);
+  }
+  b.Fetch(sum);
+  ScopedHook hook([](int64_t) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return Status::Ok();
+  });
+  const std::vector<Feed> feeds = {{"x", F32({4096}, std::vector<float>(4096, 1))}};
+  size_t needed = 0;
+  {
+    Executor free({.threads = 2});
+    needed = free.Prepare(MustCompile(free, b.Build(), nullptr, {.schedule = Schedule::kSerial}),
+                          feeds)->arena_bytes;
+  }
+  Executor executor({.threads = 2, .memory_limit = needed + 4096 * sizeof(float) + 4096});
+  auto compiled = MustCompile(executor, b.Build(), nullptr, {});
+  for (int k = 0; k < 60; ++k) {
+    const auto out = executor.Run(compiled, feeds);
+    ASSERT_TRUE(out.ok()) << "run " << k << ": " << out.status().ToString();
+  }
+}
+
+TEST(Tuning, RunsWithoutMemoryFailOneByOneAndNobodyWaitsForThem) {
+  Executor executor({.threads = 2, .memory_limit = 64});
+  auto compiled = MustCompile(executor, Branches(20).Build(), nullptr, {});
+  for (int k = 0; k < 5; ++k) {  // a place in the gate that is not given back would end this here
+    const auto out = executor.Run(compiled, {{"x", F32({4}, {1, 2, 3, 4})}});
+    ASSERT_FALSE(out.ok());
+    EXPECT_EQ(out.status().code(), StatusCode::kResourceExhausted) << out.status().ToString();
+  }
+}
+
 TEST(Tuning, SettlesForBranchesWithinSomeRuns) {
   Executor executor({.threads = 2});
   auto compiled = MustCompile(executor, Branches(20).Build(), nullptr, {});

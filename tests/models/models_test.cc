@@ -81,7 +81,7 @@ class ModelTest : public ::testing::TestWithParam<std::string> {
     std::string params;
     if (fs::exists(dir + "/params_spec.json") && !fs::exists(dir + "/model.pdiparams")) {
       params = RebuiltParameters(name);
-      if (params.empty()) GTEST_SKIP() << "parameters not rebuilt: " HEDDLE_PYTHON " needs numpy";
+      ASSERT_FALSE(params.empty()) << "parameters not rebuilt: " HEDDLE_PYTHON " needs numpy";
     }
     auto model = LoadModel(dir, params);
     ASSERT_TRUE(model.ok()) << model.status().ToString();

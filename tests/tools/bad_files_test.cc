@@ -17,7 +17,7 @@ const std::string kDigits = HEDDLE_SOURCE_DIR "/examples/digits";
 class BadFiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(ToolPath())) GTEST_SKIP() << ToolPath() << " is not built";
+    ASSERT_TRUE(std::filesystem::exists(ToolPath())) << ToolPath() << " is not built";
     program_ = ReadFile(kDigits + "/model.pdmodel");
     parameters_ = ReadFile(kDigits + "/model.pdiparams");
     WriteFile(temp_ / "input.npy", ReadFile(kDigits + "/input.npy"));

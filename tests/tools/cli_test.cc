@@ -21,7 +21,7 @@ const std::string kFeed = " --feed x=" + kDigits + "/input.npy";
 class CliTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(ToolPath())) GTEST_SKIP() << ToolPath() << " is not built";
+    ASSERT_TRUE(std::filesystem::exists(ToolPath())) << ToolPath() << " is not built";
   }
   // One line, so that a program that calls the tool can show it.
   static void ExpectError(const Outcome& outcome, int status, const std::string& what) {
