@@ -170,7 +170,7 @@ class Emitter {
 
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options) {
   const LaneAssignment assigned =
-      options.prefer_own ? AssignByHome(units, options) : AssignByPath(units, options);
+      options.rule == LaneRule::kByPath ? AssignByPath(units, options) : AssignByHome(units, options);
   LaneSchedule s = Emitter(units, assigned, static_cast<uint32_t>(options.lanes)).Run();
   s.serial_ns = units.serial_ns;
   s.path_ns = units.path_ns;

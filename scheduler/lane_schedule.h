@@ -46,13 +46,14 @@ struct LaneSchedule {
   std::vector<uint32_t> clocks;
 };
 
+// Who takes which unit next; see list_scheduler.h.
+enum class LaneRule { kByPath, kByHome, kInOrder };
+
 struct LaneOptions {
   int lanes = 2;                // at least 1
   float hand_over_ns = 150;     // between the end of a unit and the start of one that waits for it
   float start_ns = 500;         // starting the other lanes and waiting for the last one
-  // Whether a lane prefers units whose latest predecessor it ran itself (fewer waits, warmer caches)
-  // or always takes the unit with the longest remaining path.
-  bool prefer_own = true;
+  LaneRule rule = LaneRule::kByHome;
 };
 
 // List scheduling of the units by longest remaining path (HEFT's rule: Topcuoglu, Hariri and Wu 2002),

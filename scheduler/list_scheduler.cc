@@ -128,7 +128,8 @@ uint32_t EarliestLane(const State& s, uint32_t u, std::vector<double>* own, doub
 class HomeScheduler {
  public:
   HomeScheduler(const UnitGraph& units, const LaneOptions& options)
-      : s_(units, options), soon_(Later), home_(units.size(), 0) {
+      : s_(units, options), in_order_(options.rule == LaneRule::kInOrder), soon_(Later),
+        home_(units.size(), 0) {
     ready_.assign(s_.lanes, Heap<decltype(&LessUrgent)>(LessUrgent));
     lanes_by_time_.Push({0, 0});
     for (uint32_t l = 1; l < s_.lanes; ++l) lanes_by_time_.Push({0, l});
@@ -167,7 +168,7 @@ class HomeScheduler {
     }
   }
   void MakeReady(uint32_t u) {
-    ready_[home_[u]].Push({s_.units.bottom_level_ns[u], u});
+    ready_[home_[u]].Push({in_order_ ? 0 : s_.units.bottom_level_ns[u], u});
     ++ready_count_;
   }
   // All predecessors of v are placed: it becomes ready when the latest one ends.
@@ -191,7 +192,7 @@ class HomeScheduler {
       const double gain = s_.free_at[o] - std::max(now, s_.Arrival(theirs.unit, lane));
       if (from == kNobody) {
         if (gain > 0 || waits_there) from = o;
-      } else if (gain > s_.hand_over &&
+      } else if (!in_order_ && gain > s_.hand_over &&
                  theirs.key > ready_[from].top().key + kUrgency * s_.hand_over) {
         from = o;
       }
@@ -213,7 +214,8 @@ class HomeScheduler {
 
   static constexpr double kUrgency = 4;
   State s_;
-  std::vector<Heap<decltype(&LessUrgent)>> ready_;  // per home lane, by remaining path
+  const bool in_order_;
+  std::vector<Heap<decltype(&LessUrgent)>> ready_;  // per home lane, by urgency
   Heap<decltype(&Later)> soon_;                     // by the time they become ready
   Heap<decltype(&Later)> lanes_by_time_{Later};
   std::vector<uint32_t> home_;

@@ -6,6 +6,7 @@
 namespace heddle {
 namespace {
 
+constexpr int kLanesByPath = 8;
 constexpr double kWorthTrying = 0.97;  // of the plain loop's time, as predicted
 
 }  // namespace
@@ -20,8 +21,10 @@ std::vector<LaneSchedule> ProposeLanes(const StaticGraph& graph, std::span<const
     const UnitGraph units = FormUnits(graph, cost_ns, group * hand_over);
     LaneOptions options{.lanes = threads, .hand_over_ns = hand_over};
     if (units.path_ns + options.start_ns > kWorthTrying * units.serial_ns) continue;
-    for (bool own : {true, false}) {
-      options.prefer_own = own;
+    for (LaneRule rule : {LaneRule::kInOrder, LaneRule::kByHome, LaneRule::kByPath}) {
+      // Many more waits for a schedule that is better, if at all, on many lanes.
+      if (rule == LaneRule::kByPath && threads < kLanesByPath) continue;
+      options.rule = rule;
       LaneSchedule s = ScheduleLanes(units, options);
       if (s.predicted_ns < kWorthTrying * s.serial_ns) found.push_back(std::move(s));
     }

@@ -22,6 +22,8 @@ constexpr int kRuns = 20;
 constexpr int kRuns = 100;
 #endif
 
+constexpr LaneRule kRules[] = {LaneRule::kByPath, LaneRule::kByHome, LaneRule::kInOrder};
+
 std::vector<float> Costs(uint32_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<float> cost(size);
@@ -29,10 +31,10 @@ std::vector<float> Costs(uint32_t size, uint64_t seed) {
   return cost;
 }
 
-LaneSchedule Make(const StaticGraph& g, std::span<const float> cost, int lanes, bool own,
+LaneSchedule Make(const StaticGraph& g, std::span<const float> cost, int lanes, LaneRule rule,
                   float group_ns = 0) {
   LaneOptions options{.lanes = lanes};
-  options.prefer_own = own;
+  options.rule = rule;
   return ScheduleLanes(FormUnits(g, cost, group_ns), options);
 }
 
@@ -76,16 +78,16 @@ class HappensBefore {
   std::vector<std::vector<bool>> before_;
 };
 
-using Case = std::tuple<int, bool>;
+using Case = std::tuple<int, LaneRule>;
 class LaneScheduleTest : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Lanes, LaneScheduleTest,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 8), ::testing::Bool()));
+                         ::testing::Combine(::testing::Values(1, 2, 3, 8), ::testing::ValuesIn(kRules)));
 
 TEST_P(LaneScheduleTest, EveryDependencyIsOrdered) {
-  const auto [lanes, own] = GetParam();
+  const auto [lanes, rule] = GetParam();
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const StaticGraph g = RandomGraph(40 + seed * 9, 3, seed % 2 ? 30 : 6, seed);
-    const LaneSchedule s = Make(g, Costs(g.size, seed), lanes, own, seed % 3 ? 0 : 1500);
+    const LaneSchedule s = Make(g, Costs(g.size, seed), lanes, rule, seed % 3 ? 0 : 1500);
     ASSERT_EQ(s.order.size(), g.size);
     std::vector<uint32_t> position(g.size, ~0u);
     for (uint32_t k = 0; k < g.size; ++k) position[s.order[k]] = k;
@@ -98,10 +100,10 @@ TEST_P(LaneScheduleTest, EveryDependencyIsOrdered) {
 }
 
 TEST_P(LaneScheduleTest, NoWaitIsImpliedByTheOthers) {
-  const auto [lanes, own] = GetParam();
+  const auto [lanes, rule] = GetParam();
   for (uint64_t seed = 20; seed < 26; ++seed) {
     const StaticGraph g = RandomGraph(120, 3, 40, seed);
-    const LaneSchedule s = Make(g, Costs(g.size, seed), lanes, own);
+    const LaneSchedule s = Make(g, Costs(g.size, seed), lanes, rule);
     // Taking away any one wait must lose an order between two positions.
     for (size_t w = 0; w < s.waits.size(); w += 3) {
       LaneSchedule less = s;
@@ -121,9 +123,9 @@ TEST_P(LaneScheduleTest, NoWaitIsImpliedByTheOthers) {
 }
 
 TEST_P(LaneScheduleTest, ClocksTellWhatIsFinished) {
-  const auto [lanes, own] = GetParam();
+  const auto [lanes, rule] = GetParam();
   const StaticGraph g = RandomGraph(150, 3, 40, 7);
-  const LaneSchedule s = Make(g, Costs(g.size, 7), lanes, own);
+  const LaneSchedule s = Make(g, Costs(g.size, 7), lanes, rule);
   const HappensBefore before(s);
   const auto k = static_cast<uint32_t>(lanes);
   for (uint32_t l = 0; l < k; ++l) {
@@ -149,9 +151,9 @@ TEST(Simulation, AgreesWithThePrediction) {
     const StaticGraph g = RandomGraph(400, 3, 60, seed);
     const std::vector<float> cost = Costs(g.size, seed);
     const UnitGraph units = FormUnits(g, cost, 0);
-    for (bool own : {true, false}) {
+    for (LaneRule rule : kRules) {
       LaneOptions options{.lanes = 3, .hand_over_ns = 100, .start_ns = 0};
-      options.prefer_own = own;
+      options.rule = rule;
       const LaneSchedule s = ScheduleLanes(units, options);
       const double simulated = SimulateLanes(s, cost, 100);
       // A wait may come earlier in a lane than the last input was needed, never later; the clock of
@@ -166,7 +168,7 @@ TEST(Simulation, LonelyNodesHaveNobodyBesideThem) {
   // 0 -> {1, 2} -> 3: the ends are lonely, the branches are not.
   const StaticGraph g = FromPredecessors({{}, {0}, {0}, {1, 2}});
   const std::vector<float> cost(4, 10000);
-  const LaneSchedule s = Make(g, cost, 2, true);
+  const LaneSchedule s = Make(g, cost, 2, LaneRule::kByHome);
   LaneTimes times;
   SimulateLanes(s, cost, 100, &times);
   const std::vector<bool> lonely = FindLonely(s, times, 0.05);
@@ -188,7 +190,7 @@ TEST(Propose, NothingForAChainAndLanesForBranches) {
 
 TEST(LaneSchedule, OneLaneIsThePlainOrderWithoutWaits) {
   const StaticGraph g = RandomGraph(200, 3, 50, 3);
-  const LaneSchedule s = Make(g, Costs(g.size, 3), 1, true);
+  const LaneSchedule s = Make(g, Costs(g.size, 3), 1, LaneRule::kByHome);
   EXPECT_TRUE(s.waits.empty());
   EXPECT_EQ(s.segments.size(), 1u);
   EXPECT_EQ(s.order, s.walk);
@@ -223,7 +225,7 @@ TEST_P(LaneRunTest, EveryNodeOnceAfterItsPredecessors) {
   const auto [lanes, threads] = GetParam();
   HostPool pool(threads);
   for (const StaticGraph& g : {RandomGraph(500, 3, 60, 1), Wavefront(20), RandomGraph(300, 1, 5, 2)}) {
-    const LaneSchedule s = Make(g, Costs(g.size, 5), lanes, true);
+    const LaneSchedule s = Make(g, Costs(g.size, 5), lanes, LaneRule::kByHome);
     LaneRun run(s);
     Ledger ledger(g);
     for (int k = 0; k < kRuns; ++k) {
@@ -247,7 +249,7 @@ TEST_P(LaneRunTest, GivenUpInTheMiddleItEndsAndRunsAgain) {
   const auto [lanes, threads] = GetParam();
   HostPool pool(threads);
   const StaticGraph g = RandomGraph(300, 3, 40, 9);
-  const LaneSchedule s = Make(g, Costs(g.size, 9), lanes, false);
+  const LaneSchedule s = Make(g, Costs(g.size, 9), lanes, LaneRule::kByPath);
   LaneRun run(s);
   for (uint32_t stop_at = 0; stop_at < g.size; stop_at += 37) {
     std::atomic<uint32_t> executed{0};
@@ -274,7 +276,7 @@ TEST_P(LaneRunTest, GivenUpInTheMiddleItEndsAndRunsAgain) {
 
 TEST(LaneRun, AThreadThatComesLateFindsWorkOrTheEnd) {
   const StaticGraph g = Wavefront(16);
-  const LaneSchedule s = Make(g, Costs(g.size, 2), 4, true);
+  const LaneSchedule s = Make(g, Costs(g.size, 2), 4, LaneRule::kByHome);
   for (int delay_us : {0, 5, 50, 500}) {
     LaneRun run(s);
     Ledger ledger(g);
@@ -297,7 +299,7 @@ TEST(LaneRun, AThreadThatComesLateFindsWorkOrTheEnd) {
 
 TEST(LaneRun, WithOneThreadNobodySleeps) {
   const StaticGraph g = Wavefront(12);
-  const LaneSchedule s = Make(g, Costs(g.size, 4), 3, true);
+  const LaneSchedule s = Make(g, Costs(g.size, 4), 3, LaneRule::kByHome);
   LaneRun run(s);
   run.Begin();
   run.Participate(0, [](uint32_t, uint32_t, uint32_t) { return true; });
