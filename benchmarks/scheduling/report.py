@@ -42,7 +42,8 @@ def means(results):
     lines = []
     for engine in results.own_engines():
         lines += [f"## {engine} ÷ best peer, geometric means", "",
-                  "| body | cells | ratio | required | largest cell |", "|---|--:|--:|--:|---|"]
+                  "| body | cells | ratio | required | *ideal* ÷ best peer | largest cell |",
+                  "|---|--:|--:|--:|--:|---|"]
         for body in BODIES:
             mean = results.mean_to_best_peer(body, engine)
             if mean is None:
@@ -52,6 +53,7 @@ def means(results):
             ratios = [r for r in ratios if r[0] is not None]
             worst = max(ratios)
             lines.append(f"| {body} | {len(ratios)} | {mean:.3f} | ≤ {MEAN_TO_BEST_PEER[body]} | "
+                         f"{results.mean_ideal_to_best_peer(body):.3f} | "
                          f"{worst[0]:.2f} ({worst[1]}) |")
         lines.append("")
     return lines

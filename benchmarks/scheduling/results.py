@@ -95,6 +95,15 @@ class Results:
         ratios = [r for r in ratios if r is not None]
         return geometric_mean(ratios) if ratios else None
 
+    def mean_ideal_to_best_peer(self, body):
+        """What that mean would be if work were shared perfectly, at no cost."""
+        ratios = []
+        for cell in self.cells:
+            best = self.best_peer(cell, self.workers)
+            if cell.body == body and best:
+                ratios.append(cell.ideal_ns(self.workers) / best[1])
+        return geometric_mean(ratios) if ratios else None
+
     def own_engines(self):
         return [name for name, kind in self.kinds.items() if kind == "heddle"]
 
