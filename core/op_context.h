@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/id_list.h"
 #include "core/op_def.h"
 #include "core/services.h"
 #include "heddle/value.h"
@@ -18,11 +19,12 @@ inline constexpr uint32_t kNoSlot = ~0u;
 // An operator call with operands resolved to slots of a frame. Immutable; owned by a Plan.
 struct BoundOp {
   const OpDef* def = nullptr;
-  std::vector<AttrValue> attrs;       // in the definition's order, defaults filled in
-  std::vector<uint32_t> in_begin;     // per input slot of the definition, + end
-  std::vector<uint32_t> out_begin;    // likewise
-  std::vector<uint32_t> in;           // frame slots, kNoSlot where empty
-  std::vector<uint32_t> out;
+  const AttrValue* attrs = nullptr;  // in the definition's order; those of the program's operator,
+                                     // which outlives this, or a copy that the owner keeps
+  IdList in_begin;                   // per input slot of the definition, + end
+  IdList out_begin;                  // likewise
+  IdList in;                         // frame slots, kNoSlot where empty
+  IdList out;
 };
 
 // Access common to the contexts below. In()/Out() positions are those of the program's lists.

@@ -132,7 +132,7 @@ class SlotAssigner {
       in.ir_block = b;
       in.ir_op = static_cast<int>(i);
       in.op.def = op.def;
-      in.op.attrs = op.attrs;
+      in.op.attrs = op.attrs.data();
       in.var_attrs = op.var_attrs;
       HEDDLE_RETURN_IF_ERROR(BindInputs(b, op, &in));
       for (int sub : op.SubBlocks())

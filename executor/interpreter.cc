@@ -26,7 +26,7 @@ Status Guard(Fn&& fn) {
   }
 }
 
-bool IsOperand(const std::vector<uint32_t>& list, uint32_t slot) {
+bool IsOperand(const IdList& list, uint32_t slot) {
   for (uint32_t s : list)
     if (s == slot) return true;
   return false;
@@ -142,9 +142,10 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   Value* const* frame = run.frame();
   const OpDef& def = *in.op.def;
   BoundOp with_attrs;
+  std::vector<AttrValue> attrs;
   if (!in.var_attrs.empty()) {
     with_attrs = in.op;
-    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs, frame, &with_attrs));
+    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs, frame, &with_attrs, &attrs));
   }
   const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
   BeginRewrites(in, frame);

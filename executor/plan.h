@@ -93,8 +93,9 @@ struct Instruction {
   std::vector<Takeover> takeovers;
   // Attributes read from the operands behind the definition's slots, one list of operands each.
   std::vector<int> var_attrs;
-  std::vector<uint32_t> release;  // kPool slots whose last user this is
-  std::vector<uint32_t> reads;    // kPool slots read whose readers are counted
+  std::shared_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
+  IdList release;  // kPool slots whose last user this is
+  IdList reads;    // kPool slots read whose readers are counted
   double cost_ns = 0;             // estimate on one thread
   int ir_block = 0, ir_op = 0;    // position in the program, for messages
 };

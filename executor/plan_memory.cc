@@ -1,5 +1,6 @@
 // Where every slot lives and who shares memory with whom.
 #include <algorithm>
+#include <span>
 
 #include "executor/block_access.h"
 #include "executor/lifetimes.h"
@@ -49,7 +50,7 @@ class MemoryPlanner {
       }
     }
   }
-  static uint32_t PositionOf(const std::vector<uint32_t>& list, uint32_t slot) {
+  static uint32_t PositionOf(const IdList& list, uint32_t slot) {
     return static_cast<uint32_t>(std::find(list.begin(), list.end(), slot) - list.begin());
   }
 
@@ -94,7 +95,7 @@ class MemoryPlanner {
     Layout(life);
   }
 
-  void Touch(const std::vector<uint32_t>& slots, uint32_t at, Lifetimes* life) {
+  void Touch(std::span<const uint32_t> slots, uint32_t at, Lifetimes* life) {
     for (uint32_t s : slots)
       if (s != kNoSlot) life->Touch(Root(s), at);
   }

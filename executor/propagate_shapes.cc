@@ -169,7 +169,9 @@ class ShapePropagator {
     const size_t slots = in.op.def->inputs().size();
     for (size_t k = in.op.in_begin[slots]; k < in.op.in.size(); ++k)
       if (in.op.in[k] != kNoSlot && !d_.meta[in.op.in[k]].initialized()) return Status::Ok();
-    if (Status s = ReadVarAttrs(in.var_attrs, d_.frame.data(), &in.op); !s.ok())
+    in.fixed_attrs = std::make_shared<std::vector<AttrValue>>();
+    if (Status s = ReadVarAttrs(in.var_attrs, d_.frame.data(), &in.op, in.fixed_attrs.get());
+        !s.ok())
       return s.At(plan_.Locate(in));
     in.var_attrs.clear();
     in.op.in_begin.resize(slots + 1);

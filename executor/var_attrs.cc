@@ -49,7 +49,10 @@ Status ReadOne(const std::vector<const Tensor*>& from, AttrValue* to) {
 
 }  // namespace
 
-Status ReadVarAttrs(const std::vector<int>& var_attrs, Value* const* frame, BoundOp* op) {
+Status ReadVarAttrs(const std::vector<int>& var_attrs, Value* const* frame, BoundOp* op,
+                    std::vector<AttrValue>* attrs) {
+  attrs->assign(op->attrs, op->attrs + op->def->attrs().size());
+  op->attrs = attrs->data();
   size_t list = op->def->inputs().size();
   for (const int a : var_attrs) {
     std::vector<const Tensor*> tensors;
@@ -60,7 +63,7 @@ Status ReadVarAttrs(const std::vector<int>& var_attrs, Value* const* frame, Boun
         return InvalidArgument("the variable that gives attribute '", name, "' holds nothing");
       tensors.push_back(&v->tensor());
     }
-    if (Status s = ReadOne(tensors, &op->attrs[a]); !s.ok())
+    if (Status s = ReadOne(tensors, &(*attrs)[a]); !s.ok())
       return InvalidArgument("attribute '", name, "' ", s.message());
     ++list;
   }

@@ -45,8 +45,8 @@ class FakePlan {
     program_->blocks[block].ops.push_back(op);
     Instruction i;
     i.op.def = op.def;
-    i.op.in = std::move(in);
-    i.op.out = std::move(out);
+    i.op.in = IdList(in);
+    i.op.out = IdList(out);
     i.ir_block = block;
     i.ir_op = static_cast<int>(program_->blocks[block].ops.size()) - 1;
     plan_.blocks[block].instructions.push_back(std::move(i));
