@@ -4,8 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 
 #include "core/error.h"
 
@@ -40,27 +44,58 @@ Result<std::string> ReadFile(const std::string& path) {
   return bytes;
 }
 
-Status ReplaceFile(const std::string& path, std::string_view bytes) {
-  const std::string aside = path + ".tmp." + std::to_string(::getpid());
-  {
-    Fd f{::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (f.fd < 0) return NotFound("cannot write ", aside, ": ", std::strerror(errno));
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n = ::write(f.fd, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        const int why = errno;
-        ::unlink(aside.c_str());
-        return DataLoss("cannot write ", aside, ": ", std::strerror(why));
-      }
-      done += static_cast<size_t>(n);
-    }
-    if (::fsync(f.fd) != 0) return DataLoss("cannot flush ", aside, ": ", std::strerror(errno));
-  }
-  if (::rename(aside.c_str(), path.c_str()) != 0)
-    return DataLoss("cannot rename ", aside, " to ", path, ": ", std::strerror(errno));
+FileReplacement::~FileReplacement() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!aside_.empty()) ::unlink(aside_.c_str());
+}
+
+Status FileReplacement::Fail(const std::string& what, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  return Status(full ? StatusCode::kResourceExhausted : StatusCode::kDataLoss,
+                StrCat("cannot ", what, ": ", std::strerror(error), "; ", path_, " is unchanged"));
+}
+
+Status FileReplacement::Open() {
+  static std::atomic<uint64_t> made{0};  // tells the threads of a process apart
+  const std::string aside = StrCat(path_, ".tmp.", ::getpid(), ".", made.fetch_add(1));
+  // Its name may be left over from a killed process.
+  fd_ = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) return NotFound("cannot write ", aside, ": ", std::strerror(errno));
+  aside_ = aside;
   return Status::Ok();
+}
+
+Status FileReplacement::Append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Fail("write " + aside_, n < 0 ? errno : ENOSPC);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return Status::Ok();
+}
+
+Status FileReplacement::Commit() {
+  if (::fsync(fd_) != 0) return Fail("flush " + aside_, errno);
+  const int closed = ::close(std::exchange(fd_, -1));
+  if (closed != 0) return Fail("close " + aside_, errno);
+  if (::rename(aside_.c_str(), path_.c_str()) != 0)
+    return Fail("rename " + aside_ + " to " + path_, errno);
+  aside_.clear();
+  // The new name is durable once its directory is. Some file systems cannot flush one: EINVAL.
+  const std::string parent = std::filesystem::path(path_).parent_path().string();
+  const Fd dir{::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (dir.fd < 0 || (::fsync(dir.fd) != 0 && errno != EINVAL))
+    return DataLoss(path_, " is replaced, but its directory cannot be flushed: ",
+                    std::strerror(errno));
+  return Status::Ok();
+}
+
+Status ReplaceFile(const std::string& path, std::string_view bytes) {
+  FileReplacement file(path);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
 }
 
 }  // namespace heddle

@@ -9,7 +9,35 @@
 namespace heddle {
 
 Result<std::string> ReadFile(const std::string& path);
-// Writes beside `path`, flushes to disk and renames: a reader sees the old or the new file whole.
+
+// A file that is written beside the one it replaces. Until Commit() has returned OK the old file is
+// there whole, afterwards the new one is, whenever the process or the machine stops.
+//
+// Ownership: owns the file aside, which is removed with an object that was not committed (a process
+// that is killed leaves it: `<path>.tmp.<process>.<number>`). Threads: objects are independent of
+// each other, even for the same path; the last one to commit wins.
+class FileReplacement {
+ public:
+  explicit FileReplacement(std::string path) : path_(std::move(path)) {}
+  ~FileReplacement();
+  FileReplacement(const FileReplacement&) = delete;
+  FileReplacement& operator=(const FileReplacement&) = delete;
+
+  // kNotFound when the file aside cannot be made; kResourceExhausted when the disk is full or
+  // another limit is met. After an error the object is of no more use.
+  Status Open();
+  Status Append(std::string_view bytes);
+  // Flushes the data, takes the old file's place and makes that durable.
+  Status Commit();
+
+ private:
+  Status Fail(const std::string& what, int error);
+
+  std::string path_, aside_;
+  int fd_ = -1;
+};
+
+// FileReplacement for bytes that are at hand.
 Status ReplaceFile(const std::string& path, std::string_view bytes);
 
 }  // namespace heddle

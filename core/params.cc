@@ -1,4 +1,4 @@
-// Paddle's parameter records (combined or one file each), read and written.
+// Parameters into a scope and out of it, and Paddle's records (combined or one file each).
 //
 // A record: u32 version 0 | u64 number of LoD levels, per level u64 byte size and u64 offsets |
 // u32 version 0 | i32 size of a TensorDesc | TensorDesc | the data, row-major, without padding.
@@ -11,12 +11,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/ir.h"
+#include "core/pickled_params.h"
 #include "core/shapes.h"
-#include "heddle/program.h"
+#include "heddle/params.h"
 #include "proto/framework.pb.h"
 
 namespace heddle {
@@ -206,25 +207,78 @@ void Put(std::string* out, T value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-Status AppendRecord(const std::string& name, const Scope& scope, std::string* out) {
-  const Value* v = scope.Find(name);
-  if (v == nullptr || !v->is_tensor() || !v->tensor().initialized())
-    return NotFound("parameter '", name, "' has no value to save");
-  const Tensor& t = v->tensor();
-  Put<uint32_t>(out, 0);
-  Put<uint64_t>(out, t.lod().size());
+// What stands before the data of a record.
+std::string RecordHeader(const Tensor& t) {
+  std::string out;
+  Put<uint32_t>(&out, 0);
+  Put<uint64_t>(&out, t.lod().size());
   for (const auto& level : t.lod()) {
-    Put<uint64_t>(out, level.size() * sizeof(uint64_t));
-    for (size_t offset : level) Put<uint64_t>(out, offset);
+    Put<uint64_t>(&out, level.size() * sizeof(uint64_t));
+    for (size_t offset : level) Put<uint64_t>(&out, offset);
   }
-  Put<uint32_t>(out, 0);
+  Put<uint32_t>(&out, 0);
   proto::VarType_TensorDesc desc;
   desc.set_data_type(static_cast<proto::VarType_Type>(DTypeToProto(t.dtype())));
   for (int64_t d : t.shape()) desc.add_dims(d);
   const std::string bytes = desc.SerializeAsString();
-  Put<int32_t>(out, static_cast<int32_t>(bytes.size()));
-  *out += bytes;
-  out->append(static_cast<const char*>(t.raw()), t.bytes());
+  Put<int32_t>(&out, static_cast<int32_t>(bytes.size()));
+  return out + bytes;
+}
+
+Status WriteRecords(const std::string& path, const NamedTensors& tensors) {
+  FileReplacement file(path);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  for (const auto& [name, tensor] : tensors) {
+    const Tensor t = tensor.Contiguous();
+    if (!t.initialized())
+      return ResourceExhausted(path, ": '", name, "': no memory for a row-major copy");
+    HEDDLE_RETURN_IF_ERROR(file.Append(RecordHeader(t)));
+    HEDDLE_RETURN_IF_ERROR(file.Append({static_cast<const char*>(t.raw()), t.bytes()}));
+  }
+  return file.Commit();
+}
+
+// Values that can be written, so that nothing is begun when one of them cannot.
+Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope& scope,
+                             const std::string& path) {
+  NamedTensors tensors;
+  for (const TensorInfo& info : wanted) {
+    const Value* v = scope.Find(info.name);
+    if (v == nullptr || !v->initialized())
+      return NotFound(path, ": parameter '", info.name, "' (", Name(info.dtype), " ",
+                      info.shape.ToString(), ") has no value to save");
+    if (!v->is_tensor())
+      return InvalidArgument(path, ": parameter '", info.name,
+                             "' is no dense tensor; only those can be saved");
+    tensors.emplace_back(info.name, v->tensor());
+  }
+  return tensors;
+}
+
+// Sets what a pickle names; the rest must be there.
+Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path, Scope& scope) {
+  HEDDLE_ASSIGN_OR_RETURN(NamedTensors found, ReadPickledTensors(path));
+  std::unordered_map<std::string, Tensor> by_name;
+  for (auto& [name, tensor] : found) by_name.emplace(name, std::move(tensor));
+  NamedTensors chosen;
+  std::string missing;
+  for (const TensorInfo& info : want) {
+    const auto it = by_name.find(info.name);
+    if (it != by_name.end()) {
+      HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, it->second, path));
+      chosen.emplace_back(info.name, it->second);
+      continue;
+    }
+    const Value* v = scope.Find(info.name);
+    if (v == nullptr || !v->initialized()) missing += (missing.empty() ? "'" : ", '") + info.name + "'";
+  }
+  if (chosen.empty() && !want.empty())
+    return InvalidArgument(path, ": holds none of the program's ", want.size(), " parameters ('",
+                           want[0].name, "', …); the first of its ", found.size(), " arrays is '",
+                           found.empty() ? "" : found[0].first, "'");
+  if (!missing.empty())
+    return NotFound(path, ": has no value for ", missing, ", nor has anything before it");
+  for (auto& [name, tensor] : chosen) scope.Set(name, Value(std::move(tensor)));
   return Status::Ok();
 }
 
@@ -233,24 +287,44 @@ Status AppendRecord(const std::string& name, const Scope& scope, std::string* ou
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, scope);
+  if (LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
   return LoadCombined(program.persistables(), path, scope);
 }
 
 Status SaveParameters(const Program& program, const Scope& scope, const std::string& path) {
-  std::string bytes;
-  for (const TensorInfo& info : program.persistables())
-    HEDDLE_RETURN_IF_ERROR(AppendRecord(info.name, scope, &bytes));
-  return ReplaceFile(path, bytes);
+  HEDDLE_ASSIGN_OR_RETURN(const NamedTensors tensors, Collect(program.persistables(), scope, path));
+  return WriteRecords(path, tensors);
 }
 
 Status SaveParametersSeparately(const Program& program, const Scope& scope,
                                 const std::string& directory) {
-  for (const TensorInfo& info : program.persistables()) {
-    std::string bytes;
-    HEDDLE_RETURN_IF_ERROR(AppendRecord(info.name, scope, &bytes));
-    HEDDLE_RETURN_IF_ERROR(ReplaceFile((fs::path(directory) / info.name).string(), bytes));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const NamedTensors tensors,
+                          Collect(program.persistables(), scope, directory));
+  std::error_code ec;
+  fs::create_directories(directory, ec);
+  if (ec) return NotFound(directory, ": cannot be made: ", ec.message());
+  for (const auto& item : tensors)
+    HEDDLE_RETURN_IF_ERROR(WriteRecords((fs::path(directory) / item.first).string(), {item}));
   return Status::Ok();
+}
+
+Result<std::vector<Tensor>> ReadTensors(const std::string& path) {
+  MappedFile file;
+  HEDDLE_RETURN_IF_ERROR(file.Open(path));
+  RecordReader reader(file, path);
+  std::vector<Tensor> tensors;
+  while (!reader.at_end()) {
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t, reader.Read("tensor " + std::to_string(tensors.size())));
+    tensors.push_back(std::move(t));
+  }
+  return tensors;
+}
+
+Status WriteTensors(const std::string& path, const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (!tensor.initialized() || tensor.dtype() == DType::kUnknown)
+      return NotFound(path, ": '", name, "' has no value to save");
+  return WriteRecords(path, tensors);
 }
 
 }  // namespace heddle

@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "core/ir.h"
 #include "core/op_registry.h"
+#include "heddle/params.h"
 
 namespace heddle {
 namespace {
@@ -120,6 +121,21 @@ std::vector<Program::OpCount> Program::op_counts() const {
   std::stable_sort(out.begin(), out.end(),
                    [](const OpCount& a, const OpCount& b) { return a.count > b.count; });
   return out;
+}
+
+// append_backward starts with a fill_constant of 1 for the gradient of the loss.
+std::string Program::loss() const {
+  constexpr std::string_view kSuffix = "@GRAD";
+  for (const ir::Op& op : impl_->blocks[0].ops) {
+    if (op.type() != "fill_constant" || op.Attr<double>("value") != 1.0) continue;
+    for (const ir::VarId id : op.Out("Out")) {
+      const std::string gradient = id == ir::kNoVar ? "" : impl_->vars[id].name;
+      if (!gradient.ends_with(kSuffix)) continue;
+      const std::string name = gradient.substr(0, gradient.size() - kSuffix.size());
+      if (impl_->Find(0, name) != ir::kNoVar) return name;
+    }
+  }
+  return "";
 }
 
 int Program::num_blocks() const { return static_cast<int>(impl_->blocks.size()); }

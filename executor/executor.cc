@@ -10,6 +10,7 @@
 #include "executor/interpreter.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
+#include "heddle/generator.h"
 #include "memory/pool_allocator.h"
 #include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
@@ -269,7 +270,11 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
   std::vector<const Value*> values;
   for (const Feed& f : feeds) values.push_back(&f.value);
   const uint64_t runs_before = c.runs.fetch_add(1, std::memory_order_relaxed);
-  if (run->plan().draws_random) run->random().engine.seed(c.options.seed + runs_before);
+  const bool draws = run->plan().draws_random;
+  if (draws && options.generator != nullptr)
+    run->random().engine = options.generator->engine();
+  else if (draws)
+    run->random().engine.seed(c.options.seed + runs_before);
   const bool watched = IsWatched(options);
   if (watched) run->control().Arm(options, threads, watcher);
   double ns = 0;
@@ -289,6 +294,7 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
   if (status.ok()) {
     if (cached.tuner().Report(turn, ns)) cached.TrimOthers(cached.tuner().settled_variant());
     status = run->Fetch(&out);
+    if (draws && options.generator != nullptr) options.generator->engine() = run->random().engine;
   } else {
     cached.tuner().Drop(turn);
   }

@@ -1,5 +1,6 @@
 // The subcommands of the tool. Each Add function registers one; when the command line names it,
-// parsing sets `chosen` to what has to be done. Wrong usage ends parsing with a CLI::ParseError.
+// parsing sets `chosen` to what has to be done. Wrong usage ends parsing with a CLI::ParseError. An
+// action that a signal stopped in good order returns kCancelled.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,7 @@ void AddBench(CLI::App& root, Action& chosen);
 void AddInspect(CLI::App& root, Action& chosen);
 void AddOps(CLI::App& root, Action& chosen);
 void AddPlan(CLI::App& root, Action& chosen);
+void AddTrain(CLI::App& root, Action& chosen);
 void AddRunCase(CLI::App& root, Action& chosen);
 void AddRunCases(CLI::App& root, Action& chosen);
 

@@ -1,6 +1,7 @@
 // heddle: runs, measures and explains Paddle models. See `heddle --help`.
 //
-// Exit status: 0 done; 1 the run failed, with one error on stderr; 2 wrong usage.
+// Exit status: 0 done; 1 the run failed, with one error on stderr; 2 wrong usage; 3 stopped by a
+// signal, in good order.
 #include <glog/logging.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +12,7 @@
 
 namespace {
 
-constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2;
+constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kStopped = 3;
 
 void StartLogging(const char* program, bool verbose) {
   FLAGS_logtostderr = true;
@@ -48,6 +49,7 @@ int Main(int argc, char** argv) {
   heddle::tools::AddInspect(app, action);
   heddle::tools::AddOps(app, action);
   heddle::tools::AddPlan(app, action);
+  heddle::tools::AddTrain(app, action);
   heddle::tools::AddRunCase(app, action);
   heddle::tools::AddRunCases(app, action);
   try {
@@ -63,6 +65,11 @@ int Main(int argc, char** argv) {
   }
   StartLogging(argv[0], verbose);
   const heddle::Status status = action();
+  if (status.code() == heddle::StatusCode::kCancelled) {
+    std::cout.flush();
+    std::cerr << "heddle: stopped by " << status.message() << std::endl;
+    return kStopped;
+  }
   if (!status.ok()) return Fail(status.ToString());
   if (!std::cout.flush()) return Fail("the output cannot be written");
   return kDone;

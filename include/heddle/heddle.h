@@ -2,6 +2,8 @@
 #pragma once
 
 #include "heddle/executor.h"
+#include "heddle/generator.h"
+#include "heddle/params.h"
 #include "heddle/program.h"
 #include "heddle/scope.h"
 #include "heddle/status.h"

@@ -44,6 +44,8 @@ class Program {
     int count;
   };
   std::vector<OpCount> op_counts() const;  // all blocks, most frequent first
+  // The variable that the program's backward pass begins at; empty when it has none.
+  std::string loss() const;
   int num_blocks() const;
   int num_ops() const;  // all blocks
   int64_t version() const;
@@ -64,18 +66,9 @@ struct Model {
 
 // Loads a program and its parameters. `path`: a `.pdmodel` file, or a directory that holds
 // `model.pdmodel`, `inference.pdmodel`, another single `.pdmodel`, or `__model__`. `params`: a
-// combined parameter file, or a directory with one file per parameter; empty = the `.pdiparams`
-// beside the program, or the program's directory. A program without parameters needs no such file.
+// combined parameter file, a directory with one file per parameter, or a pickled `.pdparams`; empty =
+// the `.pdiparams` beside the program, or the program's directory. A program without parameters needs no such file.
 Result<Model> LoadModel(const std::string& path, const std::string& params = "");
-
-// Reads parameters of `program` into `scope` from a combined file or a directory of single files.
-Status LoadParameters(const Program& program, const std::string& path, Scope& scope);
-// Writes all persistable variables of `program` in Paddle's combined layout; the file is replaced
-// atomically.
-Status SaveParameters(const Program& program, const Scope& scope, const std::string& path);
-// The same with one file per parameter in `directory`.
-Status SaveParametersSeparately(const Program& program, const Scope& scope,
-                                const std::string& directory);
 
 // Names of all operators heddle has kernels for, sorted.
 std::vector<std::string> SupportedOps();

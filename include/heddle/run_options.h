@@ -11,6 +11,8 @@
 
 namespace heddle {
 
+class Generator;
+
 // One instruction's execution. Times in microseconds since the run began.
 struct TraceEvent {
   std::string op;      // operator type
@@ -39,7 +41,7 @@ struct RunReport {
   std::string ToChromeTrace() const;
 };
 
-// Ownership: what `report` points to must outlive the run. Threads: stop may be requested from any
+// Ownership: what `report` and `generator` point to must outlive the run. Threads: stop may be requested from any
 // thread; on_stall is called on a thread of the executor's.
 struct RunOptions {
   // The run ends with kDeadlineExceeded as soon as the instructions in execution then have ended.
@@ -52,6 +54,10 @@ struct RunOptions {
   std::function<void(const std::string&)> on_stall = nullptr;
   RunReport* report = nullptr;
   bool trace = false;  // fill in RunReport::events
+  // What operators with seed 0 draw from, and leave where they stopped (a failed run leaves it where
+  // it was). Null: a generator of the run's own, from CompileOptions::seed and the number of runs
+  // before it.
+  Generator* generator = nullptr;
 };
 
 }  // namespace heddle

@@ -1,0 +1,33 @@
+#include "heddle/generator.h"
+
+#include <locale>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace heddle {
+
+void Generator::Seed(uint64_t seed) {
+  std::seed_seq sequence({seed});  // of its lower 32 bits, as in Paddle
+  engine_.seed(sequence);
+}
+
+std::string Generator::State() const {
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  out << engine_;
+  return std::move(out).str();
+}
+
+Status Generator::SetState(const std::string& state) {
+  std::istringstream in(state);
+  in.imbue(std::locale::classic());
+  std::mt19937_64 engine;
+  in >> engine;
+  std::string more;
+  if (in.fail() || in >> more) return DataLoss("not the state of a random number generator");
+  engine_ = engine;
+  return Status::Ok();
+}
+
+}  // namespace heddle

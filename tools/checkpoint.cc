@@ -1,0 +1,210 @@
+#include "tools/checkpoint.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tools/npy.h"
+
+namespace heddle::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kPrefix = "step-", kUnfinished = ".unfinished-", kRemoved = ".removed-";
+constexpr const char *kParameters = "persistables.pdiparams", *kState = "train.json";
+constexpr int kFormat = 1;
+
+Status Damaged(const std::string& path, const std::string& why) {
+  return Status(StatusCode::kDataLoss, path + ": " + why);
+}
+
+std::string Hex(uint64_t x) {
+  char text[20];
+  std::snprintf(text, sizeof(text), "%016" PRIx64, x);
+  return text;
+}
+
+// Size and XXH64 of a file, as one text.
+Result<std::string> Fingerprint(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Damaged(path, "is missing");
+  XXH64_state_t* state = XXH64_createState();
+  XXH64_reset(state, 0);
+  std::vector<char> block(1 << 20);
+  uint64_t size = 0;
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
+    XXH64_update(state, block.data(), static_cast<size_t>(file.gcount()));
+    size += static_cast<uint64_t>(file.gcount());
+  }
+  const uint64_t hash = XXH64_digest(state);
+  XXH64_freeState(state);
+  return std::to_string(size) + " bytes, xxh64 " + Hex(hash);
+}
+
+std::string FetchFile(size_t k) { return "fetch_" + std::to_string(k) + ".npy"; }
+
+}  // namespace
+
+Status CheckpointDirectory::Open(const std::string& path, int keep) {
+  path_ = path;
+  keep_ = keep;
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    return Status(StatusCode::kInvalidArgument, path + ": cannot be made: " + error.message());
+  HEDDLE_RETURN_IF_ERROR(lock_.Lock(path));
+  RemoveLeftovers();
+  return Status::Ok();
+}
+
+void CheckpointDirectory::RemoveLeftovers() const {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kUnfinished) || name.starts_with(kRemoved))
+      leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
+}
+
+std::string CheckpointDirectory::PathOf(int64_t step) const {
+  char name[40];
+  std::snprintf(name, sizeof(name), "step-%08" PRId64, step);
+  return (fs::path(path_) / name).string();
+}
+
+std::vector<int64_t> CheckpointDirectory::Steps() const {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    int64_t step = 0;
+    const char* end = name.data() + name.size();
+    if (!name.starts_with(kPrefix)) continue;
+    const auto [stop, bad] = std::from_chars(name.data() + kPrefix.size(), end, step);
+    if (bad == std::errc() && stop == end && PathOf(step) == entry.path().string())
+      steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Result<TrainState> CheckpointDirectory::Load(int64_t step, const Program& program,
+                                             Scope& scope) const {
+  const fs::path directory = PathOf(step);
+  const std::string path = (directory / kState).string();
+  std::ifstream file(path);
+  if (!file) return Damaged(path, "is missing");
+  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  TrainState state;
+  try {
+    if (json.at("format") != kFormat)
+      return Status(StatusCode::kUnimplemented, path + ": checkpoint format " +
+                                                    json.at("format").dump() + "; 1 can be read");
+    state.step = json.at("step");
+    state.program = std::stoull(json.at("program").get<std::string>(), nullptr, 16);
+    state.seed = json.at("seed");
+    state.generator = json.at("generator");
+    state.data = json.at("data");
+    for (const auto& [name, expected] : json.at("files").items()) {
+      HEDDLE_ASSIGN_OR_RETURN(const std::string found, Fingerprint((directory / name).string()));
+      if (found != expected.get<std::string>())
+        return Damaged((directory / name).string(),
+                       "has " + found + "; " + expected.get<std::string>() + " was written");
+    }
+    for (const auto& name : json.at("fetched")) {
+      const std::string npy = (directory / FetchFile(state.fetched.size())).string();
+      HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(npy));
+      state.fetched.emplace_back(name.get<std::string>(), std::move(tensor));
+    }
+  } catch (const std::exception& e) {
+    return Damaged(path, std::string("is damaged: ") + e.what());
+  }
+  if (state.program != program.hash())
+    return Status(StatusCode::kInvalidArgument,
+                  directory.string() + ": belongs to another main program (hash " +
+                      Hex(state.program) + ", this one has " + Hex(program.hash()) + ")");
+  HEDDLE_RETURN_IF_ERROR(LoadParameters(program, (directory / kParameters).string(), scope));
+  return state;
+}
+
+Result<std::optional<TrainState>> CheckpointDirectory::LoadNewest(
+    const Program& program, Scope& scope, std::vector<std::string>* warnings) const {
+  std::vector<int64_t> steps = Steps();
+  Status last;
+  for (; !steps.empty(); steps.pop_back()) {
+    auto state = Load(steps.back(), program, scope);
+    if (state.ok()) return std::optional<TrainState>(*std::move(state));
+    last = state.status();
+    if (last.code() != StatusCode::kDataLoss) return last;
+    warnings->push_back(last.message() + "; an older checkpoint is looked for");
+  }
+  if (!last.ok())
+    return Damaged(path_, "no checkpoint there is undamaged; the oldest: " + last.message());
+  return std::optional<TrainState>();
+}
+
+Status CheckpointDirectory::Save(const Program& program, const Scope& scope,
+                                 const TrainState& state) {
+  const fs::path final_path = PathOf(state.step);
+  const fs::path aside = fs::path(path_) / (std::string(kUnfinished) + std::to_string(state.step));
+  std::error_code error;
+  fs::remove_all(aside, error);
+  if (!fs::create_directory(aside, error))
+    return Status(StatusCode::kInvalidArgument,
+                  aside.string() + ": cannot be made: " + error.message());
+  const Status written = [&]() -> Status {
+    Json files = Json::object(), fetched = Json::array();
+    HEDDLE_RETURN_IF_ERROR(SaveParameters(program, scope, (aside / kParameters).string()));
+    HEDDLE_ASSIGN_OR_RETURN(files[kParameters], Fingerprint((aside / kParameters).string()));
+    for (const auto& [name, tensor] : state.fetched) {
+      const std::string npy = FetchFile(fetched.size());
+      HEDDLE_RETURN_IF_ERROR(WriteNpy((aside / npy).string(), tensor));
+      HEDDLE_RETURN_IF_ERROR(Flush((aside / npy).string()));
+      HEDDLE_ASSIGN_OR_RETURN(files[npy], Fingerprint((aside / npy).string()));
+      fetched.push_back(name);
+    }
+    const Json json = {{"format", kFormat},        {"step", state.step},
+                       {"program", Hex(state.program)}, {"seed", state.seed},
+                       {"data", state.data},       {"fetched", fetched},
+                       {"files", files},           {"generator", state.generator}};
+    HEDDLE_RETURN_IF_ERROR(WriteDurable((aside / kState).string(), json.dump(1) + "\n"));
+    HEDDLE_RETURN_IF_ERROR(Flush(aside.string()));
+    Remove(state.step);  // a damaged one that was passed over
+    fs::rename(aside, final_path, error);
+    if (error)
+      return Damaged(aside.string(), "cannot be renamed: " + error.message());
+    return Flush(path_);
+  }();
+  if (!written.ok()) {
+    fs::remove_all(aside, error);
+    return written;
+  }
+  std::vector<int64_t> steps = Steps();
+  while (steps.size() > static_cast<size_t>(keep_) && steps.front() < state.step) {
+    Remove(steps.front());
+    steps.erase(steps.begin());
+  }
+  return Status::Ok();
+}
+
+// Takes its name away first: half a checkpoint must not look like one.
+void CheckpointDirectory::Remove(int64_t step) const {
+  const fs::path removed = fs::path(path_) / (std::string(kRemoved) + std::to_string(step));
+  std::error_code error;
+  fs::remove_all(removed, error);
+  fs::rename(PathOf(step), removed, error);
+  if (!error) fs::remove_all(removed, error);
+}
+
+}  // namespace heddle::tools

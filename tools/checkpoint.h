@@ -1,0 +1,58 @@
+// Checkpoints of a training job: a directory with the newest few of them.
+//
+//   DIR/step-00000120/persistables.pdiparams   parameters and optimizer state, combined layout
+//                     fetch_<k>.npy            what was fetched so far (with --out)
+//                     train.json               everything else, sizes and checksums of the files
+//
+// A checkpoint is made aside, flushed, and gets its name when it is complete: under `step-…` there is
+// all of it or nothing, at whatever moment the process or the machine stops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/params.h"
+#include "heddle/status.h"
+#include "tools/durable.h"
+
+namespace heddle::tools {
+
+struct TrainState {
+  int64_t step = 0;        // steps done
+  uint64_t program = 0;    // hash of the main program
+  uint64_t seed = 0;
+  std::string generator;   // Generator::State()
+  std::string data;        // TrainData::Describe()
+  NamedTensors fetched;    // by variable, stacked over steps; saved where there are any
+};
+
+// Not for use by several threads.
+class CheckpointDirectory {
+ public:
+  // Makes the directory where it is missing, takes its lock and removes what a killed process left.
+  Status Open(const std::string& path, int keep);
+
+  // Steps of the checkpoints there, ascending.
+  std::vector<int64_t> Steps() const;
+  // Reads the newest checkpoint that is undamaged, its parameters into `scope`; nullopt when there
+  // is none. Each damaged one that was passed over adds a line to `warnings`.
+  Result<std::optional<TrainState>> LoadNewest(const Program& program, Scope& scope,
+                                               std::vector<std::string>* warnings) const;
+  // Adds a checkpoint and removes those beyond the newest `keep`.
+  Status Save(const Program& program, const Scope& scope, const TrainState& state);
+
+  std::string PathOf(int64_t step) const;
+
+ private:
+  Result<TrainState> Load(int64_t step, const Program& program, Scope& scope) const;
+  void RemoveLeftovers() const;
+  void Remove(int64_t step) const;
+
+  std::string path_;
+  int keep_ = 1;
+  DirectoryLock lock_;
+};
+
+}  // namespace heddle::tools

@@ -1,0 +1,407 @@
+// heddle train: runs a startup program, then a main program step after step.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "heddle/heddle.h"
+#include "tools/checkpoint.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/stop_signal.h"
+#include "tools/train_data.h"
+#include "tools/train_output.h"
+#include "tools/values.h"
+
+namespace heddle::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  ModelOptions model;  // threads, schedule, fetches
+  std::string startup, main;
+  std::vector<std::string> init, sets;
+  DataOptions data;
+  int64_t steps = 0, epochs = 0;
+  std::string out, save, metrics, infer, exported;
+  std::string checkpoint;
+  int64_t every = 100;
+  int keep = 3;
+  int64_t log_every = 0;
+  bool resume = false, json = false, quiet = false;
+};
+
+Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
+
+class Trainer {
+ public:
+  explicit Trainer(const Options& options)
+      : options_(options), executor_(options.model.executor()), generator_(options.data.seed) {}
+
+  Status Run();
+
+ private:
+  Status Open();
+  Status OpenCheckpoints(std::vector<std::string>* warnings);
+  Status Resume(const TrainState& state);
+  Status Begin();
+  Status Compile();
+  Status Steps(TrainProgress& progress);
+  Status Step(TrainProgress& progress);
+  Status CheckSavable() const;
+  Status Checkpoint();
+  Status Finish();
+  Status Export() const;
+  Status Report(int signal);
+
+  const Options& options_;
+  Executor executor_;
+  Generator generator_;
+  Program startup_, main_, infer_;
+  std::shared_ptr<Scope> scope_ = std::make_shared<Scope>();
+  std::optional<CompiledProgram> compiled_;
+  std::vector<std::string> fetches_;
+  TrainData data_;
+  StepValues sets_;
+  CheckpointDirectory checkpoints_;
+  FetchStacks stacks_{{}};
+  MetricsFile metrics_;
+  std::vector<Metric> last_;          // of the last step
+  int64_t first_ = 0, done_ = 0, steps_ = 0;
+  int64_t saved_ = -1;                // step of the newest checkpoint
+  Clock::time_point start_;
+};
+
+// Everything that can be wrong before the first step is found here.
+Status Trainer::Open() {
+  HEDDLE_ASSIGN_OR_RETURN(startup_, Program::Load(options_.startup));
+  HEDDLE_ASSIGN_OR_RETURN(main_, Program::Load(options_.main));
+  if (!options_.infer.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(infer_, Program::Load(options_.infer));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data));
+  steps_ = options_.steps;
+  if (options_.epochs > 0 && data_.steps_per_epoch() == 0)
+    return Wrong("--epochs needs --data or --feed: without them an epoch has no length");
+  if (options_.epochs > 0) steps_ = options_.epochs * data_.steps_per_epoch();
+  HEDDLE_ASSIGN_OR_RETURN(sets_, StepValues::Open(options_.sets, main_, steps_));
+  fetches_ = options_.model.fetches;
+  if (fetches_.empty())
+    for (const TensorInfo& output : main_.outputs()) fetches_.push_back(output.name);
+  if (fetches_.empty() && !main_.loss().empty()) fetches_.push_back(main_.loss());
+  stacks_ = FetchStacks(options_.out.empty() ? std::vector<std::string>() : fetches_);
+  return Status::Ok();
+}
+
+Status Trainer::OpenCheckpoints(std::vector<std::string>* warnings) {
+  if (options_.checkpoint.empty()) return Status::Ok();
+  HEDDLE_RETURN_IF_ERROR(checkpoints_.Open(options_.checkpoint, options_.keep));
+  if (!options_.resume) {
+    if (checkpoints_.Steps().empty()) return Status::Ok();
+    return Wrong(options_.checkpoint + ": holds checkpoints (the newest after step " +
+                 std::to_string(checkpoints_.Steps().back()) +
+                 "); give --resume to go on from there, or another directory");
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto state, checkpoints_.LoadNewest(main_, *scope_, warnings));
+  if (!state) return Status::Ok();
+  return Resume(*state);
+}
+
+Status Trainer::Resume(const TrainState& state) {
+  const std::string path = checkpoints_.PathOf(state.step);
+  if (state.step > steps_)
+    return Wrong(path + ": " + std::to_string(state.step) + " steps are done there, more than the " +
+                 std::to_string(steps_) + " asked for");
+  if (state.data != data_.Describe())
+    return Wrong(path + ": was trained with other batches (" + state.data + "), now there are (" +
+                 data_.Describe() + "); to go on with its parameters alone, give --init " + path +
+                 "/persistables.pdiparams and another --checkpoint");
+  HEDDLE_RETURN_IF_ERROR(generator_.SetState(state.generator));
+  if (!options_.out.empty()) HEDDLE_RETURN_IF_ERROR(stacks_.Restore(state.fetched));
+  first_ = done_ = saved_ = state.step;
+  return Status::Ok();
+}
+
+// Parameters of a job that begins: the startup program's, then those of --init.
+Status Trainer::Begin() {
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          executor_.Compile(startup_, scope_));
+  const auto run = executor_.RunValues(compiled, {}, {.generator = &generator_});
+  if (!run.ok()) return run.status();
+  for (const std::string& path : options_.init)
+    HEDDLE_RETURN_IF_ERROR(LoadParameters(main_, path, *scope_));
+  return Status::Ok();
+}
+
+Status Trainer::Compile() {
+  CompileOptions compile = options_.model.compile();
+  compile.fetches = fetches_;
+  HEDDLE_ASSIGN_OR_RETURN(compiled_, executor_.Compile(main_, scope_, compile));
+  if (options_.metrics.empty()) return Status::Ok();
+  return metrics_.Open(options_.metrics, fetches_, first_);
+}
+
+Status Trainer::Step(TrainProgress& progress) {
+  HEDDLE_RETURN_IF_ERROR(sets_.Apply(done_, *scope_));
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, data_.Step(done_));
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
+                          executor_.RunValues(*compiled_, feeds, {.generator = &generator_}));
+  HEDDLE_RETURN_IF_ERROR(stacks_.Add(done_, values));
+  ++done_;
+  last_ = MetricsOf(fetches_, values);
+  const int64_t per_epoch = data_.steps_per_epoch();
+  const std::chrono::duration<double> passed = Clock::now() - start_;
+  metrics_.Add(done_, per_epoch > 0 ? (done_ - 1) / per_epoch + 1 : 1, passed.count(), last_);
+  progress.Step(done_, last_);
+  return Status::Ok();
+}
+
+Status Trainer::Steps(TrainProgress& progress) {
+  while (done_ < steps_ && StopSignal() == 0) {
+    const Status status = Step(progress);
+    if (!status.ok()) {
+      const Status told(status.code(),
+                        "in step " + std::to_string(done_) + ": " + status.message());
+      return status.location() ? told.At(*status.location()) : told;
+    }
+    if (done_ == first_ + 1) HEDDLE_RETURN_IF_ERROR(CheckSavable());
+    if (!options_.checkpoint.empty() && done_ % options_.every == 0)
+      HEDDLE_RETURN_IF_ERROR(Checkpoint());
+  }
+  return Status::Ok();
+}
+
+// Better now than after hours.
+Status Trainer::CheckSavable() const {
+  const auto check = [this](const Program& program, const std::string& option) {
+    for (const TensorInfo& info : program.persistables()) {
+      const Value* value = scope_->Find(info.name);
+      if (value == nullptr || !value->initialized())
+        return Status(StatusCode::kNotFound, "variable '" + info.name +
+                                                 "' has no value after the first step; " + option +
+                                                 " could not save it");
+    }
+    return Status::Ok();
+  };
+  if (!options_.checkpoint.empty()) HEDDLE_RETURN_IF_ERROR(check(main_, "--checkpoint"));
+  if (!options_.save.empty()) HEDDLE_RETURN_IF_ERROR(check(main_, "--save"));
+  if (!options_.infer.empty()) HEDDLE_RETURN_IF_ERROR(check(infer_, "--infer"));
+  return Status::Ok();
+}
+
+Status Trainer::Checkpoint() {
+  if (options_.checkpoint.empty() || saved_ == done_) return Status::Ok();
+  // Whoever resumes from this checkpoint wants the metrics of all steps before it.
+  HEDDLE_RETURN_IF_ERROR(metrics_.Flush());
+  TrainState state;
+  state.step = done_;
+  state.program = main_.hash();
+  state.seed = options_.data.seed;
+  state.generator = generator_.State();
+  state.data = data_.Describe();
+  HEDDLE_ASSIGN_OR_RETURN(state.fetched, stacks_.Stacked());
+  HEDDLE_RETURN_IF_ERROR(checkpoints_.Save(main_, *scope_, state));
+  saved_ = done_;
+  return Status::Ok();
+}
+
+// A model for `heddle run`.
+Status Trainer::Export() const {
+  const fs::path directory = options_.exported;
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return Wrong(directory.string() + ": cannot be made: " + error.message());
+  HEDDLE_RETURN_IF_ERROR(
+      SaveParameters(infer_, *scope_, (directory / "model.pdiparams").string()));
+  std::ifstream file(options_.infer, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return WriteDurable((directory / "model.pdmodel").string(), bytes);
+}
+
+Status Trainer::Finish() {
+  HEDDLE_RETURN_IF_ERROR(Checkpoint());
+  HEDDLE_RETURN_IF_ERROR(metrics_.Flush());
+  if (!options_.out.empty()) HEDDLE_RETURN_IF_ERROR(stacks_.Write(options_.out));
+  if (options_.save.ends_with('/'))
+    HEDDLE_RETURN_IF_ERROR(SaveParametersSeparately(main_, *scope_, options_.save));
+  else if (!options_.save.empty())
+    HEDDLE_RETURN_IF_ERROR(SaveParameters(main_, *scope_, options_.save));
+  if (!options_.infer.empty()) HEDDLE_RETURN_IF_ERROR(Export());
+  return Status::Ok();
+}
+
+Status Trainer::Report(int signal) {
+  const std::chrono::duration<double> took = Clock::now() - start_;
+  if (options_.json) {
+    Json json;
+    json["program"] = options_.main;
+    json["steps"] = done_;
+    json["resumed_from"] = first_;
+    json["seconds"] = took.count();
+    json["steps_per_s"] = static_cast<double>(done_ - first_) / std::max(took.count(), 1e-9);
+    json["threads"] = executor_.threads();
+    for (const Metric& m : last_)
+      if (!m.text.empty()) json["last"][m.name] = std::strtod(m.text.c_str(), nullptr);
+    if (saved_ >= 0) json["checkpoint"] = checkpoints_.PathOf(saved_);
+    if (!options_.save.empty()) json["save"] = options_.save;
+    json["stopped"] = signal != 0;
+    std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  }
+  if (signal == 0) return Status::Ok();
+  std::string text = std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") + " after step " +
+                     std::to_string(done_) + " of " + std::to_string(steps_);
+  if (!options_.checkpoint.empty()) text += "; go on with --resume";
+  return Status(StatusCode::kCancelled, text);
+}
+
+Status Trainer::Run() {
+  CatchStopSignals();
+  HEDDLE_RETURN_IF_ERROR(Open());
+  std::vector<std::string> warnings;
+  HEDDLE_RETURN_IF_ERROR(OpenCheckpoints(&warnings));
+  if (first_ == 0) HEDDLE_RETURN_IF_ERROR(Begin());
+  HEDDLE_RETURN_IF_ERROR(Compile());
+  start_ = Clock::now();
+  {
+    TrainProgress progress(options_.quiet, first_, steps_, data_.steps_per_epoch(),
+                           options_.log_every);
+    for (const std::string& warning : warnings) progress.Say("heddle: " + warning);
+    if (first_ > 0) progress.Say("resumed after step " + std::to_string(first_));
+    HEDDLE_RETURN_IF_ERROR(Steps(progress));
+  }
+  const int signal = done_ < steps_ ? StopSignal() : 0;
+  HEDDLE_RETURN_IF_ERROR(Finish());
+  return Report(signal);
+}
+
+std::string CheckFile(const std::string& text) {
+  const size_t at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    return "'" + text + "' is not of the form NAME=FILE.npy";
+  return "";
+}
+
+std::string CheckMetrics(const std::string& text) {
+  if (text.ends_with(".csv") || text.ends_with(".jsonl")) return "";
+  return "'" + text + "' ends neither with .csv nor with .jsonl";
+}
+
+void AddFiles(CLI::App& app, Options* o) {
+  app.add_option("--startup", o->startup, "program that makes the parameters")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--main", o->main, "program of one step")->required()->type_name("FILE");
+  app.add_option("--init", o->init,
+                 "parameters to begin with instead of the startup program's: a combined file of all "
+                 "persistable variables, a directory of single files, or a .pdparams or .pdopt; may "
+                 "be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--fetch", o->model.fetches,
+                 "variable to follow; may be repeated [the program's outputs, or its loss]")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--out", o->out, "write fetch k of all steps, stacked, to DIR/out_<k>.npy")
+      ->type_name("DIR");
+  app.add_option("--save", o->save,
+                 "write all persistable variables at the end; a name that ends with / gets one file "
+                 "each")
+      ->type_name("FILE.pdiparams");
+  auto* infer = app.add_option("--infer", o->infer, "inference program for --export")
+                    ->type_name("MODEL.pdmodel");
+  app.add_option("--export", o->exported,
+                 "write that program with the trained parameters: a model for `heddle run`")
+      ->type_name("DIR")
+      ->needs(infer);
+  infer->needs(app.get_option("--export"));
+  app.add_option("--metrics", o->metrics, "a line per step, as CSV or as JSON lines")
+      ->type_name("FILE.csv|FILE.jsonl")
+      ->check(CLI::Validator(CheckMetrics, ""));
+}
+
+void AddData(CLI::App& app, Options* o) {
+  const auto positive = CLI::PositiveNumber.description("");
+  app.add_option("--feed", o->data.feeds,
+                 "an input's batches, stacked along the first axis; step s takes batch s mod their "
+                 "number")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckFile, ""));
+  app.add_option("--set", o->sets, "row s is put into a persistable variable before step s")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckFile, ""));
+  app.add_option("--data", o->data.shards,
+                 "arrays named as the inputs, their first axis stacking batches or, with "
+                 "--batch-size, samples; may be several files")
+      ->type_name("FILE.npz");
+  app.add_option("--batch-size", o->data.batch_size, "samples of --data in a batch")
+      ->type_name("B")
+      ->check(positive);
+  app.add_flag("--shuffle", o->data.shuffle, "take --data in another order in every epoch");
+  app.add_flag("--drop-last", o->data.drop_last,
+               "leave out the samples of a file that fill no batch [a smaller batch]");
+  app.add_option("--seed", o->data.seed, "of --shuffle and of operators without a seed of their own")
+      ->type_name("S")
+      ->capture_default_str();
+  auto* length = app.add_option_group("length");
+  length->add_option("--steps", o->steps, "train until N steps are done")
+      ->type_name("N")
+      ->check(positive);
+  length->add_option("--epochs", o->epochs, "train until the data were seen E times")
+      ->type_name("E")
+      ->check(positive);
+  length->require_option(1);
+}
+
+void AddCheckpoints(CLI::App& app, Options* o) {
+  const auto positive = CLI::PositiveNumber.description("");
+  auto* checkpoint = app.add_option("--checkpoint", o->checkpoint,
+                                    "keep checkpoints there, from which --resume goes on")
+                         ->type_name("DIR");
+  app.add_option("--every", o->every, "steps between checkpoints")
+      ->type_name("K")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--keep", o->keep, "checkpoints to keep")
+      ->type_name("M")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_flag("--resume", o->resume,
+               "go on from the newest checkpoint; begin where there is none")
+      ->needs(checkpoint);
+  app.add_option("--log-every", o->log_every, "steps between lines where there is no terminal")
+      ->type_name("K")
+      ->check(positive);
+  app.add_flag("--quiet", o->quiet, "no progress on stderr");
+  app.add_flag("--json", o->json, "a summary as one JSON object on stdout");
+}
+
+}  // namespace
+
+void AddTrain(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("train", "train a model, or go on with training it");
+  AddFiles(*app, options.get());
+  AddData(*app, options.get());
+  AddCheckpoints(*app, options.get());
+  AddExecutionOptions(*app, &options->model);
+  app->footer(
+      "Examples:\n"
+      "  heddle train --startup startup.pdmodel --main main.pdmodel --data train.npz\n"
+      "               --batch-size 32 --shuffle --epochs 20 --save trained.pdiparams\n"
+      "  heddle train … --checkpoint run1/ --every 500 --resume    (again after a crash)\n"
+      "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped by SIGINT or SIGTERM with the step\n"
+      "finished and everything saved. docs/training.md tells more.");
+  app->callback([options, &chosen] { chosen = [options] { return Trainer(*options).Run(); }; });
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,256 @@
+#include "tools/train_data.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <random>
+
+namespace heddle::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Shards that are larger than this together are read again in every epoch.
+constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
+
+Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
+
+// "NAME=FILE"; the form was checked when the command line was read.
+std::pair<std::string, std::string> Split(const std::string& pair) {
+  const size_t at = pair.find('=');
+  return {pair.substr(0, at), pair.substr(at + 1)};
+}
+
+Shape WithoutFirst(const Tensor& t) {
+  Shape shape = t.shape();
+  shape.erase(0);
+  return shape;
+}
+
+size_t ItemBytes(const Tensor& t) {
+  return t.dim(0) > 0 ? t.bytes() / static_cast<size_t>(t.dim(0)) : 0;
+}
+
+// Items [begin, begin + count) where they lie.
+Tensor Slice(const Tensor& t, int64_t begin, int64_t count) {
+  Shape shape = t.shape();
+  shape[0] = count;
+  return Tensor(t.dtype(), shape, t.buffer(), ItemBytes(t) * static_cast<size_t>(begin));
+}
+
+// Item `i` without the first axis.
+Tensor RowOf(const Tensor& t, int64_t i) {
+  return Tensor(t.dtype(), WithoutFirst(t), t.buffer(), ItemBytes(t) * static_cast<size_t>(i));
+}
+
+// The given items, one after another.
+Tensor Gather(const Tensor& t, const int64_t* items, int64_t count) {
+  Shape shape = t.shape();
+  shape[0] = count;
+  Tensor out = Tensor::Empty(t.dtype(), shape);
+  if (!out.initialized()) return out;
+  const size_t bytes = ItemBytes(t);
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(out.mutable_data<char>() + bytes * static_cast<size_t>(i),
+                t.data<char>() + bytes * static_cast<size_t>(items[i]), bytes);
+  return out;
+}
+
+// A permutation of 0 … n-1, the same everywhere for the same numbers.
+template <typename T>
+std::vector<T> Permutation(size_t n, std::initializer_list<uint64_t> numbers) {
+  std::vector<uint32_t> words;
+  for (uint64_t x : numbers) {
+    words.push_back(static_cast<uint32_t>(x));
+    words.push_back(static_cast<uint32_t>(x >> 32));
+  }
+  std::seed_seq seed(words.begin(), words.end());
+  std::mt19937_64 random(seed);
+  std::vector<T> order(n);
+  std::iota(order.begin(), order.end(), T{0});
+  for (size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+}  // namespace
+
+Result<TrainData> TrainData::Open(const DataOptions& options) {
+  TrainData data;
+  data.options_ = options;
+  for (const std::string& pair : options.feeds) HEDDLE_RETURN_IF_ERROR(data.AddFeed(pair));
+  uint64_t bytes = 0;
+  for (const std::string& path : options.shards) {
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    if (!error) bytes += size;
+  }
+  data.keep_all_ = bytes <= kKeptBytes;
+  for (const std::string& path : options.shards)
+    HEDDLE_RETURN_IF_ERROR(data.AddShard(path, data.keep_all_));
+  for (const Shard& shard : data.shards_) data.steps_per_epoch_ += shard.batches;
+  if (!data.shards_.empty() && data.steps_per_epoch_ == 0)
+    return Wrong("--data: there is not one full batch of " + std::to_string(options.batch_size));
+  if (data.shards_.empty())
+    for (const auto& [name, tensor] : data.stacked_)
+      data.steps_per_epoch_ = std::max(data.steps_per_epoch_, tensor.dim(0));
+  return data;
+}
+
+Status TrainData::AddFeed(const std::string& pair) {
+  const auto [name, path] = Split(pair);
+  HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(path));
+  if (tensor.rank() == 0 || tensor.dim(0) == 0)
+    return Wrong(path + ": the first axis stacks batches; shape " + tensor.shape().ToString() +
+                 " has none");
+  for (const auto& [other, unused] : stacked_)
+    if (other == name) return Wrong("--feed: input '" + name + "' is given twice");
+  stacked_.emplace_back(name, std::move(tensor));
+  return Status::Ok();
+}
+
+Status TrainData::AddShard(const std::string& path, bool keep) {
+  Shard shard;
+  shard.path = path;
+  HEDDLE_RETURN_IF_ERROR(Load(&shard));
+  const int64_t size = options_.batch_size;
+  shard.batches = size == 0 ? shard.items
+                            : (shard.items + (options_.drop_last ? 0 : size - 1)) / size;
+  for (const auto& [name, tensor] : shard.arrays)
+    for (const auto& [other, unused] : stacked_)
+      if (other == name) return Wrong("input '" + name + "' is given by --feed and by " + path);
+  if (!keep) shard.arrays.clear();
+  shards_.push_back(std::move(shard));
+  return Status::Ok();
+}
+
+// Reads a shard, and checks that it is what it was when it is read again.
+Status TrainData::Load(Shard* shard) {
+  HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(shard->path));
+  if (arrays.empty()) return Wrong(shard->path + ": holds no arrays");
+  for (const auto& [name, tensor] : arrays) {
+    if (tensor.rank() == 0)
+      return Wrong(shard->path + ": array '" + name + "' has no first axis to take batches from");
+    if (tensor.dim(0) != arrays[0].second.dim(0))
+      return Wrong(shard->path + ": array '" + name + "' has " + std::to_string(tensor.dim(0)) +
+                   " items along its first axis, '" + arrays[0].first + "' has " +
+                   std::to_string(arrays[0].second.dim(0)));
+  }
+  const int64_t items = arrays[0].second.dim(0);
+  if (shard->batches > 0 && shard->items != items)
+    return Wrong(shard->path + ": has " + std::to_string(items) + " items now; it had " +
+                 std::to_string(shard->items) + " when training began");
+  shard->items = items;
+  shard->arrays = std::move(arrays);
+  return Status::Ok();
+}
+
+void TrainData::Plan(int64_t epoch) {
+  if (epoch_ == epoch) return;
+  epoch_ = epoch;
+  if (options_.shuffle) {
+    shard_order_ =
+        Permutation<size_t>(shards_.size(), {options_.seed, static_cast<uint64_t>(epoch)});
+  } else {
+    shard_order_.resize(shards_.size());
+    std::iota(shard_order_.begin(), shard_order_.end(), size_t{0});
+  }
+}
+
+const std::vector<int64_t>& TrainData::Order(int64_t epoch, size_t shard) {
+  if (order_epoch_ != epoch || order_shard_ != shard) {
+    order_epoch_ = epoch;
+    order_shard_ = shard;
+    order_ = Permutation<int64_t>(static_cast<size_t>(shards_[shard].items),
+                                  {options_.seed, static_cast<uint64_t>(epoch), shard + 1});
+  }
+  return order_;
+}
+
+Result<std::vector<Feed>> TrainData::Step(int64_t step) {
+  std::vector<Feed> feeds;
+  for (const auto& [name, tensor] : stacked_)
+    feeds.push_back({name, Value(RowOf(tensor, step % tensor.dim(0)))});
+  if (shards_.empty()) return feeds;
+  const int64_t epoch = step / steps_per_epoch_;
+  int64_t batch = step % steps_per_epoch_;
+  Plan(epoch);
+  size_t at = 0;
+  while (batch >= shards_[shard_order_[at]].batches) batch -= shards_[shard_order_[at++]].batches;
+  const size_t index = shard_order_[at];
+  Shard& shard = shards_[index];
+  if (shard.arrays.empty()) {
+    for (Shard& other : shards_) other.arrays.clear();
+    HEDDLE_RETURN_IF_ERROR(Load(&shard));
+  }
+  const int64_t size = options_.batch_size;
+  const int64_t count = size == 0 ? 1 : std::min(size, shard.items - batch * size);
+  const int64_t* order = options_.shuffle ? Order(epoch, index).data() : nullptr;
+  for (const auto& [name, tensor] : shard.arrays) {
+    Tensor value;
+    if (size == 0)
+      value = RowOf(tensor, order != nullptr ? order[batch] : batch);
+    else if (order != nullptr)
+      value = Gather(tensor, order + batch * size, count);
+    else
+      value = Slice(tensor, batch * size, count);
+    if (!value.initialized())
+      return Status(StatusCode::kResourceExhausted, "no memory for a batch of '" + name + "'");
+    feeds.push_back({name, Value(std::move(value))});
+  }
+  return feeds;
+}
+
+std::string TrainData::Describe() const {
+  std::string text;
+  for (const auto& [name, tensor] : stacked_)
+    text += "--feed " + name + " " + std::to_string(tensor.dim(0)) + " batches; ";
+  for (const Shard& shard : shards_)
+    text += "--data " + fs::path(shard.path).filename().string() + " " +
+            std::to_string(shard.items) + " items; ";
+  text += "--batch-size " + std::to_string(options_.batch_size);
+  if (options_.drop_last) text += " --drop-last";
+  if (options_.shuffle) text += " --shuffle --seed " + std::to_string(options_.seed);
+  return text;
+}
+
+Result<StepValues> StepValues::Open(const std::vector<std::string>& pairs, const Program& program,
+                                    int64_t steps) {
+  StepValues values;
+  const std::vector<TensorInfo> variables = program.persistables();
+  for (const std::string& pair : pairs) {
+    const auto [name, path] = Split(pair);
+    const auto found = std::find_if(variables.begin(), variables.end(),
+                                    [&, n = name](const TensorInfo& v) { return v.name == n; });
+    if (found == variables.end())
+      return Wrong("--set: the main program has no persistable variable '" + name + "'");
+    Item item{*found, Tensor()};
+    HEDDLE_ASSIGN_OR_RETURN(item.rows, ReadNpy(path));
+    if (item.rows.rank() == 0 || item.rows.dim(0) == 0)
+      return Wrong(path + ": has no rows; row s is the value for step s");
+    if (item.rows.dtype() != found->dtype)
+      return Wrong(path + ": is " + std::string(Name(item.rows.dtype())) + "; variable '" + name +
+                   "' is " + std::string(Name(found->dtype)));
+    if (!found->shape.is_static() ||
+        found->shape.numel() != WithoutFirst(item.rows).numel())
+      return Wrong(path + ": a row has shape " + WithoutFirst(item.rows).ToString() +
+                   "; variable '" + name + "' has " + found->shape.ToString());
+    if (item.rows.dim(0) < steps)
+      return Wrong(path + ": has " + std::to_string(item.rows.dim(0)) + " rows; " +
+                   std::to_string(steps) + " steps need one each");
+    values.items_.push_back(std::move(item));
+  }
+  return values;
+}
+
+Status StepValues::Apply(int64_t step, Scope& scope) const {
+  for (const Item& item : items_) {
+    Tensor value = RowOf(item.rows, step).Reshaped(item.variable.shape).Clone();
+    if (!value.initialized())
+      return Status(StatusCode::kResourceExhausted, "no memory for '" + item.variable.name + "'");
+    scope.Set(item.variable.name, Value(std::move(value)));
+  }
+  return Status::Ok();
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,92 @@
+// What a training job leaves behind besides parameters: fetched values, metrics, lines on stderr.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "heddle/params.h"
+#include "heddle/status.h"
+#include "heddle/value.h"
+
+namespace heddle::tools {
+
+// The fetched values of all steps, stacked along a new first axis.
+class FetchStacks {
+ public:
+  explicit FetchStacks(std::vector<std::string> names) : stacks_(names.size()) {
+    for (size_t k = 0; k < names.size(); ++k) stacks_[k].name = std::move(names[k]);
+  }
+  // Fails when a value has another dtype or shape than those before it, and then adds none.
+  Status Add(int64_t step, const std::vector<Value>& values);
+  // Begins with the values of earlier steps.
+  Status Restore(const NamedTensors& stacked);
+  Result<NamedTensors> Stacked() const;
+  // DIR/out_<k>.npy
+  Status Write(const std::string& directory) const;
+
+ private:
+  struct Stack {
+    std::string name;
+    DType dtype = DType::kUnknown;
+    Shape shape;  // of one step
+    std::string bytes;
+  };
+  std::vector<Stack> stacks_;
+  int64_t steps_ = 0;
+};
+
+// One value of a step as a number where it is one.
+struct Metric {
+  std::string name;
+  std::string text;  // as many digits as the dtype holds; empty when it is no single number
+};
+std::vector<Metric> MetricsOf(const std::vector<std::string>& names,
+                              const std::vector<Value>& values);
+
+// A line per step in a CSV file or, for names that end with .jsonl, a JSON object per line.
+class MetricsFile {
+ public:
+  MetricsFile() = default;
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+  // Keeps what an earlier process wrote about the first `steps` steps, and drops the rest.
+  Status Open(const std::string& path, const std::vector<std::string>& names, int64_t steps);
+  // `step` counts from 1.
+  void Add(int64_t step, int64_t epoch, double seconds, const std::vector<Metric>& metrics);
+  Status Flush();
+
+ private:
+  std::string path_;
+  bool json_ = false;
+  std::FILE* file_ = nullptr;
+};
+
+// How training goes: a bar on a terminal, a line from time to time elsewhere.
+class TrainProgress {
+ public:
+  // `every`: steps between lines; 0 = about ten lines in all. `first`: steps done before.
+  TrainProgress(bool quiet, int64_t first, int64_t steps, int64_t steps_per_epoch, int64_t every);
+  ~TrainProgress();
+  TrainProgress(const TrainProgress&) = delete;
+  TrainProgress& operator=(const TrainProgress&) = delete;
+  void Step(int64_t done, const std::vector<Metric>& metrics);
+  // A line of its own.
+  void Say(const std::string& line);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string Text(int64_t done, const std::vector<Metric>& metrics, Clock::time_point now) const;
+  void DrawBar(int64_t done, const std::vector<Metric>& metrics, Clock::time_point now);
+
+  const bool quiet_, terminal_;
+  const int64_t first_, steps_, steps_per_epoch_, every_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point drawn_{};
+  bool bar_ = false;  // stands on the terminal
+};
+
+}  // namespace heddle::tools
