@@ -13,8 +13,8 @@ namespace {
 
 using Kind = PickleObject::Kind;
 
-enum Callable : int64_t { kNdarray, kReconstruct, kScalar, kDTypeClass, kOrderedDict, kEncode, kTuple,
-                          kEval };
+enum Callable : int64_t { kNdarray, kReconstruct, kScalar, kDTypeClass, kOrderedDict, kEncode, kBytes,
+                          kTuple, kEval };
 struct KnownCallable {
   std::string_view module, name;
   Callable callable;
@@ -29,6 +29,8 @@ constexpr KnownCallable kCallables[] = {
     {"numpy._core.multiarray", "scalar", kScalar},
     {"collections", "OrderedDict", kOrderedDict},
     {"_codecs", "encode", kEncode},
+    {"builtins", "bytes", kBytes},
+    {"__builtin__", "bytes", kBytes},
     {"builtins", "tuple", kTuple},
     {"__builtin__", "tuple", kTuple},
     {"builtins", "eval", kEval},
@@ -430,6 +432,9 @@ Status PickleMachine::Call() {
       break;
     case kEncode:
       HEDDLE_RETURN_IF_ERROR(Encode(*args, &result));
+      break;
+    case kBytes:  // (): how protocol 2 writes that there are none
+      if (a.empty()) result = New(Kind::kBytes);
       break;
     case kTuple:  // (sequence,)
       if (a.size() == 1 && (Is(a[0], Kind::kTuple) || Is(a[0], Kind::kList))) {

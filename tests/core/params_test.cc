@@ -101,6 +101,55 @@ TEST(Parameters, ARecordsBytes) {
   EXPECT_EQ(ReadAll(dir / "w"), std::string(expected, sizeof(expected) - 1));
 }
 
+TEST(Parameters, TensorsAreWrittenInTheGivenOrder) {
+  TempDir dir;
+  const NamedTensors tensors = {{"z", F32({2}, {1, 2})}, {"a", I64({1}, {7})}};
+  ASSERT_TRUE(WriteTensors(dir / "t", tensors).ok());
+  auto read = ReadTensors(dir / "t");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  ASSERT_EQ(read->size(), 2u);
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(SameBits(Value((*read)[i]), Value(tensors[i].second))) << i;
+  const std::string whole = ReadAll(dir / "t");
+  WriteAll(dir / "t", whole.substr(0, whole.size() - 1));
+  read = ReadTensors(dir / "t");
+  EXPECT_EQ(read.status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(WriteTensors(dir / "u", {{"nothing", Tensor()}}).code(), StatusCode::kNotFound);
+  EXPECT_FALSE(fs::exists(dir / "u"));
+}
+
+TEST(Parameters, AStridedOneIsSavedInRowMajorOrder) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {2, 2});
+  std::vector<float> columns = {1, 2, 3, 4};
+  Scope scope;
+  scope.Set("w", Tensor::WrapStrided(columns.data(), DType::kF32, {2, 2}, {1, 2}));
+  TempDir dir;
+  ASSERT_TRUE(SaveParameters(b.Build(), scope, dir / "w").ok());
+  EXPECT_EQ(Floats((*ReadTensors(dir / "w"))[0]), (std::vector<float>{1, 3, 2, 4}));
+}
+
+TEST(Parameters, AFailedLoadOrSaveChangesNothing) {
+  Everything all;
+  const Program program = all.builder.Build();
+  TempDir dir;
+  ASSERT_TRUE(SaveParameters(program, all.scope, dir / "p").ok());
+  const std::string whole = ReadAll(dir / "p");
+  Scope scope;
+  scope.Set("f", F32({2, 3}, {9, 9, 9, 9, 9, 9}));
+  WriteAll(dir / "cut", whole.substr(0, whole.size() - 3));
+  const Status s = LoadParameters(program, dir / "cut", scope);
+  EXPECT_EQ(s.code(), StatusCode::kDataLoss);
+  EXPECT_NE(s.message().find("'sequence'"), std::string::npos) << s.message();
+  EXPECT_EQ(scope.Names(), std::vector<std::string>{"f"});
+  EXPECT_EQ(Floats(scope.Find("f")->tensor())[0], 9);
+  all.scope.Erase("i");
+  const Status saved = SaveParameters(program, all.scope, dir / "p");
+  EXPECT_EQ(saved.code(), StatusCode::kNotFound);
+  EXPECT_NE(saved.message().find("'i'"), std::string::npos) << saved.message();
+  EXPECT_EQ(ReadAll(dir / "p"), whole);
+}
+
 TEST(Models, AreFoundByFileOrFolder) {
   ProgramBuilder b;
   b.Param("w", DType::kF32, {1}).Feed("x", DType::kF32, {1});
