@@ -349,6 +349,10 @@ void AddData(CLI::App& app, Options* o) {
   app.add_flag("--shuffle", o->data.shuffle, "take --data in another order in every epoch");
   app.add_flag("--drop-last", o->data.drop_last,
                "leave out the samples of a file that fill no batch [a smaller batch]");
+  app.add_option("--data-memory", o->data.memory_mb,
+                 "files of --data that are larger together are kept in memory one at a time")
+      ->type_name("MB")
+      ->capture_default_str();
   app.add_option("--seed", o->data.seed, "of --shuffle and of operators without a seed of their own")
       ->type_name("S")
       ->capture_default_str();

@@ -11,9 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Shards that are larger than this together are read again in every epoch.
-constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
-
 Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
 
 // "NAME=FILE"; the form was checked when the command line was read.
@@ -85,9 +82,9 @@ Result<TrainData> TrainData::Open(const DataOptions& options) {
     const auto size = fs::file_size(path, error);
     if (!error) bytes += size;
   }
-  data.keep_all_ = bytes <= kKeptBytes;
+  const bool keep = bytes >> 20 < options.memory_mb;
   for (const std::string& path : options.shards)
-    HEDDLE_RETURN_IF_ERROR(data.AddShard(path, data.keep_all_));
+    HEDDLE_RETURN_IF_ERROR(data.AddShard(path, keep));
   for (const Shard& shard : data.shards_) data.steps_per_epoch_ += shard.batches;
   if (!data.shards_.empty() && data.steps_per_epoch_ == 0)
     return Wrong("--data: there is not one full batch of " + std::to_string(options.batch_size));

@@ -18,13 +18,14 @@ struct DataOptions {
   bool shuffle = false;             // shards, in another order in every epoch
   bool drop_last = false;           // what is left of a shard after its last full batch
   uint64_t seed = 0;                // of the order
+  uint64_t memory_mb = 1024;        // shards that are larger together are kept one at a time
 };
 
 // The batches of a training job. What step s is fed with depends on s and the options alone, so that
 // a job can begin at any step.
 class TrainData {
  public:
-  // Checks all files. Shards that are large together are kept one at a time.
+  // Reads and checks all files.
   static Result<TrainData> Open(const DataOptions& options);
 
   // Steps of one pass over the shards or, without shards, over the longest --feed; 0 without either.
@@ -49,7 +50,6 @@ class TrainData {
   DataOptions options_;
   NamedTensors stacked_;  // --feed
   std::vector<Shard> shards_;
-  bool keep_all_ = true;
   int64_t steps_per_epoch_ = 0;
   // The order of the shards in epoch_, and of the items of order_shard_ in it.
   int64_t epoch_ = -1, order_epoch_ = -1;
