@@ -54,7 +54,7 @@ def data():
     return (images[:-HELD_OUT], classes[:-HELD_OUT]), (images[-HELD_OUT:], classes[-HELD_OUT:])
 
 
-def network(x):
+def network(x, dropout=0.0):
     h = paddle.scale(x, 1.0 / 16)
     h = static.nn.conv2d(h, 8, 3, padding=1, act="relu")
     h = static.nn.conv2d(h, 16, 3, padding=1, act="relu")
@@ -62,16 +62,20 @@ def network(x):
     h = static.nn.conv2d(h, 32, 3, padding=1, act="relu")
     h = paddle.nn.functional.max_pool2d(h, 2, 2)
     h = static.nn.fc(h, 48, activation="relu")
+    if dropout:
+        h = paddle.nn.functional.dropout(h, dropout)
     return static.nn.fc(h, 10)
 
 
-def build():
+def build(seed, dropout=0.0):
+    """Programs of the network; with seed 0 their operators draw from the runtime's generator."""
     main, startup = static.Program(), static.Program()
-    main.random_seed = startup.random_seed = SEED
-    with static.program_guard(main, startup):
+    main.random_seed = startup.random_seed = seed
+    # Names that do not depend on what was built before.
+    with static.program_guard(main, startup), paddle.utils.unique_name.guard():
         x = static.data("x", [-1, 1, 8, 8], "float32")
         label = static.data("label", [-1, 1], "int64")
-        logits = network(x)
+        logits = network(x, dropout)
         prediction = paddle.nn.functional.softmax(logits)
         inference = main.clone(for_test=True)
         loss = paddle.mean(paddle.nn.functional.cross_entropy(logits, label))
@@ -103,17 +107,40 @@ def without_call_stacks(path):
     path.write_bytes(program.SerializeToString(deterministic=True))
 
 
+def write_training(out):
+    """The programs that `heddle train` begins with, and the images in two parts."""
+    (images, classes), (test_images, test_classes) = data()
+    program, startup, *_ = build(seed=0, dropout=0.25)
+    for name, made in (("startup", startup), ("main", program)):
+        path = out / f"{name}.pdmodel"
+        path.write_bytes(made.desc.serialize_to_string())
+        without_call_stacks(path)
+    np.savez_compressed(out / "train.npz", x=images, label=classes)
+    np.savez_compressed(out / "test.npz", x=test_images)
+    np.save(out / "test_labels.npy", test_classes)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     root = Path(__file__).resolve().parent.parent
     parser.add_argument("--out", type=Path, default=root / "examples" / "digits")
-    out = parser.parse_args().out
+    parser.add_argument("--training-only", action="store_true",
+                        help="write what `heddle train` needs and leave the trained model alone")
+    options = parser.parse_args()
+    out = options.out
     out.mkdir(parents=True, exist_ok=True)
-
     paddle.enable_static()
+    (out / "train").mkdir(exist_ok=True)
+    write_training(out / "train")
+    if not options.training_only:
+        write_model(out)
+
+
+def write_model(out):
+    """The inference model, trained by Paddle, with a sample of its input."""
     paddle.seed(SEED)
     (images, classes), (test_images, test_classes) = data()
-    program, startup, inference, x, prediction, loss = build()
+    program, startup, inference, x, prediction, loss = build(SEED)
     executor = static.Executor(paddle.CPUPlace())
     executor.run(startup)
     train(executor, program, loss, images, classes)
