@@ -93,6 +93,15 @@ if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   set_tests_properties(opcases.core PROPERTIES LABELS opcases)
 endif()
 
+# Training survives being killed.
+if(TARGET heddle_cli)
+  add_test(NAME tools.kill_train
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/kill_train.py"
+            --heddle $<TARGET_FILE:heddle_cli> --kills 10 --steps 60)
+  set_tests_properties(tools.kill_train PROPERTIES TIMEOUT ${_test_timeout} LABELS tools
+                       ENVIRONMENT "${_sanitizer_env}")
+endif()
+
 # An installed heddle serves another project. A sanitized library asks its flags of the consumer
 # too, so this is for plain builds.
 file(GLOB _installable CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/heddle/heddle.h")
