@@ -34,6 +34,7 @@ A convolutional network for 8x8 images of handwritten digits, small enough to li
 | `input.npy` | the first {samples} images of the held-out part: float32 [{samples}, 1, 8, 8], grey values 0 to 16 |
 | `labels.txt` | the names of the classes |
 | `show.py` | draws the images with what the model says |
+| `train/` | the same network to train from scratch with heddle |
 
 ```
 heddle run examples/digits --feed x=examples/digits/input.npy --labels examples/digits/labels.txt
@@ -41,7 +42,7 @@ heddle run examples/digits --feed x=examples/digits/input.npy --labels examples/
 
 Accuracy on {held_out} held-out images: {accuracy:.4f}. The images are scikit-learn's `load_digits`
 (UCI, Optical Recognition of Handwritten Digits). `scripts/make_digits_model.py` makes all of this,
-but for `show.py`.
+but for `show.py` and `train/accuracy.py`.
 """
 
 

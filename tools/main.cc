@@ -35,8 +35,10 @@ int Main(int argc, char** argv) {
       "  heddle run examples/digits --feed x=examples/digits/input.npy\n"
       "  heddle run resnet50/ --random-feed --shape x=1,3,224,224\n"
       "  heddle bench resnet50/ --random-feed --threads 2\n"
+      "  heddle train --startup startup.pdmodel --main main.pdmodel --data train.npz\n"
+      "               --batch-size 32 --epochs 20 --save trained.pdiparams\n"
       "`heddle COMMAND --help` explains one command.\n"
-      "Exit status: 0 done, 1 the run failed, 2 wrong usage.");
+      "Exit status: 0 done, 1 the run failed, 2 wrong usage, 3 training was stopped by a signal.");
   bool verbose = false;
   app.add_flag("-v,--verbose", verbose, "say on stderr what is being done");
 #ifdef HEDDLE_VERSION

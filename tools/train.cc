@@ -198,7 +198,8 @@ Status Trainer::CheckSavable() const {
 }
 
 Status Trainer::Checkpoint() {
-  if (options_.checkpoint.empty() || saved_ == done_) return Status::Ok();
+  // After no step there is nothing to go on from.
+  if (options_.checkpoint.empty() || saved_ == done_ || done_ == 0) return Status::Ok();
   // Whoever resumes from this checkpoint wants the metrics of all steps before it.
   HEDDLE_RETURN_IF_ERROR(metrics_.Flush());
   TrainState state;
