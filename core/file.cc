@@ -86,8 +86,8 @@ Status FileReplacement::Commit() {
   const std::string parent = std::filesystem::path(path_).parent_path().string();
   const Fd dir{::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (dir.fd < 0 || (::fsync(dir.fd) != 0 && errno != EINVAL))
-    return DataLoss(path_, " is replaced, but its directory cannot be flushed: ",
-                    std::strerror(errno));
+    return DataLoss(path_,
+                    " is replaced, but its directory cannot be flushed: ", std::strerror(errno));
   return Status::Ok();
 }
 

@@ -270,7 +270,8 @@ Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path,
       continue;
     }
     const Value* v = scope.Find(info.name);
-    if (v == nullptr || !v->initialized()) missing += (missing.empty() ? "'" : ", '") + info.name + "'";
+    if (v == nullptr || !v->initialized())
+      missing += (missing.empty() ? "'" : ", '") + info.name + "'";
   }
   if (chosen.empty() && !want.empty())
     return InvalidArgument(path, ": holds none of the program's ", want.size(), " parameters ('",

@@ -13,8 +13,17 @@ namespace {
 
 using Kind = PickleObject::Kind;
 
-enum Callable : int64_t { kNdarray, kReconstruct, kScalar, kDTypeClass, kOrderedDict, kEncode, kBytes,
-                          kTuple, kEval };
+enum Callable : int64_t {
+  kNdarray,
+  kReconstruct,
+  kScalar,
+  kDTypeClass,
+  kOrderedDict,
+  kEncode,
+  kBytes,
+  kTuple,
+  kEval
+};
 struct KnownCallable {
   std::string_view module, name;
   Callable callable;
@@ -43,9 +52,9 @@ struct TypeCode {
 };
 // NumPy has no bfloat16: Paddle stores its bits as uint16.
 constexpr TypeCode kTypeCodes[] = {
-    {"b1", DType::kBool},  {"u1", DType::kU8},  {"i1", DType::kI8},  {"i2", DType::kI16},
-    {"i4", DType::kI32},   {"i8", DType::kI64}, {"f2", DType::kF16}, {"u2", DType::kBF16},
-    {"f4", DType::kF32},   {"f8", DType::kF64}, {"c8", DType::kC64}, {"c16", DType::kC128},
+    {"b1", DType::kBool}, {"u1", DType::kU8},  {"i1", DType::kI8},  {"i2", DType::kI16},
+    {"i4", DType::kI32},  {"i8", DType::kI64}, {"f2", DType::kF16}, {"u2", DType::kBF16},
+    {"f4", DType::kF32},  {"f8", DType::kF64}, {"c8", DType::kC64}, {"c16", DType::kC128},
 };
 
 bool Is(const PickleObject* o, Kind kind) { return o != nullptr && o->kind == kind; }
@@ -400,8 +409,7 @@ Status PickleMachine::FindOnStack() {
   PickleObject *name = nullptr, *module = nullptr;
   HEDDLE_RETURN_IF_ERROR(Pop(&name));
   HEDDLE_RETURN_IF_ERROR(Pop(&module));
-  if (name->kind != Kind::kText || module->kind != Kind::kText)
-    return Damaged("a name is no text");
+  if (name->kind != Kind::kText || module->kind != Kind::kText) return Damaged("a name is no text");
   return Find(module->bytes, name->bytes);
 }
 
@@ -443,11 +451,12 @@ Status PickleMachine::Call() {
       }
       break;
     case kEval:  // Paddle writes a static tensor as eval('data', {'data': array}): the array
-      if (a.size() == 2 && Is(a[0], Kind::kText) && a[0]->bytes == "data" && Is(a[1], Kind::kDict) &&
-          a[1]->items.size() == 2 && Is(a[1]->items[1], Kind::kArray))
+      if (a.size() == 2 && Is(a[0], Kind::kText) && a[0]->bytes == "data" &&
+          Is(a[1], Kind::kDict) && a[1]->items.size() == 2 && Is(a[1]->items[1], Kind::kArray))
         result = const_cast<PickleObject*>(a[1]->Get("data"));
       if (result == nullptr)
-        return Unimplemented(name_, ": the pickle wants to call builtins.eval with an expression of "
+        return Unimplemented(name_,
+                             ": the pickle wants to call builtins.eval with an expression of "
                              "its own");
       break;
     default:

@@ -1,9 +1,9 @@
 // Reading Python pickles as data, without Python and without executing anything.
 //
-// A pickle is a program for a stack machine that may call any function Python can import. This reader
-// knows the instructions that build numbers, texts, lists, tuples and dicts, and the handful of
-// callables that NumPy arrays, OrderedDict and Paddle's tensors are written with; it has a meaning of
-// its own for each of those and ends with an error that names any other.
+// A pickle is a program for a stack machine that may call any function Python can import. This
+// reader knows the instructions that build numbers, texts, lists, tuples and dicts, and the handful
+// of callables that NumPy arrays, OrderedDict and Paddle's tensors are written with; it has a
+// meaning of its own for each of those and ends with an error that names any other.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,23 @@ namespace heddle {
 
 struct PickleObject {
   enum class Kind : uint8_t {
-    kNone, kBool, kInt, kFloat, kText, kBytes, kList, kTuple, kDict, kArray,
-    kDType, kCallable,  // parts of arrays
+    kNone,
+    kBool,
+    kInt,
+    kFloat,
+    kText,
+    kBytes,
+    kList,
+    kTuple,
+    kDict,
+    kArray,
+    kDType,
+    kCallable,  // parts of arrays
   };
   Kind kind = Kind::kNone;
-  int64_t number = 0;      // kBool, kInt; which one, of kCallable
-  double real = 0;         // kFloat
-  std::string_view bytes;  // kText (UTF-8), kBytes; the type code of kDType
+  int64_t number = 0;                // kBool, kInt; which one, of kCallable
+  double real = 0;                   // kFloat
+  std::string_view bytes;            // kText (UTF-8), kBytes; the type code of kDType
   std::vector<PickleObject*> items;  // kList, kTuple; key, value, key, … of kDict
   std::unique_ptr<Tensor> tensor;    // kArray: a copy of the file's data; null until it is there
 
@@ -38,7 +48,8 @@ struct PickleObject {
 class Pickle {
  public:
   // `bytes` (of protocol 2 to 4) must outlive the object. `name` appears in messages.
-  // kDataLoss: cut short or damaged; kUnimplemented: a callable or an instruction that is not known.
+  // kDataLoss: cut short or damaged; kUnimplemented: a callable or an instruction that is not
+  // known.
   Status Parse(std::string_view bytes, const std::string& name);
   const PickleObject* root() const { return root_; }
 

@@ -107,6 +107,9 @@ def disturb(options, expected, seconds, work, rng):
         elif process.returncode == 0:
             compare(expected, job, f"job {told['finished']} after {told['killed']} kills")
             told["finished"] += 1
+            if not options.quiet:
+                print(f"job {told['finished']}: bit-equal; {told['killed']} kills so far",
+                      file=sys.stderr)
             shutil.rmtree(job.directory)
             job = None
         else:
@@ -124,6 +127,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--span", type=float, default=0.5,
                         help="kills come within this share of an undisturbed run's time")
+    parser.add_argument("--quiet", action="store_true", help="only the last line")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="heddle_kill_") as folder:

@@ -109,8 +109,8 @@ Result<TrainState> CheckpointDirectory::Load(int64_t step, const Program& progra
   TrainState state;
   try {
     if (json.at("format") != kFormat)
-      return Status(StatusCode::kUnimplemented, path + ": checkpoint format " +
-                                                    json.at("format").dump() + "; 1 can be read");
+      return Status(StatusCode::kUnimplemented,
+                    path + ": checkpoint format " + json.at("format").dump() + "; 1 can be read");
     state.step = json.at("step");
     state.program = std::stoull(json.at("program").get<std::string>(), nullptr, 16);
     state.seed = json.at("seed");
@@ -174,16 +174,15 @@ Status CheckpointDirectory::Save(const Program& program, const Scope& scope,
       HEDDLE_ASSIGN_OR_RETURN(files[npy], Fingerprint((aside / npy).string()));
       fetched.push_back(name);
     }
-    const Json json = {{"format", kFormat},        {"step", state.step},
-                       {"program", Hex(state.program)}, {"seed", state.seed},
-                       {"data", state.data},       {"fetched", fetched},
-                       {"files", files},           {"generator", state.generator}};
+    const Json json = {
+        {"format", kFormat},  {"step", state.step},          {"program", Hex(state.program)},
+        {"seed", state.seed}, {"data", state.data},          {"fetched", fetched},
+        {"files", files},     {"generator", state.generator}};
     HEDDLE_RETURN_IF_ERROR(WriteDurable((aside / kState).string(), json.dump(1) + "\n"));
     HEDDLE_RETURN_IF_ERROR(Flush(aside.string()));
     Remove(state.step);  // a damaged one that was passed over
     fs::rename(aside, final_path, error);
-    if (error)
-      return Damaged(aside.string(), "cannot be renamed: " + error.message());
+    if (error) return Damaged(aside.string(), "cannot be renamed: " + error.message());
     return Flush(path_);
   }();
   if (!written.ok()) {

@@ -4,8 +4,8 @@
 //                     fetch_<k>.npy            what was fetched so far (with --out)
 //                     train.json               everything else, sizes and checksums of the files
 //
-// A checkpoint is made aside, flushed, and gets its name when it is complete: under `step-…` there is
-// all of it or nothing, at whatever moment the process or the machine stops.
+// A checkpoint is made aside, flushed, and gets its name when it is complete: under `step-…` there
+// is all of it or nothing, at whatever moment the process or the machine stops.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 namespace heddle::tools {
 
 struct TrainState {
-  int64_t step = 0;        // steps done
-  uint64_t program = 0;    // hash of the main program
+  int64_t step = 0;      // steps done
+  uint64_t program = 0;  // hash of the main program
   uint64_t seed = 0;
-  std::string generator;   // Generator::State()
-  std::string data;        // TrainData::Describe()
-  NamedTensors fetched;    // by variable, stacked over steps; saved where there are any
+  std::string generator;  // Generator::State()
+  std::string data;       // TrainData::Describe()
+  NamedTensors fetched;   // by variable, stacked over steps; saved where there are any
 };
 
 // Not for use by several threads.

@@ -25,7 +25,8 @@ Status WriteDurable(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (!file)
-    return Status(StatusCode::kResourceExhausted, path + ": cannot be written: " + std::strerror(errno));
+    return Status(StatusCode::kResourceExhausted,
+                  path + ": cannot be written: " + std::strerror(errno));
   return Flush(path);
 }
 

@@ -74,9 +74,9 @@ class Trainer {
   CheckpointDirectory checkpoints_;
   FetchStacks stacks_{{}};
   MetricsFile metrics_;
-  std::vector<Metric> last_;          // of the last step
+  std::vector<Metric> last_;  // of the last step
   int64_t first_ = 0, done_ = 0, steps_ = 0;
-  int64_t saved_ = -1;                // step of the newest checkpoint
+  int64_t saved_ = -1;  // step of the newest checkpoint
   Clock::time_point start_;
 };
 
@@ -118,8 +118,8 @@ Status Trainer::OpenCheckpoints(std::vector<std::string>* warnings) {
 Status Trainer::Resume(const TrainState& state) {
   const std::string path = checkpoints_.PathOf(state.step);
   if (state.step > steps_)
-    return Wrong(path + ": " + std::to_string(state.step) + " steps are done there, more than the " +
-                 std::to_string(steps_) + " asked for");
+    return Wrong(path + ": " + std::to_string(state.step) +
+                 " steps are done there, more than the " + std::to_string(steps_) + " asked for");
   if (state.data != data_.Describe())
     return Wrong(path + ": was trained with other batches (" + state.data + "), now there are (" +
                  data_.Describe() + "); to go on with its parameters alone, give --init " + path +
@@ -132,8 +132,7 @@ Status Trainer::Resume(const TrainState& state) {
 
 // Parameters of a job that begins: the startup program's, then those of --init.
 Status Trainer::Begin() {
-  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          executor_.Compile(startup_, scope_));
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, executor_.Compile(startup_, scope_));
   const auto run = executor_.RunValues(compiled, {}, {.generator = &generator_});
   if (!run.ok()) return run.status();
   for (const std::string& path : options_.init)
@@ -220,8 +219,7 @@ Status Trainer::Export() const {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return Wrong(directory.string() + ": cannot be made: " + error.message());
-  HEDDLE_RETURN_IF_ERROR(
-      SaveParameters(infer_, *scope_, (directory / "model.pdiparams").string()));
+  HEDDLE_RETURN_IF_ERROR(SaveParameters(infer_, *scope_, (directory / "model.pdiparams").string()));
   std::ifstream file(options_.infer, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   return WriteDurable((directory / "model.pdmodel").string(), bytes);
@@ -300,10 +298,11 @@ void AddFiles(CLI::App& app, Options* o) {
       ->required()
       ->type_name("FILE");
   app.add_option("--main", o->main, "program of one step")->required()->type_name("FILE");
-  app.add_option("--init", o->init,
-                 "parameters to begin with instead of the startup program's: a combined file of all "
-                 "persistable variables, a directory of single files, or a .pdparams or .pdopt; may "
-                 "be repeated")
+  app.add_option(
+         "--init", o->init,
+         "parameters to begin with instead of the startup program's: a combined file of all "
+         "persistable variables, a directory of single files, or a .pdparams or .pdopt; may "
+         "be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--fetch", o->model.fetches,
@@ -312,9 +311,10 @@ void AddFiles(CLI::App& app, Options* o) {
       ->allow_extra_args(false);
   app.add_option("--out", o->out, "write fetch k of all steps, stacked, to DIR/out_<k>.npy")
       ->type_name("DIR");
-  app.add_option("--save", o->save,
-                 "write all persistable variables at the end; a name that ends with / gets one file "
-                 "each")
+  app.add_option(
+         "--save", o->save,
+         "write all persistable variables at the end; a name that ends with / gets one file "
+         "each")
       ->type_name("FILE.pdiparams");
   auto* infer = app.add_option("--infer", o->infer, "inference program for --export")
                     ->type_name("MODEL.pdmodel");
@@ -354,7 +354,8 @@ void AddData(CLI::App& app, Options* o) {
                  "files of --data that are larger together are kept in memory one at a time")
       ->type_name("MB")
       ->capture_default_str();
-  app.add_option("--seed", o->data.seed, "of --shuffle and of operators without a seed of their own")
+  app.add_option("--seed", o->data.seed,
+                 "of --shuffle and of operators without a seed of their own")
       ->type_name("S")
       ->capture_default_str();
   auto* length = app.add_option_group("length");
@@ -380,8 +381,7 @@ void AddCheckpoints(CLI::App& app, Options* o) {
       ->type_name("M")
       ->check(positive)
       ->capture_default_str();
-  app.add_flag("--resume", o->resume,
-               "go on from the newest checkpoint; begin where there is none")
+  app.add_flag("--resume", o->resume, "go on from the newest checkpoint; begin where there is none")
       ->needs(checkpoint);
   app.add_option("--log-every", o->log_every, "steps between lines where there is no terminal")
       ->type_name("K")

@@ -83,8 +83,7 @@ Result<TrainData> TrainData::Open(const DataOptions& options) {
     if (!error) bytes += size;
   }
   const bool keep = bytes >> 20 < options.memory_mb;
-  for (const std::string& path : options.shards)
-    HEDDLE_RETURN_IF_ERROR(data.AddShard(path, keep));
+  for (const std::string& path : options.shards) HEDDLE_RETURN_IF_ERROR(data.AddShard(path, keep));
   for (const Shard& shard : data.shards_) data.steps_per_epoch_ += shard.batches;
   if (!data.shards_.empty() && data.steps_per_epoch_ == 0)
     return Wrong("--data: there is not one full batch of " + std::to_string(options.batch_size));
@@ -111,8 +110,8 @@ Status TrainData::AddShard(const std::string& path, bool keep) {
   shard.path = path;
   HEDDLE_RETURN_IF_ERROR(Load(&shard));
   const int64_t size = options_.batch_size;
-  shard.batches = size == 0 ? shard.items
-                            : (shard.items + (options_.drop_last ? 0 : size - 1)) / size;
+  shard.batches =
+      size == 0 ? shard.items : (shard.items + (options_.drop_last ? 0 : size - 1)) / size;
   for (const auto& [name, tensor] : shard.arrays)
     for (const auto& [other, unused] : stacked_)
       if (other == name) return Wrong("input '" + name + "' is given by --feed and by " + path);
@@ -228,8 +227,7 @@ Result<StepValues> StepValues::Open(const std::vector<std::string>& pairs, const
     if (item.rows.dtype() != found->dtype)
       return Wrong(path + ": is " + std::string(Name(item.rows.dtype())) + "; variable '" + name +
                    "' is " + std::string(Name(found->dtype)));
-    if (!found->shape.is_static() ||
-        found->shape.numel() != WithoutFirst(item.rows).numel())
+    if (!found->shape.is_static() || found->shape.numel() != WithoutFirst(item.rows).numel())
       return Wrong(path + ": a row has shape " + WithoutFirst(item.rows).ToString() +
                    "; variable '" + name + "' has " + found->shape.ToString());
     if (item.rows.dim(0) < steps)

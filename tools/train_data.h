@@ -21,14 +21,15 @@ struct DataOptions {
   uint64_t memory_mb = 1024;        // shards that are larger together are kept one at a time
 };
 
-// The batches of a training job. What step s is fed with depends on s and the options alone, so that
-// a job can begin at any step.
+// The batches of a training job. What step s is fed with depends on s and the options alone, so
+// that a job can begin at any step.
 class TrainData {
  public:
   // Reads and checks all files.
   static Result<TrainData> Open(const DataOptions& options);
 
-  // Steps of one pass over the shards or, without shards, over the longest --feed; 0 without either.
+  // Steps of one pass over the shards or, without shards, over the longest --feed; 0 without
+  // either.
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   Result<std::vector<Feed>> Step(int64_t step);
   // The same text for the same batches in the same order.
@@ -37,7 +38,7 @@ class TrainData {
  private:
   struct Shard {
     std::string path;
-    int64_t items = 0;    // along the first axis
+    int64_t items = 0;  // along the first axis
     int64_t batches = 0;
     NamedTensors arrays;  // empty while it is not in memory
   };

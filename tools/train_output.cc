@@ -91,8 +91,8 @@ Status FetchStacks::Restore(const NamedTensors& stacked) {
   for (size_t k = 0; k < stacks_.size(); ++k) {
     const auto& [name, tensor] = stacked[k];
     if (name != stacks_[k].name)
-      return Wrong("the checkpoint holds the values of '" + name + "', not of '" +
-                   stacks_[k].name + "', as fetch " + std::to_string(k));
+      return Wrong("the checkpoint holds the values of '" + name + "', not of '" + stacks_[k].name +
+                   "', as fetch " + std::to_string(k));
     if (tensor.rank() == 0) return Wrong("the values of '" + name + "' are not stacked");
     stacks_[k].dtype = tensor.dtype();
     stacks_[k].shape = tensor.shape();
@@ -123,9 +123,8 @@ Status FetchStacks::Write(const std::string& directory) const {
   if (error) return Wrong(directory + ": cannot be made: " + error.message());
   HEDDLE_ASSIGN_OR_RETURN(const NamedTensors stacked, Stacked());
   for (size_t k = 0; k < stacked.size(); ++k)
-    HEDDLE_RETURN_IF_ERROR(
-        WriteNpy((fs::path(directory) / ("out_" + std::to_string(k) + ".npy")).string(),
-                 stacked[k].second));
+    HEDDLE_RETURN_IF_ERROR(WriteNpy(
+        (fs::path(directory) / ("out_" + std::to_string(k) + ".npy")).string(), stacked[k].second));
   return Status::Ok();
 }
 
@@ -176,8 +175,9 @@ Status MetricsFile::Open(const std::string& path, const std::vector<std::string>
 void MetricsFile::Add(int64_t step, int64_t epoch, double seconds,
                       const std::vector<Metric>& metrics) {
   if (file_ == nullptr) return;
-  std::fprintf(file_, json_ ? "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"seconds\": %.6f"
-                            : "%" PRId64 ",%" PRId64 ",%.6f",
+  std::fprintf(file_,
+               json_ ? "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"seconds\": %.6f"
+                     : "%" PRId64 ",%" PRId64 ",%.6f",
                step, epoch, seconds);
   for (const Metric& m : metrics) {
     if (!json_) {
@@ -187,7 +187,9 @@ void MetricsFile::Add(int64_t step, int64_t epoch, double seconds,
     // JSON has no infinity and no NaN.
     const bool number = !m.text.empty() && m.text.find_first_of("ntj") == std::string::npos;
     std::fprintf(file_, ", %s: %s", JsonString(m.name).c_str(),
-                 number ? m.text.c_str() : m.text.empty() ? "null" : JsonString(m.text).c_str());
+                 number           ? m.text.c_str()
+                 : m.text.empty() ? "null"
+                                  : JsonString(m.text).c_str());
   }
   std::fputs(json_ ? "}\n" : "\n", file_);
 }
@@ -200,7 +202,10 @@ Status MetricsFile::Flush() {
 
 TrainProgress::TrainProgress(bool quiet, int64_t first, int64_t steps, int64_t steps_per_epoch,
                              int64_t every)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), first_(first), steps_(steps),
+    : quiet_(quiet),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      first_(first),
+      steps_(steps),
       steps_per_epoch_(steps_per_epoch),
       every_(every > 0 ? every : std::max<int64_t>(1, (steps - first) / 10)) {}
 

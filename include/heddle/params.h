@@ -1,16 +1,16 @@
 // Parameters and optimizer state in Paddle's files.
 //
-// Layouts: *combined* (`.pdiparams`, one record after another, no names), *separate* (a directory with
-// one such record per variable, under its name) and, for reading, *pickled* (`.pdparams`, `.pdopt`).
-// A pickle is not executed: numbers, texts, lists, dicts and plain arrays are understood, anything
-// else is an error that names what was met.
+// Layouts: *combined* (`.pdiparams`, one record after another, no names), *separate* (a directory
+// with one such record per variable, under its name) and, for reading, *pickled* (`.pdparams`,
+// `.pdopt`). A pickle is not executed: numbers, texts, lists, dicts and plain arrays are
+// understood, anything else is an error that names what was met.
 //
 // Errors: each names the file and the variable, and says what was expected and what was found.
 // kNotFound: no such file, or no value to save; kDataLoss: cut short or damaged; kInvalidArgument:
 // another dtype or shape than the program declares; kUnimplemented: something a pickle must not
-// hold; kResourceExhausted: the disk or the memory is full. A load that fails changes nothing in the
-// scope; a save that fails leaves the old file. Threads: any thread; a scope must not be written to
-// by a run in the meantime.
+// hold; kResourceExhausted: the disk or the memory is full. A load that fails changes nothing in
+// the scope; a save that fails leaves the old file. Threads: any thread; a scope must not be
+// written to by a run in the meantime.
 #pragma once
 
 #include <string>
@@ -26,15 +26,15 @@ namespace heddle {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Reads the persistable variables of `program` into `scope`: from a combined file or a directory all
-// of them, from a pickle those it names (variables it does not name must have a value already).
+// Reads the persistable variables of `program` into `scope`: from a combined file or a directory
+// all of them, from a pickle those it names (variables it does not name must have a value already).
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope);
 
-// Writes all persistable variables of `program`, combined in the sorted order of their names. At any
-// moment `path` holds the old or the new file whole, also when the process is killed.
+// Writes all persistable variables of `program`, combined in the sorted order of their names. At
+// any moment `path` holds the old or the new file whole, also when the process is killed.
 Status SaveParameters(const Program& program, const Scope& scope, const std::string& path);
-// The same with one file per variable in `directory`, which is made when absent. Each file by itself
-// is replaced like a combined one.
+// The same with one file per variable in `directory`, which is made when absent. Each file by
+// itself is replaced like a combined one.
 Status SaveParametersSeparately(const Program& program, const Scope& scope,
                                 const std::string& directory);
 

@@ -53,8 +53,7 @@ ssize_t write(int fd, const void* bytes, size_t n) {
 }
 int fsync(int fd) { return Trip('s') ? -1 : static_cast<int>(syscall(SYS_fsync, fd)); }
 int rename(const char* from, const char* to) noexcept {
-  return Trip('r') ? -1
-                   : static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+  return Trip('r') ? -1 : static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 }
 
@@ -66,7 +65,8 @@ namespace fs = std::filesystem;
 const std::string kOld(1000, 'o'), kNew(3000, 'n');
 
 int FilesIn(const std::string& directory) {
-  return static_cast<int>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+  return static_cast<int>(
+      std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
 }
 
 class ReplaceFileTest : public ::testing::Test {
@@ -132,7 +132,8 @@ TEST_F(ReplaceFileTest, DeathAtAnyCallLeavesOneOfTheTwoFiles) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     const std::string found = ReadAll(path_);
-    EXPECT_TRUE(found == kOld || found == kNew) << "call " << at << ": " << found.size() << " bytes";
+    EXPECT_TRUE(found == kOld || found == kNew)
+        << "call " << at << ": " << found.size() << " bytes";
     ASSERT_TRUE(WIFEXITED(status));
     if (WEXITSTATUS(status) == 0) break;  // it had fewer calls than that
     ASSERT_EQ(WEXITSTATUS(status), 9);

@@ -1,5 +1,5 @@
-// Pickled parameters: what Paddle 2.6.2 wrote (tests/core/pickles, scripts/make_pickles.py) is read,
-// and nothing a file says is executed.
+// Pickled parameters: what Paddle 2.6.2 wrote (tests/core/pickles, scripts/make_pickles.py) is
+// read, and nothing a file says is executed.
 #include "core/pickle.h"
 
 #include <gmock/gmock.h>
@@ -102,8 +102,7 @@ TEST_P(PickleOfProtocol, AProgramTakesParametersAndOptimizerState) {
   b.Param("fc_0.b_0_velocity_0", DType::kF32, {3}).Param("learning_rate_0", DType::kF32, {});
   const Program program = b.Build();
   Scope scope;
-  const Status alone =
-      LoadParameters(program, kFolder + File("program", ".pdparams"), scope);
+  const Status alone = LoadParameters(program, kFolder + File("program", ".pdparams"), scope);
   EXPECT_EQ(alone.code(), StatusCode::kNotFound);
   EXPECT_THAT(alone.message(), HasSubstr("learning_rate_0"));
   EXPECT_TRUE(scope.Names().empty()) << "a failed load must change nothing";
@@ -150,12 +149,26 @@ TEST(Pickles, CallablesAreNotCalled) {
   };
   const std::string text = std::string("X\x05\0\0\0", 5);  // a text of five bytes follows
   const Case cases[] = {
-      {"\x80\x02" "cos\nsystem\n" + text + "touch\x85R.", "os.system"},
+      {"\x80\x02"
+       "cos\nsystem\n" +
+           text + "touch\x85R.",
+       "os.system"},
       {"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x04true\x85R.", "posix.system"},
-      {"\x80\x02" "cbuiltins\nexec\n" + text + "1 + 1\x85R.", "builtins.exec"},
-      {"\x80\x02" "c__builtin__\neval\n" + text + "1 + 1}\x86R.", "builtins.eval"},
-      {"\x80\x02" "cpaddle\nTensor\n).", "paddle.Tensor"},
-      {"\x80\x02" "cnumpy\nload\n" + text + "a.npy\x85R.", "numpy.load"},
+      {"\x80\x02"
+       "cbuiltins\nexec\n" +
+           text + "1 + 1\x85R.",
+       "builtins.exec"},
+      {"\x80\x02"
+       "c__builtin__\neval\n" +
+           text + "1 + 1}\x86R.",
+       "builtins.eval"},
+      {"\x80\x02"
+       "cpaddle\nTensor\n).",
+       "paddle.Tensor"},
+      {"\x80\x02"
+       "cnumpy\nload\n" +
+           text + "a.npy\x85R.",
+       "numpy.load"},
   };
   for (const Case& c : cases) {
     const Status s = ReadBytes(c.bytes);
@@ -167,8 +180,8 @@ TEST(Pickles, CallablesAreNotCalled) {
 
 TEST(Pickles, OtherProtocolsAndInstructionsAreNamed) {
   EXPECT_THAT(ReadBytes("\x80\x05}.").message(), HasSubstr("protocol 5"));
-  EXPECT_THAT(ReadBytes("\x80\x02)\x81.").message(), HasSubstr("129"));  // NEWOBJ
-  EXPECT_THAT(ReadBytes("\x80\x02P1\n.").message(), HasSubstr("80"));    // PERSID
+  EXPECT_THAT(ReadBytes("\x80\x02)\x81.").message(), HasSubstr("129"));     // NEWOBJ
+  EXPECT_THAT(ReadBytes("\x80\x02P1\n.").message(), HasSubstr("80"));       // PERSID
   EXPECT_EQ(ReadBytes("\x80\x02].").code(), StatusCode::kInvalidArgument);  // no dict
 }
 
@@ -176,8 +189,10 @@ TEST(Pickles, WrongFormsAreDamage) {
   for (const std::string& bytes :
        {std::string("\x80\x02."), std::string("\x80\x02u."), std::string("\x80\x02(}u."),
         std::string("\x80\x02h\x07."), std::string("\x80\x02}K\x01s."), std::string("\x80\x02NNR."),
-        std::string("\x80\x02" "cnumpy\nndarray\n)R."), std::string("\x80\x02N)b."),
-        std::string("\x80\x02(K\x01}K\x02s."), std::string("\x80\x02(0.")}) {
+        std::string("\x80\x02"
+                    "cnumpy\nndarray\n)R."),
+        std::string("\x80\x02N)b."), std::string("\x80\x02(K\x01}K\x02s."),
+        std::string("\x80\x02(0.")}) {
     const Status s = ReadBytes(bytes);
     EXPECT_FALSE(s.ok());
   }

@@ -11,7 +11,11 @@ namespace {
 Program Uniform() {
   ProgramBuilder b;
   b.Op("uniform_random", {}, {{"Out", {"y"}}},
-       {{"shape", Ints{4}}, {"min", 0.0}, {"max", 1.0}, {"seed", int64_t{0}}, {"dtype", int64_t{5}}});
+       {{"shape", Ints{4}},
+        {"min", 0.0},
+        {"max", 1.0},
+        {"seed", int64_t{0}},
+        {"dtype", int64_t{5}}});
   b.Fetch("y");
   return b.Build();
 }
@@ -50,7 +54,11 @@ TEST(Generator, AFailedRunDrawsNothing) {
   ProgramBuilder b;
   b.Feed("n", DType::kF32, {-1, 3}).Param("w", DType::kF32, {4});
   b.Op("uniform_random", {}, {{"Out", {"y"}}},
-       {{"shape", Ints{4}}, {"min", 0.0}, {"max", 1.0}, {"seed", int64_t{0}}, {"dtype", int64_t{5}}});
+       {{"shape", Ints{4}},
+        {"min", 0.0},
+        {"max", 1.0},
+        {"seed", int64_t{0}},
+        {"dtype", int64_t{5}}});
   b.Feed("i", DType::kI64, {-1});
   b.Op("gather", {{"X", {"y"}}, {"Index", {"i"}}}, {{"Out", {"z"}}});
   b.Fetch("z");

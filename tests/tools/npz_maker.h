@@ -46,9 +46,9 @@ inline std::string NpzBytes(const std::vector<std::pair<std::string, std::string
 
 // A .npy file of float32 values.
 inline std::string FloatNpy(const std::string& shape, const std::vector<float>& values) {
-  return NpyBytes("<f4", shape,
-                  std::string(reinterpret_cast<const char*>(values.data()),
-                              values.size() * sizeof(float)));
+  return NpyBytes(
+      "<f4", shape,
+      std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
 }
 
 }  // namespace heddle::tools

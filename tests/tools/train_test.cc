@@ -37,7 +37,10 @@ std::vector<float> Column(const std::string& path) {
 class TrainTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const Attrs random = {{"shape", Ints{1}}, {"min", 0.0}, {"max", 1.0}, {"seed", int64_t{0}},
+    const Attrs random = {{"shape", Ints{1}},
+                          {"min", 0.0},
+                          {"max", 1.0},
+                          {"seed", int64_t{0}},
                           {"dtype", int64_t{5}}};
     ProgramBuilder startup;
     for (const char* name : {"n", "rate", "w"}) startup.Param(name, DType::kF32, {1});
@@ -53,8 +56,8 @@ class TrainTest : public ::testing::Test {
     main.Op("assign", {{"X", {"sum"}}}, {{"Out", {"w"}}});
     WriteFile(temp_ / "main.pdmodel", main.Bytes());
     WriteFile(temp_ / "x.npy", FloatNpy("(3, 2)", {1, 2, 3, 4, 5, 6}));
-    job_ = "train --startup " + (temp_ / "startup.pdmodel") + " --main " + (temp_ / "main.pdmodel") +
-           " --quiet ";
+    job_ = "train --startup " + (temp_ / "startup.pdmodel") + " --main " +
+           (temp_ / "main.pdmodel") + " --quiet ";
     fed_ = job_ + "--feed x=" + (temp_ / "x.npy") + " ";
   }
   using Attrs = heddle::testing::Attrs;
@@ -127,8 +130,7 @@ TEST_F(TrainTest, ValuesAreSetBeforeAStep) {
   ExpectError(Heddle(fed_ + "--steps 4" + set), 1, {"3 rows", "4 steps"});
   ExpectError(Heddle(fed_ + "--steps 3 --set seen=" + (temp_ / "rate.npy")), 1,
               {"no persistable variable 'seen'"});
-  ExpectError(Heddle(fed_ + "--steps 3 --set rate=" + (temp_ / "x.npy")), 1,
-              {"shape [2]", "[1]"});
+  ExpectError(Heddle(fed_ + "--steps 3 --set rate=" + (temp_ / "x.npy")), 1, {"shape [2]", "[1]"});
 }
 
 TEST_F(TrainTest, ShardsGiveBatchesOfSamples) {
@@ -196,13 +198,13 @@ TEST_F(TrainTest, SavesAllPersistableVariables) {
   EXPECT_EQ((*read)[1].data<float>()[0], 0.5f);
   const std::string combined = ReadFile(temp_ / "p");
   ASSERT_EQ(Heddle(fed_ + "--steps 3 --save " + (temp_ / "apart/")).status, 0);
-  EXPECT_EQ(ReadFile(temp_ / "apart/n") + ReadFile(temp_ / "apart/rate") +
-                ReadFile(temp_ / "apart/w"),
-            combined);
+  EXPECT_EQ(
+      ReadFile(temp_ / "apart/n") + ReadFile(temp_ / "apart/rate") + ReadFile(temp_ / "apart/w"),
+      combined);
   // From what was saved, both ways.
   for (const char* from : {"p", "apart"}) {
-    const Outcome o = Heddle(fed_ + "--steps 1 --fetch n --out " + (temp_ / "o") + " --init " +
-                             (temp_ / from));
+    const Outcome o =
+        Heddle(fed_ + "--steps 1 --fetch n --out " + (temp_ / "o") + " --init " + (temp_ / from));
     ASSERT_EQ(o.status, 0) << o.err;
     EXPECT_THAT(Column(temp_ / "o/out_0.npy"), ElementsAre(4));
   }
@@ -299,8 +301,8 @@ TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {
   WriteFile(newest, bytes);
   fs::remove(temp_ / "c/step-00000004/train.json");
   const std::string job = Job("c", 9);
-  const Outcome o = Heddle(job.substr(0, job.find("--quiet")) + job.substr(job.find("--quiet") + 7) +
-                           "--resume");
+  const Outcome o =
+      Heddle(job.substr(0, job.find("--quiet")) + job.substr(job.find("--quiet") + 7) + "--resume");
   ASSERT_EQ(o.status, 0) << o.err;
   EXPECT_THAT(o.err, HasSubstr("step-00000006/persistables.pdiparams: has"));
   EXPECT_THAT(o.err, HasSubstr("step-00000004/train.json: is missing"));
@@ -356,13 +358,14 @@ TEST_F(CheckpointTest, ASignalEndsTheStepAndSaves) {
     // It listens before it makes a checkpoint.
     int status = 0;
     bool ended = false;
-    while (!ended && (!fs::exists(temp_ / "c") || Checkpoints("c").empty() ||
-                      !Checkpoints("c").back().starts_with("step-") ||
-                      Checkpoints("c").back() == before)) {
+    while (!ended &&
+           (!fs::exists(temp_ / "c") || Checkpoints("c").empty() ||
+            !Checkpoints("c").back().starts_with("step-") || Checkpoints("c").back() == before)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       ended = ::waitpid(child, &status, WNOHANG) == child;
     }
     ASSERT_FALSE(ended) << ReadFile(temp_ / "err");
+    ExpectError(Heddle(job), 1, {"another process"});
     ASSERT_EQ(::kill(child, signal), 0);
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status));
@@ -375,7 +378,8 @@ TEST_F(CheckpointTest, ASignalEndsTheStepAndSaves) {
     EXPECT_EQ(drawn.size(), static_cast<size_t>(steps));
     const std::string newest = Checkpoints("c").back();
     EXPECT_EQ(std::stoi(newest.substr(5)), static_cast<int>(steps));
-    EXPECT_EQ(ReadFile(temp_ / ("c/" + newest + "/persistables.pdiparams")), ReadFile(temp_ / "c.p"));
+    EXPECT_EQ(ReadFile(temp_ / ("c/" + newest + "/persistables.pdiparams")),
+              ReadFile(temp_ / "c.p"));
     const std::vector<float> whole = Column(temp_ / "whole.out/out_0.npy");
     for (size_t i = 0; i < std::min(whole.size(), drawn.size()); ++i)
       EXPECT_EQ(drawn[i], whole[i]) << i;
@@ -386,13 +390,13 @@ TEST_F(CheckpointTest, ASignalEndsTheStepAndSaves) {
 TEST(TrainDigits, FromScratch) {
   const TempDirectory temp;
   const std::string folder = kDigits + "/train/";
-  const Outcome trained =
-      Heddle("train --startup " + folder + "startup.pdmodel --main " + folder + "main.pdmodel --data " +
-             folder + "train.npz --batch-size 32 --shuffle --epochs 12 --quiet --infer " + kDigits +
-             "/model.pdmodel --export " + (temp / "model"));
+  const Outcome trained = Heddle(
+      "train --startup " + folder + "startup.pdmodel --main " + folder + "main.pdmodel --data " +
+      folder + "train.npz --batch-size 32 --shuffle --epochs 12 --quiet --infer " + kDigits +
+      "/model.pdmodel --export " + (temp / "model"));
   ASSERT_EQ(trained.status, 0) << trained.err;
-  const Outcome run = Heddle("run " + (temp / "model") + " --feed-npz " + folder + "test.npz --out " +
-                             (temp / "out"));
+  const Outcome run = Heddle("run " + (temp / "model") + " --feed-npz " + folder +
+                             "test.npz --out " + (temp / "out"));
   ASSERT_EQ(run.status, 0) << run.err;
   const auto labels = ReadNpy(folder + "test_labels.npy");
   const auto out = ReadNpy(temp / "out/out_0.npy");
@@ -411,10 +415,9 @@ TEST(TrainDigits, FromScratch) {
 TEST(TrainDigits, BeginsAsPaddleDoes) {
   const TempDirectory temp;
   const std::string folder = kDigits + "/train/";
-  const Outcome o = Heddle("train --startup " + folder + "startup.pdmodel --main " + folder +
-                           "main.pdmodel --data " + folder +
-                           "train.npz --batch-size 32 --steps 5 --seed 7 --quiet --out " +
-                           (temp / "o"));
+  const Outcome o = Heddle(
+      "train --startup " + folder + "startup.pdmodel --main " + folder + "main.pdmodel --data " +
+      folder + "train.npz --batch-size 32 --steps 5 --seed 7 --quiet --out " + (temp / "o"));
   ASSERT_EQ(o.status, 0) << o.err;
   const std::vector<float> losses = Column(temp / "o/out_0.npy"),
                            paddle = {2.4551535f, 2.3885717f, 2.2470899f, 2.2887988f, 2.2286968f};
