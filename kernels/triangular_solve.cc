@@ -85,6 +85,14 @@ void ZeroIf(Tensor* t) {
   if (t != nullptr && t->numel() > 0) std::memset(t->mutable_raw(), 0, t->bytes());
 }
 
+// Clears what lies below (upper) or above (lower) the given diagonal.
+template <typename T>
+void CutAtDiagonal(Matrix<T>& m, bool upper, Eigen::Index diagonal) {
+  for (Eigen::Index r = 0; r < m.rows(); ++r)
+    for (Eigen::Index c = 0; c < m.cols(); ++c)
+      if (upper ? c < r + diagonal : c > r + diagonal) m(r, c) = 0;
+}
+
 template <typename T>
 struct TriangularSolveGrad {
   static Status Run(KernelContext& ctx) {
@@ -106,7 +114,9 @@ struct TriangularSolveGrad {
       if (!da) continue;
       Matrix<T> outer = transpose ? Matrix<T>(MatrixAt<T>(out, i) * slope.transpose())
                                   : Matrix<T>(slope * MatrixAt<T>(out, i).transpose());
-      KeepTriangle(outer, upper, unit);
+      // With a unit diagonal Paddle keeps what lies on or beyond the diagonal above the main one,
+      // for the lower triangle too, which then holds two diagonals more than X's own triangle.
+      CutAtDiagonal(outer, upper, unit ? 1 : 0);
       MutableMatrixAt<T>(*da, pairs.a[k]) -= outer;
     }
     return Status::Ok();

@@ -8,6 +8,7 @@ The cases and the comparison (check_cases.py) lie outside the repository, in a f
   scripts/opcase_table.py                                  every case of main.txt
   scripts/opcase_table.py --list core.txt --corpus captured
   scripts/opcase_table.py --ops 'conv2d.*' --kind grad --show 50
+  scripts/opcase_table.py --folder /tmp/cases              cases made with gen_op_cases.py
   scripts/opcase_table.py --min-pass-rate 0.6              status 1 when fewer pass
 
 Exit status: 0, or 1 when the pass rate is below --min-pass-rate.
@@ -42,6 +43,8 @@ def parse_arguments():
     add("--unpacked", type=Path, default=ROOT / "build" / "opcases",
         help="where the archives are unpacked to")
     add("--corpus", action="append", default=[], help="archive stem [captured and generated]")
+    add("--folder", type=Path, action="append", default=[],
+        help="an unpacked corpus, such as gen_op_cases.py makes; instead of the archives")
     add("--list", action="append", default=[], help="list file of the corpora [main.txt]")
     add("--ops", default="", help="only cases whose operator matches this regular expression")
     add("--kind", default="", help="only this kind: forward, grad, control_flow, …")
@@ -203,7 +206,7 @@ def main():
     folder = args.shared / "opcases"
     archives = sorted(a for a in folder.glob("*.tar.xz")
                       if not args.corpus or a.name.split(".")[0] in args.corpus)
-    if not archives or not (folder / "check_cases.py").exists():
+    if not (archives or args.folder) or not (folder / "check_cases.py").exists():
         print(f"skipped: no operator cases in {folder}")
         return SKIPPED
     if importlib.util.find_spec("numpy") is None:
@@ -212,7 +215,7 @@ def main():
     if not args.heddle.exists():
         sys.exit(f"{args.heddle} does not exist: build it, or name it with --heddle")
     checker = load_checker(folder / "check_cases.py")
-    corpora = [unpack(archive, args.unpacked) for archive in archives]
+    corpora = args.folder or [unpack(archive, args.unpacked) for archive in archives]
     metas = select(checker, corpora, args)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="opcases_") as work:
