@@ -47,10 +47,7 @@ Status ConditionalBlockGrad(KernelContext& ctx) {
   return Status::Ok();
 }
 
-}  // namespace
-}  // namespace heddle
-
-HEDDLE_OP(conditional_block) {
+void DefineBlock(OpDef& op) {
   op.Doc("Runs sub_block once when the condition holds; otherwise its outputs stay as they are.")
       .Input("Cond", kList)
       .Input("Input", kList | kOptional)
@@ -61,6 +58,13 @@ HEDDLE_OP(conditional_block) {
       .Traits(kControlFlow)
       .AnyKernel(ConditionalBlock);
 }
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(conditional_block) { DefineBlock(op); }
+// What Paddle's pruning for inference makes of conditional_block.
+HEDDLE_OP(conditional_block_infer) { DefineBlock(op); }
 HEDDLE_OP(conditional_block_grad) {
   op.Doc("Runs the gradient block sub_block when the condition holds; otherwise gradients are 0.")
       .Input("Cond", kList)

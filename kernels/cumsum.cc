@@ -14,7 +14,8 @@ Status RunCumsum(const KernelContext& ctx, const Tensor& from, Tensor& to, bool 
     return InvalidArgument("got ", from.numel(), " elements for ", to.numel());
   const T* x = from.data<T>();
   T* out = to.mutable_data<T>();
-  const bool exclusive = ctx.Bool("exclusive");
+  // Paddle copies a single element, whatever its rank.
+  const bool exclusive = ctx.Bool("exclusive") && from.numel() != 1;
   lines.ForEach(ctx, 4, [&](int64_t line) {
     const ScanOrder at(lines, line, reverse);
     C total{};

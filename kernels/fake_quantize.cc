@@ -155,6 +155,45 @@ struct QuantizeMovingBack {
   static Status Run(KernelContext& ctx) { return RunMoving<T>(ctx, true); }
 };
 
+// Only watches: Out is X. In a test the scale stays as it is.
+Status InferScale(ShapeContext& ctx) {
+  const DType dtype = ctx.InDType("X");
+  const bool updates = !ctx.Bool("is_test");
+  if (ctx.HasOut("Out")) {
+    ctx.SetOut("Out", ctx.InShape("X"), dtype);
+    ctx.ShareLoD("X", "Out");
+  }
+  for (Key key : {Key("OutScale"), Key("OutState"), Key("OutAccum")})
+    if (updates && ctx.HasOut(key)) ctx.SetOut(key, Shape{1}, dtype);
+  for (Key key : {Key("InAccum"), Key("InState")})
+    if (updates && ctx.HasIn(key) &&
+        ((ctx.InShape(key).is_static() && ctx.InShape(key).numel() != 1) ||
+         ctx.InDType(key) != dtype))
+      return InvalidArgument(key.name, " must hold one value of X's dtype");
+  return Status::Ok();
+}
+
+template <typename T>
+struct AverageScale {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("X");
+    Tensor* out = ctx.OutOpt("Out");
+    if (!ctx.Bool("is_test")) {
+      const T rate = static_cast<T>(ctx.Float("moving_rate"));
+      const Tensor *accum_in = ctx.InOpt("InAccum"), *state_in = ctx.InOpt("InState");
+      const T state = rate * (state_in ? *state_in->data<T>() : T(1)) + T(1);
+      const T accum = rate * (accum_in ? *accum_in->data<T>() : T(1)) +
+                      AbsMax(in.data<T>(), in.numel());
+      *ctx.Out("OutScale").template mutable_data<T>() = accum / state;
+      if (Tensor* t = ctx.OutOpt("OutState")) *t->template mutable_data<T>() = state;
+      if (Tensor* t = ctx.OutOpt("OutAccum")) *t->template mutable_data<T>() = accum;
+    }
+    if (out != nullptr && out->raw() != in.raw() && in.bytes() > 0)
+      std::memcpy(out->mutable_raw(), in.raw(), in.bytes());
+    return Status::Ok();
+  }
+};
+
 Status InferDequantize(ShapeContext& ctx) {
   const Shape& scale = ctx.InShape("Scale");
   if (scale.is_static() && scale.numel() != 1)
@@ -242,6 +281,14 @@ HEDDLE_OP(fake_quantize_dequantize_moving_average_abs_max) {
   DeclareMoving(op);
   op.Doc("rounds over a moving average of X's range and scales back")
       .Kernels<QuantizeMovingBack, float, double>();
+}
+
+HEDDLE_OP(moving_average_abs_max_scale) {
+  op.Doc("hands X on and keeps a moving average of its range");
+  op.Input("X").Input("InAccum", kOptional).Input("InState", kOptional);
+  op.Output("Out", kOptional).Output("OutScale").Output("OutState", kOptional);
+  op.Output("OutAccum", kOptional).Attr("moving_rate", 0.9f).Attr("is_test", false);
+  op.Inplace("X", "Out").InferShape(InferScale).Kernels<AverageScale, float, double>();
 }
 
 HEDDLE_OP(fake_dequantize_max_abs) {

@@ -32,7 +32,7 @@ class UnrolledConv final : public ConvRunner {
       std::fill_n(static_cast<T*>(o.dst), dst_size, T(0));
     if (direction_ == ConvDirection::kBackwardFilter)
       std::fill_n(static_cast<T*>(o.dst), filter_size, T(0));
-    if (g_.batch * in_image == 0 || g_.batch * out_image == 0) return;
+    if (g_.batch * in_image == 0 || g_.batch * out_image == 0) return Nothing(ctx, o, dst_size);
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {rows_ * g_.out_size()});
     T* columns = scratch.mutable_data<T>();
     for (int64_t n = 0; n < g_.batch; ++n) {
@@ -51,6 +51,15 @@ class UnrolledConv final : public ConvRunner {
   }
 
  private:
+  // One side has no elements: the other's are sums over nothing.
+  void Nothing(const KernelContext& ctx, const ConvOperands& o, int64_t dst_size) const {
+    if (direction_ != ConvDirection::kForward || dst_size == 0) return;
+    if (!epilogue_.residual) std::fill_n(static_cast<T*>(o.dst), dst_size, T(0));
+    if constexpr (std::is_same_v<T, float>) {
+      if (!epilogue_.empty()) Finish(ctx, o);
+    }
+  }
+
   // The filter of one group is [channels, rows]; its side of the output [channels, pixels] or, with
   // channels last, [pixels, channels]; the unrolled windows are [rows, pixels].
   void One(const KernelContext& ctx, const ConvOperands& o, int64_t in_at, int64_t out_at,
