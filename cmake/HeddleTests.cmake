@@ -77,6 +77,14 @@ foreach(_check check_includes check_sizes)
   set_tests_properties(scripts.${_check} PROPERTIES TIMEOUT 60 LABELS scripts)
 endforeach()
 
+if(TARGET heddle_cli)
+  add_test(NAME scripts.ops_doc
+           COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/ops_doc.py"
+                   --heddle $<TARGET_FILE:heddle_cli> --check)
+  set_tests_properties(scripts.ops_doc PROPERTIES TIMEOUT 60 LABELS scripts
+                       ENVIRONMENT "${_sanitizer_env}")
+endif()
+
 # The tool on the recorded models and operator cases. Status 77: they are not here.
 if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.cli

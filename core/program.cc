@@ -50,9 +50,26 @@ std::string DefaultParams(const std::string& program_file) {
   return p.parent_path().empty() ? "." : p.parent_path().string();
 }
 
-const char* FlagText(unsigned flags) {
-  if (flags & kList) return flags & kOptional ? " (list, optional)" : " (list)";
-  return flags & kOptional ? " (optional)" : "";
+// " (list, optional)" and the like; nothing for a plain slot.
+std::string FlagText(unsigned flags) {
+  std::string text;
+  const std::pair<unsigned, const char*> words[] = {{kList, "list"},
+                                                    {kOptional, "optional"},
+                                                    {kNoBuffer, "shape only"},
+                                                    {kShapeValue, "decides shapes"}};
+  for (const auto& [flag, word] : words)
+    if (flags & flag) text += (text.empty() ? " (" : ", ") + std::string(word);
+  return text.empty() ? text : text + ")";
+}
+
+std::string TraitText(unsigned traits) {
+  std::string text;
+  const std::pair<unsigned, const char*> words[] = {{kRandom, "draws random numbers"},
+                                                    {kSideEffect, "has side effects"},
+                                                    {kControlFlow, "runs blocks"}};
+  for (const auto& [trait, word] : words)
+    if (traits & trait) text += (text.empty() ? "" : ", ") + std::string(word);
+  return text;
 }
 
 struct AttrText {
@@ -183,6 +200,16 @@ Result<std::string> DescribeOp(const std::string& type) {
   for (const SlotDef& s : def->outputs()) text += "  out  " + s.name + FlagText(s.flags) + "\n";
   for (const AttrDef& a : def->attrs())
     text += "  attr " + a.name + ": " + std::visit(AttrText{}, a.default_value) + "\n";
+  const auto pairs = [&](const char* word, const std::vector<OpDef::SlotPair>& all) {
+    for (const OpDef::SlotPair& p : all)
+      text += StrCat("  ", word, " ", def->inputs()[p.in].name, " -> ", def->outputs()[p.out].name,
+                     "\n");
+  };
+  pairs("in-place", def->inplace());
+  pairs("view", def->views());
+  if (def->traits() != 0 && !TraitText(def->traits()).empty())
+    text += "  traits " + TraitText(def->traits()) + "\n";
+  if (FindOp(type + "_grad") != nullptr) text += "  gradient " + type + "_grad\n";
   text += "  dtypes " + def->KernelDTypes() + "\n";
   return text;
 }

@@ -237,12 +237,24 @@ class Parser {
       else
         Problem(where, ": ", value.status().message());
     }
+    SetVersion(op);
     for (const AttrValue& a : op->attrs)
       if (const auto* one = std::get_if<BlockRef>(&a); one != nullptr && one->id < 0)
         Problem(where, ": names no sub-block");
     for (int sub : op->SubBlocks())
       if (sub <= 0 || sub >= desc_.blocks_size())
         Problem(where, ": sub-block ", sub, " does not exist");
+  }
+
+  // An operator whose meaning changed declares the attribute "op_version", with the present version
+  // as its default; files that name versions decide. A gradient goes by its operator's version.
+  void SetVersion(Op* op) {
+    const int a = op->def->FindAttr("op_version");
+    if (a < 0 || p_.op_versions.empty()) return;
+    std::string_view name = op->def->name();
+    while (name.ends_with("_grad")) name.remove_suffix(5);
+    const auto found = p_.op_versions.find(std::string(name));
+    op->attrs[a] = found == p_.op_versions.end() ? int64_t{0} : found->second;
   }
 
   // A block must not contain itself through the operators that run blocks, nor stand deeper in others

@@ -6,9 +6,15 @@
 namespace heddle {
 namespace {
 
+// The first versions called the attribute "dims".
+const Ints& AxesOf(const OpContext& ctx) {
+  const Ints& axes = ctx.IntList("axis");
+  return axes.empty() ? ctx.IntList("dims") : axes;
+}
+
 Status FlipPart(const OpContext& ctx, const Shape& x, SliceSpec* part) {
   *part = WholeSlice(x);
-  for (int64_t a : ctx.IntList("axis")) {
+  for (int64_t a : AxesOf(ctx)) {
     HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, x.rank()));
     if (x.rank() == 0) continue;
     part->start[axis] = x[axis] > 0 ? x[axis] - 1 : 0;
@@ -51,7 +57,7 @@ Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
               std::array<int64_t, Shape::kMaxRank>* shift) {
   IntArgs shifts;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "ShiftsTensor", "shifts", &shifts));
-  const Ints& axes = ctx.IntList("axis");
+  const Ints& axes = AxesOf(ctx);
   const int expected = axes.empty() ? 1 : static_cast<int>(axes.size());
   if (shifts.n != expected)
     return InvalidArgument("there are ", shifts.n, " shifts for ", axes.size(), " axes");
@@ -72,7 +78,7 @@ Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
 // Every rolled axis falls into two parts; each combination of parts is one copy.
 Status RunRoll(const KernelContext& ctx, const Tensor& x, int64_t sign, Tensor& out) {
   const Shape shape =
-      ctx.IntList("axis").empty() ? Shape{x.numel()} : x.rank() == 0 ? Shape{1} : x.shape();
+      AxesOf(ctx).empty() ? Shape{x.numel()} : x.rank() == 0 ? Shape{1} : x.shape();
   std::array<int64_t, Shape::kMaxRank> shift;
   HEDDLE_RETURN_IF_ERROR(Shifts(ctx, shape, sign, &shift));
   int rolled[Shape::kMaxRank], count = 0;
@@ -110,6 +116,7 @@ HEDDLE_OP(flip) {
       .Input("X")
       .Output("Out")
       .Attr("axis", Ints{})
+      .Attr("dims", Ints{})
       .InferShape(FlipShape)
       .Prepare(PrepareFlip)
       .AnyKernel(Flip);
@@ -119,6 +126,7 @@ HEDDLE_OP(reverse) {
       .Input("X")
       .Output("Out")
       .Attr("axis", Ints{})
+      .Attr("dims", Ints{})
       .InferShape(FlipShape)
       .Prepare(PrepareFlip)
       .AnyKernel(Flip);
@@ -130,6 +138,7 @@ HEDDLE_OP(roll) {
       .Output("Out")
       .Attr("shifts", Ints{})
       .Attr("axis", Ints{})
+      .Attr("dims", Ints{})
       .InferShape(SameShape)
       .AnyKernel(Roll);
 }
@@ -140,6 +149,7 @@ HEDDLE_OP(roll_grad) {
       .Output("X@GRAD")
       .Attr("shifts", Ints{})
       .Attr("axis", Ints{})
+      .Attr("dims", Ints{})
       .InferShape(GradLikeInputs)
       .AnyKernel(RollGrad);
 }

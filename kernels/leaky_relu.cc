@@ -4,10 +4,13 @@
 namespace heddle {
 namespace {
 
+// Version 0 was max(x, alpha x), which is another function where alpha is above 1.
 struct LeakyReluAttrs : UnaryOp {
-  explicit LeakyReluAttrs(const KernelContext& ctx) : alpha(ctx.Float("alpha")) {}
-  static void Declare(OpDef& op) { op.Attr("alpha", double{0.02f}); }
-  double alpha;
+  explicit LeakyReluAttrs(const KernelContext& ctx) : below(ctx.Float("alpha")) {
+    if (ctx.Int("op_version") == 0 && below > 1) std::swap(above, below);
+  }
+  static void Declare(OpDef& op) { op.Attr("alpha", double{0.02f}).Attr("op_version", 1); }
+  double above = 1, below;
 };
 
 struct LeakyRelu : LeakyReluAttrs {
@@ -15,11 +18,11 @@ struct LeakyRelu : LeakyReluAttrs {
   using LeakyReluAttrs::LeakyReluAttrs;
   template <typename T>
   T Forward(T x) const {
-    return fast::Select(x < T(0), x * T(alpha), x);
+    return x * fast::Select(x < T(0), T(below), T(above));
   }
   template <typename T>
   T Grad(T x, T dy) const {
-    return fast::Select(x < T(0), dy * T(alpha), dy);
+    return dy * fast::Select(x < T(0), T(below), T(above));
   }
 };
 
@@ -29,7 +32,7 @@ struct LeakyReluGradGrad : LeakyReluAttrs {
   using LeakyReluAttrs::LeakyReluAttrs;
   template <typename T>
   T operator()(T x, T ddx) const {
-    return fast::Select(x > T(0), ddx, ddx * T(alpha));
+    return ddx * fast::Select(x > T(0), T(above), T(below));
   }
 };
 

@@ -20,19 +20,26 @@ struct Softshrink : UnaryOp {
   double lambda;
 };
 
+// Version 0 counted values on both sides of a negative threshold twice.
 struct HardShrink : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
-  explicit HardShrink(const KernelContext& ctx) : threshold(ctx.Float("threshold")) {}
-  static void Declare(OpDef& op) { op.Attr("threshold", 0.5); }
+  explicit HardShrink(const KernelContext& ctx)
+      : threshold(ctx.Float("threshold")), both(ctx.Int("op_version") == 0 ? 2 : 1) {}
+  static void Declare(OpDef& op) { op.Attr("threshold", 0.5).Attr("op_version", 1); }
   template <typename T>
   T Forward(T x) const {
-    return fast::Select((x <= T(threshold)) & (x >= -T(threshold)), T(0), x);  // NaN stays NaN
+    const T kept = fast::Select((x <= T(threshold)) & (x >= -T(threshold)), T(0), x);
+    return kept * Times(x);  // NaN stays NaN
   }
   template <typename T>
   T Grad(T x, T dy) const {
-    return fast::Select((x > T(threshold)) | (x < -T(threshold)), dy, T(0));
+    return fast::Select((x > T(threshold)) | (x < -T(threshold)), dy * Times(x), T(0));
   }
-  double threshold;
+  template <typename T>
+  T Times(T x) const {
+    return fast::Select((x > T(threshold)) & (x < -T(threshold)), T(both), T(1));
+  }
+  double threshold, both;
 };
 
 struct TanhShrink : UnaryOp {

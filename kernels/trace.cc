@@ -1,6 +1,7 @@
 // trace: sums of diagonals.
 #include <algorithm>
 #include <complex>
+#include <limits>
 
 #include "core/error.h"
 #include "core/shapes.h"
@@ -25,11 +26,17 @@ struct Diagonals {
   }
 };
 
+// The first version called its axes "dim1" and "dim2".
+constexpr int64_t kNotGiven = std::numeric_limits<int32_t>::min();
+int64_t AxisOf(const OpContext& ctx, Key name, Key first_name) {
+  return ctx.Int(first_name) == kNotGiven ? ctx.Int(name) : ctx.Int(first_name);
+}
+
 Result<Diagonals> FindDiagonals(const OpContext& ctx, const Shape& x) {
   if (x.rank() < 2)
     return InvalidArgument("Input has shape ", x.ToString(), ", expected rank 2 or more");
-  HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(ctx.Int("axis1"), x.rank()));
-  HEDDLE_ASSIGN_OR_RETURN(const int b, NormalAxis(ctx.Int("axis2"), x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(AxisOf(ctx, "axis1", "dim1"), x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const int b, NormalAxis(AxisOf(ctx, "axis2", "dim2"), x.rank()));
   if (a == b) return InvalidArgument("axis1 and axis2 are both ", a);
   Diagonals d;
   const int64_t offset = ctx.Int("offset");
@@ -98,7 +105,10 @@ Status Infer(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-void DefineAttrs(OpDef& op) { op.Attr("offset", 0).Attr("axis1", 0).Attr("axis2", 1); }
+void DefineAttrs(OpDef& op) {
+  op.Attr("offset", 0).Attr("axis1", 0).Attr("axis2", 1);
+  op.Attr("dim1", kNotGiven).Attr("dim2", kNotGiven);
+}
 
 }  // namespace
 }  // namespace heddle

@@ -25,7 +25,8 @@ std::optional<ActivationAttrs> AsActivation(const ir::Op& op) {
   if (t == "relu" || t == "sigmoid" || t == "tanh") return ActivationAttrs{t};
   if (t == "silu") return ActivationAttrs{"swish", 1, 0};
   if (t == "relu6") return ActivationAttrs{"clip", 0, number("threshold")};
-  if (t == "leaky_relu") return ActivationAttrs{t, number("alpha")};
+  if (t == "leaky_relu" && (op.Attr<int64_t>("op_version") > 0 || number("alpha") <= 1))
+    return ActivationAttrs{t, number("alpha")};
   if (t == "swish") return ActivationAttrs{t, number("beta")};
   if (t == "hard_sigmoid") return ActivationAttrs{t, number("slope"), number("offset")};
   if (t == "hard_swish" && number("threshold") == number("scale"))

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Writes docs/ops.md, the list of operators, from what `heddle ops --all` says.
+
+  scripts/ops_doc.py --heddle build/release/heddle            write it
+  scripts/ops_doc.py --heddle build/release/heddle --check    status 1 when it is not up to date
+"""
+
+import argparse
+import difflib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "ops.md"
+LONG_DTYPES = "bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, " \
+              "complex64, complex128"
+
+
+def parse(text):
+    """[(name, description, [(kind, text)])] in the order given."""
+    ops = []
+    for line in text.splitlines():
+        if line.startswith("  "):
+            kind, _, rest = line.strip().partition(" ")
+            ops[-1][2].append((kind, rest.strip()))
+        else:
+            name, _, doc = line.partition(": ")
+            ops.append((name, doc, []))
+    return ops
+
+
+def slot(text):
+    match = re.fullmatch(r"(\S+)(?: \((.*)\))?", text)
+    return f"`{match.group(1)}`" + (f" ({match.group(2)})" if match.group(2) else "")
+
+
+def attribute(text):
+    match = re.fullmatch(r"(\S+): (\S+)(?: = (.*))?", text, re.S)
+    return f"`{match.group(1)}` {match.group(2)}" + (f" {match.group(3)}" if match.group(3) else "")
+
+
+def section(op):
+    name, doc, facts = op
+    of = lambda kind: [text for k, text in facts if k == kind]
+    lines = [f"### {name}", ""]
+    if doc != "(no description)":
+        lines += [doc, ""]
+    lines.append("- in: " + (", ".join(map(slot, of("in"))) or "none"))
+    lines.append("- out: " + (", ".join(map(slot, of("out"))) or "none"))
+    if of("attr"):
+        lines.append("- attributes: " + "; ".join(map(attribute, of("attr"))))
+    dtypes = ", ".join(of("dtypes"))
+    lines.append("- dtypes: " + ("all" if dtypes == LONG_DTYPES else dtypes or "none"))
+    for kind, title in (("gradient", "gradient"), ("in-place", "in place"), ("view", "view"),
+                        ("traits", "traits")):
+        if of(kind):
+            lines.append(f"- {title}: " + ", ".join(of(kind)))
+    return lines + [""]
+
+
+def page(ops):
+    gradients = [op for op in ops if re.search(r"_grad(_grad)?$", op[0])]
+    lines = ["# Operators", "",
+             "Written by `scripts/ops_doc.py` from `heddle ops --all`; a test checks that it is up "
+             "to date.", "",
+             f"{len(ops)} operators: {len(ops) - len(gradients)} forward, {len(gradients)} "
+             "gradients.", "",
+             "*list*: any number of variables. *optional*: may be left out. *shape only*: shape and "
+             "dtype are read, not the values, so that the memory may be gone. *decides shapes*: "
+             "the values are read when shapes are inferred. Attributes come with their defaults. "
+             "*in place*: the output may be computed in the input's memory. *view*: the output is "
+             "the input's memory.", ""]
+    for title, chosen in (("Forward", [op for op in ops if op not in gradients]),
+                          ("Gradients", gradients)):
+        lines += [f"## {title}", ""]
+        for op in chosen:
+            lines += section(op)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heddle", type=Path, default=ROOT / "build" / "release" / "heddle")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    said = subprocess.run([str(args.heddle), "ops", "--all"], check=True, capture_output=True,
+                          text=True).stdout
+    new = page(parse(said))
+    if not args.check:
+        PAGE.write_text(new, encoding="utf-8")
+        return 0
+    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    if old == new:
+        return 0
+    changes = list(difflib.unified_diff(old.splitlines(), new.splitlines(), "docs/ops.md",
+                                        "heddle ops --all", lineterm=""))
+    print("\n".join(changes[:40]))
+    print("docs/ops.md is not up to date: run scripts/ops_doc.py")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
