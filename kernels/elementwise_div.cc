@@ -33,6 +33,8 @@ HEDDLE_OP(elementwise_div) {
   DefineElementwise<DivFn, float, double, float16, bfloat16, std::complex<float>,
                     std::complex<double>>(op, "x / y; integers are cut towards zero");
   op.Kernel(DType::kI32, &DivInts<int32_t>).Kernel(DType::kI64, &DivInts<int64_t>);
+  op.Kernel(DType::kI16, &DivInts<int16_t>).Kernel(DType::kI8, &DivInts<int8_t>);
+  op.Kernel(DType::kU8, &DivInts<uint8_t>);
 }
 
 HEDDLE_OP(elementwise_div_grad) {
