@@ -58,7 +58,8 @@ struct AverageAccumulates {
       out[2][i] = three;
     }
     if (restart) count[1] = accumulated, count[0] = 0;
-    for (int i = 0; i < 3; ++i) *ctx.Out(kCounts[i].out).template mutable_data<int64_t>() = count[i];
+    for (int i = 0; i < 3; ++i)
+      *ctx.Out(kCounts[i].out).template mutable_data<int64_t>() = count[i];
     return Status::Ok();
   }
 };

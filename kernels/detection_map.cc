@@ -153,8 +153,8 @@ float MeanPrecision(const Counts& counts, bool eleven, int64_t background) {
 // What earlier batches counted: [classes, 1] and, class by class, [n, 2] of score and flag.
 Status ReadState(KernelContext& ctx, int64_t classes, Counts* counts) {
   const Tensor* has = ctx.InOpt("HasState");
-  if (has == nullptr || has->dtype() != DType::kI32 || has->numel() < 1 || *has->data<int32_t>() == 0)
-    return Status::Ok();
+  if (has == nullptr || has->dtype() != DType::kI32 || has->numel() < 1) return Status::Ok();
+  if (*has->data<int32_t>() == 0) return Status::Ok();
   const Tensor& truths = ctx.In("PosCount");
   if (truths.dtype() != DType::kI32 || truths.numel() != classes)
     return InvalidArgument("PosCount must hold an int32 for each of ", classes, " classes");
@@ -166,8 +166,10 @@ Status ReadState(KernelContext& ctx, int64_t classes, Counts* counts) {
     if (t.dtype() != DType::kF32 || RowSize(t) != 2 || SequenceCount(*o) != classes)
       return InvalidArgument(key.name, " must hold rows of 2 float32 for each class");
     for (int i = 0; i < classes; ++i)
-      for (int64_t r = Begin(*o, i); r < Begin(*o, i + 1); ++r)
-        (*hits)[i].push_back({t.data<float>()[2 * r], static_cast<int>(t.data<float>()[2 * r + 1])});
+      for (int64_t r = Begin(*o, i); r < Begin(*o, i + 1); ++r) {
+        const float* row = t.data<float>() + 2 * r;
+        (*hits)[i].push_back({row[0], static_cast<int>(row[1])});
+      }
   }
   return Status::Ok();
 }
@@ -178,7 +180,8 @@ void WriteHits(KernelContext& ctx, Key key, const Hits& hits, int64_t classes) {
   std::vector<float> rows;
   for (int i = 0; i < classes; ++i) {
     if (const auto found = hits.find(i); found != hits.end())
-      for (const Hit& h : found->second) rows.insert(rows.end(), {h.score, static_cast<float>(h.flag)});
+      for (const Hit& h : found->second)
+        rows.insert(rows.end(), {h.score, static_cast<float>(h.flag)});
     offsets.push_back(rows.size() / 2);
   }
   Tensor& out = ctx.Alloc(key, DType::kF32, {static_cast<int64_t>(rows.size() / 2), 2});

@@ -132,7 +132,8 @@ struct LstmGrad {
 
 HEDDLE_OP(lstm_grad) {
   op.Input("Input").Input("H0", kOptional).Input("C0", kOptional).Input("Weight").Input("Bias");
-  op.Input("Hidden").Input("Cell").Input("BatchGate").Input("BatchCellPreAct", kOptional | kNoBuffer);
+  op.Input("Hidden").Input("Cell").Input("BatchGate");
+  op.Input("BatchCellPreAct", kOptional | kNoBuffer);
   op.Input("Hidden@GRAD").Input("Cell@GRAD", kOptional);
   op.Output("Input@GRAD", kOptional).Output("H0@GRAD", kOptional).Output("C0@GRAD", kOptional);
   op.Output("Weight@GRAD", kOptional).Output("Bias@GRAD", kOptional);

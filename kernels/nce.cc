@@ -39,13 +39,14 @@ class Sampler {
     return static_cast<float>(std::log((v + 2) / (v + 1)) / std::log(n));
   }
   int64_t Draw(std::mt19937_64& engine) const {
-    if (kind_ == 0) return std::uniform_int_distribution<>(0, static_cast<int>(classes_ - 1))(engine);
+    std::uniform_int_distribution<> any(0, static_cast<int>(classes_ - 1));
+    if (kind_ == 0) return any(engine);
     if (kind_ == 1) {
       const float u = std::uniform_real_distribution<float>(0, 1)(engine);
       const float range = std::log(static_cast<float>(classes_));
       return (static_cast<int64_t>(std::exp(u * range)) - 1) % classes_;
     }
-    const int at = std::uniform_int_distribution<>(0, static_cast<int>(classes_ - 1))(engine);
+    const int at = any(engine);
     const float u = std::uniform_real_distribution<float>(0, 1)(engine);
     return u < alias_p_[at] || alias_[at] < 0 ? at : alias_[at];
   }

@@ -67,7 +67,8 @@ Status Print(KernelContext& ctx) {
     std::fputs(text.str().c_str(), stderr);
   }
   Tensor* out = ctx.OutOpt("Out");
-  if (out != nullptr && out->raw() != x.raw()) CopyBytes(ctx, x.raw(), out->mutable_raw(), x.bytes());
+  if (out != nullptr && out->raw() != x.raw())
+    CopyBytes(ctx, x.raw(), out->mutable_raw(), x.bytes());
   return Status::Ok();
 }
 

@@ -33,7 +33,8 @@ Status Quantize(KernelContext& ctx) {
   const auto shift = static_cast<float>(ctx.Float("Shift"));
   VisitDType<int8_t, uint8_t, bfloat16>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    ForEachIndex(ctx, x.numel(), [=, to = out.mutable_data<T>(), from = x.data<float>()](int64_t i) {
+    T* to = out.mutable_data<T>();
+    ForEachIndex(ctx, x.numel(), [=, from = x.data<float>()](int64_t i) {
       if constexpr (std::is_same_v<T, bfloat16>) {
         to[i] = static_cast<T>(from[i]);
       } else {

@@ -53,7 +53,8 @@ class Assigner {
   Assigned Run() {
     Measure();
     std::vector<int> front = Candidates(), back;
-    if (sampled()) Sample(static_cast<int64_t>(rule_.fraction * static_cast<float>(rule_.batch)), &front);
+    const auto share = static_cast<int64_t>(rule_.fraction * static_cast<float>(rule_.batch));
+    if (sampled()) Sample(share, &front);
     for (size_t i = 0; i < anchors_.size(); ++i)
       if (most_[i] < rule_.negative) back.push_back(static_cast<int>(i));
     if (sampled()) Sample(rule_.batch - static_cast<int64_t>(front.size()), &back);
@@ -152,7 +153,8 @@ class Joined {
   void Add(const Assigned& a, const std::vector<int>& inside, int64_t first) {
     for (int i : a.location)
       location_.push_back(static_cast<int>(first + inside[static_cast<size_t>(i)]));
-    for (int i : a.score) score_.push_back(static_cast<int>(first + inside[static_cast<size_t>(i)]));
+    for (int i : a.score)
+      score_.push_back(static_cast<int>(first + inside[static_cast<size_t>(i)]));
     label_.insert(label_.end(), a.label.begin(), a.label.end());
     targets_.insert(targets_.end(), a.targets.begin(), a.targets.end());
     weights_.insert(weights_.end(), a.weights.begin(), a.weights.end());

@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-// Label < -1: no click, no teacher; < 0: click, no teacher; < 1: no click, the label is the teacher's
-// score; else: click, and the score is the label less 1.
+// Label < -1: no click, no teacher; < 0: click, no teacher; < 1: no click, and the label is the
+// teacher's score; else: click, and the score is the label less 1.
 template <typename T>
 T LossOf(T x, T label) {
   const T common = std::max(x, T(0)) + std::log(T(1) + std::exp(-std::abs(x)));

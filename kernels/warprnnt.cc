@@ -131,8 +131,9 @@ struct WarprnntGrad {
     T* out = ctx.Out("input@GRAD").template mutable_data<T>();
     if (kept.numel() == 0) return Status::Ok();
     const int64_t each = kept.numel() / d.numel();
-    ForEachIndex(ctx, kept.numel(),
-                 [=, g = kept.data<T>(), s = d.data<T>()](int64_t i) { out[i] = g[i] * s[i / each]; });
+    ForEachIndex(ctx, kept.numel(), [=, g = kept.data<T>(), s = d.data<T>()](int64_t i) {
+      out[i] = g[i] * s[i / each];
+    });
     return Status::Ok();
   }
 };

@@ -113,8 +113,8 @@ def main():
             seeds[folder.name] = run(args, Path(work, "seed"), "--folder", folder)
     recorded = [row for rows in lists.values() for row in rows]
     lines = ["# Conformance", "",
-             "Operator cases recorded under PaddlePaddle 2.6.2 on CPU, and how heddle does on them. "
-             "A case passes when every output has the recorded shape, dtype and, within the "
+             "Operator cases recorded under PaddlePaddle 2.6.2 on CPU, and how heddle does on "
+             "them. A case passes when every output has the recorded shape, dtype and, within the "
              "tolerance stored with it, values. `captured` comes from Paddle's own operator tests, "
              "`generated` from a table of recipes. Written by `scripts/conformance.py`.", ""]
     groups = [(f"{name}: {text}", lists[name]) for name, text in LISTS.items()]

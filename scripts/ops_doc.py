@@ -67,8 +67,8 @@ def page(ops):
              "to date.", "",
              f"{len(ops)} operators: {len(ops) - len(gradients)} forward, {len(gradients)} "
              "gradients.", "",
-             "*list*: any number of variables. *optional*: may be left out. *shape only*: shape and "
-             "dtype are read, not the values, so that the memory may be gone. *decides shapes*: "
+             "*list*: any number of variables. *optional*: may be left out. *shape only*: shape "
+             "and dtype are read, not the values, so that the memory may be gone. *decides shapes*: "
              "the values are read when shapes are inferred. Attributes come with their defaults. "
              "*in place*: the output may be computed in the input's memory. *view*: the output is "
              "the input's memory.", ""]

@@ -15,7 +15,8 @@ OUT = Path(__file__).resolve().parent.parent / "tests" / "tools" / "recorded_cas
 
 
 def wanted(case):
-    return sorted(p for p in case.iterdir() if p.suffix == ".npy" or p.name in ("program.pb", "io.txt"))
+    return sorted(p for p in case.iterdir()
+                  if p.suffix == ".npy" or p.name in ("program.pb", "io.txt"))
 
 
 def plain(info):

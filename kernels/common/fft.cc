@@ -61,7 +61,8 @@ void Fft::Mixed(int64_t n, const Value* in, int64_t stride, size_t depth, Value*
   for (int64_t k = 0; k < p; ++k) Mixed(m, in + k * stride, stride * p, depth + 1, out + k * m);
   Value part[kLargestFactor];
   for (int64_t j = 0; j < m; ++j) {
-    for (int64_t k = 0; k < p; ++k) part[k] = out[k * m + j] * roots_[static_cast<size_t>(j * k * step)];
+    for (int64_t k = 0; k < p; ++k)
+      part[k] = out[k * m + j] * roots_[static_cast<size_t>(j * k * step)];
     for (int64_t q = 0; q < p; ++q) {
       Value sum = part[0];
       for (int64_t k = 1; k < p; ++k)
@@ -73,11 +74,12 @@ void Fft::Mixed(int64_t n, const Value* in, int64_t stride, size_t depth, Value*
 
 void Fft::Chirp(Value* x, std::vector<Value>* work) const {
   std::vector<Value> a(kernel_.size());
-  for (int64_t k = 0; k < n_; ++k) a[static_cast<size_t>(k)] = x[k] * chirp_[static_cast<size_t>(k)];
+  const auto n = static_cast<size_t>(n_);
+  for (size_t k = 0; k < n; ++k) a[k] = x[k] * chirp_[k];
   there_->Run(a.data(), work);
   for (size_t k = 0; k < a.size(); ++k) a[k] *= kernel_[k];
   back_->Run(a.data(), work);
-  for (int64_t k = 0; k < n_; ++k) x[k] = a[static_cast<size_t>(k)] * chirp_[static_cast<size_t>(k)];
+  for (size_t k = 0; k < n; ++k) x[k] = a[k] * chirp_[k];
 }
 
 void Fft::Run(Value* x, std::vector<Value>* work) const {

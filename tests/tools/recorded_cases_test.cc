@@ -1,5 +1,5 @@
-// Small operator cases recorded under Paddle 2.6.2, packed into recorded_cases.tar: the operators that
-// the large collections of cases do not hold. scripts/pack_cases.py makes the archive.
+// Small operator cases recorded under Paddle 2.6.2, packed into recorded_cases.tar: the operators
+// that the large collections of cases do not hold. scripts/pack_cases.py makes the archive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,8 @@ std::string Compare(const Tensor& got, const Tensor& want, double rtol, double a
     using T = typename decltype(tag)::type;
     reason.clear();
     for (int64_t i = 0; i < want.numel() && reason.empty(); ++i) {
-      const auto a = static_cast<double>(got.data<T>()[i]), b = static_cast<double>(want.data<T>()[i]);
+      const auto a = static_cast<double>(got.data<T>()[i]);
+      const auto b = static_cast<double>(want.data<T>()[i]);
       if (a == b || (std::isnan(a) && std::isnan(b))) continue;
       if (!(std::abs(a - b) <= atol + rtol * std::abs(b)))
         reason = "element " + std::to_string(i) + ": " + std::to_string(a) + ", expected " +
@@ -65,7 +66,7 @@ std::string Compare(const Tensor& got, const Tensor& want, double rtol, double a
   return reason;
 }
 
-// Compares what a case left in `out` with what is recorded; adds the number of outputs to *compared.
+// Compares what a case left in `out` with what is recorded; counts the outputs in *compared.
 void CheckOutputs(const std::string& folder, const std::string& out, int* compared) {
   std::istringstream io(ReadFile(folder + "/io.txt"));
   for (std::string line; std::getline(io, line);) {
@@ -74,7 +75,8 @@ void CheckOutputs(const std::string& folder, const std::string& out, int* compar
     const auto want = ReadNpy(folder + "/" + f[6]), got = ReadNpy(out + "/" + f[6]);
     ASSERT_TRUE(want.ok()) << want.status().ToString();
     ASSERT_TRUE(got.ok()) << folder << ": " << got.status().ToString();
-    EXPECT_EQ(Compare(*got, *want, std::stod(f[4]), std::stod(f[5])), "") << folder << " " << f.back();
+    EXPECT_EQ(Compare(*got, *want, std::stod(f[4]), std::stod(f[5])), "")
+        << folder << " " << f.back();
     ++*compared;
   }
 }
