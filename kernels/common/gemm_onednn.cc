@@ -3,6 +3,7 @@
 
 #ifdef HEDDLE_WITH_ONEDNN
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/common/onednn.h"
@@ -15,6 +16,9 @@ using dnnl::memory;
 // Below this many multiplications a call costs more than it saves; fused parts make up for some.
 constexpr int64_t kLeastWork = 64 * 64 * 64;
 constexpr int64_t kLeastFusedWork = 32 * 32 * 32;
+// Longer sums of single-precision products are made in parts of at most this many: rounding errors
+// grow with a chain's length. Packed operands, which are for inference, stay whole.
+constexpr int64_t kLongestSum = 256;
 
 // A matrix operand with its batch dimensions; broadcast ones have size 1.
 memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t rows, int64_t cols,
@@ -36,7 +40,12 @@ memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t ro
 
 class LibraryGemmRunner final : public GemmRunner {
  public:
-  std::unique_ptr<onednn::Call> call;
+  // A stretch of the inner dimension, from these places of the operands on.
+  struct Part {
+    std::shared_ptr<const onednn::Call> call;
+    int64_t a_at = 0, b_at = 0;
+  };
+  std::vector<Part> parts;
   std::shared_ptr<const onednn::Packed> packed;
   Epilogue epilogue;
   int64_t c_size = 0;
@@ -48,17 +57,57 @@ class LibraryGemmRunner final : public GemmRunner {
         std::memcpy(c + begin, residual + begin, static_cast<size_t>(end - begin) * sizeof(float));
       });
     }
-    const void* weights = packed ? packed->data() : b;
-    if (epilogue.bias)
-      call->Run(ctx, {a, weights, c, bias});
-    else
-      call->Run(ctx, {a, weights, c});
+    for (const Part& part : parts) {
+      const void* weights = packed ? packed->data() : b + part.b_at;
+      if (epilogue.bias)
+        part.call->Run(ctx, {a + part.a_at, weights, c, bias});
+      else
+        part.call->Run(ctx, {a + part.a_at, weights, c});
+    }
   }
 };
+
+// One call for a stretch of `k` of the inner dimension.
+std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
+                                             const Epilogue& epilogue) {
+  const GemmDims& d = g.one;
+  const memory::desc a = Operand(g, g.a_stride, d.m, k, d.trans_a, d.lda);
+  const memory::desc b = Operand(g, g.b_stride, k, d.n, d.trans_b, d.ldb);
+  const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, b, c,
+                                        onednn::Attributes(epilogue, nullptr, 1.f));
+  return std::make_shared<onednn::Call>(
+      dnnl::matmul(pd),
+      std::vector<std::pair<int, memory::desc>>{
+          {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}},
+      pd.scratchpad_desc());
+}
+
+// Parts of equal length, but for the last one; all but the first are added to what is there.
+std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
+  const GemmDims& d = g.one;
+  const int64_t count = (d.k + kLongestSum - 1) / kLongestSum;
+  const int64_t length = (d.k + count - 1) / count;
+  Epilogue add;
+  add.residual = true;
+  auto runner = std::make_unique<LibraryGemmRunner>();
+  std::shared_ptr<const onednn::Call> middle;
+  for (int64_t at = 0; at < d.k; at += length) {
+    const int64_t k = std::min(length, d.k - at);
+    auto call = middle;
+    if (at == 0 || k != length || !middle) call = MakeCall(g, k, at == 0 ? Epilogue() : add);
+    if (at > 0 && k == length) middle = call;
+    runner->parts.push_back(
+        {std::move(call), at * (d.trans_a ? d.lda : 1), at * (d.trans_b ? 1 : d.ldb)});
+  }
+  return runner;
+}
 
 std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
                                  const Tensor* constant_b, const Epilogue& epilogue) {
   const GemmDims& d = g.one;
+  if (constant_b == nullptr && epilogue.empty() && alpha == 1.f && d.k > kLongestSum)
+    return MakeInParts(g);
   const memory::desc a = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
   const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
   const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
@@ -79,7 +128,8 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
   std::vector<std::pair<int, memory::desc>> args{
       {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c}};
   if (epilogue.bias) args.emplace_back(scaled ? onednn::ScaledBiasArg() : DNNL_ARG_BIAS, bias);
-  runner->call = std::make_unique<onednn::Call>(dnnl::matmul(pd), args, pd.scratchpad_desc());
+  runner->parts.push_back(
+      {std::make_shared<onednn::Call>(dnnl::matmul(pd), args, pd.scratchpad_desc())});
   return runner;
 }
 
