@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 namespace heddle {
 namespace {
@@ -21,6 +22,24 @@ void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, Fn&& fn) {
     const size_t d = static_cast<size_t>(i / (g.out[2] * g.out[1]));
     fn(g.windows[0][d], g.windows[1][h], g.windows[2][w], i);
   }
+}
+
+// Likewise for all windows of an image.
+template <typename Fn>
+void ForAllWindows(const PoolGeometry& g, Fn&& fn) {
+  int64_t i = 0;
+  for (const PoolWindow& d : g.windows[0])
+    for (const PoolWindow& h : g.windows[1])
+      for (const PoolWindow& w : g.windows[2]) fn(d, h, w, i++);
+}
+
+// The sizes of windows that are worth code of their own; `kSize` 0 stands for any other.
+template <typename Fn>
+void ForSize(const PoolGeometry& g, const PoolWindow& h, const PoolWindow& w, Fn&& fn) {
+  const int64_t rows = h.end - h.begin, cols = w.end - w.begin;
+  if (g.spatial == 2 && rows == 2 && cols == 2) return fn(std::integral_constant<int, 2>());
+  if (g.spatial == 2 && rows == 3 && cols == 3) return fn(std::integral_constant<int, 3>());
+  fn(std::integral_constant<int, 0>());
 }
 
 // Calls fn(offset, length) for the stretches of consecutive input positions in a window.
@@ -55,14 +74,24 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
     for (int64_t p = begin; p < end; ++p) {
       const T* plane = x + p * g.in_size();
       T* to = out + p * g.out_size();
-      ForWindows(g, 0, g.out_size(),
-                 [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-                   T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
-                   ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
-                     acc = Fold<T, kMax>(acc, plane + at, n);
-                   });
-                   to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
-                 });
+      ForAllWindows(
+          g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+            T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
+            ForSize(g, h, w, [&](auto size) {
+              if constexpr (size != 0) {
+                const T* from = plane + h.begin * g.in[2] + w.begin;
+                for (int y = 0; y < size; ++y)
+                  for (int x = 0; x < size; ++x) {
+                    const T v = from[y * g.in[2] + x];
+                    acc = kMax ? std::max(acc, v) : acc + v;
+                  }
+              } else {
+                ForLines(g, d, h, w,
+                         [&](int64_t at, int64_t n) { acc = Fold<T, kMax>(acc, plane + at, n); });
+              }
+            });
+            to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
+          });
     }
   });
 }
@@ -123,31 +152,55 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
   });
 }
 
+// To the first element of a window that is the maximum. Without a branch on where it lies, which
+// nothing foretells.
+template <typename T, int kSize>
+inline void SmallMaxBackward(const T* __restrict x, int64_t row, int64_t step, T best, T grad,
+                             T* __restrict to) {
+  T part[kSize * kSize];
+  bool open = true;
+#pragma GCC unroll 9
+  for (int i = 0; i < kSize * kSize; ++i) {
+    const bool here = open & (x[(i / kSize * row + i % kSize) * step] == best);
+    part[i] = here ? grad : T(0);
+    open &= !here;
+  }
+#pragma GCC unroll 9
+  for (int i = 0; i < kSize * kSize; ++i) to[(i / kSize * row + i % kSize) * step] += part[i];
+}
+
 // The gradient of one channel of one image.
-template <typename T>
+template <typename T, bool kMax, bool kDense>
 void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
-  const int64_t step = g.pixel_step();
+  const int64_t step = kDense ? 1 : g.pixel_step();
   for (int64_t i = 0; i < g.in_size(); ++i) to[i * step] = T(0);
-  ForWindows(g, 0, g.out_size(),
-             [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-               if (g.max) {  // to the first element that is the maximum
-                 bool done = false;
-                 ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
-                   for (int64_t j = at; j < at + n && !done; ++j) {
-                     if (x[j * step] != out[i * step]) continue;
-                     to[j * step] += grad[i * step];
-                     done = true;
-                   }
-                 });
-               } else {
-                 // Single precision, as in Paddle.
-                 const T part =
-                     grad[i * step] * static_cast<T>(1.f / static_cast<float>(g.Divisor(d, h, w)));
-                 ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
-                   for (int64_t j = at; j < at + n; ++j) to[j * step] += part;
-                 });
-               }
-             });
+  ForAllWindows(g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+    // Single precision, as in Paddle.
+    const T part =
+        kMax ? T(0) : grad[i * step] * static_cast<T>(1.f / static_cast<float>(g.Divisor(d, h, w)));
+    ForSize(g, h, w, [&](auto size) {
+      const int64_t first = (h.begin * g.in[2] + w.begin) * step;
+      if constexpr (size != 0 && kMax) {
+        SmallMaxBackward<T, size>(x + first, g.in[2], step, out[i * step], grad[i * step],
+                                  to + first);
+      } else if constexpr (size != 0) {
+        for (int y = 0; y < size; ++y)
+          for (int k = 0; k < size; ++k) to[first + (y * g.in[2] + k) * step] += part;
+      } else {
+        bool open = true;
+        ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+          for (int64_t j = at; j < at + n && open; ++j) {
+            if (!kMax) {
+              to[j * step] += part;
+            } else if (x[j * step] == out[i * step]) {
+              to[j * step] += grad[i * step];
+              open = false;
+            }
+          }
+        });
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -164,13 +217,17 @@ template <typename T>
 void PoolBackward(const KernelContext& ctx, const PoolGeometry& g, const T* x, const T* out,
                   const T* out_grad, T* x_grad) {
   const int64_t cost = g.in_size() + g.out_size();
+  const bool dense = g.pixel_step() == 1;
+  const auto run = g.max
+                       ? (dense ? &PlaneBackward<T, true, true> : &PlaneBackward<T, true, false>)
+                       : (dense ? &PlaneBackward<T, false, true> : &PlaneBackward<T, false, false>);
   ctx.ParallelFor(g.batch * g.channels, 1 + 16384 / (1 + cost), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t n = p / g.channels, c = p % g.channels;
       const int64_t in_at = n * g.in_size() * g.channels + c * g.in_channel_step();
       const int64_t out_at = n * g.out_size() * g.channels + c * g.out_channel_step();
-      PlaneBackward(g, x ? x + in_at : nullptr, out ? out + out_at : nullptr, out_grad + out_at,
-                    x_grad + in_at);
+      run(g, g.max ? x + in_at : nullptr, g.max ? out + out_at : nullptr, out_grad + out_at,
+          x_grad + in_at);
     }
   });
 }
