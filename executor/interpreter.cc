@@ -123,9 +123,10 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     const uint32_t s = in.op.out[k];
     if (s == kNoSlot) continue;
     const Slot& slot = plan.slots[s];
+    if (slot.storage == Storage::kScope) continue;  // rewritten in place
     bool taken = false;
     for (const auto& t : in.takeovers) {
-      if (t.out != k || plan.consumers[in.op.in[t.in]] != 1) continue;
+      if (taken || t.out != k || plan.consumers[in.op.in[t.in]] != 1) continue;
       const Tensor& from = frame[in.op.in[t.in]]->tensor();
       if (!from.buffer() || !from.buffer()->unique()) continue;
       *frame[s] = from.Reshaped(slot.shape);

@@ -37,18 +37,30 @@ class MemoryPlanner {
         continue;
       }
       if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
-      for (const auto& pair : in.op.def->inplace()) {
-        const uint32_t i = in.op.in_begin[pair.in], o = in.op.out_begin[pair.out];
-        if (in.mode != Instruction::Mode::kPooled || i == in.op.in_begin[pair.in + 1] ||
-            o == in.op.out_begin[pair.out + 1] || in.op.in[i] == kNoSlot || in.op.out[o] == kNoSlot)
-          continue;
-        const Slot& a = At(in.op.in[i]);
-        if (std::count(in.op.in.begin(), in.op.in.end(), in.op.in[i]) != 1) continue;
-        if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[in.op.in[i]] &&
-            a.bytes() == At(in.op.out[o]).bytes())
-          in.takeovers.push_back({i, o});
-      }
+      if (in.mode == Instruction::Mode::kPooled)
+        for (const auto& pair : in.op.def->inplace())
+          for (uint32_t k : TakeableInputs(in, pair))
+            OfferMemory(k, in.op.out_begin[pair.out], &in);
     }
+  }
+  void OfferMemory(uint32_t i, uint32_t o, Instruction* in) {
+    const uint32_t from = in->op.in[i];
+    const Slot& a = At(from);
+    if (std::count(in->op.in.begin(), in->op.in.end(), from) != 1) return;
+    if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[from] &&
+        a.bytes() == At(in->op.out[o]).bytes())
+      in->takeovers.push_back({i, o});
+  }
+  // The inputs, by position, whose memory the pair's output may take over. Where a list becomes one
+  // output, as in a sum of gradients, any of the list; else the first.
+  static std::vector<uint32_t> TakeableInputs(const Instruction& in, const OpDef::SlotPair& pair) {
+    const uint32_t b = in.op.out_begin[pair.out], outs = in.op.out_begin[pair.out + 1] - b;
+    std::vector<uint32_t> inputs;
+    if (outs == 0 || in.op.out[b] == kNoSlot) return inputs;
+    const uint32_t first = in.op.in_begin[pair.in], end = in.op.in_begin[pair.in + 1];
+    for (uint32_t a = first; a < (outs == 1 ? end : std::min(end, first + 1)); ++a)
+      if (in.op.in[a] != kNoSlot) inputs.push_back(a);
+    return inputs;
   }
   static uint32_t PositionOf(const IdList& list, uint32_t slot) {
     return static_cast<uint32_t>(std::find(list.begin(), list.end(), slot) - list.begin());
@@ -76,7 +88,8 @@ class MemoryPlanner {
     for (const Instruction& in : ins_) {
       if (in.mode != Instruction::Mode::kStatic) continue;
       for (uint32_t s : in.op.out)
-        if (s != kNoSlot) At(s).storage = d_.fetched[s] ? Storage::kOutput : Storage::kArena;
+        if (s != kNoSlot && At(s).storage == Storage::kPool)
+          At(s).storage = d_.fetched[s] ? Storage::kOutput : Storage::kArena;
     }
     for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
@@ -104,19 +117,19 @@ class MemoryPlanner {
   void ShareInPlace(uint32_t i, Lifetimes* life) {
     const Instruction& in = ins_[i];
     if (in.mode != Instruction::Mode::kStatic) return;
-    for (const auto& pair : in.op.def->inplace()) {
-      const uint32_t a = in.op.in_begin[pair.in], b = in.op.out_begin[pair.out];
-      if (a == in.op.in_begin[pair.in + 1] || b == in.op.out_begin[pair.out + 1]) continue;
-      const uint32_t from = in.op.in[a], to = in.op.out[b];
-      if (from == kNoSlot || to == kNoSlot) continue;
-      const uint32_t r = Root(from);
-      if (At(r).storage != Storage::kArena || At(to).storage != Storage::kArena || Root(to) == r ||
-          Root(to) != to || At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
-          !life->IsLastUser(r, i) || ReadsOf(in, r) != 1)
-        continue;
-      root_[to] = r;
-      life->Merge(r, to);
-    }
+    for (const auto& pair : in.op.def->inplace())
+      for (uint32_t a : TakeableInputs(in, pair))
+        if (TakeOver(i, in.op.in[a], in.op.out[in.op.out_begin[pair.out]], life)) break;
+  }
+  bool TakeOver(uint32_t i, uint32_t from, uint32_t to, Lifetimes* life) {
+    const uint32_t r = Root(from);
+    if (At(r).storage != Storage::kArena || At(to).storage != Storage::kArena || Root(to) == r ||
+        Root(to) != to || At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
+        !life->IsLastUser(r, i) || ReadsOf(ins_[i], r) != 1)
+      return false;
+    root_[to] = r;
+    life->Merge(r, to);
+    return true;
   }
   // How many operands lie in r's memory: the taken one must be the only one.
   int ReadsOf(const Instruction& in, uint32_t r) {

@@ -188,8 +188,15 @@ class ShapePropagator {
     return Status::Ok();
   }
 
+  // The variable that an in-place rewrite's output stands for; any other output is itself.
+  static uint32_t RealOf(const Instruction& in, uint32_t slot) {
+    for (const auto& r : in.rewrites)
+      if (r.hidden == slot && r.inplace) return r.real;
+    return slot;
+  }
+
   // Takes over what the shape function said; true when every output is now static.
-  bool Settle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+  bool Settle(Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
@@ -197,10 +204,26 @@ class ShapePropagator {
       if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
           outs[i].dtype == DType::kUnknown || !plan_.slots[s].versioned)
         return false;
+      const uint32_t real = RealOf(in, s);
+      const Slot& held = plan_.slots[real];
+      if (real != s && (held.storage != Storage::kScope || !d_.known_meta[real] ||
+                        held.dtype != outs[i].dtype || !(held.shape == outs[i].shape)))
+        return false;
     }
-    if (!in.rewrites.empty()) return false;
-    for (size_t i = 0; i < in.op.out.size(); ++i)
-      if (in.op.out[i] != kNoSlot) SetKnown(in.op.out[i], outs[i].dtype, outs[i].shape);
+    for (const auto& r : in.rewrites)
+      if (!r.inplace) return false;
+    for (size_t i = 0; i < in.op.out.size(); ++i) {
+      uint32_t& s = in.op.out[i];
+      if (s == kNoSlot) continue;
+      const uint32_t real = RealOf(in, s);
+      if (real == s) {
+        SetKnown(s, outs[i].dtype, outs[i].shape);
+      } else {  // the kernel is given the variable itself
+        plan_.slots[s].storage = Storage::kNone;
+        s = real;
+      }
+    }
+    in.rewrites.clear();
     return true;
   }
 
@@ -219,7 +242,10 @@ class ShapePropagator {
     }
     size_t bytes = 0;
     for (uint32_t s : in.op.out)
-      if (s != kNoSlot) bytes += plan_.slots[s].bytes();
+      if (s != kNoSlot) {
+        if (!plan_.slots[s].versioned) return false;  // a variable of the scope
+        bytes += plan_.slots[s].bytes();
+      }
     if (bytes > kMaxKnownBytes) return false;
     return Compute(in);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "core/error.h"
 #include "kernels/common/arithmetic.h"
@@ -9,7 +10,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kBlock = 1 << 12;  // elements added up while they are in the cache
+constexpr int64_t kBlock = 1 << 11;  // elements added up while they are in the cache
 
 BinaryLoops::Fn AddLoop(DType dtype) {
   BinaryLoops::Fn fn = nullptr;
@@ -32,46 +33,43 @@ Status CheckLike(const Tensor& out, const Tensor& x, int i) {
                          ", but the sum is ", Name(out.dtype()), " ", out.shape().ToString());
 }
 
-// The sum of the dense inputs in `out`; an input in the same memory is taken first.
+// Adds up the operands' elements [begin, begin + count) in the operands' order, whichever of them
+// `to` lies in: the same bits as in memory of its own. At most kBlock elements.
+void AddBlock(BinaryLoops::Fn add, const std::vector<const std::byte*>& from, size_t begin,
+              int64_t count, size_t size, std::byte* to) {
+  const size_t bytes = static_cast<size_t>(count) * size, at = begin * size;
+  if (from.size() == 1) {
+    if (from[0] != to) std::memcpy(to + at, from[0] + at, bytes);
+    return;
+  }
+  alignas(64) std::byte aside[kBlock * sizeof(std::complex<double>)];
+  for (size_t i = 2; i < from.size(); ++i)
+    if (from[i] == to) std::memcpy(aside, to + at, bytes);  // about to be overwritten
+  add(from[0] + at, from[1] + at, to + at, count, nullptr);
+  for (size_t i = 2; i < from.size(); ++i)
+    add(to + at, from[i] == to ? aside : from[i] + at, to + at, count, nullptr);
+}
+
+// The sum of the dense inputs in `out`, which may be the memory of one of them.
 Status AddDense(const KernelContext& ctx, Tensor& out) {
-  const int n = ctx.InCount("X");
-  int first = -1, second = -1;
-  for (int i = 0; i < n; ++i) {
+  std::vector<const std::byte*> from;
+  for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Tensor* t = DenseIn(ctx, i);
     if (t == nullptr) continue;
     HEDDLE_RETURN_IF_ERROR(CheckLike(out, *t, i));
-    if (first < 0 || t->raw() == out.raw()) {
-      if (second < 0 || first >= 0) second = first;
-      first = i;
-    } else if (second < 0) {
-      second = i;
-    }
+    from.push_back(static_cast<const std::byte*>(t->raw()));
   }
-  if (first < 0) {
+  if (from.empty()) {
     if (out.numel() > 0) std::memset(out.mutable_raw(), 0, out.bytes());
     return Status::Ok();
   }
-  const auto* x = static_cast<const std::byte*>(DenseIn(ctx, first)->raw());
-  auto* to = static_cast<std::byte*>(out.mutable_raw());
   const auto add = AddLoop(out.dtype());
   if (add == nullptr) return Unimplemented("sum of ", Name(out.dtype()));
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
   const size_t size = SizeOf(out.dtype());
   ctx.ParallelFor(out.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; b += kBlock) {
-      const int64_t count = std::min(kBlock, end - b);
-      const size_t at = static_cast<size_t>(b) * size;
-      if (second < 0) {
-        if (x != to) std::memcpy(to + at, x + at, static_cast<size_t>(count) * size);
-        continue;
-      }
-      add(x + at, static_cast<const std::byte*>(DenseIn(ctx, second)->raw()) + at, to + at, count,
-          nullptr);
-      for (int i = 0; i < n; ++i) {
-        if (i == first || i == second) continue;
-        if (const Tensor* t = DenseIn(ctx, i))
-          add(to + at, static_cast<const std::byte*>(t->raw()) + at, to + at, count, nullptr);
-      }
-    }
+    for (int64_t b = begin; b < end; b += kBlock)
+      AddBlock(add, from, static_cast<size_t>(b), std::min(kBlock, end - b), size, to);
   });
   return Status::Ok();
 }

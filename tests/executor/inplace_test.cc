@@ -257,5 +257,75 @@ TEST_P(InPlace, EmptyAndScalarTensors) {
   EXPECT_EQ(out, (std::vector<Rows>{{}, {8}, {}, {}}));
 }
 
+TEST_P(InPlace, ASumTakesAnInputsMemoryAndAddsInTheProgramsOrder) {
+  // The last operand is the only one whose memory is free; the bits are those of (a + b) + c.
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1});
+  b.Scale("x", "a", 1e8).Scale("x", "b", -1e8).Scale("x", "c", 1);
+  b.Op("sum", {{"X", {"a", "b", "c"}}}, {{"Out", {"total"}}});
+  b.Scale("a", "a_later", 2).Scale("b", "b_later", 2);
+  b.Fetch("total").Fetch("a_later").Fetch("b_later");
+  EXPECT_EQ(Run(b, {{"x", F32({2}, {1, 3})}}),
+            (std::vector<Rows>{{1, 3}, {2e8f, 6e8f}, {-2e8f, -6e8f}}));
+}
+
+TEST_P(InPlace, FedAndFetchedGradientsAreNotAccumulatedInto) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1});
+  b.Scale("x", "g", 2);
+  b.Op("sum", {{"X", {"x", "g"}}}, {{"Out", {"total"}}});
+  b.Scale("total", "y", 1, 1);
+  b.Fetch("g").Fetch("y");
+  Tensor x = F32({2}, {1, 3});
+  EXPECT_EQ(Run(b, {{"x", x}}), (std::vector<Rows>{{2, 6}, {4, 10}}));
+  EXPECT_EQ(Floats(x), (Rows{1, 3}));
+}
+
+TEST(Accumulation, AFanInNeedsNoMemoryBesideItsInputs) {
+  // `held` lives on, so that only the second gradient's memory is free when they are added up.
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1024});
+  b.Scale("x", "held", 2).Scale("x", "g", 3);
+  b.Op("sum", {{"X", {"held", "g"}}}, {{"Out", {"total"}}});
+  b.Binary("elementwise_mul", "total", "held", "y");
+  b.Op("reduce_sum", {{"X", {"y"}}}, {{"Out", {"z"}}}, {{"reduce_all", true}}).Fetch("z");
+  Executor executor({.threads = 1});
+  auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  const std::vector<heddle::Feed> feeds{{"x", F32({1024}, std::vector<float>(1024, 1.f))}};
+  auto stats = executor.Prepare(compiled, feeds);
+  ASSERT_TRUE(stats.ok()) << stats.status().ToString();
+  EXPECT_EQ(stats->arena_bytes, 2 * 4096u);
+  EXPECT_EQ(Floats(MustRun(executor, compiled, feeds)[0]), (Rows{10 * 1024.f}));
+}
+
+TEST_P(InPlace, AParameterIsSteppedInItsOwnMemoryAndKeepsItsShape) {
+  ProgramBuilder b;
+  b.Feed("g", DType::kF32, {2}).Param("w", DType::kF32, {2}).Param("lr", DType::kF32, {1});
+  b.Scale("w", "before", 1);
+  b.Op("sgd", {{"Param", {"w"}}, {"Grad", {"g"}}, {"LearningRate", {"lr"}}}, {{"ParamOut", {"w"}}});
+  b.Scale("w", "after", 1).Fetch("before").Fetch("after").Fetch("w");
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({2}, {10, 20}));
+  scope->Set("lr", F32({1}, {1}));
+  const void* memory = scope->Find("w")->tensor().raw();
+  auto compiled = MustCompile(executor_, b.Build(), scope,
+                              {.opt_level = GetParam().opt_level, .schedule = GetParam().schedule});
+  const std::vector<heddle::Feed> feeds{{"g", F32({2}, {1, 2})}};
+  for (int k = 1; k <= 4; ++k) {
+    const auto out = MustRun(executor_, compiled, feeds);
+    const float f = static_cast<float>(k);
+    EXPECT_EQ(Floats(out[0]), (Rows{11 - f, 22 - 2 * f}));
+    EXPECT_EQ(Floats(out[1]), (Rows{10 - f, 20 - 2 * f}));
+    EXPECT_EQ(Floats(out[2]), (Rows{10 - f, 20 - 2 * f}));
+  }
+  EXPECT_EQ(scope->Find("w")->tensor().raw(), memory);
+  EXPECT_TRUE(executor_.Prepare(compiled, feeds)->static_shapes);
+  // Another value of another shape: the next run must not write past it.
+  scope->Set("w", F32({1}, {5}));
+  EXPECT_FALSE(executor_.Run(compiled, feeds).ok());
+  scope->Set("w", F32({2}, {5, 5}));
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[2]), (Rows{4, 3}));
+}
+
 }  // namespace
 }  // namespace heddle::testing
