@@ -32,7 +32,7 @@ class CompiledImpl {
   Program source;
   std::shared_ptr<Scope> scope;
   CompileOptions options;
-  std::vector<std::string> fetch_names;
+  std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   bool declared_inputs = false;  // the program has feed operators
   std::atomic<uint64_t> runs{0};

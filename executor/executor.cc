@@ -217,7 +217,8 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
 namespace {
 
 bool IsWatched(const RunOptions& o) {
-  return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace;
+  return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace ||
+         o.check_nan_inf;
 }
 
 void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
@@ -293,7 +294,8 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
   }
   if (status.ok()) {
     if (cached.tuner().Report(turn, ns)) cached.TrimOthers(cached.tuner().settled_variant());
-    status = run->Fetch(&out);
+    const size_t count = options.kept != nullptr ? c.fetch_names.size() : c.outputs.size();
+    status = run->Fetch(count, c.outputs.size(), &out);
     if (draws && options.generator != nullptr) options.generator->engine() = run->random().engine;
   } else {
     cached.tuner().Drop(turn);
@@ -302,6 +304,12 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
   run->plan().MarkWritten();
   cached.Release(turn.variant, std::move(run));
   if (!status.ok()) return status;
+  if (options.kept != nullptr) {
+    options.kept->clear();
+    for (size_t i = c.outputs.size(); i < out.size(); ++i)
+      options.kept->emplace_back(c.fetch_names[i], std::move(out[i]));
+  }
+  out.resize(c.outputs.size());
   return out;
 }
 
@@ -343,14 +351,17 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
   std::vector<std::string> names = options.fetches;
   if (names.empty())
     for (const TensorInfo& o : program.outputs()) names.push_back(o.name);
-  for (const std::string& name : names)
-    if (program.ir().Find(0, name) == ir::kNoVar)
-      return NotFound("cannot fetch '", name, "': the program has no such variable");
+  const size_t outputs = names.size();
+  names.insert(names.end(), options.keep.begin(), options.keep.end());
+  for (size_t i = 0; i < names.size(); ++i)
+    if (program.ir().Find(0, names[i]) == ir::kNoVar)
+      return NotFound(i < outputs ? "cannot fetch '" : "cannot keep '", names[i],
+                      "': the program has no such variable");
   c->source = program;
   c->fetch_names = names;
   auto form = c->Current();
   if (!form.ok()) return form.status();
-  for (size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < outputs; ++i) {
     const ir::Var& v = program.ir().vars[program.ir().Find(0, names[i])];
     c->outputs.push_back({names[i], v.dtype, v.shape});
   }

@@ -1,6 +1,7 @@
 #include "executor/interpreter.h"
 
 #include "core/error.h"
+#include "executor/check_finite.h"
 #include "executor/kernel_selector.h"
 #include "executor/var_attrs.h"
 #include "memory/pool_allocator.h"
@@ -198,10 +199,11 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
 Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) {
   RunControl& control = run.control();
   HEDDLE_RETURN_IF_ERROR(control.Interrupted());
-  if (!control.observed() || lane == kNested) return Call(in, run);
-  control.BeginInstruction(lane, in);
+  const bool observed = control.observed() && lane != kNested;
+  if (observed) control.BeginInstruction(lane, in);
   Status status = Call(in, run);
-  control.EndInstruction(lane, in);
+  if (observed) control.EndInstruction(lane, in);
+  if (status.ok() && control.checks_values()) return CheckFinite(run.plan(), in, run.frame());
   return status;
 }
 

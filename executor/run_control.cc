@@ -40,6 +40,7 @@ void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
     start_ns_ = NowNs();
     Interrupt(kObserved);
   }
+  if (options.check_nan_inf) Interrupt(kCheck);
   if (options.stop.stop_possible()) stopper_.emplace(options.stop, Stopper{this});
   if (options.deadline)
     deadline_id_ = watcher.At(*options.deadline, [this] { Interrupt(kDeadline); });

@@ -1,4 +1,5 @@
-// RunControl: the outside's grip on a run under way: cancelling, deadlines, a look at stalls, traces.
+// RunControl: the outside's grip on a run under way: cancelling, deadlines, a look at stalls, traces,
+// and at what is written.
 //
 // Costs a run nothing but one relaxed load per instruction while nobody asked for anything.
 // Threads: Interrupt and Report from any thread; the rest by whoever owns the run, before and after.
@@ -30,6 +31,8 @@ class RunControl {
   Status Interrupted() const;
   // Somebody wants to know about every instruction.
   bool observed() const { return (attention_.load(std::memory_order_relaxed) & kObserved) != 0; }
+  // What instructions write is to be looked through.
+  bool checks_values() const { return (attention_.load(std::memory_order_relaxed) & kCheck) != 0; }
   void BeginInstruction(int lane, const Instruction& in);
   void EndInstruction(int lane, const Instruction& in);
 
@@ -41,7 +44,7 @@ class RunControl {
   void FillTrace(RunReport* report);
 
  private:
-  enum : uint32_t { kCancel = 1, kDeadline = 2, kObserved = 4 };
+  enum : uint32_t { kCancel = 1, kDeadline = 2, kObserved = 4, kCheck = 8 };
   struct Event {
     const Instruction* in;
     uint64_t begin_ns, end_ns;

@@ -50,11 +50,12 @@ void RunState::Begin(const std::vector<const Value*>& feeds) {
   }
 }
 
-Status RunState::Fetch(std::vector<Value>* out) {
-  out->resize(plan_->fetches.size());
-  for (size_t i = 0; i < plan_->fetches.size(); ++i) {
+Status RunState::Fetch(size_t count, size_t required, std::vector<Value>* out) {
+  out->resize(count);
+  for (size_t i = 0; i < count; ++i) {
     const PlanFetch& f = plan_->fetches[i];
     Value& v = value(f.slot);
+    if (!v.initialized() && i >= required) continue;
     if (!v.initialized())
       return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run");
     if (!v.is_tensor()) {

@@ -39,8 +39,8 @@ class RunState final : public BlockRunner {
 
   // Binds feeds (in the plan's order), outputs and views. Throws std::bad_alloc.
   void Begin(const std::vector<const Value*>& feeds);
-  // The fetched values, in order.
-  Status Fetch(std::vector<Value>* out);
+  // The first `count` fetched values, in order; those beyond `required` may hold nothing.
+  Status Fetch(size_t count, size_t required, std::vector<Value>* out);
   // Drops everything the run held but the arena; called after every run, failed ones included.
   void End();
 

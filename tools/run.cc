@@ -29,6 +29,7 @@ struct Options {
   std::string trace;
   int repeat = 1;
   int deadline_ms = 0;
+  bool check_nan_inf = false;
   bool json = false;
 };
 
@@ -155,6 +156,7 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
   for (int run = 0; run < options.repeat; ++run) {
     const auto start = std::chrono::steady_clock::now();
     RunOptions run_options;
+    run_options.check_nan_inf = options.check_nan_inf;
     if (options.deadline_ms > 0)
       run_options.deadline = start + std::chrono::milliseconds(options.deadline_ms);
     HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values,
@@ -273,6 +275,8 @@ void AddRun(CLI::App& root, Action& chosen) {
   app->add_option("--deadline-ms", options->deadline_ms, "give up a run that takes longer")
       ->type_name("MS")
       ->check(CLI::PositiveNumber.description(""));
+  app->add_flag("--check-nan-inf", options->check_nan_inf,
+                "stop at the first operator that writes a NaN or an infinity, and name it");
   app->add_option("--labels", options->labels,
                   "a text file with one class name a line, shown for the largest value of a row")
       ->type_name("FILE");

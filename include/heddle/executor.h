@@ -44,6 +44,9 @@ struct ExecutorOptions {
 struct CompileOptions {
   // Variable names; empty = the program's fetch operators.
   std::vector<std::string> fetches = {};
+  // Further variables whose values a run keeps, for RunOptions::kept. Passes leave them alone, and
+  // their memory is not reused within the run.
+  std::vector<std::string> keep = {};
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from

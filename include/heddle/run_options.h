@@ -7,7 +7,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "heddle/value.h"
 
 namespace heddle {
 
@@ -41,8 +44,8 @@ struct RunReport {
   std::string ToChromeTrace() const;
 };
 
-// Ownership: what `report` and `generator` point to must outlive the run. Threads: stop may be requested from any
-// thread; on_stall is called on a thread of the executor's.
+// Ownership: what `report`, `generator` and `kept` point to must outlive the run. Threads: stop may be
+// requested from any thread; on_stall is called on a thread of the executor's.
 struct RunOptions {
   // The run ends with kDeadlineExceeded as soon as the instructions in execution then have ended.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
@@ -58,6 +61,14 @@ struct RunOptions {
   // it was). Null: a generator of the run's own, from CompileOptions::seed and the number of runs
   // before it.
   Generator* generator = nullptr;
+  // Every floating-point output is looked through as soon as it is there; at the first NaN or
+  // infinity the run ends with kOutOfRange and says which operator made it, in which variable and
+  // element. (What operators of a sub-block write is looked at there; what was computed while the
+  // plan was made is not.) Later operators, those that update parameters among them, do not run.
+  bool check_nan_inf = false;
+  // Receives the variables of CompileOptions::keep after a run that succeeded, in that order; one
+  // that nothing was written to in this run holds nothing.
+  std::vector<std::pair<std::string, Value>>* kept = nullptr;
 };
 
 }  // namespace heddle

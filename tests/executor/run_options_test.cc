@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -232,6 +234,111 @@ TEST(Tuning, SettlesForBranchesWithinSomeRuns) {
     ASSERT_TRUE(executor.Run(compiled, {{"x", F32({4}, {1, 2, 3, 4})}}, {.report = &report}).ok());
   } while (!report.settled && ++runs < 100);
   EXPECT_LT(runs, 100);
+}
+
+// y = log(x) scaled, beside a branch that stays finite; then a step that moves w by the gradient y.
+ProgramBuilder Diverging() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 3}).Param("w", DType::kF32, {2, 3}).Param("lr", DType::kF32, {1});
+  b.Scale("x", "other", 2).Unary("log", "x", "logged").Scale("logged", "y", 3);
+  b.Binary("elementwise_add", "other", "y", "sum");
+  b.Op("sgd", {{"Param", {"w"}}, {"Grad", {"y"}}, {"LearningRate", {"lr"}}}, {{"ParamOut", {"w"}}});
+  return std::move(b.Fetch("sum"));
+}
+std::shared_ptr<Scope> DivergingScope() {
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({2, 3}, std::vector<float>(6, 1.f)));
+  scope->Set("lr", F32({1}, {1}));
+  return scope;
+}
+
+TEST_P(Control, CheckNanInfNamesTheOperatorTheVariableAndTheElement) {
+  auto scope = DivergingScope();
+  const auto compiled =
+      MustCompile(executor_, Diverging().Build(), scope, {.schedule = GetParam()});
+  const std::vector<Feed> good{{"x", F32({2, 3}, std::vector<float>(6, 1.f))}};
+  const std::vector<Feed> bad{{"x", F32({2, 3}, {1, 1, 1, 1, 1, 0})}};
+  for (int k = 0; k < 3; ++k) {
+    ASSERT_TRUE(executor_.Run(compiled, good, {.check_nan_inf = true}).ok());
+    const Status status = executor_.Run(compiled, bad, {.check_nan_inf = true}).status();
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status.ToString();
+    EXPECT_THAT(status.ToString(), ::testing::AllOf(::testing::HasSubstr("op 2 (log"),
+                                                    ::testing::HasSubstr("variable 'logged'"),
+                                                    ::testing::HasSubstr("-inf at [1, 2]")));
+    EXPECT_EQ(Floats(scope->Find("w")->tensor()), std::vector<float>(6, 1.f))
+        << "what comes after the bad value must not run";
+  }
+  // Without the option the value goes where it goes.
+  ASSERT_TRUE(executor_.Run(compiled, bad).ok());
+  EXPECT_EQ(Floats(scope->Find("w")->tensor())[5], std::numeric_limits<float>::infinity());
+}
+
+TEST(CheckNanInf, SeesAVariableThatIsRewrittenInPlace) {
+  Executor executor({.threads = 1});
+  ProgramBuilder b;
+  b.Feed("g", DType::kF32, {2}).Param("w", DType::kF32, {2}).Param("lr", DType::kF32, {1});
+  b.Op("sgd", {{"Param", {"w"}}, {"Grad", {"g"}}, {"LearningRate", {"lr"}}}, {{"ParamOut", {"w"}}});
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({2}, {1, 1}));
+  scope->Set("lr", F32({1}, {1}));
+  const auto compiled = MustCompile(executor, b.Build(), scope);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Status status =
+      executor.Run(compiled, {{"g", F32({2}, {0, nan})}}, {.check_nan_inf = true}).status();
+  EXPECT_THAT(status.ToString(), ::testing::AllOf(::testing::HasSubstr("sgd"),
+                                                  ::testing::HasSubstr("'ParamOut'"),
+                                                  ::testing::HasSubstr("variable 'w'"),
+                                                  ::testing::HasSubstr("nan at [1]")));
+}
+
+TEST(CheckNanInf, LooksInsideSubBlocksAndAtSparseRows) {
+  Executor executor({.threads = 1});
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1}).Feed("go", DType::kBool, {1}).Var("y", DType::kF32, {1});
+  b.Fill("y", {1}, 0);
+  const int body = b.Block(0);
+  b.In(body).Unary("log", "x", "y");
+  b.In(0).Op("conditional_block", {{"Cond", {"go"}}, {"Input", {"x"}}},
+             {{"Out", {"y"}}, {"Scope", {"steps"}}},
+             {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+  b.Fetch("y");
+  const auto compiled = MustCompile(executor, b.Build(), nullptr);
+  const std::vector<Feed> zero{{"x", F32({1}, {0})}, {"go", Bool(true)}};
+  const Status status = executor.Run(compiled, zero, {.check_nan_inf = true}).status();
+  EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status.ToString();
+  EXPECT_THAT(status.ToString(), ::testing::HasSubstr("log"));
+}
+
+TEST_P(Control, KeptVariablesAreReadableAfterARun) {
+  auto scope = DivergingScope();
+  const auto compiled = MustCompile(executor_, Diverging().Build(), scope,
+                                    {.keep = {"logged", "w", "other"}, .schedule = GetParam()});
+  ASSERT_EQ(compiled.outputs().size(), 1u);
+  const float e = std::exp(1.f);
+  for (int k = 1; k <= 6; ++k) {
+    std::vector<std::pair<std::string, Value>> kept;
+    const auto out =
+        executor_.Run(compiled, {{"x", F32({2, 3}, {e, e, e, e, e, e})}}, {.kept = &kept});
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(out->size(), 1u);
+    ASSERT_EQ(kept.size(), 3u);
+    EXPECT_EQ(kept[0].first, "logged");
+    EXPECT_NEAR(Floats(kept[0].second.tensor())[4], 1.f, 1e-6f);
+    EXPECT_NEAR(Floats(kept[1].second.tensor())[4], 1.f - 3.f * static_cast<float>(k), 1e-4f);
+    EXPECT_EQ(Floats(kept[2].second.tensor())[4], 2 * e);
+    // A kept copy is the caller's own.
+    kept[1].second.tensor().mutable_data<float>()[4] = 100;
+    kept[0].second.tensor().mutable_data<float>()[4] = 100;
+  }
+  EXPECT_TRUE(executor_.Run(compiled, {{"x", F32({2, 3}, {e, e, e, e, e, e})}}).ok());
+}
+
+TEST(Keep, SaysWhichVariableTheProgramLacks) {
+  Executor executor({.threads = 1});
+  const auto compiled =
+      executor.Compile(Diverging().Build(), DivergingScope(), {.keep = {"nothing"}});
+  EXPECT_EQ(compiled.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(compiled.status().ToString(), ::testing::HasSubstr("cannot keep 'nothing'"));
 }
 
 }  // namespace
