@@ -1,6 +1,7 @@
 # Each benchmarks/<name>.cc is a Google Benchmark program, heddle_bench_<name>; scheduling/ is one too.
 
 find_package(benchmark QUIET CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
 if(benchmark_FOUND)
   file(GLOB _benchmarks CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/benchmarks/*.cc")
   foreach(_source IN LISTS _benchmarks)
@@ -21,3 +22,9 @@ if(benchmark_FOUND)
 else()
   message(STATUS "Google Benchmark not found: no benchmarks")
 endif()
+
+# heddle's side of benchmarks/training.py.
+add_executable(heddle_bench_training "${PROJECT_SOURCE_DIR}/benchmarks/training/heddle_worker.cc"
+               "${PROJECT_SOURCE_DIR}/tools/npy.cc")
+target_link_libraries(heddle_bench_training PRIVATE heddle_internal nlohmann_json::nlohmann_json)
+heddle_warnings(heddle_bench_training)

@@ -9,8 +9,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from peers.models import compare
-
 WORKER = Path(__file__).with_name("worker.py")
 PATIENCE_S = 600  # for one answer
 
@@ -43,6 +41,8 @@ class Heddle:
 
     def check(self, case):
         with tempfile.TemporaryDirectory() as folder:
+            from peers.models import compare  # needs the numpy of the peers' environment
+
             self._call(self._command("run", case) + ["--out", folder])
             return compare(case, Path(folder))
 
@@ -56,19 +56,14 @@ class Heddle:
         return json.loads(self._call(self._command("plan", case) + ["--json"])).get("build_ms")
 
 
-class Worker:
-    """A peer with one program loaded, in a process of its own that sleeps between requests."""
+class Process:
+    """A program that answers lines of JSON, and sleeps between requests. Says something first."""
 
-    def __init__(self, python, case, kind, threads, settings=None):
-        spec = {"kind": kind, "program": str(case.program), "threads": threads,
-                "params": str(case.params) if case.params else None,
-                "feeds": {k: str(v) for k, v in case.feeds.items()}, **(settings or {})}
-        self.case = case
+    def __init__(self, command, env):
         self.log = tempfile.TemporaryFile()
-        env = dict(os.environ, GLOG_minloglevel="3", PYTHONWARNINGS="ignore")
-        self.process = subprocess.Popen([str(python), str(WORKER), json.dumps(spec)], env=env,
+        self.process = subprocess.Popen([str(c) for c in command], env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True)
+                                        stderr=self.log)
         try:
             self.facts = self._answer()
         except Failed:
@@ -107,11 +102,6 @@ class Worker:
     def slice(self, seconds):
         return self._ask({"slice": seconds})
 
-    def check(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self._ask({"outputs": folder})
-            return compare(self.case, Path(folder))
-
     def close(self):
         if self.process.poll() is None:
             try:
@@ -123,6 +113,25 @@ class Worker:
         self.process.wait()
         self.process.stdout.close()
         self.log.close()
+
+
+class Worker(Process):
+    """A peer with one program loaded."""
+
+    def __init__(self, python, case, kind, threads, settings=None):
+        spec = {"kind": kind, "program": str(case.program), "threads": threads,
+                "params": str(case.params) if case.params else None,
+                "feeds": {k: str(v) for k, v in case.feeds.items()}, **(settings or {})}
+        self.case = case
+        super().__init__([python, WORKER, json.dumps(spec)],
+                         dict(os.environ, GLOG_minloglevel="3", PYTHONWARNINGS="ignore"))
+
+    def check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            from peers.models import compare
+
+            self._ask({"outputs": folder})
+            return compare(self.case, Path(folder))
 
 
 def settle():
