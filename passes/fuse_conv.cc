@@ -2,9 +2,11 @@
 // last factor and offset — become one fused_conv2d. Everything per channel before the activation is
 // folded into the weights, in double.
 #include <cmath>
+#include <deque>
 #include <optional>
 
 #include "core/op_registry.h"
+#include "passes/fused_activation.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
 
@@ -12,27 +14,6 @@ namespace heddle::passes {
 namespace {
 
 using ir::VarId;
-
-struct ActivationAttrs {
-  std::string name;
-  double alpha = 0, beta = 0;
-};
-
-// The activation an operator is in the fused operator's terms.
-std::optional<ActivationAttrs> AsActivation(const ir::Op& op) {
-  const std::string& t = op.type();
-  auto number = [&](const char* name) { return op.Attr<double>(name); };
-  if (t == "relu" || t == "sigmoid" || t == "tanh") return ActivationAttrs{t};
-  if (t == "silu") return ActivationAttrs{"swish", 1, 0};
-  if (t == "relu6") return ActivationAttrs{"clip", 0, number("threshold")};
-  if (t == "leaky_relu" && (op.Attr<int64_t>("op_version") > 0 || number("alpha") <= 1))
-    return ActivationAttrs{t, number("alpha")};
-  if (t == "swish") return ActivationAttrs{t, number("beta")};
-  if (t == "hard_sigmoid") return ActivationAttrs{t, number("slope"), number("offset")};
-  if (t == "hard_swish" && number("threshold") == number("scale"))
-    return ActivationAttrs{t, 1 / number("scale"), number("offset") / number("scale")};
-  return std::nullopt;
-}
 
 class ConvFuser {
  public:
@@ -69,9 +50,7 @@ class ConvFuser {
     fused.index = conv.index;
     fused.call_stack = conv.call_stack;
     auto set = [&](const char* name, AttrValue v) { fused.attrs[fused.def->FindAttr(name)] = v; };
-    set("fuse_activation", activation_.name);
-    set("fuse_alpha", activation_.alpha);
-    set("fuse_beta", activation_.beta);
+    SetActivation(activation_, &fused);
     set("fuse_scale", out_scale_);
     set("fuse_shift", out_shift_);
     auto in = [&](const char* slot) -> auto& { return fused.inputs[fused.def->FindInput(slot)]; };
@@ -134,11 +113,22 @@ class ConvFuser {
     return scaled_ = biased_ = true;
   }
 
+  // A parameter, also seen through a reshape to a known shape: how a bias [C] becomes [1, C, 1, 1].
+  const Tensor* ConstantOrReshaped(VarId v) {
+    if (view_.writers(v).size() != 1 || !view_.Stable(v)) return context_.Constant(p_, view_, v);
+    const ir::Op& op = ops_[static_cast<size_t>(view_.writers(v)[0])];
+    if (op.type() != "reshape2" && op.type() != "reshape") return nullptr;
+    const Shape& shape = p_.vars[v].shape;
+    const Tensor* t = context_.Constant(p_, view_, op.In("X")[0]);
+    if (t == nullptr || !shape.is_static() || shape.numel() != t->numel()) return nullptr;
+    return &reshaped_.emplace_back(t->Reshaped(shape));
+  }
+
   // The constant operand of X op Y as one value, or one per channel; nullptr when it is neither.
   const Tensor* Operand(const ir::Op& op, bool y_only) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0];
     if (x == y || (y_only && x != out_)) return nullptr;
-    const Tensor* t = context_.Constant(p_, view_, x == out_ ? y : x);
+    const Tensor* t = ConstantOrReshaped(x == out_ ? y : x);
     if (t == nullptr || (t->numel() == 1 && t->rank() <= 4)) return t;
     const int64_t axis = op.Attr<int64_t>("axis");
     const Shape& s = t->shape();
@@ -240,7 +230,8 @@ class ConvFuser {
   int64_t groups_ = 1, channels_ = 0;
   std::vector<double> scale_, bias_;
   std::optional<VarId> residual_;
-  ActivationAttrs activation_;
+  std::deque<Tensor> reshaped_;
+  FusedActivation activation_;
   double out_scale_ = 1, out_shift_ = 0;
   VarId out_ = ir::kNoVar;
 };

@@ -1,0 +1,22 @@
+// Activations in the terms of the fused operators' attributes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/ir.h"
+
+namespace heddle::passes {
+
+struct FusedActivation {
+  std::string name;  // fuse_activation
+  double alpha = 0, beta = 0;
+};
+
+// What `op` is as an activation; nothing when it is none that fused operators know.
+std::optional<FusedActivation> AsActivation(const ir::Op& op);
+
+// Sets fuse_activation, fuse_alpha and fuse_beta.
+void SetActivation(const FusedActivation& activation, ir::Op* fused);
+
+}  // namespace heddle::passes
