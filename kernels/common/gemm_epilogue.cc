@@ -1,48 +1,50 @@
 #include "kernels/common/gemm_epilogue.h"
 
-#include <Eigen/Core>
+#include <utility>
 
 #include "core/error.h"
+#include "kernels/common/fast_math.h"
 
 namespace heddle {
 namespace {
 
-using Row = Eigen::Map<Eigen::ArrayXf>;
+// v[i] = fn(v[i]), as a loop that the compiler vectorises.
+template <typename Fn>
+void Each(int64_t n, float* v, Fn fn) {
+  for (int64_t i = 0; i < n; ++i) v[i] = fn(v[i]);
+}
 
-void Activate(const Epilogue& e, Row x) {
+float ZeroToOne(float x) { return fast::Clamp(x, 0.f, 1.f); }
+
+void Activate(const Epilogue& e, int64_t n, float* v) {
+  const float alpha = e.alpha, beta = e.beta;
   switch (e.activation) {
     case Activation::kNone:
       return;
     case Activation::kRelu:
-      x = x.max(0.f);
-      return;
+      return Each(n, v, [](float x) { return fast::Select(x < 0.f, 0.f, x); });
     case Activation::kLeakyRelu:
-      x = (x < 0.f).select(e.alpha * x, x);
-      return;
+      return Each(n, v, [=](float x) { return fast::Select(x < 0.f, alpha * x, x); });
     case Activation::kClip:
-      x = x.max(e.alpha).min(e.beta);
-      return;
+      return Each(n, v, [=](float x) { return fast::Clamp(x, alpha, beta); });
     case Activation::kHardSwish:
-      x *= (e.alpha * x + e.beta).max(0.f).min(1.f);
-      return;
+      return Each(n, v, [=](float x) { return x * ZeroToOne(alpha * x + beta); });
     case Activation::kHardSigmoid:
-      x = (e.alpha * x + e.beta).max(0.f).min(1.f);
-      return;
+      return Each(n, v, [=](float x) { return ZeroToOne(alpha * x + beta); });
     case Activation::kSwish:
-      x = x / (1.f + (-e.alpha * x).exp());
-      return;
+      return Each(n, v, [=](float x) { return x / (1.f + fast::Exp(-alpha * x)); });
     case Activation::kSigmoid:
-      x = 1.f / (1.f + (-x).exp());
-      return;
+      return Each(n, v, [](float x) { return fast::Sigmoid(x); });
     case Activation::kGeluErf:
-      for (float& v : x) v = 0.5f * v * (1.f + std::erf(v * 0.70710678118654752f));
-      return;
+      return Each(n, v, [](float x) {
+        return 0.5f * x * (1.f + fast::Erf(x * 0.70710678118654752f));
+      });
     case Activation::kGeluTanh:
-      x = 0.5f * x * (1.f + (0.79788456080286536f * (x + 0.044715f * x.cube())).tanh());
-      return;
+      return Each(n, v, [](float x) {
+        return 0.5f * x * (1.f + fast::Tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)));
+      });
     case Activation::kTanh:
-      x = x.tanh();
-      return;
+      return Each(n, v, [](float x) { return fast::Tanh(x); });
   }
 }
 
@@ -92,16 +94,22 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
 
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,
                    const float* bias, bool bias_per_row, float* c) {
-  for (int64_t i = 0; i < rows; ++i) {
-    Row x(c + i * row_step, width);
-    if (epilogue.bias) {
+  if (epilogue.bias) {
+    for (int64_t i = 0; i < rows; ++i) {
+      float* row = c + i * row_step;
       if (bias_per_row)
-        x += bias[i];
+        Each(width, row, [b = bias[i]](float x) { return x + b; });
       else
-        x += Eigen::Map<const Eigen::ArrayXf>(bias, width);
+        for (int64_t k = 0; k < width; ++k) row[k] += bias[k];
     }
-    Activate(epilogue, x);
-    if (epilogue.linear()) x = epilogue.scale * x + epilogue.shift;
+  }
+  if (epilogue.activation == Activation::kNone && !epilogue.linear()) return;
+  if (row_step == width) width *= std::exchange(rows, 1);  // one long row
+  for (int64_t i = 0; i < rows; ++i) {
+    float* row = c + i * row_step;
+    Activate(epilogue, width, row);
+    if (epilogue.linear())
+      Each(width, row, [&e = epilogue](float x) { return e.scale * x + e.shift; });
   }
 }
 
