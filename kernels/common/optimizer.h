@@ -31,6 +31,9 @@ struct MergedRows {
 // Checks every row against the height.
 Result<MergedRows> MergeRows(const SelectedRows& in);
 
+// Elements that are worth another thread: a few operations each, some ten microseconds together.
+inline constexpr int64_t kUpdateGrain = 1 << 16;
+
 // One gradient as an optimizer reads it.
 template <typename T>
 class Gradient {
@@ -42,7 +45,7 @@ class Gradient {
   template <typename Fn>
   void ForEach(KernelContext& ctx, Fn fn) const {
     if (dense_) {
-      ctx.ParallelFor(numel_, 16384, [&](int64_t b, int64_t e) { fn(b, e - b, dense_ + b); });
+      ctx.ParallelFor(numel_, kUpdateGrain, [&](int64_t b, int64_t e) { fn(b, e - b, dense_ + b); });
       return;
     }
     if (lazy_) {
