@@ -36,7 +36,7 @@ struct Options {
   int64_t every = 100;
   int keep = 3;
   int64_t log_every = 0;
-  bool resume = false, json = false, quiet = false;
+  bool resume = false, json = false, quiet = false, check_nan_inf = false;
 };
 
 Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
@@ -151,8 +151,11 @@ Status Trainer::Compile() {
 Status Trainer::Step(TrainProgress& progress) {
   HEDDLE_RETURN_IF_ERROR(sets_.Apply(done_, *scope_));
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, data_.Step(done_));
+  RunOptions run;
+  run.generator = &generator_;
+  run.check_nan_inf = options_.check_nan_inf;
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
-                          executor_.RunValues(*compiled_, feeds, {.generator = &generator_}));
+                          executor_.RunValues(*compiled_, feeds, run));
   HEDDLE_RETURN_IF_ERROR(stacks_.Add(done_, values));
   ++done_;
   last_ = MetricsOf(fetches_, values);
@@ -386,6 +389,8 @@ void AddCheckpoints(CLI::App& app, Options* o) {
   app.add_option("--log-every", o->log_every, "steps between lines where there is no terminal")
       ->type_name("K")
       ->check(positive);
+  app.add_flag("--check-nan-inf", o->check_nan_inf,
+               "stop at the first operator that writes a NaN or an infinity, and name it");
   app.add_flag("--quiet", o->quiet, "no progress on stderr");
   app.add_flag("--json", o->json, "a summary as one JSON object on stdout");
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -253,6 +254,13 @@ TEST_F(TrainTest, SaysHowItGoes) {
   EXPECT_EQ(json["steps"], 4);
   EXPECT_EQ(json["last"]["n"], 4);
   EXPECT_EQ(json["stopped"], false);
+}
+
+TEST_F(TrainTest, ANaNIsNamedWhereItArises) {
+  WriteFile(temp_ / "w.npy", FloatNpy("(3, 1)", {1, std::nanf(""), 1}));
+  const std::string job = fed_ + "--steps 3 --fetch sum --set w=" + (temp_ / "w.npy");
+  EXPECT_EQ(Heddle(job).status, 0);
+  ExpectError(Heddle(job + " --check-nan-inf"), 1, {"elementwise_add", "sum", "nan"});
 }
 
 class CheckpointTest : public TrainTest {
