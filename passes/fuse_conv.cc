@@ -9,6 +9,7 @@
 #include "passes/fused_activation.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/replace_chains.h"
 
 namespace heddle::passes {
 namespace {
@@ -24,7 +25,9 @@ class ConvFuser {
   // An operator that another convolution has taken (`gone`) ends the chain.
   bool Grow(const std::vector<bool>& gone) {
     const ir::Op& conv = ops_[at_];
-    transposed_ = conv.type() == "conv2d_transpose" || conv.type() == "depthwise_conv2d_transpose";
+    const std::string& type = conv.type();
+    transposed_ = type == "conv2d_transpose" || type == "depthwise_conv2d_transpose";
+    if (!transposed_ && type != "conv2d" && type != "depthwise_conv2d") return false;
     filter_ = context_.Constant(p_, view_, conv.In("Filter")[0]);
     if (filter_ == nullptr || filter_->rank() != 4 || !view_.Stable(conv.In("Input")[0]) ||
         conv.Attr<std::string>("data_format") == "NHWC" || !conv.var_attrs.empty())
@@ -236,35 +239,8 @@ class ConvFuser {
   VarId out_ = ir::kNoVar;
 };
 
-bool IsConv(const ir::Op& op) {
-  const std::string& t = op.type();
-  return t == "conv2d" || t == "depthwise_conv2d" || t == "conv2d_transpose" ||
-         t == "depthwise_conv2d_transpose";
-}
-
 Result<bool> Run(ir::Program& program, PassContext& context) {
-  const GraphView view(program);
-  auto& ops = program.blocks[0].ops;
-  std::vector<std::optional<ir::Op>> replaced(ops.size());
-  std::vector<bool> gone(ops.size(), false);
-  bool changed = false;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (!IsConv(ops[i]) || gone[i]) continue;
-    ConvFuser fuser(program, context, view, static_cast<int>(i));
-    if (!fuser.Grow(gone)) continue;
-    replaced[fuser.absorbed.back()] = fuser.Make();
-    gone[i] = changed = true;
-    for (int a : fuser.absorbed) gone[a] = true;
-  }
-  std::vector<ir::Op> kept;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (replaced[i])
-      kept.push_back(*std::move(replaced[i]));
-    else if (!gone[i])
-      kept.push_back(std::move(ops[i]));
-  }
-  ops = std::move(kept);
-  return changed;
+  return ReplaceChains<ConvFuser>(program, context);
 }
 
 }  // namespace

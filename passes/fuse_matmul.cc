@@ -6,6 +6,7 @@
 #include "passes/fused_activation.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/replace_chains.h"
 
 namespace heddle::passes {
 namespace {
@@ -141,29 +142,7 @@ class MatmulFuser {
 };
 
 Result<bool> Run(ir::Program& program, PassContext& context) {
-  const GraphView view(program);
-  auto& ops = program.blocks[0].ops;
-  std::vector<std::optional<ir::Op>> replaced(ops.size());
-  std::vector<bool> gone(ops.size(), false);
-  bool changed = false;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (gone[i]) continue;
-    MatmulFuser fuser(program, context, view, static_cast<int>(i));
-    if (!fuser.Grow(gone)) continue;
-    replaced[static_cast<size_t>(fuser.absorbed.back())] = fuser.Make();
-    gone[i] = changed = true;
-    for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
-  }
-  if (!changed) return false;
-  std::vector<ir::Op> kept;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (replaced[i])
-      kept.push_back(*std::move(replaced[i]));
-    else if (!gone[i])
-      kept.push_back(std::move(ops[i]));
-  }
-  ops = std::move(kept);
-  return true;
+  return ReplaceChains<MatmulFuser>(program, context);
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// Replacing chains of operators by one: what fusion passes share.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/ir.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+
+// Goes through block 0; for each operator that no chain has taken yet a Fuser is made, as
+// Fuser(program, context, view, position). Its Grow(gone) says whether there is a chain that begins
+// there, and fills `absorbed` with the positions that follow (operators that are `gone` belong to
+// others); Make() gives the operator that takes the chain's place, where its last one stood.
+// True when something was replaced.
+template <typename Fuser>
+bool ReplaceChains(ir::Program& program, PassContext& context) {
+  const GraphView view(program);
+  auto& ops = program.blocks[0].ops;
+  std::vector<std::optional<ir::Op>> replaced(ops.size());
+  std::vector<bool> gone(ops.size(), false);
+  bool changed = false;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (gone[i]) continue;
+    Fuser fuser(program, context, view, static_cast<int>(i));
+    if (!fuser.Grow(gone)) continue;
+    replaced[static_cast<size_t>(fuser.absorbed.back())] = fuser.Make();
+    gone[i] = changed = true;
+    for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
+  }
+  if (!changed) return false;
+  std::vector<ir::Op> kept;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (replaced[i])
+      kept.push_back(*std::move(replaced[i]));
+    else if (!gone[i])
+      kept.push_back(std::move(ops[i]));
+  }
+  ops = std::move(kept);
+  return true;
+}
+
+}  // namespace heddle::passes
