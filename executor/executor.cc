@@ -296,7 +296,8 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
     if (cached.tuner().Report(turn, ns)) cached.TrimOthers(cached.tuner().settled_variant());
     const size_t count = options.kept != nullptr ? c.fetch_names.size() : c.outputs.size();
     status = run->Fetch(count, c.outputs.size(), &out);
-    if (draws && options.generator != nullptr) options.generator->engine() = run->random().engine;
+    if (status.ok() && draws && options.generator != nullptr)
+      options.generator->engine() = run->random().engine;
   } else {
     cached.tuner().Drop(turn);
   }

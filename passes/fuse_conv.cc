@@ -29,7 +29,7 @@ class ConvFuser {
     transposed_ = type == "conv2d_transpose" || type == "depthwise_conv2d_transpose";
     if (!transposed_ && type != "conv2d" && type != "depthwise_conv2d") return false;
     filter_ = context_.Constant(p_, view_, conv.In("Filter")[0]);
-    if (filter_ == nullptr || filter_->rank() != 4 || !view_.Stable(conv.In("Input")[0]) ||
+    if (filter_ == nullptr || filter_->rank() != 4 || !view_.WrittenBefore(conv.In("Input")[0], at_) ||
         conv.Attr<std::string>("data_format") == "NHWC" || !conv.var_attrs.empty())
       return false;
     groups_ = std::max<int64_t>(1, conv.Attr<int64_t>("groups"));
@@ -120,7 +120,11 @@ class ConvFuser {
   const Tensor* ConstantOrReshaped(VarId v) {
     if (view_.writers(v).size() != 1 || !view_.Stable(v)) return context_.Constant(p_, view_, v);
     const ir::Op& op = ops_[static_cast<size_t>(view_.writers(v)[0])];
-    if (op.type() != "reshape2" && op.type() != "reshape") return nullptr;
+    if ((op.type() != "reshape2" && op.type() != "reshape") || !op.var_attrs.empty()) return nullptr;
+    // Only X: the shape is no variable's.
+    for (size_t slot = 0; slot < op.inputs.size(); ++slot)
+      if (static_cast<int>(slot) != op.def->FindInput("X") && !op.inputs[slot].empty())
+        return nullptr;
     const Shape& shape = p_.vars[v].shape;
     const Tensor* t = context_.Constant(p_, view_, op.In("X")[0]);
     if (t == nullptr || !shape.is_static() || shape.numel() != t->numel()) return nullptr;
@@ -194,7 +198,8 @@ class ConvFuser {
   bool Residual(const ir::Op& op) {
     if (activated() || linear_after() || residual_ || transposed_) return false;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
-    if (x == y || !view_.Stable(other)) return false;
+    if (x == y || !view_.WrittenBefore(other, static_cast<int>(&op - ops_.data())))
+      return false;
     const Shape &a = p_.vars[out_].shape, &b = p_.vars[other].shape;
     if (a.rank() != 4 || !(a == b) || p_.vars[other].dtype != DType::kF32) return false;
     for (int i = 1; i < 4; ++i)

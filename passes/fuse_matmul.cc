@@ -33,7 +33,7 @@ class MatmulFuser {
     product_ = *product;
     x_ = op.In("X")[0], y_ = op.In("Y")[0], out_ = op.Out("Out")[0];
     // The operands are read later than before.
-    if (!view_.Stable(x_) || !view_.Stable(y_)) return false;
+    if (!view_.WrittenBefore(x_, at_) || !view_.WrittenBefore(y_, at_)) return false;
     for (int r; (r = view_.OnlyReader(out_, context_)) >= 0 && !gone[static_cast<size_t>(r)] &&
                 Absorb(ops_[static_cast<size_t>(r)]);)
       absorbed.push_back(r);
@@ -63,6 +63,9 @@ class MatmulFuser {
 
  private:
   const Shape& ShapeOf(VarId v) const { return p_.vars[v].shape; }
+  bool ReadableLater(const ir::Op& op, VarId v) const {
+    return view_.WrittenBefore(v, static_cast<int>(&op - ops_.data()));
+  }
 
   std::optional<Product> AsProduct(const ir::Op& op) const {
     const std::string& t = op.type();
@@ -106,7 +109,7 @@ class MatmulFuser {
 
   bool Bias(const ir::Op& op) {
     const VarId y = op.In("Y")[0];
-    if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_ || !view_.Stable(y)) return false;
+    if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_ || !ReadableLater(op, y)) return false;
     const Shape &s = ShapeOf(y), &to = ShapeOf(out_);
     const int64_t axis = op.Attr<int64_t>("axis");
     if (!s.known_rank() || s.rank() != 1 || s[0] < 1 || p_.vars[y].dtype != DType::kF32 ||
@@ -120,7 +123,7 @@ class MatmulFuser {
   // differ (and broadcast), but for the batch.
   bool Residual(const ir::Op& op) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
-    if (residual_ || x == y || !view_.Stable(other) || p_.vars[other].dtype != DType::kF32)
+    if (residual_ || x == y || !ReadableLater(op, other) || p_.vars[other].dtype != DType::kF32)
       return false;
     const Shape &a = ShapeOf(out_), &b = ShapeOf(other);
     if (!b.known_rank() || !(a == b)) return false;

@@ -23,6 +23,11 @@ class GraphView {
   // Written at most once, so that its value is the same at every later reader. (Feeds and
   // parameters nobody writes included.)
   bool Stable(ir::VarId v) const { return writers_[v].size() <= 1 && !shared_[v]; }
+  // Stable, and its one write, if there is one, stands before operator `at`: what `at` reads may be
+  // read later just as well. (A parameter is read first and may be written afterwards.)
+  bool WrittenBefore(ir::VarId v, int at) const {
+    return Stable(v) && (writers_[v].empty() || writers_[v][0] < at);
+  }
 
  private:
   void Touch(const ir::Op& op, int at, bool nested);

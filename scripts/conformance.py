@@ -2,9 +2,9 @@
 """Writes docs/conformance.md: which recorded operator cases pass, and why the others do not.
 
   scripts/conformance.py --heddle build/release/heddle
-  scripts/conformance.py --seeds /tmp/cases_2 --seeds /tmp/cases_3   and cases of other seeds
+  scripts/conformance.py --seeds build/cases_2 --seeds build/cases_3   and cases of other seeds
 
-Cases of other seeds are made with `gen_op_cases.py --out /tmp/cases_2 --seed 2` (see the folder
+Cases of other seeds are made with `gen_op_cases.py --out build/cases_2 --seed 2` (see the folder
 given with --shared). The reasons stand in scripts/conformance_reasons.tsv: a regular expression for
 the names of cases, a tab, the reason. A failing case without a reason makes the exit status 1.
 """

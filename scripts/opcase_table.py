@@ -8,7 +8,7 @@ The cases and the comparison (check_cases.py) lie outside the repository, in a f
   scripts/opcase_table.py                                  every case of main.txt
   scripts/opcase_table.py --list core.txt --corpus captured
   scripts/opcase_table.py --ops 'conv2d.*' --kind grad --show 50
-  scripts/opcase_table.py --folder /tmp/cases              cases made with gen_op_cases.py
+  scripts/opcase_table.py --folder build/cases_2          cases made with gen_op_cases.py
   scripts/opcase_table.py --min-pass-rate 0.6              status 1 when fewer pass
 
 Exit status: 0, or 1 when the pass rate is below --min-pass-rate.

@@ -194,18 +194,72 @@ TEST(FuseMatmul, OtherSumsStay) {
   EXPECT_EQ(Floats(plain.out[0]), Floats(fused.out[0]));
 }
 
+// What is read before it is written must not be read afterwards.
+TEST(FuseMatmul, OperandsThatAreUpdatedAfterwards) {
+  for (const char* updated : {"x", "w", "b", "other"}) {
+    SCOPED_TRACE(updated);
+    Case c;
+    for (const char* name : {"x", "w", "b", "other"}) {
+      const bool vector = *name == 'b';
+      c.Param(name, vector ? Shape{5} : Shape{5, 5});
+    }
+    c.b.Var("p", DType::kF32, {5, 5});
+    c.b.Op("matmul_v2", {{"X", {"x"}}, {"Y", {"w"}}}, {{"Out", {"p"}}});
+    AddTo(c, "p", "b", "q", {5, 5});
+    AddTo(c, "q", "other", "r", {5, 5});
+    c.b.Op("scale", {{"X", {updated}}}, {{"Out", {updated}}}, {{"scale", 3.0}});
+    Then(c, "relu", "r", "s", {5, 5});
+    c.b.Fetch("s");
+    const Outcome plain = c.Run(0), fused = c.Run(2);
+    const auto a = Floats(plain.out[0]), b = Floats(fused.out[0]);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-4 * (1 + std::abs(a[k])));
+  }
+}
+
+TEST(FuseConv, OperandsThatAreUpdatedAfterwards) {
+  for (const char* updated : {"x", "w", "other"}) {
+    SCOPED_TRACE(updated);
+    Case c;
+    c.Param("x", {1, 4, 6, 6});
+    c.Param("w", {4, 4, 3, 3});
+    c.Param("other", {1, 4, 4, 4});
+    c.b.Var("p", DType::kF32, {1, 4, 4, 4});
+    c.b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"p"}}});
+    AddTo(c, "p", "other", "q", {1, 4, 4, 4});
+    c.b.Op("scale", {{"X", {updated}}}, {{"Out", {updated}}}, {{"scale", 3.0}});
+    Then(c, "relu", "q", "r", {1, 4, 4, 4});
+    c.b.Fetch("r");
+    const Outcome plain = c.Run(0), fused = c.Run(2);
+    const auto a = Floats(plain.out[0]), b = Floats(fused.out[0]);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], b[k], 1e-4 * (1 + std::abs(a[k])));
+  }
+}
+
 TEST(FuseConv, ABiasThroughAReshape) {
-  for (bool folded : {true, false}) {
+  for (const std::string how : {"reshape2", "reshape", "fed bias", "shape of a variable"}) {
+    SCOPED_TRACE(how);
+    const bool folded = how.starts_with("reshape");
     Case c;
     c.Feed("x", {1, 3, 6, 6});
     c.Param("w", {4, 3, 3, 3});
-    if (folded)
-      c.Param("b", {4});
-    else
+    if (how == "fed bias")
       c.Feed("b", {4});  // no parameter: its values are not known when the program is fused
+    else
+      c.Param("b", {4});
     c.b.Var("p", DType::kF32, {1, 4, 4, 4}).Var("column", DType::kF32, {1, 4, 1, 1});
     c.b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"p"}}});
-    c.b.Op("reshape2", {{"X", {"b"}}}, {{"Out", {"column"}}}, {{"shape", Ints{1, -1, 1, 1}}});
+    Slots from = {{"X", {"b"}}};
+    if (how == "shape of a variable") {
+      c.b.Feed("shape", DType::kI32, {4});
+      Tensor shape = Tensor::Empty(DType::kI32, {4});
+      for (int k = 0; k < 4; ++k) shape.mutable_data<int32_t>()[k] = k == 1 ? 4 : 1;
+      c.feeds.push_back({"shape", shape});
+      from.push_back({"Shape", {"shape"}});
+    }
+    c.b.Op(how == "reshape" ? how : "reshape2", from, {{"Out", {"column"}}},
+           {{"shape", Ints{1, -1, 1, 1}}});
     AddTo(c, "p", "column", "q", {1, 4, 4, 4});
     Then(c, "relu", "q", "r", {1, 4, 4, 4});
     c.b.Fetch("r");
