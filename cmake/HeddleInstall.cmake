@@ -1,19 +1,16 @@
-# Library, headers, tool and `find_package(heddle)`.
+# Libraries, headers, tool, `find_package(heddle)`, pkg-config files and the Debian package.
 
 include(CMakePackageConfigHelpers)
 set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/heddle")
 # oneDNN lies in a folder of its own, where it hides from other programs of the system.
 set(_private_lib_dir "${CMAKE_INSTALL_LIBDIR}/heddle")
 
-install(TARGETS heddle EXPORT heddleTargets
+install(TARGETS heddle heddle_c EXPORT heddleTargets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-set_target_properties(heddle PROPERTIES INSTALL_RPATH "$ORIGIN/heddle")
-if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/include/heddle")
-  install(DIRECTORY include/heddle DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-          FILES_MATCHING PATTERN "*.h")
-endif()
+set_target_properties(heddle heddle_c PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/heddle")
+install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 if(TARGET heddle_cli)
   file(RELATIVE_PATH _to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(heddle_cli PROPERTIES
@@ -37,3 +34,36 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddleConfigVersion.cmak
 install(FILES "${PROJECT_BINARY_DIR}/heddleConfig.cmake"
               "${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake"
         DESTINATION "${_package_dir}")
+
+# pkg-config: heddle_c for C; heddle for C++, where a static library names what it needs itself.
+file(RELATIVE_PATH HEDDLE_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" HEDDLE_PC_PREFIX "${HEDDLE_PC_PREFIX}")
+set(HEDDLE_PC_REQUIRES "")
+set(HEDDLE_PC_LIBS "")
+if(NOT BUILD_SHARED_LIBS)
+  set(HEDDLE_PC_REQUIRES "tbb protobuf-lite")
+  set(HEDDLE_PC_LIBS "-pthread")
+  if(HEDDLE_WITH_ONEDNN)
+    string(APPEND HEDDLE_PC_LIBS
+           " -L\${libdir}/heddle -l:libdnnl.so.3 -Wl,-rpath,\${libdir}/heddle")
+  endif()
+endif()
+foreach(_pc heddle heddle_c)
+  configure_file(cmake/${_pc}.pc.in "${PROJECT_BINARY_DIR}/${_pc}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${_pc}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
+
+# `cpack -G DEB` in the build folder.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME heddle)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_CONTACT "the heddle developers <heddle@localhost>")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+# libheddle.a names protobuf and TBB in find_package(heddle).
+set(CPACK_DEBIAN_PACKAGE_DEPENDS
+    "libc6, libstdc++6, libtbb12, libprotobuf-lite32, libgoogle-glog0v6, zlib1g")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libtbb-dev, libprotobuf-dev, protobuf-compiler")
+include(CPack)

@@ -65,6 +65,8 @@ foreach(_folder IN LISTS _test_folders)
   heddle_warnings(${_target})
   if(_name STREQUAL "tools")
     add_dependencies(${_target} heddle_cli)
+  elseif(_name STREQUAL "capi")
+    target_link_libraries(${_target} PRIVATE heddle_c)
   endif()
   gtest_discover_tests(${_target} TEST_PREFIX "${_name}." DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
@@ -101,6 +103,34 @@ if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   set_tests_properties(opcases.core PROPERTIES LABELS opcases)
 endif()
 
+# The C API: strict C, from another language, nothing exported but what the header declares.
+add_executable(heddle_embed_c "${PROJECT_SOURCE_DIR}/examples/embed_c/main.c")
+set_target_properties(heddle_embed_c PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON
+                      C_EXTENSIONS OFF)
+target_compile_options(heddle_embed_c PRIVATE -Wall -Wextra -Werror -pedantic)
+target_link_libraries(heddle_embed_c PRIVATE heddle_c)
+set(_digits "${PROJECT_SOURCE_DIR}/examples/digits")
+add_test(NAME capi.example COMMAND heddle_embed_c "${_digits}")
+add_test(NAME capi.exports
+         COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_exports.py"
+                 $<TARGET_FILE:heddle_c> "${CMAKE_NM}")
+set_tests_properties(capi.example capi.exports PROPERTIES TIMEOUT 60 LABELS capi
+                     ENVIRONMENT "${_sanitizer_env}")
+if(NOT HEDDLE_SANITIZE)
+  add_test(NAME capi.ctypes
+           COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/tests/capi/ctypes_test.py"
+                   $<TARGET_FILE:heddle_c> "${_digits}")
+  set_tests_properties(capi.ctypes PROPERTIES TIMEOUT 60 LABELS capi)
+  find_program(HEDDLE_VALGRIND valgrind)
+  if(HEDDLE_VALGRIND)
+    add_test(NAME capi.valgrind
+             COMMAND "${HEDDLE_VALGRIND}" --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect
+                     --errors-for-leak-kinds=definite,indirect
+                     $<TARGET_FILE:heddle_embed_c> "${_digits}")
+    set_tests_properties(capi.valgrind PROPERTIES TIMEOUT 300 LABELS capi)
+  endif()
+endif()
+
 # Training survives being killed.
 if(TARGET heddle_cli)
   add_test(NAME tools.kill_train
@@ -117,7 +147,7 @@ if(_installable AND NOT HEDDLE_SANITIZE)
   add_test(NAME package.consumer
     COMMAND "${CMAKE_COMMAND}" "-DBUILD_DIR=${PROJECT_BINARY_DIR}"
             "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}/tests/package" "-DGENERATOR=${CMAKE_GENERATOR}"
-            "-DCXX=${CMAKE_CXX_COMPILER}" "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}"
+            "-DCXX=${CMAKE_CXX_COMPILER}" "-DCC=${CMAKE_C_COMPILER}" "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}"
             -P "${PROJECT_SOURCE_DIR}/tests/package/run.cmake")
   set_tests_properties(package.consumer PROPERTIES TIMEOUT 300 LABELS package)
 endif()

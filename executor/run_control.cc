@@ -42,7 +42,9 @@ void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
   }
   if (options.check_nan_inf) Interrupt(kCheck);
   if (options.stop.stop_possible()) stopper_.emplace(options.stop, Stopper{this});
-  if (options.deadline)
+  if (options.deadline && *options.deadline <= std::chrono::steady_clock::now())
+    Interrupt(kDeadline);  // nothing is left to chance, however short the program
+  else if (options.deadline)
     deadline_id_ = watcher.At(*options.deadline, [this] { Interrupt(kDeadline); });
   if (stalls) {
     std::lock_guard lock(stall_mutex_);

@@ -22,6 +22,7 @@ ALLOWED = {
     "codegen": {"executor/plan.h", "core", "include"},
     "tools": {"include", "importers", "codegen"},
     "python": {"include"},
+    "capi": {"include"},
 }
 FOLDERS = set(ALLOWED) | {"proto"}
 

@@ -105,6 +105,11 @@ TEST_P(Control, ADeadlineEndsARun) {
   EXPECT_TRUE(out.ok()) << out.status().ToString();
 }
 
+TEST_P(Control, APastDeadlineLetsNothingRun) {
+  const auto out = executor_.Run(compiled_, feeds_, {.deadline = steady_clock::now()});
+  EXPECT_EQ(out.status().code(), StatusCode::kDeadlineExceeded) << out.status().ToString();
+}
+
 TEST_P(Control, ADeadlineAlsoEndsTheWaitForATurn) {
   std::atomic<bool> inside{false}, go{false};
   ScopedHook hook([&](int64_t id) {

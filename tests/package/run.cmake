@@ -1,5 +1,5 @@
-# Installs BUILD_DIR into a fresh prefix, then configures, builds and runs the project of SOURCE_DIR
-# against it.
+# Installs BUILD_DIR into a fresh prefix, then builds and runs against it: the C++ project of SOURCE_DIR
+# and the C example through CMake, and both once more through pkg-config, where that is there.
 
 set(work "${BUILD_DIR}/package_test")
 file(REMOVE_RECURSE "${work}")
@@ -22,4 +22,32 @@ run("${work}/build/consumer" "${SOURCE_DIR}/../../examples/digits")
 file(GLOB tool "${work}/moved/bin/heddle")
 if(tool)
   run("${tool}" --help)
+endif()
+
+set(digits "${SOURCE_DIR}/../../examples/digits")
+set(c_example "${SOURCE_DIR}/../../examples/embed_c")
+run("${CMAKE_COMMAND}" -S "${c_example}" -B "${work}/build_c" -G "${GENERATOR}"
+    "-DCMAKE_PREFIX_PATH=${work}/moved" "-DCMAKE_C_COMPILER=${CC}"
+    "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}")
+run("${CMAKE_COMMAND}" --build "${work}/build_c")
+run("${work}/build_c/embed_c" "${digits}")
+
+find_program(pkg_config NAMES pkg-config pkgconf)
+if(pkg_config)
+  file(GLOB_RECURSE pc "${work}/moved/*/heddle_c.pc")
+  get_filename_component(pc_dir "${pc}" DIRECTORY)
+  get_filename_component(lib_dir "${pc_dir}" DIRECTORY)
+  set(ENV{PKG_CONFIG_PATH} "${pc_dir}")
+  foreach(package heddle heddle_c)
+    execute_process(COMMAND "${pkg_config}" --cflags --libs ${package} OUTPUT_VARIABLE flags
+                    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags)
+    if(package STREQUAL "heddle")
+      set(compile "${CXX}" -std=c++20 "${SOURCE_DIR}/../../examples/embed/main.cc")
+    else()
+      set(compile "${CC}" -std=c99 "${c_example}/main.c" "-Wl,-rpath,${lib_dir}")
+    endif()
+    run(${compile} -o "${work}/by_${package}" ${flags})
+    run("${work}/by_${package}" "${digits}")
+  endforeach()
 endif()

@@ -1,0 +1,77 @@
+// What stands behind the handles of heddle.h, and the border that exceptions stop at.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle.h"
+#include "heddle/executor.h"
+#include "heddle/program.h"
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+struct heddle_error {
+  heddle::Status status;
+  std::string text;
+};
+
+struct heddle_tensor {
+  heddle::Tensor tensor;
+};
+
+struct heddle_executor {
+  std::shared_ptr<heddle::Executor> executor;
+};
+
+struct heddle_model {
+  std::shared_ptr<heddle::Executor> executor;  // before `compiled`, which must not outlive it
+  heddle::Model model;
+  heddle::CompiledProgram compiled;
+  std::vector<heddle::TensorInfo> parameters;
+};
+
+struct heddle_stop {
+  std::stop_source source;
+};
+
+struct heddle_text {
+  std::string text;
+};
+
+namespace heddle::capi {
+
+// Never NULL: when there is no memory for an error, a constant one says so.
+heddle_error* MakeError(const Status& status) noexcept;
+// For a std::exception other than bad_alloc.
+heddle_error* Unexpected(const char* what) noexcept;
+
+// `body` returns a Status; whatever it throws becomes an error as well.
+template <typename Body>
+heddle_error* Guard(Body body) noexcept {
+  try {
+    const Status status = body();
+    return status.ok() ? nullptr : MakeError(status);
+  } catch (const std::bad_alloc&) {
+    return MakeError(Status(StatusCode::kResourceExhausted, "out of memory"));
+  } catch (const std::exception& e) {
+    return Unexpected(e.what());
+  } catch (...) {
+    return Unexpected("unknown exception");
+  }
+}
+
+inline constexpr heddle_info kNoInfo = {nullptr, HEDDLE_UNKNOWN, -1, nullptr};
+
+// Points into `infos`.
+inline heddle_info InfoOf(const std::vector<TensorInfo>& infos, size_t index) {
+  if (index >= infos.size()) return kNoInfo;
+  const TensorInfo& info = infos[index];
+  return {info.name.c_str(), static_cast<heddle_dtype>(info.dtype), info.shape.rank(),
+          info.shape.begin()};
+}
+
+}  // namespace heddle::capi

@@ -1,0 +1,296 @@
+// Executors, models and runs of the C API.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+
+#include "capi/handles.h"
+#include "heddle/params.h"
+
+namespace {
+
+using heddle::CompileOptions;
+using heddle::Feed;
+using heddle::Status;
+using heddle::StatusCode;
+using heddle::capi::Guard;
+using heddle::capi::InfoOf;
+using heddle::capi::kNoInfo;
+
+Status Invalid(const std::string& what) { return Status(StatusCode::kInvalidArgument, what); }
+
+// An option structure of a caller that may know fewer fields than this library.
+template <typename Options>
+Status ReadOptions(const Options* given, Options& known) {
+  if (given == nullptr) return Status::Ok();
+  if (given->size < sizeof(size_t) || given->size > 4096)
+    return Invalid("options: size is " + std::to_string(given->size) + ", not that of the structure");
+  std::copy_n(reinterpret_cast<const std::byte*>(given), std::min(given->size, sizeof(Options)),
+              reinterpret_cast<std::byte*>(&known));
+  return Status::Ok();
+}
+
+heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* given) {
+  heddle_model_options known;
+  heddle_model_options_init(&known);
+  HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
+  if (known.opt_level < 0 || known.opt_level > 2)
+    return Invalid("options: opt_level is " + std::to_string(known.opt_level) + ", not 0, 1 or 2");
+  if (known.schedule < HEDDLE_SCHEDULE_AUTO || known.schedule > HEDDLE_SCHEDULE_LANES)
+    return Invalid("options: " + std::to_string(known.schedule) + " is not a schedule");
+  if (known.num_fetches > 0 && known.fetches == nullptr) return Invalid("options: fetches is NULL");
+  CompileOptions options;
+  for (size_t i = 0; i < known.num_fetches; ++i) {
+    if (known.fetches[i] == nullptr)
+      return Invalid("options: fetches[" + std::to_string(i) + "] is NULL");
+    options.fetches.emplace_back(known.fetches[i]);
+  }
+  options.opt_level = known.opt_level;
+  options.schedule = static_cast<heddle::Schedule>(known.schedule);
+  options.seed = known.seed;
+  return options;
+}
+
+Status Compile(std::shared_ptr<heddle::Executor> executor, heddle::Model model,
+               const heddle_model_options* given, heddle_model** out) {
+  HEDDLE_ASSIGN_OR_RETURN(const CompileOptions options, ToCompileOptions(given));
+  HEDDLE_ASSIGN_OR_RETURN(heddle::CompiledProgram compiled, executor->Compile(model, options));
+  std::vector<heddle::TensorInfo> parameters = model.program.persistables();
+  *out = new heddle_model{std::move(executor), std::move(model), std::move(compiled),
+                          std::move(parameters)};
+  return Status::Ok();
+}
+
+heddle::Result<std::vector<Feed>> ToFeeds(const heddle_model& model, const char* const* names,
+                                          const heddle_tensor* const* inputs, size_t count) {
+  const auto& declared = model.compiled.inputs();
+  if (count > 0 && inputs == nullptr) return Invalid("inputs is NULL");
+  if (names == nullptr && count != declared.size())
+    return Invalid("the model has " + std::to_string(declared.size()) + " inputs, " +
+                   std::to_string(count) + " were given");
+  std::vector<Feed> feeds;
+  feeds.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (inputs[i] == nullptr || (names != nullptr && names[i] == nullptr))
+      return Invalid("input " + std::to_string(i) + " is NULL");
+    feeds.push_back({names == nullptr ? declared[i].name : names[i], inputs[i]->tensor});
+  }
+  return feeds;
+}
+
+heddle::Result<heddle::RunOptions> ToRunOptions(const heddle_run_options* given) {
+  heddle_run_options known{};
+  HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
+  heddle::RunOptions options;
+  if (!(known.deadline_ms >= 0)) return Invalid("options: deadline_ms is negative");
+  if (known.deadline_ms > 0) {
+    constexpr double kLongest = 1e12;  // thirty years; what the clock can count
+    options.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                           std::chrono::duration<double, std::milli>(
+                               std::min(known.deadline_ms, kLongest)));
+  }
+  if (known.stop != nullptr) options.stop = known.stop->source.get_token();
+  options.check_nan_inf = known.check_nan_inf != 0;
+  return options;
+}
+
+const heddle::TensorInfo* FindParameter(const heddle_model& model, const char* name) {
+  for (const heddle::TensorInfo& p : model.parameters)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+}  // namespace
+
+heddle_error* heddle_executor_new(const heddle_executor_options* given, heddle_executor** executor) {
+  return Guard([&]() -> Status {
+    if (executor == nullptr) return Invalid("heddle_executor_new: executor is NULL");
+    heddle_executor_options known{};
+    HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
+    if (known.threads < 0 || known.plan_cache_capacity < 0)
+      return Invalid("options: threads and plan_cache_capacity must not be negative");
+    heddle::ExecutorOptions options;
+    options.threads = known.threads;
+    if (known.plan_cache_capacity > 0) options.plan_cache_capacity = known.plan_cache_capacity;
+    options.memory_limit = known.memory_limit;
+    *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};
+    return Status::Ok();
+  });
+}
+
+int heddle_executor_threads(const heddle_executor* executor) {
+  return executor == nullptr ? 0 : executor->executor->threads();
+}
+
+void heddle_executor_trim(heddle_executor* executor) {
+  if (executor != nullptr) executor->executor->Trim();
+}
+
+void heddle_executor_free(heddle_executor* executor) { delete executor; }
+
+void heddle_model_options_init(heddle_model_options* options) {
+  if (options == nullptr) return;
+  *options = heddle_model_options{};
+  options->size = sizeof(heddle_model_options);
+  options->opt_level = 2;
+}
+
+heddle_error* heddle_model_load(heddle_executor* executor, const char* path, const char* params,
+                                const heddle_model_options* options, heddle_model** model) {
+  return Guard([&]() -> Status {
+    if (executor == nullptr || path == nullptr || model == nullptr)
+      return Invalid("heddle_model_load: executor, path or model is NULL");
+    HEDDLE_ASSIGN_OR_RETURN(heddle::Model loaded,
+                            heddle::LoadModel(path, params == nullptr ? "" : params));
+    return Compile(executor->executor, std::move(loaded), options, model);
+  });
+}
+
+heddle_error* heddle_model_parse(heddle_executor* executor, const void* program, size_t bytes,
+                                 const char* params, const heddle_model_options* options,
+                                 heddle_model** model) {
+  return Guard([&]() -> Status {
+    if (executor == nullptr || program == nullptr || model == nullptr)
+      return Invalid("heddle_model_parse: executor, program or model is NULL");
+    const std::string_view text(static_cast<const char*>(program), bytes);
+    HEDDLE_ASSIGN_OR_RETURN(heddle::Program parsed, heddle::Program::Parse(text));
+    auto scope = std::make_shared<heddle::Scope>();
+    if (params != nullptr) HEDDLE_RETURN_IF_ERROR(heddle::LoadParameters(parsed, params, *scope));
+    return Compile(executor->executor, {std::move(parsed), std::move(scope)}, options, model);
+  });
+}
+
+heddle_error* heddle_model_compile(const heddle_model* model, const heddle_model_options* options,
+                                   heddle_model** other) {
+  return Guard([&]() -> Status {
+    if (model == nullptr || other == nullptr) return Invalid("heddle_model_compile: a handle is NULL");
+    return Compile(model->executor, model->model, options, other);
+  });
+}
+
+size_t heddle_model_num_inputs(const heddle_model* model) {
+  return model == nullptr ? 0 : model->compiled.inputs().size();
+}
+size_t heddle_model_num_outputs(const heddle_model* model) {
+  return model == nullptr ? 0 : model->compiled.outputs().size();
+}
+heddle_info heddle_model_input(const heddle_model* model, size_t index) {
+  return model == nullptr ? kNoInfo : InfoOf(model->compiled.inputs(), index);
+}
+heddle_info heddle_model_output(const heddle_model* model, size_t index) {
+  return model == nullptr ? kNoInfo : InfoOf(model->compiled.outputs(), index);
+}
+
+heddle_error* heddle_model_run(heddle_model* model, const heddle_run_options* given,
+                               const char* const* names, const heddle_tensor* const* inputs,
+                               size_t num_inputs, heddle_tensor** outputs, size_t num_outputs) {
+  return Guard([&]() -> Status {
+    if (model == nullptr) return Invalid("heddle_model_run: model is NULL");
+    const size_t expected = model->compiled.outputs().size();
+    if (num_outputs != expected || (expected > 0 && outputs == nullptr))
+      return Invalid("heddle_model_run: the model has " + std::to_string(expected) +
+                     " outputs, room was given for " + std::to_string(num_outputs));
+    HEDDLE_ASSIGN_OR_RETURN(const heddle::RunOptions options, ToRunOptions(given));
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, ToFeeds(*model, names, inputs, num_inputs));
+    HEDDLE_ASSIGN_OR_RETURN(auto results, model->executor->Run(model->compiled, feeds, options));
+    // All or nothing is handed out.
+    std::vector<std::unique_ptr<heddle_tensor>> handles;
+    for (heddle::Tensor& t : results)
+      handles.push_back(std::make_unique<heddle_tensor>(heddle_tensor{std::move(t)}));
+    for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+    return Status::Ok();
+  });
+}
+
+heddle_error* heddle_model_prepare(heddle_model* model, const char* const* names,
+                                   const heddle_tensor* const* inputs, size_t num_inputs) {
+  return Guard([&]() -> Status {
+    if (model == nullptr) return Invalid("heddle_model_prepare: model is NULL");
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, ToFeeds(*model, names, inputs, num_inputs));
+    return model->executor->Prepare(model->compiled, feeds).status();
+  });
+}
+
+heddle_error* heddle_model_plan(heddle_model* model, const char* const* names,
+                                const heddle_tensor* const* inputs, size_t num_inputs,
+                                heddle_text** text) {
+  return Guard([&]() -> Status {
+    if (model == nullptr || text == nullptr) return Invalid("heddle_model_plan: a handle is NULL");
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, ToFeeds(*model, names, inputs, num_inputs));
+    HEDDLE_ASSIGN_OR_RETURN(std::string plan, model->executor->PlanText(model->compiled, feeds));
+    *text = new heddle_text{std::move(plan)};
+    return Status::Ok();
+  });
+}
+
+heddle_error* heddle_model_parameter(const heddle_model* model, const char* name,
+                                     heddle_tensor** tensor) {
+  return Guard([&]() -> Status {
+    if (model == nullptr || name == nullptr || tensor == nullptr)
+      return Invalid("heddle_model_parameter: a handle is NULL");
+    if (FindParameter(*model, name) == nullptr)
+      return Status(StatusCode::kNotFound, "the model has no parameter '" + std::string(name) + "'");
+    const heddle::Value* value = model->model.scope->Find(name);
+    if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
+      return Status(StatusCode::kNotFound, "parameter '" + std::string(name) + "' has no value");
+    *tensor = new heddle_tensor{value->tensor()};
+    return Status::Ok();
+  });
+}
+
+heddle_error* heddle_model_set_parameter(heddle_model* model, const char* name,
+                                         const heddle_tensor* tensor) {
+  return Guard([&]() -> Status {
+    if (model == nullptr || name == nullptr || tensor == nullptr)
+      return Invalid("heddle_model_set_parameter: a handle is NULL");
+    const heddle::TensorInfo* declared = FindParameter(*model, name);
+    if (declared == nullptr)
+      return Status(StatusCode::kNotFound, "the model has no parameter '" + std::string(name) + "'");
+    const heddle::Tensor& given = tensor->tensor;
+    bool fits = given.dtype() == declared->dtype && given.rank() == declared->shape.rank();
+    for (int i = 0; fits && i < given.rank(); ++i)
+      fits = declared->shape[i] < 0 || declared->shape[i] == given.shape()[i];
+    if (!fits)
+      return Invalid("parameter '" + declared->name + "' is declared " +
+                     std::string(Name(declared->dtype)) + declared->shape.ToString() + ", given " +
+                     std::string(Name(given.dtype())) + given.shape().ToString());
+    // A copy: what the caller does with the memory later must not change the model.
+    heddle::Tensor copy = given.Clone();
+    if (!copy.initialized())
+      return Status(StatusCode::kResourceExhausted, "no memory for parameter '" + declared->name + "'");
+    model->model.scope->Set(declared->name, std::move(copy));
+    return Status::Ok();
+  });
+}
+
+size_t heddle_model_num_parameters(const heddle_model* model) {
+  return model == nullptr ? 0 : model->parameters.size();
+}
+heddle_info heddle_model_parameter_info(const heddle_model* model, size_t index) {
+  return model == nullptr ? kNoInfo : InfoOf(model->parameters, index);
+}
+
+heddle_error* heddle_model_save_parameters(const heddle_model* model, const char* path) {
+  return Guard([&]() -> Status {
+    if (model == nullptr || path == nullptr)
+      return Invalid("heddle_model_save_parameters: model or path is NULL");
+    return heddle::SaveParameters(model->model.program, *model->model.scope, path);
+  });
+}
+
+void heddle_model_free(heddle_model* model) { delete model; }
+
+heddle_error* heddle_stop_new(heddle_stop** stop) {
+  return Guard([&]() -> Status {
+    if (stop == nullptr) return Invalid("heddle_stop_new: stop is NULL");
+    *stop = new heddle_stop;
+    return Status::Ok();
+  });
+}
+
+void heddle_stop_request(heddle_stop* stop) {
+  if (stop != nullptr) stop->source.request_stop();
+}
+
+void heddle_stop_free(heddle_stop* stop) { delete stop; }

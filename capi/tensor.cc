@@ -1,0 +1,137 @@
+// Tensors of the C API.
+#include <span>
+
+#include "capi/handles.h"
+
+namespace {
+
+using heddle::DType;
+using heddle::Shape;
+using heddle::Status;
+using heddle::StatusCode;
+using heddle::Tensor;
+using heddle::capi::Guard;
+
+static_assert(HEDDLE_UNKNOWN == static_cast<int>(DType::kUnknown));
+static_assert(HEDDLE_FLOAT32 == static_cast<int>(DType::kF32));
+static_assert(HEDDLE_COMPLEX128 == static_cast<int>(DType::kC128));
+static_assert(HEDDLE_MAX_RANK == Shape::kMaxRank);
+
+bool IsDType(heddle_dtype dtype) { return dtype >= HEDDLE_BOOL && dtype < HEDDLE_UNKNOWN; }
+
+Status Invalid(const std::string& what) { return Status(StatusCode::kInvalidArgument, what); }
+
+// Shape and dtype of a new tensor, checked.
+Status CheckMeta(heddle_dtype dtype, int rank, const int64_t* dims, Shape& shape) {
+  if (!IsDType(dtype)) return Invalid("tensor: " + std::to_string(dtype) + " is not a dtype");
+  if (rank < 0 || rank > Shape::kMaxRank)
+    return Invalid("tensor: rank " + std::to_string(rank) + " is not within 0 and " +
+                   std::to_string(Shape::kMaxRank));
+  if (rank > 0 && dims == nullptr) return Invalid("tensor: dims is NULL");
+  int64_t bytes = static_cast<int64_t>(SizeOf(static_cast<DType>(dtype)));
+  bool empty = false, fits = true;
+  for (int i = 0; i < rank; ++i) {
+    if (dims[i] < 0)
+      return Invalid("tensor: dimension " + std::to_string(i) + " is " + std::to_string(dims[i]));
+    empty = empty || dims[i] == 0;
+    fits = fits && !__builtin_mul_overflow(bytes, dims[i], &bytes);
+  }
+  if (!fits && !empty) return Invalid("tensor: more bytes than there are addresses");
+  shape = Shape(std::span(dims, static_cast<size_t>(rank)));
+  return Status::Ok();
+}
+
+}  // namespace
+
+size_t heddle_dtype_size(heddle_dtype dtype) {
+  return IsDType(dtype) ? SizeOf(static_cast<DType>(dtype)) : 0;
+}
+
+const char* heddle_dtype_name(heddle_dtype dtype) {
+  // Name() refers to literals, which end with a 0.
+  return Name(IsDType(dtype) ? static_cast<DType>(dtype) : DType::kUnknown).data();
+}
+
+heddle_error* heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dims,
+                                heddle_tensor** tensor) {
+  return Guard([&]() -> Status {
+    if (tensor == nullptr) return Invalid("heddle_tensor_new: tensor is NULL");
+    Shape shape;
+    HEDDLE_RETURN_IF_ERROR(CheckMeta(dtype, rank, dims, shape));
+    Tensor made = Tensor::Empty(static_cast<DType>(dtype), shape);
+    if (!made.initialized())
+      return Status(StatusCode::kResourceExhausted, "no memory for a tensor of shape " + shape.ToString());
+    *tensor = new heddle_tensor{std::move(made)};
+    return Status::Ok();
+  });
+}
+
+heddle_error* heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* dims, void* data,
+                                 void (*release)(void*), void* argument, heddle_tensor** tensor) {
+  bool handed_over = false;  // `release` will be called by the tensor
+  heddle_error* error = Guard([&]() -> Status {
+    if (tensor == nullptr) return Invalid("heddle_tensor_wrap: tensor is NULL");
+    Shape shape;
+    HEDDLE_RETURN_IF_ERROR(CheckMeta(dtype, rank, dims, shape));
+    if (data == nullptr && shape.numel() > 0) return Invalid("heddle_tensor_wrap: data is NULL");
+    // Any address that is not NULL stands for no elements.
+    static char nothing;
+    auto handle = std::make_unique<heddle_tensor>();
+    std::function<void()> last;
+    if (release != nullptr) last = [release, argument] { release(argument); };
+    handle->tensor = Tensor::Wrap(data == nullptr ? &nothing : data, static_cast<DType>(dtype), shape,
+                                  std::move(last));
+    handed_over = true;
+    *tensor = handle.release();
+    return Status::Ok();
+  });
+  if (error != nullptr && !handed_over && release != nullptr) release(argument);
+  return error;
+}
+
+heddle_error* heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** other) {
+  return Guard([&]() -> Status {
+    if (tensor == nullptr || other == nullptr) return Invalid("heddle_tensor_share: a handle is NULL");
+    *other = new heddle_tensor{tensor->tensor};
+    return Status::Ok();
+  });
+}
+
+heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor) {
+  return static_cast<heddle_dtype>(tensor->tensor.dtype());
+}
+int heddle_tensor_rank(const heddle_tensor* tensor) { return tensor->tensor.rank(); }
+const int64_t* heddle_tensor_dims(const heddle_tensor* tensor) {
+  return tensor->tensor.shape().begin();
+}
+int64_t heddle_tensor_numel(const heddle_tensor* tensor) { return tensor->tensor.numel(); }
+size_t heddle_tensor_bytes(const heddle_tensor* tensor) { return tensor->tensor.bytes(); }
+void* heddle_tensor_data(heddle_tensor* tensor) { return tensor->tensor.mutable_raw(); }
+const void* heddle_tensor_const_data(const heddle_tensor* tensor) { return tensor->tensor.raw(); }
+
+int heddle_tensor_lod_levels(const heddle_tensor* tensor) {
+  return static_cast<int>(tensor->tensor.lod().size());
+}
+
+const size_t* heddle_tensor_lod(const heddle_tensor* tensor, int level, size_t* count) {
+  const heddle::LoD& lod = tensor->tensor.lod();
+  const bool there = level >= 0 && static_cast<size_t>(level) < lod.size();
+  if (count != nullptr) *count = there ? lod[level].size() : 0;
+  return there ? lod[level].data() : nullptr;
+}
+
+heddle_error* heddle_tensor_add_lod(heddle_tensor* tensor, const size_t* offsets, size_t count) {
+  return Guard([&]() -> Status {
+    if (tensor == nullptr || offsets == nullptr)
+      return Invalid("heddle_tensor_add_lod: a handle is NULL");
+    if (count < 1 || offsets[0] != 0) return Invalid("sequence offsets begin with 0");
+    for (size_t i = 1; i < count; ++i)
+      if (offsets[i] < offsets[i - 1]) return Invalid("sequence offsets must not fall");
+    heddle::LoD lod = tensor->tensor.lod();
+    lod.emplace_back(offsets, offsets + count);
+    tensor->tensor.set_lod(std::move(lod));
+    return Status::Ok();
+  });
+}
+
+void heddle_tensor_free(heddle_tensor* tensor) { delete tensor; }

@@ -1,0 +1,250 @@
+/* heddle.h: heddle from C, and from anything that calls C.
+ *
+ *   heddle_executor* executor = NULL;
+ *   heddle_model* model = NULL;
+ *   heddle_error* error = heddle_executor_new(NULL, &executor);
+ *   if (!error) error = heddle_model_load(executor, "model_dir", NULL, NULL, &model);
+ *   if (!error) error = heddle_model_run(model, NULL, names, inputs, 1, outputs, 1);
+ *   if (error) { fprintf(stderr, "%s\n", heddle_error_text(error)); heddle_error_free(error); }
+ *
+ * Handles are opaque. What a function hands out through its last parameter (or heddle_model_run through
+ * `outputs`) belongs to the caller, who gives it back with the _free function of its type; freeing NULL
+ * does nothing. Texts that are returned belong to the handle they were asked of and live as long as it.
+ *
+ * Errors: a function that can fail returns NULL on success and an error to be freed otherwise; then
+ * nothing was handed out. No C++ exception leaves a function. A NULL where a handle is needed is an
+ * error (HEDDLE_INVALID_ARGUMENT), not a crash, except in the plain getters, as noted there.
+ *
+ * Threads: every function may be called from any thread. An executor and a model may be used by many
+ * threads at once, tensors by one thread at a time (reading one tensor from many is fine). A handle
+ * must not be freed while another thread uses it.
+ *
+ * Binary interface: structures of options begin with their size, so that they can grow; functions and
+ * enumerators are only added within one HEDDLE_ABI_VERSION. */
+#ifndef HEDDLE_H_
+#define HEDDLE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define HEDDLE_API __attribute__((visibility("default")))
+#define HEDDLE_CHECKED __attribute__((warn_unused_result))
+#else
+#define HEDDLE_API
+#define HEDDLE_CHECKED
+#endif
+
+/* A function that can fail. */
+#define HEDDLE_TRY HEDDLE_API HEDDLE_CHECKED heddle_error*
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_ABI_VERSION 1
+#define HEDDLE_MAX_RANK 10
+
+typedef struct heddle_error heddle_error;
+typedef struct heddle_executor heddle_executor; /* threads and plans */
+typedef struct heddle_model heddle_model;       /* a program with its parameters, compiled */
+typedef struct heddle_tensor heddle_tensor;     /* dtype, dimensions and a share of their memory */
+typedef struct heddle_stop heddle_stop;         /* asks runs to end */
+typedef struct heddle_text heddle_text;         /* a text of its own */
+
+/* "0.1.0": of the library. */
+HEDDLE_API const char* heddle_version(void);
+/* HEDDLE_ABI_VERSION the library was built with. */
+HEDDLE_API int heddle_abi_version(void);
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+typedef enum heddle_code {
+  HEDDLE_OK = 0,
+  HEDDLE_INVALID_ARGUMENT = 1,   /* values are wrong: shape, dtype, name, option */
+  HEDDLE_NOT_FOUND = 2,          /* a file, variable or operator does not exist */
+  HEDDLE_OUT_OF_RANGE = 3,       /* an index outside its axis */
+  HEDDLE_DATA_LOSS = 4,          /* a file is truncated, too long or damaged */
+  HEDDLE_UNIMPLEMENTED = 5,      /* known, but not supported */
+  HEDDLE_RESOURCE_EXHAUSTED = 6, /* out of memory */
+  HEDDLE_CANCELLED = 7,
+  HEDDLE_DEADLINE_EXCEEDED = 8,
+  HEDDLE_INTERNAL = 9
+} heddle_code;
+
+/* HEDDLE_OK for NULL. */
+HEDDLE_API heddle_code heddle_error_code(const heddle_error* error);
+/* Everything there is to say, in one line; "" for NULL. */
+HEDDLE_API const char* heddle_error_text(const heddle_error* error);
+/* Which operator of the program it happened at: its type and first output ("" when at none), block and
+ * index in the file (-1 when at none). */
+HEDDLE_API const char* heddle_error_op_type(const heddle_error* error);
+HEDDLE_API const char* heddle_error_output(const heddle_error* error);
+HEDDLE_API int heddle_error_block(const heddle_error* error);
+HEDDLE_API int heddle_error_op_index(const heddle_error* error);
+HEDDLE_API void heddle_error_free(heddle_error* error);
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+typedef enum heddle_dtype {
+  HEDDLE_BOOL = 0,
+  HEDDLE_UINT8 = 1,
+  HEDDLE_INT8 = 2,
+  HEDDLE_INT16 = 3,
+  HEDDLE_INT32 = 4,
+  HEDDLE_INT64 = 5,
+  HEDDLE_FLOAT16 = 6,
+  HEDDLE_BFLOAT16 = 7,
+  HEDDLE_FLOAT32 = 8,
+  HEDDLE_FLOAT64 = 9,
+  HEDDLE_COMPLEX64 = 10,
+  HEDDLE_COMPLEX128 = 11,
+  HEDDLE_UNKNOWN = 12 /* only in a heddle_info */
+} heddle_dtype;
+
+/* Bytes of one element; 0 for what is not a dtype. */
+HEDDLE_API size_t heddle_dtype_size(heddle_dtype dtype);
+/* NumPy's name: "float32"; "unknown" for what is not a dtype. */
+HEDDLE_API const char* heddle_dtype_name(heddle_dtype dtype);
+
+/* Memory of its own, aligned to 64 bytes, its contents undefined. `dims` may be NULL for rank 0. */
+HEDDLE_TRY heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dims,
+                             heddle_tensor** tensor);
+/* The caller's memory, row-major, used where it lies. `release(argument)` is called once nothing refers
+ * to it any more (on whichever thread that happens), also when this function fails; NULL: the caller
+ * keeps the memory alive as long as the tensor and whatever was made from it. */
+HEDDLE_TRY heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* dims, void* data,
+                              void (*release)(void*), void* argument, heddle_tensor** tensor);
+/* Another handle of the same memory. */
+HEDDLE_TRY heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** other);
+/* Plain getters: `tensor` must not be NULL. */
+HEDDLE_API heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor);
+HEDDLE_API int heddle_tensor_rank(const heddle_tensor* tensor);
+HEDDLE_API const int64_t* heddle_tensor_dims(const heddle_tensor* tensor);
+HEDDLE_API int64_t heddle_tensor_numel(const heddle_tensor* tensor);
+HEDDLE_API size_t heddle_tensor_bytes(const heddle_tensor* tensor);
+HEDDLE_API void* heddle_tensor_data(heddle_tensor* tensor);
+HEDDLE_API const void* heddle_tensor_const_data(const heddle_tensor* tensor);
+/* Sequence offsets (LoD): levels, and one level's offsets, `*count` of them; NULL for a level that is
+ * not there. Good until the offsets are set anew. */
+HEDDLE_API int heddle_tensor_lod_levels(const heddle_tensor* tensor);
+HEDDLE_API const size_t* heddle_tensor_lod(const heddle_tensor* tensor, int level, size_t* count);
+/* Adds a level, the outermost first; `offsets` begin with 0 and do not fall. */
+HEDDLE_TRY heddle_tensor_add_lod(heddle_tensor* tensor, const size_t* offsets, size_t count);
+HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
+
+/* ---- executors ------------------------------------------------------------------------------ */
+
+typedef struct heddle_executor_options {
+  size_t size;             /* sizeof(heddle_executor_options) */
+  int threads;             /* 0: as many as the process may use */
+  int plan_cache_capacity; /* plans kept, one for each set of input shapes; 0: 32 */
+  size_t memory_limit;     /* bytes of temporaries and outputs alive at once; 0: no limit */
+} heddle_executor_options;
+
+/* `options` may be NULL. */
+HEDDLE_TRY heddle_executor_new(const heddle_executor_options* options, heddle_executor** executor);
+HEDDLE_API int heddle_executor_threads(const heddle_executor* executor);
+/* Frees pooled memory that no run uses. */
+HEDDLE_API void heddle_executor_trim(heddle_executor* executor);
+/* Models hold a share of their executor: it may be freed before them. */
+HEDDLE_API void heddle_executor_free(heddle_executor* executor);
+
+/* ---- models --------------------------------------------------------------------------------- */
+
+typedef enum heddle_schedule {
+  HEDDLE_SCHEDULE_AUTO = 0,     /* the first runs are timed, and what is fastest is kept */
+  HEDDLE_SCHEDULE_SERIAL = 1,   /* one instruction after another */
+  HEDDLE_SCHEDULE_PARALLEL = 2, /* side by side, as they become ready */
+  HEDDLE_SCHEDULE_LANES = 3     /* side by side, shared out ahead of time */
+} heddle_schedule;
+
+typedef struct heddle_model_options {
+  size_t size;                /* sizeof(heddle_model_options) */
+  const char* const* fetches; /* variables to give out; NULL: the program's fetch operators */
+  size_t num_fetches;
+  int opt_level;              /* 0: the program as it is; 1: clean-ups; 2: also fusion and layouts */
+  heddle_schedule schedule;
+  uint64_t seed;              /* of the generator that operators with seed 0 draw from */
+} heddle_model_options;
+/* The options that NULL stands for: level 2, everything else 0. */
+HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
+
+/* Loads and compiles. `path`: a .pdmodel file, or a directory that holds one. `params`: a combined
+ * parameter file, a directory with one file per parameter or a .pdparams; NULL: what lies beside the
+ * program. */
+HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const char* params,
+                             const heddle_model_options* options, heddle_model** model);
+/* The same for a serialized program in memory. `params` as above; NULL: none, to be set with
+ * heddle_model_set_parameter. */
+HEDDLE_TRY heddle_model_parse(heddle_executor* executor, const void* program, size_t bytes,
+                              const char* params, const heddle_model_options* options,
+                              heddle_model** model);
+/* Another view of `model`: the same program and parameters (shared, changes are seen by both), other
+ * options. */
+HEDDLE_TRY heddle_model_compile(const heddle_model* model, const heddle_model_options* options,
+                                heddle_model** other);
+
+/* An input or output as the file declares it. */
+typedef struct heddle_info {
+  const char* name;
+  heddle_dtype dtype;
+  int rank;            /* -1: not known */
+  const int64_t* dims; /* -1 where the file leaves a dimension open */
+} heddle_info;
+
+HEDDLE_API size_t heddle_model_num_inputs(const heddle_model* model);
+HEDDLE_API size_t heddle_model_num_outputs(const heddle_model* model);
+/* `index` past the end: a name of NULL. The pointers live as long as the model. */
+HEDDLE_API heddle_info heddle_model_input(const heddle_model* model, size_t index);
+HEDDLE_API heddle_info heddle_model_output(const heddle_model* model, size_t index);
+
+typedef struct heddle_run_options {
+  size_t size;             /* sizeof(heddle_run_options) */
+  double deadline_ms;      /* the run fails with HEDDLE_DEADLINE_EXCEEDED after so long; 0: never */
+  const heddle_stop* stop; /* ends it with HEDDLE_CANCELLED; NULL: nothing does */
+  int check_nan_inf;       /* not 0: fail at the first NaN or infinity, and say where */
+} heddle_run_options;
+
+/* Runs once, on this thread and the executor's; `options` may be NULL. inputs[i] goes to the input
+ * called names[i], in any order, all inputs at once; their memory must not change during the run.
+ * `names` may be NULL: the inputs are in the model's order. `num_outputs` must be
+ * heddle_model_num_outputs; the tensors put into `outputs` have memory of their own. */
+HEDDLE_TRY heddle_model_run(heddle_model* model, const heddle_run_options* options,
+                            const char* const* names, const heddle_tensor* const* inputs,
+                            size_t num_inputs, heddle_tensor** outputs, size_t num_outputs);
+/* Makes the plan for inputs of these shapes, so that the first run finds it. */
+HEDDLE_TRY heddle_model_prepare(heddle_model* model, const char* const* names,
+                                const heddle_tensor* const* inputs, size_t num_inputs);
+/* The plan for inputs of these shapes, one line an instruction. */
+HEDDLE_TRY heddle_model_plan(heddle_model* model, const char* const* names,
+                             const heddle_tensor* const* inputs, size_t num_inputs,
+                             heddle_text** text);
+/* A parameter, as a share of its memory (not to be written to), and its replacement (dtype and
+ * dimensions as declared), which later runs of every view of the model see. Not while a run that
+ * writes to parameters is under way. */
+HEDDLE_TRY heddle_model_parameter(const heddle_model* model, const char* name,
+                                  heddle_tensor** tensor);
+HEDDLE_TRY heddle_model_set_parameter(heddle_model* model, const char* name,
+                                      const heddle_tensor* tensor);
+/* Parameters in the sorted order of their names, which is that of the file. */
+HEDDLE_API size_t heddle_model_num_parameters(const heddle_model* model);
+HEDDLE_API heddle_info heddle_model_parameter_info(const heddle_model* model, size_t index);
+/* Writes all parameters to one file: at any moment it is the old or the new one, whole. */
+HEDDLE_TRY heddle_model_save_parameters(const heddle_model* model, const char* path);
+HEDDLE_API void heddle_model_free(heddle_model* model);
+
+HEDDLE_TRY heddle_stop_new(heddle_stop** stop);
+/* Every run that was given `stop`, now or later, ends with HEDDLE_CANCELLED. */
+HEDDLE_API void heddle_stop_request(heddle_stop* stop);
+HEDDLE_API void heddle_stop_free(heddle_stop* stop);
+
+HEDDLE_API const char* heddle_text_data(const heddle_text* text); /* ends with a 0; "" for NULL */
+HEDDLE_API size_t heddle_text_size(const heddle_text* text);      /* without that 0 */
+HEDDLE_API void heddle_text_free(heddle_text* text);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* HEDDLE_H_ */
