@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 PEERS = ["paddlepaddle==2.6.2", "numpy<2", "protobuf<=3.20.3", "setuptools<81"]
 ONNX_PEERS = ["onnxruntime==1.17.3", "paddle2onnx==1.2.11", "onnx==1.16.2"]
+INFERENCE_PEERS = ["paddlepaddle==2.6.2", "numpy<2", "setuptools<81",
+                   "onnxruntime==1.31.1", "openvino==2026.4.1", "paddle2onnx==1.2.11", "onnx==1.17.0"]
 # Paddle 2.6.2 has no wheels for other versions.
 PYTHONS = [(3, minor) for minor in range(8, 13)]
 
@@ -30,7 +32,16 @@ def _install(place, packages):
 
 def make_environment(with_onnx=False):
     """The virtual environment with the peers; made on the first call. Returns its Python."""
-    place = BUILD / "peers-env"
+    return _environment("peers-env", PEERS, ONNX_PEERS if with_onnx else [])
+
+
+def make_inference_environment():
+    """The same with the engines of benchmarks/inference.py."""
+    return _environment("peers-inference", INFERENCE_PEERS, [])
+
+
+def _environment(name, packages, further):
+    place = BUILD / name
     python = place / "bin" / "python"
     if not python.exists():
         if sys.version_info[:2] not in PYTHONS:
@@ -43,9 +54,9 @@ def make_environment(with_onnx=False):
         except subprocess.CalledProcessError:
             raise SystemExit("cannot make a virtual environment; on Debian: apt install "
                              "python3-venv")
-    _install(place, PEERS)
-    if with_onnx:
-        _install(place, ONNX_PEERS)
+    _install(place, packages)
+    if further:
+        _install(place, further)
     return python
 
 

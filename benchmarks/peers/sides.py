@@ -46,10 +46,10 @@ class Heddle:
             self._call(self._command("run", case) + ["--out", folder])
             return compare(case, Path(folder))
 
-    def bench(self, case, seconds, warmup=2):
+    def bench(self, case, seconds, warmup=2, clients=1):
         """A fresh process: load, first run, then runs for so long."""
         return json.loads(self._call(self._command("bench", case) + [
-            "--seconds", str(seconds), "--warmup", str(warmup), "--json"]))
+            "--seconds", str(seconds), "--warmup", str(warmup), "--clients", str(clients), "--json"]))
 
     def build_ms(self, case):
         """Building the plan alone, in a fresh process."""

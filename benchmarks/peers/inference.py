@@ -1,0 +1,186 @@
+"""Inference programs on heddle and on three other engines, in turn: latency, first answer, requests
+of many clients. benchmarks/inference.py is the command."""
+
+import json
+import os
+import statistics
+import time
+from pathlib import Path
+
+from peers.sides import Failed, Process, note, settle
+
+WORKER = Path(__file__).with_name("inference_worker.py")
+# What can be set about each engine. The best one by a trial takes part in the rounds.
+SETTINGS = {
+    "onnxruntime": {"": {}, "bound": {"bound": True}, "basic": {"basic": True},
+                    "parallel": {"parallel": True}},
+    "openvino": {"": {}, "static": {"static": True}},
+    "paddle": {"": {"border": "shared"}, "cache 0": {"border": "shared", "cache": 0}},
+}
+CLIENT_SETTINGS = {
+    "onnxruntime": {"": {}, "1 thread each": {"threads": 1}},
+    "openvino": {"throughput": {"throughput": True}, "a stream a core": {"streams": 2}},
+}
+SLOW_LOAD_MS = 5000  # such a program is not loaded again in every round
+ATTEMPTS = 3
+
+
+class Engine(Process):
+    def __init__(self, python, case, engine, model, threads, setting):
+        spec = {"engine": engine, "model": str(model), "threads": setting.get("threads", threads),
+                "params": str(case.params) if case.params else None, "setting": setting,
+                "feeds": {k: str(v) for k, v in case.feeds.items()}}
+        self.case = case
+        super().__init__([python, WORKER, json.dumps(spec)],
+                         dict(os.environ, GLOG_minloglevel="3", PYTHONWARNINGS="ignore",
+                              OMP_NUM_THREADS=str(threads)))
+
+    def check(self):
+        import tempfile
+
+        from peers.models import compare
+
+        with tempfile.TemporaryDirectory() as folder:
+            self._ask({"outputs": folder})
+            return compare(self.case, Path(folder))
+
+    def clients(self, count, seconds):
+        return self._ask({"clients": count, "slice": seconds})
+
+
+def models_for(engine, case, onnx):
+    """What the engine can read, the first choice first."""
+    if engine == "paddle":
+        return [case.program]
+    try:
+        converted = [onnx.convert(case)]
+    except Failed as error:
+        note(f"  {error}")
+        converted = []
+    # OpenVINO reads Paddle's own files where the parameters lie beside them.
+    own = case.params and case.params == case.program.with_suffix(".pdiparams")
+    return converted + ([case.program] if engine == "openvino" and own else [])
+
+
+def sound(engine, row):
+    """Its outputs are those recorded; for oneDNN's other rounding a little more is let pass."""
+    return row.ok or (engine == "paddle" and row.worst < 1e-2)
+
+
+def best_setting(case, engine, python, onnx, options, threads):
+    """(worker with the fastest setting, what was tried). The worker is None when nothing works."""
+    tried, best = {}, (None, None)
+    for model in models_for(engine, case, onnx):
+        for name, setting in SETTINGS[engine].items():
+            if threads == 1 and setting.get("parallel"):
+                continue
+            title = f"{name or 'default'}, {model.suffix[1:]}" if engine == "openvino" else \
+                name or "default"
+            try:
+                worker = Engine(python, case, engine, model, threads, setting)
+            except Failed as error:
+                tried[title] = {"failed": str(error)}
+                continue
+            try:
+                checked = worker.check()
+                if not sound(engine, checked):
+                    raise Failed("wrong outputs: " + "; ".join(checked.why[:2]))
+                trial = min(worker.slice(options.seconds / 2)["median_ms"] for _ in range(2))
+            except Failed as error:
+                tried[title] = {"failed": str(error)}
+                worker.close()
+                continue
+            tried[title] = {"ms": trial, "load_ms": worker.facts["load_ms"],
+                            "first_ms": worker.facts["first_ms"], "peak_mb": worker.facts["peak_mb"]}
+            settle()
+            if best[0] is None or trial < best[0]:
+                if best[1]:
+                    best[1].close()
+                worker.title, worker.model, worker.setting = title, model, setting
+                best = (trial, worker)
+            else:
+                worker.close()
+    return best[1], tried
+
+
+def measure(case, heddle, python, onnx, options, threads):
+    note(f"{case.title}, {threads} thread{'s' * (threads > 1)}")
+    checked = heddle.check(case)
+    row = {"program": case.model, "case": case.name, "threads": threads, "ops": case.ops,
+           "outputs_ok": checked.ok, "worst": checked.worst, "rounds": [], "peers": {}}
+    workers = {}
+    try:
+        for engine in options.engines:
+            worker, tried = best_setting(case, engine, python, onnx, options, threads)
+            row["peers"][engine] = {"tried": tried}
+            if worker:
+                workers[engine] = worker
+                row["peers"][engine].update(setting=worker.title, version=worker.facts["version"])
+        for _ in range(options.rounds):
+            ours = heddle.bench(case, options.seconds)
+            times = {"heddle": ours["median_ms"]}
+            for engine, worker in workers.items():
+                times[engine] = worker.slice(options.seconds)["median_ms"]
+                settle()
+            row["rounds"].append(times)
+        row["start"] = first_answers(case, heddle, workers, python, threads, options)
+        if options.clients and threads == max(options.threads):
+            row["clients"] = many_clients(case, heddle, workers, python, threads, options)
+    finally:
+        for worker in workers.values():
+            worker.close()
+    row["ms"] = {side: statistics.median(r[side] for r in row["rounds"])
+                 for side in ["heddle", *workers]}
+    return row
+
+
+def first_answers(case, heddle, workers, python, threads, options):
+    """Load and first run in a fresh process, and its peak memory: the median of some attempts."""
+    found = {"heddle": []} | {e: [] for e in workers}
+    for _ in range(ATTEMPTS):
+        start = time.perf_counter()
+        ours = heddle.bench(case, 0, warmup=0)
+        found["heddle"].append({"ms": ours["load_ms"] + ours["first_ms"], "mb": ours["rss_peak_mb"],
+                                "process_ms": (time.perf_counter() - start) * 1e3})
+        for engine, worker in workers.items():
+            facts = worker.facts
+            if not found[engine] or facts["load_ms"] < SLOW_LOAD_MS:
+                with Engine(python, case, engine, worker.model, threads, worker.setting) as fresh:
+                    facts = fresh.facts
+            found[engine].append({"ms": facts["load_ms"] + facts["first_ms"],
+                                  "mb": facts["peak_mb"]})
+    return {side: {key: statistics.median(f[key] for f in rows) for key in rows[0]}
+            for side, rows in found.items()}
+
+
+def many_clients(case, heddle, workers, python, threads, options):
+    """Requests a second with so many clients; of each peer its best setting for that."""
+    found = {"heddle": [], "peers": {}}
+    engines = {}
+    try:
+        for engine, worker in workers.items():
+            for name, setting in CLIENT_SETTINGS.get(engine, {}).items():
+                if worker.facts["load_ms"] > SLOW_LOAD_MS:
+                    continue
+                try:
+                    engines[f"{engine}, {name}" if name else engine] = \
+                        Engine(python, case, engine, worker.model, threads, setting)
+                except Failed as error:
+                    note(f"  {engine} {name}: {error}")
+        for _ in range(options.rounds):
+            ours = heddle.bench(case, options.seconds, clients=options.clients)
+            found["heddle"].append({k: ours[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
+            for name, engine in engines.items():
+                times = engine.clients(options.clients, options.seconds)
+                found["peers"].setdefault(name, []).append(
+                    {k: times[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
+                settle()
+    finally:
+        for engine in engines.values():
+            engine.close()
+
+    def middle(rows):
+        return {k: statistics.median(r[k] for r in rows) for k in rows[0]}
+
+    return {"heddle": middle(found["heddle"]),
+            "peers": {name: middle(rows) for name, rows in found["peers"].items()}}

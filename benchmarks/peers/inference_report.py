@@ -1,0 +1,162 @@
+"""Tables and a plot of benchmarks/inference.py's results."""
+
+import json
+import math
+from xml.sax.saxutils import escape
+
+TITLES = {"heddle": "heddle", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
+          "paddle": "Paddle Inference"}
+COLOURS = {"onnxruntime": "#4477aa", "openvino": "#ee6677", "paddle": "#228833"}
+
+
+def ratio(row):
+    peers = [ms for side, ms in row["ms"].items() if side != "heddle"]
+    return row["ms"]["heddle"] / min(peers) if peers else None
+
+
+def geomean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def number(value):
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|---|" + "--:|" * (len(header) - 1)]
+    return lines + ["| " + " | ".join(r) + " |" for r in rows]
+
+
+def measured(results, threads):
+    return [r for r in results["rows"] if r["threads"] == threads and "failed" not in r]
+
+
+def latency(results, threads, engines):
+    rows = measured(results, threads)
+    cells = []
+    for r in rows:
+        value = ratio(r)
+        best = min((ms, side) for side, ms in r["ms"].items() if side != "heddle")[1] \
+            if value else None
+        cells.append([f"{r['program']} {r['case']}" + ("" if r["outputs_ok"] else " (wrong outputs)"),
+                      number(r["ms"]["heddle"])] +
+                     [number(r["ms"].get(e)) for e in engines] +
+                     [f"**{value:.2f}**" if value else "–", TITLES.get(best, "–")])
+    ratios = [ratio(r) for r in rows if ratio(r) and r["outputs_ok"]]
+    lines = table(["program, median ms"] + [TITLES[e] for e in ["heddle", *engines]] +
+                  ["heddle ÷ best", "best peer"], cells)
+    worst = max(ratios, default=float("nan"))
+    above = [r for r in ratios if r > 1.05]
+    return lines + ["", f"Geometric mean of {len(ratios)} ratios: **{geomean(ratios):.3f}**; the largest "
+                    f"is {worst:.2f}, {len(above)} above 1.05."]
+
+
+def start(results, threads, engines):
+    rows = [r for r in measured(results, threads) if "start" in r]
+    cells, times, sizes = [], [], []
+    for r in rows:
+        peers = {e: r["start"][e] for e in engines if e in r["start"]}
+        ours = r["start"]["heddle"]
+        if peers:
+            times.append(ours["ms"] / min(p["ms"] for p in peers.values()))
+            sizes.append(ours["mb"] / min(p["mb"] for p in peers.values()))
+        cells.append([f"{r['program']} {r['case']}", f"{number(ours['ms'])} / {number(ours['mb'])}"] +
+                     [f"{number(peers[e]['ms'])} / {number(peers[e]['mb'])}" if e in peers else "–"
+                      for e in engines] +
+                     ([f"{times[-1]:.2f} / {sizes[-1]:.2f}"] if peers else ["–"]))
+    lines = table(["program, ms / MB"] + [TITLES[e] for e in ["heddle", *engines]] + ["heddle ÷ best"],
+                  cells)
+    return lines + ["", f"Geometric means: time **{geomean(times):.3f}** (largest "
+                    f"{max(times, default=float('nan')):.2f}), memory **{geomean(sizes):.3f}** (largest "
+                    f"{max(sizes, default=float('nan')):.2f})."]
+
+
+def clients(results, threads):
+    rows = [r for r in measured(results, threads) if r.get("clients", {}).get("peers")]
+    cells, gains = [], []
+    for r in rows:
+        ours, peers = r["clients"]["heddle"], r["clients"]["peers"]
+        best = max(peers, key=lambda p: peers[p]["runs_per_s"])
+        gains.append(ours["runs_per_s"] / peers[best]["runs_per_s"])
+        cells.append([f"{r['program']} {r['case']}", number(ours["runs_per_s"]),
+                      f"{ours['p99_ms'] / ours['median_ms']:.2f}", number(peers[best]["runs_per_s"]),
+                      f"{peers[best]['p99_ms'] / peers[best]['median_ms']:.2f}", best,
+                      f"**{gains[-1]:.2f}**"])
+    if not cells:
+        return []
+    return table(["program", "heddle requests/s", "p99 ÷ median", "best peer's", "p99 ÷ median",
+                  "best peer", "heddle ÷ best"], cells) + \
+        ["", f"Geometric mean {geomean(gains):.3f}, the smallest {min(gains):.2f}."]
+
+
+def markdown(results):
+    host, settings = results["host"], results["settings"]
+    engines = [e for e in COLOURS if any(e in r.get("ms", {}) for r in results["rows"])]
+    versions = sorted({p["version"] for r in results["rows"] for p in r.get("peers", {}).values()
+                       if "version" in p})
+    lines = ["# Inference beside other engines", "",
+             f"{host['date']}; {host['cpu']}; {host['cores']} cores ({host['isa']}, "
+             f"{host['cpu_detail']}), {host['memory_gb']} GB; {host['system']}; heddle "
+             f"{host['heddle_commit']}; {', '.join(versions)}; Python {host['python']}.",
+             f"Float32; {settings['rounds']} rounds of {settings['seconds']} s a side, in turn; load "
+             f"average {host['load_at_start']:.1f} at the start, {host['load_at_end']:.1f} at the end. A "
+             "figure is the median over rounds of a round's median. Peers run from Python in their "
+             "fastest setting, heddle from its command line tool.", ""]
+    if host["load_at_start"] > 0.5 * host["cores"]:
+        lines += ["**The machine was busy with other work when this began.**", ""]
+    for threads in settings["threads"]:
+        name = f"{threads} thread" + ("s" if threads > 1 else "")
+        lines += [f"## Latency, {name}", "", *latency(results, threads, engines), ""]
+    threads = settings["threads"][-1]
+    lines += [f"## Load and first answer, {threads} threads", "", "A fresh process: from opening the "
+              "files to the first output, and its peak memory. Of the peers, importing the library is "
+              "left out of the time, and what Python with numpy holds out of the memory; heddle's memory "
+              "is the whole process.", "", *start(results, threads, engines), ""]
+    served = clients(results, threads)
+    if served:
+        lines += [f"## {settings['clients']} clients, {threads} threads", "", *served, ""]
+    failed = [r for r in results["rows"] if "failed" in r]
+    lines += [f"- {r['program']} {r['case']}, {r['threads']} threads: {r['failed']}" for r in failed]
+    return "\n".join(lines) + "\n"
+
+
+def plot(results):
+    """For each program and thread count a line of marks: each peer's time divided by heddle's."""
+    rows = [r for r in results["rows"] if "failed" not in r and ratio(r)]
+    left, width, step, top = 230, 560, 16, 60
+    low, high = math.log2(0.25), math.log2(64)
+
+    def x(value):
+        return left + width * (min(max(math.log2(value), low), high) - low) / (high - low)
+
+    height = top + step * len(rows) + 30
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{height}" '
+             'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="#fff"/>',
+             f'<text x="{left}" y="18" font-weight="bold">time of the peer ÷ time of heddle '
+             '(right of 1: heddle is faster)</text>']
+    for k, (engine, colour) in enumerate(COLOURS.items()):
+        parts.append(f'<circle cx="{left + 6 + 150 * k}" cy="34" r="4" fill="{colour}"/>'
+                     f'<text x="{left + 15 + 150 * k}" y="38">{TITLES[engine]}</text>')
+    for e in range(int(low), int(high) + 1):
+        parts.append(f'<path d="M{x(2**e):.1f} {top - 6}V{height - 24}" stroke="'
+                     f'{"#000" if e == 0 else "#ddd"}"/><text x="{x(2**e):.1f}" y="{height - 10}" '
+                     f'text-anchor="middle">{2**e:g}</text>')
+    for k, r in enumerate(rows):
+        y = top + step * k + 6
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">'
+                     f'{escape(r["program"])}, {r["threads"]} thr.</text>')
+        parts += [f'<circle cx="{x(ms / r["ms"]["heddle"]):.1f}" cy="{y}" r="4" '
+                  f'fill="{COLOURS[side]}" fill-opacity="0.8"/>'
+                  for side, ms in r["ms"].items() if side != "heddle"]
+    return "\n".join(parts + ["</svg>"]) + "\n"
+
+
+def write(results, folder, name):
+    folder.mkdir(parents=True, exist_ok=True)
+    text = markdown(results) + f"\n![ratios]({name}.svg)\n"
+    (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / f"{name}.md").write_text(text)
+    (folder / f"{name}.svg").write_text(plot(results))
+    return text
