@@ -87,6 +87,15 @@ if(TARGET heddle_cli)
                        ENVIRONMENT "${_sanitizer_env}")
 endif()
 
+# What documents show is what happens.
+if(TARGET heddle_cli)
+  add_test(NAME docs.console
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_console.py"
+            --heddle $<TARGET_FILE:heddle_cli> "${PROJECT_SOURCE_DIR}/docs/errors.md")
+  set_tests_properties(docs.console PROPERTIES TIMEOUT ${_test_timeout} LABELS docs
+                       ENVIRONMENT "${_sanitizer_env}")
+endif()
+
 # The tool on the recorded models and operator cases. Status 77: they are not here.
 if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.cli

@@ -11,6 +11,7 @@
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
 #include "heddle/generator.h"
+#include "heddle/host.h"
 #include "memory/pool_allocator.h"
 #include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
@@ -343,6 +344,7 @@ Executor::~Executor() = default;
 
 Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_ptr<Scope> scope,
                                           const CompileOptions& options) {
+  HEDDLE_RETURN_IF_ERROR(CheckProcessor());
   if (!program) return InvalidArgument("the program is empty");
   auto c = std::make_shared<internal::CompiledImpl>();
   c->scope = scope ? std::move(scope) : std::make_shared<Scope>();

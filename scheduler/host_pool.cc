@@ -198,16 +198,25 @@ void HostPool::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, i
   if (error) std::rethrow_exception(error);
 }
 
+double ProcessorQuota() {
+  double quota = 0, period = 0;
+  // "150000 100000", or "max 100000", which is not a number.
+  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file) {
+    file >> quota >> period;
+  } else {
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;  // -1: no limit
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
 int AvailableThreads() {
   cpu_set_t set;
   CPU_ZERO(&set);
   int n = static_cast<int>(std::thread::hardware_concurrency());
   if (sched_getaffinity(0, sizeof(set), &set) == 0) n = CPU_COUNT(&set);
-  std::ifstream cgroup("/sys/fs/cgroup/cpu.max");  // "max 100000" or "150000 100000"
-  std::string quota;
-  double period = 0;
-  if (cgroup >> quota >> period && quota != "max" && period > 0)
-    n = std::min(n, static_cast<int>(std::stod(quota) / period + 0.999));
+  if (const double quota = ProcessorQuota(); quota > 0)
+    n = std::min(n, static_cast<int>(quota + 0.999));
   return std::max(1, n);
 }
 

@@ -92,7 +92,9 @@ class InlineIntraOp final : public IntraOp {
   int threads_;
 };
 
-// Processors this process may use: the affinity mask, cut by the cgroup's CPU quota.
+// How many processors' time the control group grants (version 2 or 1); 0 = no limit.
+double ProcessorQuota();
+// Processors this process may use: the affinity mask, cut by that quota.
 int AvailableThreads();
 
 }  // namespace heddle

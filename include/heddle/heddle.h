@@ -3,6 +3,7 @@
 
 #include "heddle/executor.h"
 #include "heddle/generator.h"
+#include "heddle/host.h"
 #include "heddle/params.h"
 #include "heddle/program.h"
 #include "heddle/scope.h"

@@ -50,17 +50,22 @@ struct Outcome {
   std::string out, err;
 };
 
-// Runs `heddle <arguments>` through the shell.
-inline Outcome Heddle(const std::string& arguments) {
+// Runs a command through the shell.
+inline Outcome RunCommand(const std::string& words) {
   const TempDirectory directory;
-  const std::string command = "'" + ToolPath() + "' " + arguments + " >'" + (directory / "out") +
-                              "' 2>'" + (directory / "err") + "' </dev/null";
+  const std::string command = words + " >'" + (directory / "out") + "' 2>'" + (directory / "err") +
+                              "' </dev/null";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): a test's own command
   Outcome outcome;
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   outcome.out = ReadFile(directory / "out");
   outcome.err = ReadFile(directory / "err");
   return outcome;
+}
+
+// Runs `heddle <arguments>`.
+inline Outcome Heddle(const std::string& arguments) {
+  return RunCommand("'" + ToolPath() + "' " + arguments);
 }
 
 }  // namespace heddle::tools

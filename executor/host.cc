@@ -1,0 +1,112 @@
+#include "heddle/host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "core/error.h"
+#include "scheduler/host_pool.h"
+
+#ifdef HEDDLE_WITH_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+#endif
+
+namespace heddle {
+namespace {
+
+std::string FieldOf(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
+    const size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+int64_t Kilobytes(const std::string& key) {
+  const std::string text = FieldOf("/proc/meminfo", key);
+  int64_t kb = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') break;
+    kb = kb * 10 + (c - '0');
+  }
+  return kb * 1024;
+}
+
+int64_t MemoryLimit(int64_t machine) {
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    int64_t bytes = 0;
+    if (file >> bytes) return bytes < machine || machine == 0 ? bytes : 0;
+  }
+  return 0;
+}
+
+// What the build asks for (see the kernels' compiler flags), then what kernels make use of at run time.
+void FindInstructionSets([[maybe_unused]] HostReport& r) {
+#ifdef __x86_64__
+  __builtin_cpu_init();
+  auto note = [&](const char* name, bool there, bool needed) {
+    if (there) r.instruction_sets.push_back(name);
+    if (needed && !there) r.missing.push_back(name);
+  };
+  note("avx2", __builtin_cpu_supports("avx2"), true);
+  note("fma", __builtin_cpu_supports("fma"), true);
+  note("bmi2", __builtin_cpu_supports("bmi2"), true);
+  note("avx512f", __builtin_cpu_supports("avx512f"), false);
+  note("avx512vl", __builtin_cpu_supports("avx512vl"), false);
+  note("avx512_vnni", __builtin_cpu_supports("avx512vnni"), false);
+  note("avx512_bf16", __builtin_cpu_supports("avx512bf16"), false);
+#endif
+}
+
+std::vector<std::string> FindGpus() {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", ignored))
+    found.push_back(FieldOf((entry.path() / "information").c_str(), "Model"));
+  return found;
+}
+
+}  // namespace
+
+HostReport InspectHost() {
+  HostReport r;
+  r.version = HEDDLE_VERSION;
+  r.cpu = FieldOf("/proc/cpuinfo", "model name");
+  FindInstructionSets(r);
+  r.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  r.allowed_processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : r.processors;
+  r.processor_quota = ProcessorQuota();
+  r.threads = AvailableThreads();
+  r.memory_bytes = Kilobytes("MemTotal");
+  r.available_memory_bytes = Kilobytes("MemAvailable");
+  r.memory_limit_bytes = MemoryLimit(r.memory_bytes);
+#ifdef HEDDLE_WITH_ONEDNN
+  const dnnl_version_t* v = dnnl_version();
+  r.onednn = StrCat(v->major, ".", v->minor, ".", v->patch);
+#endif
+  r.gpus = FindGpus();
+  return r;
+}
+
+Status CheckProcessor() {
+  HostReport r;
+  FindInstructionSets(r);
+  if (r.missing.empty()) return Status::Ok();
+  std::string names;
+  for (const std::string& m : r.missing) names += (names.empty() ? "" : ", ") + m;
+  return Status(StatusCode::kUnimplemented,
+                StrCat("this processor has no ", names, ", which heddle's kernels are built for"));
+}
+
+}  // namespace heddle
