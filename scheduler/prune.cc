@@ -33,6 +33,10 @@ class Pruner {
 
  private:
   static constexpr uint32_t kNone = ~0u;
+  // What stands further back than this has left the caches: a step there costs a visit to memory and
+  // hardly ever meets a candidate, so it counts as several.
+  static constexpr uint32_t kNear = 4096;
+  static constexpr size_t kFarStep = 8;
 
   // Unmarks those predecessors of v, pred[begin .. end), that a search backwards from the others
   // meets: from the newest of them first, from there by the longest steps back that do not pass the
@@ -52,9 +56,10 @@ class Pruner {
       const uint32_t at = open_.back();
       open_.pop_back();
       if (level_[at] <= lowest) continue;
-      for (uint32_t e = g_.pred_begin[at + 1]; e > g_.pred_begin[at] && left > 0; --e, --left) {
+      for (uint32_t e = g_.pred_begin[at + 1]; e > g_.pred_begin[at] && left > 0; --e) {
         const uint32_t q = g_.pred[e - 1];
         if (q < oldest) break;
+        left -= std::min<size_t>(left, v - q < kNear ? 1 : kFarStep);
         if (candidate_[q] == v) {
           candidate_[q] = kNone;
           --undecided;
