@@ -5,6 +5,7 @@
 
 #include "core/dtype_of.h"
 #include "core/shapes.h"
+#include "kernels/common/rnn_inference.h"
 #include "kernels/common/rnn_pass.h"
 
 namespace heddle {
@@ -91,10 +92,17 @@ Status RnnShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Constant recurrent weights, transposed once; null entries are transposed in every run.
+// Constant weights, packed once per pass; or, where that is not to be had, recurrent weights that
+// are transposed (null entries: in every run).
 struct RnnState final : KernelState {
+  std::vector<std::unique_ptr<const PackedRnn>> packed;
   std::vector<std::shared_ptr<const Tensor>> transposed;
 };
+
+// Dropout between layers: its mask is part of the outputs, for the gradient.
+bool Drops(const OpContext& ctx, const Network& net) {
+  return !ctx.Bool("is_test") && ctx.Float("dropout_prob") > 0 && net.layers > 1;
+}
 
 template <typename T>
 void Transpose(const T* from, int64_t rows, int64_t cols, T* to) {
@@ -113,9 +121,26 @@ std::shared_ptr<const Tensor> PackTransposed(PrepareContext& ctx, const Tensor& 
   });
 }
 
+// Whether a run needs no more than the packed weights: float, all weights constant, no dropout.
+bool Packs(const PrepareContext& ctx, const Network& net) {
+  if (ctx.InDType("Input") != DType::kF32 || Drops(ctx, net)) return false;
+  for (int i = 0; i < ctx.InCount("WeightList"); ++i)
+    if (ctx.ConstIn("WeightList", i) == nullptr || ctx.InDType("WeightList", i) != DType::kF32)
+      return false;
+  return true;
+}
+
 Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.InShape("Input")));
   auto state = std::make_unique<RnnState>();
+  if (Packs(ctx, net)) {
+    const int all = static_cast<int>(net.passes());
+    const auto weight = [&](int i) -> const Tensor& { return *ctx.ConstIn("WeightList", i); };
+    for (int p = 0; p < all; ++p)
+      state->packed.push_back(PackRnn(ctx, net.mode, weight(2 * p), weight(2 * p + 1),
+                                      weight(2 * (all + p)), weight(2 * (all + p) + 1)));
+    return std::unique_ptr<KernelState>(std::move(state));
+  }
   for (int p = 0; p < net.passes(); ++p) {
     const Tensor* w = ctx.ConstIn("WeightList", 2 * p + 1);
     if (!w)
@@ -126,6 +151,55 @@ Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
       state->transposed.push_back(PackTransposed<float>(ctx, *w));
   }
   return std::unique_ptr<KernelState>(std::move(state));
+}
+
+// The sequences' lengths; none when all have every step.
+Result<Ints> LengthsOf(const KernelContext& ctx, const Network& net) {
+  const Tensor* t = ctx.InOpt("SequenceLength");
+  if (!t) return Ints();
+  Ints lengths = ToInts(*t);
+  if (static_cast<int64_t>(lengths.size()) != net.batch)
+    return InvalidArgument("SequenceLength has ", lengths.size(), " numbers, the batch is ",
+                           net.batch);
+  for (int64_t n : lengths)
+    if (n < 0 || n > net.steps)
+      return OutOfRange("SequenceLength holds ", n, ", expected 0 to ", net.steps);
+  return lengths;
+}
+
+// One run with packed weights.
+Status RunPacked(const KernelContext& ctx, const Network& net, const RnnState& state) {
+  HEDDLE_ASSIGN_OR_RETURN(const Ints lengths, LengthsOf(ctx, net));
+  const int64_t size = net.batch * net.hidden;
+  Tensor between = ctx.Scratch(
+      DType::kF32, {std::min<int64_t>(2, net.layers - 1) * net.rows() * net.width()});
+  RnnLayerArgs args;
+  args.steps = net.steps, args.batch = net.batch;
+  args.lengths = lengths.empty() ? nullptr : lengths.data();
+  args.x = ctx.In("Input").data<float>();
+  const auto after = [&](int i, int64_t pass) -> float* {
+    Tensor* t = i < ctx.OutCount("State") ? ctx.OutOpt("State", i) : nullptr;
+    return t ? t->mutable_data<float>() + pass * size : nullptr;
+  };
+  for (int64_t layer = 0; layer < net.layers; ++layer) {
+    std::array<const PackedRnn*, 2> packs{};
+    for (int64_t d = 0; d < net.directions; ++d) {
+      const int64_t pass = layer * net.directions + d;
+      const auto at = static_cast<size_t>(d);
+      packs[at] = state.packed[static_cast<size_t>(pass)].get();
+      args.h0[at] = ctx.In("PreState", 0).data<float>() + pass * size;
+      args.last_h[at] = after(0, pass);
+      if (net.mode != RnnMode::kLstm) continue;
+      args.c0[at] = ctx.In("PreState", 1).data<float>() + pass * size;
+      args.last_c[at] = after(1, pass);
+    }
+    args.out = layer + 1 == net.layers
+                   ? ctx.Out("Out").mutable_data<float>()
+                   : between.mutable_data<float>() + layer % 2 * net.rows() * net.width();
+    RunRnnLayer(ctx, std::span(packs).first(static_cast<size_t>(net.directions)), args);
+    args.x = args.out;
+  }
+  return Status::Ok();
 }
 
 // One run of the whole network: buffers for the traces of its passes and the layers' inputs.
@@ -141,15 +215,7 @@ class Runner {
   }
 
   Status ReadLengths() {
-    const Tensor* t = ctx_.InOpt("SequenceLength");
-    if (!t) return Status::Ok();
-    lengths_ = ToInts(*t);
-    if (static_cast<int64_t>(lengths_.size()) != net_.batch)
-      return InvalidArgument("SequenceLength has ", lengths_.size(), " numbers, the batch is ",
-                             net_.batch);
-    for (int64_t n : lengths_)
-      if (n < 0 || n > net_.steps)
-        return OutOfRange("SequenceLength holds ", n, ", expected 0 to ", net_.steps);
+    HEDDLE_ASSIGN_OR_RETURN(lengths_, LengthsOf(ctx_, net_));
     return Status::Ok();
   }
 
@@ -230,10 +296,6 @@ class Runner {
   Ints lengths_;
 };
 
-// Dropout between layers: its mask is part of the outputs, for the gradient.
-bool Drops(const OpContext& ctx, const Network& net) {
-  return !ctx.Bool("is_test") && ctx.Float("dropout_prob") > 0 && net.layers > 1;
-}
 template <typename T>
 T MaskScale(const OpContext& ctx) {
   const double p = ctx.Float("dropout_prob");
@@ -252,6 +314,9 @@ struct Rnn {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.In("Input").shape()));
     if (net.rows() == 0) return Status::Ok();
+    if constexpr (std::is_same_v<T, float>)
+      if (ctx.has_state() && !ctx.template State<RnnState>().packed.empty())
+        return RunPacked(ctx, net, ctx.template State<RnnState>());
     Tensor hold;
     Tensor* mask = nullptr;
     if (Drops(ctx, net)) {
