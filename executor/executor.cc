@@ -59,6 +59,7 @@ class ExecutorImpl {
   Result<std::shared_ptr<const Plan>> Build(PlanRequest request);
   Result<std::vector<Value>> RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
                                          const std::vector<Feed>& feeds, const RunOptions& options);
+  void TrimForTrial(CachedPlan& cached, int variant);
   Result<std::unique_ptr<RunState>> AcquireState(CachedPlan& cached, PlanTuner::Turn* turn);
   Status Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns);
   void Propose(CompiledImpl& c, CachedPlan& cached);
@@ -142,6 +143,13 @@ std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& co
   return any ? wide : std::vector<bool>();
 }
 
+// What a plan's temporaries would take without sharing.
+size_t TemporaryBytes(const Plan& plan) {
+  size_t bytes = 0;
+  for (uint32_t s : plan.arena_slots) bytes += plan.slots[s].bytes();
+  return bytes;
+}
+
 }  // namespace
 
 // Builds the variants of a plan that the measured costs make look promising.
@@ -151,6 +159,8 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   constexpr size_t kLanesPerPrice = 2;
   constexpr double kPromising = 0.97;    // of the plain plan's time, as predicted
   constexpr double kQueueTaskNs = 2000;  // instructions this long on average can afford a queue
+  // With a queue, memory is shared between tensors of like size only: too much for larger ones.
+  constexpr size_t kQueueBytes = 64 << 20;
   PlanTuner::Costs costs;
   if (!cached.tuner().WantsCandidates(&costs)) return;
   std::vector<std::shared_ptr<const Plan>> variants;
@@ -179,7 +189,8 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
       add();
     }
   }
-  if (!variants.empty() && work > kQueueTaskNs * static_cast<double>(ins.size())) {
+  if (!variants.empty() && work > kQueueTaskNs * static_cast<double>(ins.size()) &&
+      TemporaryBytes(*cached.plan()) <= kQueueBytes) {
     request.dispatch = Dispatch::kQueue;
     request.lanes = nullptr;
     request.wide.clear();
@@ -246,6 +257,14 @@ void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
 
 }  // namespace
 
+// Large variants are tried one at a time in the same memory: the states of the others go before. (The
+// first run of each turn is not counted.)
+void ExecutorImpl::TrimForTrial(CachedPlan& cached, int variant) {
+  constexpr size_t kLargeBytes = 4 << 20;
+  if (cached.plan()->arena_bytes < kLargeBytes) return;
+  if (cached.TrimOthers(variant)) allocator.Trim();
+}
+
 // A state for the turn's variant, or, where there is no memory for another one, for the plan itself.
 Result<std::unique_ptr<RunState>> ExecutorImpl::AcquireState(CachedPlan& cached,
                                                              PlanTuner::Turn* turn) {
@@ -267,6 +286,7 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
                                                      const std::vector<Feed>& feeds,
                                                      const RunOptions& options) {
   PlanTuner::Turn turn = cached.tuner().Next(alone);
+  if (turn.what == PlanTuner::Turn::What::kTry) TrimForTrial(cached, turn.variant);
   HEDDLE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> run, AcquireState(cached, &turn));
   // The program's order of feeds is that of the key the plan was found by.
   std::vector<const Value*> values;
@@ -294,7 +314,8 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
     options.report->settled = cached.tuner().settled();
   }
   if (status.ok()) {
-    if (cached.tuner().Report(turn, ns)) cached.TrimOthers(cached.tuner().settled_variant());
+    if (cached.tuner().Report(turn, ns) && cached.TrimOthers(cached.tuner().settled_variant()))
+      allocator.Trim();
     const size_t count = options.kept != nullptr ? c.fetch_names.size() : c.outputs.size();
     status = run->Fetch(count, c.outputs.size(), &out);
     if (status.ok() && draws && options.generator != nullptr)

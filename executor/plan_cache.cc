@@ -45,10 +45,15 @@ void CachedPlan::Trim() {
   for (Variant& v : variants_) v.idle.clear();
 }
 
-void CachedPlan::TrimOthers(int variant) {
+bool CachedPlan::TrimOthers(int variant) {
   std::lock_guard lock(mutex_);
-  for (size_t v = 0; v < variants_.size(); ++v)
-    if (static_cast<int>(v) != variant) variants_[v].idle.clear();
+  bool any = false;
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    if (static_cast<int>(v) == variant || variants_[v].idle.empty()) continue;
+    variants_[v].idle.clear();
+    any = true;
+  }
+  return any;
 }
 
 bool CachedPlan::UpToDate() {

@@ -36,8 +36,8 @@ class CachedPlan {
   std::unique_ptr<RunState> Acquire(int variant, const Services& services);
   void Release(int variant, std::unique_ptr<RunState> state);
   void Trim();
-  // Gives up the idle states of all variants but one.
-  void TrimOthers(int variant);
+  // Gives up the idle states of all variants but one; true when there were some.
+  bool TrimOthers(int variant);
   // False once a variable of the scope is not what the plan takes for granted. Waits for runs that
   // write to the scope.
   bool UpToDate();
