@@ -50,6 +50,7 @@ endfunction()
 
 # Kernels are built for AVX2/FMA machines, everything else for the base architecture. A Debug build
 # leaves them alone; a sanitized one keeps the instruction set (the same rounding) but not -O3.
+# Sources named *_avx512.cc are for such machines: what they define is called only there.
 function(heddle_kernel_flags)
   set(flags ${HEDDLE_SOFT_WARNINGS})
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -62,4 +63,10 @@ function(heddle_kernel_flags)
     list(APPEND flags -fno-math-errno -fno-trapping-math)
   endif()
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
+  if("-march=x86-64-v3" IN_LIST flags)
+    set(newer ${ARGN})
+    list(FILTER newer INCLUDE REGEX "_avx512\\.cc$")
+    list(TRANSFORM flags REPLACE "x86-64-v3" "x86-64-v4")
+    set_source_files_properties(${newer} PROPERTIES COMPILE_OPTIONS "${flags}")
+  endif()
 endfunction()

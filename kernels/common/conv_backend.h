@@ -10,4 +10,9 @@ std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const Con
                                             ConvDirection direction, const Tensor* filter,
                                             const Epilogue& epilogue);
 
+// By Winograd's method; nullptr when the case is none for it.
+std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                             ConvDirection direction, const Tensor* filter,
+                                             const Epilogue& epilogue);
+
 }  // namespace heddle

@@ -1,0 +1,50 @@
+// Winograd's inner loops for AVX2, which all kernels may use.
+#include "kernels/common/conv_winograd.h"
+
+#ifdef __AVX2__
+
+#include <immintrin.h>
+
+#include "kernels/common/conv_winograd_loops.h"
+
+namespace heddle::winograd {
+namespace {
+
+struct Avx2 {
+  using T = __m256;
+  static constexpr int kLanes = 8;
+  static constexpr int kRows = 6;  // 12 of the 16 registers are sums
+
+  static void Prefetch(const float* p) { _mm_prefetch(p, _MM_HINT_T1); }
+  static T Zero() { return _mm256_setzero_ps(); }
+  static T Set(float x) { return _mm256_set1_ps(x); }
+  static T Load(const float* p) { return _mm256_loadu_ps(p); }
+  static void Store(float* p, T v) { _mm256_storeu_ps(p, v); }
+  static __m256i Mask(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static T LoadSome(const float* p, int n) { return _mm256_maskload_ps(p, Mask(n)); }
+  static void StoreSome(float* p, T v, int n) { _mm256_maskstore_ps(p, Mask(n), v); }
+  static T Add(T a, T b) { return _mm256_add_ps(a, b); }
+  static T Sub(T a, T b) { return _mm256_sub_ps(a, b); }
+  static T Mul(T a, T b) { return _mm256_mul_ps(a, b); }
+  static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
+  // Where one is NaN, b.
+  static T Max(T a, T b) { return _mm256_max_ps(a, b); }
+  static T Min(T a, T b) { return _mm256_min_ps(a, b); }
+};
+
+}  // namespace
+
+const Loops* LoopsForAvx2() {
+  static constexpr Loops loops = LoopsOf<Avx2>::Table();
+  return &loops;
+}
+
+}  // namespace heddle::winograd
+
+#else
+
+const heddle::winograd::Loops* heddle::winograd::LoopsForAvx2() { return nullptr; }
+
+#endif
