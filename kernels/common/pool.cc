@@ -96,25 +96,55 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
   });
 }
 
+// kVectors vectors of channels of one output position, which stay in registers.
+template <typename T, bool kMax, int kVectors>
+inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
+                          const PoolWindow& w, const T* from, T factor, T* to) {
+  constexpr int kLanes = 32 / sizeof(T);
+  typedef T V __attribute__((vector_size(32)));
+  typedef T Vu __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  V acc[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
+  const int64_t step = g.channels;
+  for (int64_t z = d.begin; z < d.end; ++z)
+    for (int64_t y = h.begin; y < h.end; ++y) {
+      const T* pixel = from + ((z * g.in[1] + y) * g.in[2] + w.begin) * step;
+      for (int64_t k = w.begin; k < w.end; ++k, pixel += step) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          const V in = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
+          acc[v] = kMax ? (in > acc[v] ? in : acc[v]) : acc[v] + in;
+        }
+      }
+    }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v)
+    *reinterpret_cast<Vu*>(to + v * kLanes) = kMax ? acc[v] : acc[v] * factor;
+}
+
 // One output position, `n` channels from `from` on.
 template <typename T, bool kMax>
 void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
            const T* from, int64_t n, T* to) {
-  constexpr int64_t kBlock = 64;  // the accumulators stay in registers or the first cache
-  for (int64_t c = 0; c < n; c += kBlock) {
-    const int64_t width = std::min(kBlock, n - c);
-    Row<T> acc(to + c, width);
-    acc.setConstant(kMax ? std::numeric_limits<T>::lowest() : T(0));
+  constexpr int64_t kLanes = 32 / sizeof(T);
+  const T factor = kMax ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
+  int64_t c = 0;
+  for (; c + 8 * kLanes <= n; c += 8 * kLanes)
+    PixelChannels<T, kMax, 8>(g, d, h, w, from + c, factor, to + c);
+  for (; c + 2 * kLanes <= n; c += 2 * kLanes)
+    PixelChannels<T, kMax, 2>(g, d, h, w, from + c, factor, to + c);
+  for (; c + kLanes <= n; c += kLanes)
+    PixelChannels<T, kMax, 1>(g, d, h, w, from + c, factor, to + c);
+  for (; c < n; ++c) {
+    T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
     ForLines(g, d, h, w, [&](int64_t at, int64_t length) {
       for (int64_t i = at; i < at + length; ++i) {
-        const ConstRow<T> in(from + i * g.channels + c, width);
-        if constexpr (kMax)
-          acc = acc.max(in);
-        else
-          acc += in;
+        const T in = from[i * g.channels + c];
+        acc = kMax ? (in > acc ? in : acc) : acc + in;
       }
     });
-    if constexpr (!kMax) acc *= T(1) / static_cast<T>(g.Divisor(d, h, w));
+    to[c] = kMax ? acc : acc * factor;
   }
 }
 

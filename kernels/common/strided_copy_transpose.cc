@@ -1,6 +1,7 @@
 #include "kernels/common/strided_copy_transpose.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 namespace heddle {
@@ -98,6 +99,38 @@ inline void Tile(const std::byte* src, int64_t src_row, std::byte* dst, int64_t 
   }
 }
 
+// Three rows of 32-bit elements to triples, as of an image with three channels.
+inline void Triples(const std::byte* src, int64_t src_row, std::byte* dst, int64_t cols) {
+  const std::byte *a = src, *b = src + src_row, *c = src + 2 * src_row;
+  int64_t j = 0;
+  for (; j + 8 <= cols; j += 8, a += 32, b += 32, c += 32, dst += 96) {
+    const V8 x = *reinterpret_cast<const V8u*>(a), y = *reinterpret_cast<const V8u*>(b),
+             z = *reinterpret_cast<const V8u*>(c);
+    // Each element where it belongs in one of the three results, then those of two rows, of three.
+    const V8 x0 = __builtin_shufflevector(x, x, 0, 0, 0, 1, 1, 1, 2, 2);
+    const V8 y0 = __builtin_shufflevector(y, y, 0, 0, 0, 1, 1, 1, 2, 2);
+    const V8 z0 = __builtin_shufflevector(z, z, 0, 0, 0, 1, 1, 1, 2, 2);
+    const V8 x1 = __builtin_shufflevector(x, x, 2, 3, 3, 3, 4, 4, 4, 5);
+    const V8 y1 = __builtin_shufflevector(y, y, 2, 3, 3, 3, 4, 4, 4, 5);
+    const V8 z1 = __builtin_shufflevector(z, z, 2, 2, 3, 3, 3, 4, 4, 4);
+    const V8 x2 = __builtin_shufflevector(x, x, 5, 5, 6, 6, 6, 7, 7, 7);
+    const V8 y2 = __builtin_shufflevector(y, y, 5, 5, 5, 6, 6, 6, 7, 7);
+    const V8 z2 = __builtin_shufflevector(z, z, 5, 5, 5, 6, 6, 6, 7, 7);
+    const V8 xy0 = __builtin_shufflevector(x0, y0, 0, 9, 2, 3, 12, 5, 6, 15);
+    const V8 xy1 = __builtin_shufflevector(x1, y1, 0, 1, 10, 3, 4, 13, 6, 7);
+    const V8 xy2 = __builtin_shufflevector(x2, y2, 8, 1, 2, 11, 4, 5, 14, 7);
+    V8u* to = reinterpret_cast<V8u*>(dst);
+    to[0] = __builtin_shufflevector(xy0, z0, 0, 1, 10, 3, 4, 13, 6, 7);
+    to[1] = __builtin_shufflevector(xy1, z1, 8, 1, 2, 11, 4, 5, 14, 7);
+    to[2] = __builtin_shufflevector(xy2, z2, 0, 9, 2, 3, 12, 5, 6, 15);
+  }
+  for (; j < cols; ++j, a += 4, b += 4, c += 4, dst += 12) {
+    std::memcpy(dst, a, 4);
+    std::memcpy(dst + 4, b, 4);
+    std::memcpy(dst + 8, c, 4);
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -105,6 +138,7 @@ void TransposeMatrix(const std::byte* src, int64_t src_row, std::byte* dst, int6
                      int64_t rows, int64_t cols) {
   constexpr int64_t kTile = sizeof(T) >= 8 ? 8 : sizeof(T) == 4 ? 16 : 64;
   constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  if (sizeof(T) == 4 && rows == 3 && dst_row == 12) return Triples(src, src_row, dst, cols);
   for (int64_t j = 0; j < cols; j += kTile)
     for (int64_t i = 0; i < rows; i += kTile)
       Tile<T>(src + i * src_row + j * kSize, src_row, dst + j * dst_row + i * kSize, dst_row,
