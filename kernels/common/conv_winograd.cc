@@ -7,13 +7,10 @@
 #include "kernels/common/conv_backend.h"
 
 namespace heddle {
-namespace {
-
-using namespace winograd;
 
 // __builtin_cpu_supports also asks whether the system keeps the registers.
-const Loops* BestLoops() {
-  static const Loops* const best = [] {
+const winograd::Loops* winograd::BestLoops() {
+  static const Loops* const best = []() -> const Loops* {
 #if defined(__x86_64__)
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
@@ -24,6 +21,10 @@ const Loops* BestLoops() {
   }();
   return best;
 }
+
+namespace {
+
+using namespace winograd;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }

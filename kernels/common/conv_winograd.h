@@ -57,5 +57,7 @@ struct Loops {
 // Code for one instruction set; nullptr when the build has none. Calling it takes such a processor.
 const Loops* LoopsForAvx2();
 const Loops* LoopsForAvx512();
+// The best code for this processor; nullptr when there is none.
+const Loops* BestLoops();
 
 }  // namespace heddle::winograd
