@@ -164,6 +164,7 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
                                      const Epilogue& epilogue) {
   if (dtype == DType::kF64) return std::make_unique<UnrolledConv<double>>(g, direction, epilogue);
   if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
   return std::make_unique<UnrolledConv<float>>(g, direction, epilogue);

@@ -15,6 +15,10 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
                                              ConvDirection direction, const Tensor* filter,
                                              const Epilogue& epilogue);
 
+// Depthwise convolutions 3x3 and 5x5; nullptr for others.
+std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                              ConvDirection direction, const Tensor* filter,
+                                              const Epilogue& epilogue);
 // Transposed convolutions whose kernel is as large as their stride; nullptr for others.
 std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvGeometry& g,
                                           ConvDirection direction, const Tensor* filter,

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "kernels/common/conv_backend.h"
-#include "kernels/common/conv_winograd.h"
+#include "kernels/common/conv_loops.h"
 
 namespace heddle {
 namespace {
 
-using winograd::Loops;
+using convloops::ConvLoops;
 
 // The filter as a matrix [channels in, (patch row, patch column, channel out)], cut into panels of
 // columns.
@@ -21,7 +21,7 @@ struct PackedPatches {
 class PatchConv final : public ConvRunner {
  public:
   PatchConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-            const Epilogue& epilogue, const Loops& loops)
+            const Epilogue& epilogue, const ConvLoops& loops)
       : g_(g), epilogue_(epilogue), loops_(loops) {
     line_ = g.kernel[2] * g.in_c;
     panels_ = (g.kernel[1] * line_ + loops.panel - 1) / loops.panel;
@@ -100,7 +100,7 @@ class PatchConv final : public ConvRunner {
 
   const ConvGeometry g_;
   const Epilogue epilogue_;
-  const Loops& loops_;
+  const ConvLoops& loops_;
   std::shared_ptr<const PackedPatches> packed_;
   int64_t line_, panels_;
 };
@@ -116,7 +116,7 @@ std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvG
       g.pad_lo != none || g.in[1] != g.out[1] * g.stride[1] || g.in[2] != g.out[2] * g.stride[2] ||
       epilogue.residual || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0)
     return nullptr;
-  const Loops* loops = winograd::BestLoops();
+  const ConvLoops* loops = convloops::BestLoops();
   const int64_t columns = g.kernel[1] * g.kernel[2] * g.in_c;
   if (loops == nullptr || columns + loops->panel > PatchConv::kMostWidth) return nullptr;
   return std::make_unique<PatchConv>(ctx, g, *filter, epilogue, *loops);

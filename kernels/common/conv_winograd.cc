@@ -1,5 +1,5 @@
 // Convolution 3x3 with stride 1 by Winograd's method, channels last.
-#include "kernels/common/conv_winograd.h"
+#include "kernels/common/conv_loops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace heddle {
 
 // __builtin_cpu_supports also asks whether the system keeps the registers.
-const winograd::Loops* winograd::BestLoops() {
-  static const Loops* const best = []() -> const Loops* {
+const convloops::ConvLoops* convloops::BestLoops() {
+  static const ConvLoops* const best = []() -> const ConvLoops* {
 #if defined(__x86_64__)
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
@@ -24,7 +24,7 @@ const winograd::Loops* winograd::BestLoops() {
 
 namespace {
 
-using namespace winograd;
+using namespace convloops;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
@@ -65,7 +65,7 @@ void TransformFilter(const double (*taps)[kMostLanes], int lanes, float* out, in
     }
 }
 
-PackedFilter* PackFilter(const Tensor& filter, const Loops& loops) {
+PackedFilter* PackFilter(const Tensor& filter, const ConvLoops& loops) {
   const int64_t out_c = filter.dim(0), in_c = filter.dim(1);
   const int64_t panels = Ceil(out_c, loops.panel), point_step = panels * in_c * loops.panel;
   auto packed = std::make_unique<PackedFilter>();
@@ -203,7 +203,7 @@ class WinogradConv final : public ConvRunner {
 
   const ConvGeometry g_;
   const Epilogue epilogue_;
-  const Loops& loops_;
+  const ConvLoops& loops_;
   const OutputFn output_;
   std::shared_ptr<const PackedFilter> filter_;
   int64_t tile_rows_, tile_columns_, tiles_, panels_, in_width_, out_width_, blocks_, block_;
@@ -212,7 +212,7 @@ class WinogradConv final : public ConvRunner {
 
 // Is it faster than the sums as they stand? In cycles of a core that begins two multiplications of a
 // vector at a time; what the loops need besides those was measured.
-bool Pays(const ConvGeometry& g, const Loops& loops) {
+bool Pays(const ConvGeometry& g, const ConvLoops& loops) {
   if (g.in_c < loops.lanes || g.out_c < loops.lanes) return false;
   const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], kTile) * Ceil(g.out[2], kTile));
   const double in = static_cast<double>(Ceil(g.in_c, loops.lanes));
@@ -236,7 +236,7 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
       g.stride != one || g.dilation != one || g.batch * g.in_c * g.in_size() == 0 ||
       g.out_c * g.out_size() == 0)
     return nullptr;
-  const Loops* loops = BestLoops();
+  const ConvLoops* loops = BestLoops();
   const OutputFn output = loops ? loops->OutputFor(epilogue.activation) : nullptr;
   if (output == nullptr || !Pays(g, *loops)) return nullptr;
   return std::make_unique<WinogradConv>(ctx, g, *filter, epilogue, output);

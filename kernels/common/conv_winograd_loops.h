@@ -1,23 +1,19 @@
-// The inner loops of Winograd convolutions F(4x4, 3x3), written once for any width of vectors.
-//
-// Each instruction set has a source that defines a Vector and includes this file; nothing here has
-// external linkage, and nothing of the standard library is instantiated, so that no code for a newer
-// processor gets where an older one runs it.
+// The inner loops of Winograd convolutions F(4x4, 3x3). See conv_loops_table.h.
 //
 // The interpolation points are 0, ±1/√2, ±√2 and infinity, whose rounding errors are a third of
 // those of the usual 0, ±1, ±2.
 #pragma once
 
-#include "kernels/common/conv_winograd.h"
+#include "kernels/common/conv_loops_activation.h"
 
-namespace heddle::winograd {
+namespace heddle::convloops {
 namespace {
 
 constexpr float kRootHalf = 0.70710678118654752f;  // 1/√2
 constexpr float kRootTwo = 1.41421356237309505f;   // √2
 
 template <typename V>
-struct LoopsOf {
+struct WinogradLoops {
   using T = typename V::T;
   static constexpr int kLanes = V::kLanes;
   static constexpr int kPanel = 2 * kLanes;
@@ -141,22 +137,6 @@ struct LoopsOf {
     }
   }
 
-  template <Activation kActivation>
-  static inline __attribute__((always_inline)) T Activate(T x, const Epilogue& e) {
-    if constexpr (kActivation == Activation::kRelu) return V::Max(V::Zero(), x);
-    if constexpr (kActivation == Activation::kLeakyRelu)
-      return V::Fma(V::Set(e.alpha), V::Min(V::Zero(), x), V::Max(V::Zero(), x));
-    if constexpr (kActivation == Activation::kClip)
-      return V::Min(V::Set(e.beta), V::Max(V::Set(e.alpha), x));
-    if constexpr (kActivation == Activation::kHardSwish ||
-                  kActivation == Activation::kHardSigmoid) {
-      const T line = V::Fma(V::Set(e.alpha), x, V::Set(e.beta));
-      const T gate = V::Min(V::Set(1.f), V::Max(V::Zero(), line));
-      return kActivation == Activation::kHardSwish ? V::Mul(x, gate) : gate;
-    }
-    return x;
-  }
-
   // One group of channels. kWhole: every pixel is wanted, and a full vector of channels.
   template <Activation kActivation, bool kWhole>
   static inline __attribute__((always_inline)) void GatherTile(const float* m, int64_t point_step,
@@ -185,7 +165,7 @@ struct LoopsOf {
           x = V::Add(x, V::LoadSome(tile.residual + i * tile.residual_row_step +
                                         j * tile.residual_pixel_step + c,
                                     n));
-        x = Activate<kActivation>(x, epilogue);
+        x = Activate<V, kActivation>(x, epilogue);
         if (linear) x = V::Fma(scale, x, shift);
         float* to = tile.data + i * tile.row_step + j * tile.pixel_step + c;
         if constexpr (kWhole)
@@ -207,21 +187,7 @@ struct LoopsOf {
           m, point_step, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes, bias,
           epilogue, tile);
   }
-
-  static constexpr Loops Table() {
-    return {kLanes,
-            kPanel,
-            V::kRows,
-            TransformInput,
-            Multiply,
-            {{Activation::kNone, TransformOutput<Activation::kNone>},
-             {Activation::kRelu, TransformOutput<Activation::kRelu>},
-             {Activation::kLeakyRelu, TransformOutput<Activation::kLeakyRelu>},
-             {Activation::kClip, TransformOutput<Activation::kClip>},
-             {Activation::kHardSwish, TransformOutput<Activation::kHardSwish>},
-             {Activation::kHardSigmoid, TransformOutput<Activation::kHardSigmoid>}}};
-  }
 };
 
 }  // namespace
-}  // namespace heddle::winograd
+}  // namespace heddle::convloops

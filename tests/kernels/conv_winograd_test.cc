@@ -1,6 +1,6 @@
 // Winograd convolutions give what the sums as they stand give, for every size of image and channels,
 // with everything that may follow, whatever instructions they are made of.
-#include "kernels/common/conv_winograd.h"
+#include "kernels/common/conv_loops.h"
 
 #include <gtest/gtest.h>
 
@@ -135,16 +135,16 @@ TEST(Winograd, WhatFollowsIsFused) {
 
 // Both sets of inner loops, on one tile, where the machine has both.
 TEST(Winograd, InstructionSetsAgree) {
-  using namespace winograd;
-  const Loops* narrow = LoopsForAvx2();
-  const Loops* wide = LoopsForAvx512();
+  using namespace convloops;
+  const ConvLoops* narrow = LoopsForAvx2();
+  const ConvLoops* wide = LoopsForAvx512();
   if (narrow == nullptr || wide == nullptr || !__builtin_cpu_supports("avx512f"))
     GTEST_SKIP() << "one set of loops";
   constexpr int64_t kChannels = 16, kStep = 64;
   const Tensor image = Random(DType::kF32, {kWindow * kWindow * kChannels}, 5);
   InputTile in{image.data<float>(), kWindow * kChannels, kChannels, 0, kWindow, 1, 5};
   std::vector<float> points[2], product[2], pixels[2];
-  const Loops* both[2] = {narrow, wide};
+  const ConvLoops* both[2] = {narrow, wide};
   for (int k = 0; k < 2; ++k) {
     points[k].assign(kPoints * kStep, 0);
     both[k]->input(in, kChannels, points[k].data(), kStep);

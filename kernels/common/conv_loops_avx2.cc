@@ -1,13 +1,13 @@
-// Winograd's inner loops for AVX2, which all kernels may use.
-#include "kernels/common/conv_winograd.h"
+// The inner loops of convolutions for AVX2, which all kernels may use.
+#include "kernels/common/conv_loops.h"
 
 #ifdef __AVX2__
 
 #include <immintrin.h>
 
-#include "kernels/common/conv_winograd_loops.h"
+#include "kernels/common/conv_loops_table.h"
 
-namespace heddle::winograd {
+namespace heddle::convloops {
 namespace {
 
 struct Avx2 {
@@ -36,15 +36,15 @@ struct Avx2 {
 
 }  // namespace
 
-const Loops* LoopsForAvx2() {
-  static constexpr Loops loops = LoopsOf<Avx2>::Table();
+const ConvLoops* LoopsForAvx2() {
+  static constexpr ConvLoops loops = TableOf<Avx2>();
   return &loops;
 }
 
-}  // namespace heddle::winograd
+}  // namespace heddle::convloops
 
 #else
 
-const heddle::winograd::Loops* heddle::winograd::LoopsForAvx2() { return nullptr; }
+const heddle::convloops::ConvLoops* heddle::convloops::LoopsForAvx2() { return nullptr; }
 
 #endif

@@ -1,7 +1,7 @@
-// Winograd convolution F(4x4, 3x3): what the runner (conv_winograd.cc) and its inner loops, built for
-// several instruction sets, agree on.
+// The inner loops of heddle's own convolutions with channels last, built for several instruction
+// sets: what they and the runners agree on.
 //
-// Six by six pixels of input give four by four of output, by 36 products per pair of channels
+// Winograd convolution F(4x4, 3x3), conv_winograd.cc: six by six pixels of input give four by four of output, by 36 products per pair of channels
 // instead of 144. A set of tiles is transformed to 36 matrices [tile, channel], each multiplied with
 // a matrix of the transformed filter, and the products are transformed back.
 #pragma once
@@ -10,7 +10,7 @@
 
 #include "kernels/common/gemm_epilogue.h"
 
-namespace heddle::winograd {
+namespace heddle::convloops {
 
 constexpr int kTile = 4, kWindow = 6, kPoints = kWindow * kWindow;
 
@@ -32,7 +32,23 @@ struct OutputTile {
 using OutputFn = void (*)(const float* m, int64_t point_step, int64_t channels, const float* bias,
                           const Epilogue& epilogue, const OutputTile& tile);
 
-struct Loops {
+// Depthwise convolution, conv_depthwise.cc: some pixels of a row of the output, all channels.
+struct DepthwiseRow {
+  // The pixels of the input that the outputs see, [row of the kernel][column]; zeros where there is
+  // none.
+  const float* const* pixels;
+  int rows;                // those of the kernel that meet the image, from `filter` on
+  const float* filter;     // [row][column][channel], channels padded to vectors
+  int64_t filter_step;     // between taps
+  const float* bias;       // may be null
+  float* out;
+  int64_t channels;
+};
+// How many pixels of the output a row may have.
+constexpr int kDepthwisePixels[3] = {8, 4, 1};
+using DepthwiseFn = void (*)(const DepthwiseRow& row, const Epilogue& epilogue);
+
+struct ConvLoops {
   int lanes;  // floats in a vector: rows of matrices are padded to a multiple
   int panel;  // columns of the packed filter that are multiplied at a time
   int rows;   // most rows that are multiplied at a time
@@ -45,7 +61,10 @@ struct Loops {
     Activation activation;
     OutputFn run;
   };
-  Output outputs[6];  // one for each activation that can be fused
+  Output outputs[6];  // one for each activation that can be fused, here and in `depthwise`
+
+  // [kernel 3x3, 5x5][stride 1, 2][index into kDepthwisePixels]
+  DepthwiseFn depthwise[2][2][3];
 
   OutputFn OutputFor(Activation a) const {
     for (const Output& o : outputs)
@@ -55,9 +74,9 @@ struct Loops {
 };
 
 // Code for one instruction set; nullptr when the build has none. Calling it takes such a processor.
-const Loops* LoopsForAvx2();
-const Loops* LoopsForAvx512();
+const ConvLoops* LoopsForAvx2();
+const ConvLoops* LoopsForAvx512();
 // The best code for this processor; nullptr when there is none.
-const Loops* BestLoops();
+const ConvLoops* BestLoops();
 
-}  // namespace heddle::winograd
+}  // namespace heddle::convloops

@@ -1,13 +1,13 @@
-// Winograd's inner loops for AVX-512. This source alone is built for such processors.
-#include "kernels/common/conv_winograd.h"
+// The inner loops of convolutions for AVX-512. This source alone is built for such processors.
+#include "kernels/common/conv_loops.h"
 
 #ifdef __AVX512F__
 
 #include <immintrin.h>
 
-#include "kernels/common/conv_winograd_loops.h"
+#include "kernels/common/conv_loops_table.h"
 
-namespace heddle::winograd {
+namespace heddle::convloops {
 namespace {
 
 struct Avx512 {
@@ -34,15 +34,15 @@ struct Avx512 {
 
 }  // namespace
 
-const Loops* LoopsForAvx512() {
-  static constexpr Loops loops = LoopsOf<Avx512>::Table();
+const ConvLoops* LoopsForAvx512() {
+  static constexpr ConvLoops loops = TableOf<Avx512>();
   return &loops;
 }
 
-}  // namespace heddle::winograd
+}  // namespace heddle::convloops
 
 #else
 
-const heddle::winograd::Loops* heddle::winograd::LoopsForAvx512() { return nullptr; }
+const heddle::convloops::ConvLoops* heddle::convloops::LoopsForAvx512() { return nullptr; }
 
 #endif

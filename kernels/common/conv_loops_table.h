@@ -1,0 +1,36 @@
+// All inner loops of convolutions for one kind of vector.
+//
+// They are written once. Each instruction set has a source that defines a vector V and includes this
+// file; nothing here has external linkage, and nothing of the standard library is instantiated, so
+// that no code for a newer processor gets where an older one runs it.
+#pragma once
+
+#include "kernels/common/conv_depthwise_loops.h"
+#include "kernels/common/conv_winograd_loops.h"
+
+namespace heddle::convloops {
+namespace {
+
+template <typename V>
+constexpr ConvLoops TableOf() {
+  using W = WinogradLoops<V>;
+  using D = DepthwiseLoops<V>;
+  return {V::kLanes,
+          W::kPanel,
+          V::kRows,
+          W::TransformInput,
+          W::Multiply,
+          {{Activation::kNone, W::template TransformOutput<Activation::kNone>},
+           {Activation::kRelu, W::template TransformOutput<Activation::kRelu>},
+           {Activation::kLeakyRelu, W::template TransformOutput<Activation::kLeakyRelu>},
+           {Activation::kClip, W::template TransformOutput<Activation::kClip>},
+           {Activation::kHardSwish, W::template TransformOutput<Activation::kHardSwish>},
+           {Activation::kHardSigmoid, W::template TransformOutput<Activation::kHardSigmoid>}},
+          {{{D::template Row<3, 1, 8>, D::template Row<3, 1, 4>, D::template Row<3, 1, 1>},
+            {D::template Row<3, 2, 8>, D::template Row<3, 2, 4>, D::template Row<3, 2, 1>}},
+           {{D::template Row<5, 1, 8>, D::template Row<5, 1, 4>, D::template Row<5, 1, 1>},
+            {D::template Row<5, 2, 8>, D::template Row<5, 2, 4>, D::template Row<5, 2, 1>}}}};
+}
+
+}  // namespace
+}  // namespace heddle::convloops
