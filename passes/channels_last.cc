@@ -3,7 +3,8 @@
 //
 // One scan over block 0. A 4-D variable gets a twin with channels last when an operator produces it
 // that way; readers that can take the twin do, for the others it is transposed back once. Feeds are
-// transposed once on entry.
+// transposed once on entry. Channels that are dealt out anew by reshape, transpose and reshape stay
+// last.
 #include <map>
 #include <optional>
 
@@ -35,7 +36,8 @@ class LayoutRewriter {
     if (!Worthwhile(ops)) return false;
     std::vector<ir::Op> old = std::move(ops);
     for (ir::Op& op : old) {
-      if (Rewrite(op)) continue;
+      if (moved_.count(static_cast<int>(&op - old.data())) > 0) continue;
+      if (Rewrite(op) || Shuffle(op, old)) continue;
       for (auto& slot : op.inputs)
         for (VarId v : slot) Restore(v);
       for (int sub : op.SubBlocks()) RestoreNested(sub);
@@ -127,7 +129,8 @@ class LayoutRewriter {
   bool OtherOutputs(const ir::Op& op) const {
     for (size_t s = 1; s < op.outputs.size(); ++s)
       for (VarId v : op.outputs[s])
-        if (v != ir::kNoVar && (!view_.readers(v).empty() || context_.fetched.count(v))) return true;
+        if (v != ir::kNoVar && (!view_.readers(v).empty() || context_.fetched.count(v)))
+          return true;
     return false;
   }
 
@@ -173,7 +176,8 @@ class LayoutRewriter {
     const int64_t axis = op.Attr<int64_t>("axis");
     const bool both = Is4D(x) && Is4D(y);
     if (both && axis > 0) return false;
-    // A second operand of lower rank counts from `axis`; a first one is the smaller with axis -1 only.
+    // A second operand of lower rank counts from `axis`; a first one is the smaller with axis -1
+    // only.
     if (!Is4D(x) && axis >= 0) return false;
     auto a = Beside(x, axis), b = a ? Beside(y, axis) : std::nullopt;
     if (!a || !b) return false;
@@ -200,10 +204,58 @@ class LayoutRewriter {
     return true;
   }
 
+  // An operator of that type with one input and one output that matters.
+  bool Moves(const ir::Op& op, const char* type) const {
+    if (op.type() != type || !op.var_attrs.empty() || OtherOutputs(op)) return false;
+    for (size_t slot = 0; slot < op.inputs.size(); ++slot)
+      if (static_cast<int>(slot) != op.def->FindInput("X") && !op.inputs[slot].empty())
+        return false;
+    return true;
+  }
+  int Next(const ir::Op& op) const { return view_.OnlyReader(op.outputs[0][0], context_); }
+
+  // Channels dealt out anew: reshape to [n, groups, c, h, w], transpose to [n, c, groups, h, w],
+  // reshape to [n, channels, h, w]. The same with channels last, where `reshape` is the first of
+  // the three.
+  bool Shuffle(ir::Op& reshape, std::vector<ir::Op>& ops) {
+    if (!Moves(reshape, "reshape2") || !HasTwin(reshape.In("X")[0])) return false;
+    const int second = Next(reshape);
+    if (second < 0 || !Moves(ops[second], "transpose2")) return false;
+    const int third = Next(ops[second]);
+    if (third < 0 || !Moves(ops[third], "reshape2")) return false;
+    const VarId x = reshape.In("X")[0], y = ops[third].outputs[0][0];
+    const Shape &from = p_.vars[x].shape, &to = p_.vars[y].shape;
+    const Ints& split = reshape.Attr<Ints>("shape");
+    const Ints& merged = ops[third].Attr<Ints>("shape");
+    if (!Is4D(y) || !view_.SingleWriter(y) || split.size() != 5 || merged.size() != 4 ||
+        ops[second].Attr<Ints>("axis") != Ints{0, 2, 1, 3, 4} || !(from == to))
+      return false;
+    for (int i = 1; i < 4; ++i)
+      if (from[i] <= 0 || merged[i] != from[i]) return false;
+    if (split[1] <= 0 || split[2] <= 0 || split[1] * split[2] != from[1] || split[3] != from[2] ||
+        split[4] != from[3])
+      return false;
+    reshape.attrs[reshape.def->FindAttr("shape")] = Ints{-1, from[2], from[3], split[1], split[2]};
+    ops[second].attrs[ops[second].def->FindAttr("axis")] = Ints{0, 1, 2, 4, 3};
+    ops[third].attrs[ops[third].def->FindAttr("shape")] = Ints{-1, from[2], from[3], from[1]};
+    reshape.inputs[reshape.def->FindInput("X")][0] = twin_[x];
+    Redeclare(reshape.outputs[0][0], {from[0], from[2], from[3], split[1], split[2]});
+    Redeclare(ops[second].outputs[0][0], {from[0], from[2], from[3], split[2], split[1]});
+    ops[third].outputs[0][0] = NewTwin(y);
+    out_.push_back(std::move(reshape));
+    for (const int at : {second, third}) {
+      moved_.insert(at);
+      out_.push_back(std::move(ops[at]));
+    }
+    return changed_ = true;
+  }
+  void Redeclare(VarId v, const Shape& shape) { p_.vars[v].shape = shape; }
+
   ir::Program& p_;
   PassContext& context_;
   const GraphView view_;
   std::vector<ir::Op> out_;
+  std::set<int> moved_;  // operators that stand further ahead now
   std::map<VarId, VarId> twin_;
   std::set<VarId> present_;  // variables with a twin that also exist themselves
   bool changed_ = false;

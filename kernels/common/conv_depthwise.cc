@@ -23,7 +23,9 @@ class DepthwiseConv final : public ConvRunner {
  public:
   DepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                 const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), epilogue_(epilogue), kernel_(g.kernel[2]),
+      : g_(g),
+        epilogue_(epilogue),
+        kernel_(g.kernel[2]),
         padded_((g.in_c + loops.lanes - 1) / loops.lanes * loops.lanes) {
     packed_ = ctx.packs().Get<PackedTaps>(
         filter, loops.lanes == 16 ? "depthwise 16" : "depthwise 8", [&] { return Pack(filter); });
@@ -96,8 +98,8 @@ class DepthwiseConv final : public ConvRunner {
     size_t i = 0;
     for (int64_t row = y; row < y + rows; ++row)
       for (int64_t k = x; k < x + columns_; ++k)
-        (*pixels)[i++] = k >= 0 && k < g_.in[2] ? image + (row * g_.in[2] + k) * g_.in_c
-                                                : zeros_.data();
+        (*pixels)[i++] =
+            k >= 0 && k < g_.in[2] ? image + (row * g_.in[2] + k) * g_.in_c : zeros_.data();
   }
 
   const ConvGeometry g_;
@@ -121,7 +123,7 @@ std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const C
       g.spatial != 2 || !g.depthwise() || g.out_c != g.in_c || g.kernel[1] != k ||
       (k != 3 && k != 5) || g.stride[1] != s || s > 2 || g.dilation != one ||
       epilogue.residual ||  // which may lie where the output does, and stretches overlap
-     
+
       g.batch * g.in_c * g.in_size() == 0 || g.out_size() == 0)
     return nullptr;
   const ConvLoops* loops = convloops::BestLoops();

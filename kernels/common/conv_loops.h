@@ -1,9 +1,10 @@
 // The inner loops of heddle's own convolutions with channels last, built for several instruction
 // sets: what they and the runners agree on.
 //
-// Winograd convolution F(4x4, 3x3), conv_winograd.cc: six by six pixels of input give four by four of output, by 36 products per pair of channels
-// instead of 144. A set of tiles is transformed to 36 matrices [tile, channel], each multiplied with
-// a matrix of the transformed filter, and the products are transformed back.
+// Winograd convolution F(4x4, 3x3), conv_winograd.cc: six by six pixels of input give four by four
+// of output, by 36 products per pair of channels instead of 144. A set of tiles is transformed to
+// 36 matrices [tile, channel], each multiplied with a matrix of the transformed filter, and the
+// products are transformed back.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +38,10 @@ struct DepthwiseRow {
   // The pixels of the input that the outputs see, [row of the kernel][column]; zeros where there is
   // none.
   const float* const* pixels;
-  int rows;                // those of the kernel that meet the image, from `filter` on
-  const float* filter;     // [row][column][channel], channels padded to vectors
-  int64_t filter_step;     // between taps
-  const float* bias;       // may be null
+  int rows;             // those of the kernel that meet the image, from `filter` on
+  const float* filter;  // [row][column][channel], channels padded to vectors
+  int64_t filter_step;  // between taps
+  const float* bias;    // may be null
   float* out;
   int64_t channels;
 };

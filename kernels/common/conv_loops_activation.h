@@ -14,8 +14,7 @@ inline __attribute__((always_inline)) typename V::T Activate(typename V::T x, co
     return V::Fma(V::Set(e.alpha), V::Min(V::Zero(), x), V::Max(V::Zero(), x));
   if constexpr (kActivation == Activation::kClip)
     return V::Min(V::Set(e.beta), V::Max(V::Set(e.alpha), x));
-  if constexpr (kActivation == Activation::kHardSwish ||
-                kActivation == Activation::kHardSigmoid) {
+  if constexpr (kActivation == Activation::kHardSwish || kActivation == Activation::kHardSigmoid) {
     const T line = V::Fma(V::Set(e.alpha), x, V::Set(e.beta));
     const T gate = V::Min(V::Set(1.f), V::Max(V::Zero(), line));
     return kActivation == Activation::kHardSwish ? V::Mul(x, gate) : gate;

@@ -1,8 +1,8 @@
 // All inner loops of convolutions for one kind of vector.
 //
-// They are written once. Each instruction set has a source that defines a vector V and includes this
-// file; nothing here has external linkage, and nothing of the standard library is instantiated, so
-// that no code for a newer processor gets where an older one runs it.
+// They are written once. Each instruction set has a source that defines a vector V and includes
+// this file; nothing here has external linkage, and nothing of the standard library is
+// instantiated, so that no code for a newer processor gets where an older one runs it.
 #pragma once
 
 #include "kernels/common/conv_depthwise_loops.h"

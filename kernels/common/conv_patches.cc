@@ -1,5 +1,5 @@
-// Transposed convolution whose kernel is as large as its stride: every pixel of the input has a patch
-// of the output to itself, which is its channels times a matrix. Channels last.
+// Transposed convolution whose kernel is as large as its stride: every pixel of the input has a
+// patch of the output to itself, which is its channels times a matrix. Channels last.
 #include <algorithm>
 #include <cstring>
 
@@ -38,8 +38,7 @@ class PatchConv final : public ConvRunner {
       for (int64_t row = begin; row < end; ++row) {
         for (int64_t x = 0; x < g_.out[2]; x += kChunk) {
           const int64_t n = std::min<int64_t>(kChunk, g_.out[2] - x);
-          const float* pixels =
-              static_cast<const float*>(o.src) + (row * g_.out[2] + x) * g_.out_c;
+          const float* pixels = static_cast<const float*>(o.src) + (row * g_.out[2] + x) * g_.out_c;
           for (int64_t p = 0; p < panels_; ++p)
             loops_.multiply(n, g_.out_c, pixels, g_.out_c,
                             packed_->data() + p * g_.out_c * loops_.panel,
@@ -76,7 +75,9 @@ class PatchConv final : public ConvRunner {
 
   int64_t OutRow() const { return g_.in[2] * g_.in_c; }
   // Where the patch of a pixel begins in the output.
-  int64_t PatchAt(int64_t row, int64_t x) const { return row * g_.kernel[1] * OutRow() + x * line_; }
+  int64_t PatchAt(int64_t row, int64_t x) const {
+    return row * g_.kernel[1] * OutRow() + x * line_;
+  }
 
   // The patches of n pixels, one to a row of results, to where they belong.
   void Scatter(const float* results, int64_t width, int64_t n, float* to) const {

@@ -1,10 +1,9 @@
 // Convolution 3x3 with stride 1 by Winograd's method, channels last.
-#include "kernels/common/conv_loops.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/common/conv_backend.h"
+#include "kernels/common/conv_loops.h"
 
 namespace heddle {
 
@@ -119,7 +118,9 @@ class WinogradConv final : public ConvRunner {
     const int64_t floats = kPoints * (InStep() + OutStep());
     Tensor scratch = ctx.Scratch(DType::kF32, {threads * floats});
     if (!alone_) {
-      const auto split = [&](int64_t n, int64_t grain, auto&& fn) { ctx.ParallelFor(n, grain, fn); };
+      const auto split = [&](int64_t n, int64_t grain, auto&& fn) {
+        ctx.ParallelFor(n, grain, fn);
+      };
       for (int64_t b = 0; b < blocks_; ++b) Block(o, b, scratch.mutable_data<float>(), split);
       return;
     }
@@ -210,8 +211,8 @@ class WinogradConv final : public ConvRunner {
   bool alone_;
 };
 
-// Is it faster than the sums as they stand? In cycles of a core that begins two multiplications of a
-// vector at a time; what the loops need besides those was measured.
+// Is it faster than the sums as they stand? In cycles of a core that begins two multiplications of
+// a vector at a time; what the loops need besides those was measured.
 bool Pays(const ConvGeometry& g, const ConvLoops& loops) {
   if (g.in_c < loops.lanes || g.out_c < loops.lanes) return false;
   const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], kTile) * Ceil(g.out[2], kTile));

@@ -148,8 +148,7 @@ struct WinogradLoops {
     for (int j = 0; j < kWindow; ++j) {
       T column[kWindow];
 #pragma GCC unroll 6
-      for (int i = 0; i < kWindow; ++i)
-        column[i] = V::Load(m + (i * kWindow + j) * point_step + c);
+      for (int i = 0; i < kWindow; ++i) column[i] = V::Load(m + (i * kWindow + j) * point_step + c);
       Gather(column, 1, half + j, kWindow);
     }
 #pragma GCC unroll 4

@@ -99,6 +99,24 @@ inline void Tile(const std::byte* src, int64_t src_row, std::byte* dst, int64_t 
   }
 }
 
+// Two rows of 32-bit elements to pairs.
+inline void Pairs(const std::byte* src, int64_t src_row, std::byte* dst, int64_t cols) {
+  const std::byte *a = src, *b = src + src_row;
+  int64_t j = 0;
+  for (; j + 8 <= cols; j += 8, a += 32, b += 32, dst += 64) {
+    const V8 x = *reinterpret_cast<const V8u*>(a), y = *reinterpret_cast<const V8u*>(b);
+    const V8 low = __builtin_shufflevector(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
+    const V8 high = __builtin_shufflevector(x, y, 2, 10, 3, 11, 6, 14, 7, 15);
+    V8u* to = reinterpret_cast<V8u*>(dst);
+    to[0] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 8, 9, 10, 11);
+    to[1] = __builtin_shufflevector(low, high, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  for (; j < cols; ++j, a += 4, b += 4, dst += 8) {
+    std::memcpy(dst, a, 4);
+    std::memcpy(dst + 4, b, 4);
+  }
+}
+
 // Three rows of 32-bit elements to triples, as of an image with three channels.
 inline void Triples(const std::byte* src, int64_t src_row, std::byte* dst, int64_t cols) {
   const std::byte *a = src, *b = src + src_row, *c = src + 2 * src_row;
@@ -138,6 +156,7 @@ void TransposeMatrix(const std::byte* src, int64_t src_row, std::byte* dst, int6
                      int64_t rows, int64_t cols) {
   constexpr int64_t kTile = sizeof(T) >= 8 ? 8 : sizeof(T) == 4 ? 16 : 64;
   constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  if (sizeof(T) == 4 && rows == 2 && dst_row == 8) return Pairs(src, src_row, dst, cols);
   if (sizeof(T) == 4 && rows == 3 && dst_row == 12) return Triples(src, src_row, dst, cols);
   for (int64_t j = 0; j < cols; j += kTile)
     for (int64_t i = 0; i < rows; i += kTile)

@@ -43,8 +43,12 @@ Tensor Pool(const Tensor& x, const std::string& type, const std::string& format,
   ProgramBuilder b;
   b.Feed("x", DType::kF32, x.shape());
   b.Op("pool2d", {{"X", {"x"}}}, {{"Out", {"y"}}},
-       {{"pooling_type", type}, {"ksize", Ints{3, 2}}, {"strides", Ints{2, 1}},
-        {"paddings", Ints{1, 0}}, {"data_format", format}, {"exclusive", exclusive}});
+       {{"pooling_type", type},
+        {"ksize", Ints{3, 2}},
+        {"strides", Ints{2, 1}},
+        {"paddings", Ints{1, 0}},
+        {"data_format", format},
+        {"exclusive", exclusive}});
   b.Fetch("y");
   Executor executor({.threads = 2});
   return MustRun(executor, MustCompile(executor, b.Build(), nullptr, {.opt_level = 0}),

@@ -33,8 +33,10 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
   auto scope = std::make_shared<Scope>();
   scope->Set("w", Value(Values<T>(dtype, filter, 78.233)));
   Slots inputs{{"Input", {"x"}}, {"Filter", {"w"}}};
-  Attrs attrs{{"strides", Ints{l.stride, l.stride}}, {"paddings", l.pads},
-              {"dilations", Ints{1, 1}}, {"groups", l.channels},
+  Attrs attrs{{"strides", Ints{l.stride, l.stride}},
+              {"paddings", l.pads},
+              {"dilations", Ints{1, 1}},
+              {"groups", l.channels},
               {"data_format", std::string("NHWC")}};
   if (fused) {
     b.Param("b", dtype, {l.channels});
@@ -61,8 +63,8 @@ double Activate(const Layer& l, double x) {
 }
 
 void Check(const Layer& l) {
-  SCOPED_TRACE(::testing::Message() << l.height << "x" << l.width << "x" << l.channels << ", kernel "
-                                    << l.kernel << ", stride " << l.stride);
+  SCOPED_TRACE(::testing::Message() << l.height << "x" << l.width << "x" << l.channels
+                                    << ", kernel " << l.kernel << ", stride " << l.stride);
   const Tensor exact = Run<double>(l, DType::kF64, 1);
   const Tensor one = Run<float>(l, DType::kF32, 1), two = Run<float>(l, DType::kF32, 2);
   const Tensor bias = Values<float>(DType::kF32, {l.channels}, 3.7);

@@ -33,7 +33,9 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
   auto scope = std::make_shared<Scope>();
   scope->Set("w", Value(Values<T>(dtype, filter, 78.233)));
   Slots inputs{{"Input", {"x"}}, {"Filter", {"w"}}};
-  Attrs attrs{{"strides", l.kernel}, {"paddings", Ints{0, 0}}, {"dilations", Ints{1, 1}},
+  Attrs attrs{{"strides", l.kernel},
+              {"paddings", Ints{0, 0}},
+              {"dilations", Ints{1, 1}},
               {"data_format", std::string("NHWC")}};
   if (fused) {
     b.Param("b", dtype, {l.out_c});
@@ -52,8 +54,7 @@ void Check(const Layer& l) {
   const Tensor exact = Run<double>(l, DType::kF64, 1);
   const Tensor one = Run<float>(l, DType::kF32, 1), two = Run<float>(l, DType::kF32, 2);
   const Tensor bias = Values<float>(DType::kF32, {l.out_c}, 3.7);
-  ASSERT_EQ(one.shape(),
-            (Shape{2, l.height * l.kernel[0], l.width * l.kernel[1], l.out_c}));
+  ASSERT_EQ(one.shape(), (Shape{2, l.height * l.kernel[0], l.width * l.kernel[1], l.out_c}));
   for (int64_t i = 0; i < one.numel(); ++i) {
     double x = exact.data<double>()[i] + bias.data<float>()[i % l.out_c];
     if (l.activation == "relu") x = std::max(x, 0.0);

@@ -1,13 +1,12 @@
-// Winograd convolutions give what the sums as they stand give, for every size of image and channels,
-// with everything that may follow, whatever instructions they are made of.
-#include "kernels/common/conv_loops.h"
-
+// Winograd convolutions give what the sums as they stand give, for every size of image and
+// channels, with everything that may follow, whatever instructions they are made of.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include "kernels/common/conv_loops.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -51,7 +50,9 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
   b.Var("y", dtype, out);
   Slots inputs{{"Input", {"x"}}, {"Filter", {"w"}}};
   std::vector<Feed> feeds{{"x", Random(dtype, in, 1)}};
-  Attrs attrs{{"strides", Ints{1, 1}}, {"paddings", l.pads}, {"dilations", Ints{1, 1}},
+  Attrs attrs{{"strides", Ints{1, 1}},
+              {"paddings", l.pads},
+              {"dilations", Ints{1, 1}},
               {"data_format", std::string("NHWC")}};
   auto scope = std::make_shared<Scope>();
   scope->Set("w", Value(Random(dtype, {l.out_c, l.in_c, 3, 3}, 2)));

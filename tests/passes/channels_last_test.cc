@@ -1,0 +1,107 @@
+// Channels last: channels that are dealt out anew stay last where they can, and results stay what
+// they are.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr int64_t kChannels = 12, kSide = 9;
+
+Tensor Values(const Shape& shape, float seed) {
+  std::vector<float> v(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = std::sin(static_cast<float>(i) * seed);
+  return F32(shape, v);
+}
+
+struct Shuffle {
+  Ints split{-1, 3, 4, kSide, kSide}, axis{0, 2, 1, 3, 4}, merged{-1, kChannels, kSide, kSide};
+  std::string fetch_too = "";  // a variable in the middle
+  bool read_twice = false;     // another reader of one
+  int64_t batch = 2;
+};
+
+// conv -> reshape -> transpose -> reshape -> conv
+Program Build(const Shuffle& s) {
+  const Shape image{-1, kChannels, kSide, kSide};
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, image);
+  for (const char* w : {"w1", "w2"}) b.Param(w, DType::kF32, {kChannels, kChannels, 3, 3});
+  auto convolve = [&](const std::string& x, const std::string& w, const std::string& y) {
+    b.Var(y, DType::kF32, image);
+    b.Op("conv2d", {{"Input", {x}}, {"Filter", {w}}}, {{"Output", {y}}},
+         {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
+  };
+  auto reshape = [&](const std::string& x, const std::string& y, const Ints& shape) {
+    b.Var(y, DType::kF32, Shape(std::span(shape)));
+    b.Op("reshape2", {{"X", {x}}}, {{"Out", {y}}, {"XShape", {y + ".x"}}}, {{"shape", shape}});
+  };
+  convolve("x", "w1", "a");
+  reshape("a", "s", s.split);
+  Shape moved;
+  for (int64_t d : s.axis) moved.push_back(s.split[static_cast<size_t>(d)]);
+  b.Var("t", DType::kF32, moved);
+  b.Op("transpose2", {{"X", {"s"}}}, {{"Out", {"t"}}, {"XShape", {"t.x"}}}, {{"axis", s.axis}});
+  reshape("t", "m", s.merged);
+  convolve("m", "w2", "y");
+  b.Fetch("y");
+  if (!s.fetch_too.empty()) b.Fetch(s.fetch_too);
+  if (s.read_twice) b.Scale("t", "again", 2).Fetch("again");
+  return b.Build();
+}
+
+// The number of instructions at level 2, after a check that results are those of level 0.
+int Instructions(const Shuffle& s) {
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w1", Value(Values({kChannels, kChannels, 3, 3}, 1.7f)));
+  scope->Set("w2", Value(Values({kChannels, kChannels, 3, 3}, 2.3f)));
+  const std::vector<Feed> feeds{{"x", Values({s.batch, kChannels, kSide, kSide}, 0.7f)}};
+  std::vector<Tensor> out[2];
+  int instructions = 0;
+  for (const int level : {0, 2}) {
+    Executor executor({.threads = 2});
+    auto compiled = MustCompile(executor, Build(s), scope, {.opt_level = level});
+    out[level / 2] = MustRun(executor, compiled, feeds);
+    const auto stats = executor.Prepare(compiled, feeds);
+    EXPECT_TRUE(stats.ok()) << stats.status().ToString();
+    if (stats.ok()) instructions = stats->instructions;
+  }
+  EXPECT_EQ(out[0].size(), out[1].size());
+  for (size_t i = 0; i < out[0].size(); ++i) {
+    EXPECT_EQ(out[0][i].shape(), out[1][i].shape());
+    const auto a = Floats(out[0][i]), b = Floats(out[1][i]);
+    for (size_t k = 0; k < a.size(); ++k)
+      if (std::abs(a[k] - b[k]) > 1e-4 * (1 + std::abs(a[k]))) {
+        ADD_FAILURE() << "output " << i << ", element " << k << ": " << a[k] << " and " << b[k];
+        break;
+      }
+  }
+  return instructions;
+}
+
+// In and out of channels last, two convolutions, and one transpose between them.
+constexpr int kStays = 5, kLeaves = 7;
+
+TEST(ChannelShuffle, StaysLast) {
+  EXPECT_EQ(kStays, Instructions({}));
+  EXPECT_EQ(kStays, Instructions({.split = {0, 2, 6, kSide, kSide}, .batch = 1}));
+}
+
+TEST(ChannelShuffle, OtherTransposesAreNotTouched) {
+  EXPECT_EQ(kLeaves, Instructions({.axis = {0, 2, 1, 4, 3}}));
+  EXPECT_EQ(kLeaves, Instructions({.split = {-1, 3, 12, 3, kSide}, .axis = {0, 2, 1, 3, 4}}));
+}
+
+TEST(ChannelShuffle, WhatOthersSeeKeepsItsShape) {
+  EXPECT_LT(kStays, Instructions({.fetch_too = "s"}));
+  EXPECT_LT(kStays, Instructions({.fetch_too = "t"}));
+  EXPECT_LT(kStays, Instructions({.read_twice = true}));
+  // The result in both layouts.
+  EXPECT_EQ(kStays + 1, Instructions({.fetch_too = "m"}));
+}
+
+}  // namespace
+}  // namespace heddle::testing
