@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -127,6 +128,15 @@ Status RealGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+struct AbsMap : UnaryOp {
+  static constexpr Key kIns[] = {"X"};
+  static constexpr Key kOuts[] = {"Out"};
+  template <typename T>
+  T operator()(T x) const {
+    return AbsFn::Forward(x);
+  }
+};
+
 }  // namespace
 }  // namespace heddle
 
@@ -152,3 +162,5 @@ HEDDLE_OP(angle_grad) {
   op.Input("X").Input("Out@GRAD").Output("X@GRAD").InferShape(RealGradShape);
   op.Kernels<Ops<AngleFn>::Grad, float, double, float16, bfloat16, complex64, complex128>();
 }
+
+HEDDLE_TILE(abs) { return MapTile<AbsMap>(); }

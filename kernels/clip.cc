@@ -1,5 +1,6 @@
 // clip and brelu: x limited to an interval.
 #include "kernels/common/convert.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -81,6 +82,12 @@ void DeclareBounds(OpDef& op) {
   op.Input("Min", kOptional).Input("Max", kOptional).Attr("min", 0.0).Attr("max", 0.0);
 }
 
+template <typename T>
+Status ClipTile(const KernelContext& attrs, TileStep* step) {
+  if (attrs.Float("min") > attrs.Float("max")) return InvalidArgument("min is above max");
+  return MakeMapTile<ForwardMap<ClipOp>, T>(attrs, step);
+}
+
 }  // namespace
 }  // namespace heddle
 
@@ -100,3 +107,7 @@ HEDDLE_OP(clip_double_grad) {
 }
 HEDDLE_OP(brelu) { DefineUnary<Clip<BreluAttrs>>(op, "x limited to [t_min, t_max]."); }
 HEDDLE_OP(brelu_grad) { DefineUnaryGrad<Clip<BreluAttrs>>(op); }
+
+HEDDLE_TILE(clip) { return {1, &ClipTile<float>, &ClipTile<double>}; }
+HEDDLE_TILE(clip_grad) { return UnaryGradTile<ClipOp>(); }
+HEDDLE_TILE(brelu) { return UnaryTile<Clip<BreluAttrs>>(); }

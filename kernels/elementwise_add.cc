@@ -1,5 +1,6 @@
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 HEDDLE_OP(elementwise_add) {
   DefineElementwise<AddFn, float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t,
@@ -16,3 +17,6 @@ HEDDLE_OP(elementwise_add_grad) {
   DefineElementwiseGrad<PassGrad, PassGrad, float, double, int32_t, int64_t, float16, bfloat16,
                         std::complex<float>, std::complex<double>>(op, 0);
 }
+
+HEDDLE_TILE(elementwise_add) { return BinaryTile<AddFn>(); }
+HEDDLE_TILE(grad_add) { return BinaryTile<AddFn>(); }

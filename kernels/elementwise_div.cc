@@ -1,5 +1,6 @@
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -42,3 +43,5 @@ HEDDLE_OP(elementwise_div_grad) {
   DefineElementwiseGrad<DivGradX, DivGradY, float, double, float16, bfloat16, std::complex<float>,
                         std::complex<double>>(op, kUsesY | kUsesOut);
 }
+
+HEDDLE_TILE(elementwise_div) { return BinaryTile<DivFn>(); }

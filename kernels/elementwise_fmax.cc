@@ -1,6 +1,7 @@
 // elementwise_fmax and elementwise_fmin: a NaN gives way to a number.
 #include "kernels/common/axis_lines.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -56,3 +57,6 @@ HEDDLE_OP(elementwise_fmin) {
 }
 HEDDLE_OP(elementwise_fmax_grad) { DefineTakenGrad<Fmax>(op, "gradient of elementwise_fmax"); }
 HEDDLE_OP(elementwise_fmin_grad) { DefineTakenGrad<Fmin>(op, "gradient of elementwise_fmin"); }
+
+HEDDLE_TILE(elementwise_fmax) { return BinaryTile<Taken<Fmax>>(); }
+HEDDLE_TILE(elementwise_fmin) { return BinaryTile<Taken<Fmin>>(); }

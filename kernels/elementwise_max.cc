@@ -1,4 +1,5 @@
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -40,3 +41,5 @@ HEDDLE_OP(elementwise_max_grad) {
   DefineElementwiseGrad<MaxGradX, MaxGradY, float, double, int32_t, int64_t, float16, bfloat16>(
       op, kUsesX | kUsesY);
 }
+
+HEDDLE_TILE(elementwise_max) { return BinaryTile<MaxFn>(); }

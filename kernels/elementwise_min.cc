@@ -1,4 +1,5 @@
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -40,3 +41,5 @@ HEDDLE_OP(elementwise_min_grad) {
   DefineElementwiseGrad<MinGradX, MinGradY, float, double, int32_t, int64_t, float16, bfloat16>(
       op, kUsesX | kUsesY);
 }
+
+HEDDLE_TILE(elementwise_min) { return BinaryTile<MinFn>(); }

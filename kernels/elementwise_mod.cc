@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/common/arithmetic.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -57,3 +58,6 @@ HEDDLE_OP(elementwise_floordiv) {
   DefineElementwise<FloorDivFn, float, double, float16, bfloat16>(op, "x / y rounded down");
   op.Kernels<Checked<FloorDivFn>::Kernel, int32_t, int64_t, uint8_t, int8_t, int16_t>();
 }
+
+HEDDLE_TILE(elementwise_mod) { return BinaryTile<ModFn>(); }
+HEDDLE_TILE(elementwise_floordiv) { return BinaryTile<FloorDivFn>(); }

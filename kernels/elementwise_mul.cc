@@ -1,6 +1,7 @@
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
 #include "kernels/common/convert.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -55,3 +56,5 @@ HEDDLE_OP(elementwise_mul_grad) {
   DefineElementwiseGrad<MulGradX, MulGradY, float, double, int32_t, int64_t, float16, bfloat16,
                         std::complex<float>, std::complex<double>>(op, kUsesX | kUsesY);
 }
+
+HEDDLE_TILE(elementwise_mul) { return BinaryTile<MulFn>(); }

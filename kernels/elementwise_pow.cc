@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -51,3 +52,5 @@ HEDDLE_OP(elementwise_pow_grad) {
   DefineElementwiseGrad<PowGradX, PowGradY, float, double, int32_t, int64_t, float16, bfloat16>(
       op, kUsesX | kUsesY);
 }
+
+HEDDLE_TILE(elementwise_pow) { return BinaryTile<PowFn>(); }

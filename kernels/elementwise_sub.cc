@@ -1,5 +1,6 @@
 #include "kernels/common/arithmetic.h"
 #include "kernels/common/binary_grad.h"
+#include "kernels/common/tile_loop.h"
 
 namespace heddle {
 namespace {
@@ -25,3 +26,5 @@ HEDDLE_OP(elementwise_sub_grad) {
   DefineElementwiseGrad<PassGrad, NegatedGrad, float, double, int32_t, int64_t, float16, bfloat16,
                         std::complex<float>, std::complex<double>>(op, 0);
 }
+
+HEDDLE_TILE(elementwise_sub) { return BinaryTile<SubFn>(); }

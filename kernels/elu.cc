@@ -1,5 +1,6 @@
 // elu, celu, selu: exponential on the negative side.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -92,3 +93,6 @@ HEDDLE_OP(celu_grad) { DefineUnaryGrad<Celu>(op); }
 HEDDLE_OP(celu_grad_grad) { DefineMap<CeluGradGrad>(op); }
 HEDDLE_OP(selu) { DefineUnary<Selu>(op, "scale * elu(x, alpha)"); }
 HEDDLE_OP(selu_grad) { DefineUnaryGrad<Selu>(op); }
+
+HEDDLE_TILE(elu) { return UnaryTile<Elu>(); }
+HEDDLE_TILE(elu_grad) { return UnaryGradTile<Elu>(); }

@@ -1,5 +1,6 @@
 // erf and erfinv.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -54,3 +55,6 @@ HEDDLE_OP(erf) { DefineUnary<Erf>(op, "Error function."); }
 HEDDLE_OP(erf_grad) { DefineUnaryGrad<Erf>(op); }
 HEDDLE_OP(erfinv) { DefineUnary<Erfinv>(op, "Inverse of erf."); }
 HEDDLE_OP(erfinv_grad) { DefineUnaryGrad<Erfinv>(op); }
+
+HEDDLE_TILE(erf) { return UnaryTile<Erf>(); }
+HEDDLE_TILE(erf_grad) { return UnaryGradTile<Erf>(); }

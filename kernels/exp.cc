@@ -1,5 +1,6 @@
 // exp and expm1.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -41,3 +42,6 @@ HEDDLE_OP(expm1) {
   DefineFloatUnary<Expm1, complex64, complex128>(op, "exp(x) - 1, exact near 0.");
 }
 HEDDLE_OP(expm1_grad) { DefineUnaryGrad<Expm1, complex64, complex128>(op); }
+
+HEDDLE_TILE(exp) { return UnaryTile<Exp>(); }
+HEDDLE_TILE(exp_grad) { return UnaryGradTile<Exp>(); }

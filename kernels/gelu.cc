@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -51,6 +52,17 @@ struct GeluGrad {
   }
 };
 
+template <typename T>
+Status GeluTile(const KernelContext& attrs, TileStep* step) {
+  return attrs.Bool("approximate") ? MakeMapTile<ForwardMap<GeluTanh>, T>(attrs, step)
+                                   : MakeMapTile<ForwardMap<GeluErf>, T>(attrs, step);
+}
+template <typename T>
+Status GeluGradTile(const KernelContext& attrs, TileStep* step) {
+  return attrs.Bool("approximate") ? MakeMapTile<GradMap<GeluTanh>, T>(attrs, step)
+                                   : MakeMapTile<GradMap<GeluErf>, T>(attrs, step);
+}
+
 }  // namespace
 }  // namespace heddle
 
@@ -64,3 +76,6 @@ HEDDLE_OP(gelu_grad) {
   op.Inplace("Out@GRAD", "X@GRAD").InferShape(MapShape<GradMap<GeluErf>>);
   op.Kernels<GeluGrad, float, double, float16, bfloat16>();
 }
+
+HEDDLE_TILE(gelu) { return {1, &GeluTile<float>, &GeluTile<double>}; }
+HEDDLE_TILE(gelu_grad) { return {2, &GeluGradTile<float>, &GeluGradTile<double>}; }

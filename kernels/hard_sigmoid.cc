@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -25,3 +26,6 @@ struct HardSigmoid : UnaryOp {
 
 HEDDLE_OP(hard_sigmoid) { DefineUnary<HardSigmoid>(op, "slope * x + offset, limited to [0, 1]."); }
 HEDDLE_OP(hard_sigmoid_grad) { DefineUnaryGrad<HardSigmoid>(op); }
+
+HEDDLE_TILE(hard_sigmoid) { return UnaryTile<HardSigmoid>(); }
+HEDDLE_TILE(hard_sigmoid_grad) { return UnaryGradTile<HardSigmoid>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -33,3 +34,6 @@ HEDDLE_OP(hard_swish) {
                                                 "x * min(max(x + offset, 0), threshold) / scale");
 }
 HEDDLE_OP(hard_swish_grad) { DefineUnaryGrad<HardSwish, complex64, complex128>(op); }
+
+HEDDLE_TILE(hard_swish) { return UnaryTile<HardSwish>(); }
+HEDDLE_TILE(hard_swish_grad) { return UnaryGradTile<HardSwish>(); }

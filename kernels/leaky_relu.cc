@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -44,3 +45,6 @@ HEDDLE_OP(leaky_relu_grad) { DefineUnaryGrad<LeakyRelu>(op); }
 HEDDLE_OP(leaky_relu_grad_grad) {
   DefineMap<LeakyReluGradGrad>(op).Inplace("grad_x@GRAD", "grad_out@GRAD");
 }
+
+HEDDLE_TILE(leaky_relu) { return UnaryTile<LeakyRelu>(); }
+HEDDLE_TILE(leaky_relu_grad) { return UnaryGradTile<LeakyRelu>(); }

@@ -1,5 +1,6 @@
 // log, log2, log10 and log1p.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -85,3 +86,6 @@ HEDDLE_OP(log1p) {
   DefineFloatUnary<Log1p, complex64, complex128>(op, "log(1 + x), exact near 0.");
 }
 HEDDLE_OP(log1p_grad) { DefineUnaryGrad<Log1p, complex64, complex128>(op); }
+
+HEDDLE_TILE(log) { return UnaryTile<Log>(); }
+HEDDLE_TILE(log_grad) { return UnaryGradTile<Log>(); }

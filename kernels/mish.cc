@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -29,3 +30,6 @@ struct Mish : UnaryOp {
 
 HEDDLE_OP(mish) { DefineUnary<Mish>(op, "x * tanh(softplus(x))"); }
 HEDDLE_OP(mish_grad) { DefineUnaryGrad<Mish>(op); }
+
+HEDDLE_TILE(mish) { return UnaryTile<Mish>(); }
+HEDDLE_TILE(mish_grad) { return UnaryGradTile<Mish>(); }

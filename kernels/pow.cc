@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/common/convert.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -104,6 +105,12 @@ Status PowShape(ShapeContext& ctx) {
 
 void DefineFactor(OpDef& op) { op.Input("FactorTensor", kOptional).Attr("factor", 1.0); }
 
+template <typename T>
+Status PowTile(const KernelContext& attrs, TileStep* step) {
+  return FactorOf(attrs) == 2.0 ? MakeMapTile<SquareMap, T>(attrs, step)
+                                : MakeMapTile<PowMap, T>(attrs, step);
+}
+
 }  // namespace
 }  // namespace heddle
 
@@ -126,3 +133,5 @@ HEDDLE_OP(pow_triple_grad) {
   DefineMap<PowTripleGrad>(op).InferShape(PowShape<MapShape<PowTripleGrad>>);
   DefineFactor(op);
 }
+
+HEDDLE_TILE(pow) { return {1, &PowTile<float>, &PowTile<double>}; }

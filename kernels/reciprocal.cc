@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -21,3 +22,6 @@ struct Reciprocal : UnaryOp {
 
 HEDDLE_OP(reciprocal) { DefineUnary<Reciprocal, complex64, complex128>(op, "1 / x"); }
 HEDDLE_OP(reciprocal_grad) { DefineUnaryGrad<Reciprocal, complex64, complex128>(op); }
+
+HEDDLE_TILE(reciprocal) { return UnaryTile<Reciprocal>(); }
+HEDDLE_TILE(reciprocal_grad) { return UnaryGradTile<Reciprocal>(); }

@@ -1,3 +1,4 @@
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -30,3 +31,6 @@ struct ReluGradGrad : UnaryOp {
 HEDDLE_OP(relu) { DefineUnary<Relu, int32_t, int64_t>(op, "max(x, 0)"); }
 HEDDLE_OP(relu_grad) { DefineUnaryGrad<Relu, int32_t, int64_t>(op); }
 HEDDLE_OP(relu_grad_grad) { DefineMap<ReluGradGrad>(op).Inplace("grad_x@GRAD", "grad_out@GRAD"); }
+
+HEDDLE_TILE(relu) { return UnaryTile<Relu>(); }
+HEDDLE_TILE(relu_grad) { return UnaryGradTile<Relu>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -24,3 +25,6 @@ struct Relu6 : UnaryOp {
 
 HEDDLE_OP(relu6) { DefineUnary<Relu6>(op, "min(max(x, 0), threshold)"); }
 HEDDLE_OP(relu6_grad) { DefineUnaryGrad<Relu6>(op); }
+
+HEDDLE_TILE(relu6) { return UnaryTile<Relu6>(); }
+HEDDLE_TILE(relu6_grad) { return UnaryGradTile<Relu6>(); }

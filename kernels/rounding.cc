@@ -1,6 +1,7 @@
 // floor, ceil, round, trunc, and sign: constant between their steps, so the gradients are zero.
 #include <cmath>
 
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -63,3 +64,7 @@ HEDDLE_OP(trunc_grad) { DefineUnaryGrad<Trunc, int32_t, int64_t>(op); }
 HEDDLE_OP(sign) {
   DefineUnary<Sign, uint8_t, int8_t, int16_t, int32_t, int64_t>(op, "-1, 0 or 1.");
 }
+
+HEDDLE_TILE(floor) { return UnaryTile<Floor>(); }
+HEDDLE_TILE(ceil) { return UnaryTile<Ceil>(); }
+HEDDLE_TILE(round) { return UnaryTile<Round>(); }

@@ -1,8 +1,11 @@
 #include "kernels/common/convert.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
 namespace {
+
+constexpr int64_t kGrain = 1 << 17;
 
 template <typename T>
 struct Scale {
@@ -28,7 +31,7 @@ struct Scale {
   static void Apply(KernelContext& ctx, const Tensor& x, Tensor& out, C scale, C bias) {
     const T* a = x.data<T>();
     T* y = out.mutable_data<T>();
-    ctx.ParallelFor(x.numel(), 1 << 17, [&](int64_t begin, int64_t end) {
+    ctx.ParallelFor(x.numel(), kGrain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i)
         y[i] = static_cast<T>(static_cast<C>(static_cast<C>(a[i]) * scale + bias));
@@ -46,6 +49,18 @@ Status ScaleShape(ShapeContext& ctx) {
   return SameShape(ctx);
 }
 
+// scale and bias as Scale has them.
+template <typename T>
+struct Affine {
+  T scale, bias;
+  T operator()(T x) const { return x * scale + bias; }
+  static Status Make(const KernelContext& attrs, TileStep* step) {
+    Affine m{static_cast<T>(attrs.Float("scale")), static_cast<T>(attrs.Float("bias"))};
+    if (!attrs.Bool("bias_after_scale")) m.bias *= m.scale;
+    return SetTile<T, 1>(m, kGrain, step);
+  }
+};
+
 }  // namespace
 }  // namespace heddle
 
@@ -56,3 +71,5 @@ HEDDLE_OP(scale) {
   op.Kernels<Scale, float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, float16, bfloat16,
              complex64, complex128>();
 }
+
+HEDDLE_TILE(scale) { return {1, &Affine<float>::Make, &Affine<double>::Make}; }

@@ -1,5 +1,6 @@
 // Activations that cut off small values: softshrink, hard_shrink, tanh_shrink, thresholded_relu.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -83,3 +84,8 @@ HEDDLE_OP(tanh_shrink) { DefineUnary<TanhShrink>(op, "x - tanh(x)"); }
 HEDDLE_OP(tanh_shrink_grad) { DefineUnaryGrad<TanhShrink>(op); }
 HEDDLE_OP(thresholded_relu) { DefineUnary<ThresholdedRelu>(op, "x, but 0 up to the threshold."); }
 HEDDLE_OP(thresholded_relu_grad) { DefineUnaryGrad<ThresholdedRelu>(op); }
+
+HEDDLE_TILE(softshrink) { return UnaryTile<Softshrink>(); }
+HEDDLE_TILE(hard_shrink) { return UnaryTile<HardShrink>(); }
+HEDDLE_TILE(tanh_shrink) { return UnaryTile<TanhShrink>(); }
+HEDDLE_TILE(thresholded_relu) { return UnaryTile<ThresholdedRelu>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -46,3 +47,6 @@ HEDDLE_OP(sigmoid) { DefineUnary<Sigmoid, complex64, complex128>(op, "1 / (1 + e
 HEDDLE_OP(sigmoid_grad) { DefineUnaryGrad<Sigmoid, complex64, complex128>(op); }
 HEDDLE_OP(sigmoid_grad_grad) { DefineMap<SigmoidGradGrad, complex64, complex128>(op); }
 HEDDLE_OP(sigmoid_triple_grad) { DefineMap<SigmoidTripleGrad, complex64, complex128>(op); }
+
+HEDDLE_TILE(sigmoid) { return UnaryTile<Sigmoid>(); }
+HEDDLE_TILE(sigmoid_grad) { return UnaryGradTile<Sigmoid>(); }

@@ -1,5 +1,6 @@
 // sin and cos with derivatives up to the third.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -74,3 +75,8 @@ HEDDLE_OP(cos) { DefineUnary<Wave<CosOf>, complex64, complex128>(op, "Cosine.");
 HEDDLE_OP(cos_grad) { DefineUnaryGrad<Wave<CosOf>, complex64, complex128>(op); }
 HEDDLE_OP(cos_double_grad) { DefineMap<WaveDoubleGrad<CosOf>, complex64, complex128>(op); }
 HEDDLE_OP(cos_triple_grad) { DefineMap<WaveTripleGrad<CosOf>, complex64, complex128>(op); }
+
+HEDDLE_TILE(sin) { return UnaryTile<Wave<SinOf>>(); }
+HEDDLE_TILE(sin_grad) { return UnaryGradTile<Wave<SinOf>>(); }
+HEDDLE_TILE(cos) { return UnaryTile<Wave<CosOf>>(); }
+HEDDLE_TILE(cos_grad) { return UnaryGradTile<Wave<CosOf>>(); }

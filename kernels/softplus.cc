@@ -1,5 +1,6 @@
 // softplus, logsigmoid and soft_relu.
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -82,3 +83,8 @@ HEDDLE_OP(logsigmoid) { DefineUnary<LogSigmoid, complex64, complex128>(op, "log(
 HEDDLE_OP(logsigmoid_grad) { DefineUnaryGrad<LogSigmoid, complex64, complex128>(op); }
 HEDDLE_OP(soft_relu) { DefineUnary<SoftRelu>(op, "log(1 + exp(x)), x kept within the threshold."); }
 HEDDLE_OP(soft_relu_grad) { DefineUnaryGrad<SoftRelu>(op); }
+
+HEDDLE_TILE(softplus) { return UnaryTile<Softplus>(); }
+HEDDLE_TILE(softplus_grad) { return UnaryGradTile<Softplus>(); }
+HEDDLE_TILE(logsigmoid) { return UnaryTile<LogSigmoid>(); }
+HEDDLE_TILE(logsigmoid_grad) { return UnaryGradTile<LogSigmoid>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -28,3 +29,6 @@ struct Softsign : UnaryOp {
 
 HEDDLE_OP(softsign) { DefineUnary<Softsign, complex64, complex128>(op, "x / (1 + |x|)"); }
 HEDDLE_OP(softsign_grad) { DefineUnaryGrad<Softsign, complex64, complex128>(op); }
+
+HEDDLE_TILE(softsign) { return UnaryTile<Softsign>(); }
+HEDDLE_TILE(softsign_grad) { return UnaryGradTile<Softsign>(); }

@@ -1,6 +1,7 @@
 // sqrt and rsqrt.
 #include <cmath>
 
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -57,3 +58,8 @@ HEDDLE_OP(sqrt_grad_grad) { DefineMap<SqrtGradGrad>(op); }
 HEDDLE_OP(rsqrt) { DefineUnary<Rsqrt>(op, "1 / sqrt(x)"); }
 HEDDLE_OP(rsqrt_grad) { DefineUnaryGrad<Rsqrt>(op); }
 HEDDLE_OP(rsqrt_grad_grad) { DefineMap<RsqrtGradGrad>(op); }
+
+HEDDLE_TILE(sqrt) { return UnaryTile<Sqrt>(); }
+HEDDLE_TILE(sqrt_grad) { return UnaryGradTile<Sqrt>(); }
+HEDDLE_TILE(rsqrt) { return UnaryTile<Rsqrt>(); }
+HEDDLE_TILE(rsqrt_grad) { return UnaryGradTile<Rsqrt>(); }

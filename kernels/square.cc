@@ -1,3 +1,4 @@
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -30,3 +31,6 @@ struct SquareGradGrad : UnaryOp {
 HEDDLE_OP(square) { DefineUnary<Square, int32_t, int64_t>(op, "x * x"); }
 HEDDLE_OP(square_grad) { DefineUnaryGrad<Square, int32_t, int64_t>(op); }
 HEDDLE_OP(square_grad_grad) { DefineMap<SquareGradGrad>(op); }
+
+HEDDLE_TILE(square) { return UnaryTile<Square>(); }
+HEDDLE_TILE(square_grad) { return UnaryGradTile<Square>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -27,3 +28,6 @@ struct Stanh : UnaryOp {
 
 HEDDLE_OP(stanh) { DefineUnary<Stanh, complex64, complex128>(op, "scale_b * tanh(scale_a * x)"); }
 HEDDLE_OP(stanh_grad) { DefineUnaryGrad<Stanh, complex64, complex128>(op); }
+
+HEDDLE_TILE(stanh) { return UnaryTile<Stanh>(); }
+HEDDLE_TILE(stanh_grad) { return UnaryGradTile<Stanh>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -43,3 +44,8 @@ HEDDLE_OP(silu_grad) {
   DefineUnaryGrad<Silu, complex64, complex128>(op).Input(
       "Out", kOptional | kNoBuffer);  // named by programs, not needed
 }
+
+HEDDLE_TILE(swish) { return UnaryTile<Swish>(); }
+HEDDLE_TILE(swish_grad) { return UnaryGradTile<Swish>(); }
+HEDDLE_TILE(silu) { return UnaryTile<Silu>(); }
+HEDDLE_TILE(silu_grad) { return UnaryGradTile<Silu>(); }

@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
 namespace heddle {
@@ -44,3 +45,6 @@ HEDDLE_OP(tanh) { DefineUnary<Tanh, complex64, complex128>(op, "Hyperbolic tange
 HEDDLE_OP(tanh_grad) { DefineUnaryGrad<Tanh, complex64, complex128>(op); }
 HEDDLE_OP(tanh_grad_grad) { DefineMap<TanhGradGrad, complex64, complex128>(op); }
 HEDDLE_OP(tanh_triple_grad) { DefineMap<TanhTripleGrad, complex64, complex128>(op); }
+
+HEDDLE_TILE(tanh) { return UnaryTile<Tanh>(); }
+HEDDLE_TILE(tanh_grad) { return UnaryGradTile<Tanh>(); }

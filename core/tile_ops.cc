@@ -1,0 +1,78 @@
+#include "core/tile_ops.h"
+
+#include <unordered_map>
+#include <variant>
+
+#include "core/error.h"
+#include "core/op_context.h"
+
+namespace heddle {
+
+#define HEDDLE_DECLARE_TILE(name) TileOp TileOf_##name();
+#include "kernels/all_tiles.inc"
+#undef HEDDLE_DECLARE_TILE
+
+const TileOp* FindTileOp(std::string_view op) {
+  static const auto* const tiles = [] {
+    auto* map = new std::unordered_map<std::string_view, TileOp>;
+#define HEDDLE_DECLARE_TILE(name) map->emplace(#name, TileOf_##name());
+#include "kernels/all_tiles.inc"
+#undef HEDDLE_DECLARE_TILE
+    return map;
+  }();
+  const auto it = tiles->find(op);
+  return it == tiles->end() ? nullptr : &it->second;
+}
+
+Status MakeTileStep(const OpDef& def, const std::vector<AttrValue>& attrs, DType dtype,
+                    TileStep* step) {
+  const TileOp* tile = FindTileOp(def.name());
+  if (tile == nullptr || tile->make(dtype) == nullptr)
+    return Unimplemented("operator ", def.name(), " is no step of a fused loop for ", Name(dtype));
+  BoundOp op;  // without operands
+  op.def = &def;
+  op.attrs = attrs.data();
+  for (size_t i = 0; i <= def.inputs().size(); ++i) op.in_begin.push_back(0);
+  for (size_t i = 0; i <= def.outputs().size(); ++i) op.out_begin.push_back(0);
+  Services services;
+  return tile->make(dtype)(KernelContext(op, nullptr, services, nullptr), step);
+}
+
+bool PackNumbers(const OpDef& def, const std::vector<AttrValue>& attrs, Floats* values) {
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    if (const auto* b = std::get_if<bool>(&attrs[i]))
+      values->push_back(*b ? 1 : 0);
+    else if (const auto* n = std::get_if<int64_t>(&attrs[i]))
+      values->push_back(static_cast<double>(*n));
+    else if (const auto* d = std::get_if<double>(&attrs[i]))
+      values->push_back(*d);
+    else if (attrs[i] != def.attrs()[i].default_value)
+      return false;
+  }
+  return true;
+}
+
+Result<std::vector<AttrValue>> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at) {
+  std::vector<AttrValue> attrs;
+  attrs.reserve(def.attrs().size());
+  for (const AttrDef& a : def.attrs()) {
+    AttrValue v = a.default_value;
+    const bool number = std::holds_alternative<bool>(v) || std::holds_alternative<int64_t>(v) ||
+                        std::holds_alternative<double>(v);
+    if (number) {
+      if (*at >= values.size())
+        return InvalidArgument("too few attribute values for ", def.name());
+      const double x = values[(*at)++];
+      if (std::holds_alternative<bool>(v))
+        v = x != 0;
+      else if (std::holds_alternative<int64_t>(v))
+        v = static_cast<int64_t>(x);
+      else
+        v = x;
+    }
+    attrs.push_back(std::move(v));
+  }
+  return attrs;
+}
+
+}  // namespace heddle

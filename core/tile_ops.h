@@ -1,0 +1,54 @@
+// Operators that fused element-wise loops know: those with a line HEDDLE_TILE in kernels/. The list is
+// made at first use, frozen afterwards; thread-safe.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/tile_step.h"
+#include "heddle/dtype.h"
+#include "heddle/status.h"
+
+namespace heddle {
+
+class KernelContext;
+class OpDef;
+
+// The operator's first output is computed element by element from its first `operands` inputs, which
+// have one dtype. No other slot need be there.
+struct TileOp {
+  // Makes a step (all but its operands) from the attributes: `attrs` has no operands. An error says
+  // that with these attributes there is none.
+  using MakeFn = Status (*)(const KernelContext& attrs, TileStep* step);
+
+  int operands = 0;
+  MakeFn f32 = nullptr, f64 = nullptr;
+
+  MakeFn make(DType dtype) const {
+    return dtype == DType::kF32 ? f32 : dtype == DType::kF64 ? f64 : nullptr;
+  }
+};
+
+// nullptr when `op` has none.
+const TileOp* FindTileOp(std::string_view op);
+
+// The step that an operator with these attributes is; an error when it is none for this dtype.
+Status MakeTileStep(const OpDef& def, const std::vector<AttrValue>& attrs, DType dtype,
+                    TileStep* step);
+
+// Numbers and truth values among the attributes, in the definition's order, appended to `values`.
+// False when another attribute differs from its default: then these numbers do not say all.
+bool PackNumbers(const OpDef& def, const std::vector<AttrValue>& attrs, Floats* values);
+// The attributes that PackNumbers packed, from values[*at] on; moves *at behind them.
+Result<std::vector<AttrValue>> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at);
+
+// Says how an operator of the same file works in a fused loop; the build lists every HEDDLE_TILE line
+// of kernels/*.cc by itself.
+#define HEDDLE_TILE(name)    \
+  namespace heddle {         \
+  TileOp TileOf_##name();    \
+  }                          \
+  heddle::TileOp heddle::TileOf_##name()
+
+}  // namespace heddle

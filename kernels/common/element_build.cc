@@ -1,0 +1,240 @@
+// From an ElementProgram and its shapes to loops: which values are registers, which lie in memory.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "kernels/common/element_loop.h"
+
+namespace heddle {
+namespace {
+
+constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr int64_t kMostTile = 1024;       // elements: what is longer saves nothing
+constexpr size_t kTileMemory = 20 << 10;  // registers and spreads should fit into the cache
+
+class Builder {
+ public:
+  Builder(const ElementProgram& program, const ElementShapes& shapes, DType dtype)
+      : p_(program), shapes_(shapes), dtype_(dtype), loops_(std::make_unique<ElementLoops>()) {}
+
+  Result<std::unique_ptr<ElementLoops>> Run() {
+    HEDDLE_RETURN_IF_ERROR(MakePrototypes());
+    FindCuts();
+    FindPlaces();
+    for (size_t c = 0; c + 1 < cuts_.size(); ++c)
+      HEDDLE_RETURN_IF_ERROR(AddLoop(cuts_[c], cuts_[c + 1]));
+    return std::move(loops_);
+  }
+
+ private:
+  using Step = ElementProgram::Step;
+
+  uint32_t ResultOf(uint32_t step) const { return p_.inputs + step; }
+  uint32_t Operands(const Step& step) const { return p_.kinds[step.kind].operands; }
+
+  Status MakePrototypes() {
+    prototypes_.resize(p_.kinds.size());
+    for (size_t k = 0; k < p_.kinds.size(); ++k)
+      HEDDLE_RETURN_IF_ERROR(
+          MakeTileStep(*p_.kinds[k].def, p_.kinds[k].attrs, dtype_, &prototypes_[k]));
+    return Status::Ok();
+  }
+
+  // A loop ends where the shape of the results changes.
+  void FindCuts() {
+    const auto n = static_cast<uint32_t>(p_.steps.size());
+    loop_of_.assign(p_.values(), kNone);
+    for (uint32_t s = 0; s < n; ++s) {
+      if (s == 0 || shapes_.of[ResultOf(s)] != shapes_.of[ResultOf(s - 1)]) cuts_.push_back(s);
+      loop_of_[ResultOf(s)] = static_cast<uint32_t>(cuts_.size() - 1);
+    }
+    cuts_.push_back(n);
+  }
+
+  // Operands, outputs, and what a later loop reads lie in memory.
+  void FindPlaces() {
+    place_of_.resize(p_.values());
+    in_memory_.assign(p_.values(), false);
+    for (uint32_t v = 0; v < p_.inputs; ++v) Put(v, {ElementPlace::kInput, v});
+    for (uint32_t o = 0; o < p_.outs.size(); ++o) Put(p_.outs[o], {ElementPlace::kOutput, o});
+    for (uint32_t s = 0; s < p_.steps.size(); ++s) {
+      for (uint32_t k = 0; k < Operands(p_.steps[s]); ++k) {
+        const uint32_t v = p_.steps[s].in[k];
+        if (in_memory_[v] || loop_of_[v] == loop_of_[ResultOf(s)]) continue;
+        Put(v, {ElementPlace::kBetween, static_cast<uint32_t>(loops_->between.size())});
+        loops_->between.push_back(shapes_.Of(v));
+      }
+    }
+  }
+  void Put(uint32_t value, ElementPlace place) {
+    place_of_[value] = place;
+    in_memory_[value] = true;
+  }
+
+  Status AddLoop(uint32_t begin, uint32_t end) {
+    ElementLoop& loop = loops_->loops.emplace_back();
+    loop.numel = shapes_.Of(ResultOf(begin)).numel();
+    last_use_.clear();
+    for (uint32_t s = begin; s < end; ++s)
+      for (uint32_t k = 0; k < Operands(p_.steps[s]); ++k) last_use_[p_.steps[s].in[k]] = s;
+    registers_.clear();
+    free_.clear();
+    streams_.clear();
+    spreads_.clear();
+    float work = 0;
+    loop.steps.reserve(end - begin);
+    for (uint32_t s = begin; s < end; ++s) {
+      HEDDLE_RETURN_IF_ERROR(AddStep(s, &loop));
+      work += loop.steps.back().work;
+    }
+    Number(&loop);
+    ChooseTile(&loop);
+    const double tiles = 1 / (static_cast<double>(work) * static_cast<double>(loop.tile));
+    loop.grain = std::max<int64_t>(1, static_cast<int64_t>(tiles));
+    return Status::Ok();
+  }
+
+  // Operands get numbers of their own kind at first, marked by the upper bits.
+  static constexpr uint32_t kSpread = 1u << 30, kStream = 2u << 30, kMark = 3u << 30;
+
+  Status AddStep(uint32_t s, ElementLoop* loop) {
+    const Step& from = p_.steps[s];
+    TileStep step = prototypes_[from.kind];
+    for (uint32_t k = 0; k < Operands(from); ++k) {
+      HEDDLE_ASSIGN_OR_RETURN(step.in[k], Operand(s, k, loop));
+    }
+    // A register that is read for the last time may be the result's.
+    for (uint32_t k = 0; k < Operands(from); ++k) {
+      const uint32_t v = from.in[k];
+      if (const auto it = registers_.find(v); it != registers_.end() && last_use_.at(v) == s) {
+        free_.push_back(it->second);
+        registers_.erase(it);
+      }
+    }
+    const uint32_t result = ResultOf(s);
+    if (in_memory_[result]) {
+      step.out = StreamOf(result, loop);
+      loop->streams[step.out & ~kMark].written = true;
+    } else {
+      step.out = registers_[result] = NewRegister(loop);
+    }
+    loop->steps.push_back(step);
+    return Status::Ok();
+  }
+
+  uint32_t NewRegister(ElementLoop* loop) {
+    if (free_.empty()) return loop->registers++;
+    const uint32_t r = free_.back();
+    free_.pop_back();
+    return r;
+  }
+
+  uint32_t StreamOf(uint32_t value, ElementLoop* loop) {
+    const auto [it, added] =
+        streams_.emplace(value, kStream | static_cast<uint32_t>(loop->streams.size()));
+    if (added) loop->streams.push_back({place_of_[value]});
+    return it->second;
+  }
+
+  Result<uint32_t> Operand(uint32_t s, uint32_t k, ElementLoop* loop) {
+    const uint32_t v = p_.steps[s].in[k];
+    if (!in_memory_[v]) return registers_.at(v);
+    const Shape& domain = shapes_.Of(ResultOf(s));
+    if (shapes_.Of(v).numel() == domain.numel()) {
+      const uint32_t at = StreamOf(v, loop);
+      ElementLoop::Stream& stream = loop->streams[at & ~kMark];
+      if (!stream.written) stream.read = true;
+      return at;
+    }
+    return SpreadOf(v, p_.steps[s], loop, domain);
+  }
+
+  Result<uint32_t> SpreadOf(uint32_t value, const Step& step, ElementLoop* loop,
+                            const Shape& domain) {
+    const int64_t axis = p_.kinds[step.kind].axis;
+    Shape x, y;
+    if (!AlignShapes(shapes_.Of(step.in[0]), shapes_.Of(step.in[1]), axis, &x, &y))
+      return Internal("operands of a fused loop do not fit");
+    const Shape& shape = step.in[0] == value ? x : y;
+    auto& known = spreads_[value];
+    for (const auto& [aligned, at] : known)
+      if (aligned == shape) return at;
+    ElementLoop::Spread spread;
+    spread.from = place_of_[value];
+    HEDDLE_ASSIGN_OR_RETURN(spread.plan, MakeBroadcastPlan(domain, shape, -1));
+    const uint32_t at = kSpread | static_cast<uint32_t>(loop->spreads.size());
+    loop->spreads.push_back(spread);
+    known.emplace_back(shape, at);
+    return at;
+  }
+
+  // Turns marked numbers into indices into the table.
+  static void Number(ElementLoop* loop) {
+    const auto spreads = static_cast<uint32_t>(loop->spreads.size());
+    const auto index = [&](uint32_t marked) {
+      const uint32_t n = marked & ~kMark;
+      if ((marked & kMark) == kSpread) return loop->registers + n;
+      return (marked & kMark) == kStream ? loop->registers + spreads + n : n;
+    };
+    for (TileStep& step : loop->steps) {
+      for (uint32_t& in : step.in) in = index(in);
+      step.out = index(step.out);
+    }
+  }
+
+  // As long as the cache allows; a multiple of the periods with which operands repeat, so that they
+  // need be laid out only once.
+  void ChooseTile(ElementLoop* loop) const {
+    constexpr int64_t kGroup = TileStep::kGroup;
+    const size_t tiles = std::max<size_t>(1, loop->registers + loop->spreads.size());
+    int64_t tile = static_cast<int64_t>(kTileMemory / (tiles * SizeOf(dtype_))) & -kGroup;
+    tile = std::clamp(tile, kGroup, kMostTile);
+    int64_t unit = kGroup;
+    for (ElementLoop::Spread& s : loop->spreads) {
+      const int64_t period = PeriodOf(s.plan);
+      const int64_t both = period == 0 ? 0 : std::lcm(unit, period);
+      if (both == 0 || both > tile) continue;
+      unit = both;
+      s.filled_once = true;
+    }
+    const int64_t needed = (loop->numel + unit - 1) / unit * unit;
+    loop->tile = std::max(unit, std::min(tile / unit * unit, needed));
+  }
+
+  // After how many elements the spread operand begins anew; 0: not before the end.
+  static int64_t PeriodOf(const BroadcastPlan& plan) {
+    int64_t period = 1;
+    bool still = true;  // from the front, dimensions along which it stands still
+    for (int i = 0; i < plan.rank; ++i) {
+      const auto k = static_cast<size_t>(i);
+      still = still && plan.y_strides[k] == 0;
+      if (!still) period *= plan.dims[k];
+      if (period > kMostTile) return 0;
+    }
+    return period == plan.numel && plan.numel > 1 ? 0 : period;
+  }
+
+  const ElementProgram& p_;
+  const ElementShapes& shapes_;
+  const DType dtype_;
+  std::unique_ptr<ElementLoops> loops_;
+  std::vector<TileStep> prototypes_;  // per kind
+  std::vector<uint32_t> cuts_;        // first step of each loop, and the end
+  std::vector<uint32_t> loop_of_;     // per value; kNone: an operand
+  std::vector<ElementPlace> place_of_;
+  std::vector<bool> in_memory_;
+  // Of the loop at hand:
+  std::map<uint32_t, uint32_t> last_use_, registers_, streams_;
+  std::map<uint32_t, std::vector<std::pair<Shape, uint32_t>>> spreads_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
+                                                       const ElementShapes& shapes, DType dtype) {
+  return Builder(program, shapes, dtype).Run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,84 @@
+#include "passes/order_graph.h"
+
+#include <functional>
+#include <limits>
+#include <queue>
+
+namespace heddle::passes {
+namespace {
+
+// Calls fn(variable, written) for all that an operator touches.
+template <typename Fn>
+void ForEachAccess(const ir::Program& program, const ir::Op& op, bool nested, const Fn& fn) {
+  for (const auto& slot : op.inputs)
+    for (ir::VarId v : slot)
+      if (v != ir::kNoVar) fn(v, nested);
+  for (int sub : op.SubBlocks())
+    for (const ir::Op& inner : program.blocks[sub].ops) ForEachAccess(program, inner, true, fn);
+  for (const auto& slot : op.outputs)
+    for (ir::VarId v : slot)
+      if (v != ir::kNoVar) fn(v, true);
+}
+
+}  // namespace
+
+OrderGraph::OrderGraph(const ir::Program& program) {
+  constexpr unsigned kOrdered = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
+  const auto& ops = program.blocks[0].ops;
+  std::vector<int> writer(program.vars.size(), -1);
+  std::vector<std::vector<int>> readers(program.vars.size());  // since then
+  int last_ordered = -1;
+  begin_.reserve(ops.size() + 1);
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    begin_.push_back(list_.size());
+    const auto add = [&](int before) {
+      if (before >= 0 && before != i) list_.push_back(before);
+    };
+    const ir::Op& op = ops[static_cast<size_t>(i)];
+    ForEachAccess(program, op, false, [&](ir::VarId v, bool written) {
+      add(writer[v]);
+      if (!written) return readers[v].push_back(i);
+      for (int r : readers[v]) add(r);
+      readers[v].clear();
+      writer[v] = i;
+    });
+    if ((op.def->traits() & kOrdered) == 0) continue;
+    add(last_ordered);
+    last_ordered = i;
+  }
+  begin_.push_back(list_.size());
+}
+
+std::vector<int> OrderNodes(const OrderGraph& graph, const std::vector<int>& node_of, int nodes) {
+  const auto count = static_cast<size_t>(nodes);
+  std::vector<int> first(count, std::numeric_limits<int>::max()), waits(count, 0);
+  std::vector<std::vector<int>> after(count);
+  for (int i = graph.size() - 1; i >= 0; --i) {
+    const int node = node_of[static_cast<size_t>(i)];
+    first[static_cast<size_t>(node)] = i;
+    for (int b : graph.before(i)) {
+      const int from = node_of[static_cast<size_t>(b)];
+      if (from == node) continue;
+      after[static_cast<size_t>(from)].push_back(node);
+      ++waits[static_cast<size_t>(node)];
+    }
+  }
+  using Entry = std::pair<int, int>;  // first operator, node
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  for (int n = 0; n < nodes; ++n)
+    if (waits[static_cast<size_t>(n)] == 0) ready.emplace(first[static_cast<size_t>(n)], n);
+  std::vector<int> order;
+  order.reserve(count);
+  while (!ready.empty()) {
+    const int node = ready.top().second;
+    ready.pop();
+    order.push_back(node);
+    for (int next : after[static_cast<size_t>(node)])
+      if (--waits[static_cast<size_t>(next)] == 0)
+        ready.emplace(first[static_cast<size_t>(next)], next);
+  }
+  if (order.size() < count) order.clear();
+  return order;
+}
+
+}  // namespace heddle::passes
