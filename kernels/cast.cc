@@ -33,10 +33,13 @@ Status RunCast(KernelContext& ctx) {
   return Status::Ok();
 }
 
-}  // namespace
-}  // namespace heddle
-
-HEDDLE_OP(cast) {
+void Define(OpDef& op) {
   op.Doc("The same values in another data type.").Input("X").Output("Out");
   op.Attr("out_dtype", 5).Attr("in_dtype", 5).InferShape(CastShape).AnyKernel(RunCast);
 }
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(cast) { Define(op); }
+HEDDLE_OP(transfer_dtype) { Define(op); }

@@ -58,7 +58,7 @@ Status SumGradKernel(KernelContext& ctx) {
     Tensor wide = ctx.Scratch(kDTypeOf<T>, dx.shape());
     const T* from = wide.data<T>();
     HEDDLE_RETURN_IF_ERROR((RunReduceGradTo<SumGrad, T>(ctx, wide.template mutable_data<T>())));
-    const bool known = VisitDType<float, double, int32_t, int64_t>(dx.dtype(), [&](auto tag) {
+    const bool known = VisitDType<float, double, int32_t, int64_t, bool>(dx.dtype(), [&](auto tag) {
       using To = typename decltype(tag)::type;
       To* to = dx.mutable_data<To>();
       for (int64_t i = 0, n = dx.numel(); i < n; ++i) to[i] = static_cast<To>(from[i]);
