@@ -129,6 +129,12 @@ std::vector<TensorInfo> Program::persistables() const {
   return out;
 }
 
+std::optional<TensorInfo> Program::variable(std::string_view name) const {
+  const ir::VarId id = impl_->Find(0, name);
+  if (id == ir::kNoVar || impl_->vars[id].block != 0) return std::nullopt;
+  return InfoOf(*impl_, id);
+}
+
 std::vector<Program::OpCount> Program::op_counts() const {
   std::map<std::string, int> counts;
   for (const auto& block : impl_->blocks)

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ class Program {
   std::vector<TensorInfo> outputs() const;  // fetch operators in the order of `col`
   std::vector<TensorInfo> persistables() const;  // block 0, sorted bytewise by name: the order of
                                                  // a combined parameter file
+  // The variable of block 0 with this name; nothing when there is none.
+  std::optional<TensorInfo> variable(std::string_view name) const;
   struct OpCount {
     std::string type;
     int count;
