@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Installs what heddle is built with, on Debian 12 (as root, or with sudo): packages through apt,
-# oneDNN through pip into .deps/onednn. Does nothing, within a second, where all is there.
+# oneDNN through pip into .deps/onednn, what the Python package is built and tested with into
+# .deps/python. Does nothing, within a second, where all is there.
 #
 #   --no-apt      leave the system's packages alone
 #   --no-onednn   do without oneDNN (Eigen kernels serve)
+#   --no-python   do without the Python package
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +13,7 @@ packages=(
   g++ cmake ninja-build ccache lld patchelf pkg-config
   libeigen3-dev libtbb-dev protobuf-compiler libprotobuf-dev libgoogle-glog-dev libxxhash-dev zlib1g-dev
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev valgrind
-  python3 python3-venv python3-pip python3-numpy
+  python3 python3-dev python3-venv python3-pip python3-numpy
   xz-utils unzip git ca-certificates
 )
 
@@ -54,7 +56,7 @@ unpack_wheel() { unzip -qo "$1" '*.data/data/*' -d "$2"; }
 
 install_onednn() {
   local target=.deps/onednn stamp
-  stamp=$(cat scripts/onednn-wheels.txt cmake/intel_shim.c scripts/setup.sh | sha256sum)
+  stamp=$( (cat scripts/onednn-wheels.txt cmake/intel_shim.c; declare -f install_onednn) | sha256sum)
   if [ "$(cat $target/.stamp 2>/dev/null)" = "$stamp" ]; then
     say "oneDNN is in $target"
     return 0
@@ -91,21 +93,43 @@ install_onednn() {
   rm -rf $work
 }
 
-with_apt=1 with_onednn=1
+install_python() {
+  local target=.deps/python stamp
+  stamp=$( (cat scripts/python-requirements.txt; python3 -VV) | sha256sum)
+  if [ "$(cat $target/.stamp 2>/dev/null)" = "$stamp" ]; then
+    say "what the Python package needs is in $target"
+    return 0
+  fi
+  say "fetching what the Python package needs with pip into $target"
+  rm -rf $target
+  python3 -m venv $target
+  $target/bin/python -m pip install --quiet --disable-pip-version-check \
+    -r scripts/python-requirements.txt
+  echo "$stamp" >$target/.stamp
+}
+
+with_apt=1 with_onednn=1 with_python=1
 for arg in "$@"; do
   case $arg in
     --no-apt) with_apt=0 ;;
     --no-onednn) with_onednn=0 ;;
-    *) echo "usage: $0 [--no-apt] [--no-onednn]" >&2; exit 2 ;;
+    --no-python) with_python=0 ;;
+    *) echo "usage: $0 [--no-apt] [--no-onednn] [--no-python]" >&2; exit 2 ;;
   esac
 done
 [ $with_apt = 0 ] || install_packages
-if [ $with_onednn = 1 ]; then
-  # Not `if ! (…)`: a condition would switch off errexit inside.
+# try FUNCTION MESSAGE: says MESSAGE where FUNCTION failed. Not `if ! (…)`: a condition would switch off
+# errexit inside.
+try() {
+  local status
   set +e
-  (set -e; install_onednn)
+  (set -e; "$1")
   status=$?
   set -e
-  [ $status = 0 ] || say "oneDNN could not be installed: the build goes on with Eigen kernels" >&2
-fi
+  [ $status = 0 ] || say "$2" >&2
+}
+[ $with_onednn = 0 ] ||
+  try install_onednn "oneDNN could not be installed: the build goes on with Eigen kernels"
+[ $with_python = 0 ] ||
+  try install_python "nanobind could not be installed: the build goes on without the Python package"
 say "done"

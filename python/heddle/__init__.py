@@ -1,0 +1,22 @@
+"""heddle: runs Paddle's static programs, many times, fast.
+
+    import heddle
+    model = heddle.load("model_dir", threads=2)
+    (y,) = model.run({"x": x})
+
+`heddle.static.Executor` takes the place of `paddle.static.Executor`, `heddle.inference` that of
+`paddle.inference`.
+"""
+
+from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, InvalidArgument, NotFound,
+                            OutOfRange, ResourceExhausted, Unimplemented)
+from heddle._heddle import Generator, Program, Scope, Tensor, TensorInfo, __version__
+from heddle._heddle import describe_op, supported_ops
+from heddle._model import Model, Outputs, Parameters, Profile, load
+
+__all__ = [
+    "Cancelled", "DataLoss", "DeadlineExceeded", "Error", "Generator", "InvalidArgument", "Model",
+    "NotFound", "OutOfRange", "Outputs", "Parameters", "Profile", "Program", "ResourceExhausted",
+    "Scope", "Tensor", "TensorInfo", "Unimplemented", "__version__", "describe_op", "load",
+    "supported_ops",
+]

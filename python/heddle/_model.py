@@ -1,0 +1,275 @@
+"""Models: a program, its parameters, and how to run it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import html
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from heddle import _heddle
+from heddle._heddle import Program, Scope, TensorInfo
+
+
+class Outputs(list):
+    """The outputs of a run: a list in the model's order whose items can also be had by name."""
+
+    __slots__ = ("names",)
+    names: tuple[str, ...]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            try:
+                return list.__getitem__(self, self.names.index(key))
+            except ValueError:
+                raise KeyError(f"there is no output '{key}'; the outputs are "
+                               + ", ".join(self.names)) from None
+        return list.__getitem__(self, key)
+
+    def keys(self) -> tuple[str, ...]:
+        return self.names
+
+    def items(self) -> list[tuple[str, Any]]:
+        return list(zip(self.names, self))
+
+
+class Parameters(MutableMapping):
+    """The persistable variables of a model, by name.
+
+    Reading one gives a copy. Setting one copies the array in, which must have the variable's shape and
+    dtype; the next run uses it. Not while a run is under way on another thread.
+    """
+
+    def __init__(self, program: Program, scope: Scope) -> None:
+        self._infos = {info.name: info for info in program.persistables}
+        self._scope = scope
+
+    def _info(self, name: str) -> TensorInfo:
+        try:
+            return self._infos[name]
+        except KeyError:
+            raise KeyError(f"the program has no parameter '{name}'") from None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self._info(name)
+        value = self._scope.get(name)
+        if value is None:
+            raise KeyError(f"parameter '{name}' has no value yet")
+        return value.numpy() if isinstance(value, _heddle.Tensor) else value
+
+    def __setitem__(self, name: str, array: Any) -> None:
+        info = self._info(name)
+        array = np.asarray(array)
+        if info.shape is not None and (len(info.shape) != array.ndim or any(
+                want not in (-1, got) for want, got in zip(info.shape, array.shape))):
+            raise ValueError(f"parameter '{name}' has shape {list(info.shape)}, not "
+                             f"{list(array.shape)}")
+        given = "bfloat16" if array.dtype.name == "uint16" else array.dtype.name
+        if given != info.dtype:
+            raise ValueError(f"parameter '{name}' has dtype {info.dtype}, not {given}")
+        self._scope.set(name, array)
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("the parameters of a program cannot be removed")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._infos)
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+
+class Profile:
+    """What happened in a run: totals in `report`, one `events` entry per instruction."""
+
+    def __init__(self, report: dict[str, Any], events: list[tuple], trace: str) -> None:
+        self.report = report
+        self.events = [dict(zip(("op", "output", "block", "index", "lane", "begin_us", "end_us"), e))
+                       for e in events]
+        self._trace = trace
+
+    def by_op(self) -> list[tuple[str, int, float]]:
+        """(operator, calls, microseconds) of all operators, the most expensive first."""
+        calls: Counter[str] = Counter()
+        spent: Counter[str] = Counter()
+        for event in self.events:
+            calls[event["op"]] += 1
+            spent[event["op"]] += event["end_us"] - event["begin_us"]
+        return [(op, calls[op], us) for op, us in spent.most_common()]
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the events as a trace for ui.perfetto.dev or chrome://tracing."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._trace)
+
+    def __str__(self) -> str:
+        lines = [f"{'operator':<32}{'calls':>6}{'us':>12}"]
+        lines += [f"{op:<32}{n:>6}{us:>12.1f}" for op, n, us in self.by_op()]
+        return "\n".join(lines + [f"run: {self.report['run_us']:.1f} us ({self.report['dispatch']})"])
+
+
+class Model:
+    """A program that is ready to run, with its parameters. See `heddle.load`.
+
+    Any number of threads may run one model at the same time.
+    """
+
+    def __init__(self, program: Program, scope: Scope, *, executor: _heddle.Executor | None = None,
+                 fetch: Sequence[str] = (), threads: int = 0, opt_level: int = 2,
+                 schedule: str = "auto", deterministic: bool = False, memory_limit: int = 0,
+                 plan_cache: int = 32, seed: int = 0) -> None:
+        self._program = program
+        self._scope = scope
+        self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit)
+        self._options = {"opt_level": opt_level,
+                         "schedule": "serial" if deterministic else schedule, "seed": seed}
+        self._session = self._executor.compile(program, scope, list(fetch), **self._options)
+        self._names = tuple(info.name for info in self._session.outputs)
+        self._run = self._session.run
+        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
+        self._pool_lock = threading.Lock()
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        """Name, dtype and shape of each input; -1 is a dimension that may be anything."""
+        return self._session.inputs
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        """Name, dtype and shape of each output."""
+        return self._session.outputs
+
+    @property
+    def program(self) -> Program:
+        return self._program
+
+    @property
+    def scope(self) -> Scope:
+        return self._scope
+
+    @property
+    def threads(self) -> int:
+        return self._executor.threads
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters by name, to be read and set."""
+        return Parameters(self._program, self._scope)
+
+    def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None,
+            check_nan_inf: bool = False, lod: bool = False) -> Outputs:
+        """Runs once. `feeds`: an array per input, by name.
+
+        Arrays are used where they lie and must not change meanwhile; those returned own their memory.
+        A feed may be a pair (array, offsets) of packed sequences; with `lod` the outputs are
+        `heddle.Tensor`s, which know their offsets. `timeout` in seconds; `check_nan_inf` ends the run
+        at the first NaN or infinity.
+        """
+        if lod:
+            out = Outputs(self._session.run_tensors(feeds))
+        elif timeout is None and not check_nan_inf:
+            out = Outputs(self._run(feeds))
+        else:
+            out = Outputs(self._run(feeds, timeout, check_nan_inf))
+        out.names = self._names
+        return out
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """`model(x)` or `model(x=x)`: the output, or the list of outputs if there are several."""
+        if named:
+            if arrays:
+                named.update(zip((info.name for info in self.inputs), arrays))
+            out = self._run(named)
+        else:
+            out = self._session.run_in_order(*arrays)
+        return out[0] if len(out) == 1 else out
+
+    def run_async(self, feeds: Mapping[str, Any], **options: Any) -> concurrent.futures.Future:
+        """Like `run`, on another thread; the arrays must not change until the future is done."""
+        with self._pool_lock:
+            if self._pool is None:
+                self._pool = concurrent.futures.ThreadPoolExecutor(max(1, self.threads),
+                                                                   thread_name_prefix="heddle")
+        return self._pool.submit(self.run, feeds, **options)
+
+    def _examples(self, feeds: Mapping[str, Any] | None,
+                  shapes: Mapping[str, Sequence[int]] | None) -> dict[str, Any]:
+        """Zeros for the inputs that are not given; open dimensions are 1."""
+        feeds, shapes = dict(feeds or {}), shapes or {}
+        for info in self.inputs:
+            if info.name not in feeds:
+                shape = shapes.get(info.name) or [max(d, 1) if d < 0 else d for d in info.shape or ()]
+                dtype = "uint16" if info.dtype == "bfloat16" else info.dtype
+                feeds[info.name] = np.zeros(shape, dtype)
+        return feeds
+
+    def plan(self, feeds: Mapping[str, Any] | None = None, *,
+             shapes: Mapping[str, Sequence[int]] | None = None) -> str:
+        """What a run will do, a line per instruction, for these feeds, or for inputs of these shapes
+        (open dimensions that are not given are taken as 1)."""
+        return self._session.plan(self._examples(feeds, shapes))
+
+    def plan_stats(self, feeds: Mapping[str, Any] | None = None, *,
+                   shapes: Mapping[str, Sequence[int]] | None = None) -> dict[str, Any]:
+        """Figures of that plan: instructions, memory, time to make it."""
+        return self._session.prepare(self._examples(feeds, shapes))
+
+    def profile(self, feeds: Mapping[str, Any], *, warmup: int = 3) -> Profile:
+        """Runs, and tells how long each instruction took."""
+        for _ in range(warmup):
+            self._run(feeds)
+        _, report, events, trace = self._session.trace(feeds)
+        return Profile(report, events, trace)
+
+    def save_parameters(self, path: str | os.PathLike[str]) -> None:
+        """Writes all parameters to a combined file, `.pdiparams` as Paddle lays it out."""
+        _heddle.save_parameters(self._program, self._scope, os.fspath(path))
+
+    def load_parameters(self, path: str | os.PathLike[str]) -> None:
+        """Reads parameters from a combined file, a directory of single files, or a `.pdparams`."""
+        _heddle.load_parameters(self._program, os.fspath(path), self._scope)
+
+    def __repr__(self) -> str:
+        say = lambda infos: "; ".join(repr(info) for info in infos)  # noqa: E731
+        return f"heddle.Model({say(self.inputs)} -> {say(self.outputs)})"
+
+    def _repr_html_(self) -> str:
+        """A summary for notebooks."""
+        rows = [("input", info) for info in self.inputs] + [("output", info) for info in self.outputs]
+        cells = "".join(f"<tr><td>{kind}</td><td>{html.escape(info.name)}</td><td>{info.dtype}</td>"
+                        f"<td>{['?' if d < 0 else d for d in info.shape or ()]}</td></tr>"
+                        for kind, info in rows)
+        size = sum(int(np.prod(p.shape or (0,))) for p in self._program.persistables)
+        return (f"<table><tr><th></th><th>name</th><th>dtype</th><th>shape</th></tr>{cells}</table>"
+                f"<p>{self._program.num_ops} operators, {size:,} parameters</p>")
+
+
+def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None,
+         **options: Any) -> Model:
+    """Loads a model: a `.pdmodel` file, or a directory with one.
+
+    `params`: a file or directory of parameters, if they are not beside the program. Options:
+
+    * `threads`: how many to use; 0 for as many as the process may
+    * `fetch`: names of variables to return instead of the program's outputs
+    * `opt_level`: 0 runs the program as it is, 1 cleans up, 2 also fuses and chooses layouts
+    * `schedule`: "auto", "serial", "parallel" or "lanes"
+    * `deterministic`: always the same way of running (results are the same bits in any case, for one
+      number of threads)
+    * `memory_limit`: bytes of temporaries and outputs at once; 0 for no limit
+    * `plan_cache`: how many plans, one per set of input shapes, are kept
+    * `seed`: of operators that draw random numbers
+    """
+    known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
+             "plan_cache", "seed"}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"heddle.load() has no option '{name}'; there are "
+                            + ", ".join(sorted(known)))
+    program, scope = _heddle.load_model(os.fspath(path), os.fspath(params) if params else "")
+    return Model(program, scope, **options)

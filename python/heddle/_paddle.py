@@ -1,0 +1,129 @@
+"""What heddle knows of Paddle: used where the caller has imported it, never imported here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from heddle import _heddle
+
+# proto::VarType::Type of element types.
+_DTYPES = {0: "bool", 1: "int16", 2: "int32", 3: "int64", 4: "float16", 5: "float32", 6: "float64",
+           20: "uint8", 21: "int8", 22: "bfloat16", 23: "complex64", 24: "complex128"}
+
+
+def module() -> Any:
+    """Paddle, if somebody has imported it."""
+    return sys.modules.get("paddle")
+
+
+def core() -> Any:
+    paddle = module()
+    if paddle is None:
+        return None
+    base = getattr(paddle, "base", None) or getattr(paddle, "fluid", None)
+    return getattr(base, "core", None)
+
+
+def is_scope(scope: Any) -> bool:
+    """A scope of Paddle's: not one of ours, but with its calls."""
+    return hasattr(scope, "find_var") and hasattr(scope, "raw_address")
+
+
+def dtype_of(tensor: Any) -> str:
+    return _DTYPES[int(tensor._dtype())]
+
+
+def lod_tensor(tensor: _heddle.Tensor) -> Any:
+    """The same as Paddle's tensor."""
+    paddle_core = core()
+    result = paddle_core.LoDTensor()
+    result.set(tensor.numpy(), paddle_core.CPUPlace())
+    if tensor.lod:
+        result.set_lod(tensor.lod)
+    return result
+
+
+class ScopeLink:
+    """A scope of Paddle's as heddle uses it: the same variables, in the same memory.
+
+    What either side writes the other one reads. heddle steps parameters where Paddle keeps them; what
+    it makes anew (by a startup program, say) is copied into Paddle's variable, whose memory serves from
+    then on.
+    """
+
+    def __init__(self, scope: Any) -> None:
+        self.scope = scope
+        self.mirror = _heddle.Mirror(_heddle.Scope())
+
+    def view(self, names: list[str]) -> ProgramView:
+        return ProgramView(self, names)
+
+
+class ProgramView:
+    """The variables of one program in a ScopeLink."""
+
+    def __init__(self, link: ScopeLink, names: list[str]) -> None:
+        self._link = link
+        self._names = names
+        self._view = _heddle.MirrorView(link.mirror, names)
+        self._tensors: list[Any] = [None] * len(names)
+        self._addresses: list[int] = [0] * len(names)
+        self._ask: list[Callable[[], int]] = [lambda: 0] * len(names)
+        self._missing = set(range(len(names)))
+
+    def before(self) -> None:
+        """Before a run: takes over what Paddle's side has, where it is new or elsewhere."""
+        for i in list(self._missing):
+            variable = self._link.scope.find_var(self._names[i])
+            if variable is None:
+                continue
+            try:
+                tensor = variable.get_tensor()
+            except Exception:  # noqa: BLE001  (a variable of another kind, such as a file's bytes)
+                self._missing.discard(i)
+                continue
+            if tensor._is_initialized():
+                self._adopt(i, tensor)
+        if [ask() for ask in self._ask] != self._addresses:
+            for i, ask in enumerate(self._ask):
+                if ask() != self._addresses[i]:
+                    self._adopt(i, self._tensors[i])
+        self._view.before()
+
+    def _adopt(self, i: int, tensor: Any) -> None:
+        keeper = core().LoDTensor()
+        keeper._share_data_with(tensor)
+        address = tensor._ptr()
+        self._view.adopt(i, address, dtype_of(tensor), list(tensor.shape()), keeper)
+        self._tensors[i], self._addresses[i], self._ask[i] = tensor, address, tensor._ptr
+        self._missing.discard(i)
+
+    def after(self) -> None:
+        """After a run: Paddle's side gets what was made anew."""
+        for i in self._view.after():
+            tensor = self._link.scope.var(self._names[i]).get_tensor()
+            tensor.set(self._view.array(i), core().CPUPlace())
+            self._adopt(i, tensor)
+
+
+class GeneratorLink:
+    """Paddle's random numbers: what `paddle.seed` sets, and where its generator stands."""
+
+    def __init__(self, generator: _heddle.Generator) -> None:
+        self._generator = generator
+        self._seen = ""
+
+    def take_over(self) -> None:
+        """Goes on from Paddle's generator where that was seeded since (or has been drawn from)."""
+        theirs = core().default_cpu_generator()
+        text = str(theirs.get_state())
+        if text == self._seen:
+            return
+        # device, seed, offset, then the engine.
+        self._generator.state = text.split(None, 3)[3]
+        # One number drawn there marks this state as taken: seeding again, also with the same seed,
+        # leads to another one.
+        theirs.random()
+        self._seen = str(theirs.get_state())

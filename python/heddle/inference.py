@@ -1,0 +1,378 @@
+"""Deployment scripts of `paddle.inference`, run by heddle: change the import.
+
+    from heddle import inference                # instead of: from paddle import inference
+    config = inference.Config("model.pdmodel", "model.pdiparams")
+    predictor = inference.create_predictor(config)
+    handle = predictor.get_input_handle(predictor.get_input_names()[0])
+    handle.copy_from_cpu(image)
+    predictor.run()
+    result = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+
+Settings that mean nothing to heddle are accepted; those whose effect a script may count on (another
+device, TensorRT, ...) give one warning. Threads: heddle uses as many as the process may, unless
+`set_cpu_math_library_num_threads` says otherwise.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from heddle import _heddle
+from heddle._errors import Error, InvalidArgument
+from heddle._heddle import __version__
+
+__all__ = ["Config", "DataType", "PlaceType", "PrecisionType", "Predictor", "PredictorPool", "Tensor",
+           "create_predictor", "get_num_bytes_of_data_type", "get_version"]
+
+
+class PlaceType(enum.Enum):
+    UNK = -1
+    CPU = 0
+    GPU = 1
+    XPU = 2
+    CUSTOM = 3
+
+
+class PrecisionType(enum.Enum):
+    Float32 = 0
+    Int8 = 1
+    Half = 2
+    Bfloat16 = 3
+
+
+class DataType(enum.Enum):
+    FLOAT32 = 0
+    INT64 = 1
+    INT32 = 2
+    UINT8 = 3
+    INT8 = 4
+    FLOAT16 = 5
+    BOOL = 6
+    FLOAT64 = 7
+    BFLOAT16 = 8
+
+
+_DATA_TYPES = {"float32": DataType.FLOAT32, "int64": DataType.INT64, "int32": DataType.INT32,
+               "uint8": DataType.UINT8, "int8": DataType.INT8, "float16": DataType.FLOAT16,
+               "bool": DataType.BOOL, "float64": DataType.FLOAT64, "bfloat16": DataType.BFLOAT16}
+
+# Settings without meaning here that change no result: about Paddle's own passes, caches and messages.
+_MEANINGLESS = frozenset((
+    "enable_memory_optim", "enable_mkldnn", "disable_mkldnn", "enable_onednn", "disable_onednn",
+    "set_mkldnn_cache_capacity", "set_onednn_cache_capacity", "set_mkldnn_op", "set_onednn_op",
+    "disable_mkldnn_fc_passes", "disable_onednn_fc_passes", "disable_glog_info", "enable_new_executor",
+    "enable_new_ir", "enable_profile", "switch_ir_debug", "switch_specify_input_names",
+    "switch_use_feed_fetch_ops", "disable_gpu", "delete_pass", "enable_use_optimized_model",
+    "set_optim_cache_dir", "set_optimization_level", "enable_cinn", "exp_disable_mixed_precision_ops",
+    "partially_release", "set_invalid"))
+# What the names of settings begin with.
+_PREFIXES = ("enable_", "disable_", "set_", "switch_", "exp_", "collect_", "delete_", "tensorrt_",
+             "update_", "nnadapter", "lite_", "use_", "pass_")
+
+
+class _PassBuilder:
+    """Takes every wish about Paddle's passes; heddle has its own."""
+
+    def all_passes(self) -> list[str]:
+        return []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: None
+
+
+class Config:
+    """Which model, and how it is run: `Config(model_file, params_file)` or `Config(model_dir)`."""
+
+    def __init__(self, *files: Any) -> None:
+        if len(files) > 2:
+            raise TypeError("Config: a directory, or the files of a model and its parameters")
+        self._model = ""
+        self._params = ""
+        self._buffers: tuple[bytes, bytes] | None = None
+        self._threads = 0
+        self._ir_optim = True
+        self._mkldnn = True
+        self._memory_optim = False
+        self._warned: set[str] = set()
+        if files:
+            self.set_model(*files)
+
+    def set_model(self, model: Any, params: Any = "") -> None:
+        self._model, self._params, self._buffers = os.fspath(model), os.fspath(params), None
+
+    def set_model_buffer(self, program: bytes, program_size: int, params: bytes,
+                         params_size: int) -> None:
+        self._buffers = bytes(program[:program_size]), bytes(params[:params_size])
+
+    def model_from_memory(self) -> bool:
+        return self._buffers is not None
+
+    def set_prog_file(self, path: Any) -> None:
+        self._model = os.fspath(path)
+
+    def set_params_file(self, path: Any) -> None:
+        self._params = os.fspath(path)
+
+    def model_dir(self) -> str:
+        return self._model if os.path.isdir(self._model) else ""
+
+    def prog_file(self) -> str:
+        return "" if os.path.isdir(self._model) else self._model
+
+    def params_file(self) -> str:
+        return self._params
+
+    def set_cpu_math_library_num_threads(self, threads: int) -> None:
+        self._threads = int(threads)
+
+    def cpu_math_library_num_threads(self) -> int:
+        return self._threads
+
+    def switch_ir_optim(self, on: bool = True) -> None:
+        """`False` runs the program as it is, without heddle's passes."""
+        self._ir_optim = bool(on)
+
+    def ir_optim(self) -> bool:
+        return self._ir_optim
+
+    def enable_mkldnn(self, *_: Any) -> None:
+        self._mkldnn = True
+
+    def disable_mkldnn(self) -> None:
+        self._mkldnn = False
+
+    def mkldnn_enabled(self) -> bool:
+        return self._mkldnn
+
+    def enable_memory_optim(self, on: bool = True) -> None:
+        self._memory_optim = bool(on)
+
+    def memory_optim_enabled(self) -> bool:
+        return self._memory_optim
+
+    def use_gpu(self) -> bool:
+        return False
+
+    use_xpu = use_gpu
+    tensorrt_engine_enabled = use_gpu
+    lite_engine_enabled = use_gpu
+    use_feed_fetch_ops_enabled = use_gpu
+
+    def gpu_device_id(self) -> int:
+        return 0
+
+    def specify_input_name(self) -> bool:
+        return True
+
+    def glog_info_disabled(self) -> bool:
+        return True
+
+    def pass_builder(self) -> _PassBuilder:
+        return _PassBuilder()
+
+    def summary(self) -> str:
+        rows = {"model_file": self.prog_file() or self.model_dir(), "params_file": self._params,
+                "device": "cpu", "cpu_math_thread": self._threads or "all", "ir_optim": self._ir_optim}
+        width = max(map(len, rows))
+        return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _MEANINGLESS:
+            return lambda *args, **kwargs: None
+        if name.startswith(_PREFIXES) and not name.endswith("_enabled"):
+            return lambda *args, **kwargs: self._warn(name)
+        raise AttributeError(f"Config has no '{name}'")
+
+    def _warn(self, name: str) -> None:
+        if name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(f"Config.{name} has no effect: heddle runs the model on the CPU, in its own "
+                          "way", stacklevel=3)
+
+
+class Tensor:
+    """An input or output of a predictor."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self._name = name
+        self._dtype = dtype
+        self._shape: list[int] | None = None
+        self._value: _heddle.Tensor | None = None
+
+    def name(self) -> str:
+        return self._name
+
+    def type(self) -> DataType:
+        dtype = self._value.dtype if self._value is not None else self._dtype
+        return _DATA_TYPES.get(dtype, DataType.FLOAT32)
+
+    def place(self) -> PlaceType:
+        return PlaceType.CPU
+
+    def reshape(self, shape: Sequence[int]) -> None:
+        self._shape = [int(d) for d in shape]
+
+    def shape(self) -> list[int]:
+        if self._value is not None:
+            return list(self._value.shape)
+        return self._shape or []
+
+    def copy_from_cpu(self, array: np.ndarray) -> None:
+        """The input's value: a copy of `array`, which gives the shape as well."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"input '{self._name}': a numpy.ndarray is expected, not "
+                            f"{type(array).__name__}")
+        self._take(np.array(array, order="C"))
+
+    def share_external_data(self, array: Any) -> None:
+        """Like `copy_from_cpu` without the copy: the memory must stay as it is until `run` is over."""
+        self._take(array)
+
+    def _take(self, array: Any) -> None:
+        lod = self.lod()
+        self._value = _heddle.Tensor(array, self._dtype, lod or None)
+
+    def copy_to_cpu(self) -> np.ndarray:
+        """The value; an output's is the caller's own."""
+        if self._value is None:
+            raise Error(f"'{self._name}' has no value yet: call run() first")
+        return self._value.numpy()
+
+    to_numpy = copy_to_cpu
+
+    def lod(self) -> list[list[int]]:
+        return self._value.lod if self._value is not None else []
+
+    def set_lod(self, lod: Sequence[Sequence[int]]) -> None:
+        if self._value is None:
+            raise Error(f"'{self._name}' has no value yet: copy_from_cpu() comes first")
+        self._value = _heddle.Tensor(self._value, "", lod)
+
+
+class Predictor:
+    """Runs a model; made by `create_predictor`. A predictor serves one thread; `clone` it for others,
+    which share the parameters and the threads."""
+
+    def __init__(self, config: Config, other: Predictor | None = None) -> None:
+        self._config = config
+        if other is not None:
+            self._executor, self._session = other._executor, other._session
+        else:
+            program, scope = _load(config)
+            self._executor = _heddle.Executor(config.cpu_math_library_num_threads())
+            self._session = self._executor.compile(program, scope,
+                                                   opt_level=2 if config.ir_optim() else 0)
+        self._inputs = {i.name: Tensor(i.name, i.dtype) for i in self._session.inputs}
+        self._outputs = {o.name: Tensor(o.name, o.dtype) for o in self._session.outputs}
+
+    def get_input_names(self) -> list[str]:
+        return list(self._inputs)
+
+    def get_output_names(self) -> list[str]:
+        return list(self._outputs)
+
+    def get_input_handle(self, name: str) -> Tensor:
+        return self._handle(self._inputs, name, "input")
+
+    def get_output_handle(self, name: str) -> Tensor:
+        return self._handle(self._outputs, name, "output")
+
+    get_input_tensor, get_output_tensor = get_input_handle, get_output_handle
+
+    @staticmethod
+    def _handle(handles: dict[str, Tensor], name: str, kind: str) -> Tensor:
+        if name not in handles:
+            raise InvalidArgument(f"there is no {kind} '{name}'; there are " + ", ".join(handles))
+        return handles[name]
+
+    def get_input_tensor_shape(self) -> dict[str, list[int]]:
+        return {info.name: list(info.shape or ()) for info in self._session.inputs}
+
+    def get_input_types(self) -> dict[str, DataType]:
+        return {i.name: _DATA_TYPES.get(i.dtype, DataType.FLOAT32) for i in self._session.inputs}
+
+    def get_output_tensor_shape(self) -> dict[str, list[int]]:
+        return {info.name: list(info.shape or ()) for info in self._session.outputs}
+
+    def get_output_types(self) -> dict[str, DataType]:
+        return {o.name: _DATA_TYPES.get(o.dtype, DataType.FLOAT32) for o in self._session.outputs}
+
+    def run(self, inputs: Sequence[Any] | None = None) -> Any:
+        """Runs on what the input handles were given, for the output handles; or on a list of arrays,
+        and returns a list."""
+        if inputs is not None:
+            return self._run_list(inputs)
+        feeds = {name: tensor._value for name, tensor in self._inputs.items()
+                 if tensor._value is not None}
+        self._keep(self._session.run_tensors(feeds))
+        return True
+
+    zero_copy_run = run
+
+    def _run_list(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+        if len(inputs) != len(self._inputs):
+            raise InvalidArgument(f"{len(self._inputs)} inputs are expected "
+                                  f"({', '.join(self._inputs)}), not {len(inputs)}")
+        self._keep(self._session.run_tensors(dict(zip(self._inputs, inputs))))
+        return [tensor.copy_to_cpu() for tensor in self._outputs.values()]
+
+    def _keep(self, values: list[Any]) -> None:
+        for tensor, value in zip(self._outputs.values(), values):
+            tensor._value = value
+
+    def clone(self, stream: Any = None) -> Predictor:
+        return Predictor(self._config, self)
+
+    def try_shrink_memory(self) -> int:
+        self._executor.trim()
+        return 0
+
+    def clear_intermediate_tensor(self) -> None:
+        self._executor.trim()
+
+
+def _load(config: Config) -> tuple[_heddle.Program, _heddle.Scope]:
+    if config._buffers is None:
+        if not config._model:
+            raise InvalidArgument("Config: no model was given")
+        return _heddle.load_model(config._model, config._params)
+    program, params = config._buffers
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("model.pdmodel", program), ("model.pdiparams", params)):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        return _heddle.load_model(os.path.join(folder, "model.pdmodel"))
+
+
+def create_predictor(config: Config) -> Predictor:
+    """Loads the model of a Config."""
+    return Predictor(config)
+
+
+class PredictorPool:
+    """`size` predictors of one model, which share its parameters."""
+
+    def __init__(self, config: Config, size: int = 1) -> None:
+        first = Predictor(config)
+        self._predictors = [first] + [first.clone() for _ in range(size - 1)]
+
+    def retrieve(self, index: int) -> Predictor:
+        return self._predictors[index]
+
+
+def get_version() -> str:
+    return f"version: {__version__} (heddle)"
+
+
+def get_num_bytes_of_data_type(dtype: DataType) -> int:
+    name = next(name for name, kind in _DATA_TYPES.items() if kind is dtype)
+    return 2 if name == "bfloat16" else np.dtype(name).itemsize

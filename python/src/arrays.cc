@@ -1,0 +1,414 @@
+#include "python/src/arrays.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace heddle::python {
+namespace {
+
+// Python objects that tensors borrowed memory from. The last owner of a tensor may be a thread without
+// the GIL, or one that holds a lock which a thread with the GIL waits for; so it only leaves the object
+// here, and whoever comes next with the GIL gives it back.
+class Loans {
+ public:
+  static Loans& Instance() {
+    static auto* loans = new Loans;  // outlives every tensor
+    return *loans;
+  }
+  void Return(Py_buffer* view) {
+    std::lock_guard lock(mutex_);
+    views_.push_back(view);
+  }
+  void Return(PyObject* object) {
+    std::lock_guard lock(mutex_);
+    objects_.push_back(object);
+  }
+  // With the GIL. What is freed may run any code, so not under the lock.
+  void Settle() {
+    std::vector<Py_buffer*> views;
+    std::vector<PyObject*> objects;
+    {
+      std::lock_guard lock(mutex_);
+      views.swap(views_);
+      objects.swap(objects_);
+    }
+    for (Py_buffer* view : views) {
+      PyBuffer_Release(view);
+      delete view;
+    }
+    for (PyObject* object : objects) Py_DECREF(object);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Py_buffer*> views_;
+  std::vector<PyObject*> objects_;
+};
+
+// Element type of a buffer's format; kUnknown where heddle has none like it.
+DType FromFormat(const char* format, Py_ssize_t size) {
+  if (format == nullptr) return DType::kU8;
+  const char* f = format;
+  if (*f == '@' || *f == '=' || *f == '<' || *f == '|') ++f;  // the machine is little-endian
+  if (*f == 'Z') return f[1] == 'f' ? DType::kC64 : f[1] == 'd' ? DType::kC128 : DType::kUnknown;
+  if (f[0] == 0 || f[1] != 0) return DType::kUnknown;
+  switch (*f) {
+    case '?': return DType::kBool;
+    case 'B': return DType::kU8;
+    case 'b': return DType::kI8;
+    case 'h': return DType::kI16;
+    case 'i':
+    case 'l':
+    case 'q': return size == 4 ? DType::kI32 : DType::kI64;
+    case 'H': return DType::kBF16;
+    case 'e': return DType::kF16;
+    case 'f': return DType::kF32;
+    case 'd': return DType::kF64;
+    default: return DType::kUnknown;
+  }
+}
+
+const char* FormatOf(DType dtype) {
+  constexpr const char* kFormats[kNumDTypes] = {"?", "B", "b", "h", "i",  "q",
+                                                "e", "H", "f", "d", "Zf", "Zd"};
+  return kFormats[static_cast<int>(dtype)];
+}
+
+[[noreturn]] void WrongType(const std::string& name, const std::string& why) {
+  PyErr_SetString(PyExc_TypeError, ("'" + name + "': " + why).c_str());
+  throw nb::python_error();
+}
+
+[[noreturn]] void WrongValue(const std::string& name, const std::string& why) {
+  PyErr_SetString(PyExc_ValueError, ("'" + name + "': " + why).c_str());
+  throw nb::python_error();
+}
+
+// A tensor over memory described by NumPy-like strides in bytes; nothing when heddle cannot address it.
+bool Describe(void* data, DType dtype, int rank, const int64_t* dims, const int64_t* byte_strides,
+              std::function<void()> release, Tensor* out) {
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  if (rank > Shape::kMaxRank || reinterpret_cast<uintptr_t>(data) % std::min<int64_t>(size, 8) != 0)
+    return false;
+  const Shape shape(std::span<const int64_t>(dims, static_cast<size_t>(rank)));
+  bool dense = true;
+  int64_t step = size;
+  for (int i = rank - 1; i >= 0; --i) {
+    if (byte_strides != nullptr && dims[i] > 1 && byte_strides[i] != step) dense = false;
+    step *= dims[i];
+  }
+  if (dense || step == 0) {
+    *out = Tensor::Wrap(data, dtype, shape, std::move(release));
+    return true;
+  }
+  std::vector<int64_t> strides;
+  for (int i = 0; i < rank; ++i) {
+    if (byte_strides[i] % size != 0) return false;
+    strides.push_back(byte_strides[i] / size);
+  }
+  *out = Tensor::WrapStrided(data, dtype, shape, std::move(strides), std::move(release));
+  return true;
+}
+
+enum class Taken { kYes, kNo, kNeedsCopy };
+
+Taken TakeBuffer(nb::handle object, const std::string& name, Tensor* out) {
+  if (!PyObject_CheckBuffer(object.ptr())) return Taken::kNo;
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();  // an array of a type that buffers cannot describe, such as ml_dtypes' bfloat16
+    return Taken::kNo;
+  }
+  const DType dtype = FromFormat(view->format, view->itemsize);
+  if (view->ndim > Shape::kMaxRank) {
+    const int rank = view->ndim;
+    PyBuffer_Release(view.get());
+    WrongValue(name, "has rank " + std::to_string(rank) + "; at most " +
+                         std::to_string(Shape::kMaxRank) + " dimensions are supported");
+  }
+  Py_buffer* raw = view.get();
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  if (dtype == DType::kUnknown ||
+      !Describe(raw->buf, dtype, raw->ndim, reinterpret_cast<const int64_t*>(raw->shape),
+                reinterpret_cast<const int64_t*>(raw->strides),
+                [raw] { Loans::Instance().Return(raw); }, out)) {
+    PyBuffer_Release(raw);
+    return Taken::kNeedsCopy;
+  }
+  view.release();
+  return Taken::kYes;
+}
+
+DType FromDlpack(nb::dlpack::dtype d) {
+  using Code = nb::dlpack::dtype_code;
+  if (d.lanes != 1) return DType::kUnknown;
+  for (int i = 0; i < kNumDTypes - 1; ++i) {
+    const auto t = static_cast<DType>(i);
+    const Code code = t == DType::kBool   ? Code::Bool
+                      : t == DType::kU8   ? Code::UInt
+                      : t == DType::kBF16 ? Code::Bfloat
+                      : IsComplex(t)      ? Code::Complex
+                      : IsFloat(t)        ? Code::Float
+                                          : Code::Int;
+    if (d.code == static_cast<uint8_t>(code) && d.bits == SizeOf(t) * 8) return t;
+  }
+  return DType::kUnknown;
+}
+
+Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
+  if (!PyObject_HasAttrString(object.ptr(), "__dlpack__")) return Taken::kNo;
+  using Array = nb::ndarray<nb::ro>;
+  Array array;
+  if (!nb::try_cast<Array>(object, array)) return Taken::kNo;
+  if (array.device_type() != nb::device::cpu::value)
+    WrongValue(name, "lies on another device; heddle takes memory of the CPU");
+  const DType dtype = FromDlpack(array.dtype());
+  if (dtype == DType::kUnknown) return Taken::kNeedsCopy;
+  std::vector<int64_t> dims, strides;
+  for (size_t i = 0; i < array.ndim(); ++i) {
+    dims.push_back(static_cast<int64_t>(array.shape(i)));
+    strides.push_back(array.stride(i) * static_cast<int64_t>(SizeOf(dtype)));
+  }
+  // The producer's memory is held by the array; the array by an object that can be left in Loans.
+  auto* held = new Array(array);
+  nb::object owner = nb::capsule(held, [](void* p) noexcept { delete static_cast<Array*>(p); });
+  PyObject* raw = owner.release().ptr();
+  if (Describe(const_cast<void*>(array.data()), dtype, static_cast<int>(dims.size()), dims.data(),
+               strides.data(), [raw] { Loans::Instance().Return(raw); }, out))
+    return Taken::kYes;
+  Py_DECREF(raw);
+  return Taken::kNeedsCopy;
+}
+
+// Offsets of sequences: nested lists of numbers.
+LoD ToLod(nb::handle levels) {
+  LoD lod;
+  for (nb::handle level : levels) {
+    std::vector<size_t> offsets;
+    for (nb::handle offset : level) offsets.push_back(nb::cast<size_t>(nb::int_(offset)));
+    lod.push_back(std::move(offsets));
+  }
+  return lod;
+}
+
+// Everything that is neither memory nor a pair, by way of NumPy.
+Tensor TakeOther(nb::handle object, DType wanted, const std::string& name) {
+  nb::module_ convert = nb::module_::import_("heddle._convert");
+  const nb::object array = convert.attr("to_array")(
+      object, wanted == DType::kUnknown ? std::string() : std::string(Name(wanted)), name);
+  Tensor tensor;
+  if (TakeBuffer(array, name, &tensor) != Taken::kYes)
+    WrongType(name, "an array of " + nb::cast<std::string>(nb::str(array.attr("dtype"))) +
+                        " cannot be used; heddle knows bool, uint8, int8 to int64, float16, bfloat16, "
+                        "float32, float64, complex64 and complex128");
+  return tensor;
+}
+
+}  // namespace
+
+void ReturnLoan(PyObject* object) { Loans::Instance().Return(object); }
+
+DType DTypeNamed(const std::string& name) {
+  for (int i = 0; i < kNumDTypes - 1; ++i)
+    if (Name(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+  return name == "uint16" ? DType::kBF16 : DType::kUnknown;
+}
+
+Tensor ToTensor(nb::handle object, DType wanted, const std::string& name) {
+  Loans::Instance().Settle();
+  if (nb::inst_check(object) && nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  if (PyTuple_Check(object.ptr()) && PyTuple_GET_SIZE(object.ptr()) == 2) {
+    const nb::handle array(PyTuple_GET_ITEM(object.ptr(), 0));
+    const nb::handle lod(PyTuple_GET_ITEM(object.ptr(), 1));
+    if (PyObject_HasAttrString(array.ptr(), "shape") &&
+        (PyList_Check(lod.ptr()) || PyTuple_Check(lod.ptr()))) {
+      Tensor tensor = ToTensor(array, wanted, name);
+      tensor.set_lod(ToLod(lod));
+      return tensor;
+    }
+  }
+  Tensor tensor;
+  if (TakeBuffer(object, name, &tensor) == Taken::kYes) return tensor;
+  if (TakeDlpack(object, name, &tensor) == Taken::kYes) return tensor;
+  tensor = TakeOther(object, wanted, name);
+  if (PyObject_HasAttrString(object.ptr(), "lod")) {
+    const nb::object lod = object.attr("lod");
+    tensor.set_lod(ToLod(PyCallable_Check(lod.ptr()) ? nb::object(lod()) : lod));
+  }
+  return tensor;
+}
+
+Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name) {
+  Tensor own = ToTensor(object, wanted, name).Clone();
+  if (!own.initialized()) throw std::bad_alloc();
+  return own;
+}
+
+namespace {
+
+// numpy.ndarray and its element types, looked up once.
+struct Numpy {
+  PyObject* ndarray = nullptr;
+  PyObject* dtypes[kNumDTypes] = {};
+  PyObject* keywords = nullptr;  // ("shape", "dtype", "buffer")
+
+  static const Numpy& Get() {
+    static const Numpy* numpy = Make();
+    return *numpy;
+  }
+
+ private:
+  static const Numpy* Make() {
+    auto numpy = std::make_unique<Numpy>();
+    nb::module_ convert = nb::module_::import_("heddle._convert");
+    numpy->ndarray = nb::object(convert.attr("ndarray")).release().ptr();
+    for (int i = 0; i < kNumDTypes - 1; ++i)
+      numpy->dtypes[i] =
+          nb::object(convert.attr("dtype_named")(std::string(Name(static_cast<DType>(i)))))
+              .release()
+              .ptr();
+    numpy->keywords = nb::make_tuple("shape", "dtype", "buffer").release().ptr();
+    return numpy.release();
+  }
+};
+
+nb::tuple ShapeTuple(const Shape& shape) {
+  nb::object tuple = nb::steal(PyTuple_New(shape.rank()));
+  if (!tuple.is_valid()) throw nb::python_error();
+  for (int i = 0; i < shape.rank(); ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), i, PyLong_FromLongLong(shape[i]));
+  return nb::borrow<nb::tuple>(tuple);
+}
+
+nb::list LodList(const LoD& lod) {
+  nb::list levels;
+  for (const auto& level : lod) {
+    nb::list offsets;
+    for (size_t offset : level) offsets.append(offset);
+    levels.append(offsets);
+  }
+  return levels;
+}
+
+}  // namespace
+
+nb::object ToArray(Tensor tensor) {
+  const Numpy& numpy = Numpy::Get();
+  if (!tensor.is_contiguous()) tensor = tensor.Contiguous();
+  const nb::tuple shape = ShapeTuple(tensor.shape());
+  PyObject* dtype = numpy.dtypes[static_cast<int>(tensor.dtype())];
+  if (dtype == nullptr) throw nb::type_error("a tensor of unknown dtype");
+  const nb::object memory = nb::cast(std::move(tensor));
+  PyObject* args[] = {shape.ptr(), dtype, memory.ptr()};
+  PyObject* array = PyObject_Vectorcall(numpy.ndarray, args, 0, numpy.keywords);
+  if (array == nullptr) throw nb::python_error();
+  return nb::steal(array);
+}
+
+nb::object ToPython(Value value) {
+  if (value.is_tensor()) return ToArray(std::move(value.tensor()));
+  if (value.is_array()) {
+    nb::list list;
+    for (const Tensor& t : value.array())
+      list.append(t.initialized() ? ToArray(t) : nb::object(nb::none()));
+    return list;
+  }
+  if (value.is_rows()) {
+    nb::list rows;
+    for (int64_t r : value.rows().rows) rows.append(r);
+    return nb::make_tuple(rows, ToArray(value.rows().value), value.rows().height);
+  }
+  return nb::none();
+}
+
+namespace {
+
+// The buffer protocol, which numpy.ndarray uses to see a tensor's memory. Shape and strides live in
+// one block that the view owns.
+int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
+  const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(self));
+  if (!t.initialized() || !t.is_contiguous()) {
+    PyErr_SetString(PyExc_BufferError, "the tensor holds no contiguous memory");
+    return -1;
+  }
+  *view = Py_buffer{};
+  view->buf = const_cast<void*>(t.raw());
+  view->len = static_cast<Py_ssize_t>(t.bytes());
+  view->itemsize = static_cast<Py_ssize_t>(SizeOf(t.dtype()));
+  view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(FormatOf(t.dtype())) : nullptr;
+  view->ndim = t.rank();
+  if ((flags & PyBUF_ND) != 0 && t.rank() > 0) {
+    auto* dims = new Py_ssize_t[2 * Shape::kMaxRank];
+    view->internal = dims;
+    view->shape = dims;
+    Py_ssize_t step = view->itemsize;
+    for (int i = t.rank() - 1; i >= 0; --i) {
+      dims[i] = t.shape()[i];
+      dims[Shape::kMaxRank + i] = step;
+      step *= dims[i];
+    }
+    if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) view->strides = dims + Shape::kMaxRank;
+  }
+  view->obj = self;
+  Py_INCREF(self);
+  return 0;
+}
+
+void ReleaseBuffer(PyObject*, Py_buffer* view) {
+  delete[] static_cast<Py_ssize_t*>(view->internal);
+}
+
+nb::dlpack::dtype ToDlpack(DType t) {
+  using Code = nb::dlpack::dtype_code;
+  const Code code = t == DType::kBool   ? Code::Bool
+                    : t == DType::kU8   ? Code::UInt
+                    : t == DType::kBF16 ? Code::Bfloat
+                    : IsComplex(t)      ? Code::Complex
+                    : IsFloat(t)        ? Code::Float
+                                        : Code::Int;
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(SizeOf(t) * 8), 1};
+}
+
+nb::object Dlpack(nb::handle self, nb::kwargs options) {
+  const Tensor& t = *nb::inst_ptr<Tensor>(self);
+  if (!t.initialized() || !t.is_contiguous()) throw nb::buffer_error("the tensor holds no memory");
+  std::vector<size_t> shape;
+  for (int64_t d : t.shape()) shape.push_back(static_cast<size_t>(d));
+  const nb::ndarray<nb::array_api> array(const_cast<void*>(t.raw()), shape.size(), shape.data(),
+                                            self, nullptr, ToDlpack(t.dtype()),
+                                            nb::device::cpu::value);
+  const nb::object exported = nb::cast(array, nb::rv_policy::reference);
+  return nb::getattr(exported, "__dlpack__")(**options);
+}
+
+}  // namespace
+
+void BindTensor(nb::module_& module) {
+  PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)},
+                         {Py_bf_releasebuffer, reinterpret_cast<void*>(ReleaseBuffer)},
+                         {0, nullptr}};
+  nb::class_<Tensor>(module, "Tensor", nb::type_slots(slots))
+      .def("__init__",
+           [](Tensor* self, nb::handle array, const std::string& dtype, nb::handle lod) {
+             new (self) Tensor(ToTensor(array, DTypeNamed(dtype), "array"));
+             if (!lod.is_none()) self->set_lod(ToLod(lod));
+           },
+           nb::arg("array"), nb::arg("dtype") = "", nb::arg("lod") = nb::none())
+      .def_prop_ro("shape", [](const Tensor& t) { return ShapeTuple(t.shape()); })
+      .def_prop_ro("dtype", [](const Tensor& t) { return std::string(Name(t.dtype())); })
+      .def_prop_ro("nbytes", [](const Tensor& t) { return t.bytes(); })
+      .def_prop_ro("address", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.raw()); })
+      .def_prop_rw("lod", [](const Tensor& t) { return LodList(t.lod()); },
+                   [](Tensor& t, nb::handle lod) { t.set_lod(ToLod(lod)); })
+      .def("numpy", [](const Tensor& t) { return ToArray(t); })
+      .def("__dlpack__", &Dlpack)
+      .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
+}
+
+}  // namespace heddle::python

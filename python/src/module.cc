@@ -1,0 +1,177 @@
+// heddle._heddle: programs, scopes, executors. The rest of the package is Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/heddle.h"
+#include "python/src/arrays.h"
+#include "python/src/errors.h"
+#include "python/src/mirror.h"
+#include "python/src/session.h"
+
+namespace heddle::python {
+namespace {
+
+nb::tuple DimsOf(const Shape& shape) {
+  nb::list dims;
+  for (int64_t d : shape) dims.append(d);
+  return nb::tuple(dims);
+}
+
+void BindProgram(nb::module_& module) {
+  nb::class_<TensorInfo>(module, "TensorInfo")
+      .def_ro("name", &TensorInfo::name)
+      .def_prop_ro("dtype", [](const TensorInfo& i) { return std::string(Name(i.dtype)); })
+      .def_prop_ro("shape",
+                   [](const TensorInfo& i) -> nb::object {
+                     if (!i.shape.known_rank()) return nb::none();
+                     return DimsOf(i.shape);
+                   })
+      .def("__repr__", [](const TensorInfo& i) {
+        return i.name + ": " + std::string(Name(i.dtype)) + " " + i.shape.ToString();
+      });
+
+  nb::class_<Program>(module, "Program")
+      .def_static("load",
+                  [](const std::string& path) {
+                    Result<Program> program = Program();
+                    {
+                      nb::gil_scoped_release release;
+                      program = Program::Load(path);
+                    }
+                    return Check(std::move(program));
+                  },
+                  nb::arg("path"))
+      .def_static("parse",
+                  [](nb::bytes bytes, const std::string& name) {
+                    return Check(Program::Parse({bytes.c_str(), bytes.size()}, name));
+                  },
+                  nb::arg("bytes"), nb::arg("name") = "program")
+      .def_prop_ro("inputs", &Program::inputs)
+      .def_prop_ro("outputs", &Program::outputs)
+      .def_prop_ro("persistables", &Program::persistables)
+      .def_prop_ro("loss", &Program::loss)
+      .def_prop_ro("version", &Program::version)
+      .def_prop_ro("hash", &Program::hash)
+      .def_prop_ro("num_ops", &Program::num_ops)
+      .def_prop_ro("num_blocks", &Program::num_blocks)
+      .def_prop_ro("op_counts",
+                   [](const Program& p) {
+                     nb::dict counts;
+                     for (const auto& c : p.op_counts()) counts[c.type.c_str()] = c.count;
+                     return counts;
+                   })
+      .def("variable", [](const Program& p, const std::string& name) { return p.variable(name); },
+           nb::arg("name"));
+}
+
+void BindScope(nb::module_& module) {
+  nb::class_<Scope>(module, "Scope")
+      .def(nb::init<>())
+      .def("names", &Scope::Names)
+      .def("has",
+           [](const Scope& s, const std::string& name) {
+             const Value* v = s.Find(name);
+             return v != nullptr && v->initialized();
+           },
+           nb::arg("name"))
+      // A copy: the variable itself may be written to by the next run.
+      .def("get",
+           [](Scope& s, const std::string& name) -> nb::object {
+             const Value* v = s.Find(name);
+             if (v == nullptr || !v->initialized()) return nb::none();
+             Value copy;
+             {
+               nb::gil_scoped_release release;
+               std::lock_guard writes(s.write_mutex());
+               copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
+             }
+             if (copy.is_tensor()) return nb::cast(std::move(copy.tensor()));
+             return ToPython(std::move(copy));
+           },
+           nb::arg("name"))
+      .def("set",
+           [](Scope& s, const std::string& name, nb::handle array, const std::string& dtype) {
+             Tensor own = ToOwnTensor(array, DTypeNamed(dtype), name);
+             nb::gil_scoped_release release;
+             std::lock_guard writes(s.write_mutex());
+             s.Set(name, Value(std::move(own)));
+           },
+           nb::arg("name"), nb::arg("array"), nb::arg("dtype") = "")
+      .def("erase", [](Scope& s, const std::string& name) { s.Erase(name); }, nb::arg("name"))
+      .def_prop_ro("version", &Scope::version);
+}
+
+void BindParams(nb::module_& module) {
+  nb::class_<Generator>(module, "Generator")
+      .def(nb::init<uint64_t>(), nb::arg("seed") = 0)
+      .def("seed", &Generator::Seed, nb::arg("seed"))
+      .def_prop_rw("state", &Generator::State,
+                   [](Generator& g, const std::string& state) { Check(g.SetState(state)); });
+
+  module.def("load_parameters",
+             [](const Program& program, const std::string& path, Scope& scope) {
+               Status status;
+               {
+                 nb::gil_scoped_release release;
+                 status = LoadParameters(program, path, scope);
+               }
+               Check(status);
+             },
+             nb::arg("program"), nb::arg("path"), nb::arg("scope"));
+  module.def("save_parameters",
+             [](const Program& program, const Scope& scope, const std::string& path) {
+               Status status;
+               {
+                 nb::gil_scoped_release release;
+                 status = SaveParameters(program, scope, path);
+               }
+               Check(status);
+             },
+             nb::arg("program"), nb::arg("scope"), nb::arg("path"));
+  module.def("load_model",
+             [](const std::string& path, const std::string& params) {
+               Result<Model> model = Model();
+               {
+                 nb::gil_scoped_release release;
+                 model = LoadModel(path, params);
+               }
+               Model loaded = Check(std::move(model));
+               return std::make_pair(std::move(loaded.program), std::move(loaded.scope));
+             },
+             nb::arg("path"), nb::arg("params") = "");
+  module.def("supported_ops", &SupportedOps);
+  module.def("describe_op", [](const std::string& type) { return Check(DescribeOp(type)); },
+             nb::arg("type"));
+  module.def("write_tensors",
+             [](const std::string& path,
+                const std::vector<std::pair<std::string, nb::object>>& arrays) {
+               NamedTensors tensors;
+               for (const auto& [name, array] : arrays)
+                 tensors.emplace_back(name, ToOwnTensor(array, DType::kUnknown, name));
+               Check(WriteTensors(path, tensors));
+             },
+             nb::arg("path"), nb::arg("arrays"));
+}
+
+}  // namespace
+
+NB_MODULE(_heddle, module) {
+  module.attr("__version__") = HEDDLE_VERSION;
+  BindTensor(module);
+  BindProgram(module);
+  BindScope(module);
+  BindParams(module);
+  BindMirror(module);
+  BindSession(module);
+}
+
+}  // namespace heddle::python

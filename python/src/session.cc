@@ -1,0 +1,241 @@
+#include "python/src/session.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "python/src/arrays.h"
+#include "python/src/errors.h"
+
+namespace heddle::python {
+namespace {
+
+template <typename F>
+auto WithoutGil(F f) {
+  nb::gil_scoped_release release;
+  return f();
+}
+
+// A compiled program that keeps its executor alive. Any number of threads may run it at once.
+class Session {
+ public:
+  Session(std::shared_ptr<Executor> executor, CompiledProgram compiled, Program program)
+      : executor_(std::move(executor)), compiled_(std::move(compiled)), program_(std::move(program)) {}
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  nb::list Run(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
+               Generator* generator);
+  nb::list RunInOrder(nb::args arrays);
+  nb::list RunValues(nb::dict feeds, Generator* generator);
+  nb::tuple Trace(nb::dict feeds);
+  std::string Plan(nb::dict feeds) {
+    const std::vector<Feed> values = ToFeeds(feeds);
+    return Check(WithoutGil([&] { return executor_->PlanText(compiled_, values); }));
+  }
+  nb::dict Prepare(nb::dict feeds);
+  const std::vector<TensorInfo>& inputs() const { return compiled_.inputs(); }
+  const std::vector<TensorInfo>& outputs() const { return compiled_.outputs(); }
+
+ private:
+  DType Wanted(std::string_view name) const;
+  std::vector<Feed> ToFeeds(nb::dict feeds) const;
+  std::vector<Value> Execute(const std::vector<Feed>& feeds, const RunOptions& options) const;
+  static nb::list ToList(std::vector<Value> values);
+
+  std::shared_ptr<Executor> executor_;
+  CompiledProgram compiled_;
+  Program program_;
+};
+
+// The type that an input is declared with; of a program without feed operators, its variable's.
+DType Session::Wanted(std::string_view name) const {
+  for (const TensorInfo& info : compiled_.inputs())
+    if (info.name == name) return info.dtype;
+  if (!compiled_.inputs().empty()) return DType::kUnknown;
+  const auto info = program_.variable(name);
+  return info ? info->dtype : DType::kUnknown;
+}
+
+std::string NameOf(PyObject* key) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &size) : nullptr;
+  if (text == nullptr) {
+    PyErr_Clear();
+    throw nb::type_error("the names of feeds are texts");
+  }
+  return std::string(text, static_cast<size_t>(size));
+}
+
+std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
+  std::vector<Feed> out;
+  out.reserve(feeds.size());
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(feeds.ptr(), &at, &key, &value)) {
+    Feed feed;
+    feed.name = NameOf(key);
+    feed.value = ToTensor(nb::handle(value), Wanted(feed.name), feed.name);
+    out.push_back(std::move(feed));
+  }
+  return out;
+}
+
+std::vector<Value> Session::Execute(const std::vector<Feed>& feeds,
+                                    const RunOptions& options) const {
+  return Check(WithoutGil([&] { return executor_->RunValues(compiled_, feeds, options); }));
+}
+
+nb::list Session::ToList(std::vector<Value> values) {
+  nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; i < values.size(); ++i)
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i),
+                    ToPython(std::move(values[i])).release().ptr());
+  return list;
+}
+
+nb::list Session::Run(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
+                      Generator* generator) {
+  RunOptions options;
+  if (timeout)
+    options.deadline = std::chrono::steady_clock::now() +
+                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                           std::chrono::duration<double>(std::clamp(*timeout, 0.0, 1e8)));
+  options.check_nan_inf = check_nan_inf;
+  options.generator = generator;
+  return ToList(Execute(ToFeeds(feeds), options));
+}
+
+nb::list Session::RunInOrder(nb::args arrays) {
+  const auto& inputs = compiled_.inputs();
+  if (arrays.size() != inputs.size()) {
+    std::string names;
+    for (const TensorInfo& i : inputs) names += (names.empty() ? "" : ", ") + i.name;
+    throw nb::type_error(("the model takes " + std::to_string(inputs.size()) + " inputs (" + names +
+                          "), not " + std::to_string(arrays.size()))
+                             .c_str());
+  }
+  std::vector<Feed> feeds;
+  feeds.reserve(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    feeds.push_back({inputs[i].name, Value(ToTensor(arrays[i], inputs[i].dtype, inputs[i].name))});
+  return ToList(Execute(feeds, {}));
+}
+
+// Tensors instead of arrays, for those who want their sequence offsets.
+nb::list Session::RunValues(nb::dict feeds, Generator* generator) {
+  RunOptions options;
+  options.generator = generator;
+  nb::list list;
+  for (Value& value : Execute(ToFeeds(feeds), options)) {
+    if (value.is_tensor())
+      list.append(nb::cast(std::move(value.tensor())));
+    else
+      list.append(ToPython(std::move(value)));
+  }
+  return list;
+}
+
+// The outputs, what happened, and when each instruction ran.
+nb::tuple Session::Trace(nb::dict feeds) {
+  RunReport report;
+  RunOptions options;
+  options.report = &report;
+  options.trace = true;
+  nb::list outputs = ToList(Execute(ToFeeds(feeds), options));
+  nb::list events;
+  for (const TraceEvent& e : report.events)
+    events.append(
+        nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us));
+  nb::dict told;
+  told["dispatch"] = report.dispatch;
+  told["lanes"] = report.lanes;
+  told["settled"] = report.settled;
+  told["run_us"] = report.run_us;
+  told["work_us"] = report.work_us;
+  told["critical_path_us"] = report.critical_path_us;
+  return nb::make_tuple(outputs, told, events, report.ToChromeTrace());
+}
+
+nb::dict Session::Prepare(nb::dict feeds) {
+  const std::vector<Feed> values = ToFeeds(feeds);
+  const PlanStats stats =
+      Check(WithoutGil([&] { return executor_->Prepare(compiled_, values); }));
+  nb::dict told;
+  told["instructions"] = stats.instructions;
+  told["static_shapes"] = stats.static_shapes;
+  told["parallel"] = stats.parallel;
+  told["lanes"] = stats.lanes;
+  told["arena_bytes"] = stats.arena_bytes;
+  told["arena_bound_bytes"] = stats.arena_bound_bytes;
+  told["build_ms"] = stats.build_ms;
+  return told;
+}
+
+Schedule ScheduleNamed(const std::string& name) {
+  if (name == "auto") return Schedule::kAuto;
+  if (name == "serial") return Schedule::kSerial;
+  if (name == "parallel") return Schedule::kParallel;
+  if (name == "lanes") return Schedule::kLanes;
+  throw nb::value_error(
+      ("schedule '" + name + "' is not known; it is auto, serial, parallel or lanes").c_str());
+}
+
+std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Program& program,
+                                 std::shared_ptr<Scope> scope,
+                                 const std::vector<std::string>& fetches, int opt_level,
+                                 const std::string& schedule, uint64_t seed) {
+  CompileOptions options;
+  options.fetches = fetches;
+  options.opt_level = opt_level;
+  options.schedule = ScheduleNamed(schedule);
+  options.seed = seed;
+  Result<CompiledProgram> compiled = Status(StatusCode::kInternal, "not compiled");
+  {
+    nb::gil_scoped_release release;
+    compiled = executor->Compile(program, std::move(scope), options);
+  }
+  return std::make_shared<Session>(std::move(executor), Check(std::move(compiled)), program);
+}
+
+}  // namespace
+
+void BindSession(nb::module_& module) {
+  nb::class_<Executor>(module, "Executor")
+      .def("__init__",
+           [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit) {
+             new (self) Executor({.threads = threads,
+                                  .plan_cache_capacity = plan_cache_capacity,
+                                  .memory_limit = memory_limit});
+           },
+           nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32,
+           nb::arg("memory_limit") = 0)
+      .def_prop_ro("threads", &Executor::threads)
+      .def_prop_ro("plans_built", &Executor::plans_built)
+      .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())
+      .def("compile", &Compile, nb::arg("program"), nb::arg("scope"),
+           nb::arg("fetches") = std::vector<std::string>(), nb::arg("opt_level") = 2,
+           nb::arg("schedule") = "auto", nb::arg("seed") = 0);
+
+  nb::class_<Session>(module, "Session")
+      .def("run", &Session::Run, nb::arg("feeds"), nb::arg("timeout") = nb::none(),
+           nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
+      .def("run_in_order", &Session::RunInOrder)
+      .def("run_tensors", &Session::RunValues, nb::arg("feeds"),
+           nb::arg("generator").none() = nb::none())
+      .def("trace", &Session::Trace, nb::arg("feeds"))
+      .def("plan", &Session::Plan, nb::arg("feeds"))
+      .def("prepare", &Session::Prepare, nb::arg("feeds"))
+      .def_prop_ro("inputs", &Session::inputs)
+      .def_prop_ro("outputs", &Session::outputs);
+}
+
+}  // namespace heddle::python
