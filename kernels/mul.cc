@@ -1,3 +1,6 @@
+#include <Eigen/Core>
+#include <utility>
+
 #include "core/shapes.h"
 #include "kernels/common/gemm_ops.h"
 
@@ -44,6 +47,57 @@ Status MulShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// The gradients of mul_grad's results, given the gradients DDX and DDY of those.
+Status DoubleGradShape(ShapeContext& ctx) {
+  for (const auto& [in, out] : {std::pair<Key, Key>{"X", "DX"}, {"Y", "DY"}, {"DOut", "DDOut"}})
+    if (ctx.HasOut(out)) ctx.SetOut(out, ctx.InShape(in), ctx.InDType(in));
+  return Status::Ok();
+}
+
+template <typename T>
+struct DoubleGrad {
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using View = Eigen::Map<const Matrix>;
+  struct Sizes {
+    int64_t m, k, n;
+  };
+  static View Of(const Tensor& t, int64_t rows, int64_t columns) {
+    return View(t.data<T>(), rows, columns);
+  }
+  static Eigen::Map<Matrix> Into(Tensor* t, int64_t rows, int64_t columns) {
+    return Eigen::Map<Matrix>(t->mutable_data<T>(), rows, columns);
+  }
+
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &grad = ctx.In("DOut");
+    const Tensor *ddx = ctx.InOpt("DDX"), *ddy = ctx.InOpt("DDY");
+    const int split = static_cast<int>(ctx.Int("x_num_col_dims"));
+    const Sizes s{x.shape().Product(0, split), x.shape().Product(split, x.rank()),
+                  y.shape().Product(static_cast<int>(ctx.Int("y_num_col_dims")), y.rank())};
+    if (s.k * s.n != y.numel() || s.m * s.n != grad.numel())
+      return InvalidArgument("X ", x.shape().ToString(), ", Y ", y.shape().ToString(),
+                             " and DOut ", grad.shape().ToString(), " do not fit");
+    const View g = Of(grad, s.m, s.n);
+    if (Tensor* to = ctx.OutOpt("DX")) {
+      auto dx = Into(to, s.m, s.k);
+      dx.setZero();
+      if (ddy != nullptr) dx.noalias() += g * Of(*ddy, s.k, s.n).transpose();
+    }
+    if (Tensor* to = ctx.OutOpt("DY")) {
+      auto dy = Into(to, s.k, s.n);
+      dy.setZero();
+      if (ddx != nullptr) dy.noalias() += Of(*ddx, s.m, s.k).transpose() * g;
+    }
+    if (Tensor* to = ctx.OutOpt("DDOut")) {
+      auto ddout = Into(to, s.m, s.n);
+      ddout.setZero();
+      if (ddx != nullptr) ddout.noalias() += Of(*ddx, s.m, s.k) * Of(y, s.k, s.n);
+      if (ddy != nullptr) ddout.noalias() += Of(x, s.m, s.k) * Of(*ddy, s.k, s.n);
+    }
+    return Status::Ok();
+  }
+};
+
 void Attrs(OpDef& op) { op.Attr("x_num_col_dims", 1).Attr("y_num_col_dims", 1); }
 
 }  // namespace
@@ -58,4 +112,11 @@ HEDDLE_OP(mul) {
 HEDDLE_OP(mul_grad) {
   Family::DefineGrad(op);
   Attrs(op);
+}
+HEDDLE_OP(mul_grad_grad) {
+  op.Input("X").Input("Y").Input("DOut");
+  op.Input("DDX", kOptional).Input("DDY", kOptional);
+  op.Output("DX", kOptional).Output("DY", kOptional).Output("DDOut", kOptional);
+  Attrs(op);
+  op.InferShape(DoubleGradShape).Kernels<DoubleGrad, float, double>();
 }
