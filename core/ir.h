@@ -39,6 +39,7 @@ struct Op {
   std::vector<int> var_attrs;               // attributes whose value variables hold
   int index = -1;  // in the file's block; -1 for operators a pass made
   std::string call_stack;
+  std::string device;  // attribute op_device, as the file has it; empty: not said
 
   const std::string& type() const { return def->name(); }
   const std::vector<VarId>& In(std::string_view slot) const { return inputs[def->FindInput(slot)]; }

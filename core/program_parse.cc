@@ -225,6 +225,7 @@ class Parser {
         for (const auto& line : attr.strings()) op->call_stack += "    " + line + "\n";
         continue;
       }
+      if (attr.name() == "op_device") op->device = attr.s();
       const int a = op->def->FindAttr(attr.name());
       if (a < 0) continue;  // bookkeeping of the exporter, or extra attributes of other back ends
       if (attr.type() == proto::VAR || attr.type() == proto::VARS) {

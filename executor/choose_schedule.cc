@@ -77,6 +77,7 @@ void ChooseSchedule(PlanDraft& d) {
   for (Instruction& in : ins) in.cost_ns = EstimateCost(d, in);
   plan.stats.tasks = 1;
   if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
+  if (d.request.dispatch == Dispatch::kDevice) return;
   if (d.request.lanes) {
     if (SameInstructions(*d.request.twin, ins)) TakeLanes(d.request.lanes, &plan);
     return;

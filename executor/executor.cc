@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "executor/compiled.h"
 #include "executor/dependency_graph.h"
+#include "executor/device_interpreter.h"
 #include "executor/interpreter.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
@@ -30,7 +31,9 @@ class ExecutorImpl {
       : threads(o.threads > 0 ? o.threads : AvailableThreads()), limited(o.memory_limit > 0),
         allocator(o.memory_limit),
         pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
-        gate(threads), cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
+        gate(threads),
+        device(o.device ? std::make_unique<DeviceRuntime>(o.device, o.device_streams) : nullptr),
+        cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds);
   Result<std::vector<Value>> Run(CompiledImpl& c, const std::vector<Feed>& feeds,
@@ -45,6 +48,7 @@ class ExecutorImpl {
   KernelArena wide_arena, narrow_arena;
   RunGate gate;
   Watcher watcher;
+  const std::unique_ptr<DeviceRuntime> device;  // null: none
   PlanCache cache;
 
  private:
@@ -63,6 +67,7 @@ class ExecutorImpl {
   Result<std::unique_ptr<RunState>> AcquireState(CachedPlan& cached, PlanTuner::Turn* turn);
   Status Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns);
   void Propose(CompiledImpl& c, CachedPlan& cached);
+  Status InterpretDevice(RunState& run, double* ns);
 };
 
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
@@ -98,11 +103,18 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.fetches = form.fetches;
   request.threads = threads;
   // Other variants may need more memory; who sets a limit keeps the plan with the least.
-  const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1 && !limited;
+  const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1 && !limited && !device;
   request.ask_worth = tuned;
   request.shuffle_seed = c.options.shuffle_seed;
   if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
   if (threads > 1 && c.options.schedule == Schedule::kLanes) request.dispatch = Dispatch::kLanes;
+  if (device) {
+    request.dispatch = Dispatch::kDevice;
+    request.device = &device->device();
+    request.compute_streams = device->compute_streams();
+    request.placement = c.options.placement;
+    request.placement_seed = c.options.placement_seed;
+  }
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
   return std::make_shared<CachedPlan>(std::move(plan), std::move(request), tuned);
 }
@@ -208,6 +220,7 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
   const bool narrow = (!alone && threads > 1) || turn.what == What::kTimeNarrow;
   KernelArena& arena = narrow ? narrow_arena : wide_arena;
   const Dispatch dispatch = run.plan().dispatch;
+  if (dispatch == Dispatch::kDevice) return InterpretDevice(run, ns);
   const bool shared = alone && dispatch != Dispatch::kSerial;
   run.UseArenas(shared ? narrow_arena.intra() : arena.intra(), shared ? &wide_arena : nullptr);
   const uint64_t start = NowNs();
@@ -222,6 +235,15 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
     status = Interpreter::RunQueue(run, pool, narrow_arena);
   else
     arena.Execute([&] { status = Interpreter::RunOnOneThread(run); });
+  *ns = static_cast<double>(NowNs() - start);
+  return status;
+}
+
+// What the host has to do itself goes in the wide arena; the streams' threads keep to themselves.
+Status ExecutorImpl::InterpretDevice(RunState& run, double* ns) {
+  run.UseArenas(wide_arena.intra(), nullptr);
+  const uint64_t start = NowNs();
+  const Status status = DeviceInterpreter::Run(run, *device, wide_arena, narrow_arena);
   *ns = static_cast<double>(NowNs() - start);
   return status;
 }

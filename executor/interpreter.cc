@@ -247,6 +247,11 @@ Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunS
       kNested);
 }
 
+Status Interpreter::RunOne(const Instruction& in, RunState& run) {
+  return ExecuteAll(
+      1, [&in](size_t) -> const Instruction& { return in; }, run, 0);
+}
+
 Status Interpreter::RunOnOneThread(RunState& run) {
   const Plan& plan = run.plan();
   const auto& instructions = plan.blocks[0].instructions;

@@ -17,6 +17,8 @@ class Interpreter {
   static Status RunSerial(const std::vector<Instruction>& instructions, RunState& run);
   // The same for a sub-block, from inside one of its run's instructions.
   static Status RunNested(const std::vector<Instruction>& instructions, RunState& run);
+  // One instruction, as part of a run that the caller dispatches.
+  static Status RunOne(const Instruction& in, RunState& run);
   // Block 0 on the calling thread, whatever the plan's dispatch.
   static Status RunOnOneThread(RunState& run);
   // The same for kSerial, timing each instruction; `ns`: the whole.

@@ -11,7 +11,7 @@ DType DTypeOf(const Value& v) {
 
 }  // namespace
 
-Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
+DType KernelKey(const BoundOp& op, Value* const* frame) {
   const OpDef& def = *op.def;
   const int slot = def.kernel_key();
   const uint32_t begin = slot < 0 ? 0 : op.in_begin[slot];
@@ -19,6 +19,12 @@ Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
   DType key = DType::kUnknown;
   for (uint32_t i = begin; i < end && key == DType::kUnknown; ++i)
     if (op.in[i] != kNoSlot) key = DTypeOf(*frame[op.in[i]]);
+  return key;
+}
+
+Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
+  const OpDef& def = *op.def;
+  const DType key = KernelKey(op, frame);
   *fn = def.kernel(key);
   if (*fn != nullptr) return Status::Ok();
   return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ", def.KernelDTypes());

@@ -41,6 +41,7 @@ struct Slot {
   Shape shape;
   size_t offset = 0;          // kArena
   uint32_t base = kNoSlot;    // kView: the slot whose memory it is
+  uint8_t place = 0;          // of a device plan, see place_instructions.h
   int feed = -1;              // kFeed: index of the plan's feed
   size_t bytes() const { return BytesFor(dtype, shape); }
 };
@@ -105,6 +106,7 @@ enum class Dispatch : uint8_t {
   kSerial,  // one after another
   kLanes,   // each thread's instructions are decided; waits between the lanes are too
   kQueue,   // ready tasks wait in a queue for a free thread
+  kDevice,  // one thread goes through them, and puts those of a device on its streams
 };
 
 // The instructions of one block: in a valid order; of block 0 with lanes, lane after lane.
@@ -123,6 +125,8 @@ struct PlanFetch {
   bool move = false;  // the run owns the memory: handed over instead of copied
 };
 
+struct DevicePlan;
+
 struct Plan {
   std::shared_ptr<const ir::Program> program;
   std::vector<Slot> slots;
@@ -132,6 +136,7 @@ struct Plan {
   uint64_t shuffle_seed = 0;                  // kQueue, see CompileOptions
   std::shared_ptr<const LaneSchedule> lanes;  // kLanes
   std::vector<uint32_t> serial_order;         // kLanes: block 0 in an order for one thread
+  std::shared_ptr<const DevicePlan> device;   // kDevice
   // kSerial: the instructions could share several threads, if what they really cost says so.
   bool worth_measuring = false;
   bool writes_scope = false;

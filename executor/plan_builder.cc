@@ -64,16 +64,20 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
   draft.BeginStage("shapes");
   HEDDLE_RETURN_IF_ERROR(PropagateShapes(draft));
-  draft.BeginStage("views");
-  ResolveViews(draft);
-  draft.BeginStage("costs");
-  ChooseSchedule(draft);
-  draft.BeginStage("memory");
-  PlanMemory(draft);
-  draft.BeginStage("releases");
-  PlanReleases(draft);
-  draft.BeginStage("kernels");
-  HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+  if (request.dispatch == Dispatch::kDevice) {
+    HEDDLE_RETURN_IF_ERROR(PlanForDevice(draft));
+  } else {
+    draft.BeginStage("views");
+    ResolveViews(draft);
+    draft.BeginStage("costs");
+    ChooseSchedule(draft);
+    draft.BeginStage("memory");
+    PlanMemory(draft);
+    draft.BeginStage("releases");
+    PlanReleases(draft);
+    draft.BeginStage("kernels");
+    HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+  }
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
   if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);

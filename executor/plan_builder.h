@@ -36,6 +36,11 @@ struct PlanRequest {
   uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
   bool ask_worth = false;  // fill in Plan::worth_measuring
   int threads = 1;
+  // kDevice: where operators run that do not say it themselves, as in CompileOptions.
+  Device* device = nullptr;
+  Placement placement = Placement::kDevice;
+  uint64_t placement_seed = 0;
+  uint32_t compute_streams = 1;
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
   Services* services = nullptr;  // for preparing kernels

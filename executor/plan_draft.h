@@ -49,5 +49,6 @@ void ChooseSchedule(PlanDraft& draft);        // costs; lanes or tasks
 void PlanMemory(PlanDraft& draft);            // storages, in-place, arena
 void PlanReleases(PlanDraft& draft);          // when pooled memory is given back
 Status PrepareKernels(PlanDraft& draft);      // per-signature kernel states
+Status PlanForDevice(PlanDraft& draft);       // instead of those behind the shapes: see device_plan.h
 
 }  // namespace heddle

@@ -16,7 +16,7 @@ class MemoryPlanner {
       : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions) {}
 
   void Run() {
-    if (plan_.dispatch == Dispatch::kQueue)
+    if (plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice)
       ShareAtRunTime();
     else
       PlaceInArena();
@@ -27,7 +27,8 @@ class MemoryPlanner {
  private:
   Slot& At(uint32_t s) { return plan_.slots[s]; }
 
-  // --- from a queue: memory is taken and given back as instructions run ---
+  // --- from a queue, and where a device has a part: memory is taken and given back as instructions
+  // run ---
   void ShareAtRunTime() {
     for (Instruction& in : ins_) {
       uint32_t from, to;

@@ -18,6 +18,8 @@
 
 namespace heddle {
 
+struct DeviceRun;
+
 class RunState final : public BlockRunner {
  public:
   // Throws std::bad_alloc when there is no memory for the arena.
@@ -69,6 +71,9 @@ class RunState final : public BlockRunner {
   };
   FirstError& error() { return error_; }
 
+  // What runs with a device keep from run to run; made by the first one.
+  std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
+
   LaneRun* lane_run() { return lane_run_.get(); }
   // Runs from a queue: counters per task, ready tasks.
   struct Queue {
@@ -95,6 +100,7 @@ class RunState final : public BlockRunner {
   BufferRef arena_;
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
   FirstError error_;
+  std::shared_ptr<DeviceRun> device_run_;
   std::unique_ptr<LaneRun> lane_run_;
   std::unique_ptr<Queue> queue_;
 };

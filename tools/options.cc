@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "heddle/device.h"
 #include "tools/npy.h"
 #include "tools/values.h"
 
@@ -54,9 +55,10 @@ std::string CheckLod(const std::string& text) {
 
 std::string CheckPlace(const std::string& text) {
   if (text == "cpu") return "";
-  if (text == "emulated" || text == "cuda")
-    return "place '" + text + "' is not built in this version; only cpu is";
-  return "place '" + text + "' is not known (cpu, emulated, cuda)";
+  if (text != "emulated" && text != "cuda")
+    return "place '" + text + "' is not known (cpu, emulated, cuda)";
+  const auto device = OpenDevice(text);
+  return device.ok() ? "" : "place '" + text + "' cannot be had: " + device.status().message();
 }
 
 // Every option of this kind takes one value each time it is given.
@@ -169,8 +171,19 @@ Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>
 
 }  // namespace
 
+ExecutorOptions ModelOptions::executor() const {
+  ExecutorOptions options;
+  options.threads = threads;
+  if (place != "cpu") options.device = *OpenDevice(place);  // as CheckPlace has done
+  return options;
+}
+
 CompileOptions ModelOptions::compile() const {
   CompileOptions options;
+  if (random_places >= 0) {
+    options.placement = Placement::kRandom;
+    options.placement_seed = static_cast<uint64_t>(random_places);
+  }
   options.fetches = fetches;
   options.opt_level = opt_level;
   if (serial) options.schedule = Schedule::kSerial;
@@ -219,6 +232,10 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->type_name("PLACE")
       ->check(CLI::Validator(CheckPlace, ""))
       ->capture_default_str();
+  app.add_option("--random-places", options->random_places,
+                 "with a device: each operator there or on the host, drawn from SEED")
+      ->type_name("SEED")
+      ->check(CLI::NonNegativeNumber.description(""));
 }
 
 void AddFeedOptions(CLI::App& app, FeedOptions* options) {

@@ -24,13 +24,14 @@ struct ModelOptions {
   bool parallel = false;
   bool lanes = false;
   std::string place = "cpu";
+  int64_t random_places = -1;  // seed; -1: not at random
 
-  ExecutorOptions executor() const { return {.threads = threads}; }
+  ExecutorOptions executor() const;
   CompileOptions compile() const;
 };
 // MODEL, --params and --fetch.
 void AddModelOptions(CLI::App& app, ModelOptions* options);
-// --threads, --serial, --parallel, --opt and --place.
+// --threads, --serial, --parallel, --opt, --place and --random-places.
 void AddExecutionOptions(CLI::App& app, ModelOptions* options);
 
 // What the inputs are fed with.

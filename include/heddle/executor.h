@@ -35,10 +35,24 @@ enum class Schedule {
   kLanes,     // side by side, each thread's share decided ahead of time from estimated costs
 };
 
+// Where operators run that a device could run, with an executor that has one. Operators whose
+// attribute op_device names a place go there.
+enum class Placement {
+  kDevice,  // on the device
+  kHost,
+  kRandom,  // for tests: each at a place drawn from CompileOptions::placement_seed
+};
+
+class Device;
+
 struct ExecutorOptions {
   int threads = 0;  // 0 = as many as the process may use
   int plan_cache_capacity = 32;
   size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit
+  // See heddle/device.h. With a device, programs are not tuned, and CompileOptions::schedule has no
+  // say.
+  std::shared_ptr<Device> device = nullptr;
+  int device_streams = 2;  // that kernels of one run are spread over; copies have their own
 };
 
 struct CompileOptions {
@@ -50,6 +64,8 @@ struct CompileOptions {
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
+  Placement placement = Placement::kDevice;
+  uint64_t placement_seed = 0;
   // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 = off.
   uint64_t shuffle_seed = 0;
 };

@@ -1,0 +1,180 @@
+#include "device/caching_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+
+namespace heddle {
+namespace {
+
+constexpr size_t kLeast = 512;
+
+// Sizes in steps of a quarter of the power of two below.
+size_t SizeClass(size_t bytes) {
+  if (bytes <= kLeast) return kLeast;
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
+  struct Block : Buffer {
+    Block(void* data, size_t bytes, std::shared_ptr<Impl> i, Stream* s)
+        : Buffer(data, bytes, &Destroy), impl(std::move(i)), stream(s) {}
+    static void Destroy(Buffer* b) {
+      auto* block = static_cast<Block*>(b);
+      const auto impl = block->impl;
+      impl->Release(*block);
+      delete block;
+    }
+    std::shared_ptr<Impl> impl;
+    Stream* stream;
+    std::vector<Stream*> users;  // others
+  };
+  // Released memory of which other streams may still make use.
+  struct Pending {
+    void* data;
+    size_t bytes;
+    Stream* stream;
+    std::vector<std::unique_ptr<Event>> events;
+  };
+
+  explicit Impl(std::shared_ptr<Device> d) : device(std::move(d)) {}
+
+  std::unique_ptr<Event> TakeEvent() {
+    if (!idle_events.empty()) {
+      auto event = std::move(idle_events.back());
+      idle_events.pop_back();
+      return event;
+    }
+    auto made = device->NewEvent();
+    return made.ok() ? *std::move(made) : nullptr;
+  }
+
+  void Release(Block& block) {
+    std::lock_guard lock(mutex);
+    in_use -= block.bytes();
+    if (closed) return device->Free(block.data());
+    Pending p{block.data(), block.bytes(), block.stream, {}};
+    for (Stream* user : block.users) {
+      auto event = TakeEvent();
+      if (event != nullptr && user->Record(*event).ok())
+        p.events.push_back(std::move(event));
+      else
+        (void)user->Synchronize();  // no event to be had: at once, then
+    }
+    cached += p.bytes;
+    if (p.events.empty())
+      free[p.stream][p.bytes].push_back(p.data);
+    else
+      pending.push_back(std::move(p));
+  }
+
+  // Memory whose other users are done becomes free.
+  void Collect() {
+    std::erase_if(pending, [&](Pending& p) {
+      for (const auto& event : p.events)
+        if (!event->Reached()) return false;
+      for (auto& event : p.events) idle_events.push_back(std::move(event));
+      free[p.stream][p.bytes].push_back(p.data);
+      return true;
+    });
+  }
+
+  void FreeCached() {
+    for (auto& [stream, classes] : free) {
+      if (stream != nullptr && !closed) (void)stream->Synchronize();
+      for (auto& [bytes, blocks] : classes)
+        for (void* data : blocks) {
+          device->Free(data);
+          cached -= bytes;
+        }
+    }
+    free.clear();
+  }
+
+  // With everything it waits for.
+  void Trim() {
+    for (Pending& p : pending)
+      for (auto& event : p.events) (void)event->Wait();
+    Collect();
+    FreeCached();
+  }
+
+  const std::shared_ptr<Device> device;
+  std::mutex mutex;
+  std::map<Stream*, std::map<size_t, std::vector<void*>>> free;
+  std::vector<Pending> pending;
+  std::vector<std::unique_ptr<Event>> idle_events;
+  size_t in_use = 0, peak = 0, cached = 0;
+  bool closed = false;
+};
+
+CachingAllocator::CachingAllocator(std::shared_ptr<Device> device)
+    : impl_(std::make_shared<Impl>(std::move(device))) {}
+
+CachingAllocator::~CachingAllocator() { Close(); }
+
+Result<BufferRef> CachingAllocator::Allocate(size_t bytes, Stream* stream) {
+  Impl& a = *impl_;
+  const size_t size = SizeClass(bytes);
+  std::lock_guard lock(a.mutex);
+  a.Collect();
+  void* data = nullptr;
+  auto& blocks = a.free[stream][size];
+  if (!blocks.empty()) {
+    data = blocks.back();
+    blocks.pop_back();
+    a.cached -= size;
+  } else {
+    auto made = a.device->Allocate(size);
+    if (!made.ok() && made.status().code() == StatusCode::kResourceExhausted && a.cached > 0) {
+      a.Trim();
+      made = a.device->Allocate(size);
+    }
+    if (!made.ok()) return made.status();
+    data = *made;
+  }
+  a.in_use += size;
+  a.peak = std::max(a.peak, a.in_use);
+  return BufferRef(new Impl::Block(data, size, impl_, stream));
+}
+
+void CachingAllocator::Use(Buffer& buffer, Stream& stream) {
+  auto& block = static_cast<Impl::Block&>(buffer);
+  if (block.stream == nullptr || block.stream == &stream) return;
+  if (std::find(block.users.begin(), block.users.end(), &stream) == block.users.end())
+    block.users.push_back(&stream);
+}
+
+void CachingAllocator::Trim() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->Trim();
+}
+
+void CachingAllocator::Close() {
+  std::lock_guard lock(impl_->mutex);
+  if (impl_->closed) return;
+  impl_->closed = true;
+  for (auto& p : impl_->pending) impl_->free[p.stream][p.bytes].push_back(p.data);
+  impl_->pending.clear();
+  impl_->idle_events.clear();
+  impl_->FreeCached();
+}
+
+size_t CachingAllocator::bytes_in_use() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->in_use;
+}
+size_t CachingAllocator::bytes_cached() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->cached;
+}
+size_t CachingAllocator::peak_bytes_in_use() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->peak;
+}
+
+}  // namespace heddle

@@ -1,0 +1,99 @@
+// Device: memory, streams, events and kernels of something that executes on its own, behind the host.
+//
+// A *stream* executes what is put on it one after another, while the host goes on. An *event* marks a
+// point of a stream; other streams and the host can wait for it. Nothing else orders streams.
+//
+// Ownership: streams and events must be gone before their device. Device memory is named by addresses
+// that only kernels and copies may follow; freeing it and host memory that a copy uses is up to the
+// caller, who must know that nobody uses it any more.
+// Threads: a device's methods may be called from any thread; those of one stream or event by one
+// thread at a time.
+// Errors: a call that is refused returns why. What fails on the device itself fails its stream:
+// everything put on it from then on is skipped (events are still reached, and carry the failure to the
+// streams that wait for them), until TakeError is asked. The first failure is kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/op_context.h"
+#include "heddle/device.h"
+
+namespace heddle {
+
+// One call of an operator: operands lie on the device. Kernels know them by their position in
+// `operands`, as `op` does; outputs have their shape and memory.
+struct KernelCall {
+  const BoundOp* op = nullptr;        // outlives the call
+  std::vector<Value> operands;
+  // The host's kernel for these dtypes, for devices that borrow it.
+  std::function<Status(KernelContext&)> host_kernel;
+  const KernelState* state = nullptr; // made by its Prepare step; outlives the call
+  Services* services = nullptr;       // outlives the call
+  // Receives the sequence offsets that the kernel gave its operands, by position; whoever reads them
+  // waits for the call. May be empty.
+  std::function<void(size_t, const LoD&)> offsets;
+};
+
+// What failed on a stream. `tag`: that of the work, as given when it was put there.
+struct StreamError {
+  Status status;
+  uint64_t tag = 0;
+  uint64_t order = 0;  // grows over all streams of a device: the least is the first failure
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  // Everything before the newest Record has been done (or skipped). True before the first one.
+  virtual bool Reached() const = 0;
+  // Waits for that; the host may then read what was copied. An error when its stream has failed.
+  virtual Status Wait() = 0;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;  // waits for what is on it
+  // Host memory must stay as it is until the copy is done.
+  virtual Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
+  virtual Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
+  virtual Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
+  virtual Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) = 0;
+  virtual Status Launch(KernelCall call, uint64_t tag) = 0;
+  virtual Status Record(Event& event) = 0;
+  // What is put here from now on waits for the event's newest Record so far.
+  virtual Status WaitFor(Event& event) = 0;
+  // Until everything on the stream is done; the stream's failure, which stays.
+  virtual Status Synchronize() = 0;
+  // The failure, which is forgotten; none: nullopt. After Synchronize.
+  virtual std::optional<StreamError> TakeError() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const std::string& name() const = 0;  // "emulated", "cuda"
+  virtual size_t memory_bytes() const = 0;
+
+  // Aligned to 256 bytes, contents undefined; kResourceExhausted when there is no room. Slow, and may
+  // wait for the device: see CachingAllocator.
+  virtual Result<void*> Allocate(size_t bytes) = 0;
+  virtual void Free(void* memory) = 0;
+  // Host memory that copies reach without detours.
+  virtual Result<void*> AllocateHost(size_t bytes) = 0;
+  virtual void FreeHost(void* memory) = 0;
+
+  virtual Result<std::unique_ptr<Stream>> NewStream() = 0;
+  virtual Result<std::unique_ptr<Event>> NewEvent() = 0;
+
+  // There is a kernel of `def` for operands whose key has this dtype (kUnknown: not known yet).
+  virtual bool HasKernel(const OpDef& def, DType key) const = 0;
+  // Nothing can be done on it any more.
+  virtual bool lost() const = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,81 @@
+// The emulated device: see include/heddle/device.h.
+//
+// Its addresses are those of a range of which the host may read nothing: whoever follows one outside a
+// kernel or a copy crashes. The contents lie elsewhere; kernels, which are the host's, and copies are
+// given their operands there, after a look whether they are the device's at all.
+//
+// Threads: one mutex guards all queues, marks and figures. Each stream has a thread (none when lazy),
+// which lets go of the mutex while it executes a task.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "device/device.h"
+
+namespace heddle {
+
+class EmulatedStream;
+
+class EmulatedDevice final : public Device {
+ public:
+  // Throws std::bad_alloc when the system gives no address range.
+  explicit EmulatedDevice(const EmulatedOptions& options);
+  ~EmulatedDevice() override;
+
+  const std::string& name() const override { return name_; }
+  size_t memory_bytes() const override { return options_.memory_bytes; }
+  Result<void*> Allocate(size_t bytes) override;
+  void Free(void* memory) override;
+  Result<void*> AllocateHost(size_t bytes) override;
+  void FreeHost(void* memory) override;
+  Result<std::unique_ptr<Stream>> NewStream() override;
+  Result<std::unique_ptr<Event>> NewEvent() override;
+  bool HasKernel(const OpDef& def, DType key) const override;
+  bool lost() const override;
+
+  EmulatedCounts counts() const;
+  // Where the contents of [memory, memory + bytes) lie; nullptr when that is not device memory in use.
+  std::byte* Translate(const void* memory, size_t bytes) const;
+
+ private:
+  friend class EmulatedStream;
+  friend class EmulatedEvent;
+
+  // One Record of an event. Guarded by mutex_.
+  struct Mark {
+    EmulatedStream* stream = nullptr;
+    bool reached = false;
+    std::optional<StreamError> error;
+  };
+  struct Task {
+    std::function<Status()> work;  // empty: a mark
+    std::shared_ptr<Mark> signal, wait;
+    uint64_t tag = 0;
+    int64_t delay_ns = 0;
+  };
+  enum class Call { kRefused, kAllocation, kWork };
+  // Counts a call that can fail. An error when it does; of kWork only when the device is lost:
+  // `*fails` says then that the work is to fail. With mutex_ held.
+  Status Admit(Call kind, bool* fails = nullptr);
+  int64_t Delay(int64_t least_ns);
+  Status LostError() const;
+
+  const std::string name_ = "emulated";
+  const EmulatedOptions options_;
+  std::byte* addresses_ = nullptr;  // of which nothing can be read
+  std::byte* contents_ = nullptr;
+  mutable std::mutex mutex_;
+  std::condition_variable reached_;  // some mark is
+  EmulatedCounts counts_;
+  uint64_t next_error_ = 1;
+  bool lost_ = false;
+  std::mt19937_64 random_;
+  std::map<size_t, size_t> used_, free_;  // offset -> bytes
+};
+
+}  // namespace heddle

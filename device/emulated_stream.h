@@ -1,0 +1,59 @@
+// Streams and events of the emulated device.
+#pragma once
+
+#include "device/emulated_device.h"
+
+namespace heddle {
+
+class EmulatedEvent final : public Event {
+ public:
+  explicit EmulatedEvent(EmulatedDevice& device) : device_(device) {}
+  ~EmulatedEvent() override;
+  bool Reached() const override;
+  Status Wait() override;
+
+ private:
+  friend class EmulatedStream;
+  EmulatedDevice& device_;
+  std::shared_ptr<EmulatedDevice::Mark> mark_;  // of the newest Record
+};
+
+class EmulatedStream final : public Stream {
+ public:
+  explicit EmulatedStream(EmulatedDevice& device);
+  ~EmulatedStream() override;
+  Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override;
+  Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) override;
+  Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) override;
+  Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) override;
+  Status Launch(KernelCall call, uint64_t tag) override;
+  Status Record(Event& event) override;
+  Status WaitFor(Event& event) override;
+  Status Synchronize() override;
+  std::optional<StreamError> TakeError() override;
+
+ private:
+  friend class EmulatedEvent;
+  using Task = EmulatedDevice::Task;
+  using Mark = EmulatedDevice::Mark;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // `kernel`: else it is a copy.
+  Status Put(bool kernel, uint64_t tag, std::function<Status()> work);
+  void Push(Task task);
+  void Work();
+  // Executes the first task; its wait must be over. The lock is let go of unless the device is lazy.
+  void Execute(Lock& lock);
+  void Fail(Status status, uint64_t tag);
+  // Lazy: executes until the mark is reached, or all, and elsewhere what that needs.
+  void Force(Lock& lock, const Mark* until);
+
+  EmulatedDevice& device_;
+  std::condition_variable changed_;  // tasks came or went
+  std::deque<Task> tasks_;
+  std::optional<StreamError> error_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle

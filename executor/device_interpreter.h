@@ -1,0 +1,18 @@
+// Executes a plan of which a device has a part.
+#pragma once
+
+#include "executor/device_runtime.h"
+#include "executor/run_state.h"
+#include "scheduler/kernel_arena.h"
+
+namespace heddle {
+
+class DeviceInterpreter {
+ public:
+  // On the calling thread; returns when the device has done all of it, or has skipped what followed a
+  // failure. The first failure is the result, with the operator and the stream. `host`: where the
+  // host's kernels execute, `streams`: those that a device borrows.
+  static Status Run(RunState& run, DeviceRuntime& device, KernelArena& host, KernelArena& streams);
+};
+
+}  // namespace heddle

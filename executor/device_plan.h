@@ -1,0 +1,48 @@
+// DevicePlan: what a Plan says besides its instructions when some of them run on a device.
+//
+// Every slot has a place: the host or the device. A value that both need has two slots, and an
+// instruction between them copies. One thread, the host, goes through the steps in order; a step is
+// done by the host at once, or put on a stream.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/op_context.h"
+
+namespace heddle {
+
+struct DeviceStep {
+  enum class Kind : uint8_t {
+    kHost,      // the host executes the instruction
+    kAwait,     // the host waits, for what the next steps read
+    kLaunch,    // a kernel of the device
+    kShare,     // the output looks at the input's memory
+    kCopyIn,    // host to device
+    kCopyOut,   // device to host
+  };
+  static constexpr uint32_t kNone = ~0u;
+  Kind kind = Kind::kHost;
+  uint32_t lane = 0;                      // 0: the host; else a stream, from 1
+  uint32_t wait_begin = 0, wait_end = 0;  // in DevicePlan::waits
+  uint32_t record = kNone;                // event, recorded behind the step
+  // kLaunch: operands by position in `operands`, which are slots of the device; `host`: for each the
+  // slot that has its contents on the host, where shape inference or preparation reads them.
+  BoundOp call;
+  std::vector<uint32_t> operands, host;
+};
+
+struct DevicePlan {
+  std::vector<DeviceStep> steps;  // parallel to the instructions of block 0
+  std::vector<uint32_t> waits;    // events
+  uint32_t events = 0;
+  uint32_t lanes = 1;             // the host's included
+  // Slots of values that never change while the plan lives, on the host and on the device: they are
+  // copied once.
+  std::vector<std::pair<uint32_t, uint32_t>> resident;
+  uint32_t compute_streams = 0;   // the first lanes; then one for copies in, one for copies out
+  uint32_t copies = 0;
+};
+
+}  // namespace heddle

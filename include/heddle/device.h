@@ -1,0 +1,51 @@
+// Devices: what an executor may run operators on besides the host.
+//
+//   heddle::Executor executor({.device = *heddle::OpenDevice("emulated")});
+//
+// Ownership: executors share a device; it must not be asked for its figures during a run of another
+// thread if they are to mean something. Threads: any number of executors may use one device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "heddle/status.h"
+
+namespace heddle {
+
+class Device;
+
+// An accelerator that is none: host threads with an address space of their own, which no other code
+// can read, work on queues of tasks. For programs it behaves as one: copies and kernels are
+// asynchronous, streams know nothing of each other but by events.
+struct EmulatedOptions {
+  size_t memory_bytes = size_t{4} << 30;
+  // Added to every kernel and every copy; jitter: up to as much again, drawn from `seed`.
+  int64_t kernel_delay_ns = 0, copy_delay_ns = 0, jitter_ns = 0;
+  uint64_t seed = 0;
+  // No threads: a task runs when the host, or a stream the host waits for, cannot go on without it, and
+  // not before. Whatever no event orders then goes wrong, every time. For tests.
+  bool lazy = false;
+  // The fail_call-th call (from 1) of the device that can fail does fail: an allocation finds no
+  // memory, a copy or kernel ends in an error, anything else is refused. 0: none.
+  int64_t fail_call = 0;
+  // It is the device that is lost then: that call and all later ones fail.
+  bool lost = false;
+};
+std::shared_ptr<Device> NewEmulatedDevice(const EmulatedOptions& options = {});
+
+// The figures of an emulated device, for tests: nothing may be left when its users are gone.
+struct EmulatedCounts {
+  int64_t calls = 0;  // that can fail
+  int64_t allocations = 0, streams = 0, events = 0;  // alive
+  size_t bytes = 0, peak_bytes = 0;
+  int64_t kernels = 0, copies = 0, records = 0, waits = 0;  // so far
+};
+EmulatedCounts CountsOf(const Device& emulated);
+
+// A device by kind: "emulated", or "cuda" where heddle was built with it and there is a card.
+Result<std::shared_ptr<Device>> OpenDevice(const std::string& kind);
+
+}  // namespace heddle
