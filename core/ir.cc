@@ -39,12 +39,38 @@ VarId Program::AddVar(Var var) {
 }
 
 std::string Program::FreshName(const std::string& stem) const {
-  for (int i = 0;; ++i) {
+  // Counting on from the number of variables finds a free name at once when many are made.
+  for (size_t i = vars.size();; ++i) {
     std::string name = stem + "@heddle_" + std::to_string(i);
     bool taken = false;
     for (const auto& names : names_) taken = taken || names.count(name) > 0;
     if (!taken) return name;
   }
+}
+
+void Program::DropUnusedVars() {
+  std::vector<VarId> renamed(vars.size(), kNoVar);
+  const auto each = [this](auto&& fn) {
+    for (Block& b : blocks)
+      for (Op& op : b.ops)
+        for (auto* slots : {&op.inputs, &op.outputs})
+          for (auto& slot : *slots)
+            for (VarId& v : slot)
+              if (v != kNoVar) fn(v);
+    for (auto* ports : {&feeds, &fetches})
+      for (Port& f : *ports)
+        if (f.var != kNoVar) fn(f.var);
+  };
+  each([&](VarId& v) { renamed[v] = 0; });
+  for (VarId v = 0; v < vars.size(); ++v)
+    if (vars[v].kind == VarKind::kFeedHolder || vars[v].kind == VarKind::kFetchHolder)
+      renamed[v] = 0;
+  std::vector<Var> old = std::move(vars);
+  vars.clear();
+  names_.clear();
+  for (VarId v = 0; v < old.size(); ++v)
+    if (renamed[v] != kNoVar) renamed[v] = AddVar(std::move(old[v]));
+  each([&](VarId& v) { v = renamed[v]; });
 }
 
 OpLocation Program::Locate(int block, const Op& op) const {

@@ -29,6 +29,7 @@ struct Var {
   DType dtype = DType::kUnknown;
   Shape shape;  // Unknown() when the file gives none
   bool persistable = false;
+  int lod_level = 0;  // as declared; what is fed may carry more
 };
 
 struct Op {
@@ -77,10 +78,14 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
+  // The file's bytes: what heddle has no use for is in there when the program is written again.
+  std::shared_ptr<const std::string> source;
 
   // The variable called `name` visible from `block`; kNoVar when there is none.
   VarId Find(int block, std::string_view name) const;
   VarId AddVar(Var var);
+  // Drops variables that no operator, feed or fetch names; the others get new ids.
+  void DropUnusedVars();
   // A variable name that no other variable has.
   std::string FreshName(const std::string& stem) const;
   // Where `op` stands, for errors.
@@ -96,5 +101,8 @@ Op MakeOp(const OpDef& def);
 
 // Parses and checks. All problems of a file are gathered into one error (at most 20 are listed).
 Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std::string& name);
+// The bytes of a file that ParseProgram reads as this program again. Slots of sub-blocks' variables
+// are left out (core/sub_block_slots.h).
+Result<std::string> SerializeProgram(const Program& program);
 
 }  // namespace heddle::ir

@@ -171,6 +171,7 @@ int Program::num_ops() const {
 
 int64_t Program::version() const { return impl_->version; }
 uint64_t Program::hash() const { return impl_->hash; }
+Result<std::string> Program::Serialize() const { return ir::SerializeProgram(*impl_); }
 
 Result<Model> LoadModel(const std::string& path, const std::string& params) {
   std::error_code ec;

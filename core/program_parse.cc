@@ -131,7 +131,10 @@ class Parser {
     var.persistable = desc.persistable();
     var.shape = Shape::Unknown();
     const proto::VarType::TensorDesc* tensor = nullptr;
-    if (desc.type().has_lod_tensor()) tensor = &desc.type().lod_tensor().tensor();
+    if (desc.type().has_lod_tensor()) {
+      tensor = &desc.type().lod_tensor().tensor();
+      var.lod_level = desc.type().lod_tensor().lod_level();
+    }
     if (desc.type().has_selected_rows()) tensor = &desc.type().selected_rows();
     if (desc.type().has_tensor_array()) tensor = &desc.type().tensor_array().tensor();
     if (tensor != nullptr) {
@@ -309,6 +312,7 @@ Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std:
     return DataLoss(name, ": not a Paddle program, or cut short (", bytes.size(), " bytes)");
   auto program = std::make_shared<Program>();
   program->name = name;
+  program->source = std::make_shared<const std::string>(bytes);
   program->hash = XXH64(bytes.data(), bytes.size(), 0);
   HEDDLE_RETURN_IF_ERROR(Parser(desc, program.get()).Run());
   return program;

@@ -52,6 +52,9 @@ class Program {
   int num_blocks() const;
   int num_ops() const;  // all blocks
   int64_t version() const;
+  // The bytes of a `.pdmodel` file of this program: of the one it was read from, with what passes
+  // changed. heddle's own operators are written like any other; Paddle does not know them.
+  Result<std::string> Serialize() const;
   // XXH64 of the serialized program.
   uint64_t hash() const;
   const ir::Program& ir() const { return *impl_; }
