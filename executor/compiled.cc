@@ -96,9 +96,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   auto form = std::make_shared<Form>();
   std::lock_guard writes(scope->write_mutex());  // parameters are read
   form->version = form->packs_version = scope->version();
-  passes::OptimizeOptions optimize;
-  optimize.level = options.opt_level;
-  optimize.fetches = fetch_names;
+  const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes};
   HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.impl(), scope, optimize));
   for (const std::string& name : fetch_names)
     form->fetches.push_back(form->optimized.program->Find(0, name));
@@ -122,8 +120,14 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current() {
   }
   if (!form_) {
     HEDDLE_ASSIGN_OR_RETURN(form_, Make());
+    report_ = form_->optimized.report;
   }
   return form_;
+}
+
+PassReport CompiledImpl::pass_report() const {
+  std::lock_guard lock(mutex_);
+  return report_;
 }
 
 }  // namespace heddle::internal

@@ -28,6 +28,8 @@ class CompiledImpl {
   };
   // The current form, made anew when a parameter that was folded into it has been replaced.
   Result<std::shared_ptr<Form>> Current();
+  // Of the last form that was made.
+  PassReport pass_report() const;
 
   Program source;
   std::shared_ptr<Scope> scope;
@@ -39,8 +41,9 @@ class CompiledImpl {
 
  private:
   Result<std::shared_ptr<Form>> Make() const;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::shared_ptr<Form> form_;
+  PassReport report_;
 };
 
 // Does what is fed fit what the program declares?

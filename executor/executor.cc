@@ -380,6 +380,7 @@ Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<
 const std::vector<TensorInfo>& CompiledProgram::inputs() const { return impl_->inputs; }
 const std::vector<TensorInfo>& CompiledProgram::outputs() const { return impl_->outputs; }
 const std::shared_ptr<Scope>& CompiledProgram::scope() const { return impl_->scope; }
+PassReport CompiledProgram::pass_report() const { return impl_->pass_report(); }
 
 Executor::Executor(const ExecutorOptions& options)
     : impl_(std::make_unique<internal::ExecutorImpl>(options)) {}

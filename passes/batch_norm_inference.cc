@@ -30,6 +30,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(batch_norm_inference) {
   pass.doc = "drops the unchanged running statistics from the outputs of inference batch_norm";
+  pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 0;
   pass.run = Run;

@@ -272,5 +272,6 @@ HEDDLE_PASS(channels_last) {
   pass.doc = "moves the convolutional part of a network to NHWC, with as few transposes as needed";
   pass.level = 2;
   pass.phase = 20;
+  pass.tolerance = 1e-5;
   pass.run = Run;
 }

@@ -46,6 +46,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(dropout_inference) {
   pass.doc = "removes dropout that does nothing in inference";
+  pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 0;
   pass.run = Run;

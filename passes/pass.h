@@ -2,11 +2,14 @@
 // thrown away. A pass that says that it changed nothing has left the program as it was.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/ir.h"
+#include "heddle/pass.h"
 
 namespace heddle::passes {
 
@@ -17,29 +20,50 @@ class PassContext {
  public:
   // `source`: the user's parameters, only read. `folded`: where new parameters go; its parent is
   // `source`.
-  PassContext(const Scope& source, Scope& folded) : source_(source), folded_(folded) {}
+  PassContext(const Scope& source, Scope& folded, const PassOptions& options = {})
+      : options_(options), source_(source), folded_(folded) {}
 
   std::set<ir::VarId> fetched;  // variables that must keep their meaning
 
+  const PassOptions& options() const { return options_; }
   // The value of a float parameter that no operator of `program` writes, or nullptr. Results that
   // depend on it are made anew when the user replaces it.
   const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var);
+  // The same for any dtype, where the caller knows that nobody writes `var`. `use`: the result goes
+  // into the program; without it, the caller calls again with it when it does.
+  const Tensor* Parameter(const ir::Program& program, ir::VarId var, bool use = true);
   // A new parameter of `program`; returns its variable.
   ir::VarId AddConstant(ir::Program& program, const std::string& stem, Tensor value);
-  // The parameters that Constant() handed out, as they were.
+  // The parameters that Constant() and Parameter() handed out, as they were.
   const std::vector<std::pair<std::string, Scope::Stamp>>& used() const { return used_; }
 
  private:
+  const PassOptions options_;
   const Scope& source_;
   Scope& folded_;
   std::vector<std::pair<std::string, Scope::Stamp>> used_;
+  std::set<std::string> used_names_;
 };
+
+// Groupings of a pass, as bits.
+constexpr unsigned In(PassGrouping g) { return 1u << static_cast<unsigned>(g); }
+inline constexpr unsigned kCleanUp =
+    In(PassGrouping::kPrePlacement) | In(PassGrouping::kPostRewriteForExec);
 
 struct PassDef {
   std::string name, doc;
-  int level = 1;   // the lowest optimisation level that runs it
-  int phase = 0;   // ascending; passes of one phase run in the order of their names
-  Result<bool> (*run)(ir::Program&, PassContext&) = nullptr;  // true = something changed
+  unsigned groupings = In(PassGrouping::kPostPlacement);
+  int phase = 0;        // ascending; passes of one phase run in the order of their names
+  int level = 1;        // the lowest optimisation level that runs it
+  // Takes part in its grouping's rounds, which go on until nothing changes; else it runs once. Said
+  // of passes that make work for each other and come to an end.
+  bool repeat = false;
+  double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
+  // Operators it may make that Paddle does not have (or means something else by). Level 2 only.
+  std::vector<std::string> own_ops;
+  // For docs/passes.md, see PassInfo.
+  std::string before, after, refuses, gates;
+  std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed
 };
 
 // Defines a pass; the build lists every HEDDLE_PASS line of passes/*.cc by itself.

@@ -1,76 +1,199 @@
 #include "passes/pass_manager.h"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
+#include <set>
 
-#include "passes/graph_view.h"
-#include "passes/pass.h"
+#include "core/error.h"
+#include "core/ir_text.h"
+#include "passes/custom_pass.h"
+#include "passes/pass_dump.h"
+#include "passes/verifier.h"
 
 namespace heddle::passes {
+namespace {
 
-#define HEDDLE_DECLARE_PASS(name) void DefinePass_##name(PassDef& pass);
-#include "passes/all_passes.inc"
-#undef HEDDLE_DECLARE_PASS
+using Clock = std::chrono::steady_clock;
 
-const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,
-                                    ir::VarId var) {
-  const ir::Var& v = program.vars[var];
-  if (!v.persistable || v.kind != ir::VarKind::kTensor) return nullptr;
-  const Value* value = folded_.Find(v.name);
-  if (value == nullptr || !value->is_tensor() || !value->tensor().initialized()) return nullptr;
-  const Tensor& t = value->tensor();
-  if (t.dtype() != DType::kF32 || !t.is_contiguous()) return nullptr;
-  if (!view.writers(var).empty()) return nullptr;
-  if (const Scope::Stamp stamp = source_.StampOf(v.name); stamp.value == value)
-    used_.emplace_back(v.name, stamp);
-  return &t;
+double MsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-ir::VarId PassContext::AddConstant(ir::Program& program, const std::string& stem, Tensor value) {
-  ir::Var var;
-  var.name = program.FreshName(stem);
-  var.dtype = value.dtype();
-  var.shape = value.shape();
-  var.persistable = true;
-  folded_.Set(var.name, std::move(value));
-  return program.AddVar(std::move(var));
+int CountOps(const ir::Program& p) {
+  size_t n = 0;
+  for (const ir::Block& b : p.blocks) n += b.ops.size();
+  return static_cast<int>(n);
 }
 
-std::vector<PassDef> AllPasses() {
-  std::vector<PassDef> passes;
-  [[maybe_unused]] auto add = [&](const char* name, void (*define)(PassDef&)) {
-    passes.emplace_back();
-    passes.back().name = name;
-    define(passes.back());
-  };
-#define HEDDLE_DECLARE_PASS(name) add(#name, &DefinePass_##name);
-#include "passes/all_passes.inc"
-#undef HEDDLE_DECLARE_PASS
-  std::stable_sort(passes.begin(), passes.end(), [](const PassDef& a, const PassDef& b) {
+bool Contains(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// The passes that are to run, sorted; an error for a name that means none, or two.
+Result<std::vector<PassDef>> Choose(std::vector<PassDef> passes, const OptimizeOptions& options) {
+  for (const CustomPass& custom : options.passes.custom) passes.push_back(FromCustom(custom));
+  std::set<std::string> names;
+  for (const PassDef& p : passes) {
+    if (!names.insert(p.name).second) return InvalidArgument("there are two passes '", p.name, "'");
+    if (!p.run) return InvalidArgument("pass '", p.name, "' has no function");
+  }
+  for (const auto* list : {&options.passes.disable, &options.passes.only})
+    for (const std::string& name : *list)
+      if (names.count(name) == 0) return InvalidArgument("there is no pass '", name, "'");
+  std::erase_if(passes, [&](const PassDef& p) {
+    return p.level > options.level || Contains(options.passes.disable, p.name) ||
+           (!options.passes.only.empty() && !Contains(options.passes.only, p.name));
+  });
+  std::sort(passes.begin(), passes.end(), [](const PassDef& a, const PassDef& b) {
     return a.phase != b.phase ? a.phase < b.phase : a.name < b.name;
   });
   return passes;
 }
 
-Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
-                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options) {
+class Driver {
+ public:
+  Driver(std::vector<PassDef> passes, const std::shared_ptr<const ir::Program>& program,
+         PassContext& context)
+      : passes_(std::move(passes)), original_(program), context_(context), current_(program.get()) {}
+
+  Status Run() {
+    HEDDLE_ASSIGN_OR_RETURN(dump_, PassDump::Make(options()));
+    for (int g = 0; g < 4; ++g) HEDDLE_RETURN_IF_ERROR(RunGrouping(static_cast<PassGrouping>(g)));
+    return Status::Ok();
+  }
+
+  std::shared_ptr<const ir::Program> result() const { return changes_ > 0 ? copy_ : original_; }
+  PassReport report;
+
+ private:
+  // A pass of the present grouping, and what had changed when it last had its say.
+  struct Turn {
+    const PassDef* pass;
+    int seen = -1;
+  };
+  const PassOptions& options() const { return context_.options(); }
+
+  Status RunGrouping(PassGrouping grouping) {
+    grouping_ = grouping;
+    std::vector<Turn> turns;
+    bool repeats = false;
+    for (const PassDef& p : passes_) {
+      if (!(p.groupings & In(grouping))) continue;
+      turns.push_back({&p});
+      repeats = repeats || p.repeat;
+    }
+    if (turns.empty()) return Status::Ok();
+    if (dump_.enabled()) dump_.BeginGrouping(grouping, *current_);
+    std::set<uint64_t> forms;
+    bool settled = false;
+    for (round_ = 1; round_ <= std::max(1, options().max_rounds) && !settled; ++round_) {
+      const int before = changes_;
+      HEDDLE_RETURN_IF_ERROR(RunRound(&turns));
+      settled = changes_ == before || !repeats;
+      if (settled || round_ == 1) continue;
+      if (!forms.insert(ir::Fingerprint(*current_)).second) {
+        Warn("passes undo each other's work");
+        settled = true;
+      }
+    }
+    if (!settled) Warn("the program still changes");
+    return dump_.enabled() ? dump_.EndGrouping(*current_) : Status::Ok();
+  }
+
+  Status RunRound(std::vector<Turn>* turns) {
+    for (Turn& turn : *turns) {
+      if (round_ > 1 && !turn.pass->repeat) continue;
+      if (turn.seen == changes_) continue;  // nothing happened since it found nothing to do
+      turn.seen = changes_;
+      HEDDLE_RETURN_IF_ERROR(RunPass(*turn.pass));
+    }
+    return Status::Ok();
+  }
+
+  Status RunPass(const PassDef& pass) {
+    if (!copy_) {
+      copy_ = std::make_shared<ir::Program>(*original_);
+      current_ = copy_.get();
+    }
+    const uint64_t fingerprint = options().check_unchanged ? ir::Fingerprint(*copy_) : 0;
+    PassReport::Run run{grouping_, pass.phase, pass.name, round_, false, 0, CountOps(*copy_), 0};
+    const auto start = Clock::now();
+    Result<bool> changed = Guarded(pass);
+    run.ms = MsSince(start);
+    if (!changed.ok()) return Error(pass, changed.status());
+    run.changed = *changed;
+    run.ops_after = CountOps(*copy_);
+    if (!*changed && (run.ops_after != run.ops_before ||
+                      (options().check_unchanged && ir::Fingerprint(*copy_) != fingerprint)))
+      return Error(pass, Internal("changed the program, and said that it did not"));
+    if (*changed) {
+      ++changes_;
+      if (options().verify) {
+        if (!verifier_) verifier_ = std::make_unique<Verifier>(original_, context_.fetched);
+        if (Status s = verifier_->Check(*copy_); !s.ok()) return Error(pass, s);
+      }
+      if (dump_.enabled()) HEDDLE_RETURN_IF_ERROR(dump_.AfterPass(pass.name, pass.phase, *copy_));
+    }
+    report.runs.push_back(std::move(run));
+    return Status::Ok();
+  }
+
+  Result<bool> Guarded(const PassDef& pass) {
+    try {
+      return pass.run(*copy_, context_);
+    } catch (const std::bad_alloc&) {
+      return ResourceExhausted("out of memory");
+    } catch (const std::exception& e) {
+      return Internal(e.what());
+    }
+  }
+
+  std::string Place() const { return Name(grouping_); }
+  Status Error(const PassDef& pass, const Status& status) const {
+    return Status(status.code(),
+                  StrCat(Place(), "/", pass.phase, "/", pass.name, ": ", status.message()));
+  }
+  void Warn(const char* what) {
+    report.warnings.push_back(StrCat(Place(), ": ", what, " after ", round_, " rounds"));
+  }
+
+  const std::vector<PassDef> passes_;
+  const std::shared_ptr<const ir::Program> original_;
+  PassContext& context_;
+  std::shared_ptr<ir::Program> copy_;  // made for the first pass that runs
+  const ir::Program* current_;
+  PassDump dump_;
+  std::unique_ptr<Verifier> verifier_;
+  PassGrouping grouping_ = PassGrouping::kPrePlacement;
+  int round_ = 1;
+  int changes_ = 0;
+};
+
+}  // namespace
+
+Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
+                               const std::shared_ptr<const ir::Program>& program,
+                               const std::shared_ptr<Scope>& scope,
+                               const OptimizeOptions& options) {
+  const auto start = Clock::now();
   auto folded = std::make_shared<Scope>(scope);
-  PassContext context(*scope, *folded);
+  PassContext context(*scope, *folded, options.passes);
   for (const std::string& name : options.fetches)
     if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fetched.insert(v);
-  for (const ir::Port& f : program->fetches) context.fetched.insert(f.var);
-  std::shared_ptr<ir::Program> copy;  // made for the first pass that runs
-  bool any = false;
-  for (const PassDef& pass : AllPasses()) {
-    if (pass.level > options.level) continue;
-    if (!copy) copy = std::make_shared<ir::Program>(*program);
-    auto changed = pass.run(*copy, context);
-    if (!changed.ok())
-      return Status(changed.status().code(), "pass " + pass.name + ": " + changed.status().message());
-    any = any || *changed;
-  }
-  std::shared_ptr<const ir::Program> result = program;
-  if (any) result = std::move(copy);
-  return Optimized{std::move(result), std::move(folded), context.used()};
+  for (const ir::Port& f : program->fetches)
+    if (f.var != ir::kNoVar) context.fetched.insert(f.var);
+  HEDDLE_ASSIGN_OR_RETURN(passes, Choose(std::move(passes), options));
+  Driver driver(std::move(passes), program, context);
+  HEDDLE_RETURN_IF_ERROR(driver.Run());
+  Optimized optimized{driver.result(), std::move(folded), context.used(), std::move(driver.report)};
+  optimized.report.ms = MsSince(start);
+  return optimized;
+}
+
+Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
+                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options) {
+  return OptimizeWith(AllPasses(), program, scope, options);
 }
 
 }  // namespace heddle::passes

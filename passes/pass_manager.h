@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "core/ir.h"
+#include "heddle/pass.h"
+#include "passes/pass.h"
 
 namespace heddle::passes {
-
-struct OptimizeOptions {
-  int level = 2;  // 0: the program as it is
-  std::vector<std::string> fetches;
-};
 
 struct Optimized {
   std::shared_ptr<const ir::Program> program;
@@ -21,10 +18,15 @@ struct Optimized {
   std::shared_ptr<Scope> scope;
   // Parameters whose values went into the program: it is out of date when one was replaced.
   std::vector<std::pair<std::string, Scope::Stamp>> used;
+  PassReport report;
 };
 
-// The result is `program` itself when no pass changes it.
+// The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0 only.
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options);
+// The same with a list of passes of the caller's instead of the registered ones, in any order.
+Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
+                               const std::shared_ptr<const ir::Program>& program,
+                               const std::shared_ptr<Scope>& scope, const OptimizeOptions& options);
 
 }  // namespace heddle::passes

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/pass.h"
 #include "heddle/program.h"
 #include "heddle/run_options.h"
 #include "heddle/status.h"
@@ -68,6 +69,7 @@ struct CompileOptions {
   uint64_t placement_seed = 0;
   // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 = off.
   uint64_t shuffle_seed = 0;
+  PassOptions passes = {};  // which passes run, and how they are watched
 };
 
 struct Feed {
@@ -105,6 +107,8 @@ class CompiledProgram {
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
   const std::shared_ptr<Scope>& scope() const;
+  // What the passes did, the last time the program was compiled.
+  PassReport pass_report() const;
   const std::shared_ptr<internal::CompiledImpl>& impl() const { return impl_; }
   explicit CompiledProgram(std::shared_ptr<internal::CompiledImpl> impl) : impl_(std::move(impl)) {}
 

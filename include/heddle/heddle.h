@@ -5,6 +5,7 @@
 #include "heddle/generator.h"
 #include "heddle/host.h"
 #include "heddle/params.h"
+#include "heddle/pass.h"
 #include "heddle/program.h"
 #include "heddle/scope.h"
 #include "heddle/status.h"

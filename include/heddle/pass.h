@@ -1,0 +1,173 @@
+// Passes: what rewrites a program before it is planned, how to steer them, and how to add own ones.
+//
+//   heddle::CompileOptions options;
+//   options.passes.disable = {"fuse_conv"};
+//   options.passes.custom.push_back({.name = "relu_to_relu6", .run = Rewrite});
+//
+// Everything here is a value that is passed in: there is no global list to add to. Threads: a
+// CustomPass may be called from any thread that compiles or runs a program, for different programs
+// at the same time. Errors: a pass that fails, or leaves a program that the verifier refuses, ends the
+// compilation with an error that begins with "GROUPING/phase/name: "; the program that was given is
+// never touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "heddle/program.h"
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+// When a pass runs. Inside a grouping by ascending phase, then by name.
+enum class PassGrouping {
+  kPrePlacement,        // clean-ups, on the program as it came
+  kPostPlacement,       // what depends on the place: fusion, layouts
+  kPostRewriteForExec,  // clean-ups after those
+  kPostPartitioning,    // may edit what a device was given, never move anything between devices
+};
+// "PRE_PLACEMENT" and so on.
+const char* Name(PassGrouping grouping);
+
+namespace internal {
+class EditorState;
+}
+
+// A block of the program, as the value of an attribute.
+struct BlockId {
+  int id = -1;
+  friend bool operator==(const BlockId&, const BlockId&) = default;
+};
+using AttributeValue =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                 std::vector<std::string>, BlockId, std::vector<BlockId>>;
+
+// An operator by names. Slots and attributes that are not named are empty, or at their defaults.
+struct OpSpec {
+  std::string type;
+  std::vector<std::pair<std::string, std::vector<std::string>>> inputs, outputs;
+  std::vector<std::pair<std::string, AttributeValue>> attributes;
+
+  // The only variable of a slot; empty when the slot does not hold exactly one.
+  std::string input(const std::string& slot) const;
+  std::string output(const std::string& slot) const;
+};
+
+// A program while a CustomPass rewrites it. Belongs to the caller, for the time of the call only.
+class ProgramEditor {
+ public:
+  explicit ProgramEditor(internal::EditorState& state) : state_(state) {}
+
+  int num_blocks() const;
+  int num_ops(int block) const;
+  // A copy of the operator; indices as in a vector. Precondition: both exist.
+  OpSpec op(int block, int index) const;
+  // The type alone, without copying.
+  const std::string& op_type(int block, int index) const;
+
+  // Fail when the specification names an operator, slot, attribute or variable that does not exist;
+  // the program is then as it was.
+  Status Replace(int block, int index, const OpSpec& op);
+  Status Insert(int block, int index, const OpSpec& op);
+  void Erase(int block, int index);
+
+  // The variable must keep its meaning: somebody fetches it.
+  bool fetched(const std::string& var) const;
+  // How many operators, of all blocks, read or write the variable of block 0.
+  int readers(const std::string& var) const;
+  int writers(const std::string& var) const;
+  // Name, dtype and shape of a variable seen from block 0; kNotFound when there is none.
+  Result<TensorInfo> var(const std::string& name) const;
+  // A new variable of block 0; returns its name, which begins with `stem`.
+  std::string AddVar(const std::string& stem, DType dtype, const Shape& shape);
+  // The value of a float32 parameter that no operator writes, else nullptr. When the user replaces
+  // the parameter later, the program is compiled again.
+  const Tensor* constant(const std::string& var) const;
+  // A new parameter; returns its name.
+  std::string AddConstant(const std::string& stem, Tensor value);
+
+ private:
+  internal::EditorState& state_;
+};
+
+struct CustomPass {
+  std::string name;  // none of heddle's own
+  std::string doc = {};
+  PassGrouping grouping = PassGrouping::kPrePlacement;
+  int phase = 0;
+  int level = 1;        // the lowest optimisation level that runs it
+  bool repeat = false;  // part of its grouping's rounds; else it runs once
+  // True: something changed. False must leave the program as it was.
+  std::function<Result<bool>(ProgramEditor&)> run = nullptr;
+};
+
+struct PassOptions {
+  std::vector<std::string> disable = {};  // names of passes that do not run
+  std::vector<std::string> only = {};     // when not empty, no others run
+  std::vector<CustomPass> custom = {};
+  int max_rounds = 10;                   // of a grouping
+  size_t max_folded_bytes = 10u << 20;  // the largest result that is computed ahead
+  bool verify = true;            // look the program through after each change
+  bool check_unchanged = false;  // ... and whether one that says "unchanged" tells the truth
+  // Where not empty: a directory (which exists) that receives the program as text before and after
+  // each grouping that changed something and after each pass that did, as
+  // NUMBER_GROUPING[_PHASE_PASS].txt; with dump_dot also as .dot.
+  std::string dump_dir = {};
+  std::string dump_filter = {};  // regular expression; only passes whose name it finds are written
+  bool dump_dot = false;
+};
+
+// What the passes did to a program.
+struct PassReport {
+  struct Run {
+    PassGrouping grouping;
+    int phase = 0;
+    std::string name;
+    int round = 1;
+    bool changed = false;
+    double ms = 0;
+    int ops_before = 0, ops_after = 0;  // of all blocks
+  };
+  std::vector<Run> runs;
+  std::vector<std::string> warnings;
+  double ms = 0;  // all in all
+
+  // A table, one line a pass.
+  std::string ToString() const;
+};
+
+// One of heddle's own passes, for documentation.
+struct PassInfo {
+  std::string name, doc;
+  std::string before, after;  // an example
+  std::string refuses;        // when it leaves things alone
+  std::string gates;          // lines "what | wanted | measured"
+  std::vector<PassGrouping> groupings;
+  int phase = 0, level = 1;
+  bool repeat = false;
+  double tolerance = 0;  // relative, of results against those without it; 0: the same bits
+  std::vector<std::string> own_ops;  // what it may make that Paddle does not have
+};
+// In the order they run.
+std::vector<PassInfo> Passes();
+
+struct OptimizeOptions {
+  int level = 1;
+  std::vector<std::string> fetches = {};  // empty = the program's fetch operators
+  PassOptions passes = {};
+};
+struct OptimizedModel {
+  Model model;  // fetches as asked for; holds all parameters it needs
+  PassReport report;
+  std::vector<std::string> heddle_only;  // types of operators that Paddle does not have
+};
+// The passes' result as a model of its own, for Program::Serialize and SaveParameters.
+Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& options = {});
+
+}  // namespace heddle

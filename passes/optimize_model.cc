@@ -1,0 +1,44 @@
+#include <set>
+
+#include "core/error.h"
+#include "passes/pass_manager.h"
+
+namespace heddle {
+namespace {
+
+// Puts `names` in the place of the program's fetches.
+Status SetFetches(const std::vector<std::string>& names, ir::Program* program) {
+  if (names.empty()) return Status::Ok();
+  program->fetches.clear();
+  for (const std::string& name : names) {
+    const ir::VarId v = program->Find(0, name);
+    if (v == ir::kNoVar)
+      return NotFound("cannot fetch '", name, "': the program has no such variable");
+    program->fetches.push_back({v, static_cast<int>(program->fetches.size())});
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& options) {
+  if (!model.program) return InvalidArgument("the program is empty");
+  auto scope = model.scope ? model.scope : std::make_shared<Scope>();
+  auto source = std::make_shared<ir::Program>(model.program.ir());
+  HEDDLE_RETURN_IF_ERROR(SetFetches(options.fetches, source.get()));
+  HEDDLE_ASSIGN_OR_RETURN(passes::Optimized optimized, passes::Optimize(source, scope, options));
+  auto program = std::make_shared<ir::Program>(*optimized.program);
+  program->DropUnusedVars();
+  OptimizedModel result;
+  result.report = std::move(optimized.report);
+  std::set<std::string> own;  // that some pass may have made
+  for (const passes::PassDef& pass : passes::AllPasses())
+    own.insert(pass.own_ops.begin(), pass.own_ops.end());
+  for (const ir::Block& b : program->blocks)
+    for (const ir::Op& op : b.ops)
+      if (own.erase(op.type()) > 0) result.heddle_only.push_back(op.type());
+  result.model = Model{Program(std::move(program)), std::move(optimized.scope)};
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+
+const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, bool use) {
+  const ir::Var& v = program.vars[var];
+  if (!v.persistable || v.kind != ir::VarKind::kTensor) return nullptr;
+  const Value* value = folded_.Find(v.name);
+  if (value == nullptr || !value->is_tensor() || !value->tensor().initialized()) return nullptr;
+  const Tensor& t = value->tensor();
+  if (!t.is_contiguous()) return nullptr;
+  if (use && used_names_.insert(v.name).second)
+    if (const Scope::Stamp stamp = source_.StampOf(v.name); stamp.value == value)
+      used_.emplace_back(v.name, stamp);
+  return &t;
+}
+
+const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,
+                                    ir::VarId var) {
+  if (!view.writers(var).empty()) return nullptr;
+  const Tensor* t = Parameter(program, var, false);
+  if (t == nullptr || t->dtype() != DType::kF32) return nullptr;
+  return Parameter(program, var);
+}
+
+ir::VarId PassContext::AddConstant(ir::Program& program, const std::string& stem, Tensor value) {
+  ir::Var var;
+  var.name = program.FreshName(stem);
+  var.dtype = value.dtype();
+  var.shape = value.shape();
+  var.persistable = true;
+  folded_.Set(var.name, std::move(value));
+  return program.AddVar(std::move(var));
+}
+
+}  // namespace heddle::passes

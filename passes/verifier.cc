@@ -1,0 +1,215 @@
+#include "passes/verifier.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+std::string Where(int block, size_t i, const ir::Op& op) {
+  return StrCat("block ", block, ", operator ", i, " (", op.type(), ")");
+}
+
+bool SubBlockSlot(const SlotDef& slot) { return slot.name.starts_with("sub_block:"); }
+
+// Follows a program in the order of its operators and notes what has a value.
+class DefinitionWalk {
+ public:
+  explicit DefinitionWalk(const ir::Program& p)
+      : defined(p.vars.size(), false), p_(p), visited_(p.blocks.size(), false) {
+    for (VarId v = 0; v < p.vars.size(); ++v)
+      defined[v] = p.vars[v].persistable || p.vars[v].kind != ir::VarKind::kTensor;
+    for (const ir::Port& f : p.feeds)
+      if (f.var != kNoVar) defined[f.var] = true;
+  }
+
+  // Calls missing(block, position, op, variable) for each read of what has no value yet.
+  template <typename Fn>
+  void Run(Fn&& missing) {
+    Visit(0, missing);
+  }
+
+  std::vector<bool> defined;
+
+ private:
+  template <typename Fn>
+  void Visit(int block, Fn& missing) {
+    visited_[block] = true;
+    const auto& ops = p_.blocks[block].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      for (const auto& slot : ops[i].inputs)
+        for (VarId v : slot)
+          if (v != kNoVar && !defined[v]) missing(block, i, ops[i], v);
+      if (ops[i].def->has(kControlFlow))
+        for (int sub : ops[i].SubBlocks())
+          if (!visited_[sub]) Visit(sub, missing);
+      for (const auto& slot : ops[i].outputs)
+        for (VarId v : slot)
+          if (v != kNoVar) defined[v] = true;
+    }
+  }
+
+  const ir::Program& p_;
+  std::vector<bool> visited_;
+};
+
+// Everything about single operators, variables and blocks.
+class ShapeOfProgram {
+ public:
+  explicit ShapeOfProgram(const ir::Program& p) : p_(p) {}
+
+  Status Check() const {
+    if (p_.blocks.empty()) return Internal("the program has no block");
+    for (size_t b = 0; b < p_.blocks.size(); ++b) {
+      const ir::Block& block = p_.blocks[b];
+      if (block.id != static_cast<int>(b)) return Internal("block ", b, " has id ", block.id);
+      if (b > 0 && (block.parent < 0 || block.parent >= static_cast<int>(b)))
+        return Internal("block ", b, " has parent ", block.parent);
+      for (size_t i = 0; i < block.ops.size(); ++i)
+        HEDDLE_RETURN_IF_ERROR(CheckOp(static_cast<int>(b), i, block.ops[i]));
+    }
+    for (VarId v = 0; v < p_.vars.size(); ++v)
+      if (p_.vars[v].block < 0 || p_.vars[v].block >= static_cast<int>(p_.blocks.size()))
+        return Internal("variable '", p_.vars[v].name, "' is of block ", p_.vars[v].block,
+                        ", which does not exist");
+    for (const auto* ports : {&p_.feeds, &p_.fetches})
+      for (const ir::Port& f : *ports)
+        if (f.var != kNoVar && f.var >= p_.vars.size())
+          return Internal("a feed or fetch names variable ", f.var, ", which does not exist");
+    return CheckNesting();
+  }
+
+ private:
+  Status CheckOp(int block, size_t i, const ir::Op& op) const {
+    if (op.def == nullptr) return Internal("block ", block, ", operator ", i, " has no definition");
+    const OpDef& def = *op.def;
+    if (op.inputs.size() != def.inputs().size() + op.var_attrs.size() ||
+        op.outputs.size() != def.outputs().size() || op.attrs.size() != def.attrs().size())
+      return Internal(Where(block, i, op), ": the numbers of slots or attributes do not fit");
+    for (size_t a = 0; a < op.attrs.size(); ++a)
+      if (op.attrs[a].index() != def.attrs()[a].default_value.index())
+        return Internal(Where(block, i, op), ": attribute '", def.attrs()[a].name,
+                        "' is of the wrong type");
+    for (int a : op.var_attrs)
+      if (a < 0 || a >= static_cast<int>(op.attrs.size()))
+        return Internal(Where(block, i, op), ": a variable stands for attribute ", a);
+    for (size_t s = 0; s < op.inputs.size(); ++s) {
+      const SlotDef* slot = s < def.inputs().size() ? &def.inputs()[s] : nullptr;
+      HEDDLE_RETURN_IF_ERROR(CheckSlot(block, i, op, slot, op.inputs[s]));
+      if (slot != nullptr && op.inputs[s].empty() && !(slot->flags & (kOptional | kList)))
+        return Internal(Where(block, i, op), ": misses input '", slot->name, "'");
+    }
+    for (size_t s = 0; s < op.outputs.size(); ++s)
+      HEDDLE_RETURN_IF_ERROR(CheckSlot(block, i, op, &def.outputs()[s], op.outputs[s]));
+    for (int sub : op.SubBlocks())
+      if (sub <= 0 || sub >= static_cast<int>(p_.blocks.size()))
+        return Internal(Where(block, i, op), ": sub-block ", sub, " does not exist");
+    return Status::Ok();
+  }
+
+  Status CheckSlot(int block, size_t i, const ir::Op& op, const SlotDef* slot,
+                   const std::vector<VarId>& vars) const {
+    if (slot != nullptr && !(slot->flags & kList) && vars.size() > 1 && !SubBlockSlot(*slot))
+      return Internal(Where(block, i, op), ": slot '", slot->name, "' takes one variable, not ",
+                      vars.size());
+    for (VarId v : vars) {
+      if (v == kNoVar) continue;
+      if (v >= p_.vars.size())
+        return Internal(Where(block, i, op), ": names variable ", v, ", which does not exist");
+      if ((slot == nullptr || !SubBlockSlot(*slot)) && !Visible(block, p_.vars[v].block))
+        return Internal(Where(block, i, op), ": '", p_.vars[v].name, "' of block ",
+                        p_.vars[v].block, " cannot be seen here");
+    }
+    return Status::Ok();
+  }
+
+  // What block `outer` declares can be seen in `block`.
+  bool Visible(int block, int outer) const {
+    for (int b = block; b >= 0; b = p_.blocks[b].parent) {
+      if (b == outer) return true;
+      if (const int f = p_.blocks[b].forward_block; f >= 0 && f < b && Visible(f, outer)) return true;
+    }
+    return false;
+  }
+
+  Status CheckNesting() const {
+    std::vector<int> state(p_.blocks.size(), 0);  // 1: under way, 2: done
+    bool cycle = false;
+    const auto visit = [&](auto& self, int b) -> void {
+      state[b] = 1;
+      for (const ir::Op& op : p_.blocks[b].ops) {
+        if (!op.def->has(kControlFlow)) continue;
+        for (int sub : op.SubBlocks()) {
+          cycle = cycle || state[sub] == 1;
+          if (state[sub] == 0) self(self, sub);
+        }
+      }
+      state[b] = 2;
+    };
+    visit(visit, 0);
+    return cycle ? Internal("a block runs itself") : Status::Ok();
+  }
+
+  const ir::Program& p_;
+};
+
+std::vector<const OpDef*> Effects(const ir::Program& p) {
+  std::vector<const OpDef*> defs;
+  for (const ir::Block& b : p.blocks)
+    for (const ir::Op& op : b.ops)
+      if (op.def->traits() & (kSideEffect | kCommunication)) defs.push_back(op.def);
+  std::sort(defs.begin(), defs.end());
+  return defs;
+}
+
+Status CheckKept(const ir::Program& before, const ir::Program& after) {
+  if (after.vars.size() < before.vars.size()) return Internal("variables have been taken away");
+  for (VarId v = 0; v < before.vars.size(); ++v) {
+    const ir::Var &was = before.vars[v], &is = after.vars[v];
+    if (is.name != was.name || is.block != was.block)
+      return Internal("variable '", was.name, "' is now '", is.name, "' of block ", is.block);
+    if (is.kind != was.kind || is.persistable != was.persistable)
+      return Internal("variable '", was.name, "' has become another kind of variable");
+    if (is.dtype != was.dtype && was.dtype != DType::kUnknown)
+      return Internal("variable '", was.name, "' was ", Name(was.dtype), ", is now ",
+                      Name(is.dtype));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Verifier::Verifier(std::shared_ptr<const ir::Program> original, const std::set<VarId>& fetched)
+    : original_(std::move(original)), fetched_(fetched), undefined_(original_->vars.size(), false),
+      effects_(Effects(*original_)) {
+  DefinitionWalk walk(*original_);
+  walk.Run([&](int, size_t, const ir::Op&, VarId v) { undefined_[v] = true; });
+  never_ = walk.defined;
+  never_.flip();
+}
+
+Status Verifier::Check(const ir::Program& program) const {
+  HEDDLE_RETURN_IF_ERROR(ShapeOfProgram(program).Check());
+  HEDDLE_RETURN_IF_ERROR(CheckKept(*original_, program));
+  DefinitionWalk walk(program);
+  Status status;
+  walk.Run([&](int block, size_t i, const ir::Op& op, VarId v) {
+    if (!status.ok() || (v < undefined_.size() && undefined_[v])) return;
+    status = Internal(Where(block, i, op), ": reads '", program.vars[v].name,
+                      "' before it is written");
+  });
+  HEDDLE_RETURN_IF_ERROR(status);
+  for (VarId v : fetched_)
+    if (!walk.defined[v] && !never_[v])
+      return Internal("nothing writes '", program.vars[v].name, "', which is fetched");
+  const std::vector<const OpDef*> effects = Effects(program);
+  if (!std::includes(effects.begin(), effects.end(), effects_.begin(), effects_.end()))
+    return Internal("an operator with side effects has been taken away");
+  return Status::Ok();
+}
+
+}  // namespace heddle::passes
