@@ -189,5 +189,6 @@ HEDDLE_PASS(fuse_elementwise) {
   pass.doc = "graphs of element-wise operators -> fused_elementwise";
   pass.level = 2;
   pass.phase = 40;
+  pass.own_ops = {"fused_elementwise"};
   pass.run = Run;
 }
