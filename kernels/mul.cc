@@ -49,8 +49,9 @@ Status MulShape(ShapeContext& ctx) {
 
 // The gradients of mul_grad's results, given the gradients DDX and DDY of those.
 Status DoubleGradShape(ShapeContext& ctx) {
-  for (const auto& [in, out] : {std::pair<Key, Key>{"X", "DX"}, {"Y", "DY"}, {"DOut", "DDOut"}})
-    if (ctx.HasOut(out)) ctx.SetOut(out, ctx.InShape(in), ctx.InDType(in));
+  if (ctx.HasOut("DX")) ctx.SetOut("DX", ctx.InShape("X"), ctx.InDType("X"));
+  if (ctx.HasOut("DY")) ctx.SetOut("DY", ctx.InShape("Y"), ctx.InDType("Y"));
+  if (ctx.HasOut("DDOut")) ctx.SetOut("DDOut", ctx.InShape("DOut"), ctx.InDType("DOut"));
   return Status::Ok();
 }
 
