@@ -177,3 +177,33 @@ if(_installable AND NOT HEDDLE_SANITIZE)
             -P "${PROJECT_SOURCE_DIR}/tests/package/run.cmake")
   set_tests_properties(package.consumer PROPERTIES TIMEOUT 300 LABELS package)
 endif()
+
+# The Python package as it lies in the build folder. A sanitized one would have to be loaded by a
+# sanitized interpreter.
+set(_pytest_status 1)
+if(TARGET _heddle AND NOT HEDDLE_SANITIZE)
+  execute_process(COMMAND "${Python_EXECUTABLE}" -c "import numpy, pytest"
+                  RESULT_VARIABLE _pytest_status OUTPUT_QUIET ERROR_QUIET)
+  if(NOT _pytest_status EQUAL 0)
+    message(STATUS "tests of the Python package: OFF (${Python_EXECUTABLE} has no NumPy or no pytest)")
+  endif()
+endif()
+if(_pytest_status EQUAL 0)
+  file(GLOB _tests CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests/python"
+       "${PROJECT_SOURCE_DIR}/tests/python/test_*.py")
+  foreach(_test IN LISTS _tests)
+    string(REGEX REPLACE "^test_(.*)\\.py$" "\\1" _name "${_test}")
+    add_test(NAME python.${_name}
+      COMMAND "${Python_EXECUTABLE}" -m pytest -q -p no:cacheprovider
+              "${PROJECT_SOURCE_DIR}/tests/python/${_test}")
+    set_tests_properties(python.${_name} PROPERTIES TIMEOUT ${_test_timeout} LABELS python
+      ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python;HEDDLE_SHARED_DIR=${HEDDLE_SHARED_DIR};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+
+  # Static-graph scripts under Paddle and under heddle. Status 77: there is no Paddle here.
+  add_test(NAME python.paddle_frontend
+    COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/scripts/paddle_frontend.py")
+  set_tests_properties(python.paddle_frontend PROPERTIES TIMEOUT 600 LABELS python
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1")
+endif()

@@ -41,9 +41,9 @@ def to_array(value: Any, wanted: str, name: str) -> np.ndarray:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         raise TypeError(f"'{name}': {type(value).__name__} is no array: {error}") from None
-    if array.dtype == object:
-        raise TypeError(f"'{name}': nested lists of different lengths (or other objects) are no array; "
-                        "sequences go in as (array, offsets)")
+    if array.dtype.kind in "OSUMm":
+        raise TypeError(f"'{name}': {type(value).__name__} is no array of numbers (nested lists have "
+                        "one length; packed sequences go in as (array, offsets))")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.name == "bfloat16":  # ml_dtypes'

@@ -170,6 +170,8 @@ class Model:
         `heddle.Tensor`s, which know their offsets. `timeout` in seconds; `check_nan_inf` ends the run
         at the first NaN or infinity.
         """
+        if not isinstance(feeds, dict):
+            feeds = dict(feeds)
         if lod:
             out = Outputs(self._session.run_tensors(feeds))
         elif timeout is None and not check_nan_inf:

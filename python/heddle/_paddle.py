@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,13 @@ def core() -> Any:
     return getattr(base, "core", None)
 
 
+def new_tensor() -> Any:
+    """An empty tensor of Paddle's (version 3 calls the type otherwise)."""
+    paddle_core = core()
+    kind = getattr(paddle_core, "LoDTensor", None) or paddle_core.DenseTensor
+    return kind()
+
+
 def is_scope(scope: Any) -> bool:
     """A scope of Paddle's: not one of ours, but with its calls."""
     return hasattr(scope, "find_var") and hasattr(scope, "raw_address")
@@ -37,9 +45,8 @@ def dtype_of(tensor: Any) -> str:
 
 def lod_tensor(tensor: _heddle.Tensor) -> Any:
     """The same as Paddle's tensor."""
-    paddle_core = core()
-    result = paddle_core.LoDTensor()
-    result.set(tensor.numpy(), paddle_core.CPUPlace())
+    result = new_tensor()
+    result.set(tensor.numpy(), core().CPUPlace())
     if tensor.lod:
         result.set_lod(tensor.lod)
     return result
@@ -54,8 +61,12 @@ class ScopeLink:
     """
 
     def __init__(self, scope: Any) -> None:
-        self.scope = scope
+        self._scope = weakref.ref(scope)  # whoever runs a program holds it
         self.mirror = _heddle.Mirror(_heddle.Scope())
+
+    @property
+    def scope(self) -> Any:
+        return self._scope()
 
     def view(self, names: list[str]) -> ProgramView:
         return ProgramView(self, names)
@@ -75,8 +86,9 @@ class ProgramView:
 
     def before(self) -> None:
         """Before a run: takes over what Paddle's side has, where it is new or elsewhere."""
+        scope = self._link.scope if self._missing else None
         for i in list(self._missing):
-            variable = self._link.scope.find_var(self._names[i])
+            variable = scope.find_var(self._names[i])
             if variable is None:
                 continue
             try:
@@ -93,7 +105,7 @@ class ProgramView:
         self._view.before()
 
     def _adopt(self, i: int, tensor: Any) -> None:
-        keeper = core().LoDTensor()
+        keeper = new_tensor()
         keeper._share_data_with(tensor)
         address = tensor._ptr()
         self._view.adopt(i, address, dtype_of(tensor), list(tensor.shape()), keeper)
@@ -102,8 +114,10 @@ class ProgramView:
 
     def after(self) -> None:
         """After a run: Paddle's side gets what was made anew."""
-        for i in self._view.after():
-            tensor = self._link.scope.var(self._names[i]).get_tensor()
+        moved = self._view.after()
+        scope = self._link.scope if moved else None
+        for i in moved:
+            tensor = scope.var(self._names[i]).get_tensor()
             tensor.set(self._view.array(i), core().CPUPlace())
             self._adopt(i, tensor)
 

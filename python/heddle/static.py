@@ -152,7 +152,7 @@ class _Compiled:
         if info is None:
             return None
         checked = True
-        if self._desc is not None:  # Paddle looks only at what paddle.static.data declared
+        if hasattr(self._desc, "block"):  # Paddle looks only at what paddle.static.data declared
             variable = self._desc.block(0).find_var(name.encode())
             checked = variable is not None and variable.need_check_feed()
         known = info.dtype != "unknown"
@@ -221,6 +221,9 @@ class Executor:
             program = self._prune(program, feed, fetches, optimizers)
         if scope is None:
             scope = global_scope()
+        if not isinstance(scope, Scope) and not _paddle.is_scope(scope):
+            raise TypeError("scope: heddle.static.Scope or paddle.static.Scope is expected, not "
+                            + type(scope).__name__)
         names = tuple(item if isinstance(item, str) else item.name for item in fetches)
         compiled = self._prepare(program, names, scope)
         if compiled is None:
@@ -373,9 +376,6 @@ class Executor:
             raise
         if isinstance(scope, Scope):
             return _Compiled(self._executor, parsed, scope._scope, names, None, desc)
-        if not _paddle.is_scope(scope):
-            raise TypeError("scope: heddle.static.Scope or paddle.static.Scope is expected, not "
-                            + type(scope).__name__)
         link = self._links.get(scope)
         if link is None:
             link = self._links[scope] = _paddle.ScopeLink(scope)

@@ -1,0 +1,113 @@
+"""heddle.inference: a deployment script as it is written for paddle.inference."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import heddle
+from heddle import inference
+
+
+def make(folder, *settings):
+    config = inference.Config(str(folder / "model.pdmodel"), str(folder / "model.pdiparams"))
+    for name, *arguments in settings:
+        getattr(config, name)(*arguments)
+    return inference.create_predictor(config)
+
+
+def run(predictor, x):
+    handle = predictor.get_input_handle(predictor.get_input_names()[0])
+    handle.reshape(x.shape)
+    handle.copy_from_cpu(x)
+    predictor.run()
+    return predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+
+
+def test_a_deployment_script(digits):
+    folder, x = digits
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predictor = make(folder, ("disable_gpu",), ("enable_mkldnn",), ("switch_ir_optim", True),
+                         ("enable_memory_optim",), ("disable_glog_info",),
+                         ("switch_use_feed_fetch_ops", False), ("switch_specify_input_names", True),
+                         ("set_cpu_math_library_num_threads", 2), ("delete_pass", "some_pass"))
+    assert predictor.get_input_names() == ["x"]
+    assert run(predictor, x).argmax(-1).tolist() == [8, 5, 5, 1]
+    out = predictor.get_output_handle(predictor.get_output_names()[0])
+    assert out.shape() == [4, 10] and out.type() is inference.DataType.FLOAT32 and out.lod() == []
+
+
+def test_inputs_are_copied(digits):
+    folder, x = digits
+    predictor, x = make(folder), x.copy()
+    predictor.get_input_handle("x").copy_from_cpu(x)
+    x[:] = 0
+    predictor.run()
+    out = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+    assert out.argmax(-1).tolist() == [8, 5, 5, 1]
+
+
+def test_results_stay(digits):
+    predictor = make(digits[0])
+    first = run(predictor, digits[1])
+    kept = first.copy()
+    run(predictor, digits[1] * 0)
+    assert np.array_equal(first, kept)
+
+
+def test_other_ways_to_name_a_model(digits):
+    folder, x = digits
+    want = run(make(folder), x)
+    assert np.array_equal(run(inference.create_predictor(inference.Config(str(folder))), x), want)
+    config = inference.Config()
+    program, params = ((folder / f"model.{end}").read_bytes() for end in ("pdmodel", "pdiparams"))
+    config.set_model_buffer(program, len(program), params, len(params))
+    assert config.model_from_memory()
+    assert np.array_equal(run(inference.create_predictor(config), x), want)
+    config = inference.Config()
+    config.set_prog_file(str(folder / "model.pdmodel"))
+    config.set_params_file(str(folder / "model.pdiparams"))
+    config.switch_ir_optim(False)
+    assert np.allclose(run(inference.create_predictor(config), x), want, 1e-4, 1e-5)
+
+
+def test_lists_in_lists_out(digits):
+    out, = make(digits[0]).run([digits[1]])
+    assert out.argmax(-1).tolist() == [8, 5, 5, 1]
+
+
+def test_clones_share_the_model(digits):
+    predictor = make(digits[0])
+    clone = predictor.clone()
+    run(predictor, digits[1] * 0)
+    assert run(clone, digits[1]).argmax(-1).tolist() == [8, 5, 5, 1]
+    pool = inference.PredictorPool(inference.Config(str(digits[0])), 3)
+    assert run(pool.retrieve(2), digits[1]).argmax(-1).tolist() == [8, 5, 5, 1]
+    assert predictor.try_shrink_memory() == 0
+
+
+def test_settings_without_effect_warn_once(digits):
+    config = inference.Config(str(digits[0]))
+    with pytest.warns(UserWarning, match="enable_use_gpu has no effect") as warned:
+        config.enable_use_gpu(100, 0)
+        config.enable_use_gpu(100, 0)
+        config.enable_tensorrt_engine(workspace_size=1, precision_mode=inference.PrecisionType.Half)
+    assert len(warned) == 2
+    assert not config.use_gpu() and not config.tensorrt_engine_enabled()
+    with pytest.raises(AttributeError, match="no 'nonsense'"):
+        config.nonsense()
+
+
+def test_errors(digits, tmp_path):
+    predictor = make(digits[0])
+    with pytest.raises(heddle.Error, match="no input 'y'; there are x"):
+        predictor.get_input_handle("y")
+    with pytest.raises(heddle.Error, match="call run"):
+        predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+    with pytest.raises(heddle.Error, match="input 'x' is not fed"):
+        predictor.run()
+    with pytest.raises(heddle.NotFound):
+        inference.create_predictor(inference.Config(str(tmp_path / "none.pdmodel"), ""))
+    with pytest.raises(heddle.Error, match="no model"):
+        inference.create_predictor(inference.Config())

@@ -1,0 +1,161 @@
+"""heddle.static without Paddle: programs as bytes."""
+
+import numpy as np
+import pytest
+
+import heddle
+from heddle import static
+
+
+def batches(data, count, size=32):
+    for i in range(count):
+        yield {name: array[i * size:(i + 1) * size] for name, array in data.items()}
+
+
+def loss_of(program):
+    return heddle.Program.parse(program).loss
+
+
+def train(exe, training, scope, steps=20):
+    startup, main, data = training
+    exe.run(startup, scope=scope)
+    return [float(exe.run(main, feed=feed, fetch_list=[loss_of(main)], scope=scope)[0])
+            for feed in batches(data, steps)]
+
+
+def test_training_lowers_the_loss_and_repeats(training):
+    static.seed(3)
+    first = train(static.Executor(), training, static.Scope())
+    static.seed(3)
+    assert train(static.Executor(threads=1), training, static.Scope()) == pytest.approx(first, 1e-4)
+    static.seed(4)
+    assert train(static.Executor(), training, static.Scope(), 1) != pytest.approx(first[:1], 1e-6)
+    assert np.mean(first[-5:]) < 0.8 * np.mean(first[:5])
+
+
+def test_a_training_loop_prepares_once(training):
+    startup, main, data = training
+    exe, scope = static.Executor(), static.Scope()
+    exe.run(startup, scope=scope)
+    feed = next(batches(data, 1))
+    exe.run(main, feed=feed, fetch_list=[loss_of(main)], scope=scope)
+    plans = exe._executor.plans_built
+    for _ in range(5):
+        # Equal bytes are the same program, whichever object holds them.
+        exe.run(bytes(bytearray(main)), feed=feed, fetch_list=[loss_of(main)], scope=scope)
+    assert exe._executor.plans_built == plans
+
+
+def test_scopes_are_independent(training):
+    static.seed(1)
+    exe, one, two = static.Executor(), static.Scope(), static.Scope()
+    train(exe, training, one, 3)
+    exe.run(training[0], scope=two)
+    name = next(info.name for info in heddle.Program.parse(training[1]).persistables
+                if info.name.endswith("w_0"))
+    assert not np.array_equal(one[name], two[name])
+    two[name] = one[name]
+    assert np.array_equal(two.find_var(name).get_tensor(), one[name])
+    with static.scope_guard(one):
+        assert static.global_scope() is one
+        exe.run(training[0])
+    assert not np.array_equal(one[name], two[name])  # `two` did not follow
+    assert static.global_scope() is not one
+
+
+def test_scope_calls_of_paddle():
+    scope = static.Scope()
+    assert scope.find_var("x") is None
+    tensor = scope.var("x").get_tensor()
+    assert not tensor._is_initialized()
+    tensor.set(np.arange(6, dtype="float32").reshape(2, 3), None)
+    assert tensor.shape() == [2, 3] and np.array(scope.find_var("x").get_tensor()).sum() == 15
+    assert "x" in scope and scope.local_var_names() == ["x"]
+    kid = scope.new_scope()
+    assert kid.find_var("x") is not None
+    scope.erase(["x"])
+    assert scope.find_var("x") is None and "x" not in scope
+
+
+def test_fetches(training):
+    startup, main, data = training
+    exe, scope = static.Executor(), static.Scope()
+    exe.run(startup, scope=scope)
+    loss, feed = loss_of(main), next(batches(data, 1))
+    parameter = heddle.Program.parse(main).persistables[0].name
+    first, weight, same, gradient = exe.run(main, feed=feed, scope=scope, fetch_list=[
+        loss, parameter, [loss], loss + "@GRAD"])
+    assert first == same and weight.shape == scope[parameter].shape and gradient == 1
+    assert exe.run(main, feed=feed, scope=scope) == []
+    tensor, = exe.run(main, feed=feed, fetch_list=loss, scope=scope, return_numpy=False)
+    assert tensor.lod() == [] and np.array(tensor).dtype == np.float32
+
+
+def test_feeds_are_converted_and_checked(training):
+    startup, main, data = training
+    exe, scope = static.Executor(), static.Scope()
+    exe.run(startup, scope=scope)
+    feed, loss = next(batches(data, 1)), [loss_of(main)]
+    as_lists = {name: array.tolist() for name, array in feed.items()}
+    lists = exe.run(main, feed=as_lists, fetch_list=loss, scope=scope)
+    exe.run(startup, scope=scope)
+    assert np.isfinite(lists[0])
+    name = next(name for name, array in feed.items() if array.dtype == np.float32)
+    with pytest.raises(ValueError, match=f"feed '{name}' has dtype float64"):
+        exe.run(main, feed={**feed, name: feed[name].astype("f8")}, fetch_list=loss, scope=scope)
+    with pytest.raises(ValueError, match=f"feed '{name}' has shape"):
+        exe.run(main, feed={**feed, name: feed[name][0]}, fetch_list=loss, scope=scope)
+    with pytest.warns(UserWarning, match="no variable 'other'"):
+        exe.run(main, feed={**feed, "other": 1}, fetch_list=loss, scope=scope)
+    with pytest.raises(TypeError, match="a dict"):
+        exe.run(main, feed="x", scope=scope)
+    with pytest.raises(heddle.NotFound, match="nothing"):
+        exe.run(main, feed=feed, fetch_list=["nothing"], scope=scope)
+    with pytest.raises(TypeError, match="program"):
+        exe.run(3, scope=scope)
+    with pytest.raises(TypeError, match="scope"):
+        exe.run(main, feed=feed, scope={})
+    exe.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        exe.run(main)
+
+
+def test_lod_tensors():
+    tensor = static.create_lod_tensor(np.arange(10).reshape(5, 2), [[2, 3]])
+    assert tensor.lod() == [[0, 2, 5]] and tensor.recursive_sequence_lengths() == [[2, 3]]
+    assert tensor.has_valid_recursive_sequence_lengths()
+    with pytest.raises(ValueError, match="do not fit"):
+        static.create_lod_tensor(np.zeros([5, 2]), [[2, 2]])
+
+
+def test_names_of_paddle_need_paddle():
+    with pytest.raises(AttributeError, match="no 'nn'"):
+        static.nn  # noqa: B018
+    import sys
+    assert "paddle" not in sys.modules
+
+
+class _Desc:
+    def __init__(self, data):
+        self._data = data
+
+    def serialize_to_string(self):
+        return self._data
+
+
+class _Program:
+    """What heddle needs to see of a program object."""
+
+    def __init__(self, data):
+        self.desc = _Desc(data)
+
+
+def test_program_objects(training):
+    exe, scope = static.Executor(), static.Scope()
+    startup, main = _Program(training[0]), _Program(training[1])
+    exe.run(startup, scope=scope)
+    feed = next(batches(training[2], 1))
+    before, = exe.run(main, feed=feed, fetch_list=[loss_of(training[1])], scope=scope)
+    assert np.isfinite(before)
+    main.desc = _Desc(training[0])  # changed in between: another program under the same object
+    assert exe.run(main, scope=scope) == []
