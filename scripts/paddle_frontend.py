@@ -118,6 +118,15 @@ class Recorder:
         self.steps.append(step)
 
 
+def why_not_recorded(text, recorder):
+    """What a script does besides asking its executor."""
+    for word, why in (("tempfile", "uses files"), (".set(", "writes to variables"),
+                      ("paddle.seed", "seeds in between"), ("average.apply", "exchanges variables")):
+        if word in text:
+            return why
+    return "" if any(step["out"] for step in recorder.steps) else "fetches nothing"
+
+
 def save_recording(path, recordings):
     """One archive: <script>/steps.json, programs and arrays."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -160,9 +169,9 @@ def main():
             if options.record:
                 recorder = Recorder(paddle)
                 theirs = run_script(path, text, paddle, recorder)
-                if recorder.refused or "tempfile" in text or "set_lr" in text or ".set(" in text \
-                        or "EMA" in text or "ExponentialMovingAverage" in text:
-                    print(f"{path.stem}: not recorded: {recorder.refused or 'uses files or scopes'}")
+                why = recorder.refused or why_not_recorded(text, recorder)
+                if why:
+                    print(f"{path.stem}: not recorded: {why}")
                 else:
                     recordings[path.stem] = recorder
             else:

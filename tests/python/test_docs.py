@@ -1,0 +1,23 @@
+"""The Python in the documents runs as it stands there."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ["docs/python.md", "README.md"]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_code_blocks(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    blocks = [(text.count("\n", 0, m.start(1)), m.group(1))
+              for m in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)]
+    assert blocks
+    namespace = {}
+    for line, block in blocks:
+        code = compile("\n" * line + block, os.fspath(ROOT / name), "exec")
+        exec(code, namespace)  # noqa: S102
