@@ -71,15 +71,22 @@ endif()
 
 install(TARGETS _heddle LIBRARY DESTINATION heddle COMPONENT python EXCLUDE_FROM_ALL)
 install(DIRECTORY "${_libraries}" DESTINATION heddle COMPONENT python EXCLUDE_FROM_ALL)
+if(HEDDLE_WITH_ONEDNN)
+  install(DIRECTORY "${HEDDLE_DEPS_DIR}/onednn/licenses/" DESTINATION heddle/licenses/onednn
+          COMPONENT python EXCLUDE_FROM_ALL)
+endif()
 if(SKBUILD)
+  if(NOT HEDDLE_PATCHELF)
+    message(FATAL_ERROR "a wheel needs patchelf: run scripts/setup.sh")
+  endif()
   # Libraries of this system that another one may lack.
   foreach(_target TBB::tbb protobuf::libprotobuf-lite)
     install(CODE "
-      file(GET_RUNTIME_DEPENDENCIES LIBRARIES \"$<TARGET_FILE:${_target}>\"
-           RESOLVED_DEPENDENCIES_VAR _unused UNRESOLVED_DEPENDENCIES_VAR _unused2)
-      execute_process(COMMAND \"${HEDDLE_PATCHELF}\" --print-soname \"$<TARGET_FILE:${_target}>\"
-                      OUTPUT_VARIABLE _soname OUTPUT_STRIP_TRAILING_WHITESPACE)
-      file(INSTALL \"$<TARGET_FILE:${_target}>\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/heddle/lib\"
-           RENAME \"\${_soname}\" FOLLOW_SYMLINK_CHAIN)" COMPONENT python EXCLUDE_FROM_ALL)
+      file(REAL_PATH \"$<TARGET_FILE:${_target}>\" _file)
+      execute_process(COMMAND \"${HEDDLE_PATCHELF}\" --print-soname \"\${_file}\"
+                      OUTPUT_VARIABLE _soname OUTPUT_STRIP_TRAILING_WHITESPACE
+                      COMMAND_ERROR_IS_FATAL ANY)
+      file(INSTALL \"\${_file}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/heddle/lib\"
+           RENAME \"\${_soname}\")" COMPONENT python EXCLUDE_FROM_ALL)
   endforeach()
 endif()
