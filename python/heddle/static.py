@@ -21,14 +21,15 @@ from typing import Any
 import numpy as np
 
 from heddle import _heddle, _paddle
-from heddle._errors import InvalidArgument, Unimplemented
+from heddle._errors import InvalidArgument
 from heddle._scope import LoDTensor, Scope, Variable, lengths_of, offsets_of
 
 __all__ = ["Executor", "LoDTensor", "Scope", "Variable", "create_lod_tensor", "export_scope",
            "global_scope", "import_scope", "scope_guard", "seed"]
 
 # Programs that only read or write files; Paddle runs its own.
-_FILE_OPS = frozenset(("feed", "fetch", "fetch_v2", "save", "save_combine", "load", "load_combine"))
+_FILE_OPS = frozenset(("save", "save_combine", "load", "load_combine"))
+_PORTS = frozenset(("feed", "fetch", "fetch_v2"))
 
 
 class _State:
@@ -366,14 +367,12 @@ class Executor:
 
     def _compile(self, program: Any, names: tuple[str, ...], scope: Any,
                  desc: Any) -> _Compiled | None:
-        try:
-            parsed = _parse(program)
-        except Unimplemented:
-            inner = getattr(program, "_program", None) or program
-            if _paddle.module() is not None and hasattr(inner, "global_block") and all(
-                    op.type in _FILE_OPS for op in inner.global_block().ops):
-                return None
-            raise
+        inner = getattr(program, "_program", None) or program
+        if (_paddle.is_scope(scope) and hasattr(inner, "global_block")
+                and {op.type for op in inner.global_block().ops} & _FILE_OPS
+                and {op.type for op in inner.global_block().ops} <= _FILE_OPS | _PORTS):
+            return None
+        parsed = _parse(program)
         if isinstance(scope, Scope):
             return _Compiled(self._executor, parsed, scope._scope, names, None, desc)
         link = self._links.get(scope)
@@ -401,8 +400,6 @@ class Executor:
 
     def _run_by_paddle(self, program: Any, feed: Any, fetches: Any, scope: Any,
                        return_numpy: bool) -> Any:
-        if isinstance(scope, Scope):
-            raise InvalidArgument("programs that save or load files need a scope of Paddle's")
         return self._paddles().run(program, feed, fetches, scope=scope, return_numpy=return_numpy)
 
     def close(self) -> None:
