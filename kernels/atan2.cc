@@ -15,11 +15,14 @@ struct Atan2Slots {
   static constexpr Key out() { return "Out"; }
 };
 
-struct Atan2Fn {  // integers give double
+struct Atan2Fn {  // integers give double, rounded to float32 as Paddle has it
   static constexpr int64_t kGrain = kHeavyGrain;
   template <typename T>
   static auto Apply(T a, T b) {
-    return std::atan2(a, b);
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<double>(std::atan2(static_cast<float>(a), static_cast<float>(b)));
+    else
+      return std::atan2(a, b);
   }
 };
 

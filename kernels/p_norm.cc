@@ -57,11 +57,13 @@ struct PNorm {
     }
     const T* x = xt.data<T>();
     const T p = static_cast<T>(porder);
+    // Paddle rounds the exponent to float32, whatever X's dtype.
+    const T root = static_cast<T>(1.0f / static_cast<float>(porder));
     lines.ForEach(ctx, 16, [&](int64_t line) {
       T total = 0;
       for (int64_t i = 0, at = lines.Begin(line); i < lines.n; ++i, at += lines.inner)
         total += std::pow(std::fabs(x[at]), p);
-      out[line] = std::pow(total, T(1) / p);
+      out[line] = std::pow(total, root);
     });
     return Status::Ok();
   }

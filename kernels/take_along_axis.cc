@@ -166,11 +166,45 @@ void ZeroOverwritten(const KernelContext& ctx, const Tensor& elements, const Sha
     if (writer[at[i]] != i) std::memset(to + i * size, 0, static_cast<size_t>(size));
 }
 
+// Of a product: the gradient of one factor is the product's, times the product, over that factor.
+template <typename T>
+Status ProductGrad(KernelContext& ctx, const Tensor& elements) {
+  const Tensor &grad = ctx.In("Result@GRAD"), &out = ctx.In("Result");
+  if (out.numel() != grad.numel() || out.dtype() != grad.dtype())
+    return InvalidArgument("'Result' does not fit 'Result@GRAD'");
+  const T *g = grad.data<T>(), *y = out.data<T>();
+  const int64_t* at = elements.data<int64_t>();
+  if (Tensor* to = ctx.OutOpt("Input@GRAD")) {
+    const Tensor& x = ctx.In("Input");
+    if (x.numel() != grad.numel() || x.dtype() != grad.dtype())
+      return InvalidArgument("'Input' does not fit 'Result@GRAD'");
+    CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
+    for (int64_t i = 0; i < elements.numel(); ++i)
+      to->mutable_data<T>()[at[i]] = g[at[i]] * y[at[i]] / x.data<T>()[at[i]];
+  }
+  if (Tensor* to = ctx.OutOpt("Value@GRAD")) {
+    const Tensor* value = &ctx.In("Value");
+    Tensor part;
+    if (!(value->shape() == elements.shape())) {
+      HEDDLE_RETURN_IF_ERROR(Leading(ctx, *value, elements.shape(), &part));
+      value = &part;
+    }
+    if (value->dtype() != grad.dtype()) return InvalidArgument("'Value' has another dtype");
+    for (int64_t i = 0; i < elements.numel(); ++i)
+      to->mutable_data<T>()[i] = g[at[i]] * y[at[i]] / value->data<T>()[i];
+  }
+  return Status::Ok();
+}
+
 Status PutGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.In("Result@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, grad.shape()));
   const auto size = static_cast<int64_t>(SizeOf(grad.dtype()));
   const std::string& how = ctx.Str("Reduce");
+  if ((how == "mul" || how == "multiply") && ctx.Bool("Include_self")) {
+    if (grad.dtype() == DType::kF32) return ProductGrad<float>(ctx, elements);
+    if (grad.dtype() == DType::kF64) return ProductGrad<double>(ctx, elements);
+  }
   if (how != "assign" && how != "add")
     return Unimplemented("the gradient of a reduction by '", how, "'");
   if (Tensor* to = ctx.OutOpt("Input@GRAD")) {
@@ -228,9 +262,9 @@ HEDDLE_OP(put_along_axis) {
 HEDDLE_OP(put_along_axis_grad) {
   op.Input("Result@GRAD")
       .Input("Index")
-      .Input("Input", kNoBuffer | kOptional)
-      .Input("Value", kNoBuffer | kOptional)
-      .Input("Result", kNoBuffer | kOptional)
+      .Input("Input", kOptional)
+      .Input("Value", kOptional)
+      .Input("Result", kOptional)
       .Output("Input@GRAD", kOptional)
       .Output("Value@GRAD", kOptional)
       .Attr("Axis", 0)
