@@ -8,6 +8,7 @@
 
 #include "heddle/device.h"
 #include "tools/npy.h"
+#include "tools/sequences.h"
 #include "tools/values.h"
 
 namespace heddle::tools {
@@ -44,13 +45,6 @@ std::string CheckShape(const std::string& text) {
   Shape shape;
   if (ParseShape(text.substr(text.find('=') + 1), &shape)) return "";
   return "'" + text + "' is not of the form NAME=2,3,4";
-}
-
-std::string CheckLod(const std::string& text) {
-  const std::string why = CheckPair(text);
-  if (!why.empty()) return why;
-  const auto lod = ParseLod(text.substr(text.find('=') + 1));
-  return lod.ok() ? CheckOffsets(*lod).message() : lod.status().message();
 }
 
 std::string CheckPlace(const std::string& text) {
@@ -178,6 +172,13 @@ ExecutorOptions ModelOptions::executor() const {
   return options;
 }
 
+std::string CheckLod(const std::string& text) {
+  const std::string why = CheckPair(text);
+  if (!why.empty()) return why;
+  const auto lod = ParseLod(text.substr(text.find('=') + 1));
+  return lod.ok() ? CheckOffsets(*lod).message() : lod.status().message();
+}
+
 CompileOptions ModelOptions::compile() const {
   CompileOptions options;
   if (random_places >= 0) {
@@ -261,6 +262,7 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
   std::map<std::string, Tensor> archive;
   if (!options.npz.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(options.npz));
+    HEDDLE_RETURN_IF_ERROR(AttachOffsets(options.npz, &arrays));
     for (auto& [name, tensor] : arrays) archive.emplace(name, std::move(tensor));
   }
   std::vector<Feed> feeds;

@@ -37,7 +37,7 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options);
 // What the inputs are fed with.
 struct FeedOptions {
   std::vector<std::string> files;   // NAME=FILE.npy
-  std::string npz;                  // file whose members are named as the inputs
+  std::string npz;  // file whose members are named as the inputs (and tools/sequences.h)
   bool random = false;              // inputs without a value get random ones
   std::vector<std::string> shapes;  // NAME=2,3: of a random input
   std::vector<std::string> lods;    // NAME=0,2,5: sequence offsets of an input
@@ -45,6 +45,8 @@ struct FeedOptions {
   bool empty() const { return files.empty() && npz.empty() && !random; }
 };
 void AddFeedOptions(CLI::App& app, FeedOptions* options);
+// Why `text` is not of the form NAME=0,2,5|0,1,2,3,4,5; empty when it is.
+std::string CheckLod(const std::string& text);
 
 // One value for every input, in the order of `inputs`. Random values depend on the input's name and
 // shape only: the same in every run.

@@ -339,6 +339,11 @@ void AddData(CLI::App& app, Options* o) {
       ->type_name("NAME=FILE.npy")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckFile, ""));
+  app.add_option("--lod", o->data.lods,
+                 "sequence offsets of each batch of a --feed, levels separated by |")
+      ->type_name("NAME=0,2,5")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckLod, ""));
   app.add_option("--set", o->sets, "row s is put into a persistable variable before step s")
       ->type_name("NAME=FILE.npy")
       ->allow_extra_args(false)

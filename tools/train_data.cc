@@ -1,10 +1,12 @@
 #include "tools/train_data.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <random>
+
+#include "tools/sequences.h"
+#include "tools/values.h"
 
 namespace heddle::tools {
 namespace {
@@ -41,17 +43,22 @@ Tensor RowOf(const Tensor& t, int64_t i) {
   return Tensor(t.dtype(), WithoutFirst(t), t.buffer(), ItemBytes(t) * static_cast<size_t>(i));
 }
 
-// The given items, one after another.
-Tensor Gather(const Tensor& t, const int64_t* items, int64_t count) {
-  Shape shape = t.shape();
-  shape[0] = count;
-  Tensor out = Tensor::Empty(t.dtype(), shape);
-  if (!out.initialized()) return out;
-  const size_t bytes = ItemBytes(t);
+// Samples, or batches, in an array: rows, or sequences of the outermost level.
+int64_t ItemCount(const Tensor& t) { return t.has_lod() ? SequenceCount(t) : t.dim(0); }
+
+// The batch that item `i` is.
+Tensor BatchOf(const Tensor& t, int64_t i) {
+  return t.has_lod() ? TakeSequences(t, {i}, false) : RowOf(t, i);
+}
+
+// A batch of items [begin, begin + count), in `order` where there is one.
+Tensor BatchOf(const Tensor& t, int64_t begin, int64_t count, const int64_t* order) {
+  if (!t.has_lod())
+    return order != nullptr ? GatherRows(t, order + begin, count) : Slice(t, begin, count);
+  std::vector<int64_t> items(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
-    std::memcpy(out.mutable_data<char>() + bytes * static_cast<size_t>(i),
-                t.data<char>() + bytes * static_cast<size_t>(items[i]), bytes);
-  return out;
+    items[static_cast<size_t>(i)] = order != nullptr ? order[begin + i] : begin + i;
+  return TakeSequences(t, std::move(items), true);
 }
 
 // A permutation of 0 … n-1, the same everywhere for the same numbers.
@@ -76,6 +83,7 @@ Result<TrainData> TrainData::Open(const DataOptions& options) {
   TrainData data;
   data.options_ = options;
   for (const std::string& pair : options.feeds) HEDDLE_RETURN_IF_ERROR(data.AddFeed(pair));
+  for (const std::string& pair : options.lods) HEDDLE_RETURN_IF_ERROR(data.AddOffsets(pair));
   uint64_t bytes = 0;
   for (const std::string& path : options.shards) {
     std::error_code error;
@@ -105,6 +113,23 @@ Status TrainData::AddFeed(const std::string& pair) {
   return Status::Ok();
 }
 
+Status TrainData::AddOffsets(const std::string& pair) {
+  const auto [name, text] = Split(pair);
+  for (const auto& [other, unused] : offsets_)
+    if (other == name) return Wrong("--lod: input '" + name + "' is given twice");
+  HEDDLE_ASSIGN_OR_RETURN(LoD lod, ParseLod(text));
+  for (const auto& [fed, tensor] : stacked_) {
+    if (fed != name) continue;
+    if (tensor.rank() < 2 || lod.back().back() != static_cast<size_t>(tensor.dim(1)))
+      return Wrong("--lod: the offsets of '" + name + "' end with " +
+                   std::to_string(lod.back().back()) + "; its batches have shape " +
+                   WithoutFirst(tensor).ToString());
+    offsets_.emplace_back(name, std::move(lod));
+    return Status::Ok();
+  }
+  return Wrong("--lod: input '" + name + "' is not given by --feed");
+}
+
 Status TrainData::AddShard(const std::string& path, bool keep) {
   Shard shard;
   shard.path = path;
@@ -123,16 +148,18 @@ Status TrainData::AddShard(const std::string& path, bool keep) {
 // Reads a shard, and checks that it is what it was when it is read again.
 Status TrainData::Load(Shard* shard) {
   HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(shard->path));
+  HEDDLE_RETURN_IF_ERROR(AttachOffsets(shard->path, &arrays));
   if (arrays.empty()) return Wrong(shard->path + ": holds no arrays");
   for (const auto& [name, tensor] : arrays) {
     if (tensor.rank() == 0)
       return Wrong(shard->path + ": array '" + name + "' has no first axis to take batches from");
-    if (tensor.dim(0) != arrays[0].second.dim(0))
-      return Wrong(shard->path + ": array '" + name + "' has " + std::to_string(tensor.dim(0)) +
-                   " items along its first axis, '" + arrays[0].first + "' has " +
-                   std::to_string(arrays[0].second.dim(0)));
+    if (ItemCount(tensor) != ItemCount(arrays[0].second))
+      return Wrong(shard->path + ": array '" + name + "' has " +
+                   std::to_string(ItemCount(tensor)) +
+                   (tensor.has_lod() ? " sequences, '" : " items along its first axis, '") +
+                   arrays[0].first + "' has " + std::to_string(ItemCount(arrays[0].second)));
   }
-  const int64_t items = arrays[0].second.dim(0);
+  const int64_t items = ItemCount(arrays[0].second);
   if (shard->batches > 0 && shard->items != items)
     return Wrong(shard->path + ": has " + std::to_string(items) + " items now; it had " +
                  std::to_string(shard->items) + " when training began");
@@ -165,8 +192,12 @@ const std::vector<int64_t>& TrainData::Order(int64_t epoch, size_t shard) {
 
 Result<std::vector<Feed>> TrainData::Step(int64_t step) {
   std::vector<Feed> feeds;
-  for (const auto& [name, tensor] : stacked_)
-    feeds.push_back({name, Value(RowOf(tensor, step % tensor.dim(0)))});
+  for (const auto& [name, tensor] : stacked_) {
+    Tensor value = RowOf(tensor, step % tensor.dim(0));
+    for (const auto& [of, lod] : offsets_)
+      if (of == name) value.set_lod(lod);
+    feeds.push_back({name, Value(std::move(value))});
+  }
   if (shards_.empty()) return feeds;
   const int64_t epoch = step / steps_per_epoch_;
   int64_t batch = step % steps_per_epoch_;
@@ -183,13 +214,8 @@ Result<std::vector<Feed>> TrainData::Step(int64_t step) {
   const int64_t count = size == 0 ? 1 : std::min(size, shard.items - batch * size);
   const int64_t* order = options_.shuffle ? Order(epoch, index).data() : nullptr;
   for (const auto& [name, tensor] : shard.arrays) {
-    Tensor value;
-    if (size == 0)
-      value = RowOf(tensor, order != nullptr ? order[batch] : batch);
-    else if (order != nullptr)
-      value = Gather(tensor, order + batch * size, count);
-    else
-      value = Slice(tensor, batch * size, count);
+    Tensor value = size == 0 ? BatchOf(tensor, order != nullptr ? order[batch] : batch)
+                             : BatchOf(tensor, batch * size, count, order);
     if (!value.initialized())
       return Status(StatusCode::kResourceExhausted, "no memory for a batch of '" + name + "'");
     feeds.push_back({name, Value(std::move(value))});
@@ -201,6 +227,7 @@ std::string TrainData::Describe() const {
   std::string text;
   for (const auto& [name, tensor] : stacked_)
     text += "--feed " + name + " " + std::to_string(tensor.dim(0)) + " batches; ";
+  for (const auto& [name, lod] : offsets_) text += "--lod " + name + " " + LodText(lod, "|") + "; ";
   for (const Shard& shard : shards_)
     text += "--data " + fs::path(shard.path).filename().string() + " " +
             std::to_string(shard.items) + " items; ";

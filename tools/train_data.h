@@ -13,7 +13,8 @@ namespace heddle::tools {
 
 struct DataOptions {
   std::vector<std::string> feeds;   // NAME=FILE.npy: the first axis stacks batches
-  std::vector<std::string> shards;  // FILE.npz with one array for each input
+  std::vector<std::string> lods;    // NAME=0,2,5: sequence offsets of each batch of a feed
+  std::vector<std::string> shards;  // FILE.npz with one array for each input (tools/sequences.h)
   int64_t batch_size = 0;           // of shards; 0 = their first axis stacks batches
   bool shuffle = false;             // shards, in another order in every epoch
   bool drop_last = false;           // what is left of a shard after its last full batch
@@ -38,11 +39,12 @@ class TrainData {
  private:
   struct Shard {
     std::string path;
-    int64_t items = 0;  // along the first axis
+    int64_t items = 0;  // along the first axis, or sequences
     int64_t batches = 0;
     NamedTensors arrays;  // empty while it is not in memory
   };
   Status AddFeed(const std::string& pair);
+  Status AddOffsets(const std::string& pair);
   Status AddShard(const std::string& path, bool keep);
   Status Load(Shard* shard);
   void Plan(int64_t epoch);
@@ -50,6 +52,7 @@ class TrainData {
 
   DataOptions options_;
   NamedTensors stacked_;  // --feed
+  std::vector<std::pair<std::string, LoD>> offsets_;  // of the batches of some of them
   std::vector<Shard> shards_;
   int64_t steps_per_epoch_ = 0;
   // The order of the shards in epoch_, and of the items of order_shard_ in it.

@@ -170,6 +170,80 @@ TEST_F(TrainTest, ShufflingIsAnotherOrderOfTheSameInEveryEpoch) {
   }
 }
 
+// Sequences are added up, so that a step shows where they begin and end.
+class SequencesTest : public TrainTest {
+ protected:
+  void SetUp() override {
+    TrainTest::SetUp();
+    ProgramBuilder main;
+    main.Feed("x", DType::kF32, {-1, 1});
+    main.Op("sequence_pool", {{"X", {"x"}}}, {{"Out", {"seen"}}}, {{"pooltype", "SUM"}});
+    WriteFile(temp_ / "main.pdmodel", main.Bytes());
+  }
+  // Six rows, 1 to 6, and offsets.
+  std::string Archive(const std::string& name, const std::vector<std::vector<int64_t>>& levels) {
+    std::vector<std::pair<std::string, std::string>> arrays;
+    for (size_t l = levels.size(); l-- > 0;) {
+      const std::string bytes(reinterpret_cast<const char*>(levels[l].data()),
+                              levels[l].size() * sizeof(int64_t));
+      arrays.emplace_back(l == 0 ? "x.lod" : "x.lod." + std::to_string(l),
+                          NpyBytes("<i8", "(" + std::to_string(levels[l].size()) + ",)", bytes));
+    }
+    arrays.emplace_back("x", FloatNpy("(6, 1)", {1, 2, 3, 4, 5, 6}));
+    WriteFile(temp_ / name, NpzBytes(arrays));
+    return temp_ / name;
+  }
+};
+
+TEST_F(SequencesTest, SamplesOfAShardMayBeSequences) {
+  const std::string data = "--data " + Archive("s.npz", {{0, 1, 3, 4, 6}}) + " --batch-size 2";
+  EXPECT_THAT(Seen(data + " --epochs 1"), ElementsAre(1, 5, 4, 11));
+  std::vector<float> shuffled = Seen(data + " --epochs 1 --shuffle --seed 3");
+  EXPECT_NE(shuffled, Seen(data + " --epochs 1"));
+  std::sort(shuffled.begin(), shuffled.end());
+  EXPECT_THAT(shuffled, ElementsAre(1, 4, 5, 11));
+  EXPECT_THAT(Seen("--data " + Archive("n.npz", {{0, 2, 4}, {0, 1, 3, 4, 6}}) +
+                   " --batch-size 1 --epochs 1"),
+              ElementsAre(1, 5, 4, 11));
+}
+
+TEST_F(SequencesTest, BatchesMayBeSequencesOfSequences) {
+  EXPECT_THAT(Seen("--epochs 1 --data " + Archive("s.npz", {{0, 2, 4}, {0, 1, 3, 4, 6}})),
+              ElementsAre(1, 5, 4, 11));
+}
+
+TEST_F(SequencesTest, BatchesOfAFeedHaveTheOffsetsGiven) {
+  WriteFile(temp_ / "x.npy", FloatNpy("(2, 3, 1)", {1, 2, 3, 4, 5, 6}));
+  EXPECT_THAT(Seen("--feed x=" + (temp_ / "x.npy") + " --lod x=0,1,3 --epochs 1"),
+              ElementsAre(1, 5, 4, 11));
+  ExpectError(Heddle(fed_ + "--lod x=0,1,4 --steps 1"), 1, {"'x'", "4", "[3, 1]"});
+  ExpectError(Heddle(fed_ + "--lod y=0,1,3 --steps 1"), 1, {"'y'", "--feed"});
+  ExpectError(Heddle(fed_ + "--lod x=1,3 --steps 1"), 2, {"--lod"});
+}
+
+TEST_F(SequencesTest, WrongOffsetsAreNamed) {
+  const auto job = [&](const std::vector<std::vector<int64_t>>& levels) {
+    return Heddle(job_ + "--steps 1 --data " + Archive("bad.npz", levels));
+  };
+  ExpectError(job({{0, 1, 7}}), 1, {"bad.npz", "'x'", "7", "6 rows"});
+  ExpectError(job({{1, 6}}), 1, {"'x'", "begin with 0"});
+  ExpectError(job({{0, 4, 3, 6}}), 1, {"'x'", "not decrease"});
+  ExpectError(job({{0, 3}, {0, 2, 6}}), 1, {"'x'", "3", "2 sequences"});
+  ExpectError(job({{0, -1}}), 1, {"'x.lod'", "negative"});
+}
+
+TEST_F(SequencesTest, RunTakesThemFromAnArchiveToo) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 1});
+  b.Op("sequence_pool", {{"X", {"x"}}}, {{"Out", {"seen"}}}, {{"pooltype", "SUM"}});
+  b.Fetch("seen");
+  WriteFile(temp_ / "run.pdmodel", b.Bytes());
+  const Outcome o = Heddle("run " + (temp_ / "run.pdmodel") + " --feed-npz " +
+                           Archive("s.npz", {{0, 1, 3, 4, 6}}) + " --out " + (temp_ / "o"));
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(Column(temp_ / "o/out_0.npy"), ElementsAre(1, 5, 4, 11));
+}
+
 TEST_F(TrainTest, WrongDataIsNamed) {
   const auto data = [&](const std::string& bytes) {
     WriteFile(temp_ / "bad.npz", bytes);
