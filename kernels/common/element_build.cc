@@ -11,6 +11,8 @@ namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kMostTile = 1024;       // elements: what is longer saves nothing
+constexpr float kTraffic = 1.0f / (1 << 15);    // of work (TileStep) that an element's memory is
+constexpr float kLightStep = 1.0f / (1 << 17);  // and a step that is bound by memory elsewhere
 constexpr size_t kTileMemory = 20 << 10;  // registers and spreads should fit into the cache
 
 class Builder {
@@ -82,11 +84,12 @@ class Builder {
     free_.clear();
     streams_.clear();
     spreads_.clear();
-    float work = 0;
+    float work = kTraffic;
     loop.steps.reserve(end - begin);
     for (uint32_t s = begin; s < end; ++s) {
       HEDDLE_RETURN_IF_ERROR(AddStep(s, &loop));
-      work += loop.steps.back().work;
+      const float step = loop.steps.back().work;
+      work += step <= kTraffic ? kLightStep : step;
     }
     Number(&loop);
     ChooseTile(&loop);

@@ -34,10 +34,11 @@ class Runner {
 
   size_t Tiles() const { return l_.registers + l_.spreads.size(); }
   size_t TileBytes() const { return static_cast<size_t>(l_.tile) * sizeof(T); }
-  // Tiles, a group for each stream (see RunRest), and the table of addresses.
+  // Tiles, a group for each stream (see RunRest), the table of addresses, and for each spread the row
+  // that its tile holds.
   size_t WorkBytes() const {
     return Tiles() * TileBytes() + l_.streams.size() * (kGroupBytes + sizeof(std::byte*)) +
-           Tiles() * sizeof(std::byte*);
+           Tiles() * sizeof(std::byte*) + l_.spreads.size() * sizeof(int64_t);
   }
 
   std::byte* Address(ElementPlace p) const {
@@ -58,6 +59,8 @@ class Runner {
     const size_t tiles = Tiles(), streams = l_.streams.size();
     std::byte* const groups = work + tiles * TileBytes();
     auto** const at = reinterpret_cast<std::byte**>(groups + streams * kGroupBytes);
+    auto* const row_in = reinterpret_cast<int64_t*>(at + tiles + streams);
+    std::fill_n(row_in, l_.spreads.size(), -1);
     for (size_t i = 0; i < tiles; ++i) at[i] = work + i * TileBytes();
     const size_t begin = static_cast<size_t>(first * l_.tile) * sizeof(T);
     for (size_t i = 0; i < streams; ++i) at[tiles + i] = Address(l_.streams[i].place) + begin;
@@ -66,7 +69,9 @@ class Runner {
     for (int64_t t = first; t < last; ++t) {
       const int64_t n = std::min(l_.tile, l_.numel - t * l_.tile), whole = n & -kGroup;
       for (size_t i = 0; i < l_.spreads.size(); ++i)
-        if (!l_.spreads[i].filled_once) Fill(l_.spreads[i], t * l_.tile, n, at[l_.registers + i]);
+        if (!l_.spreads[i].filled_once)
+          at[l_.registers + i] = Spread(l_.spreads[i], t * l_.tile, n,
+                                        work + (l_.registers + i) * TileBytes(), &row_in[i]);
       if (whole > 0)
         for (const TileStep& step : l_.steps) step.fn(step, at, whole);
       if (whole < n) RunRest(groups, at, whole, n - whole);
@@ -91,6 +96,25 @@ class Runner {
     for (size_t i = 0; i < l_.streams.size(); ++i)
       if (l_.streams[i].written)
         std::memcpy(Address(l_.streams[i].place) + begin, groups + i * kGroupBytes, bytes);
+  }
+
+  // The spread operand's elements [begin, begin + n): where they lie, or `tile` filled with them.
+  // `*row`: of which row all of the tile is, -1 for none.
+  std::byte* Spread(const ElementLoop::Spread& s, int64_t begin, int64_t n, std::byte* tile,
+                    int64_t* row) const {
+    const int64_t cols = s.plan.cols, at = begin / cols, col = begin % cols;
+    if (col + n > cols || n < l_.tile) {
+      *row = -1;
+    } else if (s.plan.y_strides[static_cast<size_t>(s.plan.rank - 1)] != 0) {
+      return Address(s.from) +
+             static_cast<size_t>(RowOffset(s.plan, at) + col) * sizeof(T);
+    } else if (*row == at) {
+      return tile;
+    } else {
+      *row = at;
+    }
+    Fill(s, begin, n, tile);
+    return tile;
   }
 
   // Elements [begin, begin + n) of the spread operand, and zeros to the next whole group.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
 
 #include "core/op_registry.h"
 #include "core/tile_ops.h"
@@ -37,29 +38,36 @@ struct Case {
   ProgramBuilder b;
   std::vector<heddle::Feed> feeds;
   std::vector<std::pair<std::string, Tensor>> parameters;
+  std::set<std::string> declared;
 
   void Feed(const std::string& name, const Shape& shape, DType dtype = DType::kF32) {
     FeedAs(name, shape, shape, dtype);
   }
-  void FeedAs(const std::string& name, const Shape& shape, const Shape& declared,
+  void FeedAs(const std::string& name, const Shape& shape, const Shape& as,
               DType dtype = DType::kF32) {
-    b.Feed(name, dtype, declared);
+    declared.insert(name);
+    b.Feed(name, dtype, as);
     feeds.push_back({name, Random(shape, static_cast<uint32_t>(feeds.size()) + 1, dtype)});
   }
   void Param(const std::string& name, const Shape& shape) {
+    declared.insert(name);
     b.Param(name, DType::kF32, shape);
     parameters.emplace_back(name, Random(shape, static_cast<uint32_t>(parameters.size()) + 100));
   }
   void Unary(const std::string& type, const std::string& x, const std::string& out,
              const Shape& shape, const Attrs& attrs = {}, DType dtype = DType::kF32) {
-    b.Var(out, dtype, shape);
+    Declare(out, dtype, shape);
     b.Op(type, {{"X", {x}}}, {{"Out", {out}}}, attrs);
   }
   void Binary(const std::string& type, const std::string& x, const std::string& y,
               const std::string& out, const Shape& shape, int64_t axis = -1,
               DType dtype = DType::kF32) {
-    b.Var(out, dtype, shape);
+    Declare(out, dtype, shape);
     b.Op(type, {{"X", {x}}, {"Y", {y}}}, {{"Out", {out}}}, {{"axis", axis}});
+  }
+
+  void Declare(const std::string& name, DType dtype, const Shape& shape) {
+    if (declared.insert(name).second) b.Var(name, dtype, shape);
   }
 
   Outcome Run(int level, Schedule schedule = Schedule::kAuto) const {
@@ -431,7 +439,8 @@ TEST(FuseElementwise, EveryStep) {
   EXPECT_GT(steps, 60);
 }
 
-// Random graphs over a few shapes, with operators in between that cannot be fused.
+// Random graphs over a few shapes, with operators in between that cannot be fused; now and then one
+// writes to a variable that has been there before, a feed or a parameter included.
 TEST(FuseElementwise, RandomGraphs) {
   const std::vector<std::string> unary = {"relu", "tanh", "sigmoid", "exp", "abs", "square"};
   const std::vector<std::string> binary = {"elementwise_add", "elementwise_sub", "elementwise_mul",
@@ -451,11 +460,16 @@ TEST(FuseElementwise, RandomGraphs) {
       values.push_back({"x" + std::to_string(values.size()), s});
       c.Feed(values.back().name, s);
     }
+    values.push_back({"w", shapes[0]});
+    c.Param("w", shapes[0]);
     const size_t ops = 5 + pick(60);
     for (size_t i = 0; i < ops; ++i) {
-      const std::string out = "v" + std::to_string(i);
+      std::string out = "v" + std::to_string(i);
       const Value a = values[pick(values.size())], b = values[pick(values.size())];
       const size_t kind = pick(10);
+      if (const Value& again = values[pick(values.size())];
+          pick(10) == 0 && again.shape == shapes[0] && a.shape == shapes[0])
+        out = again.name;
       if (kind < 4) {
         c.Unary(unary[pick(unary.size())], a.name, out, a.shape);
         values.push_back({out, a.shape});
