@@ -52,17 +52,18 @@ bool PackNumbers(const OpDef& def, const std::vector<AttrValue>& attrs, Floats* 
   return true;
 }
 
-Result<std::vector<AttrValue>> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at) {
+bool IsNumber(const AttrValue& value) {
+  return std::holds_alternative<bool>(value) || std::holds_alternative<int64_t>(value) ||
+         std::holds_alternative<double>(value);
+}
+
+std::vector<AttrValue> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at) {
   std::vector<AttrValue> attrs;
   attrs.reserve(def.attrs().size());
   for (const AttrDef& a : def.attrs()) {
     AttrValue v = a.default_value;
-    const bool number = std::holds_alternative<bool>(v) || std::holds_alternative<int64_t>(v) ||
-                        std::holds_alternative<double>(v);
-    if (number) {
-      if (*at >= values.size())
-        return InvalidArgument("too few attribute values for ", def.name());
-      const double x = values[(*at)++];
+    if (IsNumber(v)) {
+      const double x = values.at((*at)++);
       if (std::holds_alternative<bool>(v))
         v = x != 0;
       else if (std::holds_alternative<int64_t>(v))

@@ -40,8 +40,9 @@ Status MakeTileStep(const OpDef& def, const std::vector<AttrValue>& attrs, DType
 // Numbers and truth values among the attributes, in the definition's order, appended to `values`.
 // False when another attribute differs from its default: then these numbers do not say all.
 bool PackNumbers(const OpDef& def, const std::vector<AttrValue>& attrs, Floats* values);
+bool IsNumber(const AttrValue& value);
 // The attributes that PackNumbers packed, from values[*at] on; moves *at behind them.
-Result<std::vector<AttrValue>> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at);
+std::vector<AttrValue> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at);
 
 // Says how an operator of the same file works in a fused loop; the build lists every HEDDLE_TILE line
 // of kernels/*.cc by itself.

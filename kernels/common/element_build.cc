@@ -37,9 +37,11 @@ class Builder {
 
   Status MakePrototypes() {
     prototypes_.resize(p_.kinds.size());
-    for (size_t k = 0; k < p_.kinds.size(); ++k)
-      HEDDLE_RETURN_IF_ERROR(
-          MakeTileStep(*p_.kinds[k].def, p_.kinds[k].attrs, dtype_, &prototypes_[k]));
+    for (size_t k = 0; k < p_.kinds.size(); ++k) {
+      size_t at = p_.kinds[k].first_number;
+      const auto attrs = UnpackNumbers(*p_.kinds[k].def, *p_.numbers, &at);
+      HEDDLE_RETURN_IF_ERROR(MakeTileStep(*p_.kinds[k].def, attrs, dtype_, &prototypes_[k]));
+    }
     return Status::Ok();
   }
 

@@ -9,8 +9,20 @@
 namespace heddle {
 namespace {
 
+// Moves *at behind the numbers of the kind's attributes.
+void ReadNumbers(const Floats& values, ElementProgram::Kind* kind, size_t* at) {
+  kind->first_number = *at;
+  for (const AttrDef& a : kind->def->attrs()) {
+    if (!IsNumber(a.default_value)) continue;
+    if (kind->broadcasts && a.name == "axis" && *at < values.size())
+      kind->axis = static_cast<int64_t>(values[*at]);
+    ++*at;
+  }
+}
+
 Status ReadKinds(const Strings& ops, const Floats& values, ElementProgram* program) {
   size_t at = 0;
+  program->numbers = &values;
   program->kinds.reserve(ops.size());
   for (const std::string& name : ops) {
     const OpDef* def = FindOp(name);
@@ -21,11 +33,10 @@ Status ReadKinds(const Strings& ops, const Floats& values, ElementProgram* progr
     kind.def = def;
     kind.operands = static_cast<uint32_t>(tile->operands);
     kind.broadcasts = def->has(kBroadcasts);
-    HEDDLE_ASSIGN_OR_RETURN(kind.attrs, UnpackNumbers(*def, values, &at));
-    if (const int axis = def->FindAttr("axis"); kind.broadcasts && axis >= 0)
-      kind.axis = std::get<int64_t>(kind.attrs[static_cast<size_t>(axis)]);
+    ReadNumbers(values, &kind, &at);
   }
-  return at == values.size() ? Status::Ok() : InvalidArgument("too many attribute values");
+  if (at == values.size()) return Status::Ok();
+  return InvalidArgument("there are ", values.size(), " attribute values for ", at, " attributes");
 }
 
 Status ReadSteps(const Ints& code, ElementProgram* program) {

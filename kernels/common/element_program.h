@@ -17,8 +17,8 @@ namespace heddle {
 struct ElementProgram {
   struct Kind {
     const OpDef* def = nullptr;
-    std::vector<AttrValue> attrs;
     uint32_t operands = 0;
+    size_t first_number = 0;  // in `values`
     bool broadcasts = false;
     int64_t axis = -1;
   };
@@ -30,11 +30,12 @@ struct ElementProgram {
   std::vector<Kind> kinds;
   std::vector<Step> steps;
   std::vector<uint32_t> outs;
+  const Floats* numbers = nullptr;  // attribute `values`
 
   uint32_t values() const { return inputs + static_cast<uint32_t>(steps.size()); }
 };
 
-// Reads and checks the attributes.
+// Reads and checks the attributes, which must outlive the result.
 Result<ElementProgram> ReadElementProgram(const OpContext& ctx);
 
 // The shape of every value, as an index into the different ones.
