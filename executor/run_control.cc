@@ -94,6 +94,29 @@ std::string RunControl::Describe(const Instruction& in) const {
                 where.output, "')");
 }
 
+namespace {
+
+// `begin`: per slot of the definition, + end, positions in `list`.
+std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<SlotDef>& defs,
+                                            const IdList& begin, const IdList& list) {
+  std::vector<TraceEvent::Operand> operands;
+  for (size_t d = 0; d < defs.size(); ++d)
+    for (uint32_t k = begin[d]; k < begin[d + 1]; ++k) {
+      if (list[k] == kNoSlot) continue;
+      const Slot& slot = plan.slots[list[k]];
+      TraceEvent::Operand operand;
+      operand.slot = defs[d].name;
+      if (slot.is_static) {
+        operand.dtype = slot.dtype;
+        operand.shape = slot.shape;
+      }
+      operands.push_back(std::move(operand));
+    }
+  return operands;
+}
+
+}  // namespace
+
 void RunControl::FillTrace(RunReport* report) {
   if (!std::exchange(trace_, false)) return;
   for (int l = 0; l < lanes_; ++l) {
@@ -107,6 +130,9 @@ void RunControl::FillTrace(RunReport* report) {
       t.lane = l;
       t.begin_us = static_cast<double>(e.begin_ns - start_ns_) * 1e-3;
       t.end_us = static_cast<double>(e.end_ns - start_ns_) * 1e-3;
+      const BoundOp& op = e.in->op;
+      t.inputs = OperandsOf(plan_, op.def->inputs(), op.in_begin, op.in);
+      t.outputs = OperandsOf(plan_, op.def->outputs(), op.out_begin, op.out);
       report->events.push_back(std::move(t));
     }
   }

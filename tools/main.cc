@@ -51,6 +51,7 @@ int Main(int argc, char** argv) {
   heddle::tools::AddInspect(app, action);
   heddle::tools::AddOps(app, action);
   heddle::tools::AddPlan(app, action);
+  heddle::tools::AddProfile(app, action);
   heddle::tools::AddTrain(app, action);
   heddle::tools::AddDoctor(app, action);
   heddle::tools::AddCompletion(app, action);

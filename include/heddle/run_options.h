@@ -23,6 +23,14 @@ struct TraceEvent {
   int block = 0, index = 0;  // position in the optimised program
   int lane = 0;              // or the participant, where tasks come from a queue
   double begin_us = 0, end_us = 0;
+  // What it read and wrote, absent operands left out. dtype and shape as far as the plan knows them;
+  // else kUnknown and an unknown shape.
+  struct Operand {
+    std::string slot;  // of the operator's definition
+    DType dtype = DType::kUnknown;
+    Shape shape = Shape::Unknown();
+  };
+  std::vector<Operand> inputs, outputs;
 };
 
 // What happened in one run. Times are of the run itself, without finding the plan.

@@ -60,7 +60,7 @@ TEST_F(CliTest, WrongUsageIsStatus2) {
 
 TEST_F(CliTest, HelpIsStatus0) {
   EXPECT_EQ(Heddle("--help").status, 0);
-  for (const char* c : {"run", "bench", "inspect", "ops", "plan", "run-case", "run-cases"}) {
+  for (const char* c : {"run", "bench", "inspect", "ops", "plan", "profile", "run-case", "run-cases"}) {
     const Outcome help = Heddle(std::string(c) + " --help");
     EXPECT_EQ(help.status, 0) << c;
     EXPECT_THAT(help.out, HasSubstr("Example")) << c;
