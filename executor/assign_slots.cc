@@ -85,7 +85,6 @@ class SlotAssigner {
       // A shared variable that the program also writes must not touch the caller's memory.
       feed.copied = shared_[v] && written_[v];
       feed.slot = NewSlot(v, Storage::kFeed, !feed.copied && f.kind == Value::Kind::kTensor);
-      plan_.slots[feed.slot].feed = static_cast<int>(plan_.feeds.size());
       current_[v] = feed.slot;
       plan_.feeds.push_back(feed);
     }
@@ -133,7 +132,7 @@ class SlotAssigner {
       in.ir_op = static_cast<int>(i);
       in.op.def = op.def;
       in.op.attrs = op.attrs.data();
-      in.var_attrs = op.var_attrs;
+      in.var_attrs.Assign(op.var_attrs);
       HEDDLE_RETURN_IF_ERROR(BindInputs(b, op, &in));
       for (int sub : op.SubBlocks())
         if (plan_.blocks[sub].instructions.empty()) HEDDLE_RETURN_IF_ERROR(AddBlock(sub));

@@ -9,20 +9,20 @@ namespace {
 
 constexpr double kCallNs = 30;       // calling a kernel on tiny operands
 constexpr double kNsPerByte = 0.05;  // touching memory
-constexpr double kUnknownNs = 2000;  // operands of unknown size
+constexpr float kUnknownNs = 2000;  // operands of unknown size
 
-double EstimateCost(const PlanDraft& d, const Instruction& in) {
+float EstimateCost(const PlanDraft& d, const Instruction& in) {
   const OpDef& def = *in.op.def;
   if (in.mode != Instruction::Mode::kStatic) return kUnknownNs;
   if (def.cost() != nullptr) {
     ShapeContext ctx(in.op, d.frame.data());
-    return def.cost()(ctx);
+    return static_cast<float>(def.cost()(ctx));
   }
   double bytes = 0;
   for (const auto* list : {&in.op.in, &in.op.out})
     for (uint32_t s : *list)
       if (s != kNoSlot) bytes += static_cast<double>(d.plan->slots[s].bytes());
-  return kCallNs + kNsPerByte * bytes;
+  return static_cast<float>(kCallNs + kNsPerByte * bytes);
 }
 
 // Could several threads be faster than one, if the costs are about right? The run time is measured
@@ -36,7 +36,7 @@ bool WorthMeasuring(const UnitGraph& units) {
 std::vector<float> Costs(const std::vector<Instruction>& ins) {
   std::vector<float> cost;
   cost.reserve(ins.size());
-  for (const Instruction& in : ins) cost.push_back(static_cast<float>(in.cost_ns));
+  for (const Instruction& in : ins) cost.push_back(in.cost_ns);
   return cost;
 }
 

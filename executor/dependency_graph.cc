@@ -12,7 +12,7 @@ class Builder {
  public:
   Builder(const Plan& plan, const std::vector<Instruction>& instructions)
       : plan_(plan), instructions_(instructions), blocks_(plan),
-        last_write_(plan.slots.size(), kNone), readers_(plan.slots.size(), kNone) {}
+        slots_(plan.slots.size()) {}
 
   DependencyGraph Run() {
     DependencyGraph result;
@@ -53,8 +53,9 @@ class Builder {
   void Read(uint32_t i, uint32_t s) {
     if (s == kNoSlot) return;
     s = plan_.RootOf(s);
-    if (last_write_[s] != kNone) row_.push_back(last_write_[s]);
-    const uint32_t newest = readers_[s];
+    SlotUse& use = slots_[s];
+    if (use.last_write != kNone) row_.push_back(use.last_write);
+    const uint32_t newest = use.newest_read;
     if (newest != kNone && reads_[newest].by == i) return;
     uint32_t at = free_;
     if (at == kNone) {
@@ -64,23 +65,23 @@ class Builder {
       free_ = reads_[at].next;
     }
     reads_[at] = {i, newest};
-    readers_[s] = at;
+    use.newest_read = at;
   }
 
   void Write(uint32_t i, uint32_t s) {
     if (s == kNoSlot) return;
     s = plan_.RootOf(s);
-    if (last_write_[s] == i) return;
-    if (last_write_[s] != kNone) row_.push_back(last_write_[s]);
-    for (uint32_t at = readers_[s]; at != kNone;) {
+    SlotUse& use = slots_[s];
+    if (use.last_write == i) return;
+    if (use.last_write != kNone) row_.push_back(use.last_write);
+    for (uint32_t at = use.newest_read; at != kNone;) {
       if (reads_[at].by != i) row_.push_back(reads_[at].by);
       const uint32_t next = reads_[at].next;
       reads_[at].next = free_;
       free_ = at;
       at = next;
     }
-    readers_[s] = kNone;
-    last_write_[s] = i;
+    use = {i, kNone};
   }
 
   void ByTraits(uint32_t i) {
@@ -98,6 +99,9 @@ class Builder {
   struct ReadBy {
     uint32_t by, next;
   };
+  struct SlotUse {
+    uint32_t last_write = kNone, newest_read = kNone;
+  };
   // Instructions of one trait wait for each other in turn.
   struct Chain {
     unsigned trait;
@@ -108,7 +112,7 @@ class Builder {
   const std::vector<Instruction>& instructions_;
   BlockAccess blocks_;
   std::vector<uint32_t> row_;  // what the present instruction waits for
-  std::vector<uint32_t> last_write_, readers_;  // per slot
+  std::vector<SlotUse> slots_;
   std::vector<ReadBy> reads_;
   uint32_t free_ = kNone;  // list of unused entries of reads_
   Chain random_{kRandom, kNone}, effect_{kSideEffect, kNone}, comm_{kCommunication, kNone};

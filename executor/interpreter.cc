@@ -71,9 +71,9 @@ Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutM
     const Slot& real = plan.slots[r.real];
     for (size_t i = 0; real.is_static && i < outs.size(); ++i)
       if (in.op.out[i] == r.hidden && outs[i].set &&
-          !(outs[i].shape == real.shape && outs[i].dtype == real.dtype))
+          !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
         return InvalidArgument("would turn variable '", plan.program->vars[real.var].name, "' from ",
-                               Name(real.dtype), " ", real.shape.ToString(), " into ",
+                               Name(real.dtype), " ", real.shape().ToString(), " into ",
                                Name(outs[i].dtype), " ", outs[i].shape.ToString());
   }
   return Status::Ok();
@@ -115,9 +115,8 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
   const Plan& plan = run.plan();
   Value* const* frame = run.frame();
   if (in.mode == Mode::kShare) {
-    const auto& t = in.takeovers[0];
-    const uint32_t out = in.op.out[t.out];
-    *frame[out] = frame[in.op.in[t.in]]->tensor().Reshaped(plan.slots[out].shape);
+    const uint32_t from = in.op.in[in.takeovers[0]], to = in.op.out[in.takeovers[1]];
+    *frame[to] = frame[from]->tensor().Reshaped(plan.slots[to].shape());
     return Status::Ok();
   }
   for (uint32_t k = 0; k < in.op.out.size(); ++k) {
@@ -126,15 +125,16 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     const Slot& slot = plan.slots[s];
     if (slot.storage == Storage::kScope) continue;  // rewritten in place
     bool taken = false;
-    for (const auto& t : in.takeovers) {
-      if (taken || t.out != k || plan.consumers[in.op.in[t.in]] != 1) continue;
-      const Tensor& from = frame[in.op.in[t.in]]->tensor();
+    for (size_t t = 0; t < in.takeovers.size() && !taken; t += 2) {
+      const uint32_t source = in.op.in[in.takeovers[t]];
+      if (in.takeovers[t + 1] != k || plan.consumers[source] != 1) continue;
+      const Tensor& from = frame[source]->tensor();
       if (!from.buffer() || !from.buffer()->unique()) continue;
-      *frame[s] = from.Reshaped(slot.shape);
+      *frame[s] = from.Reshaped(slot.shape());
       taken = true;
     }
     if (!taken)
-      *frame[s] = Tensor(slot.dtype, slot.shape, run.services().allocator->Allocate(slot.bytes()));
+      *frame[s] = Tensor(slot.dtype, slot.shape(), run.services().allocator->Allocate(slot.bytes()));
   }
   KernelContext ctx(in.op, frame, run.services(), in.state);
   return in.fn(ctx);
@@ -147,7 +147,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   std::vector<AttrValue> attrs;
   if (!in.var_attrs.empty()) {
     with_attrs = in.op;
-    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs, frame, &with_attrs, &attrs));
+    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs.vector(), frame, &with_attrs, &attrs));
   }
   const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
   BeginRewrites(in, frame);

@@ -22,7 +22,7 @@ std::string SlotText(const Plan& plan, uint32_t s) {
   std::string t =
       StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
   if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
-  if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape.ToString());
+  if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());
   return t;
 }
 

@@ -13,6 +13,8 @@
 #include "core/bytes.h"
 #include "core/ir.h"
 #include "core/op_context.h"
+#include "executor/meta_table.h"
+#include "executor/rare_list.h"
 #include "heddle/executor.h"
 #include "scheduler/lane_schedule.h"
 
@@ -38,12 +40,13 @@ struct Slot {
   bool versioned = false;   // written once: the slot's contents never change after that
   bool is_static = false;   // dtype and shape are known before the run
   DType dtype = DType::kUnknown;
-  Shape shape;
-  size_t offset = 0;          // kArena
-  uint32_t base = kNoSlot;    // kView: the slot whose memory it is
-  uint8_t place = 0;          // of a device plan, see place_instructions.h
-  int feed = -1;              // kFeed: index of the plan's feed
-  size_t bytes() const { return BytesFor(dtype, shape); }
+  uint32_t base = kNoSlot;          // kView: the slot whose memory it is
+  uint8_t place = 0;                // of a device plan, see place_instructions.h
+  size_t offset = 0;                // kArena
+  const Value* meta = nullptr;      // is_static: holds the shape; the plan's (Plan::metas)
+  // Precondition for both: is_static.
+  const Shape& shape() const { return meta->tensor().shape(); }
+  size_t bytes() const { return BytesFor(dtype, shape()); }
 };
 
 // Prepared states of an instruction whose shapes are known only at run time, by signature.
@@ -77,27 +80,25 @@ struct Instruction {
   const KernelState* state = nullptr;
   Mode mode = Mode::kDynamic;
   bool gives_back = false;  // release or reads hold something
+  float cost_ns = 0;        // estimate on one thread
   BoundOp op;
   std::shared_ptr<const KernelState> state_owner;
-  std::shared_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
+  std::unique_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
   // Operators that read and write one variable write to the first slot, which then becomes the
   // second; `inplace`: they may work in the same memory.
   struct Rewrite {
     uint32_t hidden, real;
     bool inplace;
   };
-  std::vector<Rewrite> rewrites;
-  // (input, output) positions in op.in/op.out: the output may take over the input's memory.
-  struct Takeover {
-    uint32_t in, out;
-  };
-  std::vector<Takeover> takeovers;
+  RareList<Rewrite> rewrites;
+  // Pairs of positions, one behind the other, in op.in and op.out: the output may take over the
+  // input's memory.
+  IdList takeovers;
   // Attributes read from the operands behind the definition's slots, one list of operands each.
-  std::vector<int> var_attrs;
-  std::shared_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
+  RareList<int> var_attrs;
+  std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
   IdList release;  // kPool slots whose last user this is
   IdList reads;    // kPool slots read whose readers are counted
-  double cost_ns = 0;             // estimate on one thread
   int ir_block = 0, ir_op = 0;    // position in the program, for messages
 };
 
@@ -130,6 +131,7 @@ struct DevicePlan;
 struct Plan {
   std::shared_ptr<const ir::Program> program;
   std::vector<Slot> slots;
+  MetaTable metas;                // shapes of the static ones
   std::vector<BlockPlan> blocks;  // by block id; blocks that run nowhere are empty
   Dispatch dispatch = Dispatch::kSerial;
   UnitGraph tasks;                            // kQueue: chains of instructions

@@ -71,7 +71,7 @@ bool CachedPlan::UpToDate() {
     if (!use.meta || now == use.stamp) continue;
     if (!now.value->is_tensor() || !now.value->initialized()) return false;
     const Tensor& t = now.value->tensor();
-    if (t.dtype() != slot.dtype || !(t.shape() == slot.shape)) return false;
+    if (t.dtype() != slot.dtype || !(t.shape() == slot.shape())) return false;
   }
   checked_version_ = version;
   return true;

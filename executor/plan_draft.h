@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <vector>
 
 #include "executor/plan.h"
@@ -14,9 +15,9 @@ struct PlanDraft {
   const ir::Program& program;
   std::shared_ptr<Plan> plan;
   // Shape analysis: a frame of values that hold dtype and shape, and contents where those are known.
-  std::vector<Value> meta;
   std::vector<Value*> frame;
-  std::vector<bool> known_meta;  // per slot: meta tells dtype and shape for certain
+  std::deque<Value> contents;    // where the frame has contents; other values of it are plan->metas
+  std::vector<bool> known_meta;  // per slot: the frame tells dtype and shape for certain
   std::vector<bool> fetched;     // per slot
 
   PlanDraft(const PlanRequest& r)

@@ -34,7 +34,7 @@ class MemoryPlanner {
       uint32_t from, to;
       if (d_.FindView(in, &from, &to)) {
         in.mode = Instruction::Mode::kShare;
-        in.takeovers = {{PositionOf(in.op.in, from), PositionOf(in.op.out, to)}};
+        in.takeovers = {PositionOf(in.op.in, from), PositionOf(in.op.out, to)};
         continue;
       }
       if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
@@ -50,7 +50,7 @@ class MemoryPlanner {
     if (std::count(in->op.in.begin(), in->op.in.end(), from) != 1) return;
     if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[from] &&
         a.bytes() == At(in->op.out[o]).bytes())
-      in->takeovers.push_back({i, o});
+      for (uint32_t at : {i, o}) in->takeovers.push_back(at);
   }
   // The inputs, by position, whose memory the pair's output may take over. Where a list becomes one
   // output, as in a sum of gradients, any of the list; else the first.

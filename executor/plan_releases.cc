@@ -9,26 +9,27 @@ namespace {
 
 class ReleasePlanner {
  public:
-  explicit ReleasePlanner(PlanDraft& d)
-      : d_(d), plan_(*d.plan), last_(plan_.slots.size(), kNoSlot) {}
+  explicit ReleasePlanner(PlanDraft& d) : d_(d), plan_(*d.plan) {}
 
   void Run() {
     plan_.consumers.assign(plan_.slots.size(), 0);
-    FindCounted();
-    CountReaders();
-    for (BlockPlan& block : plan_.blocks) AfterLastUser(block.instructions);
+    FindReleasable();
+    if (plan_.dispatch != Dispatch::kSerial) FindCounted();
+    for (BlockPlan& block : plan_.blocks) {
+      Walk(block.instructions);
+      counted_.clear();  // sub-blocks run on one thread
+    }
     for (uint32_t s = 0; s < plan_.consumers.size(); ++s)
       if (plan_.consumers[s] > 0) plan_.counted_slots.push_back(s);
-    for (BlockPlan& block : plan_.blocks)
-      for (Instruction& in : block.instructions)
-        in.gives_back = !in.release.empty() || !in.reads.empty();
   }
 
  private:
   // Slots whose memory only the block that writes them uses.
-  bool Releasable(uint32_t s) const {
-    return s != kNoSlot && plan_.slots[s].storage == Storage::kPool && plan_.slots[s].versioned &&
-           !d_.fetched[s];
+  void FindReleasable() {
+    releasable_.reserve(plan_.slots.size());
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s)
+      releasable_.push_back(plan_.slots[s].storage == Storage::kPool && plan_.slots[s].versioned &&
+                            !d_.fetched[s]);
   }
 
   // Slots that several threads may read at the same time.
@@ -47,40 +48,46 @@ class ReleasePlanner {
   }
   std::vector<Instruction>& Block0() { return plan_.blocks[0].instructions; }
 
-  void CountReaders() {
-    if (plan_.dispatch == Dispatch::kSerial) return;
-    for (Instruction& in : Block0()) {
+  bool Counted(uint32_t s) const { return !counted_.empty() && counted_[s]; }
+
+  // From the last instruction to the first, so that the first user met is the last one run. (A
+  // block's instructions are stored in an order in which they may run; of a slot's users in one lane
+  // the last one stored is the last one run.)
+  void Walk(std::vector<Instruction>& ins) {
+    for (size_t i = ins.size(); i-- > 0;) {
+      Instruction& in = ins[i];
       for (uint32_t s : in.op.in) {
-        if (!Releasable(s) || !counted_[s] ||
-            std::find(in.reads.begin(), in.reads.end(), s) != in.reads.end())
-          continue;
-        in.reads.push_back(s);
-        ++plan_.consumers[s];
+        if (s == kNoSlot || !releasable_[s]) continue;
+        if (Counted(s))
+          AddReader(s, &in);
+        else
+          AddRelease(s, &in);
       }
+      // A counted slot is given back by its readers; in lanes it has some, since two lanes touch it.
+      for (uint32_t s : in.op.out) {
+        if (s == kNoSlot || !releasable_[s]) continue;
+        if (!Counted(s) || (plan_.dispatch == Dispatch::kQueue && plan_.consumers[s] == 0))
+          AddRelease(s, &in);
+      }
+      in.gives_back = !in.release.empty() || !in.reads.empty();
     }
   }
-
-  // All others. (A block's instructions are stored in an order in which they may run; of a slot's
-  // users in one lane the last one stored is the last one run.)
-  void AfterLastUser(std::vector<Instruction>& ins) {
-    std::vector<uint32_t> users;
-    for (uint32_t i = 0; i < ins.size(); ++i)
-      for (const auto* list : {&ins[i].op.in, &ins[i].op.out})
-        for (uint32_t s : *list) {
-          if (!Releasable(s) || plan_.consumers[s] > 0) continue;
-          if (last_[s] == kNoSlot) users.push_back(s);
-          last_[s] = i;
-        }
-    for (uint32_t s : users) {
-      ins[last_[s]].release.push_back(s);
-      last_[s] = kNoSlot;
-    }
+  void AddReader(uint32_t s, Instruction* in) {
+    if (std::find(in->reads.begin(), in->reads.end(), s) != in->reads.end()) return;
+    in->reads.push_back(s);
+    ++plan_.consumers[s];
+  }
+  // By the first who asks.
+  void AddRelease(uint32_t s, Instruction* in) {
+    in->release.push_back(s);
+    releasable_[s] = false;
   }
 
   PlanDraft& d_;
   Plan& plan_;
-  std::vector<uint32_t> last_;  // per slot, within one block
-  std::vector<bool> counted_;
+  // Per slot, bits, since they are looked up at random.
+  std::vector<bool> releasable_;  // and not given back by an instruction yet
+  std::vector<bool> counted_;     // empty: none
 };
 
 }  // namespace

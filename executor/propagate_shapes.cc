@@ -31,7 +31,7 @@ class ShapePropagator {
                        instructions.end());
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
       for (Instruction& in : plan_.blocks[b].instructions)
-        if (in.op.def->prepare() && in.var_attrs.empty()) in.states = std::make_shared<StateCache>();
+        if (in.op.def->prepare() && in.var_attrs.empty()) in.states = std::make_unique<StateCache>();
     return Status::Ok();
   }
 
@@ -39,9 +39,7 @@ class ShapePropagator {
   // What is known at the start: feeds, and scope variables nobody writes.
   Status Seed() {
     const size_t n = plan_.slots.size();
-    d_.meta.resize(n);
-    d_.frame.resize(n);
-    for (size_t i = 0; i < n; ++i) d_.frame[i] = &d_.meta[i];
+    d_.frame.assign(n, plan_.metas.Of(DType::kUnknown, Shape()));
     d_.known_meta.assign(n, false);
     plan_.constant.assign(n, false);
     bool any_lod = false;
@@ -93,7 +91,7 @@ class ShapePropagator {
       SetKnown(s, v->tensor().dtype(), v->tensor().shape());
       use.meta = true;
       if (updates[s] > 0) continue;
-      d_.meta[s] = *v;
+      d_.frame[s] = &d_.contents.emplace_back(*v);
       plan_.constant[s] = true;
       use.contents = true;
     }
@@ -118,16 +116,17 @@ class ShapePropagator {
   }
 
   void SetKnown(uint32_t s, DType dtype, const Shape& shape) {
-    d_.meta[s].tensor().SetMeta(dtype, shape);
+    d_.frame[s] = plan_.metas.Of(dtype, shape);
     d_.known_meta[s] = true;
-    plan_.slots[s].is_static = true;
-    plan_.slots[s].dtype = dtype;
-    plan_.slots[s].shape = shape;
+    Slot& slot = plan_.slots[s];
+    slot.is_static = true;
+    slot.dtype = dtype;
+    slot.meta = d_.frame[s];
   }
 
   void SetUnknown(uint32_t s) {
     const ir::Var& var = d_.program.vars[plan_.slots[s].var];
-    d_.meta[s].tensor().SetMeta(var.dtype, Shape::Unknown());
+    d_.frame[s] = plan_.metas.Of(var.dtype, Shape::Unknown());
     d_.known_meta[s] = false;
   }
 
@@ -140,7 +139,6 @@ class ShapePropagator {
   Status Visit(Instruction& in, bool* evaluated) {
     const OpDef& def = *in.op.def;
     HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
-    if (def.prepare() && in.var_attrs.empty()) in.states = std::make_shared<StateCache>();
     bool settled = false;
     if (infer_now_ && in.var_attrs.empty() && def.infer_shape() != nullptr && !def.has(kControlFlow) && InputsKnown(in)) {
       ShapeContext ctx(in.op, d_.frame.data());
@@ -152,6 +150,7 @@ class ShapePropagator {
       }
     }
     if (!settled) {
+      if (def.prepare() && in.var_attrs.empty()) in.states = std::make_unique<StateCache>();
       for (uint32_t s : in.op.out)
         if (s != kNoSlot) SetUnknown(s);
       return Status::Ok();
@@ -168,9 +167,9 @@ class ShapePropagator {
     if (in.var_attrs.empty()) return Status::Ok();
     const size_t slots = in.op.def->inputs().size();
     for (size_t k = in.op.in_begin[slots]; k < in.op.in.size(); ++k)
-      if (in.op.in[k] != kNoSlot && !d_.meta[in.op.in[k]].initialized()) return Status::Ok();
-    in.fixed_attrs = std::make_shared<std::vector<AttrValue>>();
-    if (Status s = ReadVarAttrs(in.var_attrs, d_.frame.data(), &in.op, in.fixed_attrs.get());
+      if (in.op.in[k] != kNoSlot && !d_.frame[in.op.in[k]]->initialized()) return Status::Ok();
+    in.fixed_attrs = std::make_unique<std::vector<AttrValue>>();
+    if (Status s = ReadVarAttrs(in.var_attrs.vector(), d_.frame.data(), &in.op, in.fixed_attrs.get());
         !s.ok())
       return s.At(plan_.Locate(in));
     in.var_attrs.clear();
@@ -207,7 +206,7 @@ class ShapePropagator {
       const uint32_t real = RealOf(in, s);
       const Slot& held = plan_.slots[real];
       if (real != s && (held.storage != Storage::kScope || !d_.known_meta[real] ||
-                        held.dtype != outs[i].dtype || !(held.shape == outs[i].shape)))
+                        held.dtype != outs[i].dtype || !(held.shape() == outs[i].shape)))
         return false;
     }
     for (const auto& r : in.rewrites)
@@ -237,7 +236,7 @@ class ShapePropagator {
       const bool shape_only = (def.inputs()[i].flags & kNoBuffer) != 0;
       for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
         const uint32_t s = in.op.in[k];
-        if (s != kNoSlot && !shape_only && !d_.meta[s].tensor().initialized()) return false;
+        if (s != kNoSlot && !shape_only && !d_.frame[s]->tensor().initialized()) return false;
       }
     }
     size_t bytes = 0;
@@ -253,7 +252,9 @@ class ShapePropagator {
   bool Compute(const Instruction& in) {
     const OpDef& def = *in.op.def;
     for (uint32_t s : in.op.out)
-      if (s != kNoSlot) d_.meta[s] = Tensor::Zeros(plan_.slots[s].dtype, plan_.slots[s].shape);
+      if (s != kNoSlot)
+        d_.frame[s] = &d_.contents.emplace_back(
+            Tensor::Zeros(plan_.slots[s].dtype, plan_.slots[s].shape()));
     Status status = Guard([&] {
       std::unique_ptr<KernelState> state;
       if (def.prepare() != nullptr) {
@@ -268,13 +269,12 @@ class ShapePropagator {
     for (uint32_t s : in.op.out) {
       if (s == kNoSlot) continue;
       if (!status.ok()) {  // left for the run, which reports the error if it comes to it
-        d_.meta[s] = Value();
-        SetKnown(s, plan_.slots[s].dtype, plan_.slots[s].shape);
+        SetKnown(s, plan_.slots[s].dtype, plan_.slots[s].shape());
         continue;
       }
       plan_.slots[s].storage = Storage::kConst;
       plan_.constant[s] = true;
-      plan_.constants.emplace_back(s, d_.meta[s]);
+      plan_.constants.emplace_back(s, *d_.frame[s]);
     }
     return status.ok();
   }

@@ -18,7 +18,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
   if (!plan_->arena_slots.empty()) arena_ = services_.allocator->Allocate(plan_->arena_bytes);
   for (uint32_t s : plan_->arena_slots) {
     const Slot& slot = plan_->slots[s];
-    values_[s] = Tensor(slot.dtype, slot.shape, arena_, slot.offset);
+    values_[s] = Tensor(slot.dtype, slot.shape(), arena_, slot.offset);
   }
   for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
@@ -40,13 +40,13 @@ void RunState::Begin(const std::vector<const Value*>& feeds) {
   }
   for (uint32_t s : plan_->output_slots) {
     const Slot& slot = plan_->slots[s];
-    value(s) = Tensor(slot.dtype, slot.shape, services_.allocator->Allocate(slot.bytes()));
+    value(s) = Tensor(slot.dtype, slot.shape(), services_.allocator->Allocate(slot.bytes()));
   }
   for (uint32_t s : plan_->counted_slots)
     readers_[s].store(static_cast<int>(plan_->consumers[s]), std::memory_order_relaxed);
   for (uint32_t s : plan_->view_slots) {
     const Slot& slot = plan_->slots[s];
-    value(s) = value(slot.base).tensor().Reshaped(slot.shape);
+    value(s) = value(slot.base).tensor().Reshaped(slot.shape());
   }
 }
 

@@ -36,7 +36,7 @@ class Pruner {
   // What stands further back than this has left the caches: a step there costs a visit to memory and
   // hardly ever meets a candidate, so it counts as several.
   static constexpr uint32_t kNear = 4096;
-  static constexpr size_t kFarStep = 8;
+  static constexpr size_t kFarStep = 16;
 
   // Unmarks those predecessors of v, pred[begin .. end), that a search backwards from the others
   // meets: from the newest of them first, from there by the longest steps back that do not pass the
