@@ -1,0 +1,306 @@
+// Attention — product, factor, mask, softmax, product, with the transposes that part and join the
+// heads — becomes one scaled_dot_attention.
+#include <optional>
+
+#include "core/op_registry.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::VarId;
+
+// What an operand of the products is made from; layouts as scaled_dot_attention counts them.
+struct Source {
+  VarId var = ir::kNoVar;
+  int64_t layout = 0, part = 0;
+};
+
+class AttentionFuser {
+ public:
+  AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view)
+      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops) {}
+
+  // Whether the softmax at `at` stands in an attention.
+  bool Match(int at) {
+    const ir::Op& softmax = Op(at);
+    if (softmax.type() != "softmax" || !softmax.var_attrs.empty()) return false;
+    const int64_t axis = softmax.Attr<int64_t>("axis");
+    const VarId x = softmax.In("X")[0];
+    if (!IsMatrices(x) || (axis != -1 && axis != 3)) return false;
+    return MatchScores(x, at) && MatchResult(softmax.Out("Out")[0]);
+  }
+
+  ir::Op Make() const {
+    ir::Op fused = ir::MakeOp(*FindOp("scaled_dot_attention"));
+    fused.index = Op(last_).index;
+    fused.call_stack = Op(last_).call_stack;
+    fused.attrs[fused.def->FindAttr("scale")] = scale_;
+    fused.attrs[fused.def->FindAttr("layouts")] =
+        Ints{q_.layout, k_.layout, v_.layout, out_layout_};
+    fused.attrs[fused.def->FindAttr("parts")] = Ints{q_.part, k_.part, v_.part};
+    const auto in = [&](const char* slot) -> auto& {
+      return fused.inputs[fused.def->FindInput(slot)];
+    };
+    in("Q") = {q_.var};
+    in("K") = {k_.var};
+    in("V") = {v_.var};
+    if (mask_) in("Mask") = {*mask_};
+    fused.outputs[fused.def->FindOutput("Out")] = {out_};
+    return fused;
+  }
+
+  int last() const { return last_; }  // where the fused operator takes its place
+  // Operators that nobody needs any more, unless their output has other readers: later ones first.
+  std::vector<int> absorbed, spare;
+
+ private:
+  const ir::Op& Op(int at) const { return ops_[static_cast<size_t>(at)]; }
+
+  bool IsMatrices(VarId v) const {
+    return v != ir::kNoVar && p_.vars[v].dtype == DType::kF32 && p_.vars[v].shape.known_rank() &&
+           p_.vars[v].shape.rank() == 4;
+  }
+  // The one operator that writes `v`, where it stands before `reader`; -1: none or another kind.
+  int Writer(VarId v, const char* type, int reader) const {
+    if (!view_.SingleWriter(v)) return -1;
+    const int at = view_.writers(v)[0];
+    return at < reader && Op(at).type() == type && Op(at).var_attrs.empty() ? at : -1;
+  }
+  bool OnlyFor(VarId v, int reader) const { return view_.OnlyReader(v, context_) == reader; }
+
+  // A plain factor; nothing else that scale can do.
+  static std::optional<double> Factor(const ir::Op& scale) {
+    if (scale.Attr<double>("bias") != 0 || !scale.In("ScaleTensor").empty()) return std::nullopt;
+    return scale.Attr<double>("scale");
+  }
+
+  // From the softmax's input back to the first product: mask, then factor, both optional.
+  bool MatchScores(VarId v, int reader) {
+    if (!OnlyFor(v, reader)) return false;
+    if (const int add = Writer(v, "elementwise_add", reader); add >= 0) {
+      if (!MatchMask(Op(add), add, &v)) return false;
+      absorbed.push_back(add);
+      reader = add;
+    }
+    if (const int scale = Writer(v, "scale", reader); scale >= 0) {
+      const auto factor = Factor(Op(scale));
+      if (!factor || !OnlyFor(v, reader)) return false;
+      scale_ *= *factor;
+      absorbed.push_back(scale);
+      v = Op(scale).In("X")[0];
+      reader = scale;
+    }
+    return MatchProduct(v, reader);
+  }
+
+  // The scores are the operand that a product or a factor makes; `v` becomes them.
+  bool MatchMask(const ir::Op& add, int at, VarId* v) {
+    const int64_t axis = add.Attr<int64_t>("axis");
+    const VarId x = add.In("X")[0], mask = add.In("Y")[0];
+    if (!IsMatrices(x) || !IsMatrices(mask) || x == mask || (axis != -1 && axis != 0)) return false;
+    if (!OnlyFor(x, at) || !view_.WrittenBefore(mask, at)) return false;
+    mask_ = mask;
+    *v = x;
+    return true;
+  }
+
+  bool MatchProduct(VarId v, int reader) {
+    if (!OnlyFor(v, reader)) return false;
+    const int at = view_.writers(v)[0];
+    const auto product = AsProduct(Op(at));
+    if (!product) return false;
+    absorbed.push_back(at);
+    scale_ *= product->alpha;
+    const VarId q = Op(at).In("X")[0], k = Op(at).In("Y")[0];
+    if (!IsMatrices(q) || !IsMatrices(k)) return false;
+    const auto from_q = SourceOf(q, at, true);
+    const auto from_k = product->trans_y ? SourceOf(k, at, true) : Flipped(k, at);
+    if (!from_q || !from_k) return false;
+    q_ = *from_q, k_ = *from_k;
+    return true;
+  }
+
+  struct Product {
+    bool trans_y = false;
+    double alpha = 1;
+  };
+  // A product whose left side is as it is.
+  static std::optional<Product> AsProduct(const ir::Op& op) {
+    const bool v2 = op.type() == "matmul_v2";
+    if ((!v2 && op.type() != "matmul") || !op.var_attrs.empty()) return std::nullopt;
+    if (op.Attr<bool>(v2 ? "trans_x" : "transpose_X")) return std::nullopt;
+    if (v2) return Product{op.Attr<bool>("trans_y"), 1};
+    if (op.Attr<int64_t>("head_number") > 1) return std::nullopt;
+    return Product{op.Attr<bool>("transpose_Y"), op.Attr<double>("alpha")};
+  }
+
+  bool MatchResult(VarId weights) {
+    const int at = view_.OnlyReader(weights, context_);
+    if (at < 0) return false;
+    const auto product = AsProduct(Op(at));
+    if (!product || product->trans_y || product->alpha != 1) return false;
+    const VarId v = Op(at).In("Y")[0];
+    out_ = Op(at).Out("Out")[0];
+    if (Op(at).In("X")[0] != weights || v == weights || !IsMatrices(v) || !IsMatrices(out_))
+      return false;
+    const auto from = SourceOf(v, at, false);
+    if (!from) return false;
+    v_ = *from;
+    last_ = at;
+    MatchJoin();
+    return true;
+  }
+
+  // The transpose that joins the heads again.
+  void MatchJoin() {
+    const int at = view_.OnlyReader(out_, context_);
+    if (at < 0 || !Permutes(Op(at), {0, 2, 1, 3})) return;
+    absorbed.push_back(last_);
+    out_layout_ = 1;
+    out_ = Op(at).Out("Out")[0];
+    last_ = at;
+  }
+
+  static bool Permutes(const ir::Op& op, const Ints& axes) {
+    return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty() &&
+           op.Attr<Ints>("axis") == axes;
+  }
+  // The transposing operator that writes `v`; -1 when there is no such one.
+  int TransposeOf(VarId v, int reader, const Ints& axes) const {
+    for (const char* type : {"transpose2", "transpose"})
+      if (const int at = Writer(v, type, reader); at >= 0)
+        return Permutes(Op(at), axes) && view_.WrittenBefore(Op(at).In("X")[0], at) ? at : -1;
+    return -1;
+  }
+
+  // K whose last two dimensions the program has exchanged itself.
+  std::optional<Source> Flipped(VarId k, int reader) {
+    const int at = TransposeOf(k, reader, {0, 1, 3, 2});
+    if (at < 0) return std::nullopt;
+    spare.push_back(at);
+    return SourceOf(Op(at).In("X")[0], at, true);
+  }
+
+  // Where the operand `v` of the operator at `reader` comes from. `scaled`: a factor may be taken
+  // in.
+  std::optional<Source> SourceOf(VarId v, int reader, bool scaled) {
+    if (!view_.WrittenBefore(v, reader)) return std::nullopt;
+    if (const int at = Writer(v, "scale", reader); scaled && at >= 0) {
+      const VarId x = Op(at).In("X")[0];
+      const auto factor = Factor(Op(at));
+      if (factor && IsMatrices(x) && OnlyFor(v, reader) && view_.WrittenBefore(x, at)) {
+        scale_ *= *factor;
+        spare.push_back(at);
+        v = x, reader = at;
+      }
+    }
+    if (const int at = TransposeOf(v, reader, {0, 2, 1, 3}); at >= 0) {
+      spare.push_back(at);
+      return Source{Op(at).In("X")[0], 1, 0};
+    }
+    if (auto joined = PartOf(v, reader)) return joined;
+    return Source{v, 0, 0};
+  }
+
+  // One of several, [several, batch, heads, rows, depth], that a transpose has brought to the
+  // front.
+  std::optional<Source> PartOf(VarId v, int reader) {
+    const int slice = Writer(v, "slice", reader);
+    if (slice < 0) return std::nullopt;
+    const ir::Op& op = Op(slice);
+    for (const char* slot : {"StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"})
+      if (!op.In(slot).empty()) return std::nullopt;
+    const Ints &starts = op.Attr<Ints>("starts"), &ends = op.Attr<Ints>("ends");
+    if (op.Attr<Ints>("axes") != Ints{0} || op.Attr<Ints>("decrease_axis") != Ints{0} ||
+        starts.size() != 1 || ends != Ints{starts[0] + 1} || starts[0] < 0)
+      return std::nullopt;
+    const VarId all = op.In("Input")[0];
+    const int transpose = TransposeOf(all, slice, {2, 0, 3, 1, 4});
+    if (transpose < 0) return std::nullopt;
+    const VarId x = Op(transpose).In("X")[0];
+    const Shape& shape = p_.vars[x].shape;
+    if (!shape.known_rank() || shape.rank() != 5 || shape[2] <= starts[0]) return std::nullopt;
+    spare.push_back(slice);
+    spare.push_back(transpose);
+    return Source{x, 2, starts[0]};
+  }
+
+  const ir::Program& p_;
+  const PassContext& context_;
+  const GraphView& view_;
+  const std::vector<ir::Op>& ops_;
+  Source q_, k_, v_;
+  std::optional<VarId> mask_;
+  double scale_ = 1;
+  int64_t out_layout_ = 0;
+  VarId out_ = ir::kNoVar;
+  int last_ = -1;
+};
+
+// Takes out those of `spare` whose outputs nobody reads or fetches any more.
+void DropUnread(ir::Program& program, const PassContext& context, std::vector<bool> spare) {
+  const GraphView view(program);
+  std::vector<size_t> readers(program.vars.size());
+  for (VarId v = 0; v < readers.size(); ++v) readers[v] = view.readers(v).size();
+  auto& ops = program.blocks[0].ops;
+  for (size_t i = ops.size(); i-- > 0;) {
+    if (!spare[i]) continue;
+    for (const auto& slot : ops[i].outputs)
+      for (VarId v : slot)
+        if (v != ir::kNoVar &&
+            (readers[v] > 0 || context.fetched.count(v) > 0 || !view.SingleWriter(v)))
+          spare[i] = false;
+    if (!spare[i]) continue;
+    for (const auto& slot : ops[i].inputs)
+      for (VarId v : slot)
+        if (v != ir::kNoVar) --readers[v];  // these operators read a variable once
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (spare[i]) continue;
+    if (kept != i) ops[kept] = std::move(ops[i]);
+    ++kept;
+  }
+  ops.resize(kept);
+}
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  const GraphView view(program);
+  auto& ops = program.blocks[0].ops;
+  std::vector<std::optional<ir::Op>> replaced(ops.size());
+  std::vector<bool> gone(ops.size(), false), spare(ops.size(), false);
+  bool changed = false;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    AttentionFuser fuser(program, context, view);
+    if (!fuser.Match(static_cast<int>(i))) continue;
+    changed = gone[i] = true;
+    for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
+    for (int a : fuser.spare) spare[static_cast<size_t>(a)] = true;
+    replaced[static_cast<size_t>(fuser.last())] = fuser.Make();
+  }
+  if (!changed) return false;
+  std::vector<ir::Op> kept;
+  std::vector<bool> kept_spare;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!replaced[i] && gone[i]) continue;
+    kept.push_back(replaced[i] ? *std::move(replaced[i]) : std::move(ops[i]));
+    kept_spare.push_back(spare[i]);
+  }
+  ops = std::move(kept);
+  DropUnread(program, context, std::move(kept_spare));
+  return true;
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(fuse_attention) {
+  pass.doc =
+      "product + factor + mask + softmax + product, and heads' transposes -> "
+      "scaled_dot_attention";
+  pass.level = 2;
+  pass.phase = 11;
+  pass.run = Run;
+}

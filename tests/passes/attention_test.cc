@@ -1,0 +1,238 @@
+// fuse_attention: attention in the forms that frameworks write it becomes one operator with the
+// same results, and what looks like it but is not stays.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Sizes {
+  int64_t batch = 2, heads = 3, queries = 7, keys = 9, depth = 5, value_depth = 6;
+};
+
+// Attention as models write it; the members say what differs from the plainest form.
+struct Writer {
+  Sizes n = {};
+  bool split_heads = true;  // operands [batch, rows, heads, depth], parted and joined by transposes
+  bool flip_keys = false;   // K^T by a transpose, not by the product
+  bool scale_queries = false, scale_scores = false;
+  Shape mask = {};  // of rank 4; none
+  std::string product = "matmul_v2";
+  int64_t axis = -1;
+  ProgramBuilder b = {};
+  std::vector<Feed> feeds = {};
+
+  void AddFeed(const std::string& name, const Shape& shape) {
+    std::mt19937 random(static_cast<uint32_t>(feeds.size()) + 1);
+    std::uniform_real_distribution<float> value(-2, 2);
+    std::vector<float> v(static_cast<size_t>(shape.numel()));
+    for (float& x : v) x = value(random);
+    b.Feed(name, DType::kF32, shape);
+    feeds.push_back({name, F32(shape, v)});
+  }
+  void Op(const std::string& type, const Slots& inputs, const std::string& out, const Shape& shape,
+          const Attrs& attrs = {}) {
+    b.Var(out, DType::kF32, shape);
+    b.Op(type, inputs, {{"Out", {out}}}, attrs);
+  }
+  void Transpose(const std::string& x, const std::string& out, const Shape& shape, Ints axes) {
+    Op("transpose2", {{"X", {x}}}, out, shape, {{"axis", std::move(axes)}});
+  }
+  void Operand(const std::string& name, int64_t rows, int64_t depth) {
+    if (!split_heads) return AddFeed(name, {n.batch, n.heads, rows, depth});
+    AddFeed(name + "_in", {n.batch, rows, n.heads, depth});
+    Transpose(name + "_in", name, {n.batch, n.heads, rows, depth}, {0, 2, 1, 3});
+  }
+  void Operands() {
+    Operand("q", n.queries, n.depth);
+    Operand("k", n.keys, n.depth);
+    Operand("v", n.keys, n.value_depth);
+  }
+  void Scores() {
+    const Shape scores = {n.batch, n.heads, n.queries, n.keys};
+    std::string q = "q", k = "k", s = "scores";
+    if (scale_queries) {
+      Op("scale", {{"X", {q}}}, "q_scaled", {n.batch, n.heads, n.queries, n.depth},
+         {{"scale", 0.3}});
+      q = "q_scaled";
+    }
+    if (flip_keys) {
+      Transpose(k, "k_flipped", {n.batch, n.heads, n.depth, n.keys}, {0, 1, 3, 2});
+      k = "k_flipped";
+    }
+    Attrs attrs = {{product == "matmul" ? "transpose_Y" : "trans_y", !flip_keys}};
+    if (product == "matmul") attrs.emplace_back("alpha", 0.7);
+    Op(product, {{"X", {q}}, {"Y", {k}}}, s, scores, attrs);
+    if (scale_scores) {
+      Op("scale", {{"X", {s}}}, "scores_scaled", scores, {{"scale", 0.4}});
+      s = "scores_scaled";
+    }
+    if (mask.rank() > 0) {
+      AddFeed("mask", mask);
+      Op("elementwise_add", {{"X", {s}}, {"Y", {"mask"}}}, "scores_masked", scores,
+         {{"axis", int64_t{-1}}});
+      s = "scores_masked";
+    }
+    Op("softmax", {{"X", {s}}}, "weights", scores, {{"axis", axis}});
+  }
+  void Result() {
+    Op("matmul_v2", {{"X", {"weights"}}, {"Y", {"v"}}}, "heads",
+       {n.batch, n.heads, n.queries, n.value_depth});
+    if (split_heads)
+      Transpose("heads", "out", {n.batch, n.queries, n.heads, n.value_depth}, {0, 2, 1, 3});
+    b.Fetch(split_heads ? "out" : "heads");
+  }
+  Writer& All() {
+    Operands();
+    Scores();
+    Result();
+    return *this;
+  }
+};
+
+std::vector<Tensor> RunAt(const Writer& w, int level, int threads, int* instructions) {
+  Executor executor({.threads = threads});
+  auto compiled = MustCompile(executor, w.b.Build(), nullptr, {.opt_level = level});
+  auto out = MustRun(executor, compiled, w.feeds);
+  const auto stats = executor.Prepare(compiled, w.feeds);
+  if (stats.ok()) *instructions = stats->instructions;
+  return out;
+}
+
+// With passes there are `instructions`, and the results without them, on any number of threads.
+void Expect(const Writer& w, int instructions) {
+  int before = 0, after = 0;
+  const auto plain = RunAt(w, 0, 1, &before), fused = RunAt(w, 2, 1, &after);
+  EXPECT_EQ(after, instructions) << before << " without passes";
+  ASSERT_EQ(plain.size(), fused.size());
+  for (size_t i = 0; i < plain.size(); ++i) {
+    ASSERT_EQ(plain[i].shape(), fused[i].shape());
+    const auto a = Floats(plain[i]), c = Floats(fused[i]);
+    for (size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(a[k], c[k], 1e-5 * (1 + std::abs(a[k]))) << k;
+  }
+  for (int threads : {2, 5}) {
+    const auto shared = RunAt(w, 2, threads, &after);
+    for (size_t i = 0; i < fused.size(); ++i) EXPECT_EQ(Bits(fused[i]), Bits(shared[i])) << threads;
+  }
+}
+
+TEST(FuseAttention, FormsOfOperands) {
+  for (bool split : {false, true})
+    for (bool flip : {false, true})
+      for (bool scale : {false, true}) {
+        Writer w{.split_heads = split,
+                 .flip_keys = flip,
+                 .scale_queries = scale,
+                 .scale_scores = !scale};
+        Expect(w.All(), 1);
+      }
+  Writer w{.product = "matmul"};
+  Expect(w.All(), 1);
+}
+
+TEST(FuseAttention, MasksOfAnyBroadcast) {
+  for (const Shape& mask :
+       {Shape{2, 1, 1, 9}, Shape{1, 1, 7, 9}, Shape{2, 3, 7, 9}, Shape{1, 3, 7, 1}}) {
+    Writer w{.scale_scores = true, .mask = mask};
+    Expect(w.All(), 1);
+  }
+}
+
+TEST(FuseAttention, SizesAroundTheVectorsLength) {
+  for (const Sizes& n :
+       {Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 3, 33, 16, 32}, Sizes{1, 1, 4, 16, 16, 16},
+        Sizes{1, 1, 101, 65, 24, 40}, Sizes{2, 1, 49, 17, 8, 64}, Sizes{1, 7, 6, 47, 31, 15}}) {
+    Writer w{.n = n};
+    Expect(w.All(), 1);
+  }
+}
+
+TEST(FuseAttention, OperandsJoinedInOneTensor) {
+  Writer w;
+  w.n = {2, 2, 6, 6, 8, 8};
+  const Shape one = {2, 2, 6, 8};
+  w.AddFeed("qkv", {2, 6, 3, 2, 8});
+  w.Transpose("qkv", "parts", {3, 2, 2, 6, 8}, {2, 0, 3, 1, 4});
+  int64_t part = 0;
+  for (const char* name : {"q", "k", "v"}) {
+    w.b.Var(name, DType::kF32, one);
+    w.b.Op("slice", {{"Input", {"parts"}}}, {{"Out", {name}}},
+           {{"axes", Ints{0}},
+            {"starts", Ints{part}},
+            {"ends", Ints{part + 1}},
+            {"decrease_axis", Ints{0}}});
+    ++part;
+  }
+  w.flip_keys = w.scale_queries = true;
+  w.Scores();
+  w.Result();
+  Expect(w, 1);
+}
+
+TEST(FuseAttention, ATransposeThatOthersReadStays) {
+  Writer w;
+  w.All();
+  w.b.Unary("relu", "k", "other");
+  w.b.Fetch("other");
+  Expect(w, 3);
+}
+
+TEST(FuseAttention, FetchedInnerValuesStay) {
+  for (const char* inner : {"scores", "weights"}) {
+    Writer w{.split_heads = false};
+    w.All();
+    w.b.Fetch(inner);
+    Expect(w, 3);
+  }
+}
+
+TEST(FuseAttention, OtherReadersOfTheWeightsStay) {
+  Writer w{.split_heads = false};
+  w.All();
+  w.b.Unary("relu", "weights", "other");
+  w.b.Fetch("other");
+  Expect(w, 4);
+}
+
+TEST(FuseAttention, SoftmaxAlongAnotherAxisStays) {
+  Writer w{.split_heads = false, .axis = 2};
+  Expect(w.All(), 3);
+}
+
+TEST(FuseAttention, AnOperandWrittenAgainStays) {
+  Writer w{.split_heads = false};
+  w.Operands();
+  w.Scores();
+  // V is read by the product only after it was replaced; K was read before.
+  w.b.Unary("relu", "k", "k");
+  w.b.Unary("relu", "v", "v");
+  w.Result();
+  w.b.Fetch("k");
+  Expect(w, 5);
+}
+
+TEST(FuseAttention, AFactorAfterTheMaskStays) {
+  Writer w{.split_heads = false};
+  w.Operands();
+  const Shape scores = {2, 3, 7, 9};
+  w.Op("matmul_v2", {{"X", {"q"}}, {"Y", {"k"}}}, "scores", scores, {{"trans_y", true}});
+  w.AddFeed("mask", {2, 1, 1, 9});
+  w.Op("elementwise_add", {{"X", {"scores"}}, {"Y", {"mask"}}}, "masked", scores,
+       {{"axis", int64_t{-1}}});
+  w.Op("scale", {{"X", {"masked"}}}, "scaled", scores, {{"scale", 0.5}});
+  w.Op("softmax", {{"X", {"scaled"}}}, "weights", scores, {{"axis", int64_t{-1}}});
+  w.Result();
+  int plain = 0, fused = 0;
+  RunAt(w, 0, 1, &plain);
+  RunAt(w, 2, 1, &fused);
+  EXPECT_EQ(plain, 5);
+  Expect(w, fused);
+  EXPECT_GE(fused, 4);
+}
+
+}  // namespace
+}  // namespace heddle::testing
