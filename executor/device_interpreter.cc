@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/kernel_selector.h"
 #include "executor/device_plan.h"
 #include "executor/interpreter.h"
-#include "executor/kernel_selector.h"
 
 namespace heddle {
 

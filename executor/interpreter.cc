@@ -1,8 +1,8 @@
 #include "executor/interpreter.h"
 
 #include "core/error.h"
+#include "core/kernel_selector.h"
 #include "executor/check_finite.h"
-#include "executor/kernel_selector.h"
 #include "executor/var_attrs.h"
 #include "memory/pool_allocator.h"
 

@@ -2,9 +2,9 @@
 
 #include <random>
 
+#include "core/kernel_selector.h"
 #include "device/device.h"
 #include "executor/block_access.h"
-#include "executor/kernel_selector.h"
 
 namespace heddle {
 

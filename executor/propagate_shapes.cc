@@ -2,7 +2,7 @@
 // and the kernel of each instruction.
 #include "core/error.h"
 #include "core/ir.h"
-#include "executor/kernel_selector.h"
+#include "core/kernel_selector.h"
 #include "executor/plan_draft.h"
 #include "executor/var_attrs.h"
 

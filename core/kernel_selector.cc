@@ -1,4 +1,4 @@
-#include "executor/kernel_selector.h"
+#include "core/kernel_selector.h"
 
 namespace heddle {
 namespace {
