@@ -11,7 +11,11 @@ void AddOnce(std::vector<int>* list, int at) {
 
 GraphView::GraphView(const ir::Program& program)
     : program_(program), writers_(program.vars.size()), readers_(program.vars.size()),
-      shared_(program.vars.size(), false) {
+      shared_(program.vars.size(), false), initial_(program.vars.size(), false) {
+  for (const ir::Port& f : program.feeds)
+    if (f.var != ir::kNoVar) initial_[f.var] = true;
+  for (ir::VarId v = 0; v < program.vars.size(); ++v)
+    if (program.vars[v].persistable) initial_[v] = true;
   const auto& ops = program.blocks[0].ops;
   for (size_t i = 0; i < ops.size(); ++i) Touch(ops[i], static_cast<int>(i), false);
 }

@@ -20,11 +20,12 @@ class GraphView {
   bool SingleWriter(ir::VarId v) const;
   // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
   int OnlyReader(ir::VarId v, const PassContext& context) const;
-  // Written at most once, so that its value is the same at every later reader. (Feeds and
-  // parameters nobody writes included.)
-  bool Stable(ir::VarId v) const { return writers_[v].size() <= 1 && !shared_[v]; }
+  // It has one value only: written once, or fed or a parameter and never written.
+  bool Stable(ir::VarId v) const {
+    return writers_[v].size() + initial_[v] <= 1 && !shared_[v];
+  }
   // Stable, and its one write, if there is one, stands before operator `at`: what `at` reads may be
-  // read later just as well. (A parameter is read first and may be written afterwards.)
+  // read later just as well.
   bool WrittenBefore(ir::VarId v, int at) const {
     return Stable(v) && (writers_[v].empty() || writers_[v][0] < at);
   }
@@ -33,7 +34,8 @@ class GraphView {
   void Touch(const ir::Op& op, int at, bool nested);
   const ir::Program& program_;
   std::vector<std::vector<int>> writers_, readers_;
-  std::vector<bool> shared_;  // touched inside a sub-block
+  std::vector<bool> shared_;   // touched inside a sub-block
+  std::vector<bool> initial_;  // holds something before the program begins
 };
 
 }  // namespace heddle::passes

@@ -1,0 +1,170 @@
+// Common subexpressions: what is computed twice from the same values.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/ir_text.h"
+#include "passes/pass.h"
+#include "passes/version_view.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+bool Commutes(const ir::Op& op) {
+  constexpr const char* kTypes[] = {"elementwise_add", "elementwise_mul", "equal", "not_equal",
+                                    "logical_and", "logical_or", "logical_xor", "bitwise_and",
+                                    "bitwise_or", "bitwise_xor"};
+  return std::find(std::begin(kTypes), std::end(kTypes), op.type()) != std::end(kTypes);
+}
+
+class Eliminator {
+ public:
+  Eliminator(ir::Program& program, PassContext& context)
+      : p_(program), view_(program, context.fetched) {}
+
+  bool Run() {
+    bool changed = false;
+    for (ir::Block& block : p_.blocks) changed = Sweep(&block) || changed;
+    return changed;
+  }
+
+ private:
+  bool Sweep(ir::Block* block) {
+    view_.Enter(block->id);
+    block_ = block;
+    std::unordered_map<uint64_t, std::vector<int>> leaders;
+    std::vector<bool> gone(block->ops.size(), false);
+    bool any = false;
+    for (size_t i = 0; i < block->ops.size(); ++i) {
+      const ir::Op& op = block->ops[i];
+      if (!Eligible(op)) continue;
+      auto& bucket = leaders[Hash(op, static_cast<int>(i))];
+      const bool merged = std::any_of(bucket.begin(), bucket.end(), [&](int leader) {
+        return Equal(leader, static_cast<int>(i)) && Merge(leader, static_cast<int>(i));
+      });
+      if (merged)
+        gone[i] = any = true;
+      else
+        bucket.push_back(static_cast<int>(i));
+    }
+    if (any) EraseOps(block, gone);
+    return any;
+  }
+
+  static bool Eligible(const ir::Op& op) {
+    if (!IsPure(op)) return false;
+    bool writes = false;
+    for (const auto& out : op.outputs) {
+      for (VarId v : out) {
+        if (v == kNoVar) continue;
+        writes = true;
+        for (const auto& in : op.inputs)
+          if (std::find(in.begin(), in.end(), v) != in.end()) return false;
+      }
+    }
+    return writes;
+  }
+
+  using Operand = std::pair<VarId, int>;  // with its version
+  Operand At(VarId v, int at) const { return {v, v == kNoVar ? 0 : view_.VersionAt(v, at)}; }
+
+  // The operands of X and Y in one order, where their order does not matter.
+  bool Sorted(const ir::Op& op, int at, Operand* x, Operand* y) const {
+    if (!Commutes(op)) return false;
+    const VarId a = OnlyIn(op, "X"), b = OnlyIn(op, "Y");
+    if (a == kNoVar || b == kNoVar || p_.vars[a].dtype != p_.vars[b].dtype) return false;
+    const Shape &s = p_.vars[a].shape, &t = p_.vars[b].shape;
+    if (!s.is_static() || !(s == t)) return false;  // a broadcast goes by the order
+    *x = At(a, at);
+    *y = At(b, at);
+    if (*y < *x) std::swap(*x, *y);
+    return true;
+  }
+
+  uint64_t Hash(const ir::Op& op, int at) const {
+    uint64_t h = ir::AttrFingerprint(op);
+    const auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15ull + (h >> 29); };
+    Operand x, y;
+    if (Sorted(op, at, &x, &y)) {
+      for (const Operand& o : {x, y}) mix(o.first), mix(static_cast<uint64_t>(o.second));
+      return h;
+    }
+    for (const auto& slot : op.inputs) {
+      mix(slot.size());
+      for (VarId v : slot) mix(v), mix(static_cast<uint64_t>(At(v, at).second));
+    }
+    return h;
+  }
+
+  bool Equal(int i, int k) const {
+    const ir::Op &a = block_->ops[static_cast<size_t>(i)], &b = block_->ops[static_cast<size_t>(k)];
+    if (a.def != b.def || a.attrs != b.attrs || a.var_attrs != b.var_attrs) return false;
+    Operand ax, ay, bx, by;
+    if (Sorted(a, i, &ax, &ay) && Sorted(b, k, &bx, &by)) return ax == bx && ay == by;
+    if (a.inputs != b.inputs) return false;
+    for (const auto& slot : a.inputs)
+      for (VarId v : slot)
+        if (v != kNoVar && !view_.Same(v, i, k)) return false;
+    return true;
+  }
+
+  // Readers of what the operator at `k` writes read what the one at `leader` wrote.
+  bool Merge(int leader, int k) {
+    const ir::Op &a = block_->ops[static_cast<size_t>(leader)],
+                 &b = block_->ops[static_cast<size_t>(k)];
+    struct Move {
+      VarId from, to;
+      std::vector<int> readers;
+    };
+    std::vector<Move> moves;
+    for (size_t s = 0; s < b.outputs.size(); ++s) {
+      for (size_t i = 0; i < b.outputs[s].size(); ++i) {
+        const VarId from = b.outputs[s][i];
+        if (from == kNoVar) continue;
+        auto readers = view_.Readers(from, k);
+        if (!readers) return false;
+        if (readers->empty()) continue;
+        const VarId to = i < a.outputs[s].size() ? a.outputs[s][i] : kNoVar;
+        if (to == kNoVar || !Alike(p_.vars[from], p_.vars[to]) ||
+            !view_.Same(to, leader + 1, readers->back() + 1))
+          return false;
+        moves.push_back({from, to, *std::move(readers)});
+      }
+    }
+    for (const Move& m : moves) ReplaceReads(block_, m.readers, m.from, m.to);
+    return true;
+  }
+  static bool Alike(const ir::Var& a, const ir::Var& b) {
+    return a.kind == b.kind && a.dtype == b.dtype && a.lod_level == b.lod_level;
+  }
+
+  ir::Program& p_;
+  VersionView view_;
+  ir::Block* block_ = nullptr;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  return Eliminator(program, context).Run();
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(cse) {
+  pass.doc =
+      "computes once what is computed several times: the same operator with the same attributes on "
+      "the same versions of the same variables; sums and products of one shape in either order";
+  pass.before = "b = exp(a); c = exp(a); d = b + c";
+  pass.after = "b = exp(a); d = b + b";
+  pass.refuses =
+      "operators with side effects or random numbers, in-place ones; results that are fetched, live "
+      "in a parameter or are named by several blocks; where the first result is written again "
+      "before the second is read; what stands in different blocks";
+  pass.groupings = kCleanUp;
+  pass.level = 1;
+  pass.phase = 6;
+  pass.repeat = true;
+  pass.run = Run;
+}

@@ -1,0 +1,192 @@
+// What depends on parameters and constants alone is computed now.
+#include <unordered_map>
+
+#include "core/evaluate.h"
+#include "passes/pass.h"
+#include "passes/version_view.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+class Folder {
+ public:
+  Folder(ir::Program& program, PassContext& context)
+      : p_(program), context_(context), view_(program, context.fetched) {}
+
+  bool Run() {
+    bool changed = false;
+    for (size_t b = 0; b < p_.blocks.size(); ++b) {
+      view_.Enter(static_cast<int>(b));
+      block_ = &p_.blocks[b];
+      known_.clear();
+      tried_.clear();
+      folds_.clear();
+      for (size_t i = 0; i < block_->ops.size(); ++i) Visit(static_cast<int>(i));
+      changed = Apply() || changed;
+    }
+    return changed;
+  }
+
+ private:
+  // A value that is known, and the write it comes from; -1 for a parameter. That of an operator
+  // without inputs is computed when somebody wants it.
+  struct Known {
+    Value value;
+    int writer = -1;
+  };
+
+  static bool HasInputs(const ir::Op& op) {
+    for (const auto& slot : op.inputs)
+      for (VarId v : slot)
+        if (v != kNoVar) return true;
+    return false;
+  }
+  bool Foldable(const ir::Op& op) const {
+    return IsPure(op) && op.var_attrs.empty() && !op.outputs.empty();
+  }
+
+  bool MayKnow(VarId v, int at) const {
+    const int writer = view_.WriterBefore(v, at);
+    if (writer < 0) return p_.vars[v].persistable && view_.NeverWritten(v);
+    if (const auto it = known_.find(v); it != known_.end() && it->second.writer == writer) return true;
+    const ir::Op& op = block_->ops[static_cast<size_t>(writer)];
+    return Foldable(op) && !HasInputs(op) && tried_.count(writer) == 0;
+  }
+
+  // The value of `v` for the operator at `at`; nullptr when it is not known.
+  const Value* ValueAt(VarId v, int at) {
+    const int writer = view_.WriterBefore(v, at);
+    const auto known = [&]() -> const Value* {
+      const auto it = known_.find(v);
+      return it != known_.end() && it->second.writer == writer ? &it->second.value : nullptr;
+    };
+    if (const Value* value = known()) return value;
+    if (writer >= 0) {
+      const ir::Op& op = block_->ops[static_cast<size_t>(writer)];
+      if (Foldable(op) && !HasInputs(op) && tried_.insert(writer).second) Compute(op, writer, {});
+      return known();
+    }
+    if (!view_.NeverWritten(v)) return nullptr;
+    const Tensor* t = context_.Parameter(p_, v, false);
+    if (t == nullptr) return nullptr;
+    return &(known_[v] = Known{Value(*t), -1}).value;
+  }
+
+  // False when an output that is read has no value afterwards.
+  bool Compute(const ir::Op& op, int at, const std::vector<const Value*>& inputs,
+               std::vector<Value>* results = nullptr) {
+    auto outputs = Evaluate(op, inputs, context_.options().max_folded_bytes);
+    if (!outputs.ok()) return false;  // left to the run, which says what is wrong if it comes to it
+    bool complete = true;
+    size_t k = 0;
+    for (const auto& slot : op.outputs) {
+      for (VarId v : slot) {
+        const Value& value = (*outputs)[k++];
+        if (v == kNoVar) continue;
+        const bool known = value.is_tensor() && value.tensor().initialized();
+        if (known) known_[v] = Known{value, at};
+        const auto readers = view_.Readers(v, at);
+        complete = complete && (known || (readers && readers->empty()));
+      }
+    }
+    if (results != nullptr) *results = *std::move(outputs);
+    return complete;
+  }
+
+  void Visit(int at) {
+    const ir::Op& op = block_->ops[static_cast<size_t>(at)];
+    if (!Foldable(op) || !HasInputs(op)) return;  // one without inputs is a constant already
+    for (const auto& slot : op.inputs)
+      for (VarId v : slot)
+        if (v != kNoVar && !MayKnow(v, at)) return;
+    if (!Wanted(op, at)) return;
+    std::vector<const Value*> inputs;
+    for (const auto& slot : op.inputs) {
+      for (VarId v : slot) {
+        inputs.push_back(v == kNoVar ? nullptr : ValueAt(v, at));
+        if (v != kNoVar && inputs.back() == nullptr) return;
+      }
+    }
+    std::vector<Value> outputs;
+    if (Compute(op, at, inputs, &outputs)) folds_.push_back({at, std::move(outputs)});
+  }
+
+  // All readers of its results can be told another variable, and there are some.
+  bool Wanted(const ir::Op& op, int at) const {
+    bool wanted = false;
+    for (const auto& slot : op.outputs) {
+      for (VarId v : slot) {
+        if (v == kNoVar) continue;
+        const auto readers = view_.Readers(v, at);
+        if (!readers) return false;
+        wanted = wanted || !readers->empty();
+      }
+    }
+    return wanted;
+  }
+
+  struct Fold {
+    int at;
+    std::vector<Value> outputs;
+  };
+
+  bool Apply() {
+    if (folds_.empty()) return false;
+    std::vector<bool> gone(block_->ops.size(), false);
+    for (const Fold& f : folds_) gone[static_cast<size_t>(f.at)] = true;
+    for (const Fold& f : folds_) {
+      const ir::Op op = block_->ops[static_cast<size_t>(f.at)];
+      for (const auto& slot : op.inputs)
+        for (VarId v : slot)
+          if (v != kNoVar && p_.vars[v].persistable) context_.Parameter(p_, v);
+      size_t k = 0;
+      for (const auto& slot : op.outputs) {
+        for (VarId v : slot) {
+          const Value& value = f.outputs[k++];
+          if (v == kNoVar) continue;
+          std::vector<int> readers = *view_.Readers(v, f.at);
+          std::erase_if(readers, [&](int r) { return gone[static_cast<size_t>(r)]; });
+          if (readers.empty()) continue;
+          const VarId constant = context_.AddConstant(p_, p_.vars[v].name, value.tensor().Clone());
+          ReplaceReads(block_, readers, v, constant);
+        }
+      }
+    }
+    EraseOps(block_, gone);
+    return true;
+  }
+
+  ir::Program& p_;
+  PassContext& context_;
+  VersionView view_;
+  ir::Block* block_ = nullptr;
+  std::unordered_map<VarId, Known> known_;
+  std::set<int> tried_;  // operators without inputs whose values were asked for
+  std::vector<Fold> folds_;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  return Folder(program, context).Run();
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(fold_constants) {
+  pass.doc = "computes what depends on parameters and constants alone; the results are parameters";
+  pass.before = "t = transpose2(w); y = matmul_v2(x, t), w a parameter";
+  pass.after = "y = matmul_v2(x, t@heddle_7), a parameter";
+  pass.refuses =
+      "parameters that some operator writes or that have no value yet; results larger than "
+      "PassOptions::max_folded_bytes (10 MiB); operators that fail; operators with side effects, "
+      "random numbers or blocks; results that are fetched or named by several blocks";
+  pass.groupings = kCleanUp;
+  pass.level = 1;
+  pass.phase = 4;
+  pass.repeat = true;
+  pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads
+  pass.run = Run;
+}

@@ -1,0 +1,141 @@
+// Operators that hand on what they are given.
+#include <algorithm>
+
+#include "core/shapes.h"
+#include "passes/pass.h"
+#include "passes/version_view.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+class IdentityRemover {
+ public:
+  IdentityRemover(ir::Program& program, PassContext& context)
+      : p_(program), view_(program, context.fetched), lod_(UsesLoD(program)) {}
+
+  bool Run() {
+    bool changed = false;
+    for (ir::Block& block : p_.blocks) changed = Sweep(&block) || changed;
+    return changed;
+  }
+
+ private:
+  bool Sweep(ir::Block* block) {
+    view_.Enter(block->id);
+    std::vector<bool> gone(block->ops.size(), false);
+    bool any = false;
+    for (size_t i = 0; i < block->ops.size(); ++i) {
+      const ir::Op& op = block->ops[i];
+      const VarId x = Source(op);
+      if (x == kNoVar || !IsPure(op)) continue;
+      const VarId out = op.outputs[static_cast<size_t>(OutSlot(op))][0];
+      const int at = static_cast<int>(i);
+      const auto readers = view_.Readers(out, at);
+      // Nor may a reader write the source: it would work in place all of a sudden.
+      if (!readers || readers->empty() || !view_.Same(x, at, readers->back() + 1)) continue;
+      if (!OthersUnread(op, at)) continue;
+      ReplaceReads(block, *readers, out, x);
+      gone[i] = any = true;
+    }
+    if (any) EraseOps(block, gone);
+    return any;
+  }
+
+  static int OutSlot(const ir::Op& op) {
+    return std::max(op.def->FindOutput("Out"), op.def->FindOutput("Y"));
+  }
+
+  // Further outputs (masks, shapes for gradients) that nobody reads.
+  bool OthersUnread(const ir::Op& op, int at) const {
+    for (size_t s = 0; s < op.outputs.size(); ++s) {
+      if (static_cast<int>(s) == OutSlot(op)) continue;
+      for (VarId v : op.outputs[s]) {
+        if (v == kNoVar) continue;
+        const auto readers = view_.Readers(v, at);
+        if (!readers || !readers->empty()) return false;
+      }
+    }
+    return true;
+  }
+
+  // The variable whose value the operator's output has, too; kNoVar when there is none.
+  VarId Source(const ir::Op& op) const {
+    const std::string& t = op.type();
+    if (t != "concat" && t != "sum" && !HasOnlyInput(op, "X")) return kNoVar;
+    const VarId x = OnlyIn(op, "X"), out = OnlyOut(op, "Out");
+    if (x == kNoVar || out == kNoVar || x == out) return kNoVar;
+    const ir::Var &from = p_.vars[x], &to = p_.vars[out];
+    if (from.kind != ir::VarKind::kTensor || to.kind != ir::VarKind::kTensor) return kNoVar;
+    // What is neither written nor fed counts as absent, and is said to be missing at its reader.
+    if (from.dtype != to.dtype && from.dtype != DType::kUnknown && to.dtype != DType::kUnknown)
+      return kNoVar;
+    return Hands(op, from, to) ? x : kNoVar;
+  }
+
+  bool Hands(const ir::Op& op, const ir::Var& from, const ir::Var& to) const {
+    const std::string& t = op.type();
+    if (t == "assign" || t == "share_data") return true;
+    if (t == "scale") return op.Attr<double>("scale") == 1 && op.Attr<double>("bias") == 0 &&
+                             IsFloat(from.dtype);
+    if (t == "cast") return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
+                            from.dtype != DType::kUnknown &&
+                            DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
+    if (t == "transpose2" || t == "transpose") return IsOrder(op.Attr<Ints>("axis")) && !lod_;
+    if (t == "sum" || t == "concat") return HasOnlyInput(op, "X") && !lod_;
+    if (t == "reshape2" || t == "reshape" || t == "squeeze2" || t == "unsqueeze2" ||
+        t == "flatten_contiguous_range")
+      return SameShape(from.shape, to.shape) && !lod_;
+    if (t == "expand_v2" || t == "tile") return SameShape(from.shape, to.shape) &&
+                                                from.shape.is_static() && !lod_;
+    return false;
+  }
+
+  static bool IsFloat(DType d) { return d == DType::kF32 || d == DType::kF64; }
+  static bool IsOrder(const Ints& axis) {
+    for (size_t i = 0; i < axis.size(); ++i)
+      if (axis[i] != static_cast<int64_t>(i)) return false;
+    return !axis.empty();
+  }
+  // As declared, with one open dimension at most: that one follows from the number of elements.
+  static bool SameShape(const Shape& a, const Shape& b) {
+    if (!a.known_rank() || !(a == b)) return false;
+    int open = 0;
+    for (int64_t d : a) {
+      open += d < 0;
+      if (d == 0) return false;
+    }
+    return open <= 1;
+  }
+
+  ir::Program& p_;
+  VersionView view_;
+  const bool lod_;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  return IdentityRemover(program, context).Run();
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(identity) {
+  pass.doc =
+      "removes operators that hand on what they are given: assign, scale by 1, cast to the same "
+      "dtype, transpose in the same order, reshape and expand to the same shape, sum and concat of "
+      "one tensor";
+  pass.before = "b = assign(a); c = relu(b)";
+  pass.after = "c = relu(a)";
+  pass.refuses =
+      "results that are fetched, live in a parameter or are named by several blocks; sources that "
+      "are written again while the copy is read; results that nobody reads (dead_ops); where "
+      "sequence offsets are about, all but assign, scale and cast";
+  pass.groupings = kCleanUp;
+  pass.level = 1;
+  pass.phase = 3;
+  pass.repeat = true;
+  pass.run = Run;
+}

@@ -1,0 +1,157 @@
+// Chains of transposes, and of reshapes, become one.
+#include <algorithm>
+
+#include "passes/pass.h"
+#include "passes/version_view.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+bool IsTranspose(const ir::Op& op) {
+  return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty();
+}
+bool IsReshape(const ir::Op& op) {
+  return (op.type() == "reshape2" || op.type() == "reshape") && HasOnlyInput(op, "X");
+}
+// The same elements in the same order, whatever the shape.
+bool KeepsOrder(const ir::Op& op) {
+  constexpr const char* kTypes[] = {"reshape2", "reshape", "squeeze2", "squeeze", "unsqueeze2",
+                                    "unsqueeze", "flatten_contiguous_range", "flatten2", "flatten"};
+  return std::find(std::begin(kTypes), std::end(kTypes), op.type()) != std::end(kTypes);
+}
+
+class Merger {
+ public:
+  Merger(ir::Program& program, PassContext& context)
+      : p_(program), view_(program, context.fetched) {}
+
+  bool Run(bool transposes) {
+    bool changed = false;
+    for (ir::Block& block : p_.blocks) {
+      view_.Enter(block.id);
+      block_ = &block;
+      for (size_t i = 0; i < block.ops.size(); ++i) {
+        ir::Op& op = block.ops[i];
+        const int at = static_cast<int>(i);
+        if (transposes ? IsTranspose(op) && MergeTranspose(&op, at)
+                       : IsReshape(op) && MergeReshape(&op, at))
+          changed = true;
+      }
+    }
+    return changed;
+  }
+
+ private:
+  // The operator whose only result, read by nobody else when `alone`, the one at `at` reads as X; and
+  // its own X still holds the same. nullptr when there is none.
+  const ir::Op* Before(const ir::Op& op, int at, bool alone) const {
+    const VarId m = OnlyIn(op, "X");
+    if (m == kNoVar || !ShapeUnread(op, at)) return nullptr;
+    const int w = view_.WriterBefore(m, at);
+    if (w < 0) return nullptr;
+    const ir::Op& before = block_->ops[static_cast<size_t>(w)];
+    const VarId x = OnlyIn(before, "X");
+    if (x == kNoVar || x == m || !IsPure(before) || OnlyOut(before, "Out") != m ||
+        !view_.Same(x, w, at + 1))
+      return nullptr;
+    const auto readers = view_.Readers(m, w);
+    if (alone && (!readers || readers->size() != 1)) return nullptr;
+    return &before;
+  }
+
+  // Gradients read the shape of X from there, which would be another.
+  bool ShapeUnread(const ir::Op& op, int at) const {
+    const VarId shape = OnlyOut(op, "XShape");
+    if (shape == kNoVar) return true;
+    const auto readers = view_.Readers(shape, at);
+    return readers && readers->empty();
+  }
+
+  bool MergeTranspose(ir::Op* op, int at) {
+    const ir::Op* before = Before(*op, at, false);
+    if (before == nullptr || !IsTranspose(*before)) return false;
+    const auto& first = before->Attr<Ints>("axis");
+    const auto& second = op->Attr<Ints>("axis");
+    if (first.size() != second.size()) return false;
+    const auto rank = static_cast<int64_t>(first.size());
+    Ints both;
+    bool identity = true;
+    for (int64_t a : second) {
+      if (a < 0 || a >= rank) return false;
+      const int64_t from = first[static_cast<size_t>(a)];
+      if (from < 0 || from >= rank) return false;
+      identity = identity && from == static_cast<int64_t>(both.size());
+      both.push_back(from);
+    }
+    if (!identity && Before(*op, at, true) == nullptr) return false;
+    op->attrs[op->def->FindAttr("axis")] = std::move(both);
+    return Rewire(op, *before);
+  }
+
+  bool MergeReshape(ir::Op* op, int at) {
+    const ir::Op* before = Before(*op, at, true);
+    if (before == nullptr || !KeepsOrder(*before)) return false;
+    Ints shape = op->Attr<Ints>("shape");
+    if (shape.empty()) return false;
+    const Shape& middle = p_.vars[OnlyIn(*op, "X")].shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] != 0) continue;  // 0: as in X, which would be another
+      if (!middle.known_rank() || static_cast<int>(i) >= middle.rank() ||
+          middle[static_cast<int>(i)] <= 0)
+        return false;
+      shape[i] = middle[static_cast<int>(i)];
+    }
+    op->attrs[op->def->FindAttr("shape")] = std::move(shape);
+    return Rewire(op, *before);
+  }
+
+  static bool Rewire(ir::Op* op, const ir::Op& before) {
+    op->inputs[static_cast<size_t>(op->def->FindInput("X"))] = {OnlyIn(before, "X")};
+    return true;
+  }
+
+  ir::Program& p_;
+  VersionView view_;
+  ir::Block* block_ = nullptr;
+};
+
+Result<bool> MergeTransposes(ir::Program& program, PassContext& context) {
+  return !UsesLoD(program) && Merger(program, context).Run(true);
+}
+Result<bool> MergeReshapes(ir::Program& program, PassContext& context) {
+  return !UsesLoD(program) && Merger(program, context).Run(false);
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(merge_transposes) {
+  pass.doc = "composes transposes of transposes; an inverse pair becomes the identity, which goes";
+  pass.before = "b = transpose2(a, [0, 2, 1]); c = transpose2(b, [2, 0, 1])";
+  pass.after = "c = transpose2(a, [1, 0, 2])";
+  pass.refuses =
+      "a result in the middle that has other readers (unless the pair is inverse) or is fetched; "
+      "sources written in between; gradients that read XShape; programs with sequence offsets";
+  pass.groupings = kCleanUp;
+  pass.level = 1;
+  pass.phase = 2;
+  pass.repeat = true;
+  pass.run = MergeTransposes;
+}
+
+HEDDLE_PASS(merge_reshapes) {
+  pass.doc = "reshapes of reshapes (squeezes, unsqueezes, flattenings) read what the first one read";
+  pass.before = "b = flatten(a); c = reshape2(b, [2, 6])";
+  pass.after = "c = reshape2(a, [2, 6])";
+  pass.refuses =
+      "a result in the middle that has other readers or is fetched; sources written in between; a "
+      "shape that variables hold; gradients that read XShape; programs with sequence offsets";
+  pass.groupings = kCleanUp;
+  pass.level = 1;
+  pass.phase = 2;
+  pass.repeat = true;
+  pass.run = MergeReshapes;
+}

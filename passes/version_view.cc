@@ -1,0 +1,152 @@
+#include "passes/version_view.h"
+
+#include <algorithm>
+
+namespace heddle::passes {
+
+using ir::kNoVar;
+using ir::VarId;
+
+VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched)
+    : program_(program), fetched_(fetched), owner_(program.vars.size(), kNobody),
+      written_(program.vars.size(), false), writes_(program.vars.size()),
+      reads_(program.vars.size()) {
+  for (const ir::Block& b : program.blocks) {
+    for (const ir::Op& op : b.ops) {
+      const auto own = [&](VarId v) {
+        owner_[v] = owner_[v] == kNobody || owner_[v] == b.id ? b.id : kSeveral;
+      };
+      for (const auto& slot : op.inputs)
+        for (VarId v : slot)
+          if (v != kNoVar) own(v);
+      for (const auto& slot : op.outputs) {
+        for (VarId v : slot) {
+          if (v == kNoVar) continue;
+          own(v);
+          written_[v] = true;
+        }
+      }
+    }
+  }
+}
+
+void VersionView::Enter(int block) {
+  for (VarId v : touched_) {
+    writes_[v].clear();
+    reads_[v].clear();
+  }
+  touched_.clear();
+  block_ = block;
+  const auto& ops = program_.blocks[block].ops;
+  nested_.assign(ops.size(), false);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    nested_[i] = ops[i].def->has(kControlFlow);
+    Touch(ops[i], static_cast<int>(i));
+  }
+}
+
+void VersionView::Touch(const ir::Op& op, int at) {
+  const auto add = [&](std::vector<std::vector<int>>* lists, VarId v) {
+    if (v == kNoVar) return;
+    auto& list = (*lists)[v];
+    if (list.empty()) touched_.push_back(v);
+    if (list.empty() || list.back() != at) list.push_back(at);
+  };
+  for (const auto& slot : op.inputs)
+    for (VarId v : slot) add(&reads_, v);
+  for (const auto& slot : op.outputs)
+    for (VarId v : slot) add(&writes_, v);
+  if (!op.def->has(kControlFlow)) return;
+  for (int sub : op.SubBlocks())
+    for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, at);
+}
+
+int VersionView::VersionAt(VarId v, int at) const {
+  const auto& w = writes_[v];
+  return static_cast<int>(std::lower_bound(w.begin(), w.end(), at) - w.begin());
+}
+
+int VersionView::WriterBefore(VarId v, int at) const {
+  const int n = VersionAt(v, at);
+  return n == 0 ? -1 : writes_[v][static_cast<size_t>(n - 1)];
+}
+
+bool VersionView::Private(VarId v) const {
+  const ir::Var& var = program_.vars[v];
+  if (owner_[v] != block_ || var.kind != ir::VarKind::kTensor || var.persistable ||
+      fetched_.count(v) > 0 || writes_[v].empty())
+    return false;
+  // What runs blocks may leave the old value as it is.
+  for (int w : writes_[v])
+    if (nested_[static_cast<size_t>(w)]) return false;
+  return reads_[v].empty() || reads_[v][0] > writes_[v][0];
+}
+
+std::optional<std::vector<int>> VersionView::Readers(VarId v, int at) const {
+  if (!Private(v)) return std::nullopt;
+  const auto& w = writes_[v];
+  const auto next = std::upper_bound(w.begin(), w.end(), at);
+  // An operator that writes it next may read it first.
+  const int end = next == w.end() ? std::numeric_limits<int>::max() : *next;
+  std::vector<int> found;
+  const auto& r = reads_[v];
+  for (auto it = std::upper_bound(r.begin(), r.end(), at); it != r.end() && *it <= end; ++it) {
+    if (nested_[static_cast<size_t>(*it)] || *it == end) return std::nullopt;
+    found.push_back(*it);
+  }
+  return found;
+}
+
+void ReplaceReads(ir::Block* block, const std::vector<int>& positions, VarId from, VarId to) {
+  for (int at : positions)
+    for (auto& slot : block->ops[static_cast<size_t>(at)].inputs)
+      std::replace(slot.begin(), slot.end(), from, to);
+}
+
+void EraseOps(ir::Block* block, const std::vector<bool>& gone) {
+  size_t kept = 0;
+  for (size_t i = 0; i < block->ops.size(); ++i) {
+    if (gone[i]) continue;
+    if (kept != i) block->ops[kept] = std::move(block->ops[i]);
+    ++kept;
+  }
+  block->ops.erase(block->ops.begin() + static_cast<std::ptrdiff_t>(kept), block->ops.end());
+}
+
+bool IsPure(const ir::Op& op) {
+  constexpr unsigned kImpure = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
+  return (op.def->traits() & kImpure) == 0;
+}
+
+bool UsesLoD(const ir::Program& program) {
+  for (const ir::Var& v : program.vars)
+    if (v.lod_level > 0) return true;
+  for (const ir::Block& b : program.blocks)
+    for (const ir::Op& op : b.ops)
+      if (op.type().starts_with("sequence_") || op.type().starts_with("lod_")) return true;
+  return false;
+}
+
+namespace {
+VarId Only(const std::vector<std::vector<VarId>>& slots, int s) {
+  return s >= 0 && slots[static_cast<size_t>(s)].size() == 1 ? slots[static_cast<size_t>(s)][0]
+                                                             : kNoVar;
+}
+}  // namespace
+
+VarId OnlyIn(const ir::Op& op, std::string_view slot) {
+  return Only(op.inputs, op.def->FindInput(slot));
+}
+VarId OnlyOut(const ir::Op& op, std::string_view slot) {
+  return Only(op.outputs, op.def->FindOutput(slot));
+}
+
+bool HasOnlyInput(const ir::Op& op, std::string_view slot) {
+  if (!op.var_attrs.empty()) return false;
+  for (size_t s = 0; s < op.inputs.size(); ++s)
+    for (VarId v : op.inputs[s])
+      if (v != kNoVar && op.def->inputs()[s].name != slot) return false;
+  return true;
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,80 @@
+// Random programs of the kind that networks are: products, convolutions, norms, element-wise
+// operators, reductions and layout changes in several shapes and dtypes, on variables that are written
+// again and in place, with sub-blocks, parameters that the program updates, and results taken from the
+// middle. Values stay small, so that rounding does.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+
+class NetProgram {
+ public:
+  NetProgram(uint32_t seed, int ops);
+
+  Program Build() const { return builder_.Build(); }
+  const std::vector<heddle::Feed>& feeds() const { return feeds_; }
+  // Parameters as they are at first, in memory of their own.
+  std::shared_ptr<Scope> NewScope() const;
+  // Those that the program writes.
+  const std::vector<std::string>& updated() const { return updated_; }
+
+ private:
+  struct Var {
+    std::string name;
+    Shape shape;
+    DType dtype;
+    double bound;  // no element is larger
+    bool writable;
+  };
+
+  int Pick(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
+  bool OneIn(int n) { return Pick(n) == 0; }
+  Tensor RandomTensor(DType dtype, const Shape& shape, double bound);
+  std::string Feed(DType dtype, const Shape& shape, double bound);
+  std::string Param(const Shape& shape, double bound, bool positive = false);
+  // A variable that exists, with this property; nullptr when there is none. By value: the list grows.
+  template <typename Test>
+  bool Choose(Test&& test, Var* found);
+  // The variable that an operator writes: a new one, or one of this shape that exists.
+  std::string Out(const Shape& shape, DType dtype, double bound);
+  std::string NewVar(const Shape& shape, DType dtype, double bound, bool writable = true);
+
+  void Step();
+  void Unary(const Var& x);
+  void Binary(const Var& x);
+  void Product(const Var& x);
+  void Convolution(const Var& x);
+  void Norm(const Var& x);
+  void Reduce(const Var& x);
+  void Layout(const Var& x);
+  void Nothing(const Var& x);
+  void Parameters();
+  void Again();
+  void Update();
+  void SubBlock();
+  void Cast(const Var& x);
+  void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
+  void Activation(const std::string& x, const Shape& shape);
+
+  std::mt19937 rng_;
+  ProgramBuilder builder_;
+  std::vector<Var> vars_;
+  std::vector<heddle::Feed> feeds_;
+  std::vector<std::pair<std::string, Tensor>> params_;
+  std::vector<std::string> updated_;
+  struct Emitted {
+    std::string type;
+    Slots in, out;
+    Attrs attrs;
+  };
+  std::vector<Emitted> emitted_;  // in block 0, that may be emitted again
+  int names_ = 0, count_ = 0;
+  bool nested_ = false;
+};
+
+}  // namespace heddle::testing
