@@ -170,7 +170,7 @@ class DeviceRunner {
       case Kind::kShare: {
         const auto& t = in.takeovers[0];
         const uint32_t out = in.op.out[t.out];
-        run_.value(out) = run_.value(in.op.in[t.in]).tensor().Reshaped(plan_.slots[out].shape);
+        run_.value(out) = run_.value(in.op.in[t.in]).tensor().Reshaped(plan_.slots[out].shape());
         return Status::Ok();
       }
       default:
@@ -239,7 +239,7 @@ class DeviceRunner {
     const Instruction& in = At(i);
     for (uint32_t s : in.op.out) {
       if (s == kNoSlot || IsInput(in, s)) continue;
-      HEDDLE_RETURN_IF_ERROR(Provide(i, s, plan_.slots[s].dtype, plan_.slots[s].shape));
+      HEDDLE_RETURN_IF_ERROR(Provide(i, s, plan_.slots[s].dtype, plan_.slots[s].shape()));
     }
     return Launch(i, in.fn, in.state, nullptr);
   }

@@ -32,7 +32,10 @@ class Placer {
  public:
   explicit Placer(const PlanDraft& d)
       : d_(d), plan_(*d.plan), on_device_(plan_.slots.size(), false),
-        random_(d.request.placement_seed) {}
+        random_(d.request.placement_seed), tensor_(plan_.slots.size(), true) {
+    for (size_t i = 0; i < plan_.feeds.size(); ++i)
+      tensor_[plan_.feeds[i].slot] = d.request.feeds[i].kind == Value::Kind::kTensor;
+  }
 
   std::vector<uint8_t> Run() {
     std::vector<uint8_t> place;
@@ -63,11 +66,7 @@ class Placer {
   }
 
   bool IsTensor(uint32_t s) const {
-    const Slot& slot = plan_.slots[s];
-    if (slot.feed >= 0 && d_.request.feeds[static_cast<size_t>(slot.feed)].kind !=
-                              Value::Kind::kTensor)
-      return false;
-    return d_.program.vars[slot.var].kind == ir::VarKind::kTensor;
+    return tensor_[s] && d_.program.vars[plan_.slots[s].var].kind == ir::VarKind::kTensor;
   }
 
   bool Movable(const Instruction& in) const {
@@ -104,6 +103,7 @@ class Placer {
   const Plan& plan_;
   std::vector<bool> on_device_;  // per slot: written there
   std::mt19937_64 random_;
+  std::vector<bool> tensor_;  // false: fed with something else
 };
 
 class CopyInserter {
@@ -151,7 +151,6 @@ class CopyInserter {
     Slot slot = plan_.slots[s];
     slot.storage = Storage::kPool;
     slot.place = kOnDevice;
-    slot.feed = -1;
     const uint32_t t = AddSlot(slot);
     twin_[s] = t;
     return t;

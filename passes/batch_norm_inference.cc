@@ -31,7 +31,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(batch_norm_inference) {
   pass.doc = "drops the unchanged running statistics from the outputs of inference batch_norm";
   pass.groupings = kCleanUp;
-  pass.level = 1;
+  pass.level = 2;  // Paddle's shape function wants these outputs
+  pass.own_ops = {"batch_norm"};
   pass.phase = 0;
   pass.run = Run;
 }

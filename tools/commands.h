@@ -21,6 +21,8 @@ void AddInspect(CLI::App& root, Action& chosen);
 void AddOps(CLI::App& root, Action& chosen);
 void AddPlan(CLI::App& root, Action& chosen);
 void AddProfile(CLI::App& root, Action& chosen);
+void AddOpt(CLI::App& root, Action& chosen);
+void AddPasses(CLI::App& root, Action& chosen);
 void AddTrain(CLI::App& root, Action& chosen);
 void AddDoctor(CLI::App& root, Action& chosen);
 void AddCompletion(CLI::App& root, Action& chosen);

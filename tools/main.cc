@@ -52,6 +52,8 @@ int Main(int argc, char** argv) {
   heddle::tools::AddOps(app, action);
   heddle::tools::AddPlan(app, action);
   heddle::tools::AddProfile(app, action);
+  heddle::tools::AddOpt(app, action);
+  heddle::tools::AddPasses(app, action);
   heddle::tools::AddTrain(app, action);
   heddle::tools::AddDoctor(app, action);
   heddle::tools::AddCompletion(app, action);

@@ -187,6 +187,7 @@ CompileOptions ModelOptions::compile() const {
   }
   options.fetches = fetches;
   options.opt_level = opt_level;
+  options.passes = passes;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
@@ -207,6 +208,24 @@ void AddModelOptions(CLI::App& app, ModelOptions* options) {
                  "variable to return; may be repeated [the model's outputs]")
       ->type_name("NAME")
       ->allow_extra_args(false);
+}
+
+void AddPassOptions(CLI::App& app, PassOptions* options) {
+  app.add_option("--disable-pass", options->disable, "a pass not to run; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--only-pass", options->only, "run no other passes; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_flag("--verify-passes", options->check_unchanged,
+               "also check that passes which say so have changed nothing");
+  app.add_option("--dump-passes", options->dump_dir,
+                 "write the program there before and after what changes it")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory.description(""));
+  app.add_option("--dump-filter", options->dump_filter, "only after passes whose names match")
+      ->type_name("REGEX");
+  app.add_flag("--dump-dot", options->dump_dot, "with --dump-passes: for Graphviz as well");
 }
 
 void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
@@ -237,6 +256,7 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
                  "with a device: each operator there or on the host, drawn from SEED")
       ->type_name("SEED")
       ->check(CLI::NonNegativeNumber.description(""));
+  AddPassOptions(app, &options->passes);
 }
 
 void AddFeedOptions(CLI::App& app, FeedOptions* options) {

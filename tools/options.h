@@ -25,13 +25,16 @@ struct ModelOptions {
   bool lanes = false;
   std::string place = "cpu";
   int64_t random_places = -1;  // seed; -1: not at random
+  PassOptions passes;
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;
 };
 // MODEL, --params and --fetch.
 void AddModelOptions(CLI::App& app, ModelOptions* options);
-// --threads, --serial, --parallel, --opt, --place and --random-places.
+// --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
+void AddPassOptions(CLI::App& app, PassOptions* options);
+// --threads, --serial, --parallel, --opt, --place and --random-places, and those of passes.
 void AddExecutionOptions(CLI::App& app, ModelOptions* options);
 
 // What the inputs are fed with.

@@ -1,0 +1,139 @@
+// heddle opt: the optimised program as a file. heddle passes: what the optimiser consists of.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "heddle/heddle.h"
+#include "tools/commands.h"
+#include "tools/durable.h"
+#include "tools/options.h"
+#include "tools/progress.h"
+
+namespace heddle::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ModelOptions model;
+  std::string output;
+  OptimizeOptions optimize;
+  bool stats = false;
+};
+
+// The two files that OUT stands for: OUT.pdmodel and OUT.pdiparams, or model.* in a directory.
+std::pair<std::string, std::string> FilesOf(const std::string& out) {
+  fs::path stem = out;
+  std::error_code ec;
+  if (fs::is_directory(stem, ec)) stem /= "model";
+  if (stem.extension() == ".pdmodel") stem.replace_extension();
+  return {stem.string() + ".pdmodel", stem.string() + ".pdiparams"};
+}
+
+// A file is there whole or not at all.
+Status WriteWhole(const std::string& path, const std::string& bytes) {
+  const std::string part = path + ".part";
+  HEDDLE_RETURN_IF_ERROR(WriteDurable(part, bytes));
+  std::error_code ec;
+  fs::rename(part, path, ec);
+  if (ec) return Status(StatusCode::kNotFound, "cannot write " + path + ": " + ec.message());
+  return Status::Ok();
+}
+
+int CountOps(const Program& program) { return program.num_ops(); }
+
+Status Optimise(const Options& options) {
+  OptimizedModel optimized;
+  int before = 0;
+  {
+    Progress progress("optimising " + options.model.model);
+    HEDDLE_ASSIGN_OR_RETURN(const Model model,
+                            LoadModel(options.model.model, options.model.params));
+    before = CountOps(model.program);
+    OptimizeOptions optimize = options.optimize;
+    optimize.fetches = options.model.fetches;
+    HEDDLE_ASSIGN_OR_RETURN(optimized, OptimizeModel(model, optimize));
+    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, optimized.model.program.Serialize());
+    const auto [program_file, parameter_file] = FilesOf(options.output);
+    if (!optimized.model.program.persistables().empty())
+      HEDDLE_RETURN_IF_ERROR(
+          SaveParameters(optimized.model.program, *optimized.model.scope, parameter_file));
+    HEDDLE_RETURN_IF_ERROR(WriteWhole(program_file, bytes));
+  }
+  std::cout << FilesOf(options.output).first << ": " << CountOps(optimized.model.program)
+            << " operators (were " << before << "), "
+            << optimized.model.program.persistables().size() << " parameters\n";
+  if (!optimized.heddle_only.empty()) {
+    std::cout << "for heddle only; Paddle does not have";
+    for (const std::string& op : optimized.heddle_only)
+      std::cout << (op == optimized.heddle_only[0] ? " " : ", ") << op;
+    std::cout << " (--opt 1 makes a program for both)\n";
+  }
+  if (options.stats) std::cout << optimized.report.ToString();
+  for (const std::string& w : optimized.report.warnings) std::cerr << "heddle: " << w << "\n";
+  return Status::Ok();
+}
+
+Status ListPasses(bool json) {
+  Json all = Json::array();
+  for (const PassInfo& p : Passes()) {
+    std::string groupings;
+    for (PassGrouping g : p.groupings) groupings += (groupings.empty() ? "" : " ") + std::string(Name(g));
+    if (!json) {
+      std::cout << p.name << ": " << p.doc << "\n  level " << p.level << ", " << groupings << "/"
+                << p.phase << (p.repeat ? ", in rounds" : ", once") << "\n";
+      continue;
+    }
+    Json j;
+    j["name"] = p.name;
+    j["doc"] = p.doc;
+    j["level"] = p.level;
+    j["groupings"] = groupings;
+    j["phase"] = p.phase;
+    j["repeat"] = p.repeat;
+    j["tolerance"] = p.tolerance;
+    j["before"] = p.before;
+    j["after"] = p.after;
+    j["refuses"] = p.refuses;
+    j["gates"] = p.gates;
+    j["own_ops"] = p.own_ops;
+    all.push_back(std::move(j));
+  }
+  if (json) std::cout << all.dump(1) << "\n";
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddOpt(CLI::App& root, Action& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = root.add_subcommand("opt", "optimise a model and write it as a file");
+  AddModelOptions(*app, &options->model);
+  app->add_option("-o,--output", options->output,
+                  "what to write: OUT.pdmodel and OUT.pdiparams, or model.* in a directory")
+      ->required()
+      ->type_name("OUT");
+  app->add_option("--opt", options->optimize.level,
+                  "1 = clean-ups, for heddle and Paddle; 2 = also fusion and layouts, for heddle")
+      ->type_name("LEVEL")
+      ->check(CLI::Range(0, 2).description(""))
+      ->capture_default_str();
+  AddPassOptions(*app, &options->optimize.passes);
+  app->add_flag("--pass-stats", options->stats, "say what each pass did, and how long it took");
+  app->footer(
+      "Examples:\n"
+      "  heddle opt resnet50/ -o resnet50.opt --pass-stats\n"
+      "  heddle opt resnet50/ -o /tmp/r --opt 2 --disable-pass channels_last --dump-passes /tmp/d");
+  app->callback([options, &chosen] { chosen = [options] { return Optimise(*options); }; });
+}
+
+void AddPasses(CLI::App& root, Action& chosen) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* app = root.add_subcommand("passes", "list the passes of the optimiser");
+  app->add_flag("--json", *json, "everything about them, as JSON");
+  app->callback([=, &chosen] { chosen = [=] { return ListPasses(*json); }; });
+}
+
+}  // namespace heddle::tools
