@@ -168,9 +168,8 @@ class DeviceRunner {
       case Kind::kCopyOut:
         return CopyOut(i);
       case Kind::kShare: {
-        const auto& t = in.takeovers[0];
-        const uint32_t out = in.op.out[t.out];
-        run_.value(out) = run_.value(in.op.in[t.in]).tensor().Reshaped(plan_.slots[out].shape());
+        const uint32_t out = in.op.out[in.takeovers[1]];
+        run_.value(out) = run_.value(in.op.in[in.takeovers[0]]).tensor().Reshaped(plan_.slots[out].shape());
         return Status::Ok();
       }
       default:

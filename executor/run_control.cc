@@ -108,7 +108,7 @@ std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<
       operand.slot = defs[d].name;
       if (slot.is_static) {
         operand.dtype = slot.dtype;
-        operand.shape = slot.shape;
+        operand.shape = slot.shape();
       }
       operands.push_back(std::move(operand));
     }
