@@ -175,8 +175,12 @@ class AttentionFuser {
     return -1;
   }
 
-  // K whose last two dimensions the program has exchanged itself.
+  // K whose last two dimensions the program has exchanged itself, perhaps along with parting the heads.
   std::optional<Source> Flipped(VarId k, int reader) {
+    if (const int both = TransposeOf(k, reader, {0, 2, 3, 1}); both >= 0) {
+      spare.push_back(both);
+      return Source{Op(both).In("X")[0], 1, 0};
+    }
     const int at = TransposeOf(k, reader, {0, 1, 3, 2});
     if (at < 0) return std::nullopt;
     spare.push_back(at);
@@ -302,5 +306,7 @@ HEDDLE_PASS(fuse_attention) {
       "scaled_dot_attention";
   pass.level = 2;
   pass.phase = 11;
+  pass.tolerance = 1e-5;
+  pass.own_ops = {"scaled_dot_attention"};
   pass.run = Run;
 }
