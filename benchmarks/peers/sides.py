@@ -39,17 +39,18 @@ class Heddle:
             raise Failed("heddle: " + (done.stderr.strip().splitlines() or ["(no message)"])[-1])
         return done.stdout
 
-    def check(self, case):
+    def check(self, case, extra=()):
         with tempfile.TemporaryDirectory() as folder:
             from peers.models import compare  # needs the numpy of the peers' environment
 
-            self._call(self._command("run", case) + ["--out", folder])
+            self._call(self._command("run", case) + ["--out", folder, *extra])
             return compare(case, Path(folder))
 
-    def bench(self, case, seconds, warmup=2, clients=1):
+    def bench(self, case, seconds, warmup=2, clients=1, extra=()):
         """A fresh process: load, first run, then runs for so long."""
         return json.loads(self._call(self._command("bench", case) + [
-            "--seconds", str(seconds), "--warmup", str(warmup), "--clients", str(clients), "--json"]))
+            "--seconds", str(seconds), "--warmup", str(warmup), "--clients", str(clients), "--json",
+            *extra]))
 
     def build_ms(self, case):
         """Building the plan alone, in a fresh process."""

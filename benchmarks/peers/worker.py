@@ -123,6 +123,8 @@ class OnnxRuntime:
         options = ort.SessionOptions()
         options.intra_op_num_threads = spec["threads"]
         options.inter_op_num_threads = 1
+        if not spec.get("optimise", True):
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.add_session_config_entry("session.intra_op.allow_spinning", "1")
         self.session = ort.InferenceSession(spec["onnx"], options,
                                             providers=["CPUExecutionProvider"])
