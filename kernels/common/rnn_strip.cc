@@ -25,6 +25,8 @@ bool WideVectors() {
 
 constexpr int kMaxRows = 3;  // of a tile: with kMaxVecs vectors of columns they stay in registers
 
+constexpr int kPrefetch = 8;  // rows of weights ahead
+
 // Vectors of units in a strip: enough sums to hide the latency of a multiply-add.
 template <int kLanes, RnnMode kMode>
 constexpr int kVecs = kMode == RnnMode::kTanh || kMode == RnnMode::kRelu ? 4
@@ -48,6 +50,10 @@ template <int kLanes, int kCols, int kRows>
     for (int v = 0; v < kCols; ++v)
       std::memcpy(&acc[r][v], from + r * from_step + v * kLanes, sizeof(V));
   for (int64_t p = 0; p < k; ++p, w += kCols * kLanes) {
+    // A lone row reads weights faster than they come without being asked for.
+    if constexpr (kRows == 1)
+#pragma GCC unroll 8
+      for (int v = 0; v < kCols; ++v) __builtin_prefetch(w + (kPrefetch * kCols + v) * kLanes);
 #pragma GCC unroll 8
     for (int v = 0; v < kCols; ++v) {
       V b;
