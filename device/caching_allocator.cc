@@ -126,6 +126,8 @@ Result<BufferRef> CachingAllocator::Allocate(size_t bytes, Stream* stream) {
   auto& blocks = a.free[stream][size];
   if (!blocks.empty()) {
     data = blocks.back();
+    if (const auto byte = a.device->scrub(); byte && stream != nullptr)
+      HEDDLE_RETURN_IF_ERROR(stream->Fill(data, *byte, size, 0));
     blocks.pop_back();
     a.cached -= size;
   } else {

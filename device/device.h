@@ -94,6 +94,8 @@ class Device {
   virtual bool HasKernel(const OpDef& def, DType key) const = 0;
   // Nothing can be done on it any more.
   virtual bool lost() const = 0;
+  // Memory that serves again is to be overwritten first: whoever reads it too early is found out.
+  virtual std::optional<uint8_t> scrub() const { return std::nullopt; }
 };
 
 }  // namespace heddle

@@ -74,8 +74,8 @@ Result<void*> EmulatedDevice::Allocate(size_t bytes) {
     ++counts_.allocations;
     counts_.bytes += size;
     counts_.peak_bytes = std::max(counts_.peak_bytes, counts_.bytes);
-    // What nobody has written is no number that anybody would expect.
-    if (options_.lazy) std::memset(contents_ + offset, 0xA5, size);
+    constexpr size_t kMost = 64 << 20;  // larger ones are not worth the time
+    if (options_.lazy) std::memset(contents_ + offset, kScrub, std::min(size, kMost));
     return static_cast<void*>(addresses_ + offset);
   }
   return ResourceExhausted("the device has no room for ", bytes, " bytes; ", counts_.bytes, " of ",

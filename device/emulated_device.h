@@ -37,6 +37,9 @@ class EmulatedDevice final : public Device {
   Result<std::unique_ptr<Event>> NewEvent() override;
   bool HasKernel(const OpDef& def, DType key) const override;
   bool lost() const override;
+  std::optional<uint8_t> scrub() const override {
+    return options_.lazy ? std::optional<uint8_t>(kScrub) : std::nullopt;
+  }
 
   EmulatedCounts counts() const;
   // Where the contents of [memory, memory + bytes) lie; nullptr when that is not device memory in use.
@@ -58,6 +61,8 @@ class EmulatedDevice final : public Device {
     uint64_t tag = 0;
     int64_t delay_ns = 0;
   };
+  // As a float, a large number.
+  static constexpr uint8_t kScrub = 0x7E;
   enum class Call { kRefused, kAllocation, kWork };
   // Counts a call that can fail. An error when it does; of kWork only when the device is lost:
   // `*fails` says then that the work is to fail. With mutex_ held.

@@ -6,8 +6,6 @@
 namespace heddle {
 namespace {
 
-using Call = int;
-
 template <typename Fn>
 Status Guard(Fn&& fn) {
   try {
@@ -95,7 +93,8 @@ Status EmulatedEvent::Wait() {
   std::unique_lock lock(device_.mutex_);
   const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
   const auto mark = mark_;
-  if (mark != nullptr && !mark->reached) {
+  const bool ignored = ++device_.counts_.waits == device_.options_.ignore_wait;
+  if (!ignored && mark != nullptr && !mark->reached) {
     if (device_.options_.lazy) mark->stream->Force(lock, mark.get());
     device_.reached_.wait(lock, [&] { return mark->reached; });
   }
@@ -126,7 +125,7 @@ void EmulatedStream::Push(Task task) {
 }
 
 Status EmulatedStream::Put(bool kernel, uint64_t tag, std::function<Status()> work) {
-  std::lock_guard lock(device_.mutex_);
+  Lock lock(device_.mutex_);
   bool fails = false;
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kWork, &fails));
   ++(kernel ? device_.counts_.kernels : device_.counts_.copies);
@@ -140,6 +139,7 @@ Status EmulatedStream::Put(bool kernel, uint64_t tag, std::function<Status()> wo
   task.delay_ns = device_.Delay(kernel ? device_.options_.kernel_delay_ns
                                        : device_.options_.copy_delay_ns);
   Push(std::move(task));
+  if (eager_) Force(lock, nullptr);
   return Status::Ok();
 }
 
@@ -202,7 +202,10 @@ Status EmulatedStream::Record(Event& event) {
 Status EmulatedStream::WaitFor(Event& event) {
   std::lock_guard lock(device_.mutex_);
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
-  ++device_.counts_.waits;
+  if (++device_.counts_.waits == device_.options_.ignore_wait) {
+    eager_ = device_.options_.lazy;
+    return Status::Ok();
+  }
   Task task;
   task.wait = static_cast<EmulatedEvent&>(event).mark_;
   if (task.wait == nullptr) return Status::Ok();

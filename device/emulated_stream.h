@@ -53,6 +53,7 @@ class EmulatedStream final : public Stream {
   std::deque<Task> tasks_;
   std::optional<StreamError> error_;
   bool stopping_ = false;
+  bool eager_ = false;
   std::thread thread_;
 };
 

@@ -36,6 +36,15 @@ Value Detached(const Value& v) {
   return Value(std::move(bare));
 }
 
+// Dtype, shape and sequence offsets, as if the contents were not known.
+Value ShapeOf(const Value& v) {
+  if (!v.is_tensor() || !v.initialized()) return Value();
+  Tensor bare;
+  bare.SetMeta(v.tensor().dtype(), v.tensor().shape());
+  if (v.tensor().has_lod()) bare.set_lod(v.tensor().lod());
+  return Value(std::move(bare));
+}
+
 class DeviceRunner {
  public:
   DeviceRunner(RunState& run, DeviceRuntime& device, KernelArena& host, KernelArena& streams)
@@ -227,8 +236,11 @@ class DeviceRunner {
     const bool fits = plan_.slots[to].storage == Storage::kScope && target.is_tensor() &&
                       target.initialized() && target.tensor().dtype() == t.dtype() &&
                       target.tensor().shape() == t.shape() && target.tensor().is_contiguous();
-    if (!fits)
+    if (!fits) {
       target = Tensor(t.dtype(), t.shape(), services_.allocator->Allocate(t.bytes()));
+      if (const auto byte = device_.device().scrub(); byte && t.bytes() > 0)
+        std::memset(target.tensor().mutable_raw(), *byte, t.bytes());
+    }
     target.tensor().set_lod(t.lod());
     Use(from, StreamOf(step));
     return StreamOf(step).CopyToHost(target.tensor().mutable_raw(), t.raw(), t.bytes(), i + 1);
@@ -247,6 +259,21 @@ class DeviceRunner {
     return std::find(in.op.in.begin(), in.op.in.end(), slot) != in.op.in.end();
   }
 
+  // The inputs' contents, on the host.
+  Status FetchOperands(const DeviceStep& step, std::vector<Value>* values) {
+    for (uint32_t k : step.call.in) {
+      if (k == kNoSlot || (*values)[k].initialized()) continue;
+      const Value& v = run_.value(step.operands[k]);
+      if (!v.is_tensor() || !v.initialized()) continue;
+      const Tensor& t = v.tensor();
+      Tensor copy(t.dtype(), t.shape(), services_.allocator->Allocate(t.bytes()));
+      copy.set_lod(t.lod());
+      HEDDLE_RETURN_IF_ERROR(StreamOf(step).CopyToHost(copy.mutable_raw(), t.raw(), t.bytes(), 0));
+      (*values)[k] = std::move(copy);
+    }
+    return StreamOf(step).Synchronize();
+  }
+
   // Shapes are inferred now. Sequence offsets are known when the kernel is done, so the host waits.
   Status LaunchDynamic(size_t i) {
     const Instruction& in = At(i);
@@ -256,20 +283,25 @@ class DeviceRunner {
     std::vector<bool> constant;
     for (size_t k = 0; k < step.operands.size(); ++k) {
       const bool host = step.host[k] != kNoSlot;
-      values.push_back(host ? run_.value(step.host[k]) : Detached(run_.value(step.operands[k])));
+      values.push_back(host ? run_.value(step.host[k]) : ShapeOf(run_.value(step.operands[k])));
       constant.push_back(host && plan_.constant[step.host[k]]);
     }
     std::vector<Value*> frame;
     for (Value& v : values) frame.push_back(&v);
-    ShapeContext shapes(step.call, frame.data());
-    HEDDLE_RETURN_IF_ERROR(def.infer_shape()(shapes));
-    const auto& outs = shapes.outs();
+    std::optional<ShapeContext> shapes(std::in_place, step.call, frame.data());
+    HEDDLE_RETURN_IF_ERROR(def.infer_shape()(*shapes));
+    if (shapes->deferred()) {  // it looks at values that its definition does not name
+      HEDDLE_RETURN_IF_ERROR(FetchOperands(step, &values));
+      shapes.emplace(step.call, frame.data());
+      HEDDLE_RETURN_IF_ERROR(def.infer_shape()(*shapes));
+    }
+    const auto& outs = shapes->outs();
     for (size_t k = 0; k < outs.size(); ++k) {
       const uint32_t slot = in.op.out[k];
       if (!outs[k].set || slot == kNoSlot) continue;
       HEDDLE_RETURN_IF_ERROR(Provide(i, slot, outs[k].dtype, outs[k].shape));
       if (outs[k].has_lod) run_.value(slot).tensor().set_lod(outs[k].lod);
-      values[step.call.out[k]] = Detached(run_.value(slot));
+      values[step.call.out[k]] = ShapeOf(run_.value(slot));
     }
     KernelFn fn = in.fn;
     if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(step.call, frame.data(), &fn));

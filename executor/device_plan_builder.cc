@@ -42,6 +42,9 @@ class DevicePlanner {
     d_.BeginStage("releases");
     PlanReleases(d_);
     MakeSteps();
+    plan_.stats.copies = static_cast<int>(result_->copies);
+    plan_.stats.events = static_cast<int>(result_->events);
+    plan_.stats.event_waits = static_cast<int>(result_->waits.size());
     plan_.device = std::move(result_);
     return Status::Ok();
   }
@@ -81,7 +84,11 @@ class DevicePlanner {
     result_->compute_streams = compute;
     result_->lanes = compute + 3;
     lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, 1, 1}, cost);
-    sync_ = PlanStreamSync(dependencies.graph, lane_of_, result_->lanes);
+    // What infers shapes as it runs is waited for: see DeviceInterpreter.
+    std::vector<bool> awaited(ins_.size(), false);
+    for (size_t i = 0; i < ins_.size(); ++i)
+      awaited[i] = lane_of_[i] != 0 && ins_[i].mode == Instruction::Mode::kDynamic;
+    sync_ = PlanStreamSync(dependencies.graph, lane_of_, result_->lanes, awaited);
   }
 
   void MakeSteps() {
@@ -97,6 +104,7 @@ class DevicePlanner {
       step.wait_end = static_cast<uint32_t>(result_->waits.size());
       if (sync_.recorded[i]) step.record = event[i] = result_->events++;
       if (step.kind == DeviceStep::Kind::kLaunch) BindCall(ins_[i], &step);
+      plan_.stats.device_instructions += step.kind == DeviceStep::Kind::kLaunch;
       result_->copies += ins_[i].op.def == &CopyDef();
     }
   }

@@ -1,6 +1,7 @@
 #include "executor/plan.h"
 
 #include "core/error.h"
+#include "executor/device_plan.h"
 
 namespace heddle {
 namespace {
@@ -21,6 +22,7 @@ std::string SlotText(const Plan& plan, uint32_t s) {
   const Slot& slot = plan.slots[s];
   std::string t =
       StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
+  if (slot.place != 0) t += "@device";
   if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
   if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());
   return t;
@@ -57,7 +59,26 @@ std::string LanesText(const Plan& plan) {
   return text;
 }
 
+// What goes to which stream, in the order of the host.
+std::string DeviceText(const Plan& plan) {
+  const DevicePlan& d = *plan.device;
+  std::string text;
+  for (size_t i = 0; i < d.steps.size(); ++i) {
+    const DeviceStep& step = d.steps[i];
+    text += StrCat("  ", i, step.lane == 0 ? "  host    " : StrCat("  stream ", step.lane));
+    for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
+      text += StrCat(w == step.wait_begin ? "  after event " : ", ", d.waits[w]);
+    text += "  " + InstructionText(plan, plan.blocks[0].instructions[i]);
+    text += step.record == DeviceStep::kNone ? "\n" : StrCat("  event ", step.record, "\n");
+  }
+  return text;
+}
+
 std::string DispatchText(const Plan& plan) {
+  if (plan.dispatch == Dispatch::kDevice)
+    return StrCat(plan.stats.device_instructions, " of them on the device, ", plan.stats.copies,
+                  " copies, ", plan.device->lanes - 1, " streams, ", plan.stats.events, " events, ",
+                  plan.stats.event_waits, " waits");
   if (plan.dispatch == Dispatch::kQueue) return StrCat("parallel, ", plan.stats.tasks, " tasks");
   if (plan.dispatch == Dispatch::kSerial) return "serial";
   return StrCat("parallel, ", plan.lanes->lanes, " lanes, ", plan.lanes->waits.size(), " waits");
@@ -105,6 +126,10 @@ std::string Plan::ToString() const {
     if (b > 0) text += StrCat("block ", b, "\n");
     if (b == 0 && dispatch == Dispatch::kLanes) {
       text += LanesText(*this);
+      continue;
+    }
+    if (b == 0 && dispatch == Dispatch::kDevice) {
+      text += DeviceText(*this);
       continue;
     }
     for (size_t i = 0; i < blocks[b].instructions.size(); ++i)

@@ -15,7 +15,7 @@ void Join(uint32_t* into, const uint32_t* from, uint32_t lanes) {
 }  // namespace
 
 StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lane_of,
-                          uint32_t lanes) {
+                          uint32_t lanes, const std::vector<bool>& awaited) {
   StreamSync s;
   s.lanes = lanes;
   s.recorded.assign(g.size, false);
@@ -24,6 +24,7 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
   s.wait_begin.reserve(g.size + 1);
   s.wait_begin.push_back(0);
   std::vector<uint32_t> last(lanes, kNone), count(lanes, 0);
+  std::vector<uint32_t> host(lanes, 0);  // what is finished for certain when the host comes by
   const auto clock = [&](uint32_t v) { return &s.clocks[size_t{v} * lanes]; };
   // What is finished when `u` is.
   const auto join_after = [&](uint32_t v, uint32_t u) {
@@ -34,7 +35,7 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
     const uint32_t lane = lane_of[v];
     s.position[v] = ++count[lane];
     if (last[lane] != kNone) join_after(v, last[lane]);
-    if (lane != 0 && last[0] != kNone) join_after(v, last[0]);
+    Join(clock(v), host.data(), lanes);
     // The latest first: what it implies needs no wait.
     for (uint32_t k = g.pred_begin[v + 1]; k-- > g.pred_begin[v];) {
       const uint32_t u = g.pred[k];
@@ -45,6 +46,9 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
     }
     s.wait_begin.push_back(static_cast<uint32_t>(s.waits.size()));
     last[lane] = v;
+    if (lane != 0 && (awaited.empty() || !awaited[v])) continue;
+    Join(host.data(), clock(v), lanes);
+    host[lane] = std::max(host[lane], s.position[v]);
   }
   return s;
 }

@@ -32,8 +32,9 @@ struct StreamSync {
 // The fewest waits that give the graph's order: none is implied by the others, by the streams' own
 // order and by what the host waited for before it put the node there. Time grows with
 // nodes * lanes + edges.
+// `awaited`: nodes of streams that the host waits for as soon as it has put them there; may be empty.
 StreamSync PlanStreamSync(const StaticGraph& graph, const std::vector<uint32_t>& lane_of,
-                          uint32_t lanes);
+                          uint32_t lanes, const std::vector<bool>& awaited = {});
 
 // A lane for each node. `group[v]`: 0 is the host; any other is a set of streams, of which group k has
 // `streams[k]` (streams[0] is not looked at). Lanes count from 1, group after group. A node goes where

@@ -33,6 +33,9 @@ struct EmulatedOptions {
   int64_t fail_call = 0;
   // It is the device that is lost then: that call and all later ones fail.
   bool lost = false;
+  // The ignore_wait-th wait for an event (from 1), of a stream or of the host, does not wait; when the
+  // device is lazy, that stream is not any more. 0: none.
+  int64_t ignore_wait = 0;
 };
 std::shared_ptr<Device> NewEmulatedDevice(const EmulatedOptions& options = {});
 

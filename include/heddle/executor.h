@@ -88,6 +88,8 @@ struct PlanStats {
   // Pairs of instructions of which one waits for the other, as found and without those that others
   // imply; counted where the schedule asked for them.
   size_t dependencies_found = 0, dependencies = 0;
+  // With a device: instructions that run there, copies between it and the host, events and waits.
+  int device_instructions = 0, copies = 0, events = 0, event_waits = 0;
   double build_ms = 0;
   // The analyses that made the plan, in the order they ran.
   struct Stage {
