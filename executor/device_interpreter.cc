@@ -1,9 +1,11 @@
 #include "executor/device_interpreter.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/kernel_selector.h"
+#include "executor/check_finite.h"
 #include "executor/device_plan.h"
 #include "executor/interpreter.h"
 
@@ -155,7 +157,7 @@ class DeviceRunner {
         }
       if (step.kind == Kind::kAwait) return Release(in);
       Status status;
-      host_.Execute([&] { status = Interpreter::RunOne(in, run_); });
+      host_.Execute([&] { status = Interpreter::RunSerial({&in, 1}, run_); });
       return status;
     }
     if (run_.control().attention()) HEDDLE_RETURN_IF_ERROR(run_.control().Interrupted());
@@ -163,9 +165,33 @@ class DeviceRunner {
       if (Status s = StreamOf(step).WaitFor(*events[device_plan_.waits[w]]); !s.ok())
         return Refused(s, i);
     if (Status s = Put(i); !s.ok()) return Refused(s, i);
+    if (run_.control().checks_values() && step.kind == Kind::kLaunch)
+      HEDDLE_RETURN_IF_ERROR(CheckValues(i));
     if (step.record != DeviceStep::kNone)
       if (Status s = StreamOf(step).Record(*events[step.record]); !s.ok()) return Refused(s, i);
     return Release(in);
+  }
+
+  // Looks for NaN and infinity in copies of what the step writes.
+  Status CheckValues(size_t i) {
+    const Instruction& in = At(i);
+    Stream& stream = StreamOf(device_plan_.steps[i]);
+    std::vector<Value> copies(in.op.out.size());
+    std::vector<Value*> frame(run_.frame(), run_.frame() + plan_.slots.size());
+    for (size_t k = 0; k < copies.size(); ++k) {
+      const uint32_t slot = in.op.out[k];
+      if (slot == kNoSlot || !run_.value(slot).initialized()) continue;
+      const Tensor& t = run_.value(slot).tensor();
+      Tensor copy(t.dtype(), t.shape(), services_.allocator->Allocate(t.bytes()));
+      if (Status s = stream.CopyToHost(copy.mutable_raw(), t.raw(), t.bytes(), i + 1); !s.ok())
+        return Refused(s, i);
+      copies[k] = std::move(copy);
+      frame[slot] = &copies[k];
+    }
+    Status status = stream.Synchronize();
+    failed_on_device_ = !status.ok();
+    if (status.ok()) status = CheckFinite(plan_, in, frame.data());
+    return status.At(plan_.Locate(in));
   }
 
   Status Put(size_t i) {

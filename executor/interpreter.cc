@@ -234,7 +234,7 @@ Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int lane) {
   return status.ok() ? status : status.At(run.plan().Locate(*in));
 }
 
-Status Interpreter::RunSerial(const std::vector<Instruction>& instructions, RunState& run) {
+Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunState& run) {
   const Instruction* first = instructions.data();
   return ExecuteAll(
       instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run, 0);
@@ -245,11 +245,6 @@ Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunS
   return ExecuteAll(
       instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run,
       kNested);
-}
-
-Status Interpreter::RunOne(const Instruction& in, RunState& run) {
-  return ExecuteAll(
-      1, [&in](size_t) -> const Instruction& { return in; }, run, 0);
 }
 
 Status Interpreter::RunOnOneThread(RunState& run) {

@@ -14,11 +14,9 @@ namespace heddle {
 class Interpreter {
  public:
   // One after another on the calling thread. Stops at the first error.
-  static Status RunSerial(const std::vector<Instruction>& instructions, RunState& run);
+  static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
   // The same for a sub-block, from inside one of its run's instructions.
   static Status RunNested(const std::vector<Instruction>& instructions, RunState& run);
-  // One instruction, as part of a run that the caller dispatches.
-  static Status RunOne(const Instruction& in, RunState& run);
   // Block 0 on the calling thread, whatever the plan's dispatch.
   static Status RunOnOneThread(RunState& run);
   // The same for kSerial, timing each instruction; `ns`: the whole.

@@ -274,6 +274,21 @@ TEST(DeviceFaults, AKernelsErrorNamesOperatorAndStream) {
             (std::vector<float>{4, 5, 6}));
 }
 
+TEST(DeviceFaults, NotANumberIsFoundOnTheDevice) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Unary("log", "x", "y").Unary("relu", "y", "z").Fetch("z");
+  Executor executor({.threads = 1, .device = NewEmulatedDevice()});
+  const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  const auto run = [&](float second) {
+    return executor.Run(compiled, {{"x", F32({2}, {1, second})}}, {.check_nan_inf = true});
+  };
+  EXPECT_TRUE(run(2).ok());
+  auto out = run(-1);
+  ASSERT_FALSE(out.ok());
+  EXPECT_EQ(out.status().code(), StatusCode::kOutOfRange);
+  EXPECT_NE(out.status().ToString().find("(log -> y)"), std::string::npos);
+}
+
 TEST(DeviceFaults, OutOfMemoryNamesTheHolders) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {256, 1024});

@@ -1,0 +1,172 @@
+#include "device/cuda/cuda_device.h"
+
+#include "device/open_cuda.h"
+
+namespace heddle {
+
+Status CudaStatus(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return Status::Ok();
+  const std::string text = StrCat(what, ": ", cudaGetErrorString(error));
+  (void)cudaGetLastError();  // forgets those that do not last
+  if (error == cudaErrorMemoryAllocation) return ResourceExhausted(text);
+  return Internal(text);
+}
+
+namespace {
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(CudaDevice& device, cudaEvent_t event) : device_(device), event_(event) {}
+  ~CudaEvent() override { (void)cudaEventDestroy(event_); }
+  bool Reached() const override { return cudaEventQuery(event_) != cudaErrorNotReady; }
+  Status Wait() override {
+    HEDDLE_RETURN_IF_ERROR(device_.Note(cudaEventSynchronize(event_), "waiting for an event"));
+    return failure;
+  }
+  cudaEvent_t get() const { return event_; }
+  Status failure;  // of the stream, when it was recorded
+
+ private:
+  CudaDevice& device_;
+  cudaEvent_t event_;
+};
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream(CudaDevice& device, cudaStream_t stream, cublasHandle_t blas)
+      : device_(device), stream_(stream), blas_(blas) {}
+  ~CudaStream() override {
+    (void)cudaStreamSynchronize(stream_);
+    (void)cublasDestroy(blas_);
+    (void)cudaStreamDestroy(stream_);
+  }
+  Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
+    return Copy(to, from, bytes, cudaMemcpyHostToDevice, tag);
+  }
+  Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) override {
+    return Copy(to, from, bytes, cudaMemcpyDeviceToHost, tag);
+  }
+  Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
+    return Copy(to, from, bytes, cudaMemcpyDeviceToDevice, tag);
+  }
+  Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) override {
+    if (error_) return Status::Ok();
+    return Keep(device_.Note(cudaMemsetAsync(to, byte, bytes, stream_), "a fill"), tag);
+  }
+  Status Launch(KernelCall call, uint64_t tag) override {
+    if (error_) return Status::Ok();
+    const CudaKernelFn fn = FindCudaKernel(call.op->def->name());
+    if (fn == nullptr) return Unimplemented("no CUDA kernel of ", call.op->def->name());
+    std::vector<Value*> frame;
+    for (Value& v : call.operands) frame.push_back(&v);
+    KernelContext ctx(*call.op, frame.data(), *call.services, nullptr);
+    CudaCall launch{stream_, blas_, *call.op, frame, ctx};
+    Status status = fn(launch);
+    if (status.ok()) status = device_.Note(cudaGetLastError(), "the launch of a kernel");
+    return Keep(std::move(status), tag);
+  }
+  Status Record(Event& event) override {
+    auto& e = static_cast<CudaEvent&>(event);
+    e.failure = error_ ? error_->status : Status::Ok();
+    return device_.Note(cudaEventRecord(e.get(), stream_), "the record of an event");
+  }
+  Status WaitFor(Event& event) override {
+    auto& e = static_cast<CudaEvent&>(event);
+    if (!e.failure.ok()) (void)Keep(e.failure, 0);
+    return device_.Note(cudaStreamWaitEvent(stream_, e.get(), 0), "a stream's wait for an event");
+  }
+  Status Synchronize() override {
+    (void)Keep(device_.Note(cudaStreamSynchronize(stream_), "the stream"), 0);
+    return error_ ? error_->status : Status::Ok();
+  }
+  std::optional<StreamError> TakeError() override { return std::exchange(error_, std::nullopt); }
+
+ private:
+  Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, uint64_t tag) {
+    if (error_ || bytes == 0) return Status::Ok();
+    return Keep(device_.Note(cudaMemcpyAsync(to, from, bytes, kind, stream_), "a copy"), tag);
+  }
+  // A failure of the stream's; the call itself was taken.
+  Status Keep(Status status, uint64_t tag) {
+    if (!status.ok() && !error_) error_ = StreamError{std::move(status), tag, device_.NextError()};
+    return Status::Ok();
+  }
+
+  CudaDevice& device_;
+  cudaStream_t stream_;
+  cublasHandle_t blas_;
+  std::optional<StreamError> error_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> CudaDevice::Open() {
+  int count = 0;
+  HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&count), "no card"));
+  if (count == 0) return NotFound("there is no card");
+  HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(0), "the first card"));
+  auto device = std::make_shared<CudaDevice>();
+  size_t free = 0;
+  HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &device->memory_bytes_), "its memory"));
+  return std::shared_ptr<Device>(std::move(device));
+}
+
+Status CudaDevice::Note(cudaError_t error, const char* what) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorAssert:
+      lost_ = true;  // the context answers every later call with this error
+      break;
+    default:
+      break;
+  }
+  return CudaStatus(error, what);
+}
+
+Result<void*> CudaDevice::Allocate(size_t bytes) {
+  void* memory = nullptr;
+  HEDDLE_RETURN_IF_ERROR(Note(cudaMalloc(&memory, std::max<size_t>(bytes, 1)), "an allocation"));
+  return memory;
+}
+void CudaDevice::Free(void* memory) { (void)cudaFree(memory); }
+
+Result<void*> CudaDevice::AllocateHost(size_t bytes) {
+  void* memory = nullptr;
+  HEDDLE_RETURN_IF_ERROR(
+      Note(cudaMallocHost(&memory, std::max<size_t>(bytes, 1)), "an allocation on the host"));
+  return memory;
+}
+void CudaDevice::FreeHost(void* memory) { (void)cudaFreeHost(memory); }
+
+Result<std::unique_ptr<Stream>> CudaDevice::NewStream() {
+  cudaStream_t stream = nullptr;
+  HEDDLE_RETURN_IF_ERROR(
+      Note(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a new stream"));
+  cublasHandle_t blas = nullptr;
+  if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS) {
+    (void)cudaStreamDestroy(stream);
+    return Internal("cuBLAS gives no handle");
+  }
+  (void)cublasSetStream(blas, stream);
+  return std::unique_ptr<Stream>(std::make_unique<CudaStream>(*this, stream, blas));
+}
+
+Result<std::unique_ptr<Event>> CudaDevice::NewEvent() {
+  cudaEvent_t event = nullptr;
+  HEDDLE_RETURN_IF_ERROR(
+      Note(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a new event"));
+  return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event));
+}
+
+bool CudaDevice::HasKernel(const OpDef& def, DType key) const {
+  return key == DType::kF32 && FindCudaKernel(def.name()) != nullptr;
+}
+
+Result<std::shared_ptr<Device>> OpenCudaDevice() { return CudaDevice::Open(); }
+
+}  // namespace heddle

@@ -1,0 +1,56 @@
+// The CUDA device: streams and events of the CUDA runtime, kernels of kernels.cu, products by cuBLAS.
+//
+// Not yet run on a card: see docs/gpu.md. The only folder that knows CUDA; built with HEDDLE_CUDA=ON.
+#pragma once
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+
+#include "device/device.h"
+
+namespace heddle {
+
+// One call of a kernel: what is put on `stream` has the call's operands, by position.
+struct CudaCall {
+  cudaStream_t stream;
+  cublasHandle_t blas;  // of this stream
+  const BoundOp& op;
+  std::vector<Value*> frame;  // operands; for KernelContext
+  KernelContext& ctx;
+};
+using CudaKernelFn = Status (*)(CudaCall&);
+
+// The kernel of an operator for float32 operands; nullptr when there is none.
+CudaKernelFn FindCudaKernel(const std::string& op);
+
+Status CudaStatus(cudaError_t error, const char* what);
+
+class CudaDevice final : public Device {
+ public:
+  // On the first card.
+  static Result<std::shared_ptr<Device>> Open();
+  const std::string& name() const override { return name_; }
+  size_t memory_bytes() const override { return memory_bytes_; }
+  Result<void*> Allocate(size_t bytes) override;
+  void Free(void* memory) override;
+  Result<void*> AllocateHost(size_t bytes) override;
+  void FreeHost(void* memory) override;
+  Result<std::unique_ptr<Stream>> NewStream() override;
+  Result<std::unique_ptr<Event>> NewEvent() override;
+  bool HasKernel(const OpDef& def, DType key) const override;
+  bool lost() const override { return lost_; }
+
+  // A failure that ends the process's work with the card marks the device lost.
+  Status Note(cudaError_t error, const char* what);
+  uint64_t NextError() { return ++errors_; }
+
+ private:
+  const std::string name_ = "cuda";
+  size_t memory_bytes_ = 0;
+  std::atomic<bool> lost_{false};
+  std::atomic<uint64_t> errors_{0};
+};
+
+}  // namespace heddle

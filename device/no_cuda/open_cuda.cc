@@ -1,0 +1,12 @@
+// In the place of device/cuda in builds without it.
+#include "device/open_cuda.h"
+
+#include "core/error.h"
+
+namespace heddle {
+
+Result<std::shared_ptr<Device>> OpenCudaDevice() {
+  return Unimplemented("heddle was built without CUDA");
+}
+
+}  // namespace heddle
