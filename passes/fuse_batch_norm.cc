@@ -102,6 +102,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(fuse_batch_norm) {
   pass.doc = "inference batch_norm + activation -> fused_batch_norm";
+  // Once more behind the last clean-ups, which may leave one reader of two that were the same.
+  pass.groupings = In(PassGrouping::kPostPlacement) | In(PassGrouping::kPostRewriteForExec);
   pass.level = 2;
   pass.phase = 15;
   pass.tolerance = 1e-5;
