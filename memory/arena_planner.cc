@@ -13,7 +13,9 @@ namespace {
 // Beyond these, time is better than the last few bytes: the orders that look at every buffer alive
 // at the same time are not tried, or given up.
 constexpr size_t kMostBuffers = 100000;
-constexpr size_t kMostWork = size_t{1} << 24;  // looks at a buffer, about 0.1 s
+constexpr size_t kMostWork = size_t{1} << 24;    // looks at a buffer, of all orders: about 0.1 s
+constexpr size_t kRepairWork = size_t{1} << 22;  // no repairs beyond
+constexpr int kRepairs = 24;                     // of one order
 
 size_t Round(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
@@ -147,35 +149,89 @@ class Placed {
   size_t work_ = 0;
 };
 
-// Places the buffers in this order. False when that would take too long.
-bool Place(std::span<const LiveRange> buffers, const std::vector<int32_t>& order, int32_t steps,
-           size_t alignment, ArenaLayout* layout) {
-  layout->offsets.assign(buffers.size(), 0);
-  layout->bytes = 0;
-  Placed placed(buffers, steps);
-  std::vector<int32_t> conflicts;
-  for (int32_t i : order) {
-    const size_t size = Round(buffers[i].bytes, alignment);
-    placed.Conflicts(i, &conflicts);
-    std::sort(conflicts.begin(), conflicts.end(), [&](int32_t a, int32_t b) {
-      return layout->offsets[a] < layout->offsets[b];
-    });
+enum class Fit { kBest, kFirst };
+
+// Tries orders of the buffers until one needs no more than the peak of live bytes.
+class OrderSearch {
+ public:
+  OrderSearch(std::span<const LiveRange> buffers, int32_t steps, size_t alignment, ArenaLayout* best)
+      : buffers_(buffers), steps_(steps), alignment_(alignment), best_(best) {}
+
+  // False when there is no time for it, or no need.
+  bool Try(const std::vector<int32_t>& order, Fit fit) {
+    if (best_->bytes == best_->bound || work_ > kMostWork || !Place(order, fit)) return false;
+    if (layout_.bytes < best_->bytes) {
+      best_->offsets = layout_.offsets;
+      best_->bytes = layout_.bytes;
+    }
+    return true;
+  }
+  // What becomes of an order when those that it leaves no place below the bound go first.
+  void Repair(std::vector<int32_t> order, Fit fit) {
+    for (int round = 0; round <= kRepairs && work_ < kRepairWork && Try(order, fit); ++round) {
+      const auto above = [&](int32_t i) {
+        return layout_.offsets[i] + Round(buffers_[i].bytes, alignment_) > best_->bound;
+      };
+      const auto rest = std::stable_partition(order.begin(), order.end(), above);
+      if (rest == order.begin()) return;
+    }
+  }
+
+ private:
+  // Places the buffers in this order. False when that would take too long.
+  bool Place(const std::vector<int32_t>& order, Fit fit) {
+    layout_.offsets.assign(buffers_.size(), 0);
+    layout_.bytes = 0;
+    Placed placed(buffers_, steps_);
+    for (int32_t i : order) {
+      const size_t size = Round(buffers_[i].bytes, alignment_);
+      placed.Conflicts(i, &conflicts_);
+      std::sort(conflicts_.begin(), conflicts_.end(), [&](int32_t a, int32_t b) {
+        return layout_.offsets[a] < layout_.offsets[b];
+      });
+      const size_t at = FindPlace(size, fit);
+      layout_.offsets[i] = at;
+      layout_.bytes = std::max(layout_.bytes, at + size);
+      placed.Add(i);
+      if (work_ + placed.work() > kMostWork) break;
+    }
+    work_ += placed.work();
+    return work_ <= kMostWork;
+  }
+
+  // Between the conflicts: the smallest gap that holds `size` bytes, or the lowest; else behind them.
+  size_t FindPlace(size_t size, Fit fit) const {
     size_t best = SIZE_MAX, best_gap = SIZE_MAX, end = 0;
-    for (int32_t j : conflicts) {
-      const size_t begin = layout->offsets[j];
+    for (int32_t j : conflicts_) {
+      const size_t begin = layout_.offsets[j];
       if (begin > end && begin - end >= size && begin - end < best_gap) {
         best = end;
         best_gap = begin - end;
+        if (fit == Fit::kFirst) break;
       }
-      end = std::max(end, begin + Round(buffers[j].bytes, alignment));
+      end = std::max(end, begin + Round(buffers_[j].bytes, alignment_));
     }
-    if (best == SIZE_MAX) best = end;
-    layout->offsets[i] = best;
-    layout->bytes = std::max(layout->bytes, best + size);
-    placed.Add(i);
-    if (placed.work() > kMostWork) return false;
+    return best == SIZE_MAX ? end : best;
   }
-  return true;
+
+  std::span<const LiveRange> buffers_;
+  const int32_t steps_;
+  const size_t alignment_;
+  ArenaLayout* best_;
+  size_t work_ = 0;
+  ArenaLayout layout_;  // of the present try
+  std::vector<int32_t> conflicts_;
+};
+
+// Greatest first, by what `key` says of a buffer.
+template <typename Key>
+std::vector<int32_t> OrderBy(std::span<const LiveRange> buffers, Key&& key) {
+  std::vector<int32_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return key(buffers[a]) > key(buffers[b]);
+  });
+  return order;
 }
 
 }  // namespace
@@ -184,19 +240,20 @@ ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment) {
   int32_t steps = 0;
   for (const LiveRange& b : buffers) steps = std::max(steps, b.last);
   ArenaLayout best = PlaceByStart(buffers, steps, alignment);
-  auto length = [&](int32_t i) { return buffers[i].last - buffers[i].first; };
-  std::vector<int32_t> order(buffers.size());
-  for (const bool by_size : {true, false}) {
-    if (best.bytes == best.bound || buffers.size() > kMostBuffers) break;
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return by_size ? buffers[a].bytes > buffers[b].bytes : length(a) > length(b);
-    });
-    ArenaLayout layout;
-    if (!Place(buffers, order, steps, alignment, &layout) || layout.bytes >= best.bytes) continue;
-    best.offsets = std::move(layout.offsets);
-    best.bytes = layout.bytes;
-  }
+  if (best.bytes == best.bound || buffers.size() > kMostBuffers) return best;
+  const auto size = [](const LiveRange& b) { return b.bytes; };
+  const auto length = [](const LiveRange& b) { return static_cast<size_t>(b.last - b.first) + 1; };
+  OrderSearch search(buffers, steps, alignment, &best);
+  const std::vector<int32_t> orders[] = {
+      OrderBy(buffers, size),
+      OrderBy(buffers, length),
+      OrderBy(buffers, [&](const LiveRange& b) { return size(b) * length(b); }),
+      OrderBy(buffers, [](const LiveRange& b) { return b.last; }),
+      OrderBy(buffers, [](const LiveRange& b) { return -b.first; })};
+  for (const Fit fit : {Fit::kBest, Fit::kFirst})
+    for (const auto& order : orders) search.Try(order, fit);
+  for (const Fit fit : {Fit::kBest, Fit::kFirst})
+    for (const auto& order : orders) search.Repair(order, fit);
   return best;
 }
 

@@ -21,10 +21,12 @@ struct ArenaLayout {
   size_t bound = 0;             // peak of live bytes: no layout can be smaller
 };
 
-// Buffers whose ranges meet get disjoint places. Greedy best-fit in several orders (by start, by size,
-// by length of life), the smallest result kept: the method of TFLite's arena planner and of XLA's
-// GlobalDecreasingSizeBestFitHeap. O(n log n + steps) by start; the other orders, O(n²) in buffers
-// alive at the same time, are tried while that is within a fixed amount of work. Steps start at 0.
+// Buffers whose ranges meet get disjoint places. Greedy in several orders (by start, by size, by length
+// of life, by their product, by end), best fit and first fit, as TFLite's arena planner and XLA's
+// GlobalDecreasingSizeBestFitHeap do it; then the same, buffers that come to lie above the peak of live
+// bytes going first the next time, some times. The smallest result is kept; one at the peak
+// ends the search. O(n log n + steps) by start; the other orders, O(n²) in buffers alive at the same
+// time, share a fixed amount of work. Steps start at 0.
 ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment = 64);
 
 }  // namespace heddle

@@ -92,7 +92,7 @@ TEST(ArenaPlanner, RandomLives) {
     used += layout.bytes;
     bound += layout.bound;
   }
-  EXPECT_LT(static_cast<double>(used), 1.10 * static_cast<double>(bound));
+  EXPECT_LT(static_cast<double>(used), 1.06 * static_cast<double>(bound));
 }
 
 TEST(ArenaPlanner, IsDeterministic) {
