@@ -2,6 +2,7 @@
 // made at first use, frozen afterwards; thread-safe.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,12 @@ struct TileOp {
 
   int operands = 0;
   MakeFn f32 = nullptr, f64 = nullptr;
+  // The step's function where operand 0, or 1, is one value for all of the tile. May be absent.
+  std::array<TileStep::Fn, 2> f32_repeat{}, f64_repeat{};
 
+  TileStep::Fn repeat(DType dtype, uint32_t operand) const {
+    return (dtype == DType::kF32 ? f32_repeat : f64_repeat)[operand];
+  }
   MakeFn make(DType dtype) const {
     return dtype == DType::kF32 ? f32 : dtype == DType::kF64 ? f64 : nullptr;
   }

@@ -86,6 +86,7 @@ class Builder {
     free_.clear();
     streams_.clear();
     spreads_.clear();
+    kind_of_.clear();
     float work = kTraffic;
     loop.steps.reserve(end - begin);
     for (uint32_t s = begin; s < end; ++s) {
@@ -125,6 +126,7 @@ class Builder {
       step.out = registers_[result] = NewRegister(loop);
     }
     loop->steps.push_back(step);
+    kind_of_.push_back(from.kind);
     return Status::Ok();
   }
 
@@ -188,23 +190,85 @@ class Builder {
     }
   }
 
-  // As long as the cache allows; a multiple of the periods with which operands repeat, so that they
-  // need be laid out only once.
+  static bool StandsStill(const ElementLoop::Spread& s) {  // along the last dimension
+    return s.plan.y_strides[static_cast<size_t>(s.plan.rank - 1)] == 0;
+  }
+
+  // Which spreads all steps could take as one value, if tiles did not go over the ends of rows.
+  std::vector<bool> FindOnes(const ElementLoop& loop) const {
+    std::vector<bool> ones;
+    for (const ElementLoop::Spread& s : loop.spreads) ones.push_back(StandsStill(s));
+    const auto one = [&](uint32_t in) {
+      const bool spread = in >= loop.registers && in - loop.registers < loop.spreads.size();
+      return spread && ones[in - loop.registers];
+    };
+    for (size_t i = 0; i < loop.steps.size(); ++i) {
+      const TileStep& step = loop.steps[i];
+      if (p_.kinds[kind_of_[i]].operands != 2) continue;  // others have no spreads
+      for (uint32_t k = 0; k < 2; ++k)
+        if (one(step.in[k]) && (RepeatOf(kind_of_[i], k) == nullptr || one(step.in[1 - k])))
+          ones[step.in[k] - loop.registers] = false;
+    }
+    return ones;
+  }
+  TileStep::Fn RepeatOf(uint32_t kind, uint32_t operand) const {
+    return p_.kinds[kind].tile->repeat(dtype_, operand);
+  }
+
+  // The greatest part of `cols` up to `most` that is a multiple of `unit` and worth a tile; 0: none.
+  static int64_t PartOf(int64_t cols, int64_t unit, int64_t most) {
+    constexpr int64_t kLeast = 64;
+    for (int64_t t = std::min(most, cols) / unit * unit; t >= kLeast; t -= unit)
+      if (cols % t == 0) return t;
+    return 0;
+  }
+
+  // As long as the cache allows, and so that spreads need no filling: either no tile goes over the end
+  // of a row, or tiles are a multiple of the periods with which operands repeat.
   void ChooseTile(ElementLoop* loop) const {
-    constexpr int64_t kGroup = TileStep::kGroup;
     const size_t tiles = std::max<size_t>(1, loop->registers + loop->spreads.size());
-    int64_t tile = static_cast<int64_t>(kTileMemory / (tiles * SizeOf(dtype_))) & -kGroup;
-    tile = std::clamp(tile, kGroup, kMostTile);
-    int64_t unit = kGroup;
+    const int64_t budget = static_cast<int64_t>(kTileMemory / (tiles * SizeOf(dtype_)));
+    const int64_t most = std::clamp(budget & -TileStep::kGroup, TileStep::kGroup, kMostTile);
+    const std::vector<bool> ones = FindOnes(*loop);
+    int64_t cols = 0;  // common to the rows of single values; 0: there are none
+    for (size_t i = 0; i < ones.size(); ++i)
+      if (ones[i] && loop->spreads[i].plan.rank > 1)
+        cols = std::gcd(cols, loop->spreads[i].plan.cols);
+    const int64_t part = cols > 0 ? PartOf(cols, TileStep::kGroup, most) : 0;
+    const int64_t unit = FillOnce(loop, part > 0 ? part : most, part > 0);
+    const int64_t needed = (loop->numel + unit - 1) / unit * unit;
+    loop->tile = part > 0 ? part : std::max(unit, std::min(most / unit * unit, needed));
+    if (part == 0) FitRows(loop, unit);
+    for (size_t i = 0; i < ones.size(); ++i)
+      loop->spreads[i].one = ones[i] && (loop->spreads[i].plan.rank == 1 || part > 0);
+    for (size_t i = 0; i < loop->steps.size(); ++i)
+      for (uint32_t k = 0; k < 2; ++k)
+        if (const uint32_t s = loop->steps[i].in[k] - loop->registers;
+            k < p_.kinds[kind_of_[i]].operands && s < ones.size() && loop->spreads[s].one)
+          loop->steps[i].fn = RepeatOf(kind_of_[i], k);
+  }
+
+  // Marks spreads that are the same in every tile of at most `most` elements, or of exactly so many;
+  // returns what the tile must be a multiple of.
+  static int64_t FillOnce(ElementLoop* loop, int64_t most, bool exact) {
+    int64_t unit = TileStep::kGroup;
     for (ElementLoop::Spread& s : loop->spreads) {
       const int64_t period = PeriodOf(s.plan);
       const int64_t both = period == 0 ? 0 : std::lcm(unit, period);
-      if (both == 0 || both > tile) continue;
+      if (both == 0 || both > most || (exact && most % both != 0)) continue;
       unit = both;
       s.filled_once = true;
     }
-    const int64_t needed = (loop->numel + unit - 1) / unit * unit;
-    loop->tile = std::max(unit, std::min(tile / unit * unit, needed));
+    return unit;
+  }
+
+  // A tile that is part of a row, where there are rows to be read where they lie.
+  static void FitRows(ElementLoop* loop, int64_t unit) {
+    int64_t cols = 0;
+    for (const ElementLoop::Spread& s : loop->spreads)
+      if (!s.filled_once && !StandsStill(s)) cols = std::gcd(cols, s.plan.cols);
+    if (cols == 0) return;
+    if (const int64_t part = PartOf(cols, unit, loop->tile); part > 0) loop->tile = part;
   }
 
   // After how many elements the spread operand begins anew; 0: not before the end.
@@ -232,7 +296,7 @@ class Builder {
   // Of the loop at hand:
   std::map<uint32_t, uint32_t> last_use_, registers_, streams_;
   std::map<uint32_t, std::vector<std::pair<Shape, uint32_t>>> spreads_;
-  std::vector<uint32_t> free_;
+  std::vector<uint32_t> free_, kind_of_;  // free registers; of each step
 };
 
 }  // namespace

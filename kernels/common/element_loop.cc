@@ -65,11 +65,11 @@ class Runner {
     const size_t begin = static_cast<size_t>(first * l_.tile) * sizeof(T);
     for (size_t i = 0; i < streams; ++i) at[tiles + i] = Address(l_.streams[i].place) + begin;
     for (const auto& s : l_.spreads)
-      if (s.filled_once) Fill(s, 0, l_.tile, at[l_.registers + (&s - l_.spreads.data())]);
+      if (s.filled_once && !s.one) Fill(s, 0, l_.tile, at[l_.registers + (&s - l_.spreads.data())]);
     for (int64_t t = first; t < last; ++t) {
       const int64_t n = std::min(l_.tile, l_.numel - t * l_.tile), whole = n & -kGroup;
       for (size_t i = 0; i < l_.spreads.size(); ++i)
-        if (!l_.spreads[i].filled_once)
+        if (!l_.spreads[i].filled_once || l_.spreads[i].one)
           at[l_.registers + i] = Spread(l_.spreads[i], t * l_.tile, n,
                                         work + (l_.registers + i) * TileBytes(), &row_in[i]);
       if (whole > 0)
@@ -84,7 +84,8 @@ class Runner {
   void RunRest(std::byte* groups, std::byte** at, int64_t done, int64_t n) const {
     const size_t tiles = Tiles(), offset = static_cast<size_t>(done) * sizeof(T),
                  bytes = static_cast<size_t>(n) * sizeof(T);
-    for (size_t i = l_.registers; i < tiles; ++i) at[i] += offset;
+    for (size_t i = 0; i < l_.spreads.size(); ++i)
+      if (!l_.spreads[i].one) at[l_.registers + i] += offset;
     for (size_t i = 0; i < l_.streams.size(); ++i) {
       std::byte* const group = groups + i * kGroupBytes;
       std::memset(group, 0, kGroupBytes);
@@ -103,6 +104,7 @@ class Runner {
   std::byte* Spread(const ElementLoop::Spread& s, int64_t begin, int64_t n, std::byte* tile,
                     int64_t* row) const {
     const int64_t cols = s.plan.cols, at = begin / cols, col = begin % cols;
+    if (s.one) return Address(s.from) + static_cast<size_t>(RowOffset(s.plan, at)) * sizeof(T);
     if (col + n > cols || n < l_.tile) {
       *row = -1;
     } else if (s.plan.y_strides[static_cast<size_t>(s.plan.rank - 1)] != 0) {

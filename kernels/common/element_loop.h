@@ -18,13 +18,15 @@ struct ElementPlace {
 };
 
 // Steps whose results have one shape. A step's operands are indices into a table of addresses: first
-// the registers, of one tile each, then the spreads (tiles filled from an operand that is repeated),
-// then the streams (tensors of the results' shape, of which each tile is a stretch).
+// the registers, of one tile each, then the spreads (operands that are repeated: a value, a piece of a
+// row, or a tile filled from it), then the streams (tensors of the results' shape, of which each tile
+// is a stretch).
 struct ElementLoop {
   struct Spread {
     ElementPlace from;
     BroadcastPlan plan;       // y is the operand
     bool filled_once = false;  // every tile is the same
+    bool one = false;          // the same value for all of a tile: steps are given just that
   };
   struct Stream {
     ElementPlace place;

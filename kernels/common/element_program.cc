@@ -31,6 +31,7 @@ Status ReadKinds(const Strings& ops, const Floats& values, ElementProgram* progr
       return InvalidArgument("'", name, "' is no operator of fused loops");
     ElementProgram::Kind& kind = program->kinds.emplace_back();
     kind.def = def;
+    kind.tile = tile;
     kind.operands = static_cast<uint32_t>(tile->operands);
     kind.broadcasts = def->has(kBroadcasts);
     ReadNumbers(values, &kind, &at);

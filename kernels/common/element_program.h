@@ -17,6 +17,7 @@ namespace heddle {
 struct ElementProgram {
   struct Kind {
     const OpDef* def = nullptr;
+    const TileOp* tile = nullptr;
     uint32_t operands = 0;
     size_t first_number = 0;  // in `values`
     bool broadcasts = false;

@@ -77,10 +77,25 @@ struct BinaryStep {
   static Status Make(const KernelContext&, TileStep* step) {
     return SetTile<T, 2>(BinaryStep(), F::kGrain, step);
   }
+  // Operand kOne is one value.
+  template <typename T, int kOne>
+  static void Repeat(const TileStep& step, std::byte* const* at, int64_t n) {
+    const T one = *reinterpret_cast<const T*>(at[step.in[kOne]]);
+    const T* const x = reinterpret_cast<const T*>(at[step.in[1 - kOne]]);
+    T* const y = reinterpret_cast<T*>(at[step.out]);
+    n &= -TileStep::kGroup;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) y[i] = kOne == 0 ? F::Apply(one, x[i]) : F::Apply(x[i], one);
+  }
 };
 template <typename F>
 TileOp BinaryTile() {
-  return {2, &BinaryStep<F>::template Make<float>, &BinaryStep<F>::template Make<double>};
+  using Step = BinaryStep<F>;
+  return {2,
+          &Step::template Make<float>,
+          &Step::template Make<double>,
+          {&Step::template Repeat<float, 0>, &Step::template Repeat<float, 1>},
+          {&Step::template Repeat<double, 0>, &Step::template Repeat<double, 1>}};
 }
 
 }  // namespace heddle
