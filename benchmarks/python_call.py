@@ -65,8 +65,8 @@ def tiny_program():
 
 
 def time_cpp(tool, path):
-    out = subprocess.run([tool, "bench", path, "--random-feed", "--threads", "1", "--seconds", "0.3",
-                          "--json"], check=True, capture_output=True, text=True).stdout
+    command = [tool, "bench", path, "--random-feed", "--threads", "1", "--seconds", "0.3", "--json"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return json.loads(out)["median_ms"] * 1e3
 
 

@@ -3,10 +3,10 @@
 
     scripts/paddle_frontend.py [SCRIPT.py ...] [--record FILE.npz]
 
-The scripts (tests/python/scripts/*.py without arguments) say `from paddle import static` and collect
-arrays in the list `results`; for heddle the line becomes `from heddle import static`. Needs paddle and
-heddle (PYTHONPATH=build/release/python). With --record, what the executor was given and what Paddle
-computed is written to a file, which tests/python/replay_test.py runs without Paddle.
+The scripts (tests/python/scripts/*.py without arguments) say `from paddle import static` and
+collect arrays in the list `results`; for heddle the line becomes `from heddle import static`. Needs
+paddle and heddle (PYTHONPATH=build/release/python). With --record, what the executor was given and
+what Paddle computed is written to a file, which tests/python/test_replay.py runs without Paddle.
 """
 
 import argparse
@@ -121,7 +121,8 @@ class Recorder:
 def why_not_recorded(text, recorder):
     """What a script does besides asking its executor."""
     for word, why in (("tempfile", "uses files"), (".set(", "writes to variables"),
-                      ("paddle.seed", "seeds in between"), ("average.apply", "exchanges variables")):
+                      ("paddle.seed", "seeds in between"),
+                      ("average.apply", "exchanges variables")):
         if word in text:
             return why
     return "" if any(step["out"] for step in recorder.steps) else "fetches nothing"

@@ -42,8 +42,8 @@ def to_array(value: Any, wanted: str, name: str) -> np.ndarray:
     except (ValueError, TypeError) as error:
         raise TypeError(f"'{name}': {type(value).__name__} is no array: {error}") from None
     if array.dtype.kind in "OSUMm":
-        raise TypeError(f"'{name}': {type(value).__name__} is no array of numbers (nested lists have "
-                        "one length; packed sequences go in as (array, offsets))")
+        raise TypeError(f"'{name}': {type(value).__name__} is no array of numbers (nested lists "
+                        "have one length; packed sequences go in as (array, offsets))")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.name == "bfloat16":  # ml_dtypes'
@@ -51,8 +51,8 @@ def to_array(value: Any, wanted: str, name: str) -> np.ndarray:
     elif not is_array and wanted:
         array = _to_bfloat16(array) if wanted == "bfloat16" else array.astype(wanted)
     if array.dtype.name not in _NATIVE:
-        raise TypeError(f"'{name}': dtype {array.dtype} is not supported; heddle knows bool, uint8, "
-                        "int8 to int64, float16, bfloat16, float32, float64, complex64 and "
+        raise TypeError(f"'{name}': dtype {array.dtype} is not supported; heddle knows bool, "
+                        "uint8, int8 to int64, float16, bfloat16, float32, float64, complex64 and "
                         "complex128")
     # Not ascontiguousarray, which makes a 0-D array 1-D. A copy is aligned.
     return np.array(array, order="C", copy=True)

@@ -6,9 +6,10 @@ from __future__ import annotations
 class Error(RuntimeError):
     """Something heddle refused or could not do.
 
-    `code` is the kind of error ("INVALID_ARGUMENT", "NOT_FOUND", ...), `message` what happened. Where
-    an operator is to blame, `op_type`, `op_index` and `block` say which one (as the program's file
-    counts them), `variables` what it was to write, and `call_stack` where the program was written.
+    `code` is the kind of error ("INVALID_ARGUMENT", "NOT_FOUND", ...), `message` what happened.
+    Where an operator is to blame, `op_type`, `op_index` and `block` say which one (as the program's
+    file counts them), `variables` what it was to write, and `call_stack` where the program was
+    written.
     """
 
     code: str = "INTERNAL"

@@ -41,8 +41,8 @@ class Outputs(list):
 class Parameters(MutableMapping):
     """The persistable variables of a model, by name.
 
-    Reading one gives a copy. Setting one copies the array in, which must have the variable's shape and
-    dtype; the next run uses it. Not while a run is under way on another thread.
+    Reading one gives a copy. Setting one copies the array in, which must have the variable's shape
+    and dtype; the next run uses it. Not while a run is under way on another thread.
     """
 
     def __init__(self, program: Program, scope: Scope) -> None:
@@ -89,8 +89,8 @@ class Profile:
 
     def __init__(self, report: dict[str, Any], events: list[tuple], trace: str) -> None:
         self.report = report
-        self.events = [dict(zip(("op", "output", "block", "index", "lane", "begin_us", "end_us"), e))
-                       for e in events]
+        names = ("op", "output", "block", "index", "lane", "begin_us", "end_us")
+        self.events = [dict(zip(names, event)) for event in events]
         self._trace = trace
 
     def by_op(self) -> list[tuple[str, int, float]]:
@@ -110,7 +110,8 @@ class Profile:
     def __str__(self) -> str:
         lines = [f"{'operator':<32}{'calls':>6}{'us':>12}"]
         lines += [f"{op:<32}{n:>6}{us:>12.1f}" for op, n, us in self.by_op()]
-        return "\n".join(lines + [f"run: {self.report['run_us']:.1f} us ({self.report['dispatch']})"])
+        total = f"run: {self.report['run_us']:.1f} us ({self.report['dispatch']})"
+        return "\n".join([*lines, total])
 
 
 class Model:
@@ -165,10 +166,10 @@ class Model:
             check_nan_inf: bool = False, lod: bool = False) -> Outputs:
         """Runs once. `feeds`: an array per input, by name.
 
-        Arrays are used where they lie and must not change meanwhile; those returned own their memory.
-        A feed may be a pair (array, offsets) of packed sequences; with `lod` the outputs are
-        `heddle.Tensor`s, which know their offsets. `timeout` in seconds; `check_nan_inf` ends the run
-        at the first NaN or infinity.
+        Arrays are used where they lie and must not change meanwhile; those returned own their
+        memory. A feed may be a pair (array, offsets) of packed sequences; with `lod` the outputs
+        are `heddle.Tensor`s, which know their offsets. `timeout` in seconds; `check_nan_inf` ends
+        the run at the first NaN or infinity.
         """
         if not isinstance(feeds, dict):
             feeds = dict(feeds)
@@ -205,15 +206,15 @@ class Model:
         feeds, shapes = dict(feeds or {}), shapes or {}
         for info in self.inputs:
             if info.name not in feeds:
-                shape = shapes.get(info.name) or [max(d, 1) if d < 0 else d for d in info.shape or ()]
+                shape = shapes.get(info.name) or [1 if d < 0 else d for d in info.shape or ()]
                 dtype = "uint16" if info.dtype == "bfloat16" else info.dtype
                 feeds[info.name] = np.zeros(shape, dtype)
         return feeds
 
     def plan(self, feeds: Mapping[str, Any] | None = None, *,
              shapes: Mapping[str, Sequence[int]] | None = None) -> str:
-        """What a run will do, a line per instruction, for these feeds, or for inputs of these shapes
-        (open dimensions that are not given are taken as 1)."""
+        """What a run will do, a line per instruction, for these feeds, or for inputs of these
+        shapes (open dimensions that are not given are taken as 1)."""
         return self._session.plan(self._examples(feeds, shapes))
 
     def plan_stats(self, feeds: Mapping[str, Any] | None = None, *,
@@ -242,7 +243,8 @@ class Model:
 
     def _repr_html_(self) -> str:
         """A summary for notebooks."""
-        rows = [("input", info) for info in self.inputs] + [("output", info) for info in self.outputs]
+        rows = [("input", info) for info in self.inputs]
+        rows += [("output", info) for info in self.outputs]
         cells = "".join(f"<tr><td>{kind}</td><td>{html.escape(info.name)}</td><td>{info.dtype}</td>"
                         f"<td>{['?' if d < 0 else d for d in info.shape or ()]}</td></tr>"
                         for kind, info in rows)
@@ -261,8 +263,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `fetch`: names of variables to return instead of the program's outputs
     * `opt_level`: 0 runs the program as it is, 1 cleans up, 2 also fuses and chooses layouts
     * `schedule`: "auto", "serial", "parallel" or "lanes"
-    * `deterministic`: always the same way of running (results are the same bits in any case, for one
-      number of threads)
+    * `deterministic`: always the same way of running (results are the same bits in any case, for
+      one number of threads)
     * `memory_limit`: bytes of temporaries and outputs at once; 0 for no limit
     * `plan_cache`: how many plans, one per set of input shapes, are kept
     * `seed`: of operators that draw random numbers

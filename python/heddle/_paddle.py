@@ -55,9 +55,9 @@ def lod_tensor(tensor: _heddle.Tensor) -> Any:
 class ScopeLink:
     """A scope of Paddle's as heddle uses it: the same variables, in the same memory.
 
-    What either side writes the other one reads. heddle steps parameters where Paddle keeps them; what
-    it makes anew (by a startup program, say) is copied into Paddle's variable, whose memory serves from
-    then on.
+    What either side writes the other one reads. heddle steps parameters where Paddle keeps them;
+    what it makes anew (by a startup program, say) is copied into Paddle's variable, whose memory
+    serves from then on.
     """
 
     def __init__(self, scope: Any) -> None:

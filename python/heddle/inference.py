@@ -28,8 +28,8 @@ from heddle import _heddle
 from heddle._errors import Error, InvalidArgument
 from heddle._heddle import __version__
 
-__all__ = ["Config", "DataType", "PlaceType", "PrecisionType", "Predictor", "PredictorPool", "Tensor",
-           "create_predictor", "get_num_bytes_of_data_type", "get_version"]
+__all__ = ["Config", "DataType", "PlaceType", "PrecisionType", "Predictor", "PredictorPool",
+           "Tensor", "create_predictor", "get_num_bytes_of_data_type", "get_version"]
 
 
 class PlaceType(enum.Enum):
@@ -63,15 +63,15 @@ _DATA_TYPES = {"float32": DataType.FLOAT32, "int64": DataType.INT64, "int32": Da
                "uint8": DataType.UINT8, "int8": DataType.INT8, "float16": DataType.FLOAT16,
                "bool": DataType.BOOL, "float64": DataType.FLOAT64, "bfloat16": DataType.BFLOAT16}
 
-# Settings without meaning here that change no result: about Paddle's own passes, caches and messages.
+# Settings without meaning here that change no result: about Paddle's passes, caches and messages.
 _MEANINGLESS = frozenset((
     "enable_memory_optim", "enable_mkldnn", "disable_mkldnn", "enable_onednn", "disable_onednn",
     "set_mkldnn_cache_capacity", "set_onednn_cache_capacity", "set_mkldnn_op", "set_onednn_op",
-    "disable_mkldnn_fc_passes", "disable_onednn_fc_passes", "disable_glog_info", "enable_new_executor",
-    "enable_new_ir", "enable_profile", "switch_ir_debug", "switch_specify_input_names",
-    "switch_use_feed_fetch_ops", "disable_gpu", "delete_pass", "enable_use_optimized_model",
-    "set_optim_cache_dir", "set_optimization_level", "enable_cinn", "exp_disable_mixed_precision_ops",
-    "partially_release", "set_invalid"))
+    "disable_mkldnn_fc_passes", "disable_onednn_fc_passes", "disable_glog_info",
+    "enable_new_executor", "enable_new_ir", "enable_profile", "switch_ir_debug",
+    "switch_specify_input_names", "switch_use_feed_fetch_ops", "disable_gpu", "delete_pass", "enable_use_optimized_model",
+    "set_optim_cache_dir", "set_optimization_level", "enable_cinn",
+    "exp_disable_mixed_precision_ops", "partially_release", "set_invalid"))
 # What the names of settings begin with.
 _PREFIXES = ("enable_", "disable_", "set_", "switch_", "exp_", "collect_", "delete_", "tensorrt_",
              "update_", "nnadapter", "lite_", "use_", "pass_")
@@ -181,7 +181,8 @@ class Config:
 
     def summary(self) -> str:
         rows = {"model_file": self.prog_file() or self.model_dir(), "params_file": self._params,
-                "device": "cpu", "cpu_math_thread": self._threads or "all", "ir_optim": self._ir_optim}
+                "device": "cpu", "cpu_math_thread": self._threads or "all",
+                "ir_optim": self._ir_optim}
         width = max(map(len, rows))
         return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
 
@@ -195,8 +196,8 @@ class Config:
     def _warn(self, name: str) -> None:
         if name not in self._warned:
             self._warned.add(name)
-            warnings.warn(f"Config.{name} has no effect: heddle runs the model on the CPU, in its own "
-                          "way", stacklevel=3)
+            warnings.warn(f"Config.{name} has no effect: heddle runs the model on the CPU, in its "
+                          "own way", stacklevel=3)
 
 
 class Tensor:
@@ -234,7 +235,7 @@ class Tensor:
         self._take(np.array(array, order="C"))
 
     def share_external_data(self, array: Any) -> None:
-        """Like `copy_from_cpu` without the copy: the memory must stay as it is until `run` is over."""
+        """`copy_from_cpu` without the copy: the memory must stay as it is until `run` is over."""
         self._take(array)
 
     def _take(self, array: Any) -> None:
@@ -259,8 +260,8 @@ class Tensor:
 
 
 class Predictor:
-    """Runs a model; made by `create_predictor`. A predictor serves one thread; `clone` it for others,
-    which share the parameters and the threads."""
+    """Runs a model; made by `create_predictor`. A predictor serves one thread; `clone` it for
+    others, which share the parameters and the threads."""
 
     def __init__(self, config: Config, other: Predictor | None = None) -> None:
         self._config = config
@@ -307,8 +308,8 @@ class Predictor:
         return {o.name: _DATA_TYPES.get(o.dtype, DataType.FLOAT32) for o in self._session.outputs}
 
     def run(self, inputs: Sequence[Any] | None = None) -> Any:
-        """Runs on what the input handles were given, for the output handles; or on a list of arrays,
-        and returns a list."""
+        """Runs on what the input handles were given, for the output handles; or on a list of
+        arrays, and returns a list."""
         if inputs is not None:
             return self._run_list(inputs)
         feeds = {name: tensor._value for name, tensor in self._inputs.items()

@@ -5,9 +5,9 @@
     exe.run(startup_program)
     loss, = exe.run(main_program, feed={"x": x}, fetch_list=[loss])
 
-Programs are Paddle's (`Program`, `CompiledProgram`) or their serialized bytes. Paddle is used only where
-the script has imported it; then its scopes, `paddle.seed` and schedulers of learning rates go on to mean
-what they did, and names that are not here are those of `paddle.static`.
+Programs are Paddle's (`Program`, `CompiledProgram`) or their serialized bytes. Paddle is used only
+where the script has imported it; then its scopes, `paddle.seed` and schedulers of learning rates go
+on to mean what they did, and names that are not here are those of `paddle.static`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from heddle import _heddle, _paddle
 from heddle._errors import InvalidArgument
-from heddle._scope import LoDTensor, Scope, Variable, lengths_of, offsets_of
+from heddle._scope import LoDTensor, Scope, Variable, offsets_of
 
 __all__ = ["Executor", "LoDTensor", "Scope", "Variable", "create_lod_tensor", "export_scope",
            "global_scope", "import_scope", "scope_guard", "seed"]
@@ -69,7 +69,7 @@ def scope_guard(scope: Any) -> Iterator[None]:
 
 
 def seed(value: int) -> None:
-    """Seeds the random numbers of programs; as `paddle.seed`, which also does where Paddle is used."""
+    """Seeds the random numbers of programs; where Paddle is used, `paddle.seed` does as well."""
     paddle = _paddle.module()
     if paddle is not None:
         paddle.seed(value)
@@ -82,8 +82,8 @@ def create_lod_tensor(data: Any, recursive_seq_lens: Sequence[Sequence[int]],
     """Packed sequences: an array and the lengths of the sequences in it."""
     tensor = LoDTensor(_heddle.Tensor(np.asarray(data), "", offsets_of(recursive_seq_lens)))
     if not tensor.has_valid_recursive_sequence_lengths():
-        raise InvalidArgument(f"lengths {list(map(list, recursive_seq_lens))} do not fit an array of "
-                              f"shape {tensor.shape()}")
+        raise InvalidArgument(f"lengths {list(map(list, recursive_seq_lens))} do not fit an array "
+                              f"of shape {tensor.shape()}")
     return tensor
 
 
@@ -109,7 +109,7 @@ def _bytes_of(program: Any) -> bytes:
 
 
 def import_scope(program: Any, source: Any, target: Scope | None = None) -> Scope:
-    """Copies the persistable variables of `program` from a scope of Paddle's into one of heddle's."""
+    """Copies the program's persistable variables from a scope of Paddle's into one of heddle's."""
     target = target if target is not None else Scope()
     for name in _names_in(program):
         variable = source.find_var(name)
@@ -120,7 +120,7 @@ def import_scope(program: Any, source: Any, target: Scope | None = None) -> Scop
 
 
 def export_scope(program: Any, source: Scope, target: Any) -> None:
-    """Copies the persistable variables of `program` from a scope of heddle's into one of Paddle's."""
+    """Copies the program's persistable variables from a scope of heddle's into one of Paddle's."""
     place = _paddle.core().CPUPlace() if _paddle.core() is not None else None
     for name in _names_in(program):
         if name in source:
@@ -142,8 +142,8 @@ class _Compiled:
         self._feeds: dict[str, tuple[np.dtype | None, str, tuple[int, ...] | None] | None] = {}
 
     def declared(self, name: str) -> tuple[np.dtype | None, str, tuple[int, ...] | None] | None:
-        """NumPy's dtype, heddle's name of it and the shape that a feed must have (None: any), or None
-        for a name that the program does not know."""
+        """NumPy's dtype, heddle's name of it and the shape that a feed must have (None: any), or
+        None for a name that the program does not know."""
         if name not in self._feeds:
             self._feeds[name] = self._look_up(name)
         return self._feeds[name]
@@ -176,8 +176,8 @@ def _check_feed(name: str, dtype: np.dtype | None, shape: tuple[int, ...] | None
 class Executor:
     """Runs programs like `paddle.static.Executor`.
 
-    A program is prepared once for each set of fetches and scope; changing the program makes it anew.
-    `threads`: how many to use, 0 for as many as the process may. Threads: one run at a time.
+    A program is prepared once for each set of fetches and scope; changing the program makes it
+    anew. `threads`: how many to use, 0 for as many as the process may. Threads: one run at a time.
     """
 
     _CACHE = 64  # prepared programs per scope
@@ -354,7 +354,10 @@ class Executor:
     def _prepare(self, program: Any, names: tuple[str, ...], scope: Any) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         desc = getattr(inner, "desc", None)
-        identity = desc.cached_hash_str() if hasattr(desc, "cached_hash_str") else _bytes_of(program)
+        if hasattr(desc, "cached_hash_str"):
+            identity = desc.cached_hash_str()
+        else:
+            identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})
         key = (identity, names)
         compiled = ready.get(key)
@@ -415,7 +418,4 @@ def __getattr__(name: str) -> Any:
     if paddle is not None and not name.startswith("__"):
         return getattr(paddle.static, name)
     raise AttributeError(f"heddle.static has no '{name}'"
-                         + ("" if paddle else "; with paddle imported, it has what paddle.static has"))
-
-
-_ = lengths_of  # re-exported for those who turn offsets back into lengths
+                         + ("" if paddle else "; with paddle imported, it has its names"))

@@ -12,9 +12,9 @@
 namespace heddle::python {
 namespace {
 
-// Python objects that tensors borrowed memory from. The last owner of a tensor may be a thread without
-// the GIL, or one that holds a lock which a thread with the GIL waits for; so it only leaves the object
-// here, and whoever comes next with the GIL gives it back.
+// Python objects that tensors borrowed memory from. The last owner of a tensor may be a thread
+// without the GIL, or one that holds a lock which a thread with the GIL waits for; so it only
+// leaves the object here, and whoever comes next with the GIL gives it back.
 class Loans {
  public:
   static Loans& Instance() {
@@ -59,18 +59,28 @@ DType FromFormat(const char* format, Py_ssize_t size) {
   if (*f == 'Z') return f[1] == 'f' ? DType::kC64 : f[1] == 'd' ? DType::kC128 : DType::kUnknown;
   if (f[0] == 0 || f[1] != 0) return DType::kUnknown;
   switch (*f) {
-    case '?': return DType::kBool;
-    case 'B': return DType::kU8;
-    case 'b': return DType::kI8;
-    case 'h': return DType::kI16;
+    case '?':
+      return DType::kBool;
+    case 'B':
+      return DType::kU8;
+    case 'b':
+      return DType::kI8;
+    case 'h':
+      return DType::kI16;
     case 'i':
     case 'l':
-    case 'q': return size == 4 ? DType::kI32 : DType::kI64;
-    case 'H': return DType::kBF16;
-    case 'e': return DType::kF16;
-    case 'f': return DType::kF32;
-    case 'd': return DType::kF64;
-    default: return DType::kUnknown;
+    case 'q':
+      return size == 4 ? DType::kI32 : DType::kI64;
+    case 'H':
+      return DType::kBF16;
+    case 'e':
+      return DType::kF16;
+    case 'f':
+      return DType::kF32;
+    case 'd':
+      return DType::kF64;
+    default:
+      return DType::kUnknown;
   }
 }
 
@@ -90,7 +100,8 @@ const char* FormatOf(DType dtype) {
   throw nb::python_error();
 }
 
-// A tensor over memory described by NumPy-like strides in bytes; nothing when heddle cannot address it.
+// A tensor over memory described by NumPy-like strides in bytes; nothing when heddle cannot address
+// it.
 bool Describe(void* data, DType dtype, int rank, const int64_t* dims, const int64_t* byte_strides,
               std::function<void()> release, Tensor* out) {
   const auto size = static_cast<int64_t>(SizeOf(dtype));
@@ -135,9 +146,10 @@ Taken TakeBuffer(nb::handle object, const std::string& name, Tensor* out) {
   Py_buffer* raw = view.get();
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
   if (dtype == DType::kUnknown ||
-      !Describe(raw->buf, dtype, raw->ndim, reinterpret_cast<const int64_t*>(raw->shape),
-                reinterpret_cast<const int64_t*>(raw->strides),
-                [raw] { Loans::Instance().Return(raw); }, out)) {
+      !Describe(
+          raw->buf, dtype, raw->ndim, reinterpret_cast<const int64_t*>(raw->shape),
+          reinterpret_cast<const int64_t*>(raw->strides), [raw] { Loans::Instance().Return(raw); },
+          out)) {
     PyBuffer_Release(raw);
     return Taken::kNeedsCopy;
   }
@@ -179,8 +191,9 @@ Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
   auto* held = new Array(array);
   nb::object owner = nb::capsule(held, [](void* p) noexcept { delete static_cast<Array*>(p); });
   PyObject* raw = owner.release().ptr();
-  if (Describe(const_cast<void*>(array.data()), dtype, static_cast<int>(dims.size()), dims.data(),
-               strides.data(), [raw] { Loans::Instance().Return(raw); }, out))
+  if (Describe(
+          const_cast<void*>(array.data()), dtype, static_cast<int>(dims.size()), dims.data(),
+          strides.data(), [raw] { Loans::Instance().Return(raw); }, out))
     return Taken::kYes;
   Py_DECREF(raw);
   return Taken::kNeedsCopy;
@@ -204,9 +217,10 @@ Tensor TakeOther(nb::handle object, DType wanted, const std::string& name) {
       object, wanted == DType::kUnknown ? std::string() : std::string(Name(wanted)), name);
   Tensor tensor;
   if (TakeBuffer(array, name, &tensor) != Taken::kYes)
-    WrongType(name, "an array of " + nb::cast<std::string>(nb::str(array.attr("dtype"))) +
-                        " cannot be used; heddle knows bool, uint8, int8 to int64, float16, bfloat16, "
-                        "float32, float64, complex64 and complex128");
+    WrongType(name,
+              "an array of " + nb::cast<std::string>(nb::str(array.attr("dtype"))) +
+                  " cannot be used; heddle knows bool, uint8, int8 to int64, float16, bfloat16, "
+                  "float32, float64, complex64 and complex128");
   return tensor;
 }
 
@@ -381,8 +395,8 @@ nb::object Dlpack(nb::handle self, nb::kwargs options) {
   std::vector<size_t> shape;
   for (int64_t d : t.shape()) shape.push_back(static_cast<size_t>(d));
   const nb::ndarray<nb::array_api> array(const_cast<void*>(t.raw()), shape.size(), shape.data(),
-                                            self, nullptr, ToDlpack(t.dtype()),
-                                            nb::device::cpu::value);
+                                         self, nullptr, ToDlpack(t.dtype()),
+                                         nb::device::cpu::value);
   const nb::object exported = nb::cast(array, nb::rv_policy::reference);
   return nb::getattr(exported, "__dlpack__")(**options);
 }
@@ -393,19 +407,24 @@ void BindTensor(nb::module_& module) {
   PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)},
                          {Py_bf_releasebuffer, reinterpret_cast<void*>(ReleaseBuffer)},
                          {0, nullptr}};
-  nb::class_<Tensor>(module, "Tensor", nb::type_slots(slots))
-      .def("__init__",
-           [](Tensor* self, nb::handle array, const std::string& dtype, nb::handle lod) {
-             new (self) Tensor(ToTensor(array, DTypeNamed(dtype), "array"));
-             if (!lod.is_none()) self->set_lod(ToLod(lod));
-           },
-           nb::arg("array"), nb::arg("dtype") = "", nb::arg("lod") = nb::none())
+  nb::class_<Tensor>(
+      module, "Tensor", nb::type_slots(slots),
+      "An array as heddle holds it: no copy of what it is made of, with sequence offsets "
+      "in `lod`. numpy(), memoryview() and __dlpack__ share its memory.")
+      .def(
+          "__init__",
+          [](Tensor* self, nb::handle array, const std::string& dtype, nb::handle lod) {
+            new (self) Tensor(ToTensor(array, DTypeNamed(dtype), "array"));
+            if (!lod.is_none()) self->set_lod(ToLod(lod));
+          },
+          nb::arg("array"), nb::arg("dtype") = "", nb::arg("lod") = nb::none())
       .def_prop_ro("shape", [](const Tensor& t) { return ShapeTuple(t.shape()); })
       .def_prop_ro("dtype", [](const Tensor& t) { return std::string(Name(t.dtype())); })
       .def_prop_ro("nbytes", [](const Tensor& t) { return t.bytes(); })
       .def_prop_ro("address", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.raw()); })
-      .def_prop_rw("lod", [](const Tensor& t) { return LodList(t.lod()); },
-                   [](Tensor& t, nb::handle lod) { t.set_lod(ToLod(lod)); })
+      .def_prop_rw(
+          "lod", [](const Tensor& t) { return LodList(t.lod()); },
+          [](Tensor& t, nb::handle lod) { t.set_lod(ToLod(lod)); })
       .def("numpy", [](const Tensor& t) { return ToArray(t); })
       .def("__dlpack__", &Dlpack)
       .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });

@@ -1,9 +1,10 @@
 // Arrays of Python as heddle's tensors, and back.
 //
-// Ownership: a tensor made of an array keeps the array's memory alive; an array made of a tensor keeps
-// the tensor's. Nothing is copied where memory is contiguous enough to be described by strides and its
-// elements are aligned. Threads: all functions need the GIL; tensors made here may be dropped without
-// it. Errors: Python exceptions (nanobind::python_error, nanobind::builtin_exception).
+// Ownership: a tensor made of an array keeps the array's memory alive; an array made of a tensor
+// keeps the tensor's. Nothing is copied where memory is contiguous enough to be described by
+// strides and its elements are aligned. Threads: all functions need the GIL; tensors made here may
+// be dropped without it. Errors: Python exceptions (nanobind::python_error,
+// nanobind::builtin_exception).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,10 +20,11 @@ namespace nb = nanobind;
 // NumPy's or Paddle's name of an element type; kUnknown for a name that is none.
 DType DTypeNamed(const std::string& name);
 
-// `object` as a tensor: an array, anything with the buffer protocol or __dlpack__, a heddle.Tensor, a
-// number or nested lists, a pair (array, offsets of sequences), or an object with lod() like Paddle's
-// LoDTensor. Numbers and lists become `wanted` (kUnknown: what NumPy makes of them); arrays keep their
-// type, but for 16-bit unsigned integers, which stand for bfloat16 as in Paddle. `name` is for messages.
+// `object` as a tensor: an array, anything with the buffer protocol or __dlpack__, a heddle.Tensor,
+// a number or nested lists, a pair (array, offsets of sequences), or an object with lod() like
+// Paddle's LoDTensor. Numbers and lists become `wanted` (kUnknown: what NumPy makes of them);
+// arrays keep their type, but for 16-bit unsigned integers, which stand for bfloat16 as in Paddle.
+// `name` is for messages.
 Tensor ToTensor(nb::handle object, DType wanted, const std::string& name);
 // The same in memory of its own.
 Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name);
@@ -33,8 +35,8 @@ nb::object ToArray(Tensor tensor);
 // Tensors as arrays, arrays of tensors as lists, selected rows as a tuple (rows, values, height).
 nb::object ToPython(Value value);
 
-// Drops a reference to an object that a tensor borrowed memory from; needs no GIL. The object is let go
-// of at a later conversion.
+// Drops a reference to an object that a tensor borrowed memory from; needs no GIL. The object is
+// let go of at a later conversion.
 void ReturnLoan(PyObject* object);
 
 // The type heddle.Tensor.

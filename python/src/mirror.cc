@@ -113,8 +113,9 @@ void BindMirror(nb::module_& module) {
       .def("before", &MirrorView::Before)
       .def("after", &MirrorView::After)
       .def("name", &MirrorView::name, nb::arg("index"))
-      .def("array", [](const MirrorView& v, size_t i) { return ToPython(v.value(i)); },
-           nb::arg("index"));
+      .def(
+          "array", [](const MirrorView& v, size_t i) { return ToPython(v.value(i)); },
+          nb::arg("index"));
 }
 
 }  // namespace heddle::python

@@ -1,8 +1,8 @@
 // Mirror: a heddle scope over variables whose memory belongs to somebody else, such as a scope of
 // Paddle's. heddle reads and steps the variables where they lie; both sides see the same numbers.
 //
-// Ownership: a Mirror keeps its scope and the owners of adopted memory alive; a MirrorView keeps its
-// Mirror. Threads: with the GIL only, and not during a run on the scope.
+// Ownership: a Mirror keeps its scope and the owners of adopted memory alive; a MirrorView keeps
+// its Mirror. Threads: with the GIL only, and not during a run on the scope.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -48,9 +48,9 @@ class MirrorView {
   // The variable's memory is from now on that at `address`, which `owner` keeps.
   void Adopt(size_t index, uintptr_t address, const std::string& dtype,
              const std::vector<int64_t>& shape, nanobind::object owner);
-  // Before a run: notices contents that the other side has overwritten in place. What heddle derived
-  // from them (packed or folded weights) is then made anew. A sample of each variable is compared, so
-  // that single changed elements of a large one may go unnoticed.
+  // Before a run: notices contents that the other side has overwritten in place. What heddle
+  // derived from them (packed or folded weights) is then made anew. A sample of each variable is
+  // compared, so that single changed elements of a large one may go unnoticed.
   void Before();
   // After a run: the variables whose value is now elsewhere than in the shared memory.
   std::vector<size_t> After();

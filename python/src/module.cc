@@ -27,7 +27,10 @@ nb::tuple DimsOf(const Shape& shape) {
 }
 
 void BindProgram(nb::module_& module) {
-  nb::class_<TensorInfo>(module, "TensorInfo")
+  nb::class_<TensorInfo>(
+      module, "TensorInfo",
+      "An input, output or parameter as the program declares it: name, dtype, shape "
+      "(-1: any length; None: any rank).")
       .def_ro("name", &TensorInfo::name)
       .def_prop_ro("dtype", [](const TensorInfo& i) { return std::string(Name(i.dtype)); })
       .def_prop_ro("shape",
@@ -39,22 +42,25 @@ void BindProgram(nb::module_& module) {
         return i.name + ": " + std::string(Name(i.dtype)) + " " + i.shape.ToString();
       });
 
-  nb::class_<Program>(module, "Program")
-      .def_static("load",
-                  [](const std::string& path) {
-                    Result<Program> program = Program();
-                    {
-                      nb::gil_scoped_release release;
-                      program = Program::Load(path);
-                    }
-                    return Check(std::move(program));
-                  },
-                  nb::arg("path"))
-      .def_static("parse",
-                  [](nb::bytes bytes, const std::string& name) {
-                    return Check(Program::Parse({bytes.c_str(), bytes.size()}, name));
-                  },
-                  nb::arg("bytes"), nb::arg("name") = "program")
+  nb::class_<Program>(module, "Program",
+                      "A checked program: Program.load(path) or Program.parse(bytes). Immutable.")
+      .def_static(
+          "load",
+          [](const std::string& path) {
+            Result<Program> program = Program();
+            {
+              nb::gil_scoped_release release;
+              program = Program::Load(path);
+            }
+            return Check(std::move(program));
+          },
+          nb::arg("path"))
+      .def_static(
+          "parse",
+          [](nb::bytes bytes, const std::string& name) {
+            return Check(Program::Parse({bytes.c_str(), bytes.size()}, name));
+          },
+          nb::arg("bytes"), nb::arg("name") = "program")
       .def_prop_ro("inputs", &Program::inputs)
       .def_prop_ro("outputs", &Program::outputs)
       .def_prop_ro("persistables", &Program::persistables)
@@ -69,97 +75,109 @@ void BindProgram(nb::module_& module) {
                      for (const auto& c : p.op_counts()) counts[c.type.c_str()] = c.count;
                      return counts;
                    })
-      .def("variable", [](const Program& p, const std::string& name) { return p.variable(name); },
-           nb::arg("name"));
+      .def(
+          "variable", [](const Program& p, const std::string& name) { return p.variable(name); },
+          nb::arg("name"));
 }
 
 void BindScope(nb::module_& module) {
-  nb::class_<Scope>(module, "Scope")
+  nb::class_<Scope>(module, "Scope",
+                    "Variables by name that outlive runs. get() copies, set() copies in.")
       .def(nb::init<>())
       .def("names", &Scope::Names)
-      .def("has",
-           [](const Scope& s, const std::string& name) {
-             const Value* v = s.Find(name);
-             return v != nullptr && v->initialized();
-           },
-           nb::arg("name"))
+      .def(
+          "has",
+          [](const Scope& s, const std::string& name) {
+            const Value* v = s.Find(name);
+            return v != nullptr && v->initialized();
+          },
+          nb::arg("name"))
       // A copy: the variable itself may be written to by the next run.
-      .def("get",
-           [](Scope& s, const std::string& name) -> nb::object {
-             const Value* v = s.Find(name);
-             if (v == nullptr || !v->initialized()) return nb::none();
-             Value copy;
-             {
-               nb::gil_scoped_release release;
-               std::lock_guard writes(s.write_mutex());
-               copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
-             }
-             if (copy.is_tensor()) return nb::cast(std::move(copy.tensor()));
-             return ToPython(std::move(copy));
-           },
-           nb::arg("name"))
-      .def("set",
-           [](Scope& s, const std::string& name, nb::handle array, const std::string& dtype) {
-             Tensor own = ToOwnTensor(array, DTypeNamed(dtype), name);
-             nb::gil_scoped_release release;
-             std::lock_guard writes(s.write_mutex());
-             s.Set(name, Value(std::move(own)));
-           },
-           nb::arg("name"), nb::arg("array"), nb::arg("dtype") = "")
-      .def("erase", [](Scope& s, const std::string& name) { s.Erase(name); }, nb::arg("name"))
+      .def(
+          "get",
+          [](Scope& s, const std::string& name) -> nb::object {
+            const Value* v = s.Find(name);
+            if (v == nullptr || !v->initialized()) return nb::none();
+            Value copy;
+            {
+              nb::gil_scoped_release release;
+              std::lock_guard writes(s.write_mutex());
+              copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
+            }
+            if (copy.is_tensor()) return nb::cast(std::move(copy.tensor()));
+            return ToPython(std::move(copy));
+          },
+          nb::arg("name"))
+      .def(
+          "set",
+          [](Scope& s, const std::string& name, nb::handle array, const std::string& dtype) {
+            Tensor own = ToOwnTensor(array, DTypeNamed(dtype), name);
+            nb::gil_scoped_release release;
+            std::lock_guard writes(s.write_mutex());
+            s.Set(name, Value(std::move(own)));
+          },
+          nb::arg("name"), nb::arg("array"), nb::arg("dtype") = "")
+      .def(
+          "erase", [](Scope& s, const std::string& name) { s.Erase(name); }, nb::arg("name"))
       .def_prop_ro("version", &Scope::version);
 }
 
 void BindParams(nb::module_& module) {
-  nb::class_<Generator>(module, "Generator")
+  nb::class_<Generator>(
+      module, "Generator",
+      "Random numbers that go on from run to run: Paddle's after paddle.seed(seed).")
       .def(nb::init<uint64_t>(), nb::arg("seed") = 0)
       .def("seed", &Generator::Seed, nb::arg("seed"))
       .def_prop_rw("state", &Generator::State,
                    [](Generator& g, const std::string& state) { Check(g.SetState(state)); });
 
-  module.def("load_parameters",
-             [](const Program& program, const std::string& path, Scope& scope) {
-               Status status;
-               {
-                 nb::gil_scoped_release release;
-                 status = LoadParameters(program, path, scope);
-               }
-               Check(status);
-             },
-             nb::arg("program"), nb::arg("path"), nb::arg("scope"));
-  module.def("save_parameters",
-             [](const Program& program, const Scope& scope, const std::string& path) {
-               Status status;
-               {
-                 nb::gil_scoped_release release;
-                 status = SaveParameters(program, scope, path);
-               }
-               Check(status);
-             },
-             nb::arg("program"), nb::arg("scope"), nb::arg("path"));
-  module.def("load_model",
-             [](const std::string& path, const std::string& params) {
-               Result<Model> model = Model();
-               {
-                 nb::gil_scoped_release release;
-                 model = LoadModel(path, params);
-               }
-               Model loaded = Check(std::move(model));
-               return std::make_pair(std::move(loaded.program), std::move(loaded.scope));
-             },
-             nb::arg("path"), nb::arg("params") = "");
+  module.def(
+      "load_parameters",
+      [](const Program& program, const std::string& path, Scope& scope) {
+        Status status;
+        {
+          nb::gil_scoped_release release;
+          status = LoadParameters(program, path, scope);
+        }
+        Check(status);
+      },
+      nb::arg("program"), nb::arg("path"), nb::arg("scope"));
+  module.def(
+      "save_parameters",
+      [](const Program& program, const Scope& scope, const std::string& path) {
+        Status status;
+        {
+          nb::gil_scoped_release release;
+          status = SaveParameters(program, scope, path);
+        }
+        Check(status);
+      },
+      nb::arg("program"), nb::arg("scope"), nb::arg("path"));
+  module.def(
+      "load_model",
+      [](const std::string& path, const std::string& params) {
+        Result<Model> model = Model();
+        {
+          nb::gil_scoped_release release;
+          model = LoadModel(path, params);
+        }
+        Model loaded = Check(std::move(model));
+        return std::make_pair(std::move(loaded.program), std::move(loaded.scope));
+      },
+      nb::arg("path"), nb::arg("params") = "");
   module.def("supported_ops", &SupportedOps);
-  module.def("describe_op", [](const std::string& type) { return Check(DescribeOp(type)); },
-             nb::arg("type"));
-  module.def("write_tensors",
-             [](const std::string& path,
-                const std::vector<std::pair<std::string, nb::object>>& arrays) {
-               NamedTensors tensors;
-               for (const auto& [name, array] : arrays)
-                 tensors.emplace_back(name, ToOwnTensor(array, DType::kUnknown, name));
-               Check(WriteTensors(path, tensors));
-             },
-             nb::arg("path"), nb::arg("arrays"));
+  module.def(
+      "describe_op", [](const std::string& type) { return Check(DescribeOp(type)); },
+      nb::arg("type"));
+  module.def(
+      "write_tensors",
+      [](const std::string& path, const std::vector<std::pair<std::string, nb::object>>& arrays) {
+        NamedTensors tensors;
+        for (const auto& [name, array] : arrays)
+          tensors.emplace_back(name, ToOwnTensor(array, DType::kUnknown, name));
+        Check(WriteTensors(path, tensors));
+      },
+      nb::arg("path"), nb::arg("arrays"));
 }
 
 }  // namespace

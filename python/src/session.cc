@@ -27,7 +27,9 @@ auto WithoutGil(F f) {
 class Session {
  public:
   Session(std::shared_ptr<Executor> executor, CompiledProgram compiled, Program program)
-      : executor_(std::move(executor)), compiled_(std::move(compiled)), program_(std::move(program)) {}
+      : executor_(std::move(executor)),
+        compiled_(std::move(compiled)),
+        program_(std::move(program)) {}
 
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -153,8 +155,7 @@ nb::tuple Session::Trace(nb::dict feeds) {
   nb::list outputs = ToList(Execute(ToFeeds(feeds), options));
   nb::list events;
   for (const TraceEvent& e : report.events)
-    events.append(
-        nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us));
+    events.append(nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us));
   nb::dict told;
   told["dispatch"] = report.dispatch;
   told["lanes"] = report.lanes;
@@ -167,8 +168,7 @@ nb::tuple Session::Trace(nb::dict feeds) {
 
 nb::dict Session::Prepare(nb::dict feeds) {
   const std::vector<Feed> values = ToFeeds(feeds);
-  const PlanStats stats =
-      Check(WithoutGil([&] { return executor_->Prepare(compiled_, values); }));
+  const PlanStats stats = Check(WithoutGil([&] { return executor_->Prepare(compiled_, values); }));
   nb::dict told;
   told["instructions"] = stats.instructions;
   told["static_shapes"] = stats.static_shapes;
@@ -209,15 +209,15 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
 }  // namespace
 
 void BindSession(nb::module_& module) {
-  nb::class_<Executor>(module, "Executor")
-      .def("__init__",
-           [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit) {
-             new (self) Executor({.threads = threads,
-                                  .plan_cache_capacity = plan_cache_capacity,
-                                  .memory_limit = memory_limit});
-           },
-           nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32,
-           nb::arg("memory_limit") = 0)
+  nb::class_<Executor>(module, "Executor", "Threads and plans; compile() makes a Session.")
+      .def(
+          "__init__",
+          [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit) {
+            new (self) Executor({.threads = threads,
+                                 .plan_cache_capacity = plan_cache_capacity,
+                                 .memory_limit = memory_limit});
+          },
+          nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0)
       .def_prop_ro("threads", &Executor::threads)
       .def_prop_ro("plans_built", &Executor::plans_built)
       .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())
@@ -225,7 +225,8 @@ void BindSession(nb::module_& module) {
            nb::arg("fetches") = std::vector<std::string>(), nb::arg("opt_level") = 2,
            nb::arg("schedule") = "auto", nb::arg("seed") = 0);
 
-  nb::class_<Session>(module, "Session")
+  nb::class_<Session>(module, "Session",
+                      "A compiled program. Any number of threads may run it at once.")
       .def("run", &Session::Run, nb::arg("feeds"), nb::arg("timeout") = nb::none(),
            nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
       .def("run_in_order", &Session::RunInOrder)

@@ -12,8 +12,8 @@ import heddle
 from heddle import static
 
 # One of each kind; the tool's test runs them all.
-INFERENCE = ["cf_while", "cf_cond", "cf_array", "lstm_cls", "bert_tiny", "gpt_step_tiny", "vit_micro",
-             "tiny_mix2000_s1", "ppocrv2_cls", "ppocrv4_rec"]
+INFERENCE = ["cf_while", "cf_cond", "cf_array", "lstm_cls", "bert_tiny", "gpt_step_tiny",
+             "vit_micro", "tiny_mix2000_s1", "ppocrv2_cls", "ppocrv4_rec"]
 TRAINING = ["train_fc_sgd", "train_mlp_momentum", "train_embedding_sparse", "train_while_grad",
             "train_cnn_bn_adam"]
 

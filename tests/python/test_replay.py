@@ -1,4 +1,4 @@
-"""What Paddle's executor was asked by tests/python/scripts, and what it answered, asked of heddle's.
+"""What tests/python/scripts asked Paddle's executor, and what it answered, asked of heddle's.
 
 scripts/paddle_frontend.py --record tests/python/scripts.npz writes the recording.
 """
