@@ -16,6 +16,8 @@ if(benchmark_FOUND)
   # The same graphs as the comparison with other schedulers.
   target_sources(heddle_bench_lanes_bench PRIVATE
                  "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/graph.cc")
+  target_sources(heddle_bench_device_bench PRIVATE
+                 "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc")
   if(EXISTS "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/CMakeLists.txt")
     add_subdirectory("${PROJECT_SOURCE_DIR}/benchmarks/scheduling")
   endif()

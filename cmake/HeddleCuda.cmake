@@ -4,12 +4,25 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "cards to build for")
 endif()
 enable_language(CUDA)
-set(CMAKE_CUDA_STANDARD 20)
+# Older versions of CMake know no flag of nvcc for C++20.
+foreach(_kind STANDARD EXTENSION)
+  if(NOT CMAKE_CUDA20_${_kind}_COMPILE_OPTION)
+    set(CMAKE_CUDA20_${_kind}_COMPILE_OPTION "-std=c++20")
+  endif()
+endforeach()
 find_package(CUDAToolkit REQUIRED)
-file(GLOB _cuda_sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
-     device/cuda/*.cc device/cuda/*.cu)
-list(APPEND HEDDLE_PLAIN_SOURCES ${_cuda_sources})
+file(GLOB _cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/device/cuda/*.cc"
+     "${PROJECT_SOURCE_DIR}/device/cuda/*.cu")
+
+# Apart from the library's other sources, since nvcc has options of its own.
+add_library(heddle_cuda OBJECT ${_cuda_sources})
+target_include_directories(heddle_cuda PRIVATE "${PROJECT_SOURCE_DIR}"
+                           "${PROJECT_SOURCE_DIR}/include")
+target_link_libraries(heddle_cuda PRIVATE CUDA::cudart CUDA::cublas)
+target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall>
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
 
 function(heddle_link_cuda target)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:heddle_cuda>)
   target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas)
 endfunction()
