@@ -34,5 +34,9 @@ HEDDLE_PASS(batch_norm_inference) {
   pass.level = 2;  // Paddle's shape function wants these outputs
   pass.own_ops = {"batch_norm"};
   pass.phase = 0;
+  pass.before = "y, mean, variance = batch_norm(x, scale, bias, mean, variance), is_test";
+  pass.after = "y = batch_norm(x, scale, bias, mean, variance), is_test";
+  pass.refuses =
+      "batch_norm that trains; statistics that are fetched or go to other variables";
   pass.run = Run;
 }

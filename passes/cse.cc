@@ -13,9 +13,9 @@ using ir::kNoVar;
 using ir::VarId;
 
 bool Commutes(const ir::Op& op) {
-  constexpr const char* kTypes[] = {"elementwise_add", "elementwise_mul", "equal", "not_equal",
-                                    "logical_and", "logical_or", "logical_xor", "bitwise_and",
-                                    "bitwise_or", "bitwise_xor"};
+  constexpr const char* kTypes[] = {
+      "elementwise_add", "elementwise_mul", "equal",       "not_equal",  "logical_and",
+      "logical_or",      "logical_xor",     "bitwise_and", "bitwise_or", "bitwise_xor"};
   return std::find(std::begin(kTypes), std::end(kTypes), op.type()) != std::end(kTypes);
 }
 
@@ -159,9 +159,14 @@ HEDDLE_PASS(cse) {
   pass.before = "b = exp(a); c = exp(a); d = b + c";
   pass.after = "b = exp(a); d = b + b";
   pass.refuses =
-      "operators with side effects or random numbers, in-place ones; results that are fetched, live "
+      "operators with side effects or random numbers, in-place ones; results that are fetched, "
+      "live "
       "in a parameter or are named by several blocks; where the first result is written again "
       "before the second is read; what stands in different blocks";
+  pass.gates =
+      "eight constants, four values | 4 | 4 (`Cse.EightConstantsAreFour`)\n"
+      "three of one | 1 | 1 (`Cse.ThreeTimesTheSame`)\n"
+      "a - b and b - a | stay | stay (`Cse.OrderMattersWhereItDoes`)\n";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 6;

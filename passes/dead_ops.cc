@@ -87,8 +87,12 @@ HEDDLE_PASS(dead_ops) {
   pass.before = "b = relu(a); c = tanh(a); fetch b";
   pass.after = "b = relu(a); fetch b";
   pass.refuses =
-      "operators with side effects, that draw random numbers, communicate, read data or run blocks; "
+      "operators with side effects, that draw random numbers, communicate, read data or run "
+      "blocks; "
       "writes to parameters and to variables that several blocks name";
+  pass.gates =
+      "1,000 operators for nobody | 0 left | 0 (`DeadOps.ALongDeadTailGoes`)\n"
+      "print, random numbers, loop-carried variables | stay | stay (`DeadOps.*`)\n";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 9;

@@ -49,5 +49,10 @@ HEDDLE_PASS(dropout_inference) {
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 0;
+  pass.before = "b = dropout(a), is_test, upscale_in_train; c = relu(b)";
+  pass.after = "c = relu(a)";
+  pass.refuses =
+      "dropout that trains or scales; results that are fetched or written again, sources that are "
+      "written again; masks that somebody reads";
   pass.run = Run;
 }

@@ -51,7 +51,8 @@ class Folder {
   bool MayKnow(VarId v, int at) const {
     const int writer = view_.WriterBefore(v, at);
     if (writer < 0) return p_.vars[v].persistable && view_.NeverWritten(v);
-    if (const auto it = known_.find(v); it != known_.end() && it->second.writer == writer) return true;
+    if (const auto it = known_.find(v); it != known_.end() && it->second.writer == writer)
+      return true;
     const ir::Op& op = block_->ops[static_cast<size_t>(writer)];
     return Foldable(op) && !HasInputs(op) && tried_.count(writer) == 0;
   }
@@ -168,7 +169,17 @@ class Folder {
   std::vector<Fold> folds_;
 };
 
+// While training, parameters such as a learning rate are set from outside between runs: each time,
+// the program would have to be compiled again.
+bool Trains(const ir::Program& program) {
+  for (const ir::Block& b : program.blocks)
+    for (const ir::Op& op : b.ops)
+      if (op.type().ends_with("_grad")) return true;
+  return false;
+}
+
 Result<bool> Run(ir::Program& program, PassContext& context) {
+  if (Trains(program)) return false;
   return Folder(program, context).Run();
 }
 
@@ -180,9 +191,14 @@ HEDDLE_PASS(fold_constants) {
   pass.before = "t = transpose2(w); y = matmul_v2(x, t), w a parameter";
   pass.after = "y = matmul_v2(x, t@heddle_7), a parameter";
   pass.refuses =
-      "parameters that some operator writes or that have no value yet; results larger than "
-      "PassOptions::max_folded_bytes (10 MiB); operators that fail; operators with side effects, "
+      "programs with gradients; parameters that some operator writes or that have no value yet; "
+      "results "
+      "larger than PassOptions::max_folded_bytes (10 MiB); operators that fail; operators with "
+      "side effects, "
       "random numbers or blocks; results that are fetched or named by several blocks";
+  pass.gates =
+      "4,004 bytes at a limit of 4,000 | stay | stay (`FoldConstants.OnlyUpToTheLimit`)\n"
+      "the same at a limit of 4,004 | folded | folded\n";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 4;

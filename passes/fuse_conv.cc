@@ -257,5 +257,10 @@ HEDDLE_PASS(fuse_conv) {
   pass.phase = 10;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv2d", "fused_conv2d_transpose"};
+  pass.before = "b = conv2d(a, w); c = batch_norm(b, …); d = c + r; e = relu(d)";
+  pass.after = "e = fused_conv2d(a, w', bias', r), fuse_activation relu";
+  pass.refuses =
+      "filters that are no constant parameters; results in the middle that are read elsewhere, fetched or "
+      "written again; operands written after the convolution; residual sums that might broadcast";
   pass.run = Run;
 }

@@ -190,5 +190,10 @@ HEDDLE_PASS(fuse_elementwise) {
   pass.level = 2;
   pass.phase = 40;
   pass.own_ops = {"fused_elementwise"};
+  pass.before = "b = tanh(a); c = b * a; d = c + 1";
+  pass.after = "d = fused_elementwise(a)";
+  pass.refuses =
+      "operators alone; other dtypes and shapes, as far as the program says; where a way leads out of "
+      "the group and back into it; what stands in sub-blocks";
   pass.run = Run;
 }

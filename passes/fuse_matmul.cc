@@ -157,5 +157,10 @@ HEDDLE_PASS(fuse_matmul) {
   pass.phase = 12;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
+  pass.before = "p = matmul_v2(x, w); q = p + bias; r = gelu(q)";
+  pass.after = "r = fused_matmul(x, w, bias), fuse_activation gelu";
+  pass.refuses =
+      "other dtypes than float32; results in the middle that are read elsewhere, fetched or written "
+      "again; operands written after the product; sums that might broadcast the product";
   pass.run = Run;
 }

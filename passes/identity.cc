@@ -78,18 +78,19 @@ class IdentityRemover {
   bool Hands(const ir::Op& op, const ir::Var& from, const ir::Var& to) const {
     const std::string& t = op.type();
     if (t == "assign" || t == "share_data") return true;
-    if (t == "scale") return op.Attr<double>("scale") == 1 && op.Attr<double>("bias") == 0 &&
-                             IsFloat(from.dtype);
-    if (t == "cast") return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
-                            from.dtype != DType::kUnknown &&
-                            DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
+    if (t == "scale")
+      return op.Attr<double>("scale") == 1 && op.Attr<double>("bias") == 0 && IsFloat(from.dtype);
+    if (t == "cast")
+      return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
+             from.dtype != DType::kUnknown &&
+             DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
     if (t == "transpose2" || t == "transpose") return IsOrder(op.Attr<Ints>("axis")) && !lod_;
     if (t == "sum" || t == "concat") return HasOnlyInput(op, "X") && !lod_;
     if (t == "reshape2" || t == "reshape" || t == "squeeze2" || t == "unsqueeze2" ||
         t == "flatten_contiguous_range")
       return SameShape(from.shape, to.shape) && !lod_;
-    if (t == "expand_v2" || t == "tile") return SameShape(from.shape, to.shape) &&
-                                                from.shape.is_static() && !lod_;
+    if (t == "expand_v2" || t == "tile")
+      return SameShape(from.shape, to.shape) && from.shape.is_static() && !lod_;
     return false;
   }
 
@@ -133,6 +134,9 @@ HEDDLE_PASS(identity) {
       "results that are fetched, live in a parameter or are named by several blocks; sources that "
       "are written again while the copy is read; results that nobody reads (dead_ops); where "
       "sequence offsets are about, all but assign, scale and cast";
+  pass.gates =
+      "chain of 50 copies | 0 left | 0 (`Identity.AChainOfCopiesGoes`)\n"
+      "fetched, unread, source rewritten | stay | stay (`Identity.*`)\n";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 3;

@@ -18,8 +18,15 @@ bool IsReshape(const ir::Op& op) {
 }
 // The same elements in the same order, whatever the shape.
 bool KeepsOrder(const ir::Op& op) {
-  constexpr const char* kTypes[] = {"reshape2", "reshape", "squeeze2", "squeeze", "unsqueeze2",
-                                    "unsqueeze", "flatten_contiguous_range", "flatten2", "flatten"};
+  constexpr const char* kTypes[] = {"reshape2",
+                                    "reshape",
+                                    "squeeze2",
+                                    "squeeze",
+                                    "unsqueeze2",
+                                    "unsqueeze",
+                                    "flatten_contiguous_range",
+                                    "flatten2",
+                                    "flatten"};
   return std::find(std::begin(kTypes), std::end(kTypes), op.type()) != std::end(kTypes);
 }
 
@@ -45,8 +52,8 @@ class Merger {
   }
 
  private:
-  // The operator whose only result, read by nobody else when `alone`, the one at `at` reads as X; and
-  // its own X still holds the same. nullptr when there is none.
+  // The operator whose only result, read by nobody else when `alone`, the one at `at` reads as X;
+  // and its own X still holds the same. nullptr when there is none.
   const ir::Op* Before(const ir::Op& op, int at, bool alone) const {
     const VarId m = OnlyIn(op, "X");
     if (m == kNoVar || !ShapeUnread(op, at)) return nullptr;
@@ -135,6 +142,10 @@ HEDDLE_PASS(merge_transposes) {
   pass.refuses =
       "a result in the middle that has other readers (unless the pair is inverse) or is fetched; "
       "sources written in between; gradients that read XShape; programs with sequence offsets";
+  pass.gates =
+      "chain of 4 | 1 | 1 (`MergeTransposes.*`)\n"
+      "inverse pair | 0 | 0\n"
+      "branch | ends the chain | ends it\n";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 2;
@@ -143,7 +154,8 @@ HEDDLE_PASS(merge_transposes) {
 }
 
 HEDDLE_PASS(merge_reshapes) {
-  pass.doc = "reshapes of reshapes (squeezes, unsqueezes, flattenings) read what the first one read";
+  pass.doc =
+      "reshapes of reshapes (squeezes, unsqueezes, flattenings) read what the first one read";
   pass.before = "b = flatten(a); c = reshape2(b, [2, 6])";
   pass.after = "c = reshape2(a, [2, 6])";
   pass.refuses =

@@ -55,7 +55,10 @@ class Driver {
  public:
   Driver(std::vector<PassDef> passes, const std::shared_ptr<const ir::Program>& program,
          PassContext& context)
-      : passes_(std::move(passes)), original_(program), context_(context), current_(program.get()) {}
+      : passes_(std::move(passes)),
+        original_(program),
+        context_(context),
+        current_(program.get()) {}
 
   Status Run() {
     HEDDLE_ASSIGN_OR_RETURN(dump_, PassDump::Make(options()));

@@ -9,8 +9,8 @@ namespace heddle {
 std::string PassReport::ToString() const {
   std::string text;
   char line[200];
-  std::snprintf(line, sizeof(line), "%-22s %5s %-24s %5s %8s %9s %8s\n", "grouping", "phase", "pass",
-                "round", "changed", "operators", "ms");
+  std::snprintf(line, sizeof(line), "%-22s %5s %-24s %5s %8s %9s %8s\n", "grouping", "phase",
+                "pass", "round", "changed", "operators", "ms");
   text += line;
   for (const Run& r : runs) {
     const std::string ops = StrCat(r.ops_before, r.changed ? StrCat("->", r.ops_after) : "");

@@ -131,7 +131,8 @@ class ShapeOfProgram {
   bool Visible(int block, int outer) const {
     for (int b = block; b >= 0; b = p_.blocks[b].parent) {
       if (b == outer) return true;
-      if (const int f = p_.blocks[b].forward_block; f >= 0 && f < b && Visible(f, outer)) return true;
+      if (const int f = p_.blocks[b].forward_block; f >= 0 && f < b && Visible(f, outer))
+        return true;
     }
     return false;
   }
@@ -184,7 +185,9 @@ Status CheckKept(const ir::Program& before, const ir::Program& after) {
 }  // namespace
 
 Verifier::Verifier(std::shared_ptr<const ir::Program> original, const std::set<VarId>& fetched)
-    : original_(std::move(original)), fetched_(fetched), undefined_(original_->vars.size(), false),
+    : original_(std::move(original)),
+      fetched_(fetched),
+      undefined_(original_->vars.size(), false),
       effects_(Effects(*original_)) {
   DefinitionWalk walk(*original_);
   walk.Run([&](int, size_t, const ir::Op&, VarId v) { undefined_[v] = true; });
@@ -199,8 +202,8 @@ Status Verifier::Check(const ir::Program& program) const {
   Status status;
   walk.Run([&](int block, size_t i, const ir::Op& op, VarId v) {
     if (!status.ok() || (v < undefined_.size() && undefined_[v])) return;
-    status = Internal(Where(block, i, op), ": reads '", program.vars[v].name,
-                      "' before it is written");
+    status =
+        Internal(Where(block, i, op), ": reads '", program.vars[v].name, "' before it is written");
   });
   HEDDLE_RETURN_IF_ERROR(status);
   for (VarId v : fetched_)

@@ -8,8 +8,11 @@ using ir::kNoVar;
 using ir::VarId;
 
 VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched)
-    : program_(program), fetched_(fetched), owner_(program.vars.size(), kNobody),
-      written_(program.vars.size(), false), writes_(program.vars.size()),
+    : program_(program),
+      fetched_(fetched),
+      owner_(program.vars.size(), kNobody),
+      written_(program.vars.size(), false),
+      writes_(program.vars.size()),
       reads_(program.vars.size()) {
   for (const ir::Block& b : program.blocks) {
     for (const ir::Op& op : b.ops) {

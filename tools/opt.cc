@@ -80,7 +80,8 @@ Status ListPasses(bool json) {
   Json all = Json::array();
   for (const PassInfo& p : Passes()) {
     std::string groupings;
-    for (PassGrouping g : p.groupings) groupings += (groupings.empty() ? "" : " ") + std::string(Name(g));
+    for (PassGrouping g : p.groupings)
+      groupings += (groupings.empty() ? "" : " ") + std::string(Name(g));
     if (!json) {
       std::cout << p.name << ": " << p.doc << "\n  level " << p.level << ", " << groupings << "/"
                 << p.phase << (p.repeat ? ", in rounds" : ", once") << "\n";

@@ -15,10 +15,10 @@
 namespace heddle::testing {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using passes::PassContext;
 using passes::PassDef;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 // x -> scale -> a -> relu -> b -> tanh -> y, and a print.
@@ -44,7 +44,7 @@ PassDef Make(const std::string& name, std::function<Result<bool>(ir::Program&, P
 }
 
 Result<passes::Optimized> RunPasses(std::vector<PassDef> list, const Program& program,
-                              const PassOptions& options = {}, int level = 2) {
+                                    const PassOptions& options = {}, int level = 2) {
   return passes::OptimizeWith(std::move(list), program.impl(), std::make_shared<Scope>(),
                               {level, {}, options});
 }
@@ -66,7 +66,8 @@ void Drop(ir::Program& p, const std::string& type) {
 }
 auto SetFactor(double factor) {
   return [factor](ir::Program& p, PassContext&) -> Result<bool> {
-    double& scale = std::get<double>(OpOf(p, "scale").attrs[OpOf(p, "scale").def->FindAttr("scale")]);
+    double& scale =
+        std::get<double>(OpOf(p, "scale").attrs[OpOf(p, "scale").def->FindAttr("scale")]);
     const bool changed = scale != factor;
     scale = factor;
     return changed;
@@ -111,9 +112,8 @@ TEST(PassManager, RefusesNamesThatMeanTwoPassesOrNone) {
 }
 
 TEST(PassManager, LevelsAndNamesDecideWhatRuns) {
-  const std::vector<PassDef> list = {
-      Make("one", SetFactor(3), PassGrouping::kPrePlacement, 0, 1),
-      Make("two", SetFactor(4), PassGrouping::kPrePlacement, 1, 2)};
+  const std::vector<PassDef> list = {Make("one", SetFactor(3), PassGrouping::kPrePlacement, 0, 1),
+                                     Make("two", SetFactor(4), PassGrouping::kPrePlacement, 1, 2)};
   const auto ran = [&](const PassOptions& options, int level) {
     std::vector<std::string> names;
     const auto result = RunPasses(list, Chain(), options, level);
@@ -128,10 +128,11 @@ TEST(PassManager, LevelsAndNamesDecideWhatRuns) {
 }
 
 TEST(PassManager, AnErrorNamesThePass) {
-  EXPECT_EQ(ErrorOf(Make(
-                "foo", [](ir::Program&, PassContext&) -> Result<bool> { return InvalidArgument("no"); },
-                PassGrouping::kPostPlacement, 2)),
-            "POST_PLACEMENT/2/foo: no");
+  EXPECT_EQ(
+      ErrorOf(Make(
+          "foo", [](ir::Program&, PassContext&) -> Result<bool> { return InvalidArgument("no"); },
+          PassGrouping::kPostPlacement, 2)),
+      "POST_PLACEMENT/2/foo: no");
   EXPECT_EQ(ErrorOf(Make("foo",
                          [](ir::Program& p, PassContext&) -> Result<bool> {
                            Drop(p, "relu");
@@ -178,10 +179,11 @@ TEST(PassManager, DamagedOperatorsAreRefused) {
       {[](ir::Program& p) { p.vars.pop_back(); }, "have been taken away"},
   };
   for (const auto& [damage, message] : damages) {
-    const std::string error = ErrorOf(Make("damages", [&](ir::Program& p, PassContext&) -> Result<bool> {
-      damage(p);
-      return true;
-    }));
+    const std::string error =
+        ErrorOf(Make("damages", [&](ir::Program& p, PassContext&) -> Result<bool> {
+          damage(p);
+          return true;
+        }));
     EXPECT_THAT(error, HasSubstr("PRE_PLACEMENT/0/damages: "));
     EXPECT_THAT(error, HasSubstr(message));
   }
@@ -195,17 +197,20 @@ TEST(PassManager, ALieAboutChangingIsFound) {
   EXPECT_EQ(ErrorOf(lies, {.check_unchanged = true}),
             "PRE_PLACEMENT/0/lies: changed the program, and said that it did not");
   // A change in the number of operators is noticed in any case.
-  EXPECT_THAT(ErrorOf(Make("lies", [](ir::Program& p, PassContext&) -> Result<bool> {
-    Drop(p, "print");
-    return false;
-  })), HasSubstr("said that it did not"));
+  EXPECT_THAT(ErrorOf(Make("lies",
+                           [](ir::Program& p, PassContext&) -> Result<bool> {
+                             Drop(p, "print");
+                             return false;
+                           })),
+              HasSubstr("said that it did not"));
 }
 
 TEST(PassManager, RoundsEndWhenNothingChanges) {
   int calls = 0;
   PassDef counts = Make("counts", [&calls](ir::Program& p, PassContext& c) -> Result<bool> {
     ++calls;
-    const double now = std::get<double>(OpOf(p, "scale").attrs[OpOf(p, "scale").def->FindAttr("scale")]);
+    const double now =
+        std::get<double>(OpOf(p, "scale").attrs[OpOf(p, "scale").def->FindAttr("scale")]);
     return now < 5 ? SetFactor(now + 1)(p, c) : Result<bool>(false);
   });
   EXPECT_TRUE(RunPasses({counts}, Chain())->report.warnings.empty());
@@ -235,9 +240,9 @@ TEST(PassManager, DumpsBeforeAfterAndEachChange) {
     fs::remove_all(dir);
     fs::create_directories(dir);
     const auto nothing = [](ir::Program&, PassContext&) -> Result<bool> { return false; };
-    EXPECT_TRUE(RunPasses({Make("one", SetFactor(3)), Make("quiet", nothing), Make("three", SetFactor(5)),
-                     Make("two", SetFactor(4))},
-                    Chain(), options)
+    EXPECT_TRUE(RunPasses({Make("one", SetFactor(3)), Make("quiet", nothing),
+                           Make("three", SetFactor(5)), Make("two", SetFactor(4))},
+                          Chain(), options)
                     .ok());
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(dir)) names.push_back(entry.path().filename());
@@ -264,9 +269,11 @@ TEST(CustomPasses, RewriteByNames) {
            OpSpec op = editor.op(0, i);
            if (op.type != "tanh" || editor.readers(op.input("X")) > 2) continue;
            const std::string factor = editor.AddConstant("factor", F32({1}, {2}));
-           HEDDLE_RETURN_IF_ERROR(editor.Replace(
-               0, i,
-               {"elementwise_mul", {{"X", {op.input("X")}}, {"Y", {factor}}}, {{"Out", {op.output("Out")}}}, {}}));
+           HEDDLE_RETURN_IF_ERROR(editor.Replace(0, i,
+                                                 {"elementwise_mul",
+                                                  {{"X", {op.input("X")}}, {"Y", {factor}}},
+                                                  {{"Out", {op.output("Out")}}},
+                                                  {}}));
            changed = true;
          }
          return changed;
@@ -284,10 +291,11 @@ TEST(CustomPasses, RewriteByNames) {
 TEST(CustomPasses, MistakesAreErrors) {
   const auto error = [](const OpSpec& spec) {
     CompileOptions options;
-    options.passes.custom.push_back({.name = "wrong", .run = [&](ProgramEditor& editor) -> Result<bool> {
-      HEDDLE_RETURN_IF_ERROR(editor.Insert(0, 0, spec));
-      return true;
-    }});
+    options.passes.custom.push_back(
+        {.name = "wrong", .run = [&](ProgramEditor& editor) -> Result<bool> {
+           HEDDLE_RETURN_IF_ERROR(editor.Insert(0, 0, spec));
+           return true;
+         }});
     Executor executor;
     auto compiled = executor.Compile(Chain(), nullptr, options);
     return compiled.ok() ? "" : compiled.status().message();

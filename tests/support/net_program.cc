@@ -31,7 +31,8 @@ NetProgram::NetProgram(uint32_t seed, int ops) : rng_(seed) {
 }
 
 Tensor NetProgram::RandomTensor(DType dtype, const Shape& shape, double bound) {
-  std::uniform_real_distribution<float> value(static_cast<float>(-bound), static_cast<float>(bound));
+  std::uniform_real_distribution<float> value(static_cast<float>(-bound),
+                                              static_cast<float>(bound));
   const auto n = static_cast<size_t>(shape.numel());
   if (dtype == DType::kI64) {
     std::vector<int64_t> v(n);
@@ -90,9 +91,9 @@ std::string NetProgram::NewVar(const Shape& shape, DType dtype, double bound, bo
 
 std::string NetProgram::Out(const Shape& shape, DType dtype, double bound) {
   Var old;
-  if ((nested_ || OneIn(4)) && Choose([&](const Var& v) {
-        return v.writable && v.shape == shape && v.dtype == dtype;
-      }, &old)) {
+  if ((nested_ || OneIn(4)) &&
+      Choose([&](const Var& v) { return v.writable && v.shape == shape && v.dtype == dtype; },
+             &old)) {
     for (Var& v : vars_)
       if (v.name == old.name) v.bound = std::max(bound, nested_ ? v.bound : 0.0);
     return old.name;
@@ -100,7 +101,8 @@ std::string NetProgram::Out(const Shape& shape, DType dtype, double bound) {
   return NewVar(shape, dtype, bound);
 }
 
-void NetProgram::Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs) {
+void NetProgram::Op(const std::string& type, const Slots& in, const Slots& out,
+                    const Attrs& attrs) {
   builder_.Op(type, in, out, attrs);
   if (!nested_) emitted_.push_back({type, in, out, attrs});
   ++count_;
@@ -133,10 +135,12 @@ void NetProgram::Step() {
       if (any([&](const Var& v) { return f32(v) && v.shape.rank() >= 2; })) Norm(x);
       break;
     case 7:
-      if (any([&](const Var& v) { return f32(v) && v.shape.rank() >= 2 && v.bound < 10; })) Reduce(x);
+      if (any([&](const Var& v) { return f32(v) && v.shape.rank() >= 2 && v.bound < 10; }))
+        Reduce(x);
       break;
     case 8:
-      if (any([](const Var& v) { return v.shape.rank() >= 2 && v.dtype != DType::kF64; })) Layout(x);
+      if (any([](const Var& v) { return v.shape.rank() >= 2 && v.dtype != DType::kF64; }))
+        Layout(x);
       break;
     case 9:
       if (any([](const Var&) { return true; })) Nothing(x);
@@ -148,11 +152,17 @@ void NetProgram::Step() {
       Again();
       break;
     case 12:
-      if (OneIn(2)) SubBlock();
-      else Update();
+      if (OneIn(2))
+        SubBlock();
+      else
+        Update();
       break;
     default:
-      if (any([](const Var&) { return true; })) Cast(x);
+      if (!any([](const Var&) { return true; })) break;
+      if (OneIn(3))
+        Arrays(x);
+      else
+        Cast(x);
   }
 }
 
@@ -177,14 +187,13 @@ void NetProgram::Unary(const Var& x) {
 }
 
 void NetProgram::Binary(const Var& x) {
-  const char* kTypes[] = {"elementwise_add", "elementwise_sub", "elementwise_mul", "elementwise_max",
-                          "elementwise_min"};
+  const char* kTypes[] = {"elementwise_add", "elementwise_sub", "elementwise_mul",
+                          "elementwise_max", "elementwise_min"};
   const int kind = Pick(5);
   Var y;
   const auto fits = [&](const Var& v) {
     if (v.dtype != DType::kF32 || v.bound > 10 || x.bound > 10) return false;
-    return v.shape == x.shape ||
-           (v.shape.rank() == 1 && !nested_ && v.shape[0] == x.shape.dim(-1));
+    return v.shape == x.shape || (v.shape.rank() == 1 && !nested_ && v.shape[0] == x.shape.dim(-1));
   };
   if (x.shape.rank() == 0 || !Choose(fits, &y)) return;
   const double bound = kind == 2 ? x.bound * y.bound : x.bound + y.bound;
@@ -199,7 +208,23 @@ void NetProgram::Activation(const std::string& x, const Shape& shape) {
   vars_.back().bound = kind == 1 || kind == 2 ? 1 : 20;
 }
 
+void NetProgram::Attention(const Var& x) {
+  Var k, v;
+  const auto like = [&](const Var& other) {
+    return other.dtype == x.dtype && other.shape == x.shape && other.bound < 10;
+  };
+  if (!Choose(like, &k) || !Choose(like, &v)) return;
+  const Shape to{x.shape[0], x.shape[1], x.shape[2], x.shape[2]};
+  const std::string product = NewVar(to, x.dtype, 20), scores = NewVar(to, x.dtype, 20),
+                    weights = NewVar(to, x.dtype, 1);
+  Op("matmul_v2", {{"X", {x.name}}, {"Y", {k.name}}}, {{"Out", {product}}}, Is("trans_y", true));
+  Op("scale", {{"X", {product}}}, {{"Out", {scores}}}, Is("scale", 0.01));
+  Op("softmax", {{"X", {scores}}}, {{"Out", {weights}}});
+  Op("matmul_v2", {{"X", {weights}}, {"Y", {v.name}}}, {{"Out", {Out(x.shape, x.dtype, v.bound)}}});
+}
+
 void NetProgram::Product(const Var& x) {
+  if (x.shape.rank() == 4 && OneIn(2)) return Attention(x);
   const int64_t k = x.shape.dim(-1), n = OneIn(2) ? 6 : 4;
   const bool transposed = OneIn(3);
   const std::string w = Param(transposed ? Shape{n, k} : Shape{k, n}, 0.5);
@@ -223,14 +248,20 @@ void NetProgram::Convolution(const Var& x) {
   const double bound = x.bound * 2 * static_cast<double>(depthwise ? 1 : channels);
   std::string last = NewVar(to, DType::kF32, bound);
   Op(depthwise ? "depthwise_conv2d" : "conv2d", {{"Input", {x.name}}, {"Filter", {w}}},
-     {{"Output", {last}}}, {{"paddings", Ints{1, 1}}, {"groups", depthwise ? channels : int64_t{1}}});
+     {{"Output", {last}}},
+     {{"paddings", Ints{1, 1}}, {"groups", depthwise ? channels : int64_t{1}}});
   if (OneIn(2)) {
     const std::string scale = Param({to_channels}, 1), bias = Param({to_channels}, 1),
                       mean = Param({to_channels}, 0.5), var = Param({to_channels}, 1, true),
                       out = NewVar(to, DType::kF32, bound * 2 + 2);
+    Slots outputs = {{"Y", {out}}};
+    if (OneIn(2)) {
+      outputs.push_back({"MeanOut", {mean}});
+      outputs.push_back({"VarianceOut", {var}});
+    }
     Op("batch_norm",
        {{"X", {last}}, {"Scale", {scale}}, {"Bias", {bias}}, {"Mean", {mean}}, {"Variance", {var}}},
-       {{"Y", {out}}, {"MeanOut", {mean}}, {"VarianceOut", {var}}}, Is("is_test", true));
+       outputs, Is("is_test", true));
     emitted_.pop_back();  // its parameters are used once
     last = out;
   } else if (OneIn(2)) {
@@ -257,7 +288,8 @@ void NetProgram::Reduce(const Var& x) {
     const Shape to{x.shape[0], x.shape[1], (x.shape[2] - 2) / 2 + 1, (x.shape[3] - 2) / 2 + 1};
     if (to[2] < 1 || x.shape[2] < 2 || x.shape[3] < 2) return;
     Op("pool2d", {{"X", {x.name}}}, {{"Out", {Out(to, x.dtype, x.bound)}}},
-       {{"ksize", Ints{2, 2}}, {"strides", Ints{2, 2}},
+       {{"ksize", Ints{2, 2}},
+        {"strides", Ints{2, 2}},
         {"pooling_type", std::string(OneIn(2) ? "max" : "avg")}});
     return;
   }
@@ -280,8 +312,8 @@ void NetProgram::Layout(const Var& x) {
     for (int64_t a : axis) to.push_back(x.shape[static_cast<int>(a)]);
     Op("transpose2", {{"X", {x.name}}}, {{"Out", {Out(to, x.dtype, x.bound)}}}, Is("axis", axis));
   } else if (kind == 2) {
-    const Shape to = rank == 2 ? Shape{x.shape[1], 1, x.shape[0]}
-                               : Shape{x.shape[0], x.shape.Product(1, rank)};
+    const Shape to =
+        rank == 2 ? Shape{x.shape[1], 1, x.shape[0]} : Shape{x.shape[0], x.shape.Product(1, rank)};
     Ints dims = Dims(to);
     if (OneIn(2)) dims[0] = -1;
     Op("reshape2", {{"X", {x.name}}}, {{"Out", {Out(to, x.dtype, x.bound)}}}, Is("shape", dims));
@@ -290,7 +322,8 @@ void NetProgram::Layout(const Var& x) {
     half[0] = 2;
     const std::string a = NewVar(half, x.dtype, x.bound), b = NewVar(half, x.dtype, x.bound);
     Op("split", {{"X", {x.name}}}, {{"Out", {a, b}}}, {{"axis", int64_t{0}}, {"num", int64_t{2}}});
-    Op("concat", {{"X", {b, a}}}, {{"Out", {Out(x.shape, x.dtype, x.bound)}}}, Is("axis", int64_t{0}));
+    Op("concat", {{"X", {b, a}}}, {{"Out", {Out(x.shape, x.dtype, x.bound)}}},
+       Is("axis", int64_t{0}));
   } else if (x.shape[1] > 1) {
     Shape to = x.shape;
     to[1] -= 1;
@@ -366,16 +399,19 @@ void NetProgram::Again() {
         if (v.name == name) return v.shape;
       return Shape::Unknown();
     };
-    if (shape(e.in[0].second[0]) == shape(e.in[1].second[0])) std::swap(e.in[0].second, e.in[1].second);
+    if (shape(e.in[0].second[0]) == shape(e.in[1].second[0]))
+      std::swap(e.in[0].second, e.in[1].second);
   }
   Op(e.type, e.in, e.out, e.attrs);
 }
 
 void NetProgram::Update() {
   Var x;
-  if (!Choose([](const Var& v) {
-        return v.dtype == DType::kF32 && v.shape == Shape{4, 6} && v.bound <= 4;
-      }, &x))
+  if (!Choose(
+          [](const Var& v) {
+            return v.dtype == DType::kF32 && v.shape == Shape{4, 6} && v.bound <= 4;
+          },
+          &x))
     return;
   const std::string& p = updated_[static_cast<size_t>(Pick(2))];
   const bool halves = OneIn(2);
@@ -435,6 +471,21 @@ void NetProgram::SubBlock() {
                       {{"Out", written}, {"Scope", {}}},
                       {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
   }
+}
+
+// Two elements written, at places that a counter gives, and one of them read.
+void NetProgram::Arrays(const Var& x) {
+  Var y;
+  if (!Choose([&](const Var& v) { return v.dtype == x.dtype && v.shape == x.shape; }, &y)) return;
+  const std::string id = std::to_string(names_++), array = "array" + id, i = "at" + id,
+                    k = "k" + id;
+  builder_.Array(array).Fill(i, {1}, 0, DType::kI64).Fill(k, {1}, Pick(2), DType::kI64);
+  builder_.Op("write_to_array", {{"X", {x.name}}, {"I", {i}}}, {{"Out", {array}}});
+  builder_.Increment(i);
+  builder_.Op("write_to_array", {{"X", {y.name}}, {"I", {i}}}, {{"Out", {array}}});
+  builder_.Op("read_from_array", {{"X", {array}}, {"I", {k}}},
+              {{"Out", {Out(x.shape, x.dtype, std::max(x.bound, y.bound))}}});
+  count_ += 3;
 }
 
 void NetProgram::Cast(const Var& x) {

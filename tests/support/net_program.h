@@ -1,7 +1,7 @@
 // Random programs of the kind that networks are: products, convolutions, norms, element-wise
-// operators, reductions and layout changes in several shapes and dtypes, on variables that are written
-// again and in place, with sub-blocks, parameters that the program updates, and results taken from the
-// middle. Values stay small, so that rounding does.
+// operators, reductions and layout changes in several shapes and dtypes, on variables that are
+// written again and in place, with sub-blocks, parameters that the program updates, and results
+// taken from the middle. Values stay small, so that rounding does.
 #pragma once
 
 #include <random>
@@ -37,7 +37,8 @@ class NetProgram {
   Tensor RandomTensor(DType dtype, const Shape& shape, double bound);
   std::string Feed(DType dtype, const Shape& shape, double bound);
   std::string Param(const Shape& shape, double bound, bool positive = false);
-  // A variable that exists, with this property; nullptr when there is none. By value: the list grows.
+  // A variable that exists, with this property; nullptr when there is none. By value: the list
+  // grows.
   template <typename Test>
   bool Choose(Test&& test, Var* found);
   // The variable that an operator writes: a new one, or one of this shape that exists.
@@ -48,6 +49,7 @@ class NetProgram {
   void Unary(const Var& x);
   void Binary(const Var& x);
   void Product(const Var& x);
+  void Attention(const Var& x);
   void Convolution(const Var& x);
   void Norm(const Var& x);
   void Reduce(const Var& x);
@@ -58,6 +60,7 @@ class NetProgram {
   void Update();
   void SubBlock();
   void Cast(const Var& x);
+  void Arrays(const Var& x);
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);
 
