@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "executor/compiled.h"
 #include "executor/dependency_graph.h"
+#include "executor/describe_plan.h"
 #include "executor/device_interpreter.h"
 #include "executor/interpreter.h"
 #include "executor/plan_builder.h"
@@ -449,6 +450,15 @@ Result<PlanStats> Executor::Prepare(const CompiledProgram& compiled,
   if (!plan.ok()) return plan.status();
   CachedPlan& cached = **plan;
   return cached.variant(cached.tuner().settled_variant())->stats;
+}
+
+Result<PlanDescription> Executor::DescribePlan(const CompiledProgram& compiled,
+                                               const std::vector<Feed>& feeds) {
+  HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
+  auto plan = impl_->FindPlan(*compiled.impl(), feeds);
+  if (!plan.ok()) return plan.status();
+  CachedPlan& cached = **plan;
+  return heddle::DescribePlan(*cached.variant(cached.tuner().settled_variant()));
 }
 
 Result<std::string> Executor::PlanText(const CompiledProgram& compiled,

@@ -1,21 +1,11 @@
 #include "executor/plan.h"
 
 #include "core/error.h"
+#include "executor/describe_plan.h"
 #include "executor/device_plan.h"
 
 namespace heddle {
 namespace {
-
-const char* StorageName(Storage s) {
-  constexpr const char* kNames[] = {"none",  "feed", "scope", "const",
-                                    "arena", "output", "view", "pool"};
-  return kNames[static_cast<int>(s)];
-}
-
-const char* ModeName(Instruction::Mode m) {
-  constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share", "wide"};
-  return kNames[static_cast<int>(m)];
-}
 
 std::string SlotText(const Plan& plan, uint32_t s) {
   if (s == kNoSlot) return "-";

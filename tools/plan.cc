@@ -17,11 +17,59 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ModelOptions model;
   FeedOptions feeds;
-  bool json = false;
+  bool json = false, dot = false;
 };
 
+Json SlotJson(const PlanDescription::Slot& slot, size_t id) {
+  Json json;
+  json["slot"] = id;
+  json["variable"] = slot.variable;
+  json["storage"] = slot.storage;
+  if (slot.is_static) {
+    json["dtype"] = std::string(Name(slot.dtype));
+    json["shape"] = std::vector<int64_t>(slot.shape.begin(), slot.shape.end());
+    json["bytes"] = slot.bytes;
+  }
+  if (slot.storage == "arena") json["offset"] = slot.offset;
+  if (slot.base >= 0) json["base"] = slot.base;
+  return json;
+}
+
+Json InstructionJson(const PlanDescription::Instruction& in) {
+  Json json;
+  json["op"] = in.op;
+  json["mode"] = in.mode;
+  json["block"] = in.block;
+  json["position"] = in.position;
+  json["inputs"] = in.inputs;
+  json["outputs"] = in.outputs;
+  json["cost_ns"] = in.cost_ns;
+  if (in.task >= 0) json["task"] = in.task;
+  if (in.lane >= 0) json["lane"] = in.lane;
+  return json;
+}
+
+Json PortsJson(const std::vector<PlanDescription::Port>& ports) {
+  Json json = Json::array();
+  for (const auto& p : ports) json.push_back({{"name", p.name}, {"slot", p.slot}});
+  return json;
+}
+
+// "instructions" is their number; they themselves are the "steps".
+void AddDescription(const PlanDescription& plan, Json* json) {
+  (*json)["dispatch"] = plan.dispatch;
+  (*json)["lanes"] = plan.lanes;
+  (*json)["feeds"] = PortsJson(plan.feeds);
+  (*json)["fetches"] = PortsJson(plan.fetches);
+  auto& slots = (*json)["slots"] = Json::array();
+  for (size_t s = 0; s < plan.slots.size(); ++s) slots.push_back(SlotJson(plan.slots[s], s));
+  auto& steps = (*json)["steps"] = Json::array();
+  for (const auto& in : plan.instructions) steps.push_back(InstructionJson(in));
+  (*json)["edges"] = plan.dependencies;
+}
+
 void PrintJson(const Options& options, int threads, const PlanStats& stats,
-               const std::string& text) {
+               const PlanDescription& plan, const std::string& text) {
   Json json;
   json["program"] = options.model.model;
   json["threads"] = threads;
@@ -35,6 +83,7 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
   json["dependencies"] = stats.dependencies;
   json["build_ms"] = stats.build_ms;
   for (const auto& stage : stats.stages) json["stages"][stage.name] = stage.ms;
+  AddDescription(plan, &json);
   json["lines"] = Json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) json["lines"].push_back(line);
@@ -43,6 +92,7 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
 
 Status Show(const Options& options) {
   PlanStats stats;
+  PlanDescription plan;
   std::string text;
   int threads = 0;
   {
@@ -57,10 +107,15 @@ Status Show(const Options& options) {
     HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), feed_options));
     HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
     HEDDLE_ASSIGN_OR_RETURN(text, executor.PlanText(compiled, feeds));
+    if (options.json || options.dot) {
+      HEDDLE_ASSIGN_OR_RETURN(plan, executor.DescribePlan(compiled, feeds));
+    }
     threads = executor.threads();
   }
   if (options.json) {
-    PrintJson(options, threads, stats, text);
+    PrintJson(options, threads, stats, plan, text);
+  } else if (options.dot) {
+    std::cout << plan.ToDot();
   } else {
     std::cout << text << (text.ends_with('\n') ? "" : "\n");
   }
@@ -75,7 +130,8 @@ void AddPlan(CLI::App& root, Action& chosen) {
   AddModelOptions(*app, &options->model);
   AddFeedOptions(*app, &options->feeds);
   AddExecutionOptions(*app, &options->model);
-  app->add_flag("--json", options->json, "one JSON object instead of text");
+  auto* json = app->add_flag("--json", options->json, "one JSON object instead of text");
+  app->add_flag("--dot", options->dot, "a graph for Graphviz instead of text")->excludes(json);
   app->footer(
       "Inputs without a value are given random ones, open dimensions count as 1.\n"
       "Example:\n  heddle plan resnet50/ --shape x=1,3,224,224 --threads 2");

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "heddle/pass.h"
+#include "heddle/plan_description.h"
 #include "heddle/program.h"
 #include "heddle/run_options.h"
 #include "heddle/status.h"
@@ -148,6 +149,9 @@ class Executor {
   Result<PlanStats> Prepare(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
   // The same plan as text: one line per instruction.
   Result<std::string> PlanText(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
+  // ... and as a value.
+  Result<PlanDescription> DescribePlan(const CompiledProgram& compiled,
+                                       const std::vector<Feed>& feeds);
 
   int threads() const;
   // Plans built so far (a cache hit builds none).

@@ -1,0 +1,56 @@
+// What a plan consists of, for tools: instructions, the slots they read and write, tasks, lanes.
+//
+// A plain value; nothing in it refers to the plan.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/dtype.h"
+#include "heddle/shape.h"
+
+namespace heddle {
+
+struct PlanDescription {
+  // One version of one variable.
+  struct Slot {
+    std::string variable;
+    std::string storage;  // none, feed, scope, const, arena, output, view or pool
+    bool is_static = false;  // dtype, shape and bytes are known before the run
+    DType dtype = DType::kUnknown;
+    Shape shape = Shape::Unknown();
+    size_t offset = 0;  // in the arena
+    size_t bytes = 0;
+    int base = -1;  // of a view: the slot whose memory it is
+  };
+  struct Instruction {
+    std::string op;
+    std::string mode;   // static, pooled, dynamic, share or wide
+    int block = 0;      // of the optimised program
+    int position = 0;   // in the block's operators
+    std::vector<int> inputs, outputs;  // slots; -1 for none
+    double cost_ns = 0;  // expected, on one thread
+    int task = -1;       // of a queue
+    int lane = -1;
+  };
+  struct Port {
+    std::string name;
+    int slot = -1;
+  };
+  std::string program, dispatch;  // serial, lanes, queue or device
+  int lanes = 1, tasks = 0;
+  size_t arena_bytes = 0, arena_bound_bytes = 0;
+  std::vector<Slot> slots;
+  std::vector<Instruction> instructions;  // block after block, each in an order that can be run
+  std::vector<Port> feeds, fetches;
+  // Of block 0: the second waits for the first. What others imply is left out; with lanes, what
+  // stands in one lane goes one after another, and the rest is what lanes wait for.
+  std::vector<std::pair<int, int>> dependencies;
+
+  // For Graphviz: instructions by task or lane, edges by what is waited for.
+  std::string ToDot() const;
+};
+
+}  // namespace heddle
