@@ -80,11 +80,13 @@ foreach(_check check_includes check_sizes)
 endforeach()
 
 if(TARGET heddle_cli)
-  add_test(NAME scripts.ops_doc
-           COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/ops_doc.py"
-                   --heddle $<TARGET_FILE:heddle_cli> --check)
-  set_tests_properties(scripts.ops_doc PROPERTIES TIMEOUT 60 LABELS scripts
-                       ENVIRONMENT "${_sanitizer_env}")
+  foreach(_doc ops_doc passes_doc)
+    add_test(NAME scripts.${_doc}
+             COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_doc}.py"
+                     --heddle $<TARGET_FILE:heddle_cli> --check)
+    set_tests_properties(scripts.${_doc} PROPERTIES TIMEOUT 60 LABELS scripts
+                         ENVIRONMENT "${_sanitizer_env}")
+  endforeach()
 endif()
 
 # What documents show is what happens.
