@@ -72,10 +72,10 @@ class IdentityRemover {
     // What is neither written nor fed counts as absent, and is said to be missing at its reader.
     if (from.dtype != to.dtype && from.dtype != DType::kUnknown && to.dtype != DType::kUnknown)
       return kNoVar;
-    return Hands(op, from, to) ? x : kNoVar;
+    return Hands(op, from) ? x : kNoVar;
   }
 
-  bool Hands(const ir::Op& op, const ir::Var& from, const ir::Var& to) const {
+  bool Hands(const ir::Op& op, const ir::Var& from) const {
     const std::string& t = op.type();
     if (t == "assign" || t == "share_data") return true;
     if (t == "scale")
@@ -86,11 +86,8 @@ class IdentityRemover {
              DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
     if (t == "transpose2" || t == "transpose") return IsOrder(op.Attr<Ints>("axis")) && !lod_;
     if (t == "sum" || t == "concat") return HasOnlyInput(op, "X") && !lod_;
-    if (t == "reshape2" || t == "reshape" || t == "squeeze2" || t == "unsqueeze2" ||
-        t == "flatten_contiguous_range")
-      return SameShape(from.shape, to.shape) && !lod_;
-    if (t == "expand_v2" || t == "tile")
-      return SameShape(from.shape, to.shape) && from.shape.is_static() && !lod_;
+    // Reshapes and expansions are left alone: shapes in the file are what its writer expected, not what
+    // is fed. The plan, which knows, makes views of them.
     return false;
   }
 
@@ -99,16 +96,6 @@ class IdentityRemover {
     for (size_t i = 0; i < axis.size(); ++i)
       if (axis[i] != static_cast<int64_t>(i)) return false;
     return !axis.empty();
-  }
-  // As declared, with one open dimension at most: that one follows from the number of elements.
-  static bool SameShape(const Shape& a, const Shape& b) {
-    if (!a.known_rank() || !(a == b)) return false;
-    int open = 0;
-    for (int64_t d : a) {
-      open += d < 0;
-      if (d == 0) return false;
-    }
-    return open <= 1;
   }
 
   ir::Program& p_;
@@ -126,8 +113,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(identity) {
   pass.doc =
       "removes operators that hand on what they are given: assign, scale by 1, cast to the same "
-      "dtype, transpose in the same order, reshape and expand to the same shape, sum and concat of "
-      "one tensor";
+      "dtype, transpose in the same order, sum and concat of one tensor";
   pass.before = "b = assign(a); c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =

@@ -101,17 +101,10 @@ class Merger {
   bool MergeReshape(ir::Op* op, int at) {
     const ir::Op* before = Before(*op, at, true);
     if (before == nullptr || !KeepsOrder(*before)) return false;
-    Ints shape = op->Attr<Ints>("shape");
-    if (shape.empty()) return false;
-    const Shape& middle = p_.vars[OnlyIn(*op, "X")].shape;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] != 0) continue;  // 0: as in X, which would be another
-      if (!middle.known_rank() || static_cast<int>(i) >= middle.rank() ||
-          middle[static_cast<int>(i)] <= 0)
-        return false;
-      shape[i] = middle[static_cast<int>(i)];
-    }
-    op->attrs[op->def->FindAttr("shape")] = std::move(shape);
+    // 0 means: as in X, which would be another. (What the file says of X's shape is what its writer
+    // expected, not what is fed.)
+    const Ints& shape = op->Attr<Ints>("shape");
+    if (shape.empty() || std::count(shape.begin(), shape.end(), 0) > 0) return false;
     return Rewire(op, *before);
   }
 
@@ -160,7 +153,7 @@ HEDDLE_PASS(merge_reshapes) {
   pass.after = "c = reshape2(a, [2, 6])";
   pass.refuses =
       "a result in the middle that has other readers or is fetched; sources written in between; a "
-      "shape that variables hold; gradients that read XShape; programs with sequence offsets";
+      "shape that variables hold or that takes over dimensions (0); gradients that read XShape; programs with sequence offsets";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 2;

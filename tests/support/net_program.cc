@@ -316,7 +316,12 @@ void NetProgram::Layout(const Var& x) {
         rank == 2 ? Shape{x.shape[1], 1, x.shape[0]} : Shape{x.shape[0], x.shape.Product(1, rank)};
     Ints dims = Dims(to);
     if (OneIn(2)) dims[0] = -1;
-    Op("reshape2", {{"X", {x.name}}}, {{"Out", {Out(to, x.dtype, x.bound)}}}, Is("shape", dims));
+    std::string from = x.name;
+    if (OneIn(2)) {  // in two steps
+      from = NewVar({x.shape.numel()}, x.dtype, x.bound);
+      Op("reshape2", {{"X", {x.name}}}, {{"Out", {from}}}, Is("shape", Ints{-1}));
+    }
+    Op("reshape2", {{"X", {from}}}, {{"Out", {Out(to, x.dtype, x.bound)}}}, Is("shape", dims));
   } else if (kind == 3 && x.shape[0] == 4) {
     Shape half = x.shape;
     half[0] = 2;
