@@ -41,7 +41,7 @@ void GraphView::Touch(const ir::Op& op, int at, bool nested) {
 
 bool GraphView::SingleWriter(ir::VarId v) const {
   const ir::Var& var = program_.vars[v];
-  return var.block == 0 && var.kind == ir::VarKind::kTensor && !var.persistable && !shared_[v] &&
+  return var.block == 0 && var.kind == ir::VarKind::kTensor && !initial_[v] && !shared_[v] &&
          writers_[v].size() == 1;
 }
 

@@ -16,7 +16,7 @@ class GraphView {
 
   const std::vector<int>& writers(ir::VarId v) const { return writers_[v]; }
   const std::vector<int>& readers(ir::VarId v) const { return readers_[v]; }
-  // A plain tensor of block 0 alone, written by exactly one operator.
+  // A plain tensor of block 0 alone that holds nothing at first and that one operator writes.
   bool SingleWriter(ir::VarId v) const;
   // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
   int OnlyReader(ir::VarId v, const PassContext& context) const;
