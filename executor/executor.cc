@@ -10,6 +10,7 @@
 #include "executor/describe_plan.h"
 #include "executor/device_interpreter.h"
 #include "executor/interpreter.h"
+#include "executor/memory_report.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
 #include "heddle/generator.h"
@@ -30,7 +31,7 @@ class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& o)
       : threads(o.threads > 0 ? o.threads : AvailableThreads()), limited(o.memory_limit > 0),
-        allocator(o.memory_limit),
+        poison(o.poison), allocator(o.memory_limit, o.poison),
         pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
         gate(threads),
         device(o.device ? std::make_unique<DeviceRuntime>(o.device, o.device_streams) : nullptr),
@@ -42,6 +43,7 @@ class ExecutorImpl {
 
   const int threads;
   const bool limited;  // memory is
+  const bool poison;   // see ExecutorOptions
   PoolAllocator allocator;
   HostPool pool;
   // Kernels of a run that goes one instruction after another use all threads; those of a run whose
@@ -326,6 +328,7 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
   std::vector<Value> out;
   Status status;
   try {
+    if (poison) run->PoisonArena();
     run->Begin(values);
     status = Interpret(*run, turn, alone, &ns);
   } catch (const std::bad_alloc& e) {
@@ -468,6 +471,15 @@ Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
   if (!plan.ok()) return plan.status();
   CachedPlan& cached = **plan;
   return cached.variant(cached.tuner().settled_variant())->ToString();
+}
+
+Result<MemoryReport> Executor::PlanMemory(const CompiledProgram& compiled,
+                                          const std::vector<Feed>& feeds) {
+  HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
+  auto plan = impl_->FindPlan(*compiled.impl(), feeds);
+  if (!plan.ok()) return plan.status();
+  CachedPlan& cached = **plan;
+  return ReportMemory(*cached.variant(cached.tuner().settled_variant()));
 }
 
 int Executor::threads() const { return impl_->threads; }

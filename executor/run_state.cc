@@ -28,6 +28,10 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
                                      plan_->shuffle_seed);
 }
 
+void RunState::PoisonArena() {
+  if (arena_) Poison(arena_->data(), arena_->bytes());
+}
+
 void RunState::Begin(const std::vector<const Value*>& feeds) {
   for (size_t i = 0; i < plan_->feeds.size(); ++i) {
     Value& v = value(plan_->feeds[i].slot);

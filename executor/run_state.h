@@ -39,6 +39,8 @@ class RunState final : public BlockRunner {
   }
   KernelArena* wide() const { return wide_; }
 
+  // For tests: nothing that an earlier run left behind can be taken for this run's.
+  void PoisonArena();
   // Binds feeds (in the plan's order), outputs and views. Throws std::bad_alloc.
   void Begin(const std::vector<const Value*>& feeds);
   // The first `count` fetched values, in order; those beyond `required` may hold nothing.

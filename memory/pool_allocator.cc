@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <mutex>
 
 #include "core/bytes.h"
@@ -28,6 +29,8 @@ int ClassOf(size_t bytes, size_t* size) {
 
 }  // namespace
 
+void Poison(void* data, size_t bytes) { std::memset(data, 0xff, bytes); }
+
 struct PoolAllocator::Block : Buffer {
   Block(void* data, size_t bytes, Impl* o, int c) : Buffer(data, bytes, &Return), owner(o), cls(c) {}
   static void Return(Buffer* b);
@@ -43,6 +46,7 @@ struct PoolAllocator::Impl {
   };
   std::atomic<int> refs{1};  // the allocator, and one per block in use
   size_t limit = 0;
+  bool poison = false;
   std::atomic<size_t> in_use{0}, cached{0};
   std::array<Class, kClasses> classes;
 
@@ -72,6 +76,7 @@ struct PoolAllocator::Impl {
 void PoolAllocator::Block::Return(Buffer* buffer) {
   auto* b = static_cast<Block*>(buffer);
   Impl* owner = b->owner;
+  if (owner->poison) Poison(b->data(), b->bytes());
   owner->in_use.fetch_sub(b->bytes(), std::memory_order_relaxed);
   owner->cached.fetch_add(b->bytes(), std::memory_order_relaxed);
   {
@@ -82,7 +87,10 @@ void PoolAllocator::Block::Return(Buffer* buffer) {
   owner->Unref();
 }
 
-PoolAllocator::PoolAllocator(size_t limit) : impl_(new Impl) { impl_->limit = limit; }
+PoolAllocator::PoolAllocator(size_t limit, bool poison) : impl_(new Impl) {
+  impl_->limit = limit;
+  impl_->poison = poison;
+}
 
 PoolAllocator::~PoolAllocator() {
   impl_->FreeCached();
@@ -125,7 +133,9 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
     impl_->refs.fetch_sub(1, std::memory_order_relaxed);
     fail(bytes);
   }
-  return BufferRef(new (raw) Block(static_cast<std::byte*>(raw) + kHeader, size, impl_, cls));
+  void* data = static_cast<std::byte*>(raw) + kHeader;
+  if (impl_->poison) Poison(data, size);
+  return BufferRef(new (raw) Block(data, size, impl_, cls));
 }
 
 void PoolAllocator::Trim() { impl_->FreeCached(); }

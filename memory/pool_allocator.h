@@ -22,10 +22,14 @@ class OutOfMemory : public std::bad_alloc {
   std::string what_;
 };
 
+// Fills memory with what is NaN in every floating type and hardly ever a sensible integer.
+void Poison(void* data, size_t bytes);
+
 class PoolAllocator final : public TensorAllocator {
  public:
-  // `limit`: bytes alive at once; 0 = no limit.
-  explicit PoolAllocator(size_t limit = 0);
+  // `limit`: bytes alive at once; 0 = no limit. `poison`, for tests: memory holds Poison() when it is
+  // handed out, and again when it has been given back.
+  explicit PoolAllocator(size_t limit = 0, bool poison = false);
   ~PoolAllocator() override;
   PoolAllocator(const PoolAllocator&) = delete;
   PoolAllocator& operator=(const PoolAllocator&) = delete;

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ModelOptions model;
   FeedOptions feeds;
-  bool json = false, dot = false;
+  bool json = false, dot = false, memory = false;
 };
 
 Json SlotJson(const PlanDescription::Slot& slot, size_t id) {
@@ -68,6 +68,29 @@ void AddDescription(const PlanDescription& plan, Json* json) {
   (*json)["edges"] = plan.dependencies;
 }
 
+void PrintMemoryJson(const Options& options, int threads, const MemoryReport& report) {
+  Json json;
+  json["program"] = options.model.model;
+  json["threads"] = threads;
+  json["schedule"] = report.schedule;
+  json["decided"] = report.decided;
+  json["buffers"] = report.buffers;
+  json["naive_bytes"] = report.naive_bytes;
+  json["bound_bytes"] = report.bound_bytes;
+  json["planned_bytes"] = report.planned_bytes;
+  json["ratio"] = report.ratio();
+  json["values"] = Json::array();
+  for (const MemoryReport::Value& v : report.values)
+    json["values"].push_back({{"name", v.name},
+                              {"slot", v.slot},
+                              {"buffer", v.buffer},
+                              {"offset", v.offset},
+                              {"bytes", v.bytes},
+                              {"first", v.first},
+                              {"last", v.last}});
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
 void PrintJson(const Options& options, int threads, const PlanStats& stats,
                const PlanDescription& plan, const std::string& text) {
   Json json;
@@ -94,6 +117,7 @@ Status Show(const Options& options) {
   PlanStats stats;
   PlanDescription plan;
   std::string text;
+  MemoryReport memory;
   int threads = 0;
   {
     Progress progress("planning " + options.model.model);
@@ -106,13 +130,17 @@ Status Show(const Options& options) {
     feed_options.random = true;  // a plan depends on shapes, hardly ever on values
     HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), feed_options));
     HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
-    HEDDLE_ASSIGN_OR_RETURN(text, executor.PlanText(compiled, feeds));
-    if (options.json || options.dot) {
+    if (options.memory) {
+      HEDDLE_ASSIGN_OR_RETURN(memory, executor.PlanMemory(compiled, feeds));
+    } else if (options.json || options.dot) {
       HEDDLE_ASSIGN_OR_RETURN(plan, executor.DescribePlan(compiled, feeds));
     }
+    HEDDLE_ASSIGN_OR_RETURN(text, executor.PlanText(compiled, feeds));
     threads = executor.threads();
   }
-  if (options.json) {
+  if (options.memory) {
+    options.json ? PrintMemoryJson(options, threads, memory) : void(std::cout << memory.ToString());
+  } else if (options.json) {
     PrintJson(options, threads, stats, plan, text);
   } else if (options.dot) {
     std::cout << plan.ToDot();
@@ -131,7 +159,11 @@ void AddPlan(CLI::App& root, Action& chosen) {
   AddFeedOptions(*app, &options->feeds);
   AddExecutionOptions(*app, &options->model);
   auto* json = app->add_flag("--json", options->json, "one JSON object instead of text");
-  app->add_flag("--dot", options->dot, "a graph for Graphviz instead of text")->excludes(json);
+  auto* dot = app->add_flag("--dot", options->dot, "a graph for Graphviz instead of text");
+  dot->excludes(json);
+  app->add_flag("--memory", options->memory,
+                "where temporaries lie and for how long, what that takes and what it would at least")
+      ->excludes(dot);
   app->footer(
       "Inputs without a value are given random ones, open dimensions count as 1.\n"
       "Example:\n  heddle plan resnet50/ --shape x=1,3,224,224 --threads 2");

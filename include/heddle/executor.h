@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/memory_report.h"
 #include "heddle/pass.h"
 #include "heddle/plan_description.h"
 #include "heddle/program.h"
@@ -55,6 +56,8 @@ struct ExecutorOptions {
   // say.
   std::shared_ptr<Device> device = nullptr;
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
+  // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
+  bool poison = false;
 };
 
 struct CompileOptions {
@@ -152,6 +155,8 @@ class Executor {
   // ... and as a value.
   Result<PlanDescription> DescribePlan(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds);
+  // What that plan does about memory. Worked out when asked for.
+  Result<MemoryReport> PlanMemory(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
 
   int threads() const;
   // Plans built so far (a cache hit builds none).

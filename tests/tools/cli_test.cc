@@ -203,6 +203,18 @@ TEST_F(CliTest, PlanPrintsInstructions) {
   EXPECT_THAT(json.out, HasSubstr("\"instructions\""));
 }
 
+TEST_F(CliTest, PlanTellsOfMemory) {
+  const Outcome text = Heddle("plan " + kDigits + " --serial --memory");
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("1.000 times the bound"));
+  EXPECT_THAT(text.out, HasSubstr("conv2d_0.tmp"));
+  const Outcome json = Heddle("plan " + kDigits + " --threads 2 --parallel --memory --json");
+  ASSERT_EQ(json.status, 0) << json.err;
+  for (const char* key : {"schedule", "decided", "buffers", "naive_bytes", "bound_bytes",
+                          "planned_bytes", "ratio", "values", "offset", "first", "last"})
+    EXPECT_THAT(json.out, HasSubstr("\"" + std::string(key) + "\": ")) << key;
+}
+
 TEST_F(CliTest, BenchMeasures) {
   const std::string bench = "bench " + kDigits + " --random-feed --seconds 0.05 --clients 2";
   const Outcome json = Heddle(bench + " --json");
