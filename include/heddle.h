@@ -44,14 +44,12 @@ extern "C" {
 
 #define HEDDLE_ABI_VERSION 1
 #define HEDDLE_MAX_RANK 10
-
 typedef struct heddle_error heddle_error;
 typedef struct heddle_executor heddle_executor; /* threads and plans */
 typedef struct heddle_model heddle_model;       /* a program with its parameters, compiled */
 typedef struct heddle_tensor heddle_tensor;     /* dtype, dimensions and a share of their memory */
 typedef struct heddle_stop heddle_stop;         /* asks runs to end */
 typedef struct heddle_text heddle_text;         /* a text of its own */
-
 /* "0.1.0": of the library. */
 HEDDLE_API const char* heddle_version(void);
 /* HEDDLE_ABI_VERSION the library was built with. */
@@ -99,7 +97,8 @@ typedef enum heddle_dtype {
   HEDDLE_FLOAT64 = 9,
   HEDDLE_COMPLEX64 = 10,
   HEDDLE_COMPLEX128 = 11,
-  HEDDLE_UNKNOWN = 12 /* only in a heddle_info */
+  HEDDLE_UNKNOWN = 12, /* only in a heddle_info */
+  HEDDLE_DTYPE_ANY_ = 0x7fffffff /* not a dtype; makes room for wrong values, which are errors */
 } heddle_dtype;
 
 /* Bytes of one element; 0 for what is not a dtype. */
@@ -156,7 +155,8 @@ typedef enum heddle_schedule {
   HEDDLE_SCHEDULE_AUTO = 0,     /* the first runs are timed, and what is fastest is kept */
   HEDDLE_SCHEDULE_SERIAL = 1,   /* one instruction after another */
   HEDDLE_SCHEDULE_PARALLEL = 2, /* side by side, as they become ready */
-  HEDDLE_SCHEDULE_LANES = 3     /* side by side, shared out ahead of time */
+  HEDDLE_SCHEDULE_LANES = 3,    /* side by side, shared out ahead of time */
+  HEDDLE_SCHEDULE_ANY_ = 0x7fffffff /* as above */
 } heddle_schedule;
 
 typedef struct heddle_model_options {

@@ -103,7 +103,8 @@ inline float Log(float x) {
   const bool tiny = x < std::numeric_limits<float>::min();
   const float a = Select(tiny, x * 8388608.0f, x);
   // The exponent is taken so that the mantissa lies in [sqrt(1/2), sqrt(2)).
-  const int32_t bits = std::bit_cast<int32_t>(a) - 0x3f3504f3;
+  // (Unsigned: of negative numbers, whose result is NaN anyway, the difference leaves int32.)
+  const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(a) - 0x3f3504f3u);
   const float t = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const float n = static_cast<float>((bits >> 23) - (-static_cast<int32_t>(tiny) & 23));
   const float p = Poly(t, 0.33333331f, -0.25000819f, 0.20001227f, -0.16623357f, 0.14201756f,
