@@ -74,7 +74,7 @@ def main():
     wanted = options.only.split(",") if options.only else names
     if set(wanted) - set(names):
         raise SystemExit(f"{options.models} has no {', '.join(set(wanted) - set(names))}")
-    onnx = Onnx(python, BUILD / "peers-onnx")
+    onnx, text = Onnx(python, BUILD / "peers-onnx"), ""
     results = {"host": host.host_facts(), "rows": [], "settings": {
         "threads": options.threads, "rounds": options.rounds, "seconds": options.seconds,
         "clients": options.clients}}
@@ -91,8 +91,11 @@ def main():
                     note(f"{case.title}: {error}")
                     results["rows"].append({"program": name, "case": case.name, "threads": threads,
                                             "failed": str(error)})
-    results["host"]["load_at_end"] = os.getloadavg()[0]
-    print(inference_report.write(results, options.out, "inference-" + host.slug(results["host"])))
+        # After each program: nothing is lost when this is ended early.
+        results["host"]["load_at_end"] = os.getloadavg()[0]
+        text = inference_report.write(results, options.out,
+                                      "inference-" + host.slug(results["host"]))
+    print(text)
 
 
 if __name__ == "__main__":
