@@ -3,23 +3,10 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/guard.h"
+
 namespace heddle {
 namespace {
-
-template <typename Fn>
-Status Guard(Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc& e) {
-    return ResourceExhausted(e.what());
-  } catch (const std::invalid_argument& e) {
-    return InvalidArgument(e.what());
-  } catch (const std::exception& e) {
-    return Internal("the kernel threw: ", e.what());
-  } catch (...) {
-    return Internal("the kernel threw something that is no std::exception");
-  }
-}
 
 bool IsOutput(const BoundOp& op, size_t position) {
   for (uint32_t s : op.out)

@@ -1,6 +1,7 @@
 #include "executor/interpreter.h"
 
 #include "core/error.h"
+#include "core/guard.h"
 #include "core/kernel_selector.h"
 #include "executor/check_finite.h"
 #include "executor/var_attrs.h"
@@ -10,22 +11,6 @@ namespace heddle {
 namespace {
 
 using Mode = Instruction::Mode;
-
-// What a kernel throws becomes a Status here, at the instruction's boundary.
-template <typename Fn>
-Status Guard(Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc& e) {
-    return ResourceExhausted(e.what());
-  } catch (const std::invalid_argument& e) {
-    return InvalidArgument(e.what());
-  } catch (const std::exception& e) {
-    return Internal("the kernel threw: ", e.what());
-  } catch (...) {
-    return Internal("the kernel threw something that is no std::exception");
-  }
-}
 
 bool IsOperand(const IdList& list, uint32_t slot) {
   for (uint32_t s : list)

@@ -5,15 +5,11 @@
   scripts/ops_doc.py --heddle build/release/heddle --check    status 1 when it is not up to date
 """
 
-import argparse
-import difflib
 import re
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "ops.md"
+import generated_page
+
 LONG_DTYPES = "bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, " \
               "complex64, complex128"
 
@@ -80,27 +76,5 @@ def page(ops):
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heddle", type=Path, default=ROOT / "build" / "release" / "heddle")
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    said = subprocess.run([str(args.heddle), "ops", "--all"], check=True, capture_output=True,
-                          text=True).stdout
-    new = page(parse(said))
-    if not args.check:
-        PAGE.write_text(new, encoding="utf-8")
-        return 0
-    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if old == new:
-        return 0
-    changes = list(difflib.unified_diff(old.splitlines(), new.splitlines(), "docs/ops.md",
-                                        "heddle ops --all", lineterm=""))
-    print("\n".join(changes[:40]))
-    print("docs/ops.md is not up to date: run scripts/ops_doc.py")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_page.run(__doc__, "ops", ["ops", "--all"], lambda said: page(parse(said))))

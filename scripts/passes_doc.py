@@ -5,15 +5,11 @@
   scripts/passes_doc.py --heddle build/release/heddle --check    status 1 when it is not up to date
 """
 
-import argparse
-import difflib
 import json
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "passes.md"
+import generated_page
+
 GROUPINGS = ["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
 
 HEAD = """# Passes
@@ -27,7 +23,7 @@ writes what they make as a file:
 heddle opt resnet50/ -o resnet50.opt --pass-stats      # level 1: Paddle reads it, too
 heddle opt resnet50/ -o resnet50.opt --opt 2           # level 2: fused operators, for heddle
 heddle run resnet50/ --random-feed --disable-pass channels_last
-heddle run resnet50/ --random-feed --dump-passes /tmp/d --dump-filter 'fuse' --verify-passes
+heddle run resnet50/ --random-feed --dump-passes dumps --dump-filter 'fuse' --verify-passes
 ```
 
 Passes of one's own are given with the options (`CompileOptions::passes`, `include/heddle/pass.h`);
@@ -109,27 +105,5 @@ def page(passes):
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heddle", type=Path, default=ROOT / "build" / "release" / "heddle")
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    said = subprocess.run([str(args.heddle), "passes", "--json"], check=True, capture_output=True,
-                          text=True).stdout
-    new = page(json.loads(said))
-    if not args.check:
-        PAGE.write_text(new, encoding="utf-8")
-        return 0
-    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if old == new:
-        return 0
-    changes = list(difflib.unified_diff(old.splitlines(), new.splitlines(), "docs/passes.md",
-                                        "heddle passes --json", lineterm=""))
-    print("\n".join(changes[:40]))
-    print("docs/passes.md is not up to date: run scripts/passes_doc.py")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_page.run(__doc__, "passes", ["passes", "--json"], lambda said: page(json.loads(said))))

@@ -126,7 +126,7 @@ void AddOpt(CLI::App& root, Action& chosen) {
   app->footer(
       "Examples:\n"
       "  heddle opt resnet50/ -o resnet50.opt --pass-stats\n"
-      "  heddle opt resnet50/ -o /tmp/r --opt 2 --disable-pass channels_last --dump-passes /tmp/d");
+      "  heddle opt resnet50/ -o fused --opt 2 --disable-pass channels_last --dump-passes dumps");
   app->callback([options, &chosen] { chosen = [options] { return Optimise(*options); }; });
 }
 

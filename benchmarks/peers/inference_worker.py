@@ -11,20 +11,11 @@ the same time; {"outputs": folder} writes what the last run gave; an empty objec
 
 import gc
 import json
-import os
 import sys
 import threading
 import time
 
-import numpy as np
-
-
-def status_mb(field):
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(field + ":"):
-                return int(line.split()[1]) / 1024
-    return 0.0
+from talk import Answers, load_arrays, status_mb
 
 
 class OnnxRuntime:
@@ -160,37 +151,16 @@ def run_clients(engine, seconds, clients):
 
 
 def main():
-    # What the libraries print must not mix with the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def say(message):
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
-
+    answers = Answers()
     spec = json.loads(sys.argv[1])
-    spec["arrays"] = {name: np.require(np.load(file), requirements="C")
-                      for name, file in spec["feeds"].items()}
+    spec["arrays"] = load_arrays(spec["feeds"])
     bare_mb = status_mb("VmHWM")
     engine = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "paddle": paddle}[spec["engine"]](spec)
     start = time.perf_counter()
     engine.run()
-    say({"load_ms": engine.load_ms, "first_ms": (time.perf_counter() - start) * 1e3,
-         "version": engine.version, "peak_mb": status_mb("VmHWM") - bare_mb})
-    for line in sys.stdin:
-        request = json.loads(line)
-        if "clients" in request:
-            say(run_clients(engine, request["slice"], request["clients"]))
-        elif "slice" in request:
-            say(run_slice(engine, request["slice"]))
-        elif "outputs" in request:
-            for k, out in enumerate(engine.outputs()):
-                np.save(os.path.join(request["outputs"], f"out_{k}.npy"), out)
-            say({"ok": True})
-        else:
-            break
-    answers.flush()
-    os._exit(0)  # without the libraries' own goodbyes, which take time
+    answers.say({"load_ms": engine.load_ms, "first_ms": (time.perf_counter() - start) * 1e3,
+                 "version": engine.version, "peak_mb": status_mb("VmHWM") - bare_mb})
+    answers.serve(engine, run_slice, run_clients)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,10 @@ run gave, an empty object ends. Between requests it blocks on its standard input
 
 import gc
 import json
-import os
 import sys
 import time
 
-
-def status_mb(field):
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(field + ":"):
-                return int(line.split()[1]) / 1024
-    return 0.0
+from talk import Answers, load_arrays, status_mb
 
 
 class PaddleExecutor:
@@ -161,38 +154,17 @@ def run_slice(peer, seconds):
 
 
 def main():
-    # What the libraries print must not mix with the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def say(message):
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
-
-    import numpy as np
-
+    answers = Answers()
     spec = json.loads(sys.argv[1])
-    spec["arrays"] = {name: np.require(np.load(file), requirements="C")
-                      for name, file in spec["feeds"].items()}
+    spec["arrays"] = load_arrays(spec["feeds"])
     kinds = {"executor": PaddleExecutor, "inference": PaddleInference, "onnxruntime": OnnxRuntime}
     peer = kinds[spec["kind"]](spec)
     start = time.perf_counter()
     peer.run()
     first_ms = (time.perf_counter() - start) * 1e3
-    say({"load_ms": peer.load_ms, "first_ms": first_ms, "version": peer.version,
-         "imported_mb": peer.imported_mb, "vmhwm_mb": status_mb("VmHWM")})
-    for line in sys.stdin:
-        request = json.loads(line)
-        if "slice" in request:
-            say(run_slice(peer, request["slice"]))
-        elif "outputs" in request:
-            for k, out in enumerate(peer.outputs()):
-                np.save(os.path.join(request["outputs"], f"out_{k}.npy"), out)
-            say({"ok": True})
-        else:
-            break
-    answers.flush()
-    os._exit(0)  # without the libraries' own goodbyes, which take time
+    answers.say({"load_ms": peer.load_ms, "first_ms": first_ms, "version": peer.version,
+                 "imported_mb": peer.imported_mb, "vmhwm_mb": status_mb("VmHWM")})
+    answers.serve(peer, run_slice)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,11 @@ DOCUMENTS = ["docs/python.md", "README.md"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_code_blocks(name, monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_code_blocks(name, monkeypatch, tmp_path):
+    # A folder that looks like the repository, so that files written there do not stay in it.
+    for entry in ROOT.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / name).read_text(encoding="utf-8")
     blocks = [(text.count("\n", 0, m.start(1)), m.group(1))
               for m in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)]

@@ -1,0 +1,28 @@
+// The border that exceptions stop at.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "core/error.h"
+
+namespace heddle {
+
+// What `fn` returns, a Status; what it throws as a Status. For calls of kernels.
+template <typename Fn>
+Status Guard(Fn&& fn) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted(e.what());
+  } catch (const std::invalid_argument& e) {
+    return InvalidArgument(e.what());
+  } catch (const std::exception& e) {
+    return Internal("the kernel threw: ", e.what());
+  } catch (...) {
+    return Internal("the kernel threw something that is no std::exception");
+  }
+}
+
+}  // namespace heddle
