@@ -11,12 +11,16 @@ namespace {
 constexpr int64_t kAlignment = 4096;
 
 // Elements from the start of one part to the start of the next.
-int64_t Extent(const OpContext& ctx, int64_t numel, DType dtype) {
+Result<int64_t> Extent(const OpContext& ctx, int64_t numel, DType dtype) {
   if (!ctx.Bool("use_align")) return numel;
   const int64_t given = ctx.Int("user_defined_size_of_dtype");
   const int64_t size = given > 0 ? given : static_cast<int64_t>(SizeOf(dtype));
   const int64_t align = ctx.Int("align_size") > 0 ? ctx.Int("align_size") : kAlignment;
-  return (numel * size + align - 1) / align * align / size;
+  int64_t bytes;
+  if (__builtin_mul_overflow(numel, size, &bytes) ||
+      __builtin_add_overflow(bytes, align - 1, &bytes))
+    return InvalidArgument("there is no memory for elements of ", size, " bytes aligned to ", align);
+  return bytes / align * align / size;
 }
 
 Status Infer(ShapeContext& ctx) {
@@ -31,7 +35,9 @@ Status Infer(ShapeContext& ctx) {
       return InvalidArgument("Input ", i, " is ", Name(ctx.InDType("Input", i)), ", not ",
                              Name(dtype));
     if (ctx.HasOut("Output", i)) ctx.SetOut("Output", part, dtype, i);
-    whole += Extent(ctx, part.numel(), dtype);
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t extent, Extent(ctx, part.numel(), dtype));
+    if (__builtin_add_overflow(whole, extent, &whole))
+      return InvalidArgument("Input has more elements than there is memory");
   }
   ctx.SetOut("FusedOutput", Shape{whole}, dtype);
   return Status::Ok();
@@ -54,7 +60,8 @@ Status Coalesce(KernelContext& ctx) {
       std::memcpy(to, part.raw(), part.bytes());
       if (out && out->raw() != part.raw()) std::memcpy(out->mutable_raw(), part.raw(), part.bytes());
     }
-    to += static_cast<size_t>(Extent(ctx, part.numel(), fused.dtype())) * SizeOf(fused.dtype());
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t extent, Extent(ctx, part.numel(), fused.dtype()));
+    to += static_cast<size_t>(extent) * SizeOf(fused.dtype());
   }
   return Status::Ok();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
+#include "kernels/common/check.h"
 #include "kernels/common/fast_math.h"
 #include "kernels/common/gemm_epilogue.h"
 
@@ -56,6 +57,7 @@ inline void Line(const Epilogue& e, int64_t n, const float* x, Scale scale, Bias
 Status Run(KernelContext& ctx) {
   const Tensor& in = ctx.In("X");
   Tensor& out = ctx.Out("Y");
+  HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {&in, &ctx.In("Scale"), &ctx.In("Bias")}));
   if (in.numel() == 0) return Status::Ok();
   const Epilogue& e = ctx.State<State>().epilogue;
   const float *x = in.data<float>(), *scale = ctx.In("Scale").data<float>(),

@@ -70,6 +70,8 @@ struct Triangle {
 
 Status GradShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Softmax", "Out@GRAD"));
+  if (ctx.InDType("Softmax") != ctx.InDType("Out@GRAD"))
+    return InvalidArgument("Softmax and Out@GRAD must have one dtype");
   ctx.SetOut("X@GRAD", ctx.InShape("Softmax"), ctx.InDType("Softmax"));
   return Status::Ok();
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/shapes.h"
+#include "kernels/common/check.h"
 #include "kernels/common/gemm_ops.h"
 
 namespace heddle {
@@ -58,12 +59,12 @@ Status DoubleGradShape(ShapeContext& ctx) {
 template <typename T>
 struct DoubleGrad {
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  using View = Eigen::Map<const Matrix>;
+  using Mapped = Eigen::Map<const Matrix>;
   struct Sizes {
     int64_t m, k, n;
   };
-  static View Of(const Tensor& t, int64_t rows, int64_t columns) {
-    return View(t.data<T>(), rows, columns);
+  static Mapped Of(const Tensor& t, int64_t rows, int64_t columns) {
+    return Mapped(t.data<T>(), rows, columns);
   }
   static Eigen::Map<Matrix> Into(Tensor* t, int64_t rows, int64_t columns) {
     return Eigen::Map<Matrix>(t->mutable_data<T>(), rows, columns);
@@ -72,13 +73,19 @@ struct DoubleGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &grad = ctx.In("DOut");
     const Tensor *ddx = ctx.InOpt("DDX"), *ddy = ctx.InOpt("DDY");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&x, &y, &grad, ddx, ddy}));
+    HEDDLE_RETURN_IF_ERROR(View(ctx, x.shape(), y.shape()).status());
     const int split = static_cast<int>(ctx.Int("x_num_col_dims"));
     const Sizes s{x.shape().Product(0, split), x.shape().Product(split, x.rank()),
                   y.shape().Product(static_cast<int>(ctx.Int("y_num_col_dims")), y.rank())};
     if (s.k * s.n != y.numel() || s.m * s.n != grad.numel())
       return InvalidArgument("X ", x.shape().ToString(), ", Y ", y.shape().ToString(),
                              " and DOut ", grad.shape().ToString(), " do not fit");
-    const View g = Of(grad, s.m, s.n);
+    if ((ddx != nullptr && ddx->numel() != x.numel()) ||
+        (ddy != nullptr && ddy->numel() != y.numel()))
+      return InvalidArgument("DDX and DDY must have the shapes of X ", x.shape().ToString(),
+                             " and Y ", y.shape().ToString());
+    const Mapped g = Of(grad, s.m, s.n);
     if (Tensor* to = ctx.OutOpt("DX")) {
       auto dx = Into(to, s.m, s.k);
       dx.setZero();

@@ -5,6 +5,7 @@
 
 #include "core/dtype_of.h"
 #include "core/shapes.h"
+#include "kernels/common/check.h"
 #include "kernels/common/rnn_inference.h"
 #include "kernels/common/rnn_pass.h"
 
@@ -89,6 +90,16 @@ Status RnnShape(ShapeContext& ctx) {
   if (ctx.HasOut("DropoutState"))
     ctx.SetOut("DropoutState", {net.layers - 1, net.steps, net.batch, net.width()}, DType::kU8);
   if (ctx.HasOut("Reserve")) ctx.SetOut("Reserve", {0}, dtype);
+  return Status::Ok();
+}
+
+// PreState and WeightList are read like Input.
+Status CheckDTypes(const KernelContext& ctx) {
+  const DType dtype = ctx.In("Input").dtype();
+  for (int i = 0; i < ctx.InCount("PreState"); ++i)
+    HEDDLE_RETURN_IF_ERROR(CheckDType(dtype, {&ctx.In("PreState", i)}));
+  for (int i = 0; i < ctx.InCount("WeightList"); ++i)
+    HEDDLE_RETURN_IF_ERROR(CheckDType(dtype, {&ctx.In("WeightList", i)}));
   return Status::Ok();
 }
 
@@ -313,6 +324,7 @@ template <typename T>
 struct Rnn {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.In("Input").shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDTypes(ctx));
     if (net.rows() == 0) return Status::Ok();
     if constexpr (std::is_same_v<T, float>)
       if (ctx.has_state() && !ctx.template State<RnnState>().packed.empty())
@@ -366,6 +378,8 @@ template <typename T>
 struct RnnGrad {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.In("Input").shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDTypes(ctx));
+    HEDDLE_RETURN_IF_ERROR(CheckGrads(ctx, net));
     ClearOutputs(ctx);
     if (net.rows() == 0) return Status::Ok();
     const Tensor* mask = Drops(ctx, net) ? ctx.InOpt("DropoutState") : nullptr;
@@ -395,6 +409,18 @@ struct RnnGrad {
         for (int64_t i = 0; i < layer_size; ++i) to[i] = m[i] ? to[i] * MaskScale<T>(ctx) : T(0);
       }
       std::swap(grad, below);
+    }
+    return Status::Ok();
+  }
+
+  static Status CheckGrads(const KernelContext& ctx, const Network& net) {
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.InOpt("Out@GRAD")}));
+    for (int i = 0; i < ctx.InCount("State@GRAD"); ++i) {
+      const Tensor* g = ctx.InOpt("State@GRAD", i);
+      HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {g}));
+      if (g != nullptr)
+        HEDDLE_RETURN_IF_ERROR(
+            Expect("State@GRAD", i, g->shape(), {net.passes(), net.batch, net.hidden}));
     }
     return Status::Ok();
   }

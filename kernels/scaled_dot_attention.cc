@@ -5,6 +5,7 @@
 
 #include "core/shapes.h"
 #include "kernels/common/attention.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -131,6 +132,7 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   constexpr int64_t kThreadWork = 64 * 1024;  // multiplications that are worth a thread
   const Attention& a = ctx.State<AttentionState>().plan;
   const Tensor* mask = ctx.InOpt("Mask");
+  HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {&ctx.In("Q"), &ctx.In("K"), &ctx.In("V"), mask}));
   const float *q = ctx.In("Q").data<float>(), *k = ctx.In("K").data<float>(),
               *v = ctx.In("V").data<float>();
   float* out = ctx.Out("Out").mutable_data<float>();

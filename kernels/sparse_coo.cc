@@ -45,6 +45,15 @@ Result<Shape> ShapeOf(const KernelContext& ctx, const Labels& indices, int64_t a
   return shape;
 }
 
+// Positions in the sparse axes are numbers of 64 bits.
+Status CheckAxes(const Shape& shape, int sparse_dim) {
+  int64_t cells = 1;
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] < 0 || (d < sparse_dim && __builtin_mul_overflow(cells, shape[d], &cells)))
+      return InvalidArgument("shape ", shape.ToString(), " is not that of a sparse tensor");
+  return Status::Ok();
+}
+
 Status Make(KernelContext& ctx) {
   const Tensor &values = ctx.In("values"), &indices = ctx.In("indices");
   if (indices.rank() != 2 || indices.dim(0) < 1 || values.rank() < 1 ||
@@ -58,6 +67,7 @@ Status Make(KernelContext& ctx) {
   CooTensor out;
   HEDDLE_ASSIGN_OR_RETURN(out.shape, ShapeOf(ctx, numbers, axes, n));
   out.sparse_dim = static_cast<int>(axes);
+  HEDDLE_RETURN_IF_ERROR(CheckAxes(out.shape, out.sparse_dim));
   out.index_dtype = indices.dtype();
   out.at.assign(static_cast<size_t>(n), 0);
   for (int d = 0; d < out.sparse_dim; ++d)

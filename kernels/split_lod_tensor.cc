@@ -20,7 +20,7 @@ class Collector {
     size_t begin = static_cast<size_t>(i), end = begin + 1;
     if (lod_.empty() && level < lod.size()) lod_.assign(lod.size() - level, Offsets{0});
     for (size_t l = level; l < lod.size(); ++l) {
-      if (end >= lod[l].size() || l - level >= lod_.size())
+      if (begin > end || end >= lod[l].size() || l - level >= lod_.size())
         return InvalidArgument("there is no sequence ", i, " at level ", level);
       for (size_t k = begin; k < end; ++k)
         lod_[l - level].push_back(lod_[l - level].back() + lod[l][k + 1] - lod[l][k]);
