@@ -312,6 +312,11 @@ int64_t AttentionWork(bool few, int64_t keys, int64_t depth, int64_t value_depth
 
 void RunAttention(const AttentionHead& head, float* work) {
   static const bool wide = WideVectors();
+  if (head.keys == 0) {  // sums of nothing, as the products that this stands for have them
+    for (int64_t i = 0; i < head.queries; ++i)
+      std::fill_n(head.out + i * head.out_step, head.value_depth, 0.f);
+    return;
+  }
   wide ? RunWide(head, work) : RunNarrow(head, work);
 }
 

@@ -122,6 +122,15 @@ Case Attention(int64_t keys, DType k, DType mask) {
   return run;
 }
 
+TEST(Operands, AttentionToNothingIsZero) {
+  const auto out = Attention(0, DType::kF32, DType::kF32).Fetch({"o"});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), std::vector<float>(40, 0));
+  const auto ones = Attention(3, DType::kF32, DType::kF32).Fetch({"o"});
+  ASSERT_TRUE(ones.ok()) << ones.status().ToString();
+  for (const float x : Floats((*ones)[0])) EXPECT_NEAR(x, 1, 1e-6);
+}
+
 TEST(Operands, FusedOperatorsReadOneDType) {
   Attention(7, DType::kI8, DType::kF32).ExpectRefused("o", "int8");
   Attention(7, DType::kF32, DType::kF64).ExpectRefused("o", "float64");
