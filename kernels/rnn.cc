@@ -320,12 +320,23 @@ void DrawMask(const KernelContext& ctx, Tensor& mask) {
   for (int64_t i = 0; i < mask.numel(); ++i) keep[i] = uniform(ctx.random()) >= p ? 1 : 0;
 }
 
+// Without a step, the states after are those before (and so are their gradients).
+Status KeepStates(const KernelContext& ctx, Key from, Key to) {
+  for (int i = 0; i < ctx.OutCount(to); ++i) {
+    Tensor* out = ctx.OutOpt(to, i);
+    const Tensor* in = i < ctx.InCount(from) ? ctx.InOpt(from, i) : nullptr;
+    if (out != nullptr && in != nullptr && in->bytes() == out->bytes() && out->bytes() > 0)
+      std::memcpy(out->mutable_raw(), in->raw(), out->bytes());
+  }
+  return Status::Ok();
+}
+
 template <typename T>
 struct Rnn {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.In("Input").shape()));
     HEDDLE_RETURN_IF_ERROR(CheckDTypes(ctx));
-    if (net.rows() == 0) return Status::Ok();
+    if (net.rows() == 0) return KeepStates(ctx, "PreState", "State");
     if constexpr (std::is_same_v<T, float>)
       if (ctx.has_state() && !ctx.template State<RnnState>().packed.empty())
         return RunPacked(ctx, net, ctx.template State<RnnState>());
@@ -381,7 +392,7 @@ struct RnnGrad {
     HEDDLE_RETURN_IF_ERROR(CheckDTypes(ctx));
     HEDDLE_RETURN_IF_ERROR(CheckGrads(ctx, net));
     ClearOutputs(ctx);
-    if (net.rows() == 0) return Status::Ok();
+    if (net.rows() == 0) return KeepStates(ctx, "State@GRAD", "PreState@GRAD");
     const Tensor* mask = Drops(ctx, net) ? ctx.InOpt("DropoutState") : nullptr;
     const int64_t layer_size = net.rows() * net.width();
     if (Drops(ctx, net) && (!mask || mask->numel() != (net.layers - 1) * layer_size))

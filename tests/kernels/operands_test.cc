@@ -164,6 +164,13 @@ Case Gru(int64_t steps, DType state, DType weight) {
   return run;
 }
 
+TEST(Operands, WithoutStepsRecurrentStatesStay) {
+  const auto out = Gru(0, DType::kF32, DType::kF32).Fetch({"after", "h_grad"});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), std::vector<float>(15, 0.25f));
+  EXPECT_EQ(Floats((*out)[1]), std::vector<float>(15, 0.5f));
+}
+
 TEST(Operands, RecurrentNetworksReadOneDType) {
   ASSERT_TRUE(Gru(2, DType::kF32, DType::kF32).Fetch({"after"}).ok());
   Gru(2, DType::kI8, DType::kF32).ExpectRefused("after", "int8");
