@@ -81,7 +81,9 @@ class ProgramView:
         self._view = _heddle.MirrorView(link.mirror, names)
         self._tensors: list[Any] = [None] * len(names)
         self._addresses: list[int] = [0] * len(names)
+        self._shapes: list[list[int]] = [[]] * len(names)
         self._ask: list[Callable[[], int]] = [lambda: 0] * len(names)
+        self._ask_shape: list[Callable[[], list[int]]] = [lambda: []] * len(names)
         self._missing = set(range(len(names)))
 
     def before(self) -> None:
@@ -98,18 +100,20 @@ class ProgramView:
                 continue
             if tensor._is_initialized():
                 self._adopt(i, tensor)
-        if [ask() for ask in self._ask] != self._addresses:
+        if ([ask() for ask in self._ask] != self._addresses
+                or [ask() for ask in self._ask_shape] != self._shapes):
             for i, ask in enumerate(self._ask):
-                if ask() != self._addresses[i]:
+                if ask() != self._addresses[i] or self._ask_shape[i]() != self._shapes[i]:
                     self._adopt(i, self._tensors[i])
         self._view.before()
 
     def _adopt(self, i: int, tensor: Any) -> None:
         keeper = new_tensor()
         keeper._share_data_with(tensor)
-        address = tensor._ptr()
-        self._view.adopt(i, address, dtype_of(tensor), list(tensor.shape()), keeper)
-        self._tensors[i], self._addresses[i], self._ask[i] = tensor, address, tensor._ptr
+        address, shape = tensor._ptr(), list(tensor.shape())
+        self._view.adopt(i, address, dtype_of(tensor), shape, keeper)
+        self._tensors[i], self._addresses[i], self._shapes[i] = tensor, address, shape
+        self._ask[i], self._ask_shape[i] = tensor._ptr, tensor.shape
         self._missing.discard(i)
 
     def after(self) -> None:
@@ -118,7 +122,10 @@ class ProgramView:
         scope = self._link.scope if moved else None
         for i in moved:
             tensor = scope.var(self._names[i]).get_tensor()
-            tensor.set(self._view.array(i), core().CPUPlace())
+            array = self._view.array(i)
+            if self._tensors[i] is not None:
+                array = array.copy()  # it may lie in the tensor's own memory
+            tensor.set(array, core().CPUPlace())
             self._adopt(i, tensor)
 
 

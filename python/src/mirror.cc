@@ -60,10 +60,11 @@ void MirrorView::Adopt(size_t index, uintptr_t address, const std::string& dtype
   Mirror::Entry& entry = *uses_.at(index).entry;
   void* data = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   PyObject* kept = owner.release().ptr();
-  Tensor tensor = Tensor::Wrap(data, DTypeNamed(dtype), Shape(std::span<const int64_t>(shape)),
-                               [kept] { ReturnLoan(kept); });
-  mirror_->scope_->Set(entry.name, Value(std::move(tensor)));
   entry.shared = data;
+  entry.shape = Shape(std::span<const int64_t>(shape));
+  entry.dtype = DTypeNamed(dtype);
+  Tensor tensor = Tensor::Wrap(data, entry.dtype, entry.shape, [kept] { ReturnLoan(kept); });
+  mirror_->scope_->Set(entry.name, Value(std::move(tensor)));
   entry.has_fingerprint = false;
 }
 
@@ -86,7 +87,9 @@ std::vector<size_t> MirrorView::After() {
     Use& use = uses_[i];
     Mirror::Entry& e = *use.entry;
     if (!IsPlain(*e.value)) continue;
-    if (e.value->tensor().raw() != e.shared) moved.push_back(i);
+    const Tensor& now = e.value->tensor();
+    if (now.raw() != e.shared || now.shape() != e.shape || now.dtype() != e.dtype)
+      moved.push_back(i);
     if (known_ && use.written) continue;
     const uint64_t version = mirror_->scope_->StampOf(e.name).version;
     if (version != use.version) {

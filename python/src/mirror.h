@@ -30,6 +30,8 @@ class Mirror {
     std::string name;
     Value* value = nullptr;
     const void* shared = nullptr;  // where the other side's memory is; null: it has none yet
+    Shape shape;                   // and what the other side sees there
+    DType dtype = DType::kUnknown;
     // Of the contents when the scope's version of the variable was `version`.
     uint64_t fingerprint = 0, version = 0;
     bool has_fingerprint = false;
@@ -52,7 +54,8 @@ class MirrorView {
   // derived from them (packed or folded weights) is then made anew. A sample of each variable is
   // compared, so that single changed elements of a large one may go unnoticed.
   void Before();
-  // After a run: the variables whose value is now elsewhere than in the shared memory.
+  // After a run: the variables whose value is now elsewhere than in the shared memory, or another
+  // array there.
   std::vector<size_t> After();
   // A variable's value as a tensor (not a copy).
   const Value& value(size_t index) const { return *uses_[index].entry->value; }
