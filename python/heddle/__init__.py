@@ -8,6 +8,11 @@
 `paddle.inference`.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, InvalidArgument, NotFound,
                             OutOfRange, ResourceExhausted, Unimplemented)
 from heddle._heddle import Generator, Program, Scope, Tensor, TensorInfo, __version__
@@ -20,3 +25,9 @@ __all__ = [
     "Scope", "Tensor", "TensorInfo", "Unimplemented", "__version__", "describe_op", "load",
     "supported_ops",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("inference", "static"):  # loaded where they are used
+        return importlib.import_module(f"heddle.{name}")
+    raise AttributeError(f"heddle has no '{name}'")

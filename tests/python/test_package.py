@@ -51,3 +51,9 @@ def test_paddle_is_never_imported():
     code = ("import sys, heddle, heddle.static, heddle.inference; heddle.static.Executor(); "
             "sys.exit('paddle' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_modules_come_with_the_package():
+    code = "import heddle; heddle.static.Executor(); heddle.inference.Config(); heddle.nothing"
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert run.stderr.splitlines()[-1] == "AttributeError: heddle has no 'nothing'"
