@@ -174,7 +174,7 @@ class Model:
         if not isinstance(feeds, dict):
             feeds = dict(feeds)
         if lod:
-            out = Outputs(self._session.run_tensors(feeds))
+            out = Outputs(self._session.run_tensors(feeds, timeout, check_nan_inf))
         elif timeout is None and not check_nan_inf:
             out = Outputs(self._run(feeds))
         else:

@@ -241,7 +241,7 @@ class Executor:
         if compiled.draws is not False and _paddle.core() is not None:
             _state.generator_link.take_over()
         before = generator.state if compiled.draws is None else ""
-        tensors = compiled.session.run_tensors(feeds, generator)
+        tensors = compiled.session.run_tensors(feeds, generator=generator)
         if compiled.draws is None:
             compiled.draws = generator.state != before
         if compiled.view is not None:

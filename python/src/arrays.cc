@@ -227,6 +227,7 @@ Tensor TakeOther(nb::handle object, DType wanted, const std::string& name) {
 }  // namespace
 
 void ReturnLoan(PyObject* object) { Loans::Instance().Return(object); }
+void SettleLoans() { Loans::Instance().Settle(); }
 
 DType DTypeNamed(const std::string& name) {
   for (int i = 0; i < kNumDTypes - 1; ++i)

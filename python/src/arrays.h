@@ -36,8 +36,10 @@ nb::object ToArray(Tensor tensor);
 nb::object ToPython(Value value);
 
 // Drops a reference to an object that a tensor borrowed memory from; needs no GIL. The object is
-// let go of at a later conversion.
+// let go of by SettleLoans(), or at a later conversion.
 void ReturnLoan(PyObject* object);
+// Lets go of what tensors that are gone had borrowed.
+void SettleLoans();
 
 // The type heddle.Tensor.
 void BindTensor(nb::module_& module);

@@ -37,7 +37,8 @@ class Session {
   nb::list Run(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
                Generator* generator);
   nb::list RunInOrder(nb::args arrays);
-  nb::list RunValues(nb::dict feeds, Generator* generator);
+  nb::list RunValues(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
+                     Generator* generator);
   nb::tuple Trace(nb::dict feeds);
   std::string Plan(nb::dict feeds) {
     const std::vector<Feed> values = ToFeeds(feeds);
@@ -104,8 +105,7 @@ nb::list Session::ToList(std::vector<Value> values) {
   return list;
 }
 
-nb::list Session::Run(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
-                      Generator* generator) {
+RunOptions OptionsOf(std::optional<double> timeout, bool check_nan_inf, Generator* generator) {
   RunOptions options;
   if (timeout)
     options.deadline = std::chrono::steady_clock::now() +
@@ -113,7 +113,14 @@ nb::list Session::Run(nb::dict feeds, std::optional<double> timeout, bool check_
                            std::chrono::duration<double>(std::clamp(*timeout, 0.0, 1e8)));
   options.check_nan_inf = check_nan_inf;
   options.generator = generator;
-  return ToList(Execute(ToFeeds(feeds), options));
+  return options;
+}
+
+nb::list Session::Run(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
+                      Generator* generator) {
+  auto values = Execute(ToFeeds(feeds), OptionsOf(timeout, check_nan_inf, generator));
+  SettleLoans();  // the feeds'
+  return ToList(std::move(values));
 }
 
 nb::list Session::RunInOrder(nb::args arrays) {
@@ -129,15 +136,19 @@ nb::list Session::RunInOrder(nb::args arrays) {
   feeds.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     feeds.push_back({inputs[i].name, Value(ToTensor(arrays[i], inputs[i].dtype, inputs[i].name))});
-  return ToList(Execute(feeds, {}));
+  auto values = Execute(feeds, {});
+  feeds.clear();
+  SettleLoans();
+  return ToList(std::move(values));
 }
 
 // Tensors instead of arrays, for those who want their sequence offsets.
-nb::list Session::RunValues(nb::dict feeds, Generator* generator) {
-  RunOptions options;
-  options.generator = generator;
+nb::list Session::RunValues(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
+                            Generator* generator) {
+  auto values = Execute(ToFeeds(feeds), OptionsOf(timeout, check_nan_inf, generator));
+  SettleLoans();
   nb::list list;
-  for (Value& value : Execute(ToFeeds(feeds), options)) {
+  for (Value& value : values) {
     if (value.is_tensor())
       list.append(nb::cast(std::move(value.tensor())));
     else
@@ -230,8 +241,8 @@ void BindSession(nb::module_& module) {
       .def("run", &Session::Run, nb::arg("feeds"), nb::arg("timeout") = nb::none(),
            nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
       .def("run_in_order", &Session::RunInOrder)
-      .def("run_tensors", &Session::RunValues, nb::arg("feeds"),
-           nb::arg("generator").none() = nb::none())
+      .def("run_tensors", &Session::RunValues, nb::arg("feeds"), nb::arg("timeout") = nb::none(),
+           nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
       .def("trace", &Session::Trace, nb::arg("feeds"))
       .def("plan", &Session::Plan, nb::arg("feeds"))
       .def("prepare", &Session::Prepare, nb::arg("feeds"))

@@ -1,6 +1,8 @@
 """heddle.load and Model: arrays in, arrays out."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -252,3 +254,28 @@ def test_sequence_offsets():
     tensor = heddle.Tensor(np.zeros([5, 2]), lod=[[0, 2, 5]])
     assert tensor.lod == [[0, 2, 5]]
     assert heddle.Tensor((np.zeros([5, 2]), [[0, 5]])).lod == [[0, 5]]
+
+
+def test_options_hold_for_runs_with_offsets(model, digits):
+    with pytest.raises(heddle.DeadlineExceeded):
+        model.run({"x": digits[1]}, timeout=0, lod=True)
+    with pytest.raises(heddle.OutOfRange):
+        model.run({"x": digits[1] * np.nan}, check_nan_inf=True, lod=True)
+
+
+class _Array(np.ndarray):
+    """An array that can be referred to weakly."""
+
+
+@pytest.mark.parametrize("run", [lambda m, x: m.run({"x": x}), lambda m, x: m(x),
+                                 lambda m, x: m.run({"x": x}, lod=True)])
+def test_feeds_are_let_go_of_after_a_run(model, digits, run):
+    array = digits[1].copy().view(_Array)
+    alive = weakref.ref(array)
+    run(model, array)
+    del array
+    gc.collect()
+    assert alive() is None
+    memory = bytearray(digits[1].tobytes())
+    run(model, np.frombuffer(memory, "float32").reshape(digits[1].shape))
+    memory.append(0)  # nobody looks at it any more
