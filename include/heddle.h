@@ -221,8 +221,8 @@ HEDDLE_TRY heddle_model_plan(heddle_model* model, const char* const* names,
                              const heddle_tensor* const* inputs, size_t num_inputs,
                              heddle_text** text);
 /* A parameter, as a share of its memory (not to be written to), and its replacement (dtype and
- * dimensions as declared), which later runs of every view of the model see. Not while a run that
- * writes to parameters is under way. */
+ * dimensions as declared), which later runs of every view of the model see. None may be replaced
+ * while a run of any view is under way: runs read parameters where they lie. */
 HEDDLE_TRY heddle_model_parameter(const heddle_model* model, const char* name,
                                   heddle_tensor** tensor);
 HEDDLE_TRY heddle_model_set_parameter(heddle_model* model, const char* name,
