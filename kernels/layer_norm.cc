@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/shapes.h"
+#include "kernels/common/check.h"
 
 namespace heddle {
 namespace {
@@ -24,6 +25,14 @@ Result<Rows> RowsOf(const OpContext& ctx, const Shape& x) {
   return Rows{x.Product(0, at), x.Product(at, x.rank())};
 }
 
+// The operand, where it is there and known, has `count` elements.
+Status CheckCount(const ShapeContext& ctx, Key key, int64_t count) {
+  if (!ctx.HasIn(key)) return Status::Ok();
+  const Shape& s = ctx.InShape(key);
+  if (!s.is_static() || s.numel() == count) return Status::Ok();
+  return InvalidArgument(key.name, " has shape ", s.ToString(), ", expected ", count, " elements");
+}
+
 Status LayerNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -31,14 +40,8 @@ Status LayerNormShape(ShapeContext& ctx) {
   const DType dtype = ctx.InDType("X");
   if (x.is_static()) {
     HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x));
-    if (ctx.HasIn("Scale") && ctx.InShape("Scale").is_static() &&
-        ctx.InShape("Scale").numel() != r.width)
-      return InvalidArgument("Scale has shape ", ctx.InShape("Scale").ToString(), ", expected ",
-                             r.width, " elements");
-    if (ctx.HasIn("Bias") && ctx.InShape("Bias").is_static() &&
-        ctx.InShape("Bias").numel() != r.width)
-      return InvalidArgument("Bias has shape ", ctx.InShape("Bias").ToString(), ", expected ",
-                             r.width, " elements");
+    HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", r.width));
+    HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", r.width));
   }
   ctx.SetOut("Y", x, dtype);
   ctx.ShareLoD("X", "Y");
@@ -58,6 +61,7 @@ struct LayerNorm {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x.shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.InOpt("Scale"), ctx.InOpt("Bias")}));
     const T epsilon = static_cast<T>(ctx.Float("epsilon"));
     const T* scale = DataOr<T>(ctx.InOpt("Scale"));
     const T* bias = DataOr<T>(ctx.InOpt("Bias"));
@@ -103,13 +107,11 @@ Status LayerNormGradShape(ShapeContext& ctx) {
   if (ctx.HasOut("Bias@GRAD")) ctx.SetOut("Bias@GRAD", ctx.InShape("Bias"), ctx.InDType("Bias"));
   if (!x.is_static()) return Status::Ok();
   HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x));
-  for (const Key key : {Key("Mean"), Key("Variance")}) {
-    const Shape& s = ctx.InShape(key);
-    if (s.is_static() && s.numel() != r.rows)
-      return InvalidArgument(key.name, " has shape ", s.ToString(), ", expected ", r.rows,
-                             " elements");
-  }
-  return Status::Ok();
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Mean", r.rows));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Variance", r.rows));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", r.width));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", r.width));
+  return CheckCount(ctx, "Y@GRAD", r.rows * r.width);
 }
 
 template <typename T>
@@ -118,7 +120,9 @@ struct LayerNormGrad {
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x.shape()));
     const T epsilon = static_cast<T>(ctx.Float("epsilon"));
-    const Tensor* scale = ctx.InOpt("Scale");
+    const Tensor *scale = ctx.InOpt("Scale"), *bias = ctx.InOpt("Bias");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {scale, bias, &ctx.In("Mean"),
+                                                    &ctx.In("Variance"), &ctx.In("Y@GRAD")}));
     Parameters(ctx, x, r, epsilon);
     Tensor* out = ctx.OutOpt("X@GRAD");
     if (!out || r.width == 0) return Status::Ok();

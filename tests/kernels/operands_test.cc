@@ -177,5 +177,29 @@ TEST(Operands, RecurrentNetworksReadOneDType) {
   Gru(2, DType::kF32, DType::kI8).ExpectRefused("after", "int8");
 }
 
+Case LayerNormGrad(int64_t grads, int64_t biases, DType scale) {
+  Case run({Feed{"x", Filled({2, 4}, 1)}, Feed{"s", Zeros(scale, {4})},
+            Feed{"b", Filled({biases}, 1)}, Feed{"m", Filled({2}, 1)}, Feed{"v", Filled({2}, 1)},
+            Feed{"g", Filled({grads, 4}, 1)}});
+  run.Op("layer_norm_grad",
+         {{"X", {"x"}},
+          {"Scale", {"s"}},
+          {"Bias", {"b"}},
+          {"Mean", {"m"}},
+          {"Variance", {"v"}},
+          {"Y@GRAD", {"g"}}},
+         {{"X@GRAD", {"dx"}}, {"Bias@GRAD", {"db"}}});
+  return run;
+}
+
+TEST(Operands, GradientsOfLayerNorm) {
+  const auto out = LayerNormGrad(2, 4, DType::kF32).Fetch({"db"});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), std::vector<float>(4, 2));
+  LayerNormGrad(1, 4, DType::kF32).ExpectRefused("dx", "Y@GRAD");
+  LayerNormGrad(2, 1, DType::kF32).ExpectRefused("db", "Bias");
+  LayerNormGrad(2, 4, DType::kI8).ExpectRefused("dx", "int8");
+}
+
 }  // namespace
 }  // namespace heddle::testing
