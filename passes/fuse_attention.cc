@@ -19,8 +19,11 @@ struct Source {
 
 class AttentionFuser {
  public:
-  AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops) {}
+  // `taken`: operators that belong to another attention already. What they make is made elsewhere, or
+  // not at all.
+  AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
+                 const std::vector<bool>& taken)
+      : p_(program), context_(context), view_(view), taken_(taken), ops_(program.blocks[0].ops) {}
 
   // Whether the softmax at `at` stands in an attention.
   bool Match(int at) {
@@ -66,7 +69,10 @@ class AttentionFuser {
   int Writer(VarId v, const char* type, int reader) const {
     if (!view_.SingleWriter(v)) return -1;
     const int at = view_.writers(v)[0];
-    return at < reader && Op(at).type() == type && Op(at).var_attrs.empty() ? at : -1;
+    return at < reader && !taken_[static_cast<size_t>(at)] && Op(at).type() == type &&
+                   Op(at).var_attrs.empty()
+               ? at
+               : -1;
   }
   bool OnlyFor(VarId v, int reader) const { return view_.OnlyReader(v, context_) == reader; }
 
@@ -110,7 +116,7 @@ class AttentionFuser {
     if (!OnlyFor(v, reader)) return false;
     const int at = view_.writers(v)[0];
     const auto product = AsProduct(Op(at));
-    if (!product) return false;
+    if (!product || taken_[static_cast<size_t>(at)]) return false;
     absorbed.push_back(at);
     scale_ *= product->alpha;
     const VarId q = Op(at).In("X")[0], k = Op(at).In("Y")[0];
@@ -234,6 +240,7 @@ class AttentionFuser {
   const ir::Program& p_;
   const PassContext& context_;
   const GraphView& view_;
+  const std::vector<bool>& taken_;
   const std::vector<ir::Op>& ops_;
   Source q_, k_, v_;
   std::optional<VarId> mask_;
@@ -277,9 +284,9 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
   std::vector<bool> gone(ops.size(), false), spare(ops.size(), false);
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
-    AttentionFuser fuser(program, context, view);
+    AttentionFuser fuser(program, context, view, gone);
     if (!fuser.Match(static_cast<int>(i))) continue;
-    changed = gone[i] = true;
+    changed = gone[i] = gone[static_cast<size_t>(fuser.last())] = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
     for (int a : fuser.spare) spare[static_cast<size_t>(a)] = true;
     replaced[static_cast<size_t>(fuser.last())] = fuser.Make();

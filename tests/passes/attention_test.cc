@@ -86,6 +86,13 @@ struct Writer {
       Transpose("heads", "out", {n.batch, n.queries, n.heads, n.value_depth}, {0, 2, 1, 3});
     b.Fetch(split_heads ? "out" : "heads");
   }
+  // Q, K and V are all `x`.
+  void SelfAttention(const std::string& x, const Shape& shape, const std::string& out) {
+    const Shape scores = {shape[0], shape[1], shape[2], shape[2]};
+    Op("matmul_v2", {{"X", {x}}, {"Y", {x}}}, out + "_scores", scores, {{"trans_y", true}});
+    Op("softmax", {{"X", {out + "_scores"}}}, out + "_weights", scores, {{"axis", int64_t{-1}}});
+    Op("matmul_v2", {{"X", {out + "_weights"}}, {"Y", {x}}}, out, shape);
+  }
   Writer& All() {
     Operands();
     Scores();
@@ -232,6 +239,35 @@ TEST(FuseAttention, AFactorAfterTheMaskStays) {
   EXPECT_EQ(plain, 5);
   Expect(w, fused);
   EXPECT_GE(fused, 4);
+}
+
+// Attention along rows, then along columns: the transpose in between joins the heads of the first and
+// parts those of the second.
+TEST(FuseAttention, OneAfterAnotherThroughOneTranspose) {
+  Writer w{.split_heads = false};
+  const Shape rows = {2, 3, 4, 5}, columns = {2, 4, 3, 5};
+  w.AddFeed("x", rows);
+  w.SelfAttention("x", rows, "first");
+  w.Transpose("first", "turned", columns, {0, 2, 1, 3});
+  w.SelfAttention("turned", columns, "second");
+  w.b.Fetch("second");
+  Expect(w, 2);
+}
+
+// The scores of the second softmax are the result of the first attention.
+TEST(FuseAttention, ASoftmaxOfAnAttention) {
+  Writer w{.split_heads = false};
+  const Shape x = {2, 3, 4, 4};
+  w.AddFeed("x", x);
+  w.AddFeed("u", x);
+  w.Transpose("u", "flipped", x, {0, 1, 3, 2});
+  w.Op("matmul_v2", {{"X", {"x"}}, {"Y", {"x"}}}, "scores", x, {{"trans_y", true}});
+  w.Op("softmax", {{"X", {"scores"}}}, "weights", x, {{"axis", int64_t{-1}}});
+  w.Op("matmul_v2", {{"X", {"weights"}}, {"Y", {"flipped"}}}, "more_scores", x);
+  w.Op("softmax", {{"X", {"more_scores"}}}, "more_weights", x, {{"axis", int64_t{-1}}});
+  w.Op("matmul_v2", {{"X", {"more_weights"}}, {"Y", {"x"}}}, "out", x);
+  w.b.Fetch("out");
+  Expect(w, 4);
 }
 
 }  // namespace
