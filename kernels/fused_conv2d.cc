@@ -1,12 +1,15 @@
 // heddle's own: convolutions with what follows them. The fusion passes make them.
 #include "core/shapes.h"
 #include "kernels/common/conv.h"
+#include "kernels/common/spread_residual.h"
 
 namespace heddle {
 namespace {
 
 struct FusedConvState final : KernelState {
   std::unique_ptr<ConvRunner> runner;
+  std::optional<Epilogue> late;  // what comes behind a residual of another batch
+  Shape product;
 };
 
 template <bool kTransposed>
@@ -21,16 +24,15 @@ Status FusedConvShape(ShapeContext& ctx) {
   const Shape& filter = ctx.InShape("Filter");
   if (!input.known_rank() || !filter.known_rank()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, input, filter));
-  const Shape out = kTransposed ? ConvInShape(g) : ConvOutShape(g);
+  Shape out = kTransposed ? ConvInShape(g) : ConvOutShape(g);
   const int64_t channels = kTransposed ? g.in_c : g.out_c;
   if (ctx.HasIn("Bias") && ctx.InShape("Bias").is_static() && channels >= 0 &&
       ctx.InShape("Bias").numel() != channels)
     return InvalidArgument("Bias has shape ", ctx.InShape("Bias").ToString(), ", expected ",
                            channels, " elements");
-  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() && out.is_static() &&
-      !(ctx.InShape("ResidualData") == out))
-    return InvalidArgument("ResidualData has shape ", ctx.InShape("ResidualData").ToString(),
-                           ", the output's is ", out.ToString());
+  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() && out.is_static()) {
+    HEDDLE_ASSIGN_OR_RETURN(out, ResidualSum(out, ctx.InShape("ResidualData")));
+  }
   ctx.SetOut("Output", out, ctx.InDType("Input"));
   return Status::Ok();
 }
@@ -46,6 +48,9 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
   epilogue.scale = static_cast<float>(ctx.Float("fuse_scale"));
   epilogue.shift = static_cast<float>(ctx.Float("fuse_shift"));
   auto state = std::make_unique<FusedConvState>();
+  state->product = kTransposed ? ConvInShape(g) : ConvOutShape(g);
+  if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
+    state->late = TakeFromResidual(&epilogue);
   state->runner = MakeConv(ctx, g, DType::kF32,
                            kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
                            ctx.ConstIn("Filter"), epilogue);
@@ -55,11 +60,17 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
 Status RunFusedConv(KernelContext& ctx) {
   const Tensor* bias = ctx.InOpt("Bias");
   const Tensor* residual = ctx.InOpt("ResidualData");
-  ctx.State<FusedConvState>().runner->Run(ctx, {.src = ctx.In("Input").raw(),
-                                                .filter = ctx.In("Filter").raw(),
-                                                .bias = bias ? bias->raw() : nullptr,
-                                                .residual = residual ? residual->raw() : nullptr,
-                                                .dst = ctx.Out("Output").mutable_raw()});
+  const auto& state = ctx.State<FusedConvState>();
+  float* out = ctx.Out("Output").mutable_data<float>();
+  Tensor product = state.late ? ctx.Scratch(DType::kF32, state.product) : Tensor();
+  state.runner->Run(ctx, {.src = ctx.In("Input").raw(),
+                          .filter = ctx.In("Filter").raw(),
+                          .bias = bias ? bias->raw() : nullptr,
+                          .residual = residual && !state.late ? residual->raw() : nullptr,
+                          .dst = state.late ? product.mutable_data<float>() : out});
+  if (state.late)
+    SpreadResidual(*state.late, state.product, product.data<float>(), residual->shape(),
+                   residual->data<float>(), out);
   return Status::Ok();
 }
 
@@ -88,7 +99,8 @@ void Define(OpDef& op) {
 
 HEDDLE_OP(fused_conv2d) {
   op.Doc(
-      "fuse_scale activation(convolution + Bias per channel + ResidualData) + fuse_shift. "
+      "fuse_scale activation(convolution + Bias per channel + ResidualData) + fuse_shift; the "
+      "convolution or ResidualData may have a batch of 1. "
       "fuse_alpha and fuse_beta: the "
       "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
       "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "

@@ -1,12 +1,15 @@
 // heddle's own: a matrix product with what follows it. The fusion passes make it.
 #include "core/shapes.h"
 #include "kernels/common/gemm_matmul.h"
+#include "kernels/common/spread_residual.h"
 
 namespace heddle {
 namespace {
 
 struct FusedMatmulState final : KernelState {
   std::unique_ptr<GemmRunner> runner;
+  std::optional<Epilogue> late;  // what comes behind a residual of another batch
+  Shape product;
 };
 
 Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) {
@@ -22,11 +25,11 @@ Status FusedMatmulShape(ShapeContext& ctx) {
       ctx.InShape("Bias").numel() != s.n)
     return InvalidArgument("Bias has shape ", ctx.InShape("Bias").ToString(), ", expected ", s.n,
                            " elements");
-  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() &&
-      s.result.is_static() && !(ctx.InShape("ResidualData") == s.result))
-    return InvalidArgument("ResidualData has shape ", ctx.InShape("ResidualData").ToString(),
-                           ", the output's is ", s.result.ToString());
-  ctx.SetOut("Out", s.result, ctx.InDType("X"));
+  Shape out = s.result;
+  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() && out.is_static()) {
+    HEDDLE_ASSIGN_OR_RETURN(out, ResidualSum(out, ctx.InShape("ResidualData")));
+  }
+  ctx.SetOut("Out", out, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
   return Status::Ok();
 }
@@ -34,10 +37,13 @@ Status FusedMatmulShape(ShapeContext& ctx) {
 Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const MatmulShapes s, View(ctx, ctx.InShape("X"), ctx.InShape("Y")));
   HEDDLE_ASSIGN_OR_RETURN(
-      const Epilogue epilogue,
+      Epilogue epilogue,
       ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
   auto state = std::make_unique<FusedMatmulState>();
+  state->product = s.result;
+  if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
+    state->late = TakeFromResidual(&epilogue);
   state->runner =
       MakeGemm(ctx, PlanOut(s), static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"), epilogue);
   return std::unique_ptr<KernelState>(std::move(state));
@@ -46,10 +52,16 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
 Status RunFusedMatmul(KernelContext& ctx) {
   const Tensor* bias = ctx.InOpt("Bias");
   const Tensor* residual = ctx.InOpt("ResidualData");
-  ctx.State<FusedMatmulState>().runner->Run(
-      ctx, ctx.In("X").data<float>(), ctx.In("Y").data<float>(),
-      bias ? bias->data<float>() : nullptr, residual ? residual->data<float>() : nullptr,
-      ctx.Out("Out").mutable_data<float>());
+  const auto& state = ctx.State<FusedMatmulState>();
+  float* out = ctx.Out("Out").mutable_data<float>();
+  Tensor product = state.late ? ctx.Scratch(DType::kF32, state.product) : Tensor();
+  state.runner->Run(ctx, ctx.In("X").data<float>(), ctx.In("Y").data<float>(),
+                    bias ? bias->data<float>() : nullptr,
+                    residual && !state.late ? residual->data<float>() : nullptr,
+                    state.late ? product.mutable_data<float>() : out);
+  if (state.late)
+    SpreadResidual(*state.late, state.product, product.data<float>(), residual->shape(),
+                   residual->data<float>(), out);
   return Status::Ok();
 }
 
@@ -64,7 +76,8 @@ double FusedMatmulCost(const ShapeContext& ctx) {
 
 HEDDLE_OP(fused_matmul) {
   op.Doc(
-      "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData); the "
+      "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData), where the product "
+      "or ResidualData may have a batch of 1; the "
       "activation's constants are those of fused_conv2d");
   op.Input("X").Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
   op.Output("Out");

@@ -151,6 +151,40 @@ TEST(FuseMatmul, AnOpenBatch) {
   }
 }
 
+// The program says of both batches only that they are open: one may be 1.
+TEST(FuseMatmul, ResidualsOfAnotherBatch) {
+  for (const auto& [batch, others] : {std::pair{4, 4}, {4, 1}, {1, 4}, {0, 1}, {1, 0}}) {
+    SCOPED_TRACE(std::to_string(batch) + " and " + std::to_string(others));
+    Case c = Product("mul", {batch, 5}, {5, 7}, {batch, 7}, {}, {-1, 5});
+    c.Param("b", {7});
+    c.Feed("other", {others, 7}, {-1, 7});
+    AddTo(c, "p", "b", "q", {-1, 7}, 1);
+    AddTo(c, "q", "other", "r", {-1, 7});
+    Then(c, "tanh", "r", "s", {-1, 7});
+    c.b.Fetch("s");
+    ExpectFused(c, 1);
+  }
+}
+
+TEST(FuseConv, ResidualsOfAnotherBatch) {
+  for (const auto& [batch, others] : {std::pair{4, 4}, {4, 1}, {1, 4}}) {
+    SCOPED_TRACE(std::to_string(batch) + " and " + std::to_string(others));
+    Case c;
+    c.Feed("x", {batch, 3, 6, 6}, {-1, 3, 6, 6});
+    c.Feed("other", {others, 4, 4, 4}, {-1, 4, 4, 4});
+    c.Param("w", {4, 3, 3, 3});
+    c.Param("b", {4});
+    c.b.Var("p", DType::kF32, {-1, 4, 4, 4});
+    c.b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"p"}}});
+    AddTo(c, "p", "b", "q", {-1, 4, 4, 4}, 1);
+    AddTo(c, "q", "other", "r", {-1, 4, 4, 4});
+    Then(c, "sigmoid", "r", "s", {-1, 4, 4, 4});
+    Then(c, "scale", "s", "t", {-1, 4, 4, 4}, {{"scale", 2.0}, {"bias", 0.5}});
+    c.b.Fetch("t");
+    ExpectFused(c, 1);
+  }
+}
+
 TEST(FuseMatmul, WhatIsFetchedOrReadElsewhereStays) {
   Case fetched = Product("matmul_v2", {3, 5}, {5, 7}, {3, 7});
   Then(fetched, "relu", "p", "r", {3, 7});
