@@ -22,7 +22,7 @@ bool Commutes(const ir::Op& op) {
 class Eliminator {
  public:
   Eliminator(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched) {}
+      : p_(program), view_(program, context.fetched), lod_(UsesLoD(program)) {}
 
   bool Run() {
     bool changed = false;
@@ -72,7 +72,7 @@ class Eliminator {
 
   // The operands of X and Y in one order, where their order does not matter.
   bool Sorted(const ir::Op& op, int at, Operand* x, Operand* y) const {
-    if (!Commutes(op)) return false;
+    if (lod_ || !Commutes(op)) return false;  // sequence offsets are those of X
     const VarId a = OnlyIn(op, "X"), b = OnlyIn(op, "Y");
     if (a == kNoVar || b == kNoVar || p_.vars[a].dtype != p_.vars[b].dtype) return false;
     const Shape &s = p_.vars[a].shape, &t = p_.vars[b].shape;
@@ -142,6 +142,7 @@ class Eliminator {
 
   ir::Program& p_;
   VersionView view_;
+  const bool lod_;
   ir::Block* block_ = nullptr;
 };
 
@@ -155,7 +156,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(cse) {
   pass.doc =
       "computes once what is computed several times: the same operator with the same attributes on "
-      "the same versions of the same variables; sums and products of one shape in either order";
+      "the same versions of the same variables; sums and products of one shape in either order, where no "
+      "sequence offsets are about";
   pass.before = "b = exp(a); c = exp(a); d = b + c";
   pass.after = "b = exp(a); d = b + b";
   pass.refuses =

@@ -240,6 +240,21 @@ TEST(Cse, OrderMattersWhereItDoes) {
   }
 }
 
+TEST(Cse, SequenceOffsetsAreThoseOfX) {
+  Builder b;
+  b.V("a").V("b").V("r").V("p", {-1, 3}).Feed("z", DType::kF32, kShape);
+  b.Binary("elementwise_add", "z", "x", "a").Binary("elementwise_add", "x", "z", "b");
+  b.Unary("relu", "a", "r");
+  b.Op("sequence_pool", {{"X", {"b"}}}, {{"Out", {"p"}}}, {{"pooltype", std::string("SUM")}});
+  b.Fetch("r").Fetch("p");
+  Tensor x = F32(kShape, {1, 2, 3, 4, 5, 6});
+  x.set_lod({{0, 2}});
+  Executor executor({.threads = 1});
+  const auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 1});
+  const auto out = MustRun(executor, compiled, {{"x", x}, {"z", F32(kShape, {1, 1, 1, 1, 1, 1})}});
+  EXPECT_EQ(Floats(out[1]), (std::vector<float>{7, 9, 11}));
+}
+
 TEST(Cse, AttributesInAnyOrderButEqual) {
   Builder b;
   b.Add("scale", "x", "a", {{"scale", 2.0}, {"bias", 1.0}});
