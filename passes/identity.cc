@@ -78,8 +78,7 @@ class IdentityRemover {
   bool Hands(const ir::Op& op, const ir::Var& from) const {
     const std::string& t = op.type();
     if (t == "assign" || t == "share_data") return true;
-    if (t == "scale")
-      return op.Attr<double>("scale") == 1 && op.Attr<double>("bias") == 0 && IsFloat(from.dtype);
+    // Not so a scale by 1: it adds 0, which makes 0 of -0.
     if (t == "cast")
       return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
              from.dtype != DType::kUnknown &&
@@ -91,7 +90,6 @@ class IdentityRemover {
     return false;
   }
 
-  static bool IsFloat(DType d) { return d == DType::kF32 || d == DType::kF64; }
   static bool IsOrder(const Ints& axis) {
     for (size_t i = 0; i < axis.size(); ++i)
       if (axis[i] != static_cast<int64_t>(i)) return false;
@@ -112,14 +110,14 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(identity) {
   pass.doc =
-      "removes operators that hand on what they are given: assign, scale by 1, cast to the same "
-      "dtype, transpose in the same order, sum and concat of one tensor";
+      "removes operators that hand on what they are given: assign, cast to the same dtype, transpose "
+      "in the same order, sum and concat of one tensor";
   pass.before = "b = assign(a); c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =
       "results that are fetched, live in a parameter or are named by several blocks; sources that "
       "are written again while the copy is read; results that nobody reads (dead_ops); where "
-      "sequence offsets are about, all but assign, scale and cast";
+      "sequence offsets are about, all but assign and cast; scale by 1, which makes 0 of -0";
   pass.gates =
       "chain of 50 copies | 0 left | 0 (`Identity.AChainOfCopiesGoes`)\n"
       "fetched, unread, source rewritten | stay | stay (`Identity.*`)\n";

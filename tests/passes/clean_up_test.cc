@@ -114,7 +114,6 @@ TEST(Identity, AChainOfCopiesGoes) {
 TEST(Identity, EveryForm) {
   const std::vector<std::pair<std::string, Attrs>> forms = {
       {"assign", {}},
-      {"scale", {{"scale", 1.0}, {"bias", 0.0}}},
       {"cast", {{"in_dtype", int64_t{5}}, {"out_dtype", int64_t{5}}}},
       {"transpose2", {{"axis", Ints{0, 1}}}},
       {"sum", {}},
@@ -130,6 +129,21 @@ TEST(Identity, EveryForm) {
   b.Add("transpose2", "a", "b", {{"axis", Ints{1, 0}}}, {3, 2}).Add("relu", "b", "y", {}, {3, 2});
   b.Fetch("y");
   EXPECT_EQ(Types(*After(b.Build(), {"identity"})).size(), 3u);
+}
+
+TEST(Identity, SignsOfZeroStay) {
+  for (const auto& [type, attrs] : std::vector<std::pair<std::string, Attrs>>{
+           {"scale", {{"scale", 1.0}, {"bias", 0.0}}}, {"sum", {}}, {"assign", {}}}) {
+    Builder b;
+    b.Add(type, "x", "c", attrs).Add("reciprocal", "c", "y").Fetch("y");
+    std::vector<std::string> bits;
+    for (int level : {0, 1}) {
+      Executor executor({.threads = 1});
+      const auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = level});
+      bits.push_back(Bits(MustRun(executor, compiled, {{"x", F32(kShape, {-0.f, 0, 1, 2, 3, 4})}})[0]));
+    }
+    EXPECT_EQ(bits[0], bits[1]) << type;
+  }
 }
 
 TEST(Identity, WhatIsFetchedOrUnreadStays) {
