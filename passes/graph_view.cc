@@ -18,6 +18,10 @@ GraphView::GraphView(const ir::Program& program)
     if (program.vars[v].persistable) initial_[v] = true;
   const auto& ops = program.blocks[0].ops;
   for (size_t i = 0; i < ops.size(); ++i) Touch(ops[i], static_cast<int>(i), false);
+  // Fed, though no feed operator says so.
+  for (ir::VarId v = 0; v < program.vars.size(); ++v)
+    if (!readers_[v].empty() && !writers_[v].empty() && readers_[v][0] <= writers_[v][0])
+      initial_[v] = true;
 }
 
 void GraphView::Touch(const ir::Op& op, int at, bool nested) {

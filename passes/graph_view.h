@@ -35,7 +35,7 @@ class GraphView {
   const ir::Program& program_;
   std::vector<std::vector<int>> writers_, readers_;
   std::vector<bool> shared_;   // touched inside a sub-block
-  std::vector<bool> initial_;  // holds something before the program begins
+  std::vector<bool> initial_;  // holds something before the program begins, or must, being read first
 };
 
 }  // namespace heddle::passes

@@ -131,6 +131,17 @@ TEST(Identity, EveryForm) {
   EXPECT_EQ(Types(*After(b.Build(), {"identity"})).size(), 3u);
 }
 
+// Nothing says that x is fed, but that it is read before it is written.
+TEST(DropoutInference, ASourceThatIsWrittenLaterStays) {
+  ProgramBuilder b;
+  for (const char* name : {"x", "y", "z"}) b.Var(name, DType::kF32, kShape);
+  b.Op("dropout", {{"X", {"x"}}}, {{"Out", {"y"}}},
+       {{"is_test", true}, {"dropout_implementation", std::string("upscale_in_train")}});
+  b.Unary("exp", "x", "x").Unary("relu", "y", "z");
+  EXPECT_THAT(Types(*After(b.Build(), {"dropout_inference"})),
+              ElementsAre("dropout", "exp", "relu"));
+}
+
 TEST(Identity, SignsOfZeroStay) {
   for (const auto& [type, attrs] : std::vector<std::pair<std::string, Attrs>>{
            {"scale", {{"scale", 1.0}, {"bias", 0.0}}}, {"sum", {}}, {"assign", {}}}) {
