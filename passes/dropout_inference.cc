@@ -25,7 +25,9 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
     const bool upscale = op.Attr<std::string>("dropout_implementation") == "upscale_in_train";
     const ir::VarId x = op.In("X")[0], out = op.Out("Out")[0];
     const auto& mask = op.Out("Mask");
-    if (!mask.empty() && !view.readers(mask[0]).empty()) continue;
+    if (!mask.empty() && mask[0] != ir::kNoVar &&
+        (!view.readers(mask[0]).empty() || context.fetched.count(mask[0]) > 0))
+      continue;
     if (!upscale) continue;
     if (!view.SingleWriter(out) || !view.Stable(x) || context.fetched.count(out) > 0) continue;
     Redirect(program, view, out, x);
@@ -53,6 +55,6 @@ HEDDLE_PASS(dropout_inference) {
   pass.after = "c = relu(a)";
   pass.refuses =
       "dropout that trains or scales; results that are fetched or written again, sources that are "
-      "written again; masks that somebody reads";
+      "written again; masks that somebody reads or fetches";
   pass.run = Run;
 }

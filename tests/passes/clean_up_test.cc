@@ -131,6 +131,15 @@ TEST(Identity, EveryForm) {
   EXPECT_EQ(Types(*After(b.Build(), {"identity"})).size(), 3u);
 }
 
+TEST(DropoutInference, AFetchedMaskStays) {
+  Builder b;
+  b.V("y").V("z").Var("mask", DType::kU8, kShape);
+  b.Op("dropout", {{"X", {"x"}}}, {{"Out", {"y"}}, {"Mask", {"mask"}}},
+       {{"is_test", true}, {"dropout_implementation", std::string("upscale_in_train")}});
+  b.Unary("relu", "y", "z").Fetch("z").Fetch("mask");
+  EXPECT_THAT(Types(*After(b.Build(), {"dropout_inference"})), ElementsAre("dropout", "relu"));
+}
+
 // Nothing says that x is fed, but that it is read before it is written.
 TEST(DropoutInference, ASourceThatIsWrittenLaterStays) {
   ProgramBuilder b;
