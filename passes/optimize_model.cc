@@ -32,8 +32,12 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   OptimizedModel result;
   result.report = std::move(optimized.report);
   std::set<std::string> own;  // that some pass may have made
-  for (const passes::PassDef& pass : passes::AllPasses())
+  for (const passes::PassDef& pass : passes::AllPasses()) {
     own.insert(pass.own_ops.begin(), pass.own_ops.end());
+    for (const PassReport::Run& run : result.report.runs)
+      if (run.changed && run.name == pass.name)
+        own.insert(pass.own_forms.begin(), pass.own_forms.end());
+  }
   for (const ir::Block& b : program->blocks)
     for (const ir::Op& op : b.ops)
       if (own.erase(op.type()) > 0) result.heddle_only.push_back(op.type());

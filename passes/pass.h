@@ -61,6 +61,7 @@ struct PassDef {
   double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
   // Operators it may make that Paddle does not have (or means something else by). Level 2 only.
   std::vector<std::string> own_ops;
+  std::vector<std::string> own_forms;  // Paddle's, but in a form that Paddle does not take
   // For docs/passes.md, see PassInfo.
   std::string before, after, refuses, gates;
   std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed

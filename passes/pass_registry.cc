@@ -52,6 +52,7 @@ std::vector<PassInfo> Passes() {
     info.repeat = p.repeat;
     info.tolerance = p.tolerance;
     info.own_ops = std::move(p.own_ops);
+    info.own_ops.insert(info.own_ops.end(), p.own_forms.begin(), p.own_forms.end());
     all.push_back(std::move(info));
   }
   std::stable_sort(all.begin(), all.end(), [](const PassInfo& a, const PassInfo& b) {

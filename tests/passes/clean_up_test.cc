@@ -151,6 +151,28 @@ TEST(DropoutInference, ASourceThatIsWrittenLaterStays) {
               ElementsAre("dropout", "exp", "relu"));
 }
 
+TEST(OptimizeModel, SaysWhatPaddleCannotRead) {
+  Builder b;
+  const Shape image = {1, 2, 3, 3};
+  b.Feed("i", DType::kF32, image).Var("y", DType::kF32, image);
+  auto scope = std::make_shared<Scope>();
+  Slots in = {{"X", {"i"}}};
+  for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {
+    const std::string name = "p" + std::string(slot);
+    b.Param(name, DType::kF32, {2});
+    scope->Set(name, F32({2}, {1, 2}));
+    in.push_back({slot, {name}});
+  }
+  b.Op("batch_norm", in, {{"Y", {"y"}}, {"MeanOut", {"pMean"}}, {"VarianceOut", {"pVariance"}}},
+       {{"is_test", true}});
+  b.Fetch("y");
+  for (int level : {1, 2}) {
+    const auto optimized = OptimizeModel({b.Build(), scope}, {.level = level});
+    ASSERT_TRUE(optimized.ok()) << optimized.status().ToString();
+    EXPECT_EQ(optimized->heddle_only.size(), level == 2 ? 1u : 0u) << level;
+  }
+}
+
 TEST(Identity, SignsOfZeroStay) {
   for (const auto& [type, attrs] : std::vector<std::pair<std::string, Attrs>>{
            {"scale", {{"scale", 1.0}, {"bias", 0.0}}}, {"sum", {}}, {"assign", {}}}) {
