@@ -96,10 +96,11 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   auto form = std::make_shared<Form>();
   std::lock_guard writes(scope->write_mutex());  // parameters are read
   form->version = form->packs_version = scope->version();
-  const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes};
+  const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.impl(), scope, optimize));
   for (const std::string& name : fetch_names)
     form->fetches.push_back(form->optimized.program->Find(0, name));
+  for (const auto& [name, stamp] : form->optimized.used) form->constants.insert(name);
   Append(&form->key, source.hash());
   Append(&form->key, options.opt_level);
   Append(&form->key, options.schedule);
@@ -111,14 +112,27 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   return form;
 }
 
-Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current() {
+// Without feed operators anything may be fed: such parameters are remembered.
+bool CompiledImpl::FeedsConstants(const std::vector<Feed>& feeds) {
+  if (declared_inputs || form_->constants.empty()) return false;
+  bool any = false;
+  for (const Feed& f : feeds) {
+    if (form_->constants.count(f.name) == 0) continue;
+    fed_.push_back(f.name);
+    any = true;
+  }
+  return any;
+}
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vector<Feed>& feeds) {
   std::lock_guard lock(mutex_);
   const uint64_t version = scope->version();
   if (form_ && form_->version != version) {
     form_->version = version;
     if (Replaced(*scope, form_->optimized.used)) form_ = nullptr;
   }
-  if (!form_) {
+  while (!form_ || FeedsConstants(feeds)) {
+    form_ = nullptr;
     HEDDLE_ASSIGN_OR_RETURN(form_, Make());
     report_ = form_->optimized.report;
   }

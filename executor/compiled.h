@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/ir.h"
@@ -25,9 +26,10 @@ class CompiledImpl {
     std::vector<ir::VarId> fetches;
     std::string key;  // everything that plans depend on besides the feeds
     uint64_t version = 0;  // of the scope, when last looked at
+    std::unordered_set<std::string> constants;  // names of parameters that were folded into it
   };
-  // The current form, made anew when a parameter that was folded into it has been replaced.
-  Result<std::shared_ptr<Form>> Current();
+  // The current form, made anew when a parameter that was folded into it has been replaced, or is fed.
+  Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {});
   // Of the last form that was made.
   PassReport pass_report() const;
 
@@ -41,8 +43,10 @@ class CompiledImpl {
 
  private:
   Result<std::shared_ptr<Form>> Make() const;
+  bool FeedsConstants(const std::vector<Feed>& feeds);
   mutable std::mutex mutex_;
   std::shared_ptr<Form> form_;
+  std::vector<std::string> fed_;  // parameters that some run has fed, so that they are no constants
   PassReport report_;
 };
 

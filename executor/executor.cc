@@ -75,7 +75,7 @@ class ExecutorImpl {
 
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
                                                            const std::vector<Feed>& feeds) {
-  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current());
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current(feeds));
   const std::string key = FeedKey(*form, feeds);
   return cache.Get(XXH64(key.data(), key.size(), 0), key,
                    [&] { return MakePlan(c, *form, feeds); });

@@ -24,6 +24,7 @@ class PassContext {
       : options_(options), source_(source), folded_(folded) {}
 
   std::set<ir::VarId> fetched;  // variables that must keep their meaning
+  std::set<ir::VarId> fed;      // variables that are no constants, even where they are parameters
 
   const PassOptions& options() const { return options_; }
   // The value of a float parameter that no operator of `program` writes, or nullptr. Results that

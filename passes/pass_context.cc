@@ -5,7 +5,7 @@ namespace heddle::passes {
 
 const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, bool use) {
   const ir::Var& v = program.vars[var];
-  if (!v.persistable || v.kind != ir::VarKind::kTensor) return nullptr;
+  if (!v.persistable || v.kind != ir::VarKind::kTensor || fed.count(var) > 0) return nullptr;
   const Value* value = folded_.Find(v.name);
   if (value == nullptr || !value->is_tensor() || !value->tensor().initialized()) return nullptr;
   const Tensor& t = value->tensor();

@@ -186,6 +186,10 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
     if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fetched.insert(v);
   for (const ir::Port& f : program->fetches)
     if (f.var != ir::kNoVar) context.fetched.insert(f.var);
+  for (const std::string& name : options.feeds)
+    if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fed.insert(v);
+  for (const ir::Port& f : program->feeds)
+    if (f.var != ir::kNoVar) context.fed.insert(f.var);
   HEDDLE_ASSIGN_OR_RETURN(passes, Choose(std::move(passes), options));
   Driver driver(std::move(passes), program, context);
   HEDDLE_RETURN_IF_ERROR(driver.Run());

@@ -161,6 +161,9 @@ struct OptimizeOptions {
   int level = 1;
   std::vector<std::string> fetches = {};  // empty = the program's fetch operators
   PassOptions passes = {};
+  // Variables that runs feed, besides those of feed operators: parameters among them are not taken for
+  // constants.
+  std::vector<std::string> feeds = {};
 };
 struct OptimizedModel {
   Model model;  // fetches as asked for; holds all parameters it needs

@@ -251,6 +251,33 @@ TEST(FoldConstants, WhatParametersGive) {
   EXPECT_THAT(Floats(MustRun(executor, compiled, feeds)[0]), ElementsAre(0, 0, 0, 2));
 }
 
+// Without feed operators anything may be fed, also what was taken for a constant.
+TEST(FoldConstants, AParameterThatIsFed) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, kShape).Var("t", DType::kF32, {3, 2}).Var("y", DType::kF32, {3, 2});
+  b.Op("transpose2", {{"X", {"w"}}}, {{"Out", {"t"}}}, {{"axis", Ints{1, 0}}});
+  b.Unary("relu", "t", "y");
+  const auto scope = ScopeWith("w", F32(kShape, {1, 2, 3, 4, 5, 6}));
+  Executor executor({.threads = 1});
+  const auto compiled =
+      MustCompile(executor, b.Build(), scope, {.fetches = {"y"}, .opt_level = 1});
+  const Tensor fed = F32(kShape, {7, 0, 0, 8, 0, 0});
+  EXPECT_THAT(Floats(MustRun(executor, compiled, {})[0]), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(Floats(MustRun(executor, compiled, {{"w", fed}})[0]), ElementsAre(7, 8, 0, 0, 0, 0));
+  EXPECT_THAT(Floats(MustRun(executor, compiled, {})[0]), ElementsAre(1, 4, 2, 5, 3, 6));
+  // A feed operator says it beforehand.
+  ProgramBuilder declared;
+  declared.Feed("w", DType::kF32, kShape).Var("t", DType::kF32, {3, 2});
+  declared.desc().mutable_blocks(0)->mutable_vars(declared.desc().blocks(0).vars_size() - 2)
+      ->set_persistable(true);
+  declared.Op("transpose2", {{"X", {"w"}}}, {{"Out", {"t"}}}, {{"axis", Ints{1, 0}}});
+  declared.Var("y", DType::kF32, {3, 2}).Unary("relu", "t", "y").Fetch("y");
+  const Program program = declared.Build();
+  ASSERT_EQ(program.persistables().size(), 1u);
+  const auto said = MustCompile(executor, program, scope, {.opt_level = 1});
+  EXPECT_THAT(Floats(MustRun(executor, said, {{"w", fed}})[0]), ElementsAre(7, 8, 0, 0, 0, 0));
+}
+
 TEST(FoldConstants, OnlyUpToTheLimit) {
   Builder b;
   b.Param("w", DType::kF32, {1001});
