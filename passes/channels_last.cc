@@ -143,7 +143,8 @@ class LayoutRewriter {
     value = "NHWC";
     x = Twin(x);
     if (const int r = op.def->FindInput("ResidualData"); r >= 0)
-      for (VarId& v : op.inputs[r]) v = Twin(v);
+      for (VarId& v : op.inputs[r])
+        if (v != ir::kNoVar) v = Twin(v);
     return true;
   }
 

@@ -4,6 +4,7 @@
 namespace heddle::passes {
 
 const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, bool use) {
+  if (var == ir::kNoVar) return nullptr;
   const ir::Var& v = program.vars[var];
   if (!v.persistable || v.kind != ir::VarKind::kTensor || fed.count(var) > 0) return nullptr;
   const Value* value = folded_.Find(v.name);
@@ -18,7 +19,7 @@ const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, 
 
 const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,
                                     ir::VarId var) {
-  if (!view.writers(var).empty()) return nullptr;
+  if (var == ir::kNoVar || !view.writers(var).empty()) return nullptr;
   const Tensor* t = Parameter(program, var, false);
   if (t == nullptr || t->dtype() != DType::kF32) return nullptr;
   return Parameter(program, var);

@@ -192,7 +192,10 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
     if (f.var != ir::kNoVar) context.fed.insert(f.var);
   HEDDLE_ASSIGN_OR_RETURN(passes, Choose(std::move(passes), options));
   Driver driver(std::move(passes), program, context);
-  HEDDLE_RETURN_IF_ERROR(driver.Run());
+  if (const std::string hole = FindHole(*program); !hole.empty())
+    driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
+  else
+    HEDDLE_RETURN_IF_ERROR(driver.Run());
   Optimized optimized{driver.result(), std::move(folded), context.used(), std::move(driver.report)};
   optimized.report.ms = MsSince(start);
   return optimized;

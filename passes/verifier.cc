@@ -184,6 +184,26 @@ Status CheckKept(const ir::Program& before, const ir::Program& after) {
 
 }  // namespace
 
+std::string FindHole(const ir::Program& program) {
+  const auto is_hole = [](const SlotDef& slot, const std::vector<VarId>& vars) {
+    return !(slot.flags & (kOptional | kList)) && (vars.empty() || vars[0] == kNoVar);
+  };
+  for (const ir::Block& block : program.blocks) {
+    for (size_t i = 0; i < block.ops.size(); ++i) {
+      const ir::Op& op = block.ops[i];
+      const OpDef& def = *op.def;
+      for (size_t s = 0; s < def.inputs().size(); ++s)
+        if (is_hole(def.inputs()[s], op.inputs[s]))
+          return StrCat(Where(block.id, i, op), " misses input '", def.inputs()[s].name, "'");
+      // Gradients that nobody wants are left out.
+      if (!def.outputs().empty() && !op.type().ends_with("_grad") && !def.has(kControlFlow) &&
+          is_hole(def.outputs()[0], op.outputs[0]))
+        return StrCat(Where(block.id, i, op), " misses output '", def.outputs()[0].name, "'");
+    }
+  }
+  return "";
+}
+
 Verifier::Verifier(std::shared_ptr<const ir::Program> original, const std::set<VarId>& fetched)
     : original_(std::move(original)),
       fetched_(fetched),

@@ -4,11 +4,17 @@
 
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "core/ir.h"
 
 namespace heddle::passes {
+
+// Passes take for granted that operators have their required inputs and their first output. Says which one
+// has not, in words; empty when all have. (Such a program is planned as it is, and that says what is wrong
+// if it comes to it.)
+std::string FindHole(const ir::Program& program);
 
 // Checks rewritten forms of one program. What was doubtful in the original already (a variable that
 // is read but never written) may stay so.

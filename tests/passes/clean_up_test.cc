@@ -151,6 +151,67 @@ TEST(DropoutInference, ASourceThatIsWrittenLaterStays) {
               ElementsAre("dropout", "exp", "relu"));
 }
 
+// A chain of what passes look for, where one operand of one operator is missing or no variable: with
+// passes the same error, or result, as without.
+TEST(Passes, OperatorsThatLackOperands) {
+  struct Link {
+    std::string type, in, x, y, out, to;
+    Attrs attrs;
+  };
+  const Attrs conv = {{"strides", Ints{1, 1}}, {"paddings", Ints{0, 0}}, {"dilations", Ints{1, 1}}};
+  const std::vector<Link> chain = {
+      {"transpose2", "X", "x", "", "Out", "a", {{"axis", Ints{0, 2, 1, 3}}}},
+      {"matmul_v2", "X", "a", "a", "Out", "b", {{"trans_y", true}}},
+      {"scale", "X", "b", "", "Out", "c", {{"scale", 2.0}}},
+      {"elementwise_add", "X", "c", "x", "Out", "d", {}},
+      {"softmax", "X", "d", "", "Out", "e", {}},
+      {"matmul_v2", "X", "e", "a", "Out", "f", {}},
+      {"transpose2", "X", "f", "", "Out", "g", {{"axis", Ints{0, 2, 1, 3}}}},
+      {"dropout", "X", "g", "", "Out", "h", {{"is_test", true}}},
+      {"conv2d", "Input", "h", "w", "Output", "i", conv},
+      {"elementwise_add", "X", "i", "x", "Out", "j", {}},
+      {"conv2d", "Input", "j", "w", "Output", "k", conv},
+      {"relu", "X", "k", "", "Out", "l", {}},
+  };
+  const Shape shape = {2, 2, 2, 2};
+  for (size_t at = 0; at < chain.size(); ++at) {
+    for (const std::string part : {"first", "second", "result"}) {
+      for (const std::string hole : {"", "@EMPTY@"}) {
+        SCOPED_TRACE(std::to_string(at) + " " + chain[at].type + " " + part + " " + hole);
+        ProgramBuilder b;
+        b.Feed("x", DType::kF32, shape).Param("w", DType::kF32, {2, 2, 1, 1});
+        for (size_t k = 0; k < chain.size(); ++k) {
+          const Link& link = chain[k];
+          const auto operand = [&](const std::string& name, const char* which) {
+            if (k != at || part != which) return std::vector<std::string>{name};
+            return hole.empty() ? std::vector<std::string>() : std::vector<std::string>{hole};
+          };
+          Slots in = {{link.in, operand(link.x, "first")}};
+          if (!link.y.empty())
+            in.push_back({link.in == "X" ? "Y" : "Filter", operand(link.y, "second")});
+          b.Var(link.to, DType::kF32, shape);
+          b.Op(link.type, in, {{link.out, operand(link.to, "result")}}, link.attrs);
+        }
+        b.Fetch("l");
+        const auto program = b.TryBuild();
+        if (!program.ok()) continue;
+        std::vector<std::string> results;
+        for (int level : {0, 1, 2}) {
+          Executor executor({.threads = 1});
+          auto scope = std::make_shared<Scope>();
+          scope->Set("w", Tensor::Zeros(DType::kF32, {2, 2, 1, 1}));
+          auto compiled = executor.Compile(*program, scope, {.opt_level = level});
+          ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+          results.push_back(
+              executor.Run(*compiled, {{"x", Tensor::Zeros(DType::kF32, shape)}}).status().ToString());
+        }
+        EXPECT_EQ(results[1], results[0]);
+        EXPECT_EQ(results[2], results[0]);
+      }
+    }
+  }
+}
+
 TEST(OptimizeModel, SaysWhatPaddleCannotRead) {
   Builder b;
   const Shape image = {1, 2, 3, 3};
