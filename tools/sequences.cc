@@ -59,8 +59,10 @@ Status AttachOffsets(const std::string& path, NamedTensors* arrays) {
       lod.push_back(std::move(numbers));
     }
     if (lod.empty()) continue;
+    // NAME.lod may have been the offsets of another array, and have offsets of its own.
     const auto array = std::find_if(arrays->begin(), arrays->end(),
                                     [&](const auto& a) { return a.first == name; });
+    if (array == arrays->end()) return Wrong(where + ": offsets cannot have offsets of their own");
     if (array->second.rank() == 0) return Wrong(where + " has no rows that offsets could count");
     const Status offsets = CheckOffsets(lod);
     if (!offsets.ok()) return Wrong(where + ": " + offsets.message());

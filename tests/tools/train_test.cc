@@ -230,6 +230,12 @@ TEST_F(SequencesTest, WrongOffsetsAreNamed) {
   ExpectError(job({{0, 4, 3, 6}}), 1, {"'x'", "not decrease"});
   ExpectError(job({{0, 3}, {0, 2, 6}}), 1, {"'x'", "3", "2 sequences"});
   ExpectError(job({{0, -1}}), 1, {"'x.lod'", "negative"});
+  const std::string offsets = NpyBytes("<i8", "(2,)", LittleEndian(0, 8) + LittleEndian(6, 8));
+  WriteFile(temp_ / "own.npz", NpzBytes({{"x", FloatNpy("(6, 1)", {1, 2, 3, 4, 5, 6})},
+                                         {"x.lod", offsets},
+                                         {"x.lod.lod", offsets}}));
+  ExpectError(Heddle(job_ + "--steps 1 --data " + (temp_ / "own.npz")), 1,
+              {"'x.lod'", "offsets of their own"});
 }
 
 TEST_F(SequencesTest, RunTakesThemFromAnArchiveToo) {
