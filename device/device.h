@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernel_selector.h"
 #include "core/op_context.h"
 #include "heddle/device.h"
 
@@ -37,6 +38,25 @@ struct KernelCall {
   // Receives the sequence offsets that the kernel gave its operands, by position; whoever reads them
   // waits for the call. May be empty.
   std::function<void(size_t, const LoD&)> offsets;
+};
+
+// A call of an operator as far as it is known when it is placed: which operands the program names
+// (HasIn, HasOut), their dtypes and shapes, attributes, and contents where those never change (InValue).
+class CallView : public ShapeContext {
+ public:
+  // `known`: the frame has the dtypes and shapes of all operands, outputs included, as in every run.
+  // Otherwise those of inputs may be unknown, and those of outputs are.
+  CallView(const BoundOp& op, Value* const* frame, bool known)
+      : ShapeContext(op, frame), known_(known) {}
+  bool known() const { return known_; }
+  // The dtype that chooses the kernel, see KernelKey; kUnknown when not known.
+  DType key() const { return known_ ? KernelKey(op(), frame()) : DType::kUnknown; }
+  // Preconditions: known(), HasOut(key, i).
+  DType OutDType(Key key, int i = 0) const { return OutVar(key, i)->tensor().dtype(); }
+  const Shape& OutShape(Key key, int i = 0) const { return OutVar(key, i)->tensor().shape(); }
+
+ private:
+  bool known_;
 };
 
 // What failed on a stream. `tag`: that of the work, as given when it was put there.
@@ -90,8 +110,9 @@ class Device {
   virtual Result<std::unique_ptr<Stream>> NewStream() = 0;
   virtual Result<std::unique_ptr<Event>> NewEvent() = 0;
 
-  // There is a kernel of `def` for operands whose key has this dtype (kUnknown: not known yet).
-  virtual bool HasKernel(const OpDef& def, DType key) const = 0;
+  // There is a kernel for the call. Without one the host executes it, so that a kernel need not cover
+  // every dtype, shape or optional operand.
+  virtual bool HasKernel(const CallView& call) const = 0;
   // Nothing can be done on it any more.
   virtual bool lost() const = 0;
   // Memory that serves again is to be overwritten first: whoever reads it too early is found out.

@@ -136,11 +136,13 @@ Result<std::unique_ptr<Event>> EmulatedDevice::NewEvent() {
   return std::unique_ptr<Event>(std::make_unique<EmulatedEvent>(*this));
 }
 
-bool EmulatedDevice::HasKernel(const OpDef& def, DType key) const {
+bool EmulatedDevice::HasKernel(const CallView& call) const {
+  const OpDef& def = call.def();
   // Operators that order themselves by what the host does, or whose kernel makes its own outputs,
   // cannot leave it.
   constexpr unsigned kHostOnly = kControlFlow | kSideEffect | kReader | kCommunication;
   if ((def.traits() & kHostOnly) != 0 || def.infer_shape() == nullptr) return false;
+  const DType key = call.key();
   return key == DType::kUnknown ? def.has_any_kernel() : def.kernel(key) != nullptr;
 }
 

@@ -35,7 +35,7 @@ class EmulatedDevice final : public Device {
   void FreeHost(void* memory) override;
   Result<std::unique_ptr<Stream>> NewStream() override;
   Result<std::unique_ptr<Event>> NewEvent() override;
-  bool HasKernel(const OpDef& def, DType key) const override;
+  bool HasKernel(const CallView& call) const override;
   bool lost() const override;
   std::optional<uint8_t> scrub() const override {
     return options_.lazy ? std::optional<uint8_t>(kScrub) : std::nullopt;

@@ -2,7 +2,6 @@
 
 #include <random>
 
-#include "core/kernel_selector.h"
 #include "device/device.h"
 #include "executor/block_access.h"
 
@@ -72,10 +71,7 @@ class Placer {
   bool Movable(const Instruction& in) const {
     if (!in.rewrites.empty() || !in.var_attrs.empty()) return false;
     const bool is_static = in.mode == Instruction::Mode::kStatic;
-    const OpDef& def = *in.op.def;
-    const DType key =
-        is_static ? KernelKey(in.op, d_.frame.data()) : DType::kUnknown;
-    if (!d_.request.device->HasKernel(def, key)) return false;
+    if (!d_.request.device->HasKernel(CallView(in.op, d_.frame.data(), is_static))) return false;
     for (uint32_t s : in.op.in)
       if (s != kNoSlot && !IsTensor(s)) return false;
     for (uint32_t s : in.op.out) {

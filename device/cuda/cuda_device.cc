@@ -163,8 +163,8 @@ Result<std::unique_ptr<Event>> CudaDevice::NewEvent() {
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event));
 }
 
-bool CudaDevice::HasKernel(const OpDef& def, DType key) const {
-  return key == DType::kF32 && FindCudaKernel(def.name()) != nullptr;
+bool CudaDevice::HasKernel(const CallView& call) const {
+  return call.key() == DType::kF32 && FindCudaKernel(call.def().name()) != nullptr;
 }
 
 Result<std::shared_ptr<Device>> OpenCudaDevice() { return CudaDevice::Open(); }

@@ -39,7 +39,7 @@ class CudaDevice final : public Device {
   void FreeHost(void* memory) override;
   Result<std::unique_ptr<Stream>> NewStream() override;
   Result<std::unique_ptr<Event>> NewEvent() override;
-  bool HasKernel(const OpDef& def, DType key) const override;
+  bool HasKernel(const CallView& call) const override;
   bool lost() const override { return lost_; }
 
   // A failure that ends the process's work with the card marks the device lost.
