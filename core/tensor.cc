@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/bytes.h"
+#include "core/large_memory.h"
 #include "heddle/dtype.h"
 #include "heddle/shape.h"
 
@@ -56,15 +57,16 @@ struct WrappedBuffer : Buffer {
 // Header and data in one block; the data starts at the next multiple of 64.
 static_assert(sizeof(Buffer) <= kAlign);
 void DestroyHeap(Buffer* b) {
+  const size_t bytes = b->bytes();
   b->~Buffer();
-  ::operator delete(static_cast<void*>(b), std::align_val_t(kAlign));
+  ReturnMemory(b, kAlign + bytes + kAlign);
 }
 
 }  // namespace
 
 BufferRef BufferRef::Allocate(size_t bytes) {
   if (bytes >= kImpossibleBytes) return BufferRef();
-  void* block = ::operator new(kAlign + bytes + kAlign, std::align_val_t(kAlign), std::nothrow);
+  void* block = TakeMemory(kAlign + bytes + kAlign);
   if (block == nullptr) return BufferRef();
   return BufferRef(new (block) Buffer(static_cast<std::byte*>(block) + kAlign, bytes, &DestroyHeap));
 }

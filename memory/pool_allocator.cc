@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/bytes.h"
+#include "core/large_memory.h"
 
 namespace heddle {
 namespace {
@@ -68,8 +69,9 @@ struct PoolAllocator::Impl {
     }
   }
   static void Delete(Block* b) {
+    const size_t size = kHeader + b->bytes();
     b->~Block();
-    ::operator delete(static_cast<void*>(b), std::align_val_t(kHeader));
+    ReturnMemory(b, size);
   }
 };
 
@@ -127,7 +129,7 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
     b->~Block();
     return BufferRef(new (b) Block(data, size, owner, cls));
   }
-  void* raw = ::operator new(kHeader + size, std::align_val_t(kHeader), std::nothrow);
+  void* raw = TakeMemory(kHeader + size);
   if (raw == nullptr) {
     impl_->in_use.fetch_sub(size, std::memory_order_relaxed);
     impl_->refs.fetch_sub(1, std::memory_order_relaxed);
