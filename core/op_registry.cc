@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -16,7 +17,15 @@ namespace heddle {
 
 namespace {
 
-using Registry = std::unordered_map<std::string_view, std::unique_ptr<const OpDef>>;
+// An operator is defined when it is first asked for: a program uses few of them, and defining all
+// takes longer than loading a small one.
+struct Entry {
+  explicit Entry(void (*d)(OpDef&)) : define(d) {}
+  void (*const define)(OpDef&);
+  std::once_flag once;
+  std::unique_ptr<const OpDef> def;
+};
+using Registry = std::unordered_map<std::string_view, Entry>;
 
 // Operators from outside kernels/, until the registry takes them over.
 struct Additions {
@@ -34,14 +43,11 @@ Additions& TheAdditions() {
   std::abort();
 }
 
-const Registry& TheRegistry() {
-  static const Registry* const registry = [] {
-    auto* r = new Registry;
+Registry& TheRegistry() {
+  static Registry* const registry = [] {
+    auto* r = new Registry(1024);
     auto add = [r](const char* name, void (*define)(OpDef&)) {
-      auto def = std::make_unique<OpDef>(name);
-      define(*def);
-      std::string_view key = def->name();
-      if (!r->emplace(key, std::move(def)).second) Refuse(name, "there is one of that name");
+      if (!r->try_emplace(name, define).second) Refuse(name, "there is one of that name");
     };
 #define HEDDLE_DECLARE_OP(name) add(#name, &DefineOp_##name);
 #include "kernels/all_ops.inc"
@@ -55,6 +61,15 @@ const Registry& TheRegistry() {
   return *registry;
 }
 
+const OpDef* DefOf(std::string_view name, Entry& entry) {
+  std::call_once(entry.once, [&] {
+    auto def = std::make_unique<OpDef>(std::string(name));
+    entry.define(*def);
+    entry.def = std::move(def);
+  });
+  return entry.def.get();
+}
+
 }  // namespace
 
 void RegisterOp(const char* name, void (*define)(OpDef&)) {
@@ -65,14 +80,14 @@ void RegisterOp(const char* name, void (*define)(OpDef&)) {
 }
 
 const OpDef* FindOp(std::string_view type) {
-  const auto& registry = TheRegistry();
+  auto& registry = TheRegistry();
   auto it = registry.find(type);
-  return it == registry.end() ? nullptr : it->second.get();
+  return it == registry.end() ? nullptr : DefOf(it->first, it->second);
 }
 
 std::vector<const OpDef*> AllOps() {
   std::vector<const OpDef*> ops;
-  for (const auto& [name, def] : TheRegistry()) ops.push_back(def.get());
+  for (auto& [name, entry] : TheRegistry()) ops.push_back(DefOf(name, entry));
   std::sort(ops.begin(), ops.end(), [](auto* a, auto* b) { return a->name() < b->name(); });
   return ops;
 }

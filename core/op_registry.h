@@ -1,4 +1,4 @@
-// All operator definitions, by name. Built at first use, frozen afterwards; thread-safe.
+// All operator definitions, by name. Each is made when it is first asked for; thread-safe.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,8 @@ const OpDef* FindOp(std::string_view type);
 std::vector<const OpDef*> AllOps();
 
 // Adds an operator that is not in kernels/: one of an embedding program, or of a test. Allowed until
-// the registry is first used, which is when `define` is called; a later call, and a name that is
-// there already, end the process. `name` must stay valid.
+// the registry is first used, later calls and names that are there already end the process; `define`
+// is called when the operator is first asked for. `name` must stay valid.
 void RegisterOp(const char* name, void (*define)(OpDef&));
 
 }  // namespace heddle
