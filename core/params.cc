@@ -1,20 +1,11 @@
 // Parameters into a scope and out of it, and Paddle's records (combined or one file each).
-//
-// A record: u32 version 0 | u64 number of LoD levels, per level u64 byte size and u64 offsets |
-// u32 version 0 | i32 size of a TensorDesc | TensorDesc | the data, row-major, without padding.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <unordered_map>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/param_records.h"
 #include "core/pickled_params.h"
 #include "core/shapes.h"
 #include "heddle/params.h"
@@ -24,131 +15,6 @@ namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A file mapped for reading; pages are touched once, while values are copied to aligned memory.
-class MappedFile {
- public:
-  ~MappedFile() {
-    if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
-  }
-  Status Open(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
-    struct stat st {};
-    const bool regular = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    size_ = static_cast<size_t>(st.st_size);
-    void* map = regular && size_ > 0
-                    ? ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0)
-                    : nullptr;
-    ::close(fd);
-    if (!regular) return InvalidArgument(path, " is not a regular file");
-    if (map == MAP_FAILED) return DataLoss("cannot map ", path, ": ", std::strerror(errno));
-    data_ = static_cast<const char*>(map);
-    return Status::Ok();
-  }
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-  // Gives the pages read so far back to the system.
-  void Drop(size_t end) const {
-    const size_t page = end & ~size_t{4095};
-    if (page > 0) ::madvise(const_cast<char*>(data_), page, MADV_DONTNEED);
-  }
-
- private:
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
-
-class RecordReader {
- public:
-  RecordReader(const MappedFile& file, std::string path) : file_(file), path_(std::move(path)) {}
-
-  bool at_end() const { return at_ == file_.size(); }
-  size_t left() const { return file_.size() - at_; }
-
-  // `what` names the parameter in messages.
-  Result<Tensor> Read(const std::string& what) {
-    uint32_t version = 0;
-    HEDDLE_RETURN_IF_ERROR(Get(&version, what));
-    if (version != 0)
-      return DataLoss(path_, ": ", what, ": tensor record of version ", version, " at byte ",
-                      at_ - 4, "; 0 is expected: the file is damaged or of another format");
-    LoD lod;
-    HEDDLE_RETURN_IF_ERROR(ReadLoD(what, &lod));
-    HEDDLE_RETURN_IF_ERROR(Get(&version, what));
-    int32_t desc_size = 0;
-    HEDDLE_RETURN_IF_ERROR(Get(&desc_size, what));
-    if (version != 0 || desc_size <= 0 || desc_size > 4096)
-      return DataLoss(path_, ": ", what, ": damaged tensor header at byte ", at_ - 8);
-    HEDDLE_RETURN_IF_ERROR(Need(static_cast<size_t>(desc_size), what));
-    proto::VarType_TensorDesc desc;
-    if (!desc.ParsePartialFromArray(file_.data() + at_, desc_size) || !desc.IsInitialized())
-      return DataLoss(path_, ": ", what, ": damaged tensor description at byte ", at_);
-    at_ += static_cast<size_t>(desc_size);
-    return ReadData(desc, what, std::move(lod));
-  }
-
- private:
-  Status Need(size_t bytes, const std::string& what) const {
-    if (bytes > left())
-      return DataLoss(path_, ": cut short: ", what, " needs ", bytes, " bytes at byte ", at_,
-                      ", the file ends after ", left());
-    return Status::Ok();
-  }
-  template <typename T>
-  Status Get(T* out, const std::string& what) {
-    HEDDLE_RETURN_IF_ERROR(Need(sizeof(T), what));
-    std::memcpy(out, file_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return Status::Ok();
-  }
-
-  Status ReadLoD(const std::string& what, LoD* lod) {
-    uint64_t levels = 0;
-    HEDDLE_RETURN_IF_ERROR(Get(&levels, what));
-    if (levels > 16) return DataLoss(path_, ": ", what, ": ", levels, " LoD levels at byte ", at_ - 8);
-    for (uint64_t l = 0; l < levels; ++l) {
-      uint64_t bytes = 0;
-      HEDDLE_RETURN_IF_ERROR(Get(&bytes, what));
-      HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
-      std::vector<size_t> offsets(bytes / sizeof(uint64_t));
-      if (!offsets.empty())
-        std::memcpy(offsets.data(), file_.data() + at_, offsets.size() * sizeof(uint64_t));
-      at_ += bytes;
-      lod->push_back(std::move(offsets));
-    }
-    return Status::Ok();
-  }
-
-  Result<Tensor> ReadData(const proto::VarType_TensorDesc& desc, const std::string& what, LoD lod) {
-    const DType dtype = DTypeFromProto(desc.data_type());
-    if (dtype == DType::kUnknown)
-      return Unimplemented(path_, ": ", what, ": element type ", static_cast<int>(desc.data_type()));
-    Shape shape;
-    size_t bytes = SizeOf(dtype);
-    if (desc.dims_size() > Shape::kMaxRank)
-      return DataLoss(path_, ": ", what, ": rank ", desc.dims_size());
-    for (int64_t d : desc.dims()) {
-      if (d < 0 || (d > 0 && bytes > file_.size() / static_cast<size_t>(d) && bytes > 0))
-        return DataLoss(path_, ": cut short: ", what, " has a dimension of ", d,
-                        ", more than the file of ", file_.size(), " bytes holds");
-      bytes *= static_cast<size_t>(d);
-      shape.push_back(d);
-    }
-    HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
-    Tensor t = Tensor::Empty(dtype, shape);
-    if (!t.initialized()) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
-    if (bytes > 0) std::memcpy(t.mutable_raw(), file_.data() + at_, bytes);
-    at_ += bytes;
-    if (!lod.empty()) t.set_lod(std::move(lod));
-    file_.Drop(at_);
-    return t;
-  }
-
-  const MappedFile& file_;
-  std::string path_;
-  size_t at_ = 0;
-};
 
 Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string& path) {
   bool fits = want.dtype == DType::kUnknown || want.dtype == got.dtype();
@@ -166,14 +32,14 @@ Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string
 }
 
 Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, Scope& scope) {
-  MappedFile file;
-  HEDDLE_RETURN_IF_ERROR(file.Open(path));
-  RecordReader reader(file, path);
+  RecordReader reader(path);
+  HEDDLE_RETURN_IF_ERROR(reader.Open());
+  BufferSlab slab(reader.left());
   std::vector<Tensor> tensors;
   for (const TensorInfo& info : want) {
     const std::string what = "parameter '" + info.name + "' (" + std::to_string(tensors.size() + 1) +
                              " of " + std::to_string(want.size()) + ")";
-    auto t = reader.Read(what);
+    auto t = reader.Read(what, slab);
     if (!t.ok()) return t.status();
     HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, *t, path));
     tensors.push_back(*std::move(t));
@@ -186,13 +52,13 @@ Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path
 }
 
 Status LoadSeparate(const std::vector<TensorInfo>& want, const std::string& dir, Scope& scope) {
+  BufferSlab slab;
   std::vector<Tensor> tensors;
   for (const TensorInfo& info : want) {
     const std::string path = (fs::path(dir) / info.name).string();
-    MappedFile file;
-    HEDDLE_RETURN_IF_ERROR(file.Open(path));
-    RecordReader reader(file, path);
-    auto t = reader.Read("parameter '" + info.name + "'");
+    RecordReader reader(path);
+    HEDDLE_RETURN_IF_ERROR(reader.Open());
+    auto t = reader.Read("parameter '" + info.name + "'", slab);
     if (!t.ok()) return t.status();
     if (!reader.at_end()) return DataLoss(path, ": ", reader.left(), " bytes too many");
     HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, *t, path));
@@ -310,12 +176,12 @@ Status SaveParametersSeparately(const Program& program, const Scope& scope,
 }
 
 Result<std::vector<Tensor>> ReadTensors(const std::string& path) {
-  MappedFile file;
-  HEDDLE_RETURN_IF_ERROR(file.Open(path));
-  RecordReader reader(file, path);
+  RecordReader reader(path);
+  HEDDLE_RETURN_IF_ERROR(reader.Open());
+  BufferSlab slab(reader.left());
   std::vector<Tensor> tensors;
   while (!reader.at_end()) {
-    HEDDLE_ASSIGN_OR_RETURN(Tensor t, reader.Read("tensor " + std::to_string(tensors.size())));
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t, reader.Read("tensor " + std::to_string(tensors.size()), slab));
     tensors.push_back(std::move(t));
   }
   return tensors;

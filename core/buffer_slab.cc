@@ -1,0 +1,75 @@
+#include "core/buffer_slab.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+#include "core/large_memory.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kAlign = 64;
+constexpr size_t kLargestBlock = 4 << 20;
+constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
+
+size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
+
+}  // namespace
+
+// In front of its buffers.
+struct BufferSlab::Block {
+  size_t bytes = 0;
+  std::atomic<int> refs{1};  // the slab, and one per buffer
+};
+
+// In front of its data.
+struct BufferSlab::Piece : Buffer {
+  Piece(void* data, size_t bytes, Block* b) : Buffer(data, bytes, &Destroy), block(b) {}
+  static void Destroy(Buffer* buffer) {
+    auto* self = static_cast<Piece*>(buffer);
+    Block* const block = self->block;
+    self->~Piece();
+    BufferSlab::Release(block);
+  }
+  Block* block;
+};
+
+void BufferSlab::Release(Block* block) {
+  if (block->refs.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  const size_t bytes = block->bytes;
+  block->~Block();
+  ReturnMemory(block, bytes);
+}
+
+BufferSlab::~BufferSlab() {
+  if (block_ != nullptr) Release(block_);
+}
+
+BufferRef BufferSlab::Allocate(size_t bytes) {
+  static_assert(sizeof(Block) <= kAlign && sizeof(Piece) <= kAlign);
+  const size_t need = kAlign + RoundUp(bytes);
+  std::lock_guard lock(mutex_);
+  if (bytes >= kOwnBlock) {
+    expected_ -= std::min(expected_, need);
+    return BufferRef::Allocate(bytes);
+  }
+  if (block_ == nullptr || block_->bytes - used_ < need) {
+    const size_t wanted = expected_ > 0 ? kAlign + expected_ : next_bytes_;
+    const size_t size = std::max(std::min(wanted, kLargestBlock), kAlign + need);
+    void* memory = TakeMemory(size);
+    if (memory == nullptr) return BufferRef();
+    if (block_ != nullptr) Release(block_);
+    block_ = new (memory) Block;
+    block_->bytes = size;
+    used_ = kAlign;
+    expected_ -= std::min(expected_, size);
+    next_bytes_ = std::min(2 * next_bytes_, kLargestBlock);
+  }
+  auto* at = reinterpret_cast<std::byte*>(block_) + used_;
+  used_ += need;
+  block_->refs.fetch_add(1, std::memory_order_relaxed);
+  return BufferRef(new (at) Piece(at + kAlign, bytes, block_));
+}
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+// Buffers that live and die together (a file's parameters, packed weights), side by side in few blocks
+// of memory. That costs fewer page faults than a block for each: see large_memory.h.
+//
+// Ownership: a block goes when the slab has moved on to another one (or is gone) and the last of its
+// buffers is, too. Buffers may outlive the slab. Threads: any.
+#pragma once
+
+#include <mutex>
+
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+class BufferSlab {
+ public:
+  // `expected`: bytes that will be asked for in all, where that is known.
+  explicit BufferSlab(size_t expected = 0) : expected_(expected) {}
+  ~BufferSlab();
+  BufferSlab(const BufferSlab&) = delete;
+  BufferSlab& operator=(const BufferSlab&) = delete;
+
+  // Aligned to 64 bytes; an empty reference when the system has no memory left.
+  BufferRef Allocate(size_t bytes);
+
+ private:
+  struct Block;
+  struct Piece;
+  static void Release(Block* block);
+
+  std::mutex mutex_;
+  size_t expected_;
+  Block* block_ = nullptr;  // where there may be room, from used_ on
+  size_t used_ = 0;
+  size_t next_bytes_ = 128 << 10;  // of the next block, where nothing is expected
+};
+
+}  // namespace heddle

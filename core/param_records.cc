@@ -1,0 +1,141 @@
+#include "core/param_records.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/shapes.h"
+#include "proto/framework.pb.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
+
+}  // namespace
+
+RecordReader::~RecordReader() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status RecordReader::Open() {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) return NotFound("cannot open ", path_, ": ", std::strerror(errno));
+  struct stat st {};
+  if (::fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode))
+    return InvalidArgument(path_, " is not a regular file");
+  size_ = static_cast<size_t>(st.st_size);
+  return Status::Ok();
+}
+
+Status RecordReader::Need(size_t bytes, const std::string& what) const {
+  if (bytes > left())
+    return DataLoss(path_, ": cut short: ", what, " needs ", bytes, " bytes at byte ", at_,
+                    ", the file ends after ", left());
+  return Status::Ok();
+}
+
+Status RecordReader::Fill(void* to, size_t bytes, size_t from) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(from));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return DataLoss("cannot read ", path_, ": ", std::strerror(errno));
+    if (got == 0) return DataLoss(path_, ": cut short while it was read, at byte ", from);
+    at += got;
+    from += static_cast<size_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+  return Status::Ok();
+}
+
+Status RecordReader::Take(void* to, size_t bytes, const std::string& what) {
+  HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+  char* at = static_cast<char*>(to);
+  const auto from_window = [&] {
+    const size_t end = window_at_ + window_.size();
+    if (bytes == 0 || at_ < window_at_ || at_ >= end) return;
+    const size_t n = std::min(bytes, end - at_);
+    std::memcpy(at, window_.data() + (at_ - window_at_), n);
+    at += n;
+    at_ += n;
+    bytes -= n;
+  };
+  from_window();
+  if (bytes >= kWindow) {
+    HEDDLE_RETURN_IF_ERROR(Fill(at, bytes, at_));
+    at_ += bytes;
+  } else if (bytes > 0) {
+    window_.resize(std::min(kWindow, left()));
+    window_at_ = at_;
+    HEDDLE_RETURN_IF_ERROR(Fill(window_.data(), window_.size(), at_));
+    from_window();
+  }
+  return Status::Ok();
+}
+
+Status RecordReader::ReadLoD(const std::string& what, LoD* lod) {
+  uint64_t levels = 0;
+  HEDDLE_RETURN_IF_ERROR(Take(&levels, sizeof(levels), what));
+  if (levels > 16)
+    return DataLoss(path_, ": ", what, ": ", levels, " LoD levels at byte ", at_ - 8);
+  for (uint64_t l = 0; l < levels; ++l) {
+    uint64_t bytes = 0;
+    HEDDLE_RETURN_IF_ERROR(Take(&bytes, sizeof(bytes), what));
+    HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+    std::vector<size_t> offsets(bytes / sizeof(uint64_t));
+    HEDDLE_RETURN_IF_ERROR(Take(offsets.data(), offsets.size() * sizeof(uint64_t), what));
+    at_ += bytes % sizeof(uint64_t);
+    lod->push_back(std::move(offsets));
+  }
+  return Status::Ok();
+}
+
+Result<Tensor> RecordReader::Read(const std::string& what, BufferSlab& slab) {
+  uint32_t version = 0;
+  HEDDLE_RETURN_IF_ERROR(Take(&version, sizeof(version), what));
+  if (version != 0)
+    return DataLoss(path_, ": ", what, ": tensor record of version ", version, " at byte ",
+                    at_ - 4, "; 0 is expected: the file is damaged or of another format");
+  LoD lod;
+  HEDDLE_RETURN_IF_ERROR(ReadLoD(what, &lod));
+  HEDDLE_RETURN_IF_ERROR(Take(&version, sizeof(version), what));
+  int32_t desc_size = 0;
+  HEDDLE_RETURN_IF_ERROR(Take(&desc_size, sizeof(desc_size), what));
+  if (version != 0 || desc_size <= 0 || desc_size > 4096)
+    return DataLoss(path_, ": ", what, ": damaged tensor header at byte ", at_ - 8);
+  std::string desc_bytes(static_cast<size_t>(desc_size), '\0');
+  HEDDLE_RETURN_IF_ERROR(Take(desc_bytes.data(), desc_bytes.size(), what));
+  proto::VarType_TensorDesc desc;
+  if (!desc.ParsePartialFromString(desc_bytes) || !desc.IsInitialized())
+    return DataLoss(path_, ": ", what, ": damaged tensor description at byte ",
+                    at_ - desc_bytes.size());
+  const DType dtype = DTypeFromProto(desc.data_type());
+  if (dtype == DType::kUnknown)
+    return Unimplemented(path_, ": ", what, ": element type ", static_cast<int>(desc.data_type()));
+  if (desc.dims_size() > Shape::kMaxRank)
+    return DataLoss(path_, ": ", what, ": rank ", desc.dims_size());
+  Shape shape;
+  size_t bytes = SizeOf(dtype);
+  for (int64_t d : desc.dims()) {
+    if (d < 0 || (d > 0 && bytes > size_ / static_cast<size_t>(d) && bytes > 0))
+      return DataLoss(path_, ": cut short: ", what, " has a dimension of ", d,
+                      ", more than the file of ", size_, " bytes holds");
+    bytes *= static_cast<size_t>(d);
+    shape.push_back(d);
+  }
+  HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+  BufferRef memory = slab.Allocate(bytes);
+  if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
+  Tensor t(dtype, shape, std::move(memory));
+  HEDDLE_RETURN_IF_ERROR(Take(t.mutable_raw(), bytes, what));
+  if (!lod.empty()) t.set_lod(std::move(lod));
+  return t;
+}
+
+}  // namespace heddle
