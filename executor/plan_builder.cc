@@ -1,5 +1,7 @@
 #include "executor/plan_builder.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "core/error.h"
@@ -27,6 +29,29 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
   }
 }
 
+// Libraries compile code and parameters are rearranged: each thread takes the next instruction. What
+// is reported is the first failure in the program's order, whoever came upon it.
+Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
+  std::vector<Status> results(todo.size());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  IntraOp& intra = *d.request.services->intra;
+  const auto pieces = static_cast<int64_t>(
+      std::min(todo.size(), static_cast<size_t>(std::max(1, intra.threads()))));
+  intra.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      for (size_t i; !failed && (i = next++) < todo.size();) {
+        results[i] = PrepareOne(d, *todo[i]);
+        if (!results[i].ok()) failed = true;
+      }
+    }
+  });
+  // Instructions are taken in order: none before the first failure was left out.
+  for (size_t i = 0; i < todo.size(); ++i)
+    if (!results[i].ok()) return results[i].At(d.plan->Locate(*todo[i]));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status PrepareKernels(PlanDraft& d) {
@@ -36,16 +61,17 @@ Status PrepareKernels(PlanDraft& d) {
     for (const Instruction& in : d.request.twin->blocks[0].instructions)
       made[static_cast<size_t>(in.ir_op)] = in.state_owner;
   }
+  std::vector<Instruction*> todo;
   for (Instruction& in : d.plan->blocks[0].instructions) {
     if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
     if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
       in.state_owner = made[static_cast<size_t>(in.ir_op)];
       in.state = in.state_owner.get();
-      continue;
+    } else {
+      todo.push_back(&in);
     }
-    if (Status s = PrepareOne(d, in); !s.ok()) return s.At(d.plan->Locate(in));
   }
-  return Status::Ok();
+  return PrepareAll(d, todo);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include "kernels/common/conv_backend.h"
 #include "kernels/common/conv_loops.h"
+#include "kernels/common/pack_once.h"
 
 namespace heddle {
 
@@ -64,12 +65,11 @@ void TransformFilter(const double (*taps)[kMostLanes], int lanes, float* out, in
     }
 }
 
-PackedFilter* PackFilter(const Tensor& filter, const ConvLoops& loops) {
+void PackFilter(const PrepareContext& ctx, const Tensor& filter, const ConvLoops& loops,
+                PackedFilter* packed) {
   const int64_t out_c = filter.dim(0), in_c = filter.dim(1);
   const int64_t panels = Ceil(out_c, loops.panel), point_step = panels * in_c * loops.panel;
-  auto packed = std::make_unique<PackedFilter>();
-  packed->memory = BufferRef::Allocate(static_cast<size_t>(kPoints * point_step) * sizeof(float));
-  if (!packed->memory) throw std::bad_alloc();
+  packed->memory = PackMemory(ctx, static_cast<size_t>(kPoints * point_step) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   const float* w = filter.data<float>();
   for (int64_t o = 0; o < panels * loops.panel; o += loops.lanes) {
@@ -82,7 +82,6 @@ PackedFilter* PackFilter(const Tensor& filter, const ConvLoops& loops) {
                       point_step);
     }
   }
-  return packed.release();
 }
 
 constexpr double kCyclesToReadVector = 16;
@@ -92,9 +91,9 @@ class WinogradConv final : public ConvRunner {
   WinogradConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                const Epilogue& epilogue, OutputFn output)
       : g_(g), epilogue_(epilogue), loops_(*BestLoops()), output_(output) {
-    filter_ = ctx.packs().Get<PackedFilter>(
-        filter, loops_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
-        [&] { return PackFilter(filter, loops_); });
+    filter_ = PackOnce<PackedFilter>(
+        ctx, filter, loops_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
+        [&](PackedFilter* packed) { PackFilter(ctx, filter, loops_, packed); });
     tile_rows_ = Ceil(g.out[1], kTile);
     tile_columns_ = Ceil(g.out[2], kTile);
     tiles_ = g.batch * tile_rows_ * tile_columns_;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "kernels/common/pack_once.h"
 
 namespace heddle::onednn {
 namespace {
@@ -172,18 +173,15 @@ std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::me
 std::shared_ptr<const Packed> Pack(const PrepareContext& ctx, const Tensor& source,
                                    const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
   const std::string key = "onednn " + Describe(from) + '>' + Describe(to);
-  return ctx.packs().Get<Packed>(source, key, [&] {
-    auto packed = std::make_unique<Packed>();
-    packed->memory = BufferRef::Allocate(to.get_size());
-    if (!packed->memory) throw std::bad_alloc();
-    // The cache is locked meanwhile: this thread must not pick up work that asks for it again.
+  return PackOnce<Packed>(ctx, source, key, [&](Packed* packed) {
+    packed->memory = PackMemory(ctx, to.get_size());
+    // Others may wait for this copy: the thread must not pick up work that waits for it, too.
     tbb::this_task_arena::isolate([&] {
       dnnl::stream stream(Engine());
       dnnl::memory src(from, Engine(), const_cast<void*>(source.raw()));
       dnnl::memory dst(to, Engine(), packed->memory->data());
       dnnl::reorder(src, dst).execute(stream, src, dst);
     });
-    return packed.release();
   });
 }
 

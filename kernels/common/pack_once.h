@@ -1,0 +1,39 @@
+// Copies of parameters in a kernel's own layout, made once while several threads prepare kernels.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "core/buffer_slab.h"
+#include "core/op_context.h"
+
+namespace heddle {
+
+// Memory for such copies: they live as long as the plans that share them. Throws std::bad_alloc.
+inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
+  const auto slab = ctx.packs().Get<BufferSlab>(Tensor(), "memory", [] { return new BufferSlab; });
+  BufferRef memory = const_cast<BufferSlab&>(*slab).Allocate(bytes);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+// The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it with
+// fill(T*); others who ask for the same one meanwhile wait, those who ask for another one do not.
+// Threads: any. `fill` may throw: the next to ask tries again.
+template <typename T, typename Fill>
+std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& source,
+                                  const std::string& key, Fill&& fill) {
+  struct Entry {
+    std::once_flag once;
+    T value;
+  };
+  // The cache is locked only while an empty entry is put in.
+  const auto entry = ctx.packs().Get<Entry>(source, key, [] { return new Entry; });
+  auto& e = const_cast<Entry&>(*entry);  // written under its flag alone
+  std::call_once(e.once, [&] { fill(&e.value); });
+  return {entry, &entry->value};
+}
+
+}  // namespace heddle
