@@ -47,6 +47,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
   epilogue.scale = static_cast<float>(ctx.Float("fuse_scale"));
   epilogue.shift = static_cast<float>(ctx.Float("fuse_shift"));
+  epilogue.bf16 = ctx.Bool("fuse_bf16");
   auto state = std::make_unique<FusedConvState>();
   state->product = kTransposed ? ConvInShape(g) : ConvOutShape(g);
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
@@ -86,6 +87,7 @@ void Define(OpDef& op) {
   ConvAttrs(op, 2, kTransposed);
   op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
   op.Attr("fuse_scale", 1.0).Attr("fuse_shift", 0.0);
+  op.Attr("fuse_bf16", false);
   op.Traits(kChannelsLast)
       .Inplace("ResidualData", "Output")
       .InferShape(FusedConvShape<kTransposed>);
@@ -104,7 +106,8 @@ HEDDLE_OP(fused_conv2d) {
       "fuse_alpha and fuse_beta: the "
       "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
       "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "
-      "factor in swish; gelu is the tanh form when alpha is 1");
+      "factor in swish; gelu is the tanh form when alpha is 1. fuse_bf16: a constant Filter and Input "
+      "may be rounded to bfloat16");
   Define<false>(op);
 }
 HEDDLE_OP(fused_conv2d_transpose) {

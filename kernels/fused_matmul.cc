@@ -40,6 +40,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
       Epilogue epilogue,
       ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
+  epilogue.bf16 = ctx.Bool("fuse_bf16");
   auto state = std::make_unique<FusedMatmulState>();
   state->product = s.result;
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
@@ -78,11 +79,12 @@ HEDDLE_OP(fused_matmul) {
   op.Doc(
       "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData), where the product "
       "or ResidualData may have a batch of 1; the "
-      "activation's constants are those of fused_conv2d");
+      "activation's constants and fuse_bf16 (for a constant Y) are those of fused_conv2d");
   op.Input("X").Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
   op.Output("Out");
   op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);
   op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
+  op.Attr("fuse_bf16", false);
   op.Inplace("ResidualData", "Out").InferShape(FusedMatmulShape).Prepare(PrepareFusedMatmul);
   op.Cost(FusedMatmulCost).Kernel(DType::kF32, RunFusedMatmul);
 }

@@ -72,6 +72,9 @@ struct Measured {
   double runs_per_s = 0;
   double rss_peak_mb = 0;
   double heap_allocs_per_run = 0;  // NaN: not known
+  // With a lower precision: the largest distance of the float outputs from those in float32, and of the
+  // latter the largest element.
+  double largest_difference = 0, largest_output = 0;
   RunReport report;  // of one more run
 };
 
@@ -172,6 +175,28 @@ Status WarmUp(const Job& job, int runs, RunReport* report) {
   return Status::Ok();
 }
 
+// How far the outputs are from those of a run in float32.
+Status ComparePrecision(const Model& model, const Options& options, const Job& job,
+                        Measured* result) {
+  CompileOptions full = options.model.compile();
+  full.passes.precision = Precision::kFloat32;
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, job.executor.Compile(model, full));
+  HEDDLE_ASSIGN_OR_RETURN(const auto wanted, job.executor.RunValues(compiled, job.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto got, job.executor.RunValues(job.compiled, job.feeds));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i].is_tensor() || !got[i].is_tensor()) continue;
+    const Tensor &a = wanted[i].tensor(), &b = got[i].tensor();
+    if (a.dtype() != DType::kF32 || b.dtype() != DType::kF32 || a.numel() != b.numel()) continue;
+    const float *x = a.data<float>(), *y = b.data<float>();
+    for (int64_t k = 0; k < a.numel(); ++k) {
+      result->largest_output = std::max(result->largest_output, std::abs(double{x[k]}));
+      result->largest_difference =
+          std::max(result->largest_difference, std::abs(double{x[k]} - y[k]));
+    }
+  }
+  return Status::Ok();
+}
+
 Result<Measured> Measure(const Options& options) {
   Measured m;
   auto start = Clock::now();
@@ -205,6 +230,8 @@ Result<Measured> Measure(const Options& options) {
   // The first runs may have improved the plan.
   HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
   m.threads = executor.threads();
+  if (options.model.passes.precision != Precision::kFloat32)
+    HEDDLE_RETURN_IF_ERROR(ComparePrecision(model, options, job, &m));
   return m;
 }
 
@@ -239,6 +266,10 @@ void PrintJson(const Options& options, const Measured& m) {
   json["work_us"] = m.report.work_us;
   json["critical_path_us"] = m.report.critical_path_us;
   json["heap_allocs_per_run"] = m.heap_allocs_per_run;  // null where not known
+  if (options.model.passes.precision != Precision::kFloat32) {
+    json["largest_difference"] = m.largest_difference;  // from float32
+    json["largest_output"] = m.largest_output;
+  }
   std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
@@ -260,6 +291,9 @@ void PrintHuman(const Options& options, const Measured& m) {
               BytesText(static_cast<double>(p.arena_bound_bytes)).c_str());
   if (!std::isnan(m.heap_allocs_per_run))
     std::printf("  heap         %10.1f allocations per run\n", m.heap_allocs_per_run);
+  if (options.model.passes.precision != Precision::kFloat32)
+    std::printf("  precision    outputs differ from float32 by %.3g at most; the largest is %.3g\n",
+                m.largest_difference, m.largest_output);
   std::fflush(stdout);
 }
 

@@ -248,6 +248,14 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->type_name("LEVEL")
       ->check(CLI::Range(0, 2).description(""))
       ->capture_default_str();
+  app.add_option("--precision", options->passes.precision,
+                 "bf16: products and convolutions with constant weights round what they multiply to "
+                 "bfloat16, where the processor is faster that way")
+      ->type_name("f32|bf16")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Precision>{
+                      {"f32", Precision::kFloat32}, {"bf16", Precision::kBFloat16}})
+                      .description(""))
+      ->default_str("f32");
   app.add_option("--place", options->place, "device to run on")
       ->type_name("PLACE")
       ->check(CLI::Validator(CheckPlace, ""))

@@ -163,6 +163,8 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
                                      ConvDirection direction, const Tensor* filter,
                                      const Epilogue& epilogue) {
   if (dtype == DType::kF64) return std::make_unique<UnrolledConv<double>>(g, direction, epilogue);
+  if (epilogue.bf16 && filter != nullptr && !g.depthwise())
+    if (auto runner = MakeHalfConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;

@@ -10,6 +10,12 @@ std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const Con
                                             ConvDirection direction, const Tensor* filter,
                                             const Epilogue& epilogue);
 
+// Likewise, with the input and the constant filter rounded to bfloat16; nullptr where the processor
+// does not multiply such numbers.
+std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                         ConvDirection direction, const Tensor* filter,
+                                         const Epilogue& epilogue);
+
 // By Winograd's method; nullptr when the case is none for it.
 std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvGeometry& g,
                                              ConvDirection direction, const Tensor* filter,

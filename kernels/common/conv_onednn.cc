@@ -133,9 +133,18 @@ struct Problem {
   const Tensor* constant_filter;
   Dims in, out, filter, stride, dilation, pad_lo, pad_hi;
   bool copies = false;  // tensors may be copied to the layout that the library likes best
+  bool half = false;    // multiplies in bfloat16
 
   memory::desc Wanted(const Dims& dims) const {
     return copies ? onednn::Any(dims) : Plain(g, dims);
+  }
+  // Of the operands that are multiplied.
+  memory::desc WantedFactor(const Dims& dims) const { return Rounded(Wanted(dims)); }
+  memory::desc WantedFilter(const Dims& dims) const { return Rounded(onednn::Any(dims)); }
+
+ private:
+  memory::desc Rounded(const memory::desc& desc) const {
+    return half ? onednn::InHalf(desc) : desc;
   }
 };
 
@@ -151,8 +160,9 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
       p.constant_filter ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
   const memory::desc bias = e.bias ? onednn::Dense({p.g.out_c}) : memory::desc();
   const dnnl::convolution_forward::primitive_desc pd(
-      onednn::Engine(), kind, dnnl::algorithm::convolution_direct, p.Wanted(p.in),
-      onednn::Any(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, attr);
+      onednn::Engine(), kind, dnnl::algorithm::convolution_direct,
+      p.WantedFactor(p.in), p.WantedFilter(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation,
+      p.pad_lo, p.pad_hi, attr);
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   conv->epilogue = e;
@@ -207,7 +217,7 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
   const memory::desc bias = e.bias ? onednn::Dense({p.g.in_c}) : memory::desc();
   const dnnl::deconvolution_forward::primitive_desc pd(
       onednn::Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-      p.Wanted(p.out), onednn::Any(swapped), bias, p.Wanted(p.in), p.stride, p.dilation, p.pad_lo,
+      p.WantedFactor(p.out), p.WantedFilter(swapped), bias, p.Wanted(p.in), p.stride, p.dilation, p.pad_lo,
       p.pad_hi, onednn::Attributes(e));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
@@ -252,11 +262,9 @@ std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
   return nullptr;
 }
 
-}  // namespace
-
-std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                            ConvDirection direction, const Tensor* filter,
-                                            const Epilogue& epilogue) {
+std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvGeometry& g,
+                                   ConvDirection direction, const Tensor* filter,
+                                   const Epilogue& epilogue, bool half) {
   if (g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0) return nullptr;
   Problem p{ctx,
             g,
@@ -268,13 +276,29 @@ std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const Con
             SpatialDims(g, g.dilation, 1),
             SpatialDims(g, g.pad_lo),
             SpatialDims(g, g.pad_hi),
-            false};
+            false,
+            half};
   // Channels-last tensors are used where they lie: the library is as fast with them as with its own
   // layouts. Its channels-first kernels are not worth having.
   if (g.channels_last)
     if (auto runner = Make(p, direction, epilogue)) return runner;
   p.copies = true;
   return Make(p, direction, epilogue);
+}
+
+}  // namespace
+
+std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                            ConvDirection direction, const Tensor* filter,
+                                            const Epilogue& epilogue) {
+  return Choose(ctx, g, direction, filter, epilogue, false);
+}
+
+std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                         ConvDirection direction, const Tensor* filter,
+                                         const Epilogue& epilogue) {
+  if (filter == nullptr || !onednn::MultipliesHalf()) return nullptr;
+  return Choose(ctx, g, direction, filter, epilogue, true);
 }
 
 }  // namespace heddle
@@ -284,6 +308,10 @@ std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const Con
 namespace heddle {
 std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext&, const ConvGeometry&,
                                             ConvDirection, const Tensor*, const Epilogue&) {
+  return nullptr;
+}
+std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext&, const ConvGeometry&, ConvDirection,
+                                         const Tensor*, const Epilogue&) {
   return nullptr;
 }
 }  // namespace heddle

@@ -47,6 +47,8 @@ class LibraryGemmRunner final : public GemmRunner {
   };
   std::vector<Part> parts;
   std::shared_ptr<const onednn::Packed> packed;
+  std::unique_ptr<onednn::Call> round;  // A's to bfloat16; null: it is used as it is
+  int64_t rounded_bytes = 0;
   Epilogue epilogue;
   int64_t c_size = 0;
 
@@ -56,6 +58,12 @@ class LibraryGemmRunner final : public GemmRunner {
       ctx.ParallelFor(c_size, 1 << 16, [&](int64_t begin, int64_t end) {
         std::memcpy(c + begin, residual + begin, static_cast<size_t>(end - begin) * sizeof(float));
       });
+    }
+    Tensor rounded;
+    if (round) {
+      rounded = ctx.Scratch(DType::kU8, {rounded_bytes});
+      round->Run(ctx, {a, rounded.raw()});
+      a = static_cast<const float*>(rounded.raw());
     }
     for (const Part& part : parts) {
       const void* weights = packed ? packed->data() : b + part.b_at;
@@ -104,27 +112,34 @@ std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
 }
 
 std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                 const Tensor* constant_b, const Epilogue& epilogue) {
+                                 const Tensor* constant_b, const Epilogue& epilogue, bool half) {
   const GemmDims& d = g.one;
   if (constant_b == nullptr && epilogue.empty() && alpha == 1.f && d.k > kLongestSum)
     return MakeInParts(g);
-  const memory::desc a = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
+  const memory::desc given = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
+  const memory::desc a = half ? onednn::InHalf(onednn::Dense({d.m, d.k})) : given;
   const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
   const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
   const bool pack = constant_b != nullptr && g.dims.rank() == 0;
+  const memory::desc packed = onednn::Any({d.k, d.n});
   memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
   bias_dims.back() = d.n;
   const memory::desc bias = epilogue.bias ? onednn::Dense(bias_dims) : memory::desc();
   // The library adds its own bias before anything else: with a factor the bias follows it instead.
   const bool scaled = alpha != 1.f;
   dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
-  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, pack ? onednn::Any({d.k, d.n}) : b,
+  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a,
+                                        half ? onednn::InHalf(packed) : pack ? packed : b,
                                         scaled ? memory::desc() : bias, c, attr);
   auto runner = std::make_unique<LibraryGemmRunner>();
   runner->epilogue = epilogue;
   runner->c_size = g.batch * d.m * d.n;
   if (pack && pd.weights_desc() != b)
     runner->packed = onednn::Pack(ctx, *constant_b, b, pd.weights_desc());
+  if (half) {
+    runner->round = onednn::MakeReorder(given, a);
+    runner->rounded_bytes = static_cast<int64_t>(a.get_size());
+  }
   std::vector<std::pair<int, memory::desc>> args{
       {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c}};
   if (epilogue.bias) args.emplace_back(scaled ? onednn::ScaledBiasArg() : DNNL_ARG_BIAS, bias);
@@ -139,8 +154,13 @@ std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const Bat
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue) {
   if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
+  // Rounding must pay: an operand is rounded once for all columns.
+  constexpr int64_t kLeastHalfWork = 1 << 21, kLeastHalfColumns = 32;
+  const bool half = epilogue.bf16 && constant_b != nullptr && g.dims.rank() == 0 &&
+                    g.work() >= kLeastHalfWork && g.one.n >= kLeastHalfColumns &&
+                    onednn::MultipliesHalf();
   try {
-    return Make(ctx, g, alpha, constant_b, epilogue);
+    return Make(ctx, g, alpha, constant_b, epilogue, half);
   } catch (const dnnl::error&) {  // no implementation for this case
     return nullptr;
   }

@@ -86,6 +86,20 @@ dnnl::memory::desc Any(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
+dnnl::memory::desc InHalf(const dnnl::memory::desc& desc) {
+  constexpr auto kHalf = dnnl::memory::data_type::bf16;
+  if (desc.get_format_kind() == dnnl::memory::format_kind::any)
+    return {desc.get_dims(), kHalf, dnnl::memory::format_tag::any};
+  return {desc.get_dims(), kHalf, desc.get_strides()};
+}
+
+bool MultipliesHalf() {
+  Engine();
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (isa & kNeeded) == kNeeded;
+}
+
 std::string Describe(const dnnl::memory::desc& desc) {
   std::string text = std::to_string(static_cast<int>(desc.get_data_type()));
   const auto list = [&](char name, const auto& values) {

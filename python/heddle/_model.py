@@ -123,12 +123,13 @@ class Model:
     def __init__(self, program: Program, scope: Scope, *, executor: _heddle.Executor | None = None,
                  fetch: Sequence[str] = (), threads: int = 0, opt_level: int = 2,
                  schedule: str = "auto", deterministic: bool = False, memory_limit: int = 0,
-                 plan_cache: int = 32, seed: int = 0) -> None:
+                 plan_cache: int = 32, seed: int = 0, precision: str = "f32") -> None:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit)
         self._options = {"opt_level": opt_level,
-                         "schedule": "serial" if deterministic else schedule, "seed": seed}
+                         "schedule": "serial" if deterministic else schedule, "seed": seed,
+                         "precision": precision}
         self._session = self._executor.compile(program, scope, list(fetch), **self._options)
         self._names = tuple(info.name for info in self._session.outputs)
         self._run = self._session.run
@@ -268,9 +269,11 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `memory_limit`: bytes of temporaries and outputs at once; 0 for no limit
     * `plan_cache`: how many plans, one per set of input shapes, are kept
     * `seed`: of operators that draw random numbers
+    * `precision`: "bf16" lets products and convolutions with constant weights round what they multiply
+      to bfloat16, where the processor is faster that way; "f32" does not
     """
     known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
-             "plan_cache", "seed"}
+             "plan_cache", "seed", "precision"}
     for name in options:
         if name not in known:
             raise TypeError(f"heddle.load() has no option '{name}'; there are "

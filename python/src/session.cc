@@ -200,15 +200,23 @@ Schedule ScheduleNamed(const std::string& name) {
       ("schedule '" + name + "' is not known; it is auto, serial, parallel or lanes").c_str());
 }
 
+Precision PrecisionNamed(const std::string& name) {
+  if (name == "f32") return Precision::kFloat32;
+  if (name == "bf16") return Precision::kBFloat16;
+  throw nb::value_error(("precision '" + name + "' is not known; it is f32 or bf16").c_str());
+}
+
 std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Program& program,
                                  std::shared_ptr<Scope> scope,
                                  const std::vector<std::string>& fetches, int opt_level,
-                                 const std::string& schedule, uint64_t seed) {
+                                 const std::string& schedule, uint64_t seed,
+                                 const std::string& precision) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
   options.schedule = ScheduleNamed(schedule);
   options.seed = seed;
+  options.passes.precision = PrecisionNamed(precision);
   Result<CompiledProgram> compiled = Status(StatusCode::kInternal, "not compiled");
   {
     nb::gil_scoped_release release;
@@ -234,7 +242,7 @@ void BindSession(nb::module_& module) {
       .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())
       .def("compile", &Compile, nb::arg("program"), nb::arg("scope"),
            nb::arg("fetches") = std::vector<std::string>(), nb::arg("opt_level") = 2,
-           nb::arg("schedule") = "auto", nb::arg("seed") = 0);
+           nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32");
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")

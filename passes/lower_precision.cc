@@ -1,0 +1,93 @@
+// Products and convolutions with constant weights multiply in bfloat16, where the user allows it.
+#include "core/op_registry.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::VarId;
+
+constexpr char kMark[] = "fuse_bf16";
+
+class Lowerer {
+ public:
+  Lowerer(ir::Program& program, PassContext& context)
+      : p_(program), context_(context), view_(program) {}
+
+  bool Run() {
+    bool changed = false;
+    for (ir::Op& op : p_.blocks[0].ops) changed |= Lower(op);
+    return changed;
+  }
+
+ private:
+  bool Lower(ir::Op& op) {
+    const std::string& t = op.type();
+    if (t == "fused_matmul") return IsConstant(op, "Y") && Mark(op);
+    if (t == "fused_conv2d" || t == "fused_conv2d_transpose") return IsConstant(op, "Filter") && Mark(op);
+    if (!op.var_attrs.empty()) return false;
+    if (t == "matmul_v2") return Convert(op, "Y", "fused_matmul");
+    if (t == "conv2d") return Convert(op, "Filter", "fused_conv2d");
+    return false;
+  }
+
+  bool IsConstant(const ir::Op& op, const char* slot) {
+    const VarId v = op.In(slot)[0];
+    if (p_.vars[v].dtype != DType::kF32) return false;
+    const Tensor* weights = context_.Constant(p_, view_, v);
+    return weights != nullptr && weights->rank() >= 2;
+  }
+
+  static bool Mark(ir::Op& op) {
+    AttrValue& mark = op.attrs[static_cast<size_t>(op.def->FindAttr(kMark))];
+    if (mark == AttrValue(true)) return false;
+    mark = true;
+    return true;
+  }
+
+  // To the operator that knows the mark; slots and attributes have the same names there.
+  bool Convert(ir::Op& op, const char* weights, const char* type) {
+    if (!IsConstant(op, weights)) return false;
+    ir::Op to = ir::MakeOp(*FindOp(type));
+    to.index = op.index;
+    to.call_stack = op.call_stack;
+    to.device = op.device;
+    for (size_t a = 0; a < to.def->attrs().size(); ++a)
+      if (const int from = op.def->FindAttr(to.def->attrs()[a].name); from >= 0)
+        to.attrs[a] = op.attrs[static_cast<size_t>(from)];
+    for (size_t s = 0; s < op.inputs.size(); ++s) {
+      if (op.inputs[s].empty()) continue;
+      const int slot = to.def->FindInput(op.def->inputs()[s].name);
+      if (slot < 0) return false;
+      to.inputs[static_cast<size_t>(slot)] = op.inputs[s];
+    }
+    to.outputs[0] = op.outputs[0];
+    Mark(to);
+    op = std::move(to);
+    return true;
+  }
+
+  ir::Program& p_;
+  PassContext& context_;
+  const GraphView view_;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  if (context.options().precision == Precision::kFloat32) return false;
+  return Lowerer(program, context).Run();
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(lower_precision) {
+  pass.doc = "with --precision bf16: products and convolutions with constant weights multiply in bfloat16";
+  pass.level = 2;
+  pass.phase = 90;
+  pass.own_ops = {"fused_matmul", "fused_conv2d"};
+  pass.before = "b = matmul_v2(a, w)";
+  pass.after = "b = fused_matmul(a, w), fuse_bf16";
+  pass.refuses = "everything, unless asked for; weights that are no constant float32 parameters";
+  pass.run = Run;
+}
