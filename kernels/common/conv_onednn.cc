@@ -297,7 +297,8 @@ std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const Con
 std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGeometry& g,
                                          ConvDirection direction, const Tensor* filter,
                                          const Epilogue& epilogue) {
-  if (filter == nullptr || !onednn::MultipliesHalf()) return nullptr;
+  constexpr double kLeastWork = 1 << 21;  // rounding the input must pay
+  if (filter == nullptr || g.work() < kLeastWork || !onednn::MultipliesHalf()) return nullptr;
   return Choose(ctx, g, direction, filter, epilogue, true);
 }
 
