@@ -126,7 +126,7 @@ class Law {
     options.passes.custom.push_back({.name = "fails",
                                      .grouping = PassGrouping::kPostPartitioning,
                                      .run = [](ProgramEditor& editor) -> Result<bool> {
-                                       editor.Erase(0, 0);
+                                       if (editor.num_ops(0) > 0) editor.Erase(0, 0);
                                        return Internal("failed");
                                      }});
     const auto failed = passes::Optimize(program_.impl(), scope, options);
