@@ -152,6 +152,11 @@ Status Slice(KernelContext& ctx) {
   Args args;
   SliceSpec spec;
   HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x.shape(), &args, &spec));
+  // Of dropped axes one element was assumed when Out got its memory.
+  HEDDLE_ASSIGN_OR_RETURN(const Shape part, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
+  if (part.numel() != out.numel())
+    return InvalidArgument("the slice ", part.ToString(), " of Input ", x.shape().ToString(),
+                           " is not of the shape of Out, ", out.shape().ToString());
   CopyOutOf(x.shape(), spec, SizeOf(x.dtype())).Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
 }

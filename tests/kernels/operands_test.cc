@@ -201,5 +201,33 @@ TEST(Operands, GradientsOfLayerNorm) {
   LayerNormGrad(2, 4, DType::kI8).ExpectRefused("dx", "int8");
 }
 
+// x[begin:end] with the axis dropped, as x[i] is where i is a variable.
+Case Picked(const std::string& type, int64_t begin, int64_t end) {
+  Case run({Feed{"x", F32({4, 2}, {0, 1, 2, 3, 4, 5, 6, 7})}, Feed{"b", I64({1}, {begin})},
+            Feed{"e", I64({1}, {end})}, Feed{"one", I64({1}, {1})}});
+  Slots in = {{"Input", {"x"}}, {"StartsTensorList", {"b"}}, {"EndsTensorList", {"e"}}};
+  Attrs attrs = {{"axes", Ints{0}},
+                 {"starts", Ints{-1}},
+                 {"ends", Ints{-1}},
+                 {"infer_flags", Ints{-1}},
+                 {"decrease_axis", Ints{0}}};
+  if (type == "strided_slice") {
+    in.push_back({"StridesTensorList", {"one"}});
+    attrs.push_back({"strides", Ints{-1}});
+  }
+  run.Op(type, in, {{"Out", {"y"}}}, attrs);
+  return run;
+}
+
+TEST(Operands, AnElementIsPickedByOneIndexWithinTheTensor) {
+  for (const char* type : {"slice", "strided_slice"}) {
+    const auto out = Picked(type, 2, 3).Fetch({"y"});
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4, 5}));
+    Picked(type, 1, 1000).ExpectRefused("y", "decrease_axis");  // three rows
+    Picked(type, 7, 8).ExpectRefused("y", "decrease_axis");     // none
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing
