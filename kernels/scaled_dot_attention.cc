@@ -148,6 +148,10 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   // Heads are cut where there are fewer than threads.
   const int64_t heads = a.batch * a.heads;
   if (heads == 0 || a.q.rows == 0) return Status::Ok();
+  if (one.keys == 0) {  // a sum of nothing
+    std::fill_n(out, ctx.Out("Out").numel(), 0.f);
+    return Status::Ok();
+  }
   const int64_t cuts = heads >= ctx.threads() ? 1 : std::min<int64_t>(ctx.threads(), a.q.rows);
   const int64_t length = (a.q.rows + cuts - 1) / cuts;
   const int64_t work = std::max<int64_t>(1, length * one.keys * (one.depth + one.value_depth));

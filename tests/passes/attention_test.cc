@@ -152,7 +152,9 @@ TEST(FuseAttention, MasksOfAnyBroadcast) {
 TEST(FuseAttention, SizesAroundTheVectorsLength) {
   for (const Sizes& n :
        {Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 3, 33, 16, 32}, Sizes{1, 1, 4, 16, 16, 16},
-        Sizes{1, 1, 101, 65, 24, 40}, Sizes{2, 1, 49, 17, 8, 64}, Sizes{1, 7, 6, 47, 31, 15}}) {
+        Sizes{1, 1, 101, 65, 24, 40}, Sizes{2, 1, 49, 17, 8, 64}, Sizes{1, 7, 6, 47, 31, 15},
+        Sizes{2, 3, 4, 0, 5, 6}, Sizes{2, 3, 0, 4, 5, 6}, Sizes{2, 3, 4, 5, 0, 6},
+        Sizes{2, 3, 4, 5, 6, 0}, Sizes{0, 3, 4, 5, 6, 7}}) {
     Writer w{.n = n};
     Expect(w.All(), 1);
   }
