@@ -109,8 +109,12 @@ class DeviceRunner {
     if (!from.is_tensor() || !from.initialized()) return Status::Ok();
     const Tensor& t = from.tensor();
     if (t.buffer()) {
+      // Other executors of the program may have other devices.
+      const std::string key =
+          StrCat("device ", reinterpret_cast<uintptr_t>(&device_.device()), " ", Name(t.dtype()), " ",
+                 t.shape().ToString());
       const auto copy =
-          services_.packs->Get<ResidentCopy>(t, "device", [&] { return Copy(t).release(); });
+          services_.packs->Get<ResidentCopy>(t, key, [&] { return Copy(t).release(); });
       if (copy->status.ok()) run_.value(device) = copy->tensor.Reshaped(t.shape());
       // A failure is not for ever, so it is not kept either.
       if (copy->status.ok()) return Status::Ok();

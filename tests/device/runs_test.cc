@@ -360,5 +360,20 @@ TEST(DevicePlaces, ParametersStay) {
   EXPECT_EQ(Floats(MustRun(executor, compiled, feeds)[0]), (std::vector<float>{5, 12}));
 }
 
+// ... and once on each device, when executors with different ones run the same program.
+TEST(DevicePlaces, ParametersOfOneProgramOnTwoDevices) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Param("w", DType::kF32, {2});
+  b.Binary("elementwise_mul", "x", "w", "y").Fetch("y");
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({2}, {3, 4}));
+  Executor one({.threads = 1, .device = NewEmulatedDevice()});
+  Executor other({.threads = 1, .device = NewEmulatedDevice()});
+  const CompiledProgram compiled = MustCompile(one, b.Build(), scope);
+  const std::vector<heddle::Feed> feeds = {{"x", F32({2}, {1, 2})}};
+  EXPECT_EQ(Floats(MustRun(one, compiled, feeds)[0]), (std::vector<float>{3, 8}));
+  EXPECT_EQ(Floats(MustRun(other, compiled, feeds)[0]), (std::vector<float>{3, 8}));
+}
+
 }  // namespace
 }  // namespace heddle::testing
