@@ -24,14 +24,13 @@ class Reporter {
 
   MemoryReport Run() {
     FindUses();
-    if (plan_.dispatch == Dispatch::kQueue)
+    constexpr const char* kSchedules[] = {"serial", "lanes", "queue", "device"};
+    report_.schedule = kSchedules[static_cast<int>(plan_.dispatch)];
+    report_.decided = !at_run_time_;
+    if (at_run_time_)
       JoinTakeovers();
     else
       JoinByPlace();
-    report_.schedule = plan_.dispatch == Dispatch::kSerial  ? "serial"
-                       : plan_.dispatch == Dispatch::kLanes ? "lanes"
-                                                            : "queue";
-    report_.decided = plan_.dispatch != Dispatch::kQueue;
     report_.planned_bytes = plan_.arena_bytes;
     Gather();
     return std::move(report_);
@@ -45,8 +44,7 @@ class Reporter {
     const Slot& slot = plan_.slots[s];
     if (!slot.is_static || first_[s] == kNever) return false;
     if (slot.storage == Storage::kArena) return true;
-    return plan_.dispatch == Dispatch::kQueue && slot.storage == Storage::kPool && slot.versioned &&
-           !fetched_[s];
+    return at_run_time_ && slot.storage == Storage::kPool && slot.versioned && !fetched_[s];
   }
 
   // First and last instruction that touches a slot, in an order that one thread could follow.
@@ -107,7 +105,8 @@ class Reporter {
     }
   }
 
-  // From a queue, an output takes over an input's memory when it is the last to use it.
+  // From a queue, an output takes over an input's memory when it is the last to use it; on a device,
+  // views alone share.
   void JoinTakeovers() {
     for (uint32_t at = 0; at < plan_.blocks[0].instructions.size(); ++at) {
       const Instruction& in = InstructionAt(at);
@@ -115,6 +114,7 @@ class Reporter {
       for (size_t t = 0; t < in.takeovers.size(); t += 2) {
         const uint32_t from = in.op.in[in.takeovers[t]], to = in.op.out[in.takeovers[t + 1]];
         const bool view = in.mode == Instruction::Mode::kShare;
+        if (!view && plan_.slots[to].place != 0) continue;
         if (to == taken || !Counts(from) || !Counts(to) || (!view && LastOf(from) != at)) continue;
         Join(from, to);
         const uint32_t buffer = BufferOf(from);
@@ -162,6 +162,8 @@ class Reporter {
   }
 
   const Plan& plan_;
+  const bool at_run_time_ =  // memory is taken and given back
+      plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice;
   std::vector<uint32_t> first_, last_;  // per slot: positions in the order
   std::vector<uint32_t> buffer_of_;     // per slot: a slot of the same memory (union-find)
   std::vector<uint32_t> joined_last_;   // per slot that stands for a buffer

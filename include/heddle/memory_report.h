@@ -9,8 +9,9 @@
 namespace heddle {
 
 struct MemoryReport {
-  std::string schedule;  // "serial", "lanes" or "queue"
-  // Places are decided ahead of time; from a queue, memory is taken while the program runs.
+  std::string schedule;  // "serial", "lanes", "queue" or "device"
+  // Places are decided ahead of time; from a queue, and where a device has a part (whose memory is
+  // counted with the host's), memory is taken while the program runs.
   bool decided = true;
   size_t buffers = 0;        // values that share memory by being views or in place count once
   size_t naive_bytes = 0;    // every buffer with memory of its own

@@ -375,5 +375,20 @@ TEST(DevicePlaces, ParametersOfOneProgramOnTwoDevices) {
   EXPECT_EQ(Floats(MustRun(other, compiled, feeds)[0]), (std::vector<float>{3, 8}));
 }
 
+TEST(DevicePlaces, MemoryReport) {
+  constexpr size_t kBytes = 1024 * sizeof(float);
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1024}).Unary("relu", "x", "y").Unary("exp", "y", "z").Fetch("z");
+  Executor executor({.threads = 1, .device = NewEmulatedDevice()});
+  const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  const auto report = executor.PlanMemory(compiled, {{"x", Tensor::Zeros(DType::kF32, {1024})}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->schedule, "device");
+  EXPECT_FALSE(report->decided);
+  EXPECT_EQ(report->buffers, 3u);  // of x, y and z on the device
+  EXPECT_EQ(report->naive_bytes, 3 * kBytes);
+  EXPECT_EQ(report->bound_bytes, 2 * kBytes);
+}
+
 }  // namespace
 }  // namespace heddle::testing
