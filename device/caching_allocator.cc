@@ -85,7 +85,7 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
 
   void FreeCached() {
     for (auto& [stream, classes] : free) {
-      if (stream != nullptr && !closed) (void)stream->Synchronize();
+      if (stream != nullptr && !closed) stream->WaitUntilDone();  // another run's, perhaps
       for (auto& [bytes, blocks] : classes)
         for (void* data : blocks) {
           device->Free(data);

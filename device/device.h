@@ -7,7 +7,7 @@
 // that only kernels and copies may follow; freeing it and host memory that a copy uses is up to the
 // caller, who must know that nobody uses it any more.
 // Threads: a device's methods may be called from any thread; those of one stream or event by one
-// thread at a time.
+// thread at a time, but for Stream::WaitUntilDone.
 // Errors: a call that is refused returns why. What fails on the device itself fails its stream:
 // everything put on it from then on is skipped (events are still reached, and carry the failure to the
 // streams that wait for them), until TakeError is asked. The first failure is kept.
@@ -89,6 +89,9 @@ class Stream {
   virtual Status WaitFor(Event& event) = 0;
   // Until everything on the stream is done; the stream's failure, which stays.
   virtual Status Synchronize() = 0;
+  // Until everything that has been put on the stream is done, or skipped. Any thread may call it while
+  // another one uses the stream.
+  virtual void WaitUntilDone() = 0;
   // The failure, which is forgotten; none: nullopt. After Synchronize.
   virtual std::optional<StreamError> TakeError() = 0;
 };

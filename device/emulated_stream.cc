@@ -209,6 +209,12 @@ Status EmulatedStream::Synchronize() {
   return refused;
 }
 
+void EmulatedStream::WaitUntilDone() {
+  Lock lock(device_.mutex_);
+  if (device_.options_.lazy) Force(lock, nullptr);
+  changed_.wait(lock, [&] { return tasks_.empty(); });
+}
+
 std::optional<StreamError> EmulatedStream::TakeError() {
   std::lock_guard lock(device_.mutex_);
   return std::exchange(error_, std::nullopt);
@@ -255,9 +261,20 @@ void EmulatedStream::Work() {
 
 void EmulatedStream::Force(Lock& lock, const Mark* until) {
   while (!tasks_.empty() && (until == nullptr || !until->reached)) {
+    // Another thread may be at it: memory is trimmed by any.
+    if (executing_) {
+      changed_.wait(lock, [&] { return !executing_; });
+      continue;
+    }
     const auto wait = tasks_.front().wait;
-    if (wait && !wait->reached) wait->stream->Force(lock, wait.get());
+    if (wait && !wait->reached) {
+      wait->stream->Force(lock, wait.get());
+      continue;
+    }
+    executing_ = true;
     Execute(lock);
+    executing_ = false;
+    changed_.notify_all();
   }
 }
 

@@ -30,6 +30,7 @@ class EmulatedStream final : public Stream {
   Status Record(Event& event) override;
   Status WaitFor(Event& event) override;
   Status Synchronize() override;
+  void WaitUntilDone() override;
   std::optional<StreamError> TakeError() override;
 
  private:
@@ -42,7 +43,7 @@ class EmulatedStream final : public Stream {
   Status Put(bool kernel, uint64_t tag, std::function<Status()> work);
   void Push(Task task);
   void Work();
-  // Executes the first task; its wait must be over. The lock is let go of unless the device is lazy.
+  // Executes the first task; its wait must be over. The lock is let go of meanwhile.
   void Execute(Lock& lock);
   void Fail(Status status, uint64_t tag);
   // Lazy: executes until the mark is reached, or all, and elsewhere what that needs.
@@ -53,6 +54,7 @@ class EmulatedStream final : public Stream {
   std::deque<Task> tasks_;
   std::optional<StreamError> error_;
   bool stopping_ = false;
+  bool executing_ = false;  // lazy: some thread has let go of the lock in Execute
   bool eager_ = false;
   std::thread thread_;
 };

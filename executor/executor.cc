@@ -487,6 +487,7 @@ int64_t Executor::plans_built() const { return impl_->cache.built(); }
 void Executor::Trim() {
   impl_->cache.Trim();
   impl_->allocator.Trim();
+  if (impl_->device) impl_->device->Trim();
 }
 
 }  // namespace heddle

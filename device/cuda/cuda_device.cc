@@ -79,6 +79,7 @@ class CudaStream final : public Stream {
     (void)Keep(device_.Note(cudaStreamSynchronize(stream_), "the stream"), 0);
     return error_ ? error_->status : Status::Ok();
   }
+  void WaitUntilDone() override { (void)cudaStreamSynchronize(stream_); }
   std::optional<StreamError> TakeError() override { return std::exchange(error_, std::nullopt); }
 
  private:

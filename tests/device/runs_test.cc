@@ -106,6 +106,24 @@ TEST(DeviceRuns, OfSeveralThreadsAtOnce) {
   EXPECT_EQ(CountsOf(*device).allocations, 0);
 }
 
+// Memory goes back to the device while runs go on, from a thread that has none.
+TEST(DeviceRuns, WhileMemoryIsTrimmed) {
+  for (const EmulatedOptions& kind : {kUneven, EmulatedOptions{.lazy = true}}) {
+    Executor executor({.threads = 2, .device = NewEmulatedDevice(kind)});
+    Executor host({.threads = 1});
+    const RandomProgram random(7, {.ops = 30, .control_flow = false, .parameters = false});
+    const Outcome want = RunOnce(host, Compile(host, random, {}), random);
+    const CompiledProgram compiled = Compile(executor, random, {.opt_level = 0});
+    std::atomic<bool> over{false};
+    std::thread trimmer([&] {
+      while (!over) executor.Trim();
+    });
+    for (int k = 0; k < 30; ++k) EXPECT_EQ(RunOnce(executor, compiled, random), want);
+    over = true;
+    trimmer.join();
+  }
+}
+
 // A program whose results show any wrong value on the way: sums and multiples, and parameters that are
 // read, then updated in place.
 struct SumProgram {
@@ -388,6 +406,18 @@ TEST(DevicePlaces, MemoryReport) {
   EXPECT_EQ(report->buffers, 3u);  // of x, y and z on the device
   EXPECT_EQ(report->naive_bytes, 3 * kBytes);
   EXPECT_EQ(report->bound_bytes, 2 * kBytes);
+}
+
+TEST(DevicePlaces, TrimGivesMemoryBack) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1024}).Unary("relu", "x", "y").Fetch("y");
+  auto device = NewEmulatedDevice();
+  Executor executor({.threads = 1, .device = device});
+  const CompiledProgram compiled = MustCompile(executor, b.Build());
+  MustRun(executor, compiled, {{"x", Tensor::Zeros(DType::kF32, {1024})}});
+  EXPECT_GT(CountsOf(*device).bytes, 0u);
+  executor.Trim();
+  EXPECT_EQ(CountsOf(*device).bytes, 0u);
 }
 
 }  // namespace
