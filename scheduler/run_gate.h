@@ -5,12 +5,12 @@
 // waits, first come first served. With one thread there is nothing to share out: callers bring
 // threads of their own, and nobody waits.
 //
-// Threads: Enter and Leave from any thread.
+// Threads: Enter and Leave from any thread. What was done before a Leave is visible to whom it admits.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <list>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -18,40 +18,13 @@ namespace heddle {
 
 class RunGate {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   explicit RunGate(int threads) : threads_(threads) {}
 
   // Threads this run may use: all of them, or 1; 0 when `until` came first.
-  int Enter(const std::optional<std::chrono::steady_clock::time_point>& until = std::nullopt) {
-    if (threads_ == 1) return 1;
-    std::unique_lock lock(mutex_);
-    if (inside_ == 0 && waiting_.empty()) return inside_ = threads_;
-    if (inside_ < threads_ && waiting_.empty()) {
-      ++inside_;
-      return 1;
-    }
-    const auto me = waiting_.emplace(waiting_.end());
-    const auto admitted = [&] { return me->admitted; };
-    if (!until)
-      me->turn.wait(lock, admitted);
-    else if (!me->turn.wait_until(lock, *until, admitted)) {
-      waiting_.erase(me);
-      return 0;
-    }
-    waiting_.erase(me);
-    return 1;
-  }
-  void Leave(int threads) {
-    if (threads_ == 1) return;
-    std::lock_guard lock(mutex_);
-    inside_ -= threads;
-    for (Waiter& w : waiting_) {
-      if (inside_ == threads_) break;
-      if (w.admitted) continue;
-      w.admitted = true;
-      ++inside_;
-      w.turn.notify_one();
-    }
-  }
+  int Enter(const std::optional<Time>& until = std::nullopt);
+  void Leave(int threads);
 
   // What Enter has given, handed back at the end of a scope.
   class Pass {
@@ -70,14 +43,18 @@ class RunGate {
   };
 
  private:
+  // In a list, on the stack of the thread that waits. Once `admitted` is set it may be gone.
   struct Waiter {
-    std::condition_variable turn;
-    bool admitted = false;
+    std::atomic<uint32_t> admitted{0};
+    Waiter* next = nullptr;
   };
+  bool Remove(Waiter* waiter);
+
   const int threads_;
   std::mutex mutex_;
   int inside_ = 0;  // threads taken
-  std::list<Waiter> waiting_;
+  Waiter* first_ = nullptr;
+  Waiter* last_ = nullptr;
 };
 
 }  // namespace heddle

@@ -77,6 +77,26 @@ TEST(RunGate, FirstComeFirstServed) {
   }
 }
 
+TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
+  RunGate gate(2);
+  std::atomic<int> entered{0}, late{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int k = 0; k < 300; ++k) {
+        const auto until = steady_clock::now() + std::chrono::microseconds(t % 2 == 0 ? 1 + k : 1000000);
+        const int n = gate.Enter(until);
+        ++(n > 0 ? entered : late);
+        if (k % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+        if (n > 0) gate.Leave(n);
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(entered + late, 8 * 300);
+  EXPECT_GE(entered.load(), 4 * 300 / 2);
+  EXPECT_EQ(gate.Enter(), 2) << "everybody has left";
+}
+
 TEST(RunGate, WithOneThreadNobodyWaits) {
   RunGate gate(1);
   EXPECT_EQ(gate.Enter(), 1);
