@@ -91,6 +91,18 @@ endif()
 
 # What documents show is what happens.
 if(TARGET heddle_cli)
+  foreach(_check check_json check_report)
+    add_test(NAME docs.${_check} COMMAND_EXPAND_LISTS
+      COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_check}.py"
+              --heddle $<TARGET_FILE:heddle_cli> $<$<STREQUAL:${_check},check_report>:--seconds=60>)
+    set_tests_properties(docs.${_check} PROPERTIES TIMEOUT ${_test_timeout} LABELS docs
+                         SKIP_RETURN_CODE 77 ENVIRONMENT "${_sanitizer_env}")
+  endforeach()
+  add_test(NAME docs.commands
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_docs.py"
+            --heddle $<TARGET_FILE:heddle_cli> --cc "${CMAKE_C_COMPILER}" --cxx "${CMAKE_CXX_COMPILER}")
+  set_tests_properties(docs.commands PROPERTIES TIMEOUT ${_test_timeout} LABELS docs
+                       ENVIRONMENT "${_sanitizer_env}")
   add_test(NAME docs.console
     COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_console.py"
             --heddle $<TARGET_FILE:heddle_cli> "${PROJECT_SOURCE_DIR}/docs/errors.md")

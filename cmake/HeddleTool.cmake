@@ -16,5 +16,15 @@ if(_tool_sources)
     target_compile_definitions(heddle_cli PRIVATE HEDDLE_WITH_ZLIB=1)
     target_link_libraries(heddle_cli PRIVATE ZLIB::ZLIB)
   endif()
+  # The report's page as a string literal, cut into pieces (compilers bound their length).
+  add_custom_command(
+    OUTPUT "${HEDDLE_GENERATED_DIR}/tools/report_page.inc"
+    COMMAND "${CMAKE_COMMAND}" "-DFROM=${PROJECT_SOURCE_DIR}/tools/report_page.html"
+            "-DTO=${HEDDLE_GENERATED_DIR}/tools/report_page.inc"
+            -P "${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake"
+    DEPENDS "${PROJECT_SOURCE_DIR}/tools/report_page.html"
+            "${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake"
+    VERBATIM)
+  target_sources(heddle_cli PRIVATE "${HEDDLE_GENERATED_DIR}/tools/report_page.inc")
   heddle_warnings(heddle_cli)
 endif()

@@ -4,9 +4,9 @@ check_console.py --heddle TOOL DOCUMENT...
 
 In a ```console block, `$ command` is followed by its output (stdout and stderr) and, unless it is 0, its
 exit status as [status]. All blocks of a document run in one scratch directory that holds `digits`, a copy
-of examples/digits. Besides the shell's, two commands are there: `make-array FILE DTYPE DIMS` writes
-zeros, `as-nobody COMMAND` runs without the rights of root (such examples are passed over where the tool
-itself could then not be read)."""
+of examples/digits. Besides the shell's, three commands are there: `make-array FILE DTYPE DIMS
+[VALUE]` writes an array of zeros or of that value, `as-nobody COMMAND` runs without the rights of root (such examples are passed over where the tool
+itself could then not be read), `ctrl-c-when FILE COMMAND` sends COMMAND a SIGINT once FILE exists."""
 
 import argparse
 import os
@@ -22,13 +22,23 @@ NOBODY = 65534
 
 MAKE_ARRAY = f"""#!{sys.executable}
 import sys, numpy
-numpy.save(sys.argv[1], numpy.zeros([int(d) for d in sys.argv[3].split(",")], sys.argv[2]))
+dims, value = [int(d) for d in sys.argv[3].split(",")], float(sys.argv[4]) if sys.argv[4:] else 0
+numpy.save(sys.argv[1], numpy.full(dims, value, sys.argv[2]))
 """
 AS_NOBODY = f"""#!{sys.executable}
 import os, sys
 if os.getuid() == 0:
     os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 os.execvp(sys.argv[1], sys.argv[1:])
+"""
+CTRL_C_WHEN = f"""#!{sys.executable}
+import os, signal, subprocess, sys, time
+running = subprocess.Popen(sys.argv[2:])
+while not os.path.exists(sys.argv[1]) and running.poll() is None:
+    time.sleep(0.02)
+running.send_signal(signal.SIGINT)
+status = running.wait()
+sys.exit(status if status >= 0 else 128 - status)
 """
 
 
@@ -56,7 +66,8 @@ def scratch(heddle):
     commands = folder / ".bin"
     commands.mkdir()
     (commands / "heddle").symlink_to(heddle)
-    for name, text in (("make-array", MAKE_ARRAY), ("as-nobody", AS_NOBODY)):
+    for name, text in (("make-array", MAKE_ARRAY), ("as-nobody", AS_NOBODY),
+                       ("ctrl-c-when", CTRL_C_WHEN)):
         (commands / name).write_text(text)
         (commands / name).chmod(0o755)
     return folder

@@ -144,6 +144,45 @@ def save_recording(path, recordings):
             put(f"{name}/arrays.npz", stream.getvalue())
 
 
+def run_document(paddle):
+    """docs/training.md shows how programs are written with Paddle; the same is done here, and what it
+    writes is trained with by heddle. The differences found."""
+    import os
+    import re
+    import tempfile
+    from heddle import static
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    block = re.search(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL).group(1)
+    here, folder = os.getcwd(), tempfile.mkdtemp()
+    try:
+        os.chdir(folder)
+        exec(block, {"paddle": paddle, "static": paddle.static})  # noqa: S102
+        startup, main = (Path(name + ".pdmodel").read_bytes() for name in ("startup", "main"))
+        infer = _heddle_program("infer.pdmodel")
+    finally:
+        os.chdir(here)
+    exe, scope = static.Executor(), static.Scope()
+    exe.run(startup, scope=scope)
+    random = np.random.RandomState(0)
+    batch = {"x": random.rand(8, 784).astype("float32"), "label": random.randint(0, 10, (8, 1))}
+    losses = [float(exe.run(main, feed=batch, scope=scope, fetch_list=[_loss(main)])[0])
+              for _ in range(5)]
+    wrong = [] if losses[-1] < losses[0] else [f"the loss does not fall: {losses}"]
+    if [info.name for info in infer.inputs] != ["x"]:
+        wrong.append(f"infer.pdmodel has inputs {infer.inputs}")
+    return wrong
+
+
+def _heddle_program(path):
+    import heddle
+    return heddle.Program.load(path)
+
+
+def _loss(data):
+    import heddle
+    return heddle.Program.parse(data).loss
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,9 +223,14 @@ def main():
                 traceback.print_exc()
         failed += bool(found)
         print(f"{path.stem}: " + ("ok" if not found else "; ".join(found[:3])), flush=True)
+    if not options.scripts:
+        paddle.enable_static()
+        found = run_document(paddle)
+        failed += bool(found)
+        print("docs/training.md: " + ("ok" if not found else "; ".join(found)))
     if options.record:
         save_recording(options.record, recordings)
-    print(f"{len(scripts) - failed} passed, {failed} failed")
+    print(f"{len(scripts) + (not options.scripts) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

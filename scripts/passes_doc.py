@@ -106,4 +106,4 @@ def page(passes):
 
 
 if __name__ == "__main__":
-    sys.exit(generated_page.run(__doc__, "passes", ["passes", "--json"], lambda said: page(json.loads(said))))
+    sys.exit(generated_page.run(__doc__, "passes", ["passes", "--json"], lambda said: page(json.loads(said)["passes"])))

@@ -6,6 +6,7 @@
 #   --no-apt      leave the system's packages alone
 #   --no-onednn   do without oneDNN (Eigen kernels serve)
 #   --no-python   do without the Python package
+#   --with-browser  Chromium as well (300 MB), in which the report's page is tested
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -114,7 +115,8 @@ for arg in "$@"; do
     --no-apt) with_apt=0 ;;
     --no-onednn) with_onednn=0 ;;
     --no-python) with_python=0 ;;
-    *) echo "usage: $0 [--no-apt] [--no-onednn] [--no-python]" >&2; exit 2 ;;
+    --with-browser) packages+=(chromium) ;;
+    *) echo "usage: $0 [--no-apt] [--no-onednn] [--no-python] [--with-browser]" >&2; exit 2 ;;
   esac
 done
 [ $with_apt = 0 ] || install_packages

@@ -10,12 +10,12 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "heddle/heddle.h"
 #include "tools/alloc_count.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 #include "tools/model_path.h"
 #include "tools/options.h"
 #include "tools/progress.h"
@@ -23,7 +23,6 @@
 namespace heddle::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
@@ -240,7 +239,7 @@ double NsPerInstruction(const Measured& m) {
 }
 
 void PrintJson(const Options& options, const Measured& m) {
-  Json json;
+  Json json = NewJson("bench");
   json["program"] = options.model.model;
   json["threads"] = m.threads;
   json["clients"] = options.clients;
@@ -270,7 +269,7 @@ void PrintJson(const Options& options, const Measured& m) {
     json["largest_difference"] = m.largest_difference;  // from float32
     json["largest_output"] = m.largest_output;
   }
-  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  WriteJson(json);
 }
 
 void PrintHuman(const Options& options, const Measured& m) {

@@ -2,16 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "heddle/host.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 
 namespace heddle::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string Join(const std::vector<std::string>& words, const char* none) {
   std::string text;
@@ -55,7 +53,7 @@ std::vector<std::string> Advice(const HostReport& r) {
 }
 
 void PrintJson(const HostReport& r) {
-  Json json;
+  Json json = NewJson("doctor");
   json["version"] = r.version;
   json["cpu"] = r.cpu;
   json["instruction_sets"] = r.instruction_sets;
@@ -70,7 +68,7 @@ void PrintJson(const HostReport& r) {
   json["onednn"] = r.onednn.empty() ? Json() : Json(r.onednn);
   json["gpus"] = r.gpus;
   json["advice"] = Advice(r);
-  std::cout << json.dump(1) << "\n";
+  WriteJson(json);
 }
 
 void PrintText(const HostReport& r) {

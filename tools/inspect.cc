@@ -2,16 +2,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "heddle/program.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 #include "tools/model_path.h"
 
 namespace heddle::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string model;
@@ -56,7 +55,7 @@ Json Describe(const std::vector<TensorInfo>& infos) {
 
 void PrintJson(const Facts& facts) {
   const Program& p = facts.program;
-  Json json;
+  Json json = NewJson("inspect");
   json["program"] = facts.program_file;
   json["version"] = p.version();
   json["blocks"] = p.num_blocks();
@@ -70,7 +69,7 @@ void PrintJson(const Facts& facts) {
   for (const auto& op : p.op_counts()) counts[op.type] = op.count;
   json["operator_counts"] = std::move(counts);
   json["unsupported"] = facts.unsupported;
-  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  WriteJson(json);
 }
 
 void Print(const std::string& title, const std::vector<TensorInfo>& infos) {

@@ -5,10 +5,12 @@
 #include <glog/logging.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <exception>
 #include <iostream>
 
 #include "tools/commands.h"
+#include "tools/json_output.h"
 
 namespace {
 
@@ -24,6 +26,22 @@ int Fail(const std::string& error) {
   std::cout.flush();
   std::cerr << "heddle: " << error << std::endl;
   return kFailed;
+}
+
+void AddCommands(CLI::App& app, heddle::tools::Action& action) {
+  heddle::tools::AddRun(app, action);
+  heddle::tools::AddBench(app, action);
+  heddle::tools::AddInspect(app, action);
+  heddle::tools::AddOps(app, action);
+  heddle::tools::AddPlan(app, action);
+  heddle::tools::AddProfile(app, action);
+  heddle::tools::AddOpt(app, action);
+  heddle::tools::AddPasses(app, action);
+  heddle::tools::AddTrain(app, action);
+  heddle::tools::AddDoctor(app, action);
+  heddle::tools::AddCompletion(app, action);
+  heddle::tools::AddRunCase(app, action);
+  heddle::tools::AddRunCases(app, action);
 }
 
 int Main(int argc, char** argv) {
@@ -46,19 +64,7 @@ int Main(int argc, char** argv) {
 #endif
   app.fallthrough();  // --verbose may follow the command
   heddle::tools::Action action;
-  heddle::tools::AddRun(app, action);
-  heddle::tools::AddBench(app, action);
-  heddle::tools::AddInspect(app, action);
-  heddle::tools::AddOps(app, action);
-  heddle::tools::AddPlan(app, action);
-  heddle::tools::AddProfile(app, action);
-  heddle::tools::AddOpt(app, action);
-  heddle::tools::AddPasses(app, action);
-  heddle::tools::AddTrain(app, action);
-  heddle::tools::AddDoctor(app, action);
-  heddle::tools::AddCompletion(app, action);
-  heddle::tools::AddRunCase(app, action);
-  heddle::tools::AddRunCases(app, action);
+  AddCommands(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -70,6 +76,9 @@ int Main(int argc, char** argv) {
     std::cerr << app.help();
     return kWrongUsage;
   }
+  const auto chosen = app.get_subcommands();
+  const auto* flag = chosen.empty() ? nullptr : chosen[0]->get_option_no_throw("--json");
+  const bool json = flag != nullptr && flag->count() > 0;
   StartLogging(argv[0], verbose);
   const heddle::Status status = action();
   if (status.code() == heddle::StatusCode::kCancelled) {
@@ -77,8 +86,13 @@ int Main(int argc, char** argv) {
     std::cerr << "heddle: stopped by " << status.message() << std::endl;
     return kStopped;
   }
-  if (!status.ok()) return Fail(status.ToString());
-  if (!std::cout.flush()) return Fail("the output cannot be written");
+  if (!status.ok()) {
+    if (json) heddle::tools::WriteJson(heddle::tools::ErrorJson(status));
+    return Fail(status.ToString());
+  }
+  // Both ways of writing are used.
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!std::cout.flush() || !written) return Fail("the output cannot be written");
   return kDone;
 }
 

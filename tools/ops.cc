@@ -4,37 +4,58 @@
 
 #include "heddle/program.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 
 namespace heddle::tools {
 namespace {
 
-Status List(const std::string& name, bool all) {
-  if (all) {
-    for (const std::string& op : SupportedOps()) {
-      HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(op));
-      std::cout << text;
+struct Options {
+  std::string name;
+  bool all = false, json = false;
+};
+
+// Each with its description where descriptions are asked for.
+Status ListAsJson(const std::vector<std::string>& names, bool describe) {
+  Json json = NewJson("ops");
+  json["operators"] = Json::array();
+  for (const std::string& name : names) {
+    Json op = {{"op", name}};
+    if (describe) {
+      HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(name));
+      op["description"] = text;
     }
-    return Status::Ok();
+    json["operators"].push_back(std::move(op));
   }
-  if (name.empty()) {
-    for (const std::string& op : SupportedOps()) std::cout << op << "\n";
-    return Status::Ok();
+  WriteJson(json);
+  return Status::Ok();
+}
+
+Status List(const Options& options) {
+  const bool one = !options.name.empty() && !options.all;
+  const auto names = one ? std::vector<std::string>{options.name} : SupportedOps();
+  const bool describe = one || options.all;
+  if (options.json) return ListAsJson(names, describe);
+  for (const std::string& name : names) {
+    if (!describe) {
+      std::cout << name << "\n";
+      continue;
+    }
+    HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(name));
+    std::cout << text << (text.ends_with('\n') ? "" : "\n");
   }
-  HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(name));
-  std::cout << text << (text.ends_with('\n') ? "" : "\n");
   return Status::Ok();
 }
 
 }  // namespace
 
 void AddOps(CLI::App& root, Action& chosen) {
-  auto name = std::make_shared<std::string>();
+  auto options = std::make_shared<Options>();
   CLI::App* app = root.add_subcommand("ops", "list the supported operators, or describe one");
-  app->add_option("NAME", *name, "the operator to describe")->type_name("");
-  auto all = std::make_shared<bool>(false);
-  app->add_flag("--all", *all, "describe every operator");
+  app->add_option("NAME", options->name, "the operator to describe")->type_name("");
+  app->add_flag("--all", options->all, "describe every operator");
+  app->add_flag("--json", options->json, "one JSON object instead of text");
   app->footer("Examples:\n  heddle ops\n  heddle ops conv2d\n  heddle ops --all");
-  app->callback([=, &chosen] { chosen = [=] { return List(*name, *all); }; });
+  app->callback([options, &chosen] { chosen = [options] { return List(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -2,11 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "heddle/heddle.h"
 #include "tools/commands.h"
 #include "tools/durable.h"
+#include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
 
@@ -14,13 +14,12 @@ namespace heddle::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model;
   std::string output;
   OptimizeOptions optimize;
-  bool stats = false;
+  bool stats = false, json = false;
 };
 
 // The two files that OUT stands for: OUT.pdmodel and OUT.pdiparams, or model.* in a directory.
@@ -44,6 +43,45 @@ Status WriteWhole(const std::string& path, const std::string& bytes) {
 
 int CountOps(const Program& program) { return program.num_ops(); }
 
+void PrintText(const Options& options, const OptimizedModel& optimized, int before) {
+  std::cout << FilesOf(options.output).first << ": " << CountOps(optimized.model.program)
+            << " operators (were " << before << "), "
+            << optimized.model.program.persistables().size() << " parameters\n";
+  if (!optimized.heddle_only.empty()) {
+    std::cout << "for heddle only; Paddle does not have";
+    for (const std::string& op : optimized.heddle_only)
+      std::cout << (op == optimized.heddle_only[0] ? " " : ", ") << op;
+    std::cout << " (--opt 1 makes a program for both)\n";
+  }
+  if (options.stats) std::cout << optimized.report.ToString();
+}
+
+void PrintJson(const Options& options, const OptimizedModel& optimized, int before) {
+  const auto [program_file, parameter_file] = FilesOf(options.output);
+  const bool parameters = !optimized.model.program.persistables().empty();
+  Json json = NewJson("opt");
+  json["program"] = options.model.model;
+  json["level"] = options.optimize.level;
+  json["output"] = program_file;
+  json["parameter_file"] = parameters ? Json(parameter_file) : Json();
+  json["operators_before"] = before;
+  json["operators"] = CountOps(optimized.model.program);
+  json["parameters"] = optimized.model.program.persistables().size();
+  json["heddle_only"] = optimized.heddle_only;
+  json["warnings"] = optimized.report.warnings;
+  json["passes"] = Json::array();
+  for (const PassReport::Run& run : optimized.report.runs)
+    json["passes"].push_back({{"pass", run.name},
+                              {"grouping", std::string(Name(run.grouping))},
+                              {"phase", run.phase},
+                              {"round", run.round},
+                              {"changed", run.changed},
+                              {"ms", run.ms},
+                              {"operators_before", run.ops_before},
+                              {"operators_after", run.ops_after}});
+  WriteJson(json);
+}
+
 Status Optimise(const Options& options) {
   OptimizedModel optimized;
   int before = 0;
@@ -62,16 +100,7 @@ Status Optimise(const Options& options) {
           SaveParameters(optimized.model.program, *optimized.model.scope, parameter_file));
     HEDDLE_RETURN_IF_ERROR(WriteWhole(program_file, bytes));
   }
-  std::cout << FilesOf(options.output).first << ": " << CountOps(optimized.model.program)
-            << " operators (were " << before << "), "
-            << optimized.model.program.persistables().size() << " parameters\n";
-  if (!optimized.heddle_only.empty()) {
-    std::cout << "for heddle only; Paddle does not have";
-    for (const std::string& op : optimized.heddle_only)
-      std::cout << (op == optimized.heddle_only[0] ? " " : ", ") << op;
-    std::cout << " (--opt 1 makes a program for both)\n";
-  }
-  if (options.stats) std::cout << optimized.report.ToString();
+  (options.json ? PrintJson : PrintText)(options, optimized, before);
   for (const std::string& w : optimized.report.warnings) std::cerr << "heddle: " << w << "\n";
   return Status::Ok();
 }
@@ -102,7 +131,11 @@ Status ListPasses(bool json) {
     j["own_ops"] = p.own_ops;
     all.push_back(std::move(j));
   }
-  if (json) std::cout << all.dump(1) << "\n";
+  if (json) {
+    Json object = NewJson("passes");
+    object["passes"] = std::move(all);
+    WriteJson(object);
+  }
   return Status::Ok();
 }
 
@@ -123,6 +156,7 @@ void AddOpt(CLI::App& root, Action& chosen) {
       ->capture_default_str();
   AddPassOptions(*app, &options->optimize.passes);
   app->add_flag("--pass-stats", options->stats, "say what each pass did, and how long it took");
+  app->add_flag("--json", options->json, "one JSON object instead of text");
   app->footer(
       "Examples:\n"
       "  heddle opt resnet50/ -o resnet50.opt --pass-stats\n"
@@ -133,7 +167,7 @@ void AddOpt(CLI::App& root, Action& chosen) {
 void AddPasses(CLI::App& root, Action& chosen) {
   auto json = std::make_shared<bool>(false);
   CLI::App* app = root.add_subcommand("passes", "list the passes of the optimiser");
-  app->add_flag("--json", *json, "everything about them, as JSON");
+  app->add_flag("--json", *json, "one JSON object with everything about them");
   app->callback([=, &chosen] { chosen = [=] { return ListPasses(*json); }; });
 }
 

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <map>
 
 #include "heddle/device.h"
+#include "tools/durable.h"
 #include "tools/npy.h"
 #include "tools/sequences.h"
 #include "tools/values.h"
@@ -322,11 +322,7 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
 }
 
 Status WriteTrace(const std::string& path, const RunReport& report) {
-  std::ofstream file(path);
-  file << report.ToChromeTrace();
-  file.close();
-  if (!file) return Status(StatusCode::kInvalidArgument, path + ": cannot be written");
-  return Status::Ok();
+  return WriteDurable(path, report.ToChromeTrace());
 }
 
 }  // namespace heddle::tools

@@ -1,18 +1,16 @@
 // heddle plan: what will be executed for inputs of given shapes, instruction by instruction.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "heddle/heddle.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
 
 namespace heddle::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model;
@@ -20,80 +18,17 @@ struct Options {
   bool json = false, dot = false, memory = false;
 };
 
-Json SlotJson(const PlanDescription::Slot& slot, size_t id) {
-  Json json;
-  json["slot"] = id;
-  json["variable"] = slot.variable;
-  json["storage"] = slot.storage;
-  if (slot.is_static) {
-    json["dtype"] = std::string(Name(slot.dtype));
-    json["shape"] = std::vector<int64_t>(slot.shape.begin(), slot.shape.end());
-    json["bytes"] = slot.bytes;
-  }
-  if (slot.storage == "arena") json["offset"] = slot.offset;
-  if (slot.base >= 0) json["base"] = slot.base;
-  return json;
-}
-
-Json InstructionJson(const PlanDescription::Instruction& in) {
-  Json json;
-  json["op"] = in.op;
-  json["mode"] = in.mode;
-  json["block"] = in.block;
-  json["position"] = in.position;
-  json["inputs"] = in.inputs;
-  json["outputs"] = in.outputs;
-  json["cost_ns"] = in.cost_ns;
-  if (in.task >= 0) json["task"] = in.task;
-  if (in.lane >= 0) json["lane"] = in.lane;
-  return json;
-}
-
-Json PortsJson(const std::vector<PlanDescription::Port>& ports) {
-  Json json = Json::array();
-  for (const auto& p : ports) json.push_back({{"name", p.name}, {"slot", p.slot}});
-  return json;
-}
-
-// "instructions" is their number; they themselves are the "steps".
-void AddDescription(const PlanDescription& plan, Json* json) {
-  (*json)["dispatch"] = plan.dispatch;
-  (*json)["lanes"] = plan.lanes;
-  (*json)["feeds"] = PortsJson(plan.feeds);
-  (*json)["fetches"] = PortsJson(plan.fetches);
-  auto& slots = (*json)["slots"] = Json::array();
-  for (size_t s = 0; s < plan.slots.size(); ++s) slots.push_back(SlotJson(plan.slots[s], s));
-  auto& steps = (*json)["steps"] = Json::array();
-  for (const auto& in : plan.instructions) steps.push_back(InstructionJson(in));
-  (*json)["edges"] = plan.dependencies;
-}
-
 void PrintMemoryJson(const Options& options, int threads, const MemoryReport& report) {
-  Json json;
+  Json json = NewJson("plan-memory");
   json["program"] = options.model.model;
   json["threads"] = threads;
-  json["schedule"] = report.schedule;
-  json["decided"] = report.decided;
-  json["buffers"] = report.buffers;
-  json["naive_bytes"] = report.naive_bytes;
-  json["bound_bytes"] = report.bound_bytes;
-  json["planned_bytes"] = report.planned_bytes;
-  json["ratio"] = report.ratio();
-  json["values"] = Json::array();
-  for (const MemoryReport::Value& v : report.values)
-    json["values"].push_back({{"name", v.name},
-                              {"slot", v.slot},
-                              {"buffer", v.buffer},
-                              {"offset", v.offset},
-                              {"bytes", v.bytes},
-                              {"first", v.first},
-                              {"last", v.last}});
-  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  AddMemory(report, &json);
+  WriteJson(json);
 }
 
 void PrintJson(const Options& options, int threads, const PlanStats& stats,
                const PlanDescription& plan, const std::string& text) {
-  Json json;
+  Json json = NewJson("plan");
   json["program"] = options.model.model;
   json["threads"] = threads;
   json["instructions"] = stats.instructions;
@@ -110,7 +45,7 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
   json["lines"] = Json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) json["lines"].push_back(line);
-  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  WriteJson(json);
 }
 
 Status Show(const Options& options) {

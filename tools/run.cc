@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "heddle/heddle.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
 #include "tools/values.h"
@@ -19,7 +19,6 @@
 namespace heddle::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model;
@@ -217,14 +216,14 @@ void PrintHuman(const Options& options, const std::vector<Output>& outputs,
 
 void PrintJson(const Options& options, const std::vector<Output>& outputs,
                const std::vector<std::string>& labels, double load_ms, double first_ms) {
-  Json json;
+  Json json = NewJson("run");
   json["program"] = options.model.model;
   json["load_ms"] = load_ms;
   json["first_ms"] = first_ms;
   json["runs"] = options.repeat;
   json["outputs"] = Json::array();
   for (const Output& o : outputs) json["outputs"].push_back(Describe(o, labels));
-  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  WriteJson(json);
 }
 
 Status Run(const Options& options) {

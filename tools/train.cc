@@ -6,12 +6,12 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "heddle/heddle.h"
 #include "tools/checkpoint.h"
 #include "tools/commands.h"
+#include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/stop_signal.h"
 #include "tools/train_data.h"
@@ -22,7 +22,6 @@ namespace heddle::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
@@ -243,7 +242,7 @@ Status Trainer::Finish() {
 Status Trainer::Report(int signal) {
   const std::chrono::duration<double> took = Clock::now() - start_;
   if (options_.json) {
-    Json json;
+    Json json = NewJson("train");
     json["program"] = options_.main;
     json["steps"] = done_;
     json["resumed_from"] = first_;
@@ -255,7 +254,7 @@ Status Trainer::Report(int signal) {
     if (saved_ >= 0) json["checkpoint"] = checkpoints_.PathOf(saved_);
     if (!options_.save.empty()) json["save"] = options_.save;
     json["stopped"] = signal != 0;
-    std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    WriteJson(json);
   }
   if (signal == 0) return Status::Ok();
   std::string text = std::string(signal == SIGINT ? "SIGINT" : "SIGTERM") + " after step " +

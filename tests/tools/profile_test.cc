@@ -83,6 +83,59 @@ TEST(Profile, TextListsTheSlowest) {
   EXPECT_EQ(std::count(rest.begin(), rest.end(), '\n'), 2) << rest;
 }
 
+TEST(Profile, PageHoldsTheJson) {
+  const TempDirectory directory;
+  WriteFile(directory / "m.pdmodel", Model());
+  const std::string profile =
+      "profile '" + (directory / "m.pdmodel") + "' --random-feed --seconds 0 --json";
+  const std::string command = profile + " --html " + (directory / "p.html");
+  const Outcome first = Heddle(command);
+  ASSERT_EQ(first.status, 0) << first.err;
+  const Json json = Json::parse(first.out);
+  const std::string page = ReadFile(directory / "p.html");
+  const auto inside = [&](const std::string& page, const std::string& id) {
+    const std::string open = "<script type=\"application/json\" id=\"" + id + "\">";
+    const size_t begin = page.find(open);
+    const size_t end = page.find("</script>", begin);
+    if (begin == std::string::npos || end == std::string::npos) return Json("not there");
+    return Json::parse(page.substr(begin + open.size(), end - begin - open.size()));
+  };
+  EXPECT_EQ(inside(page, "profile"), json);
+  EXPECT_TRUE(inside(page, "before").is_null());
+  // Each instruction once, and every event and step belongs to one.
+  ASSERT_EQ(json["timeline"]["events"].size(), json["instructions"].size());
+  for (const Json& event : json["timeline"]["events"]) {
+    const Json& in = json["instructions"].at(event[0].get<size_t>());
+    EXPECT_EQ(json["plan"]["steps"].at(in["step"].get<size_t>())["op"], in["op"]);
+    EXPECT_LE(event[2], event[3]);
+  }
+  // Beside that run another one.
+  WriteFile(directory / "before.json", first.out);
+  const Outcome second = Heddle(command + " --compare " + (directory / "before.json"));
+  ASSERT_EQ(second.status, 0) << second.err;
+  const Json before = inside(ReadFile(directory / "p.html"), "before");
+  EXPECT_EQ(before["operators"], json["operators"]);
+  EXPECT_EQ(before["run_us"], json["run_us"]);
+  EXPECT_EQ(Heddle(command + " --compare " + (directory / "m.pdmodel")).status, 1);
+  EXPECT_EQ(Heddle(profile + " --html /dev/full").status, 1);
+}
+
+TEST(Profile, NamesFromTheModelCannotBreakThePage) {
+  heddle::testing::ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  b.Unary("tanh", "x", "</script><b>\xff").Fetch("</script><b>\xff");
+  const TempDirectory directory;
+  WriteFile(directory / "m.pdmodel", b.Bytes());
+  const Outcome outcome = Heddle("profile '" + (directory / "m.pdmodel") +
+                                 "' --random-feed --seconds 0 --json --html " +
+                                 (directory / "p.html"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(Json::accept(outcome.out));
+  const std::string page = ReadFile(directory / "p.html");
+  EXPECT_EQ(page.find("</script><b>"), std::string::npos);
+  EXPECT_NE(page.find("\\u003c/script>\\u003cb>"), std::string::npos);
+}
+
 TEST(Profile, WrongUsage) {
   EXPECT_EQ(Heddle("profile m --top -1").status, 2);
   EXPECT_EQ(Heddle("profile /no/such/model --random-feed").status, 1);

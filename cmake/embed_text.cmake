@@ -1,0 +1,11 @@
+# A text file as C++ string literals: cmake -DFROM=FILE -DTO=FILE.inc -P embed_text.cmake
+file(READ "${FROM}" _text)
+set(_out "")
+string(LENGTH "${_text}" _length)
+set(_at 0)
+while(_at LESS _length)
+  string(SUBSTRING "${_text}" ${_at} 8000 _piece)
+  string(APPEND _out "R\"_text_(${_piece})_text_\"\n")
+  math(EXPR _at "${_at} + 8000")
+endwhile()
+file(WRITE "${TO}" "${_out}")

@@ -1,0 +1,56 @@
+// Where a run's time goes: every instruction timed, over many runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/heddle.h"
+#include "tools/machine_peak.h"
+#include "tools/options.h"
+
+namespace heddle::tools {
+
+// One instruction over all runs.
+struct ProfileLine {
+  TraceEvent event;  // of the first run
+  std::vector<double> each_us;
+  double us = 0, flops = 0, bytes = 0;
+  int step = -1;  // its place in Profile::plan.instructions; -1: it is not there
+  double gflops() const { return us > 0 ? flops / us * 1e-3 : 0; }
+  double gbs() const { return us > 0 ? bytes / us * 1e-3 : 0; }
+};
+
+struct Profile {
+  int threads = 0, lanes = 1, runs = 0;
+  std::string dispatch;
+  double run_us = 0;      // median, with the clock read around each instruction
+  double kernels_us = 0;  // all instructions together
+  double outside = 0;     // share of the lanes' time in no kernel
+  MachinePeak peak;
+  std::vector<ProfileLine> lines;  // longest first
+  RunReport sample;                // one run of about the median length, with its events
+  PlanStats stats;
+  PlanDescription plan;
+  MemoryReport memory;
+
+  double Share(double us) const { return kernels_us > 0 ? us / kernels_us : 0; }
+  // Of what the machine can do: of its arithmetic for what computes, of its copies for all else.
+  double PeakShare(double us, double flops, double bytes) const;
+};
+
+// Lines added up by operator, longest first.
+struct OperatorSum {
+  std::string op;
+  int count = 0;
+  double us = 0, flops = 0, bytes = 0;
+};
+std::vector<OperatorSum> ByOperator(const Profile& profile);
+
+// "[1, 3, 8, 8] [4, 3, 3, 3]"
+std::string ShapesText(const std::vector<TraceEvent::Operand>& list);
+
+// Runs for `seconds`, after the runs in which the executor finds out what is fastest.
+Result<Profile> MeasureProfile(const ModelOptions& model, const FeedOptions& feeds,
+                               double seconds);
+
+}  // namespace heddle::tools
