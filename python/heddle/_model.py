@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import html
 import os
 import threading
 from collections import Counter
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _heddle
+from heddle import _display, _heddle
 from heddle._heddle import Program, Scope, TensorInfo
 
 
@@ -106,6 +105,15 @@ class Profile:
         """Writes the events as a trace for ui.perfetto.dev or chrome://tracing."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._trace)
+
+    def _repr_html_(self) -> str:
+        """A chart for notebooks: the operators that take longest."""
+        spent, run = self.by_op(), self.report["run_us"]
+        rows = [(op, us, f"{us:.1f} us, {n} call{'s' * (n != 1)}") for op, n, us in spent[:15]]
+        rest = sum(us for _, _, us in spent[15:])
+        if rest:
+            rows.append((f"{len(spent) - 15} others", rest, f"{rest:.1f} us"))
+        return f"<p>run: {run:.1f} us ({self.report['dispatch']})</p>" + _display.bars(rows)
 
     def __str__(self) -> str:
         lines = [f"{'operator':<32}{'calls':>6}{'us':>12}"]
@@ -213,10 +221,13 @@ class Model:
         return feeds
 
     def plan(self, feeds: Mapping[str, Any] | None = None, *,
-             shapes: Mapping[str, Sequence[int]] | None = None) -> str:
+             shapes: Mapping[str, Sequence[int]] | None = None) -> _display.Plan:
         """What a run will do, a line per instruction, for these feeds, or for inputs of these
-        shapes (open dimensions that are not given are taken as 1)."""
-        return self._session.plan(self._examples(feeds, shapes))
+        shapes (open dimensions that are not given are taken as 1). In a notebook: its graph."""
+        examples = self._examples(feeds, shapes)
+        plan = _display.Plan(self._session.plan(examples))
+        plan._parts = self._session.describe(examples)
+        return plan
 
     def plan_stats(self, feeds: Mapping[str, Any] | None = None, *,
                    shapes: Mapping[str, Sequence[int]] | None = None) -> dict[str, Any]:
@@ -244,14 +255,16 @@ class Model:
 
     def _repr_html_(self) -> str:
         """A summary for notebooks."""
-        rows = [("input", info) for info in self.inputs]
-        rows += [("output", info) for info in self.outputs]
-        cells = "".join(f"<tr><td>{kind}</td><td>{html.escape(info.name)}</td><td>{info.dtype}</td>"
-                        f"<td>{['?' if d < 0 else d for d in info.shape or ()]}</td></tr>"
-                        for kind, info in rows)
+        rows = [(kind, info.name, info.dtype, str(["?" if d < 0 else d for d in info.shape or ()]))
+                for kind, infos in (("input", self.inputs), ("output", self.outputs))
+                for info in infos]
         size = sum(int(np.prod(p.shape or (0,))) for p in self._program.persistables)
-        return (f"<table><tr><th></th><th>name</th><th>dtype</th><th>shape</th></tr>{cells}</table>"
-                f"<p>{self._program.num_ops} operators, {size:,} parameters</p>")
+        counts = sorted(self._program.op_counts.items(), key=lambda pair: -pair[1])
+        return (_display.table(("", "name", "dtype", "shape"), rows)
+                + f"<p>{self._program.num_ops} operators, {size:,} parameters, "
+                f"{self.threads} thread{'s' * (self.threads != 1)}</p>"
+                + _display.table(("operator", "count"), counts[:12])
+                + (f"<p>and {len(counts) - 12} more</p>" if len(counts) > 12 else ""))
 
 
 def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None,

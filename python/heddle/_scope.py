@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _heddle
+from heddle import _heddle, _paddle
 
 
 def offsets_of(lengths: Iterable[Iterable[int]]) -> list[list[int]]:
@@ -105,8 +105,13 @@ class Scope:
     """Variables that outlive runs: parameters and the state of optimizers.
 
     `var`, `find_var`, `erase`, `new_scope` and `drop_kids` are as in `paddle.static.Scope`;
-    `scope[name]` reads and sets arrays.
+    `scope[name]` reads and sets arrays. Where Paddle is imported the variables are those of a scope
+    of Paddle's.
     """
+
+    def __new__(cls) -> Scope:
+        shared = cls is Scope and _paddle.module() is not None
+        return object.__new__(SharedScope if shared else cls)
 
     def __init__(self) -> None:
         self._scope = _heddle.Scope()
@@ -152,3 +157,52 @@ class Scope:
     def __setitem__(self, name: str, array: Any) -> None:
         self._made.add(name)
         self._scope.set(name, array)
+
+
+class SharedScope(Scope):
+    """The same calls on a scope of Paddle's, where Paddle is imported: what Paddle's functions write
+    into the current scope (`paddle.static.load`, …) is there, and they find what is in it."""
+
+    def __init__(self, theirs: Any = None) -> None:
+        super().__init__()
+        self.theirs = _paddle.module().static.Scope() if theirs is None else theirs
+
+    def var(self, name: str) -> Any:
+        return self.theirs.var(name)
+
+    def find_var(self, name: str) -> Any:
+        return self.theirs.find_var(name)
+
+    def erase(self, names: Iterable[str]) -> None:
+        self.theirs.erase(list(names))
+
+    def local_var_names(self) -> list[str]:
+        return self.theirs.local_var_names()
+
+    def new_scope(self) -> Scope:
+        kid = SharedScope(self.theirs.new_scope())
+        kid._parent = self  # who owns it
+        return kid
+
+    def drop_kids(self) -> None:
+        self.theirs.drop_kids()
+
+    def _tensor(self, name: str) -> Any:
+        variable = self.theirs.find_var(name)
+        tensor = variable.get_tensor() if variable is not None else None
+        return tensor if tensor is not None and tensor._is_initialized() else None
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._tensor(name) is not None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        tensor = self._tensor(name)
+        if tensor is None:
+            raise KeyError(name)
+        return np.array(tensor)
+
+    def __setitem__(self, name: str, array: Any) -> None:
+        array = np.asarray(array)
+        if array.dtype.name == "bfloat16":
+            array = array.view("uint16")  # as Paddle writes it
+        self.var(name).get_tensor().set(array, _paddle.core().CPUPlace())

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from heddle import _heddle, _paddle
-from heddle._errors import InvalidArgument
+from heddle._errors import InvalidArgument, Unimplemented
 from heddle._scope import LoDTensor, Scope, Variable, offsets_of
 
 __all__ = ["Executor", "LoDTensor", "Scope", "Variable", "create_lod_tensor", "export_scope",
@@ -58,9 +58,10 @@ def global_scope() -> Any:
 def scope_guard(scope: Any) -> Iterator[None]:
     """Makes `scope`, heddle's or Paddle's, the global one within a `with` block."""
     _state.guarded.append(scope)
+    theirs = getattr(scope, "theirs", scope)
     try:
-        if _paddle.is_scope(scope):
-            with _paddle.module().static.scope_guard(scope):
+        if _paddle.is_scope(theirs):
+            with _paddle.module().static.scope_guard(theirs):
                 yield
         else:
             yield
@@ -222,6 +223,7 @@ class Executor:
             program = self._prune(program, feed, fetches, optimizers)
         if scope is None:
             scope = global_scope()
+        scope = getattr(scope, "theirs", scope)
         if not isinstance(scope, Scope) and not _paddle.is_scope(scope):
             raise TypeError("scope: heddle.static.Scope or paddle.static.Scope is expected, not "
                             + type(scope).__name__)
@@ -375,7 +377,13 @@ class Executor:
                 and {op.type for op in inner.global_block().ops} & _FILE_OPS
                 and {op.type for op in inner.global_block().ops} <= _FILE_OPS | _PORTS):
             return None
-        parsed = _parse(program)
+        try:
+            parsed = _parse(program)
+        except Unimplemented as error:
+            if not _paddle.is_scope(scope) or not hasattr(inner, "global_block"):
+                raise
+            warnings.warn(f"Paddle runs this program, not heddle: {error.message}", stacklevel=5)
+            return None
         if isinstance(scope, Scope):
             return _Compiled(self._executor, parsed, scope._scope, names, None, desc)
         link = self._links.get(scope)

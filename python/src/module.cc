@@ -14,6 +14,7 @@
 #include "heddle/heddle.h"
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
+#include "python/src/interrupt.h"
 #include "python/src/mirror.h"
 #include "python/src/session.h"
 
@@ -183,6 +184,7 @@ void BindParams(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_heddle, module) {
+  heddle::python::InitInterrupts();
   module.attr("__version__") = HEDDLE_VERSION;
   BindTensor(module);
   BindProgram(module);

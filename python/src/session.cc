@@ -13,6 +13,7 @@
 
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
+#include "python/src/interrupt.h"
 
 namespace heddle::python {
 namespace {
@@ -44,6 +45,7 @@ class Session {
     const std::vector<Feed> values = ToFeeds(feeds);
     return Check(WithoutGil([&] { return executor_->PlanText(compiled_, values); }));
   }
+  nb::dict Describe(nb::dict feeds);
   nb::dict Prepare(nb::dict feeds);
   const std::vector<TensorInfo>& inputs() const { return compiled_.inputs(); }
   const std::vector<TensorInfo>& outputs() const { return compiled_.outputs(); }
@@ -51,7 +53,7 @@ class Session {
  private:
   DType Wanted(std::string_view name) const;
   std::vector<Feed> ToFeeds(nb::dict feeds) const;
-  std::vector<Value> Execute(const std::vector<Feed>& feeds, const RunOptions& options) const;
+  std::vector<Value> Execute(const std::vector<Feed>& feeds, RunOptions options) const;
   static nb::list ToList(std::vector<Value> values);
 
   std::shared_ptr<Executor> executor_;
@@ -93,8 +95,12 @@ std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
 }
 
 std::vector<Value> Session::Execute(const std::vector<Feed>& feeds,
-                                    const RunOptions& options) const {
-  return Check(WithoutGil([&] { return executor_->RunValues(compiled_, feeds, options); }));
+                                    RunOptions options) const {
+  const InterruptScope scope;
+  options.stop = scope.token();
+  auto values = WithoutGil([&] { return executor_->RunValues(compiled_, feeds, options); });
+  if (scope.interrupted() && PyErr_CheckSignals() != 0) throw nb::python_error();
+  return Check(std::move(values));
 }
 
 nb::list Session::ToList(std::vector<Value> values) {
@@ -177,6 +183,34 @@ nb::tuple Session::Trace(nb::dict feeds) {
   return nb::make_tuple(outputs, told, events, report.ToChromeTrace());
 }
 
+// The plan in parts: slots as (variable, storage, base), steps as dicts, edges as pairs.
+nb::dict Session::Describe(nb::dict feeds) {
+  const std::vector<Feed> values = ToFeeds(feeds);
+  const PlanDescription plan =
+      Check(WithoutGil([&] { return executor_->DescribePlan(compiled_, values); }));
+  nb::list slots, steps;
+  for (const auto& s : plan.slots) slots.append(nb::make_tuple(s.variable, s.storage, s.base));
+  for (const auto& in : plan.instructions) {
+    nb::dict step;
+    step["op"] = in.op;
+    step["mode"] = in.mode;
+    step["block"] = in.block;
+    step["inputs"] = in.inputs;
+    step["outputs"] = in.outputs;
+    step["cost_ns"] = in.cost_ns;
+    step["lane"] = in.lane;
+    step["task"] = in.task;
+    steps.append(std::move(step));
+  }
+  nb::dict told;
+  told["dispatch"] = plan.dispatch;
+  told["lanes"] = plan.lanes;
+  told["slots"] = std::move(slots);
+  told["steps"] = std::move(steps);
+  told["edges"] = plan.dependencies;
+  return told;
+}
+
 nb::dict Session::Prepare(nb::dict feeds) {
   const std::vector<Feed> values = ToFeeds(feeds);
   const PlanStats stats = Check(WithoutGil([&] { return executor_->Prepare(compiled_, values); }));
@@ -253,6 +287,7 @@ void BindSession(nb::module_& module) {
            nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
       .def("trace", &Session::Trace, nb::arg("feeds"))
       .def("plan", &Session::Plan, nb::arg("feeds"))
+      .def("describe", &Session::Describe, nb::arg("feeds"))
       .def("prepare", &Session::Prepare, nb::arg("feeds"))
       .def_prop_ro("inputs", &Session::inputs)
       .def_prop_ro("outputs", &Session::outputs);

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -193,6 +194,32 @@ def test_plan_and_profile(model, digits):
     profile = model.profile({"x": digits[1]})
     assert len(profile.events) == model.plan_stats({"x": digits[1]})["instructions"]
     assert profile.report["run_us"] > 0 and "conv2d" in str(profile)
+
+
+def test_notebook_display(model, digits):
+    def parsed(text):
+        return ElementTree.fromstring(f"<div>{text}</div>")
+
+    summary = parsed(model._repr_html_())
+    assert {"conv2d", "x", "float32"} <= {cell.text for cell in summary.iter("td")}
+    plan = model.plan({"x": digits[1]})
+    stats = model.plan_stats({"x": digits[1]})
+    assert len(plan.steps) == stats["instructions"] and isinstance(plan, str)
+    svg = "{http://www.w3.org/2000/svg}"
+    picture = parsed(plan._repr_html_())
+    boxes = list(picture.iter(svg + "rect"))
+    assert len(boxes) == len(plan.steps)
+    places = {(float(box.get("x")), float(box.get("y"))) for box in boxes}
+    assert len(places) == len(boxes)  # none upon another
+    # Lines go down, from results to who reads them; every instruction of a chain has one.
+    lines = list(picture.iter(svg + "path"))
+    assert len(lines) >= len(boxes) - 1
+    profile = model.profile({"x": digits[1]})
+    chart = parsed(profile._repr_html_())
+    bars = [float(bar.get("width")) for bar in chart.iter(svg + "rect")]
+    spent = [us for _, _, us in profile.by_op()]
+    assert len(bars) == len(spent)
+    assert all(abs(bar - max(1, 360 * us / spent[0])) < 0.1 for bar, us in zip(bars, spent))
 
 
 def test_trace_file(model, digits, tmp_path):

@@ -1,0 +1,64 @@
+"""Ctrl-C during a run that would not end by itself."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A loop whose trip count is fed, as tests/python/scripts/while_loop.py built it: a thousand million
+# rounds take hours.
+COMMON = """
+import os, signal, sys, threading, zipfile
+import numpy as np
+import heddle
+from heddle import static
+archive = zipfile.ZipFile(sys.argv[1])
+startup, main = (archive.read(f"while_loop/p{k}.pdmodel") for k in (0, 1))
+exe, scope = static.Executor(threads=int(sys.argv[2])), static.Scope()
+exe.run(startup, scope=scope)
+x = np.ones((2, 3), "float32")
+def run(trips):
+    return exe.run(main, feed={"x": x.copy(), "limit": np.array([trips], "int64")}, scope=scope,
+                   fetch_list=["mean_0.tmp_0"])
+run(3)
+threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+"""
+INTERRUPTED = COMMON + """
+names = [info.name for info in heddle.Program.parse(main).persistables if info.name in scope]
+weights = {name: scope[name].copy() for name in names}
+try:
+    run(10 ** 9)
+except KeyboardInterrupt:
+    print("interrupted")
+assert weights and all(np.array_equal(scope[name], value) for name, value in weights.items())
+assert np.isfinite(run(3)[0])
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("and again")
+"""
+OWN_HANDLER = COMMON + """
+signal.signal(signal.SIGINT, lambda number, frame: print("mine"))
+run(60000)  # goes on to its end
+print("done")
+"""
+
+
+def script(text, threads):
+    recording = Path(__file__).parent / "scripts.npz"
+    return subprocess.run([sys.executable, "-c", text, str(recording), str(threads)],
+                          capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_is_interrupted(threads):
+    done = script(INTERRUPTED, threads)
+    assert (done.returncode, done.stdout) == (0, "interrupted\nand again\n"), done.stderr
+
+
+def test_a_handler_of_the_scripts_own_is_left_alone():
+    done = script(OWN_HANDLER, 1)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["done", "mine"], done.stdout
