@@ -126,9 +126,16 @@ struct MatmulFamily {
     return std::unique_ptr<KernelState>(std::make_unique<MatmulGradState>(s, Alpha(ctx)));
   }
 
+  // With the sequence offsets, which gradients of sequence operators read.
   static Status GradShape(ShapeContext& ctx) {
-    if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
-    if (ctx.HasOut("Y@GRAD")) ctx.SetOut("Y@GRAD", ctx.InShape("Y"), ctx.InDType("Y"));
+    if (ctx.HasOut("X@GRAD")) {
+      ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
+      ctx.ShareLoD("X", "X@GRAD");
+    }
+    if (ctx.HasOut("Y@GRAD")) {
+      ctx.SetOut("Y@GRAD", ctx.InShape("Y"), ctx.InDType("Y"));
+      ctx.ShareLoD("Y", "Y@GRAD");
+    }
     return Status::Ok();
   }
 
