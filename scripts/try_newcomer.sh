@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# What a newcomer does on a bare Debian 12, in the README's words, with the time each step takes:
+#
+#   scripts/try_newcomer.sh DIR          (as root; needs debootstrap, and the network)
+#
+# DIR becomes a minimal Debian (a former one is taken as it is). The committed state of this repository is
+# cloned there; then come the README's commands: the first of its two, the example, the Python package, and
+# the README's Python. DIR stays. The host's settings of apt, pip and certificates are taken along, and a
+# compiler cache where CCACHE_DIR is set (times are then not a newcomer's).
+set -euo pipefail
+[ $# = 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
+root=$(realpath -m "$1")
+here=$(cd "$(dirname "$0")/.." && pwd)
+
+[ -x "$root/bin/bash" ] || debootstrap --variant=minbase bookworm "$root" >/dev/null
+for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/apt/apt.conf.d/99* /etc/apt/auth.conf; do
+  [ ! -f "$file" ] || install -D "$file" "$root$file"
+done
+# Certificates of the host, for networks that have their own.
+[ ! -f /etc/ssl/certs/ca-certificates.crt ] ||
+  install -D /etc/ssl/certs/ca-certificates.crt "$root/usr/local/share/host-certificates.crt"
+
+mounted=()
+finish() { for at in "${mounted[@]}"; do umount -l "$at"; done; }
+trap finish EXIT
+attach() { mkdir -p "$root$2"; mount --bind "$1" "$root$2"; mounted=("$root$2" "${mounted[@]}"); }
+attach /proc /proc
+attach /dev /dev
+mkdir -p /dev/shm && attach /dev/shm /dev/shm
+[ -z "${CCACHE_DIR:-}" ] || attach "$CCACHE_DIR" /ccache
+
+rm -rf "$root/src"
+git clone -q "$here" "$root/src/heddle"
+
+cat >"$root/newcomer.sh" <<'STEPS'
+set -euo pipefail
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
+export SSL_CERT_FILE=/usr/local/share/host-certificates.crt PIP_CERT=/usr/local/share/host-certificates.crt
+[ -f "$SSL_CERT_FILE" ] || unset SSL_CERT_FILE PIP_CERT
+[ ! -d /ccache ] || export CCACHE_DIR=/ccache CCACHE_BASEDIR=/src/heddle CCACHE_NOHASHDIR=1
+cd /src/heddle
+step() {
+  local start=$SECONDS
+  "$@" >/tmp/step.log 2>&1 || { tail -30 /tmp/step.log; echo "FAILED: $*"; exit 1; }
+  printf '%5d s  %s\n' $((SECONDS - start)) "$*"
+}
+readme_python() {
+  python3 - <<'PY' >/tmp/readme.py
+import re
+print("\n".join(re.findall(r"^```python\n(.*?)^```", open("README.md", encoding="utf-8").read(), re.M | re.S)))
+PY
+  env/bin/python /tmp/readme.py
+}
+readme_train() {
+  python3 - <<'PY' >/tmp/train.sh
+import re
+text = open("README.md", encoding="utf-8").read()
+print(re.search(r"## Train digits.*?```sh\n(.*?)^```", text, re.M | re.S).group(1))
+PY
+  bash -e /tmp/train.sh
+}
+step ./scripts/quickstart.sh
+step readme_train
+rm -rf env
+step bash -c 'python3 -m venv env && env/bin/pip install .'
+step readme_python
+echo "$SECONDS s all in all"
+STEPS
+chroot "$root" /bin/bash /newcomer.sh
