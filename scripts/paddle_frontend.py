@@ -89,6 +89,9 @@ class Recorder:
             self.refused = "uses what only a program of Paddle's can be asked"
         program = program or self._static.default_main_program()
         program = getattr(program, "_program", None) or program
+        feed = feed[0] if isinstance(feed, list) else feed
+        if any(op.type == "py_func" for op in program.global_block().ops):
+            self.refused = "calls Python"
         data = program.desc.serialize_to_string()
         key = self.programs.setdefault(data, f"p{len(self.programs)}")
         step = {"program": key, "feed": {}, "fetch": [], "out": [],
@@ -121,8 +124,11 @@ class Recorder:
 def why_not_recorded(text, recorder):
     """What a script does besides asking its executor."""
     for word, why in (("tempfile", "uses files"), (".set(", "writes to variables"),
+                      ("set_program_state", "writes to variables"),
+                      ("set_state_dict", "writes to variables"),
                       ("paddle.seed", "seeds in between"),
-                      ("average.apply", "exchanges variables")):
+                      ("average.apply", "exchanges variables"),
+                      ("amp.bf16", "is compared roughly")):
         if word in text:
             return why
     return "" if any(step["out"] for step in recorder.steps) else "fetches nothing"

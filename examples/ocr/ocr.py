@@ -25,7 +25,8 @@ class Network:
         inference = importlib.import_module(engine + ".inference")
         config = inference.Config(str(folder / "inference.pdmodel"), str(folder / "inference.pdiparams"))
         config.disable_glog_info()
-        config.set_cpu_math_library_num_threads(threads)
+        if threads:
+            config.set_cpu_math_library_num_threads(threads)
         self.predictor = inference.create_predictor(config)
         self.input = self.predictor.get_input_handle(self.predictor.get_input_names()[0])
         self.output = self.predictor.get_output_handle(self.predictor.get_output_names()[0])
@@ -226,7 +227,7 @@ def main():
     p.add_argument("picture", type=Path)
     p.add_argument("--models", type=Path, required=True, help="what get_models.sh made")
     p.add_argument("--engine", choices=["heddle", "paddle"], default="heddle")
-    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--threads", type=int, default=2, help="0: the engine's default")
     p.add_argument("--repeat", type=int, default=0, help="read it so many times more, and say how long it took")
     options = p.parse_args()
     reader = Reader(options.models, options.engine, options.threads)
