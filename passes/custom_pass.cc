@@ -218,6 +218,7 @@ PassDef FromCustom(const CustomPass& custom) {
   pass.phase = custom.phase;
   pass.level = custom.level;
   pass.repeat = custom.repeat;
+  pass.once = !custom.repeat;
   if (custom.run)
     pass.run = [run = custom.run](ir::Program& program, PassContext& context) {
       internal::EditorState state(program, context);

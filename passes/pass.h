@@ -59,6 +59,8 @@ struct PassDef {
   // Takes part in its grouping's rounds, which go on until nothing changes; else it runs once. Said
   // of passes that make work for each other and come to an end.
   bool repeat = false;
+  // Not again either when passes behind its grouping have changed the program.
+  bool once = false;
   double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
   // Operators it may make that Paddle does not have (or means something else by). Level 2 only.
   std::vector<std::string> own_ops;

@@ -62,65 +62,91 @@ class Driver {
 
   Status Run() {
     HEDDLE_ASSIGN_OR_RETURN(dump_, PassDump::Make(options()));
-    for (int g = 0; g < 4; ++g) HEDDLE_RETURN_IF_ERROR(RunGrouping(static_cast<PassGrouping>(g)));
-    return Status::Ok();
+    for (const PassDef& p : passes_)
+      for (int g = 0; g < kGroupings; ++g)
+        if (p.groupings & In(static_cast<PassGrouping>(g))) stages_[g].turns.push_back({&p});
+    HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPrePlacement));
+    HEDDLE_RETURN_IF_ERROR(FuseAndCleanUp());
+    return RunGrouping(PassGrouping::kPostPartitioning);
   }
 
   std::shared_ptr<const ir::Program> result() const { return changes_ > 0 ? copy_ : original_; }
   PassReport report;
 
  private:
-  // A pass of the present grouping, and what had changed when it last had its say.
+  static constexpr int kGroupings = 4;
+  // A pass of a grouping, and what had changed when it last had its say.
   struct Turn {
     const PassDef* pass;
     int seen = -1;
   };
+  struct Stage {
+    std::vector<Turn> turns;
+    int rounds = 0;  // so far
+  };
   const PassOptions& options() const { return context_.options(); }
+
+  // Clean-ups behind the fusions may make way for more of them: both go on until nothing changes.
+  Status FuseAndCleanUp() {
+    std::set<uint64_t> forms;
+    for (int visit = 1; visit <= max_rounds(); ++visit) {
+      const int before = changes_;
+      HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPostPlacement));
+      HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPostRewriteForExec));
+      if (changes_ == before) return Status::Ok();
+      if (visit > 1 && !forms.insert(ir::Fingerprint(*current_)).second) {
+        Warn("passes undo each other's work", visit, "turns of fusions and clean-ups");
+        return Status::Ok();
+      }
+    }
+    Warn("the program still changes", max_rounds(), "turns of fusions and clean-ups");
+    return Status::Ok();
+  }
 
   Status RunGrouping(PassGrouping grouping) {
     grouping_ = grouping;
-    std::vector<Turn> turns;
-    bool repeats = false;
-    for (const PassDef& p : passes_) {
-      if (!(p.groupings & In(grouping))) continue;
-      turns.push_back({&p});
-      repeats = repeats || p.repeat;
-    }
-    if (turns.empty()) return Status::Ok();
+    Stage& stage = stages_[static_cast<int>(grouping)];
+    if (stage.turns.empty()) return Status::Ok();
+    const bool repeats = std::any_of(stage.turns.begin(), stage.turns.end(),
+                                     [](const Turn& t) { return t.pass->repeat; });
     if (dump_.enabled()) dump_.BeginGrouping(grouping, *current_);
     std::set<uint64_t> forms;
     bool settled = false;
-    for (round_ = 1; round_ <= std::max(1, options().max_rounds) && !settled; ++round_) {
+    const bool again = stage.rounds > 0;
+    for (int round = 1; round <= max_rounds() && !settled; ++round) {
       const int before = changes_;
-      HEDDLE_RETURN_IF_ERROR(RunRound(&turns));
+      ++stage.rounds;
+      HEDDLE_RETURN_IF_ERROR(RunRound(&stage, round == 1, again));
       settled = changes_ == before || !repeats;
-      if (settled || round_ == 1) continue;
+      if (settled || round == 1) continue;
       if (!forms.insert(ir::Fingerprint(*current_)).second) {
-        Warn("passes undo each other's work");
+        Warn("passes undo each other's work", round, "rounds");
         settled = true;
       }
     }
-    if (!settled) Warn("the program still changes");
+    if (!settled) Warn("the program still changes", max_rounds(), "rounds");
     return dump_.enabled() ? dump_.EndGrouping(*current_) : Status::Ok();
   }
 
-  Status RunRound(std::vector<Turn>* turns) {
-    for (Turn& turn : *turns) {
-      if (round_ > 1 && !turn.pass->repeat) continue;
+  // `first` of its turn of the grouping's; `again`: the grouping has had a turn before.
+  Status RunRound(Stage* stage, bool first, bool again) {
+    for (Turn& turn : stage->turns) {
+      if (!first && !turn.pass->repeat) continue;
+      if (again && turn.pass->once) continue;
       if (turn.seen == changes_) continue;  // nothing happened since it found nothing to do
       turn.seen = changes_;
-      HEDDLE_RETURN_IF_ERROR(RunPass(*turn.pass));
+      HEDDLE_RETURN_IF_ERROR(RunPass(*turn.pass, stage->rounds));
     }
     return Status::Ok();
   }
 
-  Status RunPass(const PassDef& pass) {
+  Status RunPass(const PassDef& pass, int round) {
     if (!copy_) {
       copy_ = std::make_shared<ir::Program>(*original_);
       current_ = copy_.get();
     }
     const uint64_t fingerprint = options().check_unchanged ? ir::Fingerprint(*copy_) : 0;
-    PassReport::Run run{grouping_, pass.phase, pass.name, round_, false, 0, CountOps(*copy_), 0};
+    PassReport::Run run{grouping_, pass.phase, pass.name, round, false, 0, CountOps(*copy_), 0};
     const auto start = Clock::now();
     Result<bool> changed = Guarded(pass);
     run.ms = MsSince(start);
@@ -157,9 +183,10 @@ class Driver {
     return Status(status.code(),
                   StrCat(Place(), "/", pass.phase, "/", pass.name, ": ", status.message()));
   }
-  void Warn(const char* what) {
-    report.warnings.push_back(StrCat(Place(), ": ", what, " after ", round_, " rounds"));
+  void Warn(const char* what, int count, const char* of) {
+    report.warnings.push_back(StrCat(Place(), ": ", what, " after ", count, " ", of));
   }
+  int max_rounds() const { return std::max(1, options().max_rounds); }
 
   const std::vector<PassDef> passes_;
   const std::shared_ptr<const ir::Program> original_;
@@ -169,7 +196,7 @@ class Driver {
   PassDump dump_;
   std::unique_ptr<Verifier> verifier_;
   PassGrouping grouping_ = PassGrouping::kPrePlacement;
-  int round_ = 1;
+  Stage stages_[kGroupings];
   int changes_ = 0;
 };
 

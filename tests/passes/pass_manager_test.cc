@@ -234,6 +234,44 @@ TEST(PassManager, AntagonistsAreStopped) {
   EXPECT_LE(result->report.runs.back().round, 4);
 }
 
+double FactorOf(const ir::Program& program) {
+  ir::Program p = program;
+  return std::get<double>(OpOf(p, "scale").attrs[OpOf(p, "scale").def->FindAttr("scale")]);
+}
+// Sets the factor to `to` where it is `from`.
+PassDef Step(const std::string& name, double from, double to, PassGrouping grouping) {
+  return Make(
+      name,
+      [=](ir::Program& p, PassContext& c) -> Result<bool> {
+        return FactorOf(p) == from ? SetFactor(to)(p, c) : Result<bool>(false);
+      },
+      grouping);
+}
+
+TEST(PassManager, WhatCleanUpsMakeWayForIsFused) {
+  PassDef fuses = Step("fuses", 3, 4, PassGrouping::kPostPlacement),
+          once = Step("once", 4, 5, PassGrouping::kPostPlacement);
+  const PassDef cleans = Step("cleans", 2, 3, PassGrouping::kPostRewriteForExec);
+  auto result = RunPasses({fuses, cleans}, Chain());
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(FactorOf(*result->program), 4);
+  EXPECT_TRUE(result->report.warnings.empty());
+  EXPECT_EQ(RunPasses({fuses, once, cleans}, Chain())->program->blocks[0].ops.size(), 4u);
+  EXPECT_EQ(FactorOf(*RunPasses({fuses, once, cleans}, Chain())->program), 5);
+  // One that asked to run once has had its turn by then.
+  once.once = true;
+  EXPECT_EQ(FactorOf(*RunPasses({fuses, once, cleans}, Chain())->program), 4);
+}
+
+TEST(PassManager, FusionsAndCleanUpsThatUndoEachOtherAreStopped) {
+  const auto result = RunPasses({Step("fuses", 2, 3, PassGrouping::kPostPlacement),
+                                 Step("cleans", 3, 2, PassGrouping::kPostRewriteForExec)},
+                                Chain());
+  ASSERT_TRUE(result.ok());
+  EXPECT_THAT(result->report.warnings,
+              ElementsAre(HasSubstr("undo each other's work after 3 turns of fusions")));
+}
+
 TEST(PassManager, DumpsBeforeAfterAndEachChange) {
   const fs::path dir = fs::path(::testing::TempDir()) / "heddle_pass_dump";
   const auto files = [&](const PassOptions& options) {
