@@ -107,6 +107,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   Append(&form->key, options.shuffle_seed);
   Append(&form->key, options.placement);
   Append(&form->key, options.placement_seed);
+  Append(&form->key, options.tune);
+  form->key += options.tuning_file + '\0';
   Append(&form->key, form->optimized.scope.get());
   for (const std::string& name : fetch_names) form->key += name + '\0';
   return form;

@@ -10,6 +10,7 @@
 
 #include "core/ir.h"
 #include "core/services.h"
+#include "executor/tuning_cache.h"
 #include "heddle/executor.h"
 #include "passes/pass_manager.h"
 
@@ -38,6 +39,7 @@ class CompiledImpl {
   CompileOptions options;
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
+  std::shared_ptr<TuningCache> tuning;  // nullptr: nothing is tuned
   bool declared_inputs = false;  // the program has feed operators
   std::atomic<uint64_t> runs{0};
 

@@ -118,7 +118,9 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
     request.placement = c.options.placement;
     request.placement_seed = c.options.placement_seed;
   }
+  request.tuning = c.tuning;
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
+  if (c.tuning) c.tuning->Save();
   return std::make_shared<CachedPlan>(std::move(plan), std::move(request), tuned);
 }
 
@@ -130,7 +132,12 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
   request.services = &services;
   // Kernels are prepared where they will run: the library cuts its work for the threads there.
   Result<std::shared_ptr<const Plan>> plan = Internal("not built");
+  if (request.tuning) {
+    TunerOf(*request.packs, request.tuning);
+    request.tuning->UseServices(&services);
+  }
   wide_arena.Execute([&] { plan = BuildPlan(request); });
+  if (request.tuning) request.tuning->UseServices(nullptr);
   return plan;
 }
 
@@ -385,6 +392,9 @@ const std::vector<TensorInfo>& CompiledProgram::inputs() const { return impl_->i
 const std::vector<TensorInfo>& CompiledProgram::outputs() const { return impl_->outputs; }
 const std::shared_ptr<Scope>& CompiledProgram::scope() const { return impl_->scope; }
 PassReport CompiledProgram::pass_report() const { return impl_->pass_report(); }
+TuningReport CompiledProgram::tuning_report() const {
+  return impl_->tuning ? impl_->tuning->report() : TuningReport();
+}
 
 Executor::Executor(const ExecutorOptions& options)
     : impl_(std::make_unique<internal::ExecutorImpl>(options)) {}
@@ -410,6 +420,9 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
                       "': the program has no such variable");
   c->source = program;
   c->fetch_names = names;
+  if (options.tune || !options.tuning_file.empty())
+    c->tuning = std::make_shared<TuningCache>(options.tuning_file, options.tune,
+                                              TuningEnvironment(threads()));
   auto form = c->Current();
   if (!form.ok()) return form.status();
   for (size_t i = 0; i < outputs; ++i) {

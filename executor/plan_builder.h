@@ -20,6 +20,8 @@ struct FeedSignature {
   bool has_lod = false;
 };
 
+class TuningCache;
+
 struct PlanRequest {
   std::shared_ptr<const ir::Program> program;
   std::shared_ptr<Scope> scope;       // looked up: the user's parameters and folded ones
@@ -44,6 +46,7 @@ struct PlanRequest {
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
   Services* services = nullptr;  // for preparing kernels
+  std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
 };
 
 Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request);

@@ -1,9 +1,15 @@
 #include "tools/options.h"
 
+#include <glog/logging.h>
+
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "heddle/device.h"
 #include "tools/durable.h"
@@ -163,7 +169,33 @@ Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>
   return map;
 }
 
+// In the user's directory for what can be made again; empty (nothing is kept) when there is none.
+std::string DefaultTuningFile() {
+  namespace fs = std::filesystem;
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  fs::path dir;
+  if (cache != nullptr && *cache == '/')
+    dir = cache;
+  else if (home != nullptr && *home == '/')
+    dir = fs::path(home) / ".cache";
+  else
+    return "";
+  std::error_code error;
+  fs::create_directories(dir / "heddle", error);
+  return error ? "" : dir / "heddle" / "tuning";
+}
+
 }  // namespace
+
+std::string TuningText(const ModelOptions& options, const CompiledProgram& compiled) {
+  if (!options.tune && options.tuning_file.empty()) return "";
+  const TuningReport report = compiled.tuning_report();
+  for (const std::string& warning : report.warnings) LOG(WARNING) << warning;
+  std::ostringstream text;
+  text << "tuning: " << report.measured << " kernels measured (" << report.changed
+       << " not as usual), " << report.kept << " known";
+  return text.str();
+}
 
 ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
@@ -188,6 +220,8 @@ CompileOptions ModelOptions::compile() const {
   options.fetches = fetches;
   options.opt_level = opt_level;
   options.passes = passes;
+  options.tune = tune;
+  options.tuning_file = tune && tuning_file.empty() ? DefaultTuningFile() : tuning_file;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
@@ -264,6 +298,12 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
                  "with a device: each operator there or on the host, drawn from SEED")
       ->type_name("SEED")
       ->check(CLI::NonNegativeNumber.description(""));
+  app.add_flag("--tune", options->tune,
+               "measure which kernels are the fastest here, where the tuning file does not say it");
+  app.add_option("--tuning-file", options->tuning_file,
+                 "choices that were measured; without --tune they are only used "
+                 "[heddle/tuning in the user's cache directory]")
+      ->type_name("FILE");
   AddPassOptions(app, &options->passes);
 }
 

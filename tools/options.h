@@ -26,6 +26,8 @@ struct ModelOptions {
   std::string place = "cpu";
   int64_t random_places = -1;  // seed; -1: not at random
   PassOptions passes;
+  bool tune = false;
+  std::string tuning_file;
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;
@@ -34,8 +36,12 @@ struct ModelOptions {
 void AddModelOptions(CLI::App& app, ModelOptions* options);
 // --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
 void AddPassOptions(CLI::App& app, PassOptions* options);
-// --threads, --serial, --parallel, --opt, --place and --random-places, and those of passes.
+// --threads, --serial, --parallel, --opt, --place, --random-places and --tune, and those of passes.
 void AddExecutionOptions(CLI::App& app, ModelOptions* options);
+
+// A line about what was tuned, for people, where tuning was asked for; empty where it was not. What
+// went wrong becomes warnings.
+std::string TuningText(const ModelOptions& options, const CompiledProgram& compiled);
 
 // What the inputs are fed with.
 struct FeedOptions {

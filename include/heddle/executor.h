@@ -74,6 +74,20 @@ struct CompileOptions {
   // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 = off.
   uint64_t shuffle_seed = 0;
   PassOptions passes = {};  // which passes run, and how they are watched
+  // Kernels that can compute the same in several ways (convolutions) take the one that was the fastest
+  // on this processor, with these threads and this build, as `tuning_file` says; empty: no file. With
+  // `tune`, what it does not say is measured when a plan is built, and written to it. A damaged file is
+  // replaced. Results differ by rounding from those of the usual way.
+  bool tune = false;
+  std::string tuning_file = {};
+};
+
+// What CompileOptions::tune and tuning_file have done for a program so far.
+struct TuningReport {
+  int measured = 0;  // choices that were measured
+  int changed = 0;   // of them, other than the usual one
+  int kept = 0;      // choices that were known already
+  std::vector<std::string> warnings;
 };
 
 struct Feed {
@@ -115,6 +129,7 @@ class CompiledProgram {
   const std::shared_ptr<Scope>& scope() const;
   // What the passes did, the last time the program was compiled.
   PassReport pass_report() const;
+  TuningReport tuning_report() const;
   const std::shared_ptr<internal::CompiledImpl>& impl() const { return impl_; }
   explicit CompiledProgram(std::shared_ptr<internal::CompiledImpl> impl) : impl_(std::move(impl)) {}
 

@@ -1,4 +1,4 @@
-// The implementations behind MakeConv. Used by conv.cc alone.
+// The implementations behind MakeConv. Used by conv.cc and conv_tune.cc alone.
 #pragma once
 
 #include "kernels/common/conv.h"
@@ -16,10 +16,11 @@ std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGe
                                          ConvDirection direction, const Tensor* filter,
                                          const Epilogue& epilogue);
 
-// By Winograd's method; nullptr when the case is none for it.
+// By Winograd's method; nullptr when the case is none for it, or when it is not expected to pay and
+// `always` is not said.
 std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvGeometry& g,
                                              ConvDirection direction, const Tensor* filter,
-                                             const Epilogue& epilogue);
+                                             const Epilogue& epilogue, bool always = false);
 
 // Depthwise convolutions 3x3 and 5x5; nullptr for others.
 std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g,
@@ -27,6 +28,12 @@ std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const C
                                               const Epilogue& epilogue);
 // Transposed convolutions whose kernel is as large as their stride; nullptr for others.
 std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                          ConvDirection direction, const Tensor* filter,
+                                          const Epilogue& epilogue);
+
+// By the way that is kept for this case, or that turns out fastest now; nullptr when the plan's kernels
+// are not tuned or there is no choice.
+std::unique_ptr<ConvRunner> MakeTunedConv(const PrepareContext& ctx, const ConvGeometry& g,
                                           ConvDirection direction, const Tensor* filter,
                                           const Epilogue& epilogue);
 
