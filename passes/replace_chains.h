@@ -12,12 +12,12 @@
 namespace heddle::passes {
 
 // Goes through block 0; for each operator that no chain has taken yet a Fuser is made, as
-// Fuser(program, context, view, position). Its Grow(gone) says whether there is a chain that begins
-// there, and fills `absorbed` with the positions that follow (operators that are `gone` belong to
-// others); Make() gives the operator that takes the chain's place, where its last one stood.
+// Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain that
+// begins there, and fills `absorbed` with the positions that follow (operators that are `gone` belong
+// to others); Make() gives the operator that takes the chain's place, where its last one stood.
 // True when something was replaced.
-template <typename Fuser>
-bool ReplaceChains(ir::Program& program, PassContext& context) {
+template <typename Fuser, typename... More>
+bool ReplaceChains(ir::Program& program, PassContext& context, const More&... more) {
   const GraphView view(program);
   auto& ops = program.blocks[0].ops;
   std::vector<std::optional<ir::Op>> replaced(ops.size());
@@ -25,7 +25,7 @@ bool ReplaceChains(ir::Program& program, PassContext& context) {
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (gone[i]) continue;
-    Fuser fuser(program, context, view, static_cast<int>(i));
+    Fuser fuser(program, context, view, static_cast<int>(i), more...);
     if (!fuser.Grow(gone)) continue;
     replaced[static_cast<size_t>(fuser.absorbed.back())] = fuser.Make();
     gone[i] = changed = true;

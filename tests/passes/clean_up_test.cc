@@ -363,6 +363,46 @@ TEST(FoldConstants, ParametersThatTheProgramWritesStay) {
   EXPECT_EQ(Types(*After(c.Build(), {"fold_constants"})).size(), 1u);
 }
 
+TEST(FoldConstants, ProductsOfConstants) {
+  Builder b;
+  b.V("a", {2, 2}).V("c", {2, 2}).V("p", {2, 2}).V("q", {2, 2});
+  const auto values = [&](const std::string& name, const heddle::Floats& values) {
+    b.Op("assign_value", {}, {{"Out", {name}}},
+         {{"shape", Ints{2, 2}}, {"dtype", int64_t{5}}, {"fp32_values", values}});
+  };
+  values("a", {1, 2, 3, 4});
+  values("c", {2, 1, 4, 3});
+  b.Binary("matmul_v2", "a", "c", "p").Binary("matmul_v2", "c", "a", "q");
+  b.V("s", {2, 2}).Binary("elementwise_sub", "p", "q", "s");
+  b.V("y", {2, 2}).Unary("relu", "s", "y").Fetch("y");
+  const Program program = b.Build();
+  EXPECT_THAT(Types(*After(program, {"fold_constants", "dead_ops"})), ElementsAre("relu"));
+  Executor executor;
+  const auto out = MustRun(executor, MustCompile(executor, program, nullptr, {.opt_level = 1}),
+                           {{"x", F32(kShape, {0, 0, 0, 0, 0, 0})}});
+  EXPECT_THAT(Floats(out[0]), ElementsAre(5, 0, 9, 0));  // [10, 7; 22, 15] - [5, 8; 13, 20]
+}
+
+TEST(FoldConstants, OneOfTwoOutputs) {
+  Builder b;
+  b.Param("w", DType::kF32, {4, 3});
+  b.V("first").V("second").Op("split", {{"X", {"w"}}}, {{"Out", {"first", "second"}}},
+                              {{"axis", int64_t{0}}, {"num", int64_t{2}}});
+  b.V("y").Binary("elementwise_add", "x", "second", "y").Fetch("y");
+  const auto scope = ScopeWith("w", Tensor::Zeros(DType::kF32, {4, 3}));
+  EXPECT_THAT(Types(*After(b.Build(), {"fold_constants"}, scope)), ElementsAre("elementwise_add"));
+}
+
+TEST(FoldConstants, WhatFailsIsLeftToTheRun) {
+  Builder b;
+  b.Param("w", DType::kF32, kShape);
+  b.V("p").V("y").Binary("matmul_v2", "w", "w", "p").Binary("elementwise_add", "x", "p", "y");
+  b.Fetch("y");
+  const auto scope = ScopeWith("w", Tensor::Zeros(DType::kF32, kShape));
+  EXPECT_THAT(Types(*After(b.Build(), {"fold_constants"}, scope)),
+              ElementsAre("matmul_v2", "elementwise_add"));
+}
+
 TEST(Cse, ThreeTimesTheSame) {
   Builder b;
   b.Add("exp", "x", "a").Add("exp", "x", "b").Add("exp", "x", "c").Add("relu", "x", "d");

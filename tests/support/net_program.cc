@@ -24,6 +24,8 @@ NetProgram::NetProgram(uint32_t seed, int ops) : rng_(seed) {
   Param({6}, 1);
   Param({6, 6}, 0.5);
   while (count_ < ops) Step();
+  if (OneIn(4)) Projections();
+  if (OneIn(4)) Calls();
   // Results from anywhere, and the last ones.
   for (size_t i = 0; i < vars_.size(); ++i)
     if (vars_[i].writable && (OneIn(5) || i + 2 >= vars_.size())) builder_.Fetch(vars_[i].name);
@@ -278,7 +280,13 @@ void NetProgram::Norm(const Var& x) {
     return;
   }
   const std::string scale = Param({x.shape.dim(-1)}, 1), bias = Param({x.shape.dim(-1)}, 1);
-  Op("layer_norm", {{"X", {x.name}}, {"Scale", {scale}}, {"Bias", {bias}}},
+  std::string from = x.name;
+  Var y;
+  if (OneIn(2) && Choose([&](const Var& v) { return v.dtype == x.dtype && v.shape == x.shape; }, &y)) {
+    from = NewVar(x.shape, x.dtype, x.bound + y.bound);
+    Op("elementwise_add", {{"X", {x.name}}, {"Y", {y.name}}}, {{"Out", {from}}});
+  }
+  Op("layer_norm", {{"X", {from}}, {"Scale", {scale}}, {"Bias", {bias}}},
      {{"Y", {Out(x.shape, x.dtype, 4)}}},
      {{"begin_norm_axis", int64_t{x.shape.rank() - 1}}, {"epsilon", 0.1}});
 }
@@ -310,7 +318,17 @@ void NetProgram::Layout(const Var& x) {
     for (int i = 0; i < rank; ++i) axis.push_back(i);
     std::shuffle(axis.begin(), axis.end(), rng_);
     for (int64_t a : axis) to.push_back(x.shape[static_cast<int>(a)]);
-    Op("transpose2", {{"X", {x.name}}}, {{"Out", {Out(to, x.dtype, x.bound)}}}, Is("axis", axis));
+    std::string from = x.name;
+    if (OneIn(3)) {  // in two steps
+      Ints back;
+      for (int i = rank; i-- > 0;) back.push_back(i);
+      Shape turned;
+      for (int64_t a : back) turned.push_back(x.shape[static_cast<int>(a)]);
+      from = NewVar(turned, x.dtype, x.bound);
+      Op("transpose2", {{"X", {x.name}}}, {{"Out", {from}}}, Is("axis", back));
+      for (int64_t& a : axis) a = rank - 1 - a;
+    }
+    Op("transpose2", {{"X", {from}}}, {{"Out", {Out(to, x.dtype, x.bound)}}}, Is("axis", axis));
   } else if (kind == 2) {
     const Shape to =
         rank == 2 ? Shape{x.shape[1], 1, x.shape[0]} : Shape{x.shape[0], x.shape.Product(1, rank)};
@@ -491,6 +509,62 @@ void NetProgram::Arrays(const Var& x) {
   builder_.Op("read_from_array", {{"X", {array}}, {"I", {k}}},
               {{"Out", {Out(x.shape, x.dtype, std::max(x.bound, y.bound))}}});
   count_ += 3;
+}
+
+// Queries, keys and values of one tensor, and the attention between them.
+void NetProgram::Projections() {
+  Var x;
+  if (!Choose(
+          [](const Var& v) {
+            return v.dtype == DType::kF32 && v.shape.rank() == 3 && v.bound < 10;
+          },
+          &x))
+    return;
+  const Shape flat{x.shape[0], x.shape[1], 4}, parted{x.shape[0], x.shape[1], 2, 2};
+  const double bound = x.bound * 0.5 * static_cast<double>(x.shape[2]) + 1;
+  const bool biased = OneIn(2);
+  std::vector<std::string> operands;
+  for (int k = 0; k < 3; ++k) {
+    std::string last = NewVar(flat, DType::kF32, bound);
+    Op("matmul_v2", {{"X", {x.name}}, {"Y", {Param({x.shape[2], 4}, 0.5)}}}, {{"Out", {last}}});
+    if (biased) {
+      const std::string sum = NewVar(flat, DType::kF32, bound);
+      Op("elementwise_add", {{"X", {last}}, {"Y", {Param({4}, 1)}}}, {{"Out", {sum}}});
+      last = sum;
+    }
+    operands.push_back(NewVar(parted, DType::kF32, bound));
+    Op("reshape2", {{"X", {last}}}, {{"Out", {operands.back()}}}, Is("shape", Ints{0, 0, 2, 2}));
+  }
+  Op("scaled_dot_attention", {{"Q", {operands[0]}}, {"K", {operands[1]}}, {"V", {operands[2]}}},
+     {{"Out", {NewVar(parted, DType::kF32, bound)}}},
+     {{"scale", 0.1}, {"layouts", Ints{1, 1, 1, 1}}});
+}
+
+// A block as a function, that may rewrite its parameter, and one that calls it.
+void NetProgram::Calls() {
+  Var x;
+  if (!Choose([](const Var& v) { return v.dtype == DType::kF32 && v.bound < 10; }, &x)) return;
+  const std::string id = std::to_string(names_++), p = "p" + id, r = "r" + id;
+  const auto call = [&](int block, const std::string& from, const std::string& to) {
+    builder_.Op("call", {{"X", {from}}}, {{"Out", {to}}},
+                {{"sub_block", BlockRef{block}},
+                 {"parameters", Strings{p}},
+                 {"results", Strings{r}},
+                 {"noinline", OneIn(5)}});
+    ++count_;
+  };
+  const int inner = builder_.Block(0), outer = builder_.Block(0);
+  const bool rewrites = OneIn(2);
+  builder_.In(inner).Var(p, x.dtype, x.shape).Var(r, x.dtype, x.shape).Var("t", x.dtype, x.shape);
+  builder_.Unary("tanh", p, rewrites ? p : "t");
+  builder_.Binary("elementwise_add", rewrites ? p : "t", x.name, r);
+  builder_.In(outer).Var(p, x.dtype, x.shape).Var(r, x.dtype, x.shape).Var("t", x.dtype, x.shape);
+  call(inner, p, "t");
+  call(inner, OneIn(2) ? p : "t", r);
+  builder_.In(0);
+  const std::string first = NewVar(x.shape, x.dtype, x.bound + 1);
+  call(outer, x.name, first);
+  call(OneIn(2) ? inner : outer, first, NewVar(x.shape, x.dtype, x.bound + 1));
 }
 
 void NetProgram::Cast(const Var& x) {

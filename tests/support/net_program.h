@@ -61,6 +61,8 @@ class NetProgram {
   void SubBlock();
   void Cast(const Var& x);
   void Arrays(const Var& x);
+  void Projections();
+  void Calls();
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);
 

@@ -1,0 +1,248 @@
+// Calls of blocks: the block's operators take the call's place.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/op_registry.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+bool IsCall(const ir::Op& op) { return op.type() == "call"; }
+
+class Inliner {
+ public:
+  explicit Inliner(ir::Program& program) : p_(program) {}
+
+  Result<bool> Run() {
+    HEDDLE_RETURN_IF_ERROR(RefuseRecursion());
+    bool changed = false;
+    const size_t blocks = p_.blocks.size();  // what is made on the way waits for the next round
+    for (size_t b = 0; b < blocks; ++b) {
+      HEDDLE_ASSIGN_OR_RETURN(const bool some, Sweep(static_cast<int>(b)));
+      changed = changed || some;
+    }
+    if (changed) EmptyUnused();
+    return changed;
+  }
+
+ private:
+  Status RefuseRecursion() const {
+    std::vector<int> state(p_.blocks.size(), 0);  // 1: under way, 2: done
+    std::string way;
+    const auto visit = [&](auto& self, int b) -> bool {
+      state[static_cast<size_t>(b)] = 1;
+      for (const ir::Op& op : p_.blocks[static_cast<size_t>(b)].ops) {
+        for (int sub : op.SubBlocks()) {
+          if (sub <= 0 || sub >= static_cast<int>(p_.blocks.size())) continue;
+          if (state[static_cast<size_t>(sub)] == 0 && !self(self, sub)) {
+            way = StrCat("block ", b, " -> ", way);
+            return false;
+          }
+          if (state[static_cast<size_t>(sub)] != 1 || !op.def->has(kControlFlow)) continue;
+          way = StrCat("block ", b, " -> block ", sub);
+          return false;
+        }
+      }
+      state[static_cast<size_t>(b)] = 2;
+      return true;
+    };
+    return visit(visit, 0) ? Status::Ok() : InvalidArgument("recursion: ", way);
+  }
+
+  // One level of calls.
+  Result<bool> Sweep(int block) {
+    const auto calls_here = [](const ir::Block& b) {
+      return std::any_of(b.ops.begin(), b.ops.end(), IsCall);
+    };
+    if (!calls_here(p_.blocks[static_cast<size_t>(block)])) return false;
+    bool changed = false;
+    std::vector<ir::Op> before = std::move(p_.blocks[static_cast<size_t>(block)].ops), after;
+    p_.blocks[static_cast<size_t>(block)].ops.clear();
+    for (ir::Op& op : before) {
+      if (!IsCall(op)) {
+        after.push_back(std::move(op));
+        continue;
+      }
+      const int sub = op.Attr<BlockRef>("sub_block").id;
+      if (Status s = Check(op, sub); !s.ok()) return s;
+      if (op.Attr<bool>("noinline") || !MayInline(block, sub)) {
+        after.push_back(std::move(op));
+        continue;
+      }
+      Expand(op, block, sub, &after);
+      changed = true;
+    }
+    p_.blocks[static_cast<size_t>(block)].ops = std::move(after);
+    return changed;
+  }
+
+  Status Check(const ir::Op& op, int sub) const {
+    const auto fail = [&](const auto&... what) {
+      return InvalidArgument("call of block ", sub, ": ", what...);
+    };
+    const auto match = [&](const char* what, const std::vector<VarId>& outer,
+                           const std::vector<VarId>& inner, const Strings& names) {
+      if (outer.size() != names.size() || inner.size() != names.size())
+        return fail("it has ", names.size(), " ", what, "s, the call names ", outer.size());
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (inner[i] == kNoVar || p_.vars[inner[i]].block != sub)
+          return fail("it declares no variable '", names[i], "'");
+        if (outer[i] == kNoVar) continue;
+        const DType a = p_.vars[outer[i]].dtype, b = p_.vars[inner[i]].dtype;
+        if (a != b && a != DType::kUnknown && b != DType::kUnknown)
+          return fail(what, " '", names[i], "' is ", Name(b), ", '", p_.vars[outer[i]].name, "' ",
+                      Name(a));
+      }
+      return Status::Ok();
+    };
+    HEDDLE_RETURN_IF_ERROR(match("parameter", op.In("X"), op.Out("sub_block:parameters"),
+                                 op.Attr<Strings>("parameters")));
+    return match("result", op.Out("Out"), op.In("sub_block:results"), op.Attr<Strings>("results"));
+  }
+
+  bool Within(int block, int outer) const {
+    while (block > 0 && block != outer) block = p_.blocks[static_cast<size_t>(block)].parent;
+    return block == outer;
+  }
+
+  // All that the block takes from outside can be seen from the call, and no operator in it knows
+  // variables by names.
+  bool MayInline(int block, int sub) const {
+    if (!Within(block, p_.blocks[static_cast<size_t>(sub)].parent)) return false;
+    for (const ir::Block& b : p_.blocks) {
+      if (b.forward_block >= 0 && Within(b.forward_block, sub)) return false;  // its gradient
+      if (!Within(b.id, sub)) continue;
+      for (const ir::Op& op : b.ops) {
+        const auto by_name = [](const SlotDef& s) { return s.name.starts_with("sub_block:"); };
+        if (!IsCall(op) &&
+            (std::any_of(op.def->inputs().begin(), op.def->inputs().end(), by_name) ||
+             std::any_of(op.def->outputs().begin(), op.def->outputs().end(), by_name)))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  void Expand(const ir::Op& call, int block, int sub, std::vector<ir::Op>* out) {
+    Copier copier{p_, block, sub, {}, {}};
+    copier.Prepare();
+    const auto assign = [&](VarId from, VarId to) {
+      ir::Op op = ir::MakeOp(*FindOp("assign"));
+      op.index = call.index;
+      op.call_stack = call.call_stack;
+      op.inputs[op.def->FindInput("X")] = {from};
+      op.outputs[op.def->FindOutput("Out")] = {to};
+      out->push_back(std::move(op));
+    };
+    for (size_t i = 0; i < call.In("X").size(); ++i)
+      if (call.In("X")[i] != kNoVar)
+        assign(call.In("X")[i], copier.Map(call.Out("sub_block:parameters")[i]));
+    const auto body = p_.blocks[static_cast<size_t>(sub)].ops;
+    for (const ir::Op& op : body) out->push_back(copier.Map(op));
+    for (size_t i = 0; i < call.Out("Out").size(); ++i)
+      if (call.Out("Out")[i] != kNoVar)
+        assign(copier.Map(call.In("sub_block:results")[i]), call.Out("Out")[i]);
+  }
+
+  // Variables of a block as new ones of another, and the blocks inside it as new blocks.
+  struct Copier {
+    ir::Program& p;
+    const int block, sub;
+    std::unordered_map<VarId, VarId> vars;
+    std::unordered_map<int, int> blocks;
+
+    void Prepare() {
+      blocks[sub] = block;
+      const size_t count = p.blocks.size();
+      for (size_t b = static_cast<size_t>(sub) + 1; b < count; ++b) {
+        const auto parent = blocks.find(p.blocks[b].parent);
+        if (parent == blocks.end()) continue;
+        ir::Block copy;
+        copy.id = static_cast<int>(p.blocks.size());
+        copy.parent = parent->second;
+        blocks[static_cast<int>(b)] = copy.id;
+        p.blocks.push_back(std::move(copy));
+      }
+      const auto declared = static_cast<VarId>(p.vars.size());
+      for (VarId v = 0; v < declared; ++v) {
+        const auto home = blocks.find(p.vars[v].block);
+        if (home == blocks.end()) continue;
+        ir::Var copy = p.vars[v];
+        copy.block = home->second;
+        if (copy.block == block) copy.name = p.FreshName(copy.name);
+        vars[v] = p.AddVar(std::move(copy));
+      }
+      for (const auto& [from, to] : blocks) {
+        if (from == sub) continue;
+        const auto ops = p.blocks[static_cast<size_t>(from)].ops;
+        for (const ir::Op& op : ops) p.blocks[static_cast<size_t>(to)].ops.push_back(Map(op));
+      }
+    }
+    VarId Map(VarId v) const {
+      const auto found = vars.find(v);
+      return found == vars.end() ? v : found->second;
+    }
+    ir::Op Map(ir::Op op) const {
+      for (auto* slots : {&op.inputs, &op.outputs})
+        for (auto& slot : *slots)
+          for (VarId& v : slot) v = Map(v);
+      const auto map = [&](BlockRef* b) {
+        if (const auto found = blocks.find(b->id); found != blocks.end()) b->id = found->second;
+      };
+      for (AttrValue& a : op.attrs) {
+        if (auto* one = std::get_if<BlockRef>(&a)) map(one);
+        if (auto* many = std::get_if<std::vector<BlockRef>>(&a))
+          for (BlockRef& b : *many) map(&b);
+      }
+      return op;
+    }
+  };
+
+  // Blocks that nobody runs any more.
+  void EmptyUnused() {
+    std::vector<bool> used(p_.blocks.size(), false);
+    const auto visit = [&](auto& self, int b) -> void {
+      used[static_cast<size_t>(b)] = true;
+      for (const ir::Op& op : p_.blocks[static_cast<size_t>(b)].ops)
+        for (int sub : op.SubBlocks())
+          if (sub > 0 && sub < static_cast<int>(used.size()) && !used[static_cast<size_t>(sub)])
+            self(self, sub);
+    };
+    visit(visit, 0);
+    for (size_t b = 0; b < used.size(); ++b)
+      if (!used[b]) p_.blocks[b].ops.clear();
+  }
+
+  ir::Program& p_;
+};
+
+Result<bool> Run(ir::Program& program, PassContext&) {
+  for (const ir::Block& b : program.blocks)
+    if (std::any_of(b.ops.begin(), b.ops.end(), IsCall)) return Inliner(program).Run();
+  return false;
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(inline_calls) {
+  pass.doc = "puts a block's operators in the place of a call of it, one level a round";
+  pass.before = "y = call(x), block 1: { r = relu(p) }, parameters p, results r";
+  pass.after = "p1 = assign(x); r1 = relu(p1); y = assign(r1)";
+  pass.refuses =
+      "calls with noinline; blocks declared where the call cannot see them; blocks with gradients, "
+      "or with "
+      "operators that know their block's variables by name (recurrent). An error: wrong number or "
+      "dtype "
+      "of values, recursion, direct or not";
+  pass.level = 1;
+  pass.phase = 7;
+  pass.groupings = In(PassGrouping::kPrePlacement);
+  pass.repeat = true;
+  pass.run = Run;
+}
