@@ -32,6 +32,15 @@ struct Var {
   int lod_level = 0;  // as declared; what is fed may carry more
 };
 
+// How an operator wants to be put on a device's streams: attributes of these names.
+struct StreamHints {
+  std::string execution_stream;             // operators of one name share a stream
+  int64_t stream_priority = 0;              // less goes first
+  int64_t scheduling_priority = 0;          // among what is ready: less goes first
+  std::string event_to_record;              // behind the operator
+  std::vector<std::string> events_to_wait;  // before it
+};
+
 struct Op {
   const OpDef* def = nullptr;
   std::vector<std::vector<VarId>> inputs;   // per input slot of def, then per entry of var_attrs
@@ -41,6 +50,7 @@ struct Op {
   int index = -1;  // in the file's block; -1 for operators a pass made
   std::string call_stack;
   std::string device;  // attribute op_device, as the file has it; empty: not said
+  std::shared_ptr<const StreamHints> hints;  // null: none
 
   const std::string& type() const { return def->name(); }
   const std::vector<VarId>& In(std::string_view slot) const { return inputs[def->FindInput(slot)]; }

@@ -222,6 +222,25 @@ class Parser {
     op->inputs.push_back(std::move(vars));
   }
 
+  static void AddHint(const proto::OpDesc_Attr& attr, Op* op) {
+    StreamHints hints = op->hints ? *op->hints : StreamHints();
+    const std::string& name = attr.name();
+    const int64_t number = attr.type() == proto::LONG ? attr.l() : attr.i();
+    if (name == "execution_stream")  // Paddle's word for none is "DefaultStream"
+      hints.execution_stream = attr.s() == "DefaultStream" ? "" : attr.s();
+    else if (name == "stream_priority")
+      hints.stream_priority = number;
+    else if (name == "scheduling_priority")
+      hints.scheduling_priority = number;
+    else if (name == "event_to_record")
+      hints.event_to_record = attr.s();
+    else if (name == "events_to_wait")
+      hints.events_to_wait.assign(attr.strings().begin(), attr.strings().end());
+    else
+      return;
+    op->hints = std::make_shared<const StreamHints>(std::move(hints));
+  }
+
   void FillAttrs(int b, const std::string& where, const proto::OpDesc& desc, Op* op) {
     for (const auto& attr : desc.attrs()) {
       if (attr.name() == "op_callstack") {
@@ -229,6 +248,7 @@ class Parser {
         continue;
       }
       if (attr.name() == "op_device") op->device = attr.s();
+      AddHint(attr, op);
       const int a = op->def->FindAttr(attr.name());
       if (a < 0) continue;  // bookkeeping of the exporter, or extra attributes of other back ends
       if (attr.type() == proto::VAR || attr.type() == proto::VARS) {

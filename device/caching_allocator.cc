@@ -49,7 +49,7 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
       idle_events.pop_back();
       return event;
     }
-    auto made = device->NewEvent();
+    auto made = device->NewEvent(false);
     return made.ok() ? *std::move(made) : nullptr;
   }
 
@@ -119,7 +119,8 @@ CachingAllocator::~CachingAllocator() { Close(); }
 
 Result<BufferRef> CachingAllocator::Allocate(size_t bytes, Stream* stream) {
   Impl& a = *impl_;
-  const size_t size = SizeClass(bytes);
+  // What belongs to no stream is large or stays for long: not a byte more than asked for.
+  const size_t size = stream == nullptr ? std::max<size_t>(bytes, 1) : SizeClass(bytes);
   std::lock_guard lock(a.mutex);
   a.Collect();
   void* data = nullptr;

@@ -6,8 +6,8 @@
 // Ownership: streams and events must be gone before their device. Device memory is named by addresses
 // that only kernels and copies may follow; freeing it and host memory that a copy uses is up to the
 // caller, who must know that nobody uses it any more.
-// Threads: a device's methods may be called from any thread; those of one stream or event by one
-// thread at a time, but for Stream::WaitUntilDone.
+// Threads: a device's methods may be called from any thread; those of one stream by one thread at a
+// time, but for WaitUntilDone. An event is recorded by one thread at a time, waited for by any.
 // Errors: a call that is refused returns why. What fails on the device itself fails its stream:
 // everything put on it from then on is skipped (events are still reached, and carry the failure to the
 // streams that wait for them), until TakeError is asked. The first failure is kept.
@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/kernel_selector.h"
@@ -73,12 +74,23 @@ class Event {
   virtual bool Reached() const = 0;
   // Waits for that; the host may then read what was copied. An error when its stream has failed.
   virtual Status Wait() = 0;
+  // How long after `earlier` the stream came to this event, in nanoseconds of the device's clock. Both
+  // are timed events (Device::NewEvent) and reached; otherwise an error.
+  virtual Result<int64_t> NanosecondsSince(const Event& earlier) const = 0;
+};
+
+// Work that was captured, to be done any number of times: see Stream::BeginCapture. What its calls and
+// copies point at must outlive it, device memory included.
+class Graph {
+ public:
+  virtual ~Graph() = default;  // nobody may be executing it
 };
 
 class Stream {
  public:
   virtual ~Stream() = default;  // waits for what is on it
-  // Host memory must stay as it is until the copy is done.
+  // Host memory must stay as it is until the copy is done. The host may have to wait for copies of
+  // memory that is not from Device::AllocateHost.
   virtual Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
   virtual Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
   virtual Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
@@ -94,6 +106,18 @@ class Stream {
   virtual void WaitUntilDone() = 0;
   // The failure, which is forgotten; none: nullopt. After Synchronize.
   virtual std::optional<StreamError> TakeError() = 0;
+
+  // From here to EndCapture nothing is done that is put on this stream, or on streams from the time on
+  // that they wait for an event recorded under the capture: it is kept, with the order that streams
+  // and events give it. Meanwhile the host must not wait for any of these streams and events, nor this
+  // thread allocate or free memory of the device. At EndCapture this stream must have waited, directly
+  // or not, for all work of the others; they are then as before. After an error nothing is kept.
+  // kUnimplemented: the device captures nothing.
+  virtual Status BeginCapture() = 0;
+  virtual Result<std::unique_ptr<Graph>> EndCapture() = 0;
+  // Puts all the captured work here, as one piece; a failure has the tag of the work that failed. The
+  // graph must not be on another stream that is not done.
+  virtual Status Replay(Graph& graph) = 0;
 };
 
 class Device {
@@ -110,8 +134,10 @@ class Device {
   virtual Result<void*> AllocateHost(size_t bytes) = 0;
   virtual void FreeHost(void* memory) = 0;
 
-  virtual Result<std::unique_ptr<Stream>> NewStream() = 0;
-  virtual Result<std::unique_ptr<Event>> NewEvent() = 0;
+  // Priority: 0, or less for work that goes first where the device has a choice.
+  virtual Result<std::unique_ptr<Stream>> NewStream(int priority) = 0;
+  // `timed`: for NanosecondsSince; costs more.
+  virtual Result<std::unique_ptr<Event>> NewEvent(bool timed) = 0;
 
   // There is a kernel for the call. Without one the host executes it, so that a kernel need not cover
   // every dtype, shape or optional operand.

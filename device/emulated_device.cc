@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -61,8 +62,15 @@ int64_t EmulatedDevice::Delay(int64_t least_ns) {
   return least_ns + static_cast<int64_t>(random_() % static_cast<uint64_t>(options_.jitter_ns));
 }
 
+Status EmulatedDevice::NotCapturing(const char* what) const {
+  const auto me = std::this_thread::get_id();
+  if (std::find(capturing_.begin(), capturing_.end(), me) == capturing_.end()) return Status::Ok();
+  return Internal(what, " under a capture");
+}
+
 Result<void*> EmulatedDevice::Allocate(size_t bytes) {
   std::lock_guard lock(mutex_);
+  HEDDLE_RETURN_IF_ERROR(NotCapturing("memory was asked for"));
   HEDDLE_RETURN_IF_ERROR(Admit(Call::kAllocation));
   const size_t size = RoundUp(std::max<size_t>(bytes, 1), kAlign);
   for (auto at = free_.begin(); at != free_.end(); ++at) {
@@ -111,16 +119,28 @@ Result<void*> EmulatedDevice::AllocateHost(size_t bytes) {
   void* memory = ::operator new(std::max<size_t>(bytes, 1), std::align_val_t(64), std::nothrow);
   if (memory == nullptr) return ResourceExhausted("no host memory for ", bytes, " bytes");
   ++counts_.allocations;
+  host_[reinterpret_cast<uintptr_t>(memory)] = bytes;
   return memory;
 }
 
 void EmulatedDevice::FreeHost(void* memory) {
+  {
+    std::lock_guard lock(mutex_);
+    --counts_.allocations;
+    host_.erase(reinterpret_cast<uintptr_t>(memory));
+  }
   ::operator delete(memory, std::align_val_t(64));
-  std::lock_guard lock(mutex_);
-  --counts_.allocations;
 }
 
-Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream() {
+bool EmulatedDevice::IsPinned(const void* host, size_t bytes) const {
+  const auto at = reinterpret_cast<uintptr_t>(host);
+  const auto next = host_.upper_bound(at);
+  if (next == host_.begin()) return bytes == 0;
+  const auto& [begin, size] = *std::prev(next);
+  return bytes == 0 || at + bytes <= begin + size;
+}
+
+Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream(int) {
   {
     std::lock_guard lock(mutex_);
     HEDDLE_RETURN_IF_ERROR(Admit(Call::kRefused));
@@ -129,11 +149,11 @@ Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream() {
   return std::unique_ptr<Stream>(std::make_unique<EmulatedStream>(*this));
 }
 
-Result<std::unique_ptr<Event>> EmulatedDevice::NewEvent() {
+Result<std::unique_ptr<Event>> EmulatedDevice::NewEvent(bool timed) {
   std::lock_guard lock(mutex_);
   HEDDLE_RETURN_IF_ERROR(Admit(Call::kRefused));
   ++counts_.events;
-  return std::unique_ptr<Event>(std::make_unique<EmulatedEvent>(*this));
+  return std::unique_ptr<Event>(std::make_unique<EmulatedEvent>(*this, timed));
 }
 
 bool EmulatedDevice::HasKernel(const CallView& call) const {

@@ -20,6 +20,8 @@
 namespace heddle {
 
 class EmulatedStream;
+class EmulatedGraph;
+struct EmulatedCapture;
 
 class EmulatedDevice final : public Device {
  public:
@@ -33,8 +35,8 @@ class EmulatedDevice final : public Device {
   void Free(void* memory) override;
   Result<void*> AllocateHost(size_t bytes) override;
   void FreeHost(void* memory) override;
-  Result<std::unique_ptr<Stream>> NewStream() override;
-  Result<std::unique_ptr<Event>> NewEvent() override;
+  Result<std::unique_ptr<Stream>> NewStream(int priority) override;
+  Result<std::unique_ptr<Event>> NewEvent(bool timed) override;
   bool HasKernel(const CallView& call) const override;
   bool lost() const override;
   std::optional<uint8_t> scrub() const override {
@@ -48,15 +50,21 @@ class EmulatedDevice final : public Device {
  private:
   friend class EmulatedStream;
   friend class EmulatedEvent;
+  friend class EmulatedGraph;
+  friend struct EmulatedCapture;
 
   // One Record of an event. Guarded by mutex_.
   struct Mark {
     EmulatedStream* stream = nullptr;
     bool reached = false;
+    int64_t reached_ns = 0;
     std::optional<StreamError> error;
+    std::shared_ptr<EmulatedCapture> capture;  // recorded under it: never reached
   };
   struct Task {
-    std::function<Status()> work;  // empty: a mark
+    // One of: work, a graph, a mark to signal or to wait for.
+    std::function<Status()> work;
+    EmulatedGraph* graph = nullptr;
     std::shared_ptr<Mark> signal, wait;
     uint64_t tag = 0;
     int64_t delay_ns = 0;
@@ -69,6 +77,10 @@ class EmulatedDevice final : public Device {
   Status Admit(Call kind, bool* fails = nullptr);
   int64_t Delay(int64_t least_ns);
   Status LostError() const;
+  // An error while the calling thread captures. With mutex_ held.
+  Status NotCapturing(const char* what) const;
+  // Memory of the host that this device allocated; with mutex_ held.
+  bool IsPinned(const void* host, size_t bytes) const;
 
   const std::string name_ = "emulated";
   const EmulatedOptions options_;
@@ -81,6 +93,8 @@ class EmulatedDevice final : public Device {
   bool lost_ = false;
   std::mt19937_64 random_;
   std::map<size_t, size_t> used_, free_;  // offset -> bytes
+  std::map<uintptr_t, size_t> host_;      // pinned memory of the host: address -> bytes
+  std::vector<std::thread::id> capturing_;
 };
 
 }  // namespace heddle

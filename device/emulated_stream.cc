@@ -4,9 +4,14 @@
 #include <cstring>
 
 #include "core/guard.h"
+#include "device/emulated_graph.h"
 
 namespace heddle {
 namespace {
+
+int64_t NowNs() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool IsOutput(const BoundOp& op, size_t position) {
   for (uint32_t s : op.out)
@@ -44,21 +49,23 @@ Status Leave(const BoundOp& op, const std::vector<size_t>& bytes, std::vector<Va
   return Status::Ok();
 }
 
-Status Execute(const EmulatedDevice& device, KernelCall& call) {
+// Leaves the call as it is, since a graph executes it again.
+Status Execute(const EmulatedDevice& device, const KernelCall& call) {
+  std::vector<Value> operands = call.operands;
   std::vector<std::byte*> real;
-  HEDDLE_RETURN_IF_ERROR(Enter(device, *call.op, &call.operands, &real));
+  HEDDLE_RETURN_IF_ERROR(Enter(device, *call.op, &operands, &real));
   std::vector<Value*> frame;
   std::vector<size_t> bytes;
-  for (Value& v : call.operands) {
+  for (Value& v : operands) {
     frame.push_back(&v);
     bytes.push_back(v.is_tensor() ? v.tensor().bytes() : 0);
   }
   KernelContext ctx(*call.op, frame.data(), *call.services, call.state);
   HEDDLE_RETURN_IF_ERROR(Guard([&] { return call.host_kernel(ctx); }));
-  HEDDLE_RETURN_IF_ERROR(Leave(*call.op, bytes, &call.operands, real));
+  HEDDLE_RETURN_IF_ERROR(Leave(*call.op, bytes, &operands, real));
   if (call.offsets)
-    for (size_t i = 0; i < call.operands.size(); ++i)
-      if (real[i] != nullptr) call.offsets(i, call.operands[i].tensor().lod());
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (real[i] != nullptr) call.offsets(i, operands[i].tensor().lod());
   return Status::Ok();
 }
 
@@ -80,6 +87,8 @@ Status EmulatedEvent::Wait() {
   std::unique_lock lock(device_.mutex_);
   const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
   const auto mark = mark_;
+  if (mark != nullptr && mark->capture != nullptr)
+    return mark->capture->Misuse("the host waited for an event");
   const bool ignored = ++device_.counts_.waits == device_.options_.ignore_wait;
   if (!ignored && mark != nullptr && !mark->reached) {
     if (device_.options_.lazy) mark->stream->Force(lock, mark.get());
@@ -87,6 +96,15 @@ Status EmulatedEvent::Wait() {
   }
   HEDDLE_RETURN_IF_ERROR(refused);
   return mark != nullptr && mark->error ? mark->error->status : Status::Ok();
+}
+
+Result<int64_t> EmulatedEvent::NanosecondsSince(const Event& earlier) const {
+  const auto& other = static_cast<const EmulatedEvent&>(earlier);
+  std::lock_guard lock(device_.mutex_);
+  for (const EmulatedEvent* e : {this, &other})
+    if (!e->timed_ || e->mark_ == nullptr || !e->mark_->reached)
+      return InvalidArgument("an event has no time: it is not timed, or not reached");
+  return mark_->reached_ns - other.mark_->reached_ns;
 }
 
 // --- streams ---
@@ -99,6 +117,7 @@ EmulatedStream::~EmulatedStream() {
   {
     Lock lock(device_.mutex_);
     if (device_.options_.lazy) Force(lock, nullptr);
+    if (capture_ != nullptr) capture_->entries.clear();  // their marks hold it
     stopping_ = true;
     --device_.counts_.streams;
   }
@@ -107,21 +126,38 @@ EmulatedStream::~EmulatedStream() {
 }
 
 void EmulatedStream::Push(Task task) {
+  if (capture_ != nullptr) {
+    capture_->entries.push_back({capture_->LaneOf(this), std::move(task)});
+    return;
+  }
   tasks_.push_back(std::move(task));
   changed_.notify_all();
 }
 
-Status EmulatedStream::Put(bool kernel, uint64_t tag, std::function<Status()> work) {
+void EmulatedStream::Count(Kind kind, const void* host, size_t bytes) {
+  auto& counts = device_.counts_;
+  const bool pageable = kind == Kind::kHostCopy && !device_.IsPinned(host, bytes);
+  if (capture_ != nullptr) {
+    ++(kind == Kind::kKernel ? capture_->kernels : capture_->copies);
+    capture_->pageable_copies += pageable;
+  } else {
+    ++(kind == Kind::kKernel ? counts.kernels : counts.copies);
+    counts.pageable_copies += pageable;
+  }
+}
+
+Status EmulatedStream::Put(Kind kind, uint64_t tag, const void* host, size_t bytes,
+                           std::function<Status()> work) {
   Lock lock(device_.mutex_);
+  const bool kernel = kind == Kind::kKernel;
   bool fails = false;
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kWork, &fails));
-  ++(kernel ? device_.counts_.kernels : device_.counts_.copies);
+  const char* const what = kernel ? "the kernel" : "the copy";
+  if (fails && capture_ != nullptr) return Internal(what, " was refused (an injected fault)");
+  Count(kind, host, bytes);
   Task task;
   task.work = std::move(work);
-  if (fails)
-    task.work = [kernel] {
-      return Internal(kernel ? "the kernel" : "the copy", " failed (an injected fault)");
-    };
+  if (fails) task.work = [what] { return Internal(what, " failed (an injected fault)"); };
   task.tag = tag;
   task.delay_ns = device_.Delay(kernel ? device_.options_.kernel_delay_ns
                                        : device_.options_.copy_delay_ns);
@@ -130,9 +166,11 @@ Status EmulatedStream::Put(bool kernel, uint64_t tag, std::function<Status()> wo
   return Status::Ok();
 }
 
+// Work refers to the device alone: a graph may outlive the stream.
+
 Status EmulatedStream::CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) {
-  return Put(false, tag, [this, to, from, bytes] {
-    std::byte* at = device_.Translate(to, bytes);
+  return Put(Kind::kHostCopy, tag, from, bytes, [&device = device_, to, from, bytes] {
+    std::byte* at = device.Translate(to, bytes);
     if (at == nullptr) return Internal("a copy to the device goes elsewhere");
     if (bytes > 0) std::memcpy(at, from, bytes);
     return Status::Ok();
@@ -140,8 +178,8 @@ Status EmulatedStream::CopyToDevice(void* to, const void* from, size_t bytes, ui
 }
 
 Status EmulatedStream::CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) {
-  return Put(false, tag, [this, to, from, bytes] {
-    const std::byte* at = device_.Translate(from, bytes);
+  return Put(Kind::kHostCopy, tag, to, bytes, [&device = device_, to, from, bytes] {
+    const std::byte* at = device.Translate(from, bytes);
     if (at == nullptr) return Internal("a copy from the device comes from elsewhere");
     if (bytes > 0) std::memcpy(to, at, bytes);
     return Status::Ok();
@@ -149,9 +187,9 @@ Status EmulatedStream::CopyToHost(void* to, const void* from, size_t bytes, uint
 }
 
 Status EmulatedStream::CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) {
-  return Put(false, tag, [this, to, from, bytes] {
-    std::byte* target = device_.Translate(to, bytes);
-    const std::byte* source = device_.Translate(from, bytes);
+  return Put(Kind::kOther, tag, nullptr, 0, [&device = device_, to, from, bytes] {
+    std::byte* target = device.Translate(to, bytes);
+    const std::byte* source = device.Translate(from, bytes);
     if (target == nullptr || source == nullptr)
       return Internal("a copy on the device leaves its memory");
     if (bytes > 0) std::memmove(target, source, bytes);
@@ -160,8 +198,8 @@ Status EmulatedStream::CopyOnDevice(void* to, const void* from, size_t bytes, ui
 }
 
 Status EmulatedStream::Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) {
-  return Put(false, tag, [this, to, byte, bytes] {
-    std::byte* at = device_.Translate(to, bytes);
+  return Put(Kind::kOther, tag, nullptr, 0, [&device = device_, to, byte, bytes] {
+    std::byte* at = device.Translate(to, bytes);
     if (at == nullptr) return Internal("memory to be filled is not the device's");
     if (bytes > 0) std::memset(at, byte, bytes);
     return Status::Ok();
@@ -169,8 +207,9 @@ Status EmulatedStream::Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) 
 }
 
 Status EmulatedStream::Launch(KernelCall call, uint64_t tag) {
-  auto shared = std::make_shared<KernelCall>(std::move(call));
-  return Put(true, tag, [this, shared] { return heddle::Execute(device_, *shared); });
+  auto shared = std::make_shared<const KernelCall>(std::move(call));
+  return Put(Kind::kKernel, tag, nullptr, 0,
+             [&device = device_, shared] { return heddle::Execute(device, *shared); });
 }
 
 Status EmulatedStream::Record(Event& event) {
@@ -179,6 +218,7 @@ Status EmulatedStream::Record(Event& event) {
   ++device_.counts_.records;
   auto mark = std::make_shared<Mark>();
   mark->stream = this;
+  mark->capture = capture_;
   static_cast<EmulatedEvent&>(event).mark_ = mark;
   Task task;
   task.signal = std::move(mark);
@@ -196,6 +236,59 @@ Status EmulatedStream::WaitFor(Event& event) {
   Task task;
   task.wait = static_cast<EmulatedEvent&>(event).mark_;
   if (task.wait == nullptr) return Status::Ok();
+  const auto& capture = task.wait->capture;
+  if (capture_ != nullptr && capture != capture_)
+    return capture_->Misuse("a stream waited for an event from outside");
+  if (capture != nullptr && capture->ended)
+    return Internal("the event was recorded under a capture that has ended");
+  capture_ = capture;
+  Push(std::move(task));
+  return Status::Ok();
+}
+
+Status EmulatedStream::BeginCapture() {
+  std::lock_guard lock(device_.mutex_);
+  HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
+  if (capture_ != nullptr) return capture_->Misuse("another capture was begun");
+  HEDDLE_RETURN_IF_ERROR(device_.NotCapturing("a capture was begun"));
+  capture_ = std::make_shared<EmulatedCapture>();
+  capture_->streams.push_back(this);
+  device_.capturing_.push_back(std::this_thread::get_id());
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<Graph>> EmulatedStream::EndCapture() {
+  std::unique_ptr<EmulatedGraph> graph;  // let go of without the mutex
+  std::lock_guard lock(device_.mutex_);
+  const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
+  const auto capture = capture_;
+  if (capture == nullptr || capture->streams[0] != this)
+    return Internal("a capture was ended that this stream did not begin");
+  for (EmulatedStream* s : capture->streams) s->capture_ = nullptr;
+  std::erase(device_.capturing_, std::this_thread::get_id());
+  capture->ended = true;
+  const Status misuse = refused.ok() ? capture->misuse : refused;
+  if (misuse.ok()) graph = std::make_unique<EmulatedGraph>(device_, *capture);
+  capture->entries.clear();  // their marks hold the capture
+  HEDDLE_RETURN_IF_ERROR(misuse);
+  if (graph->has_loose_ends())
+    return Internal("a stream has captured work that the capturing one did not wait for");
+  return std::unique_ptr<Graph>(std::move(graph));
+}
+
+Status EmulatedStream::Replay(Graph& graph) {
+  std::lock_guard lock(device_.mutex_);
+  HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
+  if (capture_ != nullptr) return capture_->Misuse("a graph was replayed");
+  auto& g = static_cast<EmulatedGraph&>(graph);
+  auto& counts = device_.counts_;
+  ++counts.replays;
+  counts.kernels += g.kernels_;
+  counts.copies += g.copies_;
+  counts.pageable_copies += g.pageable_copies_;
+  Task task;
+  task.graph = &g;
+  task.delay_ns = g.delay_ns_;
   Push(std::move(task));
   return Status::Ok();
 }
@@ -203,6 +296,7 @@ Status EmulatedStream::WaitFor(Event& event) {
 Status EmulatedStream::Synchronize() {
   Lock lock(device_.mutex_);
   const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
+  if (capture_ != nullptr) return capture_->Misuse("the host waited for a stream");
   if (device_.options_.lazy) Force(lock, nullptr);
   changed_.wait(lock, [&] { return tasks_.empty(); });
   if (error_) return error_->status;
@@ -231,6 +325,7 @@ void EmulatedStream::Execute(Lock& lock) {
   } else if (task.signal) {
     if (device_.lost_) Fail(device_.LostError(), task.tag);
     task.signal->error = error_;
+    task.signal->reached_ns = NowNs();
     task.signal->reached = true;
     device_.reached_.notify_all();
   } else {
@@ -239,9 +334,10 @@ void EmulatedStream::Execute(Lock& lock) {
       lock.unlock();
       if (task.delay_ns > 0 && !device_.options_.lazy)
         std::this_thread::sleep_for(std::chrono::nanoseconds(task.delay_ns));
-      Status status = task.work();
+      auto [status, tag] =
+          task.graph != nullptr ? task.graph->Execute() : std::pair(task.work(), task.tag);
       lock.lock();
-      if (!status.ok()) Fail(std::move(status), task.tag);
+      if (!status.ok()) Fail(std::move(status), tag);
     }
   }
   tasks_.pop_front();

@@ -7,14 +7,16 @@ namespace heddle {
 
 class EmulatedEvent final : public Event {
  public:
-  explicit EmulatedEvent(EmulatedDevice& device) : device_(device) {}
+  EmulatedEvent(EmulatedDevice& device, bool timed) : device_(device), timed_(timed) {}
   ~EmulatedEvent() override;
   bool Reached() const override;
   Status Wait() override;
+  Result<int64_t> NanosecondsSince(const Event& earlier) const override;
 
  private:
   friend class EmulatedStream;
   EmulatedDevice& device_;
+  const bool timed_;
   std::shared_ptr<EmulatedDevice::Mark> mark_;  // of the newest Record
 };
 
@@ -32,6 +34,9 @@ class EmulatedStream final : public Stream {
   Status Synchronize() override;
   void WaitUntilDone() override;
   std::optional<StreamError> TakeError() override;
+  Status BeginCapture() override;
+  Result<std::unique_ptr<Graph>> EndCapture() override;
+  Status Replay(Graph& graph) override;
 
  private:
   friend class EmulatedEvent;
@@ -39,8 +44,12 @@ class EmulatedStream final : public Stream {
   using Mark = EmulatedDevice::Mark;
   using Lock = std::unique_lock<std::mutex>;
 
-  // `kernel`: else it is a copy.
-  Status Put(bool kernel, uint64_t tag, std::function<Status()> work);
+  enum class Kind { kKernel, kHostCopy, kOther };
+  // `host`: that of a copy.
+  Status Put(Kind kind, uint64_t tag, const void* host, size_t bytes,
+             std::function<Status()> work);
+  void Count(Kind kind, const void* host, size_t bytes);
+  // For the thread, or for the capture that keeps it.
   void Push(Task task);
   void Work();
   // Executes the first task; its wait must be over. The lock is let go of meanwhile.
@@ -53,6 +62,7 @@ class EmulatedStream final : public Stream {
   std::condition_variable changed_;  // tasks came or went
   std::deque<Task> tasks_;
   std::optional<StreamError> error_;
+  std::shared_ptr<EmulatedCapture> capture_;  // null: none
   bool stopping_ = false;
   bool executing_ = false;  // lazy: some thread has let go of the lock in Execute
   bool eager_ = false;

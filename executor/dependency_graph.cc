@@ -10,8 +10,9 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const std::vector<Instruction>& instructions)
-      : plan_(plan), instructions_(instructions), blocks_(plan),
+  Builder(const Plan& plan, const std::vector<Instruction>& instructions,
+          const std::vector<bool>& at_once)
+      : plan_(plan), instructions_(instructions), at_once_(at_once), blocks_(plan),
         slots_(plan.slots.size()) {}
 
   DependencyGraph Run() {
@@ -55,6 +56,7 @@ class Builder {
     s = plan_.RootOf(s);
     SlotUse& use = slots_[s];
     if (use.last_write != kNone) row_.push_back(use.last_write);
+    if (!at_once_.empty() && at_once_[i]) return;
     const uint32_t newest = use.newest_read;
     if (newest != kNone && reads_[newest].by == i) return;
     uint32_t at = free_;
@@ -110,6 +112,7 @@ class Builder {
 
   const Plan& plan_;
   const std::vector<Instruction>& instructions_;
+  const std::vector<bool>& at_once_;
   BlockAccess blocks_;
   std::vector<uint32_t> row_;  // what the present instruction waits for
   std::vector<SlotUse> slots_;
@@ -121,8 +124,9 @@ class Builder {
 
 }  // namespace
 
-DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions) {
-  return Builder(plan, instructions).Run();
+DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
+                                  const std::vector<bool>& at_once) {
+  return Builder(plan, instructions, at_once).Run();
 }
 
 }  // namespace heddle

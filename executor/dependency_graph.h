@@ -19,7 +19,10 @@ struct DependencyGraph {
   size_t found = 0;   // edges before those that others imply were dropped
 };
 
-// Near-linear in instructions + operands; `instructions` are in program order.
-DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions);
+// Near-linear in instructions + operands; `instructions` are in program order. `at_once`: those that
+// have read their inputs before the next one is looked at, so that whoever overwrites these need not
+// wait for them; may be empty.
+DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
+                                  const std::vector<bool>& at_once = {});
 
 }  // namespace heddle

@@ -4,10 +4,15 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/guard.h"
 #include "core/kernel_selector.h"
+#include "executor/bare_value.h"
 #include "executor/check_finite.h"
+#include "executor/device_errors.h"
 #include "executor/device_plan.h"
+#include "executor/device_times.h"
 #include "executor/interpreter.h"
+#include "executor/resident_copy.h"
 
 namespace heddle {
 
@@ -15,54 +20,37 @@ namespace heddle {
 struct DeviceRun {
   std::vector<std::unique_ptr<Event>> events;  // of the plan
   std::unique_ptr<Event> done;                 // of a call that the host waits for
+  Services services;                           // of kernels on streams
+  bool ran = false;       // a run has come to its end
+  bool replayed = false;  // the newest run had a graph
+  // The kernels of a run as one piece of work. It holds while they find their operands where they were
+  // when it was captured: see DeviceRunner::Addresses.
+  std::unique_ptr<Graph> graph;
+  std::vector<const void*> addresses;
+  std::vector<std::pair<uint32_t, Value>> results;  // per slot that is read after the kernels
+  // Between the captured kernels and the rest, by lane; [0]: the kernels are done.
+  std::vector<std::unique_ptr<Event>> borders;
+  bool refused = false;  // it cannot be captured
 };
 
 namespace {
 
 using Kind = DeviceStep::Kind;
 
-// A parameter's copy on the device, shared by all plans of the program.
-struct ResidentCopy {
-  Tensor tensor;
-  Status status;  // when there is none
-};
-
-// The tensor without its hold on the memory, which the host keeps until the device may have it back.
-Value Detached(const Value& v) {
-  if (!v.is_tensor() || !v.initialized()) return Value();
-  const Tensor& t = v.tensor();
-  Tensor bare;
-  bare.SetMeta(t.dtype(), t.shape());
-  bare.Bind(const_cast<void*>(t.raw()));
-  if (t.has_lod()) bare.set_lod(t.lod());
-  return Value(std::move(bare));
-}
-
-// Dtype, shape and sequence offsets, as if the contents were not known.
-Value ShapeOf(const Value& v) {
-  if (!v.is_tensor() || !v.initialized()) return Value();
-  Tensor bare;
-  bare.SetMeta(v.tensor().dtype(), v.tensor().shape());
-  if (v.tensor().has_lod()) bare.set_lod(v.tensor().lod());
-  return Value(std::move(bare));
-}
-
 class DeviceRunner {
  public:
   DeviceRunner(RunState& run, DeviceRuntime& device, KernelArena& host, KernelArena& streams)
       : run_(run), plan_(run.plan()), device_plan_(*run.plan().device), device_(device),
-        host_(host), kernels_(streams), services_(run.services()) {
-    services_.intra = &streams.intra();
-  }
+        host_(host), kernels_(streams) {}
 
   Status Run() {
-    auto set = device_.Acquire();
+    auto set = device_.Acquire(device_plan_.priorities);
     if (!set.ok()) return Explain(set.status());
     set_ = *std::move(set);
     Status status;
     try {
       status = Prepare();
-      if (status.ok()) status = Dispatch();
+      if (status.ok()) status = CanReplay() ? DispatchWithGraph() : Dispatch();
     } catch (const std::bad_alloc& e) {  // memory of the host
       status = ResourceExhausted(e.what());
     } catch (const std::exception& e) {
@@ -70,9 +58,12 @@ class DeviceRunner {
     }
     status = Drain(std::move(status));
     held_.clear();
+    if (status.ok()) status = times_.Tell(run_, device_plan_);
+    if (status.ok()) run_.device_run()->ran = true;
     // What the device has is released while its streams are still this run's.
     for (uint32_t s : plan_.run_slots)
       if (plan_.slots[s].place != 0) run_.value(s) = Value();
+    arena_.reset();
     device_.Release(std::move(set_));
     return status;
   }
@@ -87,15 +78,19 @@ class DeviceRunner {
     if (kept == nullptr) {
       auto made = std::make_shared<DeviceRun>();
       for (uint32_t k = 0; k < device_plan_.events; ++k) {
-        auto event = device_.device().NewEvent();
+        auto event = device_.device().NewEvent(false);
         if (!event.ok()) return Explain(event.status());
         made->events.push_back(*std::move(event));
       }
-      auto event = device_.device().NewEvent();
+      auto event = device_.device().NewEvent(false);
       if (!event.ok()) return Explain(event.status());
       made->done = *std::move(event);
       kept = std::move(made);
     }
+    kept->services = run_.services();
+    kept->services.intra = &kernels_.intra();
+    kept->replayed = false;
+    HEDDLE_RETURN_IF_ERROR(TakeArena());
     for (const auto& [host, device] : device_plan_.resident)
       if (!run_.value(device).initialized())
         if (Status s = Upload(host, device); !s.ok())
@@ -104,41 +99,39 @@ class DeviceRunner {
     return Status::Ok();
   }
 
+  // Memory for the plan's static temporaries. Where there is not enough in one piece they are given
+  // theirs one by one.
+  Status TakeArena() {
+    if (device_plan_.arena_bytes == 0) return Status::Ok();
+    BufferRef& held = set_->arena;
+    if (!held || held->bytes() < device_plan_.arena_bytes) {
+      held.reset();
+      auto made = device_.memory().Allocate(device_plan_.arena_bytes, nullptr);
+      if (!made.ok())
+        return made.status().code() == StatusCode::kResourceExhausted ? Status::Ok()
+                                                                      : Explain(made.status());
+      held = *std::move(made);
+    }
+    arena_ = held;
+    const auto byte = device_.device().scrub();
+    if (!byte) return Status::Ok();
+    Stream& stream = *set_->streams[0];
+    Status status = stream.Fill(held->data(), *byte, device_plan_.arena_bytes, 0);
+    if (status.ok()) status = stream.Synchronize();
+    return status.ok() ? status : Explain(status);
+  }
+
   Status Upload(uint32_t host, uint32_t device) {
     const Value& from = run_.value(host);
     if (!from.is_tensor() || !from.initialized()) return Status::Ok();
-    const Tensor& t = from.tensor();
-    if (t.buffer()) {
-      // Other executors of the program may have other devices.
-      const std::string key =
-          StrCat("device ", reinterpret_cast<uintptr_t>(&device_.device()), " ", Name(t.dtype()), " ",
-                 t.shape().ToString());
-      const auto copy =
-          services_.packs->Get<ResidentCopy>(t, key, [&] { return Copy(t).release(); });
-      if (copy->status.ok()) run_.value(device) = copy->tensor.Reshaped(t.shape());
-      // A failure is not for ever, so it is not kept either.
-      if (copy->status.ok()) return Status::Ok();
-    }
-    const auto copy = Copy(t);
-    if (copy->status.ok()) run_.value(device) = std::move(copy->tensor);
-    return copy->status;
+    HEDDLE_ASSIGN_OR_RETURN(run_.value(device),
+                            CopyToStay(from.tensor(), device_,
+                                       *set_->streams[device_plan_.compute_streams],
+                                       services().packs));
+    return Status::Ok();
   }
 
-  std::unique_ptr<ResidentCopy> Copy(const Tensor& t) {
-    auto copy = std::make_unique<ResidentCopy>();
-    auto memory = device_.memory().Allocate(t.bytes(), nullptr);
-    if (!memory.ok()) {
-      copy->status = memory.status();
-      return copy;
-    }
-    Stream& stream = *set_->streams[device_plan_.compute_streams];
-    Tensor made(t.dtype(), t.shape(), *std::move(memory));
-    if (t.has_lod()) made.set_lod(t.lod());
-    copy->status = stream.CopyToDevice(made.mutable_raw(), t.raw(), t.bytes(), 0);
-    if (Status s = stream.Synchronize(); copy->status.ok()) copy->status = std::move(s);
-    if (copy->status.ok()) copy->tensor = std::move(made);
-    return copy;
-  }
+  Services& services() { return run_.device_run()->services; }
 
   Status Dispatch() {
     for (size_t i = 0; i < device_plan_.steps.size(); ++i) {
@@ -155,7 +148,7 @@ class DeviceRunner {
     auto& events = run_.device_run()->events;
     if (step.lane == 0) {
       for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-        if (Status s = events[device_plan_.waits[w]]->Wait(); !s.ok()) {
+        if (Status s = EventOf(device_plan_.waits[w]).Wait(); !s.ok()) {
           failed_on_device_ = true;
           return Explain(s).At(plan_.Locate(in));
         }
@@ -166,15 +159,149 @@ class DeviceRunner {
     }
     if (run_.control().attention()) HEDDLE_RETURN_IF_ERROR(run_.control().Interrupted());
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-      if (Status s = StreamOf(step).WaitFor(*events[device_plan_.waits[w]]); !s.ok())
+      if (Status s = StreamOf(step).WaitFor(EventOf(device_plan_.waits[w])); !s.ok())
         return Refused(s, i);
+    const bool timed = run_.control().traces() && step.kind != Kind::kShare;
+    const auto mark = [&] {
+      return timed ? times_.Mark(i, device_.device(), StreamOf(step)) : Status::Ok();
+    };
+    if (Status s = mark(); !s.ok()) return Refused(s, i);
     if (Status s = Put(i); !s.ok()) return Refused(s, i);
+    if (Status s = mark(); !s.ok()) return Refused(s, i);
     if (run_.control().checks_values() && step.kind == Kind::kLaunch)
       HEDDLE_RETURN_IF_ERROR(CheckValues(i));
     if (step.record != DeviceStep::kNone)
       if (Status s = StreamOf(step).Record(*events[step.record]); !s.ok()) return Refused(s, i);
     return Release(in);
   }
+
+  // --- with the kernels captured ---
+
+  using Phase = DevicePlan::Phase;
+
+  // In the first run of all nothing is captured: many plans have no second one.
+  bool CanReplay() const {
+    const DeviceRun& kept = *run_.device_run();
+    return device_.capture() && kept.ran && !kept.refused && arena_ && !run_.control().attention() &&
+           !device_plan_.phases.empty();
+  }
+
+  // What comes after captured kernels waits for all of them.
+  Event& EventOf(uint32_t event) {
+    DeviceRun& kept = *run_.device_run();
+    const bool captured =
+        kept.replayed && device_plan_.phases[device_plan_.recorder[event]] == Phase::kCaptured;
+    return captured ? *kept.borders[0] : *kept.events[event];
+  }
+
+  Status DispatchPhase(Phase phase) {
+    for (size_t i = 0; i < device_plan_.steps.size(); ++i)
+      if (device_plan_.phases[i] == phase) HEDDLE_RETURN_IF_ERROR(Step(i));
+    return Status::Ok();
+  }
+
+  Status DispatchWithGraph() {
+    DeviceRun& kept = *run_.device_run();
+    HEDDLE_RETURN_IF_ERROR(DispatchPhase(Phase::kBefore));
+    if (auto now = Addresses(); kept.graph == nullptr || now != kept.addresses) {
+      kept.graph.reset();
+      kept.addresses = std::move(now);
+      if (Status s = Capture(); !s.ok()) {
+        // As in a run without; the device tells what is wrong with it, if anything is.
+        kept.refused = s.code() == StatusCode::kUnimplemented;
+        kept.graph.reset();
+        HEDDLE_RETURN_IF_ERROR(DispatchPhase(Phase::kCaptured));
+        return DispatchPhase(Phase::kAfter);
+      }
+    }
+    if (Status s = Replay(); !s.ok()) return Explain(s);
+    kept.replayed = true;
+    for (const auto& [slot, value] : kept.results) run_.value(slot) = value;
+    return DispatchPhase(Phase::kAfter);
+  }
+
+  // Everything that captured kernels take for granted about where their operands are.
+  std::vector<const void*> Addresses() {
+    std::vector<const void*> all = {arena_->data()};
+    const auto add = [&](uint32_t slot) {
+      const Value& v = run_.value(slot);
+      all.push_back(v.is_tensor() && v.initialized() ? v.tensor().raw() : nullptr);
+    };
+    for (const auto& [host, device] : device_plan_.resident) add(device);
+    for (size_t i = 0; i < device_plan_.steps.size(); ++i)
+      if (device_plan_.steps[i].kind == Kind::kCopyIn && device_plan_.phases[i] == Phase::kBefore)
+        add(At(i).op.out[0]);
+    return all;
+  }
+
+  Status Capture() {
+    DeviceRun& kept = *run_.device_run();
+    while (kept.borders.size() < device_plan_.lanes) {
+      HEDDLE_ASSIGN_OR_RETURN(auto event, device_.device().NewEvent(false));
+      kept.borders.push_back(std::move(event));
+    }
+    Stream& origin = *set_->streams[0];
+    HEDDLE_RETURN_IF_ERROR(origin.BeginCapture());
+    Status status = Guard([&] { return PutCaptured(); });
+    auto graph = origin.EndCapture();
+    if (status.ok()) status = graph.status();
+    if (!status.ok()) return status;
+    kept.graph = *std::move(graph);
+    kept.results.clear();
+    for (size_t i = 0; i < device_plan_.steps.size(); ++i) {
+      if (device_plan_.phases[i] != Phase::kAfter) continue;
+      for (uint32_t s : At(i).op.in)
+        if (s != kNoSlot && plan_.slots[s].place != 0) kept.results.emplace_back(s, Detached(run_.value(s)));
+    }
+    return Status::Ok();
+  }
+
+  // The kernels of all streams, between a fork from the first one and a join with it.
+  Status PutCaptured() {
+    DeviceRun& kept = *run_.device_run();
+    Stream& origin = *set_->streams[0];
+    HEDDLE_RETURN_IF_ERROR(origin.Record(*kept.borders[0]));
+    for (uint32_t lane = 2; lane <= device_plan_.compute_streams; ++lane)
+      HEDDLE_RETURN_IF_ERROR(set_->streams[lane - 1]->WaitFor(*kept.borders[0]));
+    for (size_t i = 0; i < device_plan_.steps.size(); ++i) {
+      if (device_plan_.phases[i] != Phase::kCaptured) continue;
+      const DeviceStep& step = device_plan_.steps[i];
+      for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
+        const uint32_t event = device_plan_.waits[w];
+        if (device_plan_.phases[device_plan_.recorder[event]] == Phase::kCaptured)
+          HEDDLE_RETURN_IF_ERROR(StreamOf(step).WaitFor(*kept.events[event]));
+      }
+      HEDDLE_RETURN_IF_ERROR(Put(i));
+      for (uint32_t s : At(i).op.out)
+        if (s != kNoSlot && !InPlace(s)) return Unimplemented("memory outside of the block");
+      if (step.record != DeviceStep::kNone)
+        HEDDLE_RETURN_IF_ERROR(StreamOf(step).Record(*kept.events[step.record]));
+    }
+    for (uint32_t lane = 2; lane <= device_plan_.compute_streams; ++lane) {
+      HEDDLE_RETURN_IF_ERROR(set_->streams[lane - 1]->Record(*kept.borders[lane]));
+      HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
+    }
+    return Status::Ok();
+  }
+  // Memory that is there in the next run too.
+  bool InPlace(uint32_t slot) {
+    const Value& v = run_.value(slot);
+    return !v.is_tensor() || !v.initialized() || v.tensor().bytes() == 0 ||
+           v.tensor().buffer().get() == arena_.get();
+  }
+
+  Status Replay() {
+    DeviceRun& kept = *run_.device_run();
+    Stream& origin = *set_->streams[0];
+    for (uint32_t lane = device_plan_.compute_streams + 1; lane < device_plan_.lanes; ++lane) {
+      HEDDLE_RETURN_IF_ERROR(set_->streams[lane - 1]->Record(*kept.borders[lane]));
+      HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
+    }
+    HEDDLE_RETURN_IF_ERROR(origin.Replay(*kept.graph));
+    return origin.Record(*kept.borders[0]);
+  }
+
+  // --- steps ---
 
   // Looks for NaN and infinity in copies of what the step writes.
   Status CheckValues(size_t i) {
@@ -186,7 +313,7 @@ class DeviceRunner {
       const uint32_t slot = in.op.out[k];
       if (slot == kNoSlot || !run_.value(slot).initialized()) continue;
       const Tensor& t = run_.value(slot).tensor();
-      Tensor copy(t.dtype(), t.shape(), services_.allocator->Allocate(t.bytes()));
+      Tensor copy(t.dtype(), t.shape(), services().allocator->Allocate(t.bytes()));
       if (Status s = stream.CopyToHost(copy.mutable_raw(), t.raw(), t.bytes(), i + 1); !s.ok())
         return Refused(s, i);
       copies[k] = std::move(copy);
@@ -218,9 +345,16 @@ class DeviceRunner {
 
   // Memory of the device for a slot that work of the step writes.
   Status Provide(size_t i, uint32_t slot, DType dtype, const Shape& shape) {
+    const Slot& planned = plan_.slots[slot];
+    if (arena_ && device_plan_.offsets[slot] != DevicePlan::kNoOffset && planned.dtype == dtype &&
+        planned.shape() == shape) {
+      run_.value(slot) = Tensor(dtype, shape, arena_, device_plan_.offsets[slot]);
+      return Status::Ok();
+    }
     auto memory =
         device_.memory().Allocate(BytesFor(dtype, shape), &StreamOf(device_plan_.steps[i]));
-    if (!memory.ok()) return OutOfMemory(memory.status(), slot, BytesFor(dtype, shape));
+    if (!memory.ok())
+      return ExplainNoMemory(memory.status(), run_, device_, slot, BytesFor(dtype, shape));
     run_.value(slot) = Tensor(dtype, shape, *std::move(memory));
     return Status::Ok();
   }
@@ -246,9 +380,21 @@ class DeviceRunner {
     if (!fits) HEDDLE_RETURN_IF_ERROR(Provide(i, to, t.dtype(), t.shape()));
     Use(to, StreamOf(step));
     run_.value(to).tensor().set_lod(t.lod());
-    held_.push_back(t);  // the stream reads it later
-    return StreamOf(step).CopyToDevice(run_.value(to).tensor().mutable_raw(), t.raw(), t.bytes(),
-                                       i + 1);
+    held_.push_back(Pinned(t, !plan_.slots[from].versioned));  // the stream reads it later
+    return StreamOf(step).CopyToDevice(run_.value(to).tensor().mutable_raw(), held_.back().raw(),
+                                       t.bytes(), i + 1);
+  }
+
+  // In memory from which copies need no detour, where there is some. `changes`: the host may write to
+  // the tensor before the copy is done.
+  Tensor Pinned(const Tensor& t, bool changes) {
+    PinnedPool& pool = device_.pinned();
+    if (t.bytes() == 0 || (!changes && pool.Holds(t.raw(), t.bytes()))) return t;
+    BufferRef memory = pool.Allocate(t.bytes());
+    if (!memory && !changes) return t;
+    if (!memory) memory = services().allocator->Allocate(t.bytes());
+    std::memcpy(memory->data(), t.raw(), t.bytes());
+    return Tensor(t.dtype(), t.shape(), std::move(memory));
   }
 
   Status CopyOut(size_t i) {
@@ -267,7 +413,9 @@ class DeviceRunner {
                       target.initialized() && target.tensor().dtype() == t.dtype() &&
                       target.tensor().shape() == t.shape() && target.tensor().is_contiguous();
     if (!fits) {
-      target = Tensor(t.dtype(), t.shape(), services_.allocator->Allocate(t.bytes()));
+      BufferRef memory = device_.pinned().Allocate(t.bytes());
+      if (!memory) memory = services().allocator->Allocate(t.bytes());
+      target = Tensor(t.dtype(), t.shape(), std::move(memory));
       if (const auto byte = device_.device().scrub(); byte && t.bytes() > 0)
         std::memset(target.tensor().mutable_raw(), *byte, t.bytes());
     }
@@ -296,7 +444,7 @@ class DeviceRunner {
       const Value& v = run_.value(step.operands[k]);
       if (!v.is_tensor() || !v.initialized()) continue;
       const Tensor& t = v.tensor();
-      Tensor copy(t.dtype(), t.shape(), services_.allocator->Allocate(t.bytes()));
+      Tensor copy(t.dtype(), t.shape(), services().allocator->Allocate(t.bytes()));
       copy.set_lod(t.lod());
       HEDDLE_RETURN_IF_ERROR(StreamOf(step).CopyToHost(copy.mutable_raw(), t.raw(), t.bytes(), 0));
       (*values)[k] = std::move(copy);
@@ -337,7 +485,7 @@ class DeviceRunner {
     if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(step.call, frame.data(), &fn));
     std::shared_ptr<const KernelState> state;
     if (def.prepare() != nullptr) {
-      auto kept = in.states->Get(step.call, frame.data(), services_, &constant);
+      auto kept = in.states->Get(step.call, frame.data(), services(), &constant);
       if (!kept.ok()) return kept.status();
       state = *std::move(kept);
       states_.push_back(state);
@@ -358,7 +506,7 @@ class DeviceRunner {
     KernelCall call;
     call.op = &step.call;
     call.state = state;
-    call.services = &services_;
+    call.services = &services();
     call.offsets = std::move(offsets);
     for (uint32_t s : step.operands) {
       Use(s, StreamOf(step));
@@ -401,21 +549,8 @@ class DeviceRunner {
     return first->tag == 0 ? told : told.At(plan_.Locate(At(first->tag - 1)));
   }
 
-  std::string LaneName(uint32_t lane) const {
-    const uint32_t compute = device_plan_.compute_streams;
-    if (lane <= compute) return StrCat("compute stream ", lane - 1);
-    return lane == compute + 1 ? "the stream of copies in" : "the stream of copies out";
-  }
-
-  // The device's own words, with what is left of it.
   Status Explain(const Status& s, uint32_t lane = 0) const {
-    std::string where = StrCat("on device '", device_.device().name(), "'");
-    if (lane != 0) where += StrCat(", ", LaneName(lane));
-    return Status(s.code(),
-                  StrCat(where, ": ", s.message(),
-                         device_.device().lost()
-                             ? "; the executor can run nothing more on this device"
-                             : "; the executor stays usable"));
+    return ExplainFailure(s, device_.device(), device_plan_, lane);
   }
 
   // The device did not take the step, or the host could not make it ready.
@@ -427,40 +562,25 @@ class DeviceRunner {
     return plan_.program->vars[plan_.slots[slot].var].name;
   }
 
-  Status OutOfMemory(const Status& s, uint32_t slot, size_t bytes) {
-    if (s.code() != StatusCode::kResourceExhausted) return s;
-    std::vector<std::pair<size_t, uint32_t>> holders;
-    for (uint32_t k = 0; k < plan_.slots.size(); ++k) {
-      const Value& v = run_.value(k);
-      if (plan_.slots[k].place != 0 && v.is_tensor() && v.tensor().buffer())
-        holders.emplace_back(v.tensor().buffer()->bytes(), k);
-    }
-    constexpr size_t kNamed = 3;
-    const size_t named = std::min(kNamed, holders.size());
-    std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(named),
-                      holders.end(), std::greater<>());
-    std::string text = StrCat("no memory for '", NameOf(slot), "': ", bytes, " bytes are asked for, ",
-                              device_.memory().bytes_in_use(), " are held");
-    for (size_t k = 0; k < named; ++k)
-      text += StrCat(k == 0 ? ", most of it by '" : ", '", NameOf(holders[k].second), "' (",
-                     holders[k].first, ")");
-    return ResourceExhausted(text, ": ", s.message());
-  }
-
   RunState& run_;
   const Plan& plan_;
   const DevicePlan& device_plan_;
   DeviceRuntime& device_;
   KernelArena& host_;
   KernelArena& kernels_;
-  Services services_;  // of kernels on streams
   std::unique_ptr<StreamSet> set_;
+  BufferRef arena_;           // none: temporaries are allocated one by one
+  DeviceTimes times_;         // of a run that is traced
   std::vector<Tensor> held_;  // memory of the host that streams read
   std::vector<std::shared_ptr<const KernelState>> states_;
   bool failed_on_device_ = false;
 };
 
 }  // namespace
+
+bool DeviceInterpreter::Replayed(RunState& run) {
+  return run.device_run() != nullptr && run.device_run()->replayed;
+}
 
 Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, KernelArena& host,
                               KernelArena& streams) {

@@ -13,6 +13,8 @@ class DeviceInterpreter {
   // failure. The first failure is the result, with the operator and the stream. `host`: where the
   // host's kernels execute, `streams`: those that a device borrows.
   static Status Run(RunState& run, DeviceRuntime& device, KernelArena& host, KernelArena& streams);
+  // In the newest run the kernels were put on the device as one captured piece.
+  static bool Replayed(RunState& run);
 };
 
 }  // namespace heddle

@@ -42,7 +42,18 @@ struct DevicePlan {
   // copied once.
   std::vector<std::pair<uint32_t, uint32_t>> resident;
   uint32_t compute_streams = 0;   // the first lanes; then one for copies in, one for copies out
+  std::vector<int> priorities;    // of the compute streams, see Device::NewStream
   uint32_t copies = 0;
+  // Places in one block of the device's memory, per slot: they hold for what has the plan's dtype and
+  // shape.
+  static constexpr size_t kNoOffset = ~size_t{0};
+  std::vector<size_t> offsets;
+  size_t arena_bytes = 0;
+  // Kernels can be captured: what is not theirs comes either before or after all of them. Phases are
+  // parallel to the steps, empty where there is no capture (PlanStats::no_capture says why).
+  enum class Phase : uint8_t { kBefore, kCaptured, kAfter };
+  std::vector<Phase> phases;
+  std::vector<uint32_t> recorder;  // per event: the step
 };
 
 }  // namespace heddle

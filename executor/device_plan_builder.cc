@@ -1,8 +1,10 @@
 // What runs on the device, in which order it is put on which stream, and which events keep the streams
 // apart.
 #include <algorithm>
+#include <map>
 
 #include "executor/dependency_graph.h"
+#include "executor/device_memory.h"
 #include "executor/device_plan.h"
 #include "executor/place_instructions.h"
 #include "executor/plan_draft.h"
@@ -34,14 +36,16 @@ class DevicePlanner {
     InsertCopies(d_, &place_, &result_->resident);
     d_.BeginStage("streams");
     PutStreamsFirst();
+    PlanMemory(d_);
     ChooseLanes();
     d_.BeginStage("memory");
-    PlanMemory(d_);
+    LayOut();
     // What is copied once is there for every run.
     std::erase_if(plan_.run_slots, [&](uint32_t s) { return plan_.constant[s]; });
     d_.BeginStage("releases");
     PlanReleases(d_);
     MakeSteps();
+    FindPhases();
     plan_.stats.copies = static_cast<int>(result_->copies);
     plan_.stats.events = static_cast<int>(result_->events);
     plan_.stats.event_waits = static_cast<int>(result_->waits.size());
@@ -60,9 +64,81 @@ class DevicePlanner {
     return groups;
   }
 
+  // Of an operator of the program; nullptr: none.
+  const ir::StreamHints* HintsOf(size_t i) const {
+    const Instruction& in = ins_[i];
+    if (in.op.def == &CopyDef() || in.op.def == &AwaitDef()) return nullptr;
+    return d_.program.blocks[0].ops[static_cast<size_t>(in.ir_op)].hints.get();
+  }
+
+  // Nothing but what operators exchange, and what their hints about events say.
+  // `ordered`: the instructions are in the order of the host, which takes what is to be copied to the
+  // device when it comes by (DeviceRunner::CopyIn).
+  DependencyGraph FindDependencies(bool ordered) {
+    std::vector<bool> at_once;
+    for (size_t i = 0; ordered && i < ins_.size(); ++i) at_once.push_back(GroupOf(i) == kInGroup);
+    DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);
+    std::map<std::string, uint32_t> recorder;
+    std::vector<std::pair<uint32_t, uint32_t>> waits;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      const ir::StreamHints* hints = HintsOf(i);
+      if (hints == nullptr) continue;
+      for (const std::string& event : hints->events_to_wait)
+        if (const auto at = recorder.find(event); at != recorder.end())
+          waits.emplace_back(at->second, i);
+      if (!hints->event_to_record.empty()) recorder[hints->event_to_record] = i;
+    }
+    AddWaits(waits, &dependencies.graph);
+    return dependencies;
+  }
+
+  static void AddWaits(const std::vector<std::pair<uint32_t, uint32_t>>& waits, StaticGraph* graph) {
+    if (waits.empty()) return;
+    StaticGraph g;
+    g.size = graph->size;
+    g.pred_begin.push_back(0);
+    auto next = waits.begin();
+    for (uint32_t v = 0; v < g.size; ++v) {
+      const auto row = static_cast<std::ptrdiff_t>(g.pred.size());
+      g.pred.insert(g.pred.end(), graph->pred.begin() + graph->pred_begin[v],
+                    graph->pred.begin() + graph->pred_begin[v + 1]);
+      for (; next != waits.end() && next->second == v; ++next) g.pred.push_back(next->first);
+      std::sort(g.pred.begin() + row, g.pred.end());
+      g.pred.erase(std::unique(g.pred.begin() + row, g.pred.end()), g.pred.end());
+      g.pred_begin.push_back(static_cast<uint32_t>(g.pred.size()));
+    }
+    CompleteSuccessors(&g);
+    *graph = std::move(g);
+  }
+
+  // Lanes for the streams that operators name, in the order in which they come; 0: any.
+  std::vector<uint32_t> NamedLanes(uint32_t* compute) {
+    constexpr uint32_t kMostStreams = 16;
+    std::map<std::string, uint32_t> lane_of;
+    std::vector<uint32_t> given(ins_.size(), 0);
+    std::vector<int> priorities;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      const ir::StreamHints* hints = HintsOf(i);
+      if (hints == nullptr || hints->execution_stream.empty() || GroupOf(i) != kComputeGroup)
+        continue;
+      const auto next = static_cast<uint32_t>(lane_of.size()) % kMostStreams + 1;
+      given[i] = lane_of.emplace(hints->execution_stream, next).first->second;
+      if (given[i] > priorities.size()) priorities.resize(given[i], 0);
+      int& priority = priorities[given[i] - 1];
+      priority = std::min(priority, static_cast<int>(hints->stream_priority));
+    }
+    *compute = std::max(*compute, static_cast<uint32_t>(priorities.size()));
+    priorities.resize(*compute, 0);
+    result_->priorities = std::move(priorities);
+    return given;
+  }
+
   void PutStreamsFirst() {
-    DependencyGraph dependencies = BuildDependencies(plan_, ins_);
-    const std::vector<uint32_t> order = StreamsFirst(dependencies.graph, Groups());
+    const DependencyGraph dependencies = FindDependencies(false);
+    std::vector<int64_t> priority(ins_.size(), 0);
+    for (size_t i = 0; i < ins_.size(); ++i)
+      if (const ir::StreamHints* hints = HintsOf(i)) priority[i] = hints->scheduling_priority;
+    const std::vector<uint32_t> order = StreamsFirst(dependencies.graph, Groups(), priority);
     std::vector<Instruction> ins;
     std::vector<uint8_t> place;
     ins.reserve(order.size());
@@ -75,20 +151,29 @@ class DevicePlanner {
   }
 
   void ChooseLanes() {
-    const DependencyGraph dependencies = BuildDependencies(plan_, ins_);
+    DependencyGraph dependencies = FindDependencies(true);
     plan_.stats.dependencies_found = dependencies.found;
     plan_.stats.dependencies = dependencies.graph.pred.size();
     std::vector<float> cost;
     for (const Instruction& in : ins_) cost.push_back(static_cast<float>(in.cost_ns));
-    const uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
+    uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
+    const std::vector<uint32_t> given = NamedLanes(&compute);
     result_->compute_streams = compute;
     result_->lanes = compute + 3;
-    lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, 1, 1}, cost);
+    lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, 1, 1}, cost, given);
     // What infers shapes as it runs is waited for: see DeviceInterpreter.
-    std::vector<bool> awaited(ins_.size(), false);
+    awaited_.assign(ins_.size(), false);
     for (size_t i = 0; i < ins_.size(); ++i)
-      awaited[i] = lane_of_[i] != 0 && ins_[i].mode == Instruction::Mode::kDynamic;
-    sync_ = PlanStreamSync(dependencies.graph, lane_of_, result_->lanes, awaited);
+      awaited_[i] = lane_of_[i] != 0 && ins_[i].mode == Instruction::Mode::kDynamic;
+    sync_ = PlanStreamSync(dependencies.graph, lane_of_, result_->lanes, awaited_);
+    graph_ = std::move(dependencies.graph);
+  }
+
+  void LayOut() {
+    const auto waits = PlanDeviceMemory(d_, lane_of_, sync_, result_.get());
+    if (waits.empty()) return;
+    AddWaits(waits, &graph_);
+    sync_ = PlanStreamSync(graph_, lane_of_, result_->lanes, awaited_);
   }
 
   void MakeSteps() {
@@ -102,11 +187,49 @@ class DevicePlanner {
       for (uint32_t k = sync_.wait_begin[i]; k < sync_.wait_begin[i + 1]; ++k)
         result_->waits.push_back(event[sync_.waits[k]]);
       step.wait_end = static_cast<uint32_t>(result_->waits.size());
-      if (sync_.recorded[i]) step.record = event[i] = result_->events++;
+      if (sync_.recorded[i]) {
+        step.record = event[i] = result_->events++;
+        result_->recorder.push_back(i);
+      }
       if (step.kind == DeviceStep::Kind::kLaunch) BindCall(ins_[i], &step);
       plan_.stats.device_instructions += step.kind == DeviceStep::Kind::kLaunch;
       result_->copies += ins_[i].op.def == &CopyDef();
     }
+  }
+
+  // What comes before the kernels knows of none of them; no kernel knows of what comes after.
+  void FindPhases() {
+    using Phase = DevicePlan::Phase;
+    std::string& why = plan_.stats.no_capture;
+    const uint32_t lanes = result_->lanes, compute = result_->compute_streams;
+    const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
+    std::vector<uint32_t> first_after(lanes, ~0u);  // positions
+    uint32_t kernels = 0;
+    for (uint32_t i = 0; i < ins_.size() && why.empty(); ++i) {
+      const uint32_t* clock = &sync_.clocks[size_t{i} * lanes];
+      const uint32_t lane = lane_of_[i];
+      if (is_compute(lane)) {
+        ++kernels;
+        result_->phases.push_back(Phase::kCaptured);
+        const std::string name = plan_.Locate(ins_[i]).op_type;
+        if (ins_[i].mode == Instruction::Mode::kDynamic)
+          why = name + " infers its shapes as it runs";
+        else if (ins_[i].op.def->has(kRandom))
+          why = name + " draws random numbers";
+        for (uint32_t l = 0; l < lanes && why.empty(); ++l)
+          if (!is_compute(l) && clock[l] >= first_after[l])
+            why = name + " needs what the host does with earlier results of the device";
+        continue;
+      }
+      const bool after =
+          std::any_of(clock + 1, clock + 1 + compute, [](uint32_t known) { return known > 0; });
+      result_->phases.push_back(after ? Phase::kAfter : Phase::kBefore);
+      if (after) first_after[lane] = std::min(first_after[lane], sync_.position[i]);
+    }
+    if (why.empty() && kernels == 0) why = "no kernel runs on the device";
+    // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
+    if (why.empty() && result_->copies >= 2 * kernels) why = "there are few kernels for its copies";
+    if (!why.empty()) result_->phases.clear();
   }
 
   DeviceStep::Kind KindOf(uint32_t i) const {
@@ -165,6 +288,8 @@ class DevicePlanner {
   std::shared_ptr<DevicePlan> result_;
   std::vector<uint8_t> place_;
   std::vector<uint32_t> lane_of_, host_of_;
+  std::vector<bool> awaited_;
+  StaticGraph graph_;
   StreamSync sync_;
 };
 

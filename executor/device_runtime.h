@@ -10,33 +10,43 @@
 
 #include "device/caching_allocator.h"
 #include "device/device.h"
+#include "device/pinned_pool.h"
 
 namespace heddle {
 
-// By lane: streams[k] is lane k + 1 of a DevicePlan.
+// By lane: streams[k] is lane k + 1 of a DevicePlan. `arena`: memory of the device for the temporaries
+// of the run that has the set; grows, and stays for the next run.
 struct StreamSet {
   std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<int> priorities;  // of those for kernels
+  BufferRef arena;
 };
 
 class DeviceRuntime {
  public:
-  DeviceRuntime(std::shared_ptr<Device> device, int compute_streams);
+  DeviceRuntime(std::shared_ptr<Device> device, int compute_streams, bool capture);
   ~DeviceRuntime();
 
   Device& device() { return *device_; }
   CachingAllocator& memory() { return memory_; }
+  const CachingAllocator& memory() const { return memory_; }
+  PinnedPool& pinned() { return pinned_; }
   uint32_t compute_streams() const { return compute_streams_; }
+  bool capture() const { return capture_; }  // see ExecutorOptions::device_capture
 
-  // Streams that nobody else uses until Release, which expects them synchronised.
-  Result<std::unique_ptr<StreamSet>> Acquire();
+  // Streams that nobody else uses until Release, which expects them synchronised: for kernels one of
+  // each priority, then one for copies in and one for copies out.
+  Result<std::unique_ptr<StreamSet>> Acquire(const std::vector<int>& priorities);
   void Release(std::unique_ptr<StreamSet> set);
-  // Gives cached memory back to the device.
-  void Trim() { memory_.Trim(); }
+  // Gives memory back to the device that no run uses.
+  void Trim();
 
  private:
   const std::shared_ptr<Device> device_;
   const uint32_t compute_streams_;
+  const bool capture_;
   CachingAllocator memory_;
+  PinnedPool pinned_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<StreamSet>> idle_;
 };

@@ -34,7 +34,7 @@ class ExecutorImpl {
         poison(o.poison), allocator(o.memory_limit, o.poison),
         pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
         gate(threads),
-        device(o.device ? std::make_unique<DeviceRuntime>(o.device, o.device_streams) : nullptr),
+        device(o.device ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture) : nullptr),
         cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds);
@@ -272,6 +272,8 @@ void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
   report->dispatch = "serial";
   for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
   run.control().FillTrace(report);
+  if (plan.dispatch == Dispatch::kDevice)
+    report->dispatch = DeviceInterpreter::Replayed(run) ? "graph" : "device";
   if (!alone) return;
   if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
   if (plan.dispatch != Dispatch::kLanes) return;

@@ -68,7 +68,10 @@ std::string DispatchText(const Plan& plan) {
   if (plan.dispatch == Dispatch::kDevice)
     return StrCat(plan.stats.device_instructions, " of them on the device, ", plan.stats.copies,
                   " copies, ", plan.device->lanes - 1, " streams, ", plan.stats.events, " events, ",
-                  plan.stats.event_waits, " waits");
+                  plan.stats.event_waits, " waits, ", plan.stats.device_arena_bytes,
+                  " bytes of temporaries, ",
+                  plan.stats.no_capture.empty() ? "kernels are captured"
+                                                : "not captured: " + plan.stats.no_capture);
   if (plan.dispatch == Dispatch::kQueue) return StrCat("parallel, ", plan.stats.tasks, " tasks");
   if (plan.dispatch == Dispatch::kSerial) return "serial";
   return StrCat("parallel, ", plan.lanes->lanes, " lanes, ", plan.lanes->waits.size(), " waits");

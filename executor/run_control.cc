@@ -37,6 +37,7 @@ void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
   const bool stalls = options.stall_limit.count() > 0 && options.on_stall;
   if (trace_ || stalls) {
     views_ = std::make_unique<LaneView[]>(static_cast<size_t>(lanes));
+    device_work_.clear();
     start_ns_ = NowNs();
     Interrupt(kObserved);
   }
@@ -117,25 +118,31 @@ std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<
 
 }  // namespace
 
+TraceEvent RunControl::Describe(const Event& event, int lane) const {
+  const BoundOp& op = event.in->op;
+  const OpLocation where = plan_.Locate(*event.in);
+  TraceEvent t;
+  t.op = op.def->name();  // of a copy, no operator of the program's
+  t.output = where.output;
+  t.block = where.block;
+  t.index = where.op;
+  t.lane = lane;
+  t.begin_us = (static_cast<double>(event.begin_ns) - static_cast<double>(start_ns_)) * 1e-3;
+  t.end_us = (static_cast<double>(event.end_ns) - static_cast<double>(start_ns_)) * 1e-3;
+  t.inputs = OperandsOf(plan_, op.def->inputs(), op.in_begin, op.in);
+  t.outputs = OperandsOf(plan_, op.def->outputs(), op.out_begin, op.out);
+  return t;
+}
+
 void RunControl::FillTrace(RunReport* report) {
   if (!std::exchange(trace_, false)) return;
-  for (int l = 0; l < lanes_; ++l) {
-    for (const Event& e : views_[l].events) {
-      const OpLocation where = plan_.Locate(*e.in);
-      TraceEvent t;
-      t.op = where.op_type;
-      t.output = where.output;
-      t.block = where.block;
-      t.index = where.op;
-      t.lane = l;
-      t.begin_us = static_cast<double>(e.begin_ns - start_ns_) * 1e-3;
-      t.end_us = static_cast<double>(e.end_ns - start_ns_) * 1e-3;
-      const BoundOp& op = e.in->op;
-      t.inputs = OperandsOf(plan_, op.def->inputs(), op.in_begin, op.in);
-      t.outputs = OperandsOf(plan_, op.def->outputs(), op.out_begin, op.out);
-      report->events.push_back(std::move(t));
-    }
+  for (int l = 0; l < lanes_; ++l)
+    for (const Event& e : views_[l].events) report->events.push_back(Describe(e, l));
+  for (DeviceWork& work : device_work_) {
+    report->events.push_back(Describe(work.event, work.lane));
+    report->events.back().stream = std::move(work.stream);
   }
+  device_work_.clear();
   std::stable_sort(report->events.begin(), report->events.end(),
                    [](const TraceEvent& a, const TraceEvent& b) { return a.begin_us < b.begin_us; });
 }
@@ -152,11 +159,13 @@ std::string RunReport::ToChromeTrace() const {
   std::string out = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
   for (size_t i = 0; i < events.size(); ++i) {
     const TraceEvent& e = events[i];
-    out += StrCat(i == 0 ? "\n" : ",\n", "{\"ph\": \"X\", \"pid\": 1, \"tid\": ", e.lane,
-                  ", \"name\": ", quoted(e.op), ", \"ts\": ", std::fixed, e.begin_us,
-                  ", \"dur\": ", std::fixed, e.end_us - e.begin_us,
+    const bool host = e.stream.empty();
+    out += StrCat(i == 0 ? "\n" : ",\n", "{\"ph\": \"X\", \"pid\": ", host ? 1 : 2,
+                  ", \"tid\": ", e.lane, ", \"name\": ", quoted(e.op), ", \"ts\": ", std::fixed,
+                  e.begin_us, ", \"dur\": ", std::fixed, e.end_us - e.begin_us,
                   ", \"args\": {\"output\": ", quoted(e.output), ", \"block\": ", e.block,
-                  ", \"index\": ", e.index, "}}");
+                  ", \"index\": ", e.index);
+    out += host ? "}}" : StrCat(", \"stream\": ", quoted(e.stream), "}}");
   }
   return out + "\n]}\n";
 }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/plan.h"
@@ -35,6 +36,13 @@ class RunControl {
   bool checks_values() const { return (attention_.load(std::memory_order_relaxed) & kCheck) != 0; }
   void BeginInstruction(int lane, const Instruction& in);
   void EndInstruction(int lane, const Instruction& in);
+  // Times are to be kept for RunReport::events.
+  bool traces() const { return trace_; }
+  // What a device did, on one of its streams; times on the host's clock.
+  void AddDeviceWork(const Instruction& in, int lane, std::string stream, uint64_t begin_ns,
+                     uint64_t end_ns) {
+    device_work_.push_back({{&in, begin_ns, end_ns}, lane, std::move(stream)});
+  }
 
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
   // does it for a run that ended by an exception).
@@ -48,6 +56,11 @@ class RunControl {
   struct Event {
     const Instruction* in;
     uint64_t begin_ns, end_ns;
+  };
+  struct DeviceWork {
+    Event event;
+    int lane;
+    std::string stream;
   };
   // What one lane tells; on a cache line of its own.
   struct alignas(128) LaneView {
@@ -63,11 +76,13 @@ class RunControl {
   void Interrupt(uint32_t why) { attention_.fetch_or(why, std::memory_order_relaxed); }
   void LookForStall();
   std::string Describe(const Instruction& in) const;
+  TraceEvent Describe(const Event& event, int lane) const;
 
   const Plan& plan_;
   std::atomic<uint32_t> attention_{0};
   std::optional<std::stop_callback<Stopper>> stopper_;
   std::unique_ptr<LaneView[]> views_;
+  std::vector<DeviceWork> device_work_;
   int lanes_ = 0;
   bool trace_ = false;
   uint64_t start_ns_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 namespace heddle {
 namespace {
@@ -88,19 +89,23 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& g, const std::vector<uint
   return lane_of;
 }
 
-std::vector<uint32_t> StreamsFirst(const StaticGraph& g, const std::vector<uint32_t>& group) {
+std::vector<uint32_t> StreamsFirst(const StaticGraph& g, const std::vector<uint32_t>& group,
+                                   const std::vector<int64_t>& priority) {
   std::vector<uint32_t> order, waiting(g.size);
   order.reserve(g.size);
-  using Ready = std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>>;
+  using Entry = std::pair<int64_t, uint32_t>;
+  using Ready = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
   Ready host, stream;
-  const auto ready = [&](uint32_t v) { (group[v] == 0 ? host : stream).push(v); };
+  const auto ready = [&](uint32_t v) {
+    (group[v] == 0 ? host : stream).emplace(priority.empty() ? 0 : priority[v], v);
+  };
   for (uint32_t v = 0; v < g.size; ++v) {
     waiting[v] = g.in_degree(v);
     if (waiting[v] == 0) ready(v);
   }
   while (!host.empty() || !stream.empty()) {
     Ready& from = stream.empty() ? host : stream;
-    const uint32_t v = from.top();
+    const uint32_t v = from.top().second;
     from.pop();
     order.push_back(v);
     for (uint32_t e = g.succ_begin[v]; e < g.succ_begin[v + 1]; ++e)

@@ -46,7 +46,9 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& graph, const std::vector<
                                     const std::vector<uint32_t>& given = {});
 
 // An order of the nodes, each after its predecessors, in which the host comes to its own nodes as late
-// as it can: streams have something to do meanwhile. Otherwise as the nodes are numbered.
-std::vector<uint32_t> StreamsFirst(const StaticGraph& graph, const std::vector<uint32_t>& group);
+// as it can: streams have something to do meanwhile. Otherwise those of less `priority` (may be empty:
+// all the same) go first, then as the nodes are numbered.
+std::vector<uint32_t> StreamsFirst(const StaticGraph& graph, const std::vector<uint32_t>& group,
+                                   const std::vector<int64_t>& priority = {});
 
 }  // namespace heddle

@@ -23,6 +23,13 @@ class CudaEvent final : public Event {
     HEDDLE_RETURN_IF_ERROR(device_.Note(cudaEventSynchronize(event_), "waiting for an event"));
     return failure;
   }
+  Result<int64_t> NanosecondsSince(const Event& earlier) const override {
+    float ms = 0;
+    const cudaEvent_t from = static_cast<const CudaEvent&>(earlier).event_;
+    HEDDLE_RETURN_IF_ERROR(
+        device_.Note(cudaEventElapsedTime(&ms, from, event_), "the time between events"));
+    return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+  }
   cudaEvent_t get() const { return event_; }
   Status failure;  // of the stream, when it was recorded
 
@@ -81,6 +88,9 @@ class CudaStream final : public Stream {
   }
   void WaitUntilDone() override { (void)cudaStreamSynchronize(stream_); }
   std::optional<StreamError> TakeError() override { return std::exchange(error_, std::nullopt); }
+  Status BeginCapture() override { return Unimplemented("captures"); }
+  Result<std::unique_ptr<Graph>> EndCapture() override { return Unimplemented("captures"); }
+  Status Replay(Graph&) override { return Unimplemented("captures"); }
 
  private:
   Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, uint64_t tag) {
@@ -144,10 +154,10 @@ Result<void*> CudaDevice::AllocateHost(size_t bytes) {
 }
 void CudaDevice::FreeHost(void* memory) { (void)cudaFreeHost(memory); }
 
-Result<std::unique_ptr<Stream>> CudaDevice::NewStream() {
+Result<std::unique_ptr<Stream>> CudaDevice::NewStream(int priority) {
   cudaStream_t stream = nullptr;
   HEDDLE_RETURN_IF_ERROR(
-      Note(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a new stream"));
+      Note(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "a new stream"));
   cublasHandle_t blas = nullptr;
   if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS) {
     (void)cudaStreamDestroy(stream);
@@ -157,10 +167,10 @@ Result<std::unique_ptr<Stream>> CudaDevice::NewStream() {
   return std::unique_ptr<Stream>(std::make_unique<CudaStream>(*this, stream, blas));
 }
 
-Result<std::unique_ptr<Event>> CudaDevice::NewEvent() {
+Result<std::unique_ptr<Event>> CudaDevice::NewEvent(bool timed) {
   cudaEvent_t event = nullptr;
   HEDDLE_RETURN_IF_ERROR(
-      Note(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a new event"));
+      Note(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming), "a new event"));
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event));
 }
 

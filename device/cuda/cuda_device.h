@@ -37,8 +37,8 @@ class CudaDevice final : public Device {
   void Free(void* memory) override;
   Result<void*> AllocateHost(size_t bytes) override;
   void FreeHost(void* memory) override;
-  Result<std::unique_ptr<Stream>> NewStream() override;
-  Result<std::unique_ptr<Event>> NewEvent() override;
+  Result<std::unique_ptr<Stream>> NewStream(int priority) override;
+  Result<std::unique_ptr<Event>> NewEvent(bool timed) override;
   bool HasKernel(const CallView& call) const override;
   bool lost() const override { return lost_; }
 

@@ -42,9 +42,11 @@ std::shared_ptr<Device> NewEmulatedDevice(const EmulatedOptions& options = {});
 // The figures of an emulated device, for tests: nothing may be left when its users are gone.
 struct EmulatedCounts {
   int64_t calls = 0;  // that can fail
-  int64_t allocations = 0, streams = 0, events = 0;  // alive
+  int64_t allocations = 0, streams = 0, events = 0, graphs = 0;  // alive
   size_t bytes = 0, peak_bytes = 0;
-  int64_t kernels = 0, copies = 0, records = 0, waits = 0;  // so far
+  // So far; kernels and copies of a captured graph count whenever it is replayed. pageable_copies:
+  // those between the device and host memory that it did not allocate.
+  int64_t kernels = 0, copies = 0, pageable_copies = 0, records = 0, waits = 0, replays = 0;
 };
 EmulatedCounts CountsOf(const Device& emulated);
 

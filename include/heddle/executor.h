@@ -56,6 +56,9 @@ struct ExecutorOptions {
   // say.
   std::shared_ptr<Device> device = nullptr;
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
+  // What a run puts on the device's streams is captured in the second run of a plan, and from then on
+  // put there as one piece; where the device and the plan can (PlanStats::no_capture).
+  bool device_capture = true;
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
 };
@@ -108,6 +111,10 @@ struct PlanStats {
   size_t dependencies_found = 0, dependencies = 0;
   // With a device: instructions that run there, copies between it and the host, events and waits.
   int device_instructions = 0, copies = 0, events = 0, event_waits = 0;
+  // The block of the device's memory for static temporaries, and what they would need if one
+  // instruction came after another.
+  size_t device_arena_bytes = 0, device_serial_bytes = 0;
+  std::string no_capture;  // with a device: why its part of a run is not captured; empty: it can be
   double build_ms = 0;
   // The analyses that made the plan, in the order they ran.
   struct Stage {

@@ -22,6 +22,7 @@ struct TraceEvent {
   std::string output;  // its first output variable
   int block = 0, index = 0;  // position in the optimised program
   int lane = 0;              // or the participant, where tasks come from a queue
+  std::string stream;        // of the device, whose clock it is then; empty: the host
   double begin_us = 0, end_us = 0;
   // What it read and wrote, absent operands left out. dtype and shape as far as the plan knows them;
   // else kUnknown and an unknown shape.
@@ -35,7 +36,7 @@ struct TraceEvent {
 
 // What happened in one run. Times are of the run itself, without finding the plan.
 struct RunReport {
-  std::string dispatch;  // "serial", "lanes", "queue"
+  std::string dispatch;  // "serial", "lanes", "queue"; "device", "graph" where that was a captured one
   int lanes = 1;
   bool settled = true;  // false while the first runs are used to find out what is fastest
   double run_us = 0;

@@ -35,12 +35,12 @@ class DeviceConformance : public ::testing::TestWithParam<Kind> {
   void SetUp() override { device_ = GetParam().open(); }
 
   std::unique_ptr<Stream> NewStream() {
-    auto stream = device_->NewStream();
+    auto stream = device_->NewStream(0);
     EXPECT_TRUE(stream.ok()) << stream.status().ToString();
     return *std::move(stream);
   }
   std::unique_ptr<Event> NewEvent() {
-    auto event = device_->NewEvent();
+    auto event = device_->NewEvent(false);
     EXPECT_TRUE(event.ok()) << event.status().ToString();
     return *std::move(event);
   }
@@ -186,6 +186,97 @@ TEST_P(DeviceConformance, RunsKernels) {
   device_->Free(out);
 }
 
+TEST_P(DeviceConformance, EventsTellTime) {
+  auto stream = NewStream();
+  auto first = device_->NewEvent(true), second = device_->NewEvent(true);
+  auto untimed = NewEvent();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_FALSE((*second)->NanosecondsSince(**first).ok());  // never recorded
+  void* memory = Allocate(1 << 20);
+  ASSERT_TRUE(stream->Record(**first).ok());
+  ASSERT_TRUE(stream->Fill(memory, 1, 1 << 20, 0).ok());
+  ASSERT_TRUE(stream->Record(**second).ok());
+  ASSERT_TRUE(stream->Record(*untimed).ok());
+  ASSERT_TRUE(stream->Synchronize().ok());
+  auto took = (*second)->NanosecondsSince(**first);
+  ASSERT_TRUE(took.ok()) << took.status().ToString();
+  EXPECT_GT(*took, 0);
+  EXPECT_EQ(*(*first)->NanosecondsSince(**second), -*took);
+  EXPECT_FALSE(untimed->NanosecondsSince(**first).ok());
+  device_->Free(memory);
+}
+
+TEST_P(DeviceConformance, StreamsMayHavePriorities) {
+  for (int priority : {0, -1}) {
+    auto stream = device_->NewStream(priority);
+    ASSERT_TRUE(stream.ok()) << stream.status().ToString();
+    void* memory = Allocate(64);
+    EXPECT_TRUE((*stream)->Fill(memory, 1, 64, 0).ok());
+    EXPECT_TRUE((*stream)->Synchronize().ok());
+    device_->Free(memory);
+  }
+}
+
+// One number travels from `a` to `b` on one stream and, behind an event, from there to `c` on another.
+TEST_P(DeviceConformance, WhatIsCapturedIsDoneWhenReplayed) {
+  auto first = NewStream(), second = NewStream(), third = NewStream();
+  auto fork = NewEvent(), join = NewEvent();
+  void *a = Allocate(sizeof(int)), *b = Allocate(sizeof(int)), *c = Allocate(sizeof(int));
+  int zero = 0, back = -1;
+  for (void* memory : {a, b, c})
+    ASSERT_TRUE(first->CopyToDevice(memory, &zero, sizeof(int), 0).ok());
+  ASSERT_TRUE(first->Synchronize().ok());
+  const Status begun = first->BeginCapture();
+  if (begun.code() == StatusCode::kUnimplemented) GTEST_SKIP() << "captures nothing";
+  ASSERT_TRUE(begun.ok()) << begun.ToString();
+  ASSERT_TRUE(first->CopyOnDevice(b, a, sizeof(int), 0).ok());
+  ASSERT_TRUE(first->Record(*fork).ok());
+  ASSERT_TRUE(second->WaitFor(*fork).ok());
+  ASSERT_TRUE(second->CopyOnDevice(c, b, sizeof(int), 0).ok());
+  ASSERT_TRUE(second->Record(*join).ok());
+  ASSERT_TRUE(first->WaitFor(*join).ok());
+  auto graph = first->EndCapture();
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  std::vector<int> seen;
+  for (int k = 5; k < 8; ++k) {
+    ASSERT_TRUE(third->CopyToDevice(a, &k, sizeof(int), 0).ok());
+    ASSERT_TRUE(third->CopyToHost(&back, c, sizeof(int), 0).ok());
+    ASSERT_TRUE(third->Synchronize().ok());
+    seen.push_back(back);
+    ASSERT_TRUE(third->Replay(**graph).ok());
+    ASSERT_TRUE(third->CopyToHost(&back, c, sizeof(int), 0).ok());
+    ASSERT_TRUE(third->Synchronize().ok());
+    seen.push_back(back);
+  }
+  EXPECT_EQ(seen, (std::vector<int>{0, 5, 5, 6, 6, 7}));
+  // The streams are as before.
+  const int nine = 9;
+  ASSERT_TRUE(second->CopyToDevice(c, &nine, sizeof(int), 0).ok());
+  ASSERT_TRUE(second->CopyToHost(&back, c, sizeof(int), 0).ok());
+  ASSERT_TRUE(second->Synchronize().ok());
+  EXPECT_EQ(back, 9);
+  for (void* memory : {a, b, c}) device_->Free(memory);
+}
+
+TEST_P(DeviceConformance, CapturesAreRefusedWithLooseEnds) {
+  auto first = NewStream(), second = NewStream();
+  auto fork = NewEvent();
+  void* memory = Allocate(64);
+  const Status begun = first->BeginCapture();
+  if (begun.code() == StatusCode::kUnimplemented) GTEST_SKIP() << "captures nothing";
+  ASSERT_TRUE(begun.ok());
+  ASSERT_TRUE(first->Fill(memory, 1, 64, 0).ok());
+  ASSERT_TRUE(first->Record(*fork).ok());
+  ASSERT_TRUE(second->WaitFor(*fork).ok());
+  ASSERT_TRUE(second->Fill(memory, 2, 64, 0).ok());  // nobody waits for it
+  EXPECT_FALSE(first->EndCapture().ok());
+  EXPECT_TRUE(first->Fill(memory, 3, 64, 0).ok());
+  EXPECT_TRUE(first->Synchronize().ok());
+  EXPECT_TRUE(second->Synchronize().ok());
+  EXPECT_FALSE(first->EndCapture().ok());  // there is none
+  device_->Free(memory);
+}
+
 TEST_P(DeviceConformance, CachedMemoryServesItsStreamAtOnce) {
   auto stream = NewStream(), other = NewStream();
   CachingAllocator memory(device_);
@@ -250,7 +341,7 @@ TEST(EmulatedDevice, ItsMemoryIsNotTheHosts) {
 
 TEST(EmulatedDevice, RefusesForeignMemory) {
   auto device = NewEmulatedDevice();
-  auto stream = *device->NewStream();
+  auto stream = *device->NewStream(0);
   int host = 1, back = 2;
   ASSERT_TRUE(stream->CopyToHost(&back, &host, sizeof(int), 5).ok());
   EXPECT_FALSE(stream->Synchronize().ok());
@@ -268,8 +359,8 @@ TEST(EmulatedDevice, RefusesForeignMemory) {
 
 TEST(EmulatedDevice, AFailureTravelsWithEventsAndSkipsWhatFollows) {
   auto device = NewEmulatedDevice();
-  auto first = *device->NewStream(), second = *device->NewStream();
-  auto event = *device->NewEvent();
+  auto first = *device->NewStream(0), second = *device->NewStream(0);
+  auto event = *device->NewEvent(false);
   void* memory = *device->Allocate(64);
   int host = 3, back = 4;
   ASSERT_TRUE(first->CopyToDevice(memory, &host, sizeof(int), 1).ok());
@@ -290,12 +381,12 @@ TEST(EmulatedDevice, AFailureTravelsWithEventsAndSkipsWhatFollows) {
 
 TEST(EmulatedDevice, LostForGood) {
   auto device = NewEmulatedDevice({.fail_call = 4, .lost = true});
-  auto stream = *device->NewStream();
+  auto stream = *device->NewStream(0);
   void* memory = *device->Allocate(64);
   ASSERT_TRUE(stream->Fill(memory, 1, 64, 0).ok());
   EXPECT_FALSE(stream->Fill(memory, 2, 64, 0).ok());
   EXPECT_TRUE(device->lost());
-  EXPECT_FALSE(device->NewStream().ok());
+  EXPECT_FALSE(device->NewStream(0).ok());
   EXPECT_FALSE(stream->Synchronize().ok());
   device->Free(memory);
   stream.reset();
@@ -303,10 +394,75 @@ TEST(EmulatedDevice, LostForGood) {
   EXPECT_EQ(CountsOf(*device).streams, 0);
 }
 
+TEST(EmulatedDevice, TheHostMayNotWaitOrAllocateUnderACapture) {
+  auto device = NewEmulatedDevice();
+  auto stream = *device->NewStream(0), other = *device->NewStream(0);
+  auto event = *device->NewEvent(false), outside = *device->NewEvent(false);
+  ASSERT_TRUE(other->Record(*outside).ok());
+  const std::function<bool()> misuses[] = {
+      [&] { return stream->Synchronize().ok(); },
+      [&] { return stream->Record(*event).ok() && event->Wait().ok(); },
+      [&] { return stream->WaitFor(*outside).ok(); },
+      [&] { return stream->BeginCapture().ok(); },
+  };
+  for (const auto& misuse : misuses) {
+    ASSERT_TRUE(stream->BeginCapture().ok());
+    EXPECT_FALSE(misuse());
+    EXPECT_FALSE(stream->EndCapture().ok());
+  }
+  ASSERT_TRUE(stream->BeginCapture().ok());
+  EXPECT_FALSE(device->Allocate(64).ok());
+  EXPECT_TRUE(stream->EndCapture().ok());
+  void* memory = *device->Allocate(64);
+  device->Free(memory);
+  EXPECT_EQ(CountsOf(*device).graphs, 0);
+}
+
+// A failure inside a graph has the tag of its work.
+TEST(EmulatedDevice, AGraphsFailureNamesItsWork) {
+  auto device = NewEmulatedDevice();
+  auto stream = *device->NewStream(0);
+  void* memory = *device->Allocate(64);
+  ASSERT_TRUE(stream->BeginCapture().ok());
+  ASSERT_TRUE(stream->Fill(memory, 1, 64, 3).ok());
+  ASSERT_TRUE(stream->Fill(memory, 1, 512, 4).ok());  // beyond its end
+  auto graph = stream->EndCapture();
+  ASSERT_TRUE(graph.ok());
+  EXPECT_EQ(CountsOf(*device).copies, 0);
+  for (int k = 1; k <= 2; ++k) {
+    ASSERT_TRUE((*stream).Replay(**graph).ok());
+    EXPECT_FALSE(stream->Synchronize().ok());
+    const auto error = stream->TakeError();
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->tag, 4u);
+    EXPECT_EQ(CountsOf(*device).replays, k);
+    EXPECT_EQ(CountsOf(*device).copies, 2 * k);
+  }
+  device->Free(memory);
+}
+
+TEST(EmulatedDevice, CountsCopiesOfPageableMemory) {
+  auto device = NewEmulatedDevice();
+  auto stream = *device->NewStream(0);
+  void *memory = *device->Allocate(64), *pinned = *device->AllocateHost(64);
+  int pageable[16] = {};
+  const auto copy = [&](const void* host) {
+    ASSERT_TRUE(stream->CopyToDevice(memory, host, 64, 0).ok());
+    ASSERT_TRUE(stream->Synchronize().ok());
+  };
+  copy(pinned);
+  EXPECT_EQ(CountsOf(*device).pageable_copies, 0);
+  copy(pageable);
+  EXPECT_EQ(CountsOf(*device).pageable_copies, 1);
+  device->FreeHost(pinned);
+  device->Free(memory);
+  EXPECT_EQ(CountsOf(*device).copies, 2);
+}
+
 // Nothing is executed before somebody needs it.
 TEST(EmulatedDevice, LazyDoesNothingUnasked) {
   auto device = NewEmulatedDevice({.lazy = true});
-  auto a = *device->NewStream(), b = *device->NewStream();
+  auto a = *device->NewStream(0), b = *device->NewStream(0);
   void* memory = *device->Allocate(sizeof(int));
   int one = 1, back = 0;
   ASSERT_TRUE(a->CopyToDevice(memory, &one, sizeof(int), 0).ok());

@@ -18,8 +18,12 @@ class PartialDevice final : public Device {
   void Free(void* memory) override { device_->Free(memory); }
   Result<void*> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
   void FreeHost(void* memory) override { device_->FreeHost(memory); }
-  Result<std::unique_ptr<Stream>> NewStream() override { return device_->NewStream(); }
-  Result<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
+  Result<std::unique_ptr<Stream>> NewStream(int priority) override {
+    return device_->NewStream(priority);
+  }
+  Result<std::unique_ptr<Event>> NewEvent(bool timed) override {
+    return device_->NewEvent(timed);
+  }
   bool HasKernel(const CallView& call) const override {
     return device_->HasKernel(call) && covers_(call);
   }

@@ -37,6 +37,12 @@ inline void WriteAll(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
+// How often a test repeats itself: what the environment says, for runs longer than the usual ones.
+inline int Repeats(const char* variable, int usual) {
+  const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  return value != nullptr ? std::max(1, std::atoi(value)) : usual;
+}
+
 // A directory that goes away with the object.
 class TempDir {
  public:

@@ -1,0 +1,98 @@
+#include "device/emulated_graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace heddle {
+namespace {
+
+// Visits entries of a capture as they must be done for the first lane to come to its end, nothing
+// earlier than it must.
+class LazyOrder {
+ public:
+  explicit LazyOrder(const std::vector<EmulatedCapture::Entry>& entries) : entries_(entries) {
+    for (uint32_t i = 0; i < entries.size(); ++i) {
+      const auto& [lane, task] = entries[i];
+      if (lane >= lanes_.size()) lanes_.resize(lane + 1);
+      lanes_[lane].push_back(i);
+      if (task.signal) signal_[task.signal.get()] = i;
+    }
+    next_.resize(lanes_.size());
+  }
+
+  std::vector<uint32_t> Run() {
+    if (!lanes_.empty() && !lanes_[0].empty()) Visit(0, lanes_[0].back());
+    return std::move(order_);
+  }
+  bool AllWorkVisited() const {
+    for (size_t lane = 0; lane < lanes_.size(); ++lane)
+      for (size_t k = next_[lane]; k < lanes_[lane].size(); ++k)
+        if (entries_[lanes_[lane][k]].task.work) return false;
+    return true;
+  }
+
+ private:
+  // A lane up to the entry `last`.
+  void Visit(uint32_t lane, uint32_t last) {
+    while (next_[lane] < lanes_[lane].size() && lanes_[lane][next_[lane]] <= last) {
+      const uint32_t i = lanes_[lane][next_[lane]++];
+      if (const auto& wait = entries_[i].task.wait) {
+        const uint32_t signal = signal_.at(wait.get());
+        Visit(entries_[signal].lane, signal);
+      }
+      order_.push_back(i);
+    }
+  }
+
+  const std::vector<EmulatedCapture::Entry>& entries_;
+  std::vector<std::vector<uint32_t>> lanes_;
+  std::vector<size_t> next_;
+  std::unordered_map<const void*, uint32_t> signal_;
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace
+
+uint32_t EmulatedCapture::LaneOf(EmulatedStream* stream) {
+  const auto at = std::find(streams.begin(), streams.end(), stream);
+  const auto lane = static_cast<uint32_t>(at - streams.begin());
+  if (at == streams.end()) streams.push_back(stream);
+  return lane;
+}
+
+Status EmulatedCapture::Misuse(const char* what) {
+  Status status = Internal(what, " under a capture");
+  if (misuse.ok()) misuse = status;
+  return status;
+}
+
+EmulatedGraph::EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture)
+    : device_(device), kernels_(capture.kernels), copies_(capture.copies),
+      pageable_copies_(capture.pageable_copies) {
+  std::vector<int64_t> done(capture.streams.size(), 0);  // per lane, as they come
+  std::unordered_map<const void*, int64_t> reached;
+  for (const auto& [lane, task] : capture.entries) {
+    if (task.wait) done[lane] = std::max(done[lane], reached.at(task.wait.get()));
+    done[lane] += task.delay_ns;
+    if (task.signal) reached[task.signal.get()] = done[lane];
+  }
+  delay_ns_ = done[0];
+  LazyOrder order(capture.entries);
+  for (uint32_t i : order.Run())
+    if (Task& task = capture.entries[i].task; task.work) work_.push_back(std::move(task));
+  loose_ends_ = !order.AllWorkVisited();
+  ++device_.counts_.graphs;
+}
+
+EmulatedGraph::~EmulatedGraph() {
+  std::lock_guard lock(device_.mutex_);
+  --device_.counts_.graphs;
+}
+
+std::pair<Status, uint64_t> EmulatedGraph::Execute() const {
+  for (const Task& task : work_)
+    if (Status s = task.work(); !s.ok()) return {std::move(s), task.tag};
+  return {Status::Ok(), 0};
+}
+
+}  // namespace heddle

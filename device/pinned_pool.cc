@@ -1,0 +1,113 @@
+#include "device/pinned_pool.h"
+
+#include <bit>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+constexpr size_t kLeast = 4096;
+// Kept for later; what is above that goes back to the device at once.
+constexpr size_t kMostCached = size_t{256} << 20;
+
+// Sizes in steps of a quarter of the power of two below.
+size_t SizeClass(size_t bytes) {
+  if (bytes <= kLeast) return kLeast;
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+struct PinnedPool::Impl : std::enable_shared_from_this<Impl> {
+  struct Block : Buffer {
+    Block(void* data, size_t bytes, std::shared_ptr<Impl> i)
+        : Buffer(data, bytes, &Destroy), impl(std::move(i)) {}
+    static void Destroy(Buffer* b) {
+      auto* block = static_cast<Block*>(b);
+      const auto impl = block->impl;
+      impl->Release(block->data(), block->bytes());
+      delete block;
+    }
+    std::shared_ptr<Impl> impl;
+  };
+
+  explicit Impl(std::shared_ptr<Device> d) : device(std::move(d)) {}
+
+  void Release(void* data, size_t bytes) {
+    {
+      std::lock_guard lock(mutex);
+      used.erase(reinterpret_cast<uintptr_t>(data));
+      if (!closed && cached + bytes <= kMostCached) {
+        cached += bytes;
+        free[bytes].push_back(data);
+        return;
+      }
+    }
+    device->FreeHost(data);
+  }
+  void Trim() {
+    std::map<size_t, std::vector<void*>> gone;
+    {
+      std::lock_guard lock(mutex);
+      gone.swap(free);
+      cached = 0;
+    }
+    for (auto& [bytes, blocks] : gone)
+      for (void* data : blocks) device->FreeHost(data);
+  }
+
+  const std::shared_ptr<Device> device;
+  std::mutex mutex;
+  std::map<size_t, std::vector<void*>> free;
+  std::map<uintptr_t, size_t> used;  // address -> bytes
+  size_t cached = 0;
+  bool closed = false;
+};
+
+PinnedPool::PinnedPool(std::shared_ptr<Device> device)
+    : impl_(std::make_shared<Impl>(std::move(device))) {}
+
+PinnedPool::~PinnedPool() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->closed = true;
+  }
+  impl_->Trim();
+}
+
+BufferRef PinnedPool::Allocate(size_t bytes) {
+  const size_t size = SizeClass(bytes);
+  void* data = nullptr;
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (auto& blocks = impl_->free[size]; !blocks.empty()) {
+      data = blocks.back();
+      blocks.pop_back();
+      impl_->cached -= size;
+    }
+  }
+  if (data == nullptr) {
+    auto made = impl_->device->AllocateHost(size);
+    if (!made.ok()) return BufferRef();
+    data = *made;
+  }
+  std::lock_guard lock(impl_->mutex);
+  impl_->used[reinterpret_cast<uintptr_t>(data)] = size;
+  return BufferRef(new Impl::Block(data, size, impl_));
+}
+
+bool PinnedPool::Holds(const void* memory, size_t bytes) const {
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  std::lock_guard lock(impl_->mutex);
+  const auto next = impl_->used.upper_bound(at);
+  if (next == impl_->used.begin()) return false;
+  const auto& [begin, size] = *std::prev(next);
+  return at + bytes <= begin + size;
+}
+
+void PinnedPool::Trim() { impl_->Trim(); }
+
+}  // namespace heddle
