@@ -10,6 +10,7 @@
 
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
+#include "passes/nested_blocks.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -40,7 +41,7 @@ class LayoutRewriter {
       if (Rewrite(op) || Shuffle(op, old)) continue;
       for (auto& slot : op.inputs)
         for (VarId v : slot) Restore(v);
-      for (int sub : op.SubBlocks()) RestoreNested(sub);
+      RestoreNested(op);
       out_.push_back(std::move(op));
     }
     for (VarId v : context_.fetched) Restore(v);
@@ -97,12 +98,11 @@ class LayoutRewriter {
     present_.insert(v);
     out_.push_back(Transpose(twin_[v], v, {0, 3, 1, 2}));
   }
-  void RestoreNested(int block) {
-    for (const ir::Op& op : p_.blocks[block].ops) {
-      for (const auto& slot : op.inputs)
-        for (VarId v : slot) Restore(v);
-      for (int sub : op.SubBlocks()) RestoreNested(sub);
-    }
+  void RestoreNested(const ir::Op& op) {
+    for (int block : NestedBlocks(p_, op))
+      for (const ir::Op& inner : p_.blocks[block].ops)
+        for (const auto& slot : inner.inputs)
+          for (VarId v : slot) Restore(v);
   }
 
   // Emits the operator on twins; false when it cannot be or does not pay.

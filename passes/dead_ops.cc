@@ -1,4 +1,5 @@
 // Operators whose results nobody can see.
+#include "passes/nested_blocks.h"
 #include "passes/pass.h"
 #include "passes/version_view.h"
 
@@ -38,6 +39,8 @@ class DeadOps {
           for (VarId v : slot)
             if (v != kNoVar) live_[v] = false;
       MarkRead(op);
+      for (int sub : NestedBlocks(p_, op))
+        for (const ir::Op& inner : p_.blocks[sub].ops) MarkRead(inner);
     }
     if (any) EraseOps(block, gone);
     return any;
@@ -64,9 +67,6 @@ class DeadOps {
         marked_.push_back(v);
       }
     }
-    if (!op.def->has(kControlFlow)) return;
-    for (int sub : op.SubBlocks())
-      for (const ir::Op& inner : p_.blocks[sub].ops) MarkRead(inner);
   }
 
   ir::Program& p_;

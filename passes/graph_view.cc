@@ -1,5 +1,7 @@
 #include "passes/graph_view.h"
 
+#include "passes/nested_blocks.h"
+
 namespace heddle::passes {
 namespace {
 
@@ -17,7 +19,11 @@ GraphView::GraphView(const ir::Program& program)
   for (ir::VarId v = 0; v < program.vars.size(); ++v)
     if (program.vars[v].persistable) initial_[v] = true;
   const auto& ops = program.blocks[0].ops;
-  for (size_t i = 0; i < ops.size(); ++i) Touch(ops[i], static_cast<int>(i), false);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Touch(ops[i], static_cast<int>(i), false);
+    for (int sub : NestedBlocks(program, ops[i]))
+      for (const ir::Op& inner : program.blocks[sub].ops) Touch(inner, static_cast<int>(i), true);
+  }
   // Fed, though no feed operator says so.
   for (ir::VarId v = 0; v < program.vars.size(); ++v)
     if (!readers_[v].empty() && !writers_[v].empty() && readers_[v][0] <= writers_[v][0])
@@ -39,8 +45,6 @@ void GraphView::Touch(const ir::Op& op, int at, bool nested) {
       if (nested) shared_[v] = true;
     }
   }
-  for (int sub : op.SubBlocks())
-    for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, at, true);
 }
 
 bool GraphView::SingleWriter(ir::VarId v) const {

@@ -4,17 +4,17 @@
 #include <limits>
 #include <queue>
 
+#include "passes/nested_blocks.h"
+
 namespace heddle::passes {
 namespace {
 
-// Calls fn(variable, written) for all that an operator touches.
+// Calls fn(variable, written) for all that an operator touches itself.
 template <typename Fn>
-void ForEachAccess(const ir::Program& program, const ir::Op& op, bool nested, const Fn& fn) {
+void ForEachAccess(const ir::Op& op, bool nested, const Fn& fn) {
   for (const auto& slot : op.inputs)
     for (ir::VarId v : slot)
       if (v != ir::kNoVar) fn(v, nested);
-  for (int sub : op.SubBlocks())
-    for (const ir::Op& inner : program.blocks[sub].ops) ForEachAccess(program, inner, true, fn);
   for (const auto& slot : op.outputs)
     for (ir::VarId v : slot)
       if (v != ir::kNoVar) fn(v, true);
@@ -35,13 +35,16 @@ OrderGraph::OrderGraph(const ir::Program& program) {
       if (before >= 0 && before != i) list_.push_back(before);
     };
     const ir::Op& op = ops[static_cast<size_t>(i)];
-    ForEachAccess(program, op, false, [&](ir::VarId v, bool written) {
+    const auto access = [&](ir::VarId v, bool written) {
       add(writer[v]);
       if (!written) return readers[v].push_back(i);
       for (int r : readers[v]) add(r);
       readers[v].clear();
       writer[v] = i;
-    });
+    };
+    for (int sub : NestedBlocks(program, op))
+      for (const ir::Op& inner : program.blocks[sub].ops) ForEachAccess(inner, true, access);
+    ForEachAccess(op, false, access);
     if ((op.def->traits() & kOrdered) == 0) continue;
     add(last_ordered);
     last_ordered = i;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/nested_blocks.h"
+
 namespace heddle::passes {
 
 using ir::kNoVar;
@@ -45,6 +47,8 @@ void VersionView::Enter(int block) {
   for (size_t i = 0; i < ops.size(); ++i) {
     nested_[i] = ops[i].def->has(kControlFlow);
     Touch(ops[i], static_cast<int>(i));
+    for (int sub : NestedBlocks(program_, ops[i]))
+      for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, static_cast<int>(i));
   }
 }
 
@@ -59,9 +63,6 @@ void VersionView::Touch(const ir::Op& op, int at) {
     for (VarId v : slot) add(&reads_, v);
   for (const auto& slot : op.outputs)
     for (VarId v : slot) add(&writes_, v);
-  if (!op.def->has(kControlFlow)) return;
-  for (int sub : op.SubBlocks())
-    for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, at);
 }
 
 int VersionView::VersionAt(VarId v, int at) const {

@@ -212,6 +212,26 @@ TEST(Passes, OperatorsThatLackOperands) {
   }
 }
 
+// Each block runs the next one twice: passes look at 40 blocks, not at 2 to the power of 40.
+TEST(Passes, BlocksThatAreNamedTwice) {
+  constexpr int kDepth = 40;
+  Builder b;
+  b.Feed("c", DType::kBool, {1}).Var("y", DType::kF32, kShape);
+  b.Fill("y", {2, 3}, 0);
+  std::vector<int> blocks = {0};
+  for (int i = 0; i < kDepth; ++i) blocks.push_back(b.Block(blocks.back()));
+  for (int i = 0; i < kDepth; ++i)
+    for (int twice = 0; twice < 2; ++twice)
+      b.In(blocks[i]).Op("conditional_block", {{"Cond", {"c"}}, {"Input", {"x"}}},
+                         {{"Out", {"y"}}, {"Scope", {"scope" + std::to_string(2 * i + twice)}}},
+                         {{"sub_block", BlockRef{blocks[i + 1]}}, {"is_scalar_condition", true}});
+  b.In(blocks.back()).Unary("relu", "x", "y");
+  b.In(0).Fetch("y");
+  const auto optimized = OptimizeModel({b.Build(), nullptr}, {.level = 2});
+  ASSERT_TRUE(optimized.ok()) << optimized.status().ToString();
+  EXPECT_EQ(optimized->model.program.num_blocks(), kDepth + 1);
+}
+
 TEST(OptimizeModel, SaysWhatPaddleCannotRead) {
   Builder b;
   const Shape image = {1, 2, 3, 3};
