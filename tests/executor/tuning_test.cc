@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 namespace fs = std::filesystem;
 
-class Tuning : public ::testing::Test {
+class TuningFile : public ::testing::Test {
  protected:
   void SetUp() override {
     dir_ = fs::path(::testing::TempDir()) /
@@ -54,7 +54,7 @@ class Tuning : public ::testing::Test {
   fs::path dir_, path_;
 };
 
-TEST_F(Tuning, TheFastestWayIsKept) {
+TEST_F(TuningFile, TheFastestWayIsKept) {
   {
     TuningCache cache(path_, true, "here");
     EXPECT_EQ(cache.Kept("key"), "");
@@ -74,7 +74,7 @@ TEST_F(Tuning, TheFastestWayIsKept) {
   for (const auto& entry : fs::directory_iterator(dir_)) EXPECT_EQ(entry.path(), path_);
 }
 
-TEST_F(Tuning, WhatOthersHaveWrittenStays) {
+TEST_F(TuningFile, WhatOthersHaveWrittenStays) {
   TuningCache one(path_, true, "one"), two(path_, true, "two");
   Choose(one, {0, 3});
   Choose(two, {3, 0});
@@ -84,7 +84,7 @@ TEST_F(Tuning, WhatOthersHaveWrittenStays) {
   EXPECT_EQ(TuningCache(path_, false, "two").Kept("key"), "way1");
 }
 
-TEST_F(Tuning, ADamagedFileIsAWarningAndIsReplaced) {
+TEST_F(TuningFile, ADamagedFileIsAWarningAndIsReplaced) {
   TunedChoices choices;
   choices[{"here", "key"}] = {"way1", 12.5};
   const std::string good = WriteTunedChoices(choices);
@@ -107,7 +107,7 @@ TEST_F(Tuning, ADamagedFileIsAWarningAndIsReplaced) {
   EXPECT_EQ(TuningCache(path_, false, "here").Kept("key"), "way1");
 }
 
-TEST_F(Tuning, AFileThatCannotBeWrittenIsAWarning) {
+TEST_F(TuningFile, AFileThatCannotBeWrittenIsAWarning) {
   TuningCache cache(dir_ / "no" / "such" / "directory", true, "here");
   EXPECT_EQ(Choose(cache, {3, 0}), "way1");
   cache.Save();
@@ -115,14 +115,14 @@ TEST_F(Tuning, AFileThatCannotBeWrittenIsAWarning) {
   EXPECT_EQ(cache.Kept("key"), "way1");
 }
 
-TEST_F(Tuning, TheEnvironmentNamesProcessorThreadsAndBuild) {
+TEST_F(TuningFile, TheEnvironmentNamesProcessorThreadsAndBuild) {
   EXPECT_EQ(TuningEnvironment(2), TuningEnvironment(2));
   EXPECT_NE(TuningEnvironment(2), TuningEnvironment(3));
   EXPECT_THAT(TuningEnvironment(2), HasSubstr(", 2 threads, heddle "));
 }
 
 // Two convolutions of one form and one of another.
-TEST_F(Tuning, ConvolutionsAreMeasuredOnceAndThenKnown) {
+TEST_F(TuningFile, ConvolutionsAreMeasuredOnceAndThenKnown) {
   ProgramBuilder b;
   auto scope = std::make_shared<Scope>();
   std::mt19937 random(1);
