@@ -19,7 +19,6 @@ class Inliner {
   explicit Inliner(ir::Program& program) : p_(program) {}
 
   Result<bool> Run() {
-    HEDDLE_RETURN_IF_ERROR(RefuseRecursion());
     bool changed = false;
     const size_t blocks = p_.blocks.size();  // what is made on the way waits for the next round
     for (size_t b = 0; b < blocks; ++b) {
@@ -31,29 +30,6 @@ class Inliner {
   }
 
  private:
-  Status RefuseRecursion() const {
-    std::vector<int> state(p_.blocks.size(), 0);  // 1: under way, 2: done
-    std::string way;
-    const auto visit = [&](auto& self, int b) -> bool {
-      state[static_cast<size_t>(b)] = 1;
-      for (const ir::Op& op : p_.blocks[static_cast<size_t>(b)].ops) {
-        for (int sub : op.SubBlocks()) {
-          if (sub <= 0 || sub >= static_cast<int>(p_.blocks.size())) continue;
-          if (state[static_cast<size_t>(sub)] == 0 && !self(self, sub)) {
-            way = StrCat("block ", b, " -> ", way);
-            return false;
-          }
-          if (state[static_cast<size_t>(sub)] != 1 || !op.def->has(kControlFlow)) continue;
-          way = StrCat("block ", b, " -> block ", sub);
-          return false;
-        }
-      }
-      state[static_cast<size_t>(b)] = 2;
-      return true;
-    };
-    return visit(visit, 0) ? Status::Ok() : InvalidArgument("recursion: ", way);
-  }
-
   // One level of calls.
   Result<bool> Sweep(int block) {
     const auto calls_here = [](const ir::Block& b) {
@@ -236,10 +212,8 @@ HEDDLE_PASS(inline_calls) {
   pass.after = "p1 = assign(x); r1 = relu(p1); y = assign(r1)";
   pass.refuses =
       "calls with noinline; blocks declared where the call cannot see them; blocks with gradients, "
-      "or with "
-      "operators that know their block's variables by name (recurrent). An error: wrong number or "
-      "dtype "
-      "of values, recursion, direct or not";
+      "or with operators that know their block's variables by name (recurrent). An error: a wrong "
+      "number or dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
   pass.phase = 7;
   pass.groupings = In(PassGrouping::kPrePlacement);
