@@ -10,7 +10,8 @@ The peers are installed into build/peers-inference on the first call, which need
 and the network. Each engine's outputs are compared with the recorded ones before it is timed; of each
 engine several settings are tried, and the fastest takes part in the rounds: a slice of time to heddle,
 then one to each peer, whose process sleeps while the others run. Besides latency: load and first run of
-a fresh process with its peak memory, and requests a second with eight clients.
+a fresh process with its peak memory, and requests a second with eight clients. With --fallback a
+column tells how fast heddle is without the primitives library.
 
 The tables are printed, and written with all rounds and a plot to benchmarks/results/inference-*.
 """
@@ -31,6 +32,8 @@ def parse():
     p.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models",
                    help="folder of recorded models [shared/models beside the checkout]")
     p.add_argument("--heddle", help="the tool to measure [build/release/heddle, built when absent]")
+    p.add_argument("--fallback", metavar="HEDDLE",
+                   help="a second tool to measure, one built with -DHEDDLE_ONEDNN=OFF")
     p.add_argument("--python", help="a Python that has the peers, instead of build/peers-inference")
     p.add_argument("--threads", default="1,2", help="of each side, comma-separated [1,2]")
     p.add_argument("--rounds", type=int, default=5, help="[5]")
@@ -85,8 +88,9 @@ def main():
         for case in cases if options.all_cases else cases[:1]:
             for threads in options.threads:
                 try:
-                    results["rows"].append(inference.measure(case, Heddle(binary, threads), python,
-                                                             onnx, options, threads))
+                    fallback = Heddle(options.fallback, threads) if options.fallback else None
+                    results["rows"].append(inference.measure(case, Heddle(binary, threads), fallback,
+                                                             python, onnx, options, threads))
                 except Failed as error:
                     note(f"{case.title}: {error}")
                     results["rows"].append({"program": name, "case": case.name, "threads": threads,

@@ -69,7 +69,7 @@ struct Measured {
   double median_ms = 0, p90_ms = 0, p99_ms = 0;
   int64_t runs = 0;
   double runs_per_s = 0;
-  double rss_peak_mb = 0;
+  double rss_first_mb = 0, rss_peak_mb = 0;
   double heap_allocs_per_run = 0;  // NaN: not known
   // With a lower precision: the largest distance of the float outputs from those in float32, and of the
   // latter the largest element.
@@ -215,6 +215,7 @@ Result<Measured> Measure(const Options& options) {
   start = Clock::now();
   HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
   m.first_ms = MsSince(start);
+  m.rss_first_mb = PeakRssMb();
   LOG(INFO) << "first run: " << m.first_ms << " ms";
   HEDDLE_RETURN_IF_ERROR(WarmUp(job, options.warmup, &m.report));
   HEDDLE_RETURN_IF_ERROR(RunClients(job, options, &m));
@@ -257,6 +258,7 @@ void PrintJson(const Options& options, const Measured& m) {
   json["runs"] = m.runs;
   json["runs_per_s"] = m.runs_per_s;
   json["ns_per_instruction"] = NsPerInstruction(m);
+  json["rss_first_mb"] = m.rss_first_mb;
   json["rss_peak_mb"] = m.rss_peak_mb;
   json["arena_bytes"] = m.plan.arena_bytes;
   json["arena_bound_bytes"] = m.plan.arena_bound_bytes;
@@ -341,7 +343,7 @@ void AddBench(CLI::App& root, Action& chosen) {
       "aligned\n"
       "variants (so also of new) by all threads and libraries, over runs after the measured ones;\n"
       "it includes the returned outputs, and not what oneTBB's own allocator hands out.\n"
-      "rss_peak_mb is the process's VmHWM after the measured runs.\n"
+      "rss_first_mb is the process's VmHWM after the first run, rss_peak_mb after the measured ones.\n"
       "Examples:\n"
       "  heddle bench examples/digits --feed x=examples/digits/input.npy --threads 1\n"
       "  heddle bench resnet50/ --random-feed --shape x=8,3,224,224 --seconds 10 --json");

@@ -103,11 +103,13 @@ def best_setting(case, engine, python, onnx, options, threads):
     return best[1], tried
 
 
-def measure(case, heddle, python, onnx, options, threads):
+def measure(case, heddle, fallback, python, onnx, options, threads):
     note(f"{case.title}, {threads} thread{'s' * (threads > 1)}")
     checked = heddle.check(case)
     row = {"program": case.model, "case": case.name, "threads": threads, "ops": case.ops,
            "outputs_ok": checked.ok, "worst": checked.worst, "rounds": [], "peers": {}}
+    if fallback:
+        row["fallback"] = {"outputs_ok": fallback.check(case).ok, "rounds": []}
     workers = {}
     try:
         for engine in options.engines:
@@ -119,6 +121,8 @@ def measure(case, heddle, python, onnx, options, threads):
         for _ in range(options.rounds):
             ours = heddle.bench(case, options.seconds)
             times = {"heddle": ours["median_ms"]}
+            if fallback:
+                row["fallback"]["rounds"].append(fallback.bench(case, options.seconds)["median_ms"])
             for engine, worker in workers.items():
                 times[engine] = worker.slice(options.seconds)["median_ms"]
                 settle()
@@ -131,6 +135,8 @@ def measure(case, heddle, python, onnx, options, threads):
             worker.close()
     row["ms"] = {side: statistics.median(r[side] for r in row["rounds"])
                  for side in ["heddle", *workers]}
+    if fallback:
+        row["fallback"]["ms"] = statistics.median(row["fallback"]["rounds"])
     return row
 
 
@@ -140,7 +146,7 @@ def first_answers(case, heddle, workers, python, threads, options):
     for _ in range(ATTEMPTS):
         start = time.perf_counter()
         ours = heddle.bench(case, 0, warmup=0)
-        found["heddle"].append({"ms": ours["load_ms"] + ours["first_ms"], "mb": ours["rss_peak_mb"],
+        found["heddle"].append({"ms": ours["load_ms"] + ours["first_ms"], "mb": ours["rss_first_mb"],
                                 "process_ms": (time.perf_counter() - start) * 1e3})
         for engine, worker in workers.items():
             facts = worker.facts

@@ -33,8 +33,17 @@ def measured(results, threads):
     return [r for r in results["rows"] if r["threads"] == threads and "failed" not in r]
 
 
+def fallback_cell(row):
+    """heddle without the primitives library; no part of the ratios."""
+    found = row.get("fallback")
+    if not found:
+        return "–"
+    return number(found["ms"]) + ("" if found["outputs_ok"] else " (wrong outputs)")
+
+
 def latency(results, threads, engines):
     rows = measured(results, threads)
+    fallback = any("fallback" in r for r in rows)
     cells = []
     for r in rows:
         value = ratio(r)
@@ -42,11 +51,12 @@ def latency(results, threads, engines):
             if value else None
         cells.append([f"{r['program']} {r['case']}" + ("" if r["outputs_ok"] else " (wrong outputs)"),
                       number(r["ms"]["heddle"])] +
+                     [fallback_cell(r)] * fallback +
                      [number(r["ms"].get(e)) for e in engines] +
                      [f"**{value:.2f}**" if value else "–", TITLES.get(best, "–")])
     ratios = [ratio(r) for r in rows if ratio(r) and r["outputs_ok"]]
-    lines = table(["program, median ms"] + [TITLES[e] for e in ["heddle", *engines]] +
-                  ["heddle ÷ best", "best peer"], cells)
+    lines = table(["program, median ms", "heddle"] + ["without oneDNN"] * fallback +
+                  [TITLES[e] for e in engines] + ["heddle ÷ best", "best peer"], cells)
     worst = max(ratios, default=float("nan"))
     above = [r for r in ratios if r > 1.05]
     return lines + ["", f"Geometric mean of {len(ratios)} ratios: **{geomean(ratios):.3f}**; the largest "

@@ -221,8 +221,8 @@ TEST_F(CliTest, BenchMeasures) {
   ASSERT_EQ(json.status, 0) << json.err;
   for (const char* key :
        {"program", "threads", "clients", "instructions", "tasks", "load_ms", "first_ms",
-        "median_ms", "p90_ms", "p99_ms", "runs", "runs_per_s", "ns_per_instruction", "rss_peak_mb",
-        "arena_bytes", "arena_bound_bytes", "heap_allocs_per_run"})
+        "median_ms", "p90_ms", "p99_ms", "runs", "runs_per_s", "ns_per_instruction", "rss_first_mb",
+        "rss_peak_mb", "arena_bytes", "arena_bound_bytes", "heap_allocs_per_run"})
     EXPECT_THAT(json.out, HasSubstr("\"" + std::string(key) + "\": ")) << key;
   const Outcome text = Heddle(bench);
   EXPECT_EQ(text.status, 0);
