@@ -71,7 +71,12 @@ Status ConvGradShape(ShapeContext& ctx) {
 
 // The geometry, after a check that the gradient coming in fits it.
 template <bool kTransposed>
-Result<ConvGeometry> GradGeometry(const PrepareContext& ctx, const Shape& grad) {
+Result<ConvGeometry> GradGeometry(const PrepareContext& ctx, Key key) {
+  const Shape& grad = ctx.InShape(key);
+  for (const Key other : {Key("Filter"), key})
+    if (ctx.InDType(other) != ctx.InDType("Input"))
+      return InvalidArgument(other.name, " is ", Name(ctx.InDType(other)), ", but Input is ",
+                             Name(ctx.InDType("Input")));
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
                           Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   const Shape expected = kTransposed ? ConvInShape(g) : ConvOutShape(g);
@@ -84,7 +89,7 @@ Result<ConvGeometry> GradGeometry(const PrepareContext& ctx, const Shape& grad) 
 template <bool kTransposed>
 Prepared PrepareConvGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
-                          GradGeometry<kTransposed>(ctx, ctx.InShape("Output@GRAD")));
+                          GradGeometry<kTransposed>(ctx, "Output@GRAD"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
   if (ctx.HasOut("Input@GRAD"))
@@ -125,7 +130,7 @@ Status ConvDoubleGradShape(ShapeContext& ctx) {
 template <bool kTransposed>
 Prepared PrepareConvDoubleGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
-                          GradGeometry<kTransposed>(ctx, ctx.InShape("grad_out")));
+                          GradGeometry<kTransposed>(ctx, "grad_out"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
   if (ctx.HasOut("Input@GRAD"))
@@ -145,6 +150,15 @@ void AddTo(const KernelContext& ctx, const Tensor& from, Tensor& to) {
   });
 }
 
+// A gradient's gradient, if it is there, is like what it belongs to.
+Status CheckLike(const Tensor* grad, const Tensor& of, const char* what) {
+  if (grad == nullptr || (grad->shape() == of.shape() && grad->dtype() == of.dtype()))
+    return Status::Ok();
+  return InvalidArgument("the gradient that belongs to ", what, " is ", Name(grad->dtype()), " ",
+                         grad->shape().ToString(), ", expected ", Name(of.dtype()), " ",
+                         of.shape().ToString());
+}
+
 template <bool kTransposed>
 struct DoubleGrad {
   template <typename T>
@@ -154,6 +168,8 @@ struct DoubleGrad {
       const Tensor& grad = ctx.In("grad_out");
       const Tensor* dd_input = ctx.InOpt("grad_input@GRAD");
       const Tensor* dd_filter = ctx.InOpt("grad_filter@GRAD");
+      HEDDLE_RETURN_IF_ERROR(CheckLike(dd_input, ctx.In("Input"), "Input"));
+      HEDDLE_RETURN_IF_ERROR(CheckLike(dd_filter, ctx.In("Filter"), "Filter"));
       if (runners[0]) {
         Tensor& to = ctx.Out("Input@GRAD");
         if (dd_filter)

@@ -229,5 +229,30 @@ TEST(Operands, AnElementIsPickedByOneIndexWithinTheTensor) {
   }
 }
 
+Case ConvSecondGrad(const Tensor& dd_input, const Tensor& dd_filter, const Tensor& grad) {
+  Case run({Feed{"x", Filled({1, 2, 5, 5}, 1)}, Feed{"w", Filled({3, 2, 3, 3}, 1)}, Feed{"g", grad},
+            Feed{"ddx", dd_input}, Feed{"ddw", dd_filter}});
+  run.Op("conv2d_grad_grad",
+         {{"Input", {"x"}},
+          {"Filter", {"w"}},
+          {"grad_out", {"g"}},
+          {"grad_input@GRAD", {"ddx"}},
+          {"grad_filter@GRAD", {"ddw"}}},
+         {{"Input@GRAD", {"dx"}}, {"Filter@GRAD", {"dw"}}, {"grad_out@GRAD", {"dg"}}});
+  return run;
+}
+
+TEST(Operands, GradientsOfConvolutions) {
+  const Tensor ddx = Filled({1, 2, 5, 5}, 1), ddw = Filled({3, 2, 3, 3}, 1),
+               grad = Filled({1, 3, 3, 3}, 1);
+  const auto out = ConvSecondGrad(ddx, ddw, grad).Fetch({"dg", "dx", "dw"});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), std::vector<float>(27, 36));
+  ConvSecondGrad(Filled({1, 1, 1, 1}, 1), ddw, grad).ExpectRefused("dw", "Input");
+  ConvSecondGrad(ddx, Filled({3, 2, 3, 2}, 1), grad).ExpectRefused("dx", "Filter");
+  ConvSecondGrad(Zeros(DType::kI8, {1, 2, 5, 5}), ddw, grad).ExpectRefused("dg", "int8");
+  ConvSecondGrad(ddx, ddw, Zeros(DType::kI8, {1, 3, 3, 3})).ExpectRefused("dx", "int8");
+}
+
 }  // namespace
 }  // namespace heddle::testing
