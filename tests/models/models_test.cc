@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "heddle/device.h"
 #include "tests/models/compare.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
@@ -191,6 +192,58 @@ TEST_P(ModelTest, ShapesMayChangeFromRunToRun) {
     }
   }
   EXPECT_LE(executor.plans_built(), static_cast<int64_t>(cases_.size()));
+}
+
+// On the device alone, captured or not: the host's bits. With three streams the device's memory is at
+// most a tenth more than with one.
+TEST_P(ModelTest, DevicesGiveTheHostsBitsInLittleMoreMemory) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  if (large_ && Repeats("HEDDLE_PLACE_SEEDS", 0) < 2) GTEST_SKIP() << "large";
+  Executor host({.threads = 2});
+  auto here = host.Compile(model_);
+  ASSERT_TRUE(here.ok()) << here.status().ToString();
+  std::map<int, size_t> arena, peak;  // by streams
+  for (int streams : {1, 3}) {
+    auto device = NewEmulatedDevice();
+    Executor executor({.threads = 2, .device = device, .device_streams = streams});
+    auto there = executor.Compile(model_);
+    ASSERT_TRUE(there.ok()) << there.status().ToString();
+    for (const Case& c : cases_) {
+      const std::string want = AllBits(MustRun(host, *here, c.feeds));
+      for (int run = 0; run < 3; ++run)
+        ASSERT_EQ(AllBits(MustRun(executor, *there, c.feeds)) == want, true)
+            << "case " << c.name << ", run " << run << ", " << streams << " streams";
+      arena[streams] += executor.Prepare(*there, c.feeds)->device_arena_bytes;
+    }
+    peak[streams] = CountsOf(*device).peak_bytes;
+  }
+  std::printf("%s: arena %zu and %zu bytes, peak %zu and %zu\n", GetParam().c_str(), arena[1],
+              arena[3], peak[1], peak[3]);
+  EXPECT_LE(arena[3] * 10, arena[1] * 11);
+  EXPECT_LE(peak[3] * 10, peak[1] * 11);
+}
+
+TEST_P(ModelTest, MixedPlacesGiveTheHostsBits) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  const int seeds = Repeats("HEDDLE_PLACE_SEEDS", 2);
+  if (large_ && seeds <= 2) GTEST_SKIP() << "large";
+  Executor host({.threads = 2});
+  auto here = host.Compile(model_);
+  ASSERT_TRUE(here.ok()) << here.status().ToString();
+  std::vector<std::string> want;
+  for (const Case& c : cases_) want.push_back(AllBits(MustRun(host, *here, c.feeds)));
+  for (int seed = 0; seed < seeds; ++seed) {
+    Executor executor({.threads = 2, .device = NewEmulatedDevice(), .device_streams = 1 + seed % 3});
+    auto there = executor.Compile(model_, {.placement = Placement::kRandom,
+                                           .placement_seed = static_cast<uint64_t>(seed)});
+    ASSERT_TRUE(there.ok()) << there.status().ToString();
+    for (int run = 0; run < 2; ++run)
+      for (size_t i = 0; i < cases_.size(); ++i)
+        ASSERT_EQ(AllBits(MustRun(executor, *there, cases_[i].feeds)) == want[i], true)
+            << "case " << cases_[i].name << ", run " << run << ", seed " << seed;
+  }
 }
 
 // The trip count is a value: other counts use the same plan.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "heddle/device.h"
 #include "tests/models/compare.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
@@ -106,16 +107,19 @@ class TrainingTest : public ::testing::TestWithParam<std::string> {
     return t.ok() ? *t : Tensor();
   }
   Outcome Train(int threads, Schedule schedule) {
+    CompileOptions options = options_;
+    options.schedule = schedule;
+    return Train({.threads = threads}, options, meta_["steps"]);
+  }
+  Outcome Train(const ExecutorOptions& where, const CompileOptions& options, int64_t steps) {
     Outcome outcome;
     outcome.scope = std::make_shared<Scope>();
     const Status loaded = LoadParameters(program_, dir_ + "init.pdiparams", *outcome.scope);
     EXPECT_TRUE(loaded.ok()) << loaded.ToString();
-    Executor executor({.threads = threads});
-    CompileOptions options = options_;
-    options.schedule = schedule;
+    Executor executor(where);
     auto compiled = executor.Compile(program_, outcome.scope, options);
     EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
-    for (int64_t step = 0; compiled.ok() && step < meta_["steps"]; ++step) {
+    for (int64_t step = 0; compiled.ok() && step < steps; ++step) {
       std::vector<heddle::Feed> feeds;
       for (const auto& [name, batch] : batches_)
         feeds.push_back({name, Item(batch, step % batch.dim(0))});
@@ -167,6 +171,30 @@ TEST_P(TrainingTest, IsBitEqualForEveryScheduleAtOneThreadCount) {
     ASSERT_EQ(again.steps.size(), first.steps.size());
     for (const TensorInfo& info : program_.persistables())
       EXPECT_TRUE(SameBits(*again.scope->Find(info.name), *first.scope->Find(info.name))) << info.name;
+  }
+}
+
+// On the device alone, captured from the second step on, and at mixed places: the host's bits.
+TEST_P(TrainingTest, IsBitEqualOnDevicesAndAtMixedPlaces) {
+  constexpr int64_t kSteps = 4;
+  const auto bits = [&](const Outcome& outcome) {
+    std::vector<std::string> all;
+    for (const auto& step : outcome.steps)
+      for (const Tensor& t : step) all.push_back(Bits(t));
+    for (const TensorInfo& p : program_.persistables())
+      if (const Value* v = outcome.scope->Find(p.name); v != nullptr && v->is_tensor())
+        all.push_back(Bits(v->tensor()));
+    return all;
+  };
+  const auto want = bits(Train({.threads = 2}, options_, kSteps));
+  ASSERT_GT(want.size(), static_cast<size_t>(kSteps));
+  const int seeds = Repeats("HEDDLE_PLACE_SEEDS", 2);
+  for (int seed = -1; seed < seeds; ++seed) {
+    CompileOptions options = options_;
+    if (seed >= 0) options.placement = Placement::kRandom;
+    options.placement_seed = static_cast<uint64_t>(seed);
+    const Outcome got = Train({.threads = 2, .device = NewEmulatedDevice()}, options, kSteps);
+    ASSERT_EQ(bits(got) == want, true) << "seed " << seed;
   }
 }
 
