@@ -127,6 +127,7 @@ Json InstructionsJson(const Profile& p) {
                     {"output", line.event.output},
                     {"block", line.event.block},
                     {"index", line.event.index},
+                    {"stream", line.event.stream},
                     {"step", line.step},
                     {"us", line.us},
                     {"share", p.Share(line.us)},
@@ -195,6 +196,7 @@ Json ProfileJson(const std::string& program, const Profile& p) {
   json["run_us"] = p.run_us;
   json["kernels_us"] = p.kernels_us;
   json["outside_share"] = p.outside;
+  for (const auto& [stream, us] : p.streams) json["streams_us"][stream] = us;
   json["peak_gflops"] = p.peak.gflops;
   json["peak_copy_gbs"] = p.peak.copy_gbs;
   json["operators"] = OperatorsJson(p);

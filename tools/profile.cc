@@ -41,6 +41,9 @@ void PrintText(const Options& options, const Profile& p) {
               p.dispatch.c_str(), p.runs);
   std::printf("  run        %10.1f us, of which outside kernels %.1f%%\n", p.run_us,
               100 * p.outside);
+  for (const auto& [stream, us] : p.streams)
+    std::printf("  %-10s %10.1f us busy, %.1f%% of the run\n", stream.c_str(), us,
+                100 * us / p.run_us);
   std::printf("  machine    %10.1f GFLOP/s float32, copies %.1f GB/s\n\n", p.peak.gflops,
               p.peak.copy_gbs);
   std::printf("%12s %7s  %22s  %5s  %s\n", "us", "share", "rate, of peak", "count", "operator");
@@ -50,10 +53,11 @@ void PrintText(const Options& options, const Profile& p) {
   std::printf("\n%12s %7s  %22s  %s\n", "us", "share", "rate, of peak", "instruction");
   for (int i = 0; i < options.top && i < static_cast<int>(p.lines.size()); ++i) {
     const ProfileLine& line = p.lines[static_cast<size_t>(i)];
-    std::printf("%12.1f %6.1f%%  %22s  %s %s: %s -> %s\n", line.us, 100 * p.Share(line.us),
+    const std::string& stream = line.event.stream;
+    std::printf("%12.1f %6.1f%%  %22s  %s %s: %s -> %s%s%s\n", line.us, 100 * p.Share(line.us),
                 Rate(p, line.us, line.flops, line.bytes).c_str(), line.event.op.c_str(),
                 line.event.output.c_str(), ShapesText(line.event.inputs).c_str(),
-                ShapesText(line.event.outputs).c_str());
+                ShapesText(line.event.outputs).c_str(), stream.empty() ? "" : ", ", stream.c_str());
   }
   std::fflush(stdout);
 }

@@ -64,7 +64,8 @@ Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vec
              double seconds, Profile* p) {
   constexpr int kMostRuns = 10000;
   // By place in the program; operators that passes made have none of their own.
-  std::map<std::tuple<int, int, std::string>, ProfileLine> lines;
+  std::map<std::tuple<int, int, std::string, std::string>, ProfileLine> lines;
+  std::map<std::string, std::vector<double>> streams;
   std::vector<double> run_us, outside;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   do {
@@ -72,21 +73,26 @@ Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vec
     HEDDLE_RETURN_IF_ERROR(
         executor.RunValues(compiled, feeds, {.report = &report, .trace = true}).status());
     double busy = 0;
+    std::map<std::string, double> stream_busy;
     for (TraceEvent& e : report.events) {
       const double us = e.end_us - e.begin_us;
       busy += us;
-      ProfileLine& line = lines[{e.block, e.index, e.output}];
+      if (!e.stream.empty()) stream_busy[e.stream] += us;
+      ProfileLine& line = lines[{e.block, e.index, e.output, e.op}];
       line.each_us.push_back(us);
       if (line.each_us.size() == 1) line.event = std::move(e);
     }
     run_us.push_back(report.run_us);
-    outside.push_back(std::max(0.0, 1 - busy / (report.run_us * report.lanes)));
+    for (const auto& [stream, us] : stream_busy) streams[stream].push_back(us);
+    const double lanes = report.lanes + static_cast<double>(stream_busy.size());
+    outside.push_back(std::max(0.0, 1 - busy / (report.run_us * lanes)));
     p->dispatch = report.dispatch;
     p->lanes = report.lanes;
     ++p->runs;
   } while (p->runs < 3 || (p->runs < kMostRuns && Clock::now() < end));
   p->run_us = Median(run_us);
   p->outside = Median(outside);
+  for (auto& [stream, us] : streams) p->streams[stream] = Median(std::move(us));
   for (auto& [place, line] : lines) {
     line.us = Median(line.each_us);
     line.flops = Flops(line.event);

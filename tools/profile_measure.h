@@ -1,6 +1,7 @@
 // Where a run's time goes: every instruction timed, over many runs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Profile {
   double run_us = 0;      // median, with the clock read around each instruction
   double kernels_us = 0;  // all instructions together
   double outside = 0;     // share of the lanes' time in no kernel
+  std::map<std::string, double> streams;  // of a device: median of the time they are busy, us
   MachinePeak peak;
   std::vector<ProfileLine> lines;  // longest first
   RunReport sample;                // one run of about the median length, with its events

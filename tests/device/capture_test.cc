@@ -67,7 +67,29 @@ TEST(DeviceCapture, TheSecondRunCapturesAndLaterOnesReplay) {
   }
 }
 
-// The graph reads a parameter where it was: elsewhere, there must be another graph.
+// Another program needs a larger block of memory: the graph's operands lie elsewhere then.
+TEST(DeviceCapture, AGraphIsMadeAnewWhenItsMemoryMoves) {
+  auto device = NewEmulatedDevice();
+  Executor executor({.threads = 1, .device = device});
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({4}, {2, 2, 2, 2}));
+  const CompiledProgram compiled = MustCompile(executor, Branches(), scope, {.opt_level = 0});
+  ProgramBuilder large;
+  large.Feed("x", DType::kF32, {10000}).Scale("x", "a", 2);
+  large.Binary("elementwise_add", "a", "x", "y").Fetch("y");
+  const CompiledProgram other = MustCompile(executor, large.Build(), nullptr, {.opt_level = 0});
+  const std::vector<heddle::Feed> feeds = {{"x", F32({10000}, std::vector<float>(10000, 1))}};
+  for (int run = 0; run < 6; ++run) {
+    const auto n = static_cast<float>(run);
+    EXPECT_EQ(RunOnce(executor, compiled, {n, 2, 3, 4}).y, Expected({n, 2, 3, 4}, 2));
+    if (run == 3) {
+      EXPECT_EQ(Floats(MustRun(executor, other, feeds)[0]), std::vector<float>(10000, 3));
+    }
+  }
+  EXPECT_EQ(CountsOf(*device).replays, 5);
+}
+
+// With a parameter that was replaced there is another plan, and so another graph.
 TEST(DeviceCapture, ReplacedParametersAreSeen) {
   auto device = NewEmulatedDevice();
   Executor executor({.threads = 1, .device = device});
