@@ -92,7 +92,8 @@ def scratch(heddle):
 
 
 def run_shell(command, folder):
-    env = dict(os.environ, PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
+    env = dict(os.environ, PATH=f"{folder / 'bin'}:{os.environ['PATH']}", HOME=str(folder),
+               XDG_CACHE_HOME=str(folder / "cache"))
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, text=True, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     return "" if done.returncode == 0 else f"status {done.returncode}: {done.stdout[-400:]}"

@@ -81,8 +81,10 @@ def main():
             try:
                 said = json.loads(done.stdout)
                 wrong += compare(said, rows)
-                if list(said)[0] != "schema" or said["schema"] != schema:
-                    wrong.append(f"the schema is {said.get('schema')}")
+                if not isinstance(said, dict) or list(said)[:1] != ["schema"]:
+                    wrong.append("no object that begins with its schema")
+                elif said["schema"] != schema:
+                    wrong.append(f"the schema is {said['schema']}")
             except ValueError as error:
                 wrong.append(f"no JSON: {error}; {done.stderr}")
             if done.returncode != expected:
