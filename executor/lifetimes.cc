@@ -95,4 +95,22 @@ Lifetimes::Range Lifetimes::RangeOf(uint32_t slot) const {
           static_cast<int32_t>(last)};
 }
 
+bool Lifetimes::Before(uint32_t a, uint32_t b) const {
+  if (lanes_ == nullptr) return Ends(a)[0] <= first_[b];
+  const uint32_t lane = LaneOf(first_[b]);
+  const uint32_t n = first_[b] - lanes_->lane_begin[lane];
+  for (uint32_t l = 0; l < count_; ++l)
+    if (Ends(a)[l] > (l == lane ? n : Known(lane, n, l))) return false;
+  return true;
+}
+
+Lifetimes::Range Lifetimes::WalkRange(uint32_t slot) const {
+  if (lanes_ == nullptr) return RangeOf(slot);
+  uint32_t last = walk_index_[first_[slot]];
+  for (uint32_t l = 0; l < count_; ++l)
+    if (const uint32_t n = Ends(slot)[l]; n > 0)
+      last = std::max(last, walk_index_[lanes_->lane_begin[l] + n - 1]);
+  return {0, static_cast<int32_t>(walk_index_[first_[slot]]), static_cast<int32_t>(last)};
+}
+
 }  // namespace heddle

@@ -34,6 +34,10 @@ class Lifetimes {
     int32_t first, last;
   };
   Range RangeOf(uint32_t slot) const;
+  // Everybody who touches `a` has surely finished before anybody touches `b`.
+  bool Before(uint32_t a, uint32_t b) const;
+  // From the first to the last toucher in the order of the walk; region 0.
+  Range WalkRange(uint32_t slot) const;
   int regions() const { return lanes_ == nullptr ? 1 : static_cast<int>(count_) + 1; }
 
  private:

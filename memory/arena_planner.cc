@@ -236,6 +236,19 @@ std::vector<int32_t> OrderBy(std::span<const LiveRange> buffers, Key&& key) {
 
 }  // namespace
 
+size_t PeakOf(std::span<const LiveRange> buffers, size_t alignment) {
+  std::vector<std::pair<int32_t, int64_t>> changes;
+  for (const LiveRange& b : buffers) {
+    const auto size = static_cast<int64_t>(Round(b.bytes, alignment));
+    changes.emplace_back(b.first, size);
+    changes.emplace_back(b.last + 1, -size);
+  }
+  std::sort(changes.begin(), changes.end());  // at one step, what ends comes first
+  int64_t live = 0, peak = 0;
+  for (const auto& change : changes) peak = std::max(peak, live += change.second);
+  return static_cast<size_t>(peak);
+}
+
 ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment) {
   int32_t steps = 0;
   for (const LiveRange& b : buffers) steps = std::max(steps, b.last);
@@ -255,6 +268,100 @@ ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment) {
   for (const Fit fit : {Fit::kBest, Fit::kFirst})
     for (const auto& order : orders) search.Repair(order, fit);
   return best;
+}
+
+namespace {
+
+// Greedy placement where who meets whom is a list per buffer.
+class ConflictSearch {
+ public:
+  ConflictSearch(std::span<const size_t> bytes, FunctionRef<bool(int32_t, int32_t)> conflict,
+                 size_t alignment)
+      : neighbours_(bytes.size()) {
+    for (const size_t b : bytes) sizes_.push_back(Round(b, alignment));
+    const auto n = static_cast<int32_t>(bytes.size());
+    for (int32_t j = 0; j < n; ++j)
+      for (int32_t i = 0; i < j; ++i)
+        if (sizes_[i] > 0 && sizes_[j] > 0 && conflict(i, j)) {
+          neighbours_[i].push_back(j);
+          neighbours_[j].push_back(i);
+        }
+    best_.bytes = SIZE_MAX;
+  }
+
+  ArenaLayout Run() {
+    const auto weight = [&](int32_t i) {  // of a buffer and all it meets
+      size_t sum = sizes_[i];
+      for (int32_t j : neighbours_[i]) sum += sizes_[j];
+      return sum;
+    };
+    std::vector<size_t> weights;
+    for (size_t i = 0; i < sizes_.size(); ++i) weights.push_back(weight(static_cast<int32_t>(i)));
+    Improve(OrderBy([&](int32_t i) { return sizes_[i]; }));
+    Improve(OrderBy([&](int32_t i) { return weights[i]; }));
+    Improve(OrderBy([&](int32_t i) { return sizes_[i] * neighbours_[i].size(); }));
+    Improve(OrderBy([](int32_t i) { return -i; }));
+    return std::move(best_);
+  }
+
+ private:
+  template <typename Key>
+  std::vector<int32_t> OrderBy(Key&& key) const {
+    std::vector<int32_t> order(sizes_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return key(a) > key(b); });
+    return order;
+  }
+
+  // The order, and what becomes of it when those that came to lie on top go first.
+  void Improve(std::vector<int32_t> order) {
+    constexpr int kRounds = 24;
+    for (int round = 0; round <= kRounds; ++round) {
+      ArenaLayout layout;
+      Place(order, &layout);
+      if (layout.bytes < best_.bytes) best_ = layout;
+      const auto on_top = [&](int32_t i) { return layout.offsets[i] + sizes_[i] == layout.bytes; };
+      const auto rest = std::stable_partition(order.begin(), order.end(), on_top);
+      if (rest == order.begin()) return;
+    }
+  }
+
+  void Place(const std::vector<int32_t>& order, ArenaLayout* layout) {
+    std::vector<bool> placed(sizes_.size(), false);
+    layout->offsets.assign(sizes_.size(), 0);
+    for (int32_t i : order) {
+      if (sizes_[i] == 0) continue;
+      met_.clear();
+      for (int32_t j : neighbours_[i])
+        if (placed[j]) met_.emplace_back(layout->offsets[j], layout->offsets[j] + sizes_[j]);
+      std::sort(met_.begin(), met_.end());
+      size_t best = SIZE_MAX, best_gap = SIZE_MAX, end = 0;
+      for (const auto& [from, to] : met_) {
+        if (from > end && from - end >= sizes_[i] && from - end < best_gap) {
+          best = end;
+          best_gap = from - end;
+        }
+        end = std::max(end, to);
+      }
+      layout->offsets[i] = best == SIZE_MAX ? end : best;
+      layout->bytes = std::max(layout->bytes, layout->offsets[i] + sizes_[i]);
+      placed[i] = true;
+    }
+  }
+
+  std::vector<size_t> sizes_;  // rounded
+  std::vector<std::vector<int32_t>> neighbours_;
+  std::vector<std::pair<size_t, size_t>> met_;  // places of those placed, of the present buffer
+  ArenaLayout best_;
+};
+
+}  // namespace
+
+ArenaLayout PlanArenaByConflicts(std::span<const size_t> bytes,
+                                 FunctionRef<bool(int32_t, int32_t)> conflict, size_t alignment) {
+  if (bytes.size() > kMostConflicting || bytes.empty()) return {};
+  return ConflictSearch(bytes, conflict, alignment).Run();
 }
 
 }  // namespace heddle

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "core/function_ref.h"
+
 namespace heddle {
 
 // A buffer needed during steps [first, last] of a fixed order.
@@ -28,5 +30,17 @@ struct ArenaLayout {
 // ends the search. O(n log n + steps) by start; the other orders, O(n²) in buffers alive at the same
 // time, share a fixed amount of work. Steps start at 0.
 ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment = 64);
+
+// The peak of live bytes, each buffer rounded up.
+size_t PeakOf(std::span<const LiveRange> buffers, size_t alignment = 64);
+
+// Offsets for buffers without a common order, as where several threads use them: conflict(i, j),
+// with i < j, says that i and j must not share memory. Greedy in several orders, as above. A
+// conflict is asked for once a pair, and for not more than kMostConflicting buffers: beyond, the layout
+// has no offsets. `bound` stays 0.
+inline constexpr size_t kMostConflicting = 1000;
+ArenaLayout PlanArenaByConflicts(std::span<const size_t> bytes,
+                                 FunctionRef<bool(int32_t, int32_t)> conflict,
+                                 size_t alignment = 64);
 
 }  // namespace heddle

@@ -164,5 +164,61 @@ TEST(ArenaPlanner, TenThousandBuffers) {
   EXPECT_LE(layout.bytes, 2 * layout.bound);
 }
 
+// Random conflicts: places are disjoint where two meet, and none is larger than needed.
+TEST(ArenaPlanner, Conflicts) {
+  std::mt19937 rng(5);
+  for (int round = 0; round < 100; ++round) {
+    const auto n = static_cast<int32_t>(1 + rng() % 60);
+    std::vector<size_t> bytes;
+    std::vector<std::vector<bool>> meets(n, std::vector<bool>(n));
+    const unsigned share = 1 + rng() % 8;
+    for (int32_t i = 0; i < n; ++i) bytes.push_back(rng() % 10 == 0 ? 0 : rng() % 5000);
+    for (int32_t j = 0; j < n; ++j)
+      for (int32_t i = 0; i < j; ++i) meets[i][j] = rng() % share == 0;
+    const ArenaLayout layout =
+        PlanArenaByConflicts(bytes, [&](int32_t i, int32_t j) -> bool { return meets[i][j]; });
+    ASSERT_EQ(layout.offsets.size(), bytes.size());
+    size_t largest = 0;
+    for (int32_t j = 0; j < n; ++j) {
+      largest = std::max(largest, bytes[j]);
+      ASSERT_EQ(layout.offsets[j] % 64, 0u);
+      ASSERT_LE(layout.offsets[j] + bytes[j], layout.bytes);
+      for (int32_t i = 0; i < j; ++i) {
+        if (!meets[i][j] || bytes[i] == 0 || bytes[j] == 0) continue;
+        ASSERT_TRUE(layout.offsets[i] + bytes[i] <= layout.offsets[j] ||
+                    layout.offsets[j] + bytes[j] <= layout.offsets[i])
+            << i << " and " << j;
+      }
+    }
+    EXPECT_GE(layout.bytes, largest);
+  }
+}
+
+TEST(ArenaPlanner, ConflictsOfIntervalsAreMostlyExact) {
+  std::mt19937 rng(6);
+  size_t used = 0, bound = 0;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<LiveRange> buffers;
+    std::vector<size_t> bytes;
+    for (int32_t i = 0; i < 150; ++i) {
+      const auto life = static_cast<int32_t>(rng() % (rng() % 8 == 0 ? 60 : 8));
+      buffers.push_back({1 + rng() % 4000, i, i + life});
+      bytes.push_back(buffers.back().bytes);
+    }
+    used += PlanArenaByConflicts(bytes, [&](int32_t i, int32_t j) {
+              return buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
+            }).bytes;
+    bound += PeakOf(buffers);
+    EXPECT_EQ(PeakOf(buffers), PlanArena(buffers).bound);
+  }
+  EXPECT_GE(used, bound);
+  EXPECT_LE(static_cast<double>(used), 1.06 * static_cast<double>(bound));
+}
+
+TEST(ArenaPlanner, TooManyConflictsHaveNoLayout) {
+  const std::vector<size_t> bytes(kMostConflicting + 1, 64);
+  EXPECT_TRUE(PlanArenaByConflicts(bytes, [](int32_t, int32_t) { return true; }).offsets.empty());
+}
+
 }  // namespace
 }  // namespace heddle
