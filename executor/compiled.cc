@@ -76,20 +76,19 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
   return Status::Ok();
 }
 
-std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds) {
-  std::string key = form.key;
+void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key) {
+  *key = form.key;
   for (const Feed& f : feeds) {
-    key += f.name;
-    key += '\0';
-    Append(&key, f.value.kind());
+    *key += f.name;
+    *key += '\0';
+    Append(key, f.value.kind());
     if (!f.value.is_tensor()) continue;
     const Tensor& t = f.value.tensor();
-    Append(&key, t.dtype());
-    Append(&key, t.has_lod());
-    Append(&key, t.rank());
-    for (int64_t d : t.shape()) Append(&key, d);
+    Append(key, t.dtype());
+    Append(key, t.has_lod());
+    Append(key, t.rank());
+    for (int64_t d : t.shape()) Append(key, d);
   }
-  return key;
 }
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {

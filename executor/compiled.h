@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,10 +12,13 @@
 #include "core/ir.h"
 #include "core/services.h"
 #include "executor/tuning_cache.h"
+#include "executor/plan.h"
 #include "heddle/executor.h"
 #include "passes/pass_manager.h"
 
 namespace heddle::internal {
+
+class ExecutorImpl;
 
 class CompiledImpl {
  public:
@@ -34,6 +38,7 @@ class CompiledImpl {
   // Of the last form that was made.
   PassReport pass_report() const;
 
+  ExecutorImpl* executor = nullptr;  // which compiled it, and outlives it
   Program source;
   std::shared_ptr<Scope> scope;
   CompileOptions options;
@@ -42,6 +47,7 @@ class CompiledImpl {
   std::shared_ptr<TuningCache> tuning;  // nullptr: nothing is tuned
   bool declared_inputs = false;  // the program has feed operators
   std::atomic<uint64_t> runs{0};
+  std::function<void(Plan&)> spoil;  // see PlanRequest; set before the first plan is made
 
  private:
   Result<std::shared_ptr<Form>> Make() const;
@@ -55,7 +61,7 @@ class CompiledImpl {
 // Does what is fed fit what the program declares?
 Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 
-// Everything a plan depends on: the form's key and the feeds' signature.
-std::string FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds);
+// Everything a plan depends on: the form's key and the feeds' signature, into `key`.
+void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key);
 
 }  // namespace heddle::internal

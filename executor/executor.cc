@@ -13,6 +13,7 @@
 #include "executor/memory_report.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
+#include "heddle/bound_run.h"
 #include "heddle/generator.h"
 #include "heddle/host.h"
 #include "memory/pool_allocator.h"
@@ -27,6 +28,22 @@
 namespace heddle {
 namespace internal {
 
+// What a caller may keep from run to run, so that a run takes no memory for these.
+struct RunMemory {
+  std::string key;                   // the plan was found by
+  std::vector<const Value*> values;  // of the feeds
+  std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
+};
+
+// One call of Run.
+struct RunCall {
+  CompiledImpl& compiled;
+  const std::vector<Feed>& feeds;
+  const RunOptions& options;
+  RunMemory& memory;
+  std::vector<Value>* out;
+};
+
 class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& o)
@@ -37,9 +54,11 @@ class ExecutorImpl {
         device(o.device ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture) : nullptr),
         cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
-  Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds);
-  Result<std::vector<Value>> Run(CompiledImpl& c, const std::vector<Feed>& feeds,
-                                 const RunOptions& options);
+  Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds) {
+    std::string key;
+    return FindPlan(c, feeds, &key);
+  }
+  Status Run(const RunCall& call);
 
   const int threads;
   const bool limited;  // memory is
@@ -61,11 +80,12 @@ class ExecutorImpl {
     s.allocator = &allocator;
     return s;
   }
+  Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds,
+                                               std::string* key);
   Result<std::shared_ptr<CachedPlan>> MakePlan(CompiledImpl& c, CompiledImpl::Form& form,
                                                const std::vector<Feed>& feeds);
   Result<std::shared_ptr<const Plan>> Build(PlanRequest request);
-  Result<std::vector<Value>> RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
-                                         const std::vector<Feed>& feeds, const RunOptions& options);
+  Status RunAdmitted(const RunCall& call, CachedPlan& cached, bool alone);
   void TrimForTrial(CachedPlan& cached, int variant);
   Result<std::unique_ptr<RunState>> AcquireState(CachedPlan& cached, PlanTuner::Turn* turn);
   Status Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns);
@@ -74,10 +94,11 @@ class ExecutorImpl {
 };
 
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
-                                                           const std::vector<Feed>& feeds) {
+                                                           const std::vector<Feed>& feeds,
+                                                           std::string* key) {
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current(feeds));
-  const std::string key = FeedKey(*form, feeds);
-  return cache.Get(XXH64(key.data(), key.size(), 0), key,
+  FeedKey(*form, feeds, key);
+  return cache.Get(XXH64(key->data(), key->size(), 0), *key,
                    [&] { return MakePlan(c, *form, feeds); });
 }
 
@@ -104,6 +125,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   }
   request.packs = form.packs;
   request.fetches = form.fetches;
+  request.spoil = c.spoil;
   request.threads = threads;
   // Other variants may need more memory; who sets a limit keeps the plan with the least.
   const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1 && !limited && !device;
@@ -316,15 +338,17 @@ Result<std::unique_ptr<RunState>> ExecutorImpl::AcquireState(CachedPlan& cached,
   }
 }
 
-Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan& cached, bool alone,
-                                                     const std::vector<Feed>& feeds,
-                                                     const RunOptions& options) {
+Status ExecutorImpl::RunAdmitted(const RunCall& call, CachedPlan& cached, bool alone) {
+  CompiledImpl& c = call.compiled;
+  const RunOptions& options = call.options;
+  RunMemory& memory = call.memory;
+  std::vector<Value>& out = *call.out;
   PlanTuner::Turn turn = cached.tuner().Next(alone);
   if (turn.what == PlanTuner::Turn::What::kTry) TrimForTrial(cached, turn.variant);
   HEDDLE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> run, AcquireState(cached, &turn));
   // The program's order of feeds is that of the key the plan was found by.
-  std::vector<const Value*> values;
-  for (const Feed& f : feeds) values.push_back(&f.value);
+  memory.values.clear();
+  for (const Feed& f : call.feeds) memory.values.push_back(&f.value);
   const uint64_t runs_before = c.runs.fetch_add(1, std::memory_order_relaxed);
   const bool draws = run->plan().draws_random;
   if (draws && options.generator != nullptr)
@@ -334,11 +358,10 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
   const bool watched = IsWatched(options);
   if (watched) run->control().Arm(options, threads, watcher);
   double ns = 0;
-  std::vector<Value> out;
   Status status;
   try {
     if (poison) run->PoisonArena();
-    run->Begin(values);
+    run->Begin(memory.values, memory.bound);
     status = Interpret(*run, turn, alone, &ns);
   } catch (const std::bad_alloc& e) {
     status = ResourceExhausted("while the run was set up: ", e.what());
@@ -352,7 +375,7 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
     if (cached.tuner().Report(turn, ns) && cached.TrimOthers(cached.tuner().settled_variant()))
       allocator.Trim();
     const size_t count = options.kept != nullptr ? c.fetch_names.size() : c.outputs.size();
-    status = run->Fetch(count, c.outputs.size(), &out);
+    status = run->Fetch(count, c.outputs.size(), memory.bound, &out);
     if (status.ok() && draws && options.generator != nullptr)
       options.generator->engine() = run->random().engine;
   } else {
@@ -368,13 +391,14 @@ Result<std::vector<Value>> ExecutorImpl::RunAdmitted(CompiledImpl& c, CachedPlan
       options.kept->emplace_back(c.fetch_names[i], std::move(out[i]));
   }
   out.resize(c.outputs.size());
-  return out;
+  return status;
 }
 
-Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<Feed>& feeds,
-                                             const RunOptions& options) {
-  HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
-  auto found = FindPlan(c, feeds);
+Status ExecutorImpl::Run(const RunCall& call) {
+  CompiledImpl& c = call.compiled;
+  const RunOptions& options = call.options;
+  HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, call.feeds));
+  auto found = FindPlan(c, call.feeds, &call.memory.key);
   if (!found.ok()) return found.status();
   CachedPlan& cached = **found;
   Propose(c, cached);
@@ -385,9 +409,22 @@ Result<std::vector<Value>> ExecutorImpl::Run(CompiledImpl& c, const std::vector<
   const RunGate::Pass pass(gate, gate.Enter(options.deadline));
   if (pass.threads() == 0)
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
-  return RunAdmitted(c, cached, threads > 1 && pass.threads() == threads, feeds, options);
+  return RunAdmitted(call, cached, threads > 1 && pass.threads() == threads);
 }
 
+namespace {
+
+Status RunGuarded(ExecutorImpl& executor, const RunCall& call) {
+  try {
+    return executor.Run(call);
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("no memory for a run: ", e.what());
+  } catch (const std::exception& e) {  // no thread to be had, for example
+    return Internal("a run could not be made: ", e.what());
+  }
+}
+
+}  // namespace
 }  // namespace internal
 
 const std::vector<TensorInfo>& CompiledProgram::inputs() const { return impl_->inputs; }
@@ -409,6 +446,7 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
   auto c = std::make_shared<internal::CompiledImpl>();
   c->scope = scope ? std::move(scope) : std::make_shared<Scope>();
   c->options = options;
+  c->executor = impl_.get();
   c->inputs = program.inputs();
   c->declared_inputs = !program.ir().feeds.empty();
   std::vector<std::string> names = options.fetches;
@@ -437,13 +475,11 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
 Result<std::vector<Value>> Executor::RunValues(const CompiledProgram& compiled,
                                                const std::vector<Feed>& feeds,
                                                const RunOptions& options) {
-  try {
-    return impl_->Run(*compiled.impl(), feeds, options);
-  } catch (const std::bad_alloc& e) {
-    return ResourceExhausted("no memory for a run: ", e.what());
-  } catch (const std::exception& e) {  // no thread to be had, for example
-    return Internal("a run could not be made: ", e.what());
-  }
+  internal::RunMemory memory;
+  std::vector<Value> out;
+  HEDDLE_RETURN_IF_ERROR(
+      internal::RunGuarded(*impl_, {*compiled.impl(), feeds, options, memory, &out}));
+  return out;
 }
 
 Result<std::vector<Tensor>> Executor::Run(const CompiledProgram& compiled,
@@ -495,6 +531,43 @@ Result<MemoryReport> Executor::PlanMemory(const CompiledProgram& compiled,
   if (!plan.ok()) return plan.status();
   CachedPlan& cached = **plan;
   return ReportMemory(*cached.variant(cached.tuner().settled_variant()));
+}
+
+struct BoundRun::State {
+  CompiledProgram compiled;
+  std::vector<Feed> feeds;
+  internal::RunMemory memory = {};
+  std::vector<Value> outputs = {};
+};
+
+BoundRun::BoundRun(CompiledProgram compiled, std::vector<Feed> feeds)
+    : state_(std::make_unique<State>(State{std::move(compiled), std::move(feeds)})) {}
+BoundRun::~BoundRun() = default;
+BoundRun::BoundRun(BoundRun&&) noexcept = default;
+BoundRun& BoundRun::operator=(BoundRun&&) noexcept = default;
+
+std::vector<Feed>& BoundRun::feeds() { return state_->feeds; }
+const std::vector<Value>& BoundRun::outputs() const { return state_->outputs; }
+
+Status BoundRun::BindOutput(size_t index, Tensor memory) {
+  const size_t count = state_->compiled.outputs().size();
+  if (index >= count) return InvalidArgument("there is no output ", index, " of ", count);
+  if (memory.initialized() && !memory.is_contiguous())
+    return InvalidArgument("memory for output '", state_->compiled.outputs()[index].name,
+                           "' is not contiguous");
+  state_->memory.bound.resize(count);
+  state_->memory.bound[index] = std::move(memory);
+  return Status::Ok();
+}
+
+Status BoundRun::Run(const RunOptions& options) {
+  State& s = *state_;
+  s.outputs.clear();  // their memory is for this run's
+  internal::CompiledImpl& c = *s.compiled.impl();
+  const Status status =
+      internal::RunGuarded(*c.executor, {c, s.feeds, options, s.memory, &s.outputs});
+  if (!status.ok()) s.outputs.clear();
+  return status;
 }
 
 int Executor::threads() const { return impl_->threads; }

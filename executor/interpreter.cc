@@ -125,6 +125,30 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
   return in.fn(ctx);
 }
 
+namespace {
+
+Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
+  ShapeContext shapes(op, run.frame());
+  auto& outs = shapes.outs();
+  std::unique_ptr<RunState::OutMetas> room = run.TakeOutMetas();
+  room->resize(op.out.size());
+  for (ShapeContext::OutMeta& m : *room) {
+    m.set = m.has_lod = false;
+    m.lod.clear();
+  }
+  outs.swap(*room);
+  HEDDLE_RETURN_IF_ERROR(op.def->infer_shape()(shapes));
+  HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
+  for (size_t i = 0; i < outs.size(); ++i)
+    if (outs[i].set && in.op.out[i] != kNoSlot)
+      PlaceOutput(in, in.op.out[i], outs[i], run.frame(), *run.services().allocator);
+  room->swap(outs);
+  run.GiveBackOutMetas(std::move(room));
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   Value* const* frame = run.frame();
   const OpDef& def = *in.op.def;
@@ -136,15 +160,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   }
   const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
   BeginRewrites(in, frame);
-  if (def.infer_shape() != nullptr) {
-    ShapeContext shapes(op, frame);
-    HEDDLE_RETURN_IF_ERROR(def.infer_shape()(shapes));
-    auto& outs = shapes.outs();
-    HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
-    for (size_t i = 0; i < outs.size(); ++i)
-      if (outs[i].set && in.op.out[i] != kNoSlot)
-        PlaceOutput(in, in.op.out[i], outs[i], frame, *run.services().allocator);
-  }
+  if (def.infer_shape() != nullptr) HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
   KernelFn fn = in.fn;
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
   std::shared_ptr<const KernelState> state;

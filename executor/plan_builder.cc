@@ -120,6 +120,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     if (in.mode == Instruction::Mode::kDynamic) plan.stats.static_shapes = false;
   }
   const auto took = std::chrono::steady_clock::now() - start;
+  if (request.spoil) request.spoil(plan);
   plan.stats.build_ms = std::chrono::duration<double, std::milli>(took).count();
   return std::shared_ptr<const Plan>(draft.plan);
 }

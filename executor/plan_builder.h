@@ -3,6 +3,7 @@
 // small pure ones whose inputs are all known (shape arithmetic).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ struct PlanRequest {
   std::shared_ptr<const Plan> twin;
   Services* services = nullptr;  // for preparing kernels
   std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
+  // For tests: spoils the finished plan, so that a check can be seen to notice.
+  std::function<void(Plan&)> spoil;
 };
 
 Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request);

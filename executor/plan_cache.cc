@@ -79,7 +79,7 @@ bool CachedPlan::UpToDate() {
 
 Result<std::shared_ptr<CachedPlan>> PlanCache::Get(
     uint64_t hash, const std::string& key,
-    const std::function<Result<std::shared_ptr<CachedPlan>>()>& build) {
+    FunctionRef<Result<std::shared_ptr<CachedPlan>>()> build) {
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);

@@ -5,13 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "core/function_ref.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_tuner.h"
 #include "executor/run_state.h"
@@ -58,10 +58,10 @@ class CachedPlan {
 class PlanCache {
  public:
   explicit PlanCache(size_t capacity) : capacity_(capacity) {}
-  // `key` is the complete description, `hash` its XXH64.
+  // `key` is the complete description, `hash` its XXH64. Takes no memory when it finds a plan.
   Result<std::shared_ptr<CachedPlan>> Get(
       uint64_t hash, const std::string& key,
-      const std::function<Result<std::shared_ptr<CachedPlan>>()>& build);
+      FunctionRef<Result<std::shared_ptr<CachedPlan>>()> build);
   int64_t built() const { return built_.load(std::memory_order_relaxed); }
   void Trim();
 

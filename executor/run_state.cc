@@ -1,5 +1,7 @@
 #include "executor/run_state.h"
 
+#include <cstring>
+
 #include "core/error.h"
 #include "executor/interpreter.h"
 #include "memory/pool_allocator.h"
@@ -32,7 +34,43 @@ void RunState::PoisonArena() {
   if (arena_) Poison(arena_->data(), arena_->bytes());
 }
 
-void RunState::Begin(const std::vector<const Value*>& feeds) {
+namespace {
+
+bool Overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.raw()); };
+  return begin(a) < begin(b) + b.bytes() && begin(b) < begin(a) + a.bytes();
+}
+
+Status CopyTo(const Tensor& from, const std::string& name, Tensor to) {
+  if (from.dtype() != to.dtype() || !(from.shape() == to.shape()))
+    return InvalidArgument("output '", name, "' is ", Name(from.dtype()), " ",
+                           from.shape().ToString(), "; the memory bound to it is for ",
+                           Name(to.dtype()), " ", to.shape().ToString());
+  const Tensor whole = from.Contiguous();
+  if (!whole.initialized()) return ResourceExhausted("no memory to copy '", name, "'");
+  if (to.bytes() > 0) std::memmove(to.mutable_raw(), whole.raw(), to.bytes());
+  return Status::Ok();
+}
+
+}  // namespace
+
+// Fetched values that a run makes in memory of its own are made in the caller's instead, unless
+// operators still read a feed that lies there.
+void RunState::BindOutputs(const std::vector<Tensor>& bound) {
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const PlanFetch& f = plan_->fetches[i];
+    const Slot& slot = plan_->slots[f.slot];
+    if (!bound[i].initialized() || !f.move || slot.storage != Storage::kOutput ||
+        slot.dtype != bound[i].dtype() || !(slot.shape() == bound[i].shape()))
+      continue;
+    bool fed = false;
+    for (const PlanFeed& feed : plan_->feeds)
+      fed = fed || !value(feed.slot).is_tensor() || Overlap(value(feed.slot).tensor(), bound[i]);
+    if (!fed) value(f.slot) = bound[i];
+  }
+}
+
+void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound) {
   for (size_t i = 0; i < plan_->feeds.size(); ++i) {
     Value& v = value(plan_->feeds[i].slot);
     v = *feeds[i];
@@ -42,8 +80,10 @@ void RunState::Begin(const std::vector<const Value*>& feeds) {
       if (!v.tensor().initialized()) throw std::bad_alloc();
     }
   }
+  BindOutputs(bound);
   for (uint32_t s : plan_->output_slots) {
     const Slot& slot = plan_->slots[s];
+    if (value(s).initialized()) continue;
     value(s) = Tensor(slot.dtype, slot.shape(), services_.allocator->Allocate(slot.bytes()));
   }
   for (uint32_t s : plan_->counted_slots)
@@ -54,7 +94,8 @@ void RunState::Begin(const std::vector<const Value*>& feeds) {
   }
 }
 
-Status RunState::Fetch(size_t count, size_t required, std::vector<Value>* out) {
+Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
+                       std::vector<Value>* out) {
   out->resize(count);
   for (size_t i = 0; i < count; ++i) {
     const PlanFetch& f = plan_->fetches[i];
@@ -67,6 +108,12 @@ Status RunState::Fetch(size_t count, size_t required, std::vector<Value>* out) {
       continue;
     }
     const Tensor& t = v.tensor();
+    if (i < bound.size() && bound[i].initialized()) {
+      if (t.raw() != bound[i].raw()) HEDDLE_RETURN_IF_ERROR(CopyTo(t, f.name, bound[i]));
+      (*out)[i] = bound[i];
+      if (t.has_lod()) (*out)[i].tensor().set_lod(t.lod());
+      continue;
+    }
     if (f.move && t.buffer() && t.buffer()->unique() && t.is_contiguous()) {
       (*out)[i] = std::move(v.tensor());
       v = Value();

@@ -24,6 +24,7 @@ class RunState final : public BlockRunner {
  public:
   // Throws std::bad_alloc when there is no memory for the arena.
   RunState(std::shared_ptr<const Plan> plan, const Services& services);
+  ~RunState() override { delete spare_metas_.load(std::memory_order_acquire); }
 
   const Plan& plan() const { return *plan_; }
   Value* const* frame() const { return frame_.data(); }
@@ -41,10 +42,12 @@ class RunState final : public BlockRunner {
 
   // For tests: nothing that an earlier run left behind can be taken for this run's.
   void PoisonArena();
-  // Binds feeds (in the plan's order), outputs and views. Throws std::bad_alloc.
-  void Begin(const std::vector<const Value*>& feeds);
+  // Binds feeds (in the plan's order), outputs and views. `bound`: the caller's memory for fetched
+  // values, by position, where there is some. Throws std::bad_alloc.
+  void Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound);
   // The first `count` fetched values, in order; those beyond `required` may hold nothing.
-  Status Fetch(size_t count, size_t required, std::vector<Value>* out);
+  Status Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
+               std::vector<Value>* out);
   // Drops everything the run held but the arena; called after every run, failed ones included.
   void End();
 
@@ -53,6 +56,17 @@ class RunState final : public BlockRunner {
   // One reader of a counted slot has finished; the last one gives the memory back.
   void CountRead(uint32_t slot) {
     if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
+  }
+
+  // Room for what a shape function answers, emptied; kept from call to call, since a loop's body
+  // would take it from the heap for each of its instructions. Any thread of the run.
+  using OutMetas = std::vector<ShapeContext::OutMeta>;
+  std::unique_ptr<OutMetas> TakeOutMetas() {
+    std::unique_ptr<OutMetas> room(spare_metas_.exchange(nullptr, std::memory_order_acquire));
+    return room ? std::move(room) : std::make_unique<OutMetas>();
+  }
+  void GiveBackOutMetas(std::unique_ptr<OutMetas> room) {
+    delete spare_metas_.exchange(room.release(), std::memory_order_acq_rel);
   }
 
   // The first error of a run on several threads.
@@ -92,6 +106,8 @@ class RunState final : public BlockRunner {
   Queue* queue() { return queue_.get(); }
 
  private:
+  void BindOutputs(const std::vector<Tensor>& bound);
+
   std::shared_ptr<const Plan> plan_;
   Services services_;
   KernelArena* wide_ = nullptr;
@@ -102,6 +118,7 @@ class RunState final : public BlockRunner {
   BufferRef arena_;
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
   FirstError error_;
+  std::atomic<OutMetas*> spare_metas_{nullptr};
   std::shared_ptr<DeviceRun> device_run_;
   std::unique_ptr<LaneRun> lane_run_;
   std::unique_ptr<Queue> queue_;

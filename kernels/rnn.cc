@@ -165,28 +165,31 @@ Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
 }
 
 // The sequences' lengths; none when all have every step.
-Result<Ints> LengthsOf(const KernelContext& ctx, const Network& net) {
+// int64, one for each sequence; empty (not initialized) where none are given.
+Result<Tensor> LengthsOf(const KernelContext& ctx, const Network& net) {
   const Tensor* t = ctx.InOpt("SequenceLength");
-  if (!t) return Ints();
-  Ints lengths = ToInts(*t);
-  if (static_cast<int64_t>(lengths.size()) != net.batch)
-    return InvalidArgument("SequenceLength has ", lengths.size(), " numbers, the batch is ",
-                           net.batch);
-  for (int64_t n : lengths)
+  if (!t) return Tensor();
+  if (t->numel() != net.batch)
+    return InvalidArgument("SequenceLength has ", t->numel(), " numbers, the batch is ", net.batch);
+  Tensor lengths = ctx.Scratch(DType::kI64, {net.batch});
+  for (int64_t i = 0; i < net.batch; ++i) {
+    const int64_t n = t->dtype() == DType::kI64 ? t->data<int64_t>()[i] : t->data<int32_t>()[i];
     if (n < 0 || n > net.steps)
       return OutOfRange("SequenceLength holds ", n, ", expected 0 to ", net.steps);
+    lengths.mutable_data<int64_t>()[i] = n;
+  }
   return lengths;
 }
 
 // One run with packed weights.
 Status RunPacked(const KernelContext& ctx, const Network& net, const RnnState& state) {
-  HEDDLE_ASSIGN_OR_RETURN(const Ints lengths, LengthsOf(ctx, net));
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(ctx, net));
   const int64_t size = net.batch * net.hidden;
   Tensor between = ctx.Scratch(
       DType::kF32, {std::min<int64_t>(2, net.layers - 1) * net.rows() * net.width()});
   RnnLayerArgs args;
   args.steps = net.steps, args.batch = net.batch;
-  args.lengths = lengths.empty() ? nullptr : lengths.data();
+  args.lengths = lengths.initialized() ? lengths.data<int64_t>() : nullptr;
   args.x = ctx.In("Input").data<float>();
   const auto after = [&](int i, int64_t pass) -> float* {
     Tensor* t = i < ctx.OutCount("State") ? ctx.OutOpt("State", i) : nullptr;
@@ -237,7 +240,7 @@ class Runner {
             net_.InOf(pass / net_.directions),
             net_.hidden,
             pass % net_.directions == 1,
-            lengths_.empty() ? nullptr : lengths_.data()};
+            lengths_.initialized() ? lengths_.data<int64_t>() : nullptr};
   }
 
   RnnWeights<T> Weights(int64_t pass, bool transpose) {
@@ -304,7 +307,7 @@ class Runner {
   int64_t gates_;
   bool keep_;
   Tensor traces_, inputs_, transposed_;
-  Ints lengths_;
+  Tensor lengths_;
 };
 
 template <typename T>

@@ -21,9 +21,14 @@ namespace heddle::tools {
 namespace {
 
 std::atomic<bool> counting{false};
-std::atomic<int64_t> calls{0};
+std::atomic<int64_t> calls{0}, aside_calls{0};
+thread_local int aside = 0;  // scopes that this thread is in
 
 }  // namespace
+
+AllocationsAside::AllocationsAside() { ++aside; }
+AllocationsAside::~AllocationsAside() { --aside; }
+int64_t AllocationsAside::calls() { return aside_calls.load(std::memory_order_relaxed); }
 
 bool CanCountAllocations() {
 #ifdef HEDDLE_WATCH_HEAP
@@ -35,6 +40,7 @@ bool CanCountAllocations() {
 
 void StartCountingAllocations() {
   calls.store(0, std::memory_order_relaxed);
+  aside_calls.store(0, std::memory_order_relaxed);
   counting.store(true, std::memory_order_seq_cst);
 }
 
@@ -47,7 +53,8 @@ namespace heap {
 
 // Memory ordering: the count is a statistic and orders nothing.
 [[maybe_unused]] inline void Count() {
-  if (counting.load(std::memory_order_relaxed)) calls.fetch_add(1, std::memory_order_relaxed);
+  if (!counting.load(std::memory_order_relaxed)) return;
+  (aside > 0 ? aside_calls : calls).fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace heap

@@ -10,7 +10,19 @@ namespace heddle::tools {
 // False where the heap cannot be watched: sanitized builds and C libraries other than glibc.
 bool CanCountAllocations();
 void StartCountingAllocations();
-// Calls since Start…; counting ends.
+// Calls since Start…, without those that were put aside; counting ends.
 int64_t StopCountingAllocations();
+
+// While one exists, the calls of its thread are counted apart: what a library does inside a call of
+// its own.
+class AllocationsAside {
+ public:
+  AllocationsAside();
+  ~AllocationsAside();
+  AllocationsAside(const AllocationsAside&) = delete;
+  AllocationsAside& operator=(const AllocationsAside&) = delete;
+  // Since StartCountingAllocations.
+  static int64_t calls();
+};
 
 }  // namespace heddle::tools

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <type_traits>
 
 #include "core/dtype_of.h"
@@ -54,22 +55,28 @@ Shape OutShape(const Geometry& g, const std::array<int64_t, 3>& size) {
 // Numbers behind the scale operands, one per dimension or one for all; none: not given.
 template <bool kOldScale>
 Status ScalesOf(const OpContext& ctx, const Tensor* tensor, const Geometry& g, Target& t) {
-  Floats values;
+  std::array<double, 3> own{};  // the first of those that stand in no attribute
+  std::span<const double> values;
+  int64_t count = 0;
   if (tensor) {
     if (tensor->dtype() != DType::kF32)
       return InvalidArgument("Scale is ", Name(tensor->dtype()), ", expected float32");
-    for (int64_t i = 0; i < tensor->numel(); ++i) values.push_back(tensor->data<float>()[i]);
+    count = tensor->numel();
+    for (int64_t i = 0; i < std::min<int64_t>(count, 3); ++i) own[i] = tensor->data<float>()[i];
+    values = own;
   } else if constexpr (kOldScale) {
-    if (ctx.Float("scale") > 0) values.push_back(ctx.Float("scale"));
+    own[0] = ctx.Float("scale");
+    count = own[0] > 0;
+    values = own;
   } else {
     values = ctx.Attr<Floats>("scale");
+    count = static_cast<int64_t>(values.size());
   }
-  if (values.empty()) return Status::Ok();
-  const size_t n = static_cast<size_t>(g.spatial);
-  if (values.size() != 1 && values.size() < n)
-    return InvalidArgument("scale has ", values.size(), " numbers, expected 1 or ", n);
+  if (count == 0) return Status::Ok();
+  if (count != 1 && count < g.spatial)
+    return InvalidArgument("scale has ", count, " numbers, expected 1 or ", g.spatial);
   for (int i = 0; i < g.spatial; ++i) {
-    const double s = values.size() == 1 ? values[0] : values[static_cast<size_t>(i)];
+    const double s = values[count == 1 ? 0 : static_cast<size_t>(i)];
     if (!(s > 0)) return InvalidArgument("scale holds ", s, ", expected more than 0");
     t.scale[3 - g.spatial + i] = static_cast<float>(s);
   }

@@ -10,12 +10,20 @@ bool HasAxisTensors(const OpContext& ctx) {
          (ctx.InVar("AxisTensor") != nullptr || ctx.InCount("AxisTensorList") > 0);
 }
 
-ReduceAttrs AttributesOnly(const OpContext& ctx) {
+const Ints& AxesAttribute(const OpContext& ctx) {
+  return ctx.def().FindAttr("dim") >= 0 ? ctx.IntList("dim") : ctx.IntList("axis");
+}
+
+void ReadFlags(const OpContext& ctx, ReduceAttrs* attrs) {
   const OpDef& def = ctx.def();
+  attrs->keep_dim = def.FindAttr("keep_dim") >= 0 ? ctx.Bool("keep_dim") : ctx.Bool("keepdim");
+  attrs->all = def.FindAttr("reduce_all") >= 0 && ctx.Bool("reduce_all");
+}
+
+ReduceAttrs AttributesOnly(const OpContext& ctx) {
   ReduceAttrs attrs;
-  attrs.axes = def.FindAttr("dim") >= 0 ? ctx.IntList("dim") : ctx.IntList("axis");
-  attrs.keep_dim = def.FindAttr("keep_dim") >= 0 ? ctx.Bool("keep_dim") : ctx.Bool("keepdim");
-  attrs.all = def.FindAttr("reduce_all") >= 0 && ctx.Bool("reduce_all");
+  attrs.axes = AxesAttribute(ctx);
+  ReadFlags(ctx, &attrs);
   return attrs;
 }
 
@@ -73,15 +81,18 @@ Shape ReducedShape(const Shape& x, uint32_t mask, bool keep_dim) {
 Status InferReduce(ShapeContext& ctx, DType dtype) {
   const Shape& x = ctx.InShape("X");
   if (dtype == DType::kUnknown) dtype = ctx.InDType("X");
-  ReduceAttrs attrs = AttributesOnly(ctx);
-  if (!AxesFromTensors(
-          ctx, [&](Key key, int i) { return ctx.InValue(key, i); }, &attrs))
+  ReduceAttrs attrs;
+  const bool by_tensors = HasAxisTensors(ctx);
+  if (by_tensors && !AxesFromTensors(
+                        ctx, [&](Key key, int i) { return ctx.InValue(key, i); }, &attrs))
     return ctx.Defer();
+  const Ints& axes = by_tensors ? attrs.axes : AxesAttribute(ctx);
+  ReadFlags(ctx, &attrs);
   if (!x.known_rank()) {
     ctx.SetOut("Out", Shape::Unknown(), dtype);
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(attrs.axes, attrs.all, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(axes, attrs.all, x.rank()));
   ctx.SetOut("Out", ReducedShape(x, mask, attrs.keep_dim), dtype);
   if (x.rank() > 0 && (mask & 1u) == 0) ctx.ShareLoD("X", "Out");
   return Status::Ok();

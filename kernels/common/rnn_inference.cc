@@ -1,6 +1,9 @@
 #include "kernels/common/rnn_inference.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory_resource>
 #include <new>
 #include <string>
 #include <vector>
@@ -170,7 +173,11 @@ void RunRnnLayer(const KernelContext& ctx, std::span<const PackedRnn* const> dir
   const PackedRnn& first = *directions[0];
   const int64_t size = Direction::WorkSize(first, args), states = args.batch * first.padded();
   Tensor hold = ctx.Scratch(DType::kF32, {count * size});
-  std::vector<Direction> runs;
+  // On the stack: at most two.
+  std::array<std::byte, 2 * sizeof(Direction) + alignof(Direction)> room;
+  std::pmr::monotonic_buffer_resource resource(room.data(), room.size());
+  std::pmr::vector<Direction> runs(&resource);
+  runs.reserve(directions.size());
   for (int d = 0; d < count; ++d) {
     float* at = hold.mutable_data<float>() + d * size;
     float* h = at + args.steps * args.batch * first.columns();
