@@ -106,12 +106,18 @@ class Tensor {
   int64_t numel() const { return shape_.numel(); }
   size_t bytes() const { return static_cast<size_t>(numel()) * SizeOf(dtype_); }
 
+  // The elements as T's. Throws std::invalid_argument where T is larger than they are: reading them
+  // would leave the memory. (Equal sizes are not told apart, so that elements can be moved as bits.)
   template <typename T>
   const T* data() const {
+    if (SizeOf(dtype_) < sizeof(T)) [[unlikely]]
+      CheckSmall(sizeof(T));
     return reinterpret_cast<const T*>(data_);
   }
   template <typename T>
   T* mutable_data() {
+    if (SizeOf(dtype_) < sizeof(T)) [[unlikely]]
+      CheckSmall(sizeof(T));
     return reinterpret_cast<T*>(data_);
   }
   const void* raw() const { return data_; }
@@ -150,6 +156,9 @@ class Tensor {
     std::vector<int64_t> strides;
     LoD lod;
   };
+  // Throws unless there are no elements.
+  void CheckSmall(size_t size) const;
+
   DType dtype_ = DType::kUnknown;
   Shape shape_;
   std::byte* data_ = nullptr;

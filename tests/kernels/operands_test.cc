@@ -254,5 +254,18 @@ TEST(Operands, GradientsOfConvolutions) {
   ConvSecondGrad(ddx, ddw, Zeros(DType::kI8, {1, 3, 3, 3})).ExpectRefused("dx", "int8");
 }
 
+TEST(Operands, SmallerElementsAreNotReadAsLargerOnes) {
+  const Tensor bytes = Zeros(DType::kI8, {3});
+  EXPECT_THROW(bytes.data<float>(), std::invalid_argument);
+  EXPECT_NO_THROW(Zeros(DType::kI8, {0}).data<float>());
+  EXPECT_NO_THROW(Filled({3}, 1).data<uint32_t>());
+  Case norm({Feed{"x", Filled({2, 3, 4}, 1)}, Feed{"s", Filled({3}, 1)}, Feed{"b", bytes},
+             Feed{"m", Filled({3}, 0)}, Feed{"v", Filled({3}, 1)}});
+  norm.Op("batch_norm",
+          {{"X", {"x"}}, {"Scale", {"s"}}, {"Bias", {"b"}}, {"Mean", {"m"}}, {"Variance", {"v"}}},
+          {{"Y", {"y"}}}, {{"is_test", true}});
+  norm.ExpectRefused("y", "int8");
+}
+
 }  // namespace
 }  // namespace heddle::testing
