@@ -12,7 +12,7 @@ foreach(_kind STANDARD EXTENSION)
 endforeach()
 find_package(CUDAToolkit REQUIRED)
 file(GLOB _cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/device/cuda/*.cc"
-     "${PROJECT_SOURCE_DIR}/device/cuda/*.cu")
+     "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cc" "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cu")
 
 # Apart from the library's other sources, since nvcc has options of its own.
 add_library(heddle_cuda OBJECT ${_cuda_sources})

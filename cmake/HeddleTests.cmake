@@ -43,6 +43,8 @@ if(_support)
   heddle_warnings(heddle_test_helpers)
 endif()
 
+include(HeddleGrid)
+
 file(GLOB _test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(_folder IN LISTS _test_folders)
   if(NOT IS_DIRECTORY "${_folder}")
@@ -67,6 +69,8 @@ foreach(_folder IN LISTS _test_folders)
     add_dependencies(${_target} heddle_cli)
   elseif(_name STREQUAL "capi")
     target_link_libraries(${_target} PRIVATE heddle_c)
+  elseif(_name STREQUAL "grid")
+    target_link_libraries(${_target} PRIVATE heddle_grid_on_host)
   endif()
   gtest_discover_tests(${_target} TEST_PREFIX "${_name}." DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60

@@ -1,5 +1,6 @@
 #include "device/cuda/cuda_device.h"
 
+#include "device/cuda/grid/kernel_table.h"
 #include "device/open_cuda.h"
 
 namespace heddle {
@@ -62,13 +63,13 @@ class CudaStream final : public Stream {
   }
   Status Launch(KernelCall call, uint64_t tag) override {
     if (error_) return Status::Ok();
-    const CudaKernelFn fn = FindCudaKernel(call.op->def->name());
-    if (fn == nullptr) return Unimplemented("no CUDA kernel of ", call.op->def->name());
+    const card::GridKernel* const kernel = card::FindGridKernel(call.op->def->name());
+    if (kernel == nullptr) return Unimplemented("no CUDA kernel of ", call.op->def->name());
     std::vector<Value*> frame;
     for (Value& v : call.operands) frame.push_back(&v);
     KernelContext ctx(*call.op, frame.data(), *call.services, nullptr);
-    CudaCall launch{stream_, blas_, *call.op, frame, ctx};
-    Status status = fn(launch);
+    card::Queue queue(stream_, blas_);
+    Status status = kernel->run(queue, ctx);
     if (status.ok()) status = device_.Note(cudaGetLastError(), "the launch of a kernel");
     return Keep(std::move(status), tag);
   }
@@ -174,9 +175,7 @@ Result<std::unique_ptr<Event>> CudaDevice::NewEvent(bool timed) {
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event));
 }
 
-bool CudaDevice::HasKernel(const CallView& call) const {
-  return call.key() == DType::kF32 && FindCudaKernel(call.def().name()) != nullptr;
-}
+bool CudaDevice::HasKernel(const CallView& call) const { return card::Covers(call); }
 
 Result<std::shared_ptr<Device>> OpenCudaDevice() { return CudaDevice::Open(); }
 

@@ -1,6 +1,7 @@
-// The CUDA device: streams and events of the CUDA runtime, kernels of kernels.cu, products by cuBLAS.
+// The CUDA device: streams and events of the CUDA runtime, kernels of grid/, products by cuBLAS.
 //
-// Not yet run on a card: see docs/gpu.md. The only folder that knows CUDA; built with HEDDLE_CUDA=ON.
+// Not yet run on a card: see docs/gpu.md. The only folder that knows CUDA; built with
+// HEDDLE_CUDA=ON.
 #pragma once
 
 #include <cublas_v2.h>
@@ -11,19 +12,6 @@
 #include "device/device.h"
 
 namespace heddle {
-
-// One call of a kernel: what is put on `stream` has the call's operands, by position.
-struct CudaCall {
-  cudaStream_t stream;
-  cublasHandle_t blas;  // of this stream
-  const BoundOp& op;
-  std::vector<Value*> frame;  // operands; for KernelContext
-  KernelContext& ctx;
-};
-using CudaKernelFn = Status (*)(CudaCall&);
-
-// The kernel of an operator for float32 operands; nullptr when there is none.
-CudaKernelFn FindCudaKernel(const std::string& op);
 
 Status CudaStatus(cudaError_t error, const char* what);
 

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "device/cuda/grid/batched_gemm.h"
+#include "device/cuda/grid/epilogue.h"
+
+namespace heddle::HEDDLE_GRID {
+namespace {
+
+bool StandsStill(const Shape& batch, const Steps& steps) {
+  for (int d = 0; d < batch.rank(); ++d)
+    if (batch[d] != 1 && steps.at[d] != 0) return false;
+  return true;
+}
+// The matrices lie one behind the other, without gaps, so that they are one taller matrix.
+bool OneBehindTheOther(const Shape& batch, const Steps& steps, int64_t rows, int64_t ld) {
+  int64_t step = rows * ld;
+  for (int d = batch.rank() - 1; d >= 0; --d) {
+    if (batch[d] != 1 && steps.at[d] != step) return false;
+    step *= batch[d];
+  }
+  return true;
+}
+
+// Fewer, larger products where operands allow it.
+void Fold(BatchedProduct* p) {
+  const int64_t count = p->batch.numel();
+  if (count <= 1) return;
+  if (!p->a.trans && StandsStill(p->batch, p->b.steps) &&
+      OneBehindTheOther(p->batch, p->a.steps, p->a.rows, p->a.ld) &&
+      OneBehindTheOther(p->batch, p->c_steps, p->a.rows, p->ldc)) {
+    p->a.rows *= count;
+    p->batch = Shape();
+  } else if (p->a.trans && !p->b.trans && StandsStill(p->batch, p->c_steps) &&
+             OneBehindTheOther(p->batch, p->a.steps, p->a.rows, p->a.ld) &&
+             OneBehindTheOther(p->batch, p->b.steps, p->b.rows, p->b.ld)) {
+    p->a.rows *= count;
+    p->b.rows *= count;
+    p->batch = Shape();
+  }
+}
+
+}  // namespace
+
+Steps BatchSteps(const Shape& own, const Shape& batch, int64_t size) {
+  Steps steps = Spread(own, batch, batch.rank() - own.rank());
+  for (int64_t& s : steps.at) s *= size;
+  return steps;
+}
+
+Status BatchedProduct::Run(Queue& queue) const {
+  BatchedProduct p = *this;
+  Fold(&p);
+  const int64_t m = p.m(), n = p.n(), k = p.k();
+  if (m == 0 || n == 0 || p.batch.numel() == 0) return Status::Ok();
+  // The longest dimension along which the result moves is one call; the others are loops.
+  int along = -1;
+  for (int d = 0; d < p.batch.rank(); ++d)
+    if (p.batch[d] > 1 && p.c_steps.at[d] != 0 && (along < 0 || p.batch[d] > p.batch[along]))
+      along = d;
+  Strides<4> rest;  // a, b, c, and whether the result was written before
+  for (int d = 0; d < p.batch.rank(); ++d) {
+    if (d == along) continue;
+    const int64_t again = p.c_steps.at[d] == 0 && p.batch[d] > 1 ? 1 : 0;
+    rest.Add(p.batch[d], {p.a.steps.at[d], p.b.steps.at[d], p.c_steps.at[d], again});
+  }
+  RowMajorGemm g;
+  g.trans_a = p.a.trans, g.trans_b = p.b.trans;
+  g.m = m, g.n = n, g.k = k;
+  g.lda = p.a.ld, g.ldb = p.b.ld, g.ldc = p.ldc;
+  g.alpha = k == 0 ? 0 : alpha;
+  if (along >= 0) {
+    g.batch = p.batch[along];
+    g.a_step = p.a.steps.at[along], g.b_step = p.b.steps.at[along];
+    g.c_step = p.c_steps.at[along];
+  }
+  for (int64_t i = 0; i < rest.numel; ++i) {
+    const auto at = rest.At(static_cast<uint32_t>(i));
+    g.a = p.a.data + at.at[0], g.b = p.b.data + at.at[1], g.c = p.c + at.at[2];
+    g.beta = at.at[3] != 0 ? 1 : beta;
+    HEDDLE_RETURN_IF_ERROR(queue.Gemm(ByColumns(g)));
+  }
+  return Status::Ok();
+}
+
+Result<Activation> ActivationOf(const OpContext& ctx) {
+  const std::string& name = ctx.Str("fuse_activation");
+  const auto alpha = static_cast<float>(ctx.Float("fuse_alpha"));
+  const auto beta = static_cast<float>(ctx.Float("fuse_beta"));
+  const bool usual = alpha == 0 && beta == 0;
+  Activation a;
+  if (name.empty() || name == "identity") return a;
+  a.none = false;
+  if (name == "relu") {
+    a.op = Element::kClip, a.args = {0, INFINITY, 0};  // NaN stays NaN, unlike in the operator
+  } else if (name == "relu6") {
+    a.op = Element::kClip, a.args = {0, 6, 0};
+  } else if (name == "leaky_relu") {
+    a.op = Element::kLeakyRelu, a.args = {1, alpha, 0};
+  } else if (name == "clip") {
+    a.op = Element::kClip, a.args = {alpha, beta, 0};
+  } else if (name == "hard_swish") {  // x min(max(alpha x + beta, 0), 1)
+    const float slope = usual ? 1.0f / 6.0f : alpha, offset = usual ? 0.5f : beta;
+    a.op = Element::kHardSwish, a.args = {1 / slope, 1 / slope, offset / slope};
+  } else if (name == "hard_sigmoid") {
+    a.op = Element::kHardSigmoid, a.args = {usual ? 0.2f : alpha, usual ? 0.5f : beta, 0};
+  } else if (name == "swish") {
+    a.op = Element::kSwish, a.args = {alpha == 0 ? 1.0f : alpha, 0, 0};
+  } else if (name == "sigmoid") {
+    a.op = Element::kSigmoid;
+  } else if (name == "gelu") {
+    a.op = alpha == 1 ? Element::kGeluTanh : Element::kGelu;
+  } else if (name == "tanh") {
+    a.op = Element::kTanh;
+  } else {
+    return InvalidArgument("fuse_activation '", name, "' is not known");
+  }
+  return a;
+}
+
+Status RunEpilogue(Queue& queue, float* c, int64_t n, const float* bias, int64_t inner,
+                   int64_t channels, const Activation& activation, float scale, float shift) {
+  if (bias == nullptr && activation.none && scale == 1 && shift == 0) return Status::Ok();
+  return Each(queue, n,
+              EpilogueBody{c, bias, inner, channels, activation.op, activation.args, scale, shift});
+}
+
+}  // namespace heddle::HEDDLE_GRID

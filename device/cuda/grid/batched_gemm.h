@@ -1,0 +1,37 @@
+// Products of batches of matrices that broadcast, as few calls of BLAS.
+#pragma once
+
+#include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/strides.h"
+
+namespace heddle::HEDDLE_GRID {
+
+// Matrices of `rows` x `cols` elements as they lie, rows `ld` apart; `steps` along the dimensions
+// of the batch. `trans`: used transposed.
+struct MatrixBatch {
+  const float* data = nullptr;
+  int64_t rows = 0, cols = 0, ld = 0;
+  bool trans = false;
+  Steps steps;
+};
+
+// c = alpha op(a) op(b) + beta c over `batch`. Where c stands still (step 0), products are added
+// up. c is [m, n] with rows `ldc` apart.
+struct BatchedProduct {
+  Shape batch;
+  MatrixBatch a, b;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  Steps c_steps;
+  float alpha = 1, beta = 0;
+
+  int64_t m() const { return a.trans ? a.cols : a.rows; }
+  int64_t k() const { return a.trans ? a.rows : a.cols; }
+  int64_t n() const { return b.trans ? b.rows : b.cols; }
+  Status Run(Queue& queue) const;
+};
+
+// Steps of matrices of `size` elements in a batch of shape `own` along `batch`.
+Steps BatchSteps(const Shape& own, const Shape& batch, int64_t size);
+
+}  // namespace heddle::HEDDLE_GRID

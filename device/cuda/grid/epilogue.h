@@ -1,0 +1,41 @@
+// What follows a product or a convolution in heddle's fused operators: scale * f(x + bias) + shift,
+// in place.
+#pragma once
+
+#include <string_view>
+
+#include "core/op_context.h"
+#include "device/cuda/grid/element_ops.h"
+#include "device/cuda/grid/grid.h"
+
+namespace heddle::HEDDLE_GRID {
+
+struct Activation {
+  Element op = Element::kScale;  // times 1 plus 0
+  ElementArgs args{1, 0, 0};
+  bool none = true;
+};
+
+// As fuse_activation, fuse_alpha and fuse_beta of the fused operators say.
+Result<Activation> ActivationOf(const OpContext& ctx);
+
+struct EpilogueBody {
+  float* c;
+  const float* bias;  // may be null; element i's is number i / inner % channels
+  int64_t inner, channels;
+  Element op;
+  ElementArgs args;
+  float scale, shift;
+  HEDDLE_BODY void operator()(int64_t i) const {
+    float x = c[i];
+    if (bias != nullptr) x += bias[i / inner % channels];
+    c[i] = scale * Compute(op, x, 0, args) + shift;
+  }
+};
+
+// Over `n` elements; nothing to do: nothing done.
+Status RunEpilogue(Queue& queue, float* c, int64_t n, const float* bias, int64_t inner,
+                   int64_t channels, const Activation& activation, float scale = 1,
+                   float shift = 0);
+
+}  // namespace heddle::HEDDLE_GRID

@@ -1,0 +1,86 @@
+// Where kernels are put: a stream of the card with its cuBLAS handle, or, in the build for the
+// host, the calling thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "core/error.h"
+#include "device/cuda/grid/gemm_args.h"
+#include "device/cuda/grid/grid_body.h"
+#include "heddle/status.h"
+
+#ifndef HEDDLE_GRID_ON_HOST
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#endif
+
+namespace heddle::HEDDLE_GRID {
+
+#ifdef HEDDLE_GRID_ON_HOST
+
+class Queue {
+ public:
+  // Groups of `group` threads, a power of two.
+  explicit Queue(int group = 1) : group_(group) {}
+
+  Status Launched() { return Status::Ok(); }
+  void RunGroup(const std::function<void(int rank, int size, void* slots, void* barrier)>& run);
+  Status Gemm(const ColumnMajorGemm& g);
+  Status Zero(void* to, size_t bytes);
+  Status Copy(void* to, const void* from, size_t bytes);
+  Result<void*> Allocate(size_t bytes);
+  void Free(void* memory);
+
+ private:
+  int group_;
+};
+
+#else
+
+// Not synchronised: of one stream.
+class Queue {
+ public:
+  Queue(cudaStream_t stream, cublasHandle_t blas) : stream_(stream), blas_(blas) {}
+
+  cudaStream_t stream() const { return stream_; }
+  // What the launch before this call came to.
+  Status Launched();
+  Status Gemm(const ColumnMajorGemm& g);
+  Status Zero(void* to, size_t bytes);
+  Status Copy(void* to, const void* from, size_t bytes);
+  // In the stream's order: memory that is given back serves what comes later on it.
+  Result<void*> Allocate(size_t bytes);
+  void Free(void* memory);
+
+ private:
+  cudaStream_t stream_;
+  cublasHandle_t blas_;
+};
+
+#endif
+
+// Work space of one call.
+class Scratch {
+ public:
+  explicit Scratch(Queue& queue) : queue_(queue) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    if (memory_ != nullptr) queue_.Free(memory_);
+  }
+  // Once.
+  Status Take(int64_t floats) {
+    HEDDLE_ASSIGN_OR_RETURN(
+        memory_, queue_.Allocate(sizeof(float) * static_cast<size_t>(floats < 1 ? 1 : floats)));
+    return Status::Ok();
+  }
+  float* data() const { return static_cast<float*>(memory_); }
+
+ private:
+  Queue& queue_;
+  void* memory_ = nullptr;
+};
+
+}  // namespace heddle::HEDDLE_GRID

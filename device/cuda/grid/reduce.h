@@ -1,0 +1,109 @@
+// Reductions: for each kept element, something of all reduced ones, combined. Where the kept
+// elements lie side by side a thread takes one of them, else a group does. Reductions of much to
+// little are cut into pieces, combined in a second launch: nothing depends on the order in which
+// blocks run.
+#pragma once
+
+#include <algorithm>
+
+#include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/strides.h"
+
+namespace heddle::HEDDLE_GRID {
+
+struct SumOp {
+  HEDDLE_BODY static float Identity() { return 0; }
+  HEDDLE_BODY float operator()(float a, float b) const { return a + b; }
+};
+struct MaxOp {
+  HEDDLE_BODY static float Identity() { return -INFINITY; }
+  HEDDLE_BODY float operator()(float a, float b) const { return a > b ? a : b; }
+};
+struct MinOp {
+  HEDDLE_BODY static float Identity() { return INFINITY; }
+  HEDDLE_BODY float operator()(float a, float b) const { return a < b ? a : b; }
+};
+struct ProdOp {
+  HEDDLE_BODY static float Identity() { return 1; }
+  HEDDLE_BODY float operator()(float a, float b) const { return a * b; }
+};
+
+// Elements of `K` operands; Map is given where each has one.
+template <typename Map, typename Op, int K>
+struct ReduceBody {
+  Strides<K> kept, reduced;
+  Map map;
+  float* out;              // [pieces, kept]
+  int64_t pieces, length;  // of each piece
+  float scale;
+
+  HEDDLE_BODY float Partial(int64_t row, int rank, int step) const {
+    const int64_t piece = row / kept.numel;
+    const auto base = kept.At(static_cast<uint32_t>(row % kept.numel));
+    const int64_t begin = piece * length;
+    const int64_t end = begin + length < reduced.numel ? begin + length : reduced.numel;
+    float value = Op::Identity();
+    for (int64_t i = begin + rank; i < end; i += step) {
+      auto p = reduced.At(static_cast<uint32_t>(i));
+      for (int o = 0; o < K; ++o) p.at[o] += base.at[o];
+      value = Op()(value, map(p));
+    }
+    return value;
+  }
+  HEDDLE_BODY void operator()(int64_t row) const { out[row] = Partial(row, 0, 1) * scale; }
+  HEDDLE_BODY void operator()(Group& group, int64_t row) const {
+    const float all = group.Reduce(Partial(row, group.rank(), group.size()), Op());
+    if (group.rank() == 0) out[row] = all * scale;
+  }
+};
+
+template <typename Op>
+struct CombineBody {
+  const float* pieces;
+  float* out;
+  int64_t count, kept;
+  float scale;
+  HEDDLE_BODY void operator()(int64_t i) const {
+    float value = pieces[i];
+    for (int64_t p = 1; p < count; ++p) value = Op()(value, pieces[p * kept + i]);
+    out[i] = value * scale;
+  }
+};
+
+// out[kept element] = scale * (map of all reduced ones).
+template <typename Op, typename Map, int K>
+Status ReduceInto(Queue& queue, const Strides<K>& kept, const Strides<K>& reduced, const Map& map,
+                  float* out, float scale = 1) {
+  constexpr int64_t kFew = 16, kEnough = 1 << 14, kMostPieces = 64, kLeast = 256;
+  if (kept.numel == 0) return Status::Ok();
+  const bool beside = kept.rank > 0 && kept.step[0][kept.rank - 1] == 1;
+  const bool threads = reduced.numel <= kFew || beside;
+  const int64_t workers = threads ? kept.numel : kept.numel * Group::kMost;
+  int64_t pieces = std::min(kEnough / std::max<int64_t>(1, workers), reduced.numel / kLeast);
+  pieces = std::clamp<int64_t>(pieces, 1, kMostPieces);
+  ReduceBody<Map, Op, K> body{kept, reduced, map, out, pieces, 0, scale};
+  body.length = (reduced.numel + pieces - 1) / pieces;
+  Scratch scratch(queue);
+  if (pieces > 1) {
+    HEDDLE_RETURN_IF_ERROR(scratch.Take(pieces * kept.numel));
+    body.out = scratch.data();
+    body.scale = 1;
+  }
+  HEDDLE_RETURN_IF_ERROR(threads ? Each(queue, pieces * kept.numel, body)
+                                 : Groups(queue, pieces * kept.numel, body.length, body));
+  if (pieces == 1) return Status::Ok();
+  return Each(queue, kept.numel, CombineBody<Op>{scratch.data(), out, pieces, kept.numel, scale});
+}
+
+// `shape` cut into what `keeps` says is kept and what is reduced.
+template <int K, typename Keeps>
+void Cut(const Shape& shape, const Steps (&steps)[K], Keeps keeps, Strides<K>* kept,
+         Strides<K>* reduced) {
+  for (int d = 0; d < shape.rank(); ++d) {
+    int64_t at[K];
+    for (int o = 0; o < K; ++o) at[o] = steps[o].at[d];
+    (keeps(d) ? kept : reduced)->Add(shape[d], at);
+  }
+}
+
+}  // namespace heddle::HEDDLE_GRID

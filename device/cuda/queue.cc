@@ -1,0 +1,38 @@
+// The card's side of grid/queue.h.
+#include "device/cuda/grid/queue.h"
+
+#include "device/cuda/cuda_device.h"
+
+namespace heddle::HEDDLE_GRID {
+
+Status Queue::Launched() { return CudaStatus(cudaGetLastError(), "the launch of a kernel"); }
+
+Status Queue::Gemm(const ColumnMajorGemm& g) {
+  const auto op = [](bool trans) { return trans ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  const auto result = cublasSgemmStridedBatched(
+      blas_, op(g.trans_a), op(g.trans_b), static_cast<int>(g.m), static_cast<int>(g.n),
+      static_cast<int>(g.k), &g.alpha, g.a, static_cast<int>(g.lda), g.a_step, g.b,
+      static_cast<int>(g.ldb), g.b_step, &g.beta, g.c, static_cast<int>(g.ldc), g.c_step,
+      static_cast<int>(g.batch));
+  if (result == CUBLAS_STATUS_SUCCESS) return Status::Ok();
+  return Internal("cuBLAS refuses the product: ", cublasGetStatusString(result));
+}
+
+Status Queue::Zero(void* to, size_t bytes) {
+  if (bytes == 0) return Status::Ok();
+  return CudaStatus(cudaMemsetAsync(to, 0, bytes, stream_), "a fill");
+}
+
+Status Queue::Copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return Status::Ok();
+  return CudaStatus(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy");
+}
+
+Result<void*> Queue::Allocate(size_t bytes) {
+  void* memory = nullptr;
+  HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaMallocAsync(&memory, bytes, stream_), "work space"));
+  return memory;
+}
+void Queue::Free(void* memory) { (void)cudaFreeAsync(memory, stream_); }
+
+}  // namespace heddle::HEDDLE_GRID

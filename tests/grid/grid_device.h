@@ -1,0 +1,89 @@
+// A device that executes the CUDA device's kernels on the host, grid by grid: what runs on it shows
+// that a card would be told the right things. It has the emulated device's memory, streams and
+// events.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "device/cuda/grid/kernel_table.h"
+#include "device/device.h"
+
+namespace heddle::testing {
+
+class GridStream final : public Stream {
+ public:
+  GridStream(std::unique_ptr<Stream> stream, int group)
+      : stream_(std::move(stream)), group_(group) {}
+  Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
+    return stream_->CopyToDevice(to, from, bytes, tag);
+  }
+  Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) override {
+    return stream_->CopyToHost(to, from, bytes, tag);
+  }
+  Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
+    return stream_->CopyOnDevice(to, from, bytes, tag);
+  }
+  Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) override {
+    return stream_->Fill(to, byte, bytes, tag);
+  }
+  Status Launch(KernelCall call, uint64_t tag) override {
+    const auto* const kernel = grid_on_host::FindGridKernel(call.op->def->name());
+    if (kernel == nullptr) return Unimplemented("no kernel of ", call.op->def->name());
+    call.host_kernel = [run = kernel->run, group = group_](KernelContext& ctx) {
+      grid_on_host::Queue queue(group);
+      return run(queue, ctx);
+    };
+    return stream_->Launch(std::move(call), tag);
+  }
+  Status Record(Event& event) override { return stream_->Record(event); }
+  Status WaitFor(Event& event) override { return stream_->WaitFor(event); }
+  Status Synchronize() override { return stream_->Synchronize(); }
+  std::optional<StreamError> TakeError() override { return stream_->TakeError(); }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+  int group_;
+};
+
+class GridDevice final : public Device {
+ public:
+  explicit GridDevice(int group = 1) : device_(NewEmulatedDevice()), group_(group) {}
+  const std::string& name() const override { return device_->name(); }
+  size_t memory_bytes() const override { return device_->memory_bytes(); }
+  Result<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
+  void Free(void* memory) override { device_->Free(memory); }
+  Result<void*> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
+  void FreeHost(void* memory) override { device_->FreeHost(memory); }
+  Result<std::unique_ptr<Stream>> NewStream() override {
+    HEDDLE_ASSIGN_OR_RETURN(auto stream, device_->NewStream());
+    return std::unique_ptr<Stream>(std::make_unique<GridStream>(std::move(stream), group_));
+  }
+  Result<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
+  bool HasKernel(const CallView& call) const override {
+    const bool covers = grid_on_host::Covers(call);
+    std::lock_guard lock(mutex_);
+    ++(covers ? covered_ : refused_)[call.def().name()];
+    return covers;
+  }
+  bool lost() const override { return device_->lost(); }
+
+  // How often each operator was covered, or was not, when it was placed.
+  std::map<std::string, int> covered() const {
+    std::lock_guard lock(mutex_);
+    return covered_;
+  }
+  std::map<std::string, int> refused() const {
+    std::lock_guard lock(mutex_);
+    return refused_;
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  int group_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, int> covered_, refused_;
+};
+
+}  // namespace heddle::testing

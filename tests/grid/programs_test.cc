@@ -1,0 +1,64 @@
+// Programs on the grid device against the host: what is placed there, and what comes out.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/grid/grid_device.h"
+#include "tests/support/net_program.h"
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+std::vector<double> Doubles(const Tensor& t) {
+  std::vector<double> v;
+  for (int64_t i = 0; i < t.numel(); ++i)
+    v.push_back(t.dtype() == DType::kF32 ? static_cast<double>(t.data<float>()[i])
+                                         : t.data<double>()[i]);
+  return v;
+}
+
+// Sums are added up in another order than on the host.
+void ExpectNear(const Tensor& got, const Tensor& want, const std::string& what) {
+  ASSERT_EQ(got.dtype(), want.dtype()) << what;
+  ASSERT_EQ(got.shape().ToString(), want.shape().ToString()) << what;
+  if (want.dtype() != DType::kF32 && want.dtype() != DType::kF64) {
+    EXPECT_TRUE(Bits(got) == Bits(want)) << what;
+    return;
+  }
+  const std::vector<double> a = Doubles(got), b = Doubles(want);
+  double largest = 1e-3;
+  for (const double v : b) largest = std::max(largest, std::fabs(v));
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    ASSERT_NEAR(a[i], b[i], 1e-4 * largest) << what << " [" << i << "]";
+  }
+}
+
+class GridPrograms : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(GridPrograms, AreAsOnTheHost) {
+  const uint32_t seed = GetParam();
+  const NetProgram net(seed, 25);
+  const Program program = net.Build();
+  for (const int level : {0, 2}) {
+    auto device = std::make_shared<GridDevice>();
+    Executor host({.threads = 1}), grid({.threads = 1, .device = device});
+    const auto host_scope = net.NewScope(), grid_scope = net.NewScope();
+    const CompiledProgram there = MustCompile(host, program, host_scope, {.opt_level = level});
+    const CompiledProgram here = MustCompile(grid, program, grid_scope, {.opt_level = level});
+    for (int run = 0; run < 2; ++run) {
+      const auto want = MustRun(host, there, net.feeds()), got = MustRun(grid, here, net.feeds());
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        ExpectNear(got[i], want[i],
+                   "seed " + std::to_string(seed) + ", level " + std::to_string(level) +
+                       ", result " + std::to_string(i));
+    }
+    EXPECT_GT(device->covered().size(), 3u) << "next to nothing ran on the device";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, GridPrograms, ::testing::Range(0u, 40u));
+
+}  // namespace
+}  // namespace heddle::testing
