@@ -11,8 +11,8 @@
 
 #include "core/ir.h"
 #include "core/services.h"
-#include "executor/tuning_cache.h"
 #include "executor/plan.h"
+#include "executor/tuning_cache.h"
 #include "heddle/executor.h"
 #include "passes/pass_manager.h"
 
