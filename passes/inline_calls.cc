@@ -14,12 +14,16 @@ using ir::VarId;
 
 bool IsCall(const ir::Op& op) { return op.type() == "call"; }
 
+// Blocks that call each other twice and again would grow a program beyond all bounds.
+constexpr size_t kMostOps = 1 << 17;
+
 class Inliner {
  public:
   explicit Inliner(ir::Program& program) : p_(program) {}
 
   Result<bool> Run() {
     bool changed = false;
+    for (const ir::Block& b : p_.blocks) count_ += b.ops.size();
     const size_t blocks = p_.blocks.size();  // what is made on the way waits for the next round
     for (size_t b = 0; b < blocks; ++b) {
       HEDDLE_ASSIGN_OR_RETURN(const bool some, Sweep(static_cast<int>(b)));
@@ -46,11 +50,13 @@ class Inliner {
       }
       const int sub = op.Attr<BlockRef>("sub_block").id;
       if (Status s = Check(op, sub); !s.ok()) return s;
-      if (op.Attr<bool>("noinline") || !MayInline(block, sub)) {
+      const size_t size = p_.blocks[static_cast<size_t>(sub)].ops.size();
+      if (op.Attr<bool>("noinline") || count_ + size > kMostOps || !MayInline(block, sub)) {
         after.push_back(std::move(op));
         continue;
       }
       Expand(op, block, sub, &after);
+      count_ += size;
       changed = true;
     }
     p_.blocks[static_cast<size_t>(block)].ops = std::move(after);
@@ -195,6 +201,7 @@ class Inliner {
   }
 
   ir::Program& p_;
+  size_t count_ = 0;  // operators, and what calls have brought in
 };
 
 Result<bool> Run(ir::Program& program, PassContext&) {
@@ -212,7 +219,8 @@ HEDDLE_PASS(inline_calls) {
   pass.after = "p1 = assign(x); r1 = relu(p1); y = assign(r1)";
   pass.refuses =
       "calls with noinline; blocks declared where the call cannot see them; blocks with gradients, "
-      "or with operators that know their block's variables by name (recurrent). An error: a wrong "
+      "or with operators that know their block's variables by name (recurrent); calls that would make "
+      "the program larger than 131,072 operators. An error: a wrong "
       "number or dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
   pass.phase = 7;

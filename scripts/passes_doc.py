@@ -117,7 +117,7 @@ ITEMS = [
      "library; 5 warm-ups, up to 100 runs, median; checked file, written atomically, keyed by shapes, "
      "attributes, processor, threads and build",
      "second process measures nothing; a truncated file is a warning; choice within 1.05 of the best for 95 %",
-     "0 measured; a warning; not yet measured on an idle machine", "`Tuning.*`"),
+     "0 measured; a warning; not yet measured on an idle machine", "`TuningFile.*`"),
 ]
 
 

@@ -216,5 +216,32 @@ TEST(InlineCalls, RecursionIsRefusedBeforeAnythingIsExpanded) {
   EXPECT_THAT(mutual.status().message(), HasSubstr("(call): runs block 1, inside which it stands"));
 }
 
+// Each block calls the next one twice: 2^40 operators.
+TEST(InlineCalls, StopBeforeTheProgramIsTooLarge) {
+  Calls b;
+  std::vector<int> blocks;
+  for (int i = 0; i < 40; ++i) blocks.push_back(b.Block(0));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    b.In(blocks[i]);
+    b.V("p").V("t").V("r");
+    if (i + 1 == blocks.size()) {
+      b.Scale("p", "t", 2).Scale("t", "r", 2);
+      continue;
+    }
+    for (const auto& [x, out] : {std::pair("p", "t"), std::pair("t", "r")})
+      b.Op("call", {{"X", {x}}}, {{"Out", {out}}},
+           {{"sub_block", BlockRef{blocks[i + 1]}},
+            {"parameters", Strings{"p"}},
+            {"results", Strings{"r"}}});
+  }
+  b.In(0);
+  b.Call(blocks[0], "x", "y").Fetch("y");
+  const auto inlined = Inline(b.Build());
+  ASSERT_TRUE(inlined.ok()) << inlined.status().ToString();
+  size_t ops = 0;
+  for (const ir::Block& block : inlined->program->blocks) ops += block.ops.size();
+  EXPECT_LT(ops, size_t{200000});
+}
+
 }  // namespace
 }  // namespace heddle::testing
