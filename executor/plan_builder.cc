@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "core/kernel_tuner.h"
 #include "executor/plan_draft.h"
 
 namespace heddle {
@@ -36,8 +37,10 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   IntraOp& intra = *d.request.services->intra;
-  const auto pieces = static_cast<int64_t>(
-      std::min(todo.size(), static_cast<size_t>(std::max(1, intra.threads()))));
+  // What is measured needs the threads for itself, and waits inside for others that measure.
+  const KernelTuner* tuner = TunerOf(*d.request.services->packs);
+  const int threads = tuner != nullptr && tuner->measures() ? 1 : std::max(1, intra.threads());
+  const auto pieces = static_cast<int64_t>(std::min(todo.size(), static_cast<size_t>(threads)));
   intra.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       for (size_t i; !failed && (i = next++) < todo.size();) {
