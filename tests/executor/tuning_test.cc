@@ -146,8 +146,9 @@ TEST_F(TuningFile, ConvolutionsAreMeasuredOnceAndThenKnown) {
     last = to;
   }
   b.Fetch(last);
+  int threads = 1;
   const auto run = [&](bool tune, bool file, TuningReport* report) {
-    Executor executor({.threads = 1});
+    Executor executor({.threads = threads});
     CompileOptions options;
     options.tune = tune;
     if (file) options.tuning_file = path_;
@@ -156,21 +157,27 @@ TEST_F(TuningFile, ConvolutionsAreMeasuredOnceAndThenKnown) {
     *report = compiled.tuning_report();
     return out;
   };
-  TuningReport plain, first, second, only_read;
-  const auto want = run(false, false, &plain);
-  EXPECT_EQ(plain.measured + plain.kept, 0);
-  const auto tuned = run(true, true, &first);
-  if (first.measured == 0) GTEST_SKIP() << "this build has one way of convolving";
-  EXPECT_EQ(first.measured, 1) << Content();  // the two of one form; for the third there is one way
-  EXPECT_EQ(first.kept, 1);
-  run(true, true, &second);
-  EXPECT_EQ(second.measured, 0);
-  EXPECT_EQ(second.kept, 2);
-  run(false, true, &only_read);
-  EXPECT_EQ(only_read.measured, 0);
-  EXPECT_EQ(only_read.kept, 2);
-  for (size_t i = 0; i < want.size(); ++i)
-    EXPECT_NEAR(want[i], tuned[i], 1e-4 * (1 + std::abs(want[i])));
+  // With several threads, too, one kernel after another is prepared: each measures alone.
+  for (const int t : {1, 4}) {
+    threads = t;
+    SCOPED_TRACE(t);
+    fs::remove(path_);
+    TuningReport plain, first, second, only_read;
+    const auto want = run(false, false, &plain);
+    EXPECT_EQ(plain.measured + plain.kept, 0);
+    const auto tuned = run(true, true, &first);
+    if (first.measured == 0) GTEST_SKIP() << "this build has one way of convolving";
+    EXPECT_EQ(first.measured, 1) << Content();  // the two of one form; for the third there is one way
+    EXPECT_EQ(first.kept, 1);
+    run(true, true, &second);
+    EXPECT_EQ(second.measured, 0);
+    EXPECT_EQ(second.kept, 2);
+    run(false, true, &only_read);
+    EXPECT_EQ(only_read.measured, 0);
+    EXPECT_EQ(only_read.kept, 2);
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_NEAR(want[i], tuned[i], 1e-4 * (1 + std::abs(want[i])));
+  }
 }
 
 }  // namespace
