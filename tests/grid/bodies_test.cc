@@ -120,9 +120,9 @@ struct Sums {
 };
 
 TEST(GridGroup, ReducesOverAllThreads) {
-  for (const int threads : {1, 2, 8}) {
-    for (const int64_t width : {0, 1, 3, 8, 29}) {
-      constexpr int64_t kRows = 25;
+  for (const int threads : {1, 2, 4}) {
+    for (const int64_t width : {0, 3, 29}) {
+      constexpr int64_t kRows = 4;
       std::vector<int32_t> numbers(static_cast<size_t>(kRows * width + 1));
       std::iota(numbers.begin(), numbers.end(), 1);
       std::vector<int32_t> sums(kRows, -1), greatest(kRows, -1);

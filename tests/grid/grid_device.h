@@ -40,7 +40,11 @@ class GridStream final : public Stream {
   Status Record(Event& event) override { return stream_->Record(event); }
   Status WaitFor(Event& event) override { return stream_->WaitFor(event); }
   Status Synchronize() override { return stream_->Synchronize(); }
+  void WaitUntilDone() override { stream_->WaitUntilDone(); }
   std::optional<StreamError> TakeError() override { return stream_->TakeError(); }
+  Status BeginCapture() override { return stream_->BeginCapture(); }
+  Result<std::unique_ptr<Graph>> EndCapture() override { return stream_->EndCapture(); }
+  Status Replay(Graph& graph) override { return stream_->Replay(graph); }
 
  private:
   std::unique_ptr<Stream> stream_;
@@ -56,11 +60,11 @@ class GridDevice final : public Device {
   void Free(void* memory) override { device_->Free(memory); }
   Result<void*> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
   void FreeHost(void* memory) override { device_->FreeHost(memory); }
-  Result<std::unique_ptr<Stream>> NewStream() override {
-    HEDDLE_ASSIGN_OR_RETURN(auto stream, device_->NewStream());
+  Result<std::unique_ptr<Stream>> NewStream(int priority) override {
+    HEDDLE_ASSIGN_OR_RETURN(auto stream, device_->NewStream(priority));
     return std::unique_ptr<Stream>(std::make_unique<GridStream>(std::move(stream), group_));
   }
-  Result<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
+  Result<std::unique_ptr<Event>> NewEvent(bool timed) override { return device_->NewEvent(timed); }
   bool HasKernel(const CallView& call) const override {
     const bool covers = grid_on_host::Covers(call);
     std::lock_guard lock(mutex_);

@@ -66,7 +66,7 @@ Status BatchedProduct::Run(Queue& queue) const {
   RowMajorGemm g;
   g.trans_a = p.a.trans, g.trans_b = p.b.trans;
   g.m = m, g.n = n, g.k = k;
-  g.lda = p.a.ld, g.ldb = p.b.ld, g.ldc = p.ldc;
+  g.lda = std::max<int64_t>(1, p.a.ld), g.ldb = std::max<int64_t>(1, p.b.ld), g.ldc = p.ldc;
   g.alpha = k == 0 ? 0 : alpha;
   if (along >= 0) {
     g.batch = p.batch[along];
