@@ -198,9 +198,8 @@ uint32_t StreamBuffer::last() const {
 
 StreamArena PlanStreamArena(std::span<const StreamBuffer> buffers, const StreamSync& sync,
                             const std::vector<uint32_t>& lane_of, std::span<const size_t> serial,
-                            size_t serial_bytes, double most) {
+                            size_t serial_bytes, size_t limit) {
   Packer packer(buffers, sync, lane_of);
-  const auto limit = static_cast<size_t>(most * static_cast<double>(serial_bytes));
   StreamArena best = packer.InOrder(~size_t{0});
   if (best.bytes > serial_bytes && buffers.size() <= kFewBuffers)
     if (StreamArena other = packer.BySize(); other.bytes < best.bytes) best = std::move(other);

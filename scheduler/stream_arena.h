@@ -31,10 +31,10 @@ struct StreamArena {
 };
 
 // `serial`, `serial_bytes`: offsets that are good when each node is finished before the next one starts.
-// The result is at most `most` times as large. Sizes and offsets are kept as multiples of 256. The
+// The result is at most `limit` bytes large, which must be as many as `serial_bytes` at least. Sizes and offsets are kept as multiples of 256. The
 // buffers come in the order of `first`. Time grows with the buffers times those in use at once.
 StreamArena PlanStreamArena(std::span<const StreamBuffer> buffers, const StreamSync& sync,
                             const std::vector<uint32_t>& lane_of, std::span<const size_t> serial,
-                            size_t serial_bytes, double most);
+                            size_t serial_bytes, size_t limit);
 
 }  // namespace heddle

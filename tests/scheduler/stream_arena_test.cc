@@ -107,16 +107,17 @@ TEST(StreamArena, BuffersInOnePlaceAreKeptApart) {
     size_t serial_bytes = 0;
     const auto serial = c.Serial(&serial_bytes);
     const StreamArena roomy =
-        PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, 1e9);
+        PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, size_t{1} << 40);
     EXPECT_TRUE(roomy.waits.empty());
     Check(c, roomy);
     for (double most : {1.0, 1.1, 1.5}) {
+      const auto limit = static_cast<size_t>(most * static_cast<double>(serial_bytes));
       const StreamArena arena =
-          PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, most);
-      EXPECT_LE(arena.bytes, static_cast<size_t>(most * static_cast<double>(serial_bytes)));
+          PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, limit);
+      EXPECT_LE(arena.bytes, limit);
       Check(c, arena);
       waited += !arena.waits.empty();
-      const bool enough = roomy.bytes <= static_cast<size_t>(most * static_cast<double>(serial_bytes));
+      const bool enough = roomy.bytes <= limit;
       if (enough) {
         EXPECT_TRUE(arena.waits.empty());
       }
@@ -130,7 +131,7 @@ TEST(StreamArena, OneStreamSharesAsOneThreadDoes) {
   const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.lane_of, c.lanes);
   size_t serial_bytes = 0;
   const auto serial = c.Serial(&serial_bytes);
-  const StreamArena arena = PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, 1.1);
+  const StreamArena arena = PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, serial_bytes);
   Check(c, arena);
   size_t all = 0;
   for (uint32_t b = 0; b < c.buffers.size(); ++b) all += c.Size(b);
@@ -145,10 +146,10 @@ TEST(StreamArena, BranchesWaitOnlyWhereTheRoomIsScarce) {
   c.buffers = {{1000, 0, {kNone, 0, kNone}}, {1000, 1, {kNone, kNone, 1}}};
   const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.lane_of, c.lanes);
   const std::vector<size_t> serial = {0, 0};
-  const StreamArena roomy = PlanStreamArena(c.buffers, sync, c.lane_of, serial, 1024, 2);
+  const StreamArena roomy = PlanStreamArena(c.buffers, sync, c.lane_of, serial, 1024, 2048);
   EXPECT_EQ(roomy.bytes, 2048u);
   EXPECT_TRUE(roomy.waits.empty());
-  const StreamArena tight = PlanStreamArena(c.buffers, sync, c.lane_of, serial, 1024, 1.1);
+  const StreamArena tight = PlanStreamArena(c.buffers, sync, c.lane_of, serial, 1024, 1126);
   EXPECT_EQ(tight.bytes, 1024u);
   EXPECT_EQ(tight.waits, (std::vector<std::pair<uint32_t, uint32_t>>{{0, 1}}));
   Check(c, tight);
