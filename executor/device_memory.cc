@@ -11,8 +11,8 @@ namespace heddle {
 namespace {
 
 // How much more than instructions one after another would need may be used to let streams go side by
-// side: a tenth, and as much as never matters.
-constexpr size_t kSlack = 64 << 10;
+// side: a tenth, or as much as never matters.
+constexpr size_t kSlack = 2 << 10;
 constexpr size_t kAlign = 256;
 constexpr uint32_t kNone = StreamBuffer::kNoUser;
 
@@ -39,7 +39,7 @@ class Layouter {
     const ArenaLayout serial = PlanArena(ranges, kAlign);
     const size_t serial_bytes = (serial.bytes + kAlign - 1) / kAlign * kAlign;
     StreamArena arena = PlanStreamArena(buffers, sync_, lane_of_, serial.offsets, serial_bytes,
-                                        serial_bytes + serial_bytes / 10 + kSlack);
+                                        serial_bytes + std::max(serial_bytes / 10, kSlack));
     for (size_t k = 0; k < owners_.size(); ++k) device->offsets[owners_[k]] = arena.offsets[k];
     for (uint32_t s = 0; s < root_.size(); ++s)
       if (Eligible(s)) device->offsets[s] = device->offsets[Root(s)];
