@@ -77,6 +77,14 @@ foreach(_folder IN LISTS _test_folders)
     PROPERTIES TIMEOUT ${_test_timeout} LABELS ${_name} ENVIRONMENT "${_sanitizer_env}")
 endforeach()
 
+if(HEDDLE_CUDA_CHECK)
+  add_executable(heddle_cuda_links tests/cuda/links.cc)
+  target_link_libraries(heddle_cuda_links PRIVATE heddle_internal)
+  heddle_link_cuda(heddle_cuda_links)
+  heddle_warnings(heddle_cuda_links)
+  add_test(NAME cuda.links COMMAND heddle_cuda_links)
+endif()
+
 foreach(_check check_includes check_sizes)
   add_test(NAME scripts.${_check}
            COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_check}.py")

@@ -12,7 +12,15 @@ case ${1:-} in
 esac
 
 ./scripts/setup.sh
-cmake --preset "$preset"
+# The CUDA device is compiled where there is all that it takes.
+cuda=OFF
+if [[ $preset == release ]] && command -v nvcc > /dev/null; then
+  trial=$(mktemp -d)
+  printf '#include <cublas_v2.h>\nint main() { return 0; }\n' > "$trial/trial.cu"
+  if nvcc "$trial/trial.cu" -o "$trial/trial" -lcublas > /dev/null 2>&1; then cuda=ON; fi
+  rm -r "$trial"
+fi
+cmake --preset "$preset" -DHEDDLE_CUDA_CHECK="$cuda"
 cmake --build "build/$preset" -j "$(nproc)"
 
 report="$PWD/build/$preset/ctest.xml"
