@@ -7,6 +7,6 @@
 
 namespace heddle {
 
-Result<std::shared_ptr<Device>> OpenCudaDevice();
+Result<std::shared_ptr<Device>> OpenCudaDevice(const CudaOptions& options);
 
 }  // namespace heddle

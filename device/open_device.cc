@@ -5,9 +5,9 @@
 
 namespace heddle {
 
-Result<std::shared_ptr<Device>> OpenDevice(const std::string& kind) {
+Result<std::shared_ptr<Device>> OpenDevice(const std::string& kind, const CudaOptions& cuda) {
   if (kind == "emulated") return NewEmulatedDevice();
-  if (kind == "cuda") return OpenCudaDevice();
+  if (kind == "cuda") return OpenCudaDevice(cuda);
   return InvalidArgument("there is no device '", kind, "'; there are emulated and cuda");
 }
 

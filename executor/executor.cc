@@ -51,7 +51,9 @@ class ExecutorImpl {
         poison(o.poison), allocator(o.memory_limit, o.poison),
         pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
         gate(threads),
-        device(o.device ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture) : nullptr),
+        device(o.device
+                   ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)
+                   : nullptr),
         cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds) {
@@ -154,12 +156,12 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
   request.services = &services;
   // Kernels are prepared where they will run: the library cuts its work for the threads there.
   Result<std::shared_ptr<const Plan>> plan = Internal("not built");
+  std::optional<TuningCache::Measuring> measuring;  // ends however building ends
   if (request.tuning) {
     TunerOf(*request.packs, request.tuning);
-    request.tuning->UseServices(&services);
+    measuring.emplace(*request.tuning, services);
   }
   wide_arena.Execute([&] { plan = BuildPlan(request); });
-  if (request.tuning) request.tuning->UseServices(nullptr);
   return plan;
 }
 

@@ -24,17 +24,29 @@ class TuningCache final : public KernelTuner {
   bool measures() const override { return measure_ && services_.load() != nullptr; }
   int Measure(const std::string& key, const std::vector<std::string>& names,
               FunctionRef<void(int, Services&)> run) override;
-  // What measured kernels use, while a plan is built; nullptr afterwards. One plan at a time.
-  void UseServices(Services* services) {
-    std::lock_guard lock(mutex_);
-    services_ = services;
-  }
+  // While it lives, what `tuning` measures uses `services`: one plan at a time.
+  class Measuring {
+   public:
+    Measuring(TuningCache& tuning, Services& services) : tuning_(tuning) {
+      tuning_.UseServices(&services);
+    }
+    ~Measuring() { tuning_.UseServices(nullptr); }
+    Measuring(const Measuring&) = delete;
+    Measuring& operator=(const Measuring&) = delete;
+
+   private:
+    TuningCache& tuning_;
+  };
 
   // Writes what was measured since the last time into the file, beside what others have written.
   void Save();
   TuningReport report() const;
 
  private:
+  void UseServices(Services* services) {
+    std::lock_guard lock(mutex_);
+    services_ = services;
+  }
   TunedChoices Read();  // the file, as it is now
 
   const std::string path_, environment_;

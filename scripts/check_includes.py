@@ -18,11 +18,9 @@ ALLOWED = {
     "scheduler": {"core:values", "include:values"},
     "device": {"core", "include"},
     "kernels": {"core", "include"},
-    "importers": {"core", "include"},
     "passes": {"core", "include", "passes/all_passes.inc"},
     "executor": {"core", "memory", "scheduler", "device", "passes", "include"},
-    "codegen": {"executor/plan.h", "core", "include"},
-    "tools": {"include", "importers", "codegen"},
+    "tools": {"include"},
     "python": {"include"},
     "capi": {"include"},
 }

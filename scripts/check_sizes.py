@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("include", "core", "memory", "scheduler", "kernels", "passes", "executor", "importers",
-           "codegen", "tools", "capi", "python", "tests", "benchmarks")
+FOLDERS = ("include", "core", "memory", "scheduler", "device", "kernels", "passes", "executor",
+           "tools", "capi", "python", "tests", "benchmarks")
 HEADER_LINES, SOURCE_LINES, FUNCTION_LINES = 250, 600, 60
 
 NOT_A_FUNCTION = re.compile(r"^\s*(namespace|class|struct|union|enum|extern|switch|if|for|while|do)\b|=\s*\{$")

@@ -39,25 +39,26 @@ export SSL_CERT_FILE=/usr/local/share/host-certificates.crt PIP_CERT=/usr/local/
 [ -f "$SSL_CERT_FILE" ] || unset SSL_CERT_FILE PIP_CERT
 [ ! -d /ccache ] || export CCACHE_DIR=/ccache CCACHE_BASEDIR=/src/heddle CCACHE_NOHASHDIR=1
 cd /src/heddle
+scratch=$(mktemp -d)
 step() {
   local start=$SECONDS
-  "$@" >/tmp/step.log 2>&1 || { tail -30 /tmp/step.log; echo "FAILED: $*"; exit 1; }
+  "$@" >"$scratch/step.log" 2>&1 || { tail -30 "$scratch/step.log"; echo "FAILED: $*"; exit 1; }
   printf '%5d s  %s\n' $((SECONDS - start)) "$*"
 }
 readme_python() {
-  python3 - <<'PY' >/tmp/readme.py
+  python3 - <<'PY' >"$scratch/readme.py"
 import re
 print("\n".join(re.findall(r"^```python\n(.*?)^```", open("README.md", encoding="utf-8").read(), re.M | re.S)))
 PY
-  env/bin/python /tmp/readme.py
+  env/bin/python "$scratch/readme.py"
 }
 readme_train() {
-  python3 - <<'PY' >/tmp/train.sh
+  python3 - <<'PY' >"$scratch/train.sh"
 import re
 text = open("README.md", encoding="utf-8").read()
 print(re.search(r"## Train digits.*?```sh\n(.*?)^```", text, re.M | re.S).group(1))
 PY
-  bash -e /tmp/train.sh
+  bash -e "$scratch/train.sh"
 }
 step ./scripts/quickstart.sh
 step readme_train

@@ -200,7 +200,7 @@ std::string TuningText(const ModelOptions& options, const CompiledProgram& compi
 ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
-  if (place != "cpu") options.device = *OpenDevice(place);  // as CheckPlace has done
+  if (place != "cpu") options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
 }
 
@@ -294,6 +294,8 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->type_name("PLACE")
       ->check(CLI::Validator(CheckPlace, ""))
       ->capture_default_str();
+  app.add_flag("--tf32", options->tf32,
+               "with --place cuda: products take their factors in TF32, which has ten bits of fraction");
   app.add_option("--random-places", options->random_places,
                  "with a device: each operator there or on the host, drawn from SEED")
       ->type_name("SEED")

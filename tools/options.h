@@ -24,6 +24,7 @@ struct ModelOptions {
   bool parallel = false;
   bool lanes = false;
   std::string place = "cpu";
+  bool tf32 = false;  // with place "cuda"
   int64_t random_places = -1;  // seed; -1: not at random
   PassOptions passes;
   bool tune = false;

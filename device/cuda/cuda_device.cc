@@ -2,7 +2,6 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <cstdlib>
 #include <limits>
 
 #include "device/cuda/grid/kernel_table.h"
@@ -162,12 +161,12 @@ class CudaStream final : public Stream {
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> CudaDevice::Open() {
+Result<std::shared_ptr<Device>> CudaDevice::Open(const CudaOptions& options) {
   int count = 0;
   HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&count), "no card"));
   if (count == 0) return NotFound("there is no card");
   HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(0), "the first card"));
-  auto device = std::make_shared<CudaDevice>();
+  auto device = std::make_shared<CudaDevice>(options);
   size_t free = 0;
   HEDDLE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &device->memory_bytes_), "its memory"));
   // Work space that kernels give back stays with the process.
@@ -225,9 +224,7 @@ Result<std::unique_ptr<Stream>> CudaDevice::NewStream(int priority) {
     (void)cublasSetWorkspace(blas, blas_memory, kBlasBytes);
   else
     (void)cudaGetLastError();  // cuBLAS then takes its own
-  // Products of ten bits instead of 23, several times as fast.
-  const char* const tf32 = std::getenv("HEDDLE_CUDA_TF32");
-  if (tf32 != nullptr && *tf32 == '1') (void)cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH);
+  if (options_.tf32) (void)cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH);
   return std::unique_ptr<Stream>(std::make_unique<CudaStream>(*this, stream, blas, blas_memory));
 }
 
@@ -241,6 +238,8 @@ Result<std::unique_ptr<Event>> CudaDevice::NewEvent(bool timed) {
 
 bool CudaDevice::HasKernel(const CallView& call) const { return card::Covers(call); }
 
-Result<std::shared_ptr<Device>> OpenCudaDevice() { return CudaDevice::Open(); }
+Result<std::shared_ptr<Device>> OpenCudaDevice(const CudaOptions& options) {
+  return CudaDevice::Open(options);
+}
 
 }  // namespace heddle

@@ -18,7 +18,8 @@ Status CudaStatus(cudaError_t error, const char* what);
 class CudaDevice final : public Device {
  public:
   // On the first card.
-  static Result<std::shared_ptr<Device>> Open();
+  static Result<std::shared_ptr<Device>> Open(const CudaOptions& options);
+  explicit CudaDevice(const CudaOptions& options) : options_(options) {}
   const std::string& name() const override { return name_; }
   size_t memory_bytes() const override { return memory_bytes_; }
   Result<void*> Allocate(size_t bytes) override;
@@ -36,6 +37,7 @@ class CudaDevice final : public Device {
 
  private:
   const std::string name_ = "cuda";
+  const CudaOptions options_;
   size_t memory_bytes_ = 0;
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> errors_{0};

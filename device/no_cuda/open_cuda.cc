@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-Result<std::shared_ptr<Device>> OpenCudaDevice() {
+Result<std::shared_ptr<Device>> OpenCudaDevice(const CudaOptions&) {
   return Unimplemented("heddle was built without CUDA");
 }
 

@@ -50,7 +50,13 @@ struct EmulatedCounts {
 };
 EmulatedCounts CountsOf(const Device& emulated);
 
+struct CudaOptions {
+  // Products take their factors in TF32, ten bits of fraction instead of 23: several times as fast.
+  bool tf32 = false;
+};
+
 // A device by kind: "emulated", or "cuda" where heddle was built with it and there is a card.
-Result<std::shared_ptr<Device>> OpenDevice(const std::string& kind);
+// `cuda` is for the latter alone.
+Result<std::shared_ptr<Device>> OpenDevice(const std::string& kind, const CudaOptions& cuda = {});
 
 }  // namespace heddle

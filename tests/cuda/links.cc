@@ -5,7 +5,7 @@
 #include "device/open_cuda.h"
 
 int main() {
-  const auto device = heddle::OpenCudaDevice();
+  const auto device = heddle::OpenCudaDevice({});
   std::printf("%zu operators have CUDA kernels; %s\n", heddle::card::AllGridKernels().size(),
               device.ok() ? "there is a card" : device.status().ToString().c_str());
   const bool said = device.ok() || device.status().message().find("card") != std::string::npos;

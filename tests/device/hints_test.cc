@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "device/device.h"
+#include "tests/support/forwarding_device.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -50,27 +50,15 @@ TEST(DeviceHints, OperatorsOfOneNameShareAStream) {
   EXPECT_EQ(StreamsOf(plain, 1)["y0"], "compute 0");
 }
 
-// A device that notes the priorities of streams; all else is the emulated one's.
-class NotingDevice final : public Device {
+// A device that notes the priorities of streams.
+class NotingDevice final : public ForwardingDevice {
  public:
-  const std::string& name() const override { return device_->name(); }
-  size_t memory_bytes() const override { return device_->memory_bytes(); }
-  Result<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
-  void Free(void* memory) override { device_->Free(memory); }
-  Result<void*> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
-  void FreeHost(void* memory) override { device_->FreeHost(memory); }
   Result<std::unique_ptr<Stream>> NewStream(int priority) override {
     priorities.push_back(priority);
-    return device_->NewStream(priority);
+    return ForwardingDevice::NewStream(priority);
   }
-  Result<std::unique_ptr<Event>> NewEvent(bool timed) override { return device_->NewEvent(timed); }
-  bool HasKernel(const CallView& call) const override { return device_->HasKernel(call); }
-  bool lost() const override { return device_->lost(); }
 
   std::vector<int> priorities;
-
- private:
-  std::shared_ptr<Device> device_ = NewEmulatedDevice();
 };
 
 TEST(DeviceHints, StreamsGetTheirPriorities) {

@@ -1,37 +1,23 @@
 // What a device has no kernel for runs on the host.
 #include <gtest/gtest.h>
 
-#include "device/device.h"
+#include "tests/support/forwarding_device.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
 
 // An emulated device that covers some calls only.
-class PartialDevice final : public Device {
+class PartialDevice final : public ForwardingDevice {
  public:
   explicit PartialDevice(std::function<bool(const CallView&)> covers)
-      : device_(NewEmulatedDevice()), covers_(std::move(covers)) {}
-  const std::string& name() const override { return device_->name(); }
-  size_t memory_bytes() const override { return device_->memory_bytes(); }
-  Result<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
-  void Free(void* memory) override { device_->Free(memory); }
-  Result<void*> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
-  void FreeHost(void* memory) override { device_->FreeHost(memory); }
-  Result<std::unique_ptr<Stream>> NewStream(int priority) override {
-    return device_->NewStream(priority);
-  }
-  Result<std::unique_ptr<Event>> NewEvent(bool timed) override {
-    return device_->NewEvent(timed);
-  }
+      : covers_(std::move(covers)) {}
   bool HasKernel(const CallView& call) const override {
-    return device_->HasKernel(call) && covers_(call);
+    return ForwardingDevice::HasKernel(call) && covers_(call);
   }
-  bool lost() const override { return device_->lost(); }
 
  private:
-  std::shared_ptr<Device> device_;
-  std::function<bool(const CallView&)> covers_;
+  const std::function<bool(const CallView&)> covers_;
 };
 
 // The operators that run on a device of which `covers` tells what it has kernels for.

@@ -43,11 +43,10 @@ class TuningFile : public ::testing::Test {
     std::vector<std::string> names;
     for (size_t i = 0; i < ms.size(); ++i) names.push_back("way" + std::to_string(i));
     Services services;
-    cache.UseServices(&services);
+    const TuningCache::Measuring measuring(cache, services);
     const int i = cache.Measure("key", names, [&](int way, Services&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(ms[static_cast<size_t>(way)]));
     });
-    cache.UseServices(nullptr);
     return names[static_cast<size_t>(i)];
   }
 

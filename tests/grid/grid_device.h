@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "device/cuda/grid/kernel_table.h"
-#include "device/device.h"
+#include "tests/support/forwarding_device.h"
 
 namespace heddle::testing {
 
@@ -51,27 +51,19 @@ class GridStream final : public Stream {
   int group_;
 };
 
-class GridDevice final : public Device {
+class GridDevice final : public ForwardingDevice {
  public:
-  explicit GridDevice(int group = 1) : device_(NewEmulatedDevice()), group_(group) {}
-  const std::string& name() const override { return device_->name(); }
-  size_t memory_bytes() const override { return device_->memory_bytes(); }
-  Result<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
-  void Free(void* memory) override { device_->Free(memory); }
-  Result<void*> AllocateHost(size_t bytes) override { return device_->AllocateHost(bytes); }
-  void FreeHost(void* memory) override { device_->FreeHost(memory); }
+  explicit GridDevice(int group = 1) : group_(group) {}
   Result<std::unique_ptr<Stream>> NewStream(int priority) override {
-    HEDDLE_ASSIGN_OR_RETURN(auto stream, device_->NewStream(priority));
+    HEDDLE_ASSIGN_OR_RETURN(auto stream, ForwardingDevice::NewStream(priority));
     return std::unique_ptr<Stream>(std::make_unique<GridStream>(std::move(stream), group_));
   }
-  Result<std::unique_ptr<Event>> NewEvent(bool timed) override { return device_->NewEvent(timed); }
   bool HasKernel(const CallView& call) const override {
     const bool covers = grid_on_host::Covers(call);
     std::lock_guard lock(mutex_);
     ++(covers ? covered_ : refused_)[call.def().name()];
     return covers;
   }
-  bool lost() const override { return device_->lost(); }
 
   // How often each operator was covered, or was not, when it was placed.
   std::map<std::string, int> covered() const {
@@ -84,7 +76,6 @@ class GridDevice final : public Device {
   }
 
  private:
-  std::shared_ptr<Device> device_;
   int group_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, int> covered_, refused_;

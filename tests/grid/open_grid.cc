@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-Result<std::shared_ptr<Device>> OpenCudaDevice() {
+Result<std::shared_ptr<Device>> OpenCudaDevice(const CudaOptions&) {
   return std::shared_ptr<Device>(std::make_shared<testing::GridDevice>());
 }
 

@@ -77,7 +77,6 @@ TEST_P(AllocationTest, SteadyRunsDoNotCallTheHeap) {
   if (!tools::CanCountAllocations()) GTEST_SKIP() << "the heap cannot be watched in this build";
   Open(GetParam());
   if (IsSkipped() || HasFatalFailure()) return;
-  if (large_) GTEST_SKIP() << "large";
   for (int threads : {1, 2}) {
     for (Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
       SCOPED_TRACE("threads " + std::to_string(threads) + ", " + ScheduleName(schedule));

@@ -4,20 +4,13 @@
 
 #include <cmath>
 #include <functional>
-#include <random>
 
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
 
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> value(-2, 2);
-  std::vector<float> v(static_cast<size_t>(shape.numel()));
-  for (float& x : v) x = value(random);
-  return F32(shape, v);
-}
+Tensor Random(const Shape& shape, uint32_t seed) { return RandomF32(shape, seed, 2); }
 
 struct Outcome {
   std::vector<Tensor> out;

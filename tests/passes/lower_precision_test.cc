@@ -2,20 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
-
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> value(-1, 1);
-  std::vector<float> v(static_cast<size_t>(shape.numel()));
-  for (float& x : v) x = value(random);
-  return F32(shape, v);
-}
 
 // conv2d + bias + relu, then conv2d by itself; pooled; two products, one with a bias, and one of two
 // feeds. Sizes are above those below which rounding does not pay.
@@ -69,10 +60,10 @@ class LowerPrecision : public ::testing::Test {
     for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
              {"f", {48, 32, 3, 3}}, {"fb", {48}}, {"g", {64, 48, 1, 1}}, {"w", {400, 256}},
              {"wb", {256}}, {"v", {256, 256}}})
-      scope->Set(name, Value(Random(shape, seed++)));
+      scope->Set(name, Value(RandomF32(shape, seed++)));
     Executor executor({.threads = 2});
     auto compiled = MustCompile(executor, b_.Build(), scope, options);
-    const std::vector<heddle::Feed> feeds = {{"x", Random({1, 32, 20, 20}, 1)}};
+    const std::vector<heddle::Feed> feeds = {{"x", RandomF32({1, 32, 20, 20}, 1)}};
     Outcome o{MustRun(executor, compiled, feeds), {}};
     for (const PassReport::Run& run : compiled.pass_report().runs)
       if (run.name == "lower_precision" && run.changed) o.plan += "lowered ";

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "core/ir_text.h"
 #include "passes/pass_manager.h"
@@ -14,20 +13,13 @@ namespace {
 
 constexpr int64_t kBatch = 2, kRows = 5, kHeads = 3, kDepth = 4, kWidth = kHeads * kDepth;
 
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> value(-1, 1);
-  std::vector<float> v(static_cast<size_t>(shape.numel()));
-  for (float& x : v) x = value(random);
-  return F32(shape, v);
-}
-
 // Self-attention as models write it; members say what differs.
 struct Projections {
   std::vector<std::string> sources = {"x", "x", "x"};
   bool biases = true;
   bool constant = true;  // weights are parameters
   bool open = true;      // dimensions of batch and rows are not known
+  int64_t features = kWidth;  // of what is projected
   std::string also_fetched = "";
   ProgramBuilder b = {};
   std::vector<heddle::Feed> feeds = {};
@@ -40,14 +32,16 @@ struct Projections {
   void Weight(const std::string& name, const Shape& shape, uint32_t seed) {
     if (constant) {
       b.Param(name, DType::kF32, shape);
-      scope->Set(name, Value(Random(shape, seed)));
+      // Sums are of one size, however many features there are.
+      const float bound = std::sqrt(static_cast<float>(kWidth) / static_cast<float>(features));
+      scope->Set(name, Value(RandomF32(shape, seed, bound)));
     } else {
       b.Feed(name, DType::kF32, shape);
-      feeds.push_back({name, Random(shape, seed)});
+      feeds.push_back({name, RandomF32(shape, seed)});
     }
   }
   std::string Operand(const std::string& name, const std::string& from, uint32_t seed) {
-    Weight("w_" + name, {kWidth, kWidth}, seed);
+    Weight("w_" + name, {features, kWidth}, seed);
     Var(name + "0", {kBatch, kRows, kWidth});
     b.Op("matmul_v2", {{"X", {from}}, {"Y", {"w_" + name}}}, {{"Out", {name + "0"}}});
     std::string last = name + "0";
@@ -66,9 +60,9 @@ struct Projections {
   }
   Program Build() {
     for (const char* name : {"x", "other"}) {
-      b.Feed(name, DType::kF32, {open ? -1 : kBatch, kRows, kWidth});
+      b.Feed(name, DType::kF32, {open ? -1 : kBatch, kRows, features});
       feeds.push_back(
-          {name, Random({kBatch, kRows, kWidth}, static_cast<uint32_t>(feeds.size()) + 50)});
+          {name, RandomF32({kBatch, kRows, features}, static_cast<uint32_t>(feeds.size()) + 50)});
     }
     Operand("q", sources[0], 1);
     Operand("k", sources[1], 2);
@@ -122,6 +116,12 @@ TEST(MergeMatmul, KeysAndValuesOfAnotherTensor) {
   EXPECT_EQ(Products({.sources = {"x", "other", "other"}}), 2);
   EXPECT_EQ(Products({.sources = {"x", "other", "x"}}), 2);
   EXPECT_EQ(Products({.sources = {"x", "x", "other"}}), 2);
+}
+
+TEST(MergeMatmul, LargeWeightsStay) {
+  const int64_t most = (256 << 10) / 4 / (3 * kWidth);
+  EXPECT_EQ(Products({.features = most}), 1);
+  EXPECT_EQ(Products({.features = most + 1}), 3);
 }
 
 TEST(MergeMatmul, WhatStays) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "passes/pass_manager.h"
 #include "tests/support/program_builder.h"
@@ -108,13 +107,7 @@ TEST(SubstitutePatterns, AnOperandWrittenInBetweenBlocks) {
               ElementsAre("conv2d", "elementwise_add", "relu", "scale"));
 }
 
-Tensor Random(const Shape& shape, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> value(-2, 2);
-  std::vector<float> v(static_cast<size_t>(shape.numel()));
-  for (float& x : v) x = value(random);
-  return F32(shape, v);
-}
+Tensor Random(const Shape& shape, uint32_t seed) { return RandomF32(shape, seed, 2); }
 
 // layer_norm(x + y): whether level 2 makes one operator of it; results are compared with level 0.
 bool Fused(const Shape& x, const Shape& y, const Shape& declared, int64_t begin = 2,

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "core/shapes.h"
 
@@ -183,6 +184,14 @@ Program ProgramBuilder::Build() const {
   auto program = TryBuild();
   if (!program.ok()) Die(program.status());
   return *std::move(program);
+}
+
+Tensor RandomF32(const Shape& shape, uint32_t seed, float bound) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> value(-bound, bound);
+  std::vector<float> v(static_cast<size_t>(shape.numel()));
+  for (float& x : v) x = value(random);
+  return F32(shape, v);
 }
 
 Tensor F32(const Shape& shape, const std::vector<float>& values) {

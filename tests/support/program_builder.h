@@ -73,6 +73,8 @@ class ProgramBuilder {
 
 // Values.
 Tensor F32(const Shape& shape, const std::vector<float>& values);
+// Values between -bound and bound.
+Tensor RandomF32(const Shape& shape, uint32_t seed, float bound = 1);
 Tensor I64(const Shape& shape, const std::vector<int64_t>& values);
 Tensor Bool(bool value);
 std::vector<float> Floats(const Tensor& t);
