@@ -6,7 +6,8 @@ In a ```console block, `$ command` is followed by its output (stdout and stderr)
 exit status as [status]. All blocks of a document run in one scratch directory that holds `digits`, a copy
 of examples/digits. Besides the shell's, three commands are there: `make-array FILE DTYPE DIMS
 [VALUE]` writes an array of zeros or of that value, `as-nobody COMMAND` runs without the rights of root (such examples are passed over where the tool
-itself could then not be read), `ctrl-c-when FILE COMMAND` sends COMMAND a SIGINT once FILE exists."""
+itself could then not be read), `ctrl-c-when PATTERN COMMAND`
+sends COMMAND a SIGINT once there is a file like PATTERN."""
 
 import argparse
 import os
@@ -32,9 +33,9 @@ if os.getuid() == 0:
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 CTRL_C_WHEN = f"""#!{sys.executable}
-import os, signal, subprocess, sys, time
+import glob, signal, subprocess, sys, time
 running = subprocess.Popen(sys.argv[2:])
-while not os.path.exists(sys.argv[1]) and running.poll() is None:
+while not glob.glob(sys.argv[1]) and running.poll() is None:
     time.sleep(0.02)
 running.send_signal(signal.SIGINT)
 status = running.wait()
