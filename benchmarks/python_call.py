@@ -5,7 +5,8 @@
 
 A program of one operator on four numbers is timed in turns through `heddle bench` (C++) and through
 Model.run, each on one thread; printed are the medians of each round's median, in microseconds. The
-second part lets one, two and four Python threads run the example model at once.
+second part lets one, two and four clients run the example model at once, threads of C++ (`heddle bench
+--clients`) and of Python in turns; printed are runs per second, and how often one client's they are.
 """
 
 import argparse
@@ -81,7 +82,14 @@ def time_python(call, chunks=100, calls=200):
     return statistics.median(times) * 1e6
 
 
-def runs_per_second(model, x, threads, seconds=1.0):
+def cpp_runs_per_second(tool, path, feed, clients, seconds):
+    command = [tool, "bench", path, "--feed", feed, "--clients", str(clients), "--threads", "2",
+               "--seconds", str(seconds), "--json"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(out)["runs_per_s"]
+
+
+def runs_per_second(model, x, threads, seconds):
     counts, stop = [0] * threads, time.perf_counter() + seconds
 
     def work(i):
@@ -97,11 +105,33 @@ def runs_per_second(model, x, threads, seconds=1.0):
     return sum(counts) / seconds
 
 
+def compare_clients(options, clients=(1, 2, 4), seconds=0.5):
+    path = ROOT / "examples/digits"
+    model = heddle.load(path, threads=2)
+    x = np.repeat(np.load(path / "input.npy"), options.batch // 4, axis=0)
+    rates = {("C++", c): [] for c in clients} | {("Python", c): [] for c in clients}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "x.npy"
+        np.save(file, x)
+        runs_per_second(model, x, 1, seconds)
+        for _ in range(options.rounds):
+            for c in clients:
+                rates["C++", c].append(
+                    cpp_runs_per_second(options.heddle, str(path), f"x={file}", c, seconds))
+                rates["Python", c].append(runs_per_second(model, x, c, seconds))
+    for language in ("C++", "Python"):
+        one = statistics.median(rates[language, 1])
+        print(f"{language}: " + ", ".join(
+            f"{c} clients {statistics.median(rates[language, c]):.0f}/s "
+            f"({statistics.median(rates[language, c]) / one:.2f})" for c in clients))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle", default=str(ROOT / "build/release/heddle"))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--batch", type=int, default=64, help="images a run, a multiple of four")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "tiny.pdmodel")
@@ -118,10 +148,7 @@ def main():
     print(f"C++ {cpp:.2f} us")
     for name, value in zip(calls, python):
         print(f"model.{name} {value:.2f} us, {value - cpp:.2f} more")
-    digits = heddle.load(ROOT / "examples/digits", threads=2)
-    x = np.repeat(np.load(ROOT / "examples/digits/input.npy"), 16, axis=0)
-    for threads in (1, 2, 4):
-        print(f"{threads} Python threads: {runs_per_second(digits, x, threads):.0f} runs/s")
+    compare_clients(options)
 
 
 if __name__ == "__main__":
