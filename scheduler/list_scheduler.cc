@@ -150,13 +150,17 @@ class HomeScheduler {
       --ready_count_;
       s_.Place(u, lane.unit, std::max(now, s_.Arrival(u, lane.unit)));
       lanes_by_time_.Push({s_.free_at[lane.unit], lane.unit});
-      s_.Release(u, [&](uint32_t v) { Announce(v); });
+      released_.clear();
+      s_.Release(u, [&](uint32_t v) { released_.push_back(v); });
+      for (uint32_t v : released_) Announce(v);
+      if (released_.size() >= kManyPerLane * s_.lanes) SpreadReleased(u);
     }
     return std::move(s_.out);
   }
 
  private:
   static constexpr uint32_t kNobody = ~0u;
+  static constexpr size_t kManyPerLane = 4;
 
   void SpreadRoots() {
     uint32_t roots = 0, k = 0;
@@ -178,6 +182,21 @@ class HomeScheduler {
       if (s_.finish[s_.g.pred[e]] > s_.finish[latest]) latest = s_.g.pred[e];
     home_[v] = s_.out.lane[latest];
     soon_.Push({s_.finish[latest], v});
+  }
+
+  // Many units that wait for `u` alone have no home of their own: each lane gets a run of neighbours,
+  // so that lanes do not write to adjacent lines of memory in turns.
+  void SpreadReleased(uint32_t u) {
+    auto weight = [&](uint32_t v) { return s_.units.cost_ns[v] + 1e-3; };
+    double all = 0, before = 0;
+    for (uint32_t v : released_) all += weight(v);
+    for (uint32_t v : released_) {
+      const double share = (before + 0.5 * weight(v)) / all;
+      before += weight(v);
+      if (s_.g.in_degree(v) > 1) continue;
+      const auto part = std::min(static_cast<uint32_t>(share * s_.lanes), s_.lanes - 1);
+      home_[v] = (s_.out.lane[u] + part) % s_.lanes;
+    }
   }
 
   // Whose unit `lane` takes at `now`: its own, unless another lane's is worth the hand-over.
@@ -219,6 +238,7 @@ class HomeScheduler {
   Heap<decltype(&Later)> soon_;                     // by the time they become ready
   Heap<decltype(&Later)> lanes_by_time_{Later};
   std::vector<uint32_t> home_;
+  std::vector<uint32_t> released_;  // by the unit just placed
   size_t ready_count_ = 0;
 };
 

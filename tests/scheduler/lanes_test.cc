@@ -188,6 +188,29 @@ TEST(Propose, NothingForAChainAndLanesForBranches) {
     EXPECT_LE(found[k - 1].predicted_ns, found[k].predicted_ns);
 }
 
+// What many tasks side by side write lies together for each lane.
+TEST(LaneSchedule, AFanIsCutIntoRunsOfNeighbours) {
+  constexpr uint32_t kTasks = 402;
+  std::vector<std::vector<uint32_t>> preds(kTasks);
+  for (uint32_t v = 1; v + 1 < kTasks; ++v) {
+    preds[v] = {0};
+    preds.back().push_back(v);
+  }
+  const StaticGraph g = FromPredecessors(preds);
+  for (const LaneRule rule : {LaneRule::kByHome, LaneRule::kInOrder}) {
+    for (const int lanes : {2, 4}) {
+      const LaneSchedule s = Make(g, std::vector<float>(kTasks, 100), lanes, rule);
+      std::vector<int> lane(kTasks);
+      for (int l = 0; l < lanes; ++l)
+        for (uint32_t p = s.lane_begin[l]; p < s.lane_begin[l + 1]; ++p) lane[s.order[p]] = l;
+      int changes = 0;
+      for (uint32_t v = 2; v + 1 < kTasks; ++v) changes += lane[v] != lane[v - 1];
+      EXPECT_GE(changes, lanes - 1);
+      EXPECT_LE(changes, 3 * lanes) << static_cast<int>(rule);  // some are exchanged at the end
+    }
+  }
+}
+
 TEST(LaneSchedule, OneLaneIsThePlainOrderWithoutWaits) {
   const StaticGraph g = RandomGraph(200, 3, 50, 3);
   const LaneSchedule s = Make(g, Costs(g.size, 3), 1, LaneRule::kByHome);
