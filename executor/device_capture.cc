@@ -18,8 +18,15 @@ Status DeviceRunner::DispatchPhase(Phase phase) {
 }
 
 Status DeviceRunner::DispatchWithGraph() {
-  DeviceRun& kept = *run_.device_run();
   HEDDLE_RETURN_IF_ERROR(DispatchPhase(Phase::kBefore));
+  bool replayed = false;
+  HEDDLE_RETURN_IF_ERROR(ReplayKernels(&replayed));
+  if (!replayed) HEDDLE_RETURN_IF_ERROR(DispatchPhase(Phase::kCaptured));
+  return DispatchPhase(Phase::kAfter);
+}
+
+Status DeviceRunner::ReplayKernels(bool* replayed) {
+  DeviceRun& kept = *run_.device_run();
   if (auto now = Addresses(); kept.graph == nullptr || now != kept.addresses) {
     kept.graph.reset();
     kept.addresses = std::move(now);
@@ -27,14 +34,13 @@ Status DeviceRunner::DispatchWithGraph() {
       // As in a run without; the device tells what is wrong with it, if anything is.
       kept.refused = s.code() == StatusCode::kUnimplemented;
       kept.graph.reset();
-      HEDDLE_RETURN_IF_ERROR(DispatchPhase(Phase::kCaptured));
-      return DispatchPhase(Phase::kAfter);
+      return Status::Ok();
     }
   }
   if (Status s = Replay(); !s.ok()) return Explain(s);
-  kept.replayed = true;
+  kept.replayed = *replayed = true;
   for (const auto& [slot, value] : kept.results) run_.value(slot) = value;
-  return DispatchPhase(Phase::kAfter);
+  return Status::Ok();
 }
 
 std::vector<const void*> DeviceRunner::Addresses() {

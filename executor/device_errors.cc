@@ -10,7 +10,8 @@ namespace heddle {
 std::string StreamName(const DevicePlan& plan, uint32_t lane) {
   const uint32_t compute = plan.compute_streams;
   if (lane <= compute) return StrCat("compute ", lane - 1);
-  return lane == compute + 1 ? "copies in" : "copies out";
+  if (lane > compute + plan.copy_in_streams) return "copies out";
+  return lane == compute + 1 ? "copies in" : StrCat("copies in ", lane - compute - 1);
 }
 
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,

@@ -8,17 +8,15 @@
 namespace heddle {
 
 Status DeviceRunner::Run() {
-  auto set = device_.Acquire(device_plan_.priorities);
+  auto set = device_.Acquire(device_plan_.priorities, device_plan_.copy_in_streams);
   if (!set.ok()) return Explain(set.status());
   set_ = *std::move(set);
   Status status;
   try {
     status = Prepare();
-    if (status.ok()) status = CanReplay() ? DispatchWithGraph() : Dispatch();
+    if (status.ok()) status = device_plan_.tasks.empty() ? Dispatch() : DispatchWithTasks();
   } catch (const std::bad_alloc& e) {  // memory of the host
     status = ResourceExhausted(e.what());
-  } catch (const std::exception& e) {
-    status = Internal("a step could not be dispatched: ", e.what());
   }
   status = Drain(std::move(status));
   held_.clear();
@@ -89,29 +87,28 @@ Status DeviceRunner::Upload(uint32_t host, uint32_t device) {
 }
 
 Status DeviceRunner::Dispatch() {
-  for (size_t i = 0; i < device_plan_.steps.size(); ++i) {
-    Status s = Step(i);
-    if (!s.ok()) [[unlikely]]
-      return s;
+  try {
+    if (CanReplay()) return DispatchWithGraph();
+    for (size_t i = 0; i < device_plan_.steps.size(); ++i) {
+      Status s = Step(i);
+      if (!s.ok()) [[unlikely]]
+        return s;
+    }
+    return Status::Ok();
+  } catch (const std::bad_alloc& e) {  // memory of the host
+    return ResourceExhausted(e.what());
+  } catch (const std::exception& e) {
+    return Internal("a step could not be dispatched: ", e.what());
   }
-  return Status::Ok();
 }
 
 Status DeviceRunner::Step(size_t i) {
   const DeviceStep& step = device_plan_.steps[i];
-  const Instruction& in = At(i);
-  auto& events = run_.device_run()->events;
-  if (step.lane == 0) {
-    for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-      if (Status s = EventOf(device_plan_.waits[w]).Wait(); !s.ok()) {
-        failed_on_device_ = true;
-        return Explain(s).At(plan_.Locate(in));
-      }
-    if (step.kind == Kind::kAwait) return Release(in);
-    Status status;
-    host_.Execute([&] { status = Interpreter::RunSerial({&in, 1}, run_); });
-    return status;
+  if (step.kind == Kind::kTask) {
+    tasks_->HandOver(step.task);
+    return Status::Ok();
   }
+  if (step.lane == 0) return HostStep(i);
   if (run_.control().attention()) HEDDLE_RETURN_IF_ERROR(run_.control().Interrupted());
   for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
     if (Status s = StreamOf(step).WaitFor(EventOf(device_plan_.waits[w])); !s.ok())
@@ -126,19 +123,43 @@ Status DeviceRunner::Step(size_t i) {
   if (run_.control().checks_values() && step.kind == Kind::kLaunch)
     HEDDLE_RETURN_IF_ERROR(CheckValues(i));
   if (step.record != DeviceStep::kNone)
-    if (Status s = StreamOf(step).Record(*events[step.record]); !s.ok()) return Refused(s, i);
-  return Release(in);
+    if (Status s = StreamOf(step).Record(*run_.device_run()->events[step.record]); !s.ok())
+      return Refused(s, i);
+  return Release(At(i));
+}
+
+Status DeviceRunner::HostStep(size_t i) {
+  if (Status s = AwaitEvents(i); !s.ok()) {
+    failed_on_device_ = true;
+    return s;
+  }
+  const Instruction& in = At(i);
+  if (device_plan_.steps[i].kind == Kind::kAwait) return Release(in);
+  Status status;
+  host_.Execute([&] { status = Interpreter::RunOne(in, run_, participant_); });
+  return status;
+}
+
+Status DeviceRunner::AwaitEvents(size_t i) {
+  const DeviceStep& step = device_plan_.steps[i];
+  for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
+    if (Status s = EventOf(device_plan_.waits[w]).Wait(); !s.ok())
+      return Explain(s).At(plan_.Locate(At(i)));
+  return Status::Ok();
 }
 
 Event& DeviceRunner::EventOf(uint32_t event) {
   DeviceRun& kept = *run_.device_run();
-  const bool captured =
-      kept.replayed && device_plan_.phases[device_plan_.recorder[event]] == Phase::kCaptured;
+  // The order matters: tasks that wait for no captured kernel may ask while kernels are captured.
+  const bool captured = !device_plan_.phases.empty() &&
+                        device_plan_.phases[device_plan_.recorder[event]] == Phase::kCaptured &&
+                        kept.replayed;
   return captured ? *kept.borders[0] : *kept.events[event];
 }
 
 Status DeviceRunner::Release(const Instruction& in) {
   for (uint32_t slot : in.release) run_.value(slot) = Value();
+  for (uint32_t slot : in.reads) run_.CountRead(slot);
   return Status::Ok();
 }
 
@@ -166,9 +187,9 @@ bool DeviceInterpreter::Replayed(RunState& run) {
   return run.device_run() != nullptr && run.device_run()->replayed;
 }
 
-Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, KernelArena& host,
-                              KernelArena& streams) {
-  return DeviceRunner(run, device, host, streams).Run();
+Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, HostPool& pool,
+                              KernelArena& host, KernelArena& streams) {
+  return DeviceRunner(run, device, pool, host, streams).Run();
 }
 
 }  // namespace heddle

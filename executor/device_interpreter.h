@@ -3,6 +3,7 @@
 
 #include "executor/device_runtime.h"
 #include "executor/run_state.h"
+#include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
 
 namespace heddle {
@@ -10,9 +11,11 @@ namespace heddle {
 class DeviceInterpreter {
  public:
   // On the calling thread; returns when the device has done all of it, or has skipped what followed a
-  // failure. The first failure is the result, with the operator and the stream. `host`: where the
-  // host's kernels execute, `streams`: those that a device borrows.
-  static Status Run(RunState& run, DeviceRuntime& device, KernelArena& host, KernelArena& streams);
+  // failure. The first failure is the result, with the operator and the stream. `pool`: whose threads
+  // help with the plan's tasks; `host`: where the host's kernels execute, `streams`: those that a
+  // device borrows.
+  static Status Run(RunState& run, DeviceRuntime& device, HostPool& pool, KernelArena& host,
+                    KernelArena& streams);
   // In the newest run the kernels were put on the device as one captured piece.
   static bool Replayed(RunState& run);
 };

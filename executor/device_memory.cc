@@ -59,7 +59,8 @@ class Layouter {
     return slot.place == kOnDevice && slot.is_static && !plan_.constant[s] && slot.bytes() > 0;
   }
 
-  // Streams touch what the instruction names; the host's instructions look at dtypes and shapes.
+  // Streams touch what the instruction names; the host's instructions look at dtypes and shapes, and
+  // tasks at nothing of the device's.
   void Visit(uint32_t i) {
     if (lane_of_[i] == 0) return;
     const Instruction& in = ins_[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "executor/block_access.h"
 #include "executor/dependency_graph.h"
 #include "executor/device_memory.h"
 #include "executor/device_plan.h"
@@ -14,7 +15,7 @@ namespace heddle {
 namespace {
 
 // As groups of streams for the scheduler.
-enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup };
+enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup, kTaskGroup };
 
 class DevicePlanner {
  public:
@@ -35,6 +36,7 @@ class DevicePlanner {
     place_ = PlaceInstructions(d_);
     InsertCopies(d_, &place_, &result_->resident);
     d_.BeginStage("streams");
+    ChooseTasks();
     PutStreamsFirst();
     PlanMemory(d_);
     ChooseLanes();
@@ -43,25 +45,56 @@ class DevicePlanner {
     // What is copied once is there for every run.
     std::erase_if(plan_.run_slots, [&](uint32_t s) { return plan_.constant[s]; });
     d_.BeginStage("releases");
+    d_.has_tasks = HasTasks();
     PlanReleases(d_);
     MakeSteps();
     FindPhases();
     plan_.stats.copies = static_cast<int>(result_->copies);
     plan_.stats.events = static_cast<int>(result_->events);
     plan_.stats.event_waits = static_cast<int>(result_->waits.size());
+    plan_.stats.host_tasks = static_cast<int>(result_->tasks.size());
     plan_.device = std::move(result_);
     return Status::Ok();
   }
 
  private:
   uint32_t GroupOf(size_t i) const {
-    if (ins_[i].op.def != &CopyDef()) return place_[i] == kOnDevice ? kComputeGroup : kHostGroup;
+    if (ins_[i].op.def != &CopyDef())
+      return place_[i] == kOnDevice ? kComputeGroup : task_[i] ? kTaskGroup : kHostGroup;
     return place_[i] == kOnDevice ? kInGroup : kOutGroup;
   }
   std::vector<uint32_t> Groups() const {
     std::vector<uint32_t> groups(ins_.size());
     for (size_t i = 0; i < groups.size(); ++i) groups[i] = GroupOf(i);
     return groups;
+  }
+
+  // Operators of the host that take long enough are handed over to other threads, if there are any.
+  void ChooseTasks() {
+    task_.assign(ins_.size(), false);
+    if (d_.request.threads == 1) return;
+    for (size_t i = 0; i < ins_.size(); ++i)
+      task_[i] = place_[i] == kOnHost && MayBeTask(ins_[i]) &&
+                 CostOnHost(ins_[i]) >= d_.request.host_task_ns;
+  }
+
+  // What looks at shapes of the device's values stays with the thread that makes them.
+  bool MayBeTask(const Instruction& in) const {
+    uint32_t from, to;
+    if (in.op.def == &CopyDef() || in.op.def == &AwaitDef() || d_.FindView(in, &from, &to))
+      return false;
+    return std::none_of(in.op.in.begin(), in.op.in.end(), [&](uint32_t s) {
+      return s != kNoSlot && plan_.slots[s].place == kOnDevice;
+    });
+  }
+
+  // An operator that runs blocks does so at least once, by and large.
+  float CostOnHost(const Instruction& in) const {
+    float cost = in.cost_ns;
+    for (int block : BlocksOf(plan_, in))
+      for (const Instruction& inner : plan_.blocks[static_cast<size_t>(block)].instructions)
+        cost += std::max(in.cost_ns, CostOnHost(inner));
+    return cost;
   }
 
   // Of an operator of the program; nullptr: none.
@@ -76,6 +109,8 @@ class DevicePlanner {
   // device when it comes by (DeviceRunner::CopyIn).
   DependencyGraph FindDependencies(bool ordered) {
     std::vector<bool> at_once;
+    // With tasks, copies may be put off: see DeviceRunner::DispatchAround.
+    ordered = ordered && !HasTasks();
     for (size_t i = 0; ordered && i < ins_.size(); ++i) at_once.push_back(GroupOf(i) == kInGroup);
     DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);
     std::map<std::string, uint32_t> recorder;
@@ -138,42 +173,68 @@ class DevicePlanner {
     std::vector<int64_t> priority(ins_.size(), 0);
     for (size_t i = 0; i < ins_.size(); ++i)
       if (const ir::StreamHints* hints = HintsOf(i)) priority[i] = hints->scheduling_priority;
-    const std::vector<uint32_t> order = StreamsFirst(dependencies.graph, Groups(), priority);
+    const std::vector<uint32_t> order =
+        HasTasks() ? StreamsFirst(dependencies.graph, Groups(), priority, kTaskGroup, Costs())
+                   : StreamsFirst(dependencies.graph, Groups(), priority);
     std::vector<Instruction> ins;
     std::vector<uint8_t> place;
+    std::vector<bool> task;
     ins.reserve(order.size());
     for (uint32_t i : order) {
       ins.push_back(std::move(ins_[i]));
       place.push_back(place_[i]);
+      task.push_back(task_[i]);
     }
     ins_ = std::move(ins);
     place_ = std::move(place);
+    task_ = std::move(task);
+  }
+
+  std::vector<float> Costs() const {
+    std::vector<float> cost;
+    for (const Instruction& in : ins_) cost.push_back(in.cost_ns);
+    return cost;
+  }
+
+  bool HasTasks() const { return std::find(task_.begin(), task_.end(), true) != task_.end(); }
+  // Twice as many lanes as threads: few tasks wait for one that has nothing to do with them.
+  uint32_t TaskLanes() const {
+    constexpr ptrdiff_t kMost = 8;
+    return static_cast<uint32_t>(std::min({std::count(task_.begin(), task_.end(), true),
+                                           ptrdiff_t{2} * d_.request.threads, kMost}));
   }
 
   void ChooseLanes() {
     DependencyGraph dependencies = FindDependencies(true);
     plan_.stats.dependencies_found = dependencies.found;
     plan_.stats.dependencies = dependencies.graph.pred.size();
-    std::vector<float> cost;
-    for (const Instruction& in : ins_) cost.push_back(static_cast<float>(in.cost_ns));
     uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
     const std::vector<uint32_t> given = NamedLanes(&compute);
     result_->compute_streams = compute;
-    result_->lanes = compute + 3;
-    lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, 1, 1}, cost, given);
+    // What one task has made is not copied behind what another one has not made yet.
+    constexpr uint32_t kMostCopiesIn = 4;
+    const uint32_t tasks = result_->task_lanes = TaskLanes();
+    const uint32_t copies_in = result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
+    result_->lanes = 1 + compute + copies_in + 1;
+    lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, copies_in, 1, tasks},
+                             Costs(), given);
     // What infers shapes as it runs is waited for: see DeviceInterpreter.
     awaited_.assign(ins_.size(), false);
     for (size_t i = 0; i < ins_.size(); ++i)
-      awaited_[i] = lane_of_[i] != 0 && ins_[i].mode == Instruction::Mode::kDynamic;
-    sync_ = PlanStreamSync(dependencies.graph, lane_of_, result_->lanes, awaited_);
+      awaited_[i] = lane_of_[i] != 0 && !task_[i] && ins_[i].mode == Instruction::Mode::kDynamic;
     graph_ = std::move(dependencies.graph);
+    PlanSync();
+  }
+
+  void PlanSync() {
+    sync_ = PlanStreamSync(graph_, lane_of_, result_->lanes + result_->task_lanes, awaited_);
   }
 
   void LayOut() {
     const auto waits = PlanDeviceMemory(d_, lane_of_, sync_, result_.get());
     if (waits.empty()) return;
     AddWaits(waits, &graph_);
-    sync_ = PlanStreamSync(graph_, lane_of_, result_->lanes, awaited_);
+    PlanSync();
   }
 
   void MakeSteps() {
@@ -184,10 +245,19 @@ class DevicePlanner {
       step.kind = KindOf(i);
       step.lane = lane_of_[i];
       step.wait_begin = static_cast<uint32_t>(result_->waits.size());
-      for (uint32_t k = sync_.wait_begin[i]; k < sync_.wait_begin[i + 1]; ++k)
-        result_->waits.push_back(event[sync_.waits[k]]);
+      step.task_begin = static_cast<uint32_t>(result_->task_waits.size());
+      for (uint32_t k = sync_.wait_begin[i]; k < sync_.wait_begin[i + 1]; ++k) {
+        const uint32_t other = sync_.waits[k];
+        if (task_[other])
+          result_->task_waits.push_back(result_->steps[other].task);
+        else
+          result_->waits.push_back(event[other]);
+      }
       step.wait_end = static_cast<uint32_t>(result_->waits.size());
-      if (sync_.recorded[i]) {
+      step.task_end = static_cast<uint32_t>(result_->task_waits.size());
+      if (task_[i]) {
+        AddTask(i, &step);
+      } else if (sync_.recorded[i]) {
         step.record = event[i] = result_->events++;
         result_->recorder.push_back(i);
       }
@@ -197,11 +267,27 @@ class DevicePlanner {
     }
   }
 
+  void AddTask(uint32_t i, DeviceStep* step) {
+    const auto at = static_cast<uint32_t>(result_->tasks.size());
+    DeviceTask task;
+    task.step = i;
+    last_task_.resize(result_->task_lanes, DeviceStep::kNone);
+    uint32_t& last = last_task_[step->lane - result_->lanes];
+    const auto needs = [&](uint32_t other) {
+      ++task.needs;
+      result_->tasks[other].next.push_back(at);
+    };
+    if (last != DeviceStep::kNone) needs(last);
+    for (uint32_t k = step->task_begin; k < step->task_end; ++k) needs(result_->task_waits[k]);
+    step->task = last = at;
+    result_->tasks.push_back(std::move(task));
+  }
+
   // What comes before the kernels knows of none of them; no kernel knows of what comes after.
   void FindPhases() {
     using Phase = DevicePlan::Phase;
     std::string& why = plan_.stats.no_capture;
-    const uint32_t lanes = result_->lanes, compute = result_->compute_streams;
+    const uint32_t lanes = sync_.lanes, compute = result_->compute_streams;
     const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
     std::vector<uint32_t> first_after(lanes, ~0u);  // positions
     uint32_t kernels = 0;
@@ -226,10 +312,24 @@ class DevicePlanner {
       result_->phases.push_back(after ? Phase::kAfter : Phase::kBefore);
       if (after) first_after[lane] = std::min(first_after[lane], sync_.position[i]);
     }
+    if (why.empty() && !TasksAreForAll())
+      why = "some kernels need not wait for what the host does for others";
     if (why.empty() && kernels == 0) why = "no kernel runs on the device";
     // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
     if (why.empty() && result_->copies >= 2 * kernels) why = "there are few kernels for its copies";
     if (!why.empty()) result_->phases.clear();
+  }
+
+  // A graph comes after every task that one of its kernels needs.
+  bool TasksAreForAll() const {
+    const uint32_t* one = nullptr;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      if (lane_of_[i] == 0 || lane_of_[i] > result_->compute_streams) continue;
+      const uint32_t* clock = &sync_.clocks[size_t{i} * sync_.lanes];
+      if (one != nullptr && !std::equal(clock + result_->lanes, clock + sync_.lanes, one)) return false;
+      one = clock + result_->lanes;
+    }
+    return true;
   }
 
   DeviceStep::Kind KindOf(uint32_t i) const {
@@ -237,7 +337,7 @@ class DevicePlanner {
     const Instruction& in = ins_[i];
     if (in.op.def == &CopyDef()) return place_[i] == kOnDevice ? Kind::kCopyIn : Kind::kCopyOut;
     if (in.op.def == &AwaitDef()) return Kind::kAwait;
-    if (place_[i] == kOnHost) return Kind::kHost;
+    if (place_[i] == kOnHost) return task_[i] ? Kind::kTask : Kind::kHost;
     return in.mode == Instruction::Mode::kShare ? Kind::kShare : Kind::kLaunch;
   }
 
@@ -287,7 +387,8 @@ class DevicePlanner {
   std::vector<Instruction>& ins_;
   std::shared_ptr<DevicePlan> result_;
   std::vector<uint8_t> place_;
-  std::vector<uint32_t> lane_of_, host_of_;
+  std::vector<bool> task_;
+  std::vector<uint32_t> lane_of_, host_of_, last_task_;
   std::vector<bool> awaited_;
   StaticGraph graph_;
   StreamSync sync_;

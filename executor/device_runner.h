@@ -1,11 +1,14 @@
 // One run of a plan of which a device has a part, and what is kept from run to run.
 //
-// Threads: a runner belongs to the thread that runs it.
+// Threads: a runner belongs to the thread that runs it; with tasks, to that which dispatches, but for
+// CanStart and RunTask, which others call meanwhile.
 #pragma once
 
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +16,10 @@
 #include "executor/device_errors.h"
 #include "executor/device_plan.h"
 #include "executor/device_runtime.h"
+#include "executor/device_tasks.h"
 #include "executor/device_times.h"
 #include "executor/run_state.h"
+#include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
 
 namespace heddle {
@@ -38,9 +43,10 @@ struct DeviceRun {
 
 class DeviceRunner {
  public:
-  DeviceRunner(RunState& run, DeviceRuntime& device, KernelArena& host, KernelArena& streams)
+  DeviceRunner(RunState& run, DeviceRuntime& device, HostPool& pool, KernelArena& host,
+               KernelArena& streams)
       : run_(run), plan_(run.plan()), device_plan_(*run.plan().device), device_(device),
-        host_(host), kernels_(streams) {}
+        pool_(pool), host_(host), kernels_(streams) {}
 
   Status Run();
 
@@ -61,6 +67,9 @@ class DeviceRunner {
 
   Status Dispatch();
   Status Step(size_t i);
+  Status HostStep(size_t i);
+  // The host waits for the step's events.
+  Status AwaitEvents(size_t i);
   // What comes after captured kernels waits for all of them.
   Event& EventOf(uint32_t event);
   // What the instruction was the last to use. Memory of the device goes back in the order of streams;
@@ -70,12 +79,35 @@ class DeviceRunner {
   // for another reason.
   Status Drain(Status status);
 
+  // --- around tasks of the host: device_around.cc ---
+
+  Status DispatchWithTasks();
+  // Goes on with the run as far as it can before a task has finished; `*done`: to its end.
+  Status Advance(bool* done);
+  // ... with steps from next_ on, those of the phase where there is one, in their order; those that
+  // have to wait for a task are put off, and what comes after them goes on as far as it may.
+  Status DispatchAround(std::optional<Phase> phase, bool* done);
+  bool KernelsCanStart();
+  bool CanDispatch(size_t i) const;
+  bool IsBarrier(size_t i) const;
+  void PutOff(uint32_t i);
+  Status DispatchPutOff();
+  std::span<const uint32_t> TasksBefore(size_t i) const {
+    const DeviceStep& step = device_plan_.steps[i];
+    return std::span(device_plan_.task_waits).subspan(step.task_begin, step.task_end - step.task_begin);
+  }
+  bool CanStart(const DeviceTask& task);
+  DeviceTasks::Error RunTask(const DeviceTask& task, int participant);
+
   // --- with the kernels captured: device_capture.cc ---
 
   // In the first run of all nothing is captured: many plans have no second one.
   bool CanReplay() const;
   Status DispatchPhase(Phase phase);
   Status DispatchWithGraph();
+  // The kernels, after what comes before them. `*replayed` false: they cannot be captured, nothing was
+  // done.
+  Status ReplayKernels(bool* replayed);
   // Everything that captured kernels take for granted about where their operands are.
   std::vector<const void*> Addresses();
   Status Capture();
@@ -124,6 +156,7 @@ class DeviceRunner {
   const Plan& plan_;
   const DevicePlan& device_plan_;
   DeviceRuntime& device_;
+  HostPool& pool_;
   KernelArena& host_;
   KernelArena& kernels_;
   std::unique_ptr<StreamSet> set_;
@@ -131,6 +164,15 @@ class DeviceRunner {
   DeviceTimes times_;         // of a run that is traced
   std::vector<Tensor> held_;  // memory of the host that streams read
   std::vector<std::shared_ptr<const KernelState>> states_;
+  int participant_ = 0;  // the thread that dispatches, as watchers of the run know it
+  // Of a plan with tasks; by the thread that dispatches.
+  enum class Stage : uint8_t { kStart, kBefore, kKernels, kOneByOne, kAfter, kAll };
+  DeviceTasks* tasks_ = nullptr;
+  Stage stage_ = Stage::kStart;
+  uint32_t next_ = 0;                    // step
+  std::vector<uint32_t> put_off_;        // steps, in their order
+  std::vector<bool> is_put_off_;         // per step
+  std::vector<uint32_t> put_off_lanes_;  // how many of each lane
   bool failed_on_device_ = false;
 };
 

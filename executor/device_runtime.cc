@@ -11,11 +11,13 @@ DeviceRuntime::DeviceRuntime(std::shared_ptr<Device> device, int compute_streams
 
 DeviceRuntime::~DeviceRuntime() { memory_.Close(); }
 
-Result<std::unique_ptr<StreamSet>> DeviceRuntime::Acquire(const std::vector<int>& priorities) {
+Result<std::unique_ptr<StreamSet>> DeviceRuntime::Acquire(const std::vector<int>& priorities,
+                                                          uint32_t copies_in) {
+  const size_t count = priorities.size() + copies_in + 1;
   {
     std::lock_guard lock(mutex_);
     const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& set) {
-      return set->priorities == priorities;
+      return set->priorities == priorities && set->streams.size() == count;
     });
     if (found != idle_.rend()) {
       auto set = std::move(*found);
@@ -26,7 +28,7 @@ Result<std::unique_ptr<StreamSet>> DeviceRuntime::Acquire(const std::vector<int>
   auto set = std::make_unique<StreamSet>();
   set->priorities = priorities;
   std::vector<int> all = priorities;
-  all.resize(priorities.size() + 2, 0);
+  all.resize(count, 0);
   for (int priority : all) {
     HEDDLE_ASSIGN_OR_RETURN(auto stream, device_->NewStream(priority));
     set->streams.push_back(std::move(stream));

@@ -35,8 +35,8 @@ class DeviceRuntime {
   bool capture() const { return capture_; }  // see ExecutorOptions::device_capture
 
   // Streams that nobody else uses until Release, which expects them synchronised: for kernels one of
-  // each priority, then one for copies in and one for copies out.
-  Result<std::unique_ptr<StreamSet>> Acquire(const std::vector<int>& priorities);
+  // each priority, then those for copies in and one for copies out.
+  Result<std::unique_ptr<StreamSet>> Acquire(const std::vector<int>& priorities, uint32_t copies_in);
   void Release(std::unique_ptr<StreamSet> set);
   // Gives memory back to the device that no run uses.
   void Trim();

@@ -54,7 +54,7 @@ class ExecutorImpl {
         device(o.device
                    ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)
                    : nullptr),
-        cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
+        host_task_ns(o.host_task_ns), cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds) {
     std::string key;
@@ -73,6 +73,7 @@ class ExecutorImpl {
   RunGate gate;
   Watcher watcher;
   const std::unique_ptr<DeviceRuntime> device;  // null: none
+  const float host_task_ns;
   PlanCache cache;
 
  private:
@@ -139,6 +140,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
     request.dispatch = Dispatch::kDevice;
     request.device = &device->device();
     request.compute_streams = device->compute_streams();
+    request.host_task_ns = host_task_ns;
     request.placement = c.options.placement;
     request.placement_seed = c.options.placement_seed;
   }
@@ -277,7 +279,7 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
 Status ExecutorImpl::InterpretDevice(RunState& run, double* ns) {
   run.UseArenas(wide_arena.intra(), nullptr);
   const uint64_t start = NowNs();
-  const Status status = DeviceInterpreter::Run(run, *device, wide_arena, narrow_arena);
+  const Status status = DeviceInterpreter::Run(run, *device, pool, wide_arena, narrow_arena);
   *ns = static_cast<double>(NowNs() - start);
   return status;
 }

@@ -248,6 +248,10 @@ Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunS
       kNested);
 }
 
+Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int lane) {
+  return ExecuteAll(1, [&](size_t) -> const Instruction& { return instruction; }, run, lane);
+}
+
 Status Interpreter::RunOnOneThread(RunState& run) {
   const Plan& plan = run.plan();
   const auto& instructions = plan.blocks[0].instructions;

@@ -17,6 +17,8 @@ class Interpreter {
   static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
   // The same for a sub-block, from inside one of its run's instructions.
   static Status RunNested(const std::vector<Instruction>& instructions, RunState& run);
+  // One instruction, by the thread that the run's watchers know as `lane`.
+  static Status RunOne(const Instruction& instruction, RunState& run, int lane);
   // Block 0 on the calling thread, whatever the plan's dispatch.
   static Status RunOnOneThread(RunState& run);
   // The same for kSerial, timing each instruction; `ns`: the whole.

@@ -55,7 +55,12 @@ std::string DeviceText(const Plan& plan) {
   std::string text;
   for (size_t i = 0; i < d.steps.size(); ++i) {
     const DeviceStep& step = d.steps[i];
-    text += StrCat("  ", i, step.lane == 0 ? "  host    " : StrCat("  stream ", step.lane));
+    text += StrCat("  ", i,
+                   step.lane == 0       ? "  host    "
+                   : step.lane >= d.lanes ? StrCat("  task    ")
+                                        : StrCat("  stream ", step.lane));
+    for (uint32_t w = step.task_begin; w < step.task_end; ++w)
+      text += StrCat(w == step.task_begin ? "  after task " : ", ", d.tasks[d.task_waits[w]].step);
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
       text += StrCat(w == step.wait_begin ? "  after event " : ", ", d.waits[w]);
     text += "  " + InstructionText(plan, plan.blocks[0].instructions[i]);
@@ -67,7 +72,9 @@ std::string DeviceText(const Plan& plan) {
 std::string DispatchText(const Plan& plan) {
   if (plan.dispatch == Dispatch::kDevice)
     return StrCat(plan.stats.device_instructions, " of them on the device, ", plan.stats.copies,
-                  " copies, ", plan.device->lanes - 1, " streams, ", plan.stats.events, " events, ",
+                  " copies, ", plan.device->lanes - 1, " streams, ",
+                  plan.stats.host_tasks > 0 ? StrCat(plan.stats.host_tasks, " tasks of the host, ")
+                                            : "", plan.stats.events, " events, ",
                   plan.stats.event_waits, " waits, ", plan.stats.device_arena_bytes,
                   " bytes of temporaries, ",
                   plan.stats.no_capture.empty() ? "kernels are captured"

@@ -44,6 +44,7 @@ struct PlanRequest {
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
   uint32_t compute_streams = 1;
+  float host_task_ns = 0;  // see ExecutorOptions
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
   Services* services = nullptr;  // for preparing kernels

@@ -19,6 +19,7 @@ struct PlanDraft {
   std::deque<Value> contents;    // where the frame has contents; other values of it are plan->metas
   std::vector<bool> known_meta;  // per slot: the frame tells dtype and shape for certain
   std::vector<bool> fetched;     // per slot
+  bool has_tasks = false;        // kDevice: see device_plan.h
 
   PlanDraft(const PlanRequest& r)
       : request(r), program(*r.program), plan(std::make_shared<Plan>()) {}

@@ -34,7 +34,7 @@ class ReleasePlanner {
 
   // Slots that several threads may read at the same time.
   void FindCounted() {
-    counted_.assign(plan_.slots.size(), plan_.dispatch == Dispatch::kQueue);
+    counted_.assign(plan_.slots.size(), plan_.dispatch == Dispatch::kQueue || d_.has_tasks);
     if (plan_.dispatch != Dispatch::kLanes) return;
     std::vector<int> lane_of(plan_.slots.size(), -1);
     for (int lane = 0; lane < plan_.lanes->lanes; ++lane)
@@ -66,7 +66,7 @@ class ReleasePlanner {
       // A counted slot is given back by its readers; in lanes it has some, since two lanes touch it.
       for (uint32_t s : in.op.out) {
         if (s == kNoSlot || !releasable_[s]) continue;
-        if (!Counted(s) || (plan_.dispatch == Dispatch::kQueue && plan_.consumers[s] == 0))
+        if (!Counted(s) || (plan_.dispatch != Dispatch::kLanes && plan_.consumers[s] == 0))
           AddRelease(s, &in);
       }
       in.gives_back = !in.release.empty() || !in.reads.empty();

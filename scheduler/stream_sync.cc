@@ -1,6 +1,7 @@
 #include "scheduler/stream_sync.h"
 
 #include <algorithm>
+#include <compare>
 #include <queue>
 #include <utility>
 
@@ -89,29 +90,119 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& g, const std::vector<uint
   return lane_of;
 }
 
+namespace {
+
+// Puts nodes in an order for the host: see StreamsFirst.
+class HostOrder {
+ public:
+  HostOrder(const StaticGraph& g, const std::vector<uint32_t>& group,
+            const std::vector<int64_t>& priority, uint32_t threads,
+            const std::vector<float>& cost_ns)
+      : g_(g), group_(group), priority_(priority), threads_(threads), waiting_(g.size),
+        unknown_(g.size, 0), known_(g.size, false), placed_(g.size, false), finish_(g.size, 0) {
+    for (uint32_t v = 0; v < g.size; ++v) {
+      waiting_[v] = g.in_degree(v);
+      finish_[v] = LatestOf(v, [](uint32_t) { return true; });
+      if (!cost_ns.empty()) finish_[v] += static_cast<double>(cost_ns[v]);
+      if (OnThread(v)) continue;
+      for (uint32_t e = g.pred_begin[v]; e < g.pred_begin[v + 1]; ++e)
+        unknown_[v] += OnThread(g.pred[e]);
+    }
+  }
+
+  std::vector<uint32_t> Run() {
+    std::vector<uint32_t> order;
+    order.reserve(g_.size);
+    for (uint32_t v = 0; v < g_.size; ++v)
+      if (waiting_[v] == 0) Offer(v);
+    while (order.size() < g_.size) {
+      Ready& from = !for_threads_.empty() ? for_threads_ : !for_streams_.empty() ? for_streams_ : late_;
+      const uint32_t v = from.top().node;
+      from.pop();
+      if (placed_[v]) continue;
+      placed_[v] = true;
+      order.push_back(v);
+      if (!OnThread(v)) Learn(v);
+      for (uint32_t e = g_.succ_begin[v]; e < g_.succ_begin[v + 1]; ++e)
+        if (--waiting_[g_.succ[e]] == 0) Offer(g_.succ[e]);
+    }
+    return order;
+  }
+
+ private:
+  struct Entry {
+    int64_t priority;
+    double at_ns;  // when it could start, of nodes that come late
+    uint32_t node;
+    auto operator<=>(const Entry&) const = default;
+  };
+  using Ready = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+
+  bool OnThread(uint32_t v) const { return group_[v] == threads_; }
+  template <typename Which>
+  double LatestOf(uint32_t v, Which&& which) const {
+    double at = 0;
+    for (uint32_t e = g_.pred_begin[v]; e < g_.pred_begin[v + 1]; ++e)
+      if (which(g_.pred[e])) at = std::max(at, finish_[g_.pred[e]]);
+    return at;
+  }
+
+  void Offer(uint32_t v) {
+    const int64_t priority = priority_.empty() ? 0 : priority_[v];
+    const bool waits = unknown_[v] > 0;
+    if (group_[v] != 0 && !waits)
+      return (OnThread(v) ? for_threads_ : for_streams_).push({priority, 0, v});
+    const auto blocks = [&](uint32_t u) {
+      return OnThread(u) ? !known_[u] : group_[v] == 0 && group_[u] != 0;
+    };
+    // Without other threads: as the nodes are numbered.
+    late_.push({priority, threads_ == kNone ? 0 : LatestOf(v, blocks), v});
+  }
+
+  // When v has its turn, what it needs of other threads is finished, and what that needed. Nodes that
+  // wait for nothing else can be put on streams at once.
+  void Learn(uint32_t v) {
+    std::vector<uint32_t> open = {v};
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      open.pop_back();
+      for (uint32_t e = g_.pred_begin[at]; e < g_.pred_begin[at + 1]; ++e) {
+        const uint32_t u = g_.pred[e];
+        if (!OnThread(u) || known_[u]) continue;
+        known_[u] = true;
+        open.push_back(u);
+        for (uint32_t k = g_.succ_begin[u]; k < g_.succ_begin[u + 1]; ++k) {
+          const uint32_t w = g_.succ[k];
+          if (OnThread(w)) continue;
+          if (--unknown_[w] == 0 && waiting_[w] == 0 && !placed_[w]) Offer(w);
+        }
+      }
+    }
+  }
+
+  const StaticGraph& g_;
+  const std::vector<uint32_t>& group_;
+  const std::vector<int64_t>& priority_;
+  const uint32_t threads_;
+  std::vector<uint32_t> waiting_;  // per node: predecessors that have no place yet
+  std::vector<uint32_t> unknown_;  // ... of other threads, not known to be finished
+  std::vector<bool> known_;        // nodes of other threads
+  std::vector<bool> placed_;
+  std::vector<double> finish_;     // were there no other nodes than those before it
+  Ready for_threads_, for_streams_, late_;
+};
+
+}  // namespace
+
 std::vector<uint32_t> StreamsFirst(const StaticGraph& g, const std::vector<uint32_t>& group,
                                    const std::vector<int64_t>& priority) {
-  std::vector<uint32_t> order, waiting(g.size);
-  order.reserve(g.size);
-  using Entry = std::pair<int64_t, uint32_t>;
-  using Ready = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
-  Ready host, stream;
-  const auto ready = [&](uint32_t v) {
-    (group[v] == 0 ? host : stream).emplace(priority.empty() ? 0 : priority[v], v);
-  };
-  for (uint32_t v = 0; v < g.size; ++v) {
-    waiting[v] = g.in_degree(v);
-    if (waiting[v] == 0) ready(v);
-  }
-  while (!host.empty() || !stream.empty()) {
-    Ready& from = stream.empty() ? host : stream;
-    const uint32_t v = from.top().second;
-    from.pop();
-    order.push_back(v);
-    for (uint32_t e = g.succ_begin[v]; e < g.succ_begin[v + 1]; ++e)
-      if (--waiting[g.succ[e]] == 0) ready(g.succ[e]);
-  }
-  return order;
+  return HostOrder(g, group, priority, kNone, {}).Run();
+}
+
+std::vector<uint32_t> StreamsFirst(const StaticGraph& g, const std::vector<uint32_t>& group,
+                                   const std::vector<int64_t>& priority, uint32_t threads,
+                                   const std::vector<float>& cost_ns) {
+  return HostOrder(g, group, priority, threads, cost_ns).Run();
 }
 
 }  // namespace heddle

@@ -51,4 +51,11 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& graph, const std::vector<
 std::vector<uint32_t> StreamsFirst(const StaticGraph& graph, const std::vector<uint32_t>& group,
                                    const std::vector<int64_t>& priority = {});
 
+// The same where other threads of the host have a part, to which nodes of group `threads` are handed
+// over: those go first. Nodes that cannot be put on a stream before such a node has finished come as
+// late as the host's own; among these, those first that are ready first when every node takes `cost_ns`.
+std::vector<uint32_t> StreamsFirst(const StaticGraph& graph, const std::vector<uint32_t>& group,
+                                   const std::vector<int64_t>& priority, uint32_t threads,
+                                   const std::vector<float>& cost_ns);
+
 }  // namespace heddle

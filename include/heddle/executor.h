@@ -59,6 +59,9 @@ struct ExecutorOptions {
   // What a run puts on the device's streams is captured in the second run of a plan, and from then on
   // put there as one piece; where the device and the plan can (PlanStats::no_capture).
   bool device_capture = true;
+  // With a device and several threads: operators of the host that are estimated to take at least this
+  // long on one thread are executed by any of the threads, while the caller's puts work on streams.
+  float host_task_ns = 20000;
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
 };
@@ -111,6 +114,7 @@ struct PlanStats {
   size_t dependencies_found = 0, dependencies = 0;
   // With a device: instructions that run there, copies between it and the host, events and waits.
   int device_instructions = 0, copies = 0, events = 0, event_waits = 0;
+  int host_tasks = 0;  // with a device: operators of the host that any of its threads may execute
   // The block of the device's memory for static temporaries, and what they would need if one
   // instruction came after another.
   size_t device_arena_bytes = 0, device_serial_bytes = 0;

@@ -17,6 +17,8 @@ namespace {
 constexpr EmulatedOptions kUneven = {
     .kernel_delay_ns = 1000, .copy_delay_ns = 1000, .jitter_ns = 60000, .seed = 3};
 
+constexpr float kNoTasks = 1e30f;  // as ExecutorOptions::host_task_ns; 0: whatever may be one is one
+
 // What a run gives: fetches, then the parameters it has written.
 struct Outcome {
   Status status;
@@ -51,10 +53,12 @@ void CheckMany(uint32_t first, int count, const RandomProgram::Options& options)
   const EmulatedOptions kinds[] = {{}, kUneven, {.lazy = true}};
   Executor host({.threads = 2});
   for (const EmulatedOptions& kind : kinds) {
-    for (int streams : {1, 3}) {
+    for (const auto& [streams, task_ns] :
+         {std::pair(1, kNoTasks), std::pair(3, kNoTasks), std::pair(1, 0.f), std::pair(3, 0.f)}) {
       auto device = NewEmulatedDevice(kind);
       {
-        Executor executor({.threads = 2, .device = device, .device_streams = streams});
+        Executor executor({.threads = 2, .device = device, .device_streams = streams,
+                           .host_task_ns = task_ns});
         for (int k = 0; k < count; ++k) {
           const uint32_t seed = first + static_cast<uint32_t>(k);
           const RandomProgram random(seed, options);
@@ -97,7 +101,8 @@ TEST(DeviceRuns, WithManyDelays) {
     EmulatedOptions delays = kUneven;
     delays.seed = seed;
     Executor executor({.threads = 1 + k % 2, .device = NewEmulatedDevice(delays),
-                       .device_streams = 1 + k % 4, .device_capture = k % 3 != 0});
+                       .device_streams = 1 + k % 4, .device_capture = k % 3 != 0,
+                       .host_task_ns = k % 4 == 1 ? kNoTasks : 0});
     const CompiledProgram here = Compile(host, random, {});
     const CompiledProgram there = Compile(
         executor, random,
@@ -114,7 +119,7 @@ TEST(DeviceRuns, WithManyDelays) {
 TEST(DeviceRuns, OfSeveralThreadsAtOnce) {
   auto device = NewEmulatedDevice(kUneven);
   {
-    Executor executor({.threads = 3, .device = device});
+    Executor executor({.threads = 3, .device = device, .host_task_ns = 0});
     Executor host({.threads = 1});
     const RandomProgram random(7, {.ops = 30, .control_flow = false, .parameters = false});
     const Outcome want = RunOnce(host, Compile(host, random, {}), random);
@@ -135,7 +140,7 @@ TEST(DeviceRuns, OfSeveralThreadsAtOnce) {
 // Memory goes back to the device while runs go on, from a thread that has none.
 TEST(DeviceRuns, WhileMemoryIsTrimmed) {
   for (const EmulatedOptions& kind : {kUneven, EmulatedOptions{.lazy = true}}) {
-    Executor executor({.threads = 2, .device = NewEmulatedDevice(kind)});
+    Executor executor({.threads = 2, .device = NewEmulatedDevice(kind), .host_task_ns = 0});
     Executor host({.threads = 1});
     const RandomProgram random(7, {.ops = 30, .control_flow = false, .parameters = false});
     const Outcome want = RunOnce(host, Compile(host, random, {}), random);
@@ -294,7 +299,8 @@ TEST(DeviceFaults, AtEveryCallOfUnevenStreams) {
     options.fail_call = call;
     auto device = NewEmulatedDevice(options);
     {
-      Executor executor({.threads = 2, .device = device});
+      Executor executor({.threads = 2, .device = device,
+                         .host_task_ns = call % 2 == 0 ? kNoTasks : 0});
       const CompiledProgram compiled = Compile(
           executor, random, {.placement = Placement::kRandom, .placement_seed = 9});
       (void)RunOnce(executor, compiled, random);
