@@ -17,7 +17,8 @@ if(benchmark_FOUND)
   target_sources(heddle_bench_lanes_bench PRIVATE
                  "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/graph.cc")
   target_sources(heddle_bench_device_bench PRIVATE
-                 "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc")
+                 "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc"
+                 "${PROJECT_SOURCE_DIR}/tests/support/test_ops.cc")
   if(EXISTS "${PROJECT_SOURCE_DIR}/benchmarks/scheduling/CMakeLists.txt")
     add_subdirectory("${PROJECT_SOURCE_DIR}/benchmarks/scheduling")
   endif()

@@ -155,5 +155,42 @@ TEST(StreamSync, HostComesLast) {
   EXPECT_EQ(StreamsFirst(g, {0, 1, 1, 1}), (std::vector<uint32_t>{1, 2, 0, 3}));
 }
 
+TEST(StreamSync, WhatOtherThreadsDoIsHandedOverFirstAndWaitedForLast) {
+  // 1 and 2, of other threads, take 50 and 20 us; 3 and 4 on streams need one each, 5 needs both, and 0
+  // nothing; 6, on a stream, needs what 4 does.
+  StaticGraph g;
+  g.size = 7;
+  g.pred_begin = {0, 0, 0, 0, 1, 2, 4, 5};
+  g.pred = {1, 2, 1, 2, 4};
+  CompleteSuccessors(&g);
+  EXPECT_EQ(StreamsFirst(g, {1, 2, 2, 1, 1, 1, 1}, {}, 2, {1, 50000, 20000, 1, 1, 1, 1}),
+            (std::vector<uint32_t>{1, 2, 0, 4, 6, 3, 5}));
+}
+
+// An order of the graph, whatever the groups; without other threads, the one without them.
+TEST(StreamSync, OrdersWithOtherThreadsKeepTheGraphs) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const Sample s = RandomSample(seed, 4 + seed % 40, 4, 0.05 + 0.01 * (seed % 20));
+    std::vector<float> cost;
+    for (uint32_t v = 0; v < s.graph.size; ++v) cost.push_back(static_cast<float>((v * 37) % 101));
+    const auto order = StreamsFirst(s.graph, s.lane_of, {}, 3, cost);
+    std::vector<uint32_t> position(s.graph.size, ~0u);
+    for (uint32_t k = 0; k < order.size(); ++k) position[order[k]] = k;
+    ASSERT_EQ(order.size(), s.graph.size) << "seed " << seed;
+    for (uint32_t v = 0; v < s.graph.size; ++v)
+      for (uint32_t k = s.graph.pred_begin[v]; k < s.graph.pred_begin[v + 1]; ++k)
+        EXPECT_LT(position[s.graph.pred[k]], position[v]) << "seed " << seed;
+    // Handed over as soon as what they need has its place.
+    for (uint32_t v = 0; v < s.graph.size; ++v) {
+      if (s.lane_of[v] != 3) continue;
+      uint32_t after = 0;
+      for (uint32_t k = s.graph.pred_begin[v]; k < s.graph.pred_begin[v + 1]; ++k)
+        after = std::max(after, position[s.graph.pred[k]] + 1);
+      for (uint32_t k = after; k < position[v]; ++k)
+        EXPECT_EQ(s.lane_of[order[k]], 3u) << "seed " << seed;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle
