@@ -27,8 +27,11 @@ Status DeviceRunner::DispatchWithTasks() {
   tasks_ = &tasks;
   is_put_off_.assign(device_plan_.steps.size(), false);
   put_off_lanes_.assign(device_plan_.lanes, 0);
-  pool_.Run([&](int participant) { tasks.Participate(participant); },
-            static_cast<int>(device_plan_.task_lanes) + 1);
+  const auto participate = [&](int participant) { tasks.Participate(participant); };
+  if (pool_ != nullptr)
+    pool_->Run(participate, static_cast<int>(device_plan_.task_lanes) + 1);
+  else
+    participate(0);
   tasks_ = nullptr;
   DeviceTasks::Error error = tasks.TakeError();
   failed_on_device_ = error.on_device;

@@ -187,7 +187,7 @@ bool DeviceInterpreter::Replayed(RunState& run) {
   return run.device_run() != nullptr && run.device_run()->replayed;
 }
 
-Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, HostPool& pool,
+Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, HostPool* pool,
                               KernelArena& host, KernelArena& streams) {
   return DeviceRunner(run, device, pool, host, streams).Run();
 }

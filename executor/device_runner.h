@@ -43,7 +43,7 @@ struct DeviceRun {
 
 class DeviceRunner {
  public:
-  DeviceRunner(RunState& run, DeviceRuntime& device, HostPool& pool, KernelArena& host,
+  DeviceRunner(RunState& run, DeviceRuntime& device, HostPool* pool, KernelArena& host,
                KernelArena& streams)
       : run_(run), plan_(run.plan()), device_plan_(*run.plan().device), device_(device),
         pool_(pool), host_(host), kernels_(streams) {}
@@ -156,7 +156,7 @@ class DeviceRunner {
   const Plan& plan_;
   const DevicePlan& device_plan_;
   DeviceRuntime& device_;
-  HostPool& pool_;
+  HostPool* pool_;
   KernelArena& host_;
   KernelArena& kernels_;
   std::unique_ptr<StreamSet> set_;

@@ -93,7 +93,7 @@ class ExecutorImpl {
   Result<std::unique_ptr<RunState>> AcquireState(CachedPlan& cached, PlanTuner::Turn* turn);
   Status Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns);
   void Propose(CompiledImpl& c, CachedPlan& cached);
-  Status InterpretDevice(RunState& run, double* ns);
+  Status InterpretDevice(RunState& run, bool alone, double* ns);
 };
 
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
@@ -256,7 +256,7 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
   const bool narrow = (!alone && threads > 1) || turn.what == What::kTimeNarrow;
   KernelArena& arena = narrow ? narrow_arena : wide_arena;
   const Dispatch dispatch = run.plan().dispatch;
-  if (dispatch == Dispatch::kDevice) return InterpretDevice(run, ns);
+  if (dispatch == Dispatch::kDevice) return InterpretDevice(run, alone, ns);
   const bool shared = alone && dispatch != Dispatch::kSerial;
   run.UseArenas(shared ? narrow_arena.intra() : arena.intra(), shared ? &wide_arena : nullptr);
   const uint64_t start = NowNs();
@@ -276,10 +276,11 @@ Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool 
 }
 
 // What the host has to do itself goes in the wide arena; the streams' threads keep to themselves.
-Status ExecutorImpl::InterpretDevice(RunState& run, double* ns) {
+Status ExecutorImpl::InterpretDevice(RunState& run, bool alone, double* ns) {
   run.UseArenas(wide_arena.intra(), nullptr);
   const uint64_t start = NowNs();
-  const Status status = DeviceInterpreter::Run(run, *device, pool, wide_arena, narrow_arena);
+  const Status status =
+      DeviceInterpreter::Run(run, *device, alone ? &pool : nullptr, wide_arena, narrow_arena);
   *ns = static_cast<double>(NowNs() - start);
   return status;
 }

@@ -7,6 +7,8 @@
 #include <set>
 #include <thread>
 
+#include "executor/compiled.h"
+#include "executor/device_plan.h"
 #include "heddle/device.h"
 #include "tests/support/files.h"
 #include "tests/support/random_program.h"
@@ -58,7 +60,7 @@ void CheckMany(uint32_t first, int count, const RandomProgram::Options& options)
       auto device = NewEmulatedDevice(kind);
       {
         Executor executor({.threads = 2, .device = device, .device_streams = streams,
-                           .host_task_ns = task_ns});
+                           .host_task_ns = task_ns, .poison = true});
         for (int k = 0; k < count; ++k) {
           const uint32_t seed = first + static_cast<uint32_t>(k);
           const RandomProgram random(seed, options);
@@ -201,14 +203,17 @@ SumProgram RandomSums(uint32_t seed, bool parameters) {
   return program;
 }
 
+// With `spoil`, which is given the plan, operators of the host are tasks.
 std::vector<std::string> RunSums(const SumProgram& sums, const std::shared_ptr<Device>& device,
-                                 uint64_t seed, std::string* plan = nullptr) {
+                                 uint64_t seed, std::string* plan = nullptr,
+                                 std::function<void(Plan&)> spoil = nullptr) {
   auto program = Program::Parse(sums.bytes, "sums");
   EXPECT_TRUE(program.ok()) << program.status().ToString();
   auto scope = std::make_shared<Scope>();
   scope->Set("p", F32({4}, {1, 2, 3, 4}));
   scope->Set("q", F32({4}, {50, 60, 70, 80}));
-  Executor executor({.threads = 1, .device = device, .device_streams = 3});
+  Executor executor({.threads = spoil ? 2 : 1, .device = device, .device_streams = 3,
+                     .host_task_ns = 0});
   auto compiled = executor.Compile(*program, scope, {.fetches = sums.fetches,
                                                      .opt_level = 0,
                                                      .placement = Placement::kRandom,
@@ -217,6 +222,7 @@ std::vector<std::string> RunSums(const SumProgram& sums, const std::shared_ptr<D
   const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {5, 6, 7, 8})},
                                            {"y", F32({4}, {100, 200, 300, 400})},
                                            {"rate", F32({1}, {0.5f})}};
+  compiled->impl()->spoil = std::move(spoil);
   if (plan != nullptr) *plan = *executor.PlanText(*compiled, feeds);
   auto out = executor.Run(*compiled, feeds);
   std::vector<std::string> bits;
@@ -241,6 +247,24 @@ TEST(DeviceRuns, EveryWaitIsNeeded) {
       EXPECT_NE(RunSums(sums, NewEmulatedDevice({.lazy = true, .ignore_wait = k}), seed), want)
           << "seed " << seed << " without wait " << k << "\n" << plan;
     waits += static_cast<int>(count);
+  }
+  EXPECT_GT(waits, 300);
+}
+
+// Tasks that come as late as they can: one thread dispatches as far as it may before it executes any,
+// on a device that does nothing before it must.
+TEST(DeviceRuns, WithTasksThatComeLate) {
+  int waits = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    const SumProgram sums = RandomSums(seed, seed % 2 == 1);
+    std::string text;
+    const auto got = RunSums(sums, NewEmulatedDevice({.lazy = true}), seed, &text, [&](Plan& plan) {
+      auto device = std::make_shared<DevicePlan>(*plan.device);
+      device->task_lanes = 0;  // so that nobody helps
+      waits += static_cast<int>(device->task_waits.size());
+      plan.device = std::move(device);
+    });
+    ASSERT_EQ(got, RunSums(sums, nullptr, seed)) << "seed " << seed << "\n" << text;
   }
   EXPECT_GT(waits, 300);
 }
