@@ -6,8 +6,9 @@ namespace heddle {
 
 Lifetimes::Lifetimes(size_t slots, const LaneSchedule* lanes)
     : lanes_(lanes), count_(lanes == nullptr ? 1 : static_cast<uint32_t>(lanes->lanes)),
-      first_(slots, kNever), ends_(slots * count_, 0) {
+      first_(slots, kNever), merged_(slots, false), ends_(slots * count_, 0) {
   if (lanes == nullptr) return;
+  starts_.assign(slots * count_, kNever);
   std::vector<uint32_t> position(lanes->order.size());
   for (uint32_t p = 0; p < position.size(); ++p) position[lanes->order[p]] = p;
   walk_index_.resize(position.size());
@@ -36,6 +37,9 @@ void Lifetimes::Touch(uint32_t slot, uint32_t instruction) {
   const uint32_t lane = LaneOf(instruction);
   const uint32_t n = instruction - (lanes_ == nullptr ? 0 : lanes_->lane_begin[lane]);
   Ends(slot)[lane] = std::max(Ends(slot)[lane], n + 1);
+  if (lanes_ == nullptr) return;
+  uint32_t& start = starts_[size_t{slot} * count_ + lane];
+  start = std::min(start, instruction);
 }
 
 bool Lifetimes::IsLastUser(uint32_t slot, uint32_t instruction) const {
@@ -47,8 +51,14 @@ bool Lifetimes::IsLastUser(uint32_t slot, uint32_t instruction) const {
 }
 
 void Lifetimes::Merge(uint32_t into, uint32_t from) {
-  for (uint32_t l = 0; l < count_; ++l)
+  if (WalkIndex(first_[from]) < WalkIndex(first_[into])) first_[into] = first_[from];
+  for (uint32_t l = 0; l < count_; ++l) {
     Ends(into)[l] = std::max(Ends(into)[l], Ends(from)[l]);
+    if (lanes_ == nullptr) continue;
+    uint32_t& start = starts_[size_t{into} * count_ + l];
+    start = std::min(start, starts_[size_t{from} * count_ + l]);
+  }
+  merged_[into] = true;
 }
 
 bool Lifetimes::crosses(uint32_t slot) const {
@@ -95,12 +105,22 @@ Lifetimes::Range Lifetimes::RangeOf(uint32_t slot) const {
           static_cast<int32_t>(last)};
 }
 
+bool Lifetimes::FinishedAt(uint32_t slot, uint32_t position) const {
+  const uint32_t lane = LaneOf(position);
+  const uint32_t n = position - lanes_->lane_begin[lane];
+  for (uint32_t l = 0; l < count_; ++l)
+    if (Ends(slot)[l] > (l == lane ? n : Known(lane, n, l))) return false;
+  return true;
+}
+
 bool Lifetimes::Before(uint32_t a, uint32_t b) const {
   if (lanes_ == nullptr) return Ends(a)[0] <= first_[b];
-  const uint32_t lane = LaneOf(first_[b]);
-  const uint32_t n = first_[b] - lanes_->lane_begin[lane];
-  for (uint32_t l = 0; l < count_; ++l)
-    if (Ends(a)[l] > (l == lane ? n : Known(lane, n, l))) return false;
+  if (!FinishedAt(a, first_[b])) return false;
+  // Everybody else who touches b waits for the first one, unless b is several values.
+  for (uint32_t l = 0; merged_[b] && l < count_; ++l)
+    if (const uint32_t start = starts_[size_t{b} * count_ + l];
+        start != kNever && !FinishedAt(a, start))
+      return false;
   return true;
 }
 

@@ -30,7 +30,7 @@ class Reporter {
     if (at_run_time_)
       JoinTakeovers();
     else
-      JoinByPlace();
+      JoinByPlan();
     report_.planned_bytes = plan_.arena_bytes;
     Gather();
     return std::move(report_);
@@ -83,26 +83,10 @@ class Reporter {
   }
   void Join(uint32_t into, uint32_t s) { buffer_of_[BufferOf(s)] = BufferOf(into); }
 
-  // In an arena, what lies at one place and meets at some instruction is one buffer: a value, its
-  // views, and what was computed from it in place.
-  void JoinByPlace() {
-    std::vector<uint32_t> slots;
+  // In an arena: a value, its views, what was computed from it in place, and its pieces.
+  void JoinByPlan() {
     for (uint32_t s = 0; s < plan_.slots.size(); ++s)
-      if (Counts(s) && plan_.slots[s].bytes() > 0) slots.push_back(s);
-    std::sort(slots.begin(), slots.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(plan_.slots[a].offset, first_[a]) <
-             std::pair(plan_.slots[b].offset, first_[b]);
-    });
-    uint32_t end = 0;  // last use of the buffer so far
-    for (size_t k = 0; k < slots.size(); ++k) {
-      const uint32_t s = slots[k];
-      if (k > 0 && plan_.slots[slots[k - 1]].offset == plan_.slots[s].offset && first_[s] <= end) {
-        Join(slots[k - 1], s);
-        end = std::max(end, last_[s]);
-      } else {
-        end = last_[s];
-      }
-    }
+      if (Counts(s) && plan_.slots[s].bytes() > 0) buffer_of_[s] = plan_.buffers[s];
   }
 
   // From a queue, an output takes over an input's memory when it is the last to use it; on a device,

@@ -149,6 +149,9 @@ struct Plan {
   std::vector<std::pair<uint32_t, Value>> constants;  // kConst slots
   std::vector<uint32_t> scope_slots, output_slots, view_slots;  // view_slots: those bound per run
   std::vector<uint32_t> arena_slots;
+  // Per slot, where there is an arena: of one in it, the slot that stands for the buffer that it
+  // shares; it lies there from the buffer's offset on.
+  std::vector<uint32_t> buffers;
   std::vector<uint32_t> run_slots;        // kPool: cleared after a run
   std::vector<uint32_t> consumers;        // per slot: readers, where they are counted
   std::vector<uint32_t> counted_slots;    // those with consumers

@@ -229,6 +229,7 @@ void CopyBytes(const KernelContext& ctx, const void* src, void* dst, size_t byte
 void CopyRows(const KernelContext& ctx, const void* src_raw, int64_t src_step, void* dst_raw,
               int64_t dst_step, int64_t rows, int64_t bytes) {
   if (rows <= 0 || bytes <= 0) return;
+  if (rows == 1 && src_raw == dst_raw) return;  // a piece that was given its place in the whole
   const auto* src = static_cast<const std::byte*>(src_raw);
   auto* dst = static_cast<std::byte*>(dst_raw);
   if (rows < 4 && bytes > kParallelBytes) {  // few long rows: each is shared out

@@ -20,6 +20,7 @@ std::map<uint32_t, MemoryReport::Value> Buffers(const Values& values) {
   for (const MemoryReport::Value& v : values) {
     MemoryReport::Value& b = buffers.try_emplace(v.buffer, v).first->second;
     b.bytes = std::max(b.bytes, v.bytes);
+    b.offset = std::min(b.offset, v.offset);
     b.first = std::min(b.first, v.first);
     b.last = std::max(b.last, v.last);
   }

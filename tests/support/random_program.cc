@@ -68,7 +68,7 @@ void RandomProgram::Generate(std::vector<Step>* steps, int count, int depth) {
 }
 
 bool RandomProgram::MakeStep(Step* step, int depth) {
-  const int kinds = options_.control_flow && depth < 3 ? Step::kWhile + 1 : Step::kScatter + 1;
+  const int kinds = options_.control_flow && depth < 3 ? Step::kWhile + 1 : Step::kJoin + 1;
   step->kind = static_cast<Step::Kind>(Pick(kinds));
   if (step->kind >= Step::kIf) {
     if (Pick(2) == 0) return false;  // rarer
@@ -90,6 +90,11 @@ bool RandomProgram::MakeStep(Step* step, int depth) {
   if (step->kind == Step::kScatter) {
     if (!(shape == kShapes[0])) return false;
     step->y = WithShape(shape, false);
+  }
+  if (step->kind == Step::kJoin) {
+    if (depth > 0 || !(shape == kShapes[0])) return false;
+    step->y = WithShape(shape, false);
+    for (int& part : step->parts) part = Pick(4);
   }
   if (step->kind == Step::kReshape) shape = kShapes[Pick(3)];
   if (step->kind == Step::kTranspose) {
@@ -153,6 +158,25 @@ void RandomProgram::EmitBlock(ProgramBuilder& b, const Step& s) const {
   }
 }
 
+// Joined, worked on as one, and cut again; large enough that the pieces may lie in the whole. The same
+// few variables every time.
+void RandomProgram::EmitJoin(ProgramBuilder& b, const Step& s) const {
+  const Attrs eight = {{"repeat_times", Ints{8}}}, axis = {{"axis", int64_t{0}}};
+  b.Op("tile", {{"X", {s.x}}}, {{"Out", {"join.x"}}}, eight);
+  b.Op("tile", {{"X", {s.y}}}, {{"Out", {"join.y"}}}, eight);
+  b.Scale("join.x", "join.scaled", s.scale, s.bias);
+  b.Op("concat", {{"X", {"join.y", "join.x"}}}, {{"Out", {"join.two"}}}, axis);
+  b.Op("concat", {{"X", {"join.scaled", "join.two", "join.scaled"}}}, {{"Out", {"join.all"}}}, axis);
+  b.Scale("join.all", "join.all", 2);
+  b.Op("split", {{"X", {"join.all"}}},
+       {{"Out", {"join.part0", "join.part1", "join.part2", "join.part3"}}},
+       {{"axis", int64_t{0}}, {"num", int64_t{4}}});
+  const auto part = [&](int k) { return "join.part" + std::to_string(s.parts[k]); };
+  b.Binary("elementwise_sub", part(0), part(1), "join.difference");
+  b.Op("slice", {{"Input", {"join.difference"}}}, {{"Out", {s.out}}},
+       {{"axes", Ints{0}}, {"starts", Ints{6}}, {"ends", Ints{12}}});
+}
+
 void RandomProgram::Emit(ProgramBuilder& b, const std::vector<Step>& steps) const {
   for (const Step& s : steps) {
     switch (s.kind) {
@@ -183,6 +207,9 @@ void RandomProgram::Emit(ProgramBuilder& b, const std::vector<Step>& steps) cons
       case Step::kScatter:
         b.Op("scatter", {{"X", {s.x}}, {"Ids", {"permutation"}}, {"Updates", {s.y}}},
              {{"Out", {s.out}}});
+        break;
+      case Step::kJoin:
+        EmitJoin(b, s);
         break;
       default:
         EmitBlock(b, s);
@@ -227,6 +254,11 @@ bool RandomProgram::Run(const std::vector<Step>& steps, State* state) const {
         case Step::kScatter:
           out.values[static_cast<size_t>(kPermutation[i])] = y[i];
           break;
+        case Step::kJoin: {
+          const float scaled = x[i] * s.scale + s.bias, all[] = {scaled, y[i], x[i], scaled};
+          o = 2 * all[s.parts[0]] - 2 * all[s.parts[1]];
+          break;
+        }
         default:
           break;
       }

@@ -39,12 +39,14 @@ class RandomProgram {
 
  private:
   struct Step {
-    enum Kind { kScale, kRelu, kAdd, kSub, kMax, kAssign, kReshape, kTranspose, kScatter, kIf, kWhile };
+    enum Kind { kScale, kRelu, kAdd, kSub, kMax, kAssign, kReshape, kTranspose, kScatter, kJoin, kIf,
+                kWhile };
     Kind kind;
     std::string x, y, out;
     float scale = 1, bias = 0;
     Shape shape;
     int flag = 0, trips = 0, id = 0;
+    int parts[2] = {0, 0};  // kJoin: of scaled x, y, x and scaled x in one, the two that are subtracted
     std::vector<Step> body;
   };
 
@@ -58,6 +60,7 @@ class RandomProgram {
   bool MakeStep(Step* step, int depth);
   void Emit(ProgramBuilder& b, const std::vector<Step>& steps) const;
   void EmitBlock(ProgramBuilder& b, const Step& step) const;
+  void EmitJoin(ProgramBuilder& b, const Step& step) const;
   bool Run(const std::vector<Step>& steps, State* state) const;
   static void Names(const std::vector<Step>& steps, std::vector<std::string>* read,
                     std::vector<std::string>* written);
