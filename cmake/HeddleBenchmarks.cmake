@@ -31,3 +31,8 @@ add_executable(heddle_bench_training "${PROJECT_SOURCE_DIR}/benchmarks/training/
                "${PROJECT_SOURCE_DIR}/tools/npy.cc")
 target_link_libraries(heddle_bench_training PRIVATE heddle_internal nlohmann_json::nlohmann_json)
 heddle_warnings(heddle_bench_training)
+
+# Whether what --tune chooses is the fastest.
+add_executable(heddle_bench_tuning "${PROJECT_SOURCE_DIR}/benchmarks/tuning/remeasure.cc")
+target_link_libraries(heddle_bench_tuning PRIVATE heddle_internal)
+heddle_warnings(heddle_bench_tuning)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "executor/dependency_graph.h"
+#include "executor/memory_edges.h"
 #include "executor/plan_draft.h"
 
 namespace heddle {
@@ -83,9 +84,13 @@ void ChooseSchedule(PlanDraft& d) {
     return;
   }
   d.BeginStage("dependencies");
-  const DependencyGraph dependencies = BuildDependencies(plan, ins);
+  DependencyGraph dependencies = BuildDependencies(plan, ins);
   plan.stats.dependencies_found = dependencies.found;
   plan.stats.dependencies = dependencies.graph.pred.size();
+  if (!d.request.order_edges.empty()) {
+    dependencies.graph = AddEdges(dependencies.graph, d.request.order_edges);
+    plan.stats.memory_edges = static_cast<int>(d.request.order_edges.size());
+  }
   d.BeginStage("tasks");
   const std::vector<float> cost = Costs(ins);
   const bool lanes = d.request.dispatch == Dispatch::kLanes;

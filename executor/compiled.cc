@@ -76,6 +76,41 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
   return Status::Ok();
 }
 
+Status CheckMaxShapes(const CompiledImpl& c) {
+  for (const auto& [name, shape] : c.options.max_shapes) {
+    const TensorInfo* info = FindInfo(c.inputs, name);
+    if (info == nullptr)
+      return InvalidArgument("largest shapes: there is no input '", name, "'; the inputs are ",
+                             NamesOf(c.inputs));
+    bool fits = shape.is_static() && (!info->shape.known_rank() || shape.rank() == info->shape.rank());
+    for (int d = 0; fits && info->shape.known_rank() && d < shape.rank(); ++d)
+      fits = info->shape[d] < 0 || info->shape[d] == shape[d];
+    if (!fits)
+      return InvalidArgument("largest shapes: ", shape.ToString(), " does not fit input '", name,
+                             "', ", info->shape.ToString());
+  }
+  return Status::Ok();
+}
+
+std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
+  std::vector<Feed> largest;
+  for (const Feed& f : feeds) {
+    if (!f.value.is_tensor() || f.value.tensor().has_lod()) return {};
+    Shape shape = f.value.tensor().shape();
+    for (const auto& [name, bound] : c.options.max_shapes) {
+      if (name != f.name) continue;
+      if (shape.rank() != bound.rank()) return {};
+      for (int d = 0; d < shape.rank(); ++d)
+        if (shape[d] > bound[d]) return {};
+      shape = bound;
+    }
+    Tensor bare;
+    bare.SetMeta(f.value.tensor().dtype(), shape);
+    largest.push_back({f.name, Value(std::move(bare))});
+  }
+  return largest;
+}
+
 void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key) {
   *key = form.key;
   for (const Feed& f : feeds) {
@@ -107,6 +142,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   Append(&form->key, options.placement);
   Append(&form->key, options.placement_seed);
   Append(&form->key, options.tune);
+  Append(&form->key, options.reuse);
+  for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   form->key += options.tuning_file + '\0';
   Append(&form->key, form->optimized.scope.get());
   for (const std::string& name : fetch_names) form->key += name + '\0';

@@ -11,6 +11,7 @@
 
 #include "core/ir.h"
 #include "core/services.h"
+#include "executor/arena_blocks.h"
 #include "executor/plan.h"
 #include "executor/tuning_cache.h"
 #include "heddle/executor.h"
@@ -31,6 +32,8 @@ class CompiledImpl {
     std::vector<ir::VarId> fetches;
     std::string key;  // everything that plans depend on besides the feeds
     uint64_t version = 0;  // of the scope, when last looked at
+    std::mutex blocks_mutex;
+    std::shared_ptr<ArenaBlocks> blocks;  // with max_shapes, once the first plan was made
     std::unordered_set<std::string> constants;  // names of parameters that were folded into it
   };
   // The current form, made anew when a parameter that was folded into it has been replaced, or is fed.
@@ -60,6 +63,12 @@ class CompiledImpl {
 
 // Does what is fed fit what the program declares?
 Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
+
+// Do the largest shapes fit what the program declares?
+Status CheckMaxShapes(const CompiledImpl& c);
+// The feeds with the largest shapes that the program was compiled for, without contents; none where
+// there are no such shapes, or some feed is larger.
+std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 
 // Everything a plan depends on: the form's key and the feeds' signature, into `key`.
 void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key);

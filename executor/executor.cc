@@ -10,6 +10,7 @@
 #include "executor/describe_plan.h"
 #include "executor/device_interpreter.h"
 #include "executor/interpreter.h"
+#include "executor/memory_edges.h"
 #include "executor/memory_report.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_cache.h"
@@ -60,6 +61,13 @@ class ExecutorImpl {
     std::string key;
     return FindPlan(c, feeds, &key);
   }
+  // The plan for such feeds that is the fastest as far as is known.
+  Result<std::shared_ptr<const Plan>> SettledPlan(CompiledImpl& c, const std::vector<Feed>& feeds) {
+    HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
+    HEDDLE_ASSIGN_OR_RETURN(const auto cached, FindPlan(c, feeds));
+    return cached->variant(cached->tuner().settled_variant());
+  }
+  Result<MemoryReport> PlanMemory(CompiledImpl& c, const std::vector<Feed>& feeds);
   Status Run(const RunCall& call);
 
   const int threads;
@@ -100,9 +108,37 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::FindPlan(CompiledImpl& c,
                                                            const std::vector<Feed>& feeds,
                                                            std::string* key) {
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CompiledImpl::Form> form, c.Current(feeds));
-  FeedKey(*form, feeds, key);
-  return cache.Get(XXH64(key->data(), key->size(), 0), *key,
-                   [&] { return MakePlan(c, *form, feeds); });
+  const auto find = [&](const std::vector<Feed>& of, std::string* by) {
+    FeedKey(*form, of, by);
+    return cache.Get(XXH64(by->data(), by->size(), 0), *by, [&] { return MakePlan(c, *form, of); });
+  };
+  auto plan = find(feeds, key);
+  if (c.options.max_shapes.empty() || !plan.ok() || (*plan)->has_blocks() || device) return plan;
+  const std::vector<Feed> largest = LargestFeeds(c, feeds);
+  if (largest.empty()) return plan;
+  std::lock_guard lock(form->blocks_mutex);
+  if (!form->blocks) {
+    std::string largest_key;
+    HEDDLE_ASSIGN_OR_RETURN(const auto bound, find(largest, &largest_key));
+    form->blocks = std::make_shared<ArenaBlocks>(bound->plan()->arena_bytes);
+    bound->UseBlocks(form->blocks);
+  }
+  (*plan)->UseBlocks(form->blocks);
+  return plan;
+}
+
+Result<MemoryReport> ExecutorImpl::PlanMemory(CompiledImpl& c, const std::vector<Feed>& feeds) {
+  HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto cached, FindPlan(c, feeds));
+  const auto plan = cached->variant(cached->tuner().settled_variant());
+  MemoryReport report = ReportMemory(*plan);
+  report.block_bytes = cached->BlockBytes(*plan);
+  if (threads > 1 && report.decided) {
+    std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+    const auto build = [&](const PlanRequest& request) { return Build(request); };
+    HEDDLE_ASSIGN_OR_RETURN(report.ways, CompareMemory(cached->request(), plan, build));
+  }
+  return report;
 }
 
 Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
@@ -134,6 +170,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1 && !limited && !device;
   request.ask_worth = tuned;
   request.shuffle_seed = c.options.shuffle_seed;
+  request.reuse = c.options.reuse;
   if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
   if (threads > 1 && c.options.schedule == Schedule::kLanes) request.dispatch = Dispatch::kLanes;
   if (device) {
@@ -169,28 +206,6 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
 
 namespace {
 
-// With lanes, the instructions that have the threads to themselves anyway, and gain from them. `costs`
-// become those of such a plan.
-std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& costs,
-                           double hand_over, std::vector<float>* mixed) {
-  constexpr double kTolerance = 0.15, kGain = 0.8;
-  constexpr float kLeastNs = 20000;  // waking helpers costs some microseconds
-  LaneTimes times;
-  SimulateLanes(lanes, costs.narrow_ns, hand_over, &times);
-  const std::vector<bool> lonely = FindLonely(lanes, times, kTolerance);
-  *mixed = costs.narrow_ns;
-  std::vector<bool> wide(lonely.size(), false);
-  bool any = false;
-  for (size_t p = 0; p < lonely.size(); ++p) {
-    const uint32_t v = lanes.order[p];
-    if (!lonely[p] || costs.narrow_ns[v] < kLeastNs || costs.wide_ns[v] > kGain * costs.narrow_ns[v])
-      continue;
-    wide[v] = any = true;
-    (*mixed)[v] = costs.wide_ns[v];
-  }
-  return any ? wide : std::vector<bool>();
-}
-
 // What a plan's temporaries would take without sharing.
 size_t TemporaryBytes(const Plan& plan) {
   size_t bytes = 0;
@@ -214,7 +229,11 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   std::vector<std::shared_ptr<const Plan>> variants;
   std::unique_lock writes(c.scope->write_mutex());  // parameters are read
   const auto& ins = cached.plan()->blocks[0].instructions;
-  const DependencyGraph dependencies = BuildDependencies(*cached.plan(), ins);
+  DependencyGraph dependencies = BuildDependencies(*cached.plan(), ins);
+  std::vector<OrderEdge> edges;
+  if (c.options.reuse == Reuse::kEdges)
+    edges = FindMemoryEdges(*cached.plan(), dependencies.graph, costs.narrow_ns);
+  if (!edges.empty()) dependencies.graph = AddEdges(dependencies.graph, edges);
   const double hand_over = pool.HandOverNs();
   double work = 0;
   for (float ns : costs.narrow_ns) work += ns;
@@ -459,6 +478,7 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
     for (const TensorInfo& o : program.outputs()) names.push_back(o.name);
   const size_t outputs = names.size();
   names.insert(names.end(), options.keep.begin(), options.keep.end());
+  HEDDLE_RETURN_IF_ERROR(CheckMaxShapes(*c));
   for (size_t i = 0; i < names.size(); ++i)
     if (program.ir().Find(0, names[i]) == ir::kNoVar)
       return NotFound(i < outputs ? "cannot fetch '" : "cannot keep '", names[i],
@@ -504,38 +524,25 @@ Result<std::vector<Tensor>> Executor::Run(const CompiledProgram& compiled,
 
 Result<PlanStats> Executor::Prepare(const CompiledProgram& compiled,
                                     const std::vector<Feed>& feeds) {
-  HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
-  auto plan = impl_->FindPlan(*compiled.impl(), feeds);
-  if (!plan.ok()) return plan.status();
-  CachedPlan& cached = **plan;
-  return cached.variant(cached.tuner().settled_variant())->stats;
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->SettledPlan(*compiled.impl(), feeds));
+  return plan->stats;
 }
 
 Result<PlanDescription> Executor::DescribePlan(const CompiledProgram& compiled,
                                                const std::vector<Feed>& feeds) {
-  HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
-  auto plan = impl_->FindPlan(*compiled.impl(), feeds);
-  if (!plan.ok()) return plan.status();
-  CachedPlan& cached = **plan;
-  return heddle::DescribePlan(*cached.variant(cached.tuner().settled_variant()));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->SettledPlan(*compiled.impl(), feeds));
+  return heddle::DescribePlan(*plan);
 }
 
 Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds) {
-  HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
-  auto plan = impl_->FindPlan(*compiled.impl(), feeds);
-  if (!plan.ok()) return plan.status();
-  CachedPlan& cached = **plan;
-  return cached.variant(cached.tuner().settled_variant())->ToString();
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->SettledPlan(*compiled.impl(), feeds));
+  return plan->ToString();
 }
 
 Result<MemoryReport> Executor::PlanMemory(const CompiledProgram& compiled,
                                           const std::vector<Feed>& feeds) {
-  HEDDLE_RETURN_IF_ERROR(internal::CheckFeeds(*compiled.impl(), feeds));
-  auto plan = impl_->FindPlan(*compiled.impl(), feeds);
-  if (!plan.ok()) return plan.status();
-  CachedPlan& cached = **plan;
-  return ReportMemory(*cached.variant(cached.tuner().settled_variant()));
+  return impl_->PlanMemory(*compiled.impl(), feeds);
 }
 
 struct BoundRun::State {

@@ -173,6 +173,13 @@ std::string MemoryReport::ToString() const {
   text += decided ? StrCat("planned          ", planned_bytes, " bytes, ", ratio_text,
                            " times the bound\n")
                   : "planned          nothing: memory is taken and given back while running\n";
+  if (block_bytes > 0) text += StrCat("in a block of    ", block_bytes, " bytes, for all shapes\n");
+  for (const Way& w : ways) {
+    char line[128];
+    std::snprintf(line, sizeof line, "  %-7s %12zu bytes, %.3f times the bound, %.0f us", w.name.c_str(),
+                  w.planned_bytes, w.ratio, w.makespan_us);
+    text += StrCat(line, w.edges > 0 ? StrCat(", ", w.edges, " waits added") : "", "\n");
+  }
   text += decided ? "    offset      bytes    first     last  value\n"
                   : "    buffer      bytes    first     last  value\n";
   for (const Value& v : values) {

@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
+#include "executor/dependency_graph.h"
+#include "executor/memory_edges.h"
 #include "executor/plan_draft.h"
 
 namespace heddle {
@@ -128,10 +130,33 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   return std::shared_ptr<const Plan>(draft.plan);
 }
 
+// Lanes, and lanes with the edges that the places in a plan for one instruction after another ask for:
+// the one that needs less memory.
+Result<std::shared_ptr<const Plan>> BuildTightLanes(const PlanRequest& given) {
+  PlanRequest request = given;
+  request.spoil = nullptr;
+  request.dispatch = Dispatch::kSerial;
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> serial, Build(request));
+  const auto& ins = serial->blocks[0].instructions;
+  std::vector<float> cost;
+  for (const Instruction& in : ins) cost.push_back(in.cost_ns);
+  request.order_edges = FindMemoryEdges(*serial, BuildDependencies(*serial, ins).graph, cost);
+  request.twin = serial;
+  request.spoil = given.spoil;
+  request.dispatch = Dispatch::kLanes;
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> tight, Build(request));
+  if (request.order_edges.empty()) return tight;
+  request.order_edges.clear();
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> loose, Build(request));
+  return tight->arena_bytes < loose->arena_bytes ? tight : loose;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request) {
   try {
+    if (request.dispatch == Dispatch::kLanes && request.reuse == Reuse::kEdges && !request.lanes)
+      return BuildTightLanes(request);
     return Build(request);
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("no memory to plan ", request.program->name, ": ", e.what());

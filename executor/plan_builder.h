@@ -36,6 +36,10 @@ struct PlanRequest {
   // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place without
   // lanes; may be empty.
   std::vector<bool> wide;
+  Reuse reuse = Reuse::kOrdered;
+  // kLanes without `lanes`: instructions, of the plan for one after another, that wait for others
+  // besides those they depend on. See executor/memory_edges.h.
+  std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
   uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
   bool ask_worth = false;  // fill in Plan::worth_measuring
   int threads = 1;

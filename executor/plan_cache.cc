@@ -20,22 +20,44 @@ void CachedPlan::AddVariants(std::vector<std::shared_ptr<const Plan>> plans) {
   for (auto& p : plans) variants_.push_back({std::move(p), {}});
 }
 
+void CachedPlan::UseBlocks(std::shared_ptr<ArenaBlocks> blocks) {
+  std::lock_guard lock(mutex_);
+  if (blocks_) return;
+  for (Variant& v : variants_) v.idle.clear();  // they have memory of their own
+  blocks_ = std::move(blocks);
+  has_blocks_.store(true, std::memory_order_release);
+}
+
+size_t CachedPlan::BlockBytes(const Plan& plan) {
+  std::lock_guard lock(mutex_);
+  return Lends(plan) ? blocks_->bytes() : 0;
+}
+
+bool CachedPlan::Lends(const Plan& plan) const {
+  return blocks_ && !plan.arena_slots.empty() && plan.arena_bytes <= blocks_->bytes();
+}
+
 std::unique_ptr<RunState> CachedPlan::Acquire(int variant, const Services& services) {
+  std::unique_ptr<RunState> state;
   std::shared_ptr<const Plan> plan;
+  std::shared_ptr<ArenaBlocks> blocks;
   {
     std::lock_guard lock(mutex_);
     Variant& v = variants_[static_cast<size_t>(variant)];
-    if (!v.idle.empty()) {
-      auto state = std::move(v.idle.back());
-      v.idle.pop_back();
-      return state;
-    }
     plan = v.plan;
+    if (Lends(*plan)) blocks = blocks_;
+    if (!v.idle.empty()) {
+      state = std::move(v.idle.back());
+      v.idle.pop_back();
+    }
   }
-  return std::make_unique<RunState>(std::move(plan), services);
+  if (!state) state = std::make_unique<RunState>(std::move(plan), services, blocks == nullptr);
+  if (blocks) state->Borrow(std::move(blocks));
+  return state;
 }
 
 void CachedPlan::Release(int variant, std::unique_ptr<RunState> state) {
+  state->GiveBackBlock();
   std::lock_guard lock(mutex_);
   variants_[static_cast<size_t>(variant)].idle.push_back(std::move(state));
 }
@@ -43,6 +65,7 @@ void CachedPlan::Release(int variant, std::unique_ptr<RunState> state) {
 void CachedPlan::Trim() {
   std::lock_guard lock(mutex_);
   for (Variant& v : variants_) v.idle.clear();
+  if (blocks_) blocks_->Trim();
 }
 
 bool CachedPlan::TrimOthers(int variant) {

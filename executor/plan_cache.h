@@ -4,6 +4,7 @@
 // that want the same one wait for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 
 #include "core/function_ref.h"
+#include "executor/arena_blocks.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_tuner.h"
 #include "executor/run_state.h"
@@ -32,6 +34,12 @@ class CachedPlan {
   std::shared_ptr<const Plan> variant(int v);
   void AddVariants(std::vector<std::shared_ptr<const Plan>> plans);
 
+  // Runs of variants that fit have their temporaries in these blocks, from then on.
+  void UseBlocks(std::shared_ptr<ArenaBlocks> blocks);
+  // 0: the plan's runs have memory of their own.
+  size_t BlockBytes(const Plan& plan);
+  bool has_blocks() const { return has_blocks_.load(std::memory_order_acquire); }
+
   // Throws std::bad_alloc.
   std::unique_ptr<RunState> Acquire(int variant, const Services& services);
   void Release(int variant, std::unique_ptr<RunState> state);
@@ -43,6 +51,7 @@ class CachedPlan {
   bool UpToDate();
 
  private:
+  bool Lends(const Plan& plan) const;  // mutex_ is held
   struct Variant {
     std::shared_ptr<const Plan> plan;
     std::vector<std::unique_ptr<RunState>> idle;
@@ -52,6 +61,8 @@ class CachedPlan {
   PlanTuner tuner_;
   std::mutex mutex_;
   std::vector<Variant> variants_;
+  std::shared_ptr<ArenaBlocks> blocks_;
+  std::atomic<bool> has_blocks_{false};
   uint64_t checked_version_ = ~uint64_t{0};
 };
 

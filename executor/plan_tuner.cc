@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "executor/dependency_graph.h"
+#include "scheduler/simulate_lanes.h"
 #include "scheduler/units.h"
 
 namespace heddle {
@@ -129,6 +130,26 @@ void PlanTuner::OpenTrials(int rounds) {
 void PlanTuner::Settle(int variant) {
   meter_.reset();
   settled_.store(variant, std::memory_order_release);
+}
+
+std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& costs,
+                           double hand_over, std::vector<float>* mixed) {
+  constexpr double kTolerance = 0.15, kGain = 0.8;
+  constexpr float kLeastNs = 20000;  // waking helpers costs some microseconds
+  LaneTimes times;
+  SimulateLanes(lanes, costs.narrow_ns, hand_over, &times);
+  const std::vector<bool> lonely = FindLonely(lanes, times, kTolerance);
+  *mixed = costs.narrow_ns;
+  std::vector<bool> wide(lonely.size(), false);
+  bool any = false;
+  for (size_t p = 0; p < lonely.size(); ++p) {
+    const uint32_t v = lanes.order[p];
+    if (!lonely[p] || costs.narrow_ns[v] < kLeastNs || costs.wide_ns[v] > kGain * costs.narrow_ns[v])
+      continue;
+    wide[v] = any = true;
+    (*mixed)[v] = costs.wide_ns[v];
+  }
+  return any ? wide : std::vector<bool>();
 }
 
 }  // namespace heddle

@@ -75,4 +75,9 @@ class PlanTuner {
   Costs costs_;
 };
 
+// With lanes, the instructions that have the threads to themselves anyway, and gain from them. `mixed`
+// becomes the costs of such a plan.
+std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& costs,
+                           double hand_over, std::vector<float>* mixed);
+
 }  // namespace heddle

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
+RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena)
     : plan_(std::move(plan)), services_(services), control_(*plan_), values_(plan_->slots.size()),
       frame_(plan_->slots.size()), readers_(plan_->counted_slots.empty() ? 0 : values_.size()) {
   services_.blocks = this;
@@ -17,10 +17,9 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
   for (size_t i = 0; i < values_.size(); ++i) frame_[i] = &values_[i];
   for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
   // Tensors without elements have a place in an arena of no bytes.
-  if (!plan_->arena_slots.empty()) arena_ = services_.allocator->Allocate(plan_->arena_bytes);
-  for (uint32_t s : plan_->arena_slots) {
-    const Slot& slot = plan_->slots[s];
-    values_[s] = Tensor(slot.dtype, slot.shape(), arena_, slot.offset);
+  if (own_arena && !plan_->arena_slots.empty()) {
+    arena_ = services_.allocator->Allocate(plan_->arena_bytes);
+    BindArena();
   }
   for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
@@ -28,6 +27,31 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services)
   if (plan_->dispatch == Dispatch::kQueue)
     queue_ = std::make_unique<Queue>(plan_->tasks.size(), services_.intra->threads(),
                                      plan_->shuffle_seed);
+}
+
+RunState::~RunState() {
+  GiveBackBlock();
+  delete spare_metas_.load(std::memory_order_acquire);
+}
+
+void RunState::BindArena() {
+  for (uint32_t s : plan_->arena_slots) {
+    const Slot& slot = plan_->slots[s];
+    values_[s] = Tensor(slot.dtype, slot.shape(), arena_, slot.offset);
+  }
+}
+
+// Mostly the block of the last time.
+void RunState::Borrow(std::shared_ptr<ArenaBlocks> blocks) {
+  BufferRef block = blocks->Take(*services_.allocator);
+  const bool same = arena_ && arena_->data() == block->data();
+  arena_ = std::move(block);
+  lender_ = std::move(blocks);
+  if (!same) BindArena();
+}
+
+void RunState::GiveBackBlock() {
+  if (lender_) std::exchange(lender_, nullptr)->GiveBack(arena_);
 }
 
 void RunState::PoisonArena() {

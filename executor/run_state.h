@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "executor/arena_blocks.h"
 #include "executor/plan.h"
 #include "executor/run_control.h"
 #include "scheduler/kernel_arena.h"
@@ -22,9 +23,15 @@ struct DeviceRun;
 
 class RunState final : public BlockRunner {
  public:
-  // Throws std::bad_alloc when there is no memory for the arena.
-  RunState(std::shared_ptr<const Plan> plan, const Services& services);
-  ~RunState() override { delete spare_metas_.load(std::memory_order_acquire); }
+  // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a state
+  // borrows a block for each run.
+  RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena = true);
+  ~RunState() override;
+  // Before a run: temporaries lie in one of the blocks, which holds the plan's arena. Throws
+  // std::bad_alloc.
+  void Borrow(std::shared_ptr<ArenaBlocks> blocks);
+  // After one; nothing happens where none was borrowed.
+  void GiveBackBlock();
 
   const Plan& plan() const { return *plan_; }
   Value* const* frame() const { return frame_.data(); }
@@ -107,6 +114,7 @@ class RunState final : public BlockRunner {
 
  private:
   void BindOutputs(const std::vector<Tensor>& bound);
+  void BindArena();
 
   std::shared_ptr<const Plan> plan_;
   Services services_;
@@ -116,6 +124,7 @@ class RunState final : public BlockRunner {
   std::vector<Value> values_;
   std::vector<Value*> frame_;
   BufferRef arena_;
+  std::shared_ptr<ArenaBlocks> lender_;  // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
   FirstError error_;
   std::atomic<OutMetas*> spare_metas_{nullptr};

@@ -14,7 +14,7 @@ namespace heddle {
 
 // Threads: all methods may be called from any thread. Errors: a file that cannot be read or written
 // is a warning in the report, and choices are made as if there were none.
-class TuningCache final : public KernelTuner {
+class TuningCache : public KernelTuner {
  public:
   // `path`: the file; empty: choices live as long as the object. `measure`: what the file does not
   // say is measured.

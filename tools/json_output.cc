@@ -90,6 +90,14 @@ void AddMemory(const MemoryReport& report, Json* json) {
   (*json)["bound_bytes"] = report.bound_bytes;
   (*json)["planned_bytes"] = report.planned_bytes;
   (*json)["ratio"] = report.ratio();
+  (*json)["block_bytes"] = report.block_bytes;
+  (*json)["ways"] = Json::array();
+  for (const MemoryReport::Way& w : report.ways)
+    (*json)["ways"].push_back({{"name", w.name},
+                               {"planned_bytes", w.planned_bytes},
+                               {"ratio", w.ratio},
+                               {"edges", w.edges},
+                               {"makespan_us", w.makespan_us}});
   (*json)["values"] = Json::array();
   for (const MemoryReport::Value& v : report.values)
     (*json)["values"].push_back({{"name", v.name},

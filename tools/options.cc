@@ -225,6 +225,13 @@ CompileOptions ModelOptions::compile() const {
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
+  if (reuse_edges) options.reuse = Reuse::kEdges;
+  for (const std::string& pair : max_shapes) {
+    const size_t at = pair.find('=');
+    Shape shape;
+    ParseShape(pair.substr(at + 1), &shape);  // as CheckShape has done
+    options.max_shapes.emplace_back(pair.substr(0, at), shape);
+  }
   return options;
 }
 
@@ -277,6 +284,16 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
                "side by side, each thread's instructions decided ahead of time")
       ->excludes(serial)
       ->excludes(parallel);
+  app.add_option("--reuse", options->reuse_edges,
+                 "edges: in lanes, instructions also wait so that temporaries share memory, while the "
+                 "longest path grows by 5 % at most")
+      ->type_name("ordered|edges")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"ordered", false},
+                                                                      {"edges", true}})
+                      .description(""))
+      ->default_str("ordered");
+  AddPairs(app, "--max-shape", &options->max_shapes, "NAME=32,3,224,224",
+           "largest shape of an input: runs up to it have their temporaries in one block", CheckShape);
   app.add_option("--opt", options->opt_level,
                  "0 = run the program as it is, 1 = clean-ups, 2 = also fusion and layouts")
       ->type_name("LEVEL")

@@ -27,6 +27,8 @@ struct ModelOptions {
   bool tf32 = false;  // with place "cuda"
   int64_t random_places = -1;  // seed; -1: not at random
   PassOptions passes;
+  bool reuse_edges = false;
+  std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;
   std::string tuning_file;
 

@@ -46,6 +46,13 @@ enum class Placement {
   kRandom,  // for tests: each at a place drawn from CompileOptions::placement_seed
 };
 
+// Which temporaries share memory where instructions run side by side in lanes.
+enum class Reuse {
+  kOrdered,  // those whose users wait for each other anyway
+  kEdges,    // also others, whose users are made to wait for each other as long as the longest path
+             // through the program grows by 5 % at most; where that saves memory
+};
+
 class Device;
 
 struct ExecutorOptions {
@@ -74,6 +81,12 @@ struct CompileOptions {
   std::vector<std::string> keep = {};
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
+  Reuse reuse = Reuse::kOrdered;
+  // The largest shapes of inputs, by name, of the inputs' ranks. Temporaries of all runs whose feeds
+  // are no larger lie in blocks of one size, that of the plan for these shapes, which runs of other
+  // shapes use again: after the first run, a new shape takes no further memory for them. Runs with
+  // larger feeds, or with a schedule that places nothing ahead of time, have memory of their own.
+  std::vector<std::pair<std::string, Shape>> max_shapes = {};
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
@@ -109,6 +122,7 @@ struct PlanStats {
   bool static_shapes = false;  // every temporary has its place before the run
   size_t arena_bytes = 0;        // one block for all static temporaries of a run
   size_t arena_bound_bytes = 0;  // peak of live bytes: no plan can need less
+  int memory_edges = 0;  // waits that were added so that temporaries share memory (Reuse::kEdges)
   // Pairs of instructions of which one waits for the other, as found and without those that others
   // imply; counted where the schedule asked for them.
   size_t dependencies_found = 0, dependencies = 0;

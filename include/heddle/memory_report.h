@@ -20,6 +20,22 @@ struct MemoryReport {
   // Planned over bound; 1 when there is nothing to plan.
   double ratio() const;
 
+  // With CompileOptions::max_shapes: the block that the arena lies in, for all shapes up to those; 0
+  // where the run has memory of its own.
+  size_t block_bytes = 0;
+
+  // With several threads, where places are decided: what the same program would need one instruction
+  // after another ("serial"), in lanes ("lanes"), and in lanes that also wait for each other's memory
+  // ("edges", see Reuse), all by estimated costs.
+  struct Way {
+    std::string name;
+    size_t planned_bytes = 0;
+    double ratio = 1;        // over the peak of live bytes, one instruction after another
+    int edges = 0;           // waits that were added
+    double makespan_us = 0;  // predicted
+  };
+  std::vector<Way> ways;
+
   // A temporary of known size. Instructions are counted in an order that one thread could follow.
   struct Value {
     std::string name;  // of the variable

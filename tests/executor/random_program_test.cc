@@ -16,12 +16,14 @@ struct Way {
   Schedule schedule;
   int opt_level;
   uint64_t shuffle_seed = 0;
+  Reuse reuse = Reuse::kOrdered;
 };
 constexpr Way kWays[] = {
     {1, Schedule::kSerial, 0},   {1, Schedule::kParallel, 0}, {2, Schedule::kParallel, 0},
     {8, Schedule::kParallel, 0}, {2, Schedule::kAuto, 2},     {8, Schedule::kParallel, 2},
     {2, Schedule::kLanes, 0},    {3, Schedule::kLanes, 2},    {8, Schedule::kLanes, 0},
     {2, Schedule::kParallel, 0, 1}, {3, Schedule::kParallel, 2, 2},
+    {2, Schedule::kLanes, 0, 0, Reuse::kEdges}, {3, Schedule::kAuto, 2, 0, Reuse::kEdges},
 };
 
 // Runs twice with each way and compares fetches and parameters with the interpreter's.
@@ -32,6 +34,7 @@ void Check(Executor& executor, const Way& way, const RandomProgram& random) {
   auto compiled = executor.Compile(*program, scope,
                                    {.opt_level = way.opt_level,
                                     .schedule = way.schedule,
+                                    .reuse = way.reuse,
                                     .shuffle_seed = way.shuffle_seed});
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   const std::vector<heddle::Feed> feeds = random.Feeds();
@@ -101,6 +104,7 @@ TEST(RandomPrograms, ShuffledWithPoisonedMemory) {
     for (const Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       Check(executor, {3, schedule, 0}, random);
+      Check(executor, {3, schedule, 0, 0, Reuse::kEdges}, random);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }

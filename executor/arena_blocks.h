@@ -1,0 +1,49 @@
+// Blocks of memory of one size for the temporaries of runs, whichever plan they follow: a plan for
+// smaller shapes has its arena at the start of a block. As many as ever were in use at the same time.
+//
+// Threads: all methods may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "core/services.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+class ArenaBlocks {
+ public:
+  explicit ArenaBlocks(size_t bytes) : bytes_(bytes) {}
+  size_t bytes() const { return bytes_; }
+
+  // A block that nobody uses, the one given back last. Throws std::bad_alloc.
+  BufferRef Take(TensorAllocator& allocator) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        BufferRef block = std::move(idle_.back());
+        idle_.pop_back();
+        return block;
+      }
+    }
+    return allocator.Allocate(bytes_);
+  }
+  void GiveBack(BufferRef block) {
+    std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(block));
+  }
+  // Lets go of blocks that nobody uses.
+  void Trim() {
+    std::lock_guard lock(mutex_);
+    idle_.clear();
+  }
+
+ private:
+  const size_t bytes_;
+  std::mutex mutex_;
+  std::vector<BufferRef> idle_;
+};
+
+}  // namespace heddle
