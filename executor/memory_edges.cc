@@ -55,22 +55,28 @@ class EdgeFinder {
   }
 
   std::vector<OrderEdge> Run() {
-    std::vector<Temporary> all = FindTemporaries(plan_);
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Temporary& a, const Temporary& b) { return a.bytes > b.bytes; });
+    const std::vector<Temporary> all = FindTemporaries(plan_);
+    struct Pair {
+      size_t shared;  // bytes
+      const Temporary *earlier, *later;
+    };
+    std::vector<Pair> pairs;
+    for (const Temporary& a : all)
+      for (const Temporary& b : all)
+        if (LayThere(a, b)) pairs.push_back({std::min(a.bytes, b.bytes), &a, &b});
+    std::stable_sort(pairs.begin(), pairs.end(),
+                     [](const Pair& a, const Pair& b) { return a.shared > b.shared; });
     int tries = 0;
-    for (const Temporary& t : all) {
-      for (const Temporary& earlier : all) {
-        const uint32_t first = t.users.front();
-        const size_t had = added_[first].size();
-        if (LayThere(earlier, t)) WaitForUsers(earlier, first);
-        if (added_[first].size() == had) continue;
-        if (tries++ == kMostTries || LongestPath() > longest_)
-          added_[first].resize(had);
-        else
-          FindAncestors(first);
-        if (tries > kMostTries) break;
-      }
+    for (const Pair& pair : pairs) {
+      const uint32_t first = pair.later->users.front();
+      const size_t had = added_[first].size();
+      WaitForUsers(*pair.earlier, first);
+      if (added_[first].size() == had) continue;
+      if (LongestPath() > longest_)
+        added_[first].resize(had);
+      else
+        FindAncestors(first);
+      if (++tries == kMostTries) break;
     }
     std::vector<OrderEdge> edges;
     for (uint32_t v = 0; v < graph_.size; ++v)

@@ -16,8 +16,8 @@ using OrderEdge = std::pair<uint32_t, uint32_t>;  // the second waits for the fi
 
 // The edges that the places of `serial`, a plan for one instruction after another, need and `graph`,
 // the dependencies of its instructions, does not imply: for a temporary and another one that lay in its
-// memory before, from every user of the latter to the instruction that writes the former. The largest
-// temporaries come first; two whose edges would make the longest path, by `cost_ns`, more than 5 %
+// memory before, from every user of the latter to the instruction that writes the former. Those that share the
+// most come first; two whose edges would make the longest path, by `cost_ns`, more than 5 %
 // longer than in `graph` get none. A suggestion: who plans memory for the resulting order looks at what
 // that guarantees. Nothing for more than 2,000 instructions, and at most 20,000 pairs are tried, each
 // in O(edges), O(instructions * edges / 64) where it is taken.
