@@ -1,9 +1,18 @@
+#include <array>
+#include <span>
+
 #include "core/shapes.h"
 #include "kernels/common/index_args.h"
 #include "kernels/common/strided_copy.h"
 
 namespace heddle {
 namespace {
+
+// One operand: what it gives to each row of the result.
+struct RowPart {
+  const std::byte* data;
+  int64_t bytes;
+};
 
 Status ConcatShape(ShapeContext& ctx) {
   const int count = ctx.InCount("X");
@@ -35,6 +44,22 @@ Status ConcatShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// Rows of the result, each of which takes a piece from every part: written in order, whatever the
+// number of parts, and shared out by all of them.
+void JoinRows(const KernelContext& ctx, std::span<const RowPart> parts, int64_t rows, int64_t row,
+              std::byte* dst) {
+  constexpr int64_t kGrainBytes = 64 << 10;
+  ctx.ParallelFor(rows, 1 + kGrainBytes / (1 + row), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      std::byte* to = dst + r * row;
+      for (const RowPart& part : parts) {
+        CopyRow(to, part.data + r * part.bytes, part.bytes);
+        to += part.bytes;
+      }
+    }
+  });
+}
+
 Status Concat(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   IntArg axis;
@@ -46,15 +71,25 @@ Status Concat(KernelContext& ctx) {
   const int64_t row = out.dim(at) * inner;
   std::byte* dst = static_cast<std::byte*>(out.mutable_raw());
   const int count = ctx.InCount("X");
+  constexpr int kMostParts = 16;
+  std::array<RowPart, kMostParts> parts;
+  // Long rows are cut, too, which is left to copies of one part after another.
+  const bool join = count <= kMostParts && row <= (32 << 10) && rows > 1;
   for (int i = 0; i < count; ++i) {
     const Tensor& x = ctx.In("X", i);
     if (x.dtype() != out.dtype())
       return InvalidArgument("'X' [", i, "] is ", Name(x.dtype()), ", but 'X' [0] is ",
                              Name(out.dtype()));
     const int64_t bytes = x.dim(at) * inner;
-    CopyRows(ctx, x.raw(), bytes, dst, row, rows, bytes);
+    if (join)
+      parts[static_cast<size_t>(i)] = {static_cast<const std::byte*>(x.raw()), bytes};
+    else
+      CopyRows(ctx, x.raw(), bytes, dst, row, rows, bytes);
     dst += bytes;
   }
+  if (join)
+    JoinRows(ctx, std::span(parts).first(static_cast<size_t>(count)), rows, row,
+             static_cast<std::byte*>(out.mutable_raw()));
   return Status::Ok();
 }
 

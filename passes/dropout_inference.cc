@@ -14,6 +14,22 @@ void Redirect(ir::Program& program, const GraphView& view, ir::VarId from, ir::V
         if (v == from) v = to;
 }
 
+// An operator of one element at a time in place of dropout that multiplies, for every layout and for
+// fused loops.
+bool ToScale(ir::Program& program, ir::Op* op) {
+  const ir::VarId x = op->In("X")[0], out = op->Out("Out")[0];
+  // In double the factor is not that of scale, which has its own in single.
+  if (x == ir::kNoVar || out == ir::kNoVar || program.vars[x].dtype != DType::kF32) return false;
+  ir::Op scale = ir::MakeOp(*FindOp("scale"));
+  scale.inputs[scale.def->FindInput("X")] = {x};
+  scale.outputs[scale.def->FindOutput("Out")] = {out};
+  scale.attrs[scale.def->FindAttr("scale")] = 1.0 - op->Attr<double>("dropout_prob");
+  scale.index = op->index;
+  scale.call_stack = op->call_stack;
+  *op = std::move(scale);
+  return true;
+}
+
 Result<bool> Run(ir::Program& program, PassContext& context) {
   const GraphView view(program);
   auto& ops = program.blocks[0].ops;
@@ -28,7 +44,10 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
     if (!mask.empty() && mask[0] != ir::kNoVar &&
         (!view.readers(mask[0]).empty() || context.fetched.count(mask[0]) > 0))
       continue;
-    if (!upscale) continue;
+    if (!upscale) {
+      changed |= ToScale(program, &op);
+      continue;
+    }
     if (!view.SingleWriter(out) || !view.Stable(x) || context.fetched.count(out) > 0) continue;
     Redirect(program, view, out, x);
     gone[i] = changed = true;
@@ -47,14 +66,15 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(dropout_inference) {
-  pass.doc = "removes dropout that does nothing in inference";
+  pass.doc = "dropout in inference is a scale, or nothing";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 0;
   pass.before = "b = dropout(a), is_test, upscale_in_train; c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =
-      "dropout that trains or scales; results that are fetched or written again, sources that are "
-      "written again; masks that somebody reads or fetches";
+      "dropout that trains; masks that somebody reads or fetches; of dropout that does nothing, results "
+      "that are fetched or written again and sources that are written again; of dropout that scales, "
+      "what is not float32";
   pass.run = Run;
 }

@@ -16,12 +16,29 @@ using ConstRow = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
 // Calls fn(d, h, w, index) for the windows of output positions [begin, end) of one image.
 template <typename Fn>
 void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, Fn&& fn) {
+  if (begin >= end) return;
+  size_t w = static_cast<size_t>(begin % g.out[2]);
+  size_t h = static_cast<size_t>(begin / g.out[2] % g.out[1]);
+  size_t d = static_cast<size_t>(begin / (g.out[2] * g.out[1]));
   for (int64_t i = begin; i < end; ++i) {
-    const size_t w = static_cast<size_t>(i % g.out[2]);
-    const size_t h = static_cast<size_t>(i / g.out[2] % g.out[1]);
-    const size_t d = static_cast<size_t>(i / (g.out[2] * g.out[1]));
     fn(g.windows[0][d], g.windows[1][h], g.windows[2][w], i);
+    if (++w < g.windows[2].size()) continue;
+    w = 0;
+    if (++h < g.windows[1].size()) continue;
+    h = 0;
+    ++d;
   }
+}
+
+// How many input positions a window has at most.
+int64_t MostTaps(const PoolGeometry& g) {
+  int64_t taps = 1;
+  for (const auto& windows : g.windows) {
+    int64_t most = 1;
+    for (const PoolWindow& w : windows) most = std::max(most, w.end - w.begin);
+    taps *= most;
+  }
+  return taps;
 }
 
 // Likewise for all windows of an image.
@@ -150,7 +167,7 @@ void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, cons
 
 template <typename T, bool kMax>
 void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
-  const int64_t taps = 1 + g.in_size() / std::max<int64_t>(1, g.out_size());
+  const int64_t taps = MostTaps(g);
   const int64_t positions = g.batch * g.out_size();
   if (positions < 2 * ctx.threads()) {  // a few large windows: share the channels out
     for (int64_t p = 0; p < positions; ++p) {

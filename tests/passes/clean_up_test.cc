@@ -140,6 +140,26 @@ TEST(DropoutInference, AFetchedMaskStays) {
   EXPECT_THAT(Types(*After(b.Build(), {"dropout_inference"})), ElementsAre("dropout", "relu"));
 }
 
+// The default implementation multiplies by 1 - p, also where the result is fetched; double has a factor
+// of its own, and training draws.
+TEST(DropoutInference, OneThatScalesIsAScale) {
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    for (const bool test : {true, false}) {
+      ProgramBuilder b;
+      b.Feed("x", dtype, kShape).Var("y", dtype, kShape);
+      b.Op("dropout", {{"X", {"x"}}}, {{"Out", {"y"}}},
+           {{"is_test", test}, {"dropout_prob", 0.25f}});
+      const auto program = After(b.Fetch("y").Build(), {"dropout_inference"});
+      if (!test || dtype == DType::kF64) {
+        EXPECT_THAT(Types(*program), ElementsAre("dropout"));
+        continue;
+      }
+      ASSERT_THAT(Types(*program), ElementsAre("scale"));
+      EXPECT_EQ(program->blocks[0].ops[0].Attr<double>("scale"), 0.75);
+    }
+  }
+}
+
 // Nothing says that x is fed, but that it is read before it is written.
 TEST(DropoutInference, ASourceThatIsWrittenLaterStays) {
   ProgramBuilder b;
