@@ -1,5 +1,5 @@
-// Convolution as matrix products over unrolled windows: the path for double precision and for
-// builds without a primitives library.
+// Convolution as matrix products over unrolled windows: the path for double precision, and for groups
+// and gradients in builds without a primitives library.
 #include "kernels/common/conv.h"
 
 #include <algorithm>
@@ -157,6 +157,13 @@ class UnrolledConv final : public ConvRunner {
   int64_t rows_, in_channel_, in_pixel_;
 };
 
+// Of one image with few channels, the library gives each thread its part of the output's channels, so
+// that all of them read all pixels and write to all lines of memory; not with larger windows.
+bool LibrarySharesBadly(const PrepareContext& ctx, const ConvGeometry& g) {
+  return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 && g.kernel_size() > 1 &&
+         g.out_c >= 32;
+}
+
 }  // namespace
 
 std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
@@ -169,7 +176,10 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
   if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (LibrarySharesBadly(ctx, g))
+    if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
   return std::make_unique<UnrolledConv<float>>(g, direction, epilogue);
 }
 

@@ -49,6 +49,24 @@ struct DepthwiseRow {
 constexpr int kDepthwisePixels[3] = {8, 4, 1};
 using DepthwiseFn = void (*)(const DepthwiseRow& row, const Epilogue& epilogue);
 
+// Convolution by its definition, conv_direct.cc: some pixels of the output at equal distances, which
+// see the same taps, and the channels of one panel of the filter.
+struct DirectBlock {
+  const float* pixels;  // of the input: what the first of them sees through its first tap
+  int64_t pixel_step;   // from there to what the next one sees
+  const float* filter;  // [row][column][channel in][panel], from the first tap on
+  int64_t rows, columns, depth;  // taps; depth: consecutive floats that a tap sees
+  int64_t row_step, column_step, filter_row_step, filter_column_step;  // between taps
+  const float* bias;      // may be null
+  const float* residual;  // may be null, or `out`
+  int64_t residual_step;
+  float* out;
+  int64_t out_step;
+  int channels;     // of the panel, the last vector may be partly used
+  float low, high;  // results are cut to these
+};
+using DirectFn = void (*)(DirectBlock block, int64_t pixels);
+
 struct ConvLoops {
   int lanes;  // floats in a vector: rows of matrices are padded to a multiple
   int panel;  // columns of the packed filter that are multiplied at a time
@@ -66,6 +84,9 @@ struct ConvLoops {
 
   // [kernel 3x3, 5x5][stride 1, 2][index into kDepthwisePixels]
   DepthwiseFn depthwise[2][2][3];
+
+  // [vectors of the panel - 1]
+  DirectFn direct[2];
 
   OutputFn OutputFor(Activation a) const {
     for (const Output& o : outputs)

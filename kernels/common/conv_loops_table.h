@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/common/conv_depthwise_loops.h"
+#include "kernels/common/conv_direct_loops.h"
 #include "kernels/common/conv_winograd_loops.h"
 
 namespace heddle::convloops {
@@ -15,6 +16,7 @@ template <typename V>
 constexpr ConvLoops TableOf() {
   using W = WinogradLoops<V>;
   using D = DepthwiseLoops<V>;
+  using S = DirectLoops<V>;
   return {V::kLanes,
           W::kPanel,
           V::kRows,
@@ -29,7 +31,8 @@ constexpr ConvLoops TableOf() {
           {{{D::template Row<3, 1, 8>, D::template Row<3, 1, 4>, D::template Row<3, 1, 1>},
             {D::template Row<3, 2, 8>, D::template Row<3, 2, 4>, D::template Row<3, 2, 1>}},
            {{D::template Row<5, 1, 8>, D::template Row<5, 1, 4>, D::template Row<5, 1, 1>},
-            {D::template Row<5, 2, 8>, D::template Row<5, 2, 4>, D::template Row<5, 2, 1>}}}};
+            {D::template Row<5, 2, 8>, D::template Row<5, 2, 4>, D::template Row<5, 2, 1>}}},
+          {S::template Run<1>, S::template Run<2>}};
 }
 
 }  // namespace

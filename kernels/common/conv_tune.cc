@@ -38,6 +38,8 @@ constexpr Way kWays[] = {
      [](const Case& c) { return MakePatchConv(c.ctx, c.g, c.direction, c.filter, c.epilogue); }},
     {"library",
      [](const Case& c) { return MakeLibraryConv(c.ctx, c.g, c.direction, c.filter, c.epilogue); }},
+    {"direct",
+     [](const Case& c) { return MakeDirectConv(c.ctx, c.g, c.direction, c.filter, c.epilogue); }},
 };
 
 // Everything that the times depend on, besides the machine.
