@@ -14,8 +14,8 @@ void Redirect(ir::Program& program, const GraphView& view, ir::VarId from, ir::V
         if (v == from) v = to;
 }
 
-// An operator of one element at a time in place of dropout that multiplies, for every layout and for
-// fused loops.
+// An operator of one element at a time in place of dropout that multiplies, for every layout and
+// for fused loops.
 bool ToScale(ir::Program& program, ir::Op* op) {
   const ir::VarId x = op->In("X")[0], out = op->Out("Out")[0];
   // In double the factor is not that of scale, which has its own in single.

@@ -1,5 +1,5 @@
-// Convolution as matrix products over unrolled windows: the path for double precision, and for groups
-// and gradients in builds without a primitives library.
+// Convolution as matrix products over unrolled windows: the path for double precision, and for
+// groups and gradients in builds without a primitives library.
 #include "kernels/common/conv.h"
 
 #include <algorithm>
@@ -157,11 +157,11 @@ class UnrolledConv final : public ConvRunner {
   int64_t rows_, in_channel_, in_pixel_;
 };
 
-// Of one image with few channels, the library gives each thread its part of the output's channels, so
-// that all of them read all pixels and write to all lines of memory; not with larger windows.
+// Of one image with few channels, the library gives each thread its part of the output's channels,
+// so that all of them read all pixels and write to all lines of memory; not with larger windows.
 bool LibrarySharesBadly(const PrepareContext& ctx, const ConvGeometry& g) {
-  return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 && g.kernel_size() > 1 &&
-         g.out_c >= 32;
+  return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 &&
+         g.kernel_size() > 1 && g.out_c >= 32;
 }
 
 }  // namespace

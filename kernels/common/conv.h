@@ -49,9 +49,6 @@ struct ConvOperands {
   const void* bias = nullptr;
   const void* residual = nullptr;
   void* dst = nullptr;
-  // Floats from a pixel of dst to the next, where they are not those of its channels alone. For
-  // runners that have StepsOver().
-  int64_t dst_step = 0;
 };
 
 // A prepared convolution. Immutable; Run is re-entrant.
@@ -59,8 +56,6 @@ class ConvRunner {
  public:
   virtual ~ConvRunner() = default;
   virtual void Run(const KernelContext& ctx, const ConvOperands& operands) const = 0;
-  // Writes pixels that are `dst_step` apart, and nothing between them. Then without a residual.
-  virtual bool StepsOver() const { return false; }
 };
 
 // The best runner for float or double. `filter` is the filter operand when it is a constant, else

@@ -22,8 +22,8 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
                                              ConvDirection direction, const Tensor* filter,
                                              const Epilogue& epilogue, bool always = false);
 
-// By the sums as they stand; nullptr for groups, other layouts than channels last and filters that are
-// no constants.
+// By the sums as they stand; nullptr for groups, other layouts than channels last and filters that
+// are no constants.
 std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
                                            ConvDirection direction, const Tensor* filter,
                                            const Epilogue& epilogue);

@@ -121,7 +121,7 @@ std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const C
   const int64_t k = g.kernel[2], s = g.stride[2];
   if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
       g.spatial != 2 || !g.depthwise() || g.out_c != g.in_c || g.kernel[1] != k ||
-      (k != 3 && k != 5) || g.stride[1] != s || s > 2 || g.dilation != one ||
+      (k != 3 && k != 5) || s > 2 || g.dilation != one ||
       epilogue.residual ||  // which may lie where the output does, and stretches overlap
 
       g.batch * g.in_c * g.in_size() == 0 || g.out_size() == 0)

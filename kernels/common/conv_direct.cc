@@ -1,5 +1,5 @@
-// Convolution by its definition, channels last: sums stay in registers for some pixels and one panel
-// of channels at a time, and what they multiply is read where it lies.
+// Convolution by its definition, channels last: sums stay in registers for some pixels and one
+// panel of channels at a time, and what they multiply is read where it lies.
 #include <algorithm>
 #include <limits>
 
@@ -47,7 +47,7 @@ class DirectConv final : public ConvRunner {
  public:
   DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
              const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), late_(epilogue), loops_(loops) {
+      : g_(g), late_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
     packed_ = PackOnce<PackedPanels>(
         ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
         [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
@@ -77,7 +77,7 @@ class DirectConv final : public ConvRunner {
     ctx.ParallelFor(parts_ * groups_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t part = unit / groups_, group = unit % groups_;
-        const Range panels{group * this->panels() / groups_, (group + 1) * this->panels() / groups_};
+        const Range panels{group * panels_ / groups_, (group + 1) * panels_ / groups_};
         const int64_t stop = (part + 1) * all / parts_;
         for (int64_t at = part * all / parts_; at < stop;) {
           // Lines of different images are different calls.
@@ -93,17 +93,14 @@ class DirectConv final : public ConvRunner {
     });
   }
 
-  bool StepsOver() const override { return !late_.residual; }
-
  private:
   static bool Cuts(const Epilogue& e) {
     return e.activation == Activation::kRelu || e.activation == Activation::kClip;
   }
   int64_t lanes() const { return loops_.lanes; }
-  int64_t panels() const { return Ceil(g_.out_c, 2 * lanes()); }
 
-  // Units of work: parts of the output's lines, whose input stays in a core's cache while the panels
-  // pass, by groups of panels where there are too few lines.
+  // Units of work: parts of the output's lines, whose input stays in a core's cache while the
+  // panels pass, by groups of panels where there are too few lines.
   void Divide(int64_t threads) {
     constexpr int64_t kCacheBytes = 256 << 10;
     constexpr double kLeastWork = 1 << 18;  // multiplications that are worth a hand-over
@@ -115,7 +112,7 @@ class DirectConv final : public ConvRunner {
         std::clamp<int64_t>(static_cast<int64_t>(g_.work() / kLeastWork), 1, 4 * threads);
     parts_ = std::min(most, Ceil(in_bytes, kCacheBytes));
     if (filter_bytes <= in_bytes) parts_ = std::min(most, std::max(parts_, wanted));
-    groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels());
+    groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels_);
     // A stretch that stays in the first cache while the panels pass, unless those come from afar.
     constexpr int64_t kNearBytes = 24 << 10, kFarBytes = 1 << 20;
     const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : loops_.rows;
@@ -185,7 +182,6 @@ class DirectConv final : public ConvRunner {
     const int64_t wide = channels > lanes() ? width : lanes();
     const int64_t top = y * g_.stride[1] - g_.pad_lo[1] + rows.begin * g_.dilation[1];
     const int64_t left = x * g_.stride[2] - g_.pad_lo[2] + columns.begin * g_.dilation[2];
-    const int64_t step = o.dst_step > 0 ? o.dst_step : g_.out_c;
     const int64_t pixel = line * g_.out[2] + x;
     DirectBlock b{};
     b.rows = std::max<int64_t>(0, rows.end - rows.begin);
@@ -206,8 +202,8 @@ class DirectConv final : public ConvRunner {
       b.columns = 1;
     }
     if (bias_) b.bias = static_cast<const float*>(o.bias) + channel;
-    b.out = static_cast<float*>(o.dst) + pixel * step + channel;
-    b.out_step = out_pixels * step;
+    b.out = static_cast<float*>(o.dst) + pixel * g_.out_c + channel;
+    b.out_step = out_pixels * g_.out_c;
     if (late_.residual) {
       b.residual = static_cast<const float*>(o.residual) + pixel * g_.out_c + channel;
       b.residual_step = out_pixels * g_.out_c;
@@ -223,6 +219,7 @@ class DirectConv final : public ConvRunner {
   ConvGeometry g_;
   Epilogue late_;  // what the loops do not do
   const ConvLoops& loops_;
+  const int64_t panels_;
   std::shared_ptr<const PackedPanels> packed_;
   Range inner_rows_, inner_columns_;
   int64_t parts_, groups_, step_;

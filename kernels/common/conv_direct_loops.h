@@ -13,8 +13,8 @@ struct DirectLoops {
   template <int kVectors>
   static constexpr int kMost = 2 * V::kRows / kVectors;
 
-  // Keeps a multiple of a step in a register of its own: an address is then a base, a register and a
-  // factor, where compilers would keep a pointer for each pixel in memory.
+  // Keeps a multiple of a step in a register of its own: an address is then a base, a register and
+  // a factor, where compilers would keep a pointer for each pixel in memory.
   static inline __attribute__((always_inline)) int64_t Kept(int64_t n) {
     __asm__("" : "+r"(n));
     return n;

@@ -49,8 +49,8 @@ struct DepthwiseRow {
 constexpr int kDepthwisePixels[3] = {8, 4, 1};
 using DepthwiseFn = void (*)(const DepthwiseRow& row, const Epilogue& epilogue);
 
-// Convolution by its definition, conv_direct.cc: some pixels of the output at equal distances, which
-// see the same taps, and the channels of one panel of the filter.
+// Convolution by its definition, conv_direct.cc: some pixels of the output at equal distances,
+// which see the same taps, and the channels of one panel of the filter.
 struct DirectBlock {
   const float* pixels;  // of the input: what the first of them sees through its first tap
   int64_t pixel_step;   // from there to what the next one sees

@@ -62,11 +62,16 @@ class GemmRunner {
                    const float* residual, float* c) const = 0;
 };
 
-// The library's, with B packed when `constant_b` is its constant tensor; nullptr where there is
-// none or where the product is too small for it.
+// The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product is
+// too small for it. Without the library MakePanelGemm's.
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue);
+// By loops of heddle's own, with the constant matrix packed; nullptr where it is none or the product
+// is a batch, or too small.
+std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                          float alpha, const Tensor* constant_b,
+                                          const Epilogue& epilogue);
 // Always gives one.
 std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
                                      const Tensor* constant_b, const Epilogue& epilogue);

@@ -171,9 +171,10 @@ std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const Bat
 #else
 
 namespace heddle {
-std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext&, const BatchedGemm&, float,
-                                            const Tensor*, const Epilogue&) {
-  return nullptr;
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                            float alpha, const Tensor* constant_b,
+                                            const Epilogue& epilogue) {
+  return MakePanelGemm(ctx, g, alpha, constant_b, epilogue);
 }
 }  // namespace heddle
 

@@ -113,8 +113,9 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
   });
 }
 
-// kVectors vectors of channels of one output position, which stay in registers.
-template <typename T, bool kMax, int kVectors>
+// kVectors vectors of channels of one output position, which stay in registers. The window has kSize
+// rows and columns, or, with 0, any.
+template <typename T, bool kMax, int kVectors, int kSize>
 inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                           const PoolWindow& w, const T* from, T factor, T* to) {
   constexpr int kLanes = 32 / sizeof(T);
@@ -124,17 +125,26 @@ inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const Pool
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
   const int64_t step = g.channels;
-  for (int64_t z = d.begin; z < d.end; ++z)
-    for (int64_t y = h.begin; y < h.end; ++y) {
-      const T* pixel = from + ((z * g.in[1] + y) * g.in[2] + w.begin) * step;
-      for (int64_t k = w.begin; k < w.end; ++k, pixel += step) {
+  const auto take = [&](const T* pixel) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          const V in = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
-          acc[v] = kMax ? (in > acc[v] ? in : acc[v]) : acc[v] + in;
-        }
-      }
+    for (int v = 0; v < kVectors; ++v) {
+      const V in = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
+      acc[v] = kMax ? (in > acc[v] ? in : acc[v]) : acc[v] + in;
     }
+  };
+  if constexpr (kSize > 0) {
+    const T* row = from + (h.begin * g.in[2] + w.begin) * step;
+#pragma GCC unroll 3
+    for (int y = 0; y < kSize; ++y, row += g.in[2] * step)
+#pragma GCC unroll 3
+      for (int k = 0; k < kSize; ++k) take(row + k * step);
+  } else {
+    for (int64_t z = d.begin; z < d.end; ++z)
+      for (int64_t y = h.begin; y < h.end; ++y) {
+        const T* pixel = from + ((z * g.in[1] + y) * g.in[2] + w.begin) * step;
+        for (int64_t k = w.begin; k < w.end; ++k, pixel += step) take(pixel);
+      }
+  }
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v)
     *reinterpret_cast<Vu*>(to + v * kLanes) = kMax ? acc[v] : acc[v] * factor;
@@ -147,12 +157,14 @@ void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, cons
   constexpr int64_t kLanes = 32 / sizeof(T);
   const T factor = kMax ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
   int64_t c = 0;
-  for (; c + 8 * kLanes <= n; c += 8 * kLanes)
-    PixelChannels<T, kMax, 8>(g, d, h, w, from + c, factor, to + c);
-  for (; c + 2 * kLanes <= n; c += 2 * kLanes)
-    PixelChannels<T, kMax, 2>(g, d, h, w, from + c, factor, to + c);
-  for (; c + kLanes <= n; c += kLanes)
-    PixelChannels<T, kMax, 1>(g, d, h, w, from + c, factor, to + c);
+  ForSize(g, h, w, [&](auto size) {
+    for (; c + 8 * kLanes <= n; c += 8 * kLanes)
+      PixelChannels<T, kMax, 8, size>(g, d, h, w, from + c, factor, to + c);
+    for (; c + 2 * kLanes <= n; c += 2 * kLanes)
+      PixelChannels<T, kMax, 2, size>(g, d, h, w, from + c, factor, to + c);
+    for (; c + kLanes <= n; c += kLanes)
+      PixelChannels<T, kMax, 1, size>(g, d, h, w, from + c, factor, to + c);
+  });
   for (; c < n; ++c) {
     T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
     ForLines(g, d, h, w, [&](int64_t at, int64_t length) {

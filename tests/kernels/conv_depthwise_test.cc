@@ -22,6 +22,7 @@ struct Layer {
   Ints pads;
   std::string activation = "";
   double alpha = 0, beta = 0;
+  int64_t row_stride = 0;  // 0: as the columns'
 };
 
 template <typename T>
@@ -33,7 +34,7 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
   auto scope = std::make_shared<Scope>();
   scope->Set("w", Value(Values<T>(dtype, filter, 78.233)));
   Slots inputs{{"Input", {"x"}}, {"Filter", {"w"}}};
-  Attrs attrs{{"strides", Ints{l.stride, l.stride}},
+  Attrs attrs{{"strides", Ints{l.row_stride > 0 ? l.row_stride : l.stride, l.stride}},
               {"paddings", l.pads},
               {"dilations", Ints{1, 1}},
               {"groups", l.channels},
@@ -84,6 +85,16 @@ TEST(Depthwise, SizesAndStrides) {
         Check({6, width, 19, kernel, stride, {pad, pad}});
         Check({8, width, 32, kernel, stride, {0, 0}});
         Check({7, width, 5, kernel, stride, {0, pad, 1, 2}});
+      }
+}
+
+TEST(Depthwise, RowsAndColumnsWithStridesOfTheirOwn) {
+  for (const int64_t kernel : {3, 5})
+    for (const auto& [rows, columns] : {std::pair{1, 2}, {2, 1}, {3, 1}, {3, 2}})
+      for (const int64_t width : {7, 18}) {
+        Layer l{9, width, 21, kernel, columns, {1, 2, 2, 0}};
+        l.row_stride = rows;
+        Check(l);
       }
 }
 

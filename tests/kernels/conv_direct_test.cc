@@ -156,7 +156,7 @@ TEST(DirectConv, WhatFollowsIsFused) {
   }
 }
 
-// Both sets of inner loops, on one block, where the machine has both: the order of a sum is the same.
+// Both sets of inner loops, on one block, where the machine has both: sums have one order.
 TEST(DirectConv, InstructionSetsAgree) {
   using namespace convloops;
   const ConvLoops* both[2] = {LoopsForAvx2(), LoopsForAvx512()};
