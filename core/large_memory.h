@@ -12,4 +12,12 @@ void* TakeMemory(size_t bytes);
 // Gives back what TakeMemory gave for as many bytes. Any thread.
 void ReturnMemory(void* memory, size_t bytes);
 
+// Addresses for `bytes` at a multiple of 64, without memory: touching them ends the process.
+// nullptr when there are none left. Any thread.
+void* ReserveMemory(size_t bytes);
+// Puts memory behind what ReserveMemory gave, all zero; false when there is none.
+bool CommitMemory(void* memory, size_t bytes);
+// Gives back what ReserveMemory gave, with the memory behind it.
+void ReleaseMemory(void* memory, size_t bytes);
+
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "core/bytes.h"
+#include "core/lazy_buffer.h"
 
 namespace heddle {
 namespace {
@@ -45,7 +46,9 @@ const LoD& ShapeContext::InLoD(Key key, int i) const {
 
 const Tensor* ShapeContext::InValue(Key key, int i) const {
   const Value* v = InVar(key, i);
-  return v != nullptr && v->is_tensor() && v->tensor().initialized() ? &v->tensor() : nullptr;
+  const bool known =
+      v != nullptr && v->is_tensor() && v->tensor().initialized() && MakeResident(v->tensor()).ok();
+  return known ? &v->tensor() : nullptr;
 }
 
 ShapeContext::OutMeta& ShapeContext::Meta(size_t at) {

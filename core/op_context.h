@@ -144,8 +144,8 @@ class PrepareContext : public OpContext {
   const Shape& InShape(Key key, int i = 0) const { return InVar(key, i)->tensor().shape(); }
   DType InDType(Key key, int i = 0) const { return InVar(key, i)->tensor().dtype(); }
   const Shape& OutShape(Key key, int i = 0) const { return OutVar(key, i)->tensor().shape(); }
-  // The operand when its contents never change while the plan lives (a parameter nobody writes),
-  // else nullptr.
+  // The operand when its contents never change while the plan lives, else nullptr. They need not be
+  // in memory: PackOnce reads them nevertheless, see core/lazy_buffer.h and core/packing_state.h.
   const Tensor* ConstIn(Key key, int i = 0) const;
   PackCache& packs() const { return *services_.packs; }
   int threads() const { return services_.intra->threads(); }

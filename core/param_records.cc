@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/lazy_buffer.h"
 #include "core/shapes.h"
 #include "proto/framework.pb.h"
 
@@ -17,19 +18,65 @@ namespace {
 
 constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
 
+// Weights smaller than this are read at once: a page more or less for each, and a read of its own,
+// would cost more than they take.
+constexpr size_t kLeastLater = 64 << 10;
+
 }  // namespace
 
-RecordReader::~RecordReader() {
-  if (fd_ >= 0) ::close(fd_);
-}
+// Ownership: of the descriptor. Threads: Fill and Changed any, once open.
+class RecordReader::File {
+ public:
+  explicit File(const std::string& path) : path_(path) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  Status Open() {
+    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) return NotFound("cannot open ", path_, ": ", std::strerror(errno));
+    if (::fstat(fd_, &opened_) != 0 || !S_ISREG(opened_.st_mode))
+      return InvalidArgument(path_, " is not a regular file");
+    return Status::Ok();
+  }
+  size_t size() const { return static_cast<size_t>(opened_.st_size); }
+
+  Status Fill(void* to, size_t bytes, size_t from) const {
+    char* at = static_cast<char*>(to);
+    while (bytes > 0) {
+      const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(from));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return DataLoss("cannot read ", path_, ": ", std::strerror(errno));
+      if (got == 0) return DataLoss(path_, ": cut short while it was read, at byte ", from);
+      at += got;
+      from += static_cast<size_t>(got);
+      bytes -= static_cast<size_t>(got);
+    }
+    return Status::Ok();
+  }
+  // After a read: nobody has written to the file since it was opened.
+  Status CheckUnchanged() const {
+    struct stat now {};
+    if (::fstat(fd_, &now) == 0 && now.st_size == opened_.st_size &&
+        now.st_mtim.tv_sec == opened_.st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
+      return Status::Ok();
+    return DataLoss(path_, " was written to while parameters in it were still to be read");
+  }
+
+ private:
+  const std::string path_;
+  int fd_ = -1;
+  struct stat opened_ {};
+};
 
 Status RecordReader::Open() {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) return NotFound("cannot open ", path_, ": ", std::strerror(errno));
-  struct stat st {};
-  if (::fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode))
-    return InvalidArgument(path_, " is not a regular file");
-  size_ = static_cast<size_t>(st.st_size);
+  auto file = std::make_shared<File>(path_);
+  HEDDLE_RETURN_IF_ERROR(file->Open());
+  size_ = file->size();
+  file_ = std::move(file);
   return Status::Ok();
 }
 
@@ -37,20 +84,6 @@ Status RecordReader::Need(size_t bytes, const std::string& what) const {
   if (bytes > left())
     return DataLoss(path_, ": cut short: ", what, " needs ", bytes, " bytes at byte ", at_,
                     ", the file ends after ", left());
-  return Status::Ok();
-}
-
-Status RecordReader::Fill(void* to, size_t bytes, size_t from) const {
-  char* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(from));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return DataLoss("cannot read ", path_, ": ", std::strerror(errno));
-    if (got == 0) return DataLoss(path_, ": cut short while it was read, at byte ", from);
-    at += got;
-    from += static_cast<size_t>(got);
-    bytes -= static_cast<size_t>(got);
-  }
   return Status::Ok();
 }
 
@@ -68,12 +101,12 @@ Status RecordReader::Take(void* to, size_t bytes, const std::string& what) {
   };
   from_window();
   if (bytes >= kWindow) {
-    HEDDLE_RETURN_IF_ERROR(Fill(at, bytes, at_));
+    HEDDLE_RETURN_IF_ERROR(file_->Fill(at, bytes, at_));
     at_ += bytes;
   } else if (bytes > 0) {
     window_.resize(std::min(kWindow, left()));
     window_at_ = at_;
-    HEDDLE_RETURN_IF_ERROR(Fill(window_.data(), window_.size(), at_));
+    HEDDLE_RETURN_IF_ERROR(file_->Fill(window_.data(), window_.size(), at_));
     from_window();
   }
   return Status::Ok();
@@ -94,6 +127,24 @@ Status RecordReader::ReadLoD(const std::string& what, LoD* lod) {
     lod->push_back(std::move(offsets));
   }
   return Status::Ok();
+}
+
+Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::string& what,
+                                         BufferSlab& slab) {
+  HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+  const bool later = later_ && dtype == DType::kF32 && bytes >= kLeastLater;
+  BufferRef memory = later ? MakeLazyBuffer(bytes,
+                                            [file = file_, bytes, from = at_](void* to) {
+                                              HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, from));
+                                              return file->CheckUnchanged();
+                                            })
+                           : slab.Allocate(bytes);
+  if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
+  if (later)
+    at_ += bytes;
+  else
+    HEDDLE_RETURN_IF_ERROR(Take(memory->data(), bytes, what));
+  return memory;
 }
 
 Result<Tensor> RecordReader::Read(const std::string& what, BufferSlab& slab) {
@@ -130,10 +181,8 @@ Result<Tensor> RecordReader::Read(const std::string& what, BufferSlab& slab) {
     shape.push_back(d);
   }
   HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
-  BufferRef memory = slab.Allocate(bytes);
-  if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
+  HEDDLE_ASSIGN_OR_RETURN(BufferRef memory, TakeData(dtype, bytes, what, slab));
   Tensor t(dtype, shape, std::move(memory));
-  HEDDLE_RETURN_IF_ERROR(Take(t.mutable_raw(), bytes, what));
   if (!lod.empty()) t.set_lod(std::move(lod));
   return t;
 }

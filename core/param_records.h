@@ -5,8 +5,13 @@
 //
 // Data lies at odd places in such a file, so it is read to where it stays; the file is not mapped,
 // which would touch another page for each one. Threads: one at a time.
+//
+// Large weights can be left in the file until somebody needs them, which it stays open for. That it
+// is replaced by another one does no harm; what is read after it was written to in place is
+// kDataLoss.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +24,9 @@ namespace heddle {
 
 class RecordReader {
  public:
-  explicit RecordReader(std::string path) : path_(std::move(path)) {}
-  ~RecordReader();
+  // `later`: weights of 64 KiB and more are read when needed (core/lazy_buffer.h).
+  explicit RecordReader(std::string path, bool later = false)
+      : path_(std::move(path)), later_(later) {}
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
 
@@ -34,11 +40,15 @@ class RecordReader {
   // `bytes` from the present place on; moves on.
   Status Take(void* to, size_t bytes, const std::string& what);
   Status Need(size_t bytes, const std::string& what) const;
-  Status Fill(void* to, size_t bytes, size_t from) const;
   Status ReadLoD(const std::string& what, LoD* lod);
 
+  // Memory with the next `bytes`; moves on. An empty reference where there is no memory.
+  Result<BufferRef> TakeData(DType dtype, size_t bytes, const std::string& what, BufferSlab& slab);
+
+  class File;
   const std::string path_;
-  int fd_ = -1;
+  const bool later_;
+  std::shared_ptr<const File> file_;
   size_t size_ = 0, at_ = 0;
   std::vector<char> window_;  // what stands in the file from window_at_ on
   size_t window_at_ = 0;

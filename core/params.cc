@@ -31,10 +31,11 @@ Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string
                          " there (parameters are stored in the sorted order of their names)");
 }
 
-Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, Scope& scope) {
-  RecordReader reader(path);
+Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
+                    Scope& scope) {
+  RecordReader reader(path, later);
   HEDDLE_RETURN_IF_ERROR(reader.Open());
-  BufferSlab slab(reader.left());
+  BufferSlab slab(later ? 0 : reader.left());
   std::vector<Tensor> tensors;
   for (const TensorInfo& info : want) {
     const std::string what = "parameter '" + info.name + "' (" + std::to_string(tensors.size() + 1) +
@@ -151,11 +152,13 @@ Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path,
 
 }  // namespace
 
-Status LoadParameters(const Program& program, const std::string& path, Scope& scope) {
+Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                      ParameterReading reading) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, scope);
   if (LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
-  return LoadCombined(program.persistables(), path, scope);
+  return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded,
+                      scope);
 }
 
 Status SaveParameters(const Program& program, const Scope& scope, const std::string& path) {

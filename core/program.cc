@@ -189,7 +189,8 @@ Result<Model> LoadModel(const std::string& path, const std::string& params) {
   if (!fs::exists(where, ec))
     return NotFound("no parameters: ", where, " does not exist, and the program has ",
                     program->persistables().size(), " parameters");
-  HEDDLE_RETURN_IF_ERROR(LoadParameters(*program, where, *model.scope));
+  HEDDLE_RETURN_IF_ERROR(
+      LoadParameters(*program, where, *model.scope, ParameterReading::kWhenNeeded));
   return model;
 }
 

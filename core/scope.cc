@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
+#include "core/lazy_buffer.h"
+
 namespace heddle {
 
-Value* Scope::Find(std::string_view name) const { return StampOf(name).value; }
+Value* Scope::Find(std::string_view name) const {
+  Value* const value = StampOf(name).value;
+  const bool there = value == nullptr || !value->is_tensor() || MakeResident(value->tensor()).ok();
+  return there ? value : nullptr;
+}
 
 Scope::Stamp Scope::StampOf(std::string_view name) const {
   {

@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
+#include "core/lazy_buffer.h"
+#include "core/packing_state.h"
 #include "executor/dependency_graph.h"
 #include "executor/memory_edges.h"
 #include "executor/plan_draft.h"
@@ -88,6 +90,38 @@ void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
       ins[p].mode = Instruction::Mode::kWide;
 }
 
+// Parameters whose memory is not there are brought in, but for those that kernels have copies of
+// and nothing else touches.
+Status BringInParameters(const Plan& plan) {
+  std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
+  for (const BlockPlan& block : plan.blocks) {
+    for (const Instruction& in : block.instructions) {
+      const auto* packing = dynamic_cast<const PackingState*>(in.state);
+      const uint32_t copied = packing != nullptr ? packing->packed_inputs : 0;
+      for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
+        while (slot < in.op.def->inputs().size() && in.op.in_begin[slot + 1] <= k) ++slot;
+        if (in.op.in[k] == kNoSlot) continue;
+        const bool has_copy =
+            slot < 32 && slot < in.op.def->inputs().size() && (copied >> slot & 1);
+        (has_copy ? packed : touched)[in.op.in[k]] = true;
+      }
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) touched[s] = true;
+    }
+  }
+  for (const Slot& slot : plan.slots)
+    if (slot.base != kNoSlot) touched[slot.base] = true;
+  for (const PlanFetch& f : plan.fetches) touched[f.slot] = true;
+  for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
+    const uint32_t s = plan.scope_slots[i];
+    const Value& value = *plan.scope_uses[i].stamp.value;
+    if (!value.is_tensor() || (packed[s] && !touched[s] && plan.dispatch != Dispatch::kDevice))
+      continue;
+    HEDDLE_RETURN_IF_ERROR(MakeResident(value.tensor()));
+  }
+  return Status::Ok();
+}
+
 Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   PlanDraft draft(request);
@@ -109,6 +143,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     draft.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
   }
+  HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
   if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);

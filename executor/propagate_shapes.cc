@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/kernel_selector.h"
+#include "core/lazy_buffer.h"
 #include "executor/plan_draft.h"
 #include "executor/var_attrs.h"
 
@@ -78,8 +79,11 @@ class ShapePropagator {
       Plan::ScopeUse& use = plan_.scope_uses.back();
       use.written = writers[s] + updates[s] > 0;
       plan_.writes_scope = plan_.writes_scope || use.written;
-      if (plan_.scope->Find(var.name) == nullptr) plan_.root_scope->Ensure(var.name);
       use.stamp = plan_.scope->StampOf(var.name);
+      if (use.stamp.value == nullptr) {
+        plan_.root_scope->Ensure(var.name);
+        use.stamp = plan_.scope->StampOf(var.name);
+      }
       const Value* v = use.stamp.value;
       if (!v->initialized()) {
         if (writers[s] == 0 && seen[s] && !first_is_write[s] && Required(s))
@@ -246,6 +250,8 @@ class ShapePropagator {
         bytes += plan_.slots[s].bytes();
       }
     if (bytes > kMaxKnownBytes) return false;
+    for (uint32_t s : in.op.in)
+      if (s != kNoSlot && !MakeResident(d_.frame[s]->tensor()).ok()) return false;
     return Compute(in);
   }
 

@@ -1,3 +1,4 @@
+#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/common/gemm_matmul.h"
 
@@ -6,7 +7,7 @@ namespace {
 
 constexpr int64_t kPadding = 4;  // rows and columns that padded weights have too many
 
-struct FcState final : KernelState {
+struct FcState final : PackingState {
   std::unique_ptr<GemmRunner> runner;
   BatchedGemm gemm;
   Epilogue epilogue;
@@ -60,8 +61,10 @@ Result<std::unique_ptr<KernelState>> PrepareFc(PrepareContext& ctx) {
                           ParseEpilogue(activation, 0, 0, ctx.HasIn("Bias"), false));
   state->gemm = PlanBatchedGemm({}, {}, {}, GemmDims::Dense(s.rows, s.n, s.k));
   state->gemm.one.ldb = s.n + s.pad;
-  if (ctx.InDType("Input") == DType::kF32)
+  if (ctx.InDType("Input") == DType::kF32) {
     state->runner = MakeGemm(ctx, state->gemm, 1.f, ctx.ConstIn("W"), state->epilogue);
+    if (!state->runner->reads_b()) state->HasPacked(ctx, "W");
+  }
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

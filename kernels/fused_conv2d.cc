@@ -1,4 +1,5 @@
 // heddle's own: convolutions with what follows them. The fusion passes make them.
+#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/common/conv.h"
 #include "kernels/common/spread_residual.h"
@@ -6,7 +7,7 @@
 namespace heddle {
 namespace {
 
-struct FusedConvState final : KernelState {
+struct FusedConvState final : PackingState {
   std::unique_ptr<ConvRunner> runner;
   std::optional<Epilogue> late;  // what comes behind a residual of another batch
   Shape product;
@@ -55,6 +56,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
   state->runner = MakeConv(ctx, g, DType::kF32,
                            kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
                            ctx.ConstIn("Filter"), epilogue);
+  if (!state->runner->reads_filter()) state->HasPacked(ctx, "Filter");
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

@@ -1,4 +1,5 @@
 // heddle's own: a matrix product with what follows it. The fusion passes make it.
+#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/common/gemm_matmul.h"
 #include "kernels/common/spread_residual.h"
@@ -6,7 +7,7 @@
 namespace heddle {
 namespace {
 
-struct FusedMatmulState final : KernelState {
+struct FusedMatmulState final : PackingState {
   std::unique_ptr<GemmRunner> runner;
   std::optional<Epilogue> late;  // what comes behind a residual of another batch
   Shape product;
@@ -47,6 +48,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
     state->late = TakeFromResidual(&epilogue);
   state->runner =
       MakeGemm(ctx, PlanOut(s), static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"), epilogue);
+  if (!state->runner->reads_b()) state->HasPacked(ctx, "Y");
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

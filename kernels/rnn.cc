@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/dtype_of.h"
+#include "core/lazy_buffer.h"
 #include "core/shapes.h"
 #include "kernels/common/check.h"
 #include "kernels/common/rnn_inference.h"
@@ -143,6 +144,8 @@ bool Packs(const PrepareContext& ctx, const Network& net) {
 
 Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.InShape("Input")));
+  for (int i = 0; i < ctx.InCount("WeightList"); ++i)
+    if (const Tensor* w = ctx.ConstIn("WeightList", i)) HEDDLE_RETURN_IF_ERROR(MakeResident(*w));
   auto state = std::make_unique<RnnState>();
   if (Packs(ctx, net)) {
     const int all = static_cast<int>(net.passes());

@@ -5,6 +5,8 @@
 #include <deque>
 #include <optional>
 
+#include "core/error.h"
+#include "core/lazy_buffer.h"
 #include "core/op_registry.h"
 #include "passes/fused_activation.h"
 #include "passes/graph_view.h"
@@ -15,6 +17,24 @@ namespace heddle::passes {
 namespace {
 
 using ir::VarId;
+
+// A factor for each channel of a convolution's output, in the filter.
+struct FilterScale {
+  Shape shape;         // of the filter
+  int64_t group_rows;  // transposed: how many of dimension 0 a group has; else 0
+  std::vector<double> factors;
+
+  void Apply(float* w) const {
+    const int64_t window = shape[2] * shape[3];
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      for (int64_t j = 0; j < shape[1]; ++j) {
+        const int64_t channel = group_rows > 0 ? i / group_rows * shape[1] + j : i;
+        for (int64_t k = 0; k < window; ++k, ++w)
+          *w = static_cast<float>(*w * factors[static_cast<size_t>(channel)]);
+      }
+    }
+  }
+};
 
 class ConvFuser {
  public:
@@ -28,7 +48,7 @@ class ConvFuser {
     const std::string& type = conv.type();
     transposed_ = type == "conv2d_transpose" || type == "depthwise_conv2d_transpose";
     if (!transposed_ && type != "conv2d" && type != "depthwise_conv2d") return false;
-    filter_ = context_.Constant(p_, view_, conv.In("Filter")[0]);
+    filter_ = context_.Constant(p_, view_, conv.In("Filter")[0], false);
     if (filter_ == nullptr || filter_->rank() != 4 || !view_.WrittenBefore(conv.In("Input")[0], at_) ||
         conv.Attr<std::string>("data_format") == "NHWC" || !conv.var_attrs.empty())
       return false;
@@ -208,17 +228,21 @@ class ConvFuser {
     return true;
   }
 
+  // Of the filter, which is left where it is when it has not been read yet.
   Tensor ScaledFilter() const {
-    Tensor t = filter_->Clone();
-    float* w = t.mutable_data<float>();
-    const int64_t window = t.dim(2) * t.dim(3);
-    for (int64_t i = 0; i < t.dim(0); ++i) {
-      for (int64_t j = 0; j < t.dim(1); ++j) {
-        const int64_t channel = transposed_ ? i / (t.dim(0) / groups_) * t.dim(1) + j : i;
-        for (int64_t k = 0; k < window; ++k, ++w)
-          *w = static_cast<float>(*w * scale_[static_cast<size_t>(channel)]);
-      }
+    const FilterScale scale{filter_->shape(), transposed_ ? filter_->dim(0) / groups_ : 0, scale_};
+    if (const auto contents = ContentsToCome(*filter_)) {
+      BufferRef scaled = MakeLazyBuffer(filter_->bytes(), [contents, scale](void* to) {
+        HEDDLE_RETURN_IF_ERROR((*contents)(to));
+        scale.Apply(static_cast<float*>(to));
+        return Status::Ok();
+      });
+      if (!scaled) throw std::bad_alloc();
+      return Tensor(DType::kF32, filter_->shape(), std::move(scaled));
     }
+    Tensor t = BorrowedContents(*filter_).tensor().Clone();
+    if (!t.initialized()) throw std::bad_alloc();
+    scale.Apply(t.mutable_data<float>());
     return t;
   }
   Tensor BiasTensor() const {

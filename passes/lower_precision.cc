@@ -35,7 +35,7 @@ class Lowerer {
   bool IsConstant(const ir::Op& op, const char* slot) {
     const VarId v = op.In(slot)[0];
     if (p_.vars[v].dtype != DType::kF32) return false;
-    const Tensor* weights = context_.Constant(p_, view_, v);
+    const Tensor* weights = context_.Constant(p_, view_, v, false);
     return weights != nullptr && weights->rank() >= 2;
   }
 

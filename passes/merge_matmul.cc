@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/lazy_buffer.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -143,7 +144,7 @@ class ProjectionMerger {
 
   bool IsConstant(VarId v, const Shape& shape) const {
     if (v == kNoVar || !view_.writers(v).empty()) return false;
-    const Tensor* t = context_.Parameter(p_, v, false);
+    const Tensor* t = context_.Parameter(p_, v, false, false);
     return t != nullptr && t->dtype() == DType::kF32 && t->shape() == shape;
   }
 
@@ -217,7 +218,8 @@ class ProjectionMerger {
     Tensor joined = Tensor::Empty(DType::kF32, {rows, width});
     float* to = joined.mutable_data<float>();
     for (const Branch& b : branches) {
-      const float* from = context_.Constant(p_, view_, b.weight)->data<float>();
+      const BorrowedContents weight(*context_.Constant(p_, view_, b.weight, false));
+      const float* from = weight.tensor().data<float>();
       for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * part, part, to + r * width);
       to += part;
     }

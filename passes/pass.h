@@ -28,11 +28,14 @@ class PassContext {
 
   const PassOptions& options() const { return options_; }
   // The value of a float parameter that no operator of `program` writes, or nullptr. Results that
-  // depend on it are made anew when the user replaces it.
-  const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var);
+  // depend on it are made anew when the user replaces it. Without `contents` the tensor's memory
+  // need not be there: see core/lazy_buffer.h.
+  const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var,
+                         bool contents = true);
   // The same for any dtype, where the caller knows that nobody writes `var`. `use`: the result goes
   // into the program; without it, the caller calls again with it when it does.
-  const Tensor* Parameter(const ir::Program& program, ir::VarId var, bool use = true);
+  const Tensor* Parameter(const ir::Program& program, ir::VarId var, bool use = true,
+                          bool contents = true);
   // A new parameter of `program`; returns its variable.
   ir::VarId AddConstant(ir::Program& program, const std::string& stem, Tensor value);
   // The parameters that Constant() and Parameter() handed out, as they were.

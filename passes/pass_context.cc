@@ -1,16 +1,18 @@
+#include "core/lazy_buffer.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {
 
-const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, bool use) {
+const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, bool use,
+                                     bool contents) {
   if (var == ir::kNoVar) return nullptr;
   const ir::Var& v = program.vars[var];
   if (!v.persistable || v.kind != ir::VarKind::kTensor || fed.count(var) > 0) return nullptr;
-  const Value* value = folded_.Find(v.name);
+  const Value* value = folded_.StampOf(v.name).value;
   if (value == nullptr || !value->is_tensor() || !value->tensor().initialized()) return nullptr;
   const Tensor& t = value->tensor();
-  if (!t.is_contiguous()) return nullptr;
+  if (!t.is_contiguous() || (contents && !MakeResident(t).ok())) return nullptr;
   if (use && used_names_.insert(v.name).second)
     if (const Scope::Stamp stamp = source_.StampOf(v.name); stamp.value == value)
       used_.emplace_back(v.name, stamp);
@@ -18,11 +20,11 @@ const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, 
 }
 
 const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,
-                                    ir::VarId var) {
+                                    ir::VarId var, bool contents) {
   if (var == ir::kNoVar || !view.writers(var).empty()) return nullptr;
-  const Tensor* t = Parameter(program, var, false);
+  const Tensor* t = Parameter(program, var, false, false);
   if (t == nullptr || t->dtype() != DType::kF32) return nullptr;
-  return Parameter(program, var);
+  return Parameter(program, var, true, contents);
 }
 
 ir::VarId PassContext::AddConstant(ir::Program& program, const std::string& stem, Tensor value) {

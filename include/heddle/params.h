@@ -26,9 +26,19 @@ namespace heddle {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+enum class ParameterReading {
+  kNow,
+  // Large weights of a combined file stay in it until a plan or Scope::Find needs them; those that
+  // plans only make copies of, in an order of their own, are never held as a whole. The file stays
+  // open. It may be removed or replaced (as saving does), but not be written to in place: what was
+  // not read yet is then kDataLoss for a run, and not found in the scope.
+  kWhenNeeded,
+};
+
 // Reads the persistable variables of `program` into `scope`: from a combined file or a directory
 // all of them, from a pickle those it names (variables it does not name must have a value already).
-Status LoadParameters(const Program& program, const std::string& path, Scope& scope);
+Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                      ParameterReading reading = ParameterReading::kNow);
 
 // Writes all persistable variables of `program`, combined in the sorted order of their names. At
 // any moment `path` holds the old or the new file whole, also when the process is killed.

@@ -20,7 +20,7 @@ class Scope {
  public:
   explicit Scope(std::shared_ptr<Scope> parent = nullptr) : parent_(std::move(parent)) {}
 
-  // The variable here or in an ancestor; nullptr when there is none.
+  // The variable here or in an ancestor; nullptr when there is none, or its file cannot be read.
   Value* Find(std::string_view name) const;
   // The variable here, made when absent.
   Value* Ensure(const std::string& name);
@@ -35,7 +35,7 @@ class Scope {
   // Grows with every Set, MarkWritten and Erase, here and in ancestors; lets users of derived copies
   // see that something may be out of date.
   uint64_t version() const;
-  // Which variable Find() finds and when it was last written: equal stamps mean unchanged contents.
+  // What Find() would find and read, and when it was last written: equal stamps, equal contents.
   struct Stamp {
     Value* value = nullptr;
     uint64_t version = 0;

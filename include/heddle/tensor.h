@@ -42,6 +42,8 @@ class Buffer {
     }
   }
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  // Tells kinds of buffers apart.
+  bool IsDestroyedBy(Destroy destroy) const { return destroy_ == destroy; }
 
  private:
   std::atomic<int> refs_{1};

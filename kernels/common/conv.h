@@ -56,10 +56,13 @@ class ConvRunner {
  public:
   virtual ~ConvRunner() = default;
   virtual void Run(const KernelContext& ctx, const ConvOperands& operands) const = 0;
+  // False: what it needs of the constant filter was copied, and the operand may point anywhere.
+  virtual bool reads_filter() const { return true; }
 };
 
 // The best runner for float or double. `filter` is the filter operand when it is a constant, else
-// nullptr. Epilogues are for float only; kBackwardFilter has none.
+// nullptr; its contents need not be in memory (core/packing_state.h). Epilogues are for float only;
+// kBackwardFilter has none.
 std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
                                      ConvDirection direction, const Tensor* filter,
                                      const Epilogue& epilogue = {});

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "core/lazy_buffer.h"
 #include "kernels/common/conv_backend.h"
 #include "kernels/common/conv_loops.h"
 
@@ -27,8 +28,9 @@ class DepthwiseConv final : public ConvRunner {
         epilogue_(epilogue),
         kernel_(g.kernel[2]),
         padded_((g.in_c + loops.lanes - 1) / loops.lanes * loops.lanes) {
-    packed_ = ctx.packs().Get<PackedTaps>(
-        filter, loops.lanes == 16 ? "depthwise 16" : "depthwise 8", [&] { return Pack(filter); });
+    packed_ =
+        ctx.packs().Get<PackedTaps>(filter, loops.lanes == 16 ? "depthwise 16" : "depthwise 8",
+                                    [&] { return Pack(BorrowedContents(filter).tensor()); });
     zeros_.assign(static_cast<size_t>(padded_), 0.f);
     int size = 0;
     while (convloops::kDepthwisePixels[size] > g.out[2]) ++size;
@@ -39,6 +41,8 @@ class DepthwiseConv final : public ConvRunner {
       for (int64_t x = 0; x < columns_; ++x)
         inside_[static_cast<size_t>(y * columns_ + x)] = (y * g.in[2] + x) * g.in_c;
   }
+
+  bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     const int64_t work = g_.out[2] * padded_ * kernel_ * kernel_;

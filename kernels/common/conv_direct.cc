@@ -50,7 +50,9 @@ class DirectConv final : public ConvRunner {
       : g_(g), late_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
     packed_ = PackOnce<PackedPanels>(
         ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
-        [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
+        [&](const Tensor& plain, PackedPanels* packed) {
+          PackPanels(ctx, plain, loops.lanes, packed);
+        });
     low_ = -std::numeric_limits<float>::infinity();
     high_ = -low_;
     bias_ = epilogue.bias;
@@ -71,6 +73,8 @@ class DirectConv final : public ConvRunner {
     inner_rows_ = Inner(1);
     inner_columns_ = Inner(2);
   }
+
+  bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     const int64_t lines = g_.batch * g_.out[1], all = lines > 1 ? lines : g_.out[2];

@@ -80,6 +80,8 @@ class LibraryConv final : public ConvRunner {
   std::unique_ptr<onednn::Call> call;
   Epilogue epilogue;
 
+  bool reads_filter() const override { return packed == nullptr; }
+
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     Tensor hold_src, hold_filter, hold_dst;
     const void* from = Bring(ctx, src, o.src, hold_src);

@@ -1,5 +1,6 @@
 #include "kernels/common/conv_ops.h"
 
+#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/common/conv.h"
 
@@ -8,7 +9,7 @@ namespace {
 
 // The runners of one operator, in the order its kernel uses them; null where an output is not
 // wanted.
-struct ConvState final : KernelState {
+struct ConvState final : PackingState {
   std::array<std::unique_ptr<ConvRunner>, 4> runners;
   Shape out;
 };
@@ -50,6 +51,7 @@ Prepared PrepareConv(PrepareContext& ctx) {
   auto state = std::make_unique<ConvState>();
   state->runners[0] =
       MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter"));
+  if (!state->runners[0]->reads_filter()) state->HasPacked(ctx, "Filter");
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

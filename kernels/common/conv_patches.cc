@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/lazy_buffer.h"
 #include "kernels/common/conv_backend.h"
 #include "kernels/common/conv_loops.h"
 
@@ -25,9 +26,12 @@ class PatchConv final : public ConvRunner {
       : g_(g), epilogue_(epilogue), loops_(loops) {
     line_ = g.kernel[2] * g.in_c;
     panels_ = (g.kernel[1] * line_ + loops.panel - 1) / loops.panel;
-    packed_ = ctx.packs().Get<PackedPatches>(
-        filter, loops.panel == 32 ? "patches 32" : "patches 16", [&] { return Pack(filter); });
+    packed_ =
+        ctx.packs().Get<PackedPatches>(filter, loops.panel == 32 ? "patches 32" : "patches 16",
+                                       [&] { return Pack(BorrowedContents(filter).tensor()); });
   }
+
+  bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     const int64_t rows = g_.batch * g_.out[1];

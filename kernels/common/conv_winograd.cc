@@ -93,7 +93,7 @@ class WinogradConv final : public ConvRunner {
       : g_(g), epilogue_(epilogue), loops_(*BestLoops()), output_(output) {
     filter_ = PackOnce<PackedFilter>(
         ctx, filter, loops_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
-        [&](PackedFilter* packed) { PackFilter(ctx, filter, loops_, packed); });
+        [&](const Tensor& plain, PackedFilter* packed) { PackFilter(ctx, plain, loops_, packed); });
     tile_rows_ = Ceil(g.out[1], kTile);
     tile_columns_ = Ceil(g.out[2], kTile);
     tiles_ = g.batch * tile_rows_ * tile_columns_;
@@ -110,6 +110,8 @@ class WinogradConv final : public ConvRunner {
     if (alone_) blocks_ = RoundUp(blocks_, threads);
     block_ = Ceil(tiles_, blocks_);
   }
+
+  bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     // A thread has its blocks for itself when there are enough of them; else all share each step.

@@ -60,10 +60,13 @@ class GemmRunner {
   virtual ~GemmRunner() = default;
   virtual void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
                    const float* residual, float* c) const = 0;
+  // False: what it needs of the constant B was copied, and `b` may point anywhere.
+  virtual bool reads_b() const { return true; }
 };
 
 // The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product is
-// too small for it. Without the library MakePanelGemm's.
+// too small for it. Without the library MakePanelGemm's. The tensor's contents need not be in memory
+// (core/packing_state.h).
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue);

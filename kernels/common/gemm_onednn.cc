@@ -52,6 +52,8 @@ class LibraryGemmRunner final : public GemmRunner {
   Epilogue epilogue;
   int64_t c_size = 0;
 
+  bool reads_b() const override { return packed == nullptr; }
+
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
            const float* residual, float* c) const override {
     if (epilogue.residual && residual != c) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/dtype_of.h"
+#include "core/packing_state.h"
 #include "kernels/common/gemm_matmul.h"
 
 namespace heddle {
@@ -13,7 +14,7 @@ namespace heddle {
 // Tells how an operator's operands are matrices.
 using MatmulViewFn = Result<MatmulShapes> (*)(const OpContext& ctx, const Shape& x, const Shape& y);
 
-struct MatmulForwardState final : KernelState {
+struct MatmulForwardState final : PackingState {
   BatchedGemm gemm;
   double alpha = 1;
   std::unique_ptr<GemmRunner> runner;  // where the product is large enough
@@ -115,6 +116,7 @@ struct MatmulFamily {
     if (ctx.InDType("X") == DType::kF32)
       state->runner =
           MakeLibraryGemm(ctx, state->gemm, static_cast<float>(state->alpha), ctx.ConstIn("Y"), {});
+    if (state->runner && !state->runner->reads_b()) state->HasPacked(ctx, "Y");
     return std::unique_ptr<KernelState>(std::move(state));
   }
 

@@ -41,8 +41,8 @@ class PanelGemm final : public GemmRunner {
       : d_(d), late_(epilogue), loops_(loops), width_(2 * loops.lanes) {
     const std::string key = StrCat("columns ", loops.lanes, d.trans_b ? " of rows" : "", " ", d.k,
                                    "x", d.n, " ", d.ldb);
-    packed_ = PackOnce<PackedColumns>(ctx, b, key, [&](PackedColumns* packed) {
-      PackColumns(ctx, b, d, loops.lanes, packed);
+    packed_ = PackOnce<PackedColumns>(ctx, b, key, [&](const Tensor& plain, PackedColumns* packed) {
+      PackColumns(ctx, plain, d, loops.lanes, packed);
     });
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;
@@ -52,6 +52,8 @@ class PanelGemm final : public GemmRunner {
       late_.activation = Activation::kNone;
     }
   }
+
+  bool reads_b() const override { return false; }
 
   // Units are a panel for some rows, whose part of A stays in a core's cache.
   void Run(const KernelContext& ctx, const float* a, const float* /*b*/, const float* bias,

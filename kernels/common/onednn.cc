@@ -187,12 +187,12 @@ std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::me
 std::shared_ptr<const Packed> Pack(const PrepareContext& ctx, const Tensor& source,
                                    const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
   const std::string key = "onednn " + Describe(from) + '>' + Describe(to);
-  return PackOnce<Packed>(ctx, source, key, [&](Packed* packed) {
+  return PackOnce<Packed>(ctx, source, key, [&](const Tensor& plain, Packed* packed) {
     packed->memory = PackMemory(ctx, to.get_size());
     // Others may wait for this copy: the thread must not pick up work that waits for it, too.
     tbb::this_task_arena::isolate([&] {
       dnnl::stream stream(Engine());
-      dnnl::memory src(from, Engine(), const_cast<void*>(source.raw()));
+      dnnl::memory src(from, Engine(), const_cast<void*>(plain.raw()));
       dnnl::memory dst(to, Engine(), packed->memory->data());
       dnnl::reorder(src, dst).execute(stream, src, dst);
     });

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/buffer_slab.h"
+#include "core/lazy_buffer.h"
 #include "core/op_context.h"
 
 namespace heddle {
@@ -19,9 +20,9 @@ inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
   return memory;
 }
 
-// The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it with
-// fill(T*); others who ask for the same one meanwhile wait, those who ask for another one do not.
-// Threads: any. `fill` may throw: the next to ask tries again.
+// The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it
+// with fill(source in memory, T*); others who ask for the same one meanwhile wait, those who ask
+// for another one do not. Threads: any. `fill` may throw: the next to ask tries again.
 template <typename T, typename Fill>
 std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& source,
                                   const std::string& key, Fill&& fill) {
@@ -32,7 +33,7 @@ std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& sourc
   // The cache is locked only while an empty entry is put in.
   const auto entry = ctx.packs().Get<Entry>(source, key, [] { return new Entry; });
   auto& e = const_cast<Entry&>(*entry);  // written under its flag alone
-  std::call_once(e.once, [&] { fill(&e.value); });
+  std::call_once(e.once, [&] { fill(BorrowedContents(source).tensor(), &e.value); });
   return {entry, &entry->value};
 }
 

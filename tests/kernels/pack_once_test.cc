@@ -35,7 +35,7 @@ TEST_F(PackOnceTest, ManyThreadsMakeOne) {
   std::vector<std::thread> threads;
   for (auto& g : got)
     threads.emplace_back([&] {
-      g = PackOnce<Copy>(Context(), source_, "a", [&](Copy* c) {
+      g = PackOnce<Copy>(Context(), source_, "a", [&](const Tensor&, Copy* c) {
         std::this_thread::sleep_for(milliseconds(5));
         c->value = ++made;
       });
@@ -51,7 +51,7 @@ TEST_F(PackOnceTest, ManyThreadsMakeOne) {
 TEST_F(PackOnceTest, DifferentOnesAreMadeAtTheSameTime) {
   std::latch both(2);  // each waits inside for the other
   const auto make = [&](const char* key) {
-    PackOnce<Copy>(Context(), source_, key, [&](Copy*) { both.arrive_and_wait(); });
+    PackOnce<Copy>(Context(), source_, key, [&](const Tensor&, Copy*) { both.arrive_and_wait(); });
   };
   std::thread other(make, "b");
   make("a");
@@ -60,10 +60,12 @@ TEST_F(PackOnceTest, DifferentOnesAreMadeAtTheSameTime) {
 
 TEST_F(PackOnceTest, AFailureIsNotKept) {
   const auto fails = [&] {
-    PackOnce<Copy>(Context(), source_, "a", [](Copy*) { throw std::bad_alloc(); });
+    PackOnce<Copy>(Context(), source_, "a", [](const Tensor&, Copy*) { throw std::bad_alloc(); });
   };
   EXPECT_THROW(fails(), std::bad_alloc);
-  EXPECT_EQ(PackOnce<Copy>(Context(), source_, "a", [](Copy* c) { c->value = 7; })->value, 7);
+  EXPECT_EQ(
+      PackOnce<Copy>(Context(), source_, "a", [](const Tensor&, Copy* c) { c->value = 7; })->value,
+      7);
 }
 
 TEST_F(PackOnceTest, KeepsThePacksMemory) {

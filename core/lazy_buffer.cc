@@ -1,0 +1,90 @@
+#include "core/lazy_buffer.h"
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "core/error.h"
+#include "core/large_memory.h"
+
+namespace heddle {
+namespace {
+
+class LazyBuffer final : public Buffer {
+ public:
+  LazyBuffer(void* data, size_t bytes, MakeContents contents)
+      : Buffer(data, bytes, &Destroy),
+        contents_(std::make_shared<const MakeContents>(std::move(contents))) {}
+
+  // nullptr where the tensor's memory is of another kind.
+  static LazyBuffer* Of(const Tensor& t) {
+    Buffer* const b = t.buffer().get();
+    return b != nullptr && b->IsDestroyedBy(&Destroy) ? static_cast<LazyBuffer*>(b) : nullptr;
+  }
+
+  // Whoever sees true sees the contents, too.
+  bool resident() const { return resident_.load(std::memory_order_acquire); }
+  const std::shared_ptr<const MakeContents>& contents() const { return contents_; }
+
+  Status BringIn() {
+    std::lock_guard lock(mutex_);
+    if (resident_.load(std::memory_order_relaxed)) return Status::Ok();
+    if (!CommitMemory(data(), bytes()))
+      return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
+    HEDDLE_RETURN_IF_ERROR((*contents_)(data()));
+    resident_.store(true, std::memory_order_release);
+    return Status::Ok();
+  }
+
+ private:
+  static void Destroy(Buffer* b) {
+    auto* self = static_cast<LazyBuffer*>(b);
+    ReleaseMemory(self->data(), self->bytes());
+    delete self;
+  }
+
+  const std::shared_ptr<const MakeContents> contents_;
+  std::mutex mutex_;
+  std::atomic<bool> resident_{false};
+};
+
+}  // namespace
+
+BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents) {
+  void* const data = ReserveMemory(bytes);
+  if (data == nullptr) return BufferRef();
+  return BufferRef(new LazyBuffer(data, bytes, std::move(contents)));
+}
+
+bool IsAbsent(const Tensor& t) {
+  const LazyBuffer* lazy = LazyBuffer::Of(t);
+  return lazy != nullptr && !lazy->resident();
+}
+
+Status MakeResident(const Tensor& t) {
+  LazyBuffer* lazy = LazyBuffer::Of(t);
+  return lazy == nullptr || lazy->resident() ? Status::Ok() : lazy->BringIn();
+}
+
+std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t) {
+  const LazyBuffer* lazy = LazyBuffer::Of(t);
+  const bool whole = lazy != nullptr && t.raw() == lazy->data() && t.bytes() == lazy->bytes();
+  return whole && !lazy->resident() ? lazy->contents() : nullptr;
+}
+
+BorrowedContents::BorrowedContents(const Tensor& source) : tensor_(source) {
+  if (!IsAbsent(source)) return;
+  Status status = Status::Ok();
+  if (const auto contents = ContentsToCome(source)) {
+    tensor_ = Tensor::Empty(source.dtype(), source.shape());
+    if (!tensor_.initialized()) throw std::bad_alloc();
+    status = (*contents)(tensor_.mutable_raw());
+  } else {  // a part, or it has come by now
+    status = MakeResident(source);
+  }
+  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+}
+
+}  // namespace heddle

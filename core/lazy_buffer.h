@@ -1,0 +1,48 @@
+// Memory whose contents are made when somebody needs them: parameters that stay in their file, and
+// constants computed from such. Who needs them only to make a copy of its own borrows them for as
+// long as that takes (BorrowedContents); for everybody else they are brought in, for good
+// (MakeResident).
+//
+// Until then there is an address, by which packed copies are found, and no memory: touching it ends
+// the process. Scope::Find brings in what it finds, and a plan what its instructions read; only
+// kernels that read constants while they are prepared (PrepareContext::ConstIn), passes, and code
+// that comes by tensors of a scope in other ways have to know of this.
+//
+// Ownership: like any Buffer; holds its `contents` as long as it lives. Threads: any.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+// Writes all bytes of a buffer to `to`. Called any number of times, by any threads, always with the
+// same result; an error leaves something in between. May throw std::bad_alloc.
+using MakeContents = std::function<Status(void* to)>;
+
+// An empty reference when there are no addresses left.
+BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents);
+
+// True when the tensor's memory is not there.
+bool IsAbsent(const Tensor& t);
+// Brings it in, where it is not there. kResourceExhausted, or what `contents` says.
+Status MakeResident(const Tensor& t);
+
+// What makes the memory that `t` is the whole of; nullptr when there is no need: it is there.
+std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t);
+
+// A tensor that holds what `source` does, in memory of its own where that is absent.
+class BorrowedContents {
+ public:
+  // Throws std::bad_alloc, or std::runtime_error with the message of a failure.
+  explicit BorrowedContents(const Tensor& source);
+  const Tensor& tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,164 @@
+#include "core/lazy_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/support/files.h"
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+// A tensor of these sizes whose elements are 1 once they are there; counts how often they are made.
+Tensor Ones(int64_t n, std::atomic<int>* made) {
+  return Tensor(DType::kF32, {n},
+                MakeLazyBuffer(static_cast<size_t>(n) * sizeof(float), [n, made](void* to) {
+                  ++*made;
+                  std::fill_n(static_cast<float*>(to), n, 1.f);
+                  return Status::Ok();
+                }));
+}
+
+TEST(LazyBuffer, IsThereWhenBroughtIn) {
+  for (const int64_t n : {int64_t{10}, int64_t{5000}, int64_t{3} << 20}) {
+    std::atomic<int> made{0};
+    const Tensor t = Ones(n, &made);
+    EXPECT_TRUE(IsAbsent(t));
+    EXPECT_EQ(made, 0);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        EXPECT_TRUE(MakeResident(t).ok());
+        EXPECT_EQ(t.data<float>()[n - 1], 1.f);
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_FALSE(IsAbsent(t));
+    EXPECT_EQ(ContentsToCome(t), nullptr);
+    EXPECT_EQ(made, 1);
+  }
+}
+
+TEST(LazyBuffer, BorrowingLeavesItAway) {
+  std::atomic<int> made{0};
+  const Tensor t = Ones(1000, &made);
+  {
+    const BorrowedContents borrowed(t);
+    EXPECT_EQ(Floats(borrowed.tensor()), std::vector<float>(1000, 1.f));
+    EXPECT_NE(borrowed.tensor().raw(), t.raw());
+  }
+  EXPECT_TRUE(IsAbsent(t));
+  ASSERT_TRUE(MakeResident(t).ok());
+  EXPECT_EQ(BorrowedContents(t).tensor().raw(), t.raw());
+  EXPECT_EQ(made, 2);
+}
+
+TEST(LazyBuffer, APartBringsInTheWhole) {
+  std::atomic<int> made{0};
+  const Tensor t = Ones(1000, &made);
+  const Tensor part(DType::kF32, {10}, t.buffer(), 40);
+  EXPECT_EQ(Floats(BorrowedContents(part).tensor()), std::vector<float>(10, 1.f));
+  EXPECT_FALSE(IsAbsent(t));
+}
+
+TEST(LazyBuffer, AFailureIsToldAndTriedAgain) {
+  int calls = 0;
+  const Tensor t(DType::kF32, {100}, MakeLazyBuffer(400, [&](void* to) {
+                   if (++calls < 3) return DataLoss("not now");
+                   std::fill_n(static_cast<float*>(to), 100, 2.f);
+                   return Status::Ok();
+                 }));
+  EXPECT_EQ(MakeResident(t).message(), "not now");
+  EXPECT_THROW(BorrowedContents{t}, std::runtime_error);
+  EXPECT_TRUE(MakeResident(t).ok());
+  EXPECT_EQ(t.data<float>()[99], 2.f);
+}
+
+TEST(LazyBuffer, OtherTensorsAreThere) {
+  for (const Tensor& t : {Tensor(), F32({2}, {1, 2})}) {
+    EXPECT_FALSE(IsAbsent(t));
+    EXPECT_TRUE(MakeResident(t).ok());
+    EXPECT_EQ(BorrowedContents(t).tensor().raw(), t.raw());
+  }
+}
+
+// A file with a large parameter, a small one, and a large one that holds no weights.
+class LaterReading : public ::testing::Test {
+ protected:
+  static constexpr int64_t kN = 40000;
+  LaterReading() {
+    builder_.Param("ids", DType::kI64, {kN}).Param("large", DType::kF32, {kN});
+    builder_.Param("small", DType::kF32, {3});
+    program_ = builder_.Build();
+    scope_.Set("ids", I64({kN}, std::vector<int64_t>(kN, 5)));
+    scope_.Set("large", RandomF32({kN}, 1));
+    scope_.Set("small", F32({3}, {1, 2, 3}));
+    EXPECT_TRUE(SaveParameters(program_, scope_, path_).ok());
+  }
+  void Load(Scope* to) {
+    const Status s = LoadParameters(program_, path_, *to, ParameterReading::kWhenNeeded);
+    ASSERT_TRUE(s.ok()) << s.ToString();
+  }
+  static bool Absent(const Scope& scope, const std::string& name) {
+    return IsAbsent(scope.StampOf(name).value->tensor());
+  }
+
+  TempDir dir_;
+  const std::string path_ = dir_ / "params";
+  ProgramBuilder builder_;
+  Program program_;
+  Scope scope_;
+};
+
+TEST_F(LaterReading, FindReadsWhatWasLeft) {
+  Scope later;
+  Load(&later);
+  EXPECT_TRUE(Absent(later, "large"));
+  EXPECT_FALSE(Absent(later, "small"));
+  EXPECT_FALSE(Absent(later, "ids"));
+  for (const std::string& name : scope_.Names())
+    EXPECT_TRUE(SameBits(*later.Find(name), *scope_.Find(name))) << name;
+  EXPECT_FALSE(Absent(later, "large"));
+}
+
+TEST_F(LaterReading, NowReadsAll) {
+  Scope now;
+  ASSERT_TRUE(LoadParameters(program_, path_, now).ok());
+  EXPECT_FALSE(Absent(now, "large"));
+}
+
+TEST_F(LaterReading, TheFileMayBeReplacedAndRemoved) {
+  Scope later, other;
+  Load(&later);
+  other.Set("ids", I64({kN}, std::vector<int64_t>(kN, 6)));
+  other.Set("large", RandomF32({kN}, 2));
+  other.Set("small", F32({3}, {4, 5, 6}));
+  ASSERT_TRUE(SaveParameters(program_, other, path_).ok());
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(SameBits(*later.Find("large"), *scope_.Find("large")));
+}
+
+TEST_F(LaterReading, AScopeCanBeSavedToItsOwnFile) {
+  const std::string before = ReadAll(path_);
+  Scope later;
+  Load(&later);
+  ASSERT_TRUE(SaveParameters(program_, later, path_).ok());
+  EXPECT_EQ(ReadAll(path_) == before, true);
+}
+
+TEST_F(LaterReading, WhatWasWrittenToInPlaceIsNotFound) {
+  Scope later;
+  Load(&later);
+  std::filesystem::resize_file(path_, 100);
+  EXPECT_EQ(later.Find("large"), nullptr);
+  EXPECT_NE(later.Find("small"), nullptr);
+  const Status s = SaveParameters(program_, later, dir_ / "again");
+  EXPECT_EQ(s.code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace heddle::testing
