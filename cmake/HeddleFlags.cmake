@@ -6,8 +6,10 @@ endif()
 
 find_program(HEDDLE_CCACHE ccache)
 if(HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER "${HEDDLE_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${HEDDLE_CCACHE}")
+  # Without this it passes over what uses a precompiled header.
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                "${HEDDLE_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_C_COMPILER_LAUNCHER}")
 endif()
 
 find_program(HEDDLE_MOLD mold)
@@ -51,22 +53,31 @@ endfunction()
 # Kernels are built for AVX2/FMA machines, everything else for the base architecture. A Debug build
 # leaves them alone; a sanitized one keeps the instruction set (the same rounding) but not -O3.
 # Sources named *_avx512.cc are for such machines: what they define is called only there.
-function(heddle_kernel_flags)
-  set(flags ${HEDDLE_SOFT_WARNINGS})
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    if(NOT HEDDLE_SANITIZE)
-      list(APPEND flags -O3)
-    endif()
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
-      list(APPEND flags -march=x86-64-v3)
-    endif()
-    list(APPEND flags -fno-math-errno -fno-trapping-math)
+function(heddle_kernel_flags target)
+  target_compile_options(${target} PRIVATE ${HEDDLE_SOFT_WARNINGS})
+  if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    return()
   endif()
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
-  if("-march=x86-64-v3" IN_LIST flags)
-    set(newer ${ARGN})
+  if(NOT HEDDLE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O3)
+  endif()
+  target_compile_options(${target} PRIVATE -fno-math-errno -fno-trapping-math)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+    target_compile_options(${target} PRIVATE -march=x86-64-v3)
+    get_target_property(newer ${target} SOURCES)
     list(FILTER newer INCLUDE REGEX "_avx512\\.cc$")
-    list(TRANSFORM flags REPLACE "x86-64-v3" "x86-64-v4")
-    set_source_files_properties(${newer} PROPERTIES COMPILE_OPTIONS "${flags}")
+    set_source_files_properties(${newer} PROPERTIES COMPILE_OPTIONS -march=x86-64-v4
+                                                    SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()
+
+# What most sources of a target begin with is read once. A source still includes all that it uses:
+# it compiles with HEDDLE_PRECOMPILE=OFF, too.
+function(heddle_precompile target header)
+  if(HEDDLE_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE "<${header}>")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
+    endif()
   endif()
 endfunction()
