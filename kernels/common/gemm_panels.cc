@@ -55,17 +55,18 @@ class PanelGemm final : public GemmRunner {
 
   bool reads_b() const override { return false; }
 
-  // Units are a panel for some rows, whose part of A stays in a core's cache.
+  // Units are a panel for some rows; the next unit has the same panel, which is still near then.
   void Run(const KernelContext& ctx, const float* a, const float* /*b*/, const float* bias,
            const float* residual, float* c) const override {
     constexpr int64_t kCacheBytes = 256 << 10, kUnitWork = 1 << 16;
     const int64_t panels = Ceil(d_.n, width_);
     const int64_t rows = std::clamp<int64_t>(kCacheBytes / (4 * d_.k), loops_.rows, d_.m);
     const int64_t grain = 1 + kUnitWork / (rows * width_ * d_.k);
-    ctx.ParallelFor(Ceil(d_.m, rows) * panels, grain, [&](int64_t begin, int64_t end) {
+    const int64_t parts = Ceil(d_.m, rows);
+    ctx.ParallelFor(parts * panels, grain, [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t first = unit / panels * rows, count = std::min(rows, d_.m - first);
-        Panel(unit % panels * width_, first, count, a, bias, residual, c);
+        const int64_t first = unit % parts * rows, count = std::min(rows, d_.m - first);
+        Panel(unit / parts * width_, first, count, a, bias, residual, c);
       }
     });
   }
