@@ -116,7 +116,7 @@ ITEMS = [
      "met; the one pattern there is, sum and layer_norm, gains nothing (0.985–1.018 times as fast)", "`SubstitutePatterns.*`, `FusedLayerNorm.*`"),
     ("2.6 element-wise fusion", "one loop over tiles; convex groups; same bits",
      "8 operators on 16 MiB 3 times as fast", "3.6 on one thread, 5.3 on two; 1.5–1.6 where tanh and sigmoid are among the eight, whose arithmetic remains", "`FuseElementwise.*`"),
-    ("2.7 kernel selection", "`--tune`: convolutions by Winograd's method, own depthwise and patch loops or the "
+    ("2.7 kernel selection", "`--tune`: convolutions by Winograd's method, own direct, depthwise and patch loops or the "
      "library; 5 warm-ups, up to 100 runs, median; checked file, written atomically, keyed by shapes, "
      "attributes, processor, threads and build",
      "second process measures nothing; a truncated file is a warning; choice within 1.05 of the best for 95 %",
