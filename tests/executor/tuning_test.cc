@@ -137,11 +137,12 @@ TEST_F(TuningFile, ConvolutionsAreMeasuredOnceAndThenKnown) {
   std::string last = "x";
   for (int k = 0; k < 3; ++k) {
     const std::string w = "w" + std::to_string(k), to = "c" + std::to_string(k);
-    const Shape filter = {16, 16, k == 2 ? 1 : 3, k == 2 ? 1 : 3};
+    const int64_t groups = k == 2 ? 2 : 1, kernel = k == 2 ? 1 : 3;
+    const Shape filter = {16, 16 / groups, kernel, kernel};
     b.Param(w, DType::kF32, filter).Var(to, DType::kF32, image);
     scope->Set(w, Value(tensor(filter)));
     b.Op("conv2d", {{"Input", {last}}, {"Filter", {w}}}, {{"Output", {to}}},
-         {{"paddings", k == 2 ? Ints{0, 0} : Ints{1, 1}}});
+         {{"paddings", k == 2 ? Ints{0, 0} : Ints{1, 1}}, {"groups", groups}});
     last = to;
   }
   b.Fetch(last);
@@ -166,7 +167,7 @@ TEST_F(TuningFile, ConvolutionsAreMeasuredOnceAndThenKnown) {
     EXPECT_EQ(plain.measured + plain.kept, 0);
     const auto tuned = run(true, true, &first);
     if (first.measured == 0) GTEST_SKIP() << "this build has one way of convolving";
-    EXPECT_EQ(first.measured, 1) << Content();  // the two of one form; for the third there is one way
+    EXPECT_EQ(first.measured, 1) << Content();  // two of one form; for groups there is one way
     EXPECT_EQ(first.kept, 1);
     run(true, true, &second);
     EXPECT_EQ(second.measured, 0);
