@@ -70,13 +70,12 @@ struct Model {
   std::shared_ptr<Scope> scope;  // holds the parameters
 };
 
-// Loads a program and its parameters (large ones when needed: ParameterReading::kWhenNeeded).
-// `path`: a
-// `.pdmodel` file, or a directory that holds `model.pdmodel`, `inference.pdmodel`, another single
-// one, or
-// `__model__`. `params`: a combined file, a directory with one file per parameter, or a
-// `.pdparams`; empty: the `.pdiparams` beside the program, or its directory. A program without
-// parameters needs none.
+// Loads a program and its parameters, large ones when they are needed
+// (ParameterReading::kWhenNeeded). `path`: a `.pdmodel` file, or a directory that holds
+// `model.pdmodel`, `inference.pdmodel`, another single `.pdmodel`, or `__model__`. `params`: a
+// combined parameter file, a directory with one file per parameter, or a pickled `.pdparams`; empty =
+// the `.pdiparams` beside the program, or the program's directory. A program without parameters
+// needs no such file.
 Result<Model> LoadModel(const std::string& path, const std::string& params = "");
 
 // Names of all operators heddle has kernels for, sorted.
