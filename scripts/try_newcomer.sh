@@ -4,8 +4,8 @@
 #   scripts/try_newcomer.sh DIR          (as root; needs debootstrap, and the network)
 #
 # DIR becomes a minimal Debian (a former one is taken as it is). The committed state of this repository is
-# cloned there; then come the README's commands: the first of its two, the example, the Python package, and
-# the README's Python. DIR stays. The host's settings of apt, pip and certificates are taken along, and a
+# cloned there; then come the README's commands: the set-up, the Python package, and the README's Python;
+# then (unless PYTHON_ONLY is set) the first of its two, and the training. DIR stays. The host's settings of apt, pip and certificates are taken along, and a
 # compiler cache where CCACHE_DIR is set (times are then not a newcomer's).
 set -euo pipefail
 [ $# = 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
@@ -60,11 +60,12 @@ print(re.search(r"## Train digits.*?```sh\n(.*?)^```", text, re.M | re.S).group(
 PY
   bash -e "$scratch/train.sh"
 }
-step ./scripts/quickstart.sh
-step readme_train
+step ./scripts/setup.sh
 rm -rf env
 step bash -c 'python3 -m venv env && env/bin/pip install .'
 step readme_python
+echo "$SECONDS s to a model's run in Python"
+[ -n "${PYTHON_ONLY:-}" ] || { step ./scripts/quickstart.sh; step readme_train; }
 echo "$SECONDS s all in all"
 STEPS
-chroot "$root" /bin/bash /newcomer.sh
+PYTHON_ONLY=${PYTHON_ONLY:-} chroot "$root" /bin/bash /newcomer.sh
