@@ -44,7 +44,10 @@ MEANT = [("heddle train … ", "heddle train --startup examples/digits/train/sta
 # Documents whose console blocks scripts/check_console.py runs, and whose Python test_docs.py runs.
 CONSOLE = {"docs/errors.md"}
 # (scripts/paddle_frontend.py runs that of docs/training.md, which needs Paddle.)
-PYTHON = {"README.md", "docs/python.md", "docs/training.md"}
+PYTHON = {"README.md", "docs/python.md", "docs/training.md", "docs/from-paddle-inference.md"}
+
+EMBEDDED = ("#include <iostream>\nvoid f(heddle::Executor& executor, "
+            "const heddle::CompiledProgram& compiled, heddle::Tensor x) {\n", "\n}\n")
 
 # What a piece of C++ or C needs around it: (part of the block, before, after).
 CPP = [
@@ -53,6 +56,8 @@ CPP = [
      "void f(heddle::Result<heddle::Program>& m, heddle::Model* model) {\n", "\n}\n"),
     ("heddle::Generator generator", "#include <heddle/heddle.h>\nvoid f(heddle::Program* startup, "
      "heddle::Program* main, heddle::Tensor x, heddle::Tensor y) {\n", "\n}\n"),
+    *((part, *EMBEDDED) for part in ("Tensor::Of(", "BoundRun run(", "RunOptions options;",
+                                     "check_nan_inf = true")),
     ("heddle_executor_new", "#include <stdio.h>\nvoid f(heddle_executor* executor, heddle_model* model,"
      " const char* const* names, const heddle_tensor* const* inputs, heddle_tensor** outputs) {\n",
      "\n}\n"),
