@@ -61,6 +61,8 @@ PY
   bash -e "$scratch/train.sh"
 }
 step ./scripts/setup.sh
+# Its packages have brought a list of certificates without the host's own.
+[ -z "${SSL_CERT_FILE:-}" ] || cp "$SSL_CERT_FILE" /etc/ssl/certs/ca-certificates.crt
 rm -rf env
 step bash -c 'python3 -m venv env && env/bin/pip install .'
 step readme_python

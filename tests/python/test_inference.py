@@ -38,6 +38,18 @@ def test_a_deployment_script(digits):
     assert out.shape() == [4, 10] and out.type() is inference.DataType.FLOAT32 and out.lod() == []
 
 
+def test_bfloat16_is_asked_for_by_its_name(digits):
+    folder, x = digits
+    x = np.repeat(x, 32, axis=0)
+    wanted = heddle.load(folder, precision="bf16")(x)
+    predictor = make(folder, ("enable_mkldnn_bfloat16",))
+    assert np.array_equal(run(predictor, x), wanted)
+    config = inference.Config()
+    assert not config.mkldnn_bfloat16_enabled()
+    config.enable_mkldnn_bfloat16()
+    assert config.mkldnn_bfloat16_enabled()
+
+
 def test_inputs_are_copied(digits):
     folder, x = digits
     predictor, x = make(folder), x.copy()
