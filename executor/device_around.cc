@@ -150,9 +150,16 @@ bool DeviceRunner::CanStart(const DeviceTask& task) {
 }
 
 DeviceTasks::Error DeviceRunner::RunTask(const DeviceTask& task, int participant) {
-  if (Status s = AwaitEvents(task.step); !s.ok()) return {std::move(s), true};
   DeviceTasks::Error error;
-  host_.Execute([&] { error.status = Interpreter::RunOne(At(task.step), run_, participant); });
+  error.status = Guard([&] {
+    if (Status s = AwaitEvents(task.step); !s.ok()) {
+      error.on_device = true;
+      return s;
+    }
+    Status status;
+    host_.Execute([&] { status = Interpreter::RunOne(At(task.step), run_, participant); });
+    return status;
+  });
   return error;
 }
 

@@ -60,15 +60,19 @@ void ExpectRuns(Executor& executor, const ProgramBuilder& b, const std::vector<f
   }
 }
 
+void FetchSum(ProgramBuilder& b, const std::string& left, const std::string& right) {
+  b.Op("elementwise_add", {{"X", {left}}, {"Y", {right}}}, {{"Out", {"y"}}},
+       {{"op_device", std::string("gpu")}});
+  b.Fetch("y");
+}
+
 // Neither comes back before the other one is there.
 TEST(DeviceTasks, TwoOfTheHostAtOnce) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2});
   Call(b, "x", "a", 1);
   Call(b, "x", "b", 2);
-  b.Op("elementwise_add", {{"X", {"a"}}, {"Y", {"b"}}}, {{"Out", {"y"}}},
-       {{"op_device", std::string("gpu")}});
-  b.Fetch("y");
+  FetchSum(b, "a", "b");
   std::unique_ptr<Meeting> meeting;
   ScopedHook hook([&](int64_t) { return meeting->Come(); });
   for (int threads : {2, 4}) {
@@ -84,9 +88,7 @@ TEST(DeviceTasks, LaunchesGoOnBesideThem) {
   Call(b, "x", "a", 1);
   Call(b, "x", "b", 0);
   Call(b, "b", "c", 1, "gpu");
-  b.Op("elementwise_add", {{"X", {"a"}}, {"Y", {"c"}}}, {{"Out", {"y"}}},
-       {{"op_device", std::string("gpu")}});
-  b.Fetch("y");
+  FetchSum(b, "a", "c");
   std::unique_ptr<Meeting> meeting;
   ScopedHook hook([&](int64_t id) { return id == 1 ? meeting->Come() : Status::Ok(); });
   for (int threads : {2, 4}) {
@@ -104,9 +106,7 @@ TEST(DeviceTasks, WaitForTheDeviceBesideLaunches) {
   Call(b, "a", "e", 0);              // waits for that
   Call(b, "x", "c", 0);
   Call(b, "c", "d", 1, "gpu", "t");
-  b.Op("elementwise_add", {{"X", {"e"}}, {"Y", {"d"}}}, {{"Out", {"y"}}},
-       {{"op_device", std::string("gpu")}});
-  b.Fetch("y");
+  FetchSum(b, "e", "d");
   std::unique_ptr<Meeting> meeting;
   ScopedHook hook([&](int64_t id) { return id == 1 ? meeting->Come() : Status::Ok(); });
   Executor executor(Options(2));
@@ -238,9 +238,7 @@ TEST(DeviceTasks, TracesTellWhoDidWhat) {
   b.Feed("x", DType::kF32, {2});
   Call(b, "x", "a", 1);
   Call(b, "x", "b", 2);
-  b.Op("elementwise_add", {{"X", {"a"}}, {"Y", {"b"}}}, {{"Out", {"y"}}},
-       {{"op_device", std::string("gpu")}});
-  b.Fetch("y");
+  FetchSum(b, "a", "b");
   Meeting meeting(2);
   ScopedHook hook([&](int64_t) { return meeting.Come(); });
   Executor executor(Options(2));
