@@ -78,7 +78,7 @@ OpLocation Program::Locate(int block, const Op& op) const {
   at.block = block;
   at.op = op.index;
   at.op_type = op.type();
-  at.call_stack = op.call_stack;
+  at.call_stack = op.call_stack.Text();
   for (const auto& slot : op.outputs) {
     for (VarId v : slot) {
       if (v == kNoVar || !at.output.empty()) continue;

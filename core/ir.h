@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/attr.h"
+#include "core/call_stack.h"
 #include "core/op_def.h"
 #include "heddle/dtype.h"
 #include "heddle/program.h"
@@ -48,7 +49,7 @@ struct Op {
   std::vector<AttrValue> attrs;             // per attribute of def
   std::vector<int> var_attrs;               // attributes whose value variables hold
   int index = -1;  // in the file's block; -1 for operators a pass made
-  std::string call_stack;
+  CallStack call_stack;
   std::string device;  // attribute op_device, as the file has it; empty: not said
   std::shared_ptr<const StreamHints> hints;  // null: none
 
@@ -88,7 +89,8 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
-  // The file's bytes: what heddle has no use for is in there when the program is written again.
+  // The file's bytes but for call stacks: what heddle has no use for is in there when the program is
+  // written again.
   std::shared_ptr<const std::string> source;
 
   // The variable called `name` visible from `block`; kNoVar when there is none.

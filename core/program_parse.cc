@@ -59,7 +59,10 @@ VarKind KindOf(const proto::VarType& type) {
 
 class Parser {
  public:
-  Parser(const proto::ProgramDesc& desc, Program* program) : desc_(desc), p_(*program) {}
+  // `stacks`: by block and operator; may be empty.
+  Parser(const proto::ProgramDesc& desc, const std::vector<std::vector<CallStack>>& stacks,
+         Program* program)
+      : desc_(desc), stacks_(stacks), p_(*program) {}
 
   Status Run() {
     p_.version = desc_.version().version();
@@ -184,6 +187,7 @@ class Parser {
     }
     Op op = MakeOp(*def);
     op.index = i;
+    if (!stacks_.empty()) op.call_stack = stacks_[b][i];
     const std::string where = StrCat("block ", b, ", op ", i, " (", desc.type(), ")");
     for (const auto& slot : desc.inputs()) {
       const int s = def->FindInput(slot.parameter());
@@ -243,10 +247,6 @@ class Parser {
 
   void FillAttrs(int b, const std::string& where, const proto::OpDesc& desc, Op* op) {
     for (const auto& attr : desc.attrs()) {
-      if (attr.name() == "op_callstack") {
-        for (const auto& line : attr.strings()) op->call_stack += "    " + line + "\n";
-        continue;
-      }
       if (attr.name() == "op_device") op->device = attr.s();
       AddHint(attr, op);
       const int a = op->def->FindAttr(attr.name());
@@ -312,6 +312,7 @@ class Parser {
   }
 
   const proto::ProgramDesc& desc_;
+  const std::vector<std::vector<CallStack>>& stacks_;
   Program& p_;
   std::vector<std::string> problems_;
   std::map<std::string, std::string> unknown_;
@@ -326,15 +327,20 @@ Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std:
   // In an arena: a large program's many small parts are given back in one piece.
   google::protobuf::Arena arena;
   auto& desc = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
+  SplitProgram split;
+  const size_t file_size = bytes.size();
+  const uint64_t hash = XXH64(bytes.data(), bytes.size(), 0);
+  if (SplitCallStacks(bytes, &split)) bytes = split.bytes;
   // In two steps, since the library prints to stderr where a required field is missing.
   if (!desc.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !desc.IsInitialized())
-    return DataLoss(name, ": not a Paddle program, or cut short (", bytes.size(), " bytes)");
+    return DataLoss(name, ": not a Paddle program, or cut short (", file_size, " bytes)");
   auto program = std::make_shared<Program>();
   program->name = name;
-  program->source = std::make_shared<const std::string>(bytes);
-  program->hash = XXH64(bytes.data(), bytes.size(), 0);
-  HEDDLE_RETURN_IF_ERROR(Parser(desc, program.get()).Run());
+  program->hash = hash;
+  HEDDLE_RETURN_IF_ERROR(Parser(desc, split.stacks, program.get()).Run());
+  program->source = std::make_shared<const std::string>(
+      split.bytes.empty() ? std::string(bytes) : std::move(split.bytes));
   return program;
 }
 

@@ -240,6 +240,11 @@ class Writer {
       SetSlot(op.def->outputs()[s], op.outputs[s], desc->mutable_outputs());
     AddUnknownOutputs(block, op, *desc);
     for (size_t a = 0; a < op.attrs.size(); ++a) SetAttr(op, a, source == nullptr, desc);
+    if (op.call_stack.empty()) return;
+    auto* stack = desc->add_attrs();
+    stack->set_name("op_callstack");
+    stack->set_type(proto::STRINGS);
+    for (std::string_view line : op.call_stack.Lines()) stack->add_strings(line.data(), line.size());
   }
 
   template <typename Slots>
