@@ -33,7 +33,7 @@ class LazyBuffer final : public Buffer {
     if (resident_.load(std::memory_order_relaxed)) return Status::Ok();
     if (!CommitMemory(data(), bytes()))
       return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
-    HEDDLE_RETURN_IF_ERROR((*contents_)(data()));
+    HEDDLE_RETURN_IF_ERROR((*contents_)(data(), 0, bytes()));
     resident_.store(true, std::memory_order_release);
     return Status::Ok();
   }
@@ -74,17 +74,43 @@ std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t) {
   return whole && !lazy->resident() ? lazy->contents() : nullptr;
 }
 
+namespace {
+
+// For what is only a part of its memory, or has come by now.
+void NeedResident(const Tensor& t) {
+  if (const Status s = MakeResident(t); !s.ok()) throw std::runtime_error(std::string(s.message()));
+}
+
+}  // namespace
+
 BorrowedContents::BorrowedContents(const Tensor& source) : tensor_(source) {
   if (!IsAbsent(source)) return;
-  Status status = Status::Ok();
   if (const auto contents = ContentsToCome(source)) {
     tensor_ = Tensor::Empty(source.dtype(), source.shape());
-    if (!tensor_.initialized()) throw std::bad_alloc();
-    status = (*contents)(tensor_.mutable_raw());
-  } else {  // a part, or it has come by now
-    status = MakeResident(source);
+    Make(*contents, 0);
+  } else {
+    NeedResident(source);
   }
-  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+}
+
+BorrowedContents::BorrowedContents(const Tensor& source, int64_t first, int64_t count) {
+  const size_t begin = static_cast<size_t>(first) * SizeOf(source.dtype());
+  const auto contents = ContentsToCome(source);
+  if (!contents) {
+    NeedResident(source);
+    const auto at = static_cast<const std::byte*>(source.raw()) -
+                    static_cast<const std::byte*>(source.buffer()->data());
+    tensor_ = Tensor(source.dtype(), {count}, source.buffer(), static_cast<size_t>(at) + begin);
+    return;
+  }
+  tensor_ = Tensor::Empty(source.dtype(), {count});
+  Make(*contents, begin);
+}
+
+void BorrowedContents::Make(const MakeContents& contents, size_t begin) {
+  if (!tensor_.initialized()) throw std::bad_alloc();
+  const Status s = contents(tensor_.mutable_raw(), begin, begin + tensor_.bytes());
+  if (!s.ok()) throw std::runtime_error(std::string(s.message()));
 }
 
 }  // namespace heddle

@@ -19,9 +19,10 @@
 
 namespace heddle {
 
-// Writes all bytes of a buffer to `to`. Called any number of times, by any threads, always with the
-// same result; an error leaves something in between. May throw std::bad_alloc.
-using MakeContents = std::function<Status(void* to)>;
+// Writes bytes [begin, end) of a buffer to `to`: whole elements. Called any number of times, by any
+// threads, always with the same result; an error leaves something in between. May throw
+// std::bad_alloc.
+using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 
 // An empty reference when there are no addresses left.
 BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents);
@@ -39,9 +40,12 @@ class BorrowedContents {
  public:
   // Throws std::bad_alloc, or std::runtime_error with the message of a failure.
   explicit BorrowedContents(const Tensor& source);
+  // The same for `count` elements from `first` on, in row-major order, as a tensor of rank 1.
+  BorrowedContents(const Tensor& source, int64_t first, int64_t count);
   const Tensor& tensor() const { return tensor_; }
 
  private:
+  void Make(const MakeContents& contents, size_t begin);
   Tensor tensor_;
 };
 

@@ -134,8 +134,9 @@ Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::s
   HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
   const bool later = later_ && dtype == DType::kF32 && bytes >= kLeastLater;
   BufferRef memory = later ? MakeLazyBuffer(bytes,
-                                            [file = file_, bytes, from = at_](void* to) {
-                                              HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, from));
+                                            [file = file_, from = at_](void* to, size_t begin, size_t end) {
+                                              HEDDLE_RETURN_IF_ERROR(
+                                                  file->Fill(to, end - begin, from + begin));
                                               return file->CheckUnchanged();
                                             })
                            : slab.Allocate(bytes);

@@ -24,14 +24,17 @@ struct FilterScale {
   int64_t group_rows;  // transposed: how many of dimension 0 a group has; else 0
   std::vector<double> factors;
 
-  void Apply(float* w) const {
+  // To the filter's elements [first, last), which begin at `w`.
+  void Apply(float* w, int64_t first, int64_t last) const {
     const int64_t window = shape[2] * shape[3];
-    for (int64_t i = 0; i < shape[0]; ++i) {
-      for (int64_t j = 0; j < shape[1]; ++j) {
-        const int64_t channel = group_rows > 0 ? i / group_rows * shape[1] + j : i;
-        for (int64_t k = 0; k < window; ++k, ++w)
-          *w = static_cast<float>(*w * factors[static_cast<size_t>(channel)]);
-      }
+    for (int64_t at = first; at < last;) {
+      const int64_t i = at / window / shape[1], j = at / window % shape[1];
+      const int64_t channel = group_rows > 0 ? i / group_rows * shape[1] + j : i;
+      // As far as the same factor goes.
+      const int64_t end =
+          std::min(last, group_rows > 0 ? (at / window + 1) * window : (i + 1) * shape[1] * window);
+      for (; at < end; ++at, ++w)
+        *w = static_cast<float>(*w * factors[static_cast<size_t>(channel)]);
     }
   }
 };
@@ -232,9 +235,10 @@ class ConvFuser {
   Tensor ScaledFilter() const {
     const FilterScale scale{filter_->shape(), transposed_ ? filter_->dim(0) / groups_ : 0, scale_};
     if (const auto contents = ContentsToCome(*filter_)) {
-      BufferRef scaled = MakeLazyBuffer(filter_->bytes(), [contents, scale](void* to) {
-        HEDDLE_RETURN_IF_ERROR((*contents)(to));
-        scale.Apply(static_cast<float*>(to));
+      BufferRef scaled = MakeLazyBuffer(filter_->bytes(), [contents, scale](void* to, size_t begin, size_t end) {
+        HEDDLE_RETURN_IF_ERROR((*contents)(to, begin, end));
+        scale.Apply(static_cast<float*>(to), static_cast<int64_t>(begin / sizeof(float)),
+                    static_cast<int64_t>(end / sizeof(float)));
         return Status::Ok();
       });
       if (!scaled) throw std::bad_alloc();
@@ -242,7 +246,7 @@ class ConvFuser {
     }
     Tensor t = BorrowedContents(*filter_).tensor().Clone();
     if (!t.initialized()) throw std::bad_alloc();
-    scale.Apply(t.mutable_data<float>());
+    scale.Apply(t.mutable_data<float>(), 0, t.numel());
     return t;
   }
   Tensor BiasTensor() const {

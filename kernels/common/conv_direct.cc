@@ -28,13 +28,18 @@ void PackPanels(const PrepareContext& ctx, const Tensor& filter, int64_t lanes,
   const int64_t width = Ceil(out_c, lanes) * lanes, depth = in_c * taps;
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * depth) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
-  const float* w = filter.data<float>();
-  for (int64_t first = 0; first < width; first += 2 * lanes) {
-    const int64_t panel = std::min(2 * lanes, width - first);
-    for (int64_t tap = 0; tap < taps; ++tap)
-      for (int64_t c = 0; c < in_c; ++c)
-        for (int64_t o = first; o < first + panel; ++o)
-          *to++ = o < out_c ? w[o * depth + c * taps + tap] : 0.f;
+  const int64_t part = std::max<int64_t>(1, kPackBytes / (8 * lanes * depth)) * 2 * lanes;
+  for (int64_t begin = 0; begin < width; begin += part) {
+    const int64_t channels = std::min(part, out_c - begin);
+    const BorrowedContents rows(filter, begin * depth, channels * depth);
+    const float* w = rows.tensor().data<float>();
+    for (int64_t first = 0; first < channels; first += 2 * lanes) {
+      const int64_t panel = std::min(2 * lanes, width - begin - first);
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t c = 0; c < in_c; ++c)
+          for (int64_t o = first; o < first + panel; ++o)
+            *to++ = o < channels ? w[o * depth + c * taps + tap] : 0.f;
+    }
   }
 }
 
@@ -48,11 +53,9 @@ class DirectConv final : public ConvRunner {
   DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
              const Epilogue& epilogue, const ConvLoops& loops)
       : g_(g), late_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
-    packed_ = PackOnce<PackedPanels>(
+    packed_ = PackOnceInParts<PackedPanels>(
         ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
-        [&](const Tensor& plain, PackedPanels* packed) {
-          PackPanels(ctx, plain, loops.lanes, packed);
-        });
+        [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
     low_ = -std::numeric_limits<float>::infinity();
     high_ = -low_;
     bias_ = epilogue.bias;

@@ -25,12 +25,31 @@ void PackColumns(const PrepareContext& ctx, const Tensor& b, const GemmDims& d, 
   const int64_t width = Ceil(d.n, lanes) * lanes;
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * d.k) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
-  const float* from = b.data<float>();
-  const int64_t row = d.trans_b ? 1 : d.ldb, column = d.trans_b ? d.ldb : 1;
-  for (int64_t first = 0; first < width; first += 2 * lanes) {
-    const int64_t end = std::min(first + 2 * lanes, width);
+  // Rows as they lie in memory, some at a time: columns of B if it is transposed.
+  const int64_t rows = d.trans_b ? d.n : d.k, length = d.trans_b ? d.k : d.n;
+  const int64_t part = std::max<int64_t>(1, kPackBytes / (4 * d.ldb));
+  for (int64_t begin = 0; begin < rows; begin += part) {
+    const int64_t end = std::min(begin + part, rows);
+    const BorrowedContents some(b, begin * d.ldb, (end - begin - 1) * d.ldb + length);
+    const float* from = some.tensor().data<float>();
+    for (int64_t first = 0; first < width; first += 2 * lanes) {
+      const int64_t panel = std::min(2 * lanes, width - first);
+      float* panel_to = to + first * d.k;
+      if (d.trans_b) {
+        for (int64_t n = std::max(first, begin); n < std::min(first + panel, end); ++n)
+          for (int64_t k = 0; k < d.k; ++k)
+            panel_to[k * panel + n - first] = from[(n - begin) * d.ldb + k];
+      } else {
+        for (int64_t k = begin; k < end; ++k)
+          for (int64_t n = first; n < std::min(first + panel, d.n); ++n)
+            panel_to[k * panel + n - first] = from[(k - begin) * d.ldb + n];
+      }
+    }
+  }
+  for (int64_t first = d.n / (2 * lanes) * 2 * lanes; first < width; first += 2 * lanes) {
+    const int64_t panel = std::min(2 * lanes, width - first);
     for (int64_t k = 0; k < d.k; ++k)
-      for (int64_t n = first; n < end; ++n) *to++ = n < d.n ? from[k * row + n * column] : 0.f;
+      for (int64_t n = d.n; n < first + panel; ++n) to[first * d.k + k * panel + n - first] = 0.f;
   }
 }
 
@@ -41,8 +60,8 @@ class PanelGemm final : public GemmRunner {
       : d_(d), late_(epilogue), loops_(loops), width_(2 * loops.lanes) {
     const std::string key = StrCat("columns ", loops.lanes, d.trans_b ? " of rows" : "", " ", d.k,
                                    "x", d.n, " ", d.ldb);
-    packed_ = PackOnce<PackedColumns>(ctx, b, key, [&](const Tensor& plain, PackedColumns* packed) {
-      PackColumns(ctx, plain, d, loops.lanes, packed);
+    packed_ = PackOnceInParts<PackedColumns>(ctx, b, key, [&](PackedColumns* packed) {
+      PackColumns(ctx, b, d, loops.lanes, packed);
     });
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;

@@ -21,11 +21,12 @@ inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
 }
 
 // The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it
-// with fill(source in memory, T*); others who ask for the same one meanwhile wait, those who ask
-// for another one do not. Threads: any. `fill` may throw: the next to ask tries again.
+// with fill(T*), which reads `source` by BorrowedContents; others who ask for the same one meanwhile
+// wait, those who ask for another one do not. Threads: any. `fill` may throw: the next to ask tries
+// again.
 template <typename T, typename Fill>
-std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& source,
-                                  const std::string& key, Fill&& fill) {
+std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor& source,
+                                         const std::string& key, Fill&& fill) {
   struct Entry {
     std::once_flag once;
     T value;
@@ -33,8 +34,19 @@ std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& sourc
   // The cache is locked only while an empty entry is put in.
   const auto entry = ctx.packs().Get<Entry>(source, key, [] { return new Entry; });
   auto& e = const_cast<Entry&>(*entry);  // written under its flag alone
-  std::call_once(e.once, [&] { fill(BorrowedContents(source).tensor(), &e.value); });
+  std::call_once(e.once, [&] { fill(&e.value); });
   return {entry, &entry->value};
 }
+
+// The same with fill(source in memory, T*).
+template <typename T, typename Fill>
+std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& source,
+                                  const std::string& key, Fill&& fill) {
+  return PackOnceInParts<T>(ctx, source, key,
+                            [&](T* to) { fill(BorrowedContents(source).tensor(), to); });
+}
+
+// How much of a parameter to read at once where it is packed part by part.
+inline constexpr int64_t kPackBytes = 512 << 10;
 
 }  // namespace heddle

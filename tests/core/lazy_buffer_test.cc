@@ -17,9 +17,9 @@ namespace {
 // A tensor of these sizes whose elements are 1 once they are there; counts how often they are made.
 Tensor Ones(int64_t n, std::atomic<int>* made) {
   return Tensor(DType::kF32, {n},
-                MakeLazyBuffer(static_cast<size_t>(n) * sizeof(float), [n, made](void* to) {
+                MakeLazyBuffer(static_cast<size_t>(n) * sizeof(float), [made](void* to, size_t begin, size_t end) {
                   ++*made;
-                  std::fill_n(static_cast<float*>(to), n, 1.f);
+                  std::fill_n(static_cast<float*>(to), (end - begin) / sizeof(float), 1.f);
                   return Status::Ok();
                 }));
 }
@@ -57,6 +57,32 @@ TEST(LazyBuffer, BorrowingLeavesItAway) {
   EXPECT_EQ(made, 2);
 }
 
+TEST(LazyBuffer, BorrowsStretches) {
+  const auto numbers = [](float* to, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) *to++ = static_cast<float>(i);
+  };
+  const Tensor t(DType::kF32, {10, 10}, MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
+                   numbers(static_cast<float*>(to), begin / sizeof(float), end / sizeof(float));
+                   return Status::Ok();
+                 }));
+  const std::vector<float> want{37, 38, 39};
+  EXPECT_EQ(Floats(BorrowedContents(t, 37, 3).tensor()), want);
+  EXPECT_EQ(BorrowedContents(t, 100, 0).tensor().numel(), 0);
+  EXPECT_TRUE(IsAbsent(t));
+  ASSERT_TRUE(MakeResident(t).ok());
+  const BorrowedContents there(t, 37, 3);
+  EXPECT_EQ(Floats(there.tensor()), want);
+  EXPECT_EQ(there.tensor().raw(), t.data<float>() + 37);
+  // A part of memory that is not there brings all of it in.
+  const Tensor again(DType::kF32, {100}, MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
+                       numbers(static_cast<float*>(to), begin / 4, end / 4);
+                       return Status::Ok();
+                     }));
+  const Tensor part(DType::kF32, {50}, again.buffer(), 200);
+  EXPECT_EQ(Floats(BorrowedContents(part, 7, 2).tensor()), (std::vector<float>{57, 58}));
+  EXPECT_FALSE(IsAbsent(again));
+}
+
 TEST(LazyBuffer, APartBringsInTheWhole) {
   std::atomic<int> made{0};
   const Tensor t = Ones(1000, &made);
@@ -67,7 +93,7 @@ TEST(LazyBuffer, APartBringsInTheWhole) {
 
 TEST(LazyBuffer, AFailureIsToldAndTriedAgain) {
   int calls = 0;
-  const Tensor t(DType::kF32, {100}, MakeLazyBuffer(400, [&](void* to) {
+  const Tensor t(DType::kF32, {100}, MakeLazyBuffer(400, [&](void* to, size_t, size_t) {
                    if (++calls < 3) return DataLoss("not now");
                    std::fill_n(static_cast<float*>(to), 100, 2.f);
                    return Status::Ok();
