@@ -15,7 +15,8 @@ constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 constexpr size_t kCandidates = 4;
 // A lane that comes a little late delays everybody behind it: hand-overs are priced higher.
 constexpr double kSlack = 1.5;
-constexpr double kMargin = 0.02;
+// A second processor must be worth it, also when a run is disturbed that was not while it was tried.
+constexpr double kMargin = 0.05;
 // A run that takes longer is disturbed too little to need repeating.
 constexpr double kLongRunNs = 50e6;
 
