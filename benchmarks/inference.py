@@ -10,7 +10,7 @@ The peers are installed into build/peers-inference on the first call, which need
 and the network. Each engine's outputs are compared with the recorded ones before it is timed; of each
 engine several settings are tried, and the fastest takes part in the rounds: a slice of time to heddle,
 then one to each peer, whose process sleeps while the others run. Besides latency: load and first run of
-a fresh process with its peak memory, and requests a second with eight clients. With --fallback a
+a fresh process with its peak memory (of heddle also with --lean), and requests a second with eight clients. With --fallback a
 column tells how fast heddle is without the primitives library.
 
 The tables are printed, and written with all rounds and a plot to benchmarks/results/inference-*.

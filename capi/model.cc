@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "capi/handles.h"
@@ -48,6 +49,22 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   options.opt_level = known.opt_level;
   options.schedule = static_cast<heddle::Schedule>(known.schedule);
   options.seed = known.seed;
+  if (known.bf16 != 0) options.passes.precision = heddle::Precision::kBFloat16;
+  options.lean = known.lean != 0;
+  if (known.reuse_edges != 0) options.reuse = heddle::Reuse::kEdges;
+  if (known.num_max_shapes > 0 && known.max_shapes == nullptr)
+    return Invalid("options: max_shapes is NULL");
+  for (size_t i = 0; i < known.num_max_shapes; ++i) {
+    const heddle_max_shape& most = known.max_shapes[i];
+    if (most.input == nullptr || (most.rank > 0 && most.dims == nullptr))
+      return Invalid("options: max_shapes[" + std::to_string(i) + "] has a NULL");
+    if (most.rank > heddle::Shape::kMaxRank)
+      return Invalid("options: max_shapes[" + std::to_string(i) + "] has rank " +
+                     std::to_string(most.rank) + ", at most " +
+                     std::to_string(heddle::Shape::kMaxRank) + " are possible");
+    options.max_shapes.emplace_back(most.input,
+                                    heddle::Shape(std::span(most.dims, most.rank)));
+  }
   return options;
 }
 

@@ -72,6 +72,7 @@ struct Services {
   BlockRunner* blocks = nullptr;
   RandomState* random = nullptr;
   PackCache* packs = nullptr;
+  bool lean = false;  // see CompileOptions::lean
 };
 
 }  // namespace heddle

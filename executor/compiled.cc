@@ -143,6 +143,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   Append(&form->key, options.placement_seed);
   Append(&form->key, options.tune);
   Append(&form->key, options.reuse);
+  Append(&form->key, options.lean);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   form->key += options.tuning_file + '\0';
   Append(&form->key, form->optimized.scope.get());

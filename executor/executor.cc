@@ -171,6 +171,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.ask_worth = tuned;
   request.shuffle_seed = c.options.shuffle_seed;
   request.reuse = c.options.reuse;
+  request.lean = c.options.lean;
   if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
   if (threads > 1 && c.options.schedule == Schedule::kLanes) request.dispatch = Dispatch::kLanes;
   if (device) {
@@ -192,6 +193,7 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
   Services services = ServicesFor(wide_arena);
   services.packs = request.packs.get();
   services.random = &random;
+  services.lean = request.lean;
   request.services = &services;
   // Kernels are prepared where they will run: the library cuts its work for the threads there.
   Result<std::shared_ptr<const Plan>> plan = Internal("not built");

@@ -37,6 +37,7 @@ struct PlanRequest {
   // lanes; may be empty.
   std::vector<bool> wide;
   Reuse reuse = Reuse::kOrdered;
+  bool lean = false;
   // kLanes without `lanes`: instructions, of the plan for one after another, that wait for others
   // besides those they depend on. See executor/memory_edges.h.
   std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};

@@ -159,6 +159,12 @@ typedef enum heddle_schedule {
   HEDDLE_SCHEDULE_ANY_ = 0x7fffffff /* as above */
 } heddle_schedule;
 
+typedef struct heddle_max_shape {
+  const char* input;
+  const int64_t* dims;
+  size_t rank;
+} heddle_max_shape;
+
 typedef struct heddle_model_options {
   size_t size;                /* sizeof(heddle_model_options) */
   const char* const* fetches; /* variables to give out; NULL: the program's fetch operators */
@@ -166,6 +172,14 @@ typedef struct heddle_model_options {
   int opt_level;              /* 0: the program as it is; 1: clean-ups; 2: also fusion and layouts */
   heddle_schedule schedule;
   uint64_t seed;              /* of the generator that operators with seed 0 draw from */
+  int bf16;                   /* 1: products and convolutions with constant weights may round what they
+                                 multiply to bfloat16 where the processor is faster that way */
+  int lean;                   /* 1: prefer little memory and a quick start to speed: no copies of
+                                 parameters larger than these, no generated code */
+  int reuse_edges;            /* 1: instructions in lanes also wait so that temporaries share memory */
+  const heddle_max_shape* max_shapes; /* runs with inputs up to these have their temporaries in blocks
+                                         of one size, used again whatever the shape; copied */
+  size_t num_max_shapes;
 } heddle_model_options;
 /* The options that NULL stands for: level 2, everything else 0. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);

@@ -7,7 +7,8 @@ A fresh process per program; its peak is the most anonymous memory that was seen
 thousand times a second, in the greatest of some runs: pages of the tool's and the libraries' own files
 are the system's, and not in it. From it are taken off: what a run of examples/digits holds without its
 arena and parameters (the libraries' data, stacks, the C heap), and the parameters' file. What is left is
-compared with the plan: arena, feeds and outputs.
+compared with the plan: arena, feeds and outputs. The last column compares the plan with what a run adds
+to the memory of a process that has loaded the model and made the plan, but does not run it.
 Folders are of the form of the recorded models: model.pdmodel, its parameters beside it, meta.json.
 """
 
@@ -47,15 +48,17 @@ def peak_of(command):
 
 
 def measure(heddle, model, feeds, params, flags):
-    """(peak, arena, values handed in and out, parameters), in bytes."""
+    """(peak, arena, values handed in and out, parameters, before the run), in bytes."""
     common = [model, *flags] + (["--params", params] if params else [])
     for name, file in feeds.items():
         common += ["--feed", f"{name}={file}"]
+    lean = [] if "--no-lean" in flags else ["--lean"]
     with tempfile.TemporaryDirectory() as out:
         peak = max(peak_of([heddle, "run", *common, "--out", out]) for _ in range(3))
+        ready = max(peak_of([heddle, "plan", *common, *lean]) for _ in range(3))
         given = sum(os.path.getsize(f) for f in [*feeds.values(), *Path(out).rglob("*.npy")])
-    arena = json.loads(call([heddle, "plan", *common, "--json"]))["arena_bytes"]
-    return peak, arena, given, os.path.getsize(params) if params else 0
+    arena = json.loads(call([heddle, "plan", *common, *lean, "--json"]))["arena_bytes"]
+    return peak, arena, given, os.path.getsize(params) if params else 0, ready
 
 
 def feeds_of(folder):
@@ -68,22 +71,30 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle", type=Path, default=ROOT / "build" / "release" / "heddle")
     parser.add_argument("--threads", default="1")
+    parser.add_argument("--no-lean", action="store_true", help="pass it on")
+    parser.add_argument("--within", type=float, metavar="RATIO",
+                        help="fail where more is left than so many times the plan")
     parser.add_argument("folders", type=Path, nargs="+")
     options = parser.parse_args()
-    flags = ["--threads", options.threads, "--serial"]
+    flags = ["--threads", options.threads, "--serial"] + ["--no-lean"] * options.no_lean
     digits = ROOT / "examples" / "digits"
     params = next(digits.glob("*.pdiparams"), None)
     base = measure(options.heddle, digits, {"x": digits / "input.npy"}, params, flags)
-    libraries = base[0] - sum(base[1:])
+    libraries = base[0] - sum(base[1:4])
     print(f"beside programs: {libraries / MB:.1f} MB\n")
-    print("| program | peak MB | parameters | left | plan | left ÷ plan |\n|---|--:|--:|--:|--:|--:|")
+    print("| program | peak MB | parameters | left | plan | left ÷ plan | run ÷ plan |\n"
+          "|---|--:|--:|--:|--:|--:|--:|")
+    above = 0
     for folder in options.folders:
         file = next(folder.glob("*.pdiparams"), None)
-        peak, arena, given, weights = measure(options.heddle, folder, feeds_of(folder), file, flags)
+        peak, arena, given, weights, ready = measure(options.heddle, folder, feeds_of(folder), file, flags)
         left, plan = peak - libraries - weights, arena + given
         print(f"| {folder.name} | {peak / MB:.1f} | {weights / MB:.1f} | {left / MB:.1f} | "
-              f"{plan / MB:.2f} | {left / plan:.2f} |")
+              f"{plan / MB:.2f} | {left / plan:.2f} | {(peak - ready) / plan:.2f} |")
         sys.stdout.flush()
+        above += options.within is not None and left > options.within * plan
+    if above:
+        raise SystemExit(f"{above} above {options.within} times the plan")
 
 
 if __name__ == "__main__":

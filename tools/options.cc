@@ -225,6 +225,7 @@ CompileOptions ModelOptions::compile() const {
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
+  options.lean = lean.value_or(false);
   if (reuse_edges) options.reuse = Reuse::kEdges;
   for (const std::string& pair : max_shapes) {
     const size_t at = pair.find('=');
@@ -292,6 +293,12 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
                                                                       {"edges", true}})
                       .description(""))
       ->default_str("ordered");
+  auto* lean = app.add_flag_callback(
+      "--lean", [options] { options->lean = true; },
+      "prefer little memory and a quick start to speed: no copies of parameters larger than these, no "
+      "generated code [run: yes, unless with --repeat or --tune; else no]");
+  app.add_flag_callback("--no-lean", [options] { options->lean = false; }, "the contrary")
+      ->excludes(lean);
   AddPairs(app, "--max-shape", &options->max_shapes, "NAME=32,3,224,224",
            "largest shape of an input: runs up to it have their temporaries in one block", CheckShape);
   app.add_option("--opt", options->opt_level,

@@ -1,6 +1,7 @@
 // Options that several subcommands share.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct ModelOptions {
   int64_t random_places = -1;  // seed; -1: not at random
   PassOptions passes;
   bool reuse_edges = false;
+  std::optional<bool> lean;  // not said: the command decides
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;
   std::string tuning_file;

@@ -146,6 +146,14 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
   return labels;
 }
 
+// For a single run, preparing costs more than it saves.
+CompileOptions Compile(const Options& options) {
+  CompileOptions compile = options.model.compile();
+  compile.lean = options.model.lean.value_or(options.repeat == 1 && !compile.tune &&
+                                             compile.tuning_file.empty());
+  return compile;
+}
+
 // Runs `options.repeat` times; every run must give the same bits.
 Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& compiled,
                                    const std::vector<Feed>& feeds, const Options& options,
@@ -237,7 +245,7 @@ Status Run(const Options& options) {
                             LoadModel(options.model.model, options.model.params));
     Executor executor(options.model.executor());
     HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            executor.Compile(model, options.model.compile()));
+                            executor.Compile(model, Compile(options)));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     load_ms = took.count();
     LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";

@@ -21,7 +21,7 @@ from talk import Answers, load_arrays, status_mb
 class OnnxRuntime:
     """`setting`: parallel (side by side, instead of all threads in one operator), bound (inputs and
     outputs stay where they are, so that nothing is made or copied in a run), basic (no layout or
-    fusion changes)."""
+    fusion changes), unoptimized (the graph as it is)."""
 
     def __init__(self, spec):
         import onnxruntime as ort
@@ -35,6 +35,8 @@ class OnnxRuntime:
             options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
         if setting.get("basic"):
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        if setting.get("unoptimized"):
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.session = ort.InferenceSession(spec["model"], options,
                                             providers=["CPUExecutionProvider"])
         self.names = [o.name for o in self.session.get_outputs()]

@@ -172,11 +172,13 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
   if (dtype == DType::kF64) return std::make_unique<UnrolledConv<double>>(g, direction, epilogue);
   if (epilogue.bf16 && filter != nullptr && !g.depthwise())
     if (auto runner = MakeHalfConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (auto runner = MakeTunedConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (!ctx.lean()) {
+    if (auto runner = MakeTunedConv(ctx, g, direction, filter, epilogue)) return runner;
+    if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
+  }
   if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (LibrarySharesBadly(ctx, g))
+  if (ctx.lean() || LibrarySharesBadly(ctx, g))
     if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;

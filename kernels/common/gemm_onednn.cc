@@ -155,6 +155,7 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue) {
+  if (ctx.lean() && !epilogue.bf16) return MakePanelGemm(ctx, g, alpha, constant_b, epilogue);
   if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
   // Rounding must pay: an operand is rounded once for all columns.
   constexpr int64_t kLeastHalfWork = 1 << 21, kLeastHalfColumns = 32;

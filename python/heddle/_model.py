@@ -131,13 +131,16 @@ class Model:
     def __init__(self, program: Program, scope: Scope, *, executor: _heddle.Executor | None = None,
                  fetch: Sequence[str] = (), threads: int = 0, opt_level: int = 2,
                  schedule: str = "auto", deterministic: bool = False, memory_limit: int = 0,
-                 plan_cache: int = 32, seed: int = 0, precision: str = "f32") -> None:
+                 plan_cache: int = 32, seed: int = 0, precision: str = "f32", lean: bool = False,
+                 reuse: str = "ordered",
+                 max_shapes: Mapping[str, Sequence[int]] | None = None) -> None:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit)
         self._options = {"opt_level": opt_level,
                          "schedule": "serial" if deterministic else schedule, "seed": seed,
-                         "precision": precision}
+                         "precision": precision, "lean": lean, "reuse": reuse,
+                         "max_shapes": {k: list(v) for k, v in (max_shapes or {}).items()}}
         self._session = self._executor.compile(program, scope, list(fetch), **self._options)
         self._names = tuple(info.name for info in self._session.outputs)
         self._run = self._session.run
@@ -284,9 +287,14 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `seed`: of operators that draw random numbers
     * `precision`: "bf16" lets products and convolutions with constant weights round what they multiply
       to bfloat16, where the processor is faster that way; "f32" does not
+    * `lean`: prefer little memory to speed: no copies of parameters larger than these, no generated code
+    * `reuse`: "edges" lets instructions in lanes wait for each other so that temporaries share memory,
+      while the longest path grows by 5 % at most; "ordered" does not
+    * `max_shapes`: the largest shape of each input, by name: runs up to it have their temporaries in
+      blocks of one size, which are used again whatever the shape
     """
     known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
-             "plan_cache", "seed", "precision"}
+             "plan_cache", "seed", "precision", "lean", "reuse", "max_shapes"}
     for name in options:
         if name not in known:
             raise TypeError(f"heddle.load() has no option '{name}'; there are "

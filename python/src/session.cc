@@ -1,5 +1,6 @@
 #include "python/src/session.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -240,17 +242,34 @@ Precision PrecisionNamed(const std::string& name) {
   throw nb::value_error(("precision '" + name + "' is not known; it is f32 or bf16").c_str());
 }
 
+Reuse ReuseNamed(const std::string& name) {
+  if (name == "ordered") return Reuse::kOrdered;
+  if (name == "edges") return Reuse::kEdges;
+  throw nb::value_error(("reuse '" + name + "' is not known; it is ordered or edges").c_str());
+}
+
 std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Program& program,
                                  std::shared_ptr<Scope> scope,
                                  const std::vector<std::string>& fetches, int opt_level,
                                  const std::string& schedule, uint64_t seed,
-                                 const std::string& precision) {
+                                 const std::string& precision, bool lean, const std::string& reuse,
+                                 const std::map<std::string, std::vector<int64_t>>& max_shapes) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
   options.schedule = ScheduleNamed(schedule);
   options.seed = seed;
   options.passes.precision = PrecisionNamed(precision);
+  options.lean = lean;
+  options.reuse = ReuseNamed(reuse);
+  for (const auto& [name, dims] : max_shapes) {
+    if (dims.size() > Shape::kMaxRank)
+      throw nb::value_error(("the largest shape of '" + name + "' has rank " +
+                             std::to_string(dims.size()) + ", at most " +
+                             std::to_string(Shape::kMaxRank) + " are possible")
+                                .c_str());
+    options.max_shapes.emplace_back(name, Shape(dims));
+  }
   Result<CompiledProgram> compiled = Status(StatusCode::kInternal, "not compiled");
   {
     nb::gil_scoped_release release;
@@ -276,7 +295,9 @@ void BindSession(nb::module_& module) {
       .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())
       .def("compile", &Compile, nb::arg("program"), nb::arg("scope"),
            nb::arg("fetches") = std::vector<std::string>(), nb::arg("opt_level") = 2,
-           nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32");
+           nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32",
+           nb::arg("lean") = false, nb::arg("reuse") = "ordered",
+           nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>());
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")

@@ -180,6 +180,43 @@ TEST_F(CApi, OptionsAreChecked) {
   EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_NOT_FOUND, "no such variable");
 }
 
+TEST_F(CApi, OptionsOfMemoryAndPrecision) {
+  heddle_model_options options;
+  heddle_model* other = nullptr;
+  const auto want = RunOn(model_, 4);
+  const auto same_within = [&](float tolerance) {
+    EXPECT_FINE(heddle_model_compile(model_, &options, &other));
+    const auto got = RunOn(other, 4);
+    heddle_model_free(other);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance);
+  };
+  heddle_model_options_init(&options);
+  options.lean = 1;
+  same_within(1e-5f);
+  heddle_model_options_init(&options);
+  options.bf16 = 1;
+  same_within(3e-2f);
+  heddle_model_options_init(&options);
+  options.schedule = HEDDLE_SCHEDULE_LANES;
+  options.reuse_edges = 1;
+  const int64_t dims[] = {8, 1, 8, 8};
+  const heddle_max_shape most[] = {{"x", dims, 4}};
+  options.max_shapes = most;
+  options.num_max_shapes = 1;
+  same_within(1e-5f);
+  const heddle_max_shape nameless[] = {{nullptr, dims, 4}};
+  options.max_shapes = nameless;
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT,
+               "max_shapes[0]");
+  const heddle_max_shape unknown[] = {{"y", dims, 4}};
+  options.max_shapes = unknown;
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "'y'");
+  const heddle_max_shape deep[] = {{"x", dims, 4000}};
+  options.max_shapes = deep;
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "rank 4000");
+}
+
 // A caller built against an older, shorter structure: what it does not know has its default.
 TEST_F(CApi, ShorterOptionsAreUnderstood) {
   heddle_model_options options;

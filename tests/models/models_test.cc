@@ -74,6 +74,21 @@ TEST_P(ModelTest, GivesPaddlesNumbersWithoutPasses) {
   for (const Case& c : cases_) Expect(MustRun(executor, *compiled, c.feeds), c);
 }
 
+TEST_P(ModelTest, GivesPaddlesNumbersInLittleMemory) {
+  Open(GetParam());
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (int threads : {1, 2}) {
+    Executor executor({.threads = threads});
+    auto compiled = executor.Compile(model_, {.lean = true});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+    for (const Case& c : cases_) {
+      const std::vector<Tensor> out = MustRun(executor, *compiled, c.feeds);
+      Expect(out, c);
+      EXPECT_EQ(AllBits(out) == AllBits(MustRun(executor, *compiled, c.feeds)), true);
+    }
+  }
+}
+
 TEST_P(ModelTest, ShapesMayChangeFromRunToRun) {
   Open(GetParam());
   if (IsSkipped() || HasFatalFailure()) return;

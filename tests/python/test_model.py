@@ -151,8 +151,16 @@ def test_timeout(model, digits):
 def test_options(digits):
     want = heddle.load(digits[0], threads=1)(digits[1])
     for options in ({"opt_level": 0}, {"deterministic": True}, {"schedule": "lanes", "threads": 2},
-                    {"schedule": "parallel", "threads": 2}, {"memory_limit": 1 << 26}):
+                    {"schedule": "parallel", "threads": 2}, {"memory_limit": 1 << 26}, {"lean": True},
+                    {"schedule": "lanes", "threads": 2, "reuse": "edges"},
+                    {"max_shapes": {"x": (8, 1, 8, 8)}}):
         assert np.allclose(heddle.load(digits[0], **options)(digits[1]), want, 1e-5, 1e-6)
+    with pytest.raises(ValueError, match="reuse 'all'"):
+        heddle.load(digits[0], reuse="all")
+    with pytest.raises(ValueError, match="rank 11"):
+        heddle.load(digits[0], max_shapes={"x": [1] * 11})
+    with pytest.raises(heddle.InvalidArgument, match="no input 'y'"):
+        heddle.load(digits[0], max_shapes={"y": [1]})
     inner = heddle.load(digits[0], fetch=["conv2d_0.tmp_0"])
     assert inner(digits[1]).shape[:2] == (4, want.shape[0] * 0 + inner.outputs[0].shape[1])
 
