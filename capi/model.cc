@@ -125,10 +125,11 @@ heddle_error* heddle_executor_new(const heddle_executor_options* given, heddle_e
     if (executor == nullptr) return Invalid("heddle_executor_new: executor is NULL");
     heddle_executor_options known{};
     HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
-    if (known.threads < 0 || known.plan_cache_capacity < 0)
-      return Invalid("options: threads and plan_cache_capacity must not be negative");
+    if (known.threads < 0 || known.plan_cache_capacity < 0 || known.runs_at_once < 0)
+      return Invalid("options: threads, plan_cache_capacity and runs_at_once must not be negative");
     heddle::ExecutorOptions options;
     options.threads = known.threads;
+    options.runs_at_once = known.runs_at_once;
     if (known.plan_cache_capacity > 0) options.plan_cache_capacity = known.plan_cache_capacity;
     options.memory_limit = known.memory_limit;
     *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};

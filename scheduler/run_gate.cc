@@ -29,12 +29,12 @@ void Wake(std::atomic<uint32_t>* word) { ::syscall(SYS_futex, word, FUTEX_WAKE_P
 }  // namespace
 
 int RunGate::Enter(const std::optional<Time>& until) {
-  if (threads_ == 1) return 1;
+  if (places_ == 0) return 1;
   Waiter me;
   {
     std::lock_guard lock(mutex_);
     if (first_ == nullptr && inside_ == 0) return inside_ = threads_;
-    if (first_ == nullptr && inside_ < threads_) {
+    if (first_ == nullptr && inside_ < places_) {
       ++inside_;
       return 1;
     }
@@ -62,14 +62,14 @@ bool RunGate::Remove(Waiter* waiter) {
 }
 
 void RunGate::Leave(int threads) {
-  if (threads_ == 1) return;
+  if (places_ == 0) return;
   Waiter* admitted = nullptr;
   int count = 0;
   {
     std::lock_guard lock(mutex_);
     inside_ -= threads;
     admitted = first_;
-    for (; first_ != nullptr && inside_ < threads_; ++inside_, ++count) first_ = first_->next;
+    for (; first_ != nullptr && inside_ < places_; ++inside_, ++count) first_ = first_->next;
     if (first_ == nullptr) last_ = nullptr;
   }
   for (; count > 0; --count) {

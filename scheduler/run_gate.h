@@ -3,7 +3,7 @@
 // A run that finds nobody inside goes alone and may use every thread. While others are inside, each
 // run keeps to one thread, and at most as many are inside as there are threads; who comes too many
 // waits, first come first served. With one thread there is nothing to share out: callers bring
-// threads of their own, and nobody waits.
+// threads of their own, and nobody waits unless told how many may be inside.
 //
 // Threads: Enter and Leave from any thread. What was done before a Leave is visible to whom it admits.
 #pragma once
@@ -20,7 +20,9 @@ class RunGate {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit RunGate(int threads) : threads_(threads) {}
+  // `at_once` counts with one thread: how many may be inside; 0 = any number.
+  explicit RunGate(int threads, int at_once = 0)
+      : threads_(threads), places_(threads > 1 ? threads : at_once) {}
 
   // Threads this run may use: all of them, or 1; 0 when `until` came first.
   int Enter(const std::optional<Time>& until = std::nullopt);
@@ -51,6 +53,7 @@ class RunGate {
   bool Remove(Waiter* waiter);
 
   const int threads_;
+  const int places_;  // 0: nobody waits
   std::mutex mutex_;
   int inside_ = 0;  // threads taken
   Waiter* first_ = nullptr;

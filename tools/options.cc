@@ -200,6 +200,7 @@ std::string TuningText(const ModelOptions& options, const CompiledProgram& compi
 ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
+  options.runs_at_once = runs_at_once;
   if (place != "cpu") options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
 }
@@ -272,6 +273,11 @@ void AddPassOptions(CLI::App& app, PassOptions* options) {
 
 void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
   app.add_option("--threads", options->threads, "threads to use; 0 = as many as there are CPUs")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""))
+      ->capture_default_str();
+  app.add_option("--runs-at-once", options->runs_at_once,
+                 "with --threads 1 and several clients: runs that may be under way; 0 = any number")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str();

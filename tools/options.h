@@ -20,6 +20,7 @@ struct ModelOptions {
   std::string params;
   std::vector<std::string> fetches;
   int threads = 0;
+  int runs_at_once = 0;
   int opt_level = 2;
   bool serial = false;
   bool parallel = false;

@@ -7,7 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-from peers.sides import Failed, Process, note, settle
+from peers.sides import Failed, Heddle, Process, note, settle
 
 WORKER = Path(__file__).with_name("inference_worker.py")
 # What can be set about each engine. The best one by a trial takes part in the rounds.
@@ -181,8 +181,8 @@ def first_answers(case, heddle, workers, python, threads, options):
 
 
 def many_clients(case, heddle, workers, python, threads, options):
-    """Requests a second with so many clients; of each peer its best setting for that."""
-    found = {"heddle": [], "peers": {}}
+    """Requests a second with so many clients; of each engine its best setting for that."""
+    found = {"heddle": {}, "peers": {}}
     engines = {}
     try:
         for engine, worker in workers.items():
@@ -195,8 +195,12 @@ def many_clients(case, heddle, workers, python, threads, options):
                 except Failed as error:
                     note(f"  {engine} {name}: {error}")
         for _ in range(options.rounds):
-            ours = heddle.bench(case, options.seconds, clients=options.clients)
-            found["heddle"].append({k: ours[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
+            for name, side, extra in (("", heddle, ()),
+                                      ("1 thread each", Heddle(heddle.binary, 1),
+                                       ("--runs-at-once", str(heddle.threads)))):
+                ours = side.bench(case, options.seconds, clients=options.clients, extra=extra)
+                found["heddle"].setdefault(name, []).append(
+                    {k: ours[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
             for name, engine in engines.items():
                 times = engine.clients(options.clients, options.seconds)
                 found["peers"].setdefault(name, []).append(
@@ -209,5 +213,7 @@ def many_clients(case, heddle, workers, python, threads, options):
     def middle(rows):
         return {k: statistics.median(r[k] for r in rows) for k in rows[0]}
 
-    return {"heddle": middle(found["heddle"]),
+    own = {name: middle(rows) for name, rows in found["heddle"].items()}
+    best = max(own, key=lambda name: own[name]["runs_per_s"])
+    return {"heddle": {**own[best], "setting": best}, "heddle_settings": own,
             "peers": {name: middle(rows) for name, rows in found["peers"].items()}}

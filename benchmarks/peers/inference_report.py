@@ -99,12 +99,13 @@ def clients(results, threads):
         best = max(peers, key=lambda p: peers[p]["runs_per_s"])
         gains.append(ours["runs_per_s"] / peers[best]["runs_per_s"])
         cells.append([f"{r['program']} {r['case']}", number(ours["runs_per_s"]),
+                      ours.get("setting") or "default",
                       f"{ours['p99_ms'] / ours['median_ms']:.2f}", number(peers[best]["runs_per_s"]),
                       f"{peers[best]['p99_ms'] / peers[best]['median_ms']:.2f}", best,
                       f"**{gains[-1]:.2f}**"])
     if not cells:
         return []
-    return table(["program", "heddle requests/s", "p99 ÷ median", "best peer's", "p99 ÷ median",
+    return table(["program", "heddle requests/s", "heddle's setting", "p99 ÷ median", "best peer's", "p99 ÷ median",
                   "best peer", "heddle ÷ best"], cells) + \
         ["", f"Geometric mean {geomean(gains):.3f}, the smallest {min(gains):.2f}."]
 

@@ -131,12 +131,13 @@ class Model:
     def __init__(self, program: Program, scope: Scope, *, executor: _heddle.Executor | None = None,
                  fetch: Sequence[str] = (), threads: int = 0, opt_level: int = 2,
                  schedule: str = "auto", deterministic: bool = False, memory_limit: int = 0,
-                 plan_cache: int = 32, seed: int = 0, precision: str = "f32", lean: bool = False,
+                 plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0, precision: str = "f32", lean: bool = False,
                  reuse: str = "ordered",
                  max_shapes: Mapping[str, Sequence[int]] | None = None) -> None:
         self._program = program
         self._scope = scope
-        self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit)
+        self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit,
+                                                     runs_at_once)
         self._options = {"opt_level": opt_level,
                          "schedule": "serial" if deterministic else schedule, "seed": seed,
                          "precision": precision, "lean": lean, "reuse": reuse,
@@ -284,6 +285,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
       one number of threads)
     * `memory_limit`: bytes of temporaries and outputs at once; 0 for no limit
     * `plan_cache`: how many plans, one per set of input shapes, are kept
+    * `runs_at_once`: with one thread, how many runs may be under way when several threads ask; 0 for any
+      number
     * `seed`: of operators that draw random numbers
     * `precision`: "bf16" lets products and convolutions with constant weights round what they multiply
       to bfloat16, where the processor is faster that way; "f32" does not
@@ -294,7 +297,7 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
       blocks of one size, which are used again whatever the shape
     """
     known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
-             "plan_cache", "seed", "precision", "lean", "reuse", "max_shapes"}
+             "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse", "max_shapes"}
     for name in options:
         if name not in known:
             raise TypeError(f"heddle.load() has no option '{name}'; there are "

@@ -284,12 +284,15 @@ void BindSession(nb::module_& module) {
   nb::class_<Executor>(module, "Executor", "Threads and plans; compile() makes a Session.")
       .def(
           "__init__",
-          [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit) {
+          [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit,
+             int runs_at_once) {
             new (self) Executor({.threads = threads,
+                                 .runs_at_once = runs_at_once,
                                  .plan_cache_capacity = plan_cache_capacity,
                                  .memory_limit = memory_limit});
           },
-          nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0)
+          nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0,
+          nb::arg("runs_at_once") = 0)
       .def_prop_ro("threads", &Executor::threads)
       .def_prop_ro("plans_built", &Executor::plans_built)
       .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())

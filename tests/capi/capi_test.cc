@@ -165,6 +165,9 @@ TEST_F(CApi, OptionsAreChecked) {
   wrong.size = sizeof wrong;
   wrong.threads = -1;
   EXPECT_FAILS(heddle_executor_new(&wrong, &executor), HEDDLE_INVALID_ARGUMENT, "threads");
+  wrong.threads = 1;
+  wrong.runs_at_once = -1;
+  EXPECT_FAILS(heddle_executor_new(&wrong, &executor), HEDDLE_INVALID_ARGUMENT, "runs_at_once");
   heddle_model_options options;
   heddle_model_options_init(&options);
   heddle_model* other = nullptr;

@@ -97,6 +97,22 @@ TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
   EXPECT_EQ(gate.Enter(), 2) << "everybody has left";
 }
 
+TEST(RunGate, WithOneThreadSomeMayBeInside) {
+  RunGate gate(1, 2);
+  ASSERT_EQ(gate.Enter(), 1);
+  ASSERT_EQ(gate.Enter(), 1);
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+  EXPECT_EQ(gate.Enter(soon), 0);
+  std::atomic<int> got{0};
+  std::thread third([&] { got = gate.Enter(); });
+  gate.Leave(1);
+  third.join();
+  EXPECT_EQ(got, 1);
+  EXPECT_EQ(gate.Enter(std::chrono::steady_clock::now()), 0);
+  gate.Leave(1);
+  EXPECT_EQ(gate.Enter(), 1);
+}
+
 TEST(RunGate, WithOneThreadNobodyWaits) {
   RunGate gate(1);
   EXPECT_EQ(gate.Enter(), 1);
