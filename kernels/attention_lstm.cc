@@ -65,9 +65,9 @@ struct Layer {
     const int64_t d = size;
     std::vector<T> g(bias, bias + 4 * d);
     MatrixMap<T> gates(g.data(), 1, 4 * d);
-    gates.noalias() += ConstMatrixMap<T>(x, 1, width) *
-                       ConstMatrixMap<T>(weight + d * 4 * d, width, 4 * d);
-    gates.noalias() += ConstMatrixMap<T>(h, 1, d) * ConstMatrixMap<T>(weight, d, 4 * d);
+    AddProduct(gates, ConstMatrixMap<T>(x, 1, width),
+               ConstMatrixMap<T>(weight + d * 4 * d, width, 4 * d));
+    AddProduct(gates, ConstMatrixMap<T>(h, 1, d), ConstMatrixMap<T>(weight, d, 4 * d));
     for (int64_t k = 0; k < d; ++k) {
       const auto at = [&](int64_t part) { return g[static_cast<size_t>(part * d + k)]; };
       c[k] = Activate(gate, at(0)) * c[k] + Activate(gate, at(1)) * Activate(candidate, at(3));

@@ -32,7 +32,7 @@ struct Bilinear {
     const Tensor* bias = ctx.InOpt("Bias");
     auto out = MutableMatrixAt<T>(ctx.Out("Out"), 0);
     for (int64_t s = 0; s < w.dim(0); ++s) {
-      const Matrix<T> half = MatrixAt<T>(x, 0) * MatrixAt<T>(w, s);
+      const Matrix<T> half = Product<T>(MatrixAt<T>(x, 0), MatrixAt<T>(w, s));
       out.col(s) = half.cwiseProduct(MatrixAt<T>(y, 0)).rowwise().sum();
       if (bias) out.col(s).array() += bias->data<T>()[s];
     }
@@ -59,10 +59,11 @@ struct BilinearGrad {
     Matrix<T> dx = Matrix<T>::Zero(x.dim(0), x.dim(1)), dy = Matrix<T>::Zero(y.dim(0), y.dim(1));
     for (int64_t s = 0; s < w.dim(0); ++s) {
       const Matrix<T> scaled = d.col(s).asDiagonal() * MatrixAt<T>(x, 0);
-      dx.noalias() += (d.col(s).asDiagonal() * MatrixAt<T>(y, 0)) * MatrixAt<T>(w, s).transpose();
-      dy.noalias() += scaled * MatrixAt<T>(w, s);
+      const Matrix<T> scaled_y = d.col(s).asDiagonal() * MatrixAt<T>(y, 0);
+      AddProduct(dx, scaled_y, Turned<T>(MatrixAt<T>(w, s)));
+      AddProduct(dy, scaled, MatrixAt<T>(w, s));
       if (Tensor* dw = ctx.OutOpt("Weight@GRAD"))
-        MutableMatrixAt<T>(*dw, s).noalias() = scaled.transpose() * MatrixAt<T>(y, 0);
+        SetProduct(MutableMatrixAt<T>(*dw, s), Turned<T>(scaled), MatrixAt<T>(y, 0));
     }
     if (Tensor* t = ctx.OutOpt("X@GRAD")) MutableMatrixAt<T>(*t, 0) = dx;
     if (Tensor* t = ctx.OutOpt("Y@GRAD")) MutableMatrixAt<T>(*t, 0) = dy;

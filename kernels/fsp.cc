@@ -38,7 +38,7 @@ struct Fsp {
     Tensor& out = ctx.Out("Out");
     const T share = T(1) / static_cast<T>(x.dim(2) * x.dim(3));
     for (int64_t i = 0; i < x.dim(0); ++i)
-      MutableMatrixAt<T>(out, i).noalias() = MapAt<T>(x, i) * MapAt<T>(y, i).transpose() * share;
+      SetProduct(MutableMatrixAt<T>(out, i), MapAt<T>(x, i), Turned<T>(MapAt<T>(y, i)), share);
     return Status::Ok();
   }
 };
@@ -61,9 +61,9 @@ struct FspGrad {
     for (int64_t i = 0; i < x.dim(0); ++i) {
       const auto di = MatrixAt<T>(d, i);
       if (Tensor* dx = ctx.OutOpt("X@GRAD"))
-        MutableMapAt<T>(*dx, i).noalias() = di * MapAt<T>(y, i) * share;
+        SetProduct(MutableMapAt<T>(*dx, i), di, MapAt<T>(y, i), share);
       if (Tensor* dy = ctx.OutOpt("Y@GRAD"))
-        MutableMapAt<T>(*dy, i).noalias() = di.transpose() * MapAt<T>(x, i) * share;
+        SetProduct(MutableMapAt<T>(*dy, i), Turned<T>(di), MapAt<T>(x, i), share);
     }
     return Status::Ok();
   }

@@ -36,7 +36,7 @@ struct RepeatedFcRelu {
       if (w.rank() != 2 || w.dim(0) != x.cols() || bias.numel() != w.dim(1))
         return InvalidArgument("W [", i, "] ", w.shape().ToString(), " does not fit ", x.cols(),
                                " columns and ", bias.numel(), " biases");
-      Matrix<T> next = x * RowsOf<T>(w);
+      Matrix<T> next = Product<T>(x, RowsOf<T>(w));
       AddBias(bias, &next);
       x = next.cwiseMax(T(0));
       if (i + 1 < count && i < ctx.OutCount("ReluOut")) Put(ctx, "ReluOut", x, i);
@@ -68,7 +68,7 @@ struct SeqExpandConcatFc {
     }
     if (col != all.cols())
       return InvalidArgument("FCWeight ", w.shape().ToString(), " has more rows than X columns");
-    Matrix<T> out = all * RowsOf<T>(w);
+    Matrix<T> out = Product<T>(all, RowsOf<T>(w));
     if (bias != nullptr) AddBias(*bias, &out);
     out = out.unaryExpr([&](T v) { return Activate(activation, v); });
     Put(ctx, "Out", out);
@@ -86,8 +86,8 @@ struct SquaredMatSub {
       return InvalidArgument("X ", x.shape().ToString(), " and Y ", y.shape().ToString(),
                              " cannot be multiplied");
     const Matrix<T> x2 = RowsOf<T>(x).cwiseAbs2(), y2 = RowsOf<T>(y).cwiseAbs2();
-    const Matrix<T> xy2 = (RowsOf<T>(x) * RowsOf<T>(y)).cwiseAbs2();
-    const Matrix<T> out = (xy2 - x2 * y2) * static_cast<T>(ctx.Float("scalar"));
+    const Matrix<T> xy2 = Product<T>(RowsOf<T>(x), RowsOf<T>(y)).cwiseAbs2();
+    const Matrix<T> out = (xy2 - Product<T>(x2, y2)) * static_cast<T>(ctx.Float("scalar"));
     Put(ctx, "SquaredX", x2);
     Put(ctx, "SquaredY", y2);
     Put(ctx, "SquaredXY", xy2);

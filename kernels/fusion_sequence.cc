@@ -107,7 +107,7 @@ struct SeqconvRelu {
               from >= Begin(*offsets, s) && from < Begin(*offsets, s + 1))
             std::copy_n(x.data<T>() + from * d, d, &windows(r, k * d));
     auto out = MutableMatrixAt<T>(ctx.Out("Out"), 0);
-    out.noalias() = windows * MatrixAt<T>(w, 0);
+    SetProduct(out, windows, MatrixAt<T>(w, 0));
     out.rowwise() += ConstMatrixMap<T>(ctx.In("Bias").template data<T>(), 1, w.dim(1)).row(0);
     out = out.cwiseMax(T(0));
     if (Tensor* kept = ctx.OutOpt("ColMat")) MutableMatrixAt<T>(*kept, 0) = windows;

@@ -188,7 +188,7 @@ struct FusionGru {
     Matrix<T> inputs(rows, x.dim(1));
     for (int64_t i = 0; i < rows; ++i)
       inputs.row(i) = MatrixAt<T>(x, 0).row(batch.row[static_cast<size_t>(i)]);
-    Matrix<T> gate = inputs * MatrixAt<T>(wx, 0);
+    Matrix<T> gate = Product<T>(inputs, MatrixAt<T>(wx, 0));
     if (const Tensor* bias = ctx.InOpt("Bias"))
       gate.rowwise() += ConstMatrixMap<T>(bias->data<T>(), 1, 3 * d).row(0);
     Matrix<T> reset(rows, d), hidden(rows, d);

@@ -16,8 +16,8 @@ struct Cell {
   void Step(T* g, T* h, T* c, bool first) const {
     const int64_t d = size;
     if (!first)
-      MatrixMap<T>(g, 1, 4 * d).noalias() +=
-          ConstMatrixMap<T>(h, 1, d) * ConstMatrixMap<T>(weight, d, 4 * d);
+      AddProduct(MatrixMap<T>(g, 1, 4 * d), ConstMatrixMap<T>(h, 1, d),
+                 ConstMatrixMap<T>(weight, d, 4 * d));
     for (int64_t k = 0; k < d; ++k) {
       const T before = c[k];
       const T in = g[d + k] + (peephole ? peephole[k] * before : T(0));
@@ -168,7 +168,7 @@ struct FusionLstm {
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
     HEDDLE_ASSIGN_OR_RETURN(const Cell<T> cell, CellOf<T>(ctx, ctx.In("WeightH")));
-    Matrix<T> gates = MatrixAt<T>(x, 0) * MatrixAt<T>(ctx.In("WeightX"), 0);
+    Matrix<T> gates = Product<T>(MatrixAt<T>(x, 0), MatrixAt<T>(ctx.In("WeightX"), 0));
     gates.rowwise() +=
         ConstMatrixMap<T>(ctx.In("Bias").template data<T>(), 1, 4 * cell.size).row(0);
     return RunSequences(ctx, cell, *offsets, gates.data());

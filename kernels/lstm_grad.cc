@@ -80,7 +80,7 @@ struct LstmGrad {
         if (d_cell) dc(0, k) += d_cell->template data<T>()[row * d_ + k];
         Element(row, k, c[row * d_ + k], c_prev[k], dh(0, k), &dc(0, k));
       }
-      dh.noalias() = d_gates_.row(row) * weight.transpose();
+      SetProduct(dh, d_gates_.row(row), Turned<T>(weight));
     }
     const auto keep = [&](Key key, const Matrix<T>& value) {
       Tensor* out = ctx_.OutOpt(key);
@@ -110,7 +110,7 @@ struct LstmGrad {
     if (Tensor* out = ctx_.OutOpt("Input@GRAD"))
       std::copy_n(d_gates_.data(), out->numel(), out->template mutable_data<T>());
     if (Tensor* out = ctx_.OutOpt("Weight@GRAD"))
-      MutableMatrixAt<T>(*out, 0).noalias() = before_.transpose() * d_gates_;
+      SetProduct(MutableMatrixAt<T>(*out, 0), Turned<T>(before_), d_gates_);
     if (Tensor* out = ctx_.OutOpt("Bias@GRAD")) {
       T* b = out->template mutable_data<T>();
       std::fill_n(b, out->numel(), T(0));

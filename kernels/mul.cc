@@ -1,8 +1,9 @@
-#include <Eigen/Core>
+#include <algorithm>
 #include <utility>
 
 #include "core/shapes.h"
 #include "kernels/common/check.h"
+#include "kernels/common/gemm.h"
 #include "kernels/common/gemm_ops.h"
 
 namespace heddle {
@@ -58,16 +59,17 @@ Status DoubleGradShape(ShapeContext& ctx) {
 
 template <typename T>
 struct DoubleGrad {
-  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  using Mapped = Eigen::Map<const Matrix>;
   struct Sizes {
     int64_t m, k, n;
   };
-  static Mapped Of(const Tensor& t, int64_t rows, int64_t columns) {
-    return Mapped(t.data<T>(), rows, columns);
-  }
-  static Eigen::Map<Matrix> Into(Tensor* t, int64_t rows, int64_t columns) {
-    return Eigen::Map<Matrix>(t->mutable_data<T>(), rows, columns);
+  // to = op(a) op(b), or zeros where one of them is missing; added to what `to` holds on demand.
+  static void Set(const GemmDims& d, const Tensor* a, const Tensor* b, Tensor* to,
+                  bool add = false) {
+    T* out = to->mutable_data<T>();
+    if (a != nullptr && b != nullptr)
+      Gemm<T>(d, T(1), a->data<T>(), b->data<T>(), add ? T(1) : T(0), out);
+    else if (!add)
+      std::fill_n(out, d.m * d.n, T(0));
   }
 
   static Status Run(KernelContext& ctx) {
@@ -85,22 +87,13 @@ struct DoubleGrad {
         (ddy != nullptr && ddy->numel() != y.numel()))
       return InvalidArgument("DDX and DDY must have the shapes of X ", x.shape().ToString(),
                              " and Y ", y.shape().ToString());
-    const Mapped g = Of(grad, s.m, s.n);
-    if (Tensor* to = ctx.OutOpt("DX")) {
-      auto dx = Into(to, s.m, s.k);
-      dx.setZero();
-      if (ddy != nullptr) dx.noalias() += g * Of(*ddy, s.k, s.n).transpose();
-    }
-    if (Tensor* to = ctx.OutOpt("DY")) {
-      auto dy = Into(to, s.k, s.n);
-      dy.setZero();
-      if (ddx != nullptr) dy.noalias() += Of(*ddx, s.m, s.k).transpose() * g;
-    }
+    if (Tensor* to = ctx.OutOpt("DX"))
+      Set(GemmDims::Dense(s.m, s.k, s.n, false, true), &grad, ddy, to);
+    if (Tensor* to = ctx.OutOpt("DY"))
+      Set(GemmDims::Dense(s.k, s.n, s.m, true, false), ddx, &grad, to);
     if (Tensor* to = ctx.OutOpt("DDOut")) {
-      auto ddout = Into(to, s.m, s.n);
-      ddout.setZero();
-      if (ddx != nullptr) ddout.noalias() += Of(*ddx, s.m, s.k) * Of(y, s.k, s.n);
-      if (ddy != nullptr) ddout.noalias() += Of(x, s.m, s.k) * Of(*ddy, s.k, s.n);
+      Set(GemmDims::Dense(s.m, s.n, s.k), ddx, &y, to);
+      Set(GemmDims::Dense(s.m, s.n, s.k), &x, ddy, to, true);
     }
     return Status::Ok();
   }

@@ -97,11 +97,11 @@ Matrix<T> Operand(const KernelContext& ctx, const Chain& c, size_t i) {
 }
 
 template <typename T>
-Matrix<T> Multiply(const KernelContext& ctx, const Chain& c, const Order& order, size_t i,
-                   size_t j) {
+Matrix<T> Chained(const KernelContext& ctx, const Chain& c, const Order& order, size_t i,
+                  size_t j) {
   if (i == j) return Operand<T>(ctx, c, i);
   const size_t k = order.Split(i, j);
-  return Multiply<T>(ctx, c, order, i, k) * Multiply<T>(ctx, c, order, k + 1, j);
+  return Product<T>(Chained<T>(ctx, c, order, i, k), Chained<T>(ctx, c, order, k + 1, j));
 }
 
 template <typename T>
@@ -110,7 +110,7 @@ struct MultiDot {
     HEDDLE_ASSIGN_OR_RETURN(const Chain c, MakeChain(Shapes(ctx)));
     const size_t n = c.sizes.size() - 1;
     MatrixMap<T>(ctx.Out("Out").template mutable_data<T>(), c.sizes.front(), c.sizes.back()) =
-        Multiply<T>(ctx, c, Order(c.sizes), 0, n - 1);
+        Chained<T>(ctx, c, Order(c.sizes), 0, n - 1);
     return Status::Ok();
   }
 };
@@ -137,17 +137,17 @@ struct MultiDotGrad {
     std::vector<Matrix<T>> after(n);  // after[i] = X[i+1] .. X[n-1]
     for (size_t i = n - 1; i-- > 0;)
       after[i] = i + 2 == n ? Operand<T>(ctx, c, i + 1)
-                            : Matrix<T>(Operand<T>(ctx, c, i + 1) * after[i + 1]);
+                            : Product<T>(Operand<T>(ctx, c, i + 1), after[i + 1]);
     Matrix<T> left = ConstMatrixMap<T>(dout.data<T>(), c.sizes.front(), c.sizes.back());
     for (size_t i = 0; i < n; ++i) {
       if (Tensor* dx = ctx.OutOpt("X@GRAD", static_cast<int>(i))) {
         MatrixMap<T> to(dx->template mutable_data<T>(), c.sizes[i], c.sizes[i + 1]);
         if (i + 1 < n)
-          to.noalias() = left * after[i].transpose();
+          SetProduct(to, left, Turned<T>(after[i]));
         else
           to = left;
       }
-      if (i + 1 < n) left = Operand<T>(ctx, c, i).transpose() * left;
+      if (i + 1 < n) left = Product<T>(Turned<T>(Operand<T>(ctx, c, i)), left);
     }
     return Status::Ok();
   }

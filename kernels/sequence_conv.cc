@@ -90,8 +90,8 @@ struct SequenceConv {
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
     const Tensor* pad = c.trainable ? ctx.InOpt("PaddingData") : nullptr;
     if (ctx.Out("Out").numel() == 0) return Status::Ok();
-    MutableMatrixAt<T>(ctx.Out("Out"), 0).noalias() =
-        Unfold<T>(c, *offsets, x, pad) * MatrixAt<T>(ctx.In("Filter"), 0);
+    SetProduct(MutableMatrixAt<T>(ctx.Out("Out"), 0), Unfold<T>(c, *offsets, x, pad),
+               MatrixAt<T>(ctx.In("Filter"), 0));
     return Status::Ok();
   }
 };
@@ -118,12 +118,12 @@ struct SequenceConvGrad {
     const int64_t width = RowSize(x);
     const ConstMatrixMap<T> slope(dout.data<T>(), x.dim(0), filter.dim(1));
     if (Tensor* df = ctx.OutOpt("Filter@GRAD"))
-      MutableMatrixAt<T>(*df, 0).noalias() = Unfold<T>(c, *offsets, x, pad).transpose() * slope;
+      SetProduct(MutableMatrixAt<T>(*df, 0), Turned<T>(Unfold<T>(c, *offsets, x, pad)), slope);
     Tensor *dx = ctx.OutOpt("X@GRAD"), *dpad = ctx.OutOpt("PaddingData@GRAD");
     if (dx) ZeroAll(*dx);
     if (dpad) ZeroAll(*dpad);
     if (!dx && !dpad) return Status::Ok();
-    const Matrix<T> columns = slope * MatrixAt<T>(filter, 0).transpose();
+    const Matrix<T> columns = Product<T>(slope, Turned<T>(MatrixAt<T>(filter, 0)));
     ForEachSource(c, *offsets, [&](int64_t row, int64_t k, int64_t source) {
       Tensor* to = source >= 0 ? dx : dpad;
       if (to == nullptr) return;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/common/linalg.h"
+#include "kernels/common/gemm.h"
 
 namespace heddle {
 namespace {
@@ -234,9 +234,8 @@ void Contract(const EinsumPlan& plan, const std::vector<const T*>& operands, T* 
          AxesOf(plan, plan.operands[1], {&g.sum_b}), b.data());
     c.resize(static_cast<size_t>(batch * m * n));
     for (int64_t i = 0; i < batch; ++i)
-      MatrixMap<T>(c.data() + i * m * n, m, n).noalias() =
-          ConstMatrixMap<T>(a.data() + i * m * k, m, k) *
-          ConstMatrixMap<T>(b.data() + i * k * n, k, n);
+      Gemm<T>(GemmDims::Dense(m, n, k), T(1), a.data() + i * m * k, b.data() + i * k * n, T(0),
+              c.data() + i * m * n);
   } else {
     c = std::move(a);
   }

@@ -1,5 +1,7 @@
 #include "kernels/common/linalg.h"
 
+#include "kernels/common/gemm.h"
+
 namespace heddle {
 
 Status CheckMatrix(const ShapeContext& ctx, Key key, bool square) {
@@ -57,5 +59,54 @@ Status SquareToSame(ShapeContext& ctx) {
   }
   return SameShape(ctx);
 }
+
+template <typename T>
+void Multiply(const Factor<T>& a, const Factor<T>& b, T alpha, T beta, T* to, int64_t stride) {
+  const GemmDims d{a.rows, b.cols, a.cols, a.turned, b.turned, a.stride, b.stride, stride};
+  Gemm<T>(d, alpha, a.data, b.data, beta, to);
+}
+
+namespace {
+// Real and imaginary parts, apart.
+struct Parts {
+  explicit Parts(const Factor<std::complex<double>>& f)
+      : re(f.turned ? f.cols : f.rows, f.turned ? f.rows : f.cols), im(re.rows(), re.cols()) {
+    for (Eigen::Index r = 0; r < re.rows(); ++r)
+      for (Eigen::Index c = 0; c < re.cols(); ++c) {
+        re(r, c) = f.data[r * f.stride + c].real();
+        im(r, c) = f.data[r * f.stride + c].imag();
+      }
+  }
+  Matrix<double> re, im;
+};
+}  // namespace
+
+// Four real products: as many operations, and no kernel of their own.
+template <>
+void Multiply<std::complex<double>>(const Factor<std::complex<double>>& a,
+                                    const Factor<std::complex<double>>& b,
+                                    std::complex<double> alpha, std::complex<double> beta,
+                                    std::complex<double>* to, int64_t stride) {
+  const Parts pa(a), pb(b);
+  const auto side = [](const Matrix<double>& m, bool turned) {
+    return turned ? Turned<double>(m) : Factor<double>(m);
+  };
+  const Factor<double> ar = side(pa.re, a.turned), ai = side(pa.im, a.turned),
+                       br = side(pb.re, b.turned), bi = side(pb.im, b.turned);
+  Matrix<double> re = Product<double>(ar, br), im = Product<double>(ar, bi);
+  AddProduct(re, ai, bi, -1.0);
+  AddProduct(im, ai, br);
+  for (int64_t r = 0; r < a.rows; ++r)
+    for (int64_t c = 0; c < b.cols; ++c) {
+      std::complex<double>& at = to[r * stride + c];
+      const std::complex<double> value = alpha * std::complex<double>(re(r, c), im(r, c));
+      at = beta == 0.0 ? value : value + beta * at;
+    }
+}
+
+template void Multiply<float>(const Factor<float>&, const Factor<float>&, float, float, float*,
+                              int64_t);
+template void Multiply<double>(const Factor<double>&, const Factor<double>&, double, double,
+                               double*, int64_t);
 
 }  // namespace heddle

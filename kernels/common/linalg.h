@@ -1,7 +1,13 @@
-// Batches of matrices: the last two axes of a tensor, as Eigen maps.
+// Batches of matrices: the last two axes of a tensor, as Eigen maps; their products and systems.
+//
+// Products and factorizations are functions here, compiled once: an expression of Eigen's (a * b,
+// a.lu()) brings its whole blocked product into every file that writes it, for seconds each.
 #pragma once
 
 #include <Eigen/Core>
+#include <complex>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/shapes.h"
@@ -60,6 +66,55 @@ void KeepTriangle(M& m, bool upper, bool strict) {
         m(r, c) = 0;
       else if (strict && c == r)
         m(r, c) = 0;
+}
+
+// A factor of a product: a matrix as it lies in memory, or its transpose. Refers to the matrix.
+template <typename T>
+struct Factor {
+  // Any Matrix, map of one or block of those.
+  template <typename M>
+  Factor(const M& m)  // NOLINT(google-explicit-constructor)
+      : data(m.data()), rows(m.rows()), cols(m.cols()), stride(m.outerStride()) {
+    static_assert(M::IsRowMajor && std::is_same_v<typename M::Scalar, T>);
+  }
+  const T* data;
+  int64_t rows, cols;  // of the product's factor
+  int64_t stride;      // from one row in memory to the next
+  bool turned = false;
+};
+template <typename T>
+Factor<T> Turned(Factor<T> f) {
+  std::swap(f.rows, f.cols);
+  f.turned = !f.turned;
+  return f;
+}
+
+// to = alpha a b + beta to, on the calling thread; `to` overlaps neither factor and is only written
+// where beta is 0. T: float, double, std::complex<double>.
+template <typename T>
+void Multiply(const Factor<T>& a, const Factor<T>& b, T alpha, T beta, T* to, int64_t stride);
+template <>
+void Multiply<std::complex<double>>(const Factor<std::complex<double>>& a,
+                                    const Factor<std::complex<double>>& b,
+                                    std::complex<double> alpha, std::complex<double> beta,
+                                    std::complex<double>* to, int64_t stride);
+
+template <typename T>
+Matrix<T> Product(const Factor<T>& a, const Factor<T>& b) {
+  Matrix<T> to(a.rows, b.cols);
+  Multiply<T>(a, b, T(1), T(0), to.data(), to.cols());
+  return to;
+}
+// `to`: a Matrix, a map of one or a block of those.
+template <typename M, typename T = typename std::remove_reference_t<M>::Scalar>
+void SetProduct(M&& to, const Factor<std::type_identity_t<T>>& a,
+                const Factor<std::type_identity_t<T>>& b, std::type_identity_t<T> alpha = T(1)) {
+  Multiply<T>(a, b, alpha, T(0), to.data(), to.outerStride());
+}
+template <typename M, typename T = typename std::remove_reference_t<M>::Scalar>
+void AddProduct(M&& to, const Factor<std::type_identity_t<T>>& a,
+                const Factor<std::type_identity_t<T>>& b, std::type_identity_t<T> alpha = T(1)) {
+  Multiply<T>(a, b, alpha, T(1), to.data(), to.outerStride());
 }
 
 }  // namespace heddle

@@ -93,8 +93,8 @@ struct GruStep {
     using Strided = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
     const int64_t d = size;
     if (prev)
-      Strided(gate, n, 2 * d, Eigen::OuterStride<>(3 * d)).noalias() +=
-          ConstMatrixMap<T>(prev, n, d) * ConstMatrixMap<T>(weight, d, 2 * d);
+      AddProduct(Strided(gate, n, 2 * d, Eigen::OuterStride<>(3 * d)),
+                 ConstMatrixMap<T>(prev, n, d), ConstMatrixMap<T>(weight, d, 2 * d));
     for (int64_t i = 0; i < n; ++i)
       for (int64_t k = 0; k < d; ++k) {
         T* g = gate + i * 3 * d;
@@ -103,8 +103,8 @@ struct GruStep {
         reset_prev[i * d + k] = prev ? g[d + k] * prev[i * d + k] : T(0);
       }
     if (prev)
-      Strided(gate + 2 * d, n, d, Eigen::OuterStride<>(3 * d)).noalias() +=
-          ConstMatrixMap<T>(reset_prev, n, d) * ConstMatrixMap<T>(weight + 2 * d * d, d, d);
+      AddProduct(Strided(gate + 2 * d, n, d, Eigen::OuterStride<>(3 * d)),
+                 ConstMatrixMap<T>(reset_prev, n, d), ConstMatrixMap<T>(weight + 2 * d * d, d, d));
     for (int64_t i = 0; i < n; ++i)
       for (int64_t k = 0; k < d; ++k) {
         T* g = gate + i * 3 * d;
@@ -129,19 +129,18 @@ struct GruStep {
         if (dprev) dprev[i * d + k] += dh * (T(1) - u);
       }
     const ConstMatrixMap<T> wg(weight, d, 2 * d), wc(weight + 2 * d * d, d, d);
-    const Matrix<T> dreset = dc * wc.transpose();
+    const Matrix<T> dreset = Product<T>(dc, Turned<T>(wc));
     for (int64_t i = 0; i < n; ++i)
       for (int64_t k = 0; k < d; ++k) {
         const T r = gate[i * 3 * d + d + k], p = prev ? prev[i * d + k] : T(0);
         gates(i, d + k) = dreset(i, k) * p * Slope(gate_act, r);
         if (dprev && prev) dprev[i * d + k] += dreset(i, k) * r;
       }
-    if (dprev && prev) MatrixMap<T>(dprev, n, d).noalias() += gates * wg.transpose();
+    if (dprev && prev) AddProduct(MatrixMap<T>(dprev, n, d), gates, Turned<T>(wg));
     if (dweight && prev) {
-      MatrixMap<T>(dweight, d, 2 * d).noalias() +=
-          ConstMatrixMap<T>(prev, n, d).transpose() * gates;
-      MatrixMap<T>(dweight + 2 * d * d, d, d).noalias() +=
-          ConstMatrixMap<T>(reset_prev, n, d).transpose() * dc;
+      AddProduct(MatrixMap<T>(dweight, d, 2 * d), Turned<T>(ConstMatrixMap<T>(prev, n, d)), gates);
+      AddProduct(MatrixMap<T>(dweight + 2 * d * d, d, d),
+                 Turned<T>(ConstMatrixMap<T>(reset_prev, n, d)), dc);
     }
     MatrixMap<T> all(dgate, n, 3 * d);
     all.leftCols(2 * d) = gates;
