@@ -1,6 +1,4 @@
-#include <Eigen/Cholesky>
-
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -14,20 +12,13 @@ struct Cholesky {
     const bool upper = ctx.Bool("upper");
     if (d.rows == 0) return Status::Ok();
     for (int64_t i = 0; i < d.batch; ++i) {
-      auto to = MutableMatrixAt<T>(out, i);
-      const auto from = MatrixAt<T>(x, i);
       // The triangle that is asked for is the one that is read.
-      if (upper) {
-        const Eigen::LLT<Matrix<T>, Eigen::Upper> llt(from);
-        if (llt.info() != Eigen::Success)
-          return InvalidArgument("matrix ", i, " of X is not positive definite");
-        to = llt.matrixU();
-      } else {
-        const Eigen::LLT<Matrix<T>, Eigen::Lower> llt(from);
-        if (llt.info() != Eigen::Success)
-          return InvalidArgument("matrix ", i, " of X is not positive definite");
-        to = llt.matrixL();
-      }
+      Matrix<T> factor = MatrixAt<T>(x, i);
+      if (upper) factor.transposeInPlace();
+      if (!FactorCholesky<T>(factor))
+        return InvalidArgument("matrix ", i, " of X is not positive definite");
+      if (upper) factor.transposeInPlace();
+      MutableMatrixAt<T>(out, i) = factor;
     }
     return Status::Ok();
   }
@@ -54,14 +45,14 @@ struct CholeskyGrad {
         l.transposeInPlace();
         dl.transposeInPlace();
       }
-      Matrix<T> phi = l.transpose() * dl;
+      Matrix<T> phi = Product<T>(Turned<T>(l), dl);
       KeepTriangle(phi, false, false);
       phi.diagonal() *= T(0.5);
       const Matrix<T> turned = l.transpose();
-      const auto solver = turned.template triangularView<Eigen::Upper>();
-      const Matrix<T> left = solver.solve(phi);
-      const Matrix<T> right = solver.solve(Matrix<T>(left.transpose())).transpose();
-      MutableMatrixAt<T>(dx, i) = T(0.5) * (right + right.transpose());
+      SolveTriangle<T>(turned, true, false, phi);
+      phi.transposeInPlace();
+      SolveTriangle<T>(turned, true, false, phi);
+      MutableMatrixAt<T>(dx, i) = T(0.5) * (phi + phi.transpose());
     }
     return Status::Ok();
   }

@@ -1,7 +1,5 @@
 // determinant and slogdeterminant.
-#include <Eigen/LU>
-
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -31,7 +29,7 @@ struct Determinant {
     T* out = ctx.Out("Out").template mutable_data<T>();
     const MatrixDims d = DimsOf(x.shape());
     for (int64_t i = 0; i < d.batch; ++i)
-      out[i] = d.rows == 0 ? T(1) : Matrix<T>(MatrixAt<T>(x, i)).partialPivLu().determinant();
+      out[i] = d.rows == 0 ? T(1) : LuFactors<T>(MatrixAt<T>(x, i)).Determinant();
     return Status::Ok();
   }
 };
@@ -45,10 +43,10 @@ struct SlogDeterminant {
     for (int64_t i = 0; i < d.batch; ++i) {
       T sign = 1, log = 0;
       if (d.rows > 0) {
-        const Eigen::PartialPivLU<Matrix<T>> lu{Matrix<T>(MatrixAt<T>(x, i))};
-        sign = static_cast<T>(lu.permutationP().determinant());
-        for (Eigen::Index k = 0; k < lu.rows(); ++k) {
-          const T v = lu.matrixLU()(k, k);
+        const LuFactors<T> lu(MatrixAt<T>(x, i));
+        sign = lu.sign();
+        for (Eigen::Index k = 0; k < d.rows; ++k) {
+          const T v = lu.packed()(k, k);
           sign *= v < T(0) ? T(-1) : v > T(0) ? T(1) : T(0);
           log += std::log(std::abs(v));
         }
@@ -82,12 +80,12 @@ Status InferSlogGrad(ShapeContext& ctx) {
 // factor * inv(X)^T, and zeros where X is singular.
 template <typename T>
 void ScaledInverse(const Tensor& x, int64_t i, T factor, Tensor& dx) {
-  const Eigen::PartialPivLU<Matrix<T>> lu{Matrix<T>(MatrixAt<T>(x, i))};
+  const LuFactors<T> lu(MatrixAt<T>(x, i));
   auto to = MutableMatrixAt<T>(dx, i);
-  if (lu.matrixLU().diagonal().cwiseAbs().minCoeff() == T(0))
+  if (lu.packed().diagonal().cwiseAbs().minCoeff() == T(0))
     to.setZero();
   else
-    to = factor * lu.inverse().transpose();
+    to = factor * lu.Inverse().transpose();
 }
 
 template <typename T>

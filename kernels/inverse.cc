@@ -1,6 +1,4 @@
-#include <Eigen/LU>
-
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -14,7 +12,7 @@ struct Inverse {
     if (d.rows == 0) return Status::Ok();
     ctx.ParallelFor(d.batch, 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        MutableMatrixAt<T>(out, i) = Matrix<T>(MatrixAt<T>(x, i)).partialPivLu().inverse();
+        MutableMatrixAt<T>(out, i) = LuFactors<T>(MatrixAt<T>(x, i)).Inverse();
     });
     return Status::Ok();
   }
@@ -36,8 +34,8 @@ struct InverseGrad {
     const MatrixDims d = DimsOf(y.shape());
     for (int64_t i = 0; i < d.batch; ++i) {
       const auto inverse = MatrixAt<T>(y, i);
-      const Matrix<T> work = inverse.transpose() * MatrixAt<T>(dy, i);
-      MutableMatrixAt<T>(dx, i).noalias() = -work * inverse.transpose();
+      const Matrix<T> work = Product<T>(Turned<T>(inverse), MatrixAt<T>(dy, i));
+      SetProduct(MutableMatrixAt<T>(dx, i), work, Turned<T>(inverse), T(-1));
     }
     return Status::Ok();
   }

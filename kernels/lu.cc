@@ -1,7 +1,7 @@
 // lu and lu_unpack: A = P L U by partial pivoting, L and U packed into one matrix.
 #include <numeric>
 
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -19,28 +19,6 @@ Status Infer(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Factors in place; pivots count from 1. The result is 0, or 1 + the first column without a pivot.
-template <typename T>
-int32_t Factor(MatrixMap<T> a, int32_t* pivots) {
-  int32_t info = 0;
-  const Eigen::Index k = std::min(a.rows(), a.cols());
-  for (Eigen::Index i = 0; i < k; ++i) {
-    Eigen::Index best;
-    a.col(i).tail(a.rows() - i).cwiseAbs().maxCoeff(&best);
-    best += i;
-    pivots[i] = static_cast<int32_t>(best + 1);
-    if (a(best, i) == T(0)) {
-      if (info == 0) info = static_cast<int32_t>(i + 1);
-      continue;
-    }
-    if (best != i) a.row(i).swap(a.row(best));
-    a.col(i).tail(a.rows() - i - 1) /= a(i, i);
-    for (Eigen::Index r = i + 1; r < a.rows(); ++r)
-      a.row(r).tail(a.cols() - i - 1) -= a(r, i) * a.row(i).tail(a.cols() - i - 1);
-  }
-  return info;
-}
-
 template <typename T>
 struct Lu {
   static Status Run(KernelContext& ctx) {
@@ -50,9 +28,9 @@ struct Lu {
     const int64_t k = std::min(d.rows, d.cols);
     if (x.numel() > 0 && out.raw() != x.raw()) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
     for (int64_t i = 0; i < d.batch; ++i) {
-      const int32_t info = Factor<T>(MutableMatrixAt<T>(out, i),
-                                     ctx.Out("Pivots").template mutable_data<int32_t>() + i * k);
-      ctx.Out("Infos").template mutable_data<int32_t>()[i] = info;
+      int32_t* pivots = ctx.Out("Pivots").template mutable_data<int32_t>() + i * k;
+      ctx.Out("Infos").template mutable_data<int32_t>()[i] =
+          FactorLu<T>(out.mutable_data<T>() + i * d.rows * d.cols, d.rows, d.cols, pivots);
     }
     return Status::Ok();
   }
@@ -97,24 +75,29 @@ Matrix<T> PackedGrad(const Matrix<T>& packed, const Matrix<T>& slope) {
   l.diagonal().setOnes();
   KeepTriangle(u, true, false);
   const Matrix<T> g = slope.topLeftCorner(k, k);
-  Matrix<T> lower = l.transpose() * g, upper = g * u.transpose();
+  Matrix<T> lower = Product<T>(Turned<T>(l), g), upper = Product<T>(g, Turned<T>(u));
   KeepTriangle(lower, false, true);
   KeepTriangle(upper, true, false);
   Matrix<T> phi = lower + upper, psi = slope;
   const Matrix<T> lt = l.transpose();
   if (m <= n) {
-    Matrix<T> rest = slope.rightCols(n - k) * packed.rightCols(n - k).transpose();
+    Matrix<T> rest = Product<T>(slope.rightCols(n - k), Turned<T>(packed.rightCols(n - k)));
     KeepTriangle(rest, false, true);
     phi -= rest;
-    psi.leftCols(k) =
-        u.template triangularView<Eigen::Upper>().solve(Matrix<T>(phi.transpose())).transpose();
-    return lt.template triangularView<Eigen::UnitUpper>().solve(psi);
+    phi.transposeInPlace();
+    SolveTriangle<T>(u, true, false, phi);
+    psi.leftCols(k) = phi.transpose();
+    SolveTriangle<T>(lt, true, true, psi);
+    return psi;
   }
-  Matrix<T> rest = packed.bottomRows(m - k).transpose() * slope.bottomRows(m - k);
+  Matrix<T> rest = Product<T>(Turned<T>(packed.bottomRows(m - k)), slope.bottomRows(m - k));
   KeepTriangle(rest, true, false);
   phi -= rest;
-  psi.topRows(k) = lt.template triangularView<Eigen::UnitUpper>().solve(phi);
-  return u.template triangularView<Eigen::Upper>().solve(Matrix<T>(psi.transpose())).transpose();
+  SolveTriangle<T>(lt, true, true, phi);
+  psi.topRows(k) = phi;
+  psi.transposeInPlace();
+  SolveTriangle<T>(u, true, false, psi);
+  return psi.transpose();
 }
 
 template <typename T>

@@ -1,6 +1,4 @@
-#include <Eigen/LU>
-
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -11,10 +9,10 @@ Matrix<T> Power(Matrix<T> base, int64_t n) {
   bool empty = true;
   for (; n > 0; n >>= 1) {
     if (n & 1) {
-      result = empty ? base : Matrix<T>(result * base);
+      result = empty ? base : Product<T>(result, base);
       empty = false;
     }
-    if (n > 1) base = base * base;
+    if (n > 1) base = Product<T>(base, base);
   }
   return result;
 }
@@ -29,7 +27,7 @@ struct MatrixPower {
     if (d.rows == 0) return Status::Ok();
     for (int64_t i = 0; i < d.batch; ++i) {
       Matrix<T> base = MatrixAt<T>(x, i);
-      if (n < 0) base = base.partialPivLu().inverse();
+      if (n < 0) base = LuFactors<T>(std::move(base)).Inverse();
       MutableMatrixAt<T>(out, i) = Power<T>(std::move(base), std::abs(n));
     }
     return Status::Ok();
@@ -50,10 +48,12 @@ Matrix<T> PowerGrad(const Matrix<T>& base, const Matrix<T>& dy, int64_t n) {
   if (n == 1) return dy;
   const Matrix<T> turned = base.transpose();
   const Matrix<T> half = PowerGrad<T>(base, dy, n / 2), power = Power<T>(turned, n / 2);
-  const Matrix<T> twice = half * power + power * half;
+  Matrix<T> twice = Product<T>(half, power);
+  AddProduct(twice, power, half);
   if (n % 2 == 0) return twice;
-  const Matrix<T> rest = power * power;
-  return twice * turned + rest * dy;
+  Matrix<T> sum = Product<T>(twice, turned);
+  AddProduct(sum, Product<T>(power, power), dy);
+  return sum;
 }
 
 template <typename T>
@@ -67,9 +67,9 @@ struct MatrixPowerGrad {
     for (int64_t i = 0; i < d.batch; ++i) {
       Matrix<T> base = MatrixAt<T>(x, i);
       const Matrix<T> dy = MatrixAt<T>(dout, i);
-      if (n < 0) base = Matrix<T>(base.partialPivLu().inverse());
+      if (n < 0) base = LuFactors<T>(std::move(base)).Inverse();
       Matrix<T> slope = PowerGrad<T>(base, dy, std::abs(n));
-      if (n < 0) slope = -(base.transpose() * slope * base.transpose()).eval();
+      if (n < 0) slope = -Product<T>(Product<T>(Turned<T>(base), slope), Turned<T>(base));
       MutableMatrixAt<T>(dx, i) = slope;
     }
     return Status::Ok();

@@ -1,6 +1,4 @@
-#include <Eigen/QR>
-
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -33,14 +31,10 @@ struct Qr {
     Tensor& r_out = ctx.Out("R");
     const int64_t inner = r_out.dim(-2);
     for (int64_t i = 0; i < d.batch && x.numel() > 0; ++i) {
-      const Eigen::HouseholderQR<Matrix<T>> qr(Matrix<T>(MatrixAt<T>(x, i)));
-      Matrix<T> r = qr.matrixQR().topRows(std::min(inner, d.rows));
-      for (Eigen::Index row = 0; row < r.rows(); ++row)
-        for (Eigen::Index col = 0; col < std::min(row, r.cols()); ++col) r(row, col) = T(0);
-      MutableMatrixAt<T>(r_out, i) = r;
-      if (want_q)
-        MutableMatrixAt<T>(ctx.Out("Q"), i) =
-            qr.householderQ() * Matrix<T>::Identity(d.rows, inner);
+      Matrix<T> r = MatrixAt<T>(x, i);
+      const Matrix<T> q = FactorQr<T>(r, want_q ? inner : 0);
+      MutableMatrixAt<T>(r_out, i) = r.topRows(inner);
+      if (want_q) MutableMatrixAt<T>(ctx.Out("Q"), i) = q;
     }
     return Status::Ok();
   }
@@ -69,11 +63,13 @@ Status InferGrad(ShapeContext& ctx) {
 template <typename T>
 Matrix<T> TallGrad(const Matrix<T>& q, const Matrix<T>& r, const Matrix<T>& dq,
                    const Matrix<T>& dr) {
-  Matrix<T> m = r * dr.transpose() - dq.transpose() * q;
+  Matrix<T> m = Product<T>(r, Turned<T>(dr));
+  AddProduct(m, Turned<T>(dq), q, T(-1));
   for (Eigen::Index i = 0; i < m.rows(); ++i)
     for (Eigen::Index j = i + 1; j < m.cols(); ++j) m(i, j) = m(j, i);
-  const Matrix<T> side = (dq + q * m).transpose();
-  return r.template triangularView<Eigen::Upper>().solve(side).transpose();
+  Matrix<T> side = (dq + Product<T>(q, m)).transpose();
+  SolveTriangle<T>(r, true, false, side);
+  return side.transpose();
 }
 
 template <typename T>
@@ -95,9 +91,9 @@ struct QrGrad {
       }
       // X = [A | B] and R = [U | V]: the gradient of B follows from V, the rest is A's.
       const Matrix<T> dv = dr.rightCols(d.cols - d.rows);
-      dq += MatrixAt<T>(x_in, i).rightCols(d.cols - d.rows) * dv.transpose();
+      AddProduct(dq, MatrixAt<T>(x_in, i).rightCols(d.cols - d.rows), Turned<T>(dv));
       to.leftCols(d.rows) = TallGrad<T>(q, r.leftCols(d.rows), dq, dr.leftCols(d.rows));
-      to.rightCols(d.cols - d.rows) = q * dv;
+      SetProduct(to.rightCols(d.cols - d.rows), q, dv);
     }
     return Status::Ok();
   }

@@ -1,6 +1,4 @@
-#include <Eigen/LU>
-
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -59,9 +57,9 @@ struct Solve {
     const int64_t n = plan.y.dim(-2), k = plan.y.dim(-1);
     for (int64_t i = 0; i < plan.pairs.count(); ++i) {
       const auto at = static_cast<size_t>(i);
-      const Matrix<T> a = MatrixAt<T>(x, plan.pairs.a[at]);
       const ConstMatrixMap<T> b(y.data<T>() + plan.pairs.b[at] * n * k, n, k);
-      MatrixMap<T>(out.mutable_data<T>() + i * n * k, n, k) = a.partialPivLu().solve(b);
+      MatrixMap<T>(out.mutable_data<T>() + i * n * k, n, k) =
+          LuFactors<T>(MatrixAt<T>(x, plan.pairs.a[at])).Solve(b);
     }
     return Status::Ok();
   }
@@ -92,12 +90,12 @@ struct SolveGrad {
     const int64_t n = plan.y.dim(-2), k = plan.y.dim(-1);
     for (int64_t i = 0; i < plan.pairs.count(); ++i) {
       const auto at = static_cast<size_t>(i);
-      const Matrix<T> turned = MatrixAt<T>(x, plan.pairs.a[at]).transpose();
+      const LuFactors<T> turned(MatrixAt<T>(x, plan.pairs.a[at]).transpose());
       const ConstMatrixMap<T> z(out.data<T>() + i * n * k, n, k);
       const ConstMatrixMap<T> dz(dout.data<T>() + i * n * k, n, k);
-      const Matrix<T> slope = turned.partialPivLu().solve(dz);
+      const Matrix<T> slope = turned.Solve(dz);
       if (dy) MatrixMap<T>(dy->mutable_data<T>() + plan.pairs.b[at] * n * k, n, k) += slope;
-      if (dx) MutableMatrixAt<T>(*dx, plan.pairs.a[at]) -= slope * z.transpose();
+      if (dx) AddProduct(MutableMatrixAt<T>(*dx, plan.pairs.a[at]), slope, Turned<T>(z), T(-1));
     }
     return Status::Ok();
   }

@@ -88,20 +88,23 @@ struct SvdGrad {
       Matrix<T> sum = Matrix<T>::Zero(d.rows, d.cols);
       if (ds) {
         const ConstMatrixMap<T> slope(ds->data<T>() + i * k, k, 1);
-        sum += u * slope.col(0).asDiagonal() * vh;
+        sum += Product<T>(Matrix<T>(u * slope.col(0).asDiagonal()), vh);
       }
       if (du) {
         const Matrix<T> slope = MatrixAt<T>(*du, i).leftCols(k);
-        Matrix<T> term = u * (Skew<T>(u.transpose() * slope, s) * s.col(0).asDiagonal());
-        if (d.rows > k) term += (slope - u * (u.transpose() * slope)) * inverse.col(0).asDiagonal();
-        sum += term * vh;
+        const Matrix<T> reach = Product<T>(Turned<T>(u), slope);
+        Matrix<T> term = Product<T>(u, Matrix<T>(Skew<T>(reach, s) * s.col(0).asDiagonal()));
+        if (d.rows > k) term += (slope - Product<T>(u, reach)) * inverse.col(0).asDiagonal();
+        AddProduct(sum, term, vh);
       }
       if (dvh) {
         const Matrix<T> slope = MatrixAt<T>(*dvh, i).topRows(k);
-        Matrix<T> term = s.col(0).asDiagonal() * (Skew<T>(vh * slope.transpose(), s) * vh);
+        Matrix<T> term =
+            s.col(0).asDiagonal() * Product<T>(Skew<T>(Product<T>(vh, Turned<T>(slope)), s), vh);
         if (d.cols > k)
-          term += inverse.col(0).asDiagonal() * (slope - (slope * vh.transpose()) * vh);
-        sum += u * term;
+          term += inverse.col(0).asDiagonal() *
+                  (slope - Product<T>(Product<T>(slope, Turned<T>(vh)), vh));
+        AddProduct(sum, u, term);
       }
       MutableMatrixAt<T>(dx, i) = sum;
     }

@@ -1,5 +1,5 @@
 // triangular_solve and cholesky_solve: systems with a triangular factor, batches broadcast.
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -25,22 +25,17 @@ Status InferTriangular(ShapeContext& ctx) { return InferSolve(ctx, "X", "Y"); }
 Status InferCholesky(ShapeContext& ctx) { return InferSolve(ctx, "Y", "X"); }
 
 // Solves T z = z in place, T being a triangle of `m`, transposed if asked for.
-template <typename T, typename M>
-void SolveTriangle(const M& m, bool upper, bool transpose, bool unit, Matrix<T>& z) {
-  if (upper && !transpose && !unit) m.template triangularView<Eigen::Upper>().solveInPlace(z);
-  if (upper && !transpose && unit) m.template triangularView<Eigen::UnitUpper>().solveInPlace(z);
-  if (!upper && !transpose && !unit) m.template triangularView<Eigen::Lower>().solveInPlace(z);
-  if (!upper && !transpose && unit) m.template triangularView<Eigen::UnitLower>().solveInPlace(z);
-  if (!transpose) return;
-  const Matrix<T> turned = m.transpose();
-  SolveTriangle<T>(turned, !upper, false, unit, z);
+template <typename T>
+void SolveInPlace(const Matrix<T>& m, bool upper, bool transpose, bool unit, Matrix<T>& z) {
+  if (!transpose) return SolveTriangle<T>(m, upper, unit, z);
+  SolveTriangle<T>(Matrix<T>(m.transpose()), !upper, unit, z);
 }
 
 template <typename T>
 Matrix<T> Solution(const Tensor& a, int64_t i, const ConstMatrixMap<T>& b, bool upper,
                    bool transpose, bool unit) {
   Matrix<T> z = b;
-  SolveTriangle<T>(Matrix<T>(MatrixAt<T>(a, i)), upper, transpose, unit, z);
+  SolveInPlace<T>(MatrixAt<T>(a, i), upper, transpose, unit, z);
   return z;
 }
 
@@ -112,8 +107,9 @@ struct TriangularSolveGrad {
           Solution<T>(a, pairs.a[k], MatrixAt<T>(dout, i), upper, !transpose, unit);
       if (db) MutableMatrixAt<T>(*db, pairs.b[k]) += slope;
       if (!da) continue;
-      Matrix<T> outer = transpose ? Matrix<T>(MatrixAt<T>(out, i) * slope.transpose())
-                                  : Matrix<T>(slope * MatrixAt<T>(out, i).transpose());
+      const auto solution = MatrixAt<T>(out, i);
+      Matrix<T> outer = transpose ? Product<T>(solution, Turned<T>(slope))
+                                  : Product<T>(slope, Turned<T>(solution));
       // With a unit diagonal Paddle keeps what lies on or beyond the diagonal above the main one,
       // for the lower triangle too, which then holds two diagonals more than X's own triangle.
       CutAtDiagonal(outer, upper, unit ? 1 : 0);
@@ -128,8 +124,8 @@ template <typename T>
 Matrix<T> CholeskySolution(const Tensor& f, int64_t i, const ConstMatrixMap<T>& b, bool upper) {
   const Matrix<T> factor = MatrixAt<T>(f, i);
   Matrix<T> z = b;
-  SolveTriangle<T>(factor, upper, upper, false, z);
-  SolveTriangle<T>(factor, upper, !upper, false, z);
+  SolveInPlace<T>(factor, upper, upper, false, z);
+  SolveInPlace<T>(factor, upper, !upper, false, z);
   return z;
 }
 
@@ -167,10 +163,10 @@ struct CholeskySolveGrad {
       const Matrix<T> slope = CholeskySolution<T>(f, pairs.a[k], MatrixAt<T>(dout, i), upper);
       if (db) MutableMatrixAt<T>(*db, pairs.b[k]) += slope;
       if (!df) continue;
-      Matrix<T> both = slope * MatrixAt<T>(out, i).transpose();
+      Matrix<T> both = Product<T>(slope, Turned<T>(MatrixAt<T>(out, i)));
       both += Matrix<T>(both.transpose());
       const auto factor = MatrixAt<T>(f, pairs.a[k]);
-      Matrix<T> d = upper ? Matrix<T>(factor * both) : Matrix<T>(both * factor);
+      Matrix<T> d = upper ? Product<T>(factor, both) : Product<T>(both, factor);
       KeepTriangle(d, upper, false);
       MutableMatrixAt<T>(*df, pairs.a[k]) -= d;
     }
