@@ -1,8 +1,7 @@
 // eig and eigvals: eigenvalues and eigenvectors of general square matrices, as complex numbers.
 #include <Eigen/Eigenvalues>
-#include <Eigen/LU>
 
-#include "kernels/common/linalg.h"
+#include "kernels/common/linalg_factor.h"
 
 namespace heddle {
 namespace {
@@ -114,6 +113,22 @@ Status EigGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// A^-1 B from the real system [[Re A, -Im A], [Im A, Re A]].
+Matrix<Wide> SolveComplex(const Matrix<Wide>& a, const Matrix<Wide>& b) {
+  const Eigen::Index n = a.rows(), k = b.cols();
+  Matrix<double> real(2 * n, 2 * n), sides(2 * n, k);
+  real.topLeftCorner(n, n) = real.bottomRightCorner(n, n) = a.real();
+  real.bottomLeftCorner(n, n) = a.imag();
+  real.topRightCorner(n, n) = -a.imag();
+  sides.topRows(n) = b.real();
+  sides.bottomRows(n) = b.imag();
+  const Matrix<double> found = LuFactors<double>(std::move(real)).Solve(std::move(sides));
+  Matrix<Wide> out(n, k);
+  out.real() = found.topRows(n);
+  out.imag() = found.bottomRows(n);
+  return out;
+}
+
 // V^-H (diag(dw) + (V^H dV - V^H V Re diag(V^H dV)) / conj(w_c - w_r)) V^H
 template <typename C>
 struct EigGrad {
@@ -123,13 +138,14 @@ struct EigGrad {
     Tensor& out = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(v_in.shape());
     for (int64_t i = 0; i < d.batch && d.rows > 0; ++i) {
-      const WideMatrix v = MatrixAt<C>(v_in, i).template cast<Wide>();
+      const Matrix<Wide> v = MatrixAt<C>(v_in, i).template cast<Wide>(), adjoint = v.adjoint();
       const C* w = w_in.data<C>() + i * d.rows;
-      WideMatrix inner = WideMatrix::Zero(d.rows, d.rows);
+      Matrix<Wide> inner = Matrix<Wide>::Zero(d.rows, d.rows);
       if (dv != nullptr) {
-        inner = v.adjoint() * MatrixAt<C>(*dv, i).template cast<Wide>();
+        const Matrix<Wide> slope = MatrixAt<C>(*dv, i).template cast<Wide>();
+        inner = Product<Wide>(adjoint, slope);
         const Eigen::VectorXcd size = inner.diagonal().real().template cast<Wide>();
-        inner -= v.adjoint() * v * size.asDiagonal();
+        inner -= Product<Wide>(adjoint, v) * size.asDiagonal();
       }
       for (int64_t r = 0; r < d.rows; ++r)
         for (int64_t c = 0; c < d.rows; ++c)
@@ -137,8 +153,8 @@ struct EigGrad {
             inner(r, c) /= std::conj(Wide(w[c]) - Wide(w[r]));
           else
             inner(r, c) = dw ? Wide(dw->data<C>()[i * d.rows + r]) : Wide(0);
-      const WideMatrix right = inner * v.adjoint();
-      MutableMatrixAt<C>(out, i) = v.adjoint().partialPivLu().solve(right).template cast<C>();
+      MutableMatrixAt<C>(out, i) =
+          SolveComplex(adjoint, Product<Wide>(inner, adjoint)).template cast<C>();
     }
     return Status::Ok();
   }

@@ -1,7 +1,6 @@
 // eigh and eigvalsh: eigenvalues of symmetric and Hermitian matrices, in ascending order.
-#include <Eigen/Eigenvalues>
-
 #include "kernels/common/linalg.h"
+#include "kernels/common/linalg_eigen.h"
 
 namespace heddle {
 namespace {
@@ -30,7 +29,7 @@ Status Infer(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// All solving is done in double precision: one instantiation for real and one for complex matrices.
+// All is done in double precision: one instantiation for real and one for complex matrices.
 template <typename T>
 struct WideOf {
   using type = double;
@@ -51,15 +50,13 @@ struct Eigh {
     const bool upper = ctx.Str("UPLO") == "U";
     for (int64_t i = 0; i < d.batch && d.rows > 0; ++i) {
       using Wide = typename WideOf<T>::type;
-      Eigen::Matrix<Wide, Eigen::Dynamic, Eigen::Dynamic> a =
-          MatrixAt<T>(x, i).template cast<Wide>();
+      Columns<Wide> a = MatrixAt<T>(x, i).template cast<Wide>(), found;
       if (upper) a.adjointInPlace();  // the solver reads the lower triangle
-      const Eigen::SelfAdjointEigenSolver<Eigen::Matrix<Wide, Eigen::Dynamic, Eigen::Dynamic>>
-          solver(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
-      if (solver.info() != Eigen::Success)
+      Eigen::VectorXd spectrum;
+      if (!SelfAdjointEigen<Wide>(a, spectrum, vectors ? &found : nullptr))
         return InvalidArgument("the eigenvalues of matrix ", i, " did not converge");
-      MatrixMap<Real>(values + i * d.rows, d.rows, 1) = solver.eigenvalues().template cast<Real>();
-      if (vectors) MutableMatrixAt<T>(*vectors, i) = solver.eigenvectors().template cast<T>();
+      MatrixMap<Real>(values + i * d.rows, d.rows, 1) = spectrum.template cast<Real>();
+      if (vectors) MutableMatrixAt<T>(*vectors, i) = found.template cast<T>();
     }
     return Status::Ok();
   }
@@ -94,20 +91,23 @@ struct EighGrad {
     Tensor& dx = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(v_in.shape());
     for (int64_t i = 0; i < d.batch; ++i) {
-      const Matrix<T> v = MatrixAt<T>(v_in, i);
+      using Wide = typename WideOf<T>::type;
+      const Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>(), adjoint = v.adjoint();
       const Real* w = w_in.data<Real>() + i * d.rows;
-      Matrix<T> inner = Matrix<T>::Zero(d.rows, d.rows);
+      Matrix<Wide> inner = Matrix<Wide>::Zero(d.rows, d.rows);
       if (dv) {
-        const Matrix<T> product = v.adjoint() * MatrixAt<T>(*dv, i);
-        inner = (product - product.adjoint()) * T(0.5);
+        const Matrix<Wide> slope = MatrixAt<T>(*dv, i).template cast<Wide>();
+        const Matrix<Wide> product = Product<Wide>(adjoint, slope);
+        inner = (product - product.adjoint()) * Wide(0.5);
       }
       for (int64_t r = 0; r < d.rows; ++r)
         for (int64_t c = 0; c < d.rows; ++c)
           if (r != c)
-            inner(r, c) /= w[c] - w[r];
+            inner(r, c) /= static_cast<double>(w[c] - w[r]);
           else
-            inner(r, c) = dw ? T(dw->data<Real>()[i * d.rows + r]) : T(0);
-      MutableMatrixAt<T>(dx, i) = v * inner * v.adjoint();
+            inner(r, c) = dw ? Wide(dw->data<Real>()[i * d.rows + r]) : Wide(0);
+      MutableMatrixAt<T>(dx, i) =
+          Product<Wide>(Product<Wide>(v, inner), adjoint).template cast<T>();
     }
     return Status::Ok();
   }
@@ -121,9 +121,11 @@ struct EigvalshGrad {
     Tensor& dx = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(v_in.shape());
     for (int64_t i = 0; i < d.batch; ++i) {
-      Matrix<T> scaled = MatrixAt<T>(v_in, i);
-      for (int64_t c = 0; c < d.rows; ++c) scaled.col(c) *= T(dw.data<Real>()[i * d.rows + c]);
-      MutableMatrixAt<T>(dx, i) = scaled * MatrixAt<T>(v_in, i).adjoint();
+      using Wide = typename WideOf<T>::type;
+      Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>();
+      const Matrix<Wide> adjoint = v.adjoint();
+      for (int64_t c = 0; c < d.rows; ++c) v.col(c) *= Wide(dw.data<Real>()[i * d.rows + c]);
+      MutableMatrixAt<T>(dx, i) = Product<Wide>(v, adjoint).template cast<T>();
     }
     return Status::Ok();
   }

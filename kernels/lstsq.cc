@@ -44,8 +44,8 @@ struct Lstsq {
            *values = ctx.OutOpt("SingularValues");
     const double rcond = ctx.Float("rcond");
     for (int64_t i = 0; i < d.batch && x.numel() > 0; ++i) {
-      const Eigen::MatrixXd a = MatrixAt<T>(x, i).template cast<double>();
-      const Eigen::MatrixXd b = MatrixAt<T>(y, i).template cast<double>();
+      const Matrix<double> a = MatrixAt<T>(x, i).template cast<double>();
+      const Matrix<double> b = MatrixAt<T>(y, i).template cast<double>();
       if (!a.allFinite()) return InvalidArgument("matrix ", i, " of X is not finite");
       auto z = MutableMatrixAt<T>(ctx.Out("Solution"), i);
       Eigen::Index rank;
@@ -53,8 +53,9 @@ struct Lstsq {
         const SvdResult svd = ComputeSvd(a, false);
         rank = (svd.s.array() > rcond * svd.s(0)).count();
         const Eigen::VectorXd inverse = svd.s.head(rank).cwiseInverse();
-        z = (svd.v.leftCols(rank) * inverse.asDiagonal() * (svd.u.leftCols(rank).transpose() * b))
-                .cast<T>();
+        const Matrix<double> u = svd.u.leftCols(rank), v = svd.v.leftCols(rank);
+        const Matrix<double> reach = inverse.asDiagonal() * Product<double>(Turned<double>(u), b);
+        z = Product<double>(v, reach).cast<T>();
         if (values) MatrixMap<T>(values->mutable_data<T>() + i * k, k, 1) = svd.s.cast<T>();
       } else {
         Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> qr;
@@ -64,9 +65,11 @@ struct Lstsq {
         rank = qr.rank();
       }
       if (ranks && driver != "gels") ranks->mutable_data<int32_t>()[i] = static_cast<int32_t>(rank);
-      if (residuals && d.rows > d.cols)
+      if (residuals && d.rows > d.cols) {
+        const Matrix<double> wide = z.template cast<double>();
         MatrixMap<T>(residuals->mutable_data<T>() + i * sides, 1, sides) =
-            (a * z.template cast<double>() - b).colwise().squaredNorm().template cast<T>();
+            (Product<double>(a, wide) - b).colwise().squaredNorm().cast<T>();
+      }
     }
     return Status::Ok();
   }

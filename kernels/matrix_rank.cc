@@ -1,7 +1,7 @@
-#include <Eigen/Eigenvalues>
 #include <limits>
 
 #include "kernels/common/linalg.h"
+#include "kernels/common/linalg_eigen.h"
 #include "kernels/common/linalg_svd.h"
 
 namespace heddle {
@@ -24,9 +24,9 @@ Status Infer(ShapeContext& ctx) {
 // Absolute singular values of one matrix.
 Eigen::VectorXd Spectrum(const Eigen::MatrixXd& a, bool hermitian) {
   if (!hermitian) return ComputeSvd(a, false).s;
-  return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(a, Eigen::EigenvaluesOnly)
-      .eigenvalues()
-      .cwiseAbs();
+  Eigen::VectorXd values;
+  SelfAdjointEigen<double>(a, values, nullptr);
+  return values.cwiseAbs();
 }
 
 template <typename T>
