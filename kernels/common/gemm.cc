@@ -99,6 +99,22 @@ void TiledGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c)
   }
 }
 
+// One row of A: strips of B wide enough that their sums do not wait for each other.
+template <typename T, int kLanes>
+void RowGemm(GemmDims d, T alpha, const T* a, const T* b, T beta, T* c) {
+  constexpr int kVecs = 8, kWidth = kLanes * kVecs;
+  T out[1][kWidth];
+  int64_t j = 0;
+  for (; j + kWidth <= d.n; j += kWidth)
+    for (int64_t p = 0; p == 0 || p < d.k; p += kDepth) {
+      Tile<T, kLanes, 1, kVecs>(std::min(kDepth, d.k - p), a + p, 0, 1, b + p * d.ldb + j, d.ldb,
+                                out);
+      Store(out[0], kWidth, alpha, p == 0 ? beta : T(1), c + j);
+    }
+  d.n -= j;
+  if (d.n > 0) TiledGemm<T, kLanes, 2>(d, alpha, a, b + j, beta, c + j);
+}
+
 // Types without vector arithmetic worth having.
 template <typename T>
 void PlainGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
@@ -170,6 +186,8 @@ void Gemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
     if (d.work() > (d.trans_b && d.m < 4 ? kPackedTileWork : kTileWork))
       return LargeGemm(d, alpha, a, b, beta, c);
     constexpr int kLanes = 32 / sizeof(T);
+    if (d.m == 1 && !d.trans_a && !d.trans_b && d.n >= 8 * kLanes)
+      return RowGemm<T, kLanes>(d, alpha, a, b, beta, c);
     if (d.n <= kLanes) return TiledGemm<T, kLanes, 1>(d, alpha, a, b, beta, c);
     return TiledGemm<T, kLanes, 2>(d, alpha, a, b, beta, c);
   } else {
