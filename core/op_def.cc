@@ -13,9 +13,10 @@ namespace {
 }
 
 template <typename Defs>
-void CheckNew(const std::string& op, const Defs& defs, const std::string& name) {
+void CheckNew(const std::string& op, const Defs& defs, std::string_view name) {
   for (const auto& d : defs)
-    if (d.key == HashName(name)) Broken(op, "'" + name + "' clashes with '" + d.name + "'");
+    if (d.key == HashName(name))
+      Broken(op, "'" + std::string(name) + "' clashes with '" + d.name + "'");
 }
 
 template <typename Defs>
@@ -27,30 +28,39 @@ int FindName(const Defs& defs, std::string_view name) {
 
 }  // namespace
 
-OpDef& OpDef::Doc(std::string text) {
-  doc_ = std::move(text);
+OpDef& OpDef::Doc(std::string_view text) {
+  doc_ = text;
   return *this;
 }
 
-OpDef& OpDef::Input(std::string name, unsigned flags) {
+OpDef& OpDef::Input(std::string_view name, unsigned flags) {
   CheckNew(name_, inputs_, name);
-  const uint32_t key = HashName(name);
-  inputs_.push_back({std::move(name), key, flags});
+  inputs_.push_back({std::string(name), HashName(name), flags});
   return *this;
 }
 
-OpDef& OpDef::Output(std::string name, unsigned flags) {
+OpDef& OpDef::Output(std::string_view name, unsigned flags) {
   CheckNew(name_, outputs_, name);
-  const uint32_t key = HashName(name);
-  outputs_.push_back({std::move(name), key, flags});
+  outputs_.push_back({std::string(name), HashName(name), flags});
   return *this;
 }
 
-OpDef& OpDef::AddAttr(std::string name, AttrValue value) {
+OpDef& OpDef::AddAttr(std::string_view name, AttrValue value) {
   CheckNew(name_, attrs_, name);
-  const uint32_t key = HashName(name);
-  attrs_.push_back({std::move(name), key, std::move(value)});
+  attrs_.push_back({std::string(name), HashName(name), std::move(value)});
   return *this;
+}
+OpDef& OpDef::Attr(std::string_view name, bool v) { return AddAttr(name, v); }
+OpDef& OpDef::Attr(std::string_view name, int v) { return AddAttr(name, int64_t{v}); }
+OpDef& OpDef::Attr(std::string_view name, int64_t v) { return AddAttr(name, v); }
+OpDef& OpDef::Attr(std::string_view name, double v) { return AddAttr(name, v); }
+OpDef& OpDef::Attr(std::string_view name, const char* v) { return AddAttr(name, std::string(v)); }
+OpDef& OpDef::Attr(std::string_view name, Ints v) { return AddAttr(name, std::move(v)); }
+OpDef& OpDef::Attr(std::string_view name, Floats v) { return AddAttr(name, std::move(v)); }
+OpDef& OpDef::Attr(std::string_view name, Strings v) { return AddAttr(name, std::move(v)); }
+OpDef& OpDef::Attr(std::string_view name, BlockRef v) { return AddAttr(name, v); }
+OpDef& OpDef::Attr(std::string_view name, std::vector<BlockRef> v) {
+  return AddAttr(name, std::move(v));
 }
 
 OpDef& OpDef::Traits(unsigned traits) {
@@ -58,18 +68,19 @@ OpDef& OpDef::Traits(unsigned traits) {
   return *this;
 }
 
-OpDef::SlotPair OpDef::FindPair(const std::string& in, const std::string& out) const {
+OpDef::SlotPair OpDef::FindPair(std::string_view in, std::string_view out) const {
   const SlotPair pair{FindInput(in), FindOutput(out)};
-  if (pair.in < 0 || pair.out < 0) Broken(name_, "no slots " + in + ", " + out);
+  if (pair.in < 0 || pair.out < 0)
+    Broken(name_, "no slots " + std::string(in) + ", " + std::string(out));
   return pair;
 }
 
-OpDef& OpDef::Inplace(std::string in, std::string out) {
+OpDef& OpDef::Inplace(std::string_view in, std::string_view out) {
   inplace_.push_back(FindPair(in, out));
   return *this;
 }
 
-OpDef& OpDef::View(std::string in, std::string out) {
+OpDef& OpDef::View(std::string_view in, std::string_view out) {
   views_.push_back(FindPair(in, out));
   return *this;
 }
@@ -104,9 +115,9 @@ OpDef& OpDef::AnyKernel(KernelFn fn) {
   return *this;
 }
 
-OpDef& OpDef::KernelKey(std::string input) {
+OpDef& OpDef::KernelKey(std::string_view input) {
   kernel_key_ = FindInput(input);
-  if (kernel_key_ < 0) Broken(name_, "no input " + input);
+  if (kernel_key_ < 0) Broken(name_, "no input " + std::string(input));
   return *this;
 }
 

@@ -68,26 +68,27 @@ class OpDef {
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
   // --- declaration ---
-  OpDef& Doc(std::string text);
-  OpDef& Input(std::string name, unsigned flags = 0);
-  OpDef& Output(std::string name, unsigned flags = 0);
+  OpDef& Doc(std::string_view text);
+  OpDef& Input(std::string_view name, unsigned flags = 0);
+  OpDef& Output(std::string_view name, unsigned flags = 0);
   // Declares an attribute; the default's type is the type ctx.Attr<T>() gives, whatever integer or
-  // float type the file uses.
-  OpDef& Attr(std::string name, bool v) { return AddAttr(std::move(name), v); }
-  OpDef& Attr(std::string name, int v) { return AddAttr(std::move(name), int64_t{v}); }
-  OpDef& Attr(std::string name, int64_t v) { return AddAttr(std::move(name), v); }
-  OpDef& Attr(std::string name, double v) { return AddAttr(std::move(name), v); }
-  OpDef& Attr(std::string name, const char* v) { return AddAttr(std::move(name), std::string(v)); }
-  OpDef& Attr(std::string name, Ints v) { return AddAttr(std::move(name), std::move(v)); }
-  OpDef& Attr(std::string name, Floats v) { return AddAttr(std::move(name), std::move(v)); }
-  OpDef& Attr(std::string name, Strings v) { return AddAttr(std::move(name), std::move(v)); }
-  OpDef& Attr(std::string name, BlockRef v) { return AddAttr(std::move(name), v); }
-  OpDef& Attr(std::string name, std::vector<BlockRef> v) { return AddAttr(std::move(name), std::move(v)); }
+  // float type the file uses. Names come as views and all of this stands out of line: every
+  // operator of the library calls it.
+  OpDef& Attr(std::string_view name, bool v);
+  OpDef& Attr(std::string_view name, int v);
+  OpDef& Attr(std::string_view name, int64_t v);
+  OpDef& Attr(std::string_view name, double v);
+  OpDef& Attr(std::string_view name, const char* v);
+  OpDef& Attr(std::string_view name, Ints v);
+  OpDef& Attr(std::string_view name, Floats v);
+  OpDef& Attr(std::string_view name, Strings v);
+  OpDef& Attr(std::string_view name, BlockRef v);
+  OpDef& Attr(std::string_view name, std::vector<BlockRef> v);
   OpDef& Traits(unsigned traits);
   // `out` may be computed in `in`'s memory when nobody needs `in` afterwards.
-  OpDef& Inplace(std::string in, std::string out);
+  OpDef& Inplace(std::string_view in, std::string_view out);
   // `out` is `in`'s memory with another shape: no kernel need run.
-  OpDef& View(std::string in, std::string out);
+  OpDef& View(std::string_view in, std::string_view out);
   // Without a shape function the kernel allocates its outputs itself (KernelContext::Alloc).
   OpDef& InferShape(InferShapeFn fn);
   // Called once per set of input shapes; the result is KernelContext::State().
@@ -105,7 +106,7 @@ class OpDef {
     (Kernel(kDTypeOf<Ts>, &K<Ts>::Run), ...);
     return *this;
   }
-  OpDef& KernelKey(std::string input);
+  OpDef& KernelKey(std::string_view input);
 
   // --- reading ---
   const std::string& name() const { return name_; }
@@ -132,8 +133,8 @@ class OpDef {
   int FindAttr(std::string_view name) const;
 
  private:
-  OpDef& AddAttr(std::string name, AttrValue value);
-  SlotPair FindPair(const std::string& in, const std::string& out) const;
+  OpDef& AddAttr(std::string_view name, AttrValue value);
+  SlotPair FindPair(std::string_view in, std::string_view out) const;
 
   std::string name_, doc_;
   std::vector<SlotDef> inputs_, outputs_;
@@ -149,10 +150,10 @@ class OpDef {
 
 // Starts the definition of an operator. The build lists every HEDDLE_OP line of kernels/*.cc by
 // itself: adding an operator touches one file.
-#define HEDDLE_OP(name)                       \
-  namespace heddle {                          \
-  void DefineOp_##name(OpDef& op);            \
-  }                                           \
+#define HEDDLE_OP(name)                          \
+  namespace heddle {                             \
+  [[gnu::cold]] void DefineOp_##name(OpDef& op); \
+  }                                              \
   void heddle::DefineOp_##name([[maybe_unused]] OpDef& op)
 
 }  // namespace heddle

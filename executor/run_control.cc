@@ -161,8 +161,9 @@ std::string RunReport::ToChromeTrace() const {
     const TraceEvent& e = events[i];
     const bool host = e.stream.empty();
     out += StrCat(i == 0 ? "\n" : ",\n", "{\"ph\": \"X\", \"pid\": ", host ? 1 : 2,
-                  ", \"tid\": ", e.lane, ", \"name\": ", quoted(e.op), ", \"ts\": ", std::fixed,
-                  e.begin_us, ", \"dur\": ", std::fixed, e.end_us - e.begin_us,
+                  ", \"tid\": ", e.lane, ", \"name\": ", quoted(e.op),
+                  ", \"ts\": ", std::to_string(e.begin_us),
+                  ", \"dur\": ", std::to_string(e.end_us - e.begin_us),
                   ", \"args\": {\"output\": ", quoted(e.output), ", \"block\": ", e.block,
                   ", \"index\": ", e.index);
     out += host ? "}}" : StrCat(", \"stream\": ", quoted(e.stream), "}}");
