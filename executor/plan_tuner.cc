@@ -129,6 +129,10 @@ void PlanTuner::OpenTrials(int rounds) {
 
 void PlanTuner::Settle(int variant) {
   meter_.reset();
+  if (trials_ && trials_->settled())
+    next_trials_.store(std::max(next_trials_.load(std::memory_order_relaxed),
+                                trials_->RunsToPayBack()),
+                       std::memory_order_relaxed);
   settled_.store(variant, std::memory_order_release);
 }
 

@@ -1,5 +1,6 @@
 #include "scheduler/graph_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/propose_lanes.h"
@@ -98,6 +99,7 @@ void GraphRunner::RunTrial() {
 
 void GraphRunner::Settle(int way) {
   chosen_ = way > 0 ? candidates_[static_cast<size_t>(way) - 1].get() : nullptr;
+  if (trials_) next_trials_ = std::max(next_trials_, trials_->RunsToPayBack());
   trials_.reset();
   settled_ = true;
   stage_ = Stage::kSettled;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -28,6 +29,8 @@ class Trials {
   int next() const { return left_ == 0 ? 0 : (left_ - 1) / kBurst % ways(); }
   // What the try of next() took.
   void Report(double ns) {
+    total_ns_ += ns;
+    ++tries_;
     if ((left_ - 1) % kBurst != kBurst - 1) times_[static_cast<size_t>(next())].push_back(ns);
     --left_;
   }
@@ -36,6 +39,15 @@ class Trials {
     for (int w = 1; w < ways(); ++w)
       if (Time(w) < Time(at) * (at == 0 ? 1 - margin_ : 1)) at = w;
     return at;
+  }
+
+  // Runs of the best way among which what the tries took beyond it is a small share: sooner than that
+  // they are not worth repeating.
+  int64_t RunsToPayBack() const {
+    constexpr double kShare = 0.02;
+    const double best_ns = Time(best());
+    const double beyond_ns = total_ns_ - tries_ * best_ns;
+    return best_ns > 0 && beyond_ns > 0 ? static_cast<int64_t>(beyond_ns / (kShare * best_ns)) : 0;
   }
 
  private:
@@ -49,7 +61,8 @@ class Trials {
     return t[t.size() / 4];
   }
   std::vector<std::vector<double>> times_;
-  int left_;
+  int left_, tries_ = 0;
+  double total_ns_ = 0;
   double margin_;
 };
 

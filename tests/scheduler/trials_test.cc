@@ -51,6 +51,18 @@ TEST(Trials, OneLuckyAndOneSpoiltRunDoNotDecide) {
             }), 0);
 }
 
+TEST(Trials, WhatTheyTakeIsPaidBack) {
+  const auto runs = [](double other_ns) {
+    Trials trials(2, 2, 0.03);
+    while (!trials.settled()) trials.Report(trials.next() == 0 ? 100 : other_ns);
+    return trials.RunsToPayBack();
+  };
+  // Six tries of each way: those of the slow one take 6 * 900 more, a fiftieth of 2,700 runs.
+  EXPECT_NEAR(static_cast<double>(runs(1000)), 2700, 1);
+  EXPECT_EQ(runs(100), 0);
+  EXPECT_NEAR(static_cast<double>(runs(50)), 300, 1);  // way 0 is the slow one
+}
+
 TEST(Trials, ShortRunsGetMoreRounds) {
   EXPECT_GT(Trials::RoundsFor(1000, 2), 4);
   EXPECT_EQ(Trials::RoundsFor(1e7, 2), 2);
