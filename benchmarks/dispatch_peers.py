@@ -52,7 +52,7 @@ def measure(case, heddle, python, onnx, options):
 
     note(case.title)
     row = {"program": case.model, "ops": case.ops, "outputs": {}, "versions": {}, "rounds": []}
-    row["outputs"]["heddle"] = heddle.check(case, ["--opt", "0"]).ok
+    row["outputs"]["heddle"] = heddle.check(case, ["--no-lean", "--opt", "0"]).ok
     file = onnx.convert(case)
     workers = {"Paddle executor": Worker(python, case, "executor", 1)}
     try:

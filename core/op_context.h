@@ -149,7 +149,8 @@ class PrepareContext : public OpContext {
   const Tensor* ConstIn(Key key, int i = 0) const;
   PackCache& packs() const { return *services_.packs; }
   int threads() const { return services_.intra->threads(); }
-  // Prefer little memory: no copy of a parameter that is larger than it, no generated code.
+  // Prefer little memory and a quick start: no copy of a parameter that is larger than it, and no
+  // generated code where there are loops of our own.
   bool lean() const { return services_.lean; }
 
  private:

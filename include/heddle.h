@@ -176,7 +176,7 @@ typedef struct heddle_model_options {
   int bf16;                   /* 1: products and convolutions with constant weights may round what they
                                  multiply to bfloat16 where the processor is faster that way */
   int lean;                   /* 1: prefer little memory and a quick start to speed: no copies of
-                                 parameters larger than these, no generated code */
+                                 parameters larger than these, little generated code */
   int reuse_edges;            /* 1: instructions in lanes also wait so that temporaries share memory */
   const heddle_max_shape* max_shapes; /* runs with inputs up to these have their temporaries in blocks
                                          of one size, used again whatever the shape; copied */

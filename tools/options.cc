@@ -301,8 +301,8 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->default_str("ordered");
   auto* lean = app.add_flag_callback(
       "--lean", [options] { options->lean = true; },
-      "prefer little memory and a quick start to speed: no copies of parameters larger than these, no "
-      "generated code [run: yes, unless with --repeat or --tune; else no]");
+      "prefer little memory and a quick start to speed: no copies of parameters larger than these, "
+      "little generated code [run: yes, unless with --repeat or --tune; else no]");
   app.add_flag_callback("--no-lean", [options] { options->lean = false; }, "the contrary")
       ->excludes(lean);
   AddPairs(app, "--max-shape", &options->max_shapes, "NAME=32,3,224,224",

@@ -39,7 +39,8 @@ class Heddle:
             raise Failed("heddle: " + (done.stderr.strip().splitlines() or ["(no message)"])[-1])
         return done.stdout
 
-    def check(self, case, extra=()):
+    def check(self, case, extra=("--no-lean",)):
+        """Whether the outputs are those recorded, computed the way `bench` does unless told otherwise."""
         with tempfile.TemporaryDirectory() as folder:
             from peers.models import compare  # needs the numpy of the peers' environment
 

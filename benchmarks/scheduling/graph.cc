@@ -119,6 +119,20 @@ constexpr auto kNames = [] {
   return names;
 }();
 
+// A bound for tasks of one step each, of which `levels` says how many steps, counted from any number,
+// have to come before (or behind) each.
+uint32_t LeastStepsOf(std::span<const uint32_t> levels, uint32_t workers) {
+  const auto [least, greatest] = std::minmax_element(levels.begin(), levels.end());
+  std::vector<uint32_t> at(*greatest - *least + 1, 0);
+  for (const uint32_t level : levels) ++at[level - *least];
+  uint32_t steps = 0, tasks = 0;
+  for (auto k = static_cast<uint32_t>(at.size()); k-- > 0;) {
+    tasks += at[k];
+    steps = std::max(steps, k + (tasks + workers - 1) / workers);
+  }
+  return steps;
+}
+
 }  // namespace
 
 Graph::Graph(std::string name, const std::vector<std::vector<uint32_t>>& predecessors)
@@ -147,6 +161,40 @@ uint32_t Graph::CriticalPath() const {
     for (const uint32_t p : Predecessors(v)) depth[v] = std::max(depth[v], depth[p] + 1);
   }
   return *std::max_element(depth.begin(), depth.end());
+}
+
+uint32_t Graph::LeastSteps(uint32_t workers) const {
+  // The number of tasks on the longest path that ends before v, or begins behind it.
+  std::vector<uint32_t> before(size(), 0), behind(size(), 0);
+  uint32_t last_source = 0;
+  for (uint32_t v = 0; v < size(); ++v) {
+    for (const uint32_t p : Predecessors(v)) before[v] = std::max(before[v], before[p] + 1);
+    if (InDegree(v) == 0) last_source = v;
+  }
+  for (uint32_t v = size(); v-- > 0;) {
+    for (const uint32_t s : Successors(v)) behind[v] = std::max(behind[v], behind[s] + 1);
+  }
+  uint32_t steps = 0;
+  uint32_t first = 0;  // of the part that the next cut ends
+  const auto end_part = [&](uint32_t end) {
+    if (end > first)
+      steps += std::max(LeastStepsOf(std::span(before).subspan(first, end - first), workers),
+                        LeastStepsOf(std::span(behind).subspan(first, end - first), workers));
+  };
+  // No edge passes over a cut, nothing ends before it and nothing begins behind it: so all tasks
+  // before it lead to it, and it leads to all the others.
+  uint32_t farthest = 0;  // the last task that one before v leads to
+  for (uint32_t v = 0; v < size(); ++v) {
+    if (v >= last_source && v >= farthest) {
+      end_part(v);
+      first = v + 1;
+      ++steps;
+    }
+    if (Successors(v).empty()) break;
+    farthest = std::max(farthest, Successors(v).back());
+  }
+  end_part(size());
+  return steps;
 }
 
 std::span<const std::string_view> GraphNames() { return kNames; }

@@ -91,9 +91,10 @@ struct CompileOptions {
   // shapes use again: after the first run, a new shape takes no further memory for them. Runs with
   // larger feeds, or with a schedule that places nothing ahead of time, have memory of their own.
   std::vector<std::pair<std::string, Shape>> max_shapes = {};
-  // Prefer little memory to speed: kernels hold no copy of a parameter that is larger than the
-  // parameter, and products and convolutions generate no code. Tuning has no say then. Results differ by
-  // rounding from those of the usual way. Meant for programs that are run once or a few times.
+  // Prefer little memory and a quick start to speed: kernels hold no copy of a parameter that is larger
+  // than the parameter, and heddle's own loops compute what the primitives library would generate code
+  // for, wherever there are such loops. Tuning has no say then. Results differ by rounding from those
+  // of the usual way. Meant for programs that are run once or a few times.
   bool lean = false;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;

@@ -290,7 +290,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `seed`: of operators that draw random numbers
     * `precision`: "bf16" lets products and convolutions with constant weights round what they multiply
       to bfloat16, where the processor is faster that way; "f32" does not
-    * `lean`: prefer little memory to speed: no copies of parameters larger than these, no generated code
+    * `lean`: prefer little memory to speed: no copies of parameters larger than these, little generated
+      code
     * `reuse`: "edges" lets instructions in lanes wait for each other so that temporaries share memory,
       while the longest path grows by 5 % at most; "ordered" does not
     * `max_shapes`: the largest shape of each input, by name: runs up to it have their temporaries in
