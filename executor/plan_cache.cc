@@ -46,10 +46,7 @@ std::unique_ptr<RunState> CachedPlan::Acquire(int variant, const Services& servi
     Variant& v = variants_[static_cast<size_t>(variant)];
     plan = v.plan;
     if (Lends(*plan)) blocks = blocks_;
-    if (!v.idle.empty()) {
-      state = std::move(v.idle.back());
-      v.idle.pop_back();
-    }
+    if (!v.idle.empty()) state = v.idle.Take();
   }
   if (!state) state = std::make_unique<RunState>(std::move(plan), services, blocks == nullptr);
   if (blocks) state->Borrow(std::move(blocks));
@@ -59,7 +56,7 @@ std::unique_ptr<RunState> CachedPlan::Acquire(int variant, const Services& servi
 void CachedPlan::Release(int variant, std::unique_ptr<RunState> state) {
   state->GiveBackBlock();
   std::lock_guard lock(mutex_);
-  variants_[static_cast<size_t>(variant)].idle.push_back(std::move(state));
+  variants_[static_cast<size_t>(variant)].idle.Put(std::move(state));
 }
 
 void CachedPlan::Trim() {

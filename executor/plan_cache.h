@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "core/function_ref.h"
+#include "core/near_list.h"
 #include "executor/arena_blocks.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_tuner.h"
@@ -54,7 +55,7 @@ class CachedPlan {
   bool Lends(const Plan& plan) const;  // mutex_ is held
   struct Variant {
     std::shared_ptr<const Plan> plan;
-    std::vector<std::unique_ptr<RunState>> idle;
+    NearList<std::unique_ptr<RunState>> idle;
   };
   std::shared_ptr<const Plan> plan_;
   PlanRequest request_;

@@ -1,13 +1,16 @@
 #include "memory/pool_allocator.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "core/bytes.h"
 #include "core/large_memory.h"
+#include "core/near_list.h"
 
 namespace heddle {
 namespace {
@@ -33,20 +36,19 @@ int ClassOf(size_t bytes, size_t* size) {
 void Poison(void* data, size_t bytes) { std::memset(data, 0xff, bytes); }
 
 struct PoolAllocator::Block : Buffer {
-  Block(void* data, size_t bytes, Impl* o, int c) : Buffer(data, bytes, &Return), owner(o), cls(c) {}
+  Block(void* data, size_t bytes, Part* o, int c) : Buffer(data, bytes, &Return), owner(o), cls(c) {}
   static void Return(Buffer* b);
-  Impl* owner;
+  Part* owner;
   int cls;
   Block* next = nullptr;
 };
 
-struct PoolAllocator::Impl {
+struct alignas(64) PoolAllocator::Part {
   struct Class {
     std::mutex mutex;
     Block* free = nullptr;
   };
-  std::atomic<int> refs{1};  // the allocator, and one per block in use
-  size_t limit = 0;
+  std::atomic<int> refs{1};  // the allocator, and one per block in use that was taken here
   bool poison = false;
   std::atomic<size_t> in_use{0}, cached{0};
   std::array<Class, kClasses> classes;
@@ -56,6 +58,16 @@ struct PoolAllocator::Impl {
       FreeCached();
       delete this;
     }
+  }
+  // A free block of the class, if there is one.
+  Block* Take(int cls) {
+    Class& c = classes[static_cast<size_t>(cls)];
+    std::lock_guard lock(c.mutex);
+    Block* const b = c.free;
+    if (b == nullptr) return nullptr;
+    c.free = b->next;
+    cached.fetch_sub(b->bytes(), std::memory_order_relaxed);
+    return b;
   }
   void FreeCached() {
     for (Class& c : classes) {
@@ -77,7 +89,7 @@ struct PoolAllocator::Impl {
 
 void PoolAllocator::Block::Return(Buffer* buffer) {
   auto* b = static_cast<Block*>(buffer);
-  Impl* owner = b->owner;
+  Part* owner = b->owner;
   if (owner->poison) Poison(b->data(), b->bytes());
   owner->in_use.fetch_sub(b->bytes(), std::memory_order_relaxed);
   owner->cached.fetch_add(b->bytes(), std::memory_order_relaxed);
@@ -89,14 +101,35 @@ void PoolAllocator::Block::Return(Buffer* buffer) {
   owner->Unref();
 }
 
-PoolAllocator::PoolAllocator(size_t limit, bool poison) : impl_(new Impl) {
-  impl_->limit = limit;
-  impl_->poison = poison;
+namespace {
+
+// A limit is for all memory together: then there is one part.
+size_t CountParts(size_t limit) {
+  constexpr unsigned kMost = 16;
+  return limit != 0 ? 1 : std::clamp(std::thread::hardware_concurrency(), 1u, kMost);
 }
 
+}  // namespace
+
+PoolAllocator::PoolAllocator(size_t limit, bool poison)
+    : limit_(limit), poison_(poison), parts_([&] {
+        std::vector<Part*> parts(CountParts(limit));
+        for (Part*& p : parts) {
+          p = new Part;
+          p->poison = poison;
+        }
+        return parts;
+      }()) {}
+
 PoolAllocator::~PoolAllocator() {
-  impl_->FreeCached();
-  impl_->Unref();
+  for (Part* p : parts_) {
+    p->FreeCached();
+    p->Unref();
+  }
+}
+
+PoolAllocator::Part& PoolAllocator::Home() const {
+  return *parts_[static_cast<size_t>(ThisProcessor()) % parts_.size()];
 }
 
 BufferRef PoolAllocator::Allocate(size_t bytes) {
@@ -104,44 +137,51 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
   auto fail = [&](size_t size) {
     throw OutOfMemory("out of memory: " + std::to_string(size) + " bytes asked for, " +
                       std::to_string(bytes_in_use()) + " held by this executor" +
-                      (impl_->limit ? ", limit " + std::to_string(impl_->limit) : std::string()));
+                      (limit_ ? ", limit " + std::to_string(limit_) : std::string()));
   };
   if (bytes >= kImpossibleBytes) fail(bytes);
   size_t size = 0;
   const int cls = ClassOf(bytes, &size);
-  const size_t held = impl_->in_use.fetch_add(size, std::memory_order_relaxed) + size;
-  if (impl_->limit != 0 && held > impl_->limit) {
-    impl_->in_use.fetch_sub(size, std::memory_order_relaxed);
+  Part& home = Home();
+  const size_t held = home.in_use.fetch_add(size, std::memory_order_relaxed) + size;
+  if (limit_ != 0 && held > limit_) {
+    home.in_use.fetch_sub(size, std::memory_order_relaxed);
     fail(bytes);
   }
-  Impl::Class& c = impl_->classes[cls];
-  Block* b = nullptr;
-  {
-    std::lock_guard lock(c.mutex);
-    b = c.free;
-    if (b != nullptr) c.free = b->next;
-  }
-  impl_->refs.fetch_add(1, std::memory_order_relaxed);
+  home.refs.fetch_add(1, std::memory_order_relaxed);
+  Block* b = home.Take(cls);
+  for (size_t i = 0; b == nullptr && i < parts_.size(); ++i)
+    if (parts_[i]->cached.load(std::memory_order_relaxed) > 0) b = parts_[i]->Take(cls);
   if (b != nullptr) {
-    impl_->cached.fetch_sub(size, std::memory_order_relaxed);
-    Impl* owner = b->owner;
     void* data = b->data();
     b->~Block();
-    return BufferRef(new (b) Block(data, size, owner, cls));
+    return BufferRef(new (b) Block(data, size, &home, cls));
   }
   void* raw = TakeMemory(kHeader + size);
   if (raw == nullptr) {
-    impl_->in_use.fetch_sub(size, std::memory_order_relaxed);
-    impl_->refs.fetch_sub(1, std::memory_order_relaxed);
+    home.in_use.fetch_sub(size, std::memory_order_relaxed);
+    home.refs.fetch_sub(1, std::memory_order_relaxed);
     fail(bytes);
   }
   void* data = static_cast<std::byte*>(raw) + kHeader;
-  if (impl_->poison) Poison(data, size);
-  return BufferRef(new (raw) Block(data, size, impl_, cls));
+  if (poison_) Poison(data, size);
+  return BufferRef(new (raw) Block(data, size, &home, cls));
 }
 
-void PoolAllocator::Trim() { impl_->FreeCached(); }
-size_t PoolAllocator::bytes_in_use() const { return impl_->in_use.load(std::memory_order_relaxed); }
-size_t PoolAllocator::bytes_cached() const { return impl_->cached.load(std::memory_order_relaxed); }
+void PoolAllocator::Trim() {
+  for (Part* p : parts_) p->FreeCached();
+}
+
+size_t PoolAllocator::bytes_in_use() const {
+  size_t bytes = 0;
+  for (const Part* p : parts_) bytes += p->in_use.load(std::memory_order_relaxed);
+  return bytes;
+}
+
+size_t PoolAllocator::bytes_cached() const {
+  size_t bytes = 0;
+  for (const Part* p : parts_) bytes += p->cached.load(std::memory_order_relaxed);
+  return bytes;
+}
 
 }  // namespace heddle

@@ -1,12 +1,15 @@
-// Memory for tensors whose size is known only when they are made: size classes with free lists.
+// Memory for tensors whose size is known only when they are made: size classes with free lists, a part
+// for each processor, so that callers on different ones share no counter and hand each other no memory
+// that lies in a cache. What one part lacks is taken from another before the system is asked.
 //
-// Threads: all methods may be called from any thread. Buffers may outlive the allocator: the shared
-// part goes with the last of them.
+// Threads: all methods may be called from any thread. Buffers may outlive the allocator: the part
+// that one came from goes with the last of its buffers.
 #pragma once
 
 #include <cstddef>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "core/services.h"
 
@@ -42,9 +45,12 @@ class PoolAllocator final : public TensorAllocator {
   size_t bytes_cached() const;
 
  private:
-  struct Impl;
+  struct Part;
   struct Block;
-  Impl* impl_;
+  Part& Home() const;
+  const size_t limit_;
+  const bool poison_;
+  const std::vector<Part*> parts_;
 };
 
 }  // namespace heddle

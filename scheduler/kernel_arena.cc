@@ -8,7 +8,8 @@
 
 #include <mutex>
 #include <thread>
-#include <vector>
+
+#include "core/near_list.h"
 
 namespace heddle {
 namespace {
@@ -44,7 +45,7 @@ struct KernelArena::Impl {
   tbb::task_arena arena;
   // With one thread a call, callers need not wait for each other: each gets an arena of its own.
   std::mutex mutex;
-  std::vector<std::unique_ptr<tbb::task_arena>> single;
+  NearList<std::unique_ptr<tbb::task_arena>> single;
 };
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)
@@ -62,15 +63,12 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   std::unique_ptr<tbb::task_arena> own;
   {
     std::lock_guard lock(impl_->mutex);
-    if (!impl_->single.empty()) {
-      own = std::move(impl_->single.back());
-      impl_->single.pop_back();
-    }
+    if (!impl_->single.empty()) own = impl_->single.Take();
   }
   if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
   own->execute(isolated);
   std::lock_guard lock(impl_->mutex);
-  impl_->single.push_back(std::move(own));
+  impl_->single.Put(std::move(own));
 }
 
 #else

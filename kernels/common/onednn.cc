@@ -143,10 +143,10 @@ Call::Call(dnnl::primitive primitive, std::vector<std::pair<int, dnnl::memory::d
            const dnnl::memory::desc& scratchpad)
     : primitive_(std::move(primitive)), args_(std::move(args)), scratchpad_(scratchpad) {}
 
-Call::~Call() { delete spare_.load(std::memory_order_acquire); }
+Call::~Call() = default;
 
 void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data) const {
-  std::unique_ptr<Handles> handles(spare_.exchange(nullptr, std::memory_order_acquire));
+  std::unique_ptr<Handles> handles = spares_.Take();
   const size_t scratch_bytes = scratchpad_.get_size();
   if (!handles) {
     handles = std::make_unique<Handles>();
@@ -171,7 +171,7 @@ void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data
   Check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(),
                                static_cast<int>(handles->args.size()), handles->args.data()),
         "execution");
-  delete spare_.exchange(handles.release(), std::memory_order_acq_rel);
+  spares_.Put(std::move(handles));
 }
 
 std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {

@@ -3,13 +3,13 @@
 // Only sources that hold primitives include this; no other header of heddle shows a oneDNN type.
 #pragma once
 
-#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/near_list.h"
 #include "dnnl.hpp"
 #include "kernels/common/gemm.h"
 #include "kernels/common/gemm_epilogue.h"
@@ -59,7 +59,7 @@ class Call {
   dnnl::primitive primitive_;
   std::vector<std::pair<int, dnnl::memory::desc>> args_;
   dnnl::memory::desc scratchpad_;
-  mutable std::atomic<Handles*> spare_{nullptr};
+  mutable NearSpares<Handles> spares_;
 };
 
 // Copies between layouts as a Call of (source, destination).

@@ -1,6 +1,7 @@
 #include "memory/pool_allocator.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstring>
@@ -88,6 +89,76 @@ TEST(PoolAllocator, BlocksOutliveIt) {
   BufferRef copy = b;
   b.reset();
   std::memset(copy->data(), 7, 100);
+}
+
+// Keeps the calling thread on the k-th of its processors while it lives.
+class OnProcessor {
+ public:
+  explicit OnProcessor(int k) {
+    CPU_ZERO(&before_);
+    if (::sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &before_) || k-- != 0) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      there_ = ::sched_setaffinity(0, sizeof(one), &one) == 0;
+    }
+  }
+  ~OnProcessor() { ::sched_setaffinity(0, sizeof(before_), &before_); }
+  OnProcessor(const OnProcessor&) = delete;
+  OnProcessor& operator=(const OnProcessor&) = delete;
+  bool there() const { return there_; }
+
+ private:
+  cpu_set_t before_;
+  bool there_ = false;
+};
+
+BufferRef AllocateOn(PoolAllocator& pool, int k, size_t bytes) {
+  const OnProcessor on(k);
+  return on.there() ? pool.Allocate(bytes) : BufferRef();
+}
+
+TEST(PoolAllocator, AProcessorGetsItsOwnMemoryBack) {
+  PoolAllocator pool;
+  BufferRef a = AllocateOn(pool, 0, 1000), b = AllocateOn(pool, 1, 1000);
+  if (!b) GTEST_SKIP() << "one processor";
+  const void *const first = a->data(), *const second = b->data();
+  for (int k = 0; k < 3; ++k) {
+    a.reset();
+    b.reset();
+    a = AllocateOn(pool, 0, 1000);
+    b = AllocateOn(pool, 1, 1000);
+    EXPECT_EQ(a->data(), first);
+    EXPECT_EQ(b->data(), second);
+  }
+}
+
+TEST(PoolAllocator, AnotherProcessorsMemoryIsTakenBeforeTheSystems) {
+  BufferRef b;
+  {
+    PoolAllocator pool;
+    BufferRef a = AllocateOn(pool, 0, 1000);
+    const void* const place = a->data();
+    const size_t held = pool.bytes_in_use();
+    a.reset();
+    b = AllocateOn(pool, 1, 1000);
+    if (!b) GTEST_SKIP() << "one processor";
+    EXPECT_EQ(b->data(), place);
+    EXPECT_EQ(pool.bytes_cached(), 0u);
+    EXPECT_EQ(pool.bytes_in_use(), held);
+  }
+  std::memset(b->data(), 7, 1000);  // it outlives the pool where it is now
+}
+
+TEST(PoolAllocator, ALimitIsForAllProcessorsTogether) {
+  PoolAllocator pool(4096);
+  const BufferRef a = AllocateOn(pool, 0, 2048);
+  const OnProcessor on(1);
+  if (!on.there()) GTEST_SKIP() << "one processor";
+  const BufferRef b = pool.Allocate(2048);
+  EXPECT_THROW(pool.Allocate(1), OutOfMemory);
 }
 
 TEST(PoolAllocator, ManyThreads) {
