@@ -70,5 +70,23 @@ TEST(Lean, AlsoWhereShapesAreFoundWhileRunning) {
   EXPECT_TRUE(SameBits(lean, Convolve(true, true)));
 }
 
+// y = x w, for constant w, with an activation that the library and heddle compute each in its own way.
+Tensor Multiply(int64_t size, bool lean) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {size, size}).Feed("x", DType::kF32, {16, size});
+  b.Var("y", DType::kF32, {16, size});
+  b.Op("fused_matmul", {{"X", {"x"}}, {"Y", {"w"}}}, {{"Out", {"y"}}},
+       {{"fuse_activation", std::string("sigmoid")}});
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", RandomF32({size, size}, 2));
+  Executor executor({.threads = 1});
+  auto compiled = MustCompile(executor, b.Fetch("y").Build(), scope, {.lean = lean});
+  return MustRun(executor, compiled, {{"x", RandomF32({16, size}, 1)}})[0];
+}
+
+TEST(Lean, ChangesNoSmallProduct) {
+  EXPECT_TRUE(SameBits(Multiply(128, true), Multiply(128, false)));
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -1,5 +1,5 @@
-// Products with a constant matrix, with what follows: by heddle's own loops in builds without the
-// primitives library, by the library in the others.
+// Products with a constant matrix, with what follows: by heddle's own loops where they are small or the
+// build has no primitives library, by the library else.
 #include <gtest/gtest.h>
 
 #include <cmath>
