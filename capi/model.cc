@@ -49,7 +49,10 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   options.opt_level = known.opt_level;
   options.schedule = static_cast<heddle::Schedule>(known.schedule);
   options.seed = known.seed;
+  if (known.bf16 != 0 && known.int8_weights != 0)
+    return Invalid("options: bf16 and int8_weights exclude each other");
   if (known.bf16 != 0) options.passes.precision = heddle::Precision::kBFloat16;
+  if (known.int8_weights != 0) options.passes.precision = heddle::Precision::kInt8Weights;
   options.lean = known.lean != 0;
   if (known.reuse_edges != 0) options.reuse = heddle::Reuse::kEdges;
   if (known.num_max_shapes > 0 && known.max_shapes == nullptr)

@@ -181,6 +181,7 @@ typedef struct heddle_model_options {
   const heddle_max_shape* max_shapes; /* runs with inputs up to these have their temporaries in blocks
                                          of one size, used again whatever the shape; copied */
   size_t num_max_shapes;
+  int int8_weights;           /* 1 (and not with bf16): constant matrices are held as integers of 8 bits */
 } heddle_model_options;
 /* The options that NULL stands for: level 2, everything else 0. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);

@@ -42,6 +42,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
       ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
   epilogue.bf16 = ctx.Bool("fuse_bf16");
+  epilogue.int8 = ctx.Bool("fuse_int8");
   auto state = std::make_unique<FusedMatmulState>();
   state->product = s.result;
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
@@ -81,12 +82,13 @@ HEDDLE_OP(fused_matmul) {
   op.Doc(
       "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData), where the product "
       "or ResidualData may have a batch of 1; the "
-      "activation's constants and fuse_bf16 (for a constant Y) are those of fused_conv2d");
+      "activation's constants and fuse_bf16 (for a constant Y) are those of fused_conv2d. fuse_int8: a "
+      "constant Y is rounded to integers of 8 bits times a factor for each 128 of a column");
   op.Input("X").Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
   op.Output("Out");
   op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);
   op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
-  op.Attr("fuse_bf16", false);
+  op.Attr("fuse_bf16", false).Attr("fuse_int8", false);
   op.Inplace("ResidualData", "Out").InferShape(FusedMatmulShape).Prepare(PrepareFusedMatmul);
   op.Cost(FusedMatmulCost).Kernel(DType::kF32, RunFusedMatmul);
 }

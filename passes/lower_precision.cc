@@ -1,4 +1,5 @@
-// Products and convolutions with constant weights multiply in bfloat16, where the user allows it.
+// Products and convolutions with constant weights multiply in bfloat16, or hold the weights as integers
+// of 8 bits, where the user allows it.
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -8,12 +9,13 @@ namespace {
 
 using ir::VarId;
 
-constexpr char kMark[] = "fuse_bf16";
-
 class Lowerer {
  public:
   Lowerer(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), view_(program) {}
+      : p_(program),
+        context_(context),
+        view_(program),
+        int8_(context.options().precision == Precision::kInt8Weights) {}
 
   bool Run() {
     bool changed = false;
@@ -25,6 +27,7 @@ class Lowerer {
   bool Lower(ir::Op& op) {
     const std::string& t = op.type();
     if (t == "fused_matmul") return IsConstant(op, "Y") && Mark(op);
+    if (int8_ && t != "matmul_v2") return false;
     if (t == "fused_conv2d" || t == "fused_conv2d_transpose") return IsConstant(op, "Filter") && Mark(op);
     if (!op.var_attrs.empty()) return false;
     if (t == "matmul_v2") return Convert(op, "Y", "fused_matmul");
@@ -39,8 +42,9 @@ class Lowerer {
     return weights != nullptr && weights->rank() >= 2;
   }
 
-  static bool Mark(ir::Op& op) {
-    AttrValue& mark = op.attrs[static_cast<size_t>(op.def->FindAttr(kMark))];
+  bool Mark(ir::Op& op) const {
+    const char* name = int8_ ? "fuse_int8" : "fuse_bf16";
+    AttrValue& mark = op.attrs[static_cast<size_t>(op.def->FindAttr(name))];
     if (mark == AttrValue(true)) return false;
     mark = true;
     return true;
@@ -71,6 +75,7 @@ class Lowerer {
   ir::Program& p_;
   PassContext& context_;
   const GraphView view_;
+  const bool int8_;
 };
 
 Result<bool> Run(ir::Program& program, PassContext& context) {
@@ -82,7 +87,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(lower_precision) {
-  pass.doc = "with --precision bf16: products and convolutions with constant weights multiply in bfloat16";
+  pass.doc = "with --precision bf16: products and convolutions with constant weights multiply in bfloat16; "
+             "with int8: constant matrices of products are held as integers of 8 bits";
   pass.level = 2;
   pass.phase = 90;
   pass.own_ops = {"fused_matmul", "fused_conv2d"};

@@ -314,10 +314,12 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->capture_default_str();
   app.add_option("--precision", options->passes.precision,
                  "bf16: products and convolutions with constant weights round what they multiply to "
-                 "bfloat16, where the processor is faster that way")
-      ->type_name("f32|bf16")
+                 "bfloat16, where the processor is faster that way; int8: constant matrices are held as "
+                 "integers of 8 bits")
+      ->type_name("f32|bf16|int8")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Precision>{
-                      {"f32", Precision::kFloat32}, {"bf16", Precision::kBFloat16}})
+                      {"f32", Precision::kFloat32}, {"bf16", Precision::kBFloat16},
+                      {"int8", Precision::kInt8Weights}})
                       .description(""))
       ->default_str("f32");
   app.add_option("--place", options->place, "device to run on")

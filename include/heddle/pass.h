@@ -115,6 +115,11 @@ enum class Precision {
   // a percent. About twice as fast where the work is large and the processor has the instructions
   // (AVX512_BF16 or AMX); elsewhere, and in builds without oneDNN, products stay as they are.
   kBFloat16,
+  // Constant matrices are held as integers of 8 bits with a factor for each 128 elements of a column;
+  // what they multiply stays in float32. They take a quarter of the memory, and products of few rows,
+  // which wait for memory, as much less time; results differ by about a percent. Needs AVX2; without,
+  // and for convolutions, nothing changes.
+  kInt8Weights,
 };
 
 struct PassOptions {

@@ -104,6 +104,22 @@ struct DirectLoops {
       pixels -= now;
     }
   }
+
+  template <int kVectors>
+  static void WidenRows(int64_t rows, const int8_t* from, const float* factors, float* to) {
+    T factor[kVectors];
+    for (int v = 0; v < kVectors; ++v) factor[v] = V::Load(factors + v * kLanes);
+    for (int64_t r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v, from += kLanes, to += kLanes)
+        V::Store(to, V::Mul(factor[v], V::Widen(from)));
+  }
+  static void Widen(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to) {
+    if (vectors == 2)
+      WidenRows<2>(rows, from, factors, to);
+    else
+      WidenRows<1>(rows, from, factors, to);
+  }
 };
 
 }  // namespace

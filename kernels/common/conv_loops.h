@@ -88,6 +88,9 @@ struct ConvLoops {
   // [vectors of the panel - 1]
   DirectFn direct[2];
 
+  // Rows of integers of some vectors, times a factor for each column, to floats.
+  void (*widen)(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to);
+
   OutputFn OutputFor(Activation a) const {
     for (const Output& o : outputs)
       if (o.activation == a) return o.run;

@@ -30,6 +30,7 @@ struct Epilogue {
   float alpha = 0, beta = 0;
   float scale = 1, shift = 0;
   bool bf16 = false;  // a constant operand may be rounded to bfloat16, and the other one with it
+  bool int8 = false;  // a constant matrix may be rounded to 8-bit integers
 
   bool linear() const { return scale != 1.f || shift != 0.f; }
   bool empty() const { return !bias && !residual && activation == Activation::kNone && !linear(); }

@@ -91,6 +91,12 @@ BatchedGemm PlanYGrad(const MatmulShapes& s) {
 
 std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
                                      const Tensor* constant_b, const Epilogue& epilogue) {
+  if (epilogue.int8)
+    if (auto runner = MakeInt8Gemm(ctx, g, alpha, constant_b, epilogue)) return runner;
+  // Where all rows fit a block of registers, the loops read the packed matrix once, at the speed of
+  // memory; the library takes up to twice as long.
+  if (constant_b != nullptr && !epilogue.bf16 && g.one.m <= MostPanelRows())
+    if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   if (auto runner = MakeLibraryGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   return std::make_unique<PlainGemmRunner>(g, alpha, epilogue);
 }

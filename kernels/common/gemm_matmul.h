@@ -75,6 +75,11 @@ std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const Bat
 std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                           float alpha, const Tensor* constant_b,
                                           const Epilogue& epilogue);
+// How many rows its loops keep in registers; 0 where there are none.
+int64_t MostPanelRows();
+// Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                         const Tensor* constant_b, const Epilogue& epilogue);
 // Always gives one.
 std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
                                      const Tensor* constant_b, const Epilogue& epilogue);

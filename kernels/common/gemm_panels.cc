@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "kernels/common/conv_loops.h"
+#include "kernels/common/gemm_columns.h"
 #include "kernels/common/gemm_matmul.h"
-#include "kernels/common/pack_once.h"
 
 namespace heddle {
 namespace {
@@ -14,55 +14,12 @@ using convloops::DirectBlock;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-// B as panels of columns [k][panel]: of two vectors, the last one of as many as it needs.
-struct PackedColumns {
-  BufferRef memory;
-  const float* data() const { return static_cast<const float*>(memory->data()); }
-};
-
-void PackColumns(const PrepareContext& ctx, const Tensor& b, const GemmDims& d, int64_t lanes,
-                 PackedColumns* packed) {
-  const int64_t width = Ceil(d.n, lanes) * lanes;
-  packed->memory = PackMemory(ctx, static_cast<size_t>(width * d.k) * sizeof(float));
-  float* to = static_cast<float*>(packed->memory->data());
-  // Rows as they lie in memory, some at a time: columns of B if it is transposed.
-  const int64_t rows = d.trans_b ? d.n : d.k, length = d.trans_b ? d.k : d.n;
-  const int64_t part = std::max<int64_t>(1, kPackBytes / (4 * d.ldb));
-  for (int64_t begin = 0; begin < rows; begin += part) {
-    const int64_t end = std::min(begin + part, rows);
-    const BorrowedContents some(b, begin * d.ldb, (end - begin - 1) * d.ldb + length);
-    const float* from = some.tensor().data<float>();
-    for (int64_t first = 0; first < width; first += 2 * lanes) {
-      const int64_t panel = std::min(2 * lanes, width - first);
-      float* panel_to = to + first * d.k;
-      if (d.trans_b) {
-        for (int64_t n = std::max(first, begin); n < std::min(first + panel, end); ++n)
-          for (int64_t k = 0; k < d.k; ++k)
-            panel_to[k * panel + n - first] = from[(n - begin) * d.ldb + k];
-      } else {
-        for (int64_t k = begin; k < end; ++k)
-          for (int64_t n = first; n < std::min(first + panel, d.n); ++n)
-            panel_to[k * panel + n - first] = from[(k - begin) * d.ldb + n];
-      }
-    }
-  }
-  for (int64_t first = d.n / (2 * lanes) * 2 * lanes; first < width; first += 2 * lanes) {
-    const int64_t panel = std::min(2 * lanes, width - first);
-    for (int64_t k = 0; k < d.k; ++k)
-      for (int64_t n = d.n; n < first + panel; ++n) to[first * d.k + k * panel + n - first] = 0.f;
-  }
-}
-
+template <typename Columns>
 class PanelGemm final : public GemmRunner {
  public:
-  PanelGemm(const PrepareContext& ctx, const GemmDims& d, const Tensor& b, const Epilogue& epilogue,
+  PanelGemm(const GemmDims& d, std::shared_ptr<const Columns> packed, const Epilogue& epilogue,
             const ConvLoops& loops)
-      : d_(d), late_(epilogue), loops_(loops), width_(2 * loops.lanes) {
-    const std::string key = StrCat("columns ", loops.lanes, d.trans_b ? " of rows" : "", " ", d.k,
-                                   "x", d.n, " ", d.ldb);
-    packed_ = PackOnceInParts<PackedColumns>(ctx, b, key, [&](PackedColumns* packed) {
-      PackColumns(ctx, b, d, loops.lanes, packed);
-    });
+      : d_(d), late_(epilogue), loops_(loops), width_(2 * loops.lanes), packed_(std::move(packed)) {
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;
     late_.bias = false;
@@ -77,47 +34,82 @@ class PanelGemm final : public GemmRunner {
   // Units are a panel for some rows; the next unit has the same panel, which is still near then.
   void Run(const KernelContext& ctx, const float* a, const float* /*b*/, const float* bias,
            const float* residual, float* c) const override {
-    constexpr int64_t kCacheBytes = 256 << 10, kUnitWork = 1 << 16;
+    constexpr int64_t kUnitWork = 1 << 16;
     const int64_t panels = Ceil(d_.n, width_);
-    const int64_t rows = std::clamp<int64_t>(kCacheBytes / (4 * d_.k), loops_.rows, d_.m);
+    const int64_t rows =
+        std::min({d_.m, std::max<int64_t>(Columns::kCacheBytes / (4 * d_.k), loops_.rows),
+                  Columns::kInBlocks ? kTileRows : d_.m});
     const int64_t grain = 1 + kUnitWork / (rows * width_ * d_.k);
     const int64_t parts = Ceil(d_.m, rows);
+    Tensor apart;
+    if (d_.m > loops_.rows && d_.lda % kMeet == 0) {
+      apart = ctx.Scratch(DType::kF32, {d_.m, d_.k + kApart});
+      float* const to = apart.mutable_data<float>();
+      ctx.ParallelFor(d_.m, 1 + kUnitWork / d_.k, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) std::copy_n(a + r * d_.lda, d_.k, to + r * (d_.k + kApart));
+      });
+      a = to;
+    }
+    const int64_t lda = apart.initialized() ? d_.k + kApart : d_.lda;
     ctx.ParallelFor(parts * panels, grain, [&](int64_t begin, int64_t end) {
+      Room room;
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t first = unit % parts * rows, count = std::min(rows, d_.m - first);
-        Panel(unit / parts * width_, first, count, a, bias, residual, c);
+        Panel(unit / parts * width_, first, count, a, lda, bias, residual, c, room);
       }
     });
   }
 
  private:
-  void Panel(int64_t column, int64_t first, int64_t count, const float* a, const float* bias,
-             const float* residual, float* c) const {
+  static constexpr int64_t kTileRows = 128;
+  // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
+  // has them so much farther apart.
+  static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16;
+  struct Room {
+    alignas(64) float panel[Columns::kRoom];
+    alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
+  };
+
+  void Panel(int64_t column, int64_t first, int64_t count, const float* a, int64_t lda, const float* bias,
+             const float* residual, float* c, Room& room) const {
+    constexpr float kAny = std::numeric_limits<float>::infinity();
     const int64_t columns = std::min(width_, d_.n - column);
     const bool two = columns > loops_.lanes;
     DirectBlock b{};
-    b.pixels = a + first * d_.lda;
-    b.pixel_step = d_.lda;
-    b.filter = packed_->data() + column * d_.k;
+    b.pixel_step = lda;
     b.rows = b.columns = 1;
-    b.depth = d_.k;
     if (bias_) b.bias = bias + column;
     b.out = c + first * d_.ldc + column;
     b.out_step = b.residual_step = d_.ldc;
     if (late_.residual) b.residual = residual + first * d_.ldc + column;
     b.channels = static_cast<int>(columns);
-    b.low = low_;
-    b.high = std::numeric_limits<float>::infinity();
-    loops_.direct[two](b, count);
+    b.high = kAny;
+    float* const out = b.out;
+    const int64_t rows = Columns::kInBlocks ? Columns::kGroup : d_.k;
+    for (int64_t k = 0; k < d_.k; k += rows) {
+      b.depth = std::min(rows, d_.k - k);
+      b.pixels = a + first * lda + k;
+      b.filter = packed_->Block(loops_, d_, column, k, room.panel);
+      // Sums that are not complete wait beside each other.
+      const bool last = k + rows >= d_.k;
+      b.low = last ? low_ : -kAny;
+      b.out = last ? out : room.sums;
+      b.out_step = last ? d_.ldc : width_;
+      loops_.direct[two](b, count);
+      b.bias = nullptr;
+      b.residual = room.sums;
+      b.residual_step = width_;
+    }
     if (late_.activation != Activation::kNone || late_.linear())
-      ApplyEpilogue(late_, count, columns, d_.ldc, nullptr, false, b.out);
+      ApplyEpilogue(late_, count, columns, d_.ldc, nullptr, false, out);
   }
+
 
   const GemmDims d_;
   Epilogue late_;  // what the loops do not do
   const ConvLoops& loops_;
   const int64_t width_;
-  std::shared_ptr<const PackedColumns> packed_;
+  std::shared_ptr<const Columns> packed_;
   float low_;
   bool bias_;
 };
@@ -132,7 +124,24 @@ std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const Batch
   if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
       alpha != 1.f || g.work() < kLeastWork)
     return nullptr;
-  return std::make_unique<PanelGemm>(ctx, g.one, *constant_b, epilogue, *loops);
+  auto packed = PackFloatColumns(ctx, *constant_b, g.one, loops->lanes);
+  return std::make_unique<PanelGemm<FloatColumns>>(g.one, std::move(packed), epilogue, *loops);
+}
+
+int64_t MostPanelRows() {
+  const ConvLoops* loops = convloops::BestLoops();
+  return loops == nullptr ? 0 : loops->rows;
+}
+
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                         const Tensor* constant_b, const Epilogue& epilogue) {
+  constexpr int64_t kLeastWeights = 1 << 12;
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
+      g.one.m == 0 || g.one.k * g.one.n < kLeastWeights)
+    return nullptr;
+  auto packed = PackInt8Columns(ctx, *constant_b, g.one, loops->lanes, alpha);
+  return std::make_unique<PanelGemm<Int8Columns>>(g.one, std::move(packed), epilogue, *loops);
 }
 
 }  // namespace heddle

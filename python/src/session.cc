@@ -239,7 +239,8 @@ Schedule ScheduleNamed(const std::string& name) {
 Precision PrecisionNamed(const std::string& name) {
   if (name == "f32") return Precision::kFloat32;
   if (name == "bf16") return Precision::kBFloat16;
-  throw nb::value_error(("precision '" + name + "' is not known; it is f32 or bf16").c_str());
+  if (name == "int8") return Precision::kInt8Weights;
+  throw nb::value_error(("precision '" + name + "' is not known; it is f32, bf16 or int8").c_str());
 }
 
 Reuse ReuseNamed(const std::string& name) {

@@ -200,6 +200,10 @@ TEST_F(CApi, OptionsOfMemoryAndPrecision) {
   heddle_model_options_init(&options);
   options.bf16 = 1;
   same_within(3e-2f);
+  options.int8_weights = 1;
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "int8_weights");
+  options.bf16 = 0;
+  same_within(3e-2f);
   heddle_model_options_init(&options);
   options.schedule = HEDDLE_SCHEDULE_LANES;
   options.reuse_edges = 1;

@@ -1,4 +1,4 @@
-// bfloat16 where the user allows it, and nowhere else.
+// bfloat16 and integers of 8 bits where the user allows them, and nowhere else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,6 +96,25 @@ TEST_F(LowerPrecision, StaysNear) {
     }
     // Four roundings to 8 bits of mantissa, one after another, at most 2^-9 relative each.
     EXPECT_LT(std::sqrt(distance / norm), 8 * std::ldexp(1.0, -9)) << i;
+  }
+}
+
+TEST_F(LowerPrecision, Int8HoldsTheMatricesOfProducts) {
+  CompileOptions low;
+  low.passes.precision = Precision::kInt8Weights;
+  const Outcome exact = Run({}), rounded = Run(low);
+  EXPECT_EQ(rounded.plan, "lowered ");
+  for (size_t i = 0; i < exact.out.size(); ++i) {
+    const auto a = Floats(exact.out[i]), b = Floats(rounded.out[i]);
+    double norm = 0, distance = 0;
+    for (size_t k = 0; k < a.size(); ++k) {
+      norm += double{a[k]} * a[k];
+      distance += std::pow(double{a[k]} - b[k], 2);
+    }
+    // Two matrices of elements in [-1, 1), each off by at most 1/254 (1/254 / sqrt(3) as a rule) where
+    // they are 1/sqrt(3) as a rule; the second output is the square of the first.
+    EXPECT_GT(std::sqrt(distance / norm), 1e-4) << i;
+    EXPECT_LT(std::sqrt(distance / norm), 4 / 254.) << i;
   }
 }
 

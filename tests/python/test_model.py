@@ -165,6 +165,11 @@ def test_options(digits):
     assert inner(digits[1]).shape[:2] == (4, want.shape[0] * 0 + inner.outputs[0].shape[1])
 
 
+def test_unknown_precision(digits):
+    with pytest.raises(ValueError, match="f32, bf16 or int8"):
+        heddle.load(digits[0], precision="int4")
+
+
 def test_parameters(digits):
     model = heddle.load(digits[0])
     want = model(digits[1])
