@@ -16,10 +16,6 @@ using dnnl::memory;
 // Below this many multiplications a call costs more than it saves; fused parts make up for some.
 constexpr int64_t kLeastWork = 64 * 64 * 64;
 constexpr int64_t kLeastFusedWork = 32 * 32 * 32;
-// Below this many, with some rows to share a panel's columns, our loops over packed panels are faster:
-// a call of the library takes half a microsecond before it multiplies anything.
-constexpr int64_t kMostPanelWork = 1 << 19;
-constexpr int64_t kLeastPanelRows = 4;
 // Longer sums of single-precision products are made in parts of at most this many: rounding errors
 // grow with a chain's length. Packed operands, which are for inference, stay whole.
 constexpr int64_t kLongestSum = 256;
@@ -161,8 +157,6 @@ std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const Bat
                                             const Epilogue& epilogue) {
   if (ctx.lean() && !epilogue.bf16) return MakePanelGemm(ctx, g, alpha, constant_b, epilogue);
   if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
-  if (!epilogue.bf16 && g.work() < kMostPanelWork && g.one.m >= kLeastPanelRows)
-    if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   // Rounding must pay: an operand is rounded once for all columns.
   constexpr int64_t kLeastHalfWork = 1 << 21, kLeastHalfColumns = 32;
   const bool half = epilogue.bf16 && constant_b != nullptr && g.dims.rank() == 0 &&
