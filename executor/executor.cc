@@ -168,6 +168,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.threads = threads;
   // Other variants may need more memory; who sets a limit keeps the plan with the least.
   const bool tuned = c.options.schedule == Schedule::kAuto && threads > 1 && !limited && !device;
+  request.tokens = !limited;
   request.ask_worth = tuned;
   request.shuffle_seed = c.options.shuffle_seed;
   request.reuse = c.options.reuse;
@@ -224,7 +225,7 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   constexpr size_t kLanesPerPrice = 2;
   constexpr double kPromising = 0.97;    // of the plain plan's time, as predicted
   constexpr double kQueueTaskNs = 2000;  // instructions this long on average can afford a queue
-  // With a queue, memory is shared between tensors of like size only: too much for larger ones.
+  // With a queue, memory is shared less well than in an arena: too much for larger ones.
   constexpr size_t kQueueBytes = 64 << 20;
   PlanTuner::Costs costs;
   if (!cached.tuner().WantsCandidates(&costs)) return;
@@ -386,7 +387,7 @@ Status ExecutorImpl::RunAdmitted(const RunCall& call, CachedPlan& cached, bool a
   double ns = 0;
   Status status;
   try {
-    if (poison) run->PoisonArena();
+    if (poison) run->PoisonMemory();
     run->Begin(memory.values, memory.bound);
     status = Interpret(*run, turn, alone, &ns);
   } catch (const std::bad_alloc& e) {

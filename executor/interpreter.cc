@@ -19,15 +19,15 @@ bool IsOperand(const IdList& list, uint32_t slot) {
 }
 
 // Memory for an output: what it has when that suffices and nobody else sees it.
-void Provide(Value& v, DType dtype, const Shape& shape, TensorAllocator& allocator) {
-  Tensor& t = v.MutableTensor();
+void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
+  Tensor& t = run.value(slot).MutableTensor();
   const size_t bytes = BytesFor(dtype, shape);
   const BufferRef& b = t.buffer();
   if (b && b->unique() && b->bytes() >= bytes && t.raw() == b->data()) {
     t.SetMeta(dtype, shape);
     t.ClearLod();
   } else {
-    t = Tensor(dtype, shape, allocator.Allocate(bytes));
+    t = Tensor(dtype, shape, run.TakeMemory(slot, bytes));
   }
 }
 
@@ -67,8 +67,8 @@ Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutM
 // Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
 // when shape and dtype stay; any other one must not write where somebody may still read.
 void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
-                 Value* const* frame, TensorAllocator& allocator) {
-  Value& v = *frame[slot];
+                 RunState& run) {
+  Value& v = run.value(slot);
   bool rewrite = false;
   for (const auto& r : in.rewrites) rewrite = rewrite || r.hidden == slot;
   if (rewrite && v.is_tensor() && v.tensor().initialized()) {
@@ -76,7 +76,7 @@ void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMe
     v.Clear();
   }
   if (!rewrite && IsOperand(in.op.in, slot)) return;  // arrays: the kernel looks after itself
-  Provide(v, meta.dtype, meta.shape, allocator);
+  Provide(slot, meta.dtype, meta.shape, run);
   if (meta.has_lod) v.tensor().set_lod(meta.lod);
 }
 
@@ -118,8 +118,7 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
       *frame[s] = from.Reshaped(slot.shape());
       taken = true;
     }
-    if (!taken)
-      *frame[s] = Tensor(slot.dtype, slot.shape(), run.services().allocator->Allocate(slot.bytes()));
+    if (!taken) *frame[s] = Tensor(slot.dtype, slot.shape(), run.TakeMemory(s, slot.bytes()));
   }
   KernelContext ctx(in.op, frame, run.services(), in.state);
   return in.fn(ctx);
@@ -141,7 +140,7 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
   for (size_t i = 0; i < outs.size(); ++i)
     if (outs[i].set && in.op.out[i] != kNoSlot)
-      PlaceOutput(in, in.op.out[i], outs[i], run.frame(), *run.services().allocator);
+      PlaceOutput(in, in.op.out[i], outs[i], run);
   room->swap(outs);
   run.GiveBackOutMetas(std::move(room));
   return Status::Ok();

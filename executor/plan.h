@@ -153,6 +153,16 @@ struct Plan {
   // shares; it lies there from the buffer's offset on.
   std::vector<uint32_t> buffers;
   std::vector<uint32_t> run_slots;        // kPool: cleared after a run
+  // Values whose memory is taken when they are written and that end with their last reader: where, in
+  // an order in which the block may run. (Not those that outlive it: fetched, carried from run to run
+  // of a sub-block.)
+  struct Loose {
+    uint32_t slot;
+    int32_t first, last;
+    uint32_t block;
+  };
+  std::vector<Loose> loose;
+  std::vector<uint32_t> loose_of;  // per slot, where there are some: its place in `loose`, or kNoSlot
   std::vector<uint32_t> consumers;        // per slot: readers, where they are counted
   std::vector<uint32_t> counted_slots;    // those with consumers
   std::shared_ptr<Scope> scope;       // looked up for persistable variables

@@ -140,6 +140,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     PlanMemory(draft);
     draft.BeginStage("releases");
     PlanReleases(draft);
+    if (request.tokens) FindLooseValues(draft);
     draft.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
   }

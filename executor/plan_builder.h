@@ -42,6 +42,7 @@ struct PlanRequest {
   // besides those they depend on. See executor/memory_edges.h.
   std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
   uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
+  bool tokens = true;      // runs may keep memory for their own values, see RunTokens
   bool ask_worth = false;  // fill in Plan::worth_measuring
   int threads = 1;
   // kDevice: where operators run that do not say it themselves, as in CompileOptions.

@@ -50,6 +50,7 @@ void ResolveViews(PlanDraft& draft);          // instructions that only look at 
 void ChooseSchedule(PlanDraft& draft);        // costs; lanes or tasks
 void PlanMemory(PlanDraft& draft);            // storages, in-place, arena
 void PlanReleases(PlanDraft& draft);          // when pooled memory is given back
+void FindLooseValues(PlanDraft& draft);      // whose memory may be shared while running
 Status PrepareKernels(PlanDraft& draft);      // per-signature kernel states
 Status PlanForDevice(PlanDraft& draft);       // instead of those behind the shapes: see device_plan.h
 

@@ -22,6 +22,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
     arena_ = services_.allocator->Allocate(plan_->arena_bytes);
     BindArena();
   }
+  if (!plan_->loose.empty()) tokens_ = std::make_unique<RunTokens>(*plan_, *services_.allocator);
   for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
   if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
@@ -55,7 +56,8 @@ void RunState::GiveBackBlock() {
   if (lender_) std::exchange(lender_, nullptr)->GiveBack(arena_);
 }
 
-void RunState::PoisonArena() {
+void RunState::PoisonMemory() {
+  poison_ = true;
   if (arena_) Poison(arena_->data(), arena_->bytes());
 }
 
@@ -105,6 +107,7 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
       if (!v.tensor().initialized()) throw std::bad_alloc();
     }
   }
+  if (tokens_) tokens_->Begin(poison_);
   BindOutputs(bound);
   for (uint32_t s : plan_->output_slots) {
     const Slot& slot = plan_->slots[s];
@@ -157,6 +160,7 @@ void RunState::End() {
   for (uint32_t s : plan_->output_slots) value(s) = Value();
   for (uint32_t s : plan_->view_slots) value(s) = Value();
   for (uint32_t s : plan_->run_slots) value(s) = Value();
+  if (tokens_) tokens_->End();
 }
 
 Status RunState::RunBlock(int block) {

@@ -13,6 +13,7 @@
 #include "executor/arena_blocks.h"
 #include "executor/plan.h"
 #include "executor/run_control.h"
+#include "executor/run_tokens.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/work_queue.h"
@@ -48,7 +49,7 @@ class RunState final : public BlockRunner {
   KernelArena* wide() const { return wide_; }
 
   // For tests: nothing that an earlier run left behind can be taken for this run's.
-  void PoisonArena();
+  void PoisonMemory();
   // Binds feeds (in the plan's order), outputs and views. `bound`: the caller's memory for fetched
   // values, by position, where there is some. Throws std::bad_alloc.
   void Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound);
@@ -59,6 +60,11 @@ class RunState final : public BlockRunner {
   void End();
 
   Status RunBlock(int block) override;
+
+  // Memory for what is written to a pooled slot. Throws std::bad_alloc.
+  BufferRef TakeMemory(uint32_t slot, size_t bytes) {
+    return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
+  }
 
   // One reader of a counted slot has finished; the last one gives the memory back.
   void CountRead(uint32_t slot) {
@@ -124,6 +130,8 @@ class RunState final : public BlockRunner {
   std::vector<Value> values_;
   std::vector<Value*> frame_;
   BufferRef arena_;
+  std::unique_ptr<RunTokens> tokens_;  // null: the plan has no use for them
+  bool poison_ = false;
   std::shared_ptr<ArenaBlocks> lender_;  // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
   FirstError error_;

@@ -19,6 +19,7 @@ constexpr size_t kHeader = 64;      // the Buffer object, in front of the data
 constexpr size_t kMinBytes = 64;
 constexpr int kSteps = 4;           // classes per power of two: at most 25 % is wasted
 constexpr int kClasses = 64 * kSteps;
+constexpr size_t kFree = 16 << 20;  // may be held free whatever is alive
 
 // The smallest class that holds `bytes`, and its size.
 int ClassOf(size_t bytes, size_t* size) {
@@ -51,6 +52,7 @@ struct alignas(64) PoolAllocator::Part {
   std::atomic<int> refs{1};  // the allocator, and one per block in use that was taken here
   bool poison = false;
   std::atomic<size_t> in_use{0}, cached{0};
+  std::atomic<size_t> peak{0};  // of in_use, about: threads that meet may miss some
   std::array<Class, kClasses> classes;
 
   void Unref() {
@@ -69,12 +71,14 @@ struct alignas(64) PoolAllocator::Part {
     cached.fetch_sub(b->bytes(), std::memory_order_relaxed);
     return b;
   }
-  void FreeCached() {
-    for (Class& c : classes) {
-      std::lock_guard lock(c.mutex);
-      while (c.free != nullptr) {
-        Block* b = c.free;
-        c.free = b->next;
+  // Down to so many bytes, large blocks first.
+  void FreeCached(size_t most = 0) {
+    for (auto c = classes.rbegin(); c != classes.rend(); ++c) {
+      if (cached.load(std::memory_order_relaxed) <= most) return;
+      std::lock_guard lock(c->mutex);
+      while (c->free != nullptr && cached.load(std::memory_order_relaxed) > most) {
+        Block* b = c->free;
+        c->free = b->next;
         cached.fetch_sub(b->bytes(), std::memory_order_relaxed);
         Delete(b);
       }
@@ -148,6 +152,10 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
     home.in_use.fetch_sub(size, std::memory_order_relaxed);
     fail(bytes);
   }
+  if (held > home.peak.load(std::memory_order_relaxed)) {
+    home.peak.store(held, std::memory_order_relaxed);
+    NotePeak();
+  }
   home.refs.fetch_add(1, std::memory_order_relaxed);
   Block* b = home.Take(cls);
   for (size_t i = 0; b == nullptr && i < parts_.size(); ++i)
@@ -157,6 +165,7 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
     b->~Block();
     return BufferRef(new (b) Block(data, size, &home, cls));
   }
+  GiveBack();
   void* raw = TakeMemory(kHeader + size);
   if (raw == nullptr) {
     home.in_use.fetch_sub(size, std::memory_order_relaxed);
@@ -166,6 +175,22 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
   void* data = static_cast<std::byte*>(raw) + kHeader;
   if (poison_) Poison(data, size);
   return BufferRef(new (raw) Block(data, size, &home, cls));
+}
+
+void PoolAllocator::NotePeak() {
+  const size_t bytes = bytes_in_use();
+  if (bytes > peak_.load(std::memory_order_relaxed)) peak_.store(bytes, std::memory_order_relaxed);
+}
+
+// Sizes that are asked for once would stay for good: with a class each, several times what is alive.
+void PoolAllocator::GiveBack() {
+  NotePeak();
+  const size_t most = std::max(kFree, peak_.load(std::memory_order_relaxed));
+  for (Part* p : parts_) {
+    const size_t free = bytes_cached(), here = p->cached.load(std::memory_order_relaxed);
+    if (free <= most) return;
+    p->FreeCached(here - std::min(here, free - most));
+  }
 }
 
 void PoolAllocator::Trim() {

@@ -1,11 +1,14 @@
 // Memory for tensors whose size is known only when they are made: size classes with free lists, a part
 // for each processor, so that callers on different ones share no counter and hand each other no memory
-// that lies in a cache. What one part lacks is taken from another before the system is asked.
+// that lies in a cache. What one part lacks is taken from another before the system is asked. Before
+// the system is, large free blocks go back to it while they are more than ever was in use at once (and
+// more than 16 MiB): about twice that is held at most.
 //
 // Threads: all methods may be called from any thread. Buffers may outlive the allocator: the part
 // that one came from goes with the last of its buffers.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <new>
 #include <string>
@@ -48,9 +51,12 @@ class PoolAllocator final : public TensorAllocator {
   struct Part;
   struct Block;
   Part& Home() const;
+  void NotePeak();
+  void GiveBack();
   const size_t limit_;
   const bool poison_;
   const std::vector<Part*> parts_;
+  std::atomic<size_t> peak_{0};  // of what is in use, about
 };
 
 }  // namespace heddle

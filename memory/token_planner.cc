@@ -39,7 +39,7 @@ class TokenPlanner {
 
   void Serve(uint32_t v) {
     const TokenValue& value = values_[v];
-    if (value.pinned || range_ == 0) {
+    if (value.pinned) {
       plan_.token[v] = NewToken(value.bytes);
       return;
     }

@@ -51,6 +51,30 @@ TEST(PoolAllocator, BlocksAreUsedAgain) {
   EXPECT_EQ(pool.bytes_cached(), 0u);
 }
 
+// Sizes of many classes, one after another: what is free does not pile up.
+TEST(PoolAllocator, FreeBlocksStayBelowWhatWasAlive) {
+  PoolAllocator pool;
+  constexpr size_t kMega = 1 << 20;
+  const BufferRef alive = pool.Allocate(20 * kMega);
+  size_t all = 0, peak = 0;
+  for (size_t mega = 1; mega <= 40; ++mega) {
+    const BufferRef b = pool.Allocate(mega * kMega);
+    all += b->bytes();
+    peak = std::max(peak, pool.bytes_in_use());
+    EXPECT_LE(pool.bytes_cached(), peak) << mega;
+  }
+  EXPECT_GT(all, 10 * peak);
+}
+
+TEST(PoolAllocator, SomeFreeBlocksStayWhateverIsAlive) {
+  PoolAllocator pool;
+  constexpr size_t kMega = 1 << 20;
+  const void* place = pool.Allocate(8 * kMega)->data();
+  pool.Allocate(4 * kMega);
+  pool.Allocate(100);
+  EXPECT_EQ(pool.Allocate(8 * kMega)->data(), place);
+}
+
 TEST(PoolAllocator, TheLimitCountsWhatIsAlive) {
   PoolAllocator pool(4096);
   BufferRef a = pool.Allocate(2048), b = pool.Allocate(2048);
