@@ -33,7 +33,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
 
 RunState::~RunState() {
   GiveBackBlock();
-  delete spare_metas_.load(std::memory_order_acquire);
+  for (auto& spare : spare_metas_) delete spare.load(std::memory_order_acquire);
 }
 
 void RunState::BindArena() {

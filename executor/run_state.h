@@ -4,6 +4,7 @@
 // the instructions' order keeps them apart.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -75,11 +76,18 @@ class RunState final : public BlockRunner {
   // would take it from the heap for each of its instructions. Any thread of the run.
   using OutMetas = std::vector<ShapeContext::OutMeta>;
   std::unique_ptr<OutMetas> TakeOutMetas() {
-    std::unique_ptr<OutMetas> room(spare_metas_.exchange(nullptr, std::memory_order_acquire));
-    return room ? std::move(room) : std::make_unique<OutMetas>();
+    for (auto& spare : spare_metas_)
+      if (OutMetas* room = spare.exchange(nullptr, std::memory_order_acquire); room != nullptr)
+        return std::unique_ptr<OutMetas>(room);
+    return std::make_unique<OutMetas>();
   }
   void GiveBackOutMetas(std::unique_ptr<OutMetas> room) {
-    delete spare_metas_.exchange(room.release(), std::memory_order_acq_rel);
+    for (auto& spare : spare_metas_) {
+      OutMetas* none = nullptr;
+      if (!spare.compare_exchange_strong(none, room.get(), std::memory_order_release)) continue;
+      (void)room.release();
+      return;
+    }
   }
 
   // The first error of a run on several threads.
@@ -135,7 +143,7 @@ class RunState final : public BlockRunner {
   std::shared_ptr<ArenaBlocks> lender_;  // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
   FirstError error_;
-  std::atomic<OutMetas*> spare_metas_{nullptr};
+  std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;
   std::unique_ptr<LaneRun> lane_run_;
   std::unique_ptr<Queue> queue_;

@@ -69,10 +69,10 @@ TEST(PoolAllocator, FreeBlocksStayBelowWhatWasAlive) {
 TEST(PoolAllocator, SomeFreeBlocksStayWhateverIsAlive) {
   PoolAllocator pool;
   constexpr size_t kMega = 1 << 20;
-  const void* place = pool.Allocate(8 * kMega)->data();
+  pool.Allocate(8 * kMega);
   pool.Allocate(4 * kMega);
   pool.Allocate(100);
-  EXPECT_EQ(pool.Allocate(8 * kMega)->data(), place);
+  EXPECT_GE(pool.bytes_cached(), 12 * kMega);
 }
 
 TEST(PoolAllocator, TheLimitCountsWhatIsAlive) {
