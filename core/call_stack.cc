@@ -150,6 +150,7 @@ class Splitter {
       AppendBytesField(kBlocks, block, &made.bytes);
     }
     table_->Close();
+    made.bytes.shrink_to_fit();
     uint32_t begin = 0;
     for (const auto& ends : ends_) {
       auto& stacks = made.stacks.emplace_back();

@@ -71,6 +71,9 @@ class Parser {
     if (desc_.blocks_size() == 0) return DataLoss(p_.name, ": the program has no block");
     for (int b = 0; b < desc_.blocks_size(); ++b) AddBlock(b);
     if (!problems_.empty()) return Summary();
+    size_t vars = 0;
+    for (const auto& block : desc_.blocks()) vars += static_cast<size_t>(block.vars_size());
+    p_.vars.reserve(vars);
     for (int b = 0; b < desc_.blocks_size(); ++b)
       for (const auto& var : desc_.blocks(b).vars()) AddVar(b, var);
     for (int b = 0; b < desc_.blocks_size(); ++b) {

@@ -67,7 +67,9 @@ class Driver {
         if (p.groupings & In(static_cast<PassGrouping>(g))) stages_[g].turns.push_back({&p});
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPrePlacement));
     HEDDLE_RETURN_IF_ERROR(FuseAndCleanUp());
-    return RunGrouping(PassGrouping::kPostPartitioning);
+    HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPostPartitioning));
+    if (changes_ > 0) copy_->vars.shrink_to_fit();  // constants were added to an exact copy
+    return Status::Ok();
   }
 
   std::shared_ptr<const ir::Program> result() const { return changes_ > 0 ? copy_ : original_; }
