@@ -12,6 +12,10 @@ namespace {
 constexpr size_t kAlign = 64;
 constexpr size_t kLargestBlock = 4 << 20;
 constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
+// Of a tight slab, as much lies in small pages: beyond, faults would cost more time than pages that
+// are not full cost memory.
+constexpr size_t kMostTight = 8 << 20;
+constexpr size_t kLeastPopulated = 16 << 10;
 
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
 
@@ -20,6 +24,7 @@ size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
 // In front of its buffers.
 struct BufferSlab::Block {
   size_t bytes = 0;
+  bool tight = false;
   std::atomic<int> refs{1};  // the slab, and one per buffer
 };
 
@@ -38,8 +43,9 @@ struct BufferSlab::Piece : Buffer {
 void BufferSlab::Release(Block* block) {
   if (block->refs.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   const size_t bytes = block->bytes;
+  const bool tight = block->tight;
   block->~Block();
-  ReturnMemory(block, bytes);
+  (tight ? ReturnSmallPages : ReturnMemory)(block, bytes);
 }
 
 BufferSlab::~BufferSlab() {
@@ -49,7 +55,7 @@ BufferSlab::~BufferSlab() {
 BufferRef BufferSlab::Allocate(size_t bytes) {
   static_assert(sizeof(Block) <= kAlign && sizeof(Piece) <= kAlign);
   const size_t need = kAlign + RoundUp(bytes);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (bytes >= kOwnBlock) {
     expected_ -= std::min(expected_, need);
     return BufferRef::Allocate(bytes);
@@ -57,11 +63,14 @@ BufferRef BufferSlab::Allocate(size_t bytes) {
   if (block_ == nullptr || block_->bytes - used_ < need) {
     const size_t wanted = expected_ > 0 ? kAlign + expected_ : next_bytes_;
     const size_t size = std::max(std::min(wanted, kLargestBlock), kAlign + need);
-    void* memory = TakeMemory(size);
+    const bool tight = tight_ && taken_ + size <= kMostTight;
+    void* memory = (tight ? TakeSmallPages : TakeMemory)(size);
     if (memory == nullptr) return BufferRef();
     if (block_ != nullptr) Release(block_);
     block_ = new (memory) Block;
     block_->bytes = size;
+    block_->tight = tight;
+    taken_ += size;
     used_ = kAlign;
     expected_ -= std::min(expected_, size);
     next_bytes_ = std::min(2 * next_bytes_, kLargestBlock);
@@ -69,7 +78,10 @@ BufferRef BufferSlab::Allocate(size_t bytes) {
   auto* at = reinterpret_cast<std::byte*>(block_) + used_;
   used_ += need;
   block_->refs.fetch_add(1, std::memory_order_relaxed);
-  return BufferRef(new (at) Piece(at + kAlign, bytes, block_));
+  Block* const block = block_;
+  lock.unlock();  // pages take time; the piece is the caller's
+  if (block->tight && bytes >= kLeastPopulated) PopulatePages(at, need);
+  return BufferRef(new (at) Piece(at + kAlign, bytes, block));
 }
 
 }  // namespace heddle

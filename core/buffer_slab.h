@@ -13,8 +13,9 @@ namespace heddle {
 
 class BufferSlab {
  public:
-  // `expected`: bytes that will be asked for in all, where that is known.
-  explicit BufferSlab(size_t expected = 0) : expected_(expected) {}
+  // `expected`: bytes that will be asked for in all, where that is known. `tight`: what is free in a
+  // block takes no memory, up to some megabytes in all, at the price of more time for pages.
+  explicit BufferSlab(size_t expected = 0, bool tight = false) : expected_(expected), tight_(tight) {}
   ~BufferSlab();
   BufferSlab(const BufferSlab&) = delete;
   BufferSlab& operator=(const BufferSlab&) = delete;
@@ -29,8 +30,10 @@ class BufferSlab {
 
   std::mutex mutex_;
   size_t expected_;
+  const bool tight_;
   Block* block_ = nullptr;  // where there may be room, from used_ on
   size_t used_ = 0;
+  size_t taken_ = 0;  // bytes of blocks so far
   size_t next_bytes_ = 128 << 10;  // of the next block, where nothing is expected
 };
 

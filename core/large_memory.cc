@@ -1,5 +1,6 @@
 #include "core/large_memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -10,10 +11,11 @@ namespace {
 
 constexpr size_t kAlign = 64, kHugePage = 2 << 20;
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kLeast = ~size_t{0};  // the sanitizer guards what comes from operator new
+constexpr bool kSanitized = true;  // which guards what comes from operator new
 #else
-constexpr size_t kLeast = kHugePage;
+constexpr bool kSanitized = false;
 #endif
+constexpr size_t kLeast = kSanitized ? ~size_t{0} : kHugePage;
 
 size_t WholePages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 
@@ -34,6 +36,11 @@ void* Map(size_t bytes, int protection) {
   return data;
 }
 
+void* MapSmall(size_t bytes, int protection) {
+  void* map = ::mmap(nullptr, WholePages(bytes), protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return map == MAP_FAILED ? nullptr : map;
+}
+
 }  // namespace
 
 void* TakeMemory(size_t bytes) {
@@ -48,10 +55,34 @@ void ReturnMemory(void* memory, size_t bytes) {
     ::operator delete(memory, std::align_val_t(kAlign));
 }
 
+void* TakeSmallPages(size_t bytes) {
+  return kSanitized ? TakeMemory(bytes) : MapSmall(bytes, PROT_READ | PROT_WRITE);
+}
+
+void ReturnSmallPages(void* memory, size_t bytes) {
+  if (kSanitized) return ReturnMemory(memory, bytes);
+  ::munmap(memory, WholePages(bytes));
+}
+
+void PopulatePages(void* memory, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr uintptr_t kPage = 4096;
+  const auto begin = (reinterpret_cast<uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
+  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(kPage - 1);
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
+void TrimHeap() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
+}
+
 void* ReserveMemory(size_t bytes) {
-  if (bytes >= kHugePage) return Map(bytes, PROT_NONE);
-  void* map = ::mmap(nullptr, WholePages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return map == MAP_FAILED ? nullptr : map;
+  return bytes >= kHugePage ? Map(bytes, PROT_NONE) : MapSmall(bytes, PROT_NONE);
 }
 
 bool CommitMemory(void* memory, size_t bytes) {

@@ -12,6 +12,21 @@ void* TakeMemory(size_t bytes);
 // Gives back what TakeMemory gave for as many bytes. Any thread.
 void ReturnMemory(void* memory, size_t bytes);
 
+// The same in small pages: what nobody touches takes no memory, which with huge pages may be up to
+// two megabytes. Touching it costs more time. ReturnSmallPages gives it back. Any thread.
+void* TakeSmallPages(size_t bytes);
+void ReturnSmallPages(void* memory, size_t bytes);
+
+// Puts memory behind the whole pages of [memory, memory + bytes), which are about to be written: for
+// all of them in one call it costs less than a fault for each. Where the system cannot, nothing
+// happens. Any thread.
+void PopulatePages(void* memory, size_t bytes);
+
+// Gives the system what the C heap holds but does not use, which may be as much as was once in use.
+// Nothing on systems whose C library cannot. Takes some hundred microseconds, and what is allocated
+// next pays for its pages again. Any thread.
+void TrimHeap();
+
 // Addresses for `bytes` at a multiple of 64, without memory: touching them ends the process.
 // nullptr when there are none left. Any thread.
 void* ReserveMemory(size_t bytes);

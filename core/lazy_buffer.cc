@@ -1,6 +1,8 @@
 #include "core/lazy_buffer.h"
 
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -81,36 +83,58 @@ void NeedResident(const Tensor& t) {
   if (const Status s = MakeResident(t); !s.ok()) throw std::runtime_error(std::string(s.message()));
 }
 
+void Fill(const MakeContents& contents, size_t begin, Tensor* to) {
+  if (!to->initialized()) throw std::bad_alloc();
+  const Status s = contents(to->mutable_raw(), begin, begin + to->bytes());
+  if (!s.ok()) throw std::runtime_error(std::string(s.message()));
+}
+
+// One piece after another is taken and given back while kernels are prepared. Where an alignment is
+// asked for, some C libraries do not find the same place again, and the heap is left with holes.
+BufferRef Room(size_t bytes) {
+  constexpr size_t kAlign = 64;
+  void* const memory = std::malloc(bytes + kAlign);
+  if (memory == nullptr) return BufferRef();
+  const uintptr_t before = -reinterpret_cast<uintptr_t>(memory) & (kAlign - 1);
+  void* const aligned = static_cast<char*>(memory) + before;
+  return BufferRef::Wrap(aligned, bytes, [memory] { std::free(memory); });
+}
+
 }  // namespace
 
 BorrowedContents::BorrowedContents(const Tensor& source) : tensor_(source) {
   if (!IsAbsent(source)) return;
   if (const auto contents = ContentsToCome(source)) {
     tensor_ = Tensor::Empty(source.dtype(), source.shape());
-    Make(*contents, 0);
+    Fill(*contents, 0, &tensor_);
   } else {
     NeedResident(source);
   }
 }
 
-BorrowedContents::BorrowedContents(const Tensor& source, int64_t first, int64_t count) {
-  const size_t begin = static_cast<size_t>(first) * SizeOf(source.dtype());
-  const auto contents = ContentsToCome(source);
-  if (!contents) {
-    NeedResident(source);
-    const auto at = static_cast<const std::byte*>(source.raw()) -
-                    static_cast<const std::byte*>(source.buffer()->data());
-    tensor_ = Tensor(source.dtype(), {count}, source.buffer(), static_cast<size_t>(at) + begin);
-    return;
-  }
-  tensor_ = Tensor::Empty(source.dtype(), {count});
-  Make(*contents, begin);
+BorrowedStretches::BorrowedStretches(const Tensor& source)
+    : source_(source), contents_(ContentsToCome(source)) {
+  if (!contents_) NeedResident(source);
 }
 
-void BorrowedContents::Make(const MakeContents& contents, size_t begin) {
-  if (!tensor_.initialized()) throw std::bad_alloc();
-  const Status s = contents(tensor_.mutable_raw(), begin, begin + tensor_.bytes());
-  if (!s.ok()) throw std::runtime_error(std::string(s.message()));
+const Tensor& BorrowedStretches::Read(int64_t first, int64_t count) {
+  const size_t size = SizeOf(source_.dtype()), begin = static_cast<size_t>(first) * size;
+  if (!contents_) {
+    const auto at = static_cast<const std::byte*>(source_.raw()) -
+                    static_cast<const std::byte*>(source_.buffer()->data());
+    stretch_ = Tensor(source_.dtype(), {count}, source_.buffer(), static_cast<size_t>(at) + begin);
+    return stretch_;
+  }
+  const size_t bytes = static_cast<size_t>(count) * size;
+  if (!room_ || room_->bytes() < bytes) {
+    stretch_ = Tensor();
+    room_.reset();
+    room_ = Room(bytes);
+    if (!room_) throw std::bad_alloc();
+  }
+  stretch_ = Tensor(source_.dtype(), {count}, room_);
+  Fill(*contents_, begin, &stretch_);
+  return stretch_;
 }
 
 }  // namespace heddle

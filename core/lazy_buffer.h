@@ -1,7 +1,7 @@
 // Memory whose contents are made when somebody needs them: parameters that stay in their file, and
 // constants computed from such. Who needs them only to make a copy of its own borrows them for as
-// long as that takes (BorrowedContents); for everybody else they are brought in, for good
-// (MakeResident).
+// long as that takes (BorrowedContents, BorrowedStretches); for everybody else they are brought in,
+// for good (MakeResident).
 //
 // Until then there is an address, by which packed copies are found, and no memory: touching it ends
 // the process. Scope::Find brings in what it finds, and a plan what its instructions read; only
@@ -40,13 +40,27 @@ class BorrowedContents {
  public:
   // Throws std::bad_alloc, or std::runtime_error with the message of a failure.
   explicit BorrowedContents(const Tensor& source);
-  // The same for `count` elements from `first` on, in row-major order, as a tensor of rank 1.
-  BorrowedContents(const Tensor& source, int64_t first, int64_t count);
   const Tensor& tensor() const { return tensor_; }
 
  private:
-  void Make(const MakeContents& contents, size_t begin);
   Tensor tensor_;
+};
+
+// Stretches of a tensor, one after another, in the same memory where the tensor's is absent: that of
+// the largest one so far.
+class BorrowedStretches {
+ public:
+  // Throws like BorrowedContents.
+  explicit BorrowedStretches(const Tensor& source);
+  // `count` elements from `first` on, in row-major order, as a tensor of rank 1 whose elements are
+  // there until the next call. Throws likewise.
+  const Tensor& Read(int64_t first, int64_t count);
+
+ private:
+  const Tensor source_;
+  const std::shared_ptr<const MakeContents> contents_;  // nullptr: the tensor is in memory
+  BufferRef room_;
+  Tensor stretch_;
 };
 
 }  // namespace heddle

@@ -20,7 +20,7 @@ constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read seve
 
 // Weights smaller than this are read at once: a page more or less for each, and a read of its own,
 // would cost more than they take.
-constexpr size_t kLeastLater = 64 << 10;
+constexpr size_t kLeastLater = 4 << 10;
 
 }  // namespace
 

@@ -24,7 +24,7 @@ namespace heddle {
 
 class RecordReader {
  public:
-  // `later`: weights of 64 KiB and more are read when needed (core/lazy_buffer.h).
+  // `later`: weights of 4 KiB and more are read when needed (core/lazy_buffer.h).
   explicit RecordReader(std::string path, bool later = false)
       : path_(std::move(path)), later_(later) {}
   RecordReader(const RecordReader&) = delete;

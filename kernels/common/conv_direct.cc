@@ -29,10 +29,10 @@ void PackPanels(const PrepareContext& ctx, const Tensor& filter, int64_t lanes,
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * depth) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   const int64_t part = std::max<int64_t>(1, kPackBytes / (8 * lanes * depth)) * 2 * lanes;
+  BorrowedStretches source(filter);
   for (int64_t begin = 0; begin < width; begin += part) {
     const int64_t channels = std::min(part, out_c - begin);
-    const BorrowedContents rows(filter, begin * depth, channels * depth);
-    const float* w = rows.tensor().data<float>();
+    const float* w = source.Read(begin * depth, channels * depth).data<float>();
     for (int64_t first = 0; first < channels; first += 2 * lanes) {
       const int64_t panel = std::min(2 * lanes, width - begin - first);
       for (int64_t tap = 0; tap < taps; ++tap)

@@ -21,10 +21,11 @@ void PackFloats(const PrepareContext& ctx, const Tensor& b, const GemmDims& d, i
   // Rows as they lie in memory, some at a time: columns of B if it is transposed.
   const int64_t rows = d.trans_b ? d.n : d.k, length = d.trans_b ? d.k : d.n;
   const int64_t part = std::max<int64_t>(1, kPackBytes / (4 * d.ldb));
+  BorrowedStretches source(b);
   for (int64_t begin = 0; begin < rows; begin += part) {
     const int64_t end = std::min(begin + part, rows);
-    const BorrowedContents some(b, begin * d.ldb, (end - begin - 1) * d.ldb + length);
-    const float* from = some.tensor().data<float>();
+    const float* from =
+        source.Read(begin * d.ldb, (end - begin - 1) * d.ldb + length).data<float>();
     for (int64_t first = 0; first < width; first += 2 * lanes) {
       const int64_t panel = std::min(2 * lanes, width - first);
       float* panel_to = to + first * d.k;
@@ -56,10 +57,11 @@ class Int8Packer {
     const int64_t rows = d_.trans_b ? d_.n : d_.k, length = d_.trans_b ? d_.k : d_.n;
     const int64_t unit = d_.trans_b ? 2 * lanes_ : Int8Columns::kGroup;
     const int64_t part = std::max<int64_t>(1, kPackBytes / (4 * d_.ldb * unit)) * unit;
+    BorrowedStretches source(b);
     for (int64_t begin = 0; begin < rows; begin += part) {
       const int64_t end = std::min(begin + part, rows);
-      const BorrowedContents some(b, begin * d_.ldb, (end - begin - 1) * d_.ldb + length);
-      const float* from = some.tensor().data<float>();
+      const float* from =
+          source.Read(begin * d_.ldb, (end - begin - 1) * d_.ldb + length).data<float>();
       const int64_t first = d_.trans_b ? begin : 0, last = d_.trans_b ? end : d_.n;
       const int64_t top = d_.trans_b ? 0 : begin, bottom = d_.trans_b ? d_.k : end;
       for (int64_t column = first; column < last; column += 2 * lanes_)

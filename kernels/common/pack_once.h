@@ -14,7 +14,8 @@ namespace heddle {
 
 // Memory for such copies: they live as long as the plans that share them. Throws std::bad_alloc.
 inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
-  const auto slab = ctx.packs().Get<BufferSlab>(Tensor(), "memory", [] { return new BufferSlab; });
+  const auto slab = ctx.packs().Get<BufferSlab>(
+      Tensor(), "memory", [&] { return new BufferSlab(0, ctx.lean()); });
   BufferRef memory = const_cast<BufferSlab&>(*slab).Allocate(bytes);
   if (!memory) throw std::bad_alloc();
   return memory;

@@ -1,8 +1,11 @@
 #include "core/buffer_slab.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -31,6 +34,47 @@ TEST(LargeMemory, IsAlignedAndWritableToItsEnd) {
     ReturnMemory(memory, bytes);
   }
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+// Of memory from `at` on, the bytes that are there: whole pages.
+size_t Resident(void* at, size_t bytes) {
+  constexpr uintptr_t kPage = 4096;
+  auto* const first = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(at) & ~(kPage - 1));
+  std::vector<unsigned char> there(bytes / kPage);
+  EXPECT_EQ(mincore(first, bytes, there.data()), 0);
+  return static_cast<size_t>(std::count(there.begin(), there.end(), 1)) * kPage;
+}
+
+TEST(BufferSlab, WhatIsFreeInATightOneTakesNoMemory) {
+  constexpr size_t kBytes = 4 << 20;
+  BufferSlab slab(kBytes, true);
+  const BufferRef first = slab.Allocate(100000);
+  ASSERT_TRUE(first);
+  Fill(first, 1);
+  EXPECT_LE(Resident(first->data(), kBytes), size_t{100} << 10);
+}
+
+TEST(LargeMemory, TrimmingGivesBackWhatIsFree) {
+  constexpr size_t kPiece = 64 << 10, kPieces = 64;
+  std::vector<void*> pieces;
+  for (size_t i = 0; i < kPieces; ++i) {
+    pieces.push_back(std::malloc(kPiece));
+    std::memset(pieces.back(), 1, kPiece);
+  }
+  // Every other one, so that these are holes in the heap and not its end.
+  size_t before = 0, after = 0;
+  for (size_t i = 0; i < kPieces; i += 2) {
+    std::free(pieces[i]);
+    before += Resident(pieces[i], kPiece);
+  }
+  TrimHeap();
+  for (size_t i = 0; i < kPieces; i += 2) after += Resident(pieces[i], kPiece);
+  EXPECT_LE(after, before / 4);
+  for (size_t i = 1; i < kPieces; i += 2) std::free(pieces[i]);
+}
+
+#endif
 
 TEST(BufferSlab, BuffersDoNotOverlapAndAreAligned) {
   BufferSlab slab;

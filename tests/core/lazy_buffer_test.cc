@@ -57,6 +57,17 @@ TEST(LazyBuffer, BorrowingLeavesItAway) {
   EXPECT_EQ(made, 2);
 }
 
+TEST(LazyBuffer, StretchesShareTheirMemory) {
+  std::atomic<int> made{0};
+  const Tensor t = Ones(100000, &made);
+  BorrowedStretches stretches(t);
+  const void* const first = stretches.Read(0, 30000).raw();
+  EXPECT_EQ(stretches.Read(30000, 30000).raw(), first);
+  EXPECT_EQ(stretches.Read(90000, 10000).raw(), first);
+  EXPECT_EQ(Floats(stretches.Read(20000, 80000)), std::vector<float>(80000, 1.f));
+  EXPECT_TRUE(IsAbsent(t));
+}
+
 TEST(LazyBuffer, BorrowsStretches) {
   const auto numbers = [](float* to, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) *to++ = static_cast<float>(i);
@@ -66,20 +77,23 @@ TEST(LazyBuffer, BorrowsStretches) {
                    return Status::Ok();
                  }));
   const std::vector<float> want{37, 38, 39};
-  EXPECT_EQ(Floats(BorrowedContents(t, 37, 3).tensor()), want);
-  EXPECT_EQ(BorrowedContents(t, 100, 0).tensor().numel(), 0);
+  {
+    BorrowedStretches stretches(t);
+    EXPECT_EQ(Floats(stretches.Read(37, 3)), want);
+    EXPECT_EQ(stretches.Read(100, 0).numel(), 0);
+  }
   EXPECT_TRUE(IsAbsent(t));
   ASSERT_TRUE(MakeResident(t).ok());
-  const BorrowedContents there(t, 37, 3);
-  EXPECT_EQ(Floats(there.tensor()), want);
-  EXPECT_EQ(there.tensor().raw(), t.data<float>() + 37);
+  BorrowedStretches there(t);
+  EXPECT_EQ(Floats(there.Read(37, 3)), want);
+  EXPECT_EQ(there.Read(37, 3).raw(), t.data<float>() + 37);
   // A part of memory that is not there brings all of it in.
   const Tensor again(DType::kF32, {100}, MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
                        numbers(static_cast<float*>(to), begin / 4, end / 4);
                        return Status::Ok();
                      }));
   const Tensor part(DType::kF32, {50}, again.buffer(), 200);
-  EXPECT_EQ(Floats(BorrowedContents(part, 7, 2).tensor()), (std::vector<float>{57, 58}));
+  EXPECT_EQ(Floats(BorrowedStretches(part).Read(7, 2)), (std::vector<float>{57, 58}));
   EXPECT_FALSE(IsAbsent(again));
 }
 

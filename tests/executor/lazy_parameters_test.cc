@@ -92,6 +92,16 @@ TEST_F(LazyParameters, AFilterThatIsFoldedAndPackedStaysInItsFile) {
   EXPECT_TRUE(Absent(*scope, "w"));
 }
 
+TEST_F(LazyParameters, SoDoesASmallOne) {
+  builder_.Feed("x", DType::kF32, {1, 16, 20, 20});
+  Param("w", {24, 16, 3, 3});
+  builder_.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"y"}}},
+              {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}});
+  builder_.Fetch("y");
+  Save();
+  EXPECT_TRUE(Absent(*Compare({{"x", RandomF32({1, 16, 20, 20}, 7)}}), "w"));
+}
+
 TEST_F(LazyParameters, PlansForOtherShapesReadItAgain) {
   ConvNet();
   Executor executor({.threads = 2});
