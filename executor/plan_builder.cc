@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
+#include "core/large_memory.h"
 #include "core/lazy_buffer.h"
 #include "core/packing_state.h"
 #include "executor/dependency_graph.h"
@@ -144,6 +145,9 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     draft.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
   }
+  // Before parameters come in, and before a run's memory: neither need go on top of what loading and
+  // planning used for a moment.
+  if (request.lean) TrimHeap();
   HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;

@@ -1,0 +1,52 @@
+// What a process holds once a lean plan is made.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+constexpr size_t kPiece = 64 << 10, kPieces = 64, kPage = 4096;
+
+size_t PagesThere(void* piece) {
+  auto* const first = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(piece) & ~(kPage - 1));
+  unsigned char there[kPiece / kPage];
+  EXPECT_EQ(mincore(first, kPiece, there), 0);
+  return static_cast<size_t>(std::count(there, there + kPiece / kPage, 1));
+}
+
+// Memory that loading would have used for a moment does not stay.
+TEST(LeanMemory, WhatThePlanDoesNotUseGoesBackToTheSystem) {
+  ProgramBuilder builder;
+  builder.Feed("x", DType::kF32, {4, 4}).Unary("relu", "x", "y").Fetch("y");
+  const Program program = builder.Build();
+  Executor executor({.threads = 1});
+  auto compiled =
+      MustCompile(executor, program, std::make_shared<Scope>(), {.lean = true});
+  std::vector<void*> pieces;
+  for (size_t i = 0; i < kPieces; ++i) {
+    pieces.push_back(std::malloc(kPiece));
+    std::memset(pieces.back(), 1, kPiece);
+  }
+  // Every other one, so that these are holes in the heap and not its end.
+  for (size_t i = 0; i < kPieces; i += 2) std::free(pieces[i]);
+  size_t before = 0, after = 0;
+  for (size_t i = 0; i < kPieces; i += 2) before += PagesThere(pieces[i]);
+  ASSERT_TRUE(executor.Prepare(compiled, {{"x", RandomF32({4, 4}, 1)}}).ok());
+  for (size_t i = 0; i < kPieces; i += 2) after += PagesThere(pieces[i]);
+  EXPECT_LE(after, before / 4);
+  for (size_t i = 1; i < kPieces; i += 2) std::free(pieces[i]);
+}
+
+#endif
+
+}  // namespace
+}  // namespace heddle::testing
