@@ -22,12 +22,28 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<int64_t> calls{0}, aside_calls{0};
-thread_local int aside = 0;  // scopes that this thread is in
+thread_local int aside = 0;        // scopes that this thread is in
+std::atomic<int> all_aside{0};     // scopes of all threads
+std::atomic<uint64_t> count{0};    // how many counts there were
+thread_local uint64_t seen = 0;    // the last one that this thread started or was in a scope in
+
+// A thread that had no scope since the count began is the library's own, and helps while there is one.
+bool IsAside() {
+  return aside > 0 || (seen != count.load(std::memory_order_relaxed) &&
+                       all_aside.load(std::memory_order_relaxed) > 0);
+}
 
 }  // namespace
 
-AllocationsAside::AllocationsAside() { ++aside; }
-AllocationsAside::~AllocationsAside() { --aside; }
+AllocationsAside::AllocationsAside() {
+  seen = count.load(std::memory_order_relaxed);
+  ++aside;
+  all_aside.fetch_add(1, std::memory_order_relaxed);
+}
+AllocationsAside::~AllocationsAside() {
+  all_aside.fetch_sub(1, std::memory_order_relaxed);
+  --aside;
+}
 int64_t AllocationsAside::calls() { return aside_calls.load(std::memory_order_relaxed); }
 
 bool CanCountAllocations() {
@@ -39,6 +55,7 @@ bool CanCountAllocations() {
 }
 
 void StartCountingAllocations() {
+  seen = count.fetch_add(1, std::memory_order_relaxed) + 1;
   calls.store(0, std::memory_order_relaxed);
   aside_calls.store(0, std::memory_order_relaxed);
   counting.store(true, std::memory_order_seq_cst);
@@ -54,7 +71,7 @@ namespace heap {
 // Memory ordering: the count is a statistic and orders nothing.
 [[maybe_unused]] inline void Count() {
   if (!counting.load(std::memory_order_relaxed)) return;
-  (aside > 0 ? aside_calls : calls).fetch_add(1, std::memory_order_relaxed);
+  (IsAside() ? aside_calls : calls).fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace heap

@@ -34,7 +34,7 @@ class PanelGemm final : public GemmRunner {
   // Units are a panel for some rows; the next unit has the same panel, which is still near then.
   void Run(const KernelContext& ctx, const float* a, const float* /*b*/, const float* bias,
            const float* residual, float* c) const override {
-    constexpr int64_t kUnitWork = 1 << 16;
+    constexpr int64_t kUnitWork = 1 << 19;  // less is done before another thread has come to help
     const int64_t panels = Ceil(d_.n, width_);
     const int64_t rows =
         std::min({d_.m, std::max<int64_t>(Columns::kCacheBytes / (4 * d_.k), loops_.rows),
