@@ -109,7 +109,8 @@ TEST_P(ModelTest, ShapesMayChangeFromRunToRun) {
 }
 
 // On the device alone, captured or not: the host's bits. With three streams the device's memory is at
-// most a tenth more than with one.
+// most a tenth more than with one, and one granule: where loops take values as they come, it depends
+// on the moment whether a block of 512 bytes is already free again.
 TEST_P(ModelTest, DevicesGiveTheHostsBitsInLittleMoreMemory) {
   Open(GetParam());
   if (IsSkipped() || HasFatalFailure()) return;
@@ -135,7 +136,7 @@ TEST_P(ModelTest, DevicesGiveTheHostsBitsInLittleMoreMemory) {
   std::printf("%s: arena %zu and %zu bytes, peak %zu and %zu\n", GetParam().c_str(), arena[1],
               arena[3], peak[1], peak[3]);
   EXPECT_LE(arena[3] * 10, arena[1] * 11);
-  EXPECT_LE(peak[3] * 10, peak[1] * 11);
+  EXPECT_LE(peak[3] * 10, peak[1] * 11 + 10 * 512);
 }
 
 TEST_P(ModelTest, MixedPlacesGiveTheHostsBits) {
