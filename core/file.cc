@@ -75,13 +75,14 @@ Status FileReplacement::Append(std::string_view bytes) {
   return Status::Ok();
 }
 
-Status FileReplacement::Commit() {
-  if (::fsync(fd_) != 0) return Fail("flush " + aside_, errno);
+Status FileReplacement::Commit(Durable durable) {
+  if (durable == kNow && ::fsync(fd_) != 0) return Fail("flush " + aside_, errno);
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0) return Fail("close " + aside_, errno);
   if (::rename(aside_.c_str(), path_.c_str()) != 0)
     return Fail("rename " + aside_ + " to " + path_, errno);
   aside_.clear();
+  if (durable == kSoon) return Status::Ok();
   // The new name is durable once its directory is. Some file systems cannot flush one: EINVAL.
   const std::string parent = std::filesystem::path(path_).parent_path().string();
   const Fd dir{::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

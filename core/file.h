@@ -11,7 +11,7 @@ namespace heddle {
 Result<std::string> ReadFile(const std::string& path);
 
 // A file that is written beside the one it replaces. Until Commit() has returned OK the old file is
-// there whole, afterwards the new one is, whenever the process or the machine stops.
+// there whole, afterwards the new one is, whenever the process or (with kNow) the machine stops.
 //
 // Ownership: owns the file aside, which is removed with an object that was not committed (a process
 // that is killed leaves it: `<path>.tmp.<process>.<number>`). Threads: objects are independent of
@@ -27,8 +27,12 @@ class FileReplacement {
   // another limit is met. After an error the object is of no more use.
   Status Open();
   Status Append(std::string_view bytes);
-  // Flushes the data, takes the old file's place and makes that durable.
-  Status Commit();
+  enum Durable {
+    kNow,   // the data is flushed before, the new name afterwards
+    kSoon,  // when the system gets to it: for what can be made again, and tells damage by itself
+  };
+  // Takes the old file's place.
+  Status Commit(Durable durable = kNow);
 
  private:
   Status Fail(const std::string& what, int error);

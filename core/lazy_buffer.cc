@@ -16,9 +16,10 @@ namespace {
 
 class LazyBuffer final : public Buffer {
  public:
-  LazyBuffer(void* data, size_t bytes, MakeContents contents)
+  LazyBuffer(void* data, size_t bytes, MakeContents contents, ContentsOrigin origin)
       : Buffer(data, bytes, &Destroy),
-        contents_(std::make_shared<const MakeContents>(std::move(contents))) {}
+        contents_(std::make_shared<const MakeContents>(std::move(contents))),
+        origin_(std::move(origin)) {}
 
   // nullptr where the tensor's memory is of another kind.
   static LazyBuffer* Of(const Tensor& t) {
@@ -29,6 +30,7 @@ class LazyBuffer final : public Buffer {
   // Whoever sees true sees the contents, too.
   bool resident() const { return resident_.load(std::memory_order_acquire); }
   const std::shared_ptr<const MakeContents>& contents() const { return contents_; }
+  const ContentsOrigin& origin() const { return origin_; }
 
   Status BringIn() {
     std::lock_guard lock(mutex_);
@@ -48,16 +50,24 @@ class LazyBuffer final : public Buffer {
   }
 
   const std::shared_ptr<const MakeContents> contents_;
+  const ContentsOrigin origin_;
   std::mutex mutex_;
   std::atomic<bool> resident_{false};
 };
 
+// Whose absent memory `t` is the whole of; nullptr when it is none or only a part.
+const LazyBuffer* AllAbsent(const Tensor& t) {
+  const LazyBuffer* lazy = LazyBuffer::Of(t);
+  const bool whole = lazy != nullptr && t.raw() == lazy->data() && t.bytes() == lazy->bytes();
+  return whole && !lazy->resident() ? lazy : nullptr;
+}
+
 }  // namespace
 
-BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents) {
+BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin) {
   void* const data = ReserveMemory(bytes);
   if (data == nullptr) return BufferRef();
-  return BufferRef(new LazyBuffer(data, bytes, std::move(contents)));
+  return BufferRef(new LazyBuffer(data, bytes, std::move(contents), std::move(origin)));
 }
 
 bool IsAbsent(const Tensor& t) {
@@ -71,9 +81,13 @@ Status MakeResident(const Tensor& t) {
 }
 
 std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t) {
-  const LazyBuffer* lazy = LazyBuffer::Of(t);
-  const bool whole = lazy != nullptr && t.raw() == lazy->data() && t.bytes() == lazy->bytes();
-  return whole && !lazy->resident() ? lazy->contents() : nullptr;
+  const LazyBuffer* const lazy = AllAbsent(t);
+  return lazy != nullptr ? lazy->contents() : nullptr;
+}
+
+ContentsOrigin OriginOf(const Tensor& t) {
+  const LazyBuffer* const lazy = AllAbsent(t);
+  return lazy != nullptr ? lazy->origin() : ContentsOrigin();
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 
+#include "core/contents_origin.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 
@@ -25,7 +26,7 @@ namespace heddle {
 using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 
 // An empty reference when there are no addresses left.
-BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents);
+BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin = {});
 
 // True when the tensor's memory is not there.
 bool IsAbsent(const Tensor& t);
@@ -34,6 +35,8 @@ Status MakeResident(const Tensor& t);
 
 // What makes the memory that `t` is the whole of; nullptr when there is no need: it is there.
 std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t);
+// Where they come from; nothing is known of memory that is there, which may have been written to.
+ContentsOrigin OriginOf(const Tensor& t);
 
 // A tensor that holds what `source` does, in memory of its own where that is absent.
 class BorrowedContents {

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "core/error.h"
 #include "core/lazy_buffer.h"
@@ -22,13 +25,15 @@ constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read seve
 // would cost more than they take.
 constexpr size_t kLeastLater = 4 << 10;
 
+constexpr size_t kHashedBytes = 256 << 10;  // at a time
+
 }  // namespace
 
-// Ownership: of the descriptor. Threads: Fill and Changed any, once open.
-class RecordReader::File {
+// Ownership: of the descriptor. Threads: any, once open.
+class RecordReader::File : public SourceFile {
  public:
   explicit File(const std::string& path) : path_(path) {}
-  ~File() {
+  ~File() override {
     if (fd_ >= 0) ::close(fd_);
   }
   File(const File&) = delete;
@@ -56,6 +61,26 @@ class RecordReader::File {
     }
     return Status::Ok();
   }
+  Stamp stamp() const override {
+    const auto ns = [](const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+    return {.device = opened_.st_dev, .inode = opened_.st_ino, .bytes = size(),
+            .modified_ns = ns(opened_.st_mtim), .changed_ns = ns(opened_.st_ctim)};
+  }
+  Result<uint64_t> Hash() const override {
+    std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                         &XXH3_freeState);
+    std::vector<char> part(std::min(size(), kHashedBytes));
+    if (!state) throw std::bad_alloc();
+    XXH3_64bits_reset(state.get());
+    for (size_t at = 0; at < size(); at += part.size()) {
+      const size_t bytes = std::min(part.size(), size() - at);
+      HEDDLE_RETURN_IF_ERROR(Fill(part.data(), bytes, at));
+      XXH3_64bits_update(state.get(), part.data(), bytes);
+    }
+    HEDDLE_RETURN_IF_ERROR(CheckUnchanged());
+    return XXH3_64bits_digest(state.get());
+  }
+
   // After a read: nobody has written to the file since it was opened.
   Status CheckUnchanged() const {
     struct stat now {};
@@ -133,12 +158,11 @@ Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::s
                                          BufferSlab& slab) {
   HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
   const bool later = later_ && dtype == DType::kF32 && bytes >= kLeastLater;
-  BufferRef memory = later ? MakeLazyBuffer(bytes,
-                                            [file = file_, from = at_](void* to, size_t begin, size_t end) {
-                                              HEDDLE_RETURN_IF_ERROR(
-                                                  file->Fill(to, end - begin, from + begin));
-                                              return file->CheckUnchanged();
-                                            })
+  const auto read = [file = file_, from = at_](void* to, size_t begin, size_t end) {
+    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+    return file->CheckUnchanged();
+  };
+  BufferRef memory = later ? MakeLazyBuffer(bytes, read, {file_, StrCat(at_, "+", bytes)})
                            : slab.Allocate(bytes);
   if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
   if (later)

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "core/function_ref.h"
 #include "heddle/tensor.h"
@@ -43,9 +44,27 @@ struct RandomState {
   std::mt19937_64 engine;
 };
 
+struct ContentsOrigin;
+
+// Keeps packed weights for later processes. Threads: any.
+class PackStore {
+ public:
+  virtual ~PackStore() = default;
+  using MakeRoom = FunctionRef<BufferRef(size_t bytes)>;  // throws std::bad_alloc
+  // What was kept under `key`, which says everything that it depends on besides `origin`, in memory of
+  // `room`; empty when nothing was.
+  virtual BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) = 0;
+  // `packed` is not written to any more.
+  virtual void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) = 0;
+};
+
 // Derived copies of parameters (packed weights), shared by all plans of a program. Thread-safe.
 class PackCache {
  public:
+  explicit PackCache(std::shared_ptr<PackStore> store = nullptr) : store_(std::move(store)) {}
+  // nullptr: copies live as long as this cache.
+  PackStore* store() const { return store_.get(); }
+
   // The entry for `key` over the memory of `source`, made by `make` when absent. `key` says
   // everything the result depends on besides the source.
   template <typename T, typename Make>
@@ -62,6 +81,7 @@ class PackCache {
     BufferRef source;  // keeps the address from being used by another tensor
     std::shared_ptr<const void> value;
   };
+  const std::shared_ptr<PackStore> store_;
   std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;
 };

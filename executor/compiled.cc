@@ -129,6 +129,7 @@ void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   auto form = std::make_shared<Form>();
   std::lock_guard writes(scope->write_mutex());  // parameters are read
+  form->packs = std::make_shared<PackCache>(packed);
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.impl(), scope, optimize));
@@ -146,6 +147,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   Append(&form->key, options.lean);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   form->key += options.tuning_file + '\0';
+  form->key += options.packed_weights + '\0';
   Append(&form->key, form->optimized.scope.get());
   for (const std::string& name : fetch_names) form->key += name + '\0';
   return form;
@@ -184,3 +186,18 @@ PassReport CompiledImpl::pass_report() const {
 }
 
 }  // namespace heddle::internal
+
+namespace heddle {
+
+const std::vector<TensorInfo>& CompiledProgram::inputs() const { return impl_->inputs; }
+const std::vector<TensorInfo>& CompiledProgram::outputs() const { return impl_->outputs; }
+const std::shared_ptr<Scope>& CompiledProgram::scope() const { return impl_->scope; }
+PassReport CompiledProgram::pass_report() const { return impl_->pass_report(); }
+TuningReport CompiledProgram::tuning_report() const {
+  return impl_->tuning ? impl_->tuning->report() : TuningReport();
+}
+PackedWeightsReport CompiledProgram::packed_weights_report() const {
+  return impl_->packed ? impl_->packed->report() : PackedWeightsReport();
+}
+
+}  // namespace heddle

@@ -12,6 +12,7 @@
 #include "core/ir.h"
 #include "core/services.h"
 #include "executor/arena_blocks.h"
+#include "executor/packed_weights.h"
 #include "executor/plan.h"
 #include "executor/tuning_cache.h"
 #include "heddle/executor.h"
@@ -27,7 +28,7 @@ class CompiledImpl {
   struct Form {
     passes::Optimized optimized;
     // Copies of parameters as they were at `packs_version` of the scope; guarded by its write_mutex.
-    std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
+    std::shared_ptr<PackCache> packs;
     uint64_t packs_version = 0;
     std::vector<ir::VarId> fetches;
     std::string key;  // everything that plans depend on besides the feeds
@@ -48,6 +49,7 @@ class CompiledImpl {
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   std::shared_ptr<TuningCache> tuning;  // nullptr: nothing is tuned
+  std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
   bool declared_inputs = false;  // the program has feed operators
   std::atomic<uint64_t> runs{0};
   std::function<void(Plan&)> spoil;  // see PlanRequest; set before the first plan is made

@@ -146,7 +146,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
                                                            const std::vector<Feed>& feeds) {
   std::lock_guard writes(c.scope->write_mutex());  // parameters are read
   if (const uint64_t now = c.scope->version(); now != form.packs_version) {
-    form.packs = std::make_shared<PackCache>();
+    form.packs = std::make_shared<PackCache>(c.packed);
     form.packs_version = now;
   }
   PlanRequest request;
@@ -186,6 +186,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.tuning = c.tuning;
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
   if (c.tuning) c.tuning->Save();
+  if (c.packed) c.packed->Save();
   return std::make_shared<CachedPlan>(std::move(plan), std::move(request), tuned);
 }
 
@@ -454,14 +455,6 @@ Status RunGuarded(ExecutorImpl& executor, const RunCall& call) {
 }  // namespace
 }  // namespace internal
 
-const std::vector<TensorInfo>& CompiledProgram::inputs() const { return impl_->inputs; }
-const std::vector<TensorInfo>& CompiledProgram::outputs() const { return impl_->outputs; }
-const std::shared_ptr<Scope>& CompiledProgram::scope() const { return impl_->scope; }
-PassReport CompiledProgram::pass_report() const { return impl_->pass_report(); }
-TuningReport CompiledProgram::tuning_report() const {
-  return impl_->tuning ? impl_->tuning->report() : TuningReport();
-}
-
 Executor::Executor(const ExecutorOptions& options)
     : impl_(std::make_unique<internal::ExecutorImpl>(options)) {}
 Executor::~Executor() = default;
@@ -491,6 +484,8 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
   if (options.tune || !options.tuning_file.empty())
     c->tuning = std::make_shared<TuningCache>(options.tuning_file, options.tune,
                                               TuningEnvironment(threads()));
+  if (!options.packed_weights.empty())
+    c->packed = std::make_shared<PackedWeights>(options.packed_weights);
   auto form = c->Current();
   if (!form.ok()) return form.status();
   for (size_t i = 0; i < outputs; ++i) {

@@ -1,9 +1,13 @@
 // Convolution and what follows it — batch_norm, bias, factors, a residual sum, an activation and a
 // last factor and offset — become one fused_conv2d. Everything per channel before the activation is
 // folded into the weights, in double.
+#include <xxhash.h>
+
 #include <cmath>
 #include <deque>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "core/error.h"
 #include "core/lazy_buffer.h"
@@ -36,6 +40,11 @@ struct FilterScale {
       for (; at < end; ++at, ++w)
         *w = static_cast<float>(*w * factors[static_cast<size_t>(channel)]);
     }
+  }
+  // The same for equal scales alone.
+  std::string Fingerprint() const {
+    return StrCat(shape.ToString(), " ", group_rows, " ",
+                  XXH3_64bits(factors.data(), factors.size() * sizeof(double)));
   }
 };
 
@@ -235,12 +244,15 @@ class ConvFuser {
   Tensor ScaledFilter() const {
     const FilterScale scale{filter_->shape(), transposed_ ? filter_->dim(0) / groups_ : 0, scale_};
     if (const auto contents = ContentsToCome(*filter_)) {
-      BufferRef scaled = MakeLazyBuffer(filter_->bytes(), [contents, scale](void* to, size_t begin, size_t end) {
+      const auto make = [contents, scale](void* to, size_t begin, size_t end) {
         HEDDLE_RETURN_IF_ERROR((*contents)(to, begin, end));
         scale.Apply(static_cast<float*>(to), static_cast<int64_t>(begin / sizeof(float)),
                     static_cast<int64_t>(end / sizeof(float)));
         return Status::Ok();
-      });
+      };
+      ContentsOrigin origin = OriginOf(*filter_);
+      origin.part += " scaled " + scale.Fingerprint();
+      BufferRef scaled = MakeLazyBuffer(filter_->bytes(), make, std::move(origin));
       if (!scaled) throw std::bad_alloc();
       return Tensor(DType::kF32, filter_->shape(), std::move(scaled));
     }

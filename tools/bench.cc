@@ -75,7 +75,7 @@ struct Measured {
   // latter the largest element.
   double largest_difference = 0, largest_output = 0;
   RunReport report;  // of one more run
-  std::string tuning;  // what was tuned, in words; empty: nothing was to be
+  std::string caches;  // what files gave and got, in words; empty: nothing was to be
 };
 
 double Quantile(const std::vector<float>& sorted, double q) {
@@ -233,7 +233,7 @@ Result<Measured> Measure(const Options& options) {
   m.threads = executor.threads();
   if (options.model.passes.precision != Precision::kFloat32)
     HEDDLE_RETURN_IF_ERROR(ComparePrecision(model, options, job, &m));
-  m.tuning = TuningText(options.model, compiled);
+  m.caches = CachesText(options.model, compiled);
   return m;
 }
 
@@ -292,7 +292,7 @@ void PrintHuman(const Options& options, const Measured& m) {
   std::printf("  memory       %10.1f MB peak RSS; arena %s, at least %s are needed\n",
               m.rss_peak_mb, BytesText(static_cast<double>(p.arena_bytes)).c_str(),
               BytesText(static_cast<double>(p.arena_bound_bytes)).c_str());
-  if (!m.tuning.empty()) std::printf("  %s\n", m.tuning.c_str());
+  if (!m.caches.empty()) std::printf("  %s\n", m.caches.c_str());
   if (!std::isnan(m.heap_allocs_per_run))
     std::printf("  heap         %10.1f allocations per run\n", m.heap_allocs_per_run);
   if (options.model.passes.precision != Precision::kFloat32)

@@ -187,13 +187,20 @@ std::string DefaultTuningFile() {
 
 }  // namespace
 
-std::string TuningText(const ModelOptions& options, const CompiledProgram& compiled) {
-  if (!options.tune && options.tuning_file.empty()) return "";
-  const TuningReport report = compiled.tuning_report();
-  for (const std::string& warning : report.warnings) LOG(WARNING) << warning;
+std::string CachesText(const ModelOptions& options, const CompiledProgram& compiled) {
   std::ostringstream text;
-  text << "tuning: " << report.measured << " kernels measured (" << report.changed
-       << " not as usual), " << report.kept << " known";
+  if (options.tune || !options.tuning_file.empty()) {
+    const TuningReport report = compiled.tuning_report();
+    for (const std::string& warning : report.warnings) LOG(WARNING) << warning;
+    text << "tuning: " << report.measured << " kernels measured (" << report.changed
+         << " not as usual), " << report.kept << " known";
+  }
+  if (!options.packed_weights.empty()) {
+    const PackedWeightsReport report = compiled.packed_weights_report();
+    for (const std::string& warning : report.warnings) LOG(WARNING) << warning;
+    text << (text.view().empty() ? "" : "; ") << "packed weights: " << report.found << " found, "
+         << report.made << " made";
+  }
   return text.str();
 }
 
@@ -223,6 +230,7 @@ CompileOptions ModelOptions::compile() const {
   options.passes = passes;
   options.tune = tune;
   options.tuning_file = tune && tuning_file.empty() ? DefaultTuningFile() : tuning_file;
+  options.packed_weights = packed_weights;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
@@ -337,6 +345,9 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
   app.add_option("--tuning-file", options->tuning_file,
                  "choices that were measured; without --tune they are only used "
                  "[heddle/tuning in the user's cache directory]")
+      ->type_name("FILE");
+  app.add_option("--packed-weights", options->packed_weights,
+                 "file that keeps weights as kernels want them, made when absent: a quicker start")
       ->type_name("FILE");
   AddPassOptions(app, &options->passes);
 }

@@ -34,6 +34,7 @@ struct ModelOptions {
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;
   std::string tuning_file;
+  std::string packed_weights;  // a file; empty: none
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;
@@ -47,7 +48,7 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options);
 
 // A line about what was tuned, for people, where tuning was asked for; empty where it was not. What
 // went wrong becomes warnings.
-std::string TuningText(const ModelOptions& options, const CompiledProgram& compiled);
+std::string CachesText(const ModelOptions& options, const CompiledProgram& compiled);
 
 // What the inputs are fed with.
 struct FeedOptions {

@@ -253,8 +253,8 @@ Status Run(const Options& options) {
     HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
     if (!options.trace.empty())
       HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
-    if (const std::string tuned = TuningText(options.model, compiled); !tuned.empty())
-      LOG(INFO) << tuned;
+    if (const std::string caches = CachesText(options.model, compiled); !caches.empty())
+      LOG(INFO) << caches;
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
   (options.json ? PrintJson : PrintHuman)(options, outputs, labels, load_ms, first_ms);

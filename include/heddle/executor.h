@@ -108,6 +108,12 @@ struct CompileOptions {
   // replaced. Results differ by rounding from those of the usual way.
   bool tune = false;
   std::string tuning_file = {};
+  // A file that keeps the copies of parameters which kernels make in an order of their own: read from it
+  // they need not be made again, nor the parameters be read. What it lacks is added when a plan is built;
+  // it takes as much disk as the copies take memory. For parameters that are read from one combined file.
+  // It is not used but replaced when those have changed, or the ways in which this build orders them
+  // have. It may be replaced or removed at any time. Empty: none.
+  std::string packed_weights = {};
 };
 
 // What CompileOptions::tune and tuning_file have done for a program so far.
@@ -116,6 +122,13 @@ struct TuningReport {
   int changed = 0;   // of them, other than the usual one
   int kept = 0;      // choices that were known already
   std::vector<std::string> warnings;
+};
+
+// What CompileOptions::packed_weights has done for a program so far.
+struct PackedWeightsReport {
+  int found = 0;  // copies that were in the file
+  int made = 0;   // that were not
+  std::vector<std::string> warnings;  // why the file was not used, or not written
 };
 
 struct Feed {
@@ -164,6 +177,7 @@ class CompiledProgram {
   // What the passes did, the last time the program was compiled.
   PassReport pass_report() const;
   TuningReport tuning_report() const;
+  PackedWeightsReport packed_weights_report() const;
   const std::shared_ptr<internal::CompiledImpl>& impl() const { return impl_; }
   explicit CompiledProgram(std::shared_ptr<internal::CompiledImpl> impl) : impl_(std::move(impl)) {}
 

@@ -22,9 +22,10 @@ inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
 }
 
 // The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it
-// with fill(T*), which reads `source` by BorrowedContents; others who ask for the same one meanwhile
-// wait, those who ask for another one do not. Threads: any. `fill` may throw: the next to ask tries
-// again.
+// with fill(T*), which reads `source` by BorrowedContents and fills the new T's `memory`, all that a T
+// holds; others who ask for the same one meanwhile wait, those who ask for another one do not. Where
+// the cache has a store and it is known which file `source` comes from, the memory is looked for there
+// first. Threads: any. `fill` may throw: the next to ask tries again.
 template <typename T, typename Fill>
 std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor& source,
                                          const std::string& key, Fill&& fill) {
@@ -35,7 +36,16 @@ std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor
   // The cache is locked only while an empty entry is put in.
   const auto entry = ctx.packs().Get<Entry>(source, key, [] { return new Entry; });
   auto& e = const_cast<Entry&>(*entry);  // written under its flag alone
-  std::call_once(e.once, [&] { fill(&e.value); });
+  std::call_once(e.once, [&] {
+    PackStore* const store = ctx.packs().store();
+    const ContentsOrigin origin = store != nullptr ? OriginOf(source) : ContentsOrigin();
+    if (!origin.file) return fill(&e.value);
+    const std::string kept = key + ' ' + source.shape().ToString();
+    e.value.memory = store->Find(origin, kept, [&](size_t bytes) { return PackMemory(ctx, bytes); });
+    if (e.value.memory) return;
+    fill(&e.value);
+    store->Keep(origin, kept, e.value.memory);
+  });
   return {entry, &entry->value};
 }
 

@@ -254,7 +254,8 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::vector<std::string>& fetches, int opt_level,
                                  const std::string& schedule, uint64_t seed,
                                  const std::string& precision, bool lean, const std::string& reuse,
-                                 const std::map<std::string, std::vector<int64_t>>& max_shapes) {
+                                 const std::map<std::string, std::vector<int64_t>>& max_shapes,
+                                 const std::string& packed_weights) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
@@ -263,6 +264,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   options.passes.precision = PrecisionNamed(precision);
   options.lean = lean;
   options.reuse = ReuseNamed(reuse);
+  options.packed_weights = packed_weights;
   for (const auto& [name, dims] : max_shapes) {
     if (dims.size() > Shape::kMaxRank)
       throw nb::value_error(("the largest shape of '" + name + "' has rank " +
@@ -301,7 +303,8 @@ void BindSession(nb::module_& module) {
            nb::arg("fetches") = std::vector<std::string>(), nb::arg("opt_level") = 2,
            nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32",
            nb::arg("lean") = false, nb::arg("reuse") = "ordered",
-           nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>());
+           nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>(),
+           nb::arg("packed_weights") = "");
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")

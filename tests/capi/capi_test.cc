@@ -198,6 +198,11 @@ TEST_F(CApi, OptionsOfMemoryAndPrecision) {
   options.lean = 1;
   same_within(1e-5f);
   heddle_model_options_init(&options);
+  const std::string packed = testing::TempDir() + "/capi_packed_" + std::to_string(getpid());
+  options.packed_weights = packed.c_str();
+  same_within(0);
+  EXPECT_EQ(std::remove(packed.c_str()), 0) << "no file was made";
+  heddle_model_options_init(&options);
   options.bf16 = 1;
   same_within(3e-2f);
   options.int8_weights = 1;

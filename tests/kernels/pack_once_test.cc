@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 
 struct Copy {
   int value = 0;
+  BufferRef memory;
 };
 
 class PackOnceTest : public ::testing::Test {

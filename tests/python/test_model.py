@@ -165,6 +165,15 @@ def test_options(digits):
     assert inner(digits[1]).shape[:2] == (4, want.shape[0] * 0 + inner.outputs[0].shape[1])
 
 
+def test_packed_weights(digits, tmp_path):
+    want = heddle.load(digits[0])(digits[1])
+    sizes = []
+    for _ in range(2):  # makes the file, then uses it
+        assert np.array_equal(heddle.load(digits[0], packed_weights=tmp_path / "packed")(digits[1]), want)
+        sizes.append((tmp_path / "packed").stat().st_size)
+    assert sizes[0] == sizes[1]
+
+
 def test_unknown_precision(digits):
     with pytest.raises(ValueError, match="f32, bf16 or int8"):
         heddle.load(digits[0], precision="int4")

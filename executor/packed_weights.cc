@@ -1,0 +1,276 @@
+#include "executor/packed_weights.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "executor/packing_id.inc"
+
+namespace heddle {
+namespace {
+
+constexpr uint64_t kAlign = 64;  // of a copy in the file
+
+constexpr char kMagic[16] = "heddle packed 1";
+
+// The file's first bytes.
+struct Header {
+  char magic[16];
+  uint64_t packing;  // of the sources that lay weights out
+  SourceFile::Stamp source;
+  uint64_t source_hash;
+  uint64_t index_at, index_bytes, index_hash;
+  uint64_t hash;  // of what stands before
+};
+static_assert(sizeof(Header) == 104);
+
+uint64_t HashOf(const void* data, size_t bytes) { return XXH3_64bits(data, bytes); }
+uint64_t HashOf(const Header& header) { return HashOf(&header, offsetof(Header, hash)); }
+
+void Put(std::string* out, uint64_t value) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// Reads what Put wrote; false at the end.
+bool Take(std::string_view* in, uint64_t* value) {
+  if (in->size() < sizeof(*value)) return false;
+  std::memcpy(value, in->data(), sizeof(*value));
+  in->remove_prefix(sizeof(*value));
+  return true;
+}
+
+uint64_t RoundUp(uint64_t at) { return (at + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
+
+// Ownership: of a descriptor. Threads: any.
+class PackedWeights::File {
+ public:
+  // nullptr with errno where the file cannot be had.
+  static std::shared_ptr<const File> Open(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return nullptr;
+    std::shared_ptr<File> file(new File(fd));
+    struct stat now {};
+    if (::fstat(fd, &now) != 0) return nullptr;
+    if (!S_ISREG(now.st_mode)) return errno = EINVAL, nullptr;
+    file->bytes_ = static_cast<uint64_t>(now.st_size);
+    return file;
+  }
+  ~File() { ::close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool Holds(uint64_t at, uint64_t bytes) const { return at <= bytes_ && bytes <= bytes_ - at; }
+  Status Read(void* to, uint64_t at, uint64_t bytes) const {
+    if (!Holds(at, bytes)) return DataLoss("cut short");
+    auto* next = static_cast<char*>(to);
+    while (bytes > 0) {
+      const ssize_t got = ::pread(fd_, next, bytes, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return DataLoss("cannot read the file: ", std::strerror(errno));
+      if (got == 0) return DataLoss("cut short while it was read");
+      next += got;
+      at += static_cast<uint64_t>(got);
+      bytes -= static_cast<uint64_t>(got);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  explicit File(int fd) : fd_(fd) {}
+  const int fd_;
+  uint64_t bytes_ = 0;
+};
+
+PackedWeights::PackedWeights(std::string path) : path_(std::move(path)) {}
+PackedWeights::~PackedWeights() = default;
+
+void PackedWeights::Warn(const char* what, const Status& status) {
+  report_.warnings.push_back(StrCat("packed weights ", path_, what, status.message()));
+}
+
+bool PackedWeights::Serves(const ContentsOrigin& origin) {
+  if (source_ != nullptr) return origin.file == source_;
+  source_ = origin.file;
+  const Status status = Open();
+  if (status.ok()) return true;
+  Warn(" are not used: ", status);
+  copies_.clear();
+  file_ = nullptr;
+  return true;
+}
+
+Status PackedWeights::Open() {
+  file_ = File::Open(path_);
+  if (!file_ && errno == ENOENT) return Status::Ok();  // nobody has written it yet
+  if (!file_) return DataLoss("cannot read the file: ", std::strerror(errno));
+  return ReadIndex();
+}
+
+Status PackedWeights::ReadIndex() {
+  Header header;
+  HEDDLE_RETURN_IF_ERROR(file_->Read(&header, 0, sizeof(header)));
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0)
+    return InvalidArgument("not of this format");
+  if (header.hash != HashOf(header)) return DataLoss("the checksum of its beginning is wrong");
+  if (header.packing != kPackingId) return InvalidArgument("made by another build");
+  const SourceFile::Stamp now = source_->stamp();
+  if (!(header.source == now)) {
+    bool equal = header.source.bytes == now.bytes;
+    if (equal) {
+      HEDDLE_ASSIGN_OR_RETURN(const uint64_t hash, source_->Hash());
+      equal = hash == header.source_hash;
+    }
+    if (!equal) return InvalidArgument("made for other parameters");
+  }
+  if (!file_->Holds(header.index_at, header.index_bytes)) return DataLoss("cut short");
+  std::string text(header.index_bytes, '\0');
+  HEDDLE_RETURN_IF_ERROR(file_->Read(text.data(), header.index_at, text.size()));
+  std::string_view index = text;
+  if (HashOf(index.data(), index.size()) != header.index_hash)
+    return DataLoss("the checksum of its index is wrong");
+  while (!index.empty()) {
+    Copy copy;
+    uint64_t length = 0;
+    if (!Take(&index, &copy.at) || !Take(&index, &copy.bytes) || !Take(&index, &copy.hash) ||
+        !Take(&index, &length) || index.size() < length || !file_->Holds(copy.at, copy.bytes))
+      return DataLoss("its index is damaged");
+    copies_[std::string(index.substr(0, length))] = copy;
+    index.remove_prefix(length);
+  }
+  return Status::Ok();
+}
+
+Status PackedWeights::Read(const File& file, const Copy& copy, void* to) {
+  HEDDLE_RETURN_IF_ERROR(file.Read(to, copy.at, copy.bytes));
+  if (HashOf(to, copy.bytes) != copy.hash) return DataLoss("the checksum of a copy is wrong");
+  return Status::Ok();
+}
+
+BufferRef PackedWeights::Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) {
+  const std::string name = origin.part + ' ' + key;
+  std::shared_ptr<const File> file;
+  Copy copy;
+  {
+    std::lock_guard lock(mutex_);
+    if (!Serves(origin)) return BufferRef();
+    const auto found = copies_.find(name);
+    if (found == copies_.end()) return BufferRef();
+    copy = found->second;
+    file = file_;
+    if (copy.memory) return copy.memory;
+  }
+  BufferRef memory = room(copy.bytes);
+  const Status read = Read(*file, copy, memory->data());
+  std::lock_guard lock(mutex_);
+  if (!read.ok()) {
+    Warn(" serve in part: ", read);
+    copies_.erase(name);
+    return BufferRef();
+  }
+  ++report_.found;
+  return memory;
+}
+
+void PackedWeights::Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) {
+  std::lock_guard lock(mutex_);
+  if (!Serves(origin)) return;
+  Copy copy;
+  copy.bytes = packed->bytes();
+  copy.memory = std::move(packed);
+  copies_[origin.part + ' ' + key] = std::move(copy);
+  ++report_.made;
+  unsaved_ = true;
+}
+
+void PackedWeights::Save() {
+  std::lock_guard lock(mutex_);
+  if (!std::exchange(unsaved_, false)) return;
+  if (const Status s = Write(); !s.ok()) Warn(" are not written: ", s);
+}
+
+Status PackedWeights::Write() {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.packing = kPackingId;
+  header.source = source_->stamp();
+  HEDDLE_ASSIGN_OR_RETURN(header.source_hash, source_->Hash());
+
+  // What was in the file so far is read part by part; what is damaged there is left out.
+  std::vector<std::byte> room;
+  std::vector<std::pair<const Copy*, uint64_t>> places;
+  std::string index;
+  uint64_t end = sizeof(Header);
+  for (auto it = copies_.begin(); it != copies_.end();) {
+    Copy& copy = it->second;
+    if (copy.memory) {
+      copy.hash = HashOf(copy.memory->data(), copy.bytes);
+    } else {
+      room.resize(copy.bytes);
+      if (!Read(*file_, copy, room.data()).ok()) {
+        it = copies_.erase(it);
+        continue;
+      }
+    }
+    const uint64_t at = RoundUp(end);
+    places.emplace_back(&copy, at);
+    end = at + copy.bytes;
+    Put(&index, at);
+    Put(&index, copy.bytes);
+    Put(&index, copy.hash);
+    Put(&index, it->first.size());
+    index += it->first;
+    ++it;
+  }
+  header.index_at = end;
+  header.index_bytes = index.size();
+  header.index_hash = HashOf(index.data(), index.size());
+  header.hash = HashOf(header);
+
+  FileReplacement file(path_);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  const auto append = [&file](const void* data, size_t bytes) {
+    return file.Append({static_cast<const char*>(data), bytes});
+  };
+  HEDDLE_RETURN_IF_ERROR(append(&header, sizeof(header)));
+  uint64_t written = sizeof(header);
+  static constexpr std::byte kGap[kAlign] = {};
+  for (const auto& [copy, at] : places) {
+    const void* data = room.data();
+    if (copy->memory) {
+      data = copy->memory->data();
+    } else {
+      room.resize(copy->bytes);
+      data = room.data();
+      HEDDLE_RETURN_IF_ERROR(Read(*file_, *copy, room.data()));
+    }
+    HEDDLE_RETURN_IF_ERROR(append(kGap, at - written));
+    HEDDLE_RETURN_IF_ERROR(append(data, copy->bytes));
+    written = at + copy->bytes;
+  }
+  HEDDLE_RETURN_IF_ERROR(append(index.data(), index.size()));
+  // What a stopped machine leaves of it, its checksums tell.
+  HEDDLE_RETURN_IF_ERROR(file.Commit(FileReplacement::kSoon));
+
+  // What is in the file now need not be held, too.
+  copies_.clear();
+  return Open();
+}
+
+PackedWeightsReport PackedWeights::report() const {
+  std::lock_guard lock(mutex_);
+  return report_;
+}
+
+}  // namespace heddle

@@ -1,0 +1,62 @@
+// PackedWeights: the file that keeps packed weights (CompileOptions::packed_weights).
+//
+// A first part says for which build's layouts and which parameters the rest holds, an index at the end
+// where each copy is; both, and each copy when it is asked for, are checked against their XXH3. The
+// parameters are those of one file. They are the same when its stamp is (device, inode, size, times of
+// last change), else when its size and contents are.
+//
+// Copies are read into memory like that of copies which were made here. Mapping the file would start
+// sooner and let processes share its pages; but these are small ones, with which large models were seen to
+// run 5 to 15 % slower, and a file that is cut short would end the process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/contents_origin.h"
+#include "core/services.h"
+#include "heddle/executor.h"
+
+namespace heddle {
+
+// Threads: all methods may be called from any thread. Errors: a file that cannot be used is a warning in
+// the report, and weights are packed as if there were none.
+class PackedWeights : public PackStore {
+ public:
+  explicit PackedWeights(std::string path);
+  ~PackedWeights() override;
+
+  BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) override;
+  void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) override;
+  // Replaces the file, where something was kept that it does not hold: what it held so far, if that is
+  // of use, and what is new. Does not wait for the disk.
+  void Save();
+  PackedWeightsReport report() const;
+
+ private:
+  class File;
+  struct Copy {
+    uint64_t at = 0, bytes = 0, hash = 0;  // in the file
+    BufferRef memory;  // where it was not in the file so far
+  };
+  // Whether copies from `origin` can be here; opens the file for the first that is asked for.
+  bool Serves(const ContentsOrigin& origin);
+  Status Open();
+  Status ReadIndex();
+  static Status Read(const File& file, const Copy& copy, void* to);
+  Status Write();
+  void Warn(const char* what, const Status& status);
+
+  const std::string path_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const SourceFile> source_;  // whose contents are packed here
+  std::shared_ptr<const File> file_;       // nullptr: there is none that is of use
+  std::map<std::string, Copy> copies_;        // by part of the source and key
+  bool unsaved_ = false;
+  PackedWeightsReport report_;
+};
+
+}  // namespace heddle
