@@ -1,10 +1,10 @@
 // The inner loops of heddle's own convolutions with channels last, built for several instruction
 // sets: what they and the runners agree on.
 //
-// Winograd convolution F(4x4, 3x3), conv_winograd.cc: six by six pixels of input give four by four
-// of output, by 36 products per pair of channels instead of 144. A set of tiles is transformed to
-// 36 matrices [tile, channel], each multiplied with a matrix of the transformed filter, and the
-// products are transformed back.
+// Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5), conv_winograd.cc: six by six pixels of input give
+// four by four of output, or two by two, by 36 products per pair of channels instead of 144 or 100. A
+// set of tiles is transformed to 36 matrices [tile, channel], each multiplied with a matrix of the
+// transformed filter, and the products are transformed back. What differs is the last step.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,9 @@
 
 namespace heddle::convloops {
 
-constexpr int kTile = 4, kWindow = 6, kPoints = kWindow * kWindow;
+constexpr int kWindow = 6, kPoints = kWindow * kWindow;
+// Rows of the output that a window gives.
+constexpr int TileOf(int64_t kernel) { return kWindow + 1 - static_cast<int>(kernel); }
 
 // A window of the input, steps in floats. Pixels outside of the given rows and columns are 0.
 struct InputTile {
@@ -27,9 +29,11 @@ struct OutputTile {
   int64_t row_step, pixel_step;
   const float* residual;  // may be null, or `data`
   int64_t residual_row_step, residual_pixel_step;
-  int rows, columns;  // at most kTile
+  int rows, columns;  // at most those that a window gives
 };
 
+using MultiplyFn = void (*)(int64_t rows, int64_t depth, const float* a, int64_t a_step,
+                            const float* panel, float* c, int64_t c_step);
 using OutputFn = void (*)(const float* m, int64_t point_step, int64_t channels, const float* bias,
                           const Epilogue& epilogue, const OutputTile& tile);
 
@@ -69,16 +73,15 @@ using DirectFn = void (*)(DirectBlock block, int64_t pixels);
 
 struct ConvLoops {
   int lanes;  // floats in a vector: rows of matrices are padded to a multiple
-  int panel;  // columns of the packed filter that are multiplied at a time
+  int panel;  // columns of the packed filter that are multiplied at a time: two vectors
   int rows;   // most rows that are multiplied at a time
   // One tile to its row in the 36 matrices, which are point_step apart; padding becomes 0.
   void (*input)(const InputTile& tile, int64_t channels, float* out, int64_t point_step);
-  // c = a times panel, [rows, depth] x [depth, panel].
-  void (*multiply)(int64_t rows, int64_t depth, const float* a, int64_t a_step, const float* panel,
-                   float* c, int64_t c_step);
+  // c = a times panel, [rows, depth] x [depth, vectors of the panel]; [vectors - 1].
+  MultiplyFn multiply[2];
   struct Output {
     Activation activation;
-    OutputFn run;
+    OutputFn run[2];  // for kernels 3x3, 5x5
   };
   Output outputs[6];  // one for each activation that can be fused, here and in `depthwise`
 
@@ -91,9 +94,10 @@ struct ConvLoops {
   // Rows of integers of some vectors, times a factor for each column, to floats.
   void (*widen)(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to);
 
-  OutputFn OutputFor(Activation a) const {
+  // kernel: 3 or 5.
+  OutputFn OutputFor(Activation a, int64_t kernel = 3) const {
     for (const Output& o : outputs)
-      if (o.activation == a) return o.run;
+      if (o.activation == a) return o.run[kernel == 5];
     return nullptr;
   }
 };

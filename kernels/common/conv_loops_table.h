@@ -12,6 +12,13 @@
 namespace heddle::convloops {
 namespace {
 
+template <typename W, Activation kActivation>
+constexpr ConvLoops::Output Output() {
+  return {kActivation,
+          {W::template TransformOutput<TileOf(3), kActivation>,
+           W::template TransformOutput<TileOf(5), kActivation>}};
+}
+
 template <typename V>
 constexpr ConvLoops TableOf() {
   using W = WinogradLoops<V>;
@@ -21,13 +28,13 @@ constexpr ConvLoops TableOf() {
           W::kPanel,
           V::kRows,
           W::TransformInput,
-          W::Multiply,
-          {{Activation::kNone, W::template TransformOutput<Activation::kNone>},
-           {Activation::kRelu, W::template TransformOutput<Activation::kRelu>},
-           {Activation::kLeakyRelu, W::template TransformOutput<Activation::kLeakyRelu>},
-           {Activation::kClip, W::template TransformOutput<Activation::kClip>},
-           {Activation::kHardSwish, W::template TransformOutput<Activation::kHardSwish>},
-           {Activation::kHardSigmoid, W::template TransformOutput<Activation::kHardSigmoid>}},
+          {W::template Multiply<1>, W::template Multiply<2>},
+          {Output<W, Activation::kNone>(),
+           Output<W, Activation::kRelu>(),
+           Output<W, Activation::kLeakyRelu>(),
+           Output<W, Activation::kClip>(),
+           Output<W, Activation::kHardSwish>(),
+           Output<W, Activation::kHardSigmoid>()},
           {{{D::template Row<3, 1, 8>, D::template Row<3, 1, 4>, D::template Row<3, 1, 1>},
             {D::template Row<3, 2, 8>, D::template Row<3, 2, 4>, D::template Row<3, 2, 1>}},
            {{D::template Row<5, 1, 8>, D::template Row<5, 1, 4>, D::template Row<5, 1, 1>},

@@ -44,9 +44,9 @@ class PatchConv final : public ConvRunner {
           const int64_t n = std::min<int64_t>(kChunk, g_.out[2] - x);
           const float* pixels = static_cast<const float*>(o.src) + (row * g_.out[2] + x) * g_.out_c;
           for (int64_t p = 0; p < panels_; ++p)
-            loops_.multiply(n, g_.out_c, pixels, g_.out_c,
-                            packed_->data() + p * g_.out_c * loops_.panel,
-                            results + p * loops_.panel, width);
+            loops_.multiply[1](n, g_.out_c, pixels, g_.out_c,
+                               packed_->data() + p * g_.out_c * loops_.panel,
+                               results + p * loops_.panel, width);
           Scatter(results, width, n, static_cast<float*>(o.dst) + PatchAt(row, x));
         }
         for (int64_t i = 0; i < g_.kernel[1]; ++i)

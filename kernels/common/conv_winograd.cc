@@ -1,4 +1,4 @@
-// Convolution 3x3 with stride 1 by Winograd's method, channels last.
+// Convolutions 3x3 and 5x5 with stride 1 by Winograd's method, channels last.
 #include <algorithm>
 #include <cmath>
 
@@ -29,57 +29,67 @@ using namespace convloops;
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
 
-// The filter as 36 matrices [in_c, out_c], each cut into panels of columns.
+// The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the last one
+// of as many as it needs.
 struct PackedFilter {
   BufferRef memory;
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };
 
-// G of one dimension: three taps to six points.
+// G of one dimension: the taps, as a polynomial, at six points (the last one infinity), times a factor.
 constexpr double kRoot = 0.70710678118654752440;  // 1/√2
-constexpr double kG[kWindow][3] = {
-    {1, 0, 0},
-    {-2. / 3, -2. / 3 * kRoot, -1. / 3},
-    {-2. / 3, 2. / 3 * kRoot, -1. / 3},
-    {1. / 6, 1. / 3 * kRoot, 1. / 3},
-    {1. / 6, -1. / 3 * kRoot, 1. / 3},
-    {0, 0, 1},
+template <int kTaps>
+struct FilterMatrix {
+  double at[kWindow][kTaps] = {};
+  constexpr FilterMatrix() {
+    constexpr double points[kWindow - 1] = {0, kRoot, -kRoot, 2 * kRoot, -2 * kRoot};
+    constexpr double factors[kWindow - 1] = {1, -2. / 3, -2. / 3, 1. / 6, 1. / 6};
+    for (int p = 0; p < kWindow - 1; ++p) {
+      double power = factors[p];
+      for (int k = 0; k < kTaps; ++k, power *= points[p]) at[p][k] = power;
+    }
+    at[kWindow - 1][kTaps - 1] = 1;
+  }
 };
 
 // Transforms the filters of one input channel and up to `lanes` output channels, whose taps are
 // taps[tap][lane]; point p goes to out + p * point_step.
-constexpr int kMostLanes = 16;
+constexpr int kMostLanes = 16, kMostTaps = 5 * 5;
+template <int kTaps>
 void TransformFilter(const double (*taps)[kMostLanes], int lanes, float* out, int64_t point_step) {
-  double half[kWindow][3][kMostLanes];
+  static constexpr FilterMatrix<kTaps> g;
+  double half[kWindow][kTaps][kMostLanes] = {};
   for (int i = 0; i < kWindow; ++i)
-    for (int k = 0; k < 3; ++k)
-      for (int l = 0; l < kMostLanes; ++l)
-        half[i][k][l] =
-            kG[i][0] * taps[k][l] + kG[i][1] * taps[3 + k][l] + kG[i][2] * taps[6 + k][l];
+    for (int k = 0; k < kTaps; ++k)
+      for (int t = 0; t < kTaps; ++t)
+        for (int l = 0; l < kMostLanes; ++l) half[i][k][l] += g.at[i][t] * taps[t * kTaps + k][l];
   for (int i = 0; i < kWindow; ++i)
     for (int j = 0; j < kWindow; ++j) {
-      float* to = out + (i * kWindow + j) * point_step;
-      for (int l = 0; l < lanes; ++l)
-        to[l] = static_cast<float>(half[i][0][l] * kG[j][0] + half[i][1][l] * kG[j][1] +
-                                   half[i][2][l] * kG[j][2]);
+      double sums[kMostLanes] = {};
+      for (int t = 0; t < kTaps; ++t)
+        for (int l = 0; l < kMostLanes; ++l) sums[l] += half[i][t][l] * g.at[j][t];
+      std::copy_n(sums, lanes, out + (i * kWindow + j) * point_step);
     }
 }
 
 void PackFilter(const PrepareContext& ctx, const Tensor& filter, const ConvLoops& loops,
                 PackedFilter* packed) {
-  const int64_t out_c = filter.dim(0), in_c = filter.dim(1);
-  const int64_t panels = Ceil(out_c, loops.panel), point_step = panels * in_c * loops.panel;
+  const int64_t out_c = filter.dim(0), in_c = filter.dim(1), kernel = filter.dim(2);
+  const int64_t width = RoundUp(out_c, loops.lanes), point_step = width * in_c;
+  const int64_t taps_of_one = kernel * kernel;
   packed->memory = PackMemory(ctx, static_cast<size_t>(kPoints * point_step) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   const float* w = filter.data<float>();
-  for (int64_t o = 0; o < panels * loops.panel; o += loops.lanes) {
+  for (int64_t o = 0; o < width; o += loops.lanes) {
+    const int64_t first = o / loops.panel * loops.panel;  // of the panel
+    const int64_t panel = std::min<int64_t>(loops.panel, width - first);
     for (int64_t c = 0; c < in_c; ++c) {
-      double taps[9][kMostLanes] = {};
+      double taps[kMostTaps][kMostLanes] = {};
       for (int64_t l = 0; l < std::min<int64_t>(loops.lanes, out_c - o); ++l)
-        for (int k = 0; k < 9; ++k) taps[k][l] = w[((o + l) * in_c + c) * 9 + k];
-      TransformFilter(taps, loops.lanes,
-                      to + (o / loops.panel * in_c + c) * loops.panel + o % loops.panel,
-                      point_step);
+        for (int64_t k = 0; k < taps_of_one; ++k)
+          taps[k][l] = w[((o + l) * in_c + c) * taps_of_one + k];
+      (kernel == 3 ? TransformFilter<3> : TransformFilter<5>)(
+          taps, loops.lanes, to + first * in_c + c * panel + o - first, point_step);
     }
   }
 }
@@ -90,16 +100,19 @@ class WinogradConv final : public ConvRunner {
  public:
   WinogradConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                const Epilogue& epilogue, OutputFn output)
-      : g_(g), epilogue_(epilogue), loops_(*BestLoops()), output_(output) {
+      : g_(g),
+        epilogue_(epilogue),
+        loops_(*BestLoops()),
+        output_(output),
+        tile_(TileOf(g.kernel[1])) {
     filter_ = PackOnce<PackedFilter>(
         ctx, filter, loops_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
         [&](const Tensor& plain, PackedFilter* packed) { PackFilter(ctx, plain, loops_, packed); });
-    tile_rows_ = Ceil(g.out[1], kTile);
-    tile_columns_ = Ceil(g.out[2], kTile);
+    tile_rows_ = Ceil(g.out[1], tile_);
+    tile_columns_ = Ceil(g.out[2], tile_);
     tiles_ = g.batch * tile_rows_ * tile_columns_;
-    panels_ = Ceil(g.out_c, loops_.panel);
     in_width_ = RoundUp(g.in_c, loops_.lanes);
-    out_width_ = panels_ * loops_.panel;
+    out_width_ = RoundUp(g.out_c, loops_.lanes);
     // As many tiles at a time as fit the cache of a core, and few enough for all threads to have
     // some.
     const int64_t fit = kCacheBytes / (kPoints * (in_width_ + out_width_) * 4) / loops_.rows;
@@ -154,10 +167,10 @@ class WinogradConv final : public ConvRunner {
     });
     split(kPoints, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
-        for (int64_t k = 0; k < panels_; ++k)
-          loops_.multiply(count, g_.in_c, in + p * InStep(), in_width_,
-                          filter_->data() + (p * panels_ + k) * g_.in_c * loops_.panel,
-                          out + p * OutStep() + k * loops_.panel, out_width_);
+        for (int64_t c = 0; c < out_width_; c += loops_.panel)
+          loops_.multiply[out_width_ - c > loops_.lanes](
+              count, g_.in_c, in + p * InStep(), in_width_,
+              filter_->data() + (p * out_width_ + c) * g_.in_c, out + p * OutStep() + c, out_width_);
     });
     split(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
@@ -171,8 +184,8 @@ class WinogradConv final : public ConvRunner {
     int64_t image, row, column;  // of the tile's first output pixel
   };
   Place PlaceOf(int64_t tile) const {
-    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * kTile,
-            tile % tile_columns_ * kTile};
+    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_,
+            tile % tile_columns_ * tile_};
   }
   // The part of a window that begins at `at` and lies in [0, size).
   static void Inside(int64_t at, int64_t size, int* begin, int* end) {
@@ -198,8 +211,8 @@ class WinogradConv final : public ConvRunner {
     const int64_t at = (p.image * g_.out[1] + p.row) * t.row_step + p.column * t.pixel_step;
     t.data = static_cast<float*>(o.dst) + at;
     if (epilogue_.residual) t.residual = static_cast<const float*>(o.residual) + at;
-    t.rows = static_cast<int>(std::min<int64_t>(kTile, g_.out[1] - p.row));
-    t.columns = static_cast<int>(std::min<int64_t>(kTile, g_.out[2] - p.column));
+    t.rows = static_cast<int>(std::min<int64_t>(tile_, g_.out[1] - p.row));
+    t.columns = static_cast<int>(std::min<int64_t>(tile_, g_.out[2] - p.column));
     return t;
   }
 
@@ -208,7 +221,8 @@ class WinogradConv final : public ConvRunner {
   const ConvLoops& loops_;
   const OutputFn output_;
   std::shared_ptr<const PackedFilter> filter_;
-  int64_t tile_rows_, tile_columns_, tiles_, panels_, in_width_, out_width_, blocks_, block_;
+  const int64_t tile_;  // rows and columns of the output that a window gives
+  int64_t tile_rows_, tile_columns_, tiles_, in_width_, out_width_, blocks_, block_;
   bool alone_;
 };
 
@@ -216,13 +230,15 @@ class WinogradConv final : public ConvRunner {
 // a vector at a time; what the loops need besides those was measured.
 bool Pays(const ConvGeometry& g, const ConvLoops& loops) {
   if (g.in_c < loops.lanes || g.out_c < loops.lanes) return false;
-  const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], kTile) * Ceil(g.out[2], kTile));
+  const int tile = TileOf(g.kernel[1]);
+  const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
   const double in = static_cast<double>(Ceil(g.in_c, loops.lanes));
-  const double out = static_cast<double>(Ceil(g.out_c, loops.panel)) * 2;
+  const double out = static_cast<double>(Ceil(g.out_c, loops.lanes));
   const double direct = g.work() / loops.lanes / 2 * 1.15;
   const double filter = kPoints * static_cast<double>(g.in_c) * out;  // vectors
   const double products = filter * tiles / 2 * 1.12;
-  // The transformed filter is four times the plain one, and often comes from memory.
+  // The transformed filter is larger than the plain one, four times with 3x3, and often comes from
+  // memory.
   const double reading = filter * kCyclesToReadVector;
   return std::max(products, reading) + tiles * (in * 130 + out * 180) < 0.9 * direct;
 }
@@ -234,12 +250,12 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
                                              const Epilogue& epilogue, bool always) {
   const std::array<int64_t, 3> one{1, 1, 1};
   if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
-      g.spatial != 2 || g.groups != 1 || g.kernel != std::array<int64_t, 3>{1, 3, 3} ||
-      g.stride != one || g.dilation != one || g.batch * g.in_c * g.in_size() == 0 ||
+      g.spatial != 2 || g.groups != 1 || g.kernel[1] != g.kernel[2] ||
+      (g.kernel[1] != 3 && g.kernel[1] != 5) || g.stride != one || g.dilation != one || g.batch * g.in_c * g.in_size() == 0 ||
       g.out_c * g.out_size() == 0)
     return nullptr;
   const ConvLoops* loops = BestLoops();
-  const OutputFn output = loops ? loops->OutputFor(epilogue.activation) : nullptr;
+  const OutputFn output = loops ? loops->OutputFor(epilogue.activation, g.kernel[1]) : nullptr;
   if (output == nullptr || (!always && !Pays(g, *loops))) return nullptr;
   return std::make_unique<WinogradConv>(ctx, g, *filter, epilogue, output);
 }

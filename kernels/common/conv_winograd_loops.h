@@ -1,4 +1,4 @@
-// The inner loops of Winograd convolutions F(4x4, 3x3). See conv_loops_table.h.
+// The inner loops of Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5). See conv_loops_table.h.
 //
 // The interpolation points are 0, ±1/√2, ±√2 and infinity, whose rounding errors are a third of
 // those of the usual 0, ±1, ±2.
@@ -35,12 +35,18 @@ struct WinogradLoops {
     t[5 * to] = V::Add(V::Fma(sum, d3, d5), d1);
   }
 
-  // One dimension of the output's transform: six values to four.
+  // One dimension of the output's transform: six values to four, or two.
+  template <int kTile>
   static inline __attribute__((always_inline)) void Gather(const T* m, int step, T* o, int to) {
     const T sum1 = V::Add(m[step], m[2 * step]), diff1 = V::Sub(m[step], m[2 * step]);
     const T sum2 = V::Add(m[3 * step], m[4 * step]), diff2 = V::Sub(m[3 * step], m[4 * step]);
     o[0] = V::Add(V::Add(m[0], sum1), sum2);
-    o[to] = V::Fma(V::Set(kRootHalf), diff1, V::Mul(V::Set(kRootTwo), diff2));
+    const T odd = V::Fma(V::Set(kRootHalf), diff1, V::Mul(V::Set(kRootTwo), diff2));
+    if constexpr (kTile == 2) {
+      o[to] = V::Add(odd, m[5 * step]);
+      return;
+    }
+    o[to] = odd;
     o[2 * to] = V::Fma(V::Set(0.5f), sum1, V::Mul(V::Set(2.f), sum2));
     o[3 * to] = V::Add(V::Fma(V::Set(0.5f * kRootHalf), diff1, V::Mul(V::Set(2 * kRootTwo), diff2)),
                        m[5 * step]);
@@ -91,46 +97,52 @@ struct WinogradLoops {
   }
 
   // c = a times one panel, kRows rows.
-  template <int kRows>
+  template <int kVectors, int kRows>
   static inline __attribute__((always_inline)) void Block(int64_t depth, const float* a,
                                                           int64_t a_step, const float* panel,
                                                           float* c, int64_t c_step) {
-    T sum[kRows][2];
+    constexpr int kWidth = kVectors * kLanes;
+    T sum[kRows][kVectors];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = V::Zero();
-    const int64_t next = depth * kPanel;  // the panel after this one comes from further away
-    for (int64_t k = 0; k < depth; ++k, panel += kPanel) {
-      V::Prefetch(panel + next);
-      V::Prefetch(panel + next + kLanes);
-      const T b0 = V::Load(panel), b1 = V::Load(panel + kLanes);
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::Zero();
+    const int64_t next = depth * kWidth;  // the panel after this one comes from further away
+    for (int64_t k = 0; k < depth; ++k, panel += kWidth) {
+      T b[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        V::Prefetch(panel + next + v * kLanes);
+        b[v] = V::Load(panel + v * kLanes);
+      }
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const T x = V::Set(a[r * a_step + k]);
-        sum[r][0] = V::Fma(x, b0, sum[r][0]);
-        sum[r][1] = V::Fma(x, b1, sum[r][1]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = V::Fma(x, b[v], sum[r][v]);
       }
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      V::Store(c + r * c_step, sum[r][0]);
-      V::Store(c + r * c_step + kLanes, sum[r][1]);
-    }
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) V::Store(c + r * c_step + v * kLanes, sum[r][v]);
   }
-  template <int kRows>
+  template <int kVectors, int kRows>
   static void Rows(int rows, int64_t depth, const float* a, int64_t a_step, const float* panel,
                    float* c, int64_t c_step) {
     if (rows == kRows)
-      Block<kRows>(depth, a, a_step, panel, c, c_step);
+      Block<kVectors, kRows>(depth, a, a_step, panel, c, c_step);
     else if constexpr (kRows > 1)
-      Rows<kRows - 1>(rows, depth, a, a_step, panel, c, c_step);
+      Rows<kVectors, kRows - 1>(rows, depth, a, a_step, panel, c, c_step);
   }
 
+  template <int kVectors>
   static void Multiply(int64_t rows, int64_t depth, const float* a, int64_t a_step,
                        const float* panel, float* c, int64_t c_step) {
     int64_t blocks = (rows + V::kRows - 1) / V::kRows;
     for (; blocks > 0; --blocks) {
       const int64_t now = (rows + blocks - 1) / blocks;
-      Rows<V::kRows>(static_cast<int>(now), depth, a, a_step, panel, c, c_step);
+      Rows<kVectors, V::kRows>(static_cast<int>(now), depth, a, a_step, panel, c, c_step);
       a += now * a_step;
       c += now * c_step;
       rows -= now;
@@ -138,7 +150,7 @@ struct WinogradLoops {
   }
 
   // One group of channels. kWhole: every pixel is wanted, and a full vector of channels.
-  template <Activation kActivation, bool kWhole>
+  template <int kTile, Activation kActivation, bool kWhole>
   static inline __attribute__((always_inline)) void GatherTile(const float* m, int64_t point_step,
                                                                int64_t c, int n, const float* bias,
                                                                const Epilogue& epilogue,
@@ -149,10 +161,10 @@ struct WinogradLoops {
       T column[kWindow];
 #pragma GCC unroll 6
       for (int i = 0; i < kWindow; ++i) column[i] = V::Load(m + (i * kWindow + j) * point_step + c);
-      Gather(column, 1, half + j, kWindow);
+      Gather<kTile>(column, 1, half + j, kWindow);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < kTile; ++i) Gather(half + i * kWindow, 1, o + i * kTile, 1);
+    for (int i = 0; i < kTile; ++i) Gather<kTile>(half + i * kWindow, 1, o + i * kTile, 1);
     const T add = bias == nullptr ? V::Zero() : V::LoadSome(bias + c, n);
     const T scale = V::Set(epilogue.scale), shift = V::Set(epilogue.shift);
     const bool linear = epilogue.scale != 1.f || epilogue.shift != 0.f;
@@ -174,15 +186,15 @@ struct WinogradLoops {
       }
   }
 
-  template <Activation kActivation>
+  template <int kTile, Activation kActivation>
   static void TransformOutput(const float* m, int64_t point_step, int64_t channels,
                               const float* bias, const Epilogue& epilogue, const OutputTile& tile) {
     int64_t c = 0;
     if (tile.rows == kTile && tile.columns == kTile)
       for (; c + kLanes <= channels; c += kLanes)
-        GatherTile<kActivation, true>(m, point_step, c, kLanes, bias, epilogue, tile);
+        GatherTile<kTile, kActivation, true>(m, point_step, c, kLanes, bias, epilogue, tile);
     for (; c < channels; c += kLanes)
-      GatherTile<kActivation, false>(
+      GatherTile<kTile, kActivation, false>(
           m, point_step, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes, bias,
           epilogue, tile);
   }

@@ -32,13 +32,15 @@ struct Layer {
   std::string activation = "";
   bool residual = false;
   double alpha = 0, beta = 0;
+  int64_t kernel = 3;
 };
 
 Shape OutShape(const Layer& l) {
   const bool four = l.pads.size() == 4;
   const int64_t top = l.pads[0], left = four ? l.pads[2] : l.pads[1];
   const int64_t bottom = l.pads[four ? 1 : 0], right = l.pads[four ? 3 : 1];
-  return {l.batch, l.height + top + bottom - 2, l.width + left + right - 2, l.out_c};
+  return {l.batch, l.height + top + bottom - l.kernel + 1, l.width + left + right - l.kernel + 1,
+          l.out_c};
 }
 
 // The layer in channels last; in double it is computed without any trick.
@@ -46,7 +48,8 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
   const bool fused = dtype == DType::kF32;
   ProgramBuilder b;
   const Shape in{l.batch, l.height, l.width, l.in_c}, out = OutShape(l);
-  b.Feed("x", dtype, in).Param("w", dtype, {l.out_c, l.in_c, 3, 3});
+  const Shape filter{l.out_c, l.in_c, l.kernel, l.kernel};
+  b.Feed("x", dtype, in).Param("w", dtype, filter);
   b.Var("y", dtype, out);
   Slots inputs{{"Input", {"x"}}, {"Filter", {"w"}}};
   std::vector<Feed> feeds{{"x", Random(dtype, in, 1)}};
@@ -55,7 +58,7 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
               {"dilations", Ints{1, 1}},
               {"data_format", std::string("NHWC")}};
   auto scope = std::make_shared<Scope>();
-  scope->Set("w", Value(Random(dtype, {l.out_c, l.in_c, 3, 3}, 2)));
+  scope->Set("w", Value(Random(dtype, filter, 2)));
   if (fused) {
     b.Param("b", dtype, {l.out_c});
     scope->Set("b", Value(Random(dtype, {l.out_c}, 3)));
@@ -91,7 +94,7 @@ void Check(const Layer& l) {
   ASSERT_EQ(one.shape(), OutShape(l));
   const Tensor bias = Random(DType::kF32, {l.out_c}, 3);
   const Tensor residual = Random(DType::kF32, OutShape(l), 4);
-  const double scale = std::sqrt(static_cast<double>(l.in_c) * 9) / 3;  // deviation of a sum
+  const double scale = std::sqrt(static_cast<double>(l.in_c * l.kernel * l.kernel)) / 3;  // deviation of a sum
   for (int64_t i = 0; i < one.numel(); ++i) {
     double x = exact.data<double>()[i] + bias.data<float>()[i % l.out_c];
     if (l.residual) x += residual.data<float>()[i];
@@ -134,6 +137,18 @@ TEST(Winograd, WhatFollowsIsFused) {
   }
 }
 
+TEST(Winograd, KernelsOfFive) {
+  const struct {
+    int64_t batch, height, width, in_c, out_c;
+    Ints pads;
+  } all[] = {{1, 56, 56, 16, 16, {2, 2}}, {1, 27, 29, 32, 33, {2, 2}}, {3, 18, 18, 40, 24, {2, 2}},
+             {2, 22, 25, 19, 64, {0, 0}}, {1, 24, 23, 32, 16, {0, 4, 1, 2}}};
+  for (const auto& a : all)
+    for (const bool residual : {false, true})
+      Check({.batch = a.batch, .height = a.height, .width = a.width, .in_c = a.in_c, .out_c = a.out_c,
+             .pads = a.pads, .activation = "relu", .residual = residual, .kernel = 5});
+}
+
 // Both sets of inner loops, on one tile, where the machine has both.
 TEST(Winograd, InstructionSetsAgree) {
   using namespace convloops;
@@ -149,13 +164,18 @@ TEST(Winograd, InstructionSetsAgree) {
   for (int k = 0; k < 2; ++k) {
     points[k].assign(kPoints * kStep, 0);
     both[k]->input(in, kChannels, points[k].data(), kStep);
-    pixels[k].assign(kTile * kTile * kChannels, 0);
-    OutputTile out{};
-    out.data = pixels[k].data();
-    out.row_step = kTile * kChannels;
-    out.pixel_step = kChannels;
-    out.rows = out.columns = kTile;
-    both[k]->OutputFor(Activation::kNone)(points[k].data(), kStep, kChannels, nullptr, {}, out);
+    for (const int64_t kernel : {3, 5}) {
+      const size_t at = pixels[k].size();
+      const int tile = TileOf(kernel);
+      pixels[k].resize(at + static_cast<size_t>(tile * tile * kChannels));
+      OutputTile out{};
+      out.data = pixels[k].data() + at;
+      out.row_step = tile * kChannels;
+      out.pixel_step = kChannels;
+      out.rows = out.columns = tile;
+      both[k]->OutputFor(Activation::kNone, kernel)(points[k].data(), kStep, kChannels, nullptr, {},
+                                                    out);
+    }
   }
   EXPECT_EQ(0, std::memcmp(points[0].data(), points[1].data(), points[0].size() * 4));
   EXPECT_EQ(0, std::memcmp(pixels[0].data(), pixels[1].data(), pixels[0].size() * 4));
