@@ -20,9 +20,11 @@ struct DirectLoops {
     return n;
   }
 
-  template <int kVectors, int kPixels>
+  // kAhead: asks for what is at d.ahead as well, a step with each row of the filter.
+  template <int kVectors, int kPixels, bool kAhead>
   static inline __attribute__((always_inline)) void Sums(const DirectBlock& d,
                                                          T (&sum)[kPixels][kVectors]) {
+    const float* ahead = d.ahead;
     constexpr int kBases = (kPixels + 7) / 8;
     const int64_t s = d.pixel_step * static_cast<int64_t>(sizeof(float));
     const int64_t s3 = Kept(3 * s), s5 = Kept(5 * s), s7 = Kept(7 * s);
@@ -39,6 +41,10 @@ struct DirectLoops {
           T b[kVectors];
 #pragma GCC unroll 2
           for (int v = 0; v < kVectors; ++v) b[v] = V::Load(filter + v * kLanes);
+          if constexpr (kAhead) {
+            V::Prefetch(ahead);
+            ahead += d.ahead_step;
+          }
 #pragma GCC unroll 28
           for (int p = 0; p < kPixels; ++p) {
             const int64_t offsets[8] = {0, s, 2 * s, s3, 4 * s, s5, 2 * s3, s7};
@@ -53,7 +59,7 @@ struct DirectLoops {
     }
   }
 
-  template <int kVectors, int kPixels>
+  template <int kVectors, int kPixels, bool kAhead>
   static void Block(const DirectBlock& d) {
     T sum[kPixels][kVectors];
     const int last = d.channels - (kVectors - 1) * kLanes;  // channels of the last vector
@@ -65,7 +71,7 @@ struct DirectLoops {
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p) sum[p][v] = first;
     }
-    Sums<kVectors, kPixels>(d, sum);
+    Sums<kVectors, kPixels, kAhead>(d, sum);
     const T low = V::Set(d.low), high = V::Set(d.high);
 #pragma GCC unroll 28
     for (int p = 0; p < kPixels; ++p)
@@ -84,20 +90,21 @@ struct DirectLoops {
       }
   }
 
-  template <int kVectors, int kPixels>
+  template <int kVectors, int kPixels, bool kAhead>
   static void Pick(const DirectBlock& d, int pixels) {
     if (pixels == kPixels)
-      Block<kVectors, kPixels>(d);
+      Block<kVectors, kPixels, kAhead>(d);
     else if constexpr (kPixels > 1)
-      Pick<kVectors, kPixels - 1>(d, pixels);
+      Pick<kVectors, kPixels - 1, kAhead>(d, pixels);
   }
 
   // In blocks of nearly equal size.
-  template <int kVectors>
+  template <int kVectors, bool kAhead = false>
   static void Run(DirectBlock d, int64_t pixels) {
     for (int64_t blocks = (pixels + kMost<kVectors> - 1) / kMost<kVectors>; blocks > 0; --blocks) {
       const int64_t now = (pixels + blocks - 1) / blocks;
-      Pick<kVectors, kMost<kVectors>>(d, static_cast<int>(now));
+      Pick<kVectors, kMost<kVectors>, kAhead>(d, static_cast<int>(now));
+      if constexpr (kAhead) d.ahead += d.depth * d.ahead_step;
       d.pixels += now * d.pixel_step;
       d.out += now * d.out_step;
       if (d.residual != nullptr) d.residual += now * d.residual_step;

@@ -68,6 +68,9 @@ struct DirectBlock {
   int64_t out_step;
   int channels;     // of the panel, the last vector may be partly used
   float low, high;  // results are cut to these
+  // ConvLoops::streamed: what is read next, and how far to go with each row of the filter.
+  const float* ahead;
+  int64_t ahead_step;
 };
 using DirectFn = void (*)(DirectBlock block, int64_t pixels);
 
@@ -90,6 +93,8 @@ struct ConvLoops {
 
   // [vectors of the panel - 1]
   DirectFn direct[2];
+  // Likewise for two vectors and one tap, and brings what is `ahead` near meanwhile.
+  DirectFn streamed;
 
   // Rows of integers of some vectors, times a factor for each column, to floats.
   void (*widen)(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to);

@@ -80,17 +80,25 @@ inline std::complex<R> Tanh(std::complex<R> x) {
 }
 
 inline double Exp(double x) { return std::exp(x); }
-inline float Exp(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  const float c = Clamp(x, -110.0f, 100.0f);
-  const float shifted = std::fma(c, 1.44269504088896341f, kRound);
-  const float n = shifted - kRound;
+inline constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+// exp(c) = mantissa * 2^exponent, where that is a number.
+struct ExpParts {
+  float mantissa;
+  int32_t exponent;
+};
+// turns: c's multiple of log(2), to which kRound was added.
+inline ExpParts PartsOfExp(float c, float turns) {
+  const float n = turns - kRound;
   float r = std::fma(n, -0.693359375f, c);
   r = std::fma(n, 2.12194440e-4f, r);
   const float p = Poly(r, 0.49999994f, 0.16666521f, 0.041668389f, 0.0083687352f, 0.0013814560f);
-  const float e = std::fma(r * r, p, r) + 1.0f;
-  // 2^n in two factors: n may leave the exponent's range on the way to infinity or to a subnormal.
-  const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
+  return {std::fma(r * r, p, r) + 1.0f,
+          std::bit_cast<int32_t>(turns) - std::bit_cast<int32_t>(kRound)};
+}
+inline float Exp(float x) {
+  const float c = Clamp(x, -110.0f, 100.0f);
+  const auto [e, k] = PartsOfExp(c, std::fma(c, 1.44269504088896341f, kRound));
+  // 2^k in two factors: k may leave the exponent's range on the way to infinity or to a subnormal.
   const int32_t half = k >> 1;
   const float s1 = std::bit_cast<float>((half + 127) << 23);
   const float s2 = std::bit_cast<float>((k - half + 127) << 23);
@@ -120,7 +128,9 @@ inline float Log(float x) {
 inline double Tanh(double x) { return std::tanh(x); }
 inline float Tanh(float x) {
   const float a = std::fabs(x);
-  const float large = 1.0f - 2.0f / (Exp(a + a) + 1.0f);
+  const float c = Select(a < 10.0f, a + a, 20.0f);  // from there on it is 1
+  const auto [e, k] = PartsOfExp(c, std::fma(c, 1.44269504088896341f, kRound));
+  const float large = 1.0f - 2.0f / (e * std::bit_cast<float>((k + 127) << 23) + 1.0f);
   const float z = x * x;
   const float p = Poly(z, -0.33333281f, 0.13331442f, -0.053739715f, 0.020639088f, -5.7049873e-3f);
   const float small = std::fma(x * z, p, x);

@@ -8,44 +8,71 @@
 namespace heddle {
 namespace {
 
-// v[i] = fn(v[i]), as a loop that the compiler vectorises.
+// Rows of `width` floats, row_step apart.
+struct Rows {
+  int64_t rows, width, row_step;
+  float* data;
+};
+
+// x = fn(x) for each of them, as a loop that the compiler vectorises.
 template <typename Fn>
-void Each(int64_t n, float* v, Fn fn) {
-  for (int64_t i = 0; i < n; ++i) v[i] = fn(v[i]);
+[[gnu::always_inline]] inline void Each(const Rows& v, Fn fn) {
+  for (int64_t r = 0; r < v.rows; ++r) {
+    float* const row = v.data + r * v.row_step;
+    for (int64_t i = 0; i < v.width; ++i) row[i] = fn(row[i]);
+  }
 }
 
 float ZeroToOne(float x) { return fast::Clamp(x, 0.f, 1.f); }
 
-void Activate(const Epilogue& e, int64_t n, float* v) {
+[[gnu::always_inline]] inline void ActivateRows(const Epilogue& e, const Rows& v) {
   const float alpha = e.alpha, beta = e.beta;
   switch (e.activation) {
     case Activation::kNone:
       return;
     case Activation::kRelu:
-      return Each(n, v, [](float x) { return fast::Select(x < 0.f, 0.f, x); });
+      return Each(v, [](float x) { return fast::Select(x < 0.f, 0.f, x); });
     case Activation::kLeakyRelu:
-      return Each(n, v, [=](float x) { return fast::Select(x < 0.f, alpha * x, x); });
+      return Each(v, [=](float x) { return fast::Select(x < 0.f, alpha * x, x); });
     case Activation::kClip:
-      return Each(n, v, [=](float x) { return fast::Clamp(x, alpha, beta); });
+      return Each(v, [=](float x) { return fast::Clamp(x, alpha, beta); });
     case Activation::kHardSwish:
-      return Each(n, v, [=](float x) { return x * ZeroToOne(alpha * x + beta); });
+      return Each(v, [=](float x) { return x * ZeroToOne(alpha * x + beta); });
     case Activation::kHardSigmoid:
-      return Each(n, v, [=](float x) { return ZeroToOne(alpha * x + beta); });
+      return Each(v, [=](float x) { return ZeroToOne(alpha * x + beta); });
     case Activation::kSwish:
-      return Each(n, v, [=](float x) { return x / (1.f + fast::Exp(-alpha * x)); });
+      return Each(v, [=](float x) { return x / (1.f + fast::Exp(-alpha * x)); });
     case Activation::kSigmoid:
-      return Each(n, v, [](float x) { return fast::Sigmoid(x); });
+      return Each(v, [](float x) { return fast::Sigmoid(x); });
     case Activation::kGeluErf:
-      return Each(n, v, [](float x) {
+      return Each(v, [](float x) {
         return 0.5f * x * (1.f + fast::Erf(x * 0.70710678118654752f));
       });
     case Activation::kGeluTanh:
-      return Each(n, v, [](float x) {
+      return Each(v, [](float x) {
         return 0.5f * x * (1.f + fast::Tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)));
       });
     case Activation::kTanh:
-      return Each(n, v, [](float x) { return fast::Tanh(x); });
+      return Each(v, [](float x) { return fast::Tanh(x); });
   }
+}
+
+void Activate(const Epilogue& e, const Rows& v) { ActivateRows(e, v); }
+#if defined(__x86_64__)
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]] void ActivateWide(
+    const Epilogue& e, const Rows& v) {
+  ActivateRows(e, v);
+}
+#endif
+
+using ActivateFn = void (*)(const Epilogue& e, const Rows& v);
+ActivateFn BestActivate() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return ActivateWide;
+#endif
+  return Activate;
 }
 
 }  // namespace
@@ -94,23 +121,22 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
 
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,
                    const float* bias, bool bias_per_row, float* c) {
+  static const ActivateFn activate = BestActivate();
   if (epilogue.bias) {
     for (int64_t i = 0; i < rows; ++i) {
       float* row = c + i * row_step;
       if (bias_per_row)
-        Each(width, row, [b = bias[i]](float x) { return x + b; });
+        Each({1, width, width, row}, [b = bias[i]](float x) { return x + b; });
       else
         for (int64_t k = 0; k < width; ++k) row[k] += bias[k];
     }
   }
   if (epilogue.activation == Activation::kNone && !epilogue.linear()) return;
   if (row_step == width) width *= std::exchange(rows, 1);  // one long row
-  for (int64_t i = 0; i < rows; ++i) {
-    float* row = c + i * row_step;
-    Activate(epilogue, width, row);
-    if (epilogue.linear())
-      Each(width, row, [&e = epilogue](float x) { return e.scale * x + e.shift; });
-  }
+  const Rows all{rows, width, row_step, c};
+  activate(epilogue, all);
+  if (epilogue.linear())
+    Each(all, [&e = epilogue](float x) { return e.scale * x + e.shift; });
 }
 
 }  // namespace heddle

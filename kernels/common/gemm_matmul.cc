@@ -94,10 +94,12 @@ std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGem
   if (epilogue.int8)
     if (auto runner = MakeInt8Gemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   // Where all rows fit a block of registers, the loops read the packed matrix once, at the speed of
-  // memory; the library takes up to twice as long. Of few multiplications, too: one of its calls takes
-  // half a microsecond before it multiplies anything.
-  constexpr int64_t kFew = 1 << 19;
-  if (constant_b != nullptr && !epilogue.bf16 && (g.one.m <= MostPanelRows() || g.work() < kFew))
+  // memory; the library takes up to twice as long. With a few blocks the loops ask for what they read
+  // next while they multiply. Of few multiplications, too: one of the library's calls takes half a
+  // microsecond before it multiplies anything.
+  constexpr int64_t kFewBlocks = 4, kFew = 1 << 19;
+  if (constant_b != nullptr && !epilogue.bf16 &&
+      (g.one.m <= kFewBlocks * MostPanelRows() || g.work() < kFew))
     if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   if (auto runner = MakeLibraryGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   return std::make_unique<PlainGemmRunner>(g, alpha, epilogue);

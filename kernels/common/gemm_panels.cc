@@ -85,6 +85,15 @@ class PanelGemm final : public GemmRunner {
     b.channels = static_cast<int>(columns);
     b.high = kAny;
     float* const out = b.out;
+    // The rows in registers are done one block after another: meanwhile the next panel, which comes from
+    // afar, is asked for. A lone block takes no longer than the panel itself does to come.
+    const int64_t blocks = Ceil(count, loops_.rows);
+    const bool ahead = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m &&
+                       column + width_ < d_.n;
+    if (ahead) {
+      b.ahead = packed_->Block(loops_, d_, column + width_, 0, room.panel);
+      b.ahead_step = Ceil(width_, blocks);
+    }
     const int64_t rows = Columns::kInBlocks ? Columns::kGroup : d_.k;
     for (int64_t k = 0; k < d_.k; k += rows) {
       b.depth = std::min(rows, d_.k - k);
@@ -95,7 +104,7 @@ class PanelGemm final : public GemmRunner {
       b.low = last ? low_ : -kAny;
       b.out = last ? out : room.sums;
       b.out_step = last ? d_.ldc : width_;
-      loops_.direct[two](b, count);
+      (ahead ? loops_.streamed : loops_.direct[two])(b, count);
       b.bias = nullptr;
       b.residual = room.sums;
       b.residual_step = width_;

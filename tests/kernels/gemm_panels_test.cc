@@ -54,6 +54,7 @@ void Check(const Product& p) {
       if (p.residual) sum += residual.data<float>()[i * p.n + j];
       if (p.activation == "relu") sum = std::max(sum, 0.0);
       if (p.activation == "sigmoid") sum = 1 / (1 + std::exp(-sum));
+      if (p.activation == "tanh") sum = std::tanh(sum);
       for (const Tensor* t : {&one, &two})
         ASSERT_NEAR(t->data<float>()[i * p.n + j], sum, 1e-6 * std::sqrt(p.k) + 1e-5)
             << i << ' ' << j;
@@ -68,9 +69,10 @@ TEST(ConstantProduct, Sizes) {
 }
 
 TEST(ConstantProduct, WhatFollowsIsFused) {
-  for (const std::string activation : {"", "relu", "sigmoid"})
+  for (const std::string activation : {"", "relu", "sigmoid", "tanh"})
     for (const bool residual : {false, true})
-      Check({.m = 37, .n = 70, .k = 64, .residual = residual, .activation = activation});
+      for (const int64_t m : {37, 50})
+        Check({.m = m, .n = 70, .k = 200, .residual = residual, .activation = activation});
 }
 
 }  // namespace
