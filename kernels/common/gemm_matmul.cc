@@ -94,12 +94,13 @@ std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGem
   if (epilogue.int8)
     if (auto runner = MakeInt8Gemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   // Where all rows fit a block of registers, the loops read the packed matrix once, at the speed of
-  // memory; the library takes up to twice as long. With a few blocks the loops ask for what they read
-  // next while they multiply. Of few multiplications, too: one of the library's calls takes half a
-  // microsecond before it multiplies anything.
-  constexpr int64_t kFewBlocks = 4, kFew = 1 << 19;
-  if (constant_b != nullptr && !epilogue.bf16 &&
-      (g.one.m <= kFewBlocks * MostPanelRows() || g.work() < kFew))
+  // memory; the library takes up to twice as long. With a few blocks, of a matrix that stays near, the
+  // loops ask for what they read next while they multiply. Of few multiplications, too: one of the
+  // library's calls takes half a microsecond before it multiplies anything.
+  constexpr int64_t kFewBlocks = 4, kNearFloats = 1 << 15, kFew = 1 << 19;
+  const int64_t m = g.one.m, most = MostPanelRows();
+  const bool blocks = m <= most || (m <= kFewBlocks * most && m * g.one.k <= kNearFloats);
+  if (constant_b != nullptr && !epilogue.bf16 && (blocks || g.work() < kFew))
     if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   if (auto runner = MakeLibraryGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   return std::make_unique<PlainGemmRunner>(g, alpha, epilogue);

@@ -89,7 +89,10 @@ class Direction {
     s.batch = a_.batch, s.hidden = p_.hidden, s.padded = p_.padded(), s.t = t;
     s.lengths = a_.lengths;
     s.gates_step = p_.columns(), s.out_step = out_step_;
-    for (int64_t strip = begin; strip < end; ++strip) {
+    // Every other step goes back: what was read last is still in the first cache.
+    s.back = i % 2 == 1;
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t strip = s.back ? begin + end - 1 - n : n;
       const int64_t unit = strip * p_.units;
       s.weights = p_.hh->data<float>() + strip * p_.hidden * width;
       s.recurrent_bias =

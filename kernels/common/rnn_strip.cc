@@ -23,7 +23,8 @@ bool WideVectors() {
 #endif
 }
 
-constexpr int kMaxRows = 3;  // of a tile: with kMaxVecs vectors of columns they stay in registers
+constexpr int kMaxRows = 3;  // of a step's tile: with all columns of a strip they stay in registers
+constexpr int kMaxProjected = 6;  // of a projection's, which takes half of the columns
 
 constexpr int kPrefetch = 8;  // rows of weights ahead
 
@@ -37,8 +38,9 @@ constexpr int kGates = kMode == RnnMode::kLstm  ? 4
                        : kMode == RnnMode::kGru ? 3
                                                 : 1;
 
-// out[r] = from[r] + a[r] * w, for kRows rows of kCols vectors.
-template <int kLanes, int kCols, int kRows>
+// out[r] = from[r] + a[r] * w, for kRows rows of kCols vectors; w's rows are of kWidth vectors. kBack:
+// from the last row of w to the first.
+template <int kLanes, int kCols, int kRows, int kWidth, bool kBack>
 [[gnu::always_inline]] inline void Tile(int64_t k, const float* a, int64_t a_step, const float* w,
                                         const float* from, int64_t from_step, float* out,
                                         int64_t out_step) {
@@ -49,11 +51,14 @@ template <int kLanes, int kCols, int kRows>
 #pragma GCC unroll 8
     for (int v = 0; v < kCols; ++v)
       std::memcpy(&acc[r][v], from + r * from_step + v * kLanes, sizeof(V));
-  for (int64_t p = 0; p < k; ++p, w += kCols * kLanes) {
+  constexpr int64_t kStep = (kBack ? -1 : 1) * kWidth * kLanes;
+  if constexpr (kBack) w += (k - 1) * kWidth * kLanes;
+  for (int64_t i = 0; i < k; ++i, w += kStep) {
+    const int64_t p = kBack ? k - 1 - i : i;
     // A lone row reads weights faster than they come without being asked for.
     if constexpr (kRows == 1)
 #pragma GCC unroll 8
-      for (int v = 0; v < kCols; ++v) __builtin_prefetch(w + (kPrefetch * kCols + v) * kLanes);
+      for (int v = 0; v < kCols; ++v) __builtin_prefetch(w + kPrefetch * kStep + v * kLanes);
 #pragma GCC unroll 8
     for (int v = 0; v < kCols; ++v) {
       V b;
@@ -69,16 +74,20 @@ template <int kLanes, int kCols, int kRows>
       std::memcpy(out + r * out_step + v * kLanes, &acc[r][v], sizeof(V));
 }
 
-template <int kLanes, int kCols>
+// At most kMost rows at a time.
+template <int kLanes, int kCols, int kMost, int kWidth, bool kBack>
 [[gnu::always_inline]] inline void Rows(int64_t rows, int64_t k, const float* a, int64_t a_step,
                                         const float* w, const float* from, int64_t from_step,
                                         float* out, int64_t out_step) {
-  for (; rows >= 3; rows -= 3) {
-    Tile<kLanes, kCols, 3>(k, a, a_step, w, from, from_step, out, out_step);
-    a += 3 * a_step, from += 3 * from_step, out += 3 * out_step;
+  for (; rows >= kMost; rows -= kMost) {
+    Tile<kLanes, kCols, kMost, kWidth, kBack>(k, a, a_step, w, from, from_step, out, out_step);
+    a += kMost * a_step, from += kMost * from_step, out += kMost * out_step;
   }
-  if (rows == 2) Tile<kLanes, kCols, 2>(k, a, a_step, w, from, from_step, out, out_step);
-  if (rows == 1) Tile<kLanes, kCols, 1>(k, a, a_step, w, from, from_step, out, out_step);
+  if constexpr (kMost > 1) {
+    constexpr int kNext = kMost > 3 ? 3 : kMost - 1;
+    if (rows > 0)
+      Rows<kLanes, kCols, kNext, kWidth, kBack>(rows, k, a, a_step, w, from, from_step, out, out_step);
+  }
 }
 
 // The new state of one sequence from the gates' sums `z`; `x` is GRU's input part of the candidate.
@@ -119,8 +128,13 @@ template <int kLanes, RnnMode kMode>
       if constexpr (kMode == RnnMode::kGru)
         std::memcpy(sums[r] + 2 * kUnits, s.recurrent_bias, sizeof(float) * kUnits);
     }
-    Rows<kLanes, kCols>(rows, s.hidden, s.h + b0 * s.padded, s.padded, s.weights, sums[0], kWidth,
-                        sums[0], kWidth);
+    const float* h = s.h + b0 * s.padded;
+    if (s.back)
+      Rows<kLanes, kCols, kMaxRows, kCols, true>(rows, s.hidden, h, s.padded, s.weights, sums[0],
+                                                 kWidth, sums[0], kWidth);
+    else
+      Rows<kLanes, kCols, kMaxRows, kCols, false>(rows, s.hidden, h, s.padded, s.weights, sums[0],
+                                                  kWidth, sums[0], kWidth);
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t b = b0 + r, at = b * s.padded;
       float* out = s.out + b * s.out_step;
@@ -141,7 +155,14 @@ template <int kLanes, RnnMode kMode>
 [[gnu::always_inline]] inline void ProjectOf(int64_t rows, int64_t k, const float* a,
                                              int64_t a_step, const float* w, const float* bias,
                                              float* out, int64_t out_step) {
-  Rows<kLanes, kVecs<kLanes, kMode> * kGates<kMode>>(rows, k, a, a_step, w, bias, 0, out, out_step);
+  constexpr int kCols = kVecs<kLanes, kMode> * kGates<kMode>, kHalf = kCols / 2;
+  if constexpr (kCols % 2 == 0) {
+    Rows<kLanes, kHalf, kMaxProjected, kCols, false>(rows, k, a, a_step, w, bias, 0, out, out_step);
+    w += kHalf * kLanes, bias += kHalf * kLanes, out += kHalf * kLanes;
+    Rows<kLanes, kHalf, kMaxProjected, kCols, false>(rows, k, a, a_step, w, bias, 0, out, out_step);
+  } else {
+    Rows<kLanes, kCols, kMaxRows, kCols, false>(rows, k, a, a_step, w, bias, 0, out, out_step);
+  }
 }
 
 template <RnnMode kMode>

@@ -15,6 +15,7 @@ struct StripStep {
   int64_t unit = 0;                       // the strip's first unit
   const int64_t* lengths = nullptr;       // sequences that ended keep their state and put out zeros
   const float* weights = nullptr;         // [hidden, gates * units]
+  bool back = false;                      // goes through them from the last row to the first
   const float* recurrent_bias = nullptr;  // GRU: [units]
   const float* gates = nullptr;           // the inputs' sums, rows `gates_step` apart
   int64_t gates_step = 0;
