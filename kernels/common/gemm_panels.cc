@@ -53,15 +53,22 @@ class PanelGemm final : public GemmRunner {
     const int64_t lda = apart.initialized() ? d_.k + kApart : d_.lda;
     ctx.ParallelFor(parts * panels, grain, [&](int64_t begin, int64_t end) {
       Room room;
+      int64_t done = begin;  // up to where Finish was called
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t first = unit % parts * rows, count = std::min(rows, d_.m - first);
         Panel(unit / parts * width_, first, count, a, lda, bias, residual, c, room);
+        // Some panels of the same rows at once: longer rows to go through.
+        if (parts > 1 || unit + 1 - done == kFinished || unit + 1 == end) {
+          Finish(done / parts * width_, (unit / parts + 1) * width_, first, count, c);
+          done = unit + 1;
+        }
       }
     });
   }
 
  private:
   static constexpr int64_t kTileRows = 128;
+  static constexpr int64_t kFinished = 8;  // panels
   // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
   // has them so much farther apart.
   static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16;
@@ -79,12 +86,11 @@ class PanelGemm final : public GemmRunner {
     b.pixel_step = lda;
     b.rows = b.columns = 1;
     if (bias_) b.bias = bias + column;
-    b.out = c + first * d_.ldc + column;
+    float* const out = c + first * d_.ldc + column;
     b.out_step = b.residual_step = d_.ldc;
     if (late_.residual) b.residual = residual + first * d_.ldc + column;
     b.channels = static_cast<int>(columns);
     b.high = kAny;
-    float* const out = b.out;
     // The rows in registers are done one block after another: meanwhile the next panel, which comes from
     // afar, is asked for. A lone block takes no longer than the panel itself does to come.
     const int64_t blocks = Ceil(count, loops_.rows);
@@ -109,10 +115,14 @@ class PanelGemm final : public GemmRunner {
       b.residual = room.sums;
       b.residual_step = width_;
     }
-    if (late_.activation != Activation::kNone || late_.linear())
-      ApplyEpilogue(late_, count, columns, d_.ldc, nullptr, false, out);
   }
 
+  // What the loops do not do, for columns [begin, end) of some rows.
+  void Finish(int64_t begin, int64_t end, int64_t first, int64_t count, float* c) const {
+    if (late_.activation != Activation::kNone || late_.linear())
+      ApplyEpilogue(late_, count, std::min(end, d_.n) - begin, d_.ldc, nullptr, false,
+                    c + first * d_.ldc + begin);
+  }
 
   const GemmDims d_;
   Epilogue late_;  // what the loops do not do
