@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <new>
 
 #include "core/large_memory.h"
@@ -11,10 +12,7 @@ namespace {
 
 constexpr size_t kAlign = 64;
 constexpr size_t kLargestBlock = 4 << 20;
-constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
-// Of a tight slab, as much lies in small pages: beyond, faults would cost more time than pages that
-// are not full cost memory.
-constexpr size_t kMostTight = 8 << 20;
+constexpr size_t kLargestTight = 16 << 20;  // of a tight slab's blocks, whose rest takes addresses only
 constexpr size_t kLeastPopulated = 16 << 10;
 
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
@@ -52,6 +50,33 @@ BufferSlab::~BufferSlab() {
   if (block_ != nullptr) Release(block_);
 }
 
+BufferSlab::Block* BufferSlab::TakeBlock(size_t need) {
+  const size_t largest = tight_ ? kLargestTight : kLargestBlock;
+  const size_t wanted = expected_ > 0 ? kAlign + expected_ : next_bytes_;
+  const size_t size = std::max(std::min(wanted, largest), kAlign + need);
+  void* memory = (tight_ ? TakeSmallPages : TakeMemory)(size);
+  if (memory == nullptr) return nullptr;
+  auto* block = new (memory) Block;
+  block->bytes = size;
+  block->tight = tight_;
+  expected_ -= std::min(expected_, size);
+  next_bytes_ = std::min(2 * next_bytes_, largest);
+  return block;
+}
+
+// Of the next `need` bytes of a tight block: the huge pages that begin there, as long as all of them
+// will be filled.
+void BufferSlab::PreferHugePages(size_t need) {
+  const auto begin = reinterpret_cast<uintptr_t>(block_), at = begin + used_;
+  const uintptr_t end = begin + block_->bytes;
+  for (uintptr_t page = (at + kHugePage - 1) & ~(kHugePage - 1); page < at + need;
+       page += kHugePage) {
+    const size_t full = given_ + (page - at) + kHugePage;
+    if (full > in_all_ || page + kHugePage + kOwnBlock > end) return;
+    WantHugePages(reinterpret_cast<void*>(page), kHugePage);
+  }
+}
+
 BufferRef BufferSlab::Allocate(size_t bytes) {
   static_assert(sizeof(Block) <= kAlign && sizeof(Piece) <= kAlign);
   const size_t need = kAlign + RoundUp(bytes);
@@ -61,22 +86,16 @@ BufferRef BufferSlab::Allocate(size_t bytes) {
     return BufferRef::Allocate(bytes);
   }
   if (block_ == nullptr || block_->bytes - used_ < need) {
-    const size_t wanted = expected_ > 0 ? kAlign + expected_ : next_bytes_;
-    const size_t size = std::max(std::min(wanted, kLargestBlock), kAlign + need);
-    const bool tight = tight_ && taken_ + size <= kMostTight;
-    void* memory = (tight ? TakeSmallPages : TakeMemory)(size);
-    if (memory == nullptr) return BufferRef();
+    Block* const next = TakeBlock(need);
+    if (next == nullptr) return BufferRef();
     if (block_ != nullptr) Release(block_);
-    block_ = new (memory) Block;
-    block_->bytes = size;
-    block_->tight = tight;
-    taken_ += size;
+    block_ = next;
     used_ = kAlign;
-    expected_ -= std::min(expected_, size);
-    next_bytes_ = std::min(2 * next_bytes_, kLargestBlock);
   }
+  if (tight_) PreferHugePages(need);
   auto* at = reinterpret_cast<std::byte*>(block_) + used_;
   used_ += need;
+  given_ += need;
   block_->refs.fetch_add(1, std::memory_order_relaxed);
   Block* const block = block_;
   lock.unlock();  // pages take time; the piece is the caller's

@@ -13,9 +13,13 @@ namespace heddle {
 
 class BufferSlab {
  public:
+  static constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
+
   // `expected`: bytes that will be asked for in all, where that is known. `tight`: what is free in a
-  // block takes no memory, up to some megabytes in all, at the price of more time for pages.
-  explicit BufferSlab(size_t expected = 0, bool tight = false) : expected_(expected), tight_(tight) {}
+  // block takes no memory, at the price of more time for pages: only those are huge that what is
+  // expected will fill.
+  explicit BufferSlab(size_t expected = 0, bool tight = false)
+      : expected_(expected), tight_(tight), in_all_(expected) {}
   ~BufferSlab();
   BufferSlab(const BufferSlab&) = delete;
   BufferSlab& operator=(const BufferSlab&) = delete;
@@ -27,13 +31,16 @@ class BufferSlab {
   struct Block;
   struct Piece;
   static void Release(Block* block);
+  Block* TakeBlock(size_t need);
+  void PreferHugePages(size_t need);
 
   std::mutex mutex_;
   size_t expected_;
   const bool tight_;
   Block* block_ = nullptr;  // where there may be room, from used_ on
   size_t used_ = 0;
-  size_t taken_ = 0;  // bytes of blocks so far
+  const size_t in_all_;  // what was expected at first
+  size_t given_ = 0;  // bytes of pieces so far
   size_t next_bytes_ = 128 << 10;  // of the next block, where nothing is expected
 };
 

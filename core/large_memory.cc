@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kAlign = 64, kHugePage = 2 << 20;
+constexpr size_t kAlign = 64;
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kSanitized = true;  // which guards what comes from operator new
 #else
@@ -30,9 +30,7 @@ void* Map(size_t bytes, int protection) {
   char* const data = begin + before;
   if (before > 0) ::munmap(begin, before);
   if (kHugePage > before) ::munmap(data + size, kHugePage - before);
-#ifdef MADV_HUGEPAGE
-  ::madvise(data, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // a wish: it may fail
-#endif
+  WantHugePages(data, size & ~(kHugePage - 1));
   return data;
 }
 
@@ -62,6 +60,14 @@ void* TakeSmallPages(size_t bytes) {
 void ReturnSmallPages(void* memory, size_t bytes) {
   if (kSanitized) return ReturnMemory(memory, bytes);
   ::munmap(memory, WholePages(bytes));
+}
+
+void WantHugePages(void* memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  if (bytes > 0) ::madvise(memory, bytes, MADV_HUGEPAGE);
+#else
+  (void)memory, (void)bytes;
+#endif
 }
 
 void PopulatePages(void* memory, size_t bytes) {

@@ -7,6 +7,8 @@
 
 namespace heddle {
 
+inline constexpr size_t kHugePage = 2 << 20;
+
 // `bytes` at a multiple of 64, not initialised; nullptr when there is no memory. Any thread.
 void* TakeMemory(size_t bytes);
 // Gives back what TakeMemory gave for as many bytes. Any thread.
@@ -16,6 +18,10 @@ void ReturnMemory(void* memory, size_t bytes);
 // two megabytes. Touching it costs more time. ReturnSmallPages gives it back. Any thread.
 void* TakeSmallPages(size_t bytes);
 void ReturnSmallPages(void* memory, size_t bytes);
+
+// Has what TakeSmallPages gave in huge pages, for whole ones at multiples of kHugePage that nobody has
+// touched yet. A wish: it may not be granted. Any thread.
+void WantHugePages(void* memory, size_t bytes);
 
 // Puts memory behind the whole pages of [memory, memory + bytes), which are about to be written: for
 // all of them in one call it costs less than a fault for each. Where the system cannot, nothing

@@ -8,6 +8,7 @@
 #include "core/kernel_tuner.h"
 #include "core/large_memory.h"
 #include "core/lazy_buffer.h"
+#include "core/pack_slab.h"
 #include "core/packing_state.h"
 #include "executor/dependency_graph.h"
 #include "executor/memory_edges.h"
@@ -60,9 +61,22 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   return Status::Ok();
 }
 
+// Of parameters that are not in memory: those are packed, for the most part.
+size_t BytesToPack(const Plan& plan) {
+  size_t bytes = 0;
+  for (const auto& use : plan.scope_uses) {
+    const Value& value = *use.stamp.value;
+    if (value.is_tensor() && IsAbsent(value.tensor()) &&
+        value.tensor().bytes() < BufferSlab::kOwnBlock)
+      bytes += value.tensor().bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Status PrepareKernels(PlanDraft& d) {
+  if (d.request.lean) PackSlab(*d.request.services->packs, BytesToPack(*d.plan), true);
   std::vector<std::shared_ptr<const KernelState>> made;  // by operator of block 0
   if (d.request.twin) {
     made.resize(d.program.blocks[0].ops.size());

@@ -6,17 +6,15 @@
 #include <new>
 #include <string>
 
-#include "core/buffer_slab.h"
 #include "core/lazy_buffer.h"
 #include "core/op_context.h"
+#include "core/pack_slab.h"
 
 namespace heddle {
 
 // Memory for such copies: they live as long as the plans that share them. Throws std::bad_alloc.
 inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
-  const auto slab = ctx.packs().Get<BufferSlab>(
-      Tensor(), "memory", [&] { return new BufferSlab(0, ctx.lean()); });
-  BufferRef memory = const_cast<BufferSlab&>(*slab).Allocate(bytes);
+  BufferRef memory = PackSlab(ctx.packs(), 0, ctx.lean())->Allocate(bytes);
   if (!memory) throw std::bad_alloc();
   return memory;
 }

@@ -55,6 +55,20 @@ TEST(BufferSlab, WhatIsFreeInATightOneTakesNoMemory) {
   EXPECT_LE(Resident(first->data(), kBytes), size_t{100} << 10);
 }
 
+// However much it holds: nobody says that a huge page will be filled.
+TEST(BufferSlab, ATightOneTakesNoHugePageThatStaysHalfEmpty) {
+  constexpr size_t kPiece = 500000, kPieces = 18, kRest = 1 << 20;
+  BufferSlab slab(0, true);
+  std::vector<BufferRef> pieces;
+  for (size_t i = 0; i < kPieces; ++i) {
+    pieces.push_back(slab.Allocate(kPiece));
+    ASSERT_TRUE(pieces.back());
+    Fill(pieces.back(), 1);
+  }
+  auto* const end = static_cast<char*>(pieces.back()->data()) + kPiece;
+  EXPECT_LE(Resident(end, kRest), size_t{8} << 10);
+}
+
 TEST(LargeMemory, TrimmingGivesBackWhatIsFree) {
   constexpr size_t kPiece = 64 << 10, kPieces = 64;
   std::vector<void*> pieces;
