@@ -76,6 +76,9 @@ def main():
                         help="fail where more is left than so many times the plan")
     parser.add_argument("folders", type=Path, nargs="+")
     options = parser.parse_args()
+    if missing := [str(f) for f in options.folders if not f.is_dir()]:
+        print("not here: " + ", ".join(missing))
+        sys.exit(77)
     flags = ["--threads", options.threads, "--serial"] + ["--no-lean"] * options.no_lean
     digits = ROOT / "examples" / "digits"
     params = next(digits.glob("*.pdiparams"), None)
