@@ -1,5 +1,8 @@
 #include "core/ir.h"
 
+#include <algorithm>
+#include <functional>
+
 namespace heddle::ir {
 
 std::vector<int> Op::SubBlocks() const {
@@ -14,12 +17,35 @@ std::vector<int> Op::SubBlocks() const {
   return ids;
 }
 
+// Where the name is, or where it belongs. Precondition: the table is not empty.
+size_t NameTable::PlaceOf(const std::vector<Var>& vars, std::string_view name) const {
+  size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
+  while (table_[at] != kNoVar && vars[table_[at]].name != name) at = (at + 1) & (table_.size() - 1);
+  return at;
+}
+
+VarId NameTable::Find(const std::vector<Var>& vars, std::string_view name) const {
+  return table_.empty() ? kNoVar : table_[PlaceOf(vars, name)];
+}
+
+void NameTable::Add(const std::vector<Var>& vars, VarId id) {
+  if (4 * (used_ + 1) > 3 * table_.size()) {
+    std::vector<VarId> old(std::max<size_t>(16, 2 * table_.size()), kNoVar);
+    old.swap(table_);
+    for (VarId v : old)
+      if (v != kNoVar) table_[PlaceOf(vars, vars[v].name)] = v;
+  }
+  VarId& place = table_[PlaceOf(vars, vars[id].name)];
+  if (place != kNoVar) return;
+  place = id;
+  ++used_;
+}
+
 VarId Program::Find(int block, std::string_view name) const {
-  const std::string key(name);
   for (int b = block; b >= 0 && b < static_cast<int>(blocks.size());) {
     // The last blocks may declare no variable of their own.
     if (b < static_cast<int>(names_.size()))
-      if (auto it = names_[b].find(key); it != names_[b].end()) return it->second;
+      if (const VarId v = names_[b].Find(vars, name); v != kNoVar) return v;
     if (b == 0) break;
     // Gradient blocks see the variables of the block they are the gradient of.
     if (const int f = blocks[b].forward_block; f >= 0 && f != b && f < b) {
@@ -33,8 +59,8 @@ VarId Program::Find(int block, std::string_view name) const {
 VarId Program::AddVar(Var var) {
   const auto id = static_cast<VarId>(vars.size());
   if (static_cast<int>(names_.size()) <= var.block) names_.resize(var.block + 1);
-  names_[var.block].emplace(var.name, id);
   vars.push_back(std::move(var));
+  names_[vars.back().block].Add(vars, id);
   return id;
 }
 
@@ -43,12 +69,12 @@ std::string Program::FreshName(const std::string& stem) const {
   for (size_t i = vars.size();; ++i) {
     std::string name = stem + "@heddle_" + std::to_string(i);
     bool taken = false;
-    for (const auto& names : names_) taken = taken || names.count(name) > 0;
+    for (const auto& names : names_) taken = taken || names.Find(vars, name) != kNoVar;
     if (!taken) return name;
   }
 }
 
-void Program::DropUnusedVars() {
+void Program::DropUnusedVars(const std::vector<VarId>& kept) {
   std::vector<VarId> renamed(vars.size(), kNoVar);
   const auto each = [this](auto&& fn) {
     for (Block& b : blocks)
@@ -62,11 +88,14 @@ void Program::DropUnusedVars() {
         if (f.var != kNoVar) fn(f.var);
   };
   each([&](VarId& v) { renamed[v] = 0; });
+  for (VarId v : kept) renamed[v] = 0;
   for (VarId v = 0; v < vars.size(); ++v)
     if (vars[v].kind == VarKind::kFeedHolder || vars[v].kind == VarKind::kFetchHolder)
       renamed[v] = 0;
+  as_parsed_.value = false;
   std::vector<Var> old = std::move(vars);
   vars.clear();
+  vars.reserve(old.size() - static_cast<size_t>(std::count(renamed.begin(), renamed.end(), kNoVar)));
   names_.clear();
   for (VarId v = 0; v < old.size(); ++v)
     if (renamed[v] != kNoVar) renamed[v] = AddVar(std::move(old[v]));

@@ -79,6 +79,27 @@ struct Port {
   int col = 0;
 };
 
+// Ids of a block's variables by their names, which are read where the variables have them.
+class NameTable {
+ public:
+  // The first variable added with this name; kNoVar when there is none.
+  VarId Find(const std::vector<Var>& vars, std::string_view name) const;
+  void Add(const std::vector<Var>& vars, VarId id);
+
+ private:
+  size_t PlaceOf(const std::vector<Var>& vars, std::string_view name) const;
+  std::vector<VarId> table_;  // open addressing; a power of two, a quarter of it free at least
+  size_t used_ = 0;
+};
+
+// What ParseProgram makes the same program of again: a small part of its size.
+struct PackedProgram {
+  std::string name;
+  uint64_t hash = 0;
+  std::shared_ptr<const std::string> source;
+  std::vector<std::vector<CallStack>> stacks;  // by block and operator
+};
+
 class Program {
  public:
   std::vector<Block> blocks;
@@ -96,16 +117,30 @@ class Program {
   // The variable called `name` visible from `block`; kNoVar when there is none.
   VarId Find(int block, std::string_view name) const;
   VarId AddVar(Var var);
-  // Drops variables that no operator, feed or fetch names; the others get new ids.
-  void DropUnusedVars();
+  // Drops variables that no operator, feed or fetch names, nor `kept`; the others get new ids.
+  void DropUnusedVars(const std::vector<VarId>& kept = {});
   // A variable name that no other variable has.
   std::string FreshName(const std::string& stem) const;
   // Where `op` stands, for errors.
   OpLocation Locate(int block, const Op& op) const;
+  // This is what ParseProgram made. Copies say no: they are made to be changed.
+  bool as_parsed() const { return as_parsed_.value; }
 
  private:
+  friend Result<std::shared_ptr<Program>> ParseProgram(std::string_view, const std::string&);
+  friend Result<std::shared_ptr<Program>> Unpack(const PackedProgram&);
+  struct AsParsed {
+    bool value = false;
+    AsParsed() = default;
+    AsParsed(const AsParsed&) {}
+    AsParsed& operator=(const AsParsed&) {
+      value = false;
+      return *this;
+    }
+  };
+  AsParsed as_parsed_;
   // Per block, so that a name may mean different variables in different blocks.
-  std::vector<std::unordered_map<std::string, VarId>> names_;
+  std::vector<NameTable> names_;
 };
 
 // A new operator for passes: every attribute at its default, every slot empty.
@@ -113,6 +148,9 @@ Op MakeOp(const OpDef& def);
 
 // Parses and checks. All problems of a file are gathered into one error (at most 20 are listed).
 Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std::string& name);
+// Precondition: program.as_parsed().
+PackedProgram Pack(const Program& program);
+Result<std::shared_ptr<Program>> Unpack(const PackedProgram& packed);
 // The bytes of a file that ParseProgram reads as this program again. Slots of sub-blocks' variables
 // are left out (core/sub_block_slots.h).
 Result<std::string> SerializeProgram(const Program& program);

@@ -59,7 +59,7 @@ VarKind KindOf(const proto::VarType& type) {
 
 class Parser {
  public:
-  // `stacks`: by block and operator; may be empty.
+  // `stacks`: by block and operator, as far as there are any.
   Parser(const proto::ProgramDesc& desc, const std::vector<std::vector<CallStack>>& stacks,
          Program* program)
       : desc_(desc), stacks_(stacks), p_(*program) {}
@@ -190,7 +190,8 @@ class Parser {
     }
     Op op = MakeOp(*def);
     op.index = i;
-    if (!stacks_.empty()) op.call_stack = stacks_[b][i];
+    const auto block = static_cast<size_t>(b), at = static_cast<size_t>(i);
+    if (block < stacks_.size() && at < stacks_[block].size()) op.call_stack = stacks_[block][at];
     const std::string where = StrCat("block ", b, ", op ", i, " (", desc.type(), ")");
     for (const auto& slot : desc.inputs()) {
       const int s = def->FindInput(slot.parameter());
@@ -344,6 +345,35 @@ Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std:
   HEDDLE_RETURN_IF_ERROR(Parser(desc, split.stacks, program.get()).Run());
   program->source = std::make_shared<const std::string>(
       split.bytes.empty() ? std::string(bytes) : std::move(split.bytes));
+  program->as_parsed_.value = true;
+  return program;
+}
+
+PackedProgram Pack(const Program& program) {
+  PackedProgram packed{program.name, program.hash, program.source, {}};
+  for (const Block& block : program.blocks) {
+    auto& stacks = packed.stacks.emplace_back();
+    for (const Op& op : block.ops) {
+      if (op.call_stack.empty()) continue;
+      stacks.resize(static_cast<size_t>(op.index) + 1);  // in the order of the file
+      stacks.back() = op.call_stack;
+    }
+    stacks.shrink_to_fit();
+  }
+  return packed;
+}
+
+Result<std::shared_ptr<Program>> Unpack(const PackedProgram& packed) {
+  google::protobuf::Arena arena;
+  auto& desc = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
+  if (!desc.ParseFromString(*packed.source))
+    return Internal("the source of '", packed.name, "' cannot be read again");
+  auto program = std::make_shared<Program>();
+  program->name = packed.name;
+  program->hash = packed.hash;
+  HEDDLE_RETURN_IF_ERROR(Parser(desc, packed.stacks, program.get()).Run());
+  program->source = packed.source;
+  program->as_parsed_.value = true;
   return program;
 }
 

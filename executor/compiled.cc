@@ -132,7 +132,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   form->packs = std::make_shared<PackCache>(packed);
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(source.impl(), scope, optimize));
+  HEDDLE_ASSIGN_OR_RETURN(const auto program, source.Get());
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize));
   for (const std::string& name : fetch_names)
     form->fetches.push_back(form->optimized.program->Find(0, name));
   for (const auto& [name, stamp] : form->optimized.used) form->constants.insert(name);
@@ -176,6 +177,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vec
     form_ = nullptr;
     HEDDLE_ASSIGN_OR_RETURN(form_, Make());
     report_ = form_->optimized.report;
+    if (options.lean) source.LetGo();
   }
   return form_;
 }

@@ -14,6 +14,7 @@
 #include "executor/arena_blocks.h"
 #include "executor/packed_weights.h"
 #include "executor/plan.h"
+#include "executor/source_program.h"
 #include "executor/tuning_cache.h"
 #include "heddle/executor.h"
 #include "passes/pass_manager.h"
@@ -43,7 +44,7 @@ class CompiledImpl {
   PassReport pass_report() const;
 
   ExecutorImpl* executor = nullptr;  // which compiled it, and outlives it
-  Program source;
+  SourceProgram source;
   std::shared_ptr<Scope> scope;
   CompileOptions options;
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept

@@ -68,7 +68,7 @@ class Driver {
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPrePlacement));
     HEDDLE_RETURN_IF_ERROR(FuseAndCleanUp());
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPostPartitioning));
-    if (changes_ > 0) copy_->vars.shrink_to_fit();  // constants were added to an exact copy
+    if (changes_ > 0) LetGo();
     return Status::Ok();
   }
 
@@ -87,6 +87,15 @@ class Driver {
     int rounds = 0;  // so far
   };
   const PassOptions& options() const { return context_.options(); }
+
+  // Much of what the file declares is used no more. Where it declares no inputs, anything may be fed.
+  void LetGo() {
+    std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
+    kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());
+    if (!copy_->feeds.empty()) copy_->DropUnusedVars(kept);
+    copy_->vars.shrink_to_fit();
+    for (ir::Block& block : copy_->blocks) block.ops.shrink_to_fit();
+  }
 
   // Clean-ups behind the fusions may make way for more of them: both go on until nothing changes.
   Status FuseAndCleanUp() {

@@ -234,6 +234,12 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
   WriteJson(json);
 }
 
+// The model's own copy of the program goes when this returns: a lean program has no use for it.
+Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
+  return executor.Compile(model, Compile(options));
+}
+
 Status Run(const Options& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
@@ -241,11 +247,8 @@ Status Run(const Options& options) {
   {
     Progress progress("running " + options.model.model);
     const auto start = std::chrono::steady_clock::now();
-    HEDDLE_ASSIGN_OR_RETURN(const Model model,
-                            LoadModel(options.model.model, options.model.params));
     Executor executor(options.model.executor());
-    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            executor.Compile(model, Compile(options)));
+    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, LoadAndCompile(executor, options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     load_ms = took.count();
     LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";

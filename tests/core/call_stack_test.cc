@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ir.h"
+#include "core/ir_text.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -53,6 +54,29 @@ TEST(CallStack, BelongsToItsOperator) {
   EXPECT_THAT(program.ir().blocks[1].ops[0].call_stack.Lines(), ElementsAre("in main", "in loop"));
   // One copy of what they share.
   EXPECT_EQ(ops[0].call_stack.Lines()[0].data(), ops[2].call_stack.Lines()[0].data());
+}
+
+// A program that was let go is made again as it was.
+TEST(CallStack, OutlivesItsProgram) {
+  const Program program = WithStacks().Build();
+  ASSERT_TRUE(program.ir().as_parsed());
+  EXPECT_FALSE(ir::Program(program.ir()).as_parsed()) << "a copy may be changed";
+  const ir::PackedProgram packed = ir::Pack(program.ir());
+  const auto again = ir::Unpack(packed);
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_TRUE((*again)->as_parsed());
+  EXPECT_EQ((*again)->hash, program.hash());
+  EXPECT_EQ((*again)->name, program.ir().name);
+  EXPECT_EQ(ir::Fingerprint(**again), ir::Fingerprint(program.ir()));
+  ASSERT_EQ((*again)->blocks.size(), program.ir().blocks.size());
+  for (size_t b = 0; b < program.ir().blocks.size(); ++b) {
+    const auto &was = program.ir().blocks[b].ops, &is = (*again)->blocks[b].ops;
+    ASSERT_EQ(is.size(), was.size());
+    for (size_t i = 0; i < was.size(); ++i) {
+      EXPECT_EQ(is[i].index, was[i].index);
+      EXPECT_EQ(is[i].call_stack.Text(), was[i].call_stack.Text());
+    }
+  }
 }
 
 TEST(CallStack, IsInTheMessage) {

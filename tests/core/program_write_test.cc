@@ -88,6 +88,33 @@ TEST(ProgramWrite, WritesWhatHasChanged) {
   EXPECT_THAT(text, ::testing::HasSubstr("transpose2(X=[w])"));
 }
 
+TEST(ProgramWrite, UnusedVariablesStayWhereTheyAreWanted) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Var("wanted", DType::kF32, {2}).Var("unused", DType::kF32, {2});
+  b.Var("y", DType::kF32, {2}).Scale("x", "y", 2).Fetch("y");
+  auto program = std::make_shared<ir::Program>(b.Build().ir());
+  program->DropUnusedVars({program->Find(0, "wanted")});
+  EXPECT_EQ(program->Find(0, "unused"), ir::kNoVar);
+  const ir::VarId wanted = program->Find(0, "wanted");
+  ASSERT_NE(wanted, ir::kNoVar);
+  EXPECT_EQ(program->vars[wanted].name, "wanted");
+}
+
+// The table of names grows; of variables with one name, the first one has it.
+TEST(ProgramWrite, ManyVariablesAreFoundByName) {
+  ir::Program program;
+  program.blocks.resize(1);
+  constexpr int kVars = 1000;
+  for (int i = 0; i < kVars; ++i) {
+    ir::Var var;
+    var.name = "v" + std::to_string(i % (kVars / 2));
+    program.AddVar(std::move(var));
+  }
+  for (int i = 0; i < kVars / 2; ++i)
+    EXPECT_EQ(program.Find(0, "v" + std::to_string(i)), static_cast<ir::VarId>(i));
+  EXPECT_EQ(program.Find(0, "v" + std::to_string(kVars / 2)), ir::kNoVar);
+}
+
 TEST(ProgramWrite, UnusedVariablesAreDropped) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2}).Param("unused", DType::kF32, {2});

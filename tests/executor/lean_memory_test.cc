@@ -5,12 +5,54 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
+
+// A convolution with a batch norm, which is folded into its filter.
+ProgramBuilder ConvNet() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1, 8, 8, 8}).Param("w", DType::kF32, {8, 8, 1, 1});
+  for (const char* name : {"scale", "bias", "mean", "variance"}) b.Param(name, DType::kF32, {8});
+  b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}}, {});
+  b.Op("batch_norm",
+       {{"X", {"c"}},
+        {"Scale", {"scale"}},
+        {"Bias", {"bias"}},
+        {"Mean", {"mean"}},
+        {"Variance", {"variance"}}},
+       {{"Y", {"y"}}}, {{"is_test", true}});
+  b.Fetch("y");
+  return b;
+}
+
+// Once the passes have made a program of their own, the one that was given is not held any more, and
+// parsed again when a parameter that went into it is replaced.
+TEST(LeanMemory, TheParsedProgramIsLetGo) {
+  for (const bool lean : {true, false}) {
+    const auto scope = std::make_shared<Scope>();
+    scope->Set("w", RandomF32({8, 8, 1, 1}, 1));
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      scope->Set(name, F32({8}, std::vector<float>(8, 1)));
+    Executor executor({.threads = 1});
+    Program program = ConvNet().Build();
+    const std::weak_ptr<const ir::Program> held = program.impl();
+    const auto compiled = MustCompile(executor, program, scope, {.lean = lean});
+    program = Program();
+    EXPECT_EQ(held.expired(), lean);
+    const std::vector<Feed> feeds = {{"x", RandomF32({1, 8, 8, 8}, 2)}};
+    const Tensor before = MustRun(executor, compiled, feeds)[0];
+    scope->Set("scale", RandomF32({8}, 3));
+    const Tensor after = MustRun(executor, compiled, feeds)[0];
+    EXPECT_FALSE(SameBits(before, after));
+    const auto anew = MustCompile(executor, ConvNet().Build(), scope, {.lean = lean});
+    EXPECT_TRUE(SameBits(after, MustRun(executor, anew, feeds)[0]));
+  }
+}
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 

@@ -100,6 +100,27 @@ TEST(PassManager, OrderDependsOnNothingButGroupingPhaseAndName) {
   }
 }
 
+// Variables that the passes left without use go, but for what is fetched or fed by name.
+TEST(PassManager, LeavesNoVariablesWithoutUse) {
+  const Program program = Chain();
+  const auto shorten = Make("shorten", [](ir::Program& p, PassContext&) -> Result<bool> {
+    auto& ops = p.blocks[0].ops;
+    std::erase_if(ops, [](const ir::Op& op) { return op.type() == "print"; });
+    return true;
+  });
+  for (const bool wanted : {false, true}) {
+    OptimizeOptions options{2, {}, {}};
+    options.passes.verify = false;  // the operator that is dropped would be missed
+    if (wanted) options.fetches = {"printed", "y"};
+    const auto result =
+        passes::OptimizeWith({shorten}, program.impl(), std::make_shared<Scope>(), options);
+    ASSERT_TRUE(result.ok()) << result.status().ToString();
+    EXPECT_EQ(result->program->Find(0, "printed") != ir::kNoVar, wanted);
+    EXPECT_NE(result->program->Find(0, "b"), ir::kNoVar);
+    EXPECT_NE(program.ir().Find(0, "printed"), ir::kNoVar);
+  }
+}
+
 TEST(PassManager, RefusesNamesThatMeanTwoPassesOrNone) {
   const auto nothing = [](ir::Program&, PassContext&) -> Result<bool> { return false; };
   auto twice = RunPasses({Make("foo", nothing), Make("foo", nothing)}, Chain());
