@@ -1,6 +1,7 @@
 #include "executor/packed_weights.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +22,8 @@ namespace heddle {
 namespace {
 
 constexpr uint64_t kAlign = 64;  // of a copy in the file
+// Copies as large as this are mapped and begin with a page there; others would share theirs.
+constexpr uint64_t kLeastMapped = 64 << 10, kPage = 4096;
 
 constexpr char kMagic[16] = "heddle packed 1";
 
@@ -49,7 +53,10 @@ bool Take(std::string_view* in, uint64_t* value) {
   return true;
 }
 
-uint64_t RoundUp(uint64_t at) { return (at + kAlign - 1) / kAlign * kAlign; }
+uint64_t PlaceAfter(uint64_t at, uint64_t bytes) {
+  const uint64_t align = bytes >= kLeastMapped ? kPage : kAlign;
+  return (at + align - 1) / align * align;
+}
 
 }  // namespace
 
@@ -85,6 +92,19 @@ class PackedWeights::File {
       bytes -= static_cast<uint64_t>(got);
     }
     return Status::Ok();
+  }
+
+  // The same where it lies; empty where that cannot be done. All of it is looked up at once.
+  BufferRef Map(uint64_t at, uint64_t bytes) const {
+    if (!Holds(at, bytes) || at % kPage != 0) return BufferRef();
+#ifdef MAP_POPULATE
+    constexpr int kFlags = MAP_PRIVATE | MAP_POPULATE;
+#else
+    constexpr int kFlags = MAP_PRIVATE;
+#endif
+    void* const data = ::mmap(nullptr, bytes, PROT_READ, kFlags, fd_, static_cast<off_t>(at));
+    if (data == MAP_FAILED) return BufferRef();
+    return BufferRef::Wrap(data, bytes, [data, bytes] { ::munmap(data, bytes); });
   }
 
  private:
@@ -152,10 +172,15 @@ Status PackedWeights::ReadIndex() {
   return Status::Ok();
 }
 
-Status PackedWeights::Read(const File& file, const Copy& copy, void* to) {
-  HEDDLE_RETURN_IF_ERROR(file.Read(to, copy.at, copy.bytes));
-  if (HashOf(to, copy.bytes) != copy.hash) return DataLoss("the checksum of a copy is wrong");
-  return Status::Ok();
+Result<BufferRef> PackedWeights::Read(const File& file, const Copy& copy, MakeRoom room) {
+  BufferRef memory = copy.bytes >= kLeastMapped ? file.Map(copy.at, copy.bytes) : BufferRef();
+  if (!memory) {
+    memory = room(copy.bytes);
+    HEDDLE_RETURN_IF_ERROR(file.Read(memory->data(), copy.at, copy.bytes));
+  }
+  if (HashOf(memory->data(), copy.bytes) != copy.hash)
+    return DataLoss("the checksum of a copy is wrong");
+  return memory;
 }
 
 BufferRef PackedWeights::Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) {
@@ -171,16 +196,15 @@ BufferRef PackedWeights::Find(const ContentsOrigin& origin, const std::string& k
     file = file_;
     if (copy.memory) return copy.memory;
   }
-  BufferRef memory = room(copy.bytes);
-  const Status read = Read(*file, copy, memory->data());
+  Result<BufferRef> memory = Read(*file, copy, room);
   std::lock_guard lock(mutex_);
-  if (!read.ok()) {
-    Warn(" serve in part: ", read);
+  if (!memory.ok()) {
+    Warn(" serve in part: ", memory.status());
     copies_.erase(name);
     return BufferRef();
   }
   ++report_.found;
-  return memory;
+  return *std::move(memory);
 }
 
 void PackedWeights::Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) {
@@ -207,23 +231,27 @@ Status PackedWeights::Write() {
   header.source = source_->stamp();
   HEDDLE_ASSIGN_OR_RETURN(header.source_hash, source_->Hash());
 
-  // What was in the file so far is read part by part; what is damaged there is left out.
-  std::vector<std::byte> room;
+  // What was in the file so far is read one by one, twice; what is damaged there is left out.
+  const auto contents = [this](const Copy& copy) -> Result<BufferRef> {
+    if (copy.memory) return copy.memory;
+    return Read(*file_, copy, [](size_t bytes) {
+      BufferRef room = BufferRef::Allocate(bytes);
+      if (!room) throw std::bad_alloc();
+      return room;
+    });
+  };
   std::vector<std::pair<const Copy*, uint64_t>> places;
   std::string index;
   uint64_t end = sizeof(Header);
   for (auto it = copies_.begin(); it != copies_.end();) {
     Copy& copy = it->second;
-    if (copy.memory) {
-      copy.hash = HashOf(copy.memory->data(), copy.bytes);
-    } else {
-      room.resize(copy.bytes);
-      if (!Read(*file_, copy, room.data()).ok()) {
-        it = copies_.erase(it);
-        continue;
-      }
+    const Result<BufferRef> memory = contents(copy);
+    if (!memory.ok()) {
+      it = copies_.erase(it);
+      continue;
     }
-    const uint64_t at = RoundUp(end);
+    if (copy.memory) copy.hash = HashOf((*memory)->data(), copy.bytes);
+    const uint64_t at = PlaceAfter(end, copy.bytes);
     places.emplace_back(&copy, at);
     end = at + copy.bytes;
     Put(&index, at);
@@ -245,18 +273,11 @@ Status PackedWeights::Write() {
   };
   HEDDLE_RETURN_IF_ERROR(append(&header, sizeof(header)));
   uint64_t written = sizeof(header);
-  static constexpr std::byte kGap[kAlign] = {};
+  static constexpr std::byte kGap[kPage] = {};
   for (const auto& [copy, at] : places) {
-    const void* data = room.data();
-    if (copy->memory) {
-      data = copy->memory->data();
-    } else {
-      room.resize(copy->bytes);
-      data = room.data();
-      HEDDLE_RETURN_IF_ERROR(Read(*file_, *copy, room.data()));
-    }
+    HEDDLE_ASSIGN_OR_RETURN(const BufferRef memory, contents(*copy));
     HEDDLE_RETURN_IF_ERROR(append(kGap, at - written));
-    HEDDLE_RETURN_IF_ERROR(append(data, copy->bytes));
+    HEDDLE_RETURN_IF_ERROR(append(memory->data(), copy->bytes));
     written = at + copy->bytes;
   }
   HEDDLE_RETURN_IF_ERROR(append(index.data(), index.size()));

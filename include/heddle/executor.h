@@ -108,11 +108,12 @@ struct CompileOptions {
   // replaced. Results differ by rounding from those of the usual way.
   bool tune = false;
   std::string tuning_file = {};
-  // A file that keeps the copies of parameters which kernels make in an order of their own: read from it
-  // they need not be made again, nor the parameters be read. What it lacks is added when a plan is built;
-  // it takes as much disk as the copies take memory. For parameters that are read from one combined file.
-  // It is not used but replaced when those have changed, or the ways in which this build orders them
-  // have. It may be replaced or removed at any time. Empty: none.
+  // A file that keeps the copies of parameters which kernels make in an order of their own: mapped from
+  // it they need not be made again, nor the parameters be read, and processes share their memory. What
+  // it lacks is added when a plan is built; it takes as much disk as the copies take memory. For
+  // parameters that are read from one combined file. It is not used but replaced when those have changed,
+  // or the ways in which this build orders them have. While a process uses it, it may be replaced or
+  // removed, not be cut short in place: that would end the process. Empty: none.
   std::string packed_weights = {};
 };
 
