@@ -85,7 +85,7 @@ class PackedWeightsTest : public ::testing::Test {
   int Fill() {
     const PackedWeightsReport report = Check();
     EXPECT_EQ(report.found, 0);
-    EXPECT_GE(report.made, 2);
+    EXPECT_GE(report.made, 1);  // the product is not packed on every processor
     return report.made;
   }
 
