@@ -3,13 +3,6 @@
 #include "passes/nested_blocks.h"
 
 namespace heddle::passes {
-namespace {
-
-void AddOnce(std::vector<int>* list, int at) {
-  if (list->empty() || list->back() != at) list->push_back(at);
-}
-
-}  // namespace
 
 GraphView::GraphView(const ir::Program& program)
     : program_(program), writers_(program.vars.size()), readers_(program.vars.size()),
@@ -24,6 +17,8 @@ GraphView::GraphView(const ir::Program& program)
     for (int sub : NestedBlocks(program, ops[i]))
       for (const ir::Op& inner : program.blocks[sub].ops) Touch(inner, static_cast<int>(i), true);
   }
+  writers_.Close();
+  readers_.Close();
   // Fed, though no feed operator says so.
   for (ir::VarId v = 0; v < program.vars.size(); ++v)
     if (!readers_[v].empty() && !writers_[v].empty() && readers_[v][0] <= writers_[v][0])
@@ -34,14 +29,14 @@ void GraphView::Touch(const ir::Op& op, int at, bool nested) {
   for (const auto& slot : op.inputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
-      AddOnce(&readers_[v], at);
+      readers_.Add(v, at);
       if (nested) shared_[v] = true;
     }
   }
   for (const auto& slot : op.outputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
-      AddOnce(&writers_[v], at);
+      writers_.Add(v, at);
       if (nested) shared_[v] = true;
     }
   }

@@ -1,10 +1,12 @@
 // Who writes and who reads a variable of block 0, for passes.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/ir.h"
 #include "passes/pass.h"
+#include "passes/position_lists.h"
 
 namespace heddle::passes {
 
@@ -14,8 +16,8 @@ class GraphView {
  public:
   explicit GraphView(const ir::Program& program);
 
-  const std::vector<int>& writers(ir::VarId v) const { return writers_[v]; }
-  const std::vector<int>& readers(ir::VarId v) const { return readers_[v]; }
+  std::span<const int> writers(ir::VarId v) const { return writers_[v]; }
+  std::span<const int> readers(ir::VarId v) const { return readers_[v]; }
   // A plain tensor of block 0 alone that holds nothing at first and that one operator writes.
   bool SingleWriter(ir::VarId v) const;
   // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
@@ -33,7 +35,7 @@ class GraphView {
  private:
   void Touch(const ir::Op& op, int at, bool nested);
   const ir::Program& program_;
-  std::vector<std::vector<int>> writers_, readers_;
+  PositionLists writers_, readers_;
   std::vector<bool> shared_;   // touched inside a sub-block
   std::vector<bool> initial_;  // holds something before the program begins, or must, being read first
 };

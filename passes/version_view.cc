@@ -36,11 +36,8 @@ VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetc
 }
 
 void VersionView::Enter(int block) {
-  for (VarId v : touched_) {
-    writes_[v].clear();
-    reads_[v].clear();
-  }
-  touched_.clear();
+  writes_.Clear();
+  reads_.Clear();
   block_ = block;
   const auto& ops = program_.blocks[block].ops;
   nested_.assign(ops.size(), false);
@@ -50,23 +47,21 @@ void VersionView::Enter(int block) {
     for (int sub : NestedBlocks(program_, ops[i]))
       for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, static_cast<int>(i));
   }
+  writes_.Close();
+  reads_.Close();
 }
 
 void VersionView::Touch(const ir::Op& op, int at) {
-  const auto add = [&](std::vector<std::vector<int>>* lists, VarId v) {
-    if (v == kNoVar) return;
-    auto& list = (*lists)[v];
-    if (list.empty()) touched_.push_back(v);
-    if (list.empty() || list.back() != at) list.push_back(at);
-  };
   for (const auto& slot : op.inputs)
-    for (VarId v : slot) add(&reads_, v);
+    for (VarId v : slot)
+      if (v != kNoVar) reads_.Add(v, at);
   for (const auto& slot : op.outputs)
-    for (VarId v : slot) add(&writes_, v);
+    for (VarId v : slot)
+      if (v != kNoVar) writes_.Add(v, at);
 }
 
 int VersionView::VersionAt(VarId v, int at) const {
-  const auto& w = writes_[v];
+  const auto w = writes_[v];
   return static_cast<int>(std::lower_bound(w.begin(), w.end(), at) - w.begin());
 }
 
@@ -88,12 +83,12 @@ bool VersionView::Private(VarId v) const {
 
 std::optional<std::vector<int>> VersionView::Readers(VarId v, int at) const {
   if (!Private(v)) return std::nullopt;
-  const auto& w = writes_[v];
+  const auto w = writes_[v];
   const auto next = std::upper_bound(w.begin(), w.end(), at);
   // An operator that writes it next may read it first.
   const int end = next == w.end() ? std::numeric_limits<int>::max() : *next;
   std::vector<int> found;
-  const auto& r = reads_[v];
+  const auto r = reads_[v];
   for (auto it = std::upper_bound(r.begin(), r.end(), at); it != r.end() && *it <= end; ++it) {
     if (nested_[static_cast<size_t>(*it)] || *it == end) return std::nullopt;
     found.push_back(*it);

@@ -6,9 +6,11 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "core/ir.h"
+#include "passes/position_lists.h"
 
 namespace heddle::passes {
 
@@ -21,8 +23,8 @@ class VersionView {
   void Enter(int block);
 
   // Positions of the operators that write or read `v`, ascending.
-  const std::vector<int>& writes(ir::VarId v) const { return writes_[v]; }
-  const std::vector<int>& reads(ir::VarId v) const { return reads_[v]; }
+  std::span<const int> writes(ir::VarId v) const { return writes_[v]; }
+  std::span<const int> reads(ir::VarId v) const { return reads_[v]; }
   // How often `v` has been written when the operator at `at` reads it.
   int VersionAt(ir::VarId v, int at) const;
   // The position of the operator whose value the one at `at` reads; -1 when it comes from outside.
@@ -49,8 +51,7 @@ class VersionView {
   std::vector<int> owner_;  // the only block that names it
   std::vector<bool> written_;
   int block_ = 0;
-  std::vector<ir::VarId> touched_;
-  std::vector<std::vector<int>> writes_, reads_;
+  PositionLists writes_, reads_;
   std::vector<bool> nested_;  // per operator of the block: it runs sub-blocks
 };
 
