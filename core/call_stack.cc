@@ -1,7 +1,11 @@
 #include "core/call_stack.h"
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
 #include <unordered_map>
+
+#include "core/wire_fields.h"
 
 namespace heddle {
 
@@ -13,6 +17,11 @@ class CallStackTable {
   void BeginStack() {
     before_ = begin_;
     begin_ = ids_.size();
+  }
+  // Adds the first `n` lines of the stack before. Precondition: it has so many, and nothing was added
+  // to this one.
+  void AddAsBefore(size_t n) {
+    for (size_t i = 0; i < n; ++i) ids_.push_back(ids_[before_ + i]);
   }
   void Add(std::string_view line) {
     // Most often the operator before has the same line in the same place.
@@ -58,79 +67,15 @@ namespace {
 
 constexpr std::string_view kName = "op_callstack";
 
-// One field of a message in protobuf's wire format
-// (https://protobuf.dev/programming-guides/encoding).
-struct Field {
-  static constexpr uint32_t kBytes = 2;  // the wire type of strings, messages and packed lists
-  uint32_t number = 0, wire_type = 0;
-  std::string_view whole;    // tag and value
-  std::string_view payload;  // of wire type kBytes
-  bool Is(uint32_t n) const { return number == n && wire_type == kBytes; }
-};
-
-class Fields {
- public:
-  explicit Fields(std::string_view message) : rest_(message) {}
-  bool done() const { return rest_.empty(); }
-  // False: damaged, or of a form that no version of protobuf writes any more.
-  bool Next(Field* f) {
-    const std::string_view start = rest_;
-    uint64_t tag = 0, length = 0;
-    if (!Varint(&tag) || tag >> 35 != 0) return false;
-    f->number = static_cast<uint32_t>(tag >> 3);
-    f->wire_type = tag & 7;
-    f->payload = {};
-    switch (f->wire_type) {
-      case 0:
-        if (!Varint(&length)) return false;
-        length = 0;
-        break;
-      case 1:
-        length = 8;
-        break;
-      case Field::kBytes:
-        if (!Varint(&length)) return false;
-        break;
-      case 5:
-        length = 4;
-        break;
-      default:
-        return false;
-    }
-    if (f->number == 0 || length > rest_.size()) return false;
-    if (f->wire_type == Field::kBytes) f->payload = rest_.substr(0, length);
-    rest_.remove_prefix(length);
-    f->whole = start.substr(0, start.size() - rest_.size());
-    return true;
-  }
-
- private:
-  bool Varint(uint64_t* value) {
-    *value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (rest_.empty()) return false;
-      const auto byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      *value |= uint64_t{byte & 0x7fu} << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  }
-  std::string_view rest_;
-};
-
-void AppendBytesField(uint32_t number, std::string_view payload, std::string* out) {
-  auto varint = [&](uint64_t v) {
-    for (; v >= 0x80; v >>= 7) out->push_back(static_cast<char>(v | 0x80));
-    out->push_back(static_cast<char>(v));
-  };
-  varint(number << 3 | Field::kBytes);
-  varint(payload.size());
-  out->append(payload);
-}
-
-// The numbers of proto/framework.proto.
-constexpr uint32_t kBlocks = 1, kOps = 4, kAttrs = 4, kAttrName = 1, kAttrType = 2, kStrings = 8;
+using wire::AppendBytesField;
+using wire::Field;
+using wire::Fields;
+using wire::kAttrName;
+using wire::kAttrs;
+using wire::kAttrType;
+using wire::kBlocks;
+using wire::kOps;
+using wire::kStrings;
 
 class Splitter {
  public:
@@ -199,19 +144,46 @@ class Splitter {
       if (f.Is(kAttrName)) named = f.payload == kName;
       typed |= f.number == kAttrType;
       if (f.number > kAttrType && !named) return true;  // writers put the name first
+      *stack = named && typed;
+      if (*stack) return AddStack(bytes);
     }
-    // What misses its type is left for the parser to complain of.
-    *stack = named && typed;
-    if (!*stack) return true;
+    return true;  // what misses its type is left for the parser to complain of
+  }
+
+  // The attribute's lines. Most often it begins as the one before: so far, nothing is looked at line by
+  // line. False: damaged.
+  bool AddStack(std::string_view bytes) {
     table_->BeginStack();
-    for (Fields fields(bytes); !fields.done();) {
-      fields.Next(&f);
-      if (f.Is(kStrings)) table_->Add(f.payload);
+    const size_t same = SameAtFirst(bytes, last_);
+    size_t shared = 0;
+    while (shared < line_ends_.size() && line_ends_[shared] <= same) ++shared;
+    table_->AddAsBefore(shared);
+    line_ends_.resize(shared);
+    const size_t begin = shared > 0 ? line_ends_.back() : 0;
+    Field f;
+    for (Fields fields(bytes.substr(begin)); !fields.done();) {
+      if (!fields.Next(&f)) return false;
+      if (!f.Is(kStrings)) continue;
+      table_->Add(f.payload);
+      line_ends_.push_back(static_cast<size_t>(f.whole.data() + f.whole.size() - bytes.data()));
     }
+    last_ = bytes;
     return true;
   }
 
+  // How many bytes both begin with.
+  static size_t SameAtFirst(std::string_view a, std::string_view b) {
+    constexpr size_t kStep = 64;  // what is compared at once
+    const size_t most = std::min(a.size(), b.size());
+    size_t n = 0;
+    while (n + kStep <= most && std::memcmp(a.data() + n, b.data() + n, kStep) == 0) n += kStep;
+    while (n < most && a[n] == b[n]) ++n;
+    return n;
+  }
+
   std::shared_ptr<CallStackTable> table_ = std::make_shared<CallStackTable>();
+  std::string_view last_;          // the last stack's attribute
+  std::vector<size_t> line_ends_;  // where its lines end there
   std::vector<std::vector<uint32_t>> ends_;  // by block and operator: where its lines end
 };
 

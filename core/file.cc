@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/large_memory.h"
 
 namespace heddle {
 namespace {
@@ -24,24 +26,58 @@ struct Fd {
   }
 };
 
-}  // namespace
-
-Result<std::string> ReadFile(const std::string& path) {
-  Fd f{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (f.fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
+// `open` is set to the file, and its size returned.
+Result<size_t> OpenFile(const std::string& path, Fd* open) {
+  open->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (open->fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
   struct stat st {};
-  if (::fstat(f.fd, &st) != 0 || !S_ISREG(st.st_mode))
+  if (::fstat(open->fd, &st) != 0 || !S_ISREG(st.st_mode))
     return InvalidArgument(path, " is not a regular file");
-  std::string bytes(static_cast<size_t>(st.st_size), '\0');
+  return static_cast<size_t>(st.st_size);
+}
+
+Status ReadAll(const Fd& f, const std::string& path, char* data, size_t size) {
   size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = ::read(f.fd, bytes.data() + done, bytes.size() - done);
+  while (done < size) {
+    const ssize_t n = ::read(f.fd, data + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return DataLoss("cannot read ", path, ": ", std::strerror(errno));
     if (n == 0) return DataLoss(path, " shrank while it was read");
     done += static_cast<size_t>(n);
   }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path) {
+  Fd f{-1};
+  HEDDLE_ASSIGN_OR_RETURN(const size_t size, OpenFile(path, &f));
+  std::string bytes(size, '\0');
+  HEDDLE_RETURN_IF_ERROR(ReadAll(f, path, bytes.data(), size));
   return bytes;
+}
+
+namespace {
+
+// What is read for a moment may as well have a huge page that it does not fill.
+constexpr size_t kHugePage = 2 << 20, kLeastHuge = 512 << 10;
+size_t Room(size_t size) { return size < kLeastHuge ? size : std::max(size, kHugePage); }
+
+}  // namespace
+
+Result<FileBytes> FileBytes::Read(const std::string& path) {
+  Fd f{-1};
+  HEDDLE_ASSIGN_OR_RETURN(const size_t size, OpenFile(path, &f));
+  void* memory = size > 0 ? TakeMemory(Room(size)) : nullptr;
+  if (size > 0 && memory == nullptr) return ResourceExhausted("no memory to read ", path);
+  FileBytes bytes(static_cast<char*>(memory), size);
+  HEDDLE_RETURN_IF_ERROR(ReadAll(f, path, bytes.data_, size));
+  return bytes;
+}
+
+FileBytes::~FileBytes() {
+  if (data_ != nullptr) ReturnMemory(data_, Room(size_));
 }
 
 FileReplacement::~FileReplacement() {

@@ -1,14 +1,34 @@
 // Whole files, read and replaced.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "heddle/status.h"
 
 namespace heddle {
 
 Result<std::string> ReadFile(const std::string& path);
+
+// A whole file in memory that goes back to the system with the object, in less time than in a string:
+// nothing is written there before what is read. Threads: any may read.
+class FileBytes {
+ public:
+  // Errors as ReadFile; kResourceExhausted when there is no memory.
+  static Result<FileBytes> Read(const std::string& path);
+  FileBytes(FileBytes&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+  FileBytes& operator=(FileBytes&&) = delete;
+  ~FileBytes();
+  std::string_view view() const { return {data_, size_}; }
+
+ private:
+  FileBytes(char* data, size_t size) : data_(data), size_(size) {}
+  char* data_;
+  size_t size_;
+};
 
 // A file that is written beside the one it replaces. Until Commit() has returned OK the old file is
 // there whole, afterwards the new one is, whenever the process or (with kNow) the machine stops.

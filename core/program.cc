@@ -99,9 +99,9 @@ Result<Program> Program::Parse(std::string_view bytes, const std::string& name) 
 }
 
 Result<Program> Program::Load(const std::string& path) {
-  auto bytes = ReadFile(path);
+  auto bytes = FileBytes::Read(path);
   if (!bytes.ok()) return bytes.status();
-  return Parse(*bytes, path);
+  return Parse(bytes->view(), path);
 }
 
 std::vector<TensorInfo> Program::inputs() const {

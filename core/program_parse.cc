@@ -8,6 +8,7 @@
 #include "core/attr_convert.h"
 #include "core/error.h"
 #include "core/ir.h"
+#include "core/known_attrs.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "core/sub_block_slots.h"
@@ -231,8 +232,9 @@ class Parser {
   }
 
   static void AddHint(const proto::OpDesc_Attr& attr, Op* op) {
-    StreamHints hints = op->hints ? *op->hints : StreamHints();
     const std::string& name = attr.name();
+    if (std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) == std::end(kHintAttrs)) return;
+    StreamHints hints = op->hints ? *op->hints : StreamHints();
     const int64_t number = attr.type() == proto::LONG ? attr.l() : attr.i();
     if (name == "execution_stream")  // Paddle's word for none is "DefaultStream"
       hints.execution_stream = attr.s() == "DefaultStream" ? "" : attr.s();
@@ -242,16 +244,14 @@ class Parser {
       hints.scheduling_priority = number;
     else if (name == "event_to_record")
       hints.event_to_record = attr.s();
-    else if (name == "events_to_wait")
-      hints.events_to_wait.assign(attr.strings().begin(), attr.strings().end());
     else
-      return;
+      hints.events_to_wait.assign(attr.strings().begin(), attr.strings().end());
     op->hints = std::make_shared<const StreamHints>(std::move(hints));
   }
 
   void FillAttrs(int b, const std::string& where, const proto::OpDesc& desc, Op* op) {
     for (const auto& attr : desc.attrs()) {
-      if (attr.name() == "op_device") op->device = attr.s();
+      if (attr.name() == kDeviceAttr) op->device = attr.s();
       AddHint(attr, op);
       const int a = op->def->FindAttr(attr.name());
       if (a < 0) continue;  // bookkeeping of the exporter, or extra attributes of other back ends
@@ -335,8 +335,10 @@ Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std:
   const size_t file_size = bytes.size();
   const uint64_t hash = XXH64(bytes.data(), bytes.size(), 0);
   if (SplitCallStacks(bytes, &split)) bytes = split.bytes;
+  const std::string known = WithKnownAttrs(bytes);
+  const std::string_view parsed = known.empty() ? bytes : known;
   // In two steps, since the library prints to stderr where a required field is missing.
-  if (!desc.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+  if (!desc.ParsePartialFromArray(parsed.data(), static_cast<int>(parsed.size())) ||
       !desc.IsInitialized())
     return DataLoss(name, ": not a Paddle program, or cut short (", file_size, " bytes)");
   auto program = std::make_shared<Program>();

@@ -137,6 +137,29 @@ TEST(CallStack, DamagedFiles) {
   }
 }
 
+// Stacks that begin as the one before does, for no line, some, all or more than it has; longer ones,
+// shorter ones, and lines of which one is the other's beginning.
+TEST(CallStack, StacksThatBeginAlike) {
+  const std::vector<std::vector<std::string>> stacks = {
+      {"in main", "in a", "in b"}, {"in main", "in a", "in b"},      {"in main", "in a"},
+      {"in main", "in a", "in c"}, {"in main", "in ab", "in c"},     {},
+      {"in main", "in ab"},        {"in main", "in ab", "", "", ""}, {"in main", "in ab", ""},
+      {"out", "in ab", ""},        {"out", "in a", std::string(300, 'x')},
+      {"out", "in a", std::string(299, 'x') + "y"}};
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 2});
+  for (size_t k = 0; k < stacks.size(); ++k)
+    b.Scale(k == 0 ? "x" : "x" + std::to_string(k - 1), "x" + std::to_string(k), 2);
+  for (size_t k = 0; k < stacks.size(); ++k)
+    AddStack(b.desc().mutable_blocks(0)->mutable_ops(static_cast<int>(k) + 1), stacks[k]);
+  b.Fetch("x" + std::to_string(stacks.size() - 1));
+  const Program program = b.Build();
+  for (size_t k = 0; k < stacks.size(); ++k) {
+    const auto lines = program.ir().blocks[0].ops[k].call_stack.Lines();
+    EXPECT_EQ(std::vector<std::string>(lines.begin(), lines.end()), stacks[k]) << k;
+  }
+}
+
 TEST(CallStack, WithoutATypeIsAnError) {
   ProgramBuilder b = WithStacks();
   for (auto& attr : *b.desc().mutable_blocks(0)->mutable_ops(1)->mutable_attrs())

@@ -69,6 +69,22 @@ int FilesIn(const std::string& directory) {
       std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
 }
 
+TEST(FileBytes, HoldsTheWholeFile) {
+  const TempDir dir;
+  // Nothing, small pages, a huge one that is not full, and more than one.
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{100'000}, size_t{600'000}, size_t{5'000'001}}) {
+    std::string bytes(size, '\0');
+    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 7 + i / 1000);
+    WriteAll(dir / "file", bytes);
+    auto read = FileBytes::Read(dir / "file");
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    const FileBytes moved(*std::move(read));
+    EXPECT_TRUE(moved.view() == bytes) << size;
+  }
+  EXPECT_EQ(FileBytes::Read(dir / "none").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(FileBytes::Read(dir.path()).status().code(), StatusCode::kInvalidArgument);
+}
+
 class ReplaceFileTest : public ::testing::Test {
  protected:
   void SetUp() override { WriteAll(path_, kOld); }
