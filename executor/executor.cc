@@ -50,7 +50,7 @@ class ExecutorImpl {
   explicit ExecutorImpl(const ExecutorOptions& o)
       : threads(o.threads > 0 ? o.threads : AvailableThreads()), limited(o.memory_limit > 0),
         poison(o.poison), allocator(o.memory_limit, o.poison),
-        pool(threads), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
+        pool(threads, &KernelArena::WarmUp), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
         gate(threads, std::max(0, o.runs_at_once)),
         device(o.device
                    ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)

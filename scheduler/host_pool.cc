@@ -12,8 +12,13 @@
 
 namespace heddle {
 
-HostPool::HostPool(int threads) : threads_(std::max(1, threads)) {
-  for (int i = 1; i < threads_; ++i) workers_.emplace_back([this] { Work(); });
+HostPool::HostPool(int threads, void (*first)()) : threads_(std::max(1, threads)) {
+  for (int i = 1; i < threads_; ++i) {
+    workers_.emplace_back([this, first, i] {
+      if (i == 1 && first != nullptr) first();
+      Work();
+    });
+  }
 }
 
 HostPool::~HostPool() {

@@ -22,8 +22,9 @@ namespace heddle {
 
 class HostPool final : public IntraOp {
  public:
-  // `threads` counts the calling thread: threads - 1 workers are started.
-  explicit HostPool(int threads);
+  // `threads` counts the calling thread: threads - 1 workers are started. One of them, where there is
+  // one, calls `first` before it serves; `first` must not throw, nor use the pool.
+  explicit HostPool(int threads, void (*first)() = nullptr);
   ~HostPool() override;
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;

@@ -71,6 +71,17 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   impl_->single.Put(std::move(own));
 }
 
+// TBB looks for its libraries and reads about the machine at its first work, and starts threads when
+// there is some to share.
+void KernelArena::WarmUp() {
+  try {
+    tbb::task_arena(2).execute([] {
+      tbb::parallel_for(0, 2, [](int) {}, tbb::static_partitioner());
+    });
+  } catch (...) {  // for want of memory or threads: whoever needs them will be told
+  }
+}
+
 #else
 
 namespace heddle {
@@ -85,6 +96,8 @@ KernelArena::KernelArena(int threads, bool workers, HostPool& pool) : intra_(&po
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) { fn(); }
+
+void KernelArena::WarmUp() {}
 
 #endif
 

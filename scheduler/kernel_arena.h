@@ -20,6 +20,9 @@ class KernelArena {
   KernelArena(int threads, bool workers, HostPool& pool);
   ~KernelArena();
   void Execute(FunctionRef<void()> fn);
+  // Starts, once for the process, what arenas with several threads stand on, which else the first
+  // Execute does: it takes about a millisecond, and need not be the caller's. Does not throw.
+  static void WarmUp();
   IntraOp& intra() { return *intra_; }
 
  private:

@@ -200,8 +200,8 @@ Status ComparePrecision(const Model& model, const Options& options, const Job& j
 Result<Measured> Measure(const Options& options) {
   Measured m;
   auto start = Clock::now();
+  Executor executor(options.model.executor());  // before the model: its threads start meanwhile
   HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
-  Executor executor(options.model.executor());
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(model, options.model.compile()));
   m.load_ms = MsSince(start);

@@ -247,7 +247,7 @@ Status Run(const Options& options) {
   {
     Progress progress("running " + options.model.model);
     const auto start = std::chrono::steady_clock::now();
-    Executor executor(options.model.executor());
+    Executor executor(options.model.executor());  // before the model: its threads start meanwhile
     HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, LoadAndCompile(executor, options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     load_ms = took.count();

@@ -116,6 +116,20 @@ TEST_P(HostPoolTest, EveryPieceThrows) {
   EXPECT_THROW(pool_.ParallelFor(64, 1, [](int64_t, int64_t) { throw 3; }), int);
 }
 
+std::atomic<int> first_calls{0};
+std::thread::id first_thread;
+void CountFirst() {
+  first_thread = std::this_thread::get_id();
+  ++first_calls;
+}
+
+TEST_P(HostPoolTest, AWorkerCallsWhatIsFirst) {
+  first_calls = 0;
+  { const HostPool pool(GetParam(), CountFirst); }
+  ASSERT_EQ(first_calls, GetParam() > 1 ? 1 : 0);
+  EXPECT_TRUE(GetParam() == 1 || first_thread != std::this_thread::get_id());
+}
+
 TEST(HostPool, WorkersComeToHelp) {
   HostPool pool(2);
   std::atomic<int> inside{0};
