@@ -23,6 +23,9 @@ class IntraOp {
   // items, and returns when all are done. The partition depends on n, grain and threads() alone, so
   // results are the same from run to run. An exception of a piece is rethrown here.
   virtual void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) = 0;
+  // To be called before the primitives library is, from outside pieces: threads that stay near for
+  // the next ParallelFor go where they find the library's work. Leaving it out costs time only.
+  virtual void LendToLibrary() {}
 };
 
 // Memory for tensors of unknown size. Throws std::bad_alloc.

@@ -45,25 +45,16 @@ void HostPool::Work() {
 // Joins a job; false when none had a ticket.
 bool HostPool::Serve() {
   for (Slot& slot : slots_)
-    if (slot.tickets.load(std::memory_order_relaxed) > 0 && Join(slot)) return true;
+    if (slot.offers() && Join(slot)) return true;
   return false;
 }
 
 bool HostPool::Join(Slot& slot) {
-  // Announced before the ticket is taken: the owner, once it has withdrawn the tickets, waits for
-  // all who announced themselves.
-  slot.visitors.fetch_add(1, std::memory_order_seq_cst);
-  int tickets = slot.tickets.load(std::memory_order_seq_cst);
-  while (tickets > 0 && !slot.tickets.compare_exchange_weak(tickets, tickets - 1,
-                                                            std::memory_order_seq_cst)) {
-  }
-  if (tickets > 0) {
-    if (tickets == 1) open_.fetch_sub(1, std::memory_order_relaxed);
-    (*slot.job)(tickets);
-  }
-  // Release: what was done inside happens before the owner's return.
-  if (slot.visitors.fetch_sub(1, std::memory_order_seq_cst) == 1) slot.left.Notify();
-  return tickets > 0;
+  const int ticket = slot.Enter();
+  if (ticket == 1) open_.fetch_sub(1, std::memory_order_relaxed);
+  if (ticket > 0) slot.Call(ticket);
+  slot.Leave();
+  return ticket > 0;
 }
 
 HostPool::Slot* HostPool::Claim() {
@@ -78,17 +69,8 @@ HostPool::Slot* HostPool::Claim() {
 
 // No worker joins any more; returns when the last one has left.
 void HostPool::Close(Slot& slot) {
-  if (slot.tickets.exchange(0, std::memory_order_seq_cst) > 0)
-    open_.fetch_sub(1, std::memory_order_relaxed);
-  Spin spin(kSpinNs);
-  while (slot.visitors.load(std::memory_order_seq_cst) != 0) {
-    if (spin.Once()) continue;
-    const uint32_t key = slot.left.PrepareWait();
-    if (slot.visitors.load(std::memory_order_seq_cst) == 0)
-      slot.left.CancelWait();
-    else
-      slot.left.Wait(key);
-  }
+  if (slot.Withdraw()) open_.fetch_sub(1, std::memory_order_relaxed);
+  slot.AwaitHelpers();
   slot.used.store(false, std::memory_order_release);
 }
 
@@ -96,8 +78,7 @@ void HostPool::Run(FunctionRef<void(int)> job, int participants) {
   const int helpers = std::min(participants, threads_) - 1;
   Slot* slot = helpers > 0 ? Claim() : nullptr;
   if (slot == nullptr) return job(0);
-  slot->job = &job;
-  slot->tickets.store(helpers, std::memory_order_seq_cst);
+  slot->Open(job, helpers);
   open_.fetch_add(1, std::memory_order_seq_cst);
   jobs_.Notify();
   job(0);
@@ -174,11 +155,6 @@ double HostPool::HandOverNs() {
   return hand_over_ns_;
 }
 
-Partition::Partition(int64_t count, int64_t grain, int threads) : n(count) {
-  const int64_t most = std::max<int64_t>(1, n / std::max<int64_t>(1, grain));
-  pieces = std::min<int64_t>(most, threads);
-}
-
 void InlineIntraOp::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
   const Partition cut(n, grain, threads_);
   for (int64_t i = 0; i < cut.pieces; ++i) fn(cut.Begin(i), cut.Begin(i + 1));
@@ -187,20 +163,9 @@ void InlineIntraOp::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64
 void HostPool::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
   const Partition cut(n, grain, threads_);
   if (cut.pieces <= 1) return fn(0, n);
-  std::atomic<int64_t> next{0};
-  std::mutex error_mutex;
-  std::exception_ptr error;
-  Run([&](int) {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < cut.pieces;) {
-      try {
-        fn(cut.Begin(i), cut.Begin(i + 1));
-      } catch (...) {
-        std::lock_guard lock(error_mutex);
-        if (!error) error = std::current_exception();
-      }
-    }
-  });
-  if (error) std::rethrow_exception(error);
+  Pieces pieces(cut, fn);
+  Run([&](int) { pieces.Work(); });
+  pieces.Rethrow();
 }
 
 double ProcessorQuota() {

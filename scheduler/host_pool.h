@@ -17,6 +17,8 @@
 #include "core/function_ref.h"
 #include "core/services.h"
 #include "scheduler/event_count.h"
+#include "scheduler/job_slot.h"
+#include "scheduler/pieces.h"
 
 namespace heddle {
 
@@ -50,13 +52,9 @@ class HostPool final : public IntraOp {
  private:
   static constexpr int kSlots = 16;  // jobs that can be open at a time; further ones get no help
   // Where an open job is found. Slots belong to the pool, so that a worker may look at one at any
-  // time; the job behind it may only be touched with a ticket.
-  struct alignas(128) Slot {
+  // time.
+  struct Slot : JobSlot {
     std::atomic<bool> used{false};
-    std::atomic<int> tickets{0};   // workers that may still join
-    std::atomic<int> visitors{0};  // workers that look at the slot or are inside the job
-    const FunctionRef<void(int)>* job = nullptr;  // written before tickets, read with a ticket
-    EventCount left;
   };
 
   void Work();
@@ -73,13 +71,6 @@ class HostPool final : public IntraOp {
   std::once_flag measured_;
   double hand_over_ns_ = 0;
   std::vector<std::thread> workers_;
-};
-
-// Pieces of [0, n): how ParallelFor cuts its work, whoever executes it.
-struct Partition {
-  Partition(int64_t n, int64_t grain, int threads);
-  int64_t Begin(int64_t piece) const { return piece * n / pieces; }
-  int64_t n, pieces;
 };
 
 // Runs all pieces on the calling thread: same cut, same results.

@@ -5,30 +5,72 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/near_list.h"
+#include "scheduler/pieces.h"
+#include "scheduler/team.h"
 
 namespace heddle {
 namespace {
 
-// Pieces as TBB tasks of the surrounding arena.
-class TbbIntraOp final : public IntraOp {
+// Pieces on the threads of the surrounding arena. A worker that has come for one stays for some
+// microseconds: it then begins the next kernel's at once, where TBB takes about a microsecond to hand
+// over a task.
+class ArenaIntraOp final : public IntraOp {
  public:
-  explicit TbbIntraOp(int threads) : threads_(threads) {}
+  ArenaIntraOp(int threads, tbb::task_arena& arena)
+      : threads_(threads), arena_(arena), team_(threads - 1, [this] { CallOne(); }),
+        inside_(std::make_unique<Inside[]>(static_cast<size_t>(threads))) {}
+  ~ArenaIntraOp() override {
+    team_.Dismiss();
+    arena_.execute([&] { calls_->wait(); });
+  }
   int threads() const override { return threads_; }
   void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override {
     const Partition cut(n, grain, threads_);
     if (cut.pieces <= 1) return fn(0, n);
-    tbb::parallel_for(
-        int64_t{0}, cut.pieces, [&](int64_t i) { fn(cut.Begin(i), cut.Begin(i + 1)); },
-        tbb::static_partitioner());
+    Pieces pieces(cut, fn);
+    const auto work = [&](int) {
+      const int me = Me();
+      const bool nested = std::exchange(inside_[me].pieces, true);
+      pieces.Work();
+      inside_[me].pieces = nested;
+    };
+    if (!team_.Run(work, static_cast<int>(cut.pieces))) {
+      // Within a piece, or beside another caller.
+      tbb::parallel_for(int64_t{0}, cut.pieces, [&](int64_t) { work(0); }, tbb::static_partitioner());
+    }
+    pieces.Rethrow();
   }
+  void LendToLibrary() override { team_.Dismiss(); }
 
  private:
-  int threads_;
+  struct alignas(64) Inside {
+    bool pieces = false;  // the thread in this place of the arena executes some
+  };
+  int Me() const {
+    return std::clamp(tbb::this_task_arena::current_thread_index(), 0, threads_ - 1);
+  }
+  void CallOne() {
+    calls_->run([this] {
+      // A thread that waits within a piece finds the call, too: it has other things to do.
+      if (inside_[Me()].pieces) return team_.Decline();
+      team_.Serve();
+    });
+  }
+
+  const int threads_;
+  tbb::task_arena& arena_;
+  Team team_;
+  std::unique_ptr<Inside[]> inside_;
+  // Apart, since its destructor may throw.
+  std::unique_ptr<tbb::task_group> calls_ = std::make_unique<tbb::task_group>();
 };
 
 }  // namespace
@@ -50,7 +92,7 @@ struct KernelArena::Impl {
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)
     : impl_(std::make_unique<Impl>(threads, workers)) {
-  own_ = workers ? std::unique_ptr<IntraOp>(std::make_unique<TbbIntraOp>(threads))
+  own_ = workers ? std::unique_ptr<IntraOp>(std::make_unique<ArenaIntraOp>(threads, impl_->arena))
                  : std::make_unique<InlineIntraOp>(threads);
   intra_ = own_.get();
 }

@@ -158,10 +158,17 @@ class UnrolledConv final : public ConvRunner {
 };
 
 // Of one image with few channels, the library gives each thread its part of the output's channels,
-// so that all of them read all pixels and write to all lines of memory; not with larger windows.
+// so that all of them read all pixels and write to all lines of memory; not with larger windows. With
+// very few channels to write it does worse still.
 bool LibrarySharesBadly(const PrepareContext& ctx, const ConvGeometry& g) {
   return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 &&
-         g.kernel_size() > 1 && g.out_c >= 32;
+         g.kernel_size() > 1 && (g.out_c >= 32 || g.out_c <= 8);
+}
+
+// What the library does before it begins, and to share such work out, takes longer than the sums.
+bool IsSmall(const ConvGeometry& g) {
+  constexpr int64_t kFewPixels = 40;
+  return g.batch * g.out_size() <= kFewPixels;
 }
 
 }  // namespace
@@ -178,7 +185,7 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
   }
   if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (ctx.lean() || LibrarySharesBadly(ctx, g))
+  if (ctx.lean() || IsSmall(g) || LibrarySharesBadly(ctx, g))
     if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;

@@ -3,6 +3,7 @@
 
 #ifdef HEDDLE_WITH_ONEDNN
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -110,6 +111,47 @@ class LibraryConv final : public ConvRunner {
                   static_cast<size_t>(end - begin));
     });
   }
+};
+
+// A product of the pixels with a matrix, by parts of the pixels: each thread calls the library for a part
+// of its own. Left to itself, the library may let all threads read all pixels, or have work for only some
+// of them; and what a thread reads here is most often what it wrote in the instruction before.
+class PartedConv final : public ConvRunner {
+ public:
+  struct Part {
+    int64_t begin, count;  // pixels
+    std::shared_ptr<const onednn::Call> call;
+  };
+  PartedConv(const ConvGeometry& g, const Epilogue& epilogue, std::vector<Part> parts,
+             std::shared_ptr<const onednn::Packed> packed)
+      : in_c_(g.in_c), out_c_(g.out_c), epilogue_(epilogue), parts_(std::move(parts)),
+        packed_(std::move(packed)) {}
+
+  bool reads_filter() const override { return packed_ == nullptr; }
+
+  void Run(const KernelContext& ctx, const ConvOperands& o) const override {
+    const void* const weights = packed_ ? packed_->data() : o.filter;
+    ctx.ParallelFor(static_cast<int64_t>(parts_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Part& part = parts_[static_cast<size_t>(i)];
+        const float* const from = static_cast<const float*>(o.src) + part.begin * in_c_;
+        float* const to = static_cast<float*>(o.dst) + part.begin * out_c_;
+        if (epilogue_.residual && o.residual != o.dst)  // the primitive adds to what is there
+          std::copy_n(static_cast<const float*>(o.residual) + part.begin * out_c_,
+                      part.count * out_c_, to);
+        if (epilogue_.bias)
+          part.call->RunPiece(ctx, {from, weights, to, o.bias});
+        else
+          part.call->RunPiece(ctx, {from, weights, to});
+      }
+    });
+  }
+
+ private:
+  const int64_t in_c_, out_c_;
+  const Epilogue epilogue_;
+  const std::vector<Part> parts_;
+  const std::shared_ptr<const onednn::Packed> packed_;
 };
 
 struct Layouts {
@@ -264,6 +306,56 @@ std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
   return nullptr;
 }
 
+// Null where parts do not pay, or the library has no way to make them.
+std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry& g,
+                                   const Tensor* filter, const Epilogue& epilogue) {
+  constexpr int64_t kLeastPixels = 24;         // of a part
+  constexpr int64_t kMostFilterBytes = 1 << 20;  // every thread reads all of it
+  const std::array<int64_t, 3> none{}, one{1, 1, 1};
+  const int64_t pixels = g.batch * g.out_size(), threads = ctx.threads();
+  if (filter == nullptr || threads == 1 || !g.channels_last || g.groups != 1 ||
+      g.kernel_size() != 1 || g.stride != one || g.pad_lo != none || g.pad_hi != none ||
+      pixels < kLeastPixels * threads || g.in_c * g.out_c * 4 > kMostFilterBytes)
+    return nullptr;
+  const int64_t most = (pixels + threads - 1) / threads;
+  const memory::desc bias = epilogue.bias ? onednn::Dense({g.out_c}) : memory::desc();
+  const memory::desc plain = onednn::Dense(FilterDims(g));
+  memory::desc weights = onednn::Any(FilterDims(g));
+  const auto make = [&](int64_t count) {
+    ConvGeometry part = g;
+    part.batch = 1;
+    part.in = part.out = {1, 1, count};
+    const Dims in = SideDims(part, g.in_c, part.in), out = SideDims(part, g.out_c, part.out);
+    const Dims zero = SpatialDims(g, none);
+    const dnnl::convolution_forward::primitive_desc pd(
+        onednn::Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+        Plain(part, in), weights, bias, Plain(part, out), SpatialDims(g, one), zero, zero, zero,
+        onednn::Attributes(epilogue));
+    if (IsReference(pd)) throw dnnl::error(dnnl_unimplemented, "only by reference loops");
+    weights = pd.weights_desc();  // of the other parts, too
+    std::vector<std::pair<int, memory::desc>> args{
+        {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, pd.dst_desc()}};
+    if (epilogue.bias) args.emplace_back(DNNL_ARG_BIAS, bias);
+    return std::make_shared<const onednn::Call>(dnnl::convolution_forward(pd), std::move(args),
+                                                pd.scratchpad_desc());
+  };
+  std::vector<PartedConv::Part> parts;
+  try {
+    onednn::OnOneThread([&] {
+      for (int64_t at = 0; at < pixels; at += most) {
+        const int64_t count = std::min(most, pixels - at);
+        const bool same = !parts.empty() && parts.back().count == count;
+        parts.push_back({at, count, same ? parts.back().call : make(count)});
+      }
+    });
+  } catch (const dnnl::error&) {  // no implementation for this case
+    return nullptr;
+  }
+  std::shared_ptr<const onednn::Packed> packed;
+  if (weights != plain) packed = onednn::Pack(ctx, *filter, plain, weights);
+  return std::make_unique<PartedConv>(g, epilogue, std::move(parts), std::move(packed));
+}
+
 std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvGeometry& g,
                                    ConvDirection direction, const Tensor* filter,
                                    const Epilogue& epilogue, bool half) {
@@ -293,6 +385,8 @@ std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvGeometry
 std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
                                             ConvDirection direction, const Tensor* filter,
                                             const Epilogue& epilogue) {
+  if (direction == ConvDirection::kForward && g.batch * g.in_c * g.in_size() * g.out_c > 0)
+    if (auto runner = Parted(ctx, g, filter, epilogue)) return runner;
   return Choose(ctx, g, direction, filter, epilogue, false);
 }
 

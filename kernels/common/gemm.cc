@@ -199,6 +199,7 @@ template <typename T>
 void ParallelGemm(const KernelContext& ctx, const GemmDims& d, T alpha, const T* a, const T* b,
                   T beta, T* c) {
   if (d.work() <= 2 * kThreadWork || ctx.threads() == 1) return Gemm(d, alpha, a, b, beta, c);
+  ctx.services().intra->LendToLibrary();
   if (LibraryGemm(d, alpha, a, b, beta, c)) return;
   const bool rows = d.m >= d.n;
   const int64_t length = rows ? d.m : d.n;

@@ -146,6 +146,11 @@ Call::Call(dnnl::primitive primitive, std::vector<std::pair<int, dnnl::memory::d
 Call::~Call() = default;
 
 void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data) const {
+  ctx.services().intra->LendToLibrary();
+  RunPiece(ctx, data);
+}
+
+void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data) const {
   std::unique_ptr<Handles> handles = spares_.Take();
   const size_t scratch_bytes = scratchpad_.get_size();
   if (!handles) {
@@ -172,6 +177,11 @@ void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data
                                static_cast<int>(handles->args.size()), handles->args.data()),
         "execution");
   spares_.Put(std::move(handles));
+}
+
+// The library asks the arena how many threads there will be.
+void OnOneThread(FunctionRef<void()> make) {
+  tbb::task_arena(1).execute([&] { make(); });
 }
 
 std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {

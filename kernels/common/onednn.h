@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "core/near_list.h"
 #include "dnnl.hpp"
 #include "kernels/common/gemm.h"
@@ -53,6 +54,8 @@ class Call {
   // `data` in the order of the constructor's `args`. Throws std::runtime_error when the library
   // reports a failure.
   void Run(const KernelContext& ctx, std::initializer_list<const void*> data) const;
+  // The same within a piece of a ParallelFor, for a primitive that was made OnOneThread.
+  void RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data) const;
 
  private:
   struct Handles;
@@ -61,6 +64,9 @@ class Call {
   dnnl::memory::desc scratchpad_;
   mutable NearSpares<Handles> spares_;
 };
+
+// Calls `make`, whose primitives will use the calling thread alone.
+void OnOneThread(FunctionRef<void()> make);
 
 // Copies between layouts as a Call of (source, destination).
 std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "kernels/common/conv_loops.h"
 #include "tests/support/program_builder.h"
@@ -154,6 +155,23 @@ TEST(DirectConv, WhatFollowsIsFused) {
       Check(l);
     }
   }
+}
+
+// Without a window, each thread has pixels of its own: as many as there are, over all images.
+TEST(PointwiseConv, PartsOfThePixels) {
+  Layer l{.batch = 1, .height = 7, .width = 7, .in_c = 20, .out_c = 40, .kernel_h = 1, .kernel_w = 1,
+          .pads = {0, 0, 0, 0}};
+  for (const auto& [batch, height, width] :
+       {std::tuple{1, 7, 7}, {1, 8, 9}, {1, 1, 48}, {1, 73, 1}, {2, 5, 11}, {3, 14, 13}})
+    for (const auto& [in, out] : {std::pair{20, 40}, {64, 64}, {3, 130}, {17, 5}})
+      for (const bool residual : {false, true})
+        for (const char* activation : {"", "relu", "sigmoid"}) {
+          SCOPED_TRACE(::testing::Message() << batch << ' ' << height << ' ' << width << ", " << in
+                                          << " to " << out << ' ' << activation);
+          l.batch = batch, l.height = height, l.width = width, l.in_c = in, l.out_c = out;
+          l.residual = residual, l.activation = activation;
+          Check(l);
+        }
 }
 
 // Both sets of inner loops, on one block, where the machine has both: sums have one order.

@@ -163,6 +163,43 @@ TEST(Partition, CoversEverythingWithoutOverlap) {
   }
 }
 
+// Kernels that follow each other, with the library's work between them, within pieces, and beside
+// another caller: every index once, and what a piece wrote is seen afterwards.
+TEST(KernelArena, PiecesWhoeverElseIsThere) {
+  HostPool pool(3);
+  KernelArena arena(3, true, pool);
+  const auto caller = [&] {
+    arena.Execute([&] {
+      IntraOp& intra = arena.intra();
+      for (int round = 0; round < 300; ++round) {
+        std::vector<int> count(60, 0);  // no atomics: TSan watches
+        intra.ParallelFor(6, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            if (round % 3 != 0) {
+              for (int64_t k = 0; k < 10; ++k) ++count[static_cast<size_t>(i * 10 + k)];
+              continue;
+            }
+            intra.ParallelFor(10, 1, [&](int64_t from, int64_t to) {
+              for (int64_t k = from; k < to; ++k) ++count[static_cast<size_t>(i * 10 + k)];
+            });
+          }
+        });
+        for (int c : count) ASSERT_EQ(c, 1);
+        if (round % 5 == 0) intra.LendToLibrary();
+        if (round % 7 == 0) {
+          EXPECT_THROW(
+              intra.ParallelFor(3, 1, [](int64_t, int64_t) { throw std::runtime_error("piece"); }),
+              std::runtime_error);
+        }
+      }
+    });
+  };
+  caller();
+  std::thread other(caller);
+  caller();
+  other.join();
+}
+
 TEST(KernelArena, BothKindsCutAlike) {
   HostPool pool(4);
   KernelArena serial(4, true, pool), parallel(4, false, pool);
