@@ -45,8 +45,9 @@ class DepthwiseConv final : public ConvRunner {
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
+    constexpr int64_t kLeastWork = 30000;  // multiplications that are worth a hand-over
     const int64_t work = g_.out[2] * padded_ * kernel_ * kernel_;
-    ctx.ParallelFor(g_.batch * g_.out[1], 1 + 100000 / work, [&](int64_t begin, int64_t end) {
+    ctx.ParallelFor(g_.batch * g_.out[1], 1 + kLeastWork / work, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) Row(o, row);
     });
   }

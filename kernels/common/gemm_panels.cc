@@ -39,7 +39,9 @@ class PanelGemm final : public GemmRunner {
     const int64_t rows =
         std::min({d_.m, std::max<int64_t>(Columns::kCacheBytes / (4 * d_.k), loops_.rows),
                   Columns::kInBlocks ? kTileRows : d_.m});
-    const int64_t grain = 1 + kUnitWork / (rows * width_ * d_.k);
+    // Of few rows the panels decide, which come from afar: a number takes as long as some products.
+    constexpr int64_t kToRead = 8;
+    const int64_t grain = 1 + kUnitWork / ((rows + kToRead) * width_ * d_.k);
     const int64_t parts = Ceil(d_.m, rows);
     Tensor apart;
     if (d_.m > loops_.rows && d_.lda % kMeet == 0) {

@@ -309,7 +309,30 @@ void NetProgram::Reduce(const Var& x) {
      {{"dim", Ints{-1}}, {"keep_dim", true}});
 }
 
+// Two tensors' last dimensions interleaved, in one part or two.
+void NetProgram::Shuffle(const Var& x) {
+  Var y;
+  const auto like = [&](const Var& v) { return v.dtype == x.dtype && v.shape == x.shape; };
+  if (!Choose(like, &y)) return;
+  const int64_t channels = x.shape.dim(-1), rows = x.shape.numel() / channels;
+  const double bound = std::max(x.bound, y.bound);
+  Shape to = x.shape;
+  to[to.rank() - 1] *= 2;
+  const std::string whole = NewVar(to, x.dtype, bound), out = NewVar(to, x.dtype, bound),
+                    apart = NewVar({rows, 2, channels}, x.dtype, bound),
+                    turned = NewVar({rows, channels, 2}, x.dtype, bound);
+  Op("concat", {{"X", {x.name, y.name}}}, {{"Out", {whole}}}, Is("axis", int64_t{-1}));
+  Op("reshape2", {{"X", {whole}}}, {{"Out", {apart}}}, Is("shape", Ints{-1, 2, channels}));
+  Op("transpose2", {{"X", {apart}}}, {{"Out", {turned}}}, Is("axis", Ints{0, 2, 1}));
+  Op("reshape2", {{"X", {turned}}}, {{"Out", {out}}}, Is("shape", Dims(to)));
+  if (OneIn(2)) return;
+  Op("split", {{"X", {out}}},
+     {{"Out", {Out(x.shape, x.dtype, bound), NewVar(x.shape, x.dtype, bound)}}},
+     {{"axis", int64_t{to.rank() - 1}}, {"num", int64_t{2}}});
+}
+
 void NetProgram::Layout(const Var& x) {
+  if (x.dtype == DType::kF32 && x.shape.numel() < 300 && OneIn(4)) return Shuffle(x);
   const int rank = x.shape.rank();
   const int kind = Pick(5);
   if (kind <= 1) {

@@ -54,6 +54,7 @@ class NetProgram {
   void Norm(const Var& x);
   void Reduce(const Var& x);
   void Layout(const Var& x);
+  void Shuffle(const Var& x);
   void Nothing(const Var& x);
   void Parameters();
   void Again();
