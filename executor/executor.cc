@@ -273,6 +273,7 @@ void ExecutorImpl::Propose(CompiledImpl& c, CachedPlan& cached) {
   cached.tuner().Candidates(count);
 }
 
+// `alone`: the run may use all threads.
 Status ExecutorImpl::Interpret(RunState& run, const PlanTuner::Turn& turn, bool alone, double* ns) {
   using What = PlanTuner::Turn::What;
   // With one thread, callers need not wait for each other: the wide arena gives each its own.
@@ -373,6 +374,8 @@ Status ExecutorImpl::RunAdmitted(const RunCall& call, CachedPlan& cached, bool a
   std::vector<Value>& out = *call.out;
   PlanTuner::Turn turn = cached.tuner().Next(alone);
   if (turn.what == PlanTuner::Turn::What::kTry) TrimForTrial(cached, turn.variant);
+  WidthChoice* const width = alone && !options.trace ? cached.width(turn) : nullptr;
+  const bool wide = alone && (width == nullptr || !width->Next().narrow);
   HEDDLE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> run, AcquireState(cached, &turn));
   // The program's order of feeds is that of the key the plan was found by.
   memory.values.clear();
@@ -390,7 +393,7 @@ Status ExecutorImpl::RunAdmitted(const RunCall& call, CachedPlan& cached, bool a
   try {
     if (poison) run->PoisonMemory();
     run->Begin(memory.values, memory.bound);
-    status = Interpret(*run, turn, alone, &ns);
+    status = Interpret(*run, turn, wide, &ns);
   } catch (const std::bad_alloc& e) {
     status = ResourceExhausted("while the run was set up: ", e.what());
   }
@@ -400,6 +403,7 @@ Status ExecutorImpl::RunAdmitted(const RunCall& call, CachedPlan& cached, bool a
     options.report->settled = cached.tuner().settled();
   }
   if (status.ok()) {
+    if (width != nullptr) width->Report(ns);
     if (cached.tuner().Report(turn, ns) && cached.TrimOthers(cached.tuner().settled_variant()))
       allocator.Trim();
     const size_t count = options.kept != nullptr ? c.fetch_names.size() : c.outputs.size();

@@ -17,6 +17,7 @@
 #include "executor/arena_blocks.h"
 #include "executor/plan_builder.h"
 #include "executor/plan_tuner.h"
+#include "executor/width_choice.h"
 #include "executor/run_state.h"
 
 namespace heddle {
@@ -30,6 +31,14 @@ class CachedPlan {
 
   const std::shared_ptr<const Plan>& plan() const { return plan_; }
   PlanTuner& tuner() { return tuner_; }
+  // For a run that is alone, and about which nothing else is to be found out; nullptr where somebody
+  // has said how to run, or the plan does not go one instruction after another.
+  WidthChoice* width(const PlanTuner::Turn& turn) {
+    return request_.ask_worth && tuner_.settled() && turn.what == PlanTuner::Turn::What::kRun &&
+                   turn.variant == 0 && plan_->dispatch == Dispatch::kSerial
+               ? &width_
+               : nullptr;
+  }
   const PlanRequest& request() const { return request_; }
   // Variant 0 is plan() itself.
   std::shared_ptr<const Plan> variant(int v);
@@ -60,6 +69,7 @@ class CachedPlan {
   std::shared_ptr<const Plan> plan_;
   PlanRequest request_;
   PlanTuner tuner_;
+  WidthChoice width_;
   std::mutex mutex_;
   std::vector<Variant> variants_;
   std::shared_ptr<ArenaBlocks> blocks_;
