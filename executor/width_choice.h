@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 namespace heddle {
 
@@ -31,22 +32,21 @@ class WidthChoice {
   // What the run took.
   void Report(double ns) {
     if (tries_left_ == 0) {
+      least_ns_ = std::min(least_ns_, ns);
       slow_ = !narrow_ && ns > kSlower * wide_ns_ ? slow_ + 1 : 0;
       return;
     }
     // The first run of a burst finds caches and sleeping threads as the other way left them.
     if (tries_left_ % kBurst != 0) {
       times_[Way()][counted_[Way()]++] = ns;
-      long_runs_ += ns > kLongNs;
     }
     total_ns_ += ns;
     --tries_left_;
-    off_ = long_runs_ >= kBurst - 1;
-    if (off_ || tries_left_ == 0) End();
+    if (tries_left_ == 0) End();
   }
 
-  // Runs that take longer gain from several threads wherever these are: that is not tried further.
-  static constexpr double kLongNs = 5e6;
+  // Runs that take longer gain from several threads wherever these are: nothing is tried.
+  static constexpr double kLongNs = 2e6;
   static constexpr int64_t kFirstRuns = 8;     // before the first trials
   static constexpr int64_t kLeastRuns = 256;   // between trials, if runs have become slower
   static constexpr int64_t kNarrowRuns = 512;  // with one thread, before other trials
@@ -62,22 +62,20 @@ class WidthChoice {
 
   size_t Way() const { return static_cast<size_t>((tries_left_ - 1) / kBurst) % kWays; }
   void Begin() {
+    off_ = least_ns_ > kLongNs;
+    if (off_) return;
     tries_left_ = kTries;
     counted_ = {};
     total_ns_ = 0;
-    long_runs_ = 0;
   }
   void End() {
-    const int tries = kTries - tries_left_;
-    tries_left_ = 0;
-    narrow_ = false;
-    if (off_) return;
     const double wide = Time(kWide), narrow = Time(kNarrow), best = std::min(wide, narrow);
     narrow_ = narrow < (1 - kMargin) * wide;
-    const double beyond = total_ns_ - tries * best;
+    const double beyond = total_ns_ - kTries * best;
     const auto pays_back = static_cast<int64_t>(beyond / (kShare * std::max(best, 1.)));
     wide_ns_ = wide;
     slow_ = 0;
+    least_ns_ = std::numeric_limits<double>::infinity();
     soonest_ = runs_ + std::max(kLeastRuns, pays_back);
     next_ = runs_ + std::max(narrow_ ? kNarrowRuns : kWideRuns, pays_back);
   }
@@ -88,9 +86,10 @@ class WidthChoice {
   }
 
   bool narrow_ = false, off_ = false;
-  int tries_left_ = 0, long_runs_ = 0;
+  int tries_left_ = 0;
   int64_t runs_ = 0, next_ = kFirstRuns, soonest_ = kFirstRuns;
   int slow_ = 0;  // runs in a row
+  double least_ns_ = std::numeric_limits<double>::infinity();  // since the last trials
   double wide_ns_ = 0, total_ns_ = 0;
   std::array<std::array<double, (kBurst - 1) * kRounds>, kWays> times_{};
   std::array<size_t, kWays> counted_{};

@@ -150,12 +150,16 @@ inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const Pool
     *reinterpret_cast<Vu*>(to + v * kLanes) = kMax ? acc[v] : acc[v] * factor;
 }
 
-// One output position, `n` channels from `from` on.
+template <typename T, bool kMax>
+T Factor(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w) {
+  return kMax ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
+}
+
+// One output position, `n` channels from `from` on; sums are multiplied by `factor`.
 template <typename T, bool kMax>
 void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
-           const T* from, int64_t n, T* to) {
+           T factor, const T* from, int64_t n, T* to) {
   constexpr int64_t kLanes = 32 / sizeof(T);
-  const T factor = kMax ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
   int64_t c = 0;
   ForSize(g, h, w, [&](auto size) {
     for (; c + 8 * kLanes <= n; c += 8 * kLanes)
@@ -177,20 +181,61 @@ void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, cons
   }
 }
 
+// How many parts a large window is cut into by its rows; it depends on the window alone, so that sums
+// are the same with any number of threads. 0: it is not.
+int64_t RowParts(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
+                 const PoolWindow& w) {
+  constexpr int64_t kLeast = 1 << 13, kMost = 8;  // numbers, parts
+  const int64_t rows = h.end - h.begin, numbers = rows * (w.end - w.begin) * g.channels;
+  return d.end - d.begin != 1 || rows < 2 || numbers < kLeast ? 0 : std::min(rows, kMost);
+}
+
+// One output position of a large window, by rows: those that a thread reads here it most often wrote
+// in the operator before, and reads in the one behind. By channels, each would read
+// parts of all pixels.
+template <typename T, bool kMax>
+void PixelByRows(const KernelContext& ctx, const PoolGeometry& g, const PoolWindow& d,
+                 const PoolWindow& h, const PoolWindow& w, int64_t parts, const T* image, T* to) {
+  const Tensor scratch = ctx.Scratch(kDTypeOf<T>, {parts, g.channels});
+  T* const sums = const_cast<T*>(scratch.data<T>());
+  ctx.ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t rows = h.end - h.begin;
+      PoolWindow part = h;
+      part.begin = h.begin + i * rows / parts;
+      part.end = h.begin + (i + 1) * rows / parts;
+      Pixel<T, kMax>(g, d, part, w, T(1), image, g.channels, sums + i * g.channels);
+    }
+  });
+  const T factor = Factor<T, kMax>(g, d, h, w);
+  for (int64_t c = 0; c < g.channels; ++c) to[c] = sums[c];
+  for (int64_t i = 1; i < parts; ++i)
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const T in = sums[i * g.channels + c];
+      to[c] = kMax ? (in > to[c] ? in : to[c]) : to[c] + in;
+    }
+  if (!kMax)
+    for (int64_t c = 0; c < g.channels; ++c) to[c] *= factor;
+}
+
 template <typename T, bool kMax>
 void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
   const int64_t taps = MostTaps(g);
   const int64_t positions = g.batch * g.out_size();
-  if (positions < 2 * ctx.threads()) {  // a few large windows: share the channels out
+  if (positions < 2 * ctx.threads()) {  // a few large windows: each is shared out
     for (int64_t p = 0; p < positions; ++p) {
       const T* image = x + p / g.out_size() * g.in_size() * g.channels;
       const int64_t at = p % g.out_size();
       ForWindows(g, at, at + 1,
                  [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t) {
+                   T* const to = out + p * g.channels;
+                   if (const int64_t parts = RowParts(g, d, h, w))
+                     return PixelByRows<T, kMax>(ctx, g, d, h, w, parts, image, to);
+                   const T factor = Factor<T, kMax>(g, d, h, w);
                    ctx.ParallelFor(g.channels, std::max<int64_t>(64, 65536 / taps),
                                    [&](int64_t begin, int64_t end) {
-                                     Pixel<T, kMax>(g, d, h, w, image + begin, end - begin,
-                                                    out + p * g.channels + begin);
+                                     Pixel<T, kMax>(g, d, h, w, factor, image + begin, end - begin,
+                                                    to + begin);
                                    });
                  });
     }
@@ -204,7 +249,8 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
       T* to = out + image * g.out_size() * g.channels;
       ForWindows(g, first, last,
                  [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-                   Pixel<T, kMax>(g, d, h, w, from, g.channels, to + i * g.channels);
+                   Pixel<T, kMax>(g, d, h, w, Factor<T, kMax>(g, d, h, w), from, g.channels,
+                                  to + i * g.channels);
                  });
       p += last - first;
     }
