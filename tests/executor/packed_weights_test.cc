@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "heddle/host.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 
@@ -17,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // A convolution with batch norm, folded into its filter, and a product, with parameters on file.
+bool HasLibrary() { return !InspectHost().onednn.empty(); }
+
 class PackedWeightsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -106,8 +109,10 @@ TEST_F(PackedWeightsTest, OtherWaysOfPackingAreAdded) {
   const std::string before = ReadAll(file_);
   CompileOptions lean;
   lean.lean = true;
-  EXPECT_GE(Check("", lean).made, 1);
-  EXPECT_GT(ReadAll(file_).size(), before.size());
+  // Without the primitives library there is one way to pack a filter.
+  const int other = HasLibrary() ? 1 : 0;
+  EXPECT_GE(Check("", lean).made, other);
+  EXPECT_GE(ReadAll(file_).size(), before.size() + static_cast<size_t>(other));
   EXPECT_EQ(Check("", lean).made, 0);
   EXPECT_EQ(Check().found, made);
 }
@@ -116,7 +121,7 @@ TEST_F(PackedWeightsTest, AFilterScaledOtherwiseIsAnotherOne) {
   const int made = Fill();
   CompileOptions plain;
   plain.opt_level = 1;  // nothing is folded
-  EXPECT_GE(Check("", plain).made, 1);
+  EXPECT_GE(Check("", plain).made, HasLibrary() ? 1 : 0);  // without it that is not packed
   EXPECT_EQ(Check().found, made);
 }
 
