@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/common/conv_backend.h"
-#include "kernels/common/conv_loops.h"
+#include "kernels/common/conv_rows.h"
 #include "kernels/common/pack_once.h"
 
 namespace heddle {
@@ -12,15 +12,10 @@ namespace {
 
 using convloops::ConvLoops;
 using convloops::DirectBlock;
+using convloops::DirectEpilogue;
+using convloops::PackedPanels;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-// The filter as panels [row][column][channel in][channel out]: of two vectors, the last one of as
-// many as it needs.
-struct PackedPanels {
-  BufferRef memory;
-  const float* data() const { return static_cast<const float*>(memory->data()); }
-};
 
 void PackPanels(const PrepareContext& ctx, const Tensor& filter, int64_t lanes,
                 PackedPanels* packed) {
@@ -52,19 +47,8 @@ class DirectConv final : public ConvRunner {
  public:
   DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
              const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), late_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
-    packed_ = PackOnceInParts<PackedPanels>(
-        ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
-        [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
-    low_ = -std::numeric_limits<float>::infinity();
-    high_ = -low_;
-    bias_ = epilogue.bias;
-    late_.bias = false;
-    if (!late_.linear() && Cuts(epilogue)) {
-      low_ = epilogue.activation == Activation::kClip ? epilogue.alpha : 0.f;
-      if (epilogue.activation == Activation::kClip) high_ = epilogue.beta;
-      late_.activation = Activation::kNone;
-    }
+      : g_(g), epilogue_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
+    packed_ = convloops::PanelsOf(ctx, filter, loops);
     // Without borders and steps, the pixels of all images are one line.
     const std::array<int64_t, 3> none{};
     if (g.kernel_size() == 1 && g.stride == std::array<int64_t, 3>{1, 1, 1} && g.pad_lo == none &&
@@ -101,9 +85,6 @@ class DirectConv final : public ConvRunner {
   }
 
  private:
-  static bool Cuts(const Epilogue& e) {
-    return e.activation == Activation::kRelu || e.activation == Activation::kClip;
-  }
   int64_t lanes() const { return loops_.lanes; }
 
   // Units of work: parts of the output's lines, whose input stays in a core's cache while the
@@ -208,33 +189,112 @@ class DirectConv final : public ConvRunner {
       b.depth *= b.columns;
       b.columns = 1;
     }
-    if (bias_) b.bias = static_cast<const float*>(o.bias) + channel;
+    if (epilogue_.loops.bias) b.bias = static_cast<const float*>(o.bias) + channel;
     b.out = static_cast<float*>(o.dst) + pixel * g_.out_c + channel;
     b.out_step = out_pixels * g_.out_c;
-    if (late_.residual) {
+    if (epilogue_.loops.residual) {
       b.residual = static_cast<const float*>(o.residual) + pixel * g_.out_c + channel;
       b.residual_step = out_pixels * g_.out_c;
     }
     b.channels = static_cast<int>(channels);
-    b.low = low_;
-    b.high = high_;
+    epilogue_.Set(&b);
     loops_.direct[wide > lanes()](b, count);
-    if (late_.activation != Activation::kNone || late_.linear())
-      ApplyEpilogue(late_, count, channels, b.out_step, nullptr, false, b.out);
+    epilogue_.Finish(count, channels, b.out_step, b.out);
   }
 
   ConvGeometry g_;
-  Epilogue late_;  // what the loops do not do
+  const DirectEpilogue epilogue_;
   const ConvLoops& loops_;
   const int64_t panels_;
   std::shared_ptr<const PackedPanels> packed_;
   Range inner_rows_, inner_columns_;
   int64_t parts_, groups_, step_;
-  float low_, high_;
-  bool bias_;
 };
 
 }  // namespace
+
+namespace convloops {
+
+std::shared_ptr<const PackedPanels> PanelsOf(const PrepareContext& ctx, const Tensor& filter,
+                                             const ConvLoops& loops) {
+  return PackOnceInParts<PackedPanels>(
+      ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
+      [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
+}
+
+DirectEpilogue::DirectEpilogue(const Epilogue& epilogue) : loops(epilogue) {
+  switch (epilogue.activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+    case Activation::kClip:
+    case Activation::kHardSwish:
+      return;
+    default:
+      late = epilogue;
+      late.bias = late.residual = false;
+      loops.activation = Activation::kNone;
+      loops.scale = 1.f;
+      loops.shift = 0.f;
+  }
+}
+
+void DirectEpilogue::Set(DirectBlock* block) const {
+  block->high = std::numeric_limits<float>::infinity();
+  block->low = -block->high;
+  if (loops.activation == Activation::kRelu) block->low = 0.f;
+  if (loops.activation == Activation::kClip) {
+    block->low = loops.alpha;
+    block->high = loops.beta;
+  }
+  block->gated = loops.activation == Activation::kHardSwish;
+  block->gate_factor = loops.alpha;
+  block->gate_offset = loops.beta;
+  block->linear = loops.linear();
+  block->scale = loops.scale;
+  block->shift = loops.shift;
+}
+
+PointwiseRows::PointwiseRows(const PrepareContext& ctx, const Tensor& filter,
+                             const Epilogue& epilogue, const ConvLoops& loops)
+    : loops_(loops),
+      epilogue_(epilogue),
+      in_c_(filter.dim(1)),
+      out_c_(filter.dim(0)),
+      packed_(PanelsOf(ctx, filter, loops)) {}
+
+void PointwiseRows::Run(const float* in, int64_t pixels, const float* bias, const float* residual,
+                        float* out) const {
+  // A stretch stays in the first cache while the panels pass.
+  constexpr int64_t kNearBytes = 24 << 10;
+  const int64_t rows = loops_.rows, one = rows * in_c_ * static_cast<int64_t>(sizeof(float));
+  const int64_t step = std::max<int64_t>(1, kNearBytes / one) * rows;
+  for (int64_t at = 0; at < pixels; at += step)
+    Stretch(in + at * in_c_, std::min(step, pixels - at), bias,
+            residual ? residual + at * out_c_ : nullptr, out + at * out_c_);
+}
+
+void PointwiseRows::Stretch(const float* in, int64_t pixels, const float* bias,
+                            const float* residual, float* out) const {
+  const int64_t lanes = loops_.lanes, width = 2 * lanes;
+  DirectBlock b{};
+  b.rows = b.columns = 1;
+  b.pixels = in;
+  b.pixel_step = b.depth = in_c_;
+  b.out_step = b.residual_step = out_c_;
+  epilogue_.Set(&b);
+  for (int64_t channel = 0; channel < out_c_; channel += width) {
+    const int64_t channels = std::min(width, out_c_ - channel);
+    b.filter = packed_->data() + channel * in_c_;
+    if (epilogue_.loops.bias) b.bias = bias + channel;
+    if (epilogue_.loops.residual) b.residual = residual + channel;
+    b.out = out + channel;
+    b.channels = static_cast<int>(channels);
+    loops_.direct[channels > lanes](b, pixels);
+    epilogue_.Finish(pixels, channels, out_c_, b.out);
+  }
+}
+
+}  // namespace convloops
 
 std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
                                            ConvDirection direction, const Tensor* filter,

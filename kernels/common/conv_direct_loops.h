@@ -59,6 +59,39 @@ struct DirectLoops {
     }
   }
 
+  template <int kVectors, int kPixels>
+  static inline __attribute__((always_inline)) void Finish(const DirectBlock& d,
+                                                           T (&sum)[kPixels][kVectors]) {
+    const int last = d.channels - (kVectors - 1) * kLanes;
+    if (d.residual != nullptr)
+#pragma GCC unroll 28
+      for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v)
+          sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
+                                                    v + 1 < kVectors ? kLanes : last));
+    const T low = V::Set(d.low), high = V::Set(d.high);
+#pragma GCC unroll 28
+    for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Min(high, V::Max(low, sum[p][v]));
+    if (d.gated) {
+      const T factor = V::Set(d.gate_factor), offset = V::Set(d.gate_offset), one = V::Set(1.f);
+#pragma GCC unroll 28
+      for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v)
+          sum[p][v] = V::Mul(
+              sum[p][v], V::Min(one, V::Max(V::Zero(), V::Fma(factor, sum[p][v], offset))));
+    }
+    if (!d.linear) return;
+    const T scale = V::Set(d.scale), shift = V::Set(d.shift);
+#pragma GCC unroll 28
+    for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Fma(scale, sum[p][v], shift);
+  }
+
   template <int kVectors, int kPixels, bool kAhead>
   static void Block(const DirectBlock& d) {
     T sum[kPixels][kVectors];
@@ -72,21 +105,17 @@ struct DirectLoops {
       for (int p = 0; p < kPixels; ++p) sum[p][v] = first;
     }
     Sums<kVectors, kPixels, kAhead>(d, sum);
-    const T low = V::Set(d.low), high = V::Set(d.high);
+    Finish<kVectors, kPixels>(d, sum);
 #pragma GCC unroll 28
     for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         const int n = v + 1 < kVectors ? kLanes : last;
-        T x = sum[p][v];
-        if (d.residual != nullptr)
-          x = V::Add(x, V::LoadSome(d.residual + p * d.residual_step + v * kLanes, n));
-        x = V::Min(high, V::Max(low, x));
         float* to = d.out + p * d.out_step + v * kLanes;
         if (n == kLanes)
-          V::Store(to, x);
+          V::Store(to, sum[p][v]);
         else
-          V::StoreSome(to, x, n);
+          V::StoreSome(to, sum[p][v], n);
       }
   }
 

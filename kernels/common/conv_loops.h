@@ -67,7 +67,11 @@ struct DirectBlock {
   float* out;
   int64_t out_step;
   int channels;     // of the panel, the last vector may be partly used
-  float low, high;  // results are cut to these
+  // What becomes of a sum: it is cut to [low, high], if gated multiplied with
+  // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift.
+  float low, high;
+  bool gated, linear;
+  float gate_factor, gate_offset, scale, shift;
   // ConvLoops::streamed: what is read next, and how far to go with each row of the filter.
   const float* ahead;
   int64_t ahead_step;
