@@ -142,6 +142,8 @@ class Device {
   // There is a kernel for the call. Without one the host executes it, so that a kernel need not cover
   // every dtype, shape or optional operand.
   virtual bool HasKernel(const CallView& call) const = 0;
+  // Its kernels are the host's: programs are fused for it as for the host, and give the host's bits.
+  virtual bool has_host_kernels() const { return false; }
   // Nothing can be done on it any more.
   virtual bool lost() const = 0;
   // Memory that serves again is to be overwritten first: whoever reads it too early is found out.

@@ -26,9 +26,29 @@ double Batch(const Shape& s) {
   return s.rank() > 2 ? static_cast<double>(s.Product(0, s.rank() - 2)) : 1;
 }
 
+double Pixels(const Shape& channels_last) {
+  return static_cast<double>(channels_last.Product(0, 3));
+}
+
+// A chain's pointwise convolution ahead of the depthwise one sees the pixels of the input, what comes
+// later gives those of the output.
+double ChainFlops(const TraceEvent& e) {
+  const Shape &in = e.inputs[0].shape, &out = e.outputs[0].shape;
+  if (!in.is_static() || !out.is_static() || in.rank() != 4 || out.rank() != 4) return 0;
+  double flops = 0;
+  bool ahead = true;
+  for (const auto& o : e.inputs) {
+    if (o.slot != "Filters" || Numel(o) == 0) continue;
+    ahead = ahead && o.shape[2] == 1;
+    flops += 2 * Numel(o) * Pixels(ahead ? in : out);
+  }
+  return flops;
+}
+
 // Multiplications and additions of convolutions and matrix products; 0 for whatever else.
 double Flops(const TraceEvent& e) {
   if (e.outputs.empty()) return 0;
+  if (e.op == "fused_conv_chain") return ChainFlops(e);
   const TraceEvent::Operand& out = e.outputs[0];
   if (const auto* filter = Find(e.inputs, "Filter")) {
     if (Numel(*filter) == 0 || e.op.ends_with("_grad")) return 0;

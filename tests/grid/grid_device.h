@@ -64,6 +64,7 @@ class GridDevice final : public ForwardingDevice {
     ++(covers ? covered_ : refused_)[call.def().name()];
     return covers;
   }
+  bool has_host_kernels() const override { return false; }
 
   // How often each operator was covered, or was not, when it was placed.
   std::map<std::string, int> covered() const {

@@ -21,6 +21,7 @@ class ForwardingDevice : public Device {
   }
   Result<std::unique_ptr<Event>> NewEvent(bool timed) override { return device_->NewEvent(timed); }
   bool HasKernel(const CallView& call) const override { return device_->HasKernel(call); }
+  bool has_host_kernels() const override { return device_->has_host_kernels(); }
   bool lost() const override { return device_->lost(); }
 
  private:

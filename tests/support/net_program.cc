@@ -26,6 +26,7 @@ NetProgram::NetProgram(uint32_t seed, int ops) : rng_(seed) {
   while (count_ < ops) Step();
   if (OneIn(4)) Projections();
   if (OneIn(4)) Calls();
+  if (seed % 8 == 1) ConvolutionChain();
   // Results from anywhere, and the last ones.
   for (size_t i = 0; i < vars_.size(); ++i)
     if (vars_[i].writable && (OneIn(5) || i + 2 >= vars_.size())) builder_.Fetch(vars_[i].name);
@@ -239,6 +240,21 @@ void NetProgram::Product(const Var& x) {
   const std::string sum = NewVar(to, DType::kF32, bound + 1), bias = Param({n}, 1);
   Op("elementwise_add", {{"X", {out}}, {"Y", {bias}}}, {{"Out", {sum}}});
   if (OneIn(2)) Activation(sum, to);
+}
+
+// As fusion and layout passes leave them, large enough to be made row by row.
+void NetProgram::ConvolutionChain() {
+  std::string x = Feed(DType::kF32, {1, 12, 12, 8}, 1);
+  const int64_t channels[] = {8, 64, 64, 8};
+  for (int i = 0; i < 3; ++i) {
+    const int64_t kernel = i == 1 ? 3 : 1, pad = kernel / 2, to = channels[i + 1];
+    const std::string w = Param({to, i == 1 ? 1 : channels[i], kernel, kernel}, 0.1),
+                      bias = Param({to}, 0.1), out = NewVar({1, 12, 12, to}, DType::kF32, 9);
+    Op("fused_conv2d", {{"Input", {x}}, {"Filter", {w}}, {"Bias", {bias}}}, {{"Output", {out}}},
+       {{"paddings", Ints{pad, pad}}, {"groups", i == 1 ? to : int64_t{1}},
+        {"data_format", std::string("NHWC")}, {"fuse_activation", std::string("relu")}});
+    x = out;
+  }
 }
 
 void NetProgram::Convolution(const Var& x) {

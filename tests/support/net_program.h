@@ -50,6 +50,7 @@ class NetProgram {
   void Binary(const Var& x);
   void Product(const Var& x);
   void Attention(const Var& x);
+  void ConvolutionChain();
   void Convolution(const Var& x);
   void Norm(const Var& x);
   void Reduce(const Var& x);
