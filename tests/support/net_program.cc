@@ -73,18 +73,6 @@ std::shared_ptr<Scope> NetProgram::NewScope() const {
   return scope;
 }
 
-template <typename Test>
-bool NetProgram::Choose(Test&& test, Var* found) {
-  const size_t first = static_cast<size_t>(Pick(static_cast<int>(vars_.size())));
-  for (size_t i = 0; i < vars_.size(); ++i) {
-    const Var& v = vars_[(first + i) % vars_.size()];
-    if (!test(v)) continue;
-    *found = v;
-    return true;
-  }
-  return false;
-}
-
 std::string NetProgram::NewVar(const Shape& shape, DType dtype, double bound, bool writable) {
   const std::string name = "v" + std::to_string(names_++);
   builder_.Var(name, dtype, shape);
@@ -242,21 +230,6 @@ void NetProgram::Product(const Var& x) {
   if (OneIn(2)) Activation(sum, to);
 }
 
-// As fusion and layout passes leave them, large enough to be made row by row.
-void NetProgram::ConvolutionChain() {
-  std::string x = Feed(DType::kF32, {1, 12, 12, 8}, 1);
-  const int64_t channels[] = {8, 64, 64, 8};
-  for (int i = 0; i < 3; ++i) {
-    const int64_t kernel = i == 1 ? 3 : 1, pad = kernel / 2, to = channels[i + 1];
-    const std::string w = Param({to, i == 1 ? 1 : channels[i], kernel, kernel}, 0.1),
-                      bias = Param({to}, 0.1), out = NewVar({1, 12, 12, to}, DType::kF32, 9);
-    Op("fused_conv2d", {{"Input", {x}}, {"Filter", {w}}, {"Bias", {bias}}}, {{"Output", {out}}},
-       {{"paddings", Ints{pad, pad}}, {"groups", i == 1 ? to : int64_t{1}},
-        {"data_format", std::string("NHWC")}, {"fuse_activation", std::string("relu")}});
-    x = out;
-  }
-}
-
 void NetProgram::Convolution(const Var& x) {
   const int64_t channels = x.shape[1];
   const bool depthwise = OneIn(4);
@@ -323,28 +296,6 @@ void NetProgram::Reduce(const Var& x) {
   const double bound = sum ? x.bound * static_cast<double>(x.shape.dim(-1)) : x.bound;
   Op(sum ? "reduce_sum" : "reduce_mean", {{"X", {x.name}}}, {{"Out", {Out(to, x.dtype, bound)}}},
      {{"dim", Ints{-1}}, {"keep_dim", true}});
-}
-
-// Two tensors' last dimensions interleaved, in one part or two.
-void NetProgram::Shuffle(const Var& x) {
-  Var y;
-  const auto like = [&](const Var& v) { return v.dtype == x.dtype && v.shape == x.shape; };
-  if (!Choose(like, &y)) return;
-  const int64_t channels = x.shape.dim(-1), rows = x.shape.numel() / channels;
-  const double bound = std::max(x.bound, y.bound);
-  Shape to = x.shape;
-  to[to.rank() - 1] *= 2;
-  const std::string whole = NewVar(to, x.dtype, bound), out = NewVar(to, x.dtype, bound),
-                    apart = NewVar({rows, 2, channels}, x.dtype, bound),
-                    turned = NewVar({rows, channels, 2}, x.dtype, bound);
-  Op("concat", {{"X", {x.name, y.name}}}, {{"Out", {whole}}}, Is("axis", int64_t{-1}));
-  Op("reshape2", {{"X", {whole}}}, {{"Out", {apart}}}, Is("shape", Ints{-1, 2, channels}));
-  Op("transpose2", {{"X", {apart}}}, {{"Out", {turned}}}, Is("axis", Ints{0, 2, 1}));
-  Op("reshape2", {{"X", {turned}}}, {{"Out", {out}}}, Is("shape", Dims(to)));
-  if (OneIn(2)) return;
-  Op("split", {{"X", {out}}},
-     {{"Out", {Out(x.shape, x.dtype, bound), NewVar(x.shape, x.dtype, bound)}}},
-     {{"axis", int64_t{to.rank() - 1}}, {"num", int64_t{2}}});
 }
 
 void NetProgram::Layout(const Var& x) {

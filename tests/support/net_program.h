@@ -84,4 +84,16 @@ class NetProgram {
   bool nested_ = false;
 };
 
+template <typename Test>
+bool NetProgram::Choose(Test&& test, Var* found) {
+  const size_t first = static_cast<size_t>(Pick(static_cast<int>(vars_.size())));
+  for (size_t i = 0; i < vars_.size(); ++i) {
+    const Var& v = vars_[(first + i) % vars_.size()];
+    if (!test(v)) continue;
+    *found = v;
+    return true;
+  }
+  return false;
+}
+
 }  // namespace heddle::testing
