@@ -9,6 +9,7 @@
 #include "executor/dependency_graph.h"
 #include "executor/describe_plan.h"
 #include "executor/device_interpreter.h"
+#include "executor/fill_report.h"
 #include "executor/interpreter.h"
 #include "executor/memory_edges.h"
 #include "executor/memory_report.h"
@@ -96,6 +97,7 @@ class ExecutorImpl {
   Result<std::shared_ptr<CachedPlan>> MakePlan(CompiledImpl& c, CompiledImpl::Form& form,
                                                const std::vector<Feed>& feeds);
   Result<std::shared_ptr<const Plan>> Build(PlanRequest request);
+  Status RunUnguarded(const RunCall& call);
   Status RunAdmitted(const RunCall& call, CachedPlan& cached, bool alone);
   void TrimForTrial(CachedPlan& cached, int variant);
   Result<std::unique_ptr<RunState>> AcquireState(CachedPlan& cached, PlanTuner::Turn* turn);
@@ -316,30 +318,6 @@ bool IsWatched(const RunOptions& o) {
          o.check_nan_inf;
 }
 
-void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
-  const Plan& plan = run.plan();
-  *report = RunReport();
-  report->run_us = ns * 1e-3;
-  report->dispatch = "serial";
-  for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
-  run.control().FillTrace(report);
-  if (plan.dispatch == Dispatch::kDevice)
-    report->dispatch = DeviceInterpreter::Replayed(run) ? "graph" : "device";
-  if (!alone) return;
-  if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
-  if (plan.dispatch != Dispatch::kLanes) return;
-  const LaneStats stats = run.lane_run()->stats();
-  report->dispatch = "lanes";
-  report->lanes = plan.lanes->lanes;
-  report->waits = stats.waits;
-  report->switches = stats.switches;
-  report->parks = stats.parks;
-  report->spun_us = static_cast<double>(stats.spun_ns) * 1e-3;
-  report->parked_us = static_cast<double>(stats.parked_ns) * 1e-3;
-  report->work_us = plan.lanes->serial_ns * 1e-3;
-  report->critical_path_us = plan.lanes->path_ns * 1e-3;
-}
-
 }  // namespace
 
 // Large variants are tried one at a time in the same memory: the states of the others go before. (The
@@ -426,7 +404,26 @@ Status ExecutorImpl::RunAdmitted(const RunCall& call, CachedPlan& cached, bool a
   return status;
 }
 
+namespace {
+
+template <typename F>
+Status Guarded(F run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("no memory for a run: ", e.what());
+  } catch (const std::exception& e) {  // no thread to be had, for example
+    return Internal("a run could not be made: ", e.what());
+  }
+}
+
+}  // namespace
+
 Status ExecutorImpl::Run(const RunCall& call) {
+  return Guarded([&] { return RunUnguarded(call); });
+}
+
+Status ExecutorImpl::RunUnguarded(const RunCall& call) {
   CompiledImpl& c = call.compiled;
   const RunOptions& options = call.options;
   HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, call.feeds));
@@ -438,25 +435,15 @@ Status ExecutorImpl::Run(const RunCall& call) {
   if (cached.plan()->writes_scope && c.scope) writes = std::unique_lock(c.scope->write_mutex());
   if (options.stop.stop_requested())
     return Status(StatusCode::kCancelled, "the run was cancelled before it began");
-  const RunGate::Pass pass(gate, gate.Enter(options.deadline));
-  if (pass.threads() == 0)
+  Status status;
+  const auto run = [&](int admitted) {
+    status = Guarded([&] { return RunAdmitted(call, cached, threads > 1 && admitted == threads); });
+  };
+  if (!gate.Run(run, options.deadline))
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
-  return RunAdmitted(call, cached, threads > 1 && pass.threads() == threads);
+  return status;
 }
 
-namespace {
-
-Status RunGuarded(ExecutorImpl& executor, const RunCall& call) {
-  try {
-    return executor.Run(call);
-  } catch (const std::bad_alloc& e) {
-    return ResourceExhausted("no memory for a run: ", e.what());
-  } catch (const std::exception& e) {  // no thread to be had, for example
-    return Internal("a run could not be made: ", e.what());
-  }
-}
-
-}  // namespace
 }  // namespace internal
 
 Executor::Executor(const ExecutorOptions& options)
@@ -508,7 +495,7 @@ Result<std::vector<Value>> Executor::RunValues(const CompiledProgram& compiled,
   internal::RunMemory memory;
   std::vector<Value> out;
   HEDDLE_RETURN_IF_ERROR(
-      internal::RunGuarded(*impl_, {*compiled.impl(), feeds, options, memory, &out}));
+      impl_->Run({*compiled.impl(), feeds, options, memory, &out}));
   return out;
 }
 
@@ -582,7 +569,7 @@ Status BoundRun::Run(const RunOptions& options) {
   s.outputs.clear();  // their memory is for this run's
   internal::CompiledImpl& c = *s.compiled.impl();
   const Status status =
-      internal::RunGuarded(*c.executor, {c, s.feeds, options, s.memory, &s.outputs});
+      c.executor->Run({c, s.feeds, options, s.memory, &s.outputs});
   if (!status.ok()) s.outputs.clear();
   return status;
 }

@@ -139,7 +139,7 @@ typedef struct heddle_executor_options {
   int threads;             /* 0: as many as the process may use */
   int plan_cache_capacity; /* plans kept, one for each set of input shapes; 0: 32 */
   size_t memory_limit;     /* bytes of temporaries and outputs alive at once; 0: no limit */
-  int runs_at_once;        /* with one thread: runs that may be under way, others wait; 0: any number */
+  int runs_at_once;        /* runs under way; 1: each has all threads; 0: one a thread, with one: any number */
 } heddle_executor_options;
 
 /* `options` may be NULL. */

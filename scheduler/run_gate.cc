@@ -5,13 +5,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <exception>
+#include <utility>
+
 namespace heddle {
 namespace {
 
-// Sleeps while `word` is 0, until it is woken or `until` has come; may return earlier. A condition
+// Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A condition
 // variable wakes a thread into a lock that its waker still holds: with eight callers of a run of 30 us
 // that doubles the context switches.
-void Sleep(std::atomic<uint32_t>& word, const std::optional<RunGate::Time>& until) {
+void Sleep(std::atomic<uint32_t>& word, uint32_t value, const std::optional<RunGate::Time>& until) {
   timespec deadline{};
   if (until) {
     // The steady clock is the one that the system call measures absolute times by.
@@ -19,64 +23,155 @@ void Sleep(std::atomic<uint32_t>& word, const std::optional<RunGate::Time>& unti
     deadline.tv_sec = static_cast<time_t>(ns.count() / 1000000000);
     deadline.tv_nsec = static_cast<long>(ns.count() % 1000000000);
   }
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 0, until ? &deadline : nullptr, nullptr,
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until ? &deadline : nullptr, nullptr,
             FUTEX_BITSET_MATCH_ANY);
 }
 
-// The word may be gone by now: then nobody sleeps at that address, or somebody who looks again.
-void Wake(std::atomic<uint32_t>* word) { ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
+// The word may be gone once it is stored: then nobody sleeps at that address, or somebody who looks
+// again.
+void StoreAndWake(std::atomic<uint32_t>* word, uint32_t value) {
+  word->store(value, std::memory_order_release);
+  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
 
 }  // namespace
 
-int RunGate::Enter(const std::optional<Time>& until) {
-  if (places_ == 0) return 1;
-  Waiter me;
-  {
-    std::lock_guard lock(mutex_);
-    if (first_ == nullptr && inside_ == 0) return inside_ = threads_;
-    if (first_ == nullptr && inside_ < places_) {
-      ++inside_;
-      return 1;
+RunGate::RunGate(int threads, int at_once)
+    : threads_(threads),
+      places_(threads == 1 ? at_once : at_once <= 1 ? threads : std::min(threads, at_once)),
+      share_(at_once == 1 ? threads : 1) {}
+
+RunGate::~RunGate() {
+  for (const auto& server : servers_) StoreAndWake(&server->called, 1);
+  for (const auto& server : servers_) server->thread.join();
+}
+
+bool RunGate::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) {
+  if (places_ == 0) {
+    run(1);
+    return true;
+  }
+  Waiter me(run);
+  int threads = Enter(&me);
+  while (threads == 0) {
+    const uint32_t state = me.state.load(std::memory_order_acquire);
+    if (state == Waiter::kEnded) return true;
+    if (state == Waiter::kCallers) {
+      threads = share_;
+      break;
     }
-    (first_ == nullptr ? first_ : last_->next) = &me;
-    last_ = &me;
+    std::optional<Time> wake = until;
+    if (until && std::chrono::steady_clock::now() >= *until) {
+      if (Remove(&me)) return false;
+      wake.reset();  // it has been let in: another thread makes it, or is about to say otherwise
+    }
+    Sleep(me.state, state, wake);
   }
-  while (me.admitted.load(std::memory_order_acquire) == 0) {
-    // Who is not in the list any more has been admitted and is about to hear of it.
-    if (until && std::chrono::steady_clock::now() >= *until && Remove(&me)) return 0;
-    Sleep(me.admitted, until);
+  run(threads);
+  Leave(threads, nullptr);
+  return true;
+}
+
+// Threads for the run, if it may go at once; 0: it has been put in the list.
+int RunGate::Enter(Waiter* me) {
+  std::lock_guard lock(mutex_);
+  if (first_ == nullptr && taken_ == 0) return taken_ = threads_;
+  if (first_ == nullptr && HasRoom()) {
+    taken_ += share_;
+    return share_;
   }
-  return 1;
+  (first_ == nullptr ? first_ : last_->next) = me;
+  last_ = me;
+  return 0;
 }
 
 bool RunGate::Remove(Waiter* waiter) {
   std::lock_guard lock(mutex_);
   Waiter* before = nullptr;
-  for (Waiter* w = first_; w != nullptr; before = w, w = w->next) {
-    if (w != waiter) continue;
-    (before == nullptr ? first_ : before->next) = w->next;
-    if (last_ == w) last_ = before;
-    return true;
-  }
-  return false;
+  Waiter* w = first_;
+  for (; w != nullptr && w != waiter; w = w->next) before = w;
+  if (w == nullptr) return false;
+  (before == nullptr ? first_ : before->next) = w->next;
+  if (last_ == w) last_ = before;
+  return true;
 }
 
-void RunGate::Leave(int threads) {
-  if (places_ == 0) return;
+// Makes way for others, and sees to it that they go. `server`: who leaves, if it is one; it is given its
+// next run, or nullptr: then it is idle.
+RunGate::Waiter* RunGate::Leave(int threads, Server* server) {
   Waiter* admitted = nullptr;
   int count = 0;
   {
     std::lock_guard lock(mutex_);
-    inside_ -= threads;
+    taken_ -= threads;
     admitted = first_;
-    for (; first_ != nullptr && inside_ < places_; ++inside_, ++count) first_ = first_->next;
-    if (first_ == nullptr) last_ = nullptr;
+    count = Admit(server);
+    if (server != nullptr) server->idle = count == 0;
   }
+  if (server == nullptr || count == 0) {
+    Call(admitted, count);
+    return nullptr;
+  }
+  Call(admitted->next, count - 1);
+  return admitted;
+}
+
+int RunGate::Admit(Server* server) {
+  int count = 0;
+  while (first_ != nullptr && HasRoom()) {
+    Waiter* const w = first_;
+    first_ = w->next;
+    taken_ += share_;
+    ++count;
+    if (server != nullptr)
+      w->server = server;
+    else if (first_ != nullptr && (w->server = IdleServer()) != nullptr)
+      w->server->job = w;
+    server = nullptr;
+  }
+  if (first_ == nullptr) last_ = nullptr;
+  return count;
+}
+
+// With one thread callers bring theirs.
+RunGate::Server* RunGate::IdleServer() {
+  for (const auto& server : servers_)
+    if (std::exchange(server->idle, false)) return server.get();
+  if (threads_ == 1 || servers_.size() == static_cast<size_t>(threads_)) return nullptr;
+  try {
+    servers_.reserve(static_cast<size_t>(threads_));
+    auto server = std::make_unique<Server>();
+    server->idle = false;
+    server->thread = std::thread(&RunGate::Serve, this, server.get());
+    return servers_.emplace_back(std::move(server)).get();
+  } catch (const std::exception&) {
+    return nullptr;  // no thread or no memory to be had: the caller makes its run itself
+  }
+}
+
+void RunGate::Call(Waiter* first, int count) {
   for (; count > 0; --count) {
-    Waiter* const next = admitted->next;
-    admitted->admitted.store(1, std::memory_order_release);
-    Wake(&admitted->admitted);
-    admitted = next;
+    Waiter* const next = first->next;
+    if (first->server != nullptr)
+      StoreAndWake(&first->server->called, 1);
+    else
+      StoreAndWake(&first->state, Waiter::kCallers);
+    first = next;
+  }
+}
+
+void RunGate::Serve(Server* server) {
+  for (;;) {
+    while (server->called.exchange(0, std::memory_order_acquire) == 0)
+      Sleep(server->called, 0, std::nullopt);
+    Waiter* job = std::exchange(server->job, nullptr);
+    if (job == nullptr) return;
+    while (job != nullptr) {
+      job->run(share_);
+      Waiter* const next = Leave(share_, server);
+      StoreAndWake(&job->state, Waiter::kEnded);  // whose next run may find nobody inside
+      job = next;
+    }
   }
 }
 

@@ -1,18 +1,29 @@
-// RunGate: how many runs are under way, so that together they use no more threads than there are.
+// RunGate: which runs are under way, so that together they use no more threads than there are, and which
+// thread makes them.
 //
-// A run that finds nobody inside goes alone and may use every thread. While others are inside, each
-// run keeps to one thread, and at most as many are inside as there are threads; who comes too many
-// waits, first come first served. With one thread there is nothing to share out: callers bring
-// threads of their own, and nobody waits unless told how many may be inside.
+// A run that finds nobody inside goes alone and may use every thread. While others are inside, each run
+// keeps to one thread, and at most as many are inside as there are threads: two runs with a thread each
+// are sooner done than one after the other with both, if only a little. Who comes too many waits, first
+// come first served. With one thread there is nothing to share out: callers bring threads of their own,
+// and nobody waits unless told how many may be inside.
 //
-// Threads: Enter and Leave from any thread. What was done before a Leave is visible to whom it admits.
+// Where several wait, their runs are made by threads of the gate, one after another, while the callers
+// sleep: what moves is a pointer to the run. Were each caller woken for its own run, threads with cold
+// caches would push each other from processor to processor.
+//
+// Threads: Run from any thread. What was done in a run is visible to those that are let in after it.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/function_ref.h"
 
 namespace heddle {
 
@@ -20,44 +31,55 @@ class RunGate {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `at_once` counts with one thread: how many may be inside; 0 = any number.
-  explicit RunGate(int threads, int at_once = 0)
-      : threads_(threads), places_(threads > 1 ? threads : at_once) {}
+  // `at_once`: how many may be inside; 1 = each with all threads; 0 = as many as there are threads, and
+  // with one thread any number.
+  explicit RunGate(int threads, int at_once = 0);
+  // Nobody may be inside, or wait.
+  ~RunGate();
+  RunGate(const RunGate&) = delete;
+  RunGate& operator=(const RunGate&) = delete;
 
-  // Threads this run may use: all of them, or 1; 0 when `until` came first.
-  int Enter(const std::optional<Time>& until = std::nullopt);
-  void Leave(int threads);
-
-  // What Enter has given, handed back at the end of a scope.
-  class Pass {
-   public:
-    Pass(RunGate& gate, int threads) : gate_(gate), threads_(threads) {}
-    ~Pass() {
-      if (threads_ > 0) gate_.Leave(threads_);
-    }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
-    int threads() const { return threads_; }
-
-   private:
-    RunGate& gate_;
-    const int threads_;
-  };
+  // Makes the run once it is let in, on this thread or on another, then returns true. False: `until`
+  // came first. `run` is told how many threads it may use: all of them, or 1; it must not throw.
+  bool Run(FunctionRef<void(int threads)> run, const std::optional<Time>& until = std::nullopt);
 
  private:
-  // In a list, on the stack of the thread that waits. Once `admitted` is set it may be gone.
+  struct Server;
+  // In a list, on the stack of the caller. Once `state` says that it has ended or is the caller's, it
+  // may be gone.
   struct Waiter {
-    std::atomic<uint32_t> admitted{0};
+    explicit Waiter(FunctionRef<void(int)> r) : run(r) {}
+    enum State : uint32_t { kWaiting, kCallers, kEnded };
+    std::atomic<uint32_t> state{kWaiting};
+    FunctionRef<void(int)> run;
+    Server* server = nullptr;  // that is to make it
     Waiter* next = nullptr;
   };
+  // A thread that makes runs of others. It sleeps while nobody waits.
+  struct Server {
+    std::atomic<uint32_t> called{0};
+    Waiter* job = nullptr;  // nullptr, and called: end
+    bool idle = true;
+    std::thread thread;
+  };
+  int Enter(Waiter* me);
   bool Remove(Waiter* waiter);
+  Waiter* Leave(int threads, Server* server);
+  void Serve(Server* server);
+  // The following with mutex_ held.
+  bool HasRoom() const { return taken_ == 0 || taken_ + share_ <= places_; }
+  int Admit(Server* server);  // lets in the first of those who wait; how many
+  Server* IdleServer();
+  static void Call(Waiter* first, int count);
 
   const int threads_;
-  const int places_;  // 0: nobody waits
+  const int places_;   // threads that runs beside each other have together; 0: nobody waits
+  const int share_;    // of these, a run that meets others has
   std::mutex mutex_;
-  int inside_ = 0;  // threads taken
+  int taken_ = 0;  // threads
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
+  std::vector<std::unique_ptr<Server>> servers_;
 };
 
 }  // namespace heddle

@@ -19,6 +19,7 @@
 #include "tools/model_path.h"
 #include "tools/options.h"
 #include "tools/progress.h"
+#include "tools/round_trip.h"
 
 namespace heddle::tools {
 namespace {
@@ -32,7 +33,7 @@ struct Options {
   double seconds = 3;
   int warmup = 5;
   std::string trace;
-  bool json = false;
+  bool json = false, on_request = false;
 };
 
 double MsSince(Clock::time_point start) {
@@ -114,28 +115,29 @@ Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& st
 }
 
 // All clients at once; the calling thread is one of them.
-Status RunClients(const Job& job, const Options& options, Measured* result) {
+Status RunClients(const Job& job, int clients, double seconds, Measured* result) {
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(options.seconds));
-  std::vector<Samples> samples(options.clients);
+                               std::chrono::duration<double>(seconds));
+  std::vector<Samples> samples(static_cast<size_t>(clients));
   std::atomic<bool> stop{false};
   std::mutex mutex;
   Status error;
   auto work = [&](int c) {
-    Status status = Client(job, end, stop, &samples[c]);
+    Status status = Client(job, end, stop, &samples[static_cast<size_t>(c)]);
     if (status.ok()) return;
     stop = true;
     std::lock_guard lock(mutex);
     if (error.ok()) error = std::move(status);
   };
   std::vector<std::thread> threads;
-  for (int c = 1; c < options.clients; ++c) threads.emplace_back(work, c);
+  for (int c = 1; c < clients; ++c) threads.emplace_back(work, c);
   work(0);
   for (std::thread& t : threads) t.join();
   if (!error.ok()) return error;
   const double wall_ms = MsSince(start);
   std::vector<float> all;
+  result->runs = 0;
   for (const Samples& s : samples) {
     all.insert(all.end(), s.kept().begin(), s.kept().end());
     result->runs += s.seen();
@@ -197,6 +199,41 @@ Status ComparePrecision(const Model& model, const Options& options, const Job& j
   return Status::Ok();
 }
 
+void PrintLine(const Json& json) { std::cout << json.dump() << std::endl; }
+
+// Answers requests, one a line of standard input: {"slice": S, "clients": C} measures for S seconds,
+// {"round_trip": true} the distance of the processors. An empty object, or the end, ends it.
+Status AnswerRequests(const Job& job, Measured m) {
+  Json facts = NewJson("bench-answer");
+  facts["load_ms"] = m.load_ms;
+  facts["first_ms"] = m.first_ms;
+  facts["peak_mb"] = m.rss_first_mb;
+  PrintLine(facts);
+  for (std::string line; std::getline(std::cin, line);) {
+    const Json request = Json::parse(line, nullptr, false);
+    if (!request.is_object()) return Status(StatusCode::kInvalidArgument, "not a request: " + line);
+    if (request.empty()) break;
+    Json answer = NewJson("bench-answer");
+    if (request.contains("round_trip")) {
+      answer["round_trip_ns"] = MeasureRoundTripNs();
+    } else {
+      const double seconds = request.value("slice", 1.0);
+      const int clients = request.value("clients", 1);
+      if (!(seconds >= 0) || clients < 1 || clients > 1024)
+        return Status(StatusCode::kInvalidArgument, "not a request: " + line);
+      HEDDLE_RETURN_IF_ERROR(WarmUp(job, 3, &m.report));  // wakes threads, warms caches
+      HEDDLE_RETURN_IF_ERROR(RunClients(job, clients, seconds, &m));
+      answer["median_ms"] = m.median_ms;
+      answer["p90_ms"] = m.p90_ms;
+      answer["p99_ms"] = m.p99_ms;
+      answer["runs"] = m.runs;
+      answer["runs_per_s"] = m.runs_per_s;
+    }
+    PrintLine(answer);
+  }
+  return Status::Ok();
+}
+
 Result<Measured> Measure(const Options& options) {
   Measured m;
   auto start = Clock::now();
@@ -217,8 +254,12 @@ Result<Measured> Measure(const Options& options) {
   m.first_ms = MsSince(start);
   m.rss_first_mb = PeakRssMb();
   LOG(INFO) << "first run: " << m.first_ms << " ms";
+  if (options.on_request) {
+    HEDDLE_RETURN_IF_ERROR(AnswerRequests(job, m));
+    return m;
+  }
   HEDDLE_RETURN_IF_ERROR(WarmUp(job, options.warmup, &m.report));
-  HEDDLE_RETURN_IF_ERROR(RunClients(job, options, &m));
+  HEDDLE_RETURN_IF_ERROR(RunClients(job, options.clients, options.seconds, &m));
   m.rss_peak_mb = PeakRssMb();
   HEDDLE_RETURN_IF_ERROR(CountAllocations(job, &m));
   if (!options.trace.empty()) {
@@ -307,6 +348,7 @@ Status Run(const Options& options) {
     return Measure(options);
   }();
   if (!measured.ok()) return measured.status();
+  if (options.on_request) return Status::Ok();  // all has been said
   (options.json ? PrintJson : PrintHuman)(options, *measured);
   return Status::Ok();
 }
@@ -336,6 +378,9 @@ void AddBench(CLI::App& root, Action& chosen) {
                   "chrome://tracing or ui.perfetto.dev")
       ->type_name("FILE");
   app->add_flag("--json", options->json, "one JSON object instead of a table");
+  app->add_flag("--on-request", options->on_request,
+                "measure when told to: for each line {\"slice\": seconds, \"clients\": C} on standard input one "
+                "JSON line, after a first one about the start");
   app->footer(
       "Times are of the run call itself with feeds in memory. load_ms: from opening the files to "
       "a\n"
@@ -344,6 +389,8 @@ void AddBench(CLI::App& root, Action& chosen) {
       "variants (so also of new) by all threads and libraries, over runs after the measured ones;\n"
       "it includes the returned outputs, and not what oneTBB's own allocator hands out.\n"
       "rss_first_mb is the process's VmHWM after the first run, rss_peak_mb after the measured ones.\n"
+      "--on-request, for measuring several programs in turns: {\"round_trip\": true} is answered with the\n"
+      "time between a signal of one processor and the answer of another, an empty object ends it.\n"
       "Examples:\n"
       "  heddle bench examples/digits --feed x=examples/digits/input.npy --threads 1\n"
       "  heddle bench resnet50/ --random-feed --shape x=8,3,224,224 --seconds 10 --json");

@@ -285,7 +285,7 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str();
   app.add_option("--runs-at-once", options->runs_at_once,
-                 "with --threads 1 and several clients: runs that may be under way; 0 = any number")
+                 "of several clients, runs that may be under way; 1 = each with all threads; 0 = one a thread, and with --threads 1 any number")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str();

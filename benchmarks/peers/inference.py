@@ -7,7 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-from peers.sides import Failed, Heddle, Process, note, settle
+from peers.sides import Failed, Heddle, HeddleProcess, Process, note, settle
 
 WORKER = Path(__file__).with_name("inference_worker.py")
 # What can be set about each engine. The best one by a trial takes part in the rounds.
@@ -117,8 +117,13 @@ def measure(case, heddle, fallback, python, onnx, options, threads):
            "worst": max(checked.worst, lean.worst), "rounds": [], "peers": {}}
     if fallback:
         row["fallback"] = {"outputs_ok": fallback.check(case).ok, "rounds": []}
-    workers = {}
+    workers, own = {}, {}
     try:
+        own["heddle"] = HeddleProcess(heddle, case)
+        if threads > 1:
+            own["heddle, 1 thread"] = HeddleProcess(Heddle(heddle.binary, 1), case)
+        if fallback:
+            own["fallback"] = HeddleProcess(fallback, case)
         for engine in options.engines:
             worker, tried = best_setting(case, engine, python, onnx, options, threads)
             row["peers"][engine] = {"tried": tried}
@@ -126,22 +131,25 @@ def measure(case, heddle, fallback, python, onnx, options, threads):
                 workers[engine] = worker
                 row["peers"][engine].update(setting=worker.title, version=worker.facts["version"])
         for _ in range(options.rounds):
-            ours = heddle.bench(case, options.seconds)
-            times = {"heddle": ours["median_ms"]}
-            if fallback:
-                row["fallback"]["rounds"].append(fallback.bench(case, options.seconds)["median_ms"])
-            for engine, worker in workers.items():
-                times[engine] = worker.slice(options.seconds)["median_ms"]
+            times, before = {}, own["heddle"].round_trip_ns()
+            for side, process in {**own, **workers}.items():
+                times[side] = process.slice(options.seconds)["median_ms"]
                 settle()
-            row["rounds"].append(times)
+            if fallback:
+                row["fallback"]["rounds"].append(times.pop("fallback"))
+            one = times.pop("heddle, 1 thread", None)
+            row["rounds"].append({"ms": times, "one_thread_ms": one,
+                                  "round_trip_ns": [before, own["heddle"].round_trip_ns()]})
         row["start"] = first_answers(case, heddle, workers, python, threads, options)
         if options.clients and threads == max(options.threads):
             row["clients"] = many_clients(case, heddle, workers, python, threads, options)
     finally:
-        for worker in workers.values():
+        for worker in [*own.values(), *workers.values()]:
             worker.close()
-    row["ms"] = {side: statistics.median(r[side] for r in row["rounds"])
+    row["ms"] = {side: statistics.median(r["ms"][side] for r in row["rounds"])
                  for side in ["heddle", *workers]}
+    if threads > 1:
+        row["one_thread_ms"] = statistics.median(r["one_thread_ms"] for r in row["rounds"])
     if fallback:
         row["fallback"]["ms"] = statistics.median(row["fallback"]["rounds"])
     return row
@@ -183,10 +191,10 @@ def first_answers(case, heddle, workers, python, threads, options):
 
 
 def many_clients(case, heddle, workers, python, threads, options):
-    """Requests a second with so many clients; of each engine its best setting for that."""
-    found = {"heddle": {}, "peers": {}}
+    """Requests a second with so many clients; of each peer its best setting for that."""
     engines = {}
     try:
+        engines["heddle"] = HeddleProcess(heddle, case)
         for engine, worker in workers.items():
             for name, setting in CLIENT_SETTINGS.get(engine, {}).items():
                 if worker.facts["load_ms"] > SLOW_LOAD_MS:
@@ -196,26 +204,15 @@ def many_clients(case, heddle, workers, python, threads, options):
                         Engine(python, case, engine, worker.model, threads, setting)
                 except Failed as error:
                     note(f"  {engine} {name}: {error}")
+        found = {name: [] for name in engines}
         for _ in range(options.rounds):
-            for name, side, extra in (("", heddle, ()),
-                                      ("1 thread each", Heddle(heddle.binary, 1),
-                                       ("--runs-at-once", str(heddle.threads)))):
-                ours = side.bench(case, options.seconds, clients=options.clients, extra=extra)
-                found["heddle"].setdefault(name, []).append(
-                    {k: ours[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
             for name, engine in engines.items():
                 times = engine.clients(options.clients, options.seconds)
-                found["peers"].setdefault(name, []).append(
-                    {k: times[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
+                found[name].append({k: times[k] for k in ("runs_per_s", "median_ms", "p99_ms")})
                 settle()
     finally:
         for engine in engines.values():
             engine.close()
-
-    def middle(rows):
-        return {k: statistics.median(r[k] for r in rows) for k in rows[0]}
-
-    own = {name: middle(rows) for name, rows in found["heddle"].items()}
-    best = max(own, key=lambda name: own[name]["runs_per_s"])
-    return {"heddle": {**own[best], "setting": best}, "heddle_settings": own,
-            "peers": {name: middle(rows) for name, rows in found["peers"].items()}}
+    middle = {name: {k: statistics.median(r[k] for r in rows) for k in rows[0]}
+              for name, rows in found.items()}
+    return {"heddle": middle.pop("heddle"), "peers": middle}

@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape
 
 TITLES = {"heddle": "heddle", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
           "paddle": "Paddle Inference"}
+NEAR_NS = 130  # see tools/round_trip.h
 COLOURS = {"onnxruntime": "#4477aa", "openvino": "#ee6677", "paddle": "#228833"}
 
 
@@ -41,6 +42,16 @@ def fallback_cell(row):
     return number(found["ms"]) + ("" if found["outputs_ok"] else " (wrong outputs)")
 
 
+def near(rows):
+    """In how many rounds the two processors shared a cache, before and after."""
+    rounds = [r["round_trip_ns"] for row in rows for r in row["rounds"]]
+    count = sum(max(ends) < NEAR_NS for ends in rounds)
+    return (f"Signal and answer between the first two processors took {number(min(map(min, rounds)))} to "
+            f"{number(max(map(max, rounds)))} ns; less than {NEAR_NS} before and after, as where they share "
+            f"a cache, in {count} of {len(rounds)} rounds. The last column: heddle's own time with one "
+            "thread, in the same rounds, over that with these.")
+
+
 def latency(results, threads, engines):
     rows = measured(results, threads)
     fallback = any("fallback" in r for r in rows)
@@ -53,12 +64,15 @@ def latency(results, threads, engines):
                       number(r["ms"]["heddle"])] +
                      [fallback_cell(r)] * fallback +
                      [number(r["ms"].get(e)) for e in engines] +
-                     [f"**{value:.2f}**" if value else "–", TITLES.get(best, "–")])
+                     [f"**{value:.2f}**" if value else "–", TITLES.get(best, "–")] +
+                     [f"{r['one_thread_ms'] / r['ms']['heddle']:.2f}" for _ in [0] if threads > 1])
     ratios = [ratio(r) for r in rows if ratio(r) and r["outputs_ok"]]
     lines = table(["program, median ms", "heddle"] + ["without oneDNN"] * fallback +
-                  [TITLES[e] for e in engines] + ["heddle ÷ best", "best peer"], cells)
+                  [TITLES[e] for e in engines] + ["heddle ÷ best", "best peer"] +
+                  ["one thread ÷ these"] * (threads > 1), cells)
     worst = max(ratios, default=float("nan"))
     above = [r for r in ratios if r > 1.05]
+    lines += ["", near(rows)] if threads > 1 else []
     return lines + ["", f"Geometric mean of {len(ratios)} ratios: **{geomean(ratios):.3f}**; the largest "
                     f"is {worst:.2f}, {len(above)} above 1.05."]
 
@@ -99,13 +113,12 @@ def clients(results, threads):
         best = max(peers, key=lambda p: peers[p]["runs_per_s"])
         gains.append(ours["runs_per_s"] / peers[best]["runs_per_s"])
         cells.append([f"{r['program']} {r['case']}", number(ours["runs_per_s"]),
-                      ours.get("setting") or "default",
                       f"{ours['p99_ms'] / ours['median_ms']:.2f}", number(peers[best]["runs_per_s"]),
                       f"{peers[best]['p99_ms'] / peers[best]['median_ms']:.2f}", best,
                       f"**{gains[-1]:.2f}**"])
     if not cells:
         return []
-    return table(["program", "heddle requests/s", "heddle's setting", "p99 ÷ median", "best peer's", "p99 ÷ median",
+    return table(["program", "heddle requests/s", "p99 ÷ median", "best peer's", "p99 ÷ median",
                   "best peer", "heddle ÷ best"], cells) + \
         ["", f"Geometric mean {geomean(gains):.3f}, the smallest {min(gains):.2f}."]
 
@@ -122,7 +135,7 @@ def markdown(results):
              f"Float32; {settings['rounds']} rounds of {settings['seconds']} s a side, in turn; load "
              f"average {host['load_at_start']:.1f} at the start, {host['load_at_end']:.1f} at the end. A "
              "figure is the median over rounds of a round's median. Peers run from Python in their "
-             "fastest setting, heddle from its command line tool.", ""]
+             "fastest setting, heddle from its command line tool; all are started once, and run in turn.", ""]
     if host["load_at_start"] > 0.5 * host["cores"]:
         lines += ["**The machine was busy with other work when this began.**", ""]
     for threads in settings["threads"]:

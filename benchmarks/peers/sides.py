@@ -21,7 +21,7 @@ class Heddle:
     def __init__(self, binary, threads):
         self.binary, self.threads = str(binary), threads
 
-    def _command(self, verb, case):
+    def command(self, verb, case):
         command = [self.binary, verb, str(case.program), "--threads", str(self.threads)]
         if case.params:
             command += ["--params", str(case.params)]
@@ -44,18 +44,18 @@ class Heddle:
         with tempfile.TemporaryDirectory() as folder:
             from peers.models import compare  # needs the numpy of the peers' environment
 
-            self._call(self._command("run", case) + ["--out", folder, *extra])
+            self._call(self.command("run", case) + ["--out", folder, *extra])
             return compare(case, Path(folder))
 
     def bench(self, case, seconds, warmup=2, clients=1, extra=()):
         """A fresh process: load, first run, then runs for so long."""
-        return json.loads(self._call(self._command("bench", case) + [
+        return json.loads(self._call(self.command("bench", case) + [
             "--seconds", str(seconds), "--warmup", str(warmup), "--clients", str(clients), "--json",
             *extra]))
 
     def build_ms(self, case):
         """Building the plan alone, in a fresh process."""
-        return json.loads(self._call(self._command("plan", case) + ["--json"])).get("build_ms")
+        return json.loads(self._call(self.command("plan", case) + ["--json"])).get("build_ms")
 
 
 class Process:
@@ -115,6 +115,21 @@ class Process:
         self.process.wait()
         self.process.stdout.close()
         self.log.close()
+
+
+class HeddleProcess(Process):
+    """heddle with one program loaded, as peers are."""
+
+    def __init__(self, heddle, case, extra=()):
+        command = heddle.command("bench", case) + ["--on-request", *extra]
+        super().__init__(command, dict(os.environ))
+
+    def clients(self, count, seconds):
+        return self._ask({"clients": count, "slice": seconds})
+
+    def round_trip_ns(self):
+        """Between a signal of one processor and the answer of another; 0 where there is one only."""
+        return self._ask({"round_trip": True})["round_trip_ns"]
 
 
 class Worker(Process):

@@ -57,9 +57,9 @@ class Device;
 
 struct ExecutorOptions {
   int threads = 0;  // 0 = as many as the process may use
-  // With one thread, which leaves every run to its caller's: how many runs may be under way; others
-  // wait, first come first served. 0 = any number. As many as there are CPUs gives many callers the
-  // most runs a second, none of which is long interrupted.
+  // How many runs may be under way; others wait, first come first served. 1 = each has all threads.
+  // 0 = as many as there are threads, each with one of them; with one thread, which leaves every run to
+  // its caller's, any number.
   int runs_at_once = 0;
   int plan_cache_capacity = 32;
   size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit

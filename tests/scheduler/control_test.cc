@@ -4,7 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "scheduler/host_pool.h"
 #include "scheduler/run_gate.h"
@@ -16,65 +21,157 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+// Threads that a run may use; 0: its time came first.
+int ThreadsOfRun(RunGate& gate, const std::optional<RunGate::Time>& until = std::nullopt) {
+  int threads = 0;
+  const bool ran = gate.Run([&](int n) { threads = n; }, until);
+  EXPECT_EQ(ran, threads > 0);
+  return threads;
+}
+
+// A run that lasts until it is told to end.
+class Holder {
+ public:
+  explicit Holder(RunGate& gate) : thread_([this, &gate] {
+    gate.Run([this](int n) {
+      threads_ = n;
+      threads_.notify_one();
+      end_.wait(false);
+    });
+  }) {
+    threads_.wait(0);
+  }
+  ~Holder() { End(); }
+  void End() {
+    end_ = true;
+    end_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+  int threads() const { return threads_; }
+
+ private:
+  std::atomic<int> threads_{0};
+  std::atomic<bool> end_{false};
+  std::thread thread_;
+};
+
+// Many callers at once; the most threads that runs had together. `threads`: what each may be told.
+int MostInside(RunGate& gate, int callers, int runs, std::set<int>* threads) {
+  std::atomic<int> inside{0}, most{0}, made{0};
+  std::mutex mutex;
+  std::vector<std::thread> all;
+  for (int t = 0; t < callers; ++t)
+    all.emplace_back([&] {
+      for (int k = 0; k < runs; ++k)
+        gate.Run([&](int n) {
+          const int now = inside += n;
+          for (int m = most; now > m && !most.compare_exchange_weak(m, now);) {
+          }
+          {
+            std::lock_guard lock(mutex);
+            threads->insert(n);
+          }
+          ++made;
+          if (k % 16 == 0) std::this_thread::yield();
+          inside -= n;
+        });
+    });
+  for (auto& t : all) t.join();
+  EXPECT_EQ(made.load(), callers * runs);
+  return most;
+}
+
+const auto Soon = [] { return steady_clock::now() + milliseconds(5); };
+
 TEST(RunGate, AloneARunGetsAllThreads) {
   RunGate gate(4);
-  EXPECT_EQ(gate.Enter(), 4);
-  gate.Leave(4);
-  EXPECT_EQ(gate.Enter(), 4);
-  gate.Leave(4);
+  EXPECT_EQ(ThreadsOfRun(gate), 4);
+  EXPECT_EQ(ThreadsOfRun(gate), 4);
 }
 
 TEST(RunGate, WhoMeetsOthersGetsOneAndWhoComesTooManyWaits) {
   RunGate gate(2);
-  ASSERT_EQ(gate.Enter(), 2);
-  EXPECT_EQ(gate.Enter(steady_clock::now() + milliseconds(5)), 0);
-  gate.Leave(2);
-  std::atomic<int> inside{0}, most{0}, entered{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 12; ++t)
-    threads.emplace_back([&] {
-      for (int k = 0; k < 200; ++k) {
-        const int n = gate.Enter();
-        const int now = inside += n;
-        for (int m = most; now > m && !most.compare_exchange_weak(m, now);) {
-        }
-        ++entered;
-        if (k % 16 == 0) std::this_thread::yield();
-        inside -= n;
-        gate.Leave(n);
-      }
-    });
-  for (auto& t : threads) t.join();
-  EXPECT_EQ(entered.load(), 12 * 200);
-  EXPECT_LE(most.load(), 2);
-  EXPECT_EQ(gate.Enter(), 2) << "everybody has left";
+  {
+    Holder alone(gate);
+    EXPECT_EQ(alone.threads(), 2);
+    EXPECT_EQ(ThreadsOfRun(gate, Soon()), 0);
+  }
+  std::set<int> threads;
+  EXPECT_LE(MostInside(gate, 12, 200, &threads), 2);
+  EXPECT_EQ(threads.count(1), 1u);
+  EXPECT_EQ(ThreadsOfRun(gate), 2) << "everybody has left";
+}
+
+TEST(RunGate, FewerRunsAtOnceThanThreads) {
+  RunGate gate(4, 2);
+  std::set<int> threads;
+  MostInside(gate, 8, 200, &threads);
+  EXPECT_TRUE(threads == (std::set{1, 4}) || threads == (std::set{1}));
+  Holder alone(gate);
+  EXPECT_EQ(ThreadsOfRun(gate, Soon()), 0);
+}
+
+TEST(RunGate, OneRunAtOnceHasAllThreads) {
+  RunGate gate(4, 1);
+  std::set<int> threads;
+  EXPECT_EQ(MostInside(gate, 8, 200, &threads), 4);
+  EXPECT_EQ(threads, std::set{4});
 }
 
 TEST(RunGate, FirstComeFirstServed) {
   RunGate gate(2);
-  ASSERT_EQ(gate.Enter(), 2);
+  auto holder = std::make_unique<Holder>(gate);
   std::mutex mutex;
   std::vector<int> order;
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
-      const int n = gate.Enter();
-      {
-        std::lock_guard lock(mutex);
-        order.push_back(t);
-      }
-      std::this_thread::sleep_for(milliseconds(20));
-      gate.Leave(n);
+      gate.Run([&](int) {
+        {
+          std::lock_guard lock(mutex);
+          order.push_back(t);
+        }
+        std::this_thread::sleep_for(milliseconds(20));
+      });
     });
     std::this_thread::sleep_for(milliseconds(20));
   }
-  gate.Leave(2);
+  holder.reset();
   for (auto& t : threads) t.join();
   // Two at a time: each pair may be noted in either order.
   for (size_t k = 0; k < 6; k += 2) {
     EXPECT_EQ(std::min(order[k], order[k + 1]), static_cast<int>(k));
     EXPECT_EQ(std::max(order[k], order[k + 1]), static_cast<int>(k) + 1);
   }
+}
+
+// Runs of callers that wait, and the threads that made them.
+std::vector<bool> MadeByCallers(RunGate& gate, int callers) {
+  auto holder = std::make_unique<Holder>(gate);
+  std::vector<char> own(static_cast<size_t>(callers));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < callers; ++t) {
+    threads.emplace_back([&, t] {
+      const auto me = std::this_thread::get_id();
+      gate.Run([&](int) { own[static_cast<size_t>(t)] = std::this_thread::get_id() == me; });
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  holder.reset();
+  for (auto& t : threads) t.join();
+  return {own.begin(), own.end()};
+}
+
+TEST(RunGate, WhereManyWaitTheGatesThreadsMakeTheRuns) {
+  RunGate gate(2);
+  for (int round = 0; round < 3; ++round)
+    EXPECT_EQ(MadeByCallers(gate, 6), std::vector<bool>(6, false));
+  EXPECT_EQ(MadeByCallers(gate, 1), std::vector{true}) << "nobody else waits";
+}
+
+TEST(RunGate, WithOneThreadCallersMakeTheirOwnRuns) {
+  RunGate gate(1, 1);
+  EXPECT_EQ(MadeByCallers(gate, 5), std::vector<bool>(5, true));
 }
 
 TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
@@ -85,38 +182,36 @@ TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
     threads.emplace_back([&, t] {
       for (int k = 0; k < 300; ++k) {
         const auto until = steady_clock::now() + std::chrono::microseconds(t % 2 == 0 ? 1 + k : 1000000);
-        const int n = gate.Enter(until);
-        ++(n > 0 ? entered : late);
-        if (k % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-        if (n > 0) gate.Leave(n);
+        const auto run = [&](int) {
+          if (k % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+        };
+        ++(gate.Run(run, until) ? entered : late);
       }
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(entered + late, 8 * 300);
   EXPECT_GE(entered.load(), 4 * 300 / 2);
-  EXPECT_EQ(gate.Enter(), 2) << "everybody has left";
+  EXPECT_EQ(ThreadsOfRun(gate), 2) << "everybody has left";
 }
 
 TEST(RunGate, WithOneThreadSomeMayBeInside) {
   RunGate gate(1, 2);
-  ASSERT_EQ(gate.Enter(), 1);
-  ASSERT_EQ(gate.Enter(), 1);
-  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
-  EXPECT_EQ(gate.Enter(soon), 0);
+  auto first = std::make_unique<Holder>(gate);
+  Holder second(gate);
+  EXPECT_EQ(ThreadsOfRun(gate, Soon()), 0);
   std::atomic<int> got{0};
-  std::thread third([&] { got = gate.Enter(); });
-  gate.Leave(1);
+  std::thread third([&] { got = ThreadsOfRun(gate); });
+  first.reset();
   third.join();
   EXPECT_EQ(got, 1);
-  EXPECT_EQ(gate.Enter(std::chrono::steady_clock::now()), 0);
-  gate.Leave(1);
-  EXPECT_EQ(gate.Enter(), 1);
+  Holder again(gate);
+  EXPECT_EQ(ThreadsOfRun(gate, steady_clock::now()), 0);
 }
 
 TEST(RunGate, WithOneThreadNobodyWaits) {
   RunGate gate(1);
-  EXPECT_EQ(gate.Enter(), 1);
-  EXPECT_EQ(gate.Enter(), 1);
+  Holder first(gate), second(gate);
+  EXPECT_EQ(ThreadsOfRun(gate), 1);
 }
 
 TEST(Watcher, CallsInTheOrderOfTheTimes) {

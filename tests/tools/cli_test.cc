@@ -229,5 +229,20 @@ TEST_F(CliTest, BenchMeasures) {
   EXPECT_THAT(text.out, HasSubstr("median"));
 }
 
+TEST_F(CliTest, BenchMeasuresOnRequest) {
+  const auto ask = [](const std::string& lines) {
+    return RunCommand("( printf '" + lines + "' | '" + ToolPath() + "' bench " + kDigits +
+                      " --random-feed --on-request )");
+  };
+  const Outcome answers = ask(R"({"round_trip": true}\n{"slice": 0.01, "clients": 3}\n{}\n{"slice": 9}\n)");
+  ASSERT_EQ(answers.status, 0) << answers.err;
+  EXPECT_EQ(std::count(answers.out.begin(), answers.out.end(), '\n'), 3) << answers.out;
+  for (const char* key : {"first_ms", "round_trip_ns", "median_ms", "p99_ms", "runs_per_s"})
+    EXPECT_THAT(answers.out, HasSubstr("\"" + std::string(key) + "\":")) << key;
+  for (const char* wrong : {"slice", R"({"slice": -1})", R"({"slice": 0.01, "clients": 0})", "7"})
+    ExpectError(ask(wrong), 1, "not a request: ");
+  EXPECT_EQ(ask("").status, 0);
+}
+
 }  // namespace
 }  // namespace heddle::tools
