@@ -39,7 +39,9 @@ void StoreAndWake(std::atomic<uint32_t>* word, uint32_t value) {
 RunGate::RunGate(int threads, int at_once)
     : threads_(threads),
       places_(threads == 1 ? at_once : at_once <= 1 ? threads : std::min(threads, at_once)),
-      share_(at_once == 1 ? threads : 1) {}
+      share_(at_once == 1 ? threads : 1) {
+  if (sched_getaffinity(0, sizeof processors_, &processors_) != 0) CPU_ZERO(&processors_);
+}
 
 RunGate::~RunGate() {
   for (const auto& server : servers_) StoreAndWake(&server->called, 1);
@@ -161,6 +163,8 @@ void RunGate::Call(Waiter* first, int count) {
 }
 
 void RunGate::Serve(Server* server) {
+  // A thread starts where its maker may run, and a caller may have been bound to one processor.
+  if (CPU_COUNT(&processors_) > 0) sched_setaffinity(0, sizeof processors_, &processors_);
   for (;;) {
     while (server->called.exchange(0, std::memory_order_acquire) == 0)
       Sleep(server->called, 0, std::nullopt);

@@ -14,6 +14,8 @@
 // Threads: Run from any thread. What was done in a run is visible to those that are let in after it.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -80,6 +82,7 @@ class RunGate {
   Waiter* first_ = nullptr;
   Waiter* last_ = nullptr;
   std::vector<std::unique_ptr<Server>> servers_;
+  cpu_set_t processors_;  // for these: those of the thread that made the gate, not of a caller
 };
 
 }  // namespace heddle

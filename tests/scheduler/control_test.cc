@@ -1,5 +1,6 @@
 // The gate that admits runs, and the thread that calls at given times.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -29,10 +30,20 @@ int ThreadsOfRun(RunGate& gate, const std::optional<RunGate::Time>& until = std:
   return threads;
 }
 
+// The calling thread, to one processor.
+void Bind(int processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
 // A run that lasts until it is told to end.
 class Holder {
  public:
-  explicit Holder(RunGate& gate) : thread_([this, &gate] {
+  // `processor`: that its thread is bound to; -1: none.
+  explicit Holder(RunGate& gate, int processor = -1) : thread_([this, &gate, processor] {
+    if (processor >= 0) Bind(processor);
     gate.Run([this](int n) {
       threads_ = n;
       threads_.notify_one();
@@ -167,6 +178,30 @@ TEST(RunGate, WhereManyWaitTheGatesThreadsMakeTheRuns) {
   for (int round = 0; round < 3; ++round)
     EXPECT_EQ(MadeByCallers(gate, 6), std::vector<bool>(6, false));
   EXPECT_EQ(MadeByCallers(gate, 1), std::vector{true}) << "nobody else waits";
+}
+
+TEST(RunGate, TheGatesThreadsAreNotBoundAsCallersAre) {
+  RunGate gate(2);
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  auto holder = std::make_unique<Holder>(gate, first);
+  std::vector<int> processors(4);
+  std::vector<std::thread> callers;
+  for (int& count : processors) {
+    callers.emplace_back([&gate, &count, first] {
+      Bind(first);
+      gate.Run([&](int) {
+        cpu_set_t mine;
+        if (sched_getaffinity(0, sizeof mine, &mine) == 0) count = CPU_COUNT(&mine);
+      });
+    });
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  holder.reset();
+  for (auto& t : callers) t.join();
+  EXPECT_EQ(processors, std::vector<int>(4, CPU_COUNT(&all)));
 }
 
 TEST(RunGate, WithOneThreadCallersMakeTheirOwnRuns) {
