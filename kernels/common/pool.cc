@@ -113,14 +113,13 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
   });
 }
 
-// kVectors vectors of channels of one output position, which stay in registers. The window has kSize
-// rows and columns, or, with 0, any.
-template <typename T, bool kMax, int kVectors, int kSize>
+// kVectors vectors of kLanes channels of one output position, which stay in registers. The window has
+// kSize rows and columns, or, with 0, any.
+template <typename T, bool kMax, int kLanes, int kVectors, int kSize>
 inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                           const PoolWindow& w, const T* from, T factor, T* to) {
-  constexpr int kLanes = 32 / sizeof(T);
-  typedef T V __attribute__((vector_size(32)));
-  typedef T Vu __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  typedef T V __attribute__((vector_size(kLanes * sizeof(T))));
+  typedef T Vu __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
   V acc[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
@@ -159,26 +158,25 @@ T Factor(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const 
 template <typename T, bool kMax>
 void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
            T factor, const T* from, int64_t n, T* to) {
-  constexpr int64_t kLanes = 32 / sizeof(T);
-  int64_t c = 0;
+  constexpr int kLanes = 32 / sizeof(T), kHalf = kLanes / 2;
   ForSize(g, h, w, [&](auto size) {
+    int64_t c = 0;
     for (; c + 8 * kLanes <= n; c += 8 * kLanes)
-      PixelChannels<T, kMax, 8, size>(g, d, h, w, from + c, factor, to + c);
+      PixelChannels<T, kMax, kLanes, 8, size>(g, d, h, w, from + c, factor, to + c);
     for (; c + 2 * kLanes <= n; c += 2 * kLanes)
-      PixelChannels<T, kMax, 2, size>(g, d, h, w, from + c, factor, to + c);
+      PixelChannels<T, kMax, kLanes, 2, size>(g, d, h, w, from + c, factor, to + c);
     for (; c + kLanes <= n; c += kLanes)
-      PixelChannels<T, kMax, 1, size>(g, d, h, w, from + c, factor, to + c);
+      PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + c, factor, to + c);
+    if (c == n) return;
+    // The last vector takes some channels once more.
+    if (n >= kLanes)
+      return PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + n - kLanes, factor, to + n - kLanes);
+    if (n >= kHalf) {
+      PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from, factor, to);
+      return PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from + n - kHalf, factor, to + n - kHalf);
+    }
+    for (; c < n; ++c) PixelChannels<T, kMax, 1, 1, size>(g, d, h, w, from + c, factor, to + c);
   });
-  for (; c < n; ++c) {
-    T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
-    ForLines(g, d, h, w, [&](int64_t at, int64_t length) {
-      for (int64_t i = at; i < at + length; ++i) {
-        const T in = from[i * g.channels + c];
-        acc = kMax ? (in > acc ? in : acc) : acc + in;
-      }
-    });
-    to[c] = kMax ? acc : acc * factor;
-  }
 }
 
 // How many parts a large window is cut into by its rows; it depends on the window alone, so that sums

@@ -39,12 +39,13 @@ TEST(ChannelsLast, ImagesOfThreeChannels) {
   }
 }
 
-Tensor Pool(const Tensor& x, const std::string& type, const std::string& format, bool exclusive) {
+Tensor Pool(const Tensor& x, const std::string& type, const std::string& format, bool exclusive,
+            const Ints& window) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, x.shape());
   b.Op("pool2d", {{"X", {"x"}}}, {{"Out", {"y"}}},
        {{"pooling_type", type},
-        {"ksize", Ints{3, 2}},
+        {"ksize", window},
         {"strides", Ints{2, 1}},
         {"paddings", Ints{1, 0}},
         {"data_format", format},
@@ -56,12 +57,12 @@ Tensor Pool(const Tensor& x, const std::string& type, const std::string& format,
 }
 
 TEST(ChannelsLast, PoolsOfAnyNumberOfChannels) {
-  for (const int64_t channels : {1, 3, 8, 13, 16, 24, 37, 64, 100})
-    for (const char* type : {"max", "avg"})
-      for (const bool exclusive : {false, true}) {
+  for (const int64_t channels : {1, 3, 4, 6, 8, 13, 16, 24, 37, 64, 100})
+    for (const Ints& window : {Ints{3, 2}, Ints{2, 2}, Ints{3, 3}})
+      for (const auto& [type, exclusive] : {std::pair{"max", true}, {"avg", false}, {"avg", true}}) {
         const Tensor x = Values({2, channels, 7, 6});
-        const auto second = Floats(Moved(Pool(x, type, "NCHW", exclusive), {0, 2, 3, 1}));
-        const auto last = Floats(Pool(Moved(x, {0, 2, 3, 1}), type, "NHWC", exclusive));
+        const auto second = Floats(Moved(Pool(x, type, "NCHW", exclusive, window), {0, 2, 3, 1}));
+        const auto last = Floats(Pool(Moved(x, {0, 2, 3, 1}), type, "NHWC", exclusive, window));
         ASSERT_EQ(second.size(), last.size());
         for (size_t i = 0; i < last.size(); ++i)
           ASSERT_NEAR(last[i], second[i], 2e-5 * (1 + std::abs(second[i])))
