@@ -35,6 +35,15 @@ struct DepthwiseLoops {
       case Activation::kHardSigmoid:
         ActivateAll<Activation::kHardSigmoid, kPixels>(sum, e);
         break;
+      case Activation::kSwish:
+        ActivateAll<Activation::kSwish, kPixels>(sum, e);
+        break;
+      case Activation::kSigmoid:
+        ActivateAll<Activation::kSigmoid, kPixels>(sum, e);
+        break;
+      case Activation::kTanh:
+        ActivateAll<Activation::kTanh, kPixels>(sum, e);
+        break;
       default:
         break;
     }

@@ -35,6 +35,18 @@ struct Avx2 {
   static T Add(T a, T b) { return _mm256_add_ps(a, b); }
   static T Sub(T a, T b) { return _mm256_sub_ps(a, b); }
   static T Mul(T a, T b) { return _mm256_mul_ps(a, b); }
+  static T Div(T a, T b) { return _mm256_div_ps(a, b); }
+  static T Round(T x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static T PowerOf2(__m256i n) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+  }
+  // n: whole numbers; in two factors, since they may leave the exponent's range on the way.
+  static T TimesPowerOf2(T x, T n) {
+    const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
+  }
+  // a < b ? x : y; where one is NaN, y.
+  static T Below(T a, T b, T x, T y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
   // Where one is NaN, b.
   static T Max(T a, T b) { return _mm256_max_ps(a, b); }

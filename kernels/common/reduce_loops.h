@@ -28,21 +28,30 @@ struct ReduceLoop {
     for (int64_t i = 0; i < n; ++i) a[i] = R::template Init<A>();
   }
   static void Row(const void* xv, int64_t n, void* acc) {
+    constexpr int kFew = std::min(kLanes, 8);
     const T* x = static_cast<const T*>(xv);
-    A total = *static_cast<A*>(acc);
-    int64_t i = 0;
+    A& total = *static_cast<A*>(acc);
     if (n >= kLanes) {
-      A lanes[kLanes];
-      for (int j = 0; j < kLanes; ++j) lanes[j] = R::template Load<A>(x[j]);
-      for (i = kLanes; i + kLanes <= n; i += kLanes)
-        for (int j = 0; j < kLanes; ++j)
-          lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
-      for (int w = kLanes / 2; w > 0; w /= 2)
-        for (int j = 0; j < w; ++j) lanes[j] = R::Combine(lanes[j], lanes[j + w]);
-      total = R::Combine(total, lanes[0]);
+      total = R::Combine(total, InLanes<kLanes>(x, n));
+    } else if (n >= kFew) {
+      total = R::Combine(total, InLanes<kFew>(x, n));
+    } else {
+      for (int64_t i = 0; i < n; ++i) total = R::Combine(total, R::template Load<A>(x[i]));
     }
-    for (; i < n; ++i) total = R::Combine(total, R::template Load<A>(x[i]));
-    *static_cast<A*>(acc) = total;
+  }
+  template <int kCount>
+  static A InLanes(const T* x, int64_t n) {
+    A lanes[kCount];
+    for (int j = 0; j < kCount; ++j) lanes[j] = R::template Load<A>(x[j]);
+    int64_t i = kCount;
+    for (; i + kCount <= n; i += kCount)
+      for (int j = 0; j < kCount; ++j)
+        lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
+    // What is left goes to lanes of its own: one after another, each would wait for the one before.
+    for (int64_t j = 0; j < n - i; ++j) lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
+    for (int w = kCount / 2; w > 0; w /= 2)
+      for (int j = 0; j < w; ++j) lanes[j] = R::Combine(lanes[j], lanes[j + w]);
+    return lanes[0];
   }
   static void Column(const void* xv, int64_t n, void* acc) {
     const T* x = static_cast<const T*>(xv);

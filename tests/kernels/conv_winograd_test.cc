@@ -85,6 +85,9 @@ double Activate(const Layer& l, double x) {
   if (l.activation == "clip") return std::min(std::max(x, l.alpha), l.beta);
   if (l.activation == "hard_swish") return x * line;
   if (l.activation == "hard_sigmoid") return line;
+  if (l.activation == "swish") return x / (1 + std::exp(-l.alpha * x));
+  if (l.activation == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (l.activation == "tanh") return std::tanh(x);
   return x;
 }
 
@@ -128,7 +131,8 @@ TEST(Winograd, WhatFollowsIsFused) {
       const char* name;
       double alpha, beta;
     } all[] = {{"", 0, 0},           {"relu", 0, 0},         {"leaky_relu", 0.1, 0},
-               {"clip", -0.5, 0.75}, {"hard_swish", .2, .5}, {"hard_sigmoid", .25, .5}};
+               {"clip", -0.5, 0.75}, {"hard_swish", .2, .5}, {"hard_sigmoid", .25, .5},
+               {"swish", 1.5, 0}, {"sigmoid", 0, 0}, {"tanh", 0, 0}};
     for (const auto& a : all) {
       SCOPED_TRACE(a.name);
       l.activation = a.name, l.alpha = a.alpha, l.beta = a.beta;
