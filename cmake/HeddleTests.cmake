@@ -130,7 +130,7 @@ if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   # What `heddle run` holds at its peak, beside what its plan says.
   add_test(NAME models.peak_memory
     COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/peak_memory.py"
-            --heddle $<TARGET_FILE:heddle_cli> --within 1.6
+            --heddle $<TARGET_FILE:heddle_cli> --within 1.4
             "${HEDDLE_SHARED_DIR}/models/ppocrv4_det" "${HEDDLE_SHARED_DIR}/models/ppocrv4_rec")
   set_tests_properties(models.peak_memory PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS models)
   add_test(NAME opcases.core

@@ -36,10 +36,10 @@ Result<size_t> OpenFile(const std::string& path, Fd* open) {
   return static_cast<size_t>(st.st_size);
 }
 
-Status ReadAll(const Fd& f, const std::string& path, char* data, size_t size) {
+Status ReadAll(int fd, const std::string& path, char* data, size_t size) {
   size_t done = 0;
   while (done < size) {
-    const ssize_t n = ::read(f.fd, data + done, size - done);
+    const ssize_t n = ::pread(fd, data + done, size - done, static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return DataLoss("cannot read ", path, ": ", std::strerror(errno));
     if (n == 0) return DataLoss(path, " shrank while it was read");
@@ -54,7 +54,7 @@ Result<std::string> ReadFile(const std::string& path) {
   Fd f{-1};
   HEDDLE_ASSIGN_OR_RETURN(const size_t size, OpenFile(path, &f));
   std::string bytes(size, '\0');
-  HEDDLE_RETURN_IF_ERROR(ReadAll(f, path, bytes.data(), size));
+  HEDDLE_RETURN_IF_ERROR(ReadAll(f.fd, path, bytes.data(), size));
   return bytes;
 }
 
@@ -67,17 +67,40 @@ size_t Room(size_t size) { return size < kLeastHuge ? size : std::max(size, kHug
 }  // namespace
 
 Result<FileBytes> FileBytes::Read(const std::string& path) {
-  Fd f{-1};
-  HEDDLE_ASSIGN_OR_RETURN(const size_t size, OpenFile(path, &f));
-  void* memory = size > 0 ? TakeMemory(Room(size)) : nullptr;
-  if (size > 0 && memory == nullptr) return ResourceExhausted("no memory to read ", path);
-  FileBytes bytes(static_cast<char*>(memory), size);
-  HEDDLE_RETURN_IF_ERROR(ReadAll(f, path, bytes.data_, size));
-  return bytes;
+  HEDDLE_ASSIGN_OR_RETURN(const FileHandle file, FileHandle::Open(path));
+  return file.ReadAll();
 }
 
 FileBytes::~FileBytes() {
   if (data_ != nullptr) ReturnMemory(data_, Room(size_));
+}
+
+Result<FileHandle> FileHandle::Open(const std::string& path) {
+  Fd f{-1};
+  FileHandle file;
+  HEDDLE_ASSIGN_OR_RETURN(file.size_, OpenFile(path, &f));
+  file.path_ = path;
+  file.fd_ = std::exchange(f.fd, -1);
+  return file;
+}
+
+FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
+  path_.swap(other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+FileHandle::~FileHandle() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<FileBytes> FileHandle::ReadAll() const {
+  void* memory = size_ > 0 ? TakeMemory(Room(size_)) : nullptr;
+  if (size_ > 0 && memory == nullptr) return ResourceExhausted("no memory to read ", path_);
+  FileBytes bytes(static_cast<char*>(memory), size_);
+  HEDDLE_RETURN_IF_ERROR(heddle::ReadAll(fd_, path_, bytes.data_, size_));
+  return bytes;
 }
 
 FileReplacement::~FileReplacement() {

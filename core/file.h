@@ -25,9 +25,32 @@ class FileBytes {
   std::string_view view() const { return {data_, size_}; }
 
  private:
+  friend class FileHandle;
   FileBytes(char* data, size_t size) : data_(data), size_(size) {}
   char* data_;
   size_t size_;
+};
+
+// A file that stays open, whatever becomes of its name.
+//
+// Ownership: of the descriptor. Threads: any may read.
+class FileHandle {
+ public:
+  FileHandle() = default;  // none
+  // kNotFound, kInvalidArgument.
+  static Result<FileHandle> Open(const std::string& path);
+  FileHandle(FileHandle&& other) noexcept { *this = std::move(other); }
+  FileHandle& operator=(FileHandle&& other) noexcept;
+  ~FileHandle();
+  explicit operator bool() const { return fd_ >= 0; }
+  size_t size() const { return size_; }  // when it was opened
+  // So many bytes from its beginning. kDataLoss, kResourceExhausted.
+  Result<FileBytes> ReadAll() const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  size_t size_ = 0;
 };
 
 // A file that is written beside the one it replaces. Until Commit() has returned OK the old file is

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 
@@ -19,9 +20,10 @@ constexpr size_t kLeast = kSanitized ? ~size_t{0} : kHugePage;
 
 size_t WholePages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 
-// Huge pages start at multiples of their size: more is mapped, and what is beside is given back. The
-// rest behind the last whole one stays in small pages, so that no memory is taken that isn't used.
-void* Map(size_t bytes, int protection) {
+// Huge pages start at multiples of their size: more is mapped, and what is beside is given back.
+// The rest behind the last whole one that is filled stays in small pages, so that no memory is
+// taken that isn't used.
+void* Map(size_t bytes, size_t filled, int protection) {
   const size_t size = WholePages(bytes), more = size + kHugePage;
   void* map = ::mmap(nullptr, more, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return nullptr;
@@ -30,7 +32,7 @@ void* Map(size_t bytes, int protection) {
   char* const data = begin + before;
   if (before > 0) ::munmap(begin, before);
   if (kHugePage > before) ::munmap(data + size, kHugePage - before);
-  WantHugePages(data, size & ~(kHugePage - 1));
+  WantHugePages(data, WholePages(filled) & ~(kHugePage - 1));
   return data;
 }
 
@@ -42,8 +44,17 @@ void* MapSmall(size_t bytes, int protection) {
 }  // namespace
 
 void* TakeMemory(size_t bytes) {
-  if (bytes >= kLeast) return Map(bytes, PROT_READ | PROT_WRITE);
+  if (bytes >= kLeast) return Map(bytes, bytes, PROT_READ | PROT_WRITE);
   return ::operator new(bytes, std::align_val_t(kAlign), std::nothrow);
+}
+
+void* TakeTightMemory(size_t bytes, size_t filled) {
+  if (bytes < kLeast) return TakeMemory(bytes);
+  void* const memory = Map(bytes, filled, PROT_READ | PROT_WRITE);
+  const size_t huge = WholePages(filled) & ~(kHugePage - 1);
+  if (memory != nullptr)
+    PopulatePages(static_cast<char*>(memory) + huge, filled - std::min(filled, huge));
+  return memory;
 }
 
 void ReturnMemory(void* memory, size_t bytes) {
@@ -88,11 +99,15 @@ void TrimHeap() {
 }
 
 void* ReserveMemory(size_t bytes) {
-  return bytes >= kHugePage ? Map(bytes, PROT_NONE) : MapSmall(bytes, PROT_NONE);
+  return bytes >= kHugePage ? Map(bytes, bytes, PROT_NONE) : MapSmall(bytes, PROT_NONE);
 }
 
 bool CommitMemory(void* memory, size_t bytes) {
   return ::mprotect(memory, WholePages(bytes), PROT_READ | PROT_WRITE) == 0;
+}
+
+void DecommitMemory(void* memory, size_t bytes) {
+  ::mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 void ReleaseMemory(void* memory, size_t bytes) { ::munmap(memory, WholePages(bytes)); }

@@ -11,7 +11,10 @@ inline constexpr size_t kHugePage = 2 << 20;
 
 // `bytes` at a multiple of 64, not initialised; nullptr when there is no memory. Any thread.
 void* TakeMemory(size_t bytes);
-// Gives back what TakeMemory gave for as many bytes. Any thread.
+// The same, where only the first `filled` bytes will be written to for now: what lies behind them takes
+// no memory, and what no whole huge page holds is put in small pages here. Any thread.
+void* TakeTightMemory(size_t bytes, size_t filled);
+// Gives back what these gave for as many bytes. Any thread.
 void ReturnMemory(void* memory, size_t bytes);
 
 // The same in small pages: what nobody touches takes no memory, which with huge pages may be up to
@@ -38,6 +41,8 @@ void TrimHeap();
 void* ReserveMemory(size_t bytes);
 // Puts memory behind what ReserveMemory gave, all zero; false when there is none.
 bool CommitMemory(void* memory, size_t bytes);
+// Takes the memory away again from whole pages of what ReserveMemory gave; the addresses stay.
+void DecommitMemory(void* memory, size_t bytes);
 // Gives back what ReserveMemory gave, with the memory behind it.
 void ReleaseMemory(void* memory, size_t bytes);
 

@@ -3,10 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/large_memory.h"
@@ -55,11 +57,134 @@ class LazyBuffer final : public Buffer {
   std::atomic<bool> resident_{false};
 };
 
-// Whose absent memory `t` is the whole of; nullptr when it is none or only a part.
-const LazyBuffer* AllAbsent(const Tensor& t) {
-  const LazyBuffer* lazy = LazyBuffer::Of(t);
-  const bool whole = lazy != nullptr && t.raw() == lazy->data() && t.bytes() == lazy->bytes();
-  return whole && !lazy->resident() ? lazy : nullptr;
+constexpr size_t kPage = 4096, kAlign = 64;
+
+}  // namespace
+
+// Threads: any, but for Take.
+class LazyShelf::Memory {
+ public:
+  Memory(size_t bytes, ReadAgain again)
+      : again_(std::move(again)),
+        bytes_((bytes + kPage - 1) / kPage * kPage),
+        begin_(bytes_ > 0 ? static_cast<std::byte*>(ReserveMemory(bytes_)) : nullptr),
+        kept_(bytes_ / kPage, false) {
+    if (begin_ == nullptr || !CommitMemory(begin_, bytes_)) return;
+    PopulatePages(begin_, bytes_);
+    room_ = bytes_;
+  }
+  ~Memory() {
+    if (begin_ != nullptr) ReleaseMemory(begin_, bytes_);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  void* Take(size_t bytes) {
+    const size_t need = (bytes + kAlign - 1) / kAlign * kAlign;
+    if (need > room_) return nullptr;
+    void* const at = begin_ + (bytes_ - room_);
+    room_ -= need;
+    return at;
+  }
+  // The contents at `at` are there, and stay from now on. `resident` is set meanwhile.
+  Status Keep(void* at, size_t bytes, size_t place, std::atomic<bool>* resident) {
+    std::lock_guard lock(mutex_);
+    if (resident->load(std::memory_order_relaxed)) return Status::Ok();
+    for (size_t page = PageOf(at), last = PageOf(at, bytes - 1); page <= last; ++page) {
+      if (dropped_ && !kept_[page] && !CommitMemory(begin_ + page * kPage, kPage))
+        return ResourceExhausted("no memory for ", bytes, " bytes of a parameter");
+      kept_[page] = true;
+    }
+    if (dropped_) HEDDLE_RETURN_IF_ERROR(again_(at, place, bytes));
+    resident->store(true, std::memory_order_release);
+    return Status::Ok();
+  }
+  // `bytes` of what is or was at `at`, and comes from `place`.
+  Status Copy(const void* at, size_t bytes, size_t place, void* to) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!dropped_) {
+        std::memcpy(to, at, bytes);
+        return Status::Ok();
+      }
+    }
+    return again_(to, place, bytes);
+  }
+  void Drop() {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(dropped_, true)) return;
+    for (size_t page = 0, end; page < kept_.size(); page = end) {
+      for (end = page + 1; end < kept_.size() && kept_[end] == kept_[page];) ++end;
+      if (!kept_[page]) DecommitMemory(begin_ + page * kPage, (end - page) * kPage);
+    }
+  }
+
+ private:
+  size_t PageOf(const void* at, size_t more = 0) const {
+    return (static_cast<size_t>(static_cast<const std::byte*>(at) - begin_) + more) / kPage;
+  }
+  const ReadAgain again_;
+  const size_t bytes_;
+  std::byte* const begin_;
+  size_t room_ = 0;  // at the end
+  std::mutex mutex_;
+  std::vector<bool> kept_;  // by page: holds something for good
+  bool dropped_ = false;    // what else there was
+};
+
+// There are many of these, and they are small.
+class LazyShelf::Piece final : public Buffer {
+ public:
+  Piece(void* data, size_t bytes, size_t place, std::shared_ptr<Memory> memory)
+      : Buffer(data, bytes, &Destroy), memory_(std::move(memory)), place_(place) {}
+
+  // nullptr where the tensor's memory is of another kind.
+  static Piece* Of(const Tensor& t) {
+    Buffer* const b = t.buffer().get();
+    return b != nullptr && b->IsDestroyedBy(&Destroy) ? static_cast<Piece*>(b) : nullptr;
+  }
+  bool resident() const { return resident_.load(std::memory_order_acquire); }
+  Status BringIn() {
+    return resident() ? Status::Ok() : memory_->Keep(data(), bytes(), place_, &resident_);
+  }
+  std::shared_ptr<const MakeContents> contents() const {
+    return std::make_shared<const MakeContents>(
+        [memory = memory_, at = static_cast<const std::byte*>(data()), place = place_](
+            void* to, size_t begin, size_t end) {
+          return memory->Copy(at + begin, end - begin, place + begin, to);
+        });
+  }
+  void DropOthers() const { memory_->Drop(); }
+
+ private:
+  static void Destroy(Buffer* b) { delete static_cast<Piece*>(b); }
+
+  const std::shared_ptr<Memory> memory_;
+  const size_t place_;
+  std::atomic<bool> resident_{false};
+};
+
+LazyShelf::LazyShelf(size_t bytes, ReadAgain again)
+    : memory_(std::make_shared<Memory>(bytes, std::move(again))) {}
+
+BufferRef LazyShelf::Add(size_t bytes, size_t place) {
+  void* const at = bytes > 0 ? memory_->Take(bytes) : nullptr;
+  return at != nullptr ? BufferRef(new Piece(at, bytes, place, memory_)) : BufferRef();
+}
+
+bool LazyShelf::IsWaiting(const Tensor& t) {
+  const Piece* const piece = Piece::Of(t);
+  return piece != nullptr && !piece->resident();
+}
+
+void LazyShelf::DropWaiting(const Tensor& t) {
+  if (const Piece* const piece = Piece::Of(t)) piece->DropOthers();
+}
+
+namespace {
+
+bool IsWholeOf(const Tensor& t, const Buffer& b) {
+  return t.raw() == b.data() && t.bytes() == b.bytes();
 }
 
 }  // namespace
@@ -72,22 +197,26 @@ BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin ori
 
 bool IsAbsent(const Tensor& t) {
   const LazyBuffer* lazy = LazyBuffer::Of(t);
-  return lazy != nullptr && !lazy->resident();
+  return lazy != nullptr ? !lazy->resident() : LazyShelf::IsWaiting(t);
 }
 
 Status MakeResident(const Tensor& t) {
-  LazyBuffer* lazy = LazyBuffer::Of(t);
-  return lazy == nullptr || lazy->resident() ? Status::Ok() : lazy->BringIn();
+  if (LazyBuffer* lazy = LazyBuffer::Of(t))
+    return lazy->resident() ? Status::Ok() : lazy->BringIn();
+  LazyShelf::Piece* const piece = LazyShelf::Piece::Of(t);
+  return piece != nullptr ? piece->BringIn() : Status::Ok();
 }
 
 std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t) {
-  const LazyBuffer* const lazy = AllAbsent(t);
-  return lazy != nullptr ? lazy->contents() : nullptr;
+  if (!IsAbsent(t) || !IsWholeOf(t, *t.buffer().get())) return nullptr;
+  const LazyBuffer* const lazy = LazyBuffer::Of(t);
+  return lazy != nullptr ? lazy->contents() : LazyShelf::Piece::Of(t)->contents();
 }
 
 ContentsOrigin OriginOf(const Tensor& t) {
-  const LazyBuffer* const lazy = AllAbsent(t);
-  return lazy != nullptr ? lazy->origin() : ContentsOrigin();
+  const LazyBuffer* const lazy = LazyBuffer::Of(t);
+  return lazy != nullptr && !lazy->resident() && IsWholeOf(t, *lazy) ? lazy->origin()
+                                                                     : ContentsOrigin();
 }
 
 namespace {
@@ -106,7 +235,6 @@ void Fill(const MakeContents& contents, size_t begin, Tensor* to) {
 // One piece after another is taken and given back while kernels are prepared. Where an alignment is
 // asked for, some C libraries do not find the same place again, and the heap is left with holes.
 BufferRef Room(size_t bytes) {
-  constexpr size_t kAlign = 64;
   void* const memory = std::malloc(bytes + kAlign);
   if (memory == nullptr) return BufferRef();
   const uintptr_t before = -reinterpret_cast<uintptr_t>(memory) & (kAlign - 1);

@@ -106,4 +106,16 @@ Tensor KernelContext::Scratch(DType dtype, const Shape& shape) const {
   return Tensor(dtype, shape, services_.allocator->Allocate(BytesFor(dtype, shape)));
 }
 
+Tensor KernelContext::CallScratch(DType dtype, const Shape& shape) const {
+  constexpr size_t kUnit = 64;
+  const size_t units = (BytesFor(dtype, shape) + kUnit - 1) / kUnit;
+  if (services_.arena == nullptr || units > op_.spare.size) return Scratch(dtype, shape);
+  uint32_t used = spare_used_.load(std::memory_order_relaxed);
+  do {
+    if (units > op_.spare.size - used) return Scratch(dtype, shape);
+  } while (!spare_used_.compare_exchange_weak(used, used + static_cast<uint32_t>(units),
+                                              std::memory_order_relaxed));
+  return Tensor(dtype, shape, *services_.arena, (size_t{op_.spare.begin} + used) * kUnit);
+}
+
 }  // namespace heddle

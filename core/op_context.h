@@ -1,6 +1,7 @@
 // How an operator sees one of its calls: bound operands, attributes, shapes, memory.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,11 @@ struct BoundOp {
   IdList out_begin;                  // likewise
   IdList in;                         // frame slots, kNoSlot where empty
   IdList out;
+  // A stretch of the run's arena that no value needs while the operator runs, in multiples of 64 bytes.
+  struct Spare {
+    uint32_t begin = 0, size = 0;
+  };
+  Spare spare = {};
 };
 
 // Access common to the contexts below. In()/Out() positions are those of the program's lists.
@@ -191,6 +197,9 @@ class KernelContext : public OpContext {
   Tensor& Alloc(Key key, DType dtype, const Shape& shape, int i = 0) const;
   // Work space that lives as long as the returned tensor. Throws std::bad_alloc.
   Tensor Scratch(DType dtype, const Shape& shape) const;
+  // The same, but it must be gone when the kernel returns: lies in the run's arena where the plan leaves
+  // room there. What one call takes is not used again by it. Any thread that works for the kernel.
+  Tensor CallScratch(DType dtype, const Shape& shape) const;
 
   template <typename S>
   const S& State() const {
@@ -215,6 +224,7 @@ class KernelContext : public OpContext {
  private:
   Services& services_;
   const KernelState* state_;
+  mutable std::atomic<uint32_t> spare_used_{0};  // of op_.spare; orders nothing
 };
 
 }  // namespace heddle

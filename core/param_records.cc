@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 
+#include "core/bytes.h"
 #include "core/error.h"
 #include "core/lazy_buffer.h"
 #include "core/shapes.h"
@@ -21,8 +22,8 @@ namespace {
 
 constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
 
-// Weights smaller than this are read at once: a page more or less for each, and a read of its own,
-// would cost more than they take.
+// Weights smaller than this are read with what is about them: a page more or less for each, and a
+// read of its own, would cost more than they take.
 constexpr size_t kLeastLater = 4 << 10;
 
 constexpr size_t kHashedBytes = 256 << 10;  // at a time
@@ -97,10 +98,21 @@ class RecordReader::File : public SourceFile {
   struct stat opened_ {};
 };
 
+size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
+  if (dtype != DType::kF32 || !shape.is_static()) return 0;
+  const size_t bytes = BytesFor(dtype, shape);
+  return bytes < kLeastLater ? (bytes + 63) / 64 * 64 : 0;
+}
+
 Status RecordReader::Open() {
   auto file = std::make_shared<File>(path_);
   HEDDLE_RETURN_IF_ERROR(file->Open());
   size_ = file->size();
+  if (shelf_bytes_ > 0)
+    shelf_.emplace(std::min(shelf_bytes_, size_), [file](void* to, size_t place, size_t bytes) {
+      HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, place));
+      return file->CheckUnchanged();
+    });
   file_ = std::move(file);
   return Status::Ok();
 }
@@ -157,13 +169,18 @@ Status RecordReader::ReadLoD(const std::string& what, LoD* lod) {
 Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::string& what,
                                          BufferSlab& slab) {
   HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
-  const bool later = later_ && dtype == DType::kF32 && bytes >= kLeastLater;
+  const bool large = bytes >= kLeastLater, later = later_ && dtype == DType::kF32 && large;
   const auto read = [file = file_, from = at_](void* to, size_t begin, size_t end) {
     HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
     return file->CheckUnchanged();
   };
-  BufferRef memory = later ? MakeLazyBuffer(bytes, read, {file_, StrCat(at_, "+", bytes)})
-                           : slab.Allocate(bytes);
+  BufferRef memory;
+  if (later) {
+    memory = MakeLazyBuffer(bytes, read, {file_, StrCat(at_, "+", bytes)});
+  } else {
+    if (shelf_ && dtype == DType::kF32 && !large) memory = shelf_->Add(bytes, at_);
+    if (!memory) memory = slab.Allocate(bytes);
+  }
   if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
   if (later)
     at_ += bytes;

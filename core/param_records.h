@@ -12,11 +12,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/buffer_slab.h"
+#include "core/lazy_buffer.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 
@@ -24,9 +26,13 @@ namespace heddle {
 
 class RecordReader {
  public:
-  // `later`: weights of 4 KiB and more are read when needed (core/lazy_buffer.h).
-  explicit RecordReader(std::string path, bool later = false)
-      : path_(std::move(path)), later_(later) {}
+  explicit RecordReader(std::string path) : path_(std::move(path)) {}
+  // Weights of 4 KiB and more are read when needed (core/lazy_buffer.h); smaller ones, `shelf_bytes` in
+  // all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; what has no room there is read.
+  RecordReader(std::string path, size_t shelf_bytes)
+      : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
+  // What a tensor will take on the shelf.
+  static size_t ShelfBytes(DType dtype, const Shape& shape);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
 
@@ -47,7 +53,9 @@ class RecordReader {
 
   class File;
   const std::string path_;
-  const bool later_;
+  const bool later_ = false;
+  const size_t shelf_bytes_ = 0;
+  std::optional<LazyShelf> shelf_;
   std::shared_ptr<const File> file_;
   size_t size_ = 0, at_ = 0;
   std::vector<char> window_;  // what stands in the file from window_at_ on

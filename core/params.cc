@@ -1,6 +1,9 @@
 // Parameters into a scope and out of it, and Paddle's records (combined or one file each).
+#include "heddle/params.h"
+
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -8,7 +11,6 @@
 #include "core/param_records.h"
 #include "core/pickled_params.h"
 #include "core/shapes.h"
-#include "heddle/params.h"
 #include "proto/framework.pb.h"
 
 namespace heddle {
@@ -33,7 +35,14 @@ Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string
 
 Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
                     Scope& scope) {
-  RecordReader reader(path, later);
+  size_t shelf = 0;
+  for (const TensorInfo& info : want) shelf += RecordReader::ShelfBytes(info.dtype, info.shape);
+  std::optional<RecordReader> opened;
+  if (later)
+    opened.emplace(path, shelf);
+  else
+    opened.emplace(path);
+  RecordReader& reader = *opened;
   HEDDLE_RETURN_IF_ERROR(reader.Open());
   BufferSlab slab(later ? 0 : reader.left());
   std::vector<Tensor> tensors;

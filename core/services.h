@@ -33,6 +33,9 @@ class TensorAllocator {
  public:
   virtual ~TensorAllocator() = default;
   virtual BufferRef Allocate(size_t bytes) = 0;
+  // The same, for what will be used to the last byte: nothing behind it takes memory, at the price of
+  // more time for pages.
+  virtual BufferRef AllocateTight(size_t bytes) { return Allocate(bytes); }
 };
 
 // Runs sub-blocks, for control flow. `block` is the program's block id.
@@ -92,6 +95,7 @@ class PackCache {
 struct Services {
   IntraOp* intra = nullptr;
   TensorAllocator* allocator = nullptr;
+  const BufferRef* arena = nullptr;  // of the run, see BoundOp::spare
   BlockRunner* blocks = nullptr;
   RandomState* random = nullptr;
   PackCache* packs = nullptr;

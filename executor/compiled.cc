@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/lazy_buffer.h"
 
 namespace heddle::internal {
 namespace {
@@ -92,6 +93,17 @@ Status CheckMaxShapes(const CompiledImpl& c) {
   return Status::Ok();
 }
 
+// Those of one file share a shelf: the first one that waits speaks for all.
+void DropWaiting(const Scope& scope, const CompiledImpl::Form& form) {
+  for (const auto& [name, stamp] : form.optimized.used) {
+    if (scope.StampOf(name) != stamp || !stamp.value->is_tensor() ||
+        !LazyShelf::IsWaiting(stamp.value->tensor()))
+      continue;
+    LazyShelf::DropWaiting(stamp.value->tensor());
+    return;
+  }
+}
+
 std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
   std::vector<Feed> largest;
   for (const Feed& f : feeds) {
@@ -133,10 +145,12 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source.Get());
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize));
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized,
+                          passes::Optimize(program, scope, optimize, !options.lean));
   for (const std::string& name : fetch_names)
     form->fetches.push_back(form->optimized.program->Find(0, name));
-  for (const auto& [name, stamp] : form->optimized.used) form->constants.insert(name);
+  if (!declared_inputs)
+    for (const auto& [name, stamp] : form->optimized.used) form->constants.insert(name);
   Append(&form->key, source.hash());
   Append(&form->key, options.opt_level);
   Append(&form->key, options.schedule);

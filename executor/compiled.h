@@ -36,7 +36,8 @@ class CompiledImpl {
     uint64_t version = 0;  // of the scope, when last looked at
     std::mutex blocks_mutex;
     std::shared_ptr<ArenaBlocks> blocks;  // with max_shapes, once the first plan was made
-    std::unordered_set<std::string> constants;  // names of parameters that were folded into it
+    // Names of parameters that were folded into it, where anything may be fed.
+  std::unordered_set<std::string> constants;
   };
   // The current form, made anew when a parameter that was folded into it has been replaced, or is fed.
   Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {});
@@ -69,6 +70,11 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 
 // Do the largest shapes fit what the program declares?
 Status CheckMaxShapes(const CompiledImpl& c);
+// After a plan of the form was made: of small parameters, those that have not come by now were folded
+// into others or packed, and no longer wait in memory (core/lazy_buffer.h). With the scope's
+// write_mutex held.
+void DropWaiting(const Scope& scope, const CompiledImpl::Form& form);
+
 // The feeds with the largest shapes that the program was compiled for, without contents; none where
 // there are no such shapes, or some feed is larger.
 std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);

@@ -187,6 +187,7 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   }
   request.tuning = c.tuning;
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
+  DropWaiting(*c.scope, form);
   if (c.tuning) c.tuning->Save();
   if (c.packed) c.packed->Save();
   return std::make_shared<CachedPlan>(std::move(plan), std::move(request), tuned);

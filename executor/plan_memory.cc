@@ -152,6 +152,47 @@ class MemoryPlanner {
       const uint32_t owner = plan_.buffers[s] = arena.sharing->BufferOf(s);
       if (owner != s) At(s).offset = At(owner).offset + arena.sharing->OffsetOf(s);
     }
+    if (plan_.dispatch == Dispatch::kSerial) FindSpare(arena);
+  }
+
+  // Where kernels find work space: for each instruction, the largest stretch of the arena that no
+  // buffer takes meanwhile. Once very many buffers are alive at a time, none is looked for.
+  void FindSpare(const Arena& arena) {
+    constexpr size_t kUnit = 64, kMostAlive = 256;
+    const Lifetimes& life = arena.sharing->life();
+    struct Buffer {
+      size_t begin, end;
+      int32_t last;
+    };
+    std::vector<std::vector<Buffer>> begins(ins_.size());
+    for (size_t k = 0; k < arena.owners.size(); ++k) {
+      const Lifetimes::Range range = life.RangeOf(arena.owners[k]);
+      const size_t at = arena.offsets[k], bytes = At(arena.owners[k]).bytes();
+      begins[static_cast<size_t>(range.first)].push_back(
+          {at, at + bytes, std::max(range.first, range.last)});
+    }
+    std::vector<Buffer> alive;  // by their places
+    for (size_t i = 0; i < ins_.size(); ++i) {
+      std::erase_if(alive, [&](const Buffer& b) { return b.last < static_cast<int32_t>(i); });
+      if (alive.size() + begins[i].size() > kMostAlive) return;
+      for (const Buffer& b : begins[i])
+        alive.insert(
+            std::upper_bound(alive.begin(), alive.end(), b,
+                             [](const Buffer& x, const Buffer& y) { return x.begin < y.begin; }),
+            b);
+      size_t done = 0, at = 0, most = 0;
+      const auto offer = [&](size_t next) {
+        const size_t begin = (done + kUnit - 1) / kUnit * kUnit;
+        if (next > begin && next - begin > most) at = begin, most = next - begin;
+      };
+      for (const Buffer& b : alive) {
+        offer(b.begin);
+        done = std::max(done, b.end);
+      }
+      offer(arena.bytes);
+      if ((at + most) / kUnit > ~uint32_t{0}) continue;
+      ins_[i].op.spare = {static_cast<uint32_t>(at / kUnit), static_cast<uint32_t>(most / kUnit)};
+    }
   }
 
   // --- both ---

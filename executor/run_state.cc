@@ -19,7 +19,8 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
   for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
   // Tensors without elements have a place in an arena of no bytes.
   if (own_arena && !plan_->arena_slots.empty()) {
-    arena_ = services_.allocator->Allocate(plan_->arena_bytes);
+    arena_ = plan_->lean ? services_.allocator->AllocateTight(plan_->arena_bytes)
+                         : services_.allocator->Allocate(plan_->arena_bytes);
     BindArena();
   }
   if (!plan_->loose.empty()) tokens_ = std::make_unique<RunTokens>(*plan_, *services_.allocator);
@@ -37,6 +38,7 @@ RunState::~RunState() {
 }
 
 void RunState::BindArena() {
+  services_.arena = &arena_;
   for (uint32_t s : plan_->arena_slots) {
     const Slot& slot = plan_->slots[s];
     values_[s] = Tensor(slot.dtype, slot.shape(), arena_, slot.offset);

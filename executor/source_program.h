@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include "core/file.h"
 #include "core/ir.h"
 #include "heddle/program.h"
 
@@ -14,27 +16,24 @@ class SourceProgram {
  public:
   SourceProgram& operator=(const Program& program) {
     whole_ = program.impl();
+    name_ = whole_->name;
     hash_ = program.hash();
     return *this;
   }
   uint64_t hash() const { return hash_; }
 
-  // The program, parsed anew where it was let go.
-  Result<std::shared_ptr<const ir::Program>> Get() const {
-    if (whole_) return whole_;
-    HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<ir::Program> parsed, ir::Unpack(packed_));
-    return std::shared_ptr<const ir::Program>(std::move(parsed));
-  }
-  // Holds no more of it than is needed to make it again, where that can be done.
-  void LetGo() {
-    if (!whole_ || !whole_->as_parsed()) return;
-    packed_ = ir::Pack(*whole_);
-    whole_ = nullptr;
-  }
+  // The program, parsed anew where it was let go. kDataLoss where its file was written to meanwhile.
+  Result<std::shared_ptr<const ir::Program>> Get() const;
+  // Holds no more of it than is needed to make it again, where that can be done: the file it was read
+  // from, which stays open, else its bytes.
+  void LetGo();
 
  private:
   std::shared_ptr<const ir::Program> whole_;
-  ir::PackedProgram packed_;  // where `whole_` is empty
+  // Where `whole_` is empty, one of these:
+  FileHandle file_;
+  ir::PackedProgram packed_;
+  std::string name_;
   uint64_t hash_ = 0;
 };
 

@@ -65,7 +65,7 @@ Status RunFusedConv(KernelContext& ctx) {
   const Tensor* residual = ctx.InOpt("ResidualData");
   const auto& state = ctx.State<FusedConvState>();
   float* out = ctx.Out("Output").mutable_data<float>();
-  Tensor product = state.late ? ctx.Scratch(DType::kF32, state.product) : Tensor();
+  Tensor product = state.late ? ctx.CallScratch(DType::kF32, state.product) : Tensor();
   state.runner->Run(ctx, {.src = ctx.In("Input").raw(),
                           .filter = ctx.In("Filter").raw(),
                           .bias = bias ? bias->raw() : nullptr,

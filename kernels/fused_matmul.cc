@@ -58,7 +58,7 @@ Status RunFusedMatmul(KernelContext& ctx) {
   const Tensor* residual = ctx.InOpt("ResidualData");
   const auto& state = ctx.State<FusedMatmulState>();
   float* out = ctx.Out("Out").mutable_data<float>();
-  Tensor product = state.late ? ctx.Scratch(DType::kF32, state.product) : Tensor();
+  Tensor product = state.late ? ctx.CallScratch(DType::kF32, state.product) : Tensor();
   state.runner->Run(ctx, ctx.In("X").data<float>(), ctx.In("Y").data<float>(),
                     bias ? bias->data<float>() : nullptr,
                     residual && !state.late ? residual->data<float>() : nullptr,

@@ -156,8 +156,8 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   const int64_t length = (a.q.rows + cuts - 1) / cuts;
   const int64_t work = std::max<int64_t>(1, length * one.keys * (one.depth + one.value_depth));
   ctx.ParallelFor(heads * cuts, 1 + kThreadWork / work, [&](int64_t begin, int64_t end) {
-    const Tensor space =
-        ctx.Scratch(DType::kF32, {AttentionWork(one.few, one.keys, one.depth, one.value_depth)});
+    const Tensor space = ctx.CallScratch(
+        DType::kF32, {AttentionWork(one.few, one.keys, one.depth, one.value_depth)});
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / cuts / a.heads, h = i / cuts % a.heads, row = i % cuts * length;
       AttentionHead head = one;

@@ -136,7 +136,7 @@ PoolAllocator::Part& PoolAllocator::Home() const {
   return *parts_[static_cast<size_t>(ThisProcessor()) % parts_.size()];
 }
 
-BufferRef PoolAllocator::Allocate(size_t bytes) {
+BufferRef PoolAllocator::Take(size_t bytes, bool tight) {
   static_assert(sizeof(Block) <= kHeader);
   auto fail = [&](size_t size) {
     throw OutOfMemory("out of memory: " + std::to_string(size) + " bytes asked for, " +
@@ -166,7 +166,9 @@ BufferRef PoolAllocator::Allocate(size_t bytes) {
     return BufferRef(new (b) Block(data, size, &home, cls));
   }
   GiveBack();
-  void* raw = TakeMemory(kHeader + size);
+  // Poison is written to the last byte.
+  const size_t filled = kHeader + (tight && !poison_ ? bytes : size);
+  void* raw = tight ? TakeTightMemory(kHeader + size, filled) : TakeMemory(kHeader + size);
   if (raw == nullptr) {
     home.in_use.fetch_sub(size, std::memory_order_relaxed);
     home.refs.fetch_sub(1, std::memory_order_relaxed);

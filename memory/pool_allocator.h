@@ -41,7 +41,8 @@ class PoolAllocator final : public TensorAllocator {
   PoolAllocator& operator=(const PoolAllocator&) = delete;
 
   // At least `bytes` bytes, aligned to 64. Throws OutOfMemory.
-  BufferRef Allocate(size_t bytes) override;
+  BufferRef Allocate(size_t bytes) override { return Take(bytes, false); }
+  BufferRef AllocateTight(size_t bytes) override { return Take(bytes, true); }
   // Gives free blocks back to the system.
   void Trim();
   size_t bytes_in_use() const;
@@ -50,6 +51,7 @@ class PoolAllocator final : public TensorAllocator {
  private:
   struct Part;
   struct Block;
+  BufferRef Take(size_t bytes, bool tight);
   Part& Home() const;
   void NotePeak();
   void GiveBack();

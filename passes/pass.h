@@ -3,11 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/buffer_slab.h"
 #include "core/ir.h"
 #include "heddle/pass.h"
 
@@ -42,11 +45,17 @@ class PassContext {
   const std::vector<std::pair<std::string, Scope::Stamp>>& used() const { return used_; }
 
  private:
+  // nullptr where it cannot be had.
+  const Tensor* CopyOf(const Tensor& waiting);
+
   const PassOptions options_;
   const Scope& source_;
   Scope& folded_;
   std::vector<std::pair<std::string, Scope::Stamp>> used_;
   std::set<std::string> used_names_;
+  // Of parameters that wait in memory (core/lazy_buffer.h), side by side: they go at once.
+  BufferSlab copies_{0, true};
+  std::map<const Tensor*, Tensor> copied_;
 };
 
 // Groupings of a pass, as bits.

@@ -12,11 +12,28 @@ const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, 
   const Value* value = folded_.StampOf(v.name).value;
   if (value == nullptr || !value->is_tensor() || !value->tensor().initialized()) return nullptr;
   const Tensor& t = value->tensor();
-  if (!t.is_contiguous() || (contents && !MakeResident(t).ok())) return nullptr;
+  if (!t.is_contiguous()) return nullptr;
+  const Tensor* found = &t;
+  if (contents && LazyShelf::IsWaiting(t)) {  // most of those are folded into others
+    found = CopyOf(t);
+    if (found == nullptr) return nullptr;
+  } else if (contents && !MakeResident(t).ok()) {
+    return nullptr;
+  }
   if (use && used_names_.insert(v.name).second)
     if (const Scope::Stamp stamp = source_.StampOf(v.name); stamp.value == value)
       used_.emplace_back(v.name, stamp);
-  return &t;
+  return found;
+}
+
+const Tensor* PassContext::CopyOf(const Tensor& waiting) {
+  Tensor& copy = copied_[&waiting];
+  if (copy.initialized()) return &copy;
+  const auto contents = ContentsToCome(waiting);
+  const BufferRef memory = contents ? copies_.Allocate(waiting.bytes()) : BufferRef();
+  if (!memory || !(*contents)(memory->data(), 0, waiting.bytes()).ok()) return nullptr;
+  copy = Tensor(waiting.dtype(), waiting.shape(), memory);
+  return &copy;
 }
 
 const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,

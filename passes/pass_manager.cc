@@ -54,10 +54,11 @@ Result<std::vector<PassDef>> Choose(std::vector<PassDef> passes, const OptimizeO
 class Driver {
  public:
   Driver(std::vector<PassDef> passes, const std::shared_ptr<const ir::Program>& program,
-         PassContext& context)
+         PassContext& context, bool source)
       : passes_(std::move(passes)),
         original_(program),
         context_(context),
+        source_(source),
         current_(program.get()) {}
 
   Status Run() {
@@ -93,6 +94,7 @@ class Driver {
     std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
     kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());
     if (!copy_->feeds.empty()) copy_->DropUnusedVars(kept);
+    if (!source_) copy_->source = nullptr;
     copy_->vars.shrink_to_fit();
     for (ir::Block& block : copy_->blocks) block.ops.shrink_to_fit();
   }
@@ -202,6 +204,7 @@ class Driver {
   const std::vector<PassDef> passes_;
   const std::shared_ptr<const ir::Program> original_;
   PassContext& context_;
+  const bool source_;
   std::shared_ptr<ir::Program> copy_;  // made for the first pass that runs
   const ir::Program* current_;
   PassDump dump_;
@@ -215,8 +218,8 @@ class Driver {
 
 Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
                                const std::shared_ptr<const ir::Program>& program,
-                               const std::shared_ptr<Scope>& scope,
-                               const OptimizeOptions& options) {
+                               const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
+                               bool source) {
   const auto start = Clock::now();
   auto folded = std::make_shared<Scope>(scope);
   PassContext context(*scope, *folded, options.passes);
@@ -229,19 +232,23 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
   for (const ir::Port& f : program->feeds)
     if (f.var != ir::kNoVar) context.fed.insert(f.var);
   HEDDLE_ASSIGN_OR_RETURN(passes, Choose(std::move(passes), options));
-  Driver driver(std::move(passes), program, context);
+  Driver driver(std::move(passes), program, context, source);
   if (const std::string hole = FindHole(*program); !hole.empty())
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else
     HEDDLE_RETURN_IF_ERROR(driver.Run());
+  // Constants that later passes had no use for.
+  for (const std::string& name : folded->Names())
+    if (driver.result()->Find(0, name) == ir::kNoVar) folded->Erase(name);
   Optimized optimized{driver.result(), std::move(folded), context.used(), std::move(driver.report)};
   optimized.report.ms = MsSince(start);
   return optimized;
 }
 
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
-                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options) {
-  return OptimizeWith(AllPasses(), program, scope, options);
+                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
+                           bool source) {
+  return OptimizeWith(AllPasses(), program, scope, options, source);
 }
 
 }  // namespace heddle::passes

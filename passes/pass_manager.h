@@ -22,11 +22,14 @@ struct Optimized {
 };
 
 // The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0 only.
+// Without `source` it is not there to be written to a file again (ir::Program::source).
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
-                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options);
+                           const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
+                           bool source = true);
 // The same with a list of passes of the caller's instead of the registered ones, in any order.
 Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
                                const std::shared_ptr<const ir::Program>& program,
-                               const std::shared_ptr<Scope>& scope, const OptimizeOptions& options);
+                               const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
+                               bool source = true);
 
 }  // namespace heddle::passes

@@ -94,7 +94,8 @@ struct CompileOptions {
   // Prefer little memory and a quick start to speed: kernels hold no copy of a parameter that is larger
   // than the parameter, and heddle's own loops compute what the primitives library would generate code
   // for, wherever there are such loops. Tuning has no say then. Results differ by rounding from those
-  // of the usual way. Meant for programs that are run once or a few times.
+  // of the usual way. Meant for programs that are run once or a few times. The program's file stays open
+  // while the compiled program lives: it may be removed or replaced, but not written to in place.
   bool lean = false;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;

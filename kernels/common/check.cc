@@ -17,6 +17,7 @@ Status RunConverted(const KernelContext& ctx, DType to) {
   const KernelFn kernel = def.kernel(to);
   if (kernel == nullptr) return Unimplemented("has no kernel for ", Name(to));
   BoundOp op = ctx.op();
+  op.spare = {};  // it is the outer call's
   std::vector<Value> values(op.in.size() + op.out.size());
   for (size_t s = 0; s < def.inputs().size(); ++s) {
     for (uint32_t i = op.in_begin[s]; i < op.in_begin[s + 1]; ++i) {

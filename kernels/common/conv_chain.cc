@@ -95,7 +95,7 @@ class StripedChain final : public ConvChain {
     const int64_t in_image = in.in_size() * in.in_c, out_image = out.out[1] * out_row;
     const int64_t parts = std::clamp<int64_t>(static_cast<int64_t>(work_ / kLeastWork), 1,
                                               std::min<int64_t>(rows, ctx.threads()));
-    Tensor memory = ctx.Scratch(DType::kF32, {parts * floats_});
+    Tensor memory = ctx.CallScratch(DType::kF32, {parts * floats_});
     float* const kept = memory.mutable_data<float>();
     ctx.ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) {

@@ -68,7 +68,7 @@ Operand MakeOperand(const memory::desc& outside, const memory::desc& inside, boo
 // Copies an input to the primitive's layout where needed; `hold` keeps the copy.
 const void* Bring(const KernelContext& ctx, const Operand& o, const void* data, Tensor& hold) {
   if (!o.reorder) return data;
-  hold = ctx.Scratch(DType::kU8, {o.bytes()});
+  hold = ctx.CallScratch(DType::kU8, {o.bytes()});
   o.reorder->Run(ctx, {data, hold.raw()});
   return hold.raw();
 }
@@ -89,7 +89,7 @@ class LibraryConv final : public ConvRunner {
     const void* weights = packed ? packed->data() : Bring(ctx, filter, o.filter, hold_filter);
     void* to = o.dst;
     if (dst.reorder) {
-      hold_dst = ctx.Scratch(DType::kU8, {dst.bytes()});
+      hold_dst = ctx.CallScratch(DType::kU8, {dst.bytes()});
       to = hold_dst.mutable_raw();
     }
     if (epilogue.residual) PlaceResidual(ctx, o.residual, to);

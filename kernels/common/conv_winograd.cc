@@ -130,7 +130,7 @@ class WinogradConv final : public ConvRunner {
     // A thread has its blocks for itself when there are enough of them; else all share each step.
     const int64_t threads = alone_ ? std::min<int64_t>(ctx.threads(), blocks_) : 1;
     const int64_t floats = kPoints * (InStep() + OutStep());
-    Tensor scratch = ctx.Scratch(DType::kF32, {threads * floats});
+    Tensor scratch = ctx.CallScratch(DType::kF32, {threads * floats});
     if (!alone_) {
       const auto split = [&](int64_t n, int64_t grain, auto&& fn) {
         ctx.ParallelFor(n, grain, fn);

@@ -63,7 +63,7 @@ class LibraryGemmRunner final : public GemmRunner {
     }
     Tensor rounded;
     if (round) {
-      rounded = ctx.Scratch(DType::kU8, {rounded_bytes});
+      rounded = ctx.CallScratch(DType::kU8, {rounded_bytes});
       round->Run(ctx, {a, rounded.raw()});
       a = static_cast<const float*>(rounded.raw());
     }

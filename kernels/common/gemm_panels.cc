@@ -45,7 +45,7 @@ class PanelGemm final : public GemmRunner {
     const int64_t parts = Ceil(d_.m, rows);
     Tensor apart;
     if (d_.m > loops_.rows && d_.lda % kMeet == 0) {
-      apart = ctx.Scratch(DType::kF32, {d_.m, d_.k + kApart});
+      apart = ctx.CallScratch(DType::kF32, {d_.m, d_.k + kApart});
       float* const to = apart.mutable_data<float>();
       ctx.ParallelFor(d_.m, 1 + kUnitWork / d_.k, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) std::copy_n(a + r * d_.lda, d_.k, to + r * (d_.k + kApart));

@@ -170,7 +170,7 @@ void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*>
     Check(dnnl_memory_set_data_handle(handles->args[i++].memory, const_cast<void*>(p)), "memory");
   Tensor scratch;
   if (scratch_bytes != 0) {
-    scratch = ctx.Scratch(DType::kU8, {static_cast<int64_t>(scratch_bytes)});
+    scratch = ctx.CallScratch(DType::kU8, {static_cast<int64_t>(scratch_bytes)});
     Check(dnnl_memory_set_data_handle(handles->args[i++].memory, scratch.mutable_raw()), "memory");
   }
   Check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(),

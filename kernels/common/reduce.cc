@@ -103,7 +103,7 @@ class Reduction {
   void RunInParts(const KernelContext& ctx) const {
     const int64_t parts = std::min(kParts, segments_);
     const int64_t stride = kColumns * loops_.acc_size;
-    Tensor scratch = ctx.Scratch(DType::kU8, Shape{units_ * parts * stride});
+    Tensor scratch = ctx.CallScratch(DType::kU8, Shape{units_ * parts * stride});
     auto* accs = static_cast<std::byte*>(scratch.mutable_raw());
     ctx.ParallelFor(units_ * parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

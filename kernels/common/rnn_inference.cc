@@ -175,7 +175,7 @@ void RunRnnLayer(const KernelContext& ctx, std::span<const PackedRnn* const> dir
   const int count = static_cast<int>(directions.size());
   const PackedRnn& first = *directions[0];
   const int64_t size = Direction::WorkSize(first, args), states = args.batch * first.padded();
-  Tensor hold = ctx.Scratch(DType::kF32, {count * size});
+  Tensor hold = ctx.CallScratch(DType::kF32, {count * size});
   // On the stack: at most two.
   std::array<std::byte, 2 * sizeof(Direction) + alignof(Direction)> room;
   std::pmr::monotonic_buffer_resource resource(room.data(), room.size());

@@ -126,6 +126,48 @@ TEST(LazyBuffer, OtherTensorsAreThere) {
   }
 }
 
+TEST(LazyShelf, WhatHasNotComeByThenIsDropped) {
+  constexpr size_t kFloats = 2048, kBytes = kFloats * sizeof(float);
+  int read = 0;
+  LazyShelf shelf(3 * kBytes, [&](void* to, size_t place, size_t bytes) {
+    ++read;
+    for (size_t i = 0; i < bytes / sizeof(float); ++i)
+      static_cast<float*>(to)[i] = static_cast<float>(place / sizeof(float) + i);
+    return Status::Ok();
+  });
+  std::vector<Tensor> t;
+  for (size_t k = 0; k < 3; ++k) {
+    t.emplace_back(DType::kF32, Shape{kFloats}, shelf.Add(kBytes, 100 * k * sizeof(float)));
+    for (size_t i = 0; i < kFloats; ++i)
+      static_cast<float*>(t[k].buffer()->data())[i] = static_cast<float>(100 * k + i);
+  }
+  EXPECT_FALSE(shelf.Add(4, 0));  // it is full
+  const auto want = [&](size_t k, size_t i) { return static_cast<float>(100 * k + i); };
+
+  for (const Tensor& one : t) EXPECT_TRUE(IsAbsent(one) && LazyShelf::IsWaiting(one));
+  EXPECT_EQ(BorrowedContents(t[1]).tensor().data<float>()[7], want(1, 7));
+  ASSERT_TRUE(MakeResident(t[0]).ok());
+  EXPECT_EQ(read, 0);  // all were there
+  EXPECT_FALSE(LazyShelf::IsWaiting(t[0]));
+  t[0].mutable_data<float>()[3] = -1;
+
+  LazyShelf::DropWaiting(t[0]);
+  EXPECT_EQ(t[0].data<float>()[3], -1);  // it stays as it is
+  EXPECT_EQ(t[0].data<float>()[kFloats - 1], want(0, kFloats - 1));
+  EXPECT_EQ(Floats(BorrowedStretches(t[2]).Read(5, 2)),
+            (std::vector<float>{want(2, 5), want(2, 6)}));
+  EXPECT_EQ(read, 1);
+  EXPECT_TRUE(IsAbsent(t[2]));
+  ASSERT_TRUE(MakeResident(t[2]).ok());
+  ASSERT_TRUE(MakeResident(t[2]).ok());
+  EXPECT_EQ(read, 2);
+  for (size_t i = 0; i < kFloats; ++i) ASSERT_EQ(t[2].data<float>()[i], want(2, i));
+  LazyShelf::DropWaiting(t[1]);
+  EXPECT_EQ(t[2].data<float>()[kFloats - 1], want(2, kFloats - 1));
+  EXPECT_EQ(BorrowedContents(t[1]).tensor().data<float>()[7], want(1, 7));
+  EXPECT_EQ(read, 3);
+}
+
 // A file with a large parameter, a small one, and a large one that holds no weights.
 class LaterReading : public ::testing::Test {
  protected:
@@ -158,11 +200,12 @@ TEST_F(LaterReading, FindReadsWhatWasLeft) {
   Scope later;
   Load(&later);
   EXPECT_TRUE(Absent(later, "large"));
-  EXPECT_FALSE(Absent(later, "small"));
+  EXPECT_TRUE(LazyShelf::IsWaiting(later.StampOf("small").value->tensor()));
   EXPECT_FALSE(Absent(later, "ids"));
   for (const std::string& name : scope_.Names())
     EXPECT_TRUE(SameBits(*later.Find(name), *scope_.Find(name))) << name;
   EXPECT_FALSE(Absent(later, "large"));
+  EXPECT_FALSE(Absent(later, "small"));
 }
 
 TEST_F(LaterReading, NowReadsAll) {

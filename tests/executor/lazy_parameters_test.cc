@@ -92,6 +92,16 @@ TEST_F(LazyParameters, AFilterThatIsFoldedAndPackedStaysInItsFile) {
   EXPECT_TRUE(Absent(*scope, "w"));
 }
 
+TEST_F(LazyParameters, SoDoWhatABatchNormHas) {
+  ConvNet();
+  const auto scope = Compare({{"x", RandomF32({1, 64, 20, 20}, 7)}});
+  for (const std::string name : {"scale", "bias", "mean", "variance"}) {
+    EXPECT_TRUE(Absent(*scope, name)) << name;
+    EXPECT_TRUE(SameBits(scope->Find(name)->tensor(), scope_.Find(name)->tensor())) << name;
+    EXPECT_FALSE(Absent(*scope, name)) << name;
+  }
+}
+
 TEST_F(LazyParameters, SoDoesASmallOne) {
   builder_.Feed("x", DType::kF32, {1, 20, 20, 16});
   Param("w", {24, 16, 3, 3});

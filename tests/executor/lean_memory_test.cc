@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <vector>
 
+#include "core/file.h"
+#include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -51,6 +55,40 @@ TEST(LeanMemory, TheParsedProgramIsLetGo) {
     EXPECT_FALSE(SameBits(before, after));
     const auto anew = MustCompile(executor, ConvNet().Build(), scope, {.lean = lean});
     EXPECT_TRUE(SameBits(after, MustRun(executor, anew, feeds)[0]));
+  }
+}
+
+// A program of a file is parsed from there again: it may lose its name, but not be written to.
+TEST(LeanMemory, TheProgramIsReadFromItsFileAgain) {
+  const TempDir dir;
+  const std::string path = dir / "model.pdmodel";
+  ProgramBuilder b = ConvNet();
+  for (int k = 0; k < 400; ++k)  // large enough to be left there
+    b.Scale(k == 0 ? "y" : "z" + std::to_string(k - 1), "z" + std::to_string(k), 1);
+  const std::string bytes = b.Fetch("z399").Bytes();
+  ASSERT_GT(bytes.size(), size_t{16} << 10);
+  const std::vector<Feed> feeds = {{"x", RandomF32({1, 8, 8, 8}, 2)}};
+  for (const bool written : {false, true}) {
+    ASSERT_TRUE(ReplaceFile(path, bytes).ok());
+    const auto scope = std::make_shared<Scope>();
+    scope->Set("w", RandomF32({8, 8, 1, 1}, 1));
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      scope->Set(name, F32({8}, std::vector<float>(8, 1)));
+    Executor executor({.threads = 1});
+    const auto compiled = MustCompile(executor, *Program::Load(path), scope, {.lean = true});
+    if (written)
+      std::ofstream(path, std::ios::in | std::ios::out) << "something else";
+    else
+      std::filesystem::remove(path);
+    scope->Set("scale", RandomF32({8}, 3));
+    const auto out = executor.Run(compiled, feeds);
+    if (written) {
+      EXPECT_EQ(out.status().code(), StatusCode::kDataLoss) << out.status().ToString();
+      continue;
+    }
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    const auto anew = MustCompile(executor, b.Build(), scope, {.lean = true});
+    EXPECT_TRUE(SameBits((*out)[1], MustRun(executor, anew, feeds)[1]));
   }
 }
 

@@ -93,6 +93,24 @@ TEST(Memory, TheLimitCountsOutputsAndIsFreedWithThem) {
   EXPECT_TRUE(executor.Run(compiled, BigFeed()).ok());
 }
 
+// A sum in parts needs some; where two tensors became one there is room.
+TEST(Memory, WorkSpaceLiesInTheArenaWhereNothingElseDoes) {
+  constexpr int64_t kMany = 16 * kFloats;
+  constexpr size_t kEach = kMany * sizeof(float);
+  const std::vector<heddle::Feed> feeds = {{"x", F32({kMany}, std::vector<float>(kMany, 1.f))}};
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {kMany}).Scale("x", "a", 2).Scale("x", "b", 3);
+  b.Binary("elementwise_add", "a", "b", "c");
+  b.Op("reduce_sum", {{"X", {"c"}}}, {{"Out", {"s"}}}, {{"reduce_all", true}}).Fetch("s");
+  Executor executor({.threads = 1, .memory_limit = 2 * kEach + 64});
+  auto compiled =
+      MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kSerial});
+  const auto report = executor.PlanMemory(compiled, feeds);
+  ASSERT_TRUE(report.ok());
+  ASSERT_EQ(report->planned_bytes, 2 * kEach);
+  EXPECT_EQ(Floats(MustRun(executor, compiled, feeds)[0]), std::vector<float>{5.f * kMany});
+}
+
 TEST(Memory, ResultsOutliveTheExecutor) {
   Tensor kept;
   {

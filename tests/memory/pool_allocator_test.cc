@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -34,6 +36,26 @@ TEST(PoolAllocator, EverySizeAroundAPowerOfTwoFits) {
       ASSERT_GE(b->bytes(), bytes);
       std::memset(b->data(), 1, bytes);
     }
+}
+
+// Pages of [data, data + bytes) that memory is behind.
+size_t PagesThere(const void* data, size_t bytes) {
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data) & ~uintptr_t{4095};
+  const size_t length = reinterpret_cast<uintptr_t>(data) + bytes - begin;
+  std::vector<unsigned char> there((length + 4095) / 4096);
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(begin), length, there.data()), 0);
+  return static_cast<size_t>(
+      std::count_if(there.begin(), there.end(), [](unsigned char p) { return p & 1; }));
+}
+
+TEST(PoolAllocator, ATightBlockTakesNoMemoryBehindWhatWasAskedFor) {
+  constexpr size_t kBytes = (4 << 20) - 50 * 4096;  // less than its class, in two huge pages
+  PoolAllocator pool;
+  const BufferRef b = pool.AllocateTight(kBytes);
+  ASSERT_GT(b->bytes(), kBytes + 40 * 4096);
+  std::memset(b->data(), 1, kBytes);
+  EXPECT_LE(PagesThere(b->data(), b->bytes()), kBytes / 4096 + 2);
+  EXPECT_EQ(pool.bytes_in_use(), b->bytes());
 }
 
 TEST(PoolAllocator, BlocksAreUsedAgain) {
