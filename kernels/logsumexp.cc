@@ -12,6 +12,7 @@ struct LogSum {
 };
 
 struct LogSumExp {
+  static constexpr bool kAnyOrder = false;
   template <typename T>
   using Acc = LogSum<ComputeType<T>>;
   template <typename A>

@@ -14,8 +14,8 @@ namespace heddle {
 
 inline constexpr size_t kMaxAccumulator = sizeof(std::complex<double>);
 
-// A reduction R has Acc<T>, Init<A>(), Load<A>(x), Combine(a, b) and Finish<A>(a, count). Rows are
-// taken in by independent lanes, so that the loop becomes vector code and rounding errors stay
+// A reduction R has Acc<T>, Init<A>(), Load<A>(x), Combine(a, b), Finish<A>(a, count) and kAnyOrder. Rows
+// are taken in by independent lanes, so that the loop becomes vector code and rounding errors stay
 // small.
 template <typename R, typename T, typename Out>
 struct ReduceLoop {
@@ -28,27 +28,32 @@ struct ReduceLoop {
     for (int64_t i = 0; i < n; ++i) a[i] = R::template Init<A>();
   }
   static void Row(const void* xv, int64_t n, void* acc) {
-    constexpr int kFew = std::min(kLanes, 8);
+    constexpr int kFew = R::kAnyOrder ? std::min(kLanes, 8) : kLanes;
     const T* x = static_cast<const T*>(xv);
     A& total = *static_cast<A*>(acc);
+    int64_t taken = 0;
     if (n >= kLanes) {
-      total = R::Combine(total, InLanes<kLanes>(x, n));
+      total = R::Combine(total, InLanes<kLanes>(x, n, &taken));
     } else if (n >= kFew) {
-      total = R::Combine(total, InLanes<kFew>(x, n));
-    } else {
-      for (int64_t i = 0; i < n; ++i) total = R::Combine(total, R::template Load<A>(x[i]));
+      total = R::Combine(total, InLanes<kFew>(x, n, &taken));
     }
+    for (int64_t i = taken; i < n; ++i) total = R::Combine(total, R::template Load<A>(x[i]));
   }
   template <int kCount>
-  static A InLanes(const T* x, int64_t n) {
+  static A InLanes(const T* x, int64_t n, int64_t* taken) {
     A lanes[kCount];
     for (int j = 0; j < kCount; ++j) lanes[j] = R::template Load<A>(x[j]);
     int64_t i = kCount;
     for (; i + kCount <= n; i += kCount)
       for (int j = 0; j < kCount; ++j)
         lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
-    // What is left goes to lanes of its own: one after another, each would wait for the one before.
-    for (int64_t j = 0; j < n - i; ++j) lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
+    // What is left, too: one after another, each would wait for the one before.
+    if constexpr (R::kAnyOrder) {
+      for (int64_t j = 0; j < n - i; ++j)
+        lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
+      i = n;
+    }
+    *taken = i;
     for (int w = kCount / 2; w > 0; w /= 2)
       for (int j = 0; j < w; ++j) lanes[j] = R::Combine(lanes[j], lanes[j + w]);
     return lanes[0];
@@ -77,6 +82,7 @@ struct ReduceLoop {
 struct SumReduction {
   template <typename T>
   using Acc = ComputeType<T>;
+  static constexpr bool kAnyOrder = false;  // whether it makes no difference to the result
   template <typename A>
   static A Init() {
     return A(0);
@@ -147,6 +153,7 @@ struct ProdReduction : SumReduction {
 
 // NaN wins.
 struct MaxReduction : SumReduction {
+  static constexpr bool kAnyOrder = true;
   template <typename A>
   static A Init() {
     if constexpr (std::numeric_limits<A>::has_infinity)
@@ -164,6 +171,7 @@ struct MaxReduction : SumReduction {
 };
 
 struct MinReduction : SumReduction {
+  static constexpr bool kAnyOrder = true;
   template <typename A>
   static A Init() {
     if constexpr (std::numeric_limits<A>::has_infinity)
