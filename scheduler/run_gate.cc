@@ -9,8 +9,15 @@
 #include <exception>
 #include <utility>
 
+#include "scheduler/spin.h"
+
 namespace heddle {
 namespace {
+
+// So long a thread of the gate makes runs before it lets others have the processor for once: the
+// callers it has woken, whose outputs are there. With eight callers of a run of 13 us the 99th percentile
+// of what they wait was 3.3 times the median without, and is 1.8 times it, with as many runs.
+constexpr uint64_t kTurnNs = 50000;
 
 // Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A condition
 // variable wakes a thread into a lock that its waker still holds: with eight callers of a run of 30 us
@@ -170,10 +177,15 @@ void RunGate::Serve(Server* server) {
       Sleep(server->called, 0, std::nullopt);
     Waiter* job = std::exchange(server->job, nullptr);
     if (job == nullptr) return;
+    uint64_t turn_ns = NowNs();
     while (job != nullptr) {
       job->run(share_);
       Waiter* const next = Leave(share_, server);
       StoreAndWake(&job->state, Waiter::kEnded);  // whose next run may find nobody inside
+      if (next != nullptr && NowNs() - turn_ns > kTurnNs) {
+        sched_yield();
+        turn_ns = NowNs();
+      }
       job = next;
     }
   }
