@@ -23,9 +23,10 @@ struct FloatColumns {
   static constexpr bool kInBlocks = false;  // of kGroup rows
   static constexpr int64_t kGroup = 0;
   // The columns of a panel from row `begin` on, [row][column].
-  const float* Block(const convloops::ConvLoops&, const GemmDims& d, int64_t column, int64_t /*begin*/,
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, int64_t column, int64_t begin,
                      float* /*room*/) const {
-    return static_cast<const float*>(memory->data()) + column * d.k;
+    return static_cast<const float*>(memory->data()) + column * d.k +
+           begin * PanelWidth(d, loops.lanes, column);
   }
   BufferRef memory;
 };

@@ -31,66 +31,84 @@ class PanelGemm final : public GemmRunner {
 
   bool reads_b() const override { return false; }
 
-  // Units are a panel for some rows; the next unit has the same panel, which is still near then.
   void Run(const KernelContext& ctx, const float* a, const float* /*b*/, const float* bias,
            const float* residual, float* c) const override {
-    constexpr int64_t kUnitWork = 1 << 19;  // less is done before another thread has come to help
-    const int64_t panels = Ceil(d_.n, width_);
+    const Operands all{a, d_.lda, bias, residual, c};
+    if (d_.m <= loops_.rows || d_.lda % kMeet != 0) return Depths(ctx, all, 0, d_.k);
+    const int64_t depth = std::min(d_.k, kDepth), step = depth + kApart;
+    Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
+    float* const to = apart.mutable_data<float>();
+    for (int64_t k = 0; k < d_.k; k += depth) {
+      const int64_t count = std::min(depth, d_.k - k);
+      ctx.ParallelFor(d_.m, 1 + kUnitWork / count, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) std::copy_n(a + r * d_.lda + k, count, to + r * step);
+      });
+      Operands some = all;
+      some.a = to, some.lda = step;
+      Depths(ctx, some, k, k + count);
+    }
+  }
+
+ private:
+  static constexpr int64_t kTileRows = 128;
+  static constexpr int64_t kFinished = 8;  // panels
+  static constexpr int64_t kUnitWork = 1 << 19;  // less is done before another thread has come to help
+  // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
+  // of kDepth columns at a time, for all panels, has them so much farther apart.
+  static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16, kDepth = 512;
+  struct Operands {
+    const float* a;  // its first column is the first that is asked for
+    int64_t lda;
+    const float *bias, *residual;
+    float* c;
+  };
+  struct Room {
+    alignas(64) float panel[Columns::kRoom];
+    alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
+  };
+
+  // Adds the products of columns [from, to) of A. Units are a panel for some rows; the next unit has the
+  // same panel, which is still near then.
+  void Depths(const KernelContext& ctx, const Operands& o, int64_t from, int64_t to) const {
+    const int64_t panels = Ceil(d_.n, width_), depth = to - from;
     const int64_t rows =
-        std::min({d_.m, std::max<int64_t>(Columns::kCacheBytes / (4 * d_.k), loops_.rows),
+        std::min({d_.m, std::max<int64_t>(Columns::kCacheBytes / (4 * depth), loops_.rows),
                   Columns::kInBlocks ? kTileRows : d_.m});
     // Of few rows the panels decide, which come from afar: a number takes as long as some products.
     constexpr int64_t kToRead = 8;
-    const int64_t grain = 1 + kUnitWork / ((rows + kToRead) * width_ * d_.k);
+    const int64_t grain = 1 + kUnitWork / ((rows + kToRead) * width_ * depth);
     const int64_t parts = Ceil(d_.m, rows);
-    Tensor apart;
-    if (d_.m > loops_.rows && d_.lda % kMeet == 0) {
-      apart = ctx.CallScratch(DType::kF32, {d_.m, d_.k + kApart});
-      float* const to = apart.mutable_data<float>();
-      ctx.ParallelFor(d_.m, 1 + kUnitWork / d_.k, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) std::copy_n(a + r * d_.lda, d_.k, to + r * (d_.k + kApart));
-      });
-      a = to;
-    }
-    const int64_t lda = apart.initialized() ? d_.k + kApart : d_.lda;
     ctx.ParallelFor(parts * panels, grain, [&](int64_t begin, int64_t end) {
       Room room;
       int64_t done = begin;  // up to where Finish was called
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t first = unit % parts * rows, count = std::min(rows, d_.m - first);
-        Panel(unit / parts * width_, first, count, a, lda, bias, residual, c, room);
+        Panel(o, unit / parts * width_, first, count, from, to, room);
         // Some panels of the same rows at once: longer rows to go through.
-        if (parts > 1 || unit + 1 - done == kFinished || unit + 1 == end) {
-          Finish(done / parts * width_, (unit / parts + 1) * width_, first, count, c);
+        if (to == d_.k && (parts > 1 || unit + 1 - done == kFinished || unit + 1 == end)) {
+          Finish(done / parts * width_, (unit / parts + 1) * width_, first, count, o.c);
           done = unit + 1;
         }
       }
     });
   }
 
- private:
-  static constexpr int64_t kTileRows = 128;
-  static constexpr int64_t kFinished = 8;  // panels
-  // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
-  // has them so much farther apart.
-  static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16;
-  struct Room {
-    alignas(64) float panel[Columns::kRoom];
-    alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
-  };
-
-  void Panel(int64_t column, int64_t first, int64_t count, const float* a, int64_t lda, const float* bias,
-             const float* residual, float* c, Room& room) const {
+  void Panel(const Operands& o, int64_t column, int64_t first, int64_t count, int64_t from, int64_t to,
+             Room& room) const {
     constexpr float kAny = std::numeric_limits<float>::infinity();
     const int64_t columns = std::min(width_, d_.n - column);
     const bool two = columns > loops_.lanes;
     DirectBlock b{};
-    b.pixel_step = lda;
+    b.pixel_step = o.lda;
     b.rows = b.columns = 1;
-    if (bias_) b.bias = bias + column;
-    float* const out = c + first * d_.ldc + column;
-    b.out_step = b.residual_step = d_.ldc;
-    if (late_.residual) b.residual = residual + first * d_.ldc + column;
+    float* const out = o.c + first * d_.ldc + column;
+    b.residual_step = d_.ldc;
+    if (from > 0) {
+      b.residual = out;
+    } else {
+      if (bias_) b.bias = o.bias + column;
+      if (late_.residual) b.residual = o.residual + first * d_.ldc + column;
+    }
     b.channels = static_cast<int>(columns);
     b.high = kAny;
     // The rows in registers are done one block after another: meanwhile the next panel, which comes from
@@ -99,19 +117,19 @@ class PanelGemm final : public GemmRunner {
     const bool ahead = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m &&
                        column + width_ < d_.n;
     if (ahead) {
-      b.ahead = packed_->Block(loops_, d_, column + width_, 0, room.panel);
+      b.ahead = packed_->Block(loops_, d_, column + width_, from, room.panel);
       b.ahead_step = Ceil(width_, blocks);
     }
-    const int64_t rows = Columns::kInBlocks ? Columns::kGroup : d_.k;
-    for (int64_t k = 0; k < d_.k; k += rows) {
-      b.depth = std::min(rows, d_.k - k);
-      b.pixels = a + first * lda + k;
+    const int64_t rows = Columns::kInBlocks ? Columns::kGroup : to - from;
+    for (int64_t k = from; k < to; k += rows) {
+      b.depth = std::min(rows, to - k);
+      b.pixels = o.a + first * o.lda + (k - from);
       b.filter = packed_->Block(loops_, d_, column, k, room.panel);
-      // Sums that are not complete wait beside each other.
-      const bool last = k + rows >= d_.k;
-      b.low = last ? low_ : -kAny;
-      b.out = last ? out : room.sums;
-      b.out_step = last ? d_.ldc : width_;
+      // Sums that are not complete wait beside each other, or in C.
+      b.low = k + rows >= d_.k ? low_ : -kAny;
+      const bool wait = k + rows < to;
+      b.out = wait ? room.sums : out;
+      b.out_step = wait ? width_ : d_.ldc;
       (ahead ? loops_.streamed : loops_.direct[two])(b, count);
       b.bias = nullptr;
       b.residual = room.sums;

@@ -84,6 +84,7 @@ TEST_F(Int8Product, IsExactForIntegers) {
         for (const bool trans : {false, true}) CheckExact({.m = m, .n = n, .k = k, .trans_y = trans});
   CheckExact({.m = 3, .n = 16, .k = 1000});
   CheckExact({.m = 40, .n = 2049, .k = 130, .trans_y = true});
+  CheckExact({.m = 20, .n = 40, .k = 1536, .residual = true, .activation = "relu"});
 }
 
 TEST_F(Int8Product, WhatFollowsIsFused) {

@@ -75,5 +75,14 @@ TEST(ConstantProduct, WhatFollowsIsFused) {
         Check({.m = m, .n = 70, .k = 200, .residual = residual, .activation = activation});
 }
 
+// Rows that share few places in the caches are gone through some columns at a time.
+TEST(ConstantProduct, LongRowsOfAPowerOfTwo) {
+  for (const std::string activation : {"", "relu", "tanh"})
+    for (const bool residual : {false, true})
+      for (const int64_t k : {512, 1536})
+        Check({.m = 15, .n = 50, .k = k, .residual = residual, .activation = activation});
+  Check({.m = 300, .n = 17, .k = 1024, .residual = true, .activation = "relu"});
+}
+
 }  // namespace
 }  // namespace heddle::testing
