@@ -57,20 +57,21 @@ void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Out* o
     for (int64_t u = begin; u < end; ++u) {
       const int64_t k0 = u % blocks * kTogether, width = std::min(kTogether, lines.inner - k0);
       const T* p = x + u / blocks * lines.n * lines.inner + k0;
-      Out* best_at = out + u / blocks * lines.inner + k0;
+      // Positions as wide as the values, for loops of both at a time.
+      using At = std::conditional_t<sizeof(T) == sizeof(int32_t), int32_t, int64_t>;
       T best[kTogether];
-      for (int64_t k = 0; k < width; ++k) {
-        best[k] = p[k];
-        best_at[k] = 0;
-      }
+      At at[kTogether];
+      for (int64_t k = 0; k < width; ++k) best[k] = p[k], at[k] = 0;
       for (int64_t i = 1; i < lines.n; ++i) {
         p += lines.inner;
         for (int64_t k = 0; k < width; ++k) {
-          if (!Cmp::Better(p[k], best[k])) continue;
-          best[k] = p[k];
-          best_at[k] = static_cast<Out>(i);
+          const bool better = Cmp::Better(p[k], best[k]);
+          best[k] = better ? p[k] : best[k];
+          at[k] = better ? static_cast<At>(i) : at[k];
         }
       }
+      Out* best_at = out + u / blocks * lines.inner + k0;
+      for (int64_t k = 0; k < width; ++k) best_at[k] = static_cast<Out>(at[k]);
     }
   });
 }

@@ -1,5 +1,6 @@
 // Attention — product, factor, mask, softmax, product, with the transposes that part and join the
 // heads — becomes one scaled_dot_attention.
+#include <algorithm>
 #include <optional>
 
 #include "core/op_registry.h"
@@ -101,11 +102,21 @@ class AttentionFuser {
     return MatchProduct(v, reader);
   }
 
+  // Broadcast to the scores from its last dimensions on, without more rows or columns than they have.
+  bool MasksScores(VarId mask, const Shape& scores, int64_t axis) const {
+    if (p_.vars[mask].dtype != DType::kF32 || !p_.vars[mask].shape.known_rank()) return false;
+    const Shape& s = p_.vars[mask].shape;
+    if (s.rank() == 0 || s.rank() > 4 || (axis != -1 && axis != 4 - s.rank())) return false;
+    for (int d = 1; d <= std::min(2, s.rank()); ++d)
+      if (s.dim(-d) != 1 && scores.dim(-d) == 1) return false;
+    return true;
+  }
+
   // The scores are the operand that a product or a factor makes; `v` becomes them.
   bool MatchMask(const ir::Op& add, int at, VarId* v) {
     const int64_t axis = add.Attr<int64_t>("axis");
     const VarId x = add.In("X")[0], mask = add.In("Y")[0];
-    if (!IsMatrices(x) || !IsMatrices(mask) || x == mask || (axis != -1 && axis != 0)) return false;
+    if (!IsMatrices(x) || !MasksScores(mask, p_.vars[x].shape, axis) || x == mask) return false;
     if (!OnlyFor(x, at) || !view_.WrittenBefore(mask, at)) return false;
     mask_ = mask;
     *v = x;

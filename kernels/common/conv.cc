@@ -171,6 +171,22 @@ bool IsSmall(const ConvGeometry& g) {
   return g.batch * g.out_size() <= kFewPixels;
 }
 
+// What the library takes for such an activation, besides what heddle's own loops do, is some part of
+// short sums.
+bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
+  constexpr int64_t kShortSum = 640;
+  switch (a) {
+    case Activation::kSwish:
+    case Activation::kSigmoid:
+    case Activation::kTanh:
+    case Activation::kGeluErf:
+    case Activation::kGeluTanh:
+      return g.in_c / g.groups * g.kernel_size() <= kShortSum;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
@@ -185,7 +201,8 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
   }
   if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (ctx.lean() || IsSmall(g) || LibrarySharesBadly(ctx, g))
+  if (ctx.lean() || IsSmall(g) || LibrarySharesBadly(ctx, g) ||
+      ActivatesSlowly(g, epilogue.activation))
     if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;

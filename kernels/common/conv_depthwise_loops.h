@@ -14,7 +14,7 @@ struct DepthwiseLoops {
   template <Activation kActivation, int kPixels>
   static inline __attribute__((always_inline)) void ActivateAll(T* sum, const Epilogue& e) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kPixels; ++i) sum[i] = Activate<V, kActivation>(sum[i], e);
+    for (int i = 0; i < kPixels; ++i) sum[i] = ActivateSum<V, kActivation>(sum[i], e);
   }
 
   template <int kPixels>

@@ -103,6 +103,9 @@ struct ConvLoops {
   // Rows of integers of some vectors, times a factor for each column, to floats.
   void (*widen)(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to);
 
+  // What an epilogue does besides bias and residual, to `rows` rows of `width` floats, `step` apart.
+  void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step, float* data);
+
   // kernel: 3 or 5.
   OutputFn OutputFor(Activation a, int64_t kernel = 3) const {
     for (const Output& o : outputs)

@@ -48,6 +48,7 @@ struct Avx2 {
   // a < b ? x : y; where one is NaN, y.
   static T Below(T a, T b, T x, T y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
+  static T Fms(T a, T b, T c) { return _mm256_fmsub_ps(a, b, c); }
   // Where one is NaN, b.
   static T Max(T a, T b) { return _mm256_max_ps(a, b); }
   static T Min(T a, T b) { return _mm256_min_ps(a, b); }

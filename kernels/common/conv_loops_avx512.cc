@@ -41,6 +41,7 @@ struct Avx512 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
   }
   static T Fma(T a, T b, T c) { return _mm512_fmadd_ps(a, b, c); }
+  static T Fms(T a, T b, T c) { return _mm512_fmsub_ps(a, b, c); }
   // Where one is NaN, b. (With a mask of ones: without one, some compilers see an undefined value.)
   static T Max(T a, T b) { return _mm512_mask_max_ps(a, Mask(kLanes), a, b); }
   static T Min(T a, T b) { return _mm512_mask_min_ps(a, Mask(kLanes), a, b); }

@@ -44,7 +44,8 @@ constexpr ConvLoops TableOf() {
             {D::template Row<5, 2, 8>, D::template Row<5, 2, 4>, D::template Row<5, 2, 1>}}},
           {S::template Run<1>, S::template Run<2>},
           S::template Run<2, true>,
-          S::Widen};
+          S::Widen,
+          ActivateLoops<V>::Run};
 }
 
 }  // namespace

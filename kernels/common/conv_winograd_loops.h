@@ -176,7 +176,7 @@ struct WinogradLoops {
           x = V::Add(x, V::LoadSome(tile.residual + i * tile.residual_row_step +
                                         j * tile.residual_pixel_step + c,
                                     n));
-        x = Activate<V, kActivation>(x, epilogue);
+        x = ActivateSum<V, kActivation>(x, epilogue);
         if (linear) x = V::Fma(scale, x, shift);
         float* to = tile.data + i * tile.row_step + j * tile.pixel_step + c;
         if constexpr (kWhole)

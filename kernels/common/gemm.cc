@@ -180,11 +180,14 @@ void Fold(BatchedGemm& g) {
 
 }  // namespace
 
+bool IsLarge(const GemmDims& d) {
+  return d.work() > (d.trans_b && d.m < 4 ? kPackedTileWork : kTileWork);
+}
+
 template <typename T>
 void Gemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (d.work() > (d.trans_b && d.m < 4 ? kPackedTileWork : kTileWork))
-      return LargeGemm(d, alpha, a, b, beta, c);
+    if (IsLarge(d)) return LargeGemm(d, alpha, a, b, beta, c);
     constexpr int kLanes = 32 / sizeof(T);
     if (d.m == 1 && !d.trans_a && !d.trans_b && d.n >= 8 * kLanes)
       return RowGemm<T, kLanes>(d, alpha, a, b, beta, c);
@@ -239,22 +242,27 @@ BatchedGemm PlanBatchedGemm(const Shape& a_batch, const Shape& b_batch, const Sh
   return g;
 }
 
+BatchedGemm::Offsets BatchedGemm::OffsetsOf(int64_t at) const {
+  Offsets o;
+  for (int i = dims.rank() - 1; i >= 0; --i) {
+    const int64_t step = at % dims[i];
+    at /= dims[i];
+    o.a += step * a_stride[i], o.b += step * b_stride[i], o.c += step * c_stride[i];
+  }
+  return o;
+}
+
 template <typename T>
 void BatchedGemm::Run(const KernelContext& ctx, T alpha, const T* a, const T* b, T* c,
                       bool accumulate) const {
   const T beta = accumulate ? T(1) : T(0);
   if (batch == 1) return ParallelGemm(ctx, one, alpha, a, b, beta, c);
   const auto product = [&](int64_t at, T scale_c, bool parallel) {
-    int64_t ao = 0, bo = 0, co = 0;
-    for (int i = dims.rank() - 1; i >= 0; --i) {
-      const int64_t step = at % dims[i];
-      at /= dims[i];
-      ao += step * a_stride[i], bo += step * b_stride[i], co += step * c_stride[i];
-    }
+    const Offsets o = OffsetsOf(at);
     if (parallel)
-      ParallelGemm(ctx, one, alpha, a + ao, b + bo, scale_c, c + co);
+      ParallelGemm(ctx, one, alpha, a + o.a, b + o.b, scale_c, c + o.c);
     else
-      Gemm(one, alpha, a + ao, b + bo, scale_c, c + co);
+      Gemm(one, alpha, a + o.a, b + o.b, scale_c, c + o.c);
   };
   if (sums) {
     if (!accumulate) {

@@ -24,6 +24,9 @@ struct GemmDims {
   int64_t work() const { return m * n * k; }
 };
 
+// Whether Gemm leaves such a product of floating-point numbers to a library.
+bool IsLarge(const GemmDims& d);
+
 // On the calling thread. T: float, double, int32_t, int64_t, complex<float>, complex<double>.
 // With beta == 0, C is only written.
 template <typename T>
@@ -44,6 +47,11 @@ struct BatchedGemm {
   bool sums = false;                   // several products go to one place of C
 
   int64_t work() const { return batch * one.work(); }
+  // Where the matrices of product `at` of the batch begin, in elements.
+  struct Offsets {
+    int64_t a = 0, b = 0, c = 0;
+  };
+  Offsets OffsetsOf(int64_t at) const;
   // alpha * products, added to what C holds when `accumulate`.
   template <typename T>
   void Run(const KernelContext& ctx, T alpha, const T* a, const T* b, T* c,

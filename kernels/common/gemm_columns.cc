@@ -66,7 +66,8 @@ class Int8Packer {
       const int64_t top = d_.trans_b ? 0 : begin, bottom = d_.trans_b ? d_.k : end;
       for (int64_t column = first; column < last; column += 2 * lanes_)
         for (int64_t k = top; k < bottom; k += Int8Columns::kGroup)
-          Group(from, column, k, std::min(Int8Columns::kGroup, bottom - k), column - first, k - top);
+          Group(from, column, k, std::min(Int8Columns::kGroup, bottom - k), column - first,
+                k - top);
     }
   }
 
@@ -94,9 +95,9 @@ class Int8Packer {
       const float per_step = step > 0 ? 1 / step : 0;
       for (int64_t r = 0; r < rows; ++r) {
         const float v = values_[static_cast<size_t>(r * width + c)] * per_step;
-        q[r * width + c] = numbers ? static_cast<int8_t>(std::clamp(v, -127.f, 127.f) +
-                                                         (v < 0 ? -.5f : .5f))
-                                   : int8_t{1};
+        q[r * width + c] =
+            numbers ? static_cast<int8_t>(std::clamp(v, -127.f, 127.f) + (v < 0 ? -.5f : .5f))
+                    : int8_t{1};
       }
       const float factor = step * alpha_;
       std::memcpy(to + c * static_cast<int64_t>(sizeof(float)), &factor, sizeof(float));
@@ -116,8 +117,9 @@ std::string KeyOf(const char* kind, const GemmDims& d, int64_t lanes) {
 
 }  // namespace
 
-const float* Int8Columns::Block(const convloops::ConvLoops& loops, const GemmDims& d, int64_t column,
-                                int64_t begin, float* room) const {
+const float* Int8Columns::Block(const convloops::ConvLoops& loops, const GemmDims& d,
+                                const float* /*b*/, int64_t column, int64_t begin,
+                                float* room) const {
   const int64_t width = PanelWidth(d, loops.lanes, column);
   const auto* from = static_cast<const std::byte*>(memory->data()) +
                      column / (2 * loops.lanes) * PanelBytes(d.k, 2 * loops.lanes) +
@@ -128,11 +130,31 @@ const float* Int8Columns::Block(const convloops::ConvLoops& loops, const GemmDim
   return room;
 }
 
+const float* FreshColumns::Block(const convloops::ConvLoops& loops, const GemmDims& d,
+                                 const float* b, int64_t column, int64_t begin, float* room) const {
+  const int64_t width = PanelWidth(d, loops.lanes, column), used = std::min(width, d.n - column);
+  const int64_t rows = std::min(kGroup, d.k - begin);
+  if (d.trans_b) {
+    for (int64_t c = 0; c < used; ++c) {
+      const float* from = b + (column + c) * d.ldb + begin;
+      for (int64_t r = 0; r < rows; ++r) room[r * width + c] = alpha * from[r];
+    }
+  } else {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* from = b + (begin + r) * d.ldb + column;
+      for (int64_t c = 0; c < used; ++c) room[r * width + c] = alpha * from[c];
+    }
+  }
+  for (int64_t r = 0; r < rows && used < width; ++r)
+    std::fill_n(room + r * width + used, width - used, 0.f);
+  return room;
+}
+
 std::shared_ptr<const FloatColumns> PackFloatColumns(const PrepareContext& ctx, const Tensor& b,
                                                      const GemmDims& d, int64_t lanes) {
-  return PackOnceInParts<FloatColumns>(ctx, b, KeyOf("columns ", d, lanes), [&](FloatColumns* packed) {
-    PackFloats(ctx, b, d, lanes, packed);
-  });
+  return PackOnceInParts<FloatColumns>(
+      ctx, b, KeyOf("columns ", d, lanes),
+      [&](FloatColumns* packed) { PackFloats(ctx, b, d, lanes, packed); });
 }
 
 std::shared_ptr<const Int8Columns> PackInt8Columns(const PrepareContext& ctx, const Tensor& b,

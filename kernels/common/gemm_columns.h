@@ -22,9 +22,10 @@ struct FloatColumns {
   static constexpr int64_t kCacheBytes = 256 << 10;
   static constexpr bool kInBlocks = false;  // of kGroup rows
   static constexpr int64_t kGroup = 0;
+  static constexpr bool kReadsB = false;  // as it is given for a run
   // The columns of a panel from row `begin` on, [row][column].
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, int64_t column, int64_t begin,
-                     float* /*room*/) const {
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* /*b*/,
+                     int64_t column, int64_t begin, float* /*room*/) const {
     return static_cast<const float*>(memory->data()) + column * d.k +
            begin * PanelWidth(d, loops.lanes, column);
   }
@@ -37,7 +38,7 @@ struct FloatColumns {
 struct Int8Columns {
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
   static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass makes the floats anew
-  static constexpr bool kInBlocks = true;
+  static constexpr bool kInBlocks = true, kReadsB = false;
   static int64_t GroupBytes(int64_t rows, int64_t width) {
     return width * (static_cast<int64_t>(sizeof(float)) + rows);
   }
@@ -46,9 +47,19 @@ struct Int8Columns {
     return width * (groups * static_cast<int64_t>(sizeof(float)) + k);
   }
   // Writes them to `room` as floats.
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, int64_t column, int64_t begin,
-                     float* room) const;
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+                     int64_t column, int64_t begin, float* room) const;
   BufferRef memory;
+};
+
+// Of a matrix that each run has another of: copied as they are asked for, times a factor.
+struct FreshColumns {
+  static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
+  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass copies anew
+  static constexpr bool kInBlocks = true, kReadsB = true;
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+                     int64_t column, int64_t begin, float* room) const;
+  float alpha;
 };
 
 // Shared through the plans' cache; read part by part. Throws std::bad_alloc.

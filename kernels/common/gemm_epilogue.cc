@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kernels/common/conv_loops.h"
 #include "kernels/common/fast_math.h"
 
 namespace heddle {
@@ -16,7 +17,7 @@ struct Rows {
 
 // x = fn(x) for each of them, as a loop that the compiler vectorises.
 template <typename Fn>
-[[gnu::always_inline]] inline void Each(const Rows& v, Fn fn) {
+inline void Each(const Rows& v, Fn fn) {
   for (int64_t r = 0; r < v.rows; ++r) {
     float* const row = v.data + r * v.row_step;
     for (int64_t i = 0; i < v.width; ++i) row[i] = fn(row[i]);
@@ -25,7 +26,8 @@ template <typename Fn>
 
 float ZeroToOne(float x) { return fast::Clamp(x, 0.f, 1.f); }
 
-[[gnu::always_inline]] inline void ActivateRows(const Epilogue& e, const Rows& v) {
+// For processors without loops of their own.
+void ActivateRows(const Epilogue& e, const Rows& v) {
   const float alpha = e.alpha, beta = e.beta;
   switch (e.activation) {
     case Activation::kNone:
@@ -55,24 +57,6 @@ float ZeroToOne(float x) { return fast::Clamp(x, 0.f, 1.f); }
     case Activation::kTanh:
       return Each(v, [](float x) { return fast::Tanh(x); });
   }
-}
-
-void Activate(const Epilogue& e, const Rows& v) { ActivateRows(e, v); }
-#if defined(__x86_64__)
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")]] void ActivateWide(
-    const Epilogue& e, const Rows& v) {
-  ActivateRows(e, v);
-}
-#endif
-
-using ActivateFn = void (*)(const Epilogue& e, const Rows& v);
-ActivateFn BestActivate() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return ActivateWide;
-#endif
-  return Activate;
 }
 
 }  // namespace
@@ -121,7 +105,6 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
 
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,
                    const float* bias, bool bias_per_row, float* c) {
-  static const ActivateFn activate = BestActivate();
   if (epilogue.bias) {
     for (int64_t i = 0; i < rows; ++i) {
       float* row = c + i * row_step;
@@ -133,8 +116,10 @@ void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_
   }
   if (epilogue.activation == Activation::kNone && !epilogue.linear()) return;
   if (row_step == width) width *= std::exchange(rows, 1);  // one long row
+  if (const convloops::ConvLoops* loops = convloops::BestLoops(); loops != nullptr)
+    return loops->activate(epilogue, rows, width, row_step, c);
   const Rows all{rows, width, row_step, c};
-  activate(epilogue, all);
+  ActivateRows(epilogue, all);
   if (epilogue.linear())
     Each(all, [&e = epilogue](float x) { return e.scale * x + e.shift; });
 }

@@ -75,7 +75,10 @@ std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const Bat
 std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                           float alpha, const Tensor* constant_b,
                                           const Epilogue& epilogue);
-// How many rows its loops keep in registers; 0 where there are none.
+// By the same loops, with a matrix that is no constant, in batches, too; nullptr where Gemm
+// needs no library.
+std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha, const Epilogue& epilogue);
+// How many rows their loops keep in registers; 0 where there are none.
 int64_t MostPanelRows();
 // Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).
 std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,

@@ -155,7 +155,10 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue) {
-  if (ctx.lean() && !epilogue.bf16) return MakePanelGemm(ctx, g, alpha, constant_b, epilogue);
+  if (ctx.lean() && !epilogue.bf16) {  // the library would make code first
+    if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
+    return MakeFreshGemm(g, alpha, epilogue);
+  }
   if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
   // Rounding must pay: an operand is rounded once for all columns.
   constexpr int64_t kLeastHalfWork = 1 << 21, kLeastHalfColumns = 32;
@@ -177,7 +180,8 @@ namespace heddle {
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue) {
-  return MakePanelGemm(ctx, g, alpha, constant_b, epilogue);
+  if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
+  return MakeFreshGemm(g, alpha, epilogue);
 }
 }  // namespace heddle
 

@@ -17,9 +17,9 @@ int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 template <typename Columns>
 class PanelGemm final : public GemmRunner {
  public:
-  PanelGemm(const GemmDims& d, std::shared_ptr<const Columns> packed, const Epilogue& epilogue,
+  PanelGemm(const BatchedGemm& g, std::shared_ptr<const Columns> packed, const Epilogue& epilogue,
             const ConvLoops& loops)
-      : d_(d), late_(epilogue), loops_(loops), width_(2 * loops.lanes), packed_(std::move(packed)) {
+      : g_(g), d_(g_.one), late_(epilogue), loops_(loops), width_(2 * loops.lanes), packed_(std::move(packed)) {
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;
     late_.bias = false;
@@ -29,12 +29,12 @@ class PanelGemm final : public GemmRunner {
     }
   }
 
-  bool reads_b() const override { return false; }
+  bool reads_b() const override { return Columns::kReadsB; }
 
-  void Run(const KernelContext& ctx, const float* a, const float* /*b*/, const float* bias,
+  void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
            const float* residual, float* c) const override {
-    const Operands all{a, d_.lda, bias, residual, c};
-    if (d_.m <= loops_.rows || d_.lda % kMeet != 0) return Depths(ctx, all, 0, d_.k);
+    const Operands all{a, d_.lda, b, bias, residual, c};
+    if (g_.batch > 1 || d_.m <= loops_.rows || d_.lda % kMeet != 0) return Depths(ctx, all, 0, d_.k);
     const int64_t depth = std::min(d_.k, kDepth), step = depth + kApart;
     Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
     float* const to = apart.mutable_data<float>();
@@ -51,7 +51,6 @@ class PanelGemm final : public GemmRunner {
 
  private:
   static constexpr int64_t kTileRows = 128;
-  static constexpr int64_t kFinished = 8;  // panels
   static constexpr int64_t kUnitWork = 1 << 19;  // less is done before another thread has come to help
   // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
   // of kDepth columns at a time, for all panels, has them so much farther apart.
@@ -59,9 +58,15 @@ class PanelGemm final : public GemmRunner {
   struct Operands {
     const float* a;  // its first column is the first that is asked for
     int64_t lda;
-    const float *bias, *residual;
+    const float *b, *bias, *residual;
     float* c;
   };
+  Operands Product(Operands o, int64_t at) const {
+    const BatchedGemm::Offsets to = g_.OffsetsOf(at);
+    o.a += to.a, o.b += to.b, o.c += to.c;
+    if (o.residual != nullptr) o.residual += to.c;
+    return o;
+  }
   struct Room {
     alignas(64) float panel[Columns::kRoom];
     alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
@@ -77,18 +82,15 @@ class PanelGemm final : public GemmRunner {
     // Of few rows the panels decide, which come from afar: a number takes as long as some products.
     constexpr int64_t kToRead = 8;
     const int64_t grain = 1 + kUnitWork / ((rows + kToRead) * width_ * depth);
-    const int64_t parts = Ceil(d_.m, rows);
-    ctx.ParallelFor(parts * panels, grain, [&](int64_t begin, int64_t end) {
+    const int64_t parts = Ceil(d_.m, rows), all = parts * panels;
+    ctx.ParallelFor(g_.batch * all, grain, [&](int64_t begin, int64_t end) {
       Room room;
-      int64_t done = begin;  // up to where Finish was called
-      for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t first = unit % parts * rows, count = std::min(rows, d_.m - first);
-        Panel(o, unit / parts * width_, first, count, from, to, room);
-        // Some panels of the same rows at once: longer rows to go through.
-        if (to == d_.k && (parts > 1 || unit + 1 - done == kFinished || unit + 1 == end)) {
-          Finish(done / parts * width_, (unit / parts + 1) * width_, first, count, o.c);
-          done = unit + 1;
-        }
+      for (int64_t i = begin; i < end; ++i) {
+        const Operands one = g_.batch > 1 ? Product(o, i / all) : o;
+        const int64_t unit = i % all, first = unit % parts * rows, count = std::min(rows, d_.m - first);
+        const int64_t column = unit / parts * width_;
+        Panel(one, column, first, count, from, to, room);
+        if (to == d_.k) Finish(column, first, count, one.c);
       }
     });
   }
@@ -117,14 +119,14 @@ class PanelGemm final : public GemmRunner {
     const bool ahead = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m &&
                        column + width_ < d_.n;
     if (ahead) {
-      b.ahead = packed_->Block(loops_, d_, column + width_, from, room.panel);
+      b.ahead = packed_->Block(loops_, d_, o.b, column + width_, from, room.panel);
       b.ahead_step = Ceil(width_, blocks);
     }
     const int64_t rows = Columns::kInBlocks ? Columns::kGroup : to - from;
     for (int64_t k = from; k < to; k += rows) {
       b.depth = std::min(rows, to - k);
       b.pixels = o.a + first * o.lda + (k - from);
-      b.filter = packed_->Block(loops_, d_, column, k, room.panel);
+      b.filter = packed_->Block(loops_, d_, o.b, column, k, room.panel);
       // Sums that are not complete wait beside each other, or in C.
       b.low = k + rows >= d_.k ? low_ : -kAny;
       const bool wait = k + rows < to;
@@ -137,14 +139,15 @@ class PanelGemm final : public GemmRunner {
     }
   }
 
-  // What the loops do not do, for columns [begin, end) of some rows.
-  void Finish(int64_t begin, int64_t end, int64_t first, int64_t count, float* c) const {
+  // What the loops do not do, for a panel's columns of some rows.
+  void Finish(int64_t column, int64_t first, int64_t count, float* c) const {
     if (late_.activation != Activation::kNone || late_.linear())
-      ApplyEpilogue(late_, count, std::min(end, d_.n) - begin, d_.ldc, nullptr, false,
-                    c + first * d_.ldc + begin);
+      ApplyEpilogue(late_, count, std::min(width_, d_.n - column), d_.ldc, nullptr, false,
+                    c + first * d_.ldc + column);
   }
 
-  const GemmDims d_;
+  const BatchedGemm g_;
+  const GemmDims& d_;  // of one product
   Epilogue late_;  // what the loops do not do
   const ConvLoops& loops_;
   const int64_t width_;
@@ -164,7 +167,15 @@ std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const Batch
       alpha != 1.f || g.work() < kLeastWork)
     return nullptr;
   auto packed = PackFloatColumns(ctx, *constant_b, g.one, loops->lanes);
-  return std::make_unique<PanelGemm<FloatColumns>>(g.one, std::move(packed), epilogue, *loops);
+  return std::make_unique<PanelGemm<FloatColumns>>(g, std::move(packed), epilogue, *loops);
+}
+
+std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
+                                          const Epilogue& epilogue) {
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one)) return nullptr;
+  auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
+  return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *loops);
 }
 
 int64_t MostPanelRows() {
@@ -180,7 +191,7 @@ std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const Batche
       g.one.m == 0 || g.one.k * g.one.n < kLeastWeights)
     return nullptr;
   auto packed = PackInt8Columns(ctx, *constant_b, g.one, loops->lanes, alpha);
-  return std::make_unique<PanelGemm<Int8Columns>>(g.one, std::move(packed), epilogue, *loops);
+  return std::make_unique<PanelGemm<Int8Columns>>(g, std::move(packed), epilogue, *loops);
 }
 
 }  // namespace heddle

@@ -360,6 +360,42 @@ void ResizePixels(const KernelContext& ctx, const Plan<kKind, W>& p, const T* x,
   });
 }
 
+// Channels last, blended: first rows to one, then its pixels.
+template <InterpKind kKind, typename W>
+void ResizeRows(const KernelContext& ctx, const Plan<kKind, W>& p, const W* x, W* out) {
+  constexpr int kTaps = kTapsOf<kKind>;
+  const int64_t n = p.g.channels, line = p.g.in[2] * n, out_line = p.out[2] * n;
+  const int64_t rows = p.out[0] * p.out[1];
+  ctx.ParallelFor(p.g.batch * rows, 1 + 32768 / (line + out_line), [&](int64_t begin, int64_t end) {
+    Tensor hold = ctx.Scratch(kDTypeOf<W>, {line});
+    W* const row = hold.mutable_data<W>();
+    for (int64_t i = begin; i < end; ++i) {
+      const W* image = x + i / rows * p.g.in_size() * n;
+      const auto& d = p.taps[0][i % rows / p.out[1]];
+      const auto& h = p.taps[1][i % p.out[1]];
+      std::fill_n(row, line, W(0));
+      for (int a = 0; a < kTaps; ++a)
+        for (int b = 0; b < kTaps; ++b) {
+          const W w = d.weight[a] * h.weight[b];
+          if (w == 0) continue;
+          const W* from = image + (d.at[a] * p.g.in[1] + h.at[b]) * line;
+          for (int64_t k = 0; k < line; ++k) row[k] += w * from[k];
+        }
+      W* to = out + i * out_line;
+      for (int64_t k = 0; k < p.out[2]; ++k, to += n) {
+        const auto& t = p.taps[2][k];
+        std::array<const W*, kTaps> from;
+        for (int a = 0; a < kTaps; ++a) from[a] = row + t.at[a] * n;
+        for (int64_t c = 0; c < n; ++c) {
+          W sum = t.weight[0] * from[0][c];
+          for (int a = 1; a < kTaps; ++a) sum += t.weight[a] * from[a][c];
+          to[c] = sum;
+        }
+      }
+    }
+  });
+}
+
 template <InterpKind kKind, bool kOldScale, int kSpatial>
 struct Interp {
   template <typename T>
@@ -378,6 +414,12 @@ struct Interp {
         return Status::Ok();
       }
       if (p.g.channels_last) {
+        if constexpr (kKind != InterpKind::kNearest && std::is_same_v<T, W>) {
+          if (p.g.in[2] <= 2 * p.out[2]) {  // else most of a blended row would go unused
+            ResizeRows(ctx, p, x, to);
+            return Status::Ok();
+          }
+        }
         ResizePixels(ctx, p, x, to);
         return Status::Ok();
       }

@@ -59,7 +59,8 @@ Tensor Pool(const Tensor& x, const std::string& type, const std::string& format,
 TEST(ChannelsLast, PoolsOfAnyNumberOfChannels) {
   for (const int64_t channels : {1, 3, 4, 6, 8, 13, 16, 24, 37, 64, 100})
     for (const Ints& window : {Ints{3, 2}, Ints{2, 2}, Ints{3, 3}})
-      for (const auto& [type, exclusive] : {std::pair{"max", true}, {"avg", false}, {"avg", true}}) {
+      for (const auto& [type, exclusive] :
+           {std::pair{"max", true}, {"avg", false}, {"avg", true}}) {
         const Tensor x = Values({2, channels, 7, 6});
         const auto second = Floats(Moved(Pool(x, type, "NCHW", exclusive, window), {0, 2, 3, 1}));
         const auto last = Floats(Pool(Moved(x, {0, 2, 3, 1}), type, "NHWC", exclusive, window));
@@ -68,6 +69,41 @@ TEST(ChannelsLast, PoolsOfAnyNumberOfChannels) {
           ASSERT_NEAR(last[i], second[i], 2e-5 * (1 + std::abs(second[i])))
               << type << ", " << channels << " channels, element " << i;
       }
+}
+
+Tensor Resize(const Tensor& x, const std::string& type, const std::string& format, int64_t rows,
+              int64_t columns, bool corners) {
+  ProgramBuilder b;
+  b.Feed("x", x.dtype(), x.shape());
+  b.Op(type, {{"X", {"x"}}}, {{"Out", {"y"}}},
+       {{"out_h", rows},
+        {"out_w", columns},
+        {"align_corners", corners},
+        {"align_mode", int64_t{0}},
+        {"interp_method", type.substr(0, type.find('_'))},
+        {"data_layout", format}});
+  b.Fetch("y");
+  Executor executor({.threads = 2});
+  return MustRun(executor, MustCompile(executor, b.Build(), nullptr, {.opt_level = 0}),
+                 {{"x", x}})[0];
+}
+
+TEST(ChannelsLast, ResizesToAnySize) {
+  for (const int64_t channels : {1, 3, 19, 64})
+    for (const char* type : {"bilinear_interp_v2", "bicubic_interp_v2"})
+      for (const auto& [rows, columns] :
+           {std::pair<int64_t, int64_t>{14, 24}, {3, 2}, {7, 7}, {1, 1}, {40, 3}})
+        for (const bool corners : {false, true}) {
+          const Tensor x = Values({2, channels, 7, 6});
+          const auto second =
+              Floats(Moved(Resize(x, type, "NCHW", rows, columns, corners), {0, 2, 3, 1}));
+          const auto last =
+              Floats(Resize(Moved(x, {0, 2, 3, 1}), type, "NHWC", rows, columns, corners));
+          ASSERT_EQ(second.size(), last.size());
+          for (size_t i = 0; i < last.size(); ++i)
+            ASSERT_NEAR(last[i], second[i], 1e-4) << type << " to " << rows << "x" << columns
+                                                  << ", " << channels << " channels, element " << i;
+        }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Writer {
   bool split_heads = true;  // operands [batch, rows, heads, depth], parted and joined by transposes
   bool flip_keys = false;   // K^T by a transpose, not by the product
   bool scale_queries = false, scale_scores = false;
-  Shape mask = {};  // of rank 4; none
+  Shape mask = {};  // none
   std::string product = "matmul_v2";
   int64_t axis = -1;
   ProgramBuilder b = {};
@@ -143,7 +143,8 @@ TEST(FuseAttention, FormsOfOperands) {
 
 TEST(FuseAttention, MasksOfAnyBroadcast) {
   for (const Shape& mask :
-       {Shape{2, 1, 1, 9}, Shape{1, 1, 7, 9}, Shape{2, 3, 7, 9}, Shape{1, 3, 7, 1}}) {
+       {Shape{2, 1, 1, 9}, Shape{1, 1, 7, 9}, Shape{2, 3, 7, 9}, Shape{1, 3, 7, 1}, Shape{3, 7, 9},
+        Shape{3, 1, 1}, Shape{7, 9}, Shape{1, 9}, Shape{7, 1}, Shape{9}}) {
     Writer w{.scale_scores = true, .mask = mask};
     Expect(w.All(), 1);
   }
@@ -243,8 +244,8 @@ TEST(FuseAttention, AFactorAfterTheMaskStays) {
   EXPECT_GE(fused, 4);
 }
 
-// Attention along rows, then along columns: the transpose in between joins the heads of the first and
-// parts those of the second.
+// Attention along rows, then along columns: the transpose in between joins the heads of the first
+// and parts those of the second.
 TEST(FuseAttention, OneAfterAnotherThroughOneTranspose) {
   Writer w{.split_heads = false};
   const Shape rows = {2, 3, 4, 5}, columns = {2, 4, 3, 5};
