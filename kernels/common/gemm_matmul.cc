@@ -93,14 +93,18 @@ std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGem
                                      const Tensor* constant_b, const Epilogue& epilogue) {
   if (epilogue.int8)
     if (auto runner = MakeInt8Gemm(ctx, g, alpha, constant_b, epilogue)) return runner;
-  // Where all rows fit a block of registers, the loops read the packed matrix once, at the speed of
-  // memory; the library takes up to twice as long. With a few blocks, of a matrix that stays near, the
-  // loops ask for what they read next while they multiply. Of few multiplications, too: one of the
-  // library's calls takes half a microsecond before it multiplies anything.
   constexpr int64_t kFewBlocks = 4, kNearFloats = 1 << 15, kFew = 1 << 19;
-  const int64_t m = g.one.m, most = MostPanelRows();
-  const bool blocks = m <= most || (m <= kFewBlocks * most && m * g.one.k <= kNearFloats);
-  if (constant_b != nullptr && !epilogue.bf16 && (blocks || g.work() < kFew))
+  const int64_t m = g.one.m, k = g.one.k, most = MostPanelRows();
+  // Where all rows fit a block of registers, the loops read the packed matrix once, at the speed of
+  // memory; the library takes up to twice as long. With a few blocks, of a matrix that stays near,
+  // the loops ask for what they read next while they multiply. Of few multiplications, too: one of
+  // the library's calls takes half a microsecond before it multiplies anything.
+  bool panels = m <= most || (m <= kFewBlocks * most && m * k <= kNearFloats) || g.work() < kFew;
+  // Of some more rows, which are short and need no copy, both are about as fast; but the library
+  // makes code first, and is slower in what follows.
+  constexpr int64_t kSomeRows = 256, kShort = 600, kCopied = 512;
+  panels = panels || (m <= kSomeRows && k <= kShort && k % kCopied != 0);
+  if (constant_b != nullptr && !epilogue.bf16 && panels)
     if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   if (auto runner = MakeLibraryGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   return std::make_unique<PlainGemmRunner>(g, alpha, epilogue);

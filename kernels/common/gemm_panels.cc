@@ -19,7 +19,12 @@ class PanelGemm final : public GemmRunner {
  public:
   PanelGemm(const BatchedGemm& g, std::shared_ptr<const Columns> packed, const Epilogue& epilogue,
             const ConvLoops& loops)
-      : g_(g), d_(g_.one), late_(epilogue), loops_(loops), width_(2 * loops.lanes), packed_(std::move(packed)) {
+      : g_(g),
+        d_(g_.one),
+        late_(epilogue),
+        loops_(loops),
+        width_(2 * loops.lanes),
+        packed_(std::move(packed)) {
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;
     late_.bias = false;
@@ -34,8 +39,9 @@ class PanelGemm final : public GemmRunner {
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
            const float* residual, float* c) const override {
     const Operands all{a, d_.lda, b, bias, residual, c};
-    if (g_.batch > 1 || d_.m <= loops_.rows || d_.lda % kMeet != 0) return Depths(ctx, all, 0, d_.k);
-    const int64_t depth = std::min(d_.k, kDepth), step = depth + kApart;
+    if (g_.batch > 1 || d_.m <= loops_.rows || d_.lda % kMeet != 0)
+      return Depths(ctx, all, 0, d_.k);
+    const int64_t depth = d_.m * d_.k <= kWhole ? d_.k : kDepth, step = depth + kApart;
     Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
     float* const to = apart.mutable_data<float>();
     for (int64_t k = 0; k < d_.k; k += depth) {
@@ -51,10 +57,12 @@ class PanelGemm final : public GemmRunner {
 
  private:
   static constexpr int64_t kTileRows = 128;
-  static constexpr int64_t kUnitWork = 1 << 19;  // less is done before another thread has come to help
+  static constexpr int64_t kUnitWork =
+      1 << 19;  // less is done before another thread has come to help
   // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
-  // of kDepth columns at a time, for all panels, has them so much farther apart.
-  static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16, kDepth = 512;
+  // has them so much farther apart: of the whole, or of kDepth columns at a time, for all panels.
+  static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16, kDepth = 512,
+                           kWhole = 1 << 17;
   struct Operands {
     const float* a;  // its first column is the first that is asked for
     int64_t lda;
@@ -72,31 +80,46 @@ class PanelGemm final : public GemmRunner {
     alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
   };
 
-  // Adds the products of columns [from, to) of A. Units are a panel for some rows; the next unit has the
-  // same panel, which is still near then.
+  // How many rows are gone through for one panel after another, and whether the next unit of work
+  // has the next panel. Else it has the same panel and the next rows: the panel is still near then.
+  struct Order {
+    int64_t rows;
+    bool panels_first;
+  };
+  Order OrderOf(int64_t depth) const {
+    // A matrix that stays near as a whole: then A and C, which are large beside it, need to pass
+    // once.
+    constexpr int64_t kNearBytes = 192 << 10, kPassBytes = 192 << 10, kFloat = sizeof(float);
+    const int64_t pass = kPassBytes / (kFloat * (depth + d_.n)) / loops_.rows * loops_.rows;
+    if (!Columns::kInBlocks && depth * d_.n * kFloat <= kNearBytes && pass > 0 && d_.m >= 2 * pass)
+      return {pass, true};
+    const int64_t rows = std::max<int64_t>(Columns::kCacheBytes / (kFloat * depth), loops_.rows);
+    return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
+  }
+
+  // Adds the products of columns [from, to) of A. A unit of work is a panel for some rows.
   void Depths(const KernelContext& ctx, const Operands& o, int64_t from, int64_t to) const {
     const int64_t panels = Ceil(d_.n, width_), depth = to - from;
-    const int64_t rows =
-        std::min({d_.m, std::max<int64_t>(Columns::kCacheBytes / (4 * depth), loops_.rows),
-                  Columns::kInBlocks ? kTileRows : d_.m});
+    const Order order = OrderOf(depth);
     // Of few rows the panels decide, which come from afar: a number takes as long as some products.
     constexpr int64_t kToRead = 8;
-    const int64_t grain = 1 + kUnitWork / ((rows + kToRead) * width_ * depth);
-    const int64_t parts = Ceil(d_.m, rows), all = parts * panels;
+    const int64_t grain = 1 + kUnitWork / ((order.rows + kToRead) * width_ * depth);
+    const int64_t parts = Ceil(d_.m, order.rows), all = parts * panels;
     ctx.ParallelFor(g_.batch * all, grain, [&](int64_t begin, int64_t end) {
       Room room;
       for (int64_t i = begin; i < end; ++i) {
         const Operands one = g_.batch > 1 ? Product(o, i / all) : o;
-        const int64_t unit = i % all, first = unit % parts * rows, count = std::min(rows, d_.m - first);
-        const int64_t column = unit / parts * width_;
+        const int64_t unit = i % all, part = order.panels_first ? unit / panels : unit % parts;
+        const int64_t column = (order.panels_first ? unit % panels : unit / parts) * width_;
+        const int64_t first = part * order.rows, count = std::min(order.rows, d_.m - first);
         Panel(one, column, first, count, from, to, room);
         if (to == d_.k) Finish(column, first, count, one.c);
       }
     });
   }
 
-  void Panel(const Operands& o, int64_t column, int64_t first, int64_t count, int64_t from, int64_t to,
-             Room& room) const {
+  void Panel(const Operands& o, int64_t column, int64_t first, int64_t count, int64_t from,
+             int64_t to, Room& room) const {
     constexpr float kAny = std::numeric_limits<float>::infinity();
     const int64_t columns = std::min(width_, d_.n - column);
     const bool two = columns > loops_.lanes;
@@ -113,11 +136,11 @@ class PanelGemm final : public GemmRunner {
     }
     b.channels = static_cast<int>(columns);
     b.high = kAny;
-    // The rows in registers are done one block after another: meanwhile the next panel, which comes from
-    // afar, is asked for. A lone block takes no longer than the panel itself does to come.
+    // The rows in registers are done one block after another: meanwhile the next panel, which comes
+    // from afar, is asked for. A lone block takes no longer than the panel itself does to come.
     const int64_t blocks = Ceil(count, loops_.rows);
-    const bool ahead = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m &&
-                       column + width_ < d_.n;
+    const bool ahead =
+        !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m && column + width_ < d_.n;
     if (ahead) {
       b.ahead = packed_->Block(loops_, d_, o.b, column + width_, from, room.panel);
       b.ahead_step = Ceil(width_, blocks);
@@ -148,7 +171,7 @@ class PanelGemm final : public GemmRunner {
 
   const BatchedGemm g_;
   const GemmDims& d_;  // of one product
-  Epilogue late_;  // what the loops do not do
+  Epilogue late_;      // what the loops do not do
   const ConvLoops& loops_;
   const int64_t width_;
   std::shared_ptr<const Columns> packed_;
@@ -173,7 +196,8 @@ std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const Batch
 std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
                                           const Epilogue& epilogue) {
   const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one)) return nullptr;
+  if (loops == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one))
+    return nullptr;
   auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
   return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *loops);
 }
@@ -183,8 +207,9 @@ int64_t MostPanelRows() {
   return loops == nullptr ? 0 : loops->rows;
 }
 
-std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                         const Tensor* constant_b, const Epilogue& epilogue) {
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                         float alpha, const Tensor* constant_b,
+                                         const Epilogue& epilogue) {
   constexpr int64_t kLeastWeights = 1 << 12;
   const ConvLoops* loops = convloops::BestLoops();
   if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
