@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/shapes.h"
+#include "kernels/common/conv_loops.h"
 
 namespace heddle {
 namespace {
@@ -41,6 +42,17 @@ constexpr int64_t kColumns = 64;  // of a block worked on at a time
 template <typename T>
 using Columns = Eigen::Array<T, 1, Eigen::Dynamic, Eigen::RowMajor, 1, kColumns>;
 
+// y = exp(x - top), and the sum of these.
+template <typename T>
+T ExpSum(const T* x, int64_t n, T top, T* y) {
+  if constexpr (std::is_same_v<T, float>)
+    if (const auto* loops = convloops::BestLoops(); loops != nullptr)
+      return loops->exp_sum(x, n, top, y);
+  Row<T> to(y, n);
+  to = (ConstRow<T>(x, n) - top).exp();
+  return to.sum();
+}
+
 template <bool kLog>
 struct Forward {
   template <typename T>
@@ -52,8 +64,7 @@ struct Forward {
       to = from - top;
       to -= std::log(to.exp().sum());
     } else {
-      to = (from - top).exp();
-      to *= T(1) / to.sum();
+      to *= T(1) / ExpSum(x, n, top, y);
     }
   }
   template <typename T>

@@ -105,6 +105,8 @@ struct ConvLoops {
 
   // What an epilogue does besides bias and residual, to `rows` rows of `width` floats, `step` apart.
   void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step, float* data);
+  // y = exp(x - top), which may be in place, and the sum of these.
+  float (*exp_sum)(const float* x, int64_t n, float top, float* y);
 
   // kernel: 3 or 5.
   OutputFn OutputFor(Activation a, int64_t kernel = 3) const {

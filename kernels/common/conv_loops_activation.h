@@ -128,6 +128,28 @@ struct ActivateLoops {
         V::StoreSome(data + i, one(V::LoadSome(data + i, left)), left);
     }
   }
+  // See ConvLoops::exp_sum.
+  static float ExpSum(const float* x, int64_t n, float top, float* y) {
+    const T from = V::Set(top);
+    T sums = V::Zero();
+    int64_t i = 0;
+    for (; i + V::kLanes <= n; i += V::kLanes) {
+      const T e = Exp<V>(V::Sub(V::Load(x + i), from));
+      V::Store(y + i, e);
+      sums = V::Add(sums, e);
+    }
+    float lanes[V::kLanes], sum = 0;
+    V::Store(lanes, sums);
+    if (const int left = static_cast<int>(n - i); left > 0) {
+      const T e = Exp<V>(V::Sub(V::LoadSome(x + i, left), from));
+      V::StoreSome(y + i, e, left);
+      float rest[V::kLanes];
+      V::Store(rest, e);
+      for (int k = 0; k < left; ++k) lanes[k] += rest[k];
+    }
+    for (float lane : lanes) sum += lane;
+    return sum;
+  }
   // See ConvLoops::activate.
   static void Run(const Epilogue& e, int64_t rows, int64_t width, int64_t step, float* data) {
     switch (e.activation) {

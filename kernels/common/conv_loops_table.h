@@ -45,7 +45,8 @@ constexpr ConvLoops TableOf() {
           {S::template Run<1>, S::template Run<2>},
           S::template Run<2, true>,
           S::Widen,
-          ActivateLoops<V>::Run};
+          ActivateLoops<V>::Run,
+          ActivateLoops<V>::ExpSum};
 }
 
 }  // namespace
