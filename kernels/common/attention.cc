@@ -186,13 +186,35 @@ template <int kLanes, typename Fn>
   }
 }
 
-// s = s * scale + mask of one row; scores there are no keys for become minus infinity.
+// x = e^x for x <= 0: 2^f for the rest f of a multiple of log2(e), a least-maximum fit of degree 5; 0 below
+// the least normal number, NaN for NaN.
 template <int kLanes>
-[[gnu::always_inline]] inline void MaskRow(const AttentionHead& h, int64_t query, float* s) {
+[[gnu::always_inline]] inline void ExpBelow0(typename Lanes<kLanes>::type& x) {
+  using V = typename Lanes<kLanes>::type;
+  using I = typename Lanes<kLanes>::index;
+  constexpr float kTurn = 1.44269504088896341f, kLeast = -87.3f;
+  const V c = x < kLeast ? V{} + kLeast : x;
+  const V turns = c * kTurn + fast::kRound;
+  const V f = c * kTurn - (turns - fast::kRound);
+  V p = f * 0.00132694072f + 0.00967129413f;
+  p = p * f + 0.0555071123f;
+  p = p * f + 0.240222469f;
+  p = p * f + 0.693147004f;
+  p = p * f + 1.f;
+  const I bits = reinterpret_cast<I>(p) + (reinterpret_cast<I>(turns) << 23);  // p * 2^turns
+  x = x >= kLeast ? reinterpret_cast<V>(bits) : c - c;
+}
+
+// s = s * scale + mask of one row; scores there are no keys for become minus infinity. `most`: the
+// largest of every lane.
+template <int kLanes>
+[[gnu::always_inline]] inline void MaskRow(const AttentionHead& h, int64_t query, float* s,
+                                           typename Lanes<kLanes>::type& most) {
   using V = typename Lanes<kLanes>::type;
   const float* mask = h.mask == nullptr ? nullptr : h.mask + query * h.mask_row;
   const bool by_key = mask != nullptr && h.mask_column != 0;
   const float shift = mask != nullptr && !by_key ? *mask : 0.f;
+  most = V{} - std::numeric_limits<float>::infinity();
   int64_t i = 0;
   for (; i + kLanes <= h.keys; i += kLanes) {
     V x, m = V{} + shift;
@@ -200,40 +222,62 @@ template <int kLanes>
     if (by_key) std::memcpy(&m, mask + i, sizeof(V));
     x = x * h.scale + m;
     std::memcpy(s + i, &x, sizeof(V));
+    most = most < x ? x : most;
   }
-  for (; i < h.keys; ++i) s[i] = s[i] * h.scale + (by_key ? mask[i] : shift);
-  for (; i % kLanes != 0; ++i) s[i] = -std::numeric_limits<float>::infinity();
+  if (i == h.keys) return;
+  float rest[kLanes];
+  V x;
+  for (int64_t l = 0; l < kLanes; ++l)
+    rest[l] = i + l < h.keys && by_key ? mask[i + l] : shift;
+  for (int64_t l = 0; l < kLanes; ++l)
+    rest[l] = i + l < h.keys ? s[i + l] * h.scale + rest[l]
+                             : -std::numeric_limits<float>::infinity();
+  std::memcpy(&x, rest, sizeof(V));
+  std::memcpy(s + i, &x, sizeof(V));
+  most = most < x ? x : most;
 }
 
-// Rows of scores to exp(score - the row's largest); the factors scale their sums to 1.
+// Rows of scores to exp(score - the row's largest); the factors scale their sums to 1. Several rows at
+// once, since each step of one waits for the step before.
+template <int kLanes, int kRows>
+[[gnu::always_inline]] inline void SoftmaxSome(const AttentionHead& h, int64_t begin, float* scores,
+                                               int64_t step, float* factors) {
+  using V = typename Lanes<kLanes>::type;
+  V most[kRows], sum[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    MaskRow<kLanes>(h, begin + r, scores + r * step, most[r]);
+    sum[r] = V{};
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r)
+    Reduce<kLanes>(most[r], [](V& x, const V& other) { x = x < other ? other : x; });
+  for (int64_t i = 0; i < h.keys; i += kLanes) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      V x;
+      std::memcpy(&x, scores + r * step + i, sizeof(V));
+      x -= most[r];
+      ExpBelow0<kLanes>(x);
+      sum[r] += x;
+      std::memcpy(scores + r * step + i, &x, sizeof(V));
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r)
+    Reduce<kLanes>(sum[r], [](V& x, const V& other) { x += other; });
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) factors[r] = 1 / sum[r][0];
+}
+
 template <int kLanes>
 [[gnu::always_inline]] inline void SoftmaxRows(const AttentionHead& h, int64_t begin, int64_t rows,
                                                float* scores, int64_t step, float* factors) {
-  using V = typename Lanes<kLanes>::type;
-  for (int64_t r = 0; r < rows; ++r) {
-    float* s = scores + r * step;
-    MaskRow<kLanes>(h, begin + r, s);
-    V most = V{} - std::numeric_limits<float>::infinity(), sum{};
-    for (int64_t i = 0; i < h.keys; i += kLanes) {
-      V x;
-      std::memcpy(&x, s + i, sizeof(V));
-      most = most < x ? x : most;
-    }
-    Reduce<kLanes>(most, [](V& x, const V& other) { x = x < other ? other : x; });
-    for (int64_t i = 0; i < h.keys; i += kLanes) {
-      V x;
-      std::memcpy(&x, s + i, sizeof(V));
-      x -= most;
-      float e[kLanes];
-      std::memcpy(e, &x, sizeof(V));
-      for (int l = 0; l < kLanes; ++l) e[l] = fast::Exp(e[l]);
-      std::memcpy(&x, e, sizeof(V));
-      sum += x;
-      std::memcpy(s + i, &x, sizeof(V));
-    }
-    Reduce<kLanes>(sum, [](V& x, const V& other) { x += other; });
-    factors[r] = 1 / sum[0];
-  }
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4)
+    SoftmaxSome<kLanes, 4>(h, begin + r, scores + r * step, step, factors + r);
+  for (; r < rows; ++r)
+    SoftmaxSome<kLanes, 1>(h, begin + r, scores + r * step, step, factors + r);
 }
 
 // One query at a time, on K and V as they are.
@@ -268,9 +312,19 @@ template <int kLanes>
   }
 }
 
+// Asks for rows that are read soon: those of a head lie apart, and the processor does not guess them.
+[[gnu::always_inline]] inline void Ask(const float* rows, int64_t count, int64_t step,
+                                       int64_t width) {
+  constexpr int64_t kLine = 16;
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(rows + r * step + i);
+}
+
 template <int kLanes>
 [[gnu::always_inline]] inline void Run(const AttentionHead& h, float* work) {
   if (h.few) return OneByOne<kLanes>(h, work);
+  Ask(h.q, std::min(kBlock, h.queries), h.q_step, h.depth);
+  Ask(h.v, std::min(kBlock, h.keys), h.v_step, h.value_depth);
   const int64_t scores_step = Padded(h.keys), out_step = Padded(h.value_depth);
   float* scores = work;
   float* out = scores + kBlock * scores_step;
@@ -286,6 +340,9 @@ template <int kLanes>
     const int64_t rows = std::min(kBlock, h.queries - begin);
     Multiply<kLanes>(rows, (h.keys + kLanes - 1) / kLanes, h.depth, h.q + begin * h.q_step,
                      h.q_step, {keys, h.depth * kLanes, kLanes}, scores, scores_step);
+    Ask(h.out + begin * h.out_step, rows, h.out_step, h.value_depth);
+    Ask(h.q + (begin + rows) * h.q_step, std::min(kBlock, h.queries - begin - rows), h.q_step,
+        h.depth);
     float factor[kBlock];
     SoftmaxRows<kLanes>(h, begin, rows, scores, scores_step, factor);
     Multiply<kLanes>(rows, (h.value_depth + kLanes - 1) / kLanes, h.keys, scores, scores_step, v,
