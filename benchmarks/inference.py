@@ -43,6 +43,8 @@ def parse():
     p.add_argument("--all-cases", action="store_true", help="every recorded case, not the first alone")
     p.add_argument("--engines", default=",".join(ENGINES), help="comma-separated peers [all three]")
     p.add_argument("--clients", type=int, default=8, help="threads that ask at once; 0 = not [8]")
+    p.add_argument("--patience", type=float, default=600, metavar="S",
+                   help="a peer that has not loaded a program after so long is left out of it [600]")
     p.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results",
                    help="folder of the results [benchmarks/results]")
     options = p.parse_args()
@@ -80,7 +82,7 @@ def main():
     onnx, text = Onnx(python, BUILD / "peers-onnx"), ""
     results = {"host": host.host_facts(), "rows": [], "settings": {
         "threads": options.threads, "rounds": options.rounds, "seconds": options.seconds,
-        "clients": options.clients}}
+        "clients": options.clients, "patience_s": options.patience}}
     for name in wanted:
         if name in options.skip.split(","):
             continue

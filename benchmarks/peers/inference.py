@@ -7,7 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-from peers.sides import Failed, Heddle, HeddleProcess, Process, note, settle
+from peers.sides import PATIENCE_S, Failed, Heddle, HeddleProcess, Process, note, settle
 
 WORKER = Path(__file__).with_name("inference_worker.py")
 # What can be set about each engine. The best one by a trial takes part in the rounds.
@@ -31,14 +31,14 @@ ATTEMPTS = 3
 
 
 class Engine(Process):
-    def __init__(self, python, case, engine, model, threads, setting):
+    def __init__(self, python, case, engine, model, threads, setting, patience=PATIENCE_S):
         spec = {"engine": engine, "model": str(model), "threads": setting.get("threads", threads),
                 "params": str(case.params) if case.params else None, "setting": setting,
                 "feeds": {k: str(v) for k, v in case.feeds.items()}}
         self.case = case
         super().__init__([python, WORKER, json.dumps(spec)],
                          dict(os.environ, GLOG_minloglevel="3", PYTHONWARNINGS="ignore",
-                              OMP_NUM_THREADS=str(threads)))
+                              OMP_NUM_THREADS=str(threads)), patience)
 
     def check(self):
         import tempfile
@@ -82,7 +82,7 @@ def best_setting(case, engine, python, onnx, options, threads):
             title = f"{name or 'default'}, {model.suffix[1:]}" if engine == "openvino" else \
                 name or "default"
             try:
-                worker = Engine(python, case, engine, model, threads, setting)
+                worker = Engine(python, case, engine, model, threads, setting, options.patience)
             except Failed as error:
                 tried[title] = {"failed": str(error)}
                 continue

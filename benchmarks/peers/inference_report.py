@@ -123,6 +123,20 @@ def clients(results, threads):
         ["", f"Geometric mean {geomean(gains):.3f}, the smallest {min(gains):.2f}."]
 
 
+def refused(results):
+    """A line for each peer that a program could not be measured with, and why."""
+    lines = []
+    for r in results["rows"]:
+        for engine, found in r.get("peers", {}).items():
+            if "setting" in found:
+                continue
+            why = [t["failed"] for t in found["tried"].values() if "failed" in t]
+            line = f"- {r['program']}: {TITLES[engine]}: {why[0] if why else 'no form of it that this reads'}"
+            if line not in lines:
+                lines.append(line)
+    return lines
+
+
 def markdown(results):
     host, settings = results["host"], results["settings"]
     engines = [e for e in COLOURS if any(e in r.get("ms", {}) for r in results["rows"])]
@@ -152,6 +166,8 @@ def markdown(results):
         lines += [f"## {settings['clients']} clients, {threads} threads", "", *served, ""]
     failed = [r for r in results["rows"] if "failed" in r]
     lines += [f"- {r['program']} {r['case']}, {r['threads']} threads: {r['failed']}" for r in failed]
+    left_out = refused(results)
+    lines += ["", "Not measured:", "", *left_out] * bool(left_out)
     return "\n".join(lines) + "\n"
 
 

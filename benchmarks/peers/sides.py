@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 WORKER = Path(__file__).with_name("worker.py")
-PATIENCE_S = 600  # for one answer
+PATIENCE_S = 600  # for one answer, unless told otherwise
 
 
 class Failed(Exception):
@@ -61,7 +61,8 @@ class Heddle:
 class Process:
     """A program that answers lines of JSON, and sleeps between requests. Says something first."""
 
-    def __init__(self, command, env):
+    def __init__(self, command, env, patience=PATIENCE_S):
+        self.patience = patience
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([str(c) for c in command], env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -79,9 +80,9 @@ class Process:
         self.close()
 
     def _answer(self):
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+        ready, _, _ = select.select([self.process.stdout], [], [], self.patience)
         if not ready:
-            raise Failed(f"the peer: no answer in {PATIENCE_S} s")
+            raise Failed(f"the peer: no answer in {self.patience:g} s")
         line = self.process.stdout.readline()
         if not line:
             raise Failed("the peer died: " + self._last_words())
