@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/gemm_epilogue.h"
 #include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
@@ -10,6 +11,9 @@ constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 
 struct GeluErf : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
+  static bool Many(const float* x, int64_t n, float* y) {
+    return ActivateMany(Activation::kGeluErf, 0, x, n, y);
+  }
   template <typename T>
   T Forward(T x) const {
     return T(0.5) * x * (T(1) + fast::Erf(x * T(kSqrtHalf)));
@@ -25,6 +29,9 @@ struct GeluTanh : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
   static constexpr double kScale = 2 * kInvSqrt2Pi;  // sqrt(2 / pi)
   static constexpr double kCube = 0.044715;
+  static bool Many(const float* x, int64_t n, float* y) {
+    return ActivateMany(Activation::kGeluTanh, 0, x, n, y);
+  }
   template <typename T>
   T Forward(T x) const {
     return T(0.5) * x * (T(1) + fast::Tanh(T(kScale) * (x + T(kCube) * x * x * x)));

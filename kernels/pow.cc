@@ -1,6 +1,9 @@
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "kernels/common/convert.h"
+#include "kernels/common/fast_math.h"
 #include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
@@ -11,6 +14,10 @@ namespace {
 template <typename T>
 T Monomial(double c, T x, double e) {
   if (c == 0) return T(0);
+  if constexpr (!std::is_integral_v<T>) {
+    if (e == 1) return T(c) * x;
+    if (e == 2) return T(c) * (x * x);
+  }
   if constexpr (std::is_integral_v<T>)
     return ConvertTo<T>(c * std::pow(static_cast<double>(x), e));
   else
@@ -50,6 +57,45 @@ struct SquareMap : UnaryOp {
   }
 };
 
+struct CubeMap : UnaryOp {
+  static constexpr Key kIns[] = {"X"};
+  static constexpr Key kOuts[] = {"Out"};
+  template <typename T>
+  T operator()(T x) const {
+    return x * x * x;
+  }
+};
+// Unlike std::sqrt, std::pow says +0 of -0, and infinity of minus infinity.
+template <typename T>
+T Root(T x) {
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  return fast::Select(x == -kInf, kInf, std::sqrt(x + T(0)));
+}
+struct RootMap : UnaryOp {
+  static constexpr Key kIns[] = {"X"};
+  static constexpr Key kOuts[] = {"Out"};
+  template <typename T>
+  T operator()(T x) const {
+    return Root(x);
+  }
+};
+struct InverseRootMap : UnaryOp {
+  static constexpr Key kIns[] = {"X"};
+  static constexpr Key kOuts[] = {"Out"};
+  template <typename T>
+  T operator()(T x) const {
+    return T(1) / Root(x);
+  }
+};
+struct InverseMap : UnaryOp {
+  static constexpr Key kIns[] = {"X"};
+  static constexpr Key kOuts[] = {"Out"};
+  template <typename T>
+  T operator()(T x) const {
+    return T(1) / x;
+  }
+};
+
 struct PowGradMap : FactorAttr {
   static constexpr Key kIns[] = {"X", "Out@GRAD"};
   static constexpr Key kOuts[] = {"X@GRAD"};
@@ -85,10 +131,24 @@ struct PowTripleGrad : FactorAttr {
   }
 };
 
+// fn(map) for the map that raises to the power p.
+template <typename T, typename Fn>
+Status ForFactor(double p, const Fn& fn) {
+  if (p == 2.0) return fn(std::type_identity<SquareMap>());
+  if constexpr (!std::is_integral_v<T>) {
+    if (p == 3.0) return fn(std::type_identity<CubeMap>());
+    if (p == 0.5) return fn(std::type_identity<RootMap>());
+    if (p == -0.5) return fn(std::type_identity<InverseRootMap>());
+    if (p == -1.0) return fn(std::type_identity<InverseMap>());
+  }
+  return fn(std::type_identity<PowMap>());
+}
+
 template <typename T>
 struct Pow {
   static Status Run(KernelContext& ctx) {
-    return FactorOf(ctx) == 2.0 ? RunMap<SquareMap, T>(ctx) : RunMap<PowMap, T>(ctx);
+    return ForFactor<T>(FactorOf(ctx),
+                        [&]<typename Map>(std::type_identity<Map>) { return RunMap<Map, T>(ctx); });
   }
 };
 
@@ -107,8 +167,9 @@ void DefineFactor(OpDef& op) { op.Input("FactorTensor", kOptional).Attr("factor"
 
 template <typename T>
 Status PowTile(const KernelContext& attrs, TileStep* step) {
-  return FactorOf(attrs) == 2.0 ? MakeMapTile<SquareMap, T>(attrs, step)
-                                : MakeMapTile<PowMap, T>(attrs, step);
+  return ForFactor<T>(FactorOf(attrs), [&]<typename Map>(std::type_identity<Map>) {
+    return MakeMapTile<Map, T>(attrs, step);
+  });
 }
 
 }  // namespace

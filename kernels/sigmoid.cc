@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/gemm_epilogue.h"
 #include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
@@ -7,6 +8,9 @@ namespace {
 
 struct Sigmoid : UnaryOp {
   static constexpr GradReads kReads = kReadsOut;
+  static bool Many(const float* x, int64_t n, float* y) {
+    return ActivateMany(Activation::kSigmoid, 0, x, n, y);
+  }
   template <typename T>
   T Forward(T x) const {
     return fast::Sigmoid(x);

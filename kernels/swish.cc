@@ -1,4 +1,5 @@
 #include "kernels/common/fast_math.h"
+#include "kernels/common/gemm_epilogue.h"
 #include "kernels/common/tile_loop.h"
 #include "kernels/common/unary.h"
 
@@ -9,6 +10,9 @@ struct Swish : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
   explicit Swish(const KernelContext& ctx) : beta(ctx.Float("beta")) {}
   static void Declare(OpDef& op) { op.Attr("beta", 1.0); }
+  bool Many(const float* x, int64_t n, float* y) const {
+    return ActivateMany(Activation::kSwish, static_cast<float>(beta), x, n, y);
+  }
   template <typename T>
   T Forward(T x) const {
     return x / (T(1) + fast::Exp(T(-beta) * x));
@@ -23,6 +27,9 @@ struct Swish : UnaryOp {
 
 struct Silu : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
+  bool Many(const float* x, int64_t n, float* y) const {
+    return ActivateMany(Activation::kSwish, 1, x, n, y);
+  }
   template <typename T>
   T Forward(T x) const {
     return x / (T(1) + fast::Exp(-x));

@@ -15,6 +15,7 @@ std::optional<FusedActivation> AsActivation(const ir::Op& op) {
   if (t == "hard_swish" && number("threshold") == number("scale"))
     return FusedActivation{t, 1 / number("scale"), number("offset") / number("scale")};
   if (t == "gelu") return FusedActivation{t, op.Attr<bool>("approximate") ? 1.0 : 0.0};
+  if (t == "mish" && number("threshold") >= 20) return FusedActivation{t};
   return std::nullopt;
 }
 

@@ -186,8 +186,8 @@ template <int kLanes, typename Fn>
   }
 }
 
-// x = e^x for x <= 0: 2^f for the rest f of a multiple of log2(e), a least-maximum fit of degree 5; 0 below
-// the least normal number, NaN for NaN.
+// x = e^x for x <= 0: 2^f for the rest f of a multiple of log2(e), a least-maximum fit of degree 5;
+// 0 below the least normal number, NaN for NaN.
 template <int kLanes>
 [[gnu::always_inline]] inline void ExpBelow0(typename Lanes<kLanes>::type& x) {
   using V = typename Lanes<kLanes>::type;
@@ -227,18 +227,17 @@ template <int kLanes>
   if (i == h.keys) return;
   float rest[kLanes];
   V x;
+  for (int64_t l = 0; l < kLanes; ++l) rest[l] = i + l < h.keys && by_key ? mask[i + l] : shift;
   for (int64_t l = 0; l < kLanes; ++l)
-    rest[l] = i + l < h.keys && by_key ? mask[i + l] : shift;
-  for (int64_t l = 0; l < kLanes; ++l)
-    rest[l] = i + l < h.keys ? s[i + l] * h.scale + rest[l]
-                             : -std::numeric_limits<float>::infinity();
+    rest[l] =
+        i + l < h.keys ? s[i + l] * h.scale + rest[l] : -std::numeric_limits<float>::infinity();
   std::memcpy(&x, rest, sizeof(V));
   std::memcpy(s + i, &x, sizeof(V));
   most = most < x ? x : most;
 }
 
-// Rows of scores to exp(score - the row's largest); the factors scale their sums to 1. Several rows at
-// once, since each step of one waits for the step before.
+// Rows of scores to exp(score - the row's largest); the factors scale their sums to 1. Several rows
+// at once, since each step of one waits for the step before.
 template <int kLanes, int kRows>
 [[gnu::always_inline]] inline void SoftmaxSome(const AttentionHead& h, int64_t begin, float* scores,
                                                int64_t step, float* factors) {
@@ -264,8 +263,7 @@ template <int kLanes, int kRows>
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r)
-    Reduce<kLanes>(sum[r], [](V& x, const V& other) { x += other; });
+  for (int r = 0; r < kRows; ++r) Reduce<kLanes>(sum[r], [](V& x, const V& other) { x += other; });
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) factors[r] = 1 / sum[r][0];
 }
@@ -276,8 +274,7 @@ template <int kLanes>
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4)
     SoftmaxSome<kLanes, 4>(h, begin + r, scores + r * step, step, factors + r);
-  for (; r < rows; ++r)
-    SoftmaxSome<kLanes, 1>(h, begin + r, scores + r * step, step, factors + r);
+  for (; r < rows; ++r) SoftmaxSome<kLanes, 1>(h, begin + r, scores + r * step, step, factors + r);
 }
 
 // One query at a time, on K and V as they are.
@@ -312,7 +309,8 @@ template <int kLanes>
   }
 }
 
-// Asks for rows that are read soon: those of a head lie apart, and the processor does not guess them.
+// Asks for rows that are read soon: those of a head lie apart, and the processor does not guess
+// them.
 [[gnu::always_inline]] inline void Ask(const float* rows, int64_t count, int64_t step,
                                        int64_t width) {
   constexpr int64_t kLine = 16;

@@ -181,6 +181,7 @@ bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
     case Activation::kTanh:
     case Activation::kGeluErf:
     case Activation::kGeluTanh:
+    case Activation::kMish:
       return g.in_c / g.groups * g.kernel_size() <= kShortSum;
     default:
       return false;

@@ -44,6 +44,9 @@ struct DepthwiseLoops {
       case Activation::kTanh:
         ActivateAll<Activation::kTanh, kPixels>(sum, e);
         break;
+      case Activation::kMish:
+        ActivateAll<Activation::kMish, kPixels>(sum, e);
+        break;
       default:
         break;
     }

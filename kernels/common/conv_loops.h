@@ -90,7 +90,7 @@ struct ConvLoops {
     Activation activation;
     OutputFn run[2];  // for kernels 3x3, 5x5
   };
-  Output outputs[9];  // one for each activation that can be fused, here and in `depthwise`
+  Output outputs[10];  // one for each activation that can be fused, here and in `depthwise`
 
   // [kernel 3x3, 5x5][stride 1, 2][index into kDepthwisePixels]
   DepthwiseFn depthwise[2][2][3];

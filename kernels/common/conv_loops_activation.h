@@ -74,6 +74,14 @@ HEDDLE_INLINE typename V::T GeluTanh(typename V::T x) {
   return V::Div(x, V::Add(V::Set(1.f), Exp<V>(V::Mul(x, line))));
 }
 
+// tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2) for e = exp(x), which is 1 from some 9 on.
+template <typename V>
+HEDDLE_INLINE typename V::T Mish(typename V::T x) {
+  using T = typename V::T;
+  const T e = Exp<V>(V::Min(V::Set(20.f), x)), n = V::Mul(e, V::Add(e, V::Set(2.f)));
+  return V::Mul(x, V::Div(n, V::Add(n, V::Set(2.f))));
+}
+
 template <typename V, Activation kActivation>
 HEDDLE_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   using T = typename V::T;
@@ -90,6 +98,7 @@ HEDDLE_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   if constexpr (kActivation == Activation::kSwish) return Swish<V>(x, e.alpha);
   if constexpr (kActivation == Activation::kSigmoid) return Sigmoid<V>(x);
   if constexpr (kActivation == Activation::kTanh) return Tanh<V>(x);
+  if constexpr (kActivation == Activation::kMish) return Mish<V>(x);
   if constexpr (kActivation == Activation::kGeluErf) return GeluErf<V>(x);
   if constexpr (kActivation == Activation::kGeluTanh) return GeluTanh<V>(x);
   return x;
@@ -103,7 +112,7 @@ __attribute__((noinline)) typename V::T ActivateByCall(typename V::T x, const Ep
 template <typename V, Activation kActivation>
 HEDDLE_INLINE typename V::T ActivateSum(typename V::T x, const Epilogue& e) {
   if constexpr (kActivation == Activation::kSwish || kActivation == Activation::kSigmoid ||
-                kActivation == Activation::kTanh)
+                kActivation == Activation::kTanh || kActivation == Activation::kMish)
     return ActivateByCall<V, kActivation>(x, e);
   return Activate<V, kActivation>(x, e);
 }
@@ -175,6 +184,8 @@ struct ActivateLoops {
         return Rows<Activation::kGeluTanh>(e, rows, width, step, data);
       case Activation::kTanh:
         return Rows<Activation::kTanh>(e, rows, width, step, data);
+      case Activation::kMish:
+        return Rows<Activation::kMish>(e, rows, width, step, data);
     }
   }
 };

@@ -1,5 +1,7 @@
 #include "kernels/common/gemm_epilogue.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -56,6 +58,11 @@ void ActivateRows(const Epilogue& e, const Rows& v) {
       });
     case Activation::kTanh:
       return Each(v, [](float x) { return fast::Tanh(x); });
+    case Activation::kMish:
+      return Each(v, [](float x) {
+        const float e = fast::Exp(fast::Select(x > 20.f, 20.f, x)), n = e * (e + 2);
+        return x * (n / (n + 2));
+      });
   }
 }
 
@@ -95,10 +102,12 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
     e.activation = alpha == 1 ? Activation::kGeluTanh : Activation::kGeluErf;
   } else if (activation == "tanh") {
     e.activation = Activation::kTanh;
+  } else if (activation == "mish") {
+    e.activation = Activation::kMish;
   } else {
     return InvalidArgument("fuse_activation '", activation,
                            "' is none of relu, relu6, leaky_relu, clip, hard_swish, hard_sigmoid, "
-                           "swish, sigmoid, gelu, tanh");
+                           "swish, sigmoid, gelu, tanh, mish");
   }
   return e;
 }
@@ -122,6 +131,21 @@ void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_
   ActivateRows(epilogue, all);
   if (epilogue.linear())
     Each(all, [&e = epilogue](float x) { return e.scale * x + e.shift; });
+}
+
+bool ActivateMany(Activation activation, float alpha, const float* x, int64_t n, float* y) {
+  constexpr int64_t kNear = 2048;  // elements that stay in the first cache
+  const convloops::ConvLoops* const loops = convloops::BestLoops();
+  if (loops == nullptr) return false;
+  Epilogue e;
+  e.activation = activation;
+  e.alpha = alpha;
+  for (int64_t at = 0; at < n; at += kNear) {
+    const int64_t some = std::min(kNear, n - at);
+    if (x != y) std::memcpy(y + at, x + at, static_cast<size_t>(some) * sizeof(float));
+    loops->activate(e, 1, some, some, y + at);
+  }
+  return true;
 }
 
 }  // namespace heddle

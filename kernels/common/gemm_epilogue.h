@@ -20,6 +20,7 @@ enum class Activation : uint8_t {
   kGeluErf,
   kGeluTanh,
   kTanh,
+  kMish,  // x * tanh(log(1 + exp(x)))
 };
 
 // out = scale * activation(product + bias + residual) + shift
@@ -46,5 +47,9 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
 // `row_step` elements apart. The bias has one element per column, or, with `bias_per_row`, per row.
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,
                    const float* bias, bool bias_per_row, float* c);
+
+// y = activation(x) of n elements in the processor's widest vectors; x may be y. False, with nothing done,
+// where there are no such loops.
+bool ActivateMany(Activation activation, float alpha, const float* x, int64_t n, float* y);
 
 }  // namespace heddle

@@ -56,6 +56,8 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
       return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0.f, 0.f);
     case Activation::kTanh:
       return ops.append_eltwise(algorithm::eltwise_tanh, 0.f, 0.f);
+    case Activation::kMish:
+      return ops.append_eltwise(algorithm::eltwise_mish, 0.f, 0.f);
   }
 }
 

@@ -25,6 +25,8 @@ void Loop(const TileStep& step, std::byte* const* at, int64_t n, std::index_sequ
   const T* const x[] = {reinterpret_cast<const T*>(at[step.in[I]])...};
   T* const y = reinterpret_cast<T*>(at[step.out]);
   n &= -TileStep::kGroup;  // tells the compiler
+  if constexpr (requires { m.All(x[0], n, y); })
+    if (m.All(x[0], n, y)) return;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(m(x[I][i]...));
 }

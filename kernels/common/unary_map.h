@@ -75,6 +75,8 @@ template <typename M, typename T, size_t... I, size_t... O>
 
 template <typename M, typename T>
 void RunLoop(const M& m, const T* const* in, T* const* out, int64_t n) {
+  if constexpr (requires { m.All(in[0], n, out[0]); })
+    if (m.All(in[0], n, out[0])) return;
   Loop<M, T>(m, in, out, n, std::make_index_sequence<kIn<M>>(),
              std::make_index_sequence<kOut<M>>());
 }

@@ -63,6 +63,7 @@ double Activate(const Layer& l, double x) {
   if (l.activation == "swish") return x / (1 + std::exp(-l.alpha * x));
   if (l.activation == "sigmoid") return 1 / (1 + std::exp(-x));
   if (l.activation == "tanh") return std::tanh(x);
+  if (l.activation == "mish") return x * std::tanh(std::log1p(std::exp(x)));
   return x;
 }
 
@@ -108,6 +109,7 @@ TEST(Depthwise, WhatFollowsIsFused) {
   Check({9, 20, 24, 5, 1, {2, 2}, "hard_swish", 1. / 6, 0.5});
   Check({9, 20, 24, 5, 2, {2, 2}, "hard_sigmoid", 0.2, 0.5});
   Check({9, 20, 24, 5, 2, {2, 2}, "swish", 1.0, 0});
+  Check({9, 20, 24, 3, 1, {1, 1}, "mish", 0, 0});
   Check({9, 20, 21, 3, 1, {1, 1}, "sigmoid", 0, 0});
   Check({9, 20, 24, 3, 1, {1, 1}, "tanh", 0, 0});
 }

@@ -88,6 +88,7 @@ double Activate(const Layer& l, double x) {
   if (l.activation == "swish") return x / (1 + std::exp(-l.alpha * x));
   if (l.activation == "sigmoid") return 1 / (1 + std::exp(-x));
   if (l.activation == "tanh") return std::tanh(x);
+  if (l.activation == "mish") return x * std::tanh(std::log1p(std::exp(x)));
   return x;
 }
 
@@ -132,7 +133,8 @@ TEST(Winograd, WhatFollowsIsFused) {
       double alpha, beta;
     } all[] = {{"", 0, 0},           {"relu", 0, 0},         {"leaky_relu", 0.1, 0},
                {"clip", -0.5, 0.75}, {"hard_swish", .2, .5}, {"hard_sigmoid", .25, .5},
-               {"swish", 1.5, 0}, {"sigmoid", 0, 0}, {"tanh", 0, 0}};
+               {"swish", 1.5, 0}, {"sigmoid", 0, 0}, {"tanh", 0, 0},
+               {"mish", 0, 0}};
     for (const auto& a : all) {
       SCOPED_TRACE(a.name);
       l.activation = a.name, l.alpha = a.alpha, l.beta = a.beta;

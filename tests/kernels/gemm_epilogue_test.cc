@@ -37,6 +37,8 @@ double Wanted(const Epilogue& e, double x) {
       return x * sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x));
     case Activation::kTanh:
       return std::tanh(x);
+    case Activation::kMish:
+      return x * std::tanh(x > 20 ? x : std::log1p(std::exp(x)));
   }
   return 0;
 }
@@ -52,7 +54,7 @@ Epilogue Of(Activation a) {
   return e;
 }
 
-constexpr int kActivations = static_cast<int>(Activation::kTanh) + 1;
+constexpr int kActivations = static_cast<int>(Activation::kMish) + 1;
 
 TEST(ApplyEpilogue, EveryActivationIsNearItsDefinition) {
   std::vector<float> x{0.f,   -0.f,   1e-30f, -1e-30f, 88.f, -88.f,

@@ -93,6 +93,7 @@ TEST(FuseMatmul, BiasAndEveryActivation) {
       {"hard_swish", {{"threshold", 6.0}, {"scale", 6.0}, {"offset", 3.0}}},
       {"gelu", {{"approximate", false}}},
       {"gelu", {{"approximate", true}}},
+      {"mish", {{"threshold", 20.0}}},
   };
   for (const auto& [type, attrs] : activations) {
     SCOPED_TRACE(type);

@@ -111,6 +111,8 @@ Result<Activation> ActivationOf(const OpContext& ctx) {
     a.op = alpha == 1 ? Element::kGeluTanh : Element::kGelu;
   } else if (name == "tanh") {
     a.op = Element::kTanh;
+  } else if (name == "mish") {
+    a.op = Element::kMish, a.args = {20, 0, 0};
   } else {
     return InvalidArgument("fuse_activation '", name, "' is not known");
   }
