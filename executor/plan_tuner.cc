@@ -129,6 +129,9 @@ void PlanTuner::OpenTrials(int rounds) {
 
 void PlanTuner::Settle(int variant) {
   meter_.reset();
+  // What other work on the machine made seem faster for a moment is found out soon.
+  if (variant != chosen_) next_trials_.store(kFirstInterval, std::memory_order_relaxed);
+  chosen_ = variant;
   if (trials_ && trials_->settled())
     next_trials_.store(std::max(next_trials_.load(std::memory_order_relaxed),
                                 trials_->RunsToPayBack()),

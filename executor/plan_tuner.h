@@ -5,8 +5,8 @@
 //   2. With the latter costs lanes are scheduled. Where the prediction promises something, plans with
 //      these lanes (and, for long instructions, one with a queue) are built.
 //   3. They and the plain plan are run in turns; the fastest stays. Since the machine may have been
-//      busy just then, this is repeated after some hundred runs, and after ever more; never so
-//      often that trying takes more than a fiftieth of the time.
+//      busy just then, this is repeated after some hundred runs, and after ever more while the choice
+//      stays the same; never so often that trying takes more than a fiftieth of the time.
 //
 // Measured are only runs that have the executor's threads to themselves. Results do not depend on
 // which plan runs: kernels cut their work the same way in all of them.
@@ -70,6 +70,7 @@ class PlanTuner {
   bool asked_ = false;
   int runs_ = 0;  // of the present stage
   int variants_ = 1;
+  int chosen_ = 0;  // by the last trials
   std::atomic<int64_t> settled_runs_{0}, next_trials_;  // alone, since the last trials
   std::unique_ptr<CostMeter> meter_;
   std::unique_ptr<Trials> trials_;

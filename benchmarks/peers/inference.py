@@ -27,7 +27,7 @@ START_SETTINGS = {
     "openvino": {"static": {"static": True}},
 }
 SLOW_LOAD_MS = 5000  # such a program is not loaded again in every round
-ATTEMPTS = 3
+ATTEMPTS = 5
 
 
 class Engine(Process):
