@@ -188,6 +188,14 @@ bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
   }
 }
 
+// What a copy of the filter some times as large takes, in time as in memory, and work space do, is little
+// beside the values.
+bool FilterIsSmall(const ConvGeometry& g) {
+  constexpr int64_t kShare = 24, kLarge = 1 << 19;
+  const int64_t values = g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size());
+  return values >= kLarge && kShare * g.out_c * g.in_c / g.groups * g.kernel_size() <= values;
+}
+
 }  // namespace
 
 std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
@@ -196,10 +204,10 @@ std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeomet
   if (dtype == DType::kF64) return std::make_unique<UnrolledConv<double>>(g, direction, epilogue);
   if (epilogue.bf16 && filter != nullptr && !g.depthwise())
     if (auto runner = MakeHalfConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (!ctx.lean()) {
+  if (!ctx.lean())
     if (auto runner = MakeTunedConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (!ctx.lean() || FilterIsSmall(g))
     if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
-  }
   if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
   if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
   if (ctx.lean() || IsSmall(g) || LibrarySharesBadly(ctx, g) ||
