@@ -44,7 +44,7 @@ def parse():
     p.add_argument("--engines", default=",".join(ENGINES), help="comma-separated peers [all three]")
     p.add_argument("--clients", type=int, default=8, help="threads that ask at once; 0 = not [8]")
     p.add_argument("--patience", type=float, default=600, metavar="S",
-                   help="a peer that has not loaded a program after so long is left out of it [600]")
+                   help="a peer that needs longer to load or to run a program once is left out of it [600]")
     p.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results",
                    help="folder of the results [benchmarks/results]")
     options = p.parse_args()

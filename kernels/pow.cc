@@ -47,19 +47,18 @@ struct PowMap : FactorAttr {
   }
 };
 
-// The exponents people use, as a loop the compiler vectorises.
-struct SquareMap : UnaryOp {
+// The exponents people use, as loops the compiler vectorises.
+struct OfX : UnaryOp {
   static constexpr Key kIns[] = {"X"};
   static constexpr Key kOuts[] = {"Out"};
+};
+struct SquareMap : OfX {
   template <typename T>
   T operator()(T x) const {
     return x * x;
   }
 };
-
-struct CubeMap : UnaryOp {
-  static constexpr Key kIns[] = {"X"};
-  static constexpr Key kOuts[] = {"Out"};
+struct CubeMap : OfX {
   template <typename T>
   T operator()(T x) const {
     return x * x * x;
@@ -71,25 +70,19 @@ T Root(T x) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
   return fast::Select(x == -kInf, kInf, std::sqrt(x + T(0)));
 }
-struct RootMap : UnaryOp {
-  static constexpr Key kIns[] = {"X"};
-  static constexpr Key kOuts[] = {"Out"};
+struct RootMap : OfX {
   template <typename T>
   T operator()(T x) const {
     return Root(x);
   }
 };
-struct InverseRootMap : UnaryOp {
-  static constexpr Key kIns[] = {"X"};
-  static constexpr Key kOuts[] = {"Out"};
+struct InverseRootMap : OfX {
   template <typename T>
   T operator()(T x) const {
     return T(1) / Root(x);
   }
 };
-struct InverseMap : UnaryOp {
-  static constexpr Key kIns[] = {"X"};
-  static constexpr Key kOuts[] = {"Out"};
+struct InverseMap : OfX {
   template <typename T>
   T operator()(T x) const {
     return T(1) / x;

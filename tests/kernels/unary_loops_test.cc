@@ -32,15 +32,17 @@ void Same(double got, double want, double part, float of) {
   }
 }
 
-// y = op(x) with feeds x and, where there is one, the scalar `other` as Y; then z = y + y, so that
-// at level 2 both are steps of one loop.
+// z = y + y for y = op(x), with the scalar `other` as Y where there is one. At level 2 both are
+// steps of one loop.
 std::vector<float> Twice(const std::string& type, const std::vector<float>& x, const Attrs& attrs,
                          int level, const float* other = nullptr) {
   ProgramBuilder b;
   const Shape shape{static_cast<int64_t>(x.size())};
   b.Feed("x", DType::kF32, shape);
   Slots in{{"X", {"x"}}};
+  for (const char* name : {"y", "z"}) b.Var(name, DType::kF32, shape);
   if (other != nullptr) {
+    b.Var("c", DType::kF32, {1});
     b.Op("fill_constant", {}, {{"Out", {"c"}}},
          {{"shape", Ints{1}}, {"value", static_cast<double>(*other)}, {"dtype", int64_t{5}}});
     in.push_back({"Y", {"c"}});
@@ -49,7 +51,13 @@ std::vector<float> Twice(const std::string& type, const std::vector<float>& x, c
   b.Op("elementwise_add", {{"X", {"y"}}, {"Y", {"y"}}}, {{"Out", {"z"}}}).Fetch("z");
   Executor executor({.threads = 1});
   auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = level});
-  return Floats(MustRun(executor, compiled, {{"x", F32(shape, x)}})[0]);
+  const std::vector<Feed> feeds{{"x", F32(shape, x)}};
+  const auto stats = executor.Prepare(compiled, feeds);
+  EXPECT_TRUE(stats.ok()) << stats.status().ToString();
+  if (level == 2 && stats.ok()) {
+    EXPECT_EQ(stats->instructions, 1) << "not fused";
+  }
+  return Floats(MustRun(executor, compiled, feeds)[0]);
 }
 
 void Check(const std::string& type, const Attrs& attrs, const std::function<double(double)>& fn,
