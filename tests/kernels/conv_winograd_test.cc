@@ -44,7 +44,7 @@ Shape OutShape(const Layer& l) {
 }
 
 // The layer in channels last; in double it is computed without any trick.
-Tensor Run(const Layer& l, DType dtype, int threads) {
+Tensor Run(const Layer& l, DType dtype, int threads, bool lean = false) {
   const bool fused = dtype == DType::kF32;
   ProgramBuilder b;
   const Shape in{l.batch, l.height, l.width, l.in_c}, out = OutShape(l);
@@ -74,7 +74,7 @@ Tensor Run(const Layer& l, DType dtype, int threads) {
   }
   b.Op(fused ? "fused_conv2d" : "conv2d", inputs, {{"Output", {"y"}}}, attrs).Fetch("y");
   Executor executor({.threads = threads});
-  auto compiled = MustCompile(executor, b.Build(), scope, {.opt_level = 0});
+  auto compiled = MustCompile(executor, b.Build(), scope, {.opt_level = 0, .lean = lean});
   return MustRun(executor, compiled, feeds)[0];
 }
 
@@ -141,6 +141,17 @@ TEST(Winograd, WhatFollowsIsFused) {
       Check(l);
     }
   }
+}
+
+// The bits tell which way was taken: another one rounds differently.
+bool LeanIsAsUsual(const Layer& l) {
+  return Bits(Run(l, DType::kF32, 1)) == Bits(Run(l, DType::kF32, 1, true));
+}
+
+TEST(Winograd, LeanProgramsUseItForLargeImagesAlone) {
+  EXPECT_TRUE(LeanIsAsUsual({.batch = 1, .height = 160, .width = 160, .in_c = 16, .out_c = 24}));
+  EXPECT_EQ(LeanIsAsUsual({.batch = 1, .height = 28, .width = 28, .in_c = 64, .out_c = 64}),
+            convloops::BestLoops() == nullptr);  // which Winograd's method is made of
 }
 
 TEST(Winograd, KernelsOfFive) {
