@@ -32,19 +32,21 @@ template <typename V>
 HEDDLE_INLINE typename V::T Sigmoid(typename V::T x) {
   return V::Div(V::Set(1.f), V::Add(V::Set(1.f), Exp<V>(V::Sub(V::Zero(), x))));
 }
+// As fast_math.h has it.
 template <typename V>
 HEDDLE_INLINE typename V::T Tanh(typename V::T x) {
   using T = typename V::T;
-  const T a = V::Max(x, V::Sub(V::Zero(), x));
-  const T one = V::Set(1.f), two = V::Set(2.f);
-  const T large = V::Sub(one, V::Div(two, V::Add(Exp<V>(V::Mul(two, a)), one)));
-  const T z = V::Mul(x, x);
-  T p = V::Fma(z, V::Set(-5.7049873e-3f), V::Set(0.020639088f));
-  p = V::Fma(p, z, V::Set(-0.053739715f));
-  p = V::Fma(p, z, V::Set(0.13331442f));
-  p = V::Fma(p, z, V::Set(-0.33333281f));
-  const T small = V::Fma(V::Mul(x, z), p, x);
-  return V::Below(a, V::Set(0.625f), small, V::Below(x, V::Zero(), V::Sub(V::Zero(), large), large));
+  const T c = V::Min(V::Set(8.13091373f), V::Max(V::Set(-8.13091373f), x));  // NaN stays
+  const T z = V::Mul(c, c);
+  T p = V::Fma(z, V::Set(1.50345304e-8f), V::Set(2.17659423e-5f));
+  p = V::Fma(p, z, V::Set(0.00356415912f));
+  p = V::Fma(p, z, V::Set(0.134383291f));
+  p = V::Fma(p, z, V::Set(1.f));
+  T q = V::Fma(z, V::Set(8.44635237e-7f), V::Set(3.39888274e-4f));
+  q = V::Fma(q, z, V::Set(0.0261364494f));
+  q = V::Fma(q, z, V::Set(0.467716556f));
+  q = V::Fma(q, z, V::Set(1.f));
+  return V::Div(V::Mul(c, p), q);
 }
 // 0.5 x (1 + erf(x / sqrt(2))); erf as fast_math.h has it.
 template <typename V>

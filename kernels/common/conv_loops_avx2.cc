@@ -45,8 +45,6 @@ struct Avx2 {
     const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
     return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
   }
-  // a < b ? x : y; where one is NaN, y.
-  static T Below(T a, T b, T x, T y) { return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm256_fmsub_ps(a, b, c); }
   // Where one is NaN, b.

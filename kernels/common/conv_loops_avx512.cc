@@ -36,10 +36,6 @@ struct Avx512 {
   static T Div(T a, T b) { return _mm512_div_ps(a, b); }
   static T Round(T x) { return _mm512_mask_roundscale_ps(x, Mask(kLanes), x, 0); }
   static T TimesPowerOf2(T x, T n) { return _mm512_mask_scalef_ps(x, Mask(kLanes), x, n); }
-  // a < b ? x : y; where one is NaN, y.
-  static T Below(T a, T b, T x, T y) {
-    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
-  }
   static T Fma(T a, T b, T c) { return _mm512_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm512_fmsub_ps(a, b, c); }
   // Where one is NaN, b. (With a mask of ones: without one, some compilers see an undefined value.)

@@ -1,8 +1,8 @@
 // Elementary functions written without branches, so that a plain loop over an array becomes SIMD
 // code.
 //
-// float: about 1-2 ulp, correct at 0, infinities and NaN; double (and whatever else): the
-// library's. The polynomials are least-maximum fits made for these ranges.
+// float: about 1-2 ulp where nothing else is said, correct at 0, infinities and NaN; double (and
+// whatever else): the library's. The polynomials are least-maximum fits made for these ranges.
 #pragma once
 
 #include <bit>
@@ -126,15 +126,14 @@ inline float Log(float x) {
 }
 
 inline double Tanh(double x) { return std::tanh(x); }
+// x P(x^2) / Q(x^2), a least-maximum fit to 7e-9 of the value. As rounded, off by 0.6 ulp in the mean
+// and at most 5 (3e-7), which is beyond 5; never above 1, which it is from the bound on.
 inline float Tanh(float x) {
-  const float a = std::fabs(x);
-  const float c = Select(a < 10.0f, a + a, 20.0f);  // from there on it is 1
-  const auto [e, k] = PartsOfExp(c, std::fma(c, 1.44269504088896341f, kRound));
-  const float large = 1.0f - 2.0f / (e * std::bit_cast<float>((k + 127) << 23) + 1.0f);
-  const float z = x * x;
-  const float p = Poly(z, -0.33333281f, 0.13331442f, -0.053739715f, 0.020639088f, -5.7049873e-3f);
-  const float small = std::fma(x * z, p, x);
-  return Select(a > 0.625f, std::copysign(large, x), small);  // NaN: small
+  constexpr float kOne = 8.13091373f;
+  const float c = Clamp(x, -kOne, kOne), z = c * c;
+  const float p = Poly(z, 1.f, 0.134383291f, 0.00356415912f, 2.17659423e-5f, 1.50345304e-8f);
+  const float q = Poly(z, 1.f, 0.467716556f, 0.0261364494f, 3.39888274e-4f, 8.44635237e-7f);
+  return c * p / q;
 }
 
 inline double Erf(double x) { return std::erf(x); }
