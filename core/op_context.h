@@ -31,6 +31,9 @@ struct BoundOp {
     uint32_t begin = 0, size = 0;
   };
   Spare spare = {};
+  // What is read behind the operator, as a rule (KernelState::ReadsFirst of the next one): its kernel may
+  // ask the caches for it.
+  std::span<const std::byte> ahead = {};
 };
 
 // Access common to the contexts below. In()/Out() positions are those of the program's lists.
@@ -207,6 +210,7 @@ class KernelContext : public OpContext {
   }
   bool has_state() const { return state_ != nullptr; }
 
+  std::span<const std::byte> ahead() const { return op_.ahead; }  // see BoundOp
   int threads() const { return services_.intra->threads(); }
   // See IntraOp::ParallelFor; runs inline when n <= grain.
   template <typename Fn>

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,8 @@ class KernelContext;
 // What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
 struct KernelState {
   virtual ~KernelState() = default;
+  // What of its own a run reads first; empty: nothing worth asking for. Where it is large, its beginning.
+  virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
 using KernelFn = Status (*)(KernelContext&);

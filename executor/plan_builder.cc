@@ -98,6 +98,13 @@ Status PrepareKernels(PlanDraft& d) {
 
 namespace {
 
+// In lanes the one that follows in the same lane. A plan's states live as long as it does.
+void LookAhead(Plan* plan) {
+  auto& ins = plan->blocks[0].instructions;
+  for (size_t i = 1; i < ins.size(); ++i)
+    if (ins[i].state != nullptr) ins[i - 1].op.ahead = ins[i].state->ReadsFirst();
+}
+
 void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
   auto& ins = plan->blocks[0].instructions;
   for (size_t p = 0; p < ins.size(); ++p)
@@ -158,6 +165,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     if (request.tokens) FindLooseValues(draft);
     draft.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+    LookAhead(draft.plan.get());
   }
   // Before parameters come in, and before a run's memory: neither need go on top of what loading and
   // planning used for a moment.

@@ -11,6 +11,9 @@ struct FcState final : PackingState {
   std::unique_ptr<GemmRunner> runner;
   BatchedGemm gemm;
   Epilogue epilogue;
+  std::span<const std::byte> ReadsFirst() const override {
+    return runner ? runner->ReadsFirst() : std::span<const std::byte>();
+  }
 };
 
 struct Sizes {

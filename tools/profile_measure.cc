@@ -63,7 +63,9 @@ double Flops(const TraceEvent& e) {
   if (!product || y == nullptr || Numel(out) == 0 || Numel(*x) == 0 || Numel(*y) == 0) return 0;
   // [b, m, k] x [b, k, n]: the product of both sizes over that of the result is b k k.
   const double batch = std::min(Batch(x->shape), Batch(y->shape));
-  return 2 * Numel(out) * std::round(std::sqrt(Numel(*x) * Numel(*y) / Numel(out) / batch));
+  double all = 0;  // elements of X, which may lie in pieces
+  for (const auto& o : e.inputs) all += o.slot == x->slot ? Numel(o) : 0;
+  return 2 * Numel(out) * std::round(std::sqrt(all * Numel(*y) / Numel(out) / batch));
 }
 
 double Bytes(const TraceEvent& e) {

@@ -90,7 +90,8 @@ BatchedGemm PlanYGrad(const MatmulShapes& s) {
 }
 
 std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                     const Tensor* constant_b, const Epilogue& epilogue) {
+                                     const Tensor* constant_b, const Epilogue& epilogue,
+                                     int64_t piece) {
   if (epilogue.int8)
     if (auto runner = MakeInt8Gemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   constexpr int64_t kFewBlocks = 4, kNearFloats = 1 << 15, kFew = 1 << 19;
@@ -104,6 +105,11 @@ std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGem
   // makes code first, and is slower in what follows.
   constexpr int64_t kSomeRows = 256, kShort = 600, kCopied = 512;
   panels = panels || (m <= kSomeRows && k <= kShort && k % kCopied != 0);
+  // Pieces need not be put together first. Each one is near while a block of B passes, and all of them
+  // from one panel to the next.
+  constexpr int64_t kPiecesFloats = 1 << 18;
+  panels = panels || (piece > 0 && m <= kFewBlocks * most && m * piece <= kNearFloats &&
+                      m * k <= kPiecesFloats);
   if (constant_b != nullptr && !epilogue.bf16 && panels)
     if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
   if (auto runner = MakeLibraryGemm(ctx, g, alpha, constant_b, epilogue)) return runner;

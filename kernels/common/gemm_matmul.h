@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "kernels/common/gemm.h"
 #include "kernels/common/gemm_epilogue.h"
@@ -54,14 +55,28 @@ struct MatmulPlans {
   }
 };
 
+// Some columns of A, as another tensor holds them: [m, columns], rows `lda` floats apart.
+struct GemmPiece {
+  const float* data;
+  int64_t lda, columns;
+};
+
 // A prepared product with an epilogue. Immutable; Run is re-entrant.
 class GemmRunner {
  public:
   virtual ~GemmRunner() = default;
   virtual void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
                    const float* residual, float* c) const = 0;
+  // The same of an A that lies in pieces, side by side; B has been copied. False: it is not done, and
+  // takes them together.
+  virtual bool RunPieces(const KernelContext&, std::span<const GemmPiece> /*a*/,
+                         const float* /*bias*/, const float* /*residual*/, float* /*c*/) const {
+    return false;
+  }
   // False: what it needs of the constant B was copied, and `b` may point anywhere.
   virtual bool reads_b() const { return true; }
+  // See KernelState.
+  virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
 // The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product is
@@ -83,8 +98,9 @@ int64_t MostPanelRows();
 // Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).
 std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
                                          const Tensor* constant_b, const Epilogue& epilogue);
-// Always gives one.
+// Always gives one. `piece`: columns of the widest piece that A lies in; 0: it is one.
 std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                     const Tensor* constant_b, const Epilogue& epilogue);
+                                     const Tensor* constant_b, const Epilogue& epilogue,
+                                     int64_t piece = 0);
 
 }  // namespace heddle

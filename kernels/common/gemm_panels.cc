@@ -1,6 +1,8 @@
 // Products with a constant matrix by heddle's own loops: the convolution of one tap.
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <type_traits>
 
 #include "kernels/common/conv_loops.h"
 #include "kernels/common/gemm_columns.h"
@@ -36,11 +38,20 @@ class PanelGemm final : public GemmRunner {
 
   bool reads_b() const override { return Columns::kReadsB; }
 
+  std::span<const std::byte> ReadsFirst() const override {
+    if constexpr (std::is_same_v<Columns, FloatColumns>) {
+      const size_t panel = sizeof(float) * static_cast<size_t>(d_.k * PanelWidth(d_, loops_.lanes, 0));
+      return {static_cast<const std::byte*>(packed_->memory->data()), panel};
+    }
+    return {};
+  }
+
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
            const float* residual, float* c) const override {
-    const Operands all{a, d_.lda, b, bias, residual, c};
+    const Operands all{a, b, bias, residual, c};
+    const GemmPiece whole{a, d_.lda, d_.k};
     if (g_.batch > 1 || d_.m <= loops_.rows || d_.lda % kMeet != 0)
-      return Depths(ctx, all, 0, d_.k);
+      return Depths(ctx, all, {&whole, 1}, 0, d_.k);
     const int64_t depth = d_.m * d_.k <= kWhole ? d_.k : kDepth, step = depth + kApart;
     Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
     float* const to = apart.mutable_data<float>();
@@ -49,10 +60,18 @@ class PanelGemm final : public GemmRunner {
       ctx.ParallelFor(d_.m, 1 + kUnitWork / count, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) std::copy_n(a + r * d_.lda + k, count, to + r * step);
       });
-      Operands some = all;
-      some.a = to, some.lda = step;
-      Depths(ctx, some, k, k + count);
+      const GemmPiece some{to, step, count};
+      Depths(ctx, all, {&some, 1}, k, k + count);
     }
+  }
+
+  bool RunPieces(const KernelContext& ctx, std::span<const GemmPiece> a, const float* bias,
+                 const float* residual, float* c) const override {
+    if (Columns::kInBlocks || g_.batch != 1) return false;
+    for (const GemmPiece& piece : a)
+      if (d_.m > loops_.rows && piece.lda % kMeet == 0) return false;
+    Depths(ctx, {nullptr, nullptr, bias, residual, c}, a, 0, d_.k);
+    return true;
   }
 
  private:
@@ -64,9 +83,7 @@ class PanelGemm final : public GemmRunner {
   static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16, kDepth = 512,
                            kWhole = 1 << 17;
   struct Operands {
-    const float* a;  // its first column is the first that is asked for
-    int64_t lda;
-    const float *b, *bias, *residual;
+    const float *a, *b, *bias, *residual;
     float* c;
   };
   Operands Product(Operands o, int64_t at) const {
@@ -97,10 +114,14 @@ class PanelGemm final : public GemmRunner {
     return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
   }
 
-  // Adds the products of columns [from, to) of A. A unit of work is a panel for some rows.
-  void Depths(const KernelContext& ctx, const Operands& o, int64_t from, int64_t to) const {
+  // Adds the products of columns [from, to) of A, which are `a`. A unit of work is a panel for some
+  // rows.
+  void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a, int64_t from,
+              int64_t to) const {
     const int64_t panels = Ceil(d_.n, width_), depth = to - from;
-    const Order order = OrderOf(depth);
+    int64_t longest = 0;
+    for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
+    const Order order = OrderOf(longest);
     // Of few rows the panels decide, which come from afar: a number takes as long as some products.
     constexpr int64_t kToRead = 8;
     const int64_t grain = 1 + kUnitWork / ((order.rows + kToRead) * width_ * depth);
@@ -109,22 +130,31 @@ class PanelGemm final : public GemmRunner {
       Room room;
       for (int64_t i = begin; i < end; ++i) {
         const Operands one = g_.batch > 1 ? Product(o, i / all) : o;
+        const GemmPiece product{one.a, d_.lda, d_.k};
         const int64_t unit = i % all, part = order.panels_first ? unit / panels : unit % parts;
         const int64_t column = (order.panels_first ? unit % panels : unit / parts) * width_;
         const int64_t first = part * order.rows, count = std::min(order.rows, d_.m - first);
-        Panel(one, column, first, count, from, to, room);
+        Panel(ctx, one, g_.batch > 1 ? std::span(&product, 1) : a, column, first, count, from, room);
         if (to == d_.k) Finish(column, first, count, one.c);
       }
     });
   }
 
-  void Panel(const Operands& o, int64_t column, int64_t first, int64_t count, int64_t from,
-             int64_t to, Room& room) const {
+  // What follows a block of B: of the same panel, of the next one, or what is read behind the product;
+  // may be nullptr.
+  const float* Next(const KernelContext& ctx, const Operands& o, bool last, int64_t column, int64_t k,
+                    Room& room) const {
+    if (!last) return packed_->Block(loops_, d_, o.b, column, k, room.panel);
+    if (column + width_ < d_.n) return packed_->Block(loops_, d_, o.b, column + width_, k, room.panel);
+    return reinterpret_cast<const float*>(ctx.ahead().data());
+  }
+
+  void Panel(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
+             int64_t column, int64_t first, int64_t count, int64_t from, Room& room) const {
     constexpr float kAny = std::numeric_limits<float>::infinity();
     const int64_t columns = std::min(width_, d_.n - column);
     const bool two = columns > loops_.lanes;
     DirectBlock b{};
-    b.pixel_step = o.lda;
     b.rows = b.columns = 1;
     float* const out = o.c + first * d_.ldc + column;
     b.residual_step = d_.ldc;
@@ -136,29 +166,32 @@ class PanelGemm final : public GemmRunner {
     }
     b.channels = static_cast<int>(columns);
     b.high = kAny;
-    // The rows in registers are done one block after another: meanwhile the next panel, which comes
-    // from afar, is asked for. A lone block takes no longer than the panel itself does to come.
+    // The rows in registers are done one block after another: meanwhile what is next of B, which comes
+    // from afar, is asked for. A lone block takes no longer than that itself does to come.
     const int64_t blocks = Ceil(count, loops_.rows);
-    const bool ahead =
-        !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m && column + width_ < d_.n;
-    if (ahead) {
-      b.ahead = packed_->Block(loops_, d_, o.b, column + width_, from, room.panel);
-      b.ahead_step = Ceil(width_, blocks);
-    }
-    const int64_t rows = Columns::kInBlocks ? Columns::kGroup : to - from;
-    for (int64_t k = from; k < to; k += rows) {
-      b.depth = std::min(rows, to - k);
-      b.pixels = o.a + first * o.lda + (k - from);
-      b.filter = packed_->Block(loops_, d_, o.b, column, k, room.panel);
-      // Sums that are not complete wait beside each other, or in C.
-      b.low = k + rows >= d_.k ? low_ : -kAny;
-      const bool wait = k + rows < to;
-      b.out = wait ? room.sums : out;
-      b.out_step = wait ? width_ : d_.ldc;
-      (ahead ? loops_.streamed : loops_.direct[two])(b, count);
-      b.bias = nullptr;
-      b.residual = room.sums;
-      b.residual_step = width_;
+    const bool last_rows = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m;
+    b.ahead_step = Ceil(width_, blocks);
+    int64_t k = from;
+    for (const GemmPiece& piece : a) {
+      const bool last = &piece == &a.back();
+      if (last_rows) b.ahead = Next(ctx, o, last, column, last ? from : k + piece.columns, room);
+      const bool ahead = b.ahead != nullptr;
+      b.pixel_step = piece.lda;
+      const int64_t rows = Columns::kInBlocks ? Columns::kGroup : piece.columns;
+      for (int64_t at = 0; at < piece.columns; at += rows, k += b.depth) {
+        b.depth = std::min(rows, piece.columns - at);
+        b.pixels = piece.data + first * piece.lda + at;
+        b.filter = packed_->Block(loops_, d_, o.b, column, k, room.panel);
+        // Sums that are not complete wait beside each other, or in C.
+        b.low = k + b.depth >= d_.k ? low_ : -kAny;
+        const bool wait = Columns::kInBlocks && at + b.depth < piece.columns;
+        b.out = wait ? room.sums : out;
+        b.out_step = wait ? width_ : d_.ldc;
+        (ahead ? loops_.streamed : loops_.direct[two])(b, count);
+        b.bias = nullptr;
+        b.residual = wait ? room.sums : out;
+        b.residual_step = wait ? width_ : d_.ldc;
+      }
     }
   }
 

@@ -51,6 +51,7 @@ class NetProgram {
   void Product(const Var& x);
   void Attention(const Var& x);
   void ConvolutionChain();
+  void JoinedProduct();
   void Convolution(const Var& x);
   void Norm(const Var& x);
   void Reduce(const Var& x);

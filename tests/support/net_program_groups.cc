@@ -20,6 +20,20 @@ void NetProgram::ConvolutionChain() {
   }
 }
 
+// A product, as fusion leaves it, of two tensors side by side; the second may be written before it.
+void NetProgram::JoinedProduct() {
+  const std::string x = Feed(DType::kF32, {4, 12}, 1),
+                    y = NewVar({4, 14}, DType::kF32, 1),
+                    whole = NewVar({4, 26}, DType::kF32, 1),
+                    out = NewVar({4, 8}, DType::kF32, 9), w = Param({26, 8}, 0.2),
+                    bias = Param({8}, 0.1);
+  Op("scale", {{"X", {Feed(DType::kF32, {4, 14}, 1)}}}, {{"Out", {y}}});
+  Op("concat", {{"X", {x, y}}}, {{"Out", {whole}}}, {{"axis", int64_t{1}}});
+  if (OneIn(4)) Op("scale", {{"X", {y}}}, {{"Out", {y}}}, {{"scale", 0.5}});
+  Op("fused_matmul", {{"X", {whole}}, {"Y", {w}}, {"Bias", {bias}}}, {{"Out", {out}}},
+     {{"fuse_activation", std::string("relu")}});
+}
+
 // Two tensors' last dimensions interleaved, in one part or two.
 void NetProgram::Shuffle(const Var& x) {
   Var y;
