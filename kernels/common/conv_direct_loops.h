@@ -1,6 +1,8 @@
 // The inner loops of convolutions by their definition. See conv_loops_table.h.
 #pragma once
 
+#include <limits>
+
 #include "kernels/common/conv_loops.h"
 
 namespace heddle::convloops {
@@ -70,11 +72,21 @@ struct DirectLoops {
         for (int v = 0; v < kVectors; ++v)
           sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
                                                     v + 1 < kVectors ? kLanes : last));
-    const T low = V::Set(d.low), high = V::Set(d.high);
+    constexpr float kAny = std::numeric_limits<float>::infinity();
+    if (d.low > -kAny) {
+      const T low = V::Set(d.low);
 #pragma GCC unroll 28
-    for (int p = 0; p < kPixels; ++p)
+      for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Min(high, V::Max(low, sum[p][v]));
+        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(low, sum[p][v]);
+    }
+    if (d.high < kAny) {
+      const T high = V::Set(d.high);
+#pragma GCC unroll 28
+      for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Min(high, sum[p][v]);
+    }
     if (d.gated) {
       const T factor = V::Set(d.gate_factor), offset = V::Set(d.gate_offset), one = V::Set(1.f);
 #pragma GCC unroll 28

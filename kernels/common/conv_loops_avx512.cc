@@ -23,11 +23,12 @@ struct Avx512 {
   static T Set(float x) { return _mm512_set1_ps(x); }
   static T Load(const float* p) { return _mm512_loadu_ps(p); }
   static void Store(float* p, T v) { _mm512_storeu_ps(p, v); }
-  static T Widen(const int8_t* p) {
-    return _mm512_cvtepi32_ps(
-        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-  }
   static __mmask16 Mask(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+  static T Widen(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_maskz_cvtepi32_ps(Mask(kLanes),
+                                    _mm512_maskz_cvtepi8_epi32(Mask(kLanes), bytes));
+  }
   static T LoadSome(const float* p, int n) { return _mm512_maskz_loadu_ps(Mask(n), p); }
   static void StoreSome(float* p, T v, int n) { _mm512_mask_storeu_ps(p, Mask(n), v); }
   static T Add(T a, T b) { return _mm512_add_ps(a, b); }
