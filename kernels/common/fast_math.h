@@ -152,6 +152,9 @@ inline T Sigmoid(T x) {
   return T(1) / (T(1) + Exp(-x));
 }
 
+// The same in fewer steps, off by up to 2e-7 whatever the value: for what others are multiplied with.
+inline float Gate(float x) { return std::fma(0.5f, Tanh(0.5f * x), 0.5f); }
+
 // log(1 + exp(x)) without overflow.
 template <typename R>
 inline std::complex<R> Softplus(std::complex<R> x) {

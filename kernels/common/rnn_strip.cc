@@ -101,12 +101,12 @@ template <RnnMode kMode, int kUnits>
     } else if constexpr (kMode == RnnMode::kRelu) {
       h[i] = fast::Select(z[i] < 0.f, 0.f, z[i]);
     } else if constexpr (kMode == RnnMode::kLstm) {
-      const float in = fast::Sigmoid(z[i]), forget = fast::Sigmoid(z[kUnits + i]);
+      const float in = fast::Gate(z[i]), forget = fast::Gate(z[kUnits + i]);
       const float cell = forget * c[i] + in * fast::Tanh(z[2 * kUnits + i]);
       c[i] = cell;
-      h[i] = fast::Sigmoid(z[3 * kUnits + i]) * fast::Tanh(cell);
+      h[i] = fast::Gate(z[3 * kUnits + i]) * fast::Tanh(cell);
     } else {
-      const float reset = fast::Sigmoid(z[i]), update = fast::Sigmoid(z[kUnits + i]);
+      const float reset = fast::Gate(z[i]), update = fast::Gate(z[kUnits + i]);
       const float candidate = fast::Tanh(x[i] + reset * z[2 * kUnits + i]);
       h[i] = (1.f - update) * candidate + update * h_prev[i];
     }

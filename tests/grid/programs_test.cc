@@ -69,5 +69,39 @@ TEST_P(GridPrograms, AreAsOnTheHost) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, GridPrograms, ::testing::Range(0u, 4u));
 
+// Products of pieces side by side, an empty one among them.
+TEST(GridProducts, OfPieces) {
+  for (const bool trans : {false, true})
+    for (const bool residual : {false, true}) {
+      ProgramBuilder b;
+      const Shape w = trans ? Shape{9, 12} : Shape{12, 9};
+      std::vector<Feed> feeds;
+      Slots in{{"X", {}}, {"Y", {"w"}}};
+      for (const int64_t width : {5, 0, 7}) {
+        const std::string name = "x" + std::to_string(width);
+        b.Feed(name, DType::kF32, {2, 3, width});
+        feeds.push_back({name, RandomF32({2, 3, width}, static_cast<uint32_t>(width) + 1)});
+        in[0].second.push_back(name);
+      }
+      b.Param("w", DType::kF32, w);
+      if (residual) {
+        b.Feed("r", DType::kF32, {2, 3, 9});
+        feeds.push_back({"r", RandomF32({2, 3, 9}, 20)});
+        in.push_back({"ResidualData", {"r"}});
+      }
+      b.Op("fused_matmul", in, {{"Out", {"y"}}}, {{"trans_y", trans}}).Fetch("y");
+      const Program program = b.Build();
+      auto scope = std::make_shared<Scope>();
+      scope->Set("w", Value(RandomF32(w, 3)));
+      auto device = std::make_shared<GridDevice>();
+      Executor host({.threads = 1}), grid({.threads = 1, .device = device});
+      const auto there = MustCompile(host, program, scope, {.opt_level = 0});
+      const auto here = MustCompile(grid, program, scope, {.opt_level = 0});
+      const Tensor want = MustRun(host, there, feeds)[0];
+      ExpectNear(MustRun(grid, here, feeds)[0], want, trans ? "transposed" : "plain");
+      EXPECT_EQ(device->covered().count("fused_matmul"), 1u);
+    }
+}
+
 }  // namespace
 }  // namespace heddle::testing

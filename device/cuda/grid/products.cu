@@ -109,20 +109,36 @@ Status ProductGrad(Queue& queue, KernelContext& ctx) {
   return Status::Ok();
 }
 
+// X may lie in pieces, side by side: the sum of their products with as many rows of Y each.
 Status FusedProduct(Queue& queue, KernelContext& ctx) {
-  const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
+  const Tensor& y = ctx.In("Y");
   Tensor& out = ctx.Out("Out");
   const Tensor *bias = ctx.InOpt("Bias"), *residual = ctx.InOpt("ResidualData");
   float* const c = out.mutable_data<float>();
-  HEDDLE_ASSIGN_OR_RETURN(const View v, MatrixView(x.shape(), y.shape(), ctx.Bool("trans_x"),
-                                                   ctx.Bool("trans_y"), ctx.Float("alpha")));
+  const bool trans_x = ctx.Bool("trans_x"), matrix = y.rank() > 1,
+             trans_y = matrix && ctx.Bool("trans_y");
+  const int pieces = ctx.InCount("X");
   HEDDLE_ASSIGN_OR_RETURN(const Activation activation, ActivationOf(ctx));
   if (residual != nullptr && residual->raw() != out.raw())
     HEDDLE_RETURN_IF_ERROR(queue.Copy(c, residual->raw(), out.bytes()));
-  HEDDLE_RETURN_IF_ERROR(Multiply(queue, v, XOf(v, x.data<float>()), YOf(v, y.data<float>()),
-                                  OutOf(v, c), c, residual != nullptr ? 1.0f : 0.0f));
+  int64_t columns = 1;
+  for (int64_t i = 0, k = 0; i < pieces; ++i) {
+    const Tensor& x = ctx.In("X", static_cast<int>(i));
+    Shape rows = y.shape();
+    if (pieces > 1) rows[rows.rank() - (matrix && !trans_y ? 2 : 1)] = x.dim(-1);
+    HEDDLE_ASSIGN_OR_RETURN(const View v,
+                            MatrixView(x.shape(), rows, trans_x, trans_y, ctx.Float("alpha")));
+    columns = v.n();
+    if (i > 0 && v.x_cols == 0) continue;
+    MatrixBatch b = YOf(v, y.data<float>() + (trans_y ? k : k * columns));
+    if (trans_y) b.ld = y.dim(-1);
+    if (matrix) b.steps = BatchSteps(v.y, v.out, y.dim(-2) * y.dim(-1));
+    HEDDLE_RETURN_IF_ERROR(Multiply(queue, v, XOf(v, x.data<float>()), b, OutOf(v, c), c,
+                                    i > 0 || residual != nullptr ? 1.0f : 0.0f));
+    k += v.x_cols;
+  }
   return RunEpilogue(queue, c, out.numel(), bias != nullptr ? bias->data<float>() : nullptr, 1,
-                     v.n(), activation);
+                     columns, activation);
 }
 
 bool BothFloat(const CallView& call) {
