@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 #include "core/packing_state.h"
 #include "core/shapes.h"
@@ -14,7 +15,8 @@ namespace {
 
 struct FusedMatmulState final : PackingState {
   std::unique_ptr<GemmRunner> runner;
-  int64_t rows = 0;  // of X, where it is in pieces
+  bool pieces = false;  // X is read where its pieces lie
+  int64_t rows = 0;     // of X, else
   std::optional<Epilogue> late;  // what comes behind a residual of another batch
   Shape product;
   std::span<const std::byte> ReadsFirst() const override { return runner->ReadsFirst(); }
@@ -26,11 +28,10 @@ Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) 
 
 // Of X, whose pieces lie side by side along the last dimension; of no known rank where one piece is.
 template <typename Context>
-Result<Shape> WholeX(const Context& ctx, int64_t* widest = nullptr) {
+Result<Shape> WholeX(const Context& ctx) {
   const int count = ctx.InCount("X");
   if (count == 0) return InvalidArgument("'X' names no tensor");
   Shape whole = ctx.InShape("X");
-  if (widest != nullptr) *widest = 0;
   if (count == 1 || !whole.known_rank()) return whole;
   const int last = whole.rank() - 1;
   if (last < 1 || ctx.Bool("trans_x"))
@@ -48,7 +49,6 @@ Result<Shape> WholeX(const Context& ctx, int64_t* widest = nullptr) {
       return InvalidArgument("X [", i, "] of shape ", piece.ToString(), " cannot lie beside X [0] of ",
                              ctx.InShape("X").ToString());
     whole[last] = whole[last] < 0 || piece[last] < 0 ? -1 : whole[last] + piece[last];
-    if (widest != nullptr) *widest = std::max(*widest, piece[last]);
   }
   return whole;
 }
@@ -72,8 +72,7 @@ Status FusedMatmulShape(ShapeContext& ctx) {
 }
 
 Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
-  int64_t widest = 0;
-  HEDDLE_ASSIGN_OR_RETURN(const Shape x, WholeX(ctx, &widest));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape x, WholeX(ctx));
   for (int i = 1; i < ctx.InCount("X"); ++i)
     if (ctx.InDType("X", i) != ctx.InDType("X"))
       return InvalidArgument("X [", i, "] is ", Name(ctx.InDType("X", i)), ", but X [0] is ",
@@ -89,9 +88,13 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   state->product = s.result;
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
     state->late = TakeFromResidual(&epilogue);
-  if (widest > 0) state->rows = x.Product(0, x.rank() - 1);
-  state->runner = MakeGemm(ctx, PlanOut(s), static_cast<float>(ctx.Float("alpha")),
-                           ctx.ConstIn("Y"), epilogue, widest);
+  const BatchedGemm product = PlanOut(s);
+  std::vector<int64_t> widths;
+  for (int i = 0; i < ctx.InCount("X"); ++i) widths.push_back(ctx.InShape("X", i).dim(-1));
+  state->pieces = widths.size() > 1 && PiecesPay(product.one, widths);
+  state->rows = x.Product(0, x.rank() - 1);
+  state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
+                           epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
   if (!state->runner->reads_b()) state->HasPacked(ctx, "Y");
   return std::unique_ptr<KernelState>(std::move(state));
 }
@@ -135,11 +138,11 @@ Status RunFusedMatmul(KernelContext& ctx) {
   const float* const bias = bias_in ? bias_in->data<float>() : nullptr;
   const float* const residual =
       residual_in && !state.late ? residual_in->data<float>() : nullptr;
-  const bool pieces = ctx.InCount("X") > 1;
-  if (!pieces || !RunPieces(ctx, *state.runner, bias, residual, out)) {
-    const Tensor whole = pieces ? Together(ctx, state.rows) : Tensor();
-    state.runner->Run(ctx, (pieces ? whole : ctx.In("X")).data<float>(), ctx.In("Y").data<float>(),
-                      bias, residual, out);
+  if (!state.pieces || !RunPieces(ctx, *state.runner, bias, residual, out)) {
+    const bool several = ctx.InCount("X") > 1;
+    const Tensor whole = several ? Together(ctx, state.rows) : Tensor();
+    state.runner->Run(ctx, (several ? whole : ctx.In("X")).data<float>(),
+                      ctx.In("Y").data<float>(), bias, residual, out);
   }
   if (state.late)
     SpreadResidual(*state.late, state.product, out, residual_in->shape(), residual_in->data<float>(),

@@ -93,6 +93,9 @@ std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const Batch
 // By the same loops, with a matrix that is no constant, in batches, too; nullptr where Gemm
 // needs no library.
 std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha, const Epilogue& epilogue);
+// Whether a product of an A in pieces of these widths is sooner made by these loops than pieces are
+// joined.
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths);
 // How many rows their loops keep in registers; 0 where there are none.
 int64_t MostPanelRows();
 // Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).

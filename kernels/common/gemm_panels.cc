@@ -16,6 +16,9 @@ using convloops::DirectBlock;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
+// Rows of A that begin a multiple of so many floats apart share few places in the caches.
+constexpr int64_t kMeet = 2048 / sizeof(float);
+
 template <typename Columns>
 class PanelGemm final : public GemmRunner {
  public:
@@ -68,8 +71,6 @@ class PanelGemm final : public GemmRunner {
   bool RunPieces(const KernelContext& ctx, std::span<const GemmPiece> a, const float* bias,
                  const float* residual, float* c) const override {
     if (Columns::kInBlocks || g_.batch != 1) return false;
-    for (const GemmPiece& piece : a)
-      if (d_.m > loops_.rows && piece.lda % kMeet == 0) return false;
     Depths(ctx, {nullptr, nullptr, bias, residual, c}, a, 0, d_.k);
     return true;
   }
@@ -78,10 +79,9 @@ class PanelGemm final : public GemmRunner {
   static constexpr int64_t kTileRows = 128;
   static constexpr int64_t kUnitWork =
       1 << 19;  // less is done before another thread has come to help
-  // Rows of A that begin a multiple of so many floats apart share few places in the caches; a copy
-  // has them so much farther apart: of the whole, or of kDepth columns at a time, for all panels.
-  static constexpr int64_t kMeet = 2048 / sizeof(float), kApart = 16, kDepth = 512,
-                           kWhole = 1 << 17;
+  // Where rows meet (below), a copy of A has them apart: of the whole, or of kDepth columns at a time,
+  // for all panels.
+  static constexpr int64_t kApart = 16, kDepth = 512, kWhole = 1 << 17;
   struct Operands {
     const float *a, *b, *bias, *residual;
     float* c;
@@ -233,6 +233,18 @@ std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
     return nullptr;
   auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
   return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *loops);
+}
+
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr) return false;
+  for (const int64_t width : widths)
+    if (d.m > loops->rows && width % kMeet == 0 && width > 0) return false;
+  // Each block of sums begins and ends once more for each piece, about as long as it takes to move so
+  // many floats together.
+  constexpr int64_t kMoved = 75;
+  const int64_t blocks = Ceil(d.n, 2 * loops->lanes) * Ceil(d.m, loops->rows);
+  return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
 }
 
 int64_t MostPanelRows() {
