@@ -14,7 +14,7 @@ namespace heddle {
 namespace {
 
 // Multiplications that are worth another thread: within a step, and for a whole layer.
-constexpr int64_t kStepWork = 512 * 1024;
+constexpr int64_t kStepWork = 128 * 1024;
 constexpr int64_t kLayerWork = 256 * 1024;
 
 // Weights [gates * hidden, k] as strips of columns.
