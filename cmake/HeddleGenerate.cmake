@@ -1,15 +1,15 @@
 # Build-time generated files, all under ${HEDDLE_GENERATED_DIR}.
 
-# Writes <output> with `<declare>(name)` for each line `<macro>(name)` found in <folder>/*.cc.
+# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source below <folder>.
 function(heddle_generate_list output folder macro declare)
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
   set(path "${HEDDLE_GENERATED_DIR}/${output}")
   # The stamp carries the time, the list changes only with its content: editing a kernel does not
   # rebuild what includes the list.
   add_custom_command(
     OUTPUT "${path}.stamp"
     BYPRODUCTS "${path}"
-    COMMAND "${CMAKE_COMMAND}" "-DFOLDER=${PROJECT_SOURCE_DIR}/${folder}" "-DMACRO=${macro}"
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}" "-DMACRO=${macro}"
             "-DDECLARE=${declare}" "-DOUTPUT=${path}"
             -P "${PROJECT_SOURCE_DIR}/cmake/generate_op_list.cmake"
     COMMAND "${CMAKE_COMMAND}" -E touch "${path}.stamp"

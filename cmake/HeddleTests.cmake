@@ -1,4 +1,4 @@
-# tests/<folder>/*_test.cc -> one program heddle_<folder>_tests, each of its cases a ctest entry.
+# tests/<folder>/**/*_test.cc -> one program heddle_<folder>_tests, each of its cases a ctest entry.
 
 find_package(GTest REQUIRED CONFIG)
 include(GoogleTest)
@@ -54,7 +54,7 @@ foreach(_folder IN LISTS _test_folders)
   if(_name STREQUAL "tools" AND NOT TARGET heddle_cli)
     continue()
   endif()
-  file(GLOB _tests CONFIGURE_DEPENDS "${_folder}/*_test.cc")
+  file(GLOB_RECURSE _tests CONFIGURE_DEPENDS "${_folder}/*_test.cc")
   if(NOT _tests)
     continue()
   endif()

@@ -1,12 +1,15 @@
-# cmake -DFOLDER=… -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=… -P generate_op_list.cmake
-# Collects the names of the lines `MACRO(name)` at column 0 of FOLDER/*.cc into OUTPUT, sorted.
+# cmake -DROOT=… -DFOLDER=… -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=…
+#       -P generate_op_list.cmake
+# Collects the lines `MACRO(name)` at column 0 of the sources below ROOT/FOLDER into OUTPUT, sorted:
+# `DECLARE(name, "path of the source from ROOT")`.
 
 cmake_minimum_required(VERSION 3.22)
 
-file(GLOB sources "${FOLDER}/*.cc")
+file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/${FOLDER}/*.cc")
 set(names "")
+set(entries "")
 foreach(source IN LISTS sources)
-  file(STRINGS "${source}" lines REGEX "^${MACRO}\\([A-Za-z0-9_]+\\)" ENCODING UTF-8)
+  file(STRINGS "${ROOT}/${source}" lines REGEX "^${MACRO}\\([A-Za-z0-9_]+\\)" ENCODING UTF-8)
   list(TRANSFORM lines REPLACE "^${MACRO}\\(([A-Za-z0-9_]+)\\).*" "\\1")
   # Within one file, a name may have a variant per #if branch.
   list(REMOVE_DUPLICATES lines)
@@ -15,14 +18,12 @@ foreach(source IN LISTS sources)
       message(FATAL_ERROR "${source}: ${MACRO}(${name}) is defined in another file too")
     endif()
     list(APPEND names "${name}")
+    list(APPEND entries "${DECLARE}(${name}, \"${source}\")")
   endforeach()
 endforeach()
-list(SORT names)
+list(SORT entries)
 
-set(content "// Generated from the ${MACRO}(...) lines of the sources.\n")
-foreach(name IN LISTS names)
-  string(APPEND content "${DECLARE}(${name})\n")
-endforeach()
-file(WRITE "${OUTPUT}.new" "${content}")
+list(JOIN entries "\n" content)
+file(WRITE "${OUTPUT}.new" "// Generated from the ${MACRO}(...) lines of the sources.\n${content}\n")
 file(COPY_FILE "${OUTPUT}.new" "${OUTPUT}" ONLY_IF_DIFFERENT)
 file(REMOVE "${OUTPUT}.new")

@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-#define HEDDLE_DECLARE_FUSES(name) std::vector<FusePattern> FusePatternsOf_##name();
+#define HEDDLE_DECLARE_FUSES(name, file) std::vector<FusePattern> FusePatternsOf_##name();
 #include "kernels/all_fuses.inc"
 #undef HEDDLE_DECLARE_FUSES
 
@@ -14,7 +14,7 @@ const std::vector<std::pair<std::string, FusePattern>>& FusePatterns() {
     [[maybe_unused]] const auto add = [&](const char* name, std::vector<FusePattern> of) {
       for (FusePattern& p : of) list->emplace_back(name, std::move(p));
     };
-#define HEDDLE_DECLARE_FUSES(name) add(#name, FusePatternsOf_##name());
+#define HEDDLE_DECLARE_FUSES(name, file) add(#name, FusePatternsOf_##name());
 #include "kernels/all_fuses.inc"
 #undef HEDDLE_DECLARE_FUSES
     std::stable_sort(list->begin(), list->end(), [](const auto& a, const auto& b) {

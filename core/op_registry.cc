@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-#define HEDDLE_DECLARE_OP(name) void DefineOp_##name(OpDef& op);
+#define HEDDLE_DECLARE_OP(name, file) void DefineOp_##name(OpDef& op);
 #include "kernels/all_ops.inc"
 #undef HEDDLE_DECLARE_OP
 
@@ -49,7 +49,7 @@ Registry& TheRegistry() {
     auto add = [r](const char* name, void (*define)(OpDef&)) {
       if (!r->try_emplace(name, define).second) Refuse(name, "there is one of that name");
     };
-#define HEDDLE_DECLARE_OP(name) add(#name, &DefineOp_##name);
+#define HEDDLE_DECLARE_OP(name, file) add(#name, &DefineOp_##name);
 #include "kernels/all_ops.inc"
 #undef HEDDLE_DECLARE_OP
     Additions& additions = TheAdditions();

@@ -8,14 +8,14 @@
 
 namespace heddle {
 
-#define HEDDLE_DECLARE_TILE(name) TileOp TileOf_##name();
+#define HEDDLE_DECLARE_TILE(name, file) TileOp TileOf_##name();
 #include "kernels/all_tiles.inc"
 #undef HEDDLE_DECLARE_TILE
 
 const TileOp* FindTileOp(std::string_view op) {
   static const auto* const tiles = [] {
     auto* map = new std::unordered_map<std::string_view, TileOp>;
-#define HEDDLE_DECLARE_TILE(name) map->emplace(#name, TileOf_##name());
+#define HEDDLE_DECLARE_TILE(name, file) map->emplace(#name, TileOf_##name());
 #include "kernels/all_tiles.inc"
 #undef HEDDLE_DECLARE_TILE
     return map;

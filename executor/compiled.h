@@ -11,11 +11,11 @@
 
 #include "core/ir.h"
 #include "core/services.h"
-#include "executor/arena_blocks.h"
-#include "executor/packed_weights.h"
-#include "executor/plan.h"
+#include "executor/plan/arena_blocks.h"
+#include "executor/plan/packed_weights.h"
+#include "executor/plan/plan.h"
 #include "executor/source_program.h"
-#include "executor/tuning_cache.h"
+#include "executor/tune/tuning_cache.h"
 #include "heddle/executor.h"
 #include "passes/pass_manager.h"
 

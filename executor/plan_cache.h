@@ -14,11 +14,11 @@
 
 #include "core/function_ref.h"
 #include "core/near_list.h"
-#include "executor/arena_blocks.h"
-#include "executor/plan_builder.h"
-#include "executor/plan_tuner.h"
-#include "executor/width_choice.h"
-#include "executor/run_state.h"
+#include "executor/plan/arena_blocks.h"
+#include "executor/plan/plan_builder.h"
+#include "executor/tune/plan_tuner.h"
+#include "executor/tune/width_choice.h"
+#include "executor/run/run_state.h"
 
 namespace heddle {
 

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace passes {
 
-#define HEDDLE_DECLARE_PASS(name) void DefinePass_##name(PassDef& pass);
+#define HEDDLE_DECLARE_PASS(name, file) void DefinePass_##name(PassDef& pass);
 #include "passes/all_passes.inc"
 #undef HEDDLE_DECLARE_PASS
 
@@ -17,7 +17,7 @@ std::vector<PassDef> AllPasses() {
     passes.back().name = name;
     define(passes.back());
   };
-#define HEDDLE_DECLARE_PASS(name) add(#name, &DefinePass_##name);
+#define HEDDLE_DECLARE_PASS(name, file) add(#name, &DefinePass_##name);
 #include "passes/all_passes.inc"
 #undef HEDDLE_DECLARE_PASS
   std::stable_sort(passes.begin(), passes.end(), [](const PassDef& a, const PassDef& b) {

@@ -62,7 +62,7 @@ CPP = [
      " const char* const* names, const heddle_tensor* const* inputs, heddle_tensor** outputs) {\n",
      "\n}\n"),
 ]
-EXCERPTS = {"HEDDLE_OP(relu)": "kernels/relu.cc", "HEDDLE_TILE(relu)": "kernels/relu.cc"}
+EXCERPTS = {"HEDDLE_OP(relu)": "kernels/activation/relu.cc", "HEDDLE_TILE(relu)": "kernels/activation/relu.cc"}
 
 
 def blocks(text):

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/compiled.h"
-#include "executor/tuning_file.h"
+#include "executor/tune/tuning_file.h"
 #include "heddle/heddle.h"
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "executor/compiled.h"
-#include "executor/device_plan.h"
+#include "executor/plan/device_plan.h"
 #include "heddle/device.h"
 #include "tests/support/files.h"
 #include "tests/support/random_program.h"

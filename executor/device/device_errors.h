@@ -1,0 +1,23 @@
+// What failures of a device are told as.
+#pragma once
+
+#include <string>
+
+#include "executor/plan/device_plan.h"
+#include "executor/device/device_runtime.h"
+#include "executor/run/run_state.h"
+
+namespace heddle {
+
+// "compute 0", "copies in" (then "copies in 1" …), "copies out"; `lane` counts from 1.
+std::string StreamName(const DevicePlan& plan, uint32_t lane);
+
+// The device's own words, with what is left of it. `lane` 0: no stream in particular.
+Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
+                      uint32_t lane);
+
+// For an allocation that failed for a slot: what was asked for, and who holds the most.
+Status ExplainNoMemory(const Status& status, RunState& run, const DeviceRuntime& device,
+                       uint32_t slot, size_t bytes);
+
+}  // namespace heddle

@@ -1,0 +1,95 @@
+#include "executor/device/device_tasks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace heddle {
+
+DeviceTasks::DeviceTasks(const DevicePlan& plan, const Calls& calls)
+    : plan_(plan), calls_(calls), finished_(plan.tasks.size(), false) {
+  needs_.reserve(plan.tasks.size());
+  for (const DeviceTask& task : plan.tasks) needs_.push_back(task.needs + 1);
+}
+
+void DeviceTasks::Participate(int participant) {
+  Lock lock(mutex_);
+  while (!over_) {
+    if (MayDispatch()) {
+      Dispatch(lock, participant);
+    } else if (!ready_.empty()) {
+      Execute(lock, participant);
+    } else if (IsOver()) {
+      over_ = true;
+      changed_.notify_all();
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+// Whoever finishes a task meanwhile leaves it to this thread to look at the news.
+void DeviceTasks::Dispatch(Lock& lock, int participant) {
+  dispatching_ = true;
+  seen_ = news_.load(std::memory_order_relaxed);
+  lock.unlock();
+  bool done = false;
+  Error error = calls_.advance(participant, &done);
+  lock.lock();
+  dispatching_ = false;
+  dispatched_ = done;
+  if (!error.status.ok()) Fail(std::move(error));
+}
+
+void DeviceTasks::HandOver(uint32_t task) {
+  Lock lock(mutex_);
+  if (--needs_[task] > 0 || failed_) return;
+  ready_.push_back(task);
+  changed_.notify_one();
+}
+
+bool DeviceTasks::Finished(std::span<const uint32_t> tasks) {
+  Lock lock(mutex_);
+  return std::all_of(tasks.begin(), tasks.end(), [&](uint32_t t) { return finished_[t]; });
+}
+
+// One that is ready: the first that need not wait for the device, else the first of all.
+uint32_t DeviceTasks::Choose() {
+  auto at = std::find_if(ready_.begin(), ready_.end(),
+                         [&](uint32_t t) { return calls_.can_start(plan_.tasks[t]); });
+  if (at == ready_.end()) at = ready_.begin();
+  const uint32_t task = *at;
+  ready_.erase(at);
+  return task;
+}
+
+// The next thing to do afterwards, this thread does: it wakes others for what goes beyond that.
+void DeviceTasks::Execute(Lock& lock, int participant) {
+  const uint32_t task = Choose();
+  ++running_;
+  lock.unlock();
+  Error error = calls_.execute(plan_.tasks[task], participant);
+  lock.lock();
+  --running_;
+  finished_[task] = true;
+  news_.fetch_add(1, std::memory_order_release);
+  if (!error.status.ok()) Fail(std::move(error));
+  if (failed_) return;
+  for (uint32_t next : plan_.tasks[task].next) {
+    if (--needs_[next] > 0) continue;
+    ready_.push_back(next);
+    changed_.notify_one();
+  }
+}
+
+void DeviceTasks::Fail(Error error) {
+  if (!failed_) error_ = std::move(error);
+  failed_ = true;
+  ready_.clear();
+}
+
+DeviceTasks::Error DeviceTasks::TakeError() {
+  Lock lock(mutex_);
+  return std::exchange(error_, Error());
+}
+
+}  // namespace heddle

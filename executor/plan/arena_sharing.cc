@@ -1,0 +1,147 @@
+#include "executor/plan/arena_sharing.h"
+
+#include "executor/plan/block_access.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kAlignment = 64;  // of every place in an arena
+
+struct Pieces {
+  std::span<const uint32_t> list;
+  uint32_t whole = kNoSlot;
+  bool joined = false;  // the list becomes the whole; else the whole becomes the list
+};
+
+// The operands of an operator that joins or cuts along an axis before which there is nothing: every
+// piece is one run of memory. An empty list where it is not so, or not known.
+Pieces FindPieces(const Plan& plan, const Instruction& in) {
+  const OpDef& def = *in.op.def;
+  if (!def.has(kAlongAxis) || in.mode != Instruction::Mode::kStatic) return {};
+  const bool joined = def.inputs()[0].flags & kList;
+  const auto operands = [](const IdList& all, const IdList& begin) {
+    return std::span<const uint32_t>(all.begin() + begin[0], all.begin() + begin[1]);
+  };
+  const auto ins = operands(in.op.in, in.op.in_begin), outs = operands(in.op.out, in.op.out_begin);
+  const auto one = joined ? outs : ins;
+  if (one.size() != 1 || one[0] == kNoSlot) return {};
+  if (const int at = def.FindInput("AxisTensor"); at >= 0)  // whose value only the kernel looks at
+    if (in.op.in_begin[at] != in.op.in_begin[at + 1]) return {};
+  const Slot& whole = plan.slots[one[0]];
+  if (!whole.is_static) return {};
+  int64_t axis = std::get<int64_t>(in.op.attrs[def.FindAttr("axis")]);
+  if (axis < 0) axis += whole.shape().rank();
+  if (whole.shape().Product(0, static_cast<int>(axis)) != 1) return {};
+  return {joined ? ins : outs, one[0], joined};
+}
+
+}  // namespace
+
+ArenaSharing::ArenaSharing(const PlanDraft& draft, bool pieces)
+    : plan_(*draft.plan), ins_(plan_.blocks[0].instructions), places_(plan_.slots.size()),
+      life_(plan_.slots.size(), plan_.lanes.get()) {
+  for (uint32_t s = 0; s < places_.size(); ++s) places_[s] = {plan_.RootOf(s), 0};
+  BlockAccess blocks(plan_);
+  Walk([&](uint32_t i) {
+    Touch(ins_[i].op.in, i);
+    Touch(ins_[i].op.out, i);
+    for (int sub : BlocksOf(plan_, ins_[i])) {
+      Touch(blocks.Of(sub).reads, i);
+      Touch(blocks.Of(sub).writes, i);
+    }
+  });
+  Walk([&](uint32_t i) {
+    if (pieces) PlacePieces(i);
+    TakeOver(i);
+  });
+}
+
+template <typename Fn>
+void ArenaSharing::Walk(Fn&& fn) {
+  if (!plan_.lanes) {
+    for (uint32_t i = 0; i < ins_.size(); ++i) fn(i);
+  } else {
+    for (uint32_t i : plan_.serial_order) fn(i);
+  }
+}
+
+ArenaSharing::Place ArenaSharing::Find(uint32_t slot) {
+  for (;;) {
+    const Place up = places_[slot], over = places_[up.buffer];
+    if (over.buffer == up.buffer) return up;
+    places_[slot] = {over.buffer, up.offset + over.offset};
+  }
+}
+
+void ArenaSharing::Touch(std::span<const uint32_t> slots, uint32_t at) {
+  for (uint32_t s : slots)
+    if (s != kNoSlot) life_.Touch(BufferOf(s), at);
+}
+
+std::vector<uint32_t> ArenaSharing::TakeableInputs(const Instruction& in,
+                                                   const OpDef::SlotPair& pair) {
+  const uint32_t b = in.op.out_begin[pair.out], outs = in.op.out_begin[pair.out + 1] - b;
+  std::vector<uint32_t> inputs;
+  if (outs == 0 || in.op.out[b] == kNoSlot) return inputs;
+  const uint32_t first = in.op.in_begin[pair.in], end = in.op.in_begin[pair.in + 1];
+  for (uint32_t a = first; a < (outs == 1 ? end : std::min(end, first + 1)); ++a)
+    if (in.op.in[a] != kNoSlot) inputs.push_back(a);
+  return inputs;
+}
+
+// An output takes over the place of an input that nobody needs any more.
+void ArenaSharing::TakeOver(uint32_t i) {
+  const Instruction& in = ins_[i];
+  if (in.mode != Instruction::Mode::kStatic) return;
+  for (const auto& pair : in.op.def->inplace())
+    for (uint32_t a : TakeableInputs(in, pair))
+      if (TakeOver(i, in.op.in[a], in.op.out[in.op.out_begin[pair.out]])) break;
+}
+
+// The sizes say that neither is a piece of something else.
+bool ArenaSharing::TakeOver(uint32_t i, uint32_t from, uint32_t to) {
+  const uint32_t r = BufferOf(from);
+  if (!InArena(r) || !InArena(to) || BufferOf(to) == r || BufferOf(to) != to ||
+      At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
+      !life_.IsLastUser(r, i) || ReadsOf(ins_[i], r) != 1)
+    return false;
+  places_[to] = {r, 0};
+  life_.Merge(r, to);
+  return true;
+}
+
+// How many operands lie in the buffer: the taken one must be the only one.
+int ArenaSharing::ReadsOf(const Instruction& in, uint32_t buffer) {
+  int n = 0;
+  for (uint32_t s : in.op.in) n += s != kNoSlot && BufferOf(s) == buffer;
+  return n;
+}
+
+void ArenaSharing::PlacePieces(uint32_t i) {
+  const Pieces found = FindPieces(plan_, ins_[i]);
+  if (found.list.empty() || !InArena(found.whole)) return;
+  size_t offset = 0;
+  for (uint32_t s : found.list) {
+    if (s == kNoSlot || !At(s).is_static || At(s).dtype != At(found.whole).dtype) return;
+    if (found.joined ? PutIn(found.whole, s, offset)
+                     : BufferOf(s) == s && PutIn(found.whole, s, offset))
+      ++pieces_;
+    offset += At(s).bytes();
+  }
+}
+
+// Makes `piece`, and what else lies in its memory, a part of `whole`. Not where it shares memory with
+// something larger, or is in the whole already (an operand named twice): then it is copied.
+bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
+  const Place w = Find(whole), p = Find(piece);
+  if (!InArena(piece) || !InArena(p.buffer) || p.buffer == w.buffer ||
+      At(p.buffer).bytes() != At(piece).bytes() || At(piece).bytes() == 0)
+    return false;
+  if ((w.offset + offset) % kAlignment != 0 || offset + At(piece).bytes() > At(whole).bytes())
+    return false;
+  places_[p.buffer] = {w.buffer, w.offset + offset};
+  life_.Merge(w.buffer, p.buffer);
+  return true;
+}
+
+}  // namespace heddle

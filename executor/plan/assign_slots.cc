@@ -1,0 +1,261 @@
+// Slots: which storage each operand of each operator means.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+class SlotAssigner {
+ public:
+  explicit SlotAssigner(PlanDraft& draft)
+      : d_(draft), p_(draft.program), plan_(*draft.plan), current_(p_.vars.size(), kNoSlot) {}
+
+  Status Run() {
+    FindShared();
+    plan_.slots.reserve(written_count_ + d_.request.feeds.size());
+    plan_.blocks.resize(p_.blocks.size());
+    HEDDLE_RETURN_IF_ERROR(AddFeeds());
+    HEDDLE_RETURN_IF_ERROR(AddBlock(0));
+    HEDDLE_RETURN_IF_ERROR(AddFetches());
+    DropUnread();
+    return Status::Ok();
+  }
+
+ private:
+  // A variable is shared when more than one block touches it, when it outlives a run, or when it is
+  // something else than a tensor; all others are versioned.
+  void FindShared() {
+    shared_.assign(p_.vars.size(), false);
+    written_.assign(p_.vars.size(), false);
+    std::vector<int> block_of(p_.vars.size(), -1);
+    for (VarId v = 0; v < p_.vars.size(); ++v)
+      shared_[v] = p_.vars[v].persistable || p_.vars[v].kind != ir::VarKind::kTensor;
+    for (const auto& block : p_.blocks) {
+      for (const auto& op : block.ops) {
+        const auto touch = [&](VarId v, bool write) {
+          if (v == kNoVar) return;
+          if (block_of[v] >= 0 && block_of[v] != block.id) shared_[v] = true;
+          // Read before any write, in a block that may run again: carried from run to run of it.
+          if (!write && !written_[v] && block.id != 0) shared_[v] = true;
+          block_of[v] = block.id;
+          if (write) written_[v] = true;
+          written_count_ += write;
+        };
+        for (const auto& slot : op.inputs)
+          for (VarId v : slot) touch(v, false);
+        for (const auto& slot : op.outputs)
+          for (VarId v : slot) touch(v, true);
+      }
+    }
+  }
+
+  uint32_t NewSlot(VarId v, Storage storage, bool versioned) {
+    Slot s;
+    s.var = v;
+    s.storage = storage;
+    s.versioned = versioned;
+    plan_.slots.push_back(s);
+    return static_cast<uint32_t>(plan_.slots.size() - 1);
+  }
+
+  // The fixed slot of a shared variable.
+  uint32_t SharedSlot(VarId v) {
+    if (current_[v] == kNoSlot) {
+      // A persistable variable of a sub-block lives in the scope as well.
+      const bool in_scope = p_.vars[v].persistable;
+      current_[v] = NewSlot(v, in_scope ? Storage::kScope : Storage::kPool, false);
+      if (in_scope) plan_.scope_slots.push_back(current_[v]);
+    }
+    return current_[v];
+  }
+
+  Status AddFeeds() {
+    for (const FeedSignature& f : d_.request.feeds) {
+      const VarId v = p_.Find(0, f.name);
+      if (v == kNoVar) return InvalidArgument("the program has no variable '", f.name, "' to feed");
+      if (current_[v] != kNoSlot) return InvalidArgument("'", f.name, "' is fed twice");
+      PlanFeed feed;
+      feed.name = f.name;
+      // A shared variable that the program also writes must not touch the caller's memory.
+      feed.copied = shared_[v] && written_[v];
+      feed.slot = NewSlot(v, Storage::kFeed, !feed.copied && f.kind == Value::Kind::kTensor);
+      current_[v] = feed.slot;
+      plan_.feeds.push_back(feed);
+    }
+    return Status::Ok();
+  }
+
+  uint32_t Read(VarId v) {
+    if (v == kNoVar) return kNoSlot;
+    if (shared_[v]) return SharedSlot(v);
+    return current_[v];  // kNoSlot: nobody has written it, the operand counts as empty
+  }
+
+  uint32_t Write(VarId v) {
+    if (v == kNoVar) return kNoSlot;
+    if (shared_[v]) return SharedSlot(v);
+    current_[v] = NewSlot(v, Storage::kPool, true);
+    return current_[v];
+  }
+
+  Status CheckRead(int block, const ir::Op& op, size_t slot, VarId v, uint32_t s) {
+    const auto& slots = op.def->inputs();
+    const bool attribute = slot >= slots.size();
+    if (v == kNoVar || (!attribute && (slots[slot].flags & kOptional))) return Status::Ok();
+    const ir::Var& var = p_.vars[v];
+    const bool absent = s == kNoSlot || (plan_.slots[s].storage == Storage::kPool && !written_[v]);
+    if (!absent || op.def->has(kControlFlow) || var.kind != ir::VarKind::kTensor)
+      return Status::Ok();
+    const std::string& reader = attribute
+                                    ? op.def->attrs()[op.var_attrs[slot - slots.size()]].name
+                                    : slots[slot].name;
+    return InvalidArgument(attribute ? "attribute '" : "input '", reader, "' reads variable '", var.name,
+                           "', which is neither fed nor a parameter nor written by an earlier "
+                           "operator")
+        .At(p_.Locate(block, op));
+  }
+
+  Status AddBlock(int b) {
+    const auto& ops = p_.blocks[b].ops;
+    plan_.blocks[b].instructions.reserve(ops.size());
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const ir::Op& op = ops[i];
+      // What a sub-block runs stands, in order, where its operator stands.
+      Instruction& in = plan_.blocks[b].instructions.emplace_back();
+      in.ir_block = b;
+      in.ir_op = static_cast<int>(i);
+      in.op.def = op.def;
+      in.op.attrs = op.attrs.data();
+      in.var_attrs.Assign(op.var_attrs);
+      HEDDLE_RETURN_IF_ERROR(BindInputs(b, op, &in));
+      for (int sub : op.SubBlocks())
+        if (plan_.blocks[sub].instructions.empty()) HEDDLE_RETURN_IF_ERROR(AddBlock(sub));
+      BindOutputs(op, &in);
+    }
+    return Status::Ok();
+  }
+
+  Status BindInputs(int b, const ir::Op& op, Instruction* in) {
+    in->op.in_begin.reserve(op.inputs.size() + 1);
+    in->op.in.reserve(Operands(op.inputs));
+    in->op.in_begin.push_back(0);
+    for (size_t s = 0; s < op.inputs.size(); ++s) {
+      for (VarId v : op.inputs[s]) {
+        const uint32_t slot = Read(v);
+        HEDDLE_RETURN_IF_ERROR(CheckRead(b, op, s, v, slot));
+        in->op.in.push_back(slot);
+      }
+      in->op.in_begin.push_back(static_cast<uint32_t>(in->op.in.size()));
+    }
+    return Status::Ok();
+  }
+
+  void BindOutputs(const ir::Op& op, Instruction* in) {
+    in->op.out_begin.reserve(op.outputs.size() + 1);
+    in->op.out.reserve(Operands(op.outputs));
+    in->op.out_begin.push_back(0);
+    for (size_t s = 0; s < op.outputs.size(); ++s) {
+      for (VarId v : op.outputs[s]) {
+        uint32_t slot = Write(v);
+        const auto& ins = in->op.in;
+        // Only a shared variable keeps the slot that it is read by.
+        const auto same = slot != kNoSlot && shared_[v]
+                              ? std::find(ins.begin(), ins.end(), slot)
+                              : ins.end();
+        if (same != ins.end() && p_.vars[v].kind == ir::VarKind::kTensor &&
+            !op.def->has(kControlFlow)) {
+          const uint32_t at = static_cast<uint32_t>(same - ins.begin());
+          const uint32_t hidden = NewSlot(v, Storage::kPool, true);
+          in->rewrites.push_back({hidden, slot, MayWorkInPlace(*in, at, static_cast<int>(s))});
+          slot = hidden;
+        }
+        in->op.out.push_back(slot);
+      }
+      in->op.out_begin.push_back(static_cast<uint32_t>(in->op.out.size()));
+    }
+  }
+
+  static size_t Operands(const std::vector<std::vector<VarId>>& slots) {
+    size_t n = 0;
+    for (const auto& slot : slots) n += slot.size();
+    return n;
+  }
+
+  static bool MayWorkInPlace(const Instruction& in, uint32_t in_pos, int out_slot) {
+    const auto& ins = in.op.in;  // an operand named twice is still read when it is overwritten
+    if (std::count(ins.begin(), ins.end(), ins[in_pos]) > 1) return false;
+    for (const auto& pair : in.op.def->inplace())
+      if (pair.out == out_slot && in.op.in_begin[pair.in] <= in_pos &&
+          in_pos < in.op.in_begin[pair.in + 1])
+        return true;
+    return false;
+  }
+
+  Status AddFetches() {
+    for (VarId v : d_.request.fetches) {
+      PlanFetch fetch;
+      fetch.name = p_.vars[v].name;
+      fetch.slot = shared_[v] ? SharedSlot(v) : current_[v];
+      if (fetch.slot == kNoSlot ||
+          (plan_.slots[fetch.slot].storage == Storage::kPool && !written_[v]))
+        return InvalidArgument("cannot fetch '", fetch.name,
+                               "': it is neither fed nor a parameter, and no operator writes it");
+      plan_.fetches.push_back(fetch);
+    }
+    return Status::Ok();
+  }
+
+  // Optional outputs nobody reads (masks, saved statistics, XShape) are not computed.
+  void DropUnread() {
+    std::vector<bool> read(plan_.slots.size(), false);
+    for (const PlanFetch& f : plan_.fetches) read[f.slot] = true;
+    for (const BlockPlan& block : plan_.blocks) {
+      for (const Instruction& in : block.instructions) {
+        for (uint32_t s : in.op.in)
+          if (s != kNoSlot) read[s] = true;
+        for (const auto& r : in.rewrites) read[r.hidden] = true;
+      }
+    }
+    for (BlockPlan& block : plan_.blocks) {
+      for (Instruction& in : block.instructions) {
+        for (size_t o = 0; o < in.op.def->outputs().size(); ++o) {
+          // Kernels go through lists by their length, so a list stays whole.
+          const unsigned flags = in.op.def->outputs()[o].flags;
+          if (!(flags & kOptional) || (flags & kList)) continue;
+          for (uint32_t k = in.op.out_begin[o]; k < in.op.out_begin[o + 1]; ++k) {
+            uint32_t& s = in.op.out[k];
+            if (s == kNoSlot || read[s] || !plan_.slots[s].versioned) continue;
+            plan_.slots[s].storage = Storage::kNone;
+            s = kNoSlot;
+          }
+        }
+      }
+    }
+  }
+
+  PlanDraft& d_;
+  const ir::Program& p_;
+  Plan& plan_;
+  std::vector<uint32_t> current_;  // per variable: its slot now
+  std::vector<bool> shared_, written_;
+  size_t written_count_ = 0;  // operands written: about as many slots will there be
+};
+
+}  // namespace
+
+Status AssignSlots(PlanDraft& draft) {
+  draft.plan->program = draft.request.program;
+  draft.plan->scope = draft.request.scope;
+  draft.plan->root_scope = draft.request.root_scope;
+  draft.plan->packs = draft.request.packs;
+  draft.plan->lean = draft.request.lean;
+  return SlotAssigner(draft).Run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,34 @@
+// What the blocks that an instruction runs touch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "executor/plan/plan.h"
+
+namespace heddle {
+
+// The blocks that an instruction runs; empty for all but control flow.
+std::vector<int> BlocksOf(const Plan& plan, const Instruction& in);
+
+// Gathers the slots each block touches, those of the blocks its instructions run included, once a
+// block. Refers to the plan, whose instructions must not change meanwhile.
+class BlockAccess {
+ public:
+  struct Slots {
+    std::vector<uint32_t> reads, writes;  // each slot once per list
+  };
+  explicit BlockAccess(const Plan& plan) : plan_(plan), known_(plan.blocks.size()) {}
+  const Slots& Of(int block);
+
+ private:
+  void Gather(int block, Slots* slots);
+
+  const Plan& plan_;
+  std::vector<std::optional<Slots>> known_;
+  // The gathering that met a slot or a block last; empty until a first block is asked for.
+  std::vector<int> read_by_, written_by_, entered_by_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,112 @@
+// Costs, and from them: one instruction after another, lanes, or tasks for a queue.
+#include <algorithm>
+
+#include "executor/plan/dependency_graph.h"
+#include "executor/plan/memory_edges.h"
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kCallNs = 30;       // calling a kernel on tiny operands
+constexpr double kNsPerByte = 0.05;  // touching memory
+constexpr float kUnknownNs = 2000;  // operands of unknown size
+
+float EstimateCost(const PlanDraft& d, const Instruction& in) {
+  const OpDef& def = *in.op.def;
+  if (in.mode != Instruction::Mode::kStatic) return kUnknownNs;
+  if (def.cost() != nullptr) {
+    ShapeContext ctx(in.op, d.frame.data());
+    return static_cast<float>(def.cost()(ctx));
+  }
+  double bytes = 0;
+  for (const auto* list : {&in.op.in, &in.op.out})
+    for (uint32_t s : *list)
+      if (s != kNoSlot) bytes += static_cast<double>(d.plan->slots[s].bytes());
+  return static_cast<float>(kCallNs + kNsPerByte * bytes);
+}
+
+// Could several threads be faster than one, if the costs are about right? The run time is measured
+// before anything is changed, so this may be generous.
+bool WorthMeasuring(const UnitGraph& units) {
+  constexpr double kWidth = 1.15;      // work over longest path
+  constexpr double kLeastWorkNs = 2000;  // starting other threads costs as much
+  return units.serial_ns > kWidth * units.path_ns && units.serial_ns > kLeastWorkNs;
+}
+
+std::vector<float> Costs(const std::vector<Instruction>& ins) {
+  std::vector<float> cost;
+  cost.reserve(ins.size());
+  for (const Instruction& in : ins) cost.push_back(in.cost_ns);
+  return cost;
+}
+
+// Whether lanes made for the twin's instructions are for these: parameters, and with them what could
+// be computed ahead, may have changed since.
+bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
+  const auto& others = twin.blocks[0].instructions;
+  return std::equal(ins.begin(), ins.end(), others.begin(), others.end(),
+                    [](const Instruction& a, const Instruction& b) {
+                      return a.ir_op == b.ir_op && a.mode == b.mode;
+                    });
+}
+
+// Stores the instructions lane after lane.
+void TakeLanes(std::shared_ptr<const LaneSchedule> lanes, Plan* plan) {
+  auto& ins = plan->blocks[0].instructions;
+  std::vector<Instruction> ordered;
+  ordered.reserve(ins.size());
+  std::vector<uint32_t> position(ins.size());
+  for (uint32_t v : lanes->order) {
+    position[v] = static_cast<uint32_t>(ordered.size());
+    ordered.push_back(std::move(ins[v]));
+  }
+  ins = std::move(ordered);
+  plan->serial_order.clear();
+  for (uint32_t v : lanes->walk) plan->serial_order.push_back(position[v]);
+  plan->dispatch = Dispatch::kLanes;
+  plan->stats.tasks = static_cast<int>(lanes->segments.size());
+  plan->lanes = std::move(lanes);
+}
+
+}  // namespace
+
+void ChooseSchedule(PlanDraft& d) {
+  constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
+  Plan& plan = *d.plan;
+  auto& ins = plan.blocks[0].instructions;
+  for (Instruction& in : ins) in.cost_ns = EstimateCost(d, in);
+  plan.stats.tasks = 1;
+  if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
+  if (d.request.dispatch == Dispatch::kDevice) return;
+  if (d.request.lanes) {
+    if (SameInstructions(*d.request.twin, ins)) TakeLanes(d.request.lanes, &plan);
+    return;
+  }
+  d.BeginStage("dependencies");
+  DependencyGraph dependencies = BuildDependencies(plan, ins);
+  plan.stats.dependencies_found = dependencies.found;
+  plan.stats.dependencies = dependencies.graph.pred.size();
+  if (!d.request.order_edges.empty()) {
+    dependencies.graph = AddEdges(dependencies.graph, d.request.order_edges);
+    plan.stats.memory_edges = static_cast<int>(d.request.order_edges.size());
+  }
+  d.BeginStage("tasks");
+  const std::vector<float> cost = Costs(ins);
+  const bool lanes = d.request.dispatch == Dispatch::kLanes;
+  UnitGraph units = FormUnits(dependencies.graph, cost, lanes ? kGroupNs : 0);
+  if (d.request.dispatch == Dispatch::kSerial) {
+    plan.worth_measuring = WorthMeasuring(units);
+  } else if (lanes) {
+    d.BeginStage("lanes");
+    const LaneOptions options{.lanes = d.request.threads};
+    TakeLanes(std::make_shared<LaneSchedule>(ScheduleLanes(units, options)), &plan);
+  } else {
+    plan.dispatch = Dispatch::kQueue;
+    plan.shuffle_seed = d.request.shuffle_seed;
+    plan.stats.tasks = static_cast<int>(units.size());
+    plan.tasks = std::move(units);
+  }
+}
+
+}  // namespace heddle

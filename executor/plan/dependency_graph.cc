@@ -1,0 +1,132 @@
+#include "executor/plan/dependency_graph.h"
+
+#include <algorithm>
+
+#include "executor/plan/block_access.h"
+#include "scheduler/prune.h"
+
+namespace heddle {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Plan& plan, const std::vector<Instruction>& instructions,
+          const std::vector<bool>& at_once)
+      : plan_(plan), instructions_(instructions), at_once_(at_once), blocks_(plan),
+        slots_(plan.slots.size()) {}
+
+  DependencyGraph Run() {
+    DependencyGraph result;
+    StaticGraph& g = result.graph;
+    g.size = static_cast<uint32_t>(instructions_.size());
+    g.pred_begin.reserve(instructions_.size() + 1);
+    g.pred_begin.push_back(0);
+    for (uint32_t i = 0; i < g.size; ++i) {
+      row_.clear();
+      Touch(i);
+      ByTraits(i);
+      std::sort(row_.begin(), row_.end());
+      row_.erase(std::unique(row_.begin(), row_.end()), row_.end());
+      g.pred.insert(g.pred.end(), row_.begin(), row_.end());
+      g.pred_begin.push_back(static_cast<uint32_t>(g.pred.size()));
+    }
+    result.found = g.pred.size();
+    PruneImpliedEdges(&g);
+    return result;
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+
+  // Reads first: an instruction that reads and writes a slot ends as its writer.
+  void Touch(uint32_t i) {
+    const Instruction& in = instructions_[i];
+    const std::vector<int> blocks = BlocksOf(plan_, in);
+    for (uint32_t s : in.op.in) Read(i, s);
+    for (int b : blocks)
+      for (uint32_t s : blocks_.Of(b).reads) Read(i, s);
+    for (uint32_t s : in.op.out) Write(i, s);
+    for (const auto& r : in.rewrites) Write(i, r.real);
+    for (int b : blocks)
+      for (uint32_t s : blocks_.Of(b).writes) Write(i, s);
+  }
+
+  void Read(uint32_t i, uint32_t s) {
+    if (s == kNoSlot) return;
+    s = plan_.RootOf(s);
+    SlotUse& use = slots_[s];
+    if (use.last_write != kNone) row_.push_back(use.last_write);
+    if (!at_once_.empty() && at_once_[i]) return;
+    const uint32_t newest = use.newest_read;
+    if (newest != kNone && reads_[newest].by == i) return;
+    uint32_t at = free_;
+    if (at == kNone) {
+      at = static_cast<uint32_t>(reads_.size());
+      reads_.emplace_back();
+    } else {
+      free_ = reads_[at].next;
+    }
+    reads_[at] = {i, newest};
+    use.newest_read = at;
+  }
+
+  void Write(uint32_t i, uint32_t s) {
+    if (s == kNoSlot) return;
+    s = plan_.RootOf(s);
+    SlotUse& use = slots_[s];
+    if (use.last_write == i) return;
+    if (use.last_write != kNone) row_.push_back(use.last_write);
+    for (uint32_t at = use.newest_read; at != kNone;) {
+      if (reads_[at].by != i) row_.push_back(reads_[at].by);
+      const uint32_t next = reads_[at].next;
+      reads_[at].next = free_;
+      free_ = at;
+      at = next;
+    }
+    use = {i, kNone};
+  }
+
+  void ByTraits(uint32_t i) {
+    const unsigned traits = instructions_[i].op.def->traits();
+    for (auto* c : {&random_, &effect_, &comm_}) {
+      if (!(traits & c->trait)) continue;
+      if (c->last != kNone) row_.push_back(c->last);
+      c->last = i;
+    }
+    if (reader_ != kNone) row_.push_back(reader_);
+    if (traits & kReader) reader_ = i;
+  }
+
+  // A reader of a slot since its last write; the readers of one slot are a list, newest first.
+  struct ReadBy {
+    uint32_t by, next;
+  };
+  struct SlotUse {
+    uint32_t last_write = kNone, newest_read = kNone;
+  };
+  // Instructions of one trait wait for each other in turn.
+  struct Chain {
+    unsigned trait;
+    uint32_t last;
+  };
+
+  const Plan& plan_;
+  const std::vector<Instruction>& instructions_;
+  const std::vector<bool>& at_once_;
+  BlockAccess blocks_;
+  std::vector<uint32_t> row_;  // what the present instruction waits for
+  std::vector<SlotUse> slots_;
+  std::vector<ReadBy> reads_;
+  uint32_t free_ = kNone;  // list of unused entries of reads_
+  Chain random_{kRandom, kNone}, effect_{kSideEffect, kNone}, comm_{kCommunication, kNone};
+  uint32_t reader_ = kNone;
+};
+
+}  // namespace
+
+DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
+                                  const std::vector<bool>& at_once) {
+  return Builder(plan, instructions, at_once).Run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,401 @@
+// What runs on the device, in which order it is put on which stream, and which events keep the streams
+// apart.
+#include <algorithm>
+#include <map>
+
+#include "executor/plan/block_access.h"
+#include "executor/plan/dependency_graph.h"
+#include "executor/device/device_memory.h"
+#include "executor/plan/device_plan.h"
+#include "executor/plan/place_instructions.h"
+#include "executor/plan/plan_draft.h"
+#include "scheduler/stream_sync.h"
+
+namespace heddle {
+namespace {
+
+// As groups of streams for the scheduler.
+enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup, kTaskGroup };
+
+class DevicePlanner {
+ public:
+  explicit DevicePlanner(PlanDraft& d)
+      : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions),
+        result_(std::make_shared<DevicePlan>()) {}
+
+  Status Run() {
+    plan_.dispatch = Dispatch::kDevice;
+    d_.fetched.assign(plan_.slots.size(), false);
+    for (const PlanFetch& f : plan_.fetches) d_.fetched[f.slot] = true;
+    d_.BeginStage("costs");
+    ChooseSchedule(d_);
+    // As the host's instructions: what parameters are packed into is the same at both places.
+    d_.BeginStage("kernels");
+    HEDDLE_RETURN_IF_ERROR(PrepareKernels(d_));
+    d_.BeginStage("places");
+    place_ = PlaceInstructions(d_);
+    InsertCopies(d_, &place_, &result_->resident);
+    d_.BeginStage("streams");
+    ChooseTasks();
+    PutStreamsFirst();
+    PlanMemory(d_);
+    ChooseLanes();
+    d_.BeginStage("memory");
+    LayOut();
+    // What is copied once is there for every run.
+    std::erase_if(plan_.run_slots, [&](uint32_t s) { return plan_.constant[s]; });
+    d_.BeginStage("releases");
+    d_.has_tasks = HasTasks();
+    PlanReleases(d_);
+    MakeSteps();
+    FindPhases();
+    plan_.stats.copies = static_cast<int>(result_->copies);
+    plan_.stats.events = static_cast<int>(result_->events);
+    plan_.stats.event_waits = static_cast<int>(result_->waits.size());
+    plan_.stats.host_tasks = static_cast<int>(result_->tasks.size());
+    plan_.device = std::move(result_);
+    return Status::Ok();
+  }
+
+ private:
+  uint32_t GroupOf(size_t i) const {
+    if (ins_[i].op.def != &CopyDef())
+      return place_[i] == kOnDevice ? kComputeGroup : task_[i] ? kTaskGroup : kHostGroup;
+    return place_[i] == kOnDevice ? kInGroup : kOutGroup;
+  }
+  std::vector<uint32_t> Groups() const {
+    std::vector<uint32_t> groups(ins_.size());
+    for (size_t i = 0; i < groups.size(); ++i) groups[i] = GroupOf(i);
+    return groups;
+  }
+
+  // Operators of the host that take long enough are handed over to other threads, if there are any.
+  void ChooseTasks() {
+    task_.assign(ins_.size(), false);
+    if (d_.request.threads == 1) return;
+    for (size_t i = 0; i < ins_.size(); ++i)
+      task_[i] = place_[i] == kOnHost && MayBeTask(ins_[i]) &&
+                 CostOnHost(ins_[i]) >= d_.request.host_task_ns;
+  }
+
+  // What looks at shapes of the device's values stays with the thread that makes them.
+  bool MayBeTask(const Instruction& in) const {
+    uint32_t from, to;
+    if (in.op.def == &CopyDef() || in.op.def == &AwaitDef() || d_.FindView(in, &from, &to))
+      return false;
+    return std::none_of(in.op.in.begin(), in.op.in.end(), [&](uint32_t s) {
+      return s != kNoSlot && plan_.slots[s].place == kOnDevice;
+    });
+  }
+
+  // An operator that runs blocks does so at least once, by and large.
+  float CostOnHost(const Instruction& in) const {
+    float cost = in.cost_ns;
+    for (int block : BlocksOf(plan_, in))
+      for (const Instruction& inner : plan_.blocks[static_cast<size_t>(block)].instructions)
+        cost += std::max(in.cost_ns, CostOnHost(inner));
+    return cost;
+  }
+
+  // Of an operator of the program; nullptr: none.
+  const ir::StreamHints* HintsOf(size_t i) const {
+    const Instruction& in = ins_[i];
+    if (in.op.def == &CopyDef() || in.op.def == &AwaitDef()) return nullptr;
+    return d_.program.blocks[0].ops[static_cast<size_t>(in.ir_op)].hints.get();
+  }
+
+  // Nothing but what operators exchange, and what their hints about events say.
+  // `ordered`: the instructions are in the order of the host, which takes what is to be copied to the
+  // device when it comes by (DeviceRunner::CopyIn).
+  DependencyGraph FindDependencies(bool ordered) {
+    std::vector<bool> at_once;
+    // With tasks, copies may be put off: see DeviceRunner::DispatchAround.
+    ordered = ordered && !HasTasks();
+    for (size_t i = 0; ordered && i < ins_.size(); ++i) at_once.push_back(GroupOf(i) == kInGroup);
+    DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);
+    std::map<std::string, uint32_t> recorder;
+    std::vector<std::pair<uint32_t, uint32_t>> waits;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      const ir::StreamHints* hints = HintsOf(i);
+      if (hints == nullptr) continue;
+      for (const std::string& event : hints->events_to_wait)
+        if (const auto at = recorder.find(event); at != recorder.end())
+          waits.emplace_back(at->second, i);
+      if (!hints->event_to_record.empty()) recorder[hints->event_to_record] = i;
+    }
+    AddWaits(waits, &dependencies.graph);
+    return dependencies;
+  }
+
+  static void AddWaits(const std::vector<std::pair<uint32_t, uint32_t>>& waits, StaticGraph* graph) {
+    if (waits.empty()) return;
+    StaticGraph g;
+    g.size = graph->size;
+    g.pred_begin.push_back(0);
+    auto next = waits.begin();
+    for (uint32_t v = 0; v < g.size; ++v) {
+      const auto row = static_cast<std::ptrdiff_t>(g.pred.size());
+      g.pred.insert(g.pred.end(), graph->pred.begin() + graph->pred_begin[v],
+                    graph->pred.begin() + graph->pred_begin[v + 1]);
+      for (; next != waits.end() && next->second == v; ++next) g.pred.push_back(next->first);
+      std::sort(g.pred.begin() + row, g.pred.end());
+      g.pred.erase(std::unique(g.pred.begin() + row, g.pred.end()), g.pred.end());
+      g.pred_begin.push_back(static_cast<uint32_t>(g.pred.size()));
+    }
+    CompleteSuccessors(&g);
+    *graph = std::move(g);
+  }
+
+  // Lanes for the streams that operators name, in the order in which they come; 0: any.
+  std::vector<uint32_t> NamedLanes(uint32_t* compute) {
+    constexpr uint32_t kMostStreams = 16;
+    std::map<std::string, uint32_t> lane_of;
+    std::vector<uint32_t> given(ins_.size(), 0);
+    std::vector<int> priorities;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      const ir::StreamHints* hints = HintsOf(i);
+      if (hints == nullptr || hints->execution_stream.empty() || GroupOf(i) != kComputeGroup)
+        continue;
+      const auto next = static_cast<uint32_t>(lane_of.size()) % kMostStreams + 1;
+      given[i] = lane_of.emplace(hints->execution_stream, next).first->second;
+      if (given[i] > priorities.size()) priorities.resize(given[i], 0);
+      int& priority = priorities[given[i] - 1];
+      priority = std::min(priority, static_cast<int>(hints->stream_priority));
+    }
+    *compute = std::max(*compute, static_cast<uint32_t>(priorities.size()));
+    priorities.resize(*compute, 0);
+    result_->priorities = std::move(priorities);
+    return given;
+  }
+
+  void PutStreamsFirst() {
+    const DependencyGraph dependencies = FindDependencies(false);
+    std::vector<int64_t> priority(ins_.size(), 0);
+    for (size_t i = 0; i < ins_.size(); ++i)
+      if (const ir::StreamHints* hints = HintsOf(i)) priority[i] = hints->scheduling_priority;
+    const std::vector<uint32_t> order =
+        HasTasks() ? StreamsFirst(dependencies.graph, Groups(), priority, kTaskGroup, Costs())
+                   : StreamsFirst(dependencies.graph, Groups(), priority);
+    std::vector<Instruction> ins;
+    std::vector<uint8_t> place;
+    std::vector<bool> task;
+    ins.reserve(order.size());
+    for (uint32_t i : order) {
+      ins.push_back(std::move(ins_[i]));
+      place.push_back(place_[i]);
+      task.push_back(task_[i]);
+    }
+    ins_ = std::move(ins);
+    place_ = std::move(place);
+    task_ = std::move(task);
+  }
+
+  std::vector<float> Costs() const {
+    std::vector<float> cost;
+    for (const Instruction& in : ins_) cost.push_back(in.cost_ns);
+    return cost;
+  }
+
+  bool HasTasks() const { return std::find(task_.begin(), task_.end(), true) != task_.end(); }
+  // Twice as many lanes as threads: few tasks wait for one that has nothing to do with them.
+  uint32_t TaskLanes() const {
+    constexpr ptrdiff_t kMost = 8;
+    return static_cast<uint32_t>(std::min({std::count(task_.begin(), task_.end(), true),
+                                           ptrdiff_t{2} * d_.request.threads, kMost}));
+  }
+
+  void ChooseLanes() {
+    DependencyGraph dependencies = FindDependencies(true);
+    plan_.stats.dependencies_found = dependencies.found;
+    plan_.stats.dependencies = dependencies.graph.pred.size();
+    uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
+    const std::vector<uint32_t> given = NamedLanes(&compute);
+    result_->compute_streams = compute;
+    // What one task has made is not copied behind what another one has not made yet.
+    constexpr uint32_t kMostCopiesIn = 4;
+    const uint32_t tasks = result_->task_lanes = TaskLanes();
+    const uint32_t copies_in = result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
+    result_->lanes = 1 + compute + copies_in + 1;
+    lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, copies_in, 1, tasks},
+                             Costs(), given);
+    // What infers shapes as it runs is waited for: see DeviceInterpreter.
+    awaited_.assign(ins_.size(), false);
+    for (size_t i = 0; i < ins_.size(); ++i)
+      awaited_[i] = lane_of_[i] != 0 && !task_[i] && ins_[i].mode == Instruction::Mode::kDynamic;
+    graph_ = std::move(dependencies.graph);
+    PlanSync();
+  }
+
+  void PlanSync() {
+    sync_ = PlanStreamSync(graph_, lane_of_, result_->lanes + result_->task_lanes, awaited_);
+  }
+
+  void LayOut() {
+    const auto waits = PlanDeviceMemory(d_, lane_of_, sync_, result_.get());
+    if (waits.empty()) return;
+    AddWaits(waits, &graph_);
+    PlanSync();
+  }
+
+  void MakeSteps() {
+    std::vector<uint32_t> event(ins_.size(), DeviceStep::kNone);
+    result_->steps.resize(ins_.size());
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      DeviceStep& step = result_->steps[i];
+      step.kind = KindOf(i);
+      step.lane = lane_of_[i];
+      step.wait_begin = static_cast<uint32_t>(result_->waits.size());
+      step.task_begin = static_cast<uint32_t>(result_->task_waits.size());
+      for (uint32_t k = sync_.wait_begin[i]; k < sync_.wait_begin[i + 1]; ++k) {
+        const uint32_t other = sync_.waits[k];
+        if (task_[other])
+          result_->task_waits.push_back(result_->steps[other].task);
+        else
+          result_->waits.push_back(event[other]);
+      }
+      step.wait_end = static_cast<uint32_t>(result_->waits.size());
+      step.task_end = static_cast<uint32_t>(result_->task_waits.size());
+      if (task_[i]) {
+        AddTask(i, &step);
+      } else if (sync_.recorded[i]) {
+        step.record = event[i] = result_->events++;
+        result_->recorder.push_back(i);
+      }
+      if (step.kind == DeviceStep::Kind::kLaunch) BindCall(ins_[i], &step);
+      plan_.stats.device_instructions += step.kind == DeviceStep::Kind::kLaunch;
+      result_->copies += ins_[i].op.def == &CopyDef();
+    }
+  }
+
+  void AddTask(uint32_t i, DeviceStep* step) {
+    const auto at = static_cast<uint32_t>(result_->tasks.size());
+    DeviceTask task;
+    task.step = i;
+    last_task_.resize(result_->task_lanes, DeviceStep::kNone);
+    uint32_t& last = last_task_[step->lane - result_->lanes];
+    const auto needs = [&](uint32_t other) {
+      ++task.needs;
+      result_->tasks[other].next.push_back(at);
+    };
+    if (last != DeviceStep::kNone) needs(last);
+    for (uint32_t k = step->task_begin; k < step->task_end; ++k) needs(result_->task_waits[k]);
+    step->task = last = at;
+    result_->tasks.push_back(std::move(task));
+  }
+
+  // What comes before the kernels knows of none of them; no kernel knows of what comes after.
+  void FindPhases() {
+    using Phase = DevicePlan::Phase;
+    std::string& why = plan_.stats.no_capture;
+    const uint32_t lanes = sync_.lanes, compute = result_->compute_streams;
+    const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
+    std::vector<uint32_t> first_after(lanes, ~0u);  // positions
+    uint32_t kernels = 0;
+    for (uint32_t i = 0; i < ins_.size() && why.empty(); ++i) {
+      const uint32_t* clock = &sync_.clocks[size_t{i} * lanes];
+      const uint32_t lane = lane_of_[i];
+      if (is_compute(lane)) {
+        ++kernels;
+        result_->phases.push_back(Phase::kCaptured);
+        const std::string name = plan_.Locate(ins_[i]).op_type;
+        if (ins_[i].mode == Instruction::Mode::kDynamic)
+          why = name + " infers its shapes as it runs";
+        else if (ins_[i].op.def->has(kRandom))
+          why = name + " draws random numbers";
+        for (uint32_t l = 0; l < lanes && why.empty(); ++l)
+          if (!is_compute(l) && clock[l] >= first_after[l])
+            why = name + " needs what the host does with earlier results of the device";
+        continue;
+      }
+      const bool after =
+          std::any_of(clock + 1, clock + 1 + compute, [](uint32_t known) { return known > 0; });
+      result_->phases.push_back(after ? Phase::kAfter : Phase::kBefore);
+      if (after) first_after[lane] = std::min(first_after[lane], sync_.position[i]);
+    }
+    if (why.empty() && !TasksAreForAll())
+      why = "some kernels need not wait for what the host does for others";
+    if (why.empty() && kernels == 0) why = "no kernel runs on the device";
+    // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
+    if (why.empty() && result_->copies >= 2 * kernels) why = "there are few kernels for its copies";
+    if (!why.empty()) result_->phases.clear();
+  }
+
+  // A graph comes after every task that one of its kernels needs.
+  bool TasksAreForAll() const {
+    const uint32_t* one = nullptr;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      if (lane_of_[i] == 0 || lane_of_[i] > result_->compute_streams) continue;
+      const uint32_t* clock = &sync_.clocks[size_t{i} * sync_.lanes];
+      if (one != nullptr && !std::equal(clock + result_->lanes, clock + sync_.lanes, one)) return false;
+      one = clock + result_->lanes;
+    }
+    return true;
+  }
+
+  DeviceStep::Kind KindOf(uint32_t i) const {
+    using Kind = DeviceStep::Kind;
+    const Instruction& in = ins_[i];
+    if (in.op.def == &CopyDef()) return place_[i] == kOnDevice ? Kind::kCopyIn : Kind::kCopyOut;
+    if (in.op.def == &AwaitDef()) return Kind::kAwait;
+    if (place_[i] == kOnHost) return task_[i] ? Kind::kTask : Kind::kHost;
+    return in.mode == Instruction::Mode::kShare ? Kind::kShare : Kind::kLaunch;
+  }
+
+  // A slot named twice is one operand: kernels may ask whether two are the same.
+  static uint32_t PositionOf(uint32_t slot, std::vector<uint32_t>* operands) {
+    const auto at = std::find(operands->begin(), operands->end(), slot);
+    if (at != operands->end()) return static_cast<uint32_t>(at - operands->begin());
+    operands->push_back(slot);
+    return static_cast<uint32_t>(operands->size() - 1);
+  }
+
+  void BindCall(const Instruction& in, DeviceStep* step) {
+    BoundOp& call = step->call;
+    call.def = in.op.def;
+    call.attrs = in.op.attrs;
+    call.in_begin = in.op.in_begin;
+    call.out_begin = in.op.out_begin;
+    const uint32_t operands = in.op.in_begin.back();
+    for (uint32_t k = 0; k < operands; ++k)
+      call.in.push_back(in.op.in[k] == kNoSlot ? kNoSlot
+                                               : PositionOf(in.op.in[k], &step->operands));
+    for (uint32_t s : in.op.out)
+      call.out.push_back(s == kNoSlot ? kNoSlot : PositionOf(s, &step->operands));
+    step->host.assign(step->operands.size(), kNoSlot);
+    if (in.mode != Instruction::Mode::kDynamic) return;
+    // The shape-giving operands, in the order in which they were put behind the others.
+    uint32_t behind = operands;
+    for (size_t i = 0; i < in.op.def->inputs().size(); ++i)
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
+        if (in.op.in[k] == kNoSlot) continue;
+        if (in.op.def->inputs()[i].flags & kShapeValue)
+          step->host[call.in[k]] = in.op.in[behind++];
+        else if (plan_.constant[in.op.in[k]])
+          step->host[call.in[k]] = HostOf(in.op.in[k]);
+      }
+  }
+  uint32_t HostOf(uint32_t resident) {
+    if (host_of_.empty()) {
+      host_of_.assign(plan_.slots.size(), kNoSlot);
+      for (const auto& [host, device] : result_->resident) host_of_[device] = host;
+    }
+    return host_of_[resident];
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  std::vector<Instruction>& ins_;
+  std::shared_ptr<DevicePlan> result_;
+  std::vector<uint8_t> place_;
+  std::vector<bool> task_;
+  std::vector<uint32_t> lane_of_, host_of_, last_task_;
+  std::vector<bool> awaited_;
+  StaticGraph graph_;
+  StreamSync sync_;
+};
+
+}  // namespace
+
+Status PlanForDevice(PlanDraft& draft) { return DevicePlanner(draft).Run(); }
+
+}  // namespace heddle

@@ -1,0 +1,87 @@
+#include "executor/plan/loose_values.h"
+
+#include <algorithm>
+
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+class LooseFinder {
+ public:
+  explicit LooseFinder(PlanDraft& d) : d_(d), plan_(*d.plan) {}
+
+  void Run() {
+    for (uint32_t s = 0; s < plan_.slots.size() && !any_; ++s) any_ = IsLoose(s);
+    if (!any_) return;
+    plan_.loose_of.assign(plan_.slots.size(), kNoSlot);
+    for (uint32_t b = 0; b < plan_.blocks.size(); ++b) {
+      const auto& ins = plan_.blocks[b].instructions;
+      for (uint32_t at = 0; at < ins.size(); ++at)
+        Visit(ins[b == 0 && plan_.lanes ? plan_.serial_order[at] : at], b,
+              static_cast<int32_t>(at));
+    }
+    for (uint32_t s : aliases_) plan_.loose_of[s] = kNoSlot;
+  }
+
+ private:
+  bool IsLoose(uint32_t s) const {
+    const Slot& slot = plan_.slots[s];
+    return slot.storage == Storage::kPool && slot.versioned && !d_.fetched[s];
+  }
+
+  void Visit(const Instruction& in, uint32_t block, int32_t at) {
+    for (uint32_t s : in.op.in)
+      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot) plan_.loose[plan_.loose_of[s]].last = at;
+    for (uint32_t k = 0; k < in.op.out.size(); ++k) {
+      const uint32_t s = in.op.out[k];
+      if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
+      if (const uint32_t from = MemoryFrom(in, k); from != kNoSlot) {
+        plan_.loose_of[s] = plan_.loose_of[from];  // lives on in this one
+        aliases_.push_back(s);
+        continue;
+      }
+      plan_.loose_of[s] = static_cast<uint32_t>(plan_.loose.size());
+      plan_.loose.push_back({s, at, at, block});
+    }
+  }
+
+  // What a variable is rewritten with becomes the variable's: it ends with the next rewrite.
+  static bool IsHidden(const Instruction& in, uint32_t slot) {
+    return std::any_of(in.rewrites.begin(), in.rewrites.end(),
+                       [&](const auto& r) { return r.hidden == slot; });
+  }
+
+  // The input whose memory the k-th output is expected to take over or look at.
+  uint32_t MemoryFrom(const Instruction& in, uint32_t k) const {
+    const bool view = in.mode == Instruction::Mode::kShare;
+    for (size_t t = 0; t < in.takeovers.size(); t += 2) {
+      const uint32_t from = in.op.in[in.takeovers[t]];
+      if (in.takeovers[t + 1] == k && (view || plan_.consumers[from] == 1)) return from;
+    }
+    return kNoSlot;
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  bool any_ = false;
+  std::vector<uint32_t> aliases_;  // slots in another one's memory
+};
+
+}  // namespace
+
+void FindLooseValues(PlanDraft& draft) { LooseFinder(draft).Run(); }
+
+TokenPlan PlanLooseValues(const Plan& plan, std::span<const size_t> bytes) {
+  std::vector<TokenValue> values;
+  values.reserve(plan.loose.size());
+  for (size_t v = 0; v < plan.loose.size(); ++v) {
+    const Plan::Loose& loose = plan.loose[v];
+    values.push_back(
+        {.bytes = bytes[v], .first = loose.first, .last = loose.last, .scope = loose.block});
+  }
+  if (auto tokens = PlanTokens(values)) return *std::move(tokens);
+  return {std::vector<uint32_t>(values.size(), kNoToken), {}, 0};
+}
+
+}  // namespace heddle

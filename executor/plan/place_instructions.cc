@@ -1,0 +1,284 @@
+#include "executor/plan/place_instructions.h"
+
+#include <random>
+
+#include "device/device.h"
+#include "executor/plan/block_access.h"
+
+namespace heddle {
+
+const OpDef& CopyDef() {
+  static const OpDef def = [] {
+    OpDef d("copy");
+    d.Input("X").Output("Out");
+    return d;
+  }();
+  return def;
+}
+
+const OpDef& AwaitDef() {
+  static const OpDef def = [] {
+    OpDef d("await");
+    d.Input("X").Output("Out");
+    return d;
+  }();
+  return def;
+}
+
+namespace {
+
+class Placer {
+ public:
+  explicit Placer(const PlanDraft& d)
+      : d_(d), plan_(*d.plan), on_device_(plan_.slots.size(), false),
+        random_(d.request.placement_seed), tensor_(plan_.slots.size(), true) {
+    for (size_t i = 0; i < plan_.feeds.size(); ++i)
+      tensor_[plan_.feeds[i].slot] = d.request.feeds[i].kind == Value::Kind::kTensor;
+  }
+
+  std::vector<uint8_t> Run() {
+    std::vector<uint8_t> place;
+    for (const Instruction& in : plan_.blocks[0].instructions) {
+      place.push_back(PlaceOf(in));
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) on_device_[s] = place.back() == kOnDevice;
+    }
+    return place;
+  }
+
+ private:
+  uint8_t PlaceOf(const Instruction& in) {
+    uint32_t from, to;
+    if (d_.FindView(in, &from, &to)) return on_device_[from] ? kOnDevice : kOnHost;
+    if (!Movable(in)) return kOnHost;
+    const std::string& named = d_.program.blocks[0].ops[static_cast<size_t>(in.ir_op)].device;
+    if (!named.empty()) return named == "cpu" ? kOnHost : kOnDevice;
+    switch (d_.request.placement) {
+      case Placement::kHost:
+        return kOnHost;
+      case Placement::kRandom:
+        return random_() % 2 == 0 ? kOnHost : kOnDevice;
+      case Placement::kDevice:
+        break;
+    }
+    return kOnDevice;
+  }
+
+  bool IsTensor(uint32_t s) const {
+    return tensor_[s] && d_.program.vars[plan_.slots[s].var].kind == ir::VarKind::kTensor;
+  }
+
+  bool Movable(const Instruction& in) const {
+    if (!in.rewrites.empty() || !in.var_attrs.empty()) return false;
+    const bool is_static = in.mode == Instruction::Mode::kStatic;
+    if (!d_.request.device->HasKernel(CallView(in.op, d_.frame.data(), is_static))) return false;
+    for (uint32_t s : in.op.in)
+      if (s != kNoSlot && !IsTensor(s)) return false;
+    for (uint32_t s : in.op.out) {
+      if (s == kNoSlot) continue;
+      const Slot& slot = plan_.slots[s];
+      const bool in_place = is_static && slot.storage == Storage::kScope;
+      if (!IsTensor(s) || (!slot.versioned && !in_place)) return false;
+    }
+    return !OnlyShapes(in);
+  }
+
+  // Nothing that would have to be copied is read: the answer is at hand on the host.
+  bool OnlyShapes(const Instruction& in) const {
+    const auto& inputs = in.op.def->inputs();
+    size_t present = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const uint32_t count = in.op.in_begin[i + 1] - in.op.in_begin[i];
+      present += count;
+      if (count > 0 && (inputs[i].flags & kNoBuffer) == 0) return false;
+    }
+    return present > 0;
+  }
+
+  const PlanDraft& d_;
+  const Plan& plan_;
+  std::vector<bool> on_device_;  // per slot: written there
+  std::mt19937_64 random_;
+  std::vector<bool> tensor_;  // false: fed with something else
+};
+
+class CopyInserter {
+ public:
+  CopyInserter(PlanDraft& d, std::vector<uint8_t>* place,
+               std::vector<std::pair<uint32_t, uint32_t>>* resident)
+      : d_(d), plan_(*d.plan), place_(*place), resident_(*resident), blocks_(plan_),
+        twin_(plan_.slots.size(), kNoSlot), valid_(plan_.slots.size(), kHostBit) {}
+
+  void Run() {
+    // What blocks touch is known before anything moves.
+    auto ins = std::move(plan_.blocks[0].instructions);
+    const std::vector<uint8_t> wanted = std::move(place_);
+    place_.clear();
+    for (size_t i = 0; i < ins.size(); ++i) {
+      at_ = &ins[i];
+      if (wanted[i] == kOnDevice)
+        OnDevice(&ins[i]);
+      else
+        OnHost(&ins[i]);
+      Emit(std::move(ins[i]), wanted[i]);
+      last_op_ = out_.back().ir_op;
+    }
+    at_ = nullptr;
+    for (const PlanFetch& f : plan_.fetches) Need(f.slot, kOnHost);
+    for (uint32_t s : plan_.scope_slots) Need(s, kOnHost);
+    plan_.blocks[0].instructions = std::move(out_);
+  }
+
+ private:
+  static constexpr uint8_t kHostBit = 1 << kOnHost, kDeviceBit = 1 << kOnDevice;
+
+  // Slots made after the start are the device's own.
+  uint32_t AddSlot(const Slot& slot) {
+    const auto s = static_cast<uint32_t>(plan_.slots.size());
+    plan_.slots.push_back(slot);
+    plan_.constant.push_back(false);
+    d_.fetched.push_back(false);
+    return s;
+  }
+
+  // The slot's counterpart on the device.
+  uint32_t Twin(uint32_t s) {
+    if (twin_[s] != kNoSlot) return twin_[s];
+    Slot slot = plan_.slots[s];
+    slot.storage = Storage::kPool;
+    slot.place = kOnDevice;
+    const uint32_t t = AddSlot(slot);
+    twin_[s] = t;
+    return t;
+  }
+
+  // The slot to read at `place`, after a copy where one is needed.
+  uint32_t Need(uint32_t s, uint8_t place) {
+    if (s == kNoSlot) return s;
+    const uint8_t bit = static_cast<uint8_t>(1 << place);
+    const uint32_t there = place == kOnDevice ? Twin(s) : s;
+    if (valid_[s] & bit) return there;
+    valid_[s] |= bit;
+    if (place == kOnDevice && plan_.constant[s]) {
+      plan_.constant[there] = true;
+      plan_.slots[there].versioned = false;  // stays when its last reader is done
+      resident_.emplace_back(s, there);
+      return there;
+    }
+    Instruction copy;
+    copy.mode = Instruction::Mode::kPooled;
+    copy.op.def = &CopyDef();
+    copy.op.in_begin = {0, 1};
+    copy.op.out_begin = {0, 1};
+    copy.op.in = {place == kOnDevice ? s : Twin(s)};
+    copy.op.out = {there};
+    copy.ir_op = at_ != nullptr ? at_->ir_op : last_op_;
+    Emit(std::move(copy), place);
+    return there;
+  }
+
+  void Emit(Instruction in, uint8_t place) {
+    out_.push_back(std::move(in));
+    place_.push_back(place);
+  }
+
+  void OnHost(Instruction* in) {
+    for (size_t i = 0; i + 1 < in->op.in_begin.size(); ++i) {
+      const auto& slots = in->op.def->inputs();
+      const bool shape_only = i < slots.size() && (slots[i].flags & kNoBuffer) != 0;
+      for (uint32_t k = in->op.in_begin[i]; k < in->op.in_begin[i + 1]; ++k) {
+        uint32_t& s = in->op.in[k];
+        // Dtype and shape can be read off the value on the device as well.
+        if (shape_only && s != kNoSlot && !(valid_[s] & kHostBit) &&
+            !in->op.def->has(kControlFlow) && !IsOutput(*in, s))
+          s = Twin(s);
+        else
+          s = Need(s, kOnHost);
+      }
+    }
+    for (int b : BlocksOf(plan_, *in)) {
+      for (uint32_t s : blocks_.Of(b).reads) Need(s, kOnHost);
+      for (uint32_t s : blocks_.Of(b).writes) Need(s, kOnHost);
+      for (uint32_t s : blocks_.Of(b).writes) valid_[s] = kHostBit;
+    }
+    for (uint32_t s : in->op.out)
+      if (s != kNoSlot) valid_[s] = kHostBit;
+    for (const auto& r : in->rewrites) valid_[r.real] = kHostBit;
+  }
+
+  static bool IsOutput(const Instruction& in, uint32_t slot) {
+    for (uint32_t s : in.op.out)
+      if (s == slot) return true;
+    return false;
+  }
+
+  void OnDevice(Instruction* in) {
+    const auto& inputs = in->op.def->inputs();
+    const bool dynamic = in->mode != Instruction::Mode::kStatic;
+    std::vector<uint32_t> read_by_host;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      for (uint32_t k = in->op.in_begin[i]; k < in->op.in_begin[i + 1]; ++k) {
+        uint32_t& s = in->op.in[k];
+        if (s == kNoSlot) continue;
+        if (dynamic && ((inputs[i].flags & kShapeValue) != 0)) {
+          Await(s);
+          read_by_host.push_back(s);
+        }
+        s = Need(s, kOnDevice);
+      }
+    }
+    // Behind the operands: what the host looks at when it infers shapes.
+    for (uint32_t s : read_by_host) in->op.in.push_back(s);
+    for (uint32_t token : tokens_) in->op.in.push_back(token);
+    tokens_.clear();
+    for (uint32_t& s : in->op.out) {
+      if (s == kNoSlot) continue;
+      const uint32_t t = Twin(s);
+      valid_[s] = kDeviceBit;
+      s = t;
+    }
+  }
+
+  // The host has the slot's contents before it comes to the present instruction.
+  void Await(uint32_t s) {
+    if (plan_.constant[s]) return;
+    Need(s, kOnHost);
+    Slot token;
+    token.var = plan_.slots[s].var;
+    token.versioned = true;
+    const uint32_t t = AddSlot(token);
+    Instruction await;
+    await.mode = Instruction::Mode::kPooled;
+    await.op.def = &AwaitDef();
+    await.op.in_begin = {0, 1};
+    await.op.out_begin = {0, 1};
+    await.op.in = {s};
+    await.op.out = {t};
+    await.ir_op = at_->ir_op;
+    Emit(std::move(await), kOnHost);
+    tokens_.push_back(t);
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  std::vector<uint8_t>& place_;
+  std::vector<std::pair<uint32_t, uint32_t>>& resident_;
+  BlockAccess blocks_;
+  std::vector<uint32_t> twin_;   // per slot of the host
+  std::vector<uint8_t> valid_;   // places that have the slot's present contents
+  std::vector<Instruction> out_;
+  std::vector<uint32_t> tokens_;
+  const Instruction* at_ = nullptr;
+  int last_op_ = 0;
+};
+
+}  // namespace
+
+std::vector<uint8_t> PlaceInstructions(const PlanDraft& draft) { return Placer(draft).Run(); }
+
+void InsertCopies(PlanDraft& draft, std::vector<uint8_t>* place,
+                  std::vector<std::pair<uint32_t, uint32_t>>* resident) {
+  CopyInserter(draft, place, resident).Run();
+}
+
+}  // namespace heddle

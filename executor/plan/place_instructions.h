@@ -1,0 +1,28 @@
+// Where instructions run, and the copies that this asks for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+
+enum Place : uint8_t { kOnHost = 0, kOnDevice = 1 };
+
+// The two operators that a device plan adds: a copy from the host to the device or back, and the
+// host's waiting for a value.
+const OpDef& CopyDef();
+const OpDef& AwaitDef();
+
+// For each instruction of block 0. Host only: what the device has no kernel for, what runs blocks or
+// touches variables that are no tensors or that several blocks use, and what only looks at shapes.
+std::vector<uint8_t> PlaceInstructions(const PlanDraft& draft);
+
+// Gives slots of the device to what runs there and inserts the copies: once a value, for all readers
+// at the other place. `place` grows with the instructions. Values that never change become pairs of
+// `resident` instead, since they are copied once.
+void InsertCopies(PlanDraft& draft, std::vector<uint8_t>* place,
+                  std::vector<std::pair<uint32_t, uint32_t>>* resident);
+
+}  // namespace heddle

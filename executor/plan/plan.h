@@ -1,0 +1,195 @@
+// Plan: the immutable result of analysing a program for feeds of one signature.
+//
+// Ownership: a Plan owns no memory of a run. Threads: any number of runs may use one Plan at the same
+// time; each has a RunState of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/bytes.h"
+#include "core/ir.h"
+#include "core/op_context.h"
+#include "executor/run/meta_table.h"
+#include "executor/plan/rare_list.h"
+#include "heddle/executor.h"
+#include "scheduler/lane_schedule.h"
+
+namespace heddle {
+
+// Where the contents of a slot live.
+enum class Storage : uint8_t {
+  kNone,    // nothing is stored: an optional output nobody reads
+  kFeed,    // the caller's tensor
+  kScope,   // a variable of the scope
+  kConst,   // a value known when the plan was made
+  kArena,   // a fixed offset in the run's arena
+  kOutput,  // fresh memory of known size, handed to the caller
+  kView,    // another slot's memory with another shape, bound before the run
+  kPool,    // memory taken when the slot is written, given back after the last reader
+};
+
+// One version of one variable. A variable that only one block uses gets a slot per write, so that
+// versions never disturb each other; one that blocks share keeps one slot.
+struct Slot {
+  ir::VarId var = ir::kNoVar;
+  Storage storage = Storage::kPool;
+  bool versioned = false;   // written once: the slot's contents never change after that
+  bool is_static = false;   // dtype and shape are known before the run
+  DType dtype = DType::kUnknown;
+  uint32_t base = kNoSlot;          // kView: the slot whose memory it is
+  uint8_t place = 0;                // of a device plan, see place_instructions.h
+  size_t offset = 0;                // kArena
+  const Value* meta = nullptr;      // is_static: holds the shape; the plan's (Plan::metas)
+  // Precondition for both: is_static.
+  const Shape& shape() const { return meta->tensor().shape(); }
+  size_t bytes() const { return BytesFor(dtype, shape()); }
+};
+
+// Prepared states of an instruction whose shapes are known only at run time, by signature.
+class StateCache {
+ public:
+  // The state for the operator's present input shapes, prepared when absent; at most kCapacity.
+  Result<std::shared_ptr<const KernelState>> Get(const BoundOp& op, Value* const* frame,
+                                                 Services& services,
+                                                 const std::vector<bool>* constant);
+
+ private:
+  static constexpr size_t kCapacity = 8;
+  struct Entry {
+    std::vector<int64_t> signature;
+    std::shared_ptr<const KernelState> state;
+  };
+  std::mutex mutex_;
+  std::vector<Entry> entries_;  // most recently used last
+};
+
+struct Instruction {
+  enum class Mode : uint8_t {
+    kStatic,   // every operand has its shape and memory: just call the kernel
+    kPooled,   // shapes known, memory of outputs taken now
+    kDynamic,  // shapes inferred now
+    kShare,    // output = input with another shape, the memory shared
+    kWide,     // kStatic, and while it runs no other lane has anything to do: its kernel may use
+               // their threads
+  };
+  KernelFn fn = nullptr;  // null: chosen by dtype at run time
+  const KernelState* state = nullptr;
+  Mode mode = Mode::kDynamic;
+  bool gives_back = false;  // release or reads hold something
+  float cost_ns = 0;        // estimate on one thread
+  BoundOp op;
+  std::shared_ptr<const KernelState> state_owner;
+  std::unique_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
+  // Operators that read and write one variable write to the first slot, which then becomes the
+  // second; `inplace`: they may work in the same memory.
+  struct Rewrite {
+    uint32_t hidden, real;
+    bool inplace;
+  };
+  RareList<Rewrite> rewrites;
+  // Pairs of positions, one behind the other, in op.in and op.out: the output may take over the
+  // input's memory.
+  IdList takeovers;
+  // Attributes read from the operands behind the definition's slots, one list of operands each.
+  RareList<int> var_attrs;
+  std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
+  IdList release;  // kPool slots whose last user this is
+  IdList reads;    // kPool slots read whose readers are counted
+  int ir_block = 0, ir_op = 0;    // position in the program, for messages
+};
+
+// How the instructions of block 0 reach the threads.
+enum class Dispatch : uint8_t {
+  kSerial,  // one after another
+  kLanes,   // each thread's instructions are decided; waits between the lanes are too
+  kQueue,   // ready tasks wait in a queue for a free thread
+  kDevice,  // one thread goes through them, and puts those of a device on its streams
+};
+
+// The instructions of one block: in a valid order; of block 0 with lanes, lane after lane.
+struct BlockPlan {
+  std::vector<Instruction> instructions;
+};
+
+struct PlanFeed {
+  std::string name;
+  uint32_t slot = kNoSlot;
+  bool copied = false;  // the program writes to it: runs work on a copy
+};
+struct PlanFetch {
+  std::string name;
+  uint32_t slot = kNoSlot;
+  bool move = false;  // the run owns the memory: handed over instead of copied
+};
+
+struct DevicePlan;
+
+struct Plan {
+  std::shared_ptr<const ir::Program> program;
+  std::vector<Slot> slots;
+  MetaTable metas;                // shapes of the static ones
+  std::vector<BlockPlan> blocks;  // by block id; blocks that run nowhere are empty
+  Dispatch dispatch = Dispatch::kSerial;
+  UnitGraph tasks;                            // kQueue: chains of instructions
+  uint64_t shuffle_seed = 0;                  // kQueue, see CompileOptions
+  std::shared_ptr<const LaneSchedule> lanes;  // kLanes
+  std::vector<uint32_t> serial_order;         // kLanes: block 0 in an order for one thread
+  std::shared_ptr<const DevicePlan> device;   // kDevice
+  // kSerial: the instructions could share several threads, if what they really cost says so.
+  bool worth_measuring = false;
+  bool writes_scope = false;
+  bool draws_random = false;  // some operator uses the run's generator
+  std::vector<PlanFeed> feeds;
+  std::vector<PlanFetch> fetches;
+  std::vector<bool> constant;             // per slot: contents never change while the plan lives
+  std::vector<std::pair<uint32_t, Value>> constants;  // kConst slots
+  std::vector<uint32_t> scope_slots, output_slots, view_slots;  // view_slots: those bound per run
+  std::vector<uint32_t> arena_slots;
+  // Per slot, where there is an arena: of one in it, the slot that stands for the buffer that it
+  // shares; it lies there from the buffer's offset on.
+  std::vector<uint32_t> buffers;
+  std::vector<uint32_t> run_slots;        // kPool: cleared after a run
+  // Values whose memory is taken when they are written and that end with their last reader: where, in
+  // an order in which the block may run. (Not those that outlive it: fetched, carried from run to run
+  // of a sub-block.)
+  struct Loose {
+    uint32_t slot;
+    int32_t first, last;
+    uint32_t block;
+  };
+  std::vector<Loose> loose;
+  std::vector<uint32_t> loose_of;  // per slot, where there are some: its place in `loose`, or kNoSlot
+  std::vector<uint32_t> consumers;        // per slot: readers, where they are counted
+  std::vector<uint32_t> counted_slots;    // those with consumers
+  std::shared_ptr<Scope> scope;       // looked up for persistable variables
+  std::shared_ptr<Scope> root_scope;  // where those that do not exist yet are made
+  std::shared_ptr<PackCache> packs;  // derived copies of parameters that kernel states share
+  bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
+  // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
+  // place always, perhaps also its dtype and shape, or its contents.
+  struct ScopeUse {
+    Scope::Stamp stamp;
+    bool meta = false, contents = false;
+    bool written = false;
+  };
+  std::vector<ScopeUse> scope_uses;
+  size_t arena_bytes = 0, arena_bound = 0;
+  PlanStats stats;
+
+  // The slot whose memory a view's is; any other slot is its own root.
+  uint32_t RootOf(uint32_t slot) const {
+    return slots[slot].base == kNoSlot ? slot : slots[slot].base;
+  }
+  std::string ToString() const;
+  // Tells the scope which variables a run has written to.
+  void MarkWritten() const;
+  OpLocation Locate(const Instruction& in) const {
+    return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
+  }
+};
+
+}  // namespace heddle

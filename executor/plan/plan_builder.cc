@@ -1,0 +1,228 @@
+#include "executor/plan/plan_builder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "core/error.h"
+#include "core/kernel_tuner.h"
+#include "core/large_memory.h"
+#include "core/lazy_buffer.h"
+#include "core/pack_slab.h"
+#include "core/packing_state.h"
+#include "executor/plan/dependency_graph.h"
+#include "executor/plan/memory_edges.h"
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+bool IsPrepared(const Instruction& in) {
+  return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kPooled;
+}
+
+Status PrepareOne(PlanDraft& d, Instruction& in) {
+  try {
+    PrepareContext ctx(in.op, d.frame.data(), *d.request.services, &d.plan->constant);
+    auto state = in.op.def->prepare()(ctx);
+    if (!state.ok()) return state.status();
+    in.state_owner = *std::move(state);
+    in.state = in.state_owner.get();
+    return Status::Ok();
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("while preparing: ", e.what());
+  } catch (const std::exception& e) {
+    return Internal("while preparing: ", e.what());
+  }
+}
+
+// Libraries compile code and parameters are rearranged: each thread takes the next instruction. What
+// is reported is the first failure in the program's order, whoever came upon it.
+Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
+  std::vector<Status> results(todo.size());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  IntraOp& intra = *d.request.services->intra;
+  // What is measured needs the threads for itself, and waits inside for others that measure.
+  const KernelTuner* tuner = TunerOf(*d.request.services->packs);
+  const int threads = tuner != nullptr && tuner->measures() ? 1 : std::max(1, intra.threads());
+  const auto pieces = static_cast<int64_t>(std::min(todo.size(), static_cast<size_t>(threads)));
+  intra.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      for (size_t i; !failed && (i = next++) < todo.size();) {
+        results[i] = PrepareOne(d, *todo[i]);
+        if (!results[i].ok()) failed = true;
+      }
+    }
+  });
+  // Instructions are taken in order: none before the first failure was left out.
+  for (size_t i = 0; i < todo.size(); ++i)
+    if (!results[i].ok()) return results[i].At(d.plan->Locate(*todo[i]));
+  return Status::Ok();
+}
+
+// Of parameters that are not in memory: those are packed, for the most part.
+size_t BytesToPack(const Plan& plan) {
+  size_t bytes = 0;
+  for (const auto& use : plan.scope_uses) {
+    const Value& value = *use.stamp.value;
+    if (value.is_tensor() && IsAbsent(value.tensor()) &&
+        value.tensor().bytes() < BufferSlab::kOwnBlock)
+      bytes += value.tensor().bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Status PrepareKernels(PlanDraft& d) {
+  if (d.request.lean) PackSlab(*d.request.services->packs, BytesToPack(*d.plan), true);
+  std::vector<std::shared_ptr<const KernelState>> made;  // by operator of block 0
+  if (d.request.twin) {
+    made.resize(d.program.blocks[0].ops.size());
+    for (const Instruction& in : d.request.twin->blocks[0].instructions)
+      made[static_cast<size_t>(in.ir_op)] = in.state_owner;
+  }
+  std::vector<Instruction*> todo;
+  for (Instruction& in : d.plan->blocks[0].instructions) {
+    if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
+    if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
+      in.state_owner = made[static_cast<size_t>(in.ir_op)];
+      in.state = in.state_owner.get();
+    } else {
+      todo.push_back(&in);
+    }
+  }
+  return PrepareAll(d, todo);
+}
+
+namespace {
+
+// In lanes the one that follows in the same lane. A plan's states live as long as it does.
+void LookAhead(Plan* plan) {
+  auto& ins = plan->blocks[0].instructions;
+  for (size_t i = 1; i < ins.size(); ++i)
+    if (ins[i].state != nullptr) ins[i - 1].op.ahead = ins[i].state->ReadsFirst();
+}
+
+void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
+  auto& ins = plan->blocks[0].instructions;
+  for (size_t p = 0; p < ins.size(); ++p)
+    if (wide[plan->lanes->order[p]] && ins[p].mode == Instruction::Mode::kStatic)
+      ins[p].mode = Instruction::Mode::kWide;
+}
+
+// Parameters whose memory is not there are brought in, but for those that kernels have copies of
+// and nothing else touches.
+Status BringInParameters(const Plan& plan) {
+  std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
+  for (const BlockPlan& block : plan.blocks) {
+    for (const Instruction& in : block.instructions) {
+      const auto* packing = dynamic_cast<const PackingState*>(in.state);
+      const uint32_t copied = packing != nullptr ? packing->packed_inputs : 0;
+      for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
+        while (slot < in.op.def->inputs().size() && in.op.in_begin[slot + 1] <= k) ++slot;
+        if (in.op.in[k] == kNoSlot) continue;
+        const bool has_copy =
+            slot < 32 && slot < in.op.def->inputs().size() && (copied >> slot & 1);
+        (has_copy ? packed : touched)[in.op.in[k]] = true;
+      }
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) touched[s] = true;
+    }
+  }
+  for (const Slot& slot : plan.slots)
+    if (slot.base != kNoSlot) touched[slot.base] = true;
+  for (const PlanFetch& f : plan.fetches) touched[f.slot] = true;
+  for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
+    const uint32_t s = plan.scope_slots[i];
+    const Value& value = *plan.scope_uses[i].stamp.value;
+    if (!value.is_tensor() || (packed[s] && !touched[s] && plan.dispatch != Dispatch::kDevice))
+      continue;
+    HEDDLE_RETURN_IF_ERROR(MakeResident(value.tensor()));
+  }
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  PlanDraft draft(request);
+  draft.BeginStage("slots");
+  HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
+  draft.BeginStage("shapes");
+  HEDDLE_RETURN_IF_ERROR(PropagateShapes(draft));
+  if (request.dispatch == Dispatch::kDevice) {
+    HEDDLE_RETURN_IF_ERROR(PlanForDevice(draft));
+  } else {
+    draft.BeginStage("views");
+    ResolveViews(draft);
+    draft.BeginStage("costs");
+    ChooseSchedule(draft);
+    draft.BeginStage("memory");
+    PlanMemory(draft);
+    draft.BeginStage("releases");
+    PlanReleases(draft);
+    if (request.tokens) FindLooseValues(draft);
+    draft.BeginStage("kernels");
+    HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+    LookAhead(draft.plan.get());
+  }
+  // Before parameters come in, and before a run's memory: neither need go on top of what loading and
+  // planning used for a moment.
+  if (request.lean) TrimHeap();
+  HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
+  draft.BeginStage(nullptr);
+  Plan& plan = *draft.plan;
+  if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);
+  plan.stats.parallel = plan.dispatch != Dispatch::kSerial;
+  plan.stats.lanes = plan.lanes ? plan.lanes->lanes : 1;
+  plan.stats.arena_bytes = plan.arena_bytes;
+  plan.stats.arena_bound_bytes = plan.arena_bound;
+  plan.stats.static_shapes = true;
+  for (const BlockPlan& block : plan.blocks)
+    for (const Instruction& in : block.instructions)
+      plan.draws_random = plan.draws_random || in.op.def->has(kRandom);
+  for (const Instruction& in : plan.blocks[0].instructions) {
+    ++plan.stats.instructions;
+    if (in.mode == Instruction::Mode::kDynamic) plan.stats.static_shapes = false;
+  }
+  const auto took = std::chrono::steady_clock::now() - start;
+  if (request.spoil) request.spoil(plan);
+  plan.stats.build_ms = std::chrono::duration<double, std::milli>(took).count();
+  return std::shared_ptr<const Plan>(draft.plan);
+}
+
+// Lanes, and lanes with the edges that the places in a plan for one instruction after another ask for:
+// the one that needs less memory.
+Result<std::shared_ptr<const Plan>> BuildTightLanes(const PlanRequest& given) {
+  PlanRequest request = given;
+  request.spoil = nullptr;
+  request.dispatch = Dispatch::kSerial;
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Plan> serial, Build(request));
+  const auto& ins = serial->blocks[0].instructions;
+  std::vector<float> cost;
+  for (const Instruction& in : ins) cost.push_back(in.cost_ns);
+  request.order_edges = FindMemoryEdges(*serial, BuildDependencies(*serial, ins).graph, cost);
+  request.twin = serial;
+  request.spoil = given.spoil;
+  request.dispatch = Dispatch::kLanes;
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> tight, Build(request));
+  if (request.order_edges.empty()) return tight;
+  request.order_edges.clear();
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> loose, Build(request));
+  return tight->arena_bytes < loose->arena_bytes ? tight : loose;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request) {
+  try {
+    if (request.dispatch == Dispatch::kLanes && request.reuse == Reuse::kEdges && !request.lanes)
+      return BuildTightLanes(request);
+    return Build(request);
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("no memory to plan ", request.program->name, ": ", e.what());
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,64 @@
+// Program + feed signature -> Plan. Chooses slots and kernels, infers shapes, evaluates what is
+// already known, derives dependencies, plans memory. Executes no operator of the program other than
+// small pure ones whose inputs are all known (shape arithmetic).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ir.h"
+#include "executor/plan/plan.h"
+
+namespace heddle {
+
+struct FeedSignature {
+  std::string name;
+  Value::Kind kind = Value::Kind::kTensor;
+  DType dtype = DType::kUnknown;
+  Shape shape;
+  bool has_lod = false;
+};
+
+class TuningCache;
+
+struct PlanRequest {
+  std::shared_ptr<const ir::Program> program;
+  std::shared_ptr<Scope> scope;       // looked up: the user's parameters and folded ones
+  std::shared_ptr<Scope> root_scope;  // where new persistable variables go
+  std::vector<FeedSignature> feeds;
+  std::vector<ir::VarId> fetches;
+  std::shared_ptr<PackCache> packs;
+  // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
+  Dispatch dispatch = Dispatch::kSerial;
+  std::shared_ptr<const LaneSchedule> lanes;
+  // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place without
+  // lanes; may be empty.
+  std::vector<bool> wide;
+  Reuse reuse = Reuse::kOrdered;
+  bool lean = false;
+  // kLanes without `lanes`: instructions, of the plan for one after another, that wait for others
+  // besides those they depend on. See executor/plan/memory_edges.h.
+  std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
+  uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
+  bool tokens = true;      // runs may keep memory for their own values, see RunTokens
+  bool ask_worth = false;  // fill in Plan::worth_measuring
+  int threads = 1;
+  // kDevice: where operators run that do not say it themselves, as in CompileOptions.
+  Device* device = nullptr;
+  Placement placement = Placement::kDevice;
+  uint64_t placement_seed = 0;
+  uint32_t compute_streams = 1;
+  float host_task_ns = 0;  // see ExecutorOptions
+  // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
+  std::shared_ptr<const Plan> twin;
+  Services* services = nullptr;  // for preparing kernels
+  std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
+  // For tests: spoils the finished plan, so that a check can be seen to notice.
+  std::function<void(Plan&)> spoil;
+};
+
+Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request);
+
+}  // namespace heddle

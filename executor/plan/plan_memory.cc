@@ -1,0 +1,239 @@
+// Where every slot lives and who shares memory with whom.
+#include <algorithm>
+#include <memory>
+
+#include "executor/plan/arena_sharing.h"
+#include "executor/plan/plan_draft.h"
+#include "memory/arena_planner.h"
+
+namespace heddle {
+namespace {
+
+class MemoryPlanner {
+ public:
+  explicit MemoryPlanner(PlanDraft& d)
+      : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions) {}
+
+  void Run() {
+    if (plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice)
+      ShareAtRunTime();
+    else
+      PlaceInArena();
+    MarkFetches();
+    Lists();
+  }
+
+ private:
+  Slot& At(uint32_t s) { return plan_.slots[s]; }
+
+  // --- from a queue, and where a device has a part: memory is taken and given back as instructions
+  // run ---
+  void ShareAtRunTime() {
+    for (Instruction& in : ins_) {
+      uint32_t from, to;
+      if (d_.FindView(in, &from, &to)) {
+        in.mode = Instruction::Mode::kShare;
+        in.takeovers = {PositionOf(in.op.in, from), PositionOf(in.op.out, to)};
+        continue;
+      }
+      if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
+      if (in.mode == Instruction::Mode::kPooled)
+        for (const auto& pair : in.op.def->inplace())
+          for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
+            OfferMemory(k, in.op.out_begin[pair.out], &in);
+    }
+  }
+  void OfferMemory(uint32_t i, uint32_t o, Instruction* in) {
+    const uint32_t from = in->op.in[i];
+    const Slot& a = At(from);
+    if (std::count(in->op.in.begin(), in->op.in.end(), from) != 1) return;
+    if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[from] &&
+        a.bytes() == At(in->op.out[o]).bytes())
+      for (uint32_t at : {i, o}) in->takeovers.push_back(at);
+  }
+  static uint32_t PositionOf(const IdList& list, uint32_t slot) {
+    return static_cast<uint32_t>(std::find(list.begin(), list.end(), slot) - list.begin());
+  }
+
+  // --- in a known order: offsets in one arena ---
+  // Who shares memory, and where the buffers lie.
+  struct Arena {
+    std::unique_ptr<ArenaSharing> sharing;
+    std::vector<uint32_t> owners;  // the slots that stand for the buffers
+    std::vector<size_t> offsets;   // of them
+    size_t bytes = 0, bound = 0;
+  };
+
+  void PlaceInArena() {
+    for (const Instruction& in : ins_) {
+      if (in.mode != Instruction::Mode::kStatic) continue;
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot && At(s).storage == Storage::kPool)
+          At(s).storage = d_.fetched[s] ? Storage::kOutput : Storage::kArena;
+    }
+    for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
+      if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
+        s.storage = Storage::kArena;
+    Take(SmallEnough());
+  }
+
+  // Pieces in their wholes save copies, but the whole's memory is taken from the first piece on.
+  Arena SmallEnough() const {
+    constexpr size_t kWorth = 16;  // a copy is worth a 16th more memory
+    Arena arena = Layout(true);
+    if (arena.sharing->pieces() == 0) return arena;
+    Arena without = Layout(false);
+    return arena.bytes <= without.bytes + without.bytes / kWorth ? std::move(arena)
+                                                                 : std::move(without);
+  }
+
+  // Regions one after another, each with its own layout; with lanes, perhaps all in one.
+  Arena Layout(bool pieces) const {
+    Arena arena;
+    arena.sharing = std::make_unique<ArenaSharing>(d_, pieces);
+    const Lifetimes& life = arena.sharing->life();
+    struct Region {
+      std::vector<LiveRange> ranges;
+      std::vector<size_t> members;  // by their place in `owners`
+    };
+    std::vector<Region> regions(static_cast<size_t>(life.regions()));
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      if (plan_.slots[s].storage != Storage::kArena || arena.sharing->BufferOf(s) != s ||
+          !life.touched(s))
+        continue;
+      const Lifetimes::Range range = life.RangeOf(s);
+      Region& region = regions[static_cast<size_t>(range.region)];
+      region.ranges.push_back({plan_.slots[s].bytes(), range.first, std::max(range.first, range.last)});
+      region.members.push_back(arena.owners.size());
+      arena.owners.push_back(s);
+    }
+    arena.offsets.resize(arena.owners.size());
+    for (const Region& region : regions) {
+      const ArenaLayout layout = PlanArena(region.ranges);
+      for (size_t k = 0; k < region.members.size(); ++k)
+        arena.offsets[region.members[k]] = arena.bytes + layout.offsets[k];
+      arena.bytes += layout.bytes;
+      arena.bound += layout.bound;
+    }
+    if (plan_.lanes) ShareAcrossLanes(&arena);
+    return arena;
+  }
+
+  // With lanes, one layout of everything, where only what the waits put in order shares memory, is
+  // mostly smaller than a region each: short-lived buffers of one lane fit between those that cross.
+  // The bound: what is alive at the same time when one thread follows the walk, which it may.
+  void ShareAcrossLanes(Arena* arena) const {
+    const Lifetimes& life = arena->sharing->life();
+    std::vector<size_t> bytes;
+    std::vector<LiveRange> walk;
+    for (uint32_t s : arena->owners) {
+      const Lifetimes::Range range = life.WalkRange(s);
+      bytes.push_back(plan_.slots[s].bytes());
+      walk.push_back({plan_.slots[s].bytes(), range.first, range.last});
+    }
+    arena->bound = PeakOf(walk);
+    ArenaLayout layout = PlanArenaByConflicts(bytes, [&](int32_t i, int32_t j) {
+      const uint32_t a = arena->owners[static_cast<size_t>(i)];
+      const uint32_t b = arena->owners[static_cast<size_t>(j)];
+      return !life.Before(a, b) && !life.Before(b, a);
+    });
+    if (layout.offsets.empty() || layout.bytes >= arena->bytes) return;
+    arena->offsets = std::move(layout.offsets);
+    arena->bytes = layout.bytes;
+  }
+
+  void Take(const Arena& arena) {
+    plan_.arena_bytes = arena.bytes;
+    plan_.arena_bound = arena.bound;
+    for (size_t k = 0; k < arena.owners.size(); ++k) At(arena.owners[k]).offset = arena.offsets[k];
+    plan_.buffers.resize(plan_.slots.size(), kNoSlot);
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      if (At(s).storage != Storage::kArena) continue;
+      const uint32_t owner = plan_.buffers[s] = arena.sharing->BufferOf(s);
+      if (owner != s) At(s).offset = At(owner).offset + arena.sharing->OffsetOf(s);
+    }
+    if (plan_.dispatch == Dispatch::kSerial) FindSpare(arena);
+  }
+
+  // Where kernels find work space: for each instruction, the largest stretch of the arena that no
+  // buffer takes meanwhile. Once very many buffers are alive at a time, none is looked for.
+  void FindSpare(const Arena& arena) {
+    constexpr size_t kUnit = 64, kMostAlive = 256;
+    const Lifetimes& life = arena.sharing->life();
+    struct Buffer {
+      size_t begin, end;
+      int32_t last;
+    };
+    std::vector<std::vector<Buffer>> begins(ins_.size());
+    for (size_t k = 0; k < arena.owners.size(); ++k) {
+      const Lifetimes::Range range = life.RangeOf(arena.owners[k]);
+      const size_t at = arena.offsets[k], bytes = At(arena.owners[k]).bytes();
+      begins[static_cast<size_t>(range.first)].push_back(
+          {at, at + bytes, std::max(range.first, range.last)});
+    }
+    std::vector<Buffer> alive;  // by their places
+    for (size_t i = 0; i < ins_.size(); ++i) {
+      std::erase_if(alive, [&](const Buffer& b) { return b.last < static_cast<int32_t>(i); });
+      if (alive.size() + begins[i].size() > kMostAlive) return;
+      for (const Buffer& b : begins[i])
+        alive.insert(
+            std::upper_bound(alive.begin(), alive.end(), b,
+                             [](const Buffer& x, const Buffer& y) { return x.begin < y.begin; }),
+            b);
+      size_t done = 0, at = 0, most = 0;
+      const auto offer = [&](size_t next) {
+        const size_t begin = (done + kUnit - 1) / kUnit * kUnit;
+        if (next > begin && next - begin > most) at = begin, most = next - begin;
+      };
+      for (const Buffer& b : alive) {
+        offer(b.begin);
+        done = std::max(done, b.end);
+      }
+      offer(arena.bytes);
+      if ((at + most) / kUnit > ~uint32_t{0}) continue;
+      ins_[i].op.spare = {static_cast<uint32_t>(at / kUnit), static_cast<uint32_t>(most / kUnit)};
+    }
+  }
+
+  // --- both ---
+  void MarkFetches() {
+    // The last fetch of a slot is the one that may take the memory.
+    std::vector<bool> taken(plan_.slots.size(), false);
+    for (auto f = plan_.fetches.rbegin(); f != plan_.fetches.rend(); ++f) {
+      const Slot& s = At(f->slot);
+      f->move = (s.storage == Storage::kOutput || s.storage == Storage::kPool) && !taken[f->slot];
+      taken[f->slot] = true;
+    }
+  }
+
+  void Lists() {
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      switch (At(s).storage) {
+        case Storage::kArena:
+          plan_.arena_slots.push_back(s);
+          break;
+        case Storage::kOutput:
+          plan_.output_slots.push_back(s);
+          break;
+        case Storage::kView:
+          plan_.view_slots.push_back(s);
+          break;
+        case Storage::kPool:
+          plan_.run_slots.push_back(s);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  std::vector<Instruction>& ins_;
+};
+
+}  // namespace
+
+void PlanMemory(PlanDraft& draft) { MemoryPlanner(draft).Run(); }
+
+}  // namespace heddle

@@ -1,0 +1,97 @@
+// When pooled memory is given back: after the instruction that is its last user, where the order of
+// the users is fixed; else when a count of readers has come down to zero.
+#include <algorithm>
+
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+namespace {
+
+class ReleasePlanner {
+ public:
+  explicit ReleasePlanner(PlanDraft& d) : d_(d), plan_(*d.plan) {}
+
+  void Run() {
+    plan_.consumers.assign(plan_.slots.size(), 0);
+    FindReleasable();
+    if (plan_.dispatch != Dispatch::kSerial) FindCounted();
+    for (BlockPlan& block : plan_.blocks) {
+      Walk(block.instructions);
+      counted_.clear();  // sub-blocks run on one thread
+    }
+    for (uint32_t s = 0; s < plan_.consumers.size(); ++s)
+      if (plan_.consumers[s] > 0) plan_.counted_slots.push_back(s);
+  }
+
+ private:
+  // Slots whose memory only the block that writes them uses.
+  void FindReleasable() {
+    releasable_.reserve(plan_.slots.size());
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s)
+      releasable_.push_back(plan_.slots[s].storage == Storage::kPool && plan_.slots[s].versioned &&
+                            !d_.fetched[s]);
+  }
+
+  // Slots that several threads may read at the same time.
+  void FindCounted() {
+    counted_.assign(plan_.slots.size(), plan_.dispatch == Dispatch::kQueue || d_.has_tasks);
+    if (plan_.dispatch != Dispatch::kLanes) return;
+    std::vector<int> lane_of(plan_.slots.size(), -1);
+    for (int lane = 0; lane < plan_.lanes->lanes; ++lane)
+      for (uint32_t i = plan_.lanes->lane_begin[lane]; i < plan_.lanes->lane_begin[lane + 1]; ++i)
+        for (const auto* list : {&Block0()[i].op.in, &Block0()[i].op.out})
+          for (uint32_t s : *list) {
+            if (s == kNoSlot) continue;
+            if (lane_of[s] >= 0 && lane_of[s] != lane) counted_[s] = true;
+            lane_of[s] = lane;
+          }
+  }
+  std::vector<Instruction>& Block0() { return plan_.blocks[0].instructions; }
+
+  bool Counted(uint32_t s) const { return !counted_.empty() && counted_[s]; }
+
+  // From the last instruction to the first, so that the first user met is the last one run. (A
+  // block's instructions are stored in an order in which they may run; of a slot's users in one lane
+  // the last one stored is the last one run.)
+  void Walk(std::vector<Instruction>& ins) {
+    for (size_t i = ins.size(); i-- > 0;) {
+      Instruction& in = ins[i];
+      for (uint32_t s : in.op.in) {
+        if (s == kNoSlot || !releasable_[s]) continue;
+        if (Counted(s))
+          AddReader(s, &in);
+        else
+          AddRelease(s, &in);
+      }
+      // A counted slot is given back by its readers; in lanes it has some, since two lanes touch it.
+      for (uint32_t s : in.op.out) {
+        if (s == kNoSlot || !releasable_[s]) continue;
+        if (!Counted(s) || (plan_.dispatch != Dispatch::kLanes && plan_.consumers[s] == 0))
+          AddRelease(s, &in);
+      }
+      in.gives_back = !in.release.empty() || !in.reads.empty();
+    }
+  }
+  void AddReader(uint32_t s, Instruction* in) {
+    if (std::find(in->reads.begin(), in->reads.end(), s) != in->reads.end()) return;
+    in->reads.push_back(s);
+    ++plan_.consumers[s];
+  }
+  // By the first who asks.
+  void AddRelease(uint32_t s, Instruction* in) {
+    in->release.push_back(s);
+    releasable_[s] = false;
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  // Per slot, bits, since they are looked up at random.
+  std::vector<bool> releasable_;  // and not given back by an instruction yet
+  std::vector<bool> counted_;     // empty: none
+};
+
+}  // namespace
+
+void PlanReleases(PlanDraft& draft) { ReleasePlanner(draft).Run(); }
+
+}  // namespace heddle

@@ -1,0 +1,47 @@
+// Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory they
+// look at, where that never changes: nothing is left to run.
+#include "executor/plan/plan_draft.h"
+
+namespace heddle {
+
+// Contents that never change after they are there.
+bool PlanDraft::Stable(uint32_t s) const { return plan->slots[s].versioned || plan->constant[s]; }
+
+// The view an instruction is, or false when it must compute.
+bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) const {
+  const auto& views = in.op.def->views();
+  if (views.empty() || in.mode != Instruction::Mode::kStatic) return false;
+  const uint32_t i = in.op.in_begin[views[0].in], o = in.op.out_begin[views[0].out];
+  if (i >= in.op.in_begin[views[0].in + 1] || o >= in.op.out_begin[views[0].out + 1]) return false;
+  *from = in.op.in[i];
+  *to = in.op.out[o];
+  if (*from == kNoSlot || *to == kNoSlot || !Stable(*from) || fetched[*to]) return false;
+  for (uint32_t k = 0; k < in.op.out.size(); ++k)
+    if (k != o && in.op.out[k] != kNoSlot) return false;
+  const Slot& a = plan->slots[*from];
+  const Slot& b = plan->slots[*to];
+  return a.is_static && a.bytes() == b.bytes() && a.dtype == b.dtype;
+}
+
+void ResolveViews(PlanDraft& d) {
+  Plan& plan = *d.plan;
+  d.fetched.assign(plan.slots.size(), false);
+  for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
+  // From a queue, memory is there only while it is used: views share it when they run.
+  if (d.request.dispatch == Dispatch::kQueue) return;
+  auto& ins = plan.blocks[0].instructions;
+  size_t kept = 0;
+  for (size_t i = 0; i < ins.size(); ++i) {
+    uint32_t from, to;
+    if (d.FindView(ins[i], &from, &to)) {
+      plan.slots[to].storage = Storage::kView;
+      plan.slots[to].base = plan.RootOf(from);
+      continue;
+    }
+    if (kept != i) ins[kept] = std::move(ins[i]);
+    ++kept;
+  }
+  ins.erase(ins.begin() + static_cast<std::ptrdiff_t>(kept), ins.end());
+}
+
+}  // namespace heddle

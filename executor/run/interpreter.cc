@@ -1,0 +1,387 @@
+#include "executor/run/interpreter.h"
+
+#include "core/error.h"
+#include "core/guard.h"
+#include "core/kernel_selector.h"
+#include "executor/run/check_finite.h"
+#include "executor/plan/var_attrs.h"
+#include "memory/pool_allocator.h"
+
+namespace heddle {
+namespace {
+
+using Mode = Instruction::Mode;
+
+bool IsOperand(const IdList& list, uint32_t slot) {
+  for (uint32_t s : list)
+    if (s == slot) return true;
+  return false;
+}
+
+// Memory for an output: what it has when that suffices and nobody else sees it.
+void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
+  Tensor& t = run.value(slot).MutableTensor();
+  const size_t bytes = BytesFor(dtype, shape);
+  const BufferRef& b = t.buffer();
+  if (b && b->unique() && b->bytes() >= bytes && t.raw() == b->data()) {
+    t.SetMeta(dtype, shape);
+    t.ClearLod();
+  } else {
+    t = Tensor(dtype, shape, run.TakeMemory(slot, bytes));
+  }
+}
+
+// Before: a rewritten variable's hidden slot holds the variable's own memory where the operator may
+// work in place. After: the variable becomes what the hidden slot holds.
+void BeginRewrites(const Instruction& in, Value* const* frame) {
+  for (const auto& r : in.rewrites) {
+    if (r.inplace)
+      *frame[r.hidden] = *frame[r.real];
+    else
+      frame[r.hidden]->Clear();
+  }
+}
+void EndRewrites(const Instruction& in, Value* const* frame) {
+  for (const auto& r : in.rewrites) {
+    if (!frame[r.hidden]->initialized()) continue;
+    *frame[r.real] = std::move(*frame[r.hidden]);
+    frame[r.hidden]->Clear();
+  }
+}
+
+// Where the plan counts on a variable's shape, an operator that rewrites it must keep the shape.
+Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
+                     const Plan& plan) {
+  for (const auto& r : in.rewrites) {
+    const Slot& real = plan.slots[r.real];
+    for (size_t i = 0; real.is_static && i < outs.size(); ++i)
+      if (in.op.out[i] == r.hidden && outs[i].set &&
+          !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
+        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name, "' from ",
+                               Name(real.dtype), " ", real.shape().ToString(), " into ",
+                               Name(outs[i].dtype), " ", outs[i].shape.ToString());
+  }
+  return Status::Ok();
+}
+
+// Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
+// when shape and dtype stay; any other one must not write where somebody may still read.
+void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
+                 RunState& run) {
+  Value& v = run.value(slot);
+  bool rewrite = false;
+  for (const auto& r : in.rewrites) rewrite = rewrite || r.hidden == slot;
+  if (rewrite && v.is_tensor() && v.tensor().initialized()) {
+    if (v.tensor().dtype() == meta.dtype && v.tensor().shape() == meta.shape) return;
+    v.Clear();
+  }
+  if (!rewrite && IsOperand(in.op.in, slot)) return;  // arrays: the kernel looks after itself
+  Provide(slot, meta.dtype, meta.shape, run);
+  if (meta.has_lod) v.tensor().set_lod(meta.lod);
+}
+
+// The kernel's state for the present shapes; kept only where it depends on nothing else.
+Status StateNow(const Instruction& in, const BoundOp& op, RunState& run,
+                std::shared_ptr<const KernelState>* state) {
+  if (in.states) {
+    auto kept = in.states->Get(op, run.frame(), run.services(), &run.plan().constant);
+    if (kept.ok()) *state = *std::move(kept);
+    return kept.status();
+  }
+  PrepareContext ctx(op, run.frame(), run.services(), &run.plan().constant);
+  auto made = op.def->prepare()(ctx);
+  if (made.ok()) *state = *std::move(made);
+  return made.status();
+}
+
+}  // namespace
+
+Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
+  const Plan& plan = run.plan();
+  Value* const* frame = run.frame();
+  if (in.mode == Mode::kShare) {
+    const uint32_t from = in.op.in[in.takeovers[0]], to = in.op.out[in.takeovers[1]];
+    *frame[to] = frame[from]->tensor().Reshaped(plan.slots[to].shape());
+    return Status::Ok();
+  }
+  for (uint32_t k = 0; k < in.op.out.size(); ++k) {
+    const uint32_t s = in.op.out[k];
+    if (s == kNoSlot) continue;
+    const Slot& slot = plan.slots[s];
+    if (slot.storage == Storage::kScope) continue;  // rewritten in place
+    bool taken = false;
+    for (size_t t = 0; t < in.takeovers.size() && !taken; t += 2) {
+      const uint32_t source = in.op.in[in.takeovers[t]];
+      if (in.takeovers[t + 1] != k || plan.consumers[source] != 1) continue;
+      const Tensor& from = frame[source]->tensor();
+      if (!from.buffer() || !from.buffer()->unique()) continue;
+      *frame[s] = from.Reshaped(slot.shape());
+      taken = true;
+    }
+    if (!taken) *frame[s] = Tensor(slot.dtype, slot.shape(), run.TakeMemory(s, slot.bytes()));
+  }
+  KernelContext ctx(in.op, frame, run.services(), in.state);
+  return in.fn(ctx);
+}
+
+namespace {
+
+Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
+  ShapeContext shapes(op, run.frame());
+  auto& outs = shapes.outs();
+  std::unique_ptr<RunState::OutMetas> room = run.TakeOutMetas();
+  room->resize(op.out.size());
+  for (ShapeContext::OutMeta& m : *room) {
+    m.set = m.has_lod = false;
+    m.lod.clear();
+  }
+  outs.swap(*room);
+  HEDDLE_RETURN_IF_ERROR(op.def->infer_shape()(shapes));
+  HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
+  for (size_t i = 0; i < outs.size(); ++i)
+    if (outs[i].set && in.op.out[i] != kNoSlot)
+      PlaceOutput(in, in.op.out[i], outs[i], run);
+  room->swap(outs);
+  run.GiveBackOutMetas(std::move(room));
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
+  Value* const* frame = run.frame();
+  const OpDef& def = *in.op.def;
+  BoundOp with_attrs;
+  std::vector<AttrValue> attrs;
+  if (!in.var_attrs.empty()) {
+    with_attrs = in.op;
+    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs.vector(), frame, &with_attrs, &attrs));
+  }
+  const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
+  BeginRewrites(in, frame);
+  if (def.infer_shape() != nullptr) HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
+  KernelFn fn = in.fn;
+  if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
+  std::shared_ptr<const KernelState> state;
+  if (def.prepare() != nullptr) HEDDLE_RETURN_IF_ERROR(StateNow(in, op, run, &state));
+  KernelContext ctx(op, frame, run.services(), state.get());
+  HEDDLE_RETURN_IF_ERROR(fn(ctx));
+  EndRewrites(in, frame);
+  return Status::Ok();
+}
+
+Status Interpreter::Call(const Instruction& in, RunState& run) {
+  if (in.mode == Mode::kStatic) [[likely]] {
+    KernelContext ctx(in.op, run.frame(), run.services(), in.state);
+    return in.fn(ctx);
+  }
+  if (in.mode == Mode::kWide) return CallWide(in, run);
+  return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run) : ExecuteShaped(in, run);
+}
+
+Status Interpreter::CallWide(const Instruction& in, RunState& run) {
+  Services services = run.services();
+  Status status;
+  auto call = [&] {
+    KernelContext ctx(in.op, run.frame(), services, in.state);
+    status = in.fn(ctx);
+  };
+  if (run.wide() == nullptr) {
+    call();
+  } else {
+    services.intra = &run.wide()->intra();
+    run.wide()->Execute(call);
+  }
+  return status;
+}
+
+// An instruction of a run that somebody watches, or asked to end.
+Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) {
+  RunControl& control = run.control();
+  HEDDLE_RETURN_IF_ERROR(control.Interrupted());
+  const bool observed = control.observed() && lane != kNested;
+  if (observed) control.BeginInstruction(lane, in);
+  Status status = Call(in, run);
+  if (observed) control.EndInstruction(lane, in);
+  if (status.ok() && control.checks_values()) return CheckFinite(run.plan(), in, run.frame());
+  return status;
+}
+
+inline Status Interpreter::Execute(const Instruction& in, RunState& run, int lane) {
+  Status s = run.control().attention() ? CallWatched(in, run, lane) : Call(in, run);
+  if (!s.ok()) [[unlikely]]
+    return s;
+  if (!in.gives_back) [[likely]]
+    return s;
+  for (uint32_t slot : in.release) run.value(slot) = Value();
+  for (uint32_t slot : in.reads) run.CountRead(slot);
+  return s;
+}
+
+// Executes count instructions, at(0), at(1), …; what is thrown or returned gets its place.
+template <typename At>
+Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int lane) {
+  const Instruction* in = nullptr;
+  Status status = Guard([&] {
+    for (size_t i = 0; i < count; ++i) {
+      in = &at(i);
+      Status s = Execute(*in, run, lane);
+      if (!s.ok()) [[unlikely]]
+        return s;
+    }
+    return Status::Ok();
+  });
+  return status.ok() ? status : status.At(run.plan().Locate(*in));
+}
+
+Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunState& run) {
+  const Instruction* first = instructions.data();
+  return ExecuteAll(
+      instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run, 0);
+}
+
+Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunState& run) {
+  const Instruction* first = instructions.data();
+  return ExecuteAll(
+      instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run,
+      kNested);
+}
+
+Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int lane) {
+  return ExecuteAll(1, [&](size_t) -> const Instruction& { return instruction; }, run, lane);
+}
+
+Status Interpreter::RunOnOneThread(RunState& run) {
+  const Plan& plan = run.plan();
+  const auto& instructions = plan.blocks[0].instructions;
+  if (plan.dispatch != Dispatch::kLanes) return RunSerial(instructions, run);
+  return ExecuteAll(
+      instructions.size(),
+      [&](size_t i) -> const Instruction& { return instructions[plan.serial_order[i]]; }, run, 0);
+}
+
+Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
+  const auto& instructions = run.plan().blocks[0].instructions;
+  size_t done = 0;
+  meter.Begin();
+  Status status = ExecuteAll(
+      instructions.size(),
+      [&](size_t i) -> const Instruction& {
+        if (i > 0) meter.Lap(i - 1);
+        done = i;
+        return instructions[i];
+      },
+      run, 0);
+  if (!instructions.empty() && status.ok()) meter.Lap(done);
+  *ns = meter.End();
+  return status;
+}
+
+Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) {
+  const auto& instructions = run.plan().blocks[0].instructions;
+  LaneRun& lanes = *run.lane_run();
+  auto body = [&](uint32_t lane, uint32_t begin, uint32_t end) {
+    const Instruction* first = &instructions[begin];
+    Status s = ExecuteAll(
+        end - begin, [first](size_t i) -> const Instruction& { return first[i]; }, run,
+        static_cast<int>(lane));
+    if (s.ok()) [[likely]]
+      return true;
+    run.error().Keep(std::move(s));
+    return false;
+  };
+  lanes.Begin();
+  pool.Run(
+      [&](int participant) {
+        arena.Execute([&] { lanes.Participate(participant, body); });
+      },
+      run.plan().lanes->lanes);
+  return run.error().Take();
+}
+
+namespace {
+
+// Publishes a ready task and wakes a sleeper if there is one.
+void Publish(RunState::Queue& q, int participant, uint32_t task) {
+  q.ready.Push(participant, task);
+  std::lock_guard lock(q.mutex);
+  if (q.sleeping > 0) q.changed.notify_one();
+}
+
+void Finish(RunState& run, Status error) {
+  RunState::Queue& q = *run.queue();
+  run.error().Keep(std::move(error));
+  {
+    std::lock_guard lock(q.mutex);
+    q.failed.store(true, std::memory_order_release);
+  }
+  q.changed.notify_all();
+}
+
+// The next task of this participant; false when the run is over.
+bool NextTask(RunState::Queue& q, int participant, uint32_t* task) {
+  for (;;) {
+    if (q.failed.load(std::memory_order_acquire)) return false;
+    if (q.ready.Pop(participant, task)) return true;
+    std::unique_lock lock(q.mutex);
+    if (q.unfinished.load(std::memory_order_acquire) == 0 || q.failed.load()) return false;
+    // A task published between Pop and here was pushed before its publisher takes the mutex, so
+    // looking once more under the mutex misses nothing.
+    if (q.ready.Pop(participant, task)) return true;
+    ++q.sleeping;
+    q.changed.wait(lock);
+    --q.sleeping;
+  }
+}
+
+}  // namespace
+
+void Interpreter::RunTasks(int participant, RunState& run) {
+  const UnitGraph& tasks = run.plan().tasks;
+  const StaticGraph& g = tasks.graph;
+  const auto& instructions = run.plan().blocks[0].instructions;
+  RunState::Queue& q = *run.queue();
+  uint32_t task = 0;
+  bool have = false;
+  while (have || NextTask(q, participant, &task)) {
+    const uint32_t* members = &tasks.nodes[tasks.node_begin[task]];
+    Status s = ExecuteAll(
+        tasks.node_begin[task + 1] - tasks.node_begin[task],
+        [&](size_t i) -> const Instruction& { return instructions[members[i]]; }, run, participant);
+    if (!s.ok()) return Finish(run, std::move(s));
+    // The most urgent successor that became ready stays here, the others are published.
+    uint32_t keep = kNoSlot;
+    for (uint32_t e = g.succ_begin[task]; e < g.succ_begin[task + 1]; ++e) {
+      uint32_t next = g.succ[e];
+      if (q.waiting[next].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      if (keep == kNoSlot) {
+        keep = next;
+      } else {
+        if (tasks.bottom_level_ns[next] > tasks.bottom_level_ns[keep]) std::swap(next, keep);
+        Publish(q, participant, next);
+      }
+    }
+    have = keep != kNoSlot;
+    if (have) task = keep;
+    if (q.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      std::lock_guard lock(q.mutex);
+      q.changed.notify_all();
+    }
+    if (q.failed.load(std::memory_order_acquire)) return;
+  }
+}
+
+Status Interpreter::RunQueue(RunState& run, HostPool& pool, KernelArena& arena) {
+  const StaticGraph& g = run.plan().tasks.graph;
+  RunState::Queue& q = *run.queue();
+  q.ready.Clear();
+  q.failed.store(false, std::memory_order_relaxed);
+  q.unfinished.store(g.size, std::memory_order_release);
+  for (uint32_t t = 0; t < g.size; ++t) q.waiting[t].store(g.in_degree(t), std::memory_order_relaxed);
+  for (uint32_t t = g.size; t-- > 0;)
+    if (g.in_degree(t) == 0) q.ready.Push(0, t);
+  pool.Run([&](int participant) { arena.Execute([&] { RunTasks(participant, run); }); });
+  return run.error().Take();
+}
+
+}  // namespace heddle

@@ -1,0 +1,44 @@
+// Interpreter: executes the instructions of a Plan on a RunState.
+#pragma once
+
+#include <span>
+
+#include "executor/plan/plan.h"
+#include "executor/run/run_state.h"
+#include "scheduler/cost_meter.h"
+#include "scheduler/host_pool.h"
+#include "scheduler/kernel_arena.h"
+
+namespace heddle {
+
+class Interpreter {
+ public:
+  // One after another on the calling thread. Stops at the first error.
+  static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
+  // The same for a sub-block, from inside one of its run's instructions.
+  static Status RunNested(const std::vector<Instruction>& instructions, RunState& run);
+  // One instruction, by the thread that the run's watchers know as `lane`.
+  static Status RunOne(const Instruction& instruction, RunState& run, int lane);
+  // Block 0 on the calling thread, whatever the plan's dispatch.
+  static Status RunOnOneThread(RunState& run);
+  // The same for kSerial, timing each instruction; `ns`: the whole.
+  static Status RunMeasured(RunState& run, CostMeter& meter, double* ns);
+  // Side by side on `pool`, the calling thread included. The first error wins; instructions already
+  // started finish, no further ones start.
+  static Status RunLanes(RunState& run, HostPool& pool, KernelArena& arena);
+  static Status RunQueue(RunState& run, HostPool& pool, KernelArena& arena);
+
+ private:
+  static constexpr int kNested = -1;  // as a lane: within an instruction that is told about itself
+  static Status Call(const Instruction& in, RunState& run);
+  static Status CallWide(const Instruction& in, RunState& run);
+  static Status CallWatched(const Instruction& in, RunState& run, int lane);
+  static Status Execute(const Instruction& in, RunState& run, int lane);
+  template <typename At>
+  static Status ExecuteAll(size_t count, At&& at, RunState& run, int lane);
+  static Status ExecuteShaped(const Instruction& in, RunState& run);
+  static Status ExecuteDynamic(const Instruction& in, RunState& run);
+  static void RunTasks(int participant, RunState& run);
+};
+
+}  // namespace heddle

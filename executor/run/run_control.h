@@ -1,0 +1,97 @@
+// RunControl: the outside's grip on a run under way: cancelling, deadlines, a look at stalls, traces,
+// and at what is written.
+//
+// Costs a run nothing but one relaxed load per instruction while nobody asked for anything.
+// Threads: Interrupt and Report from any thread; the rest by whoever owns the run, before and after.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/plan/plan.h"
+#include "heddle/run_options.h"
+#include "scheduler/watcher.h"
+
+namespace heddle {
+
+class RunControl {
+ public:
+  explicit RunControl(const Plan& plan) : plan_(plan) {}
+  ~RunControl() { Disarm(); }
+
+  // Something is to be looked at before the next instruction.
+  bool attention() const { return attention_.load(std::memory_order_relaxed) != 0; }
+  // kOk, kCancelled or kDeadlineExceeded.
+  Status Interrupted() const;
+  // Somebody wants to know about every instruction.
+  bool observed() const { return (attention_.load(std::memory_order_relaxed) & kObserved) != 0; }
+  // What instructions write is to be looked through.
+  bool checks_values() const { return (attention_.load(std::memory_order_relaxed) & kCheck) != 0; }
+  void BeginInstruction(int lane, const Instruction& in);
+  void EndInstruction(int lane, const Instruction& in);
+  // Times are to be kept for RunReport::events.
+  bool traces() const { return trace_; }
+  // What a device did, on one of its streams; times on the host's clock.
+  void AddDeviceWork(const Instruction& in, int lane, std::string stream, uint64_t begin_ns,
+                     uint64_t end_ns) {
+    device_work_.push_back({{&in, begin_ns, end_ns}, lane, std::move(stream)});
+  }
+
+  // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
+  // does it for a run that ended by an exception).
+  void Arm(const RunOptions& options, int lanes, Watcher& watcher);
+  void Disarm();
+  // Moves the trace into the report.
+  void FillTrace(RunReport* report);
+
+ private:
+  enum : uint32_t { kCancel = 1, kDeadline = 2, kObserved = 4, kCheck = 8 };
+  struct Event {
+    const Instruction* in;
+    uint64_t begin_ns, end_ns;
+  };
+  struct DeviceWork {
+    Event event;
+    int lane;
+    std::string stream;
+  };
+  // What one lane tells; on a cache line of its own.
+  struct alignas(128) LaneView {
+    std::atomic<const Instruction*> current{nullptr};
+    std::atomic<uint64_t> ended{0};
+    uint64_t begin_ns = 0;
+    std::vector<Event> events;
+  };
+  struct Stopper {
+    RunControl* control;
+    void operator()() const { control->Interrupt(kCancel); }
+  };
+  void Interrupt(uint32_t why) { attention_.fetch_or(why, std::memory_order_relaxed); }
+  void LookForStall();
+  std::string Describe(const Instruction& in) const;
+  TraceEvent Describe(const Event& event, int lane) const;
+
+  const Plan& plan_;
+  std::atomic<uint32_t> attention_{0};
+  std::optional<std::stop_callback<Stopper>> stopper_;
+  std::unique_ptr<LaneView[]> views_;
+  std::vector<DeviceWork> device_work_;
+  int lanes_ = 0;
+  bool trace_ = false;
+  uint64_t start_ns_ = 0;
+  Watcher* watcher_ = nullptr;
+  uint64_t deadline_id_ = 0;
+  // Of the look for stalls.
+  std::mutex stall_mutex_;
+  const RunOptions* stall_options_ = nullptr;  // guarded by stall_mutex_, as the next two
+  uint64_t stall_id_ = 0, ended_before_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,172 @@
+#include "executor/run/run_state.h"
+
+#include <cstring>
+
+#include "core/error.h"
+#include "executor/run/interpreter.h"
+#include "memory/pool_allocator.h"
+
+namespace heddle {
+
+RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena)
+    : plan_(std::move(plan)), services_(services), control_(*plan_), values_(plan_->slots.size()),
+      frame_(plan_->slots.size()), readers_(plan_->counted_slots.empty() ? 0 : values_.size()) {
+  services_.blocks = this;
+  services_.random = &random_;
+  services_.packs = plan_->packs.get();
+  services_.lean = plan_->lean;
+  for (size_t i = 0; i < values_.size(); ++i) frame_[i] = &values_[i];
+  for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
+  // Tensors without elements have a place in an arena of no bytes.
+  if (own_arena && !plan_->arena_slots.empty()) {
+    arena_ = plan_->lean ? services_.allocator->AllocateTight(plan_->arena_bytes)
+                         : services_.allocator->Allocate(plan_->arena_bytes);
+    BindArena();
+  }
+  if (!plan_->loose.empty()) tokens_ = std::make_unique<RunTokens>(*plan_, *services_.allocator);
+  for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
+    frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
+  if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
+  if (plan_->dispatch == Dispatch::kQueue)
+    queue_ = std::make_unique<Queue>(plan_->tasks.size(), services_.intra->threads(),
+                                     plan_->shuffle_seed);
+}
+
+RunState::~RunState() {
+  GiveBackBlock();
+  for (auto& spare : spare_metas_) delete spare.load(std::memory_order_acquire);
+}
+
+void RunState::BindArena() {
+  services_.arena = &arena_;
+  for (uint32_t s : plan_->arena_slots) {
+    const Slot& slot = plan_->slots[s];
+    values_[s] = Tensor(slot.dtype, slot.shape(), arena_, slot.offset);
+  }
+}
+
+// Mostly the block of the last time.
+void RunState::Borrow(std::shared_ptr<ArenaBlocks> blocks) {
+  BufferRef block = blocks->Take(*services_.allocator);
+  const bool same = arena_ && arena_->data() == block->data();
+  arena_ = std::move(block);
+  lender_ = std::move(blocks);
+  if (!same) BindArena();
+}
+
+void RunState::GiveBackBlock() {
+  if (lender_) std::exchange(lender_, nullptr)->GiveBack(arena_);
+}
+
+void RunState::PoisonMemory() {
+  poison_ = true;
+  if (arena_) Poison(arena_->data(), arena_->bytes());
+}
+
+namespace {
+
+bool Overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.raw()); };
+  return begin(a) < begin(b) + b.bytes() && begin(b) < begin(a) + a.bytes();
+}
+
+Status CopyTo(const Tensor& from, const std::string& name, Tensor to) {
+  if (from.dtype() != to.dtype() || !(from.shape() == to.shape()))
+    return InvalidArgument("output '", name, "' is ", Name(from.dtype()), " ",
+                           from.shape().ToString(), "; the memory bound to it is for ",
+                           Name(to.dtype()), " ", to.shape().ToString());
+  const Tensor whole = from.Contiguous();
+  if (!whole.initialized()) return ResourceExhausted("no memory to copy '", name, "'");
+  if (to.bytes() > 0) std::memmove(to.mutable_raw(), whole.raw(), to.bytes());
+  return Status::Ok();
+}
+
+}  // namespace
+
+// Fetched values that a run makes in memory of its own are made in the caller's instead, unless
+// operators still read a feed that lies there.
+void RunState::BindOutputs(const std::vector<Tensor>& bound) {
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const PlanFetch& f = plan_->fetches[i];
+    const Slot& slot = plan_->slots[f.slot];
+    if (!bound[i].initialized() || !f.move || slot.storage != Storage::kOutput ||
+        slot.dtype != bound[i].dtype() || !(slot.shape() == bound[i].shape()))
+      continue;
+    bool fed = false;
+    for (const PlanFeed& feed : plan_->feeds)
+      fed = fed || !value(feed.slot).is_tensor() || Overlap(value(feed.slot).tensor(), bound[i]);
+    if (!fed) value(f.slot) = bound[i];
+  }
+}
+
+void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound) {
+  for (size_t i = 0; i < plan_->feeds.size(); ++i) {
+    Value& v = value(plan_->feeds[i].slot);
+    v = *feeds[i];
+    if (!v.is_tensor()) continue;
+    if (plan_->feeds[i].copied || !v.tensor().is_contiguous()) {
+      v = v.tensor().Clone();
+      if (!v.tensor().initialized()) throw std::bad_alloc();
+    }
+  }
+  if (tokens_) tokens_->Begin(poison_);
+  BindOutputs(bound);
+  for (uint32_t s : plan_->output_slots) {
+    const Slot& slot = plan_->slots[s];
+    if (value(s).initialized()) continue;
+    value(s) = Tensor(slot.dtype, slot.shape(), services_.allocator->Allocate(slot.bytes()));
+  }
+  for (uint32_t s : plan_->counted_slots)
+    readers_[s].store(static_cast<int>(plan_->consumers[s]), std::memory_order_relaxed);
+  for (uint32_t s : plan_->view_slots) {
+    const Slot& slot = plan_->slots[s];
+    value(s) = value(slot.base).tensor().Reshaped(slot.shape());
+  }
+}
+
+Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
+                       std::vector<Value>* out) {
+  out->resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const PlanFetch& f = plan_->fetches[i];
+    Value& v = value(f.slot);
+    if (!v.initialized() && i >= required) continue;
+    if (!v.initialized())
+      return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run");
+    if (!v.is_tensor()) {
+      (*out)[i] = v;
+      continue;
+    }
+    const Tensor& t = v.tensor();
+    if (i < bound.size() && bound[i].initialized()) {
+      if (t.raw() != bound[i].raw()) HEDDLE_RETURN_IF_ERROR(CopyTo(t, f.name, bound[i]));
+      (*out)[i] = bound[i];
+      if (t.has_lod()) (*out)[i].tensor().set_lod(t.lod());
+      continue;
+    }
+    if (f.move && t.buffer() && t.buffer()->unique() && t.is_contiguous()) {
+      (*out)[i] = std::move(v.tensor());
+      v = Value();
+      continue;
+    }
+    (*out)[i] = t.Clone();
+    if (!(*out)[i].initialized())
+      return ResourceExhausted("no memory for the fetched copy of '", f.name, "': ", t.bytes(),
+                               " bytes");
+  }
+  return Status::Ok();
+}
+
+void RunState::End() {
+  for (const PlanFeed& f : plan_->feeds) value(f.slot) = Value();
+  for (uint32_t s : plan_->output_slots) value(s) = Value();
+  for (uint32_t s : plan_->view_slots) value(s) = Value();
+  for (uint32_t s : plan_->run_slots) value(s) = Value();
+  if (tokens_) tokens_->End();
+}
+
+Status RunState::RunBlock(int block) {
+  return Interpreter::RunNested(plan_->blocks[block].instructions, *this);
+}
+
+}  // namespace heddle

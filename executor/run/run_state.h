@@ -1,0 +1,152 @@
+// RunState: what one run of a Plan needs for itself. Reused by later runs of the same Plan.
+//
+// Ownership: keeps its Plan alive. Threads: one run at a time; inside a run that several threads share
+// the instructions' order keeps them apart.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "executor/plan/arena_blocks.h"
+#include "executor/plan/plan.h"
+#include "executor/run/run_control.h"
+#include "executor/run/run_tokens.h"
+#include "scheduler/kernel_arena.h"
+#include "scheduler/lane_run.h"
+#include "scheduler/work_queue.h"
+
+namespace heddle {
+
+struct DeviceRun;
+
+class RunState final : public BlockRunner {
+ public:
+  // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a state
+  // borrows a block for each run.
+  RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena = true);
+  ~RunState() override;
+  // Before a run: temporaries lie in one of the blocks, which holds the plan's arena. Throws
+  // std::bad_alloc.
+  void Borrow(std::shared_ptr<ArenaBlocks> blocks);
+  // After one; nothing happens where none was borrowed.
+  void GiveBackBlock();
+
+  const Plan& plan() const { return *plan_; }
+  Value* const* frame() const { return frame_.data(); }
+  Value& value(uint32_t slot) { return *frame_[slot]; }
+  Services& services() { return services_; }
+  RandomState& random() { return random_; }
+  RunControl& control() { return control_; }
+  // Where kernels find help, and where those do that may use all threads (nullptr: nowhere); before
+  // a run.
+  void UseArenas(IntraOp& intra, KernelArena* wide) {
+    services_.intra = &intra;
+    wide_ = wide;
+  }
+  KernelArena* wide() const { return wide_; }
+
+  // For tests: nothing that an earlier run left behind can be taken for this run's.
+  void PoisonMemory();
+  // Binds feeds (in the plan's order), outputs and views. `bound`: the caller's memory for fetched
+  // values, by position, where there is some. Throws std::bad_alloc.
+  void Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound);
+  // The first `count` fetched values, in order; those beyond `required` may hold nothing.
+  Status Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
+               std::vector<Value>* out);
+  // Drops everything the run held but the arena; called after every run, failed ones included.
+  void End();
+
+  Status RunBlock(int block) override;
+
+  // Memory for what is written to a pooled slot. Throws std::bad_alloc.
+  BufferRef TakeMemory(uint32_t slot, size_t bytes) {
+    return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
+  }
+
+  // One reader of a counted slot has finished; the last one gives the memory back.
+  void CountRead(uint32_t slot) {
+    if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
+  }
+
+  // Room for what a shape function answers, emptied; kept from call to call, since a loop's body
+  // would take it from the heap for each of its instructions. Any thread of the run.
+  using OutMetas = std::vector<ShapeContext::OutMeta>;
+  std::unique_ptr<OutMetas> TakeOutMetas() {
+    for (auto& spare : spare_metas_)
+      if (OutMetas* room = spare.exchange(nullptr, std::memory_order_acquire); room != nullptr)
+        return std::unique_ptr<OutMetas>(room);
+    return std::make_unique<OutMetas>();
+  }
+  void GiveBackOutMetas(std::unique_ptr<OutMetas> room) {
+    for (auto& spare : spare_metas_) {
+      OutMetas* none = nullptr;
+      if (!spare.compare_exchange_strong(none, room.get(), std::memory_order_release)) continue;
+      (void)room.release();
+      return;
+    }
+  }
+
+  // The first error of a run on several threads.
+  class FirstError {
+   public:
+    void Keep(Status error) {
+      std::lock_guard lock(mutex_);
+      if (error_.ok()) error_ = std::move(error);
+    }
+    Status Take() {
+      std::lock_guard lock(mutex_);
+      return std::exchange(error_, Status::Ok());
+    }
+
+   private:
+    std::mutex mutex_;
+    Status error_;
+  };
+  FirstError& error() { return error_; }
+
+  // What runs with a device keep from run to run; made by the first one.
+  std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
+
+  LaneRun* lane_run() { return lane_run_.get(); }
+  // Runs from a queue: counters per task, ready tasks.
+  struct Queue {
+    std::vector<std::atomic<uint32_t>> waiting;
+    WorkQueue ready;
+    std::atomic<uint32_t> unfinished{0};
+    std::atomic<bool> failed{false};
+    std::mutex mutex;
+    std::condition_variable changed;  // tasks became ready, or the run ended
+    int sleeping = 0;                 // guarded by mutex
+    Queue(size_t tasks, int threads, uint64_t shuffle_seed)
+        : waiting(tasks), ready(threads, shuffle_seed) {}
+  };
+  Queue* queue() { return queue_.get(); }
+
+ private:
+  void BindOutputs(const std::vector<Tensor>& bound);
+  void BindArena();
+
+  std::shared_ptr<const Plan> plan_;
+  Services services_;
+  KernelArena* wide_ = nullptr;
+  RandomState random_;
+  RunControl control_;
+  std::vector<Value> values_;
+  std::vector<Value*> frame_;
+  BufferRef arena_;
+  std::unique_ptr<RunTokens> tokens_;  // null: the plan has no use for them
+  bool poison_ = false;
+  std::shared_ptr<ArenaBlocks> lender_;  // while arena_ is borrowed
+  std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
+  FirstError error_;
+  std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
+  std::shared_ptr<DeviceRun> device_run_;
+  std::unique_ptr<LaneRun> lane_run_;
+  std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,60 @@
+// TuningCache: the measured choices of one compiled program, and the file they are kept in.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/kernel_tuner.h"
+#include "executor/tune/tuning_file.h"
+#include "heddle/executor.h"
+
+namespace heddle {
+
+// Threads: all methods may be called from any thread. Errors: a file that cannot be read or written
+// is a warning in the report, and choices are made as if there were none.
+class TuningCache : public KernelTuner {
+ public:
+  // `path`: the file; empty: choices live as long as the object. `measure`: what the file does not
+  // say is measured.
+  TuningCache(std::string path, bool measure, std::string environment);
+
+  std::string Kept(const std::string& key) override;
+  bool measures() const override { return measure_ && services_.load() != nullptr; }
+  int Measure(const std::string& key, const std::vector<std::string>& names,
+              FunctionRef<void(int, Services&)> run) override;
+  // While it lives, what `tuning` measures uses `services`: one plan at a time.
+  class Measuring {
+   public:
+    Measuring(TuningCache& tuning, Services& services) : tuning_(tuning) {
+      tuning_.UseServices(&services);
+    }
+    ~Measuring() { tuning_.UseServices(nullptr); }
+    Measuring(const Measuring&) = delete;
+    Measuring& operator=(const Measuring&) = delete;
+
+   private:
+    TuningCache& tuning_;
+  };
+
+  // Writes what was measured since the last time into the file, beside what others have written.
+  void Save();
+  TuningReport report() const;
+
+ private:
+  void UseServices(Services* services) {
+    std::lock_guard lock(mutex_);
+    services_ = services;
+  }
+  TunedChoices Read();  // the file, as it is now
+
+  const std::string path_, environment_;
+  const bool measure_;
+  std::atomic<Services*> services_{nullptr};
+  mutable std::mutex mutex_;
+  TunedChoices choices_, unsaved_;
+  TuningReport report_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,98 @@
+// elu, celu, selu: exponential on the negative side.
+#include "kernels/simd/fast_math.h"
+#include "kernels/elementwise/tile_loop.h"
+#include "kernels/elementwise/unary.h"
+
+namespace heddle {
+namespace {
+
+struct AlphaAttr : UnaryOp {
+  explicit AlphaAttr(const KernelContext& ctx) : alpha(ctx.Float("alpha")) {}
+  static void Declare(OpDef& op) { op.Attr("alpha", 1.0); }
+  double alpha;
+};
+
+struct Elu : AlphaAttr {
+  static constexpr GradReads kReads = kReadsX;
+  using AlphaAttr::AlphaAttr;
+  template <typename T>
+  T Forward(T x) const {
+    return fast::Select(x < T(0), T(alpha) * (fast::Exp(x) - T(1)), x);
+  }
+  template <typename T>
+  T Grad(T x, T dy) const {
+    return fast::Select(x > T(0), dy, dy * T(alpha) * fast::Exp(x));
+  }
+};
+
+struct EluGradGrad : AlphaAttr {
+  static constexpr Key kIns[] = {"X", "grad_out", "grad_x@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD", "grad_out@GRAD"};
+  using AlphaAttr::AlphaAttr;
+  template <typename T>
+  std::array<T, 2> operator()(T x, T dy, T ddx) const {
+    const T slope = T(alpha) * fast::Exp(x);
+    return {fast::Select(x > T(0), T(0), ddx * dy * slope),
+            fast::Select(x > T(0), ddx, ddx * slope)};
+  }
+};
+
+struct Celu : AlphaAttr {
+  static constexpr GradReads kReads = kReadsX;
+  using AlphaAttr::AlphaAttr;
+  template <typename T>
+  T Forward(T x) const {
+    return fast::Select(x < T(0), T(alpha) * (fast::Exp(x / T(alpha)) - T(1)), x);
+  }
+  template <typename T>
+  T Grad(T x, T dy) const {
+    return fast::Select(x > T(0), dy, dy * fast::Exp(x / T(alpha)));
+  }
+};
+
+struct CeluGradGrad : AlphaAttr {
+  static constexpr Key kIns[] = {"X", "grad_out", "grad_x@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD", "grad_out@GRAD"};
+  using AlphaAttr::AlphaAttr;
+  template <typename T>
+  std::array<T, 2> operator()(T x, T dy, T ddx) const {
+    const T slope = fast::Exp(x / T(alpha));
+    return {fast::Select(x > T(0), T(0), ddx * dy * slope / T(alpha)),
+            fast::Select(x > T(0), ddx, ddx * slope)};
+  }
+};
+
+struct Selu : UnaryOp {
+  static constexpr GradReads kReads = kReadsOut;
+  explicit Selu(const KernelContext& ctx) : scale(ctx.Float("scale")), alpha(ctx.Float("alpha")) {}
+  static void Declare(OpDef& op) {
+    op.Attr("scale", double{1.0507009873554804934193349852946f});
+    op.Attr("alpha", double{1.6732632423543772848170429916717f});
+  }
+  template <typename T>
+  T Forward(T x) const {
+    return T(scale) * fast::Select(x > T(0), x, T(alpha) * fast::Exp(x) - T(alpha));
+  }
+  template <typename T>
+  T Grad(T y, T dy) const {
+    // Paddle multiplies the two attributes in single precision.
+    const float product = static_cast<float>(scale) * static_cast<float>(alpha);
+    return dy * fast::Select(y > T(0), T(scale), y + T(product));
+  }
+  double scale, alpha;
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(elu) { DefineUnary<Elu>(op, "x, or alpha * (exp(x) - 1) where negative."); }
+HEDDLE_OP(elu_grad) { DefineUnaryGrad<Elu>(op).Input("Out", kOptional | kNoBuffer); }
+HEDDLE_OP(elu_grad_grad) { DefineMap<EluGradGrad>(op); }
+HEDDLE_OP(celu) { DefineUnary<Celu>(op, "x, or alpha * (exp(x / alpha) - 1) where negative."); }
+HEDDLE_OP(celu_grad) { DefineUnaryGrad<Celu>(op); }
+HEDDLE_OP(celu_grad_grad) { DefineMap<CeluGradGrad>(op); }
+HEDDLE_OP(selu) { DefineUnary<Selu>(op, "scale * elu(x, alpha)"); }
+HEDDLE_OP(selu_grad) { DefineUnaryGrad<Selu>(op); }
+
+HEDDLE_TILE(elu) { return UnaryTile<Elu>(); }
+HEDDLE_TILE(elu_grad) { return UnaryGradTile<Elu>(); }

@@ -1,0 +1,30 @@
+#include "kernels/simd/fast_math.h"
+#include "kernels/elementwise/tile_loop.h"
+#include "kernels/elementwise/unary.h"
+
+namespace heddle {
+namespace {
+
+struct Relu6 : UnaryOp {
+  static constexpr GradReads kReads = kReadsOut;
+  explicit Relu6(const KernelContext& ctx) : threshold(ctx.Float("threshold")) {}
+  static void Declare(OpDef& op) { op.Attr("threshold", 6.0); }
+  template <typename T>
+  T Forward(T x) const {
+    return fast::Clamp(x, T(0), T(threshold));
+  }
+  template <typename T>
+  T Grad(T y, T dy) const {
+    return fast::Select(y > T(0) && y < T(threshold), dy, T(0));
+  }
+  double threshold;
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(relu6) { DefineUnary<Relu6>(op, "min(max(x, 0), threshold)"); }
+HEDDLE_OP(relu6_grad) { DefineUnaryGrad<Relu6>(op); }
+
+HEDDLE_TILE(relu6) { return UnaryTile<Relu6>(); }
+HEDDLE_TILE(relu6_grad) { return UnaryGradTile<Relu6>(); }

@@ -1,0 +1,60 @@
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+
+Labels::Labels(KernelContext& ctx, const Tensor& t) {
+  if (t.dtype() == DType::kI64) {
+    data_ = t.data<int64_t>();
+    return;
+  }
+  copy_ = ctx.Scratch(DType::kI64, t.shape());
+  int64_t* to = copy_.mutable_data<int64_t>();
+  const int64_t n = t.numel();
+  VisitDType<int32_t, int16_t, int8_t, uint8_t, bool, float, double>(t.dtype(), [&](auto tag) {
+    const auto* from = t.data<typename decltype(tag)::type>();
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int64_t>(from[i]);
+  });
+  data_ = to;
+}
+
+Status Labels::Check(int64_t n, int64_t classes, int64_t ignore) const {
+  for (int64_t i = 0; i < n; ++i)
+    if (data_[i] != ignore && (data_[i] < 0 || data_[i] >= classes)) [[unlikely]]
+      return OutOfRange("label ", data_[i], " at position ", i, " is not in [0, ", classes, ")");
+  return Status::Ok();
+}
+
+Status CheckSameCount(const ShapeContext& ctx, Key a, Key b) {
+  const Shape &x = ctx.InShape(a), &y = ctx.InShape(b);
+  if (x.is_static() && y.is_static() && x.numel() != y.numel())
+    return InvalidArgument(a.name, " ", x.ToString(), " and ", b.name, " ", y.ToString(),
+                           " must have equally many elements");
+  return Status::Ok();
+}
+
+Status CheckSameDims(const ShapeContext& ctx, Key a, Key b) {
+  const Shape &x = ctx.InShape(a), &y = ctx.InShape(b);
+  bool same = !x.known_rank() || !y.known_rank() || x.rank() == y.rank();
+  if (same && x.known_rank() && y.known_rank())
+    for (int i = 0; i < x.rank(); ++i) same = same && (x[i] < 0 || y[i] < 0 || x[i] == y[i]);
+  if (!same)
+    return InvalidArgument(a.name, " ", x.ToString(), " and ", b.name, " ", y.ToString(),
+                           " must have the same shape");
+  return Status::Ok();
+}
+
+void SetOutsLike(ShapeContext& ctx, std::initializer_list<KeyPair> pairs) {
+  for (const KeyPair& p : pairs)
+    if (ctx.HasOut(p.out) && ctx.HasIn(p.in))
+      ctx.SetOut(p.out, ctx.InShape(p.in), ctx.InDType(p.in));
+}
+
+Result<Reduction> ReductionOf(const std::string& name) {
+  if (name == "none") return Reduction::kNone;
+  if (name == "mean") return Reduction::kMean;
+  if (name == "sum") return Reduction::kSum;
+  if (name == "batchmean") return Reduction::kBatchMean;
+  return InvalidArgument("reduction must be none, mean, sum or batchmean, not '", name, "'");
+}
+
+}  // namespace heddle

@@ -1,0 +1,171 @@
+// recurrent: runs a block for each item of the first axis of its inputs, states going from step to
+// step; its gradient; and rnn_memory_helper, which marks states in such blocks.
+#include "core/op_context.h"
+#include "core/shapes.h"
+#include "kernels/index/index_value.h"
+#include "kernels/control/steps.h"
+
+namespace heddle {
+namespace {
+
+Result<int64_t> StepCount(const KernelContext& ctx) {
+  int64_t count = -1;
+  for (int i = 0; i < ctx.InCount("inputs"); ++i) {
+    const Tensor& x = ctx.In("inputs", i);
+    if (!x.initialized() || x.rank() < 1) return InvalidArgument("'inputs' [", i, "] has no axis");
+    if (count >= 0 && x.dim(0) != count)
+      return InvalidArgument("'inputs' [", i, "] has ", x.dim(0), " steps, others have ", count);
+    count = x.dim(0);
+  }
+  if (count < 0) return InvalidArgument("'inputs' names no variable");
+  return count;
+}
+
+// The variables of slot `from` become those of slot `to`.
+void Link(const KernelContext& ctx, Key from, Key to) {
+  for (int i = 0; i < ctx.InCount(from) && i < ctx.OutCount(to); ++i) {
+    const Value* v = ctx.InVar(from, i);
+    if (Value* out = ctx.OutVar(to, i); v != nullptr && out != nullptr && out != v) *out = *v;
+  }
+}
+
+// The variables of slot `to` become item `at` of those of slot `from`.
+void LinkItems(const KernelContext& ctx, Key from, Key to, int64_t at) {
+  for (int i = 0; i < ctx.InCount(from); ++i) {
+    const Tensor* x = ctx.InOpt(from, i);
+    if (Value* out = ctx.OutVar(to, i); x != nullptr && out != nullptr)
+      out->MutableTensor() = Row(ctx, *x, at);
+  }
+}
+
+// Item `at` of the operator's outputs becomes what the block's variables hold.
+void CollectItems(const KernelContext& ctx, Key from, Key to, int64_t count, int64_t at) {
+  for (int i = 0; i < ctx.OutCount(to); ++i) {
+    const Tensor* row = ctx.InOpt(from, i);
+    if (Value* out = ctx.OutVar(to, i); row != nullptr && out != nullptr)
+      PutRow(ctx, *row, count, at, out);
+  }
+}
+
+Status Recurrent(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, StepCount(ctx));
+  Value* scopes = ctx.Bool("is_train") ? ctx.OutVar("step_scopes") : nullptr;
+  std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
+  if (steps != nullptr) steps->clear();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = ctx.Bool("reverse") ? count - 1 - i : i;
+    ClearArrays(ctx, "sub_block:arrays");
+    LinkItems(ctx, "inputs", "sub_block:local(inputs)", at);
+    if (ctx.Bool("has_states"))
+      Link(ctx, i == 0 ? Key("initial_states") : Key("sub_block:states"), "sub_block:ex_states");
+    HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
+    CollectItems(ctx, "sub_block:local(outputs)", "outputs", count, at);
+    if (steps == nullptr) continue;
+    StepValues now;
+    TakeValues(ctx, "sub_block:kept", &now);
+    steps->push_back(std::move(now));
+  }
+  return Status::Ok();
+}
+
+Status StepGrad(const KernelContext& ctx, bool first, int64_t count, int64_t at) {
+  ClearArrays(ctx, "sub_block:arrays");
+  LinkItems(ctx, "outputs@GRAD", "sub_block:local(outputs@GRAD)", at);
+  if (!first && ctx.Bool("has_states"))
+    Link(ctx, "sub_block:grad(ex_states)", "sub_block:grad(states)");
+  HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
+  for (int i = 0; i < ctx.OutCount("parameters@GRAD"); ++i) {
+    Value* outside = ctx.OutVar("parameters@GRAD", i);
+    const Value* inside = ctx.InVar("sub_block:grad(parameters)", i);
+    if (outside != nullptr && inside != nullptr)
+      HEDDLE_RETURN_IF_ERROR(Accumulate(ctx, *inside, outside));
+  }
+  CollectItems(ctx, "sub_block:grad(inputs)", "inputs@GRAD", count, at);
+  return Status::Ok();
+}
+
+Status RecurrentGrad(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, StepCount(ctx));
+  Value* scopes = ctx.InVar("step_scopes");
+  if (scopes == nullptr) return InvalidArgument("'step_scopes' names no variable");
+  std::vector<StepValues> steps = std::move(StepsIn(*scopes));
+  scopes->Clear();
+  if (std::ssize(steps) != count)
+    return InvalidArgument("'step_scopes' holds ", steps.size(), " steps, the inputs have ", count);
+  for (const Key slot : {Key("parameters@GRAD"), Key("inputs@GRAD")})
+    for (int i = 0; i < ctx.OutCount(slot); ++i)
+      if (Value* out = ctx.OutVar(slot, i)) out->Clear();
+  for (int64_t i = 0; i < count; ++i) {
+    StepValues& values = steps[static_cast<size_t>(count - 1 - i)];
+    PutValues(ctx, "sub_block:kept", values, 0);
+    values.clear();
+    const int64_t at = ctx.Bool("reverse") ? i : count - 1 - i;
+    HEDDLE_RETURN_IF_ERROR(StepGrad(ctx, i == 0, count, at));
+  }
+  for (int i = 0; i < ctx.OutCount("initial_states@GRAD") && count > 0; ++i) {
+    const Value* inside = ctx.InVar("sub_block:grad(ex_states)", i);
+    Value* out = ctx.OutVar("initial_states@GRAD", i);
+    if (out != nullptr && inside != nullptr && inside->initialized()) *out = *inside;
+  }
+  return Status::Ok();
+}
+
+// Without a gradient of Out — nobody reads the last state — X's is 0.
+Status MemoryHelperGrad(KernelContext& ctx) {
+  const Value* grad = ctx.InVar("Out@GRAD");
+  Value* out = ctx.OutVar("X@GRAD");
+  if (out == nullptr) return Status::Ok();
+  if (grad != nullptr && grad->initialized())
+    CopyValue(ctx, *grad, out);
+  else if (const Value* x = ctx.InVar("X"))
+    ZeroLike(ctx, *x, out);
+  return Status::Ok();
+}
+
+Status MemoryHelper(KernelContext& ctx) {
+  CopyValue(ctx, *ctx.InVar("X"), ctx.OutVar("Out"));
+  return Status::Ok();
+}
+
+void DefineRecurrent(OpDef& op) {
+  op.Input("inputs", kList).Input("initial_states", kList | kOptional);
+  op.Input("parameters", kList | kOptional).Input("sub_block:arrays", kList | kOptional);
+  op.Attr("has_states", false).Attr("ex_states", Strings{}).Attr("states", Strings{});
+  op.Attr("sub_block", BlockRef{}).Attr("reverse", false).Attr("is_train", true);
+  op.Traits(kControlFlow);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(recurrent) {
+  op.Doc("Runs sub_block for each item of the first axis of the inputs.");
+  DefineRecurrent(op);
+  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional);
+  op.Output("sub_block:local(inputs)", kList | kOptional);
+  op.Input("sub_block:local(outputs)", kList | kOptional);
+  op.Output("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
+  op.Input("sub_block:kept", kList | kOptional);
+  op.AnyKernel(Recurrent);
+}
+HEDDLE_OP(recurrent_grad) {
+  DefineRecurrent(op);
+  op.Input("outputs", kList | kOptional).Input("outputs@GRAD", kList | kOptional);
+  op.Input("step_scopes").Input("step_scopes@GRAD", kOptional);
+  op.Output("sub_block:local(outputs@GRAD)", kList | kOptional);
+  op.Output("sub_block:grad(states)", kList | kOptional);
+  op.Input("sub_block:kept", kList | kOptional);
+  for (const char* of : {"inputs", "parameters", "ex_states"})
+    op.Input(std::string("sub_block:grad(") + of + ")", kList | kOptional);
+  for (const char* of : {"inputs@GRAD", "initial_states@GRAD", "parameters@GRAD"})
+    op.Output(of, kList | kOptional);
+  op.AnyKernel(RecurrentGrad);
+}
+HEDDLE_OP(rnn_memory_helper) {
+  op.Doc("A copy of X.").Input("X").Output("Out").Attr("dtype", 5).InferShape(SameShape);
+  op.AnyKernel(MemoryHelper);
+}
+HEDDLE_OP(rnn_memory_helper_grad) {
+  op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD", kOptional).Output("X@GRAD");
+  op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
+}

@@ -1,0 +1,45 @@
+// select_input and select_output: where the two branches of a condition come together, and the way
+// back of their gradients.
+#include "kernels/index/index_value.h"
+
+namespace heddle {
+namespace {
+
+Status SelectInput(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t branch, ScalarIn(ctx, "Mask"));
+  if (branch < 0 || branch >= ctx.InCount("X"))
+    return OutOfRange("'Mask' is ", branch, ", but 'X' names ", ctx.InCount("X"), " variables");
+  const Value* x = ctx.InVar("X", static_cast<int>(branch));
+  if (x == nullptr || !x->initialized())
+    return InvalidArgument("'X' [", branch, "], which 'Mask' selects, holds nothing");
+  CopyValue(ctx, *x, ctx.OutVar("Out"));
+  return Status::Ok();
+}
+
+Status SelectOutput(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t branch, ScalarIn(ctx, "Mask"));
+  if (branch < 0 || branch >= ctx.OutCount("Out"))
+    return OutOfRange("'Mask' is ", branch, ", but 'Out' names ", ctx.OutCount("Out"), " variables");
+  const Value* x = ctx.InVar("X");
+  Value* out = ctx.OutVar("Out", static_cast<int>(branch));
+  if (x != nullptr && out != nullptr) CopyValue(ctx, *x, out);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(select_input) {
+  op.Doc("The variable of X that Mask names; the others may hold nothing.")
+      .Input("X", kList | kOptional)
+      .Input("Mask")
+      .Output("Out")
+      .AnyKernel(SelectInput);
+}
+HEDDLE_OP(select_output) {
+  op.Doc("X goes to the variable of Out that Mask names.")
+      .Input("X")
+      .Input("Mask")
+      .Output("Out", kList | kOptional)
+      .AnyKernel(SelectOutput);
+}

@@ -1,0 +1,221 @@
+// Convolution as matrix products over unrolled windows: the path for double precision, and for
+// groups and gradients in builds without a primitives library.
+#include "kernels/conv/conv.h"
+
+#include <algorithm>
+
+#include "kernels/conv/conv_backend.h"
+#include "kernels/gemm/gemm.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+class UnrolledConv final : public ConvRunner {
+ public:
+  UnrolledConv(const ConvGeometry& g, ConvDirection direction, const Epilogue& epilogue)
+      : g_(g), direction_(direction), epilogue_(epilogue) {
+    rows_ = g.in_c / g.groups * g.kernel_size();
+    in_channel_ = g.channels_last ? 1 : g.in_size();
+    in_pixel_ = g.channels_last ? g.in_c : 1;
+  }
+
+  void Run(const KernelContext& ctx, const ConvOperands& o) const override {
+    const int64_t in_image = g_.in_c * g_.in_size(), out_image = g_.out_c * g_.out_size();
+    const int64_t filter_size = g_.out_c * rows_;
+    const int64_t dst_size =
+        g_.batch * (direction_ == ConvDirection::kForward ? out_image : in_image);
+    // A residual is what the products are added to.
+    if (epilogue_.residual && o.residual != o.dst)
+      std::copy_n(static_cast<const T*>(o.residual), dst_size, static_cast<T*>(o.dst));
+    if (direction_ == ConvDirection::kBackwardData && !epilogue_.residual)
+      std::fill_n(static_cast<T*>(o.dst), dst_size, T(0));
+    if (direction_ == ConvDirection::kBackwardFilter)
+      std::fill_n(static_cast<T*>(o.dst), filter_size, T(0));
+    if (g_.batch * in_image == 0 || g_.batch * out_image == 0) return Nothing(ctx, o, dst_size);
+    Tensor scratch = ctx.Scratch(kDTypeOf<T>, {rows_ * g_.out_size()});
+    T* columns = scratch.mutable_data<T>();
+    for (int64_t n = 0; n < g_.batch; ++n) {
+      for (int64_t group = 0; group < g_.groups; ++group) {
+        const int64_t in_at = n * in_image + group * (g_.in_c / g_.groups) * in_channel_;
+        const int64_t channels = g_.out_c / g_.groups;
+        const int64_t out_at =
+            n * out_image + group * channels * (g_.channels_last ? 1 : g_.out_size());
+        const int64_t filter_at = group * channels * rows_;
+        One(ctx, o, in_at, out_at, filter_at, columns);
+      }
+    }
+    if constexpr (std::is_same_v<T, float>) {
+      if (!epilogue_.empty()) Finish(ctx, o);
+    }
+  }
+
+ private:
+  // One side has no elements: the other's are sums over nothing.
+  void Nothing(const KernelContext& ctx, const ConvOperands& o, int64_t dst_size) const {
+    if (direction_ != ConvDirection::kForward || dst_size == 0) return;
+    if (!epilogue_.residual) std::fill_n(static_cast<T*>(o.dst), dst_size, T(0));
+    if constexpr (std::is_same_v<T, float>) {
+      if (!epilogue_.empty()) Finish(ctx, o);
+    }
+  }
+
+  // The filter of one group is [channels, rows]; its side of the output [channels, pixels] or, with
+  // channels last, [pixels, channels]; the unrolled windows are [rows, pixels].
+  void One(const KernelContext& ctx, const ConvOperands& o, int64_t in_at, int64_t out_at,
+           int64_t filter_at, T* columns) const {
+    const int64_t channels = g_.out_c / g_.groups, pixels = g_.out_size();
+    const bool last = g_.channels_last;
+    const T* src = static_cast<const T*>(o.src);
+    const T* filter = static_cast<const T*>(o.filter);
+    T* dst = static_cast<T*>(o.dst);
+    const T beta = epilogue_.residual ? T(1) : T(0);
+    switch (direction_) {
+      case ConvDirection::kForward:
+        Unroll<true>(ctx, const_cast<T*>(src) + in_at, columns);
+        if (last)
+          ParallelGemm(ctx, {pixels, channels, rows_, true, true, pixels, rows_, g_.out_c}, T(1),
+                       columns, filter + filter_at, beta, dst + out_at);
+        else
+          ParallelGemm(ctx, {channels, pixels, rows_, false, false, rows_, pixels, pixels}, T(1),
+                       filter + filter_at, columns, beta, dst + out_at);
+        return;
+      case ConvDirection::kBackwardData:
+        ParallelGemm(ctx,
+                     {rows_, pixels, channels, true, last, rows_, last ? g_.out_c : pixels, pixels},
+                     T(1), filter + filter_at, src + out_at, T(0), columns);
+        Unroll<false>(ctx, dst + in_at, columns);
+        return;
+      case ConvDirection::kBackwardFilter:
+        Unroll<true>(ctx, const_cast<T*>(src) + in_at, columns);
+        ParallelGemm(ctx,
+                     {channels, rows_, pixels, last, true, last ? g_.out_c : pixels, pixels, rows_},
+                     T(1), filter + out_at, columns, T(1), dst + filter_at);
+        return;
+    }
+  }
+
+  // kRead: windows of the image to columns; otherwise columns are added to the image.
+  template <bool kRead>
+  void Unroll(const KernelContext& ctx, T* image, T* columns) const {
+    const int64_t taps = g_.kernel_size();
+    // Rows of one channel touch the same pixels: a channel is the unit of work.
+    const int64_t grain = std::max<int64_t>(1, 32768 / (1 + taps * g_.out_size()));
+    ctx.ParallelFor(rows_ / taps, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin * taps; row < end * taps; ++row)
+        UnrollRow<kRead>(image + row / taps * in_channel_, row % taps,
+                         columns + row * g_.out_size());
+    });
+  }
+
+  template <bool kRead>
+  void UnrollRow(T* channel, int64_t tap, T* row) const {
+    const int64_t kw = tap % g_.kernel[2], kh = tap / g_.kernel[2] % g_.kernel[1],
+                  kd = tap / (g_.kernel[2] * g_.kernel[1]);
+    for (int64_t od = 0; od < g_.out[0]; ++od) {
+      const int64_t d = od * g_.stride[0] - g_.pad_lo[0] + kd * g_.dilation[0];
+      for (int64_t oh = 0; oh < g_.out[1]; ++oh, row += g_.out[2]) {
+        const int64_t h = oh * g_.stride[1] - g_.pad_lo[1] + kh * g_.dilation[1];
+        if (d < 0 || d >= g_.in[0] || h < 0 || h >= g_.in[1]) {
+          if (kRead) std::fill_n(row, g_.out[2], T(0));
+          continue;
+        }
+        T* line = channel + (d * g_.in[1] + h) * g_.in[2] * in_pixel_;
+        int64_t w = kw * g_.dilation[2] - g_.pad_lo[2];
+        for (int64_t ow = 0; ow < g_.out[2]; ++ow, w += g_.stride[2]) {
+          const bool inside = w >= 0 && w < g_.in[2];
+          if (kRead)
+            row[ow] = inside ? line[w * in_pixel_] : T(0);
+          else if (inside)
+            line[w * in_pixel_] += row[ow];
+        }
+      }
+    }
+  }
+
+  void Finish(const KernelContext& ctx, const ConvOperands& o) const {
+    const bool forward = direction_ == ConvDirection::kForward;
+    const int64_t channels = forward ? g_.out_c : g_.in_c;
+    const int64_t pixels = forward ? g_.out_size() : g_.in_size();
+    float* c = static_cast<float*>(o.dst);
+    const float* bias = static_cast<const float*>(o.bias);
+    // Rows are pixels with channels last, else channels.
+    const bool last = g_.channels_last;
+    const int64_t width = last ? channels : pixels;
+    const int64_t per_image = last ? pixels : channels;
+    ctx.ParallelFor(g_.batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const int64_t at = n * per_image * width;
+        ApplyEpilogue(epilogue_, per_image, width, width, bias, !last, c + at);
+      }
+    });
+  }
+
+  ConvGeometry g_;
+  ConvDirection direction_;
+  Epilogue epilogue_;
+  int64_t rows_, in_channel_, in_pixel_;
+};
+
+// Of one image with few channels, the library gives each thread its part of the output's channels,
+// so that all of them read all pixels and write to all lines of memory; not with larger windows. With
+// very few channels to write it does worse still.
+bool LibrarySharesBadly(const PrepareContext& ctx, const ConvGeometry& g) {
+  return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 &&
+         g.kernel_size() > 1 && (g.out_c >= 32 || g.out_c <= 8);
+}
+
+// What the library does before it begins, and to share such work out, takes longer than the sums.
+bool IsSmall(const ConvGeometry& g) {
+  constexpr int64_t kFewPixels = 40;
+  return g.batch * g.out_size() <= kFewPixels;
+}
+
+// What the library takes for such an activation, besides what heddle's own loops do, is some part of
+// short sums.
+bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
+  constexpr int64_t kShortSum = 640;
+  switch (a) {
+    case Activation::kSwish:
+    case Activation::kSigmoid:
+    case Activation::kTanh:
+    case Activation::kGeluErf:
+    case Activation::kGeluTanh:
+    case Activation::kMish:
+      return g.in_c / g.groups * g.kernel_size() <= kShortSum;
+    default:
+      return false;
+  }
+}
+
+// What a copy of the filter some times as large takes, in time as in memory, and work space do, is little
+// beside the values.
+bool FilterIsSmall(const ConvGeometry& g) {
+  constexpr int64_t kShare = 24, kLarge = 1 << 19;
+  const int64_t values = g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size());
+  return values >= kLarge && kShare * g.out_c * g.in_c / g.groups * g.kernel_size() <= values;
+}
+
+}  // namespace
+
+std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
+                                     ConvDirection direction, const Tensor* filter,
+                                     const Epilogue& epilogue) {
+  if (dtype == DType::kF64) return std::make_unique<UnrolledConv<double>>(g, direction, epilogue);
+  if (epilogue.bf16 && filter != nullptr && !g.depthwise())
+    if (auto runner = MakeHalfConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (!ctx.lean())
+    if (auto runner = MakeTunedConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (!ctx.lean() || FilterIsSmall(g))
+    if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (ctx.lean() || IsSmall(g) || LibrarySharesBadly(ctx, g) ||
+      ActivatesSlowly(g, epilogue.activation))
+    if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
+  if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
+  return std::make_unique<UnrolledConv<float>>(g, direction, epilogue);
+}
+
+}  // namespace heddle

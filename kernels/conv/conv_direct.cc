@@ -1,0 +1,311 @@
+// Convolution by its definition, channels last: sums stay in registers for some pixels and one
+// panel of channels at a time, and what they multiply is read where it lies.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/conv/conv_backend.h"
+#include "kernels/conv/conv_rows.h"
+#include "kernels/gemm/pack_once.h"
+
+namespace heddle {
+namespace {
+
+using convloops::ConvLoops;
+using convloops::DirectBlock;
+using convloops::DirectEpilogue;
+using convloops::PackedPanels;
+
+int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+void PackPanels(const PrepareContext& ctx, const Tensor& filter, int64_t lanes,
+                PackedPanels* packed) {
+  const int64_t out_c = filter.dim(0), in_c = filter.dim(1), taps = filter.dim(2) * filter.dim(3);
+  const int64_t width = Ceil(out_c, lanes) * lanes, depth = in_c * taps;
+  packed->memory = PackMemory(ctx, static_cast<size_t>(width * depth) * sizeof(float));
+  float* to = static_cast<float*>(packed->memory->data());
+  const int64_t part = std::max<int64_t>(1, kPackBytes / (8 * lanes * depth)) * 2 * lanes;
+  BorrowedStretches source(filter);
+  for (int64_t begin = 0; begin < width; begin += part) {
+    const int64_t channels = std::min(part, out_c - begin);
+    const float* w = source.Read(begin * depth, channels * depth).data<float>();
+    for (int64_t first = 0; first < channels; first += 2 * lanes) {
+      const int64_t panel = std::min(2 * lanes, width - begin - first);
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t c = 0; c < in_c; ++c)
+          for (int64_t o = first; o < first + panel; ++o)
+            *to++ = o < channels ? w[o * depth + c * taps + tap] : 0.f;
+    }
+  }
+}
+
+// [begin, end)
+struct Range {
+  int64_t begin, end;
+};
+
+class DirectConv final : public ConvRunner {
+ public:
+  DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
+             const Epilogue& epilogue, const ConvLoops& loops)
+      : g_(g), epilogue_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
+    packed_ = convloops::PanelsOf(ctx, filter, loops);
+    // Without borders and steps, the pixels of all images are one line.
+    const std::array<int64_t, 3> none{};
+    if (g.kernel_size() == 1 && g.stride == std::array<int64_t, 3>{1, 1, 1} && g.pad_lo == none &&
+        g.pad_hi == none) {
+      g_.in[2] = g_.out[2] = g.batch * g.out_size();
+      g_.in[1] = g_.out[1] = g_.batch = 1;
+    }
+    Divide(ctx.threads());
+    inner_rows_ = Inner(1);
+    inner_columns_ = Inner(2);
+  }
+
+  bool reads_filter() const override { return false; }
+
+  void Run(const KernelContext& ctx, const ConvOperands& o) const override {
+    const int64_t lines = g_.batch * g_.out[1], all = lines > 1 ? lines : g_.out[2];
+    ctx.ParallelFor(parts_ * groups_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t part = unit / groups_, group = unit % groups_;
+        const Range panels{group * panels_ / groups_, (group + 1) * panels_ / groups_};
+        const int64_t stop = (part + 1) * all / parts_;
+        for (int64_t at = part * all / parts_; at < stop;) {
+          // Lines of different images are different calls.
+          const int64_t next =
+              lines > 1 ? std::min(stop, (at / g_.out[1] + 1) * g_.out[1]) : stop;
+          if (lines > 1)
+            Lines(o, panels, {at, next});
+          else
+            Line(o, panels, {at, next});
+          at = next;
+        }
+      }
+    });
+  }
+
+ private:
+  int64_t lanes() const { return loops_.lanes; }
+
+  // Units of work: parts of the output's lines, whose input stays in a core's cache while the
+  // panels pass, by groups of panels where there are too few lines.
+  void Divide(int64_t threads) {
+    constexpr int64_t kCacheBytes = 256 << 10;
+    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth a hand-over
+    const int64_t in_bytes = g_.batch * g_.in_size() * g_.in_c * 4;
+    const int64_t filter_bytes = g_.out_c * g_.in_c * g_.kernel_size() * 4;
+    const int64_t lines = g_.batch * g_.out[1];
+    const int64_t most = lines > 1 ? lines : Ceil(g_.out[2], 2 * loops_.rows);
+    const int64_t wanted =
+        std::clamp<int64_t>(static_cast<int64_t>(g_.work() / kLeastWork), 1, 4 * threads);
+    parts_ = std::min(most, Ceil(in_bytes, kCacheBytes));
+    if (filter_bytes <= in_bytes) parts_ = std::min(most, std::max(parts_, wanted));
+    groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels_);
+    // A stretch that stays in the first cache while the panels pass, unless those come from afar.
+    constexpr int64_t kNearBytes = 24 << 10, kFarBytes = 1 << 20;
+    const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : loops_.rows;
+    step_ = std::max<int64_t>(1, kNearBytes / (one * g_.in_c * 4));
+    if (lines == 1) step_ *= loops_.rows;
+    if (filter_bytes > kFarBytes) step_ = lines * g_.out[2];
+  }
+
+  // The taps that meet the image from output position `at` on.
+  Range Inside(int d, int64_t at) const {
+    const int64_t first = at * g_.stride[d] - g_.pad_lo[d], step = g_.dilation[d];
+    const int64_t begin = first < 0 ? std::min(g_.kernel[d], Ceil(-first, step)) : 0;
+    const int64_t end = std::clamp<int64_t>(Ceil(g_.in[d] - first, step), begin, g_.kernel[d]);
+    return {begin, end};
+  }
+  // The output positions whose taps all meet the image.
+  Range Inner(int d) const {
+    const int64_t begin = std::min(g_.out[d], Ceil(g_.pad_lo[d], g_.stride[d]));
+    const int64_t room = g_.in[d] + g_.pad_lo[d] - (g_.kernel[d] - 1) * g_.dilation[d] - 1;
+    const int64_t end = room < 0 ? 0 : room / g_.stride[d] + 1;
+    return {begin, std::clamp<int64_t>(end, begin, g_.out[d])};
+  }
+
+  // Lines of one image: columns at the borders downwards where all rows' taps are in the image, all
+  // else along the lines.
+  void Lines(const ConvOperands& o, Range panels, Range lines) const {
+    const int64_t image = lines.begin / g_.out[1] * g_.out[1];
+    const int64_t from = std::clamp(image + inner_rows_.begin, lines.begin, lines.end);
+    const int64_t to = std::clamp(image + inner_rows_.end, from, lines.end);
+    for (int64_t at = lines.begin; at < lines.end; at += step_)
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel)
+        for (int64_t line = at; line < std::min(at + step_, lines.end); ++line) {
+          const bool inner = line >= from && line < to;
+          Row(o, panel, line, inner ? inner_columns_.begin : 0,
+              inner ? inner_columns_.end : g_.out[2]);
+        }
+    if (from == to) return;
+    for (int64_t panel = panels.begin; panel < panels.end; ++panel)
+      for (int64_t x = 0; x < g_.out[2]; ++x)
+        if (x < inner_columns_.begin || x >= inner_columns_.end)
+          Some(o, panel, from, x, to - from, g_.stride[1] * g_.in[2] * g_.in_c, g_.out[2]);
+  }
+
+  // Pixels of the only line there is.
+  void Line(const ConvOperands& o, Range panels, Range pixels) const {
+    for (int64_t at = pixels.begin; at < pixels.end; at += step_)
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel)
+        Row(o, panel, 0, at, std::min(at + step_, pixels.end));
+  }
+
+  // Pixels [begin, end) of one line.
+  void Row(const ConvOperands& o, int64_t panel, int64_t line, int64_t begin, int64_t end) const {
+    const int64_t from = std::clamp(inner_columns_.begin, begin, end);
+    const int64_t to = std::clamp(inner_columns_.end, from, end);
+    for (int64_t x = begin; x < from; ++x) Some(o, panel, line, x, 1, 0, 1);
+    if (from < to) Some(o, panel, line, from, to - from, g_.stride[2] * g_.in_c, 1);
+    for (int64_t x = to; x < end; ++x) Some(o, panel, line, x, 1, 0, 1);
+  }
+
+  // `count` pixels that see the same taps, the first at (line, x); the next one is `in_step` floats
+  // further in the input and `out_pixels` pixels further in the output.
+  void Some(const ConvOperands& o, int64_t panel, int64_t line, int64_t x, int64_t count,
+            int64_t in_step, int64_t out_pixels) const {
+    const int64_t y = line % g_.out[1], width = 2 * lanes();
+    const Range rows = Inside(1, y), columns = Inside(2, x);
+    const int64_t channel = panel * width, channels = std::min(width, g_.out_c - channel);
+    const int64_t wide = channels > lanes() ? width : lanes();
+    const int64_t top = y * g_.stride[1] - g_.pad_lo[1] + rows.begin * g_.dilation[1];
+    const int64_t left = x * g_.stride[2] - g_.pad_lo[2] + columns.begin * g_.dilation[2];
+    const int64_t pixel = line * g_.out[2] + x;
+    DirectBlock b{};
+    b.rows = std::max<int64_t>(0, rows.end - rows.begin);
+    b.columns = columns.end - columns.begin;
+    b.pixels = static_cast<const float*>(o.src);
+    if (b.rows > 0 && b.columns > 0)
+      b.pixels += ((line / g_.out[1] * g_.in[1] + top) * g_.in[2] + left) * g_.in_c;
+    b.pixel_step = in_step;
+    b.row_step = g_.dilation[1] * g_.in[2] * g_.in_c;
+    b.column_step = g_.dilation[2] * g_.in_c;
+    b.filter_column_step = g_.in_c * wide;
+    b.filter_row_step = g_.kernel[2] * b.filter_column_step;
+    b.filter = packed_->data() + channel * g_.in_c * g_.kernel_size() +
+               rows.begin * b.filter_row_step + columns.begin * b.filter_column_step;
+    b.depth = g_.in_c;
+    if (g_.dilation[2] == 1) {  // the taps of a row are one stretch
+      b.depth *= b.columns;
+      b.columns = 1;
+    }
+    if (epilogue_.loops.bias) b.bias = static_cast<const float*>(o.bias) + channel;
+    b.out = static_cast<float*>(o.dst) + pixel * g_.out_c + channel;
+    b.out_step = out_pixels * g_.out_c;
+    if (epilogue_.loops.residual) {
+      b.residual = static_cast<const float*>(o.residual) + pixel * g_.out_c + channel;
+      b.residual_step = out_pixels * g_.out_c;
+    }
+    b.channels = static_cast<int>(channels);
+    epilogue_.Set(&b);
+    loops_.direct[wide > lanes()](b, count);
+    epilogue_.Finish(count, channels, b.out_step, b.out);
+  }
+
+  ConvGeometry g_;
+  const DirectEpilogue epilogue_;
+  const ConvLoops& loops_;
+  const int64_t panels_;
+  std::shared_ptr<const PackedPanels> packed_;
+  Range inner_rows_, inner_columns_;
+  int64_t parts_, groups_, step_;
+};
+
+}  // namespace
+
+namespace convloops {
+
+std::shared_ptr<const PackedPanels> PanelsOf(const PrepareContext& ctx, const Tensor& filter,
+                                             const ConvLoops& loops) {
+  return PackOnceInParts<PackedPanels>(
+      ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
+      [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
+}
+
+DirectEpilogue::DirectEpilogue(const Epilogue& epilogue) : loops(epilogue) {
+  switch (epilogue.activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+    case Activation::kClip:
+    case Activation::kHardSwish:
+      return;
+    default:
+      late = epilogue;
+      late.bias = late.residual = false;
+      loops.activation = Activation::kNone;
+      loops.scale = 1.f;
+      loops.shift = 0.f;
+  }
+}
+
+void DirectEpilogue::Set(DirectBlock* block) const {
+  block->high = std::numeric_limits<float>::infinity();
+  block->low = -block->high;
+  if (loops.activation == Activation::kRelu) block->low = 0.f;
+  if (loops.activation == Activation::kClip) {
+    block->low = loops.alpha;
+    block->high = loops.beta;
+  }
+  block->gated = loops.activation == Activation::kHardSwish;
+  block->gate_factor = loops.alpha;
+  block->gate_offset = loops.beta;
+  block->linear = loops.linear();
+  block->scale = loops.scale;
+  block->shift = loops.shift;
+}
+
+PointwiseRows::PointwiseRows(const PrepareContext& ctx, const Tensor& filter,
+                             const Epilogue& epilogue, const ConvLoops& loops)
+    : loops_(loops),
+      epilogue_(epilogue),
+      in_c_(filter.dim(1)),
+      out_c_(filter.dim(0)),
+      packed_(PanelsOf(ctx, filter, loops)) {}
+
+void PointwiseRows::Run(const float* in, int64_t pixels, const float* bias, const float* residual,
+                        float* out) const {
+  // A stretch stays in the first cache while the panels pass.
+  constexpr int64_t kNearBytes = 24 << 10;
+  const int64_t rows = loops_.rows, one = rows * in_c_ * static_cast<int64_t>(sizeof(float));
+  const int64_t step = std::max<int64_t>(1, kNearBytes / one) * rows;
+  for (int64_t at = 0; at < pixels; at += step)
+    Stretch(in + at * in_c_, std::min(step, pixels - at), bias,
+            residual ? residual + at * out_c_ : nullptr, out + at * out_c_);
+}
+
+void PointwiseRows::Stretch(const float* in, int64_t pixels, const float* bias,
+                            const float* residual, float* out) const {
+  const int64_t lanes = loops_.lanes, width = 2 * lanes;
+  DirectBlock b{};
+  b.rows = b.columns = 1;
+  b.pixels = in;
+  b.pixel_step = b.depth = in_c_;
+  b.out_step = b.residual_step = out_c_;
+  epilogue_.Set(&b);
+  for (int64_t channel = 0; channel < out_c_; channel += width) {
+    const int64_t channels = std::min(width, out_c_ - channel);
+    b.filter = packed_->data() + channel * in_c_;
+    if (epilogue_.loops.bias) b.bias = bias + channel;
+    if (epilogue_.loops.residual) b.residual = residual + channel;
+    b.out = out + channel;
+    b.channels = static_cast<int>(channels);
+    loops_.direct[channels > lanes](b, pixels);
+    epilogue_.Finish(pixels, channels, out_c_, b.out);
+  }
+}
+
+}  // namespace convloops
+
+std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                           ConvDirection direction, const Tensor* filter,
+                                           const Epilogue& epilogue) {
+  if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
+      g.spatial != 2 || g.groups != 1 || g.batch * g.in_c * g.in_size() == 0 ||
+      g.out_c * g.out_size() == 0)
+    return nullptr;
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr) return nullptr;
+  return std::make_unique<DirectConv>(ctx, g, *filter, epilogue, *loops);
+}
+
+}  // namespace heddle

@@ -1,0 +1,96 @@
+// Convolutions with channels last, one row of the output at a time: what conv_direct.cc,
+// conv_depthwise.cc and conv_chain.cc share. Rows may lie anywhere, so that chains of convolutions
+// keep only those that are needed next.
+//
+// Ownership: packed filters belong to the plans that share them (core/pack_slab.h). Threads: all of
+// it is immutable after construction; Run is re-entrant.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "kernels/conv/conv.h"
+#include "kernels/simd/conv_loops.h"
+
+namespace heddle::convloops {
+
+// The filter as panels [row][column][channel in][channel out]: of two vectors, the last one of as
+// many as it needs.
+struct PackedPanels {
+  BufferRef memory;
+  const float* data() const { return static_cast<const float*>(memory->data()); }
+};
+std::shared_ptr<const PackedPanels> PanelsOf(const PrepareContext& ctx, const Tensor& filter,
+                                             const ConvLoops& loops);
+
+// An epilogue as the direct loops take it.
+struct DirectEpilogue {
+  explicit DirectEpilogue(const Epilogue& epilogue);
+  // What the loops are to do with the sums of `block`, but for bias and residual, which they add.
+  void Set(DirectBlock* block) const;
+  // What is left to do behind the loops.
+  void Finish(int64_t pixels, int64_t channels, int64_t step, float* out) const {
+    if (late.activation != Activation::kNone || late.linear())
+      ApplyEpilogue(late, pixels, channels, step, nullptr, false, out);
+  }
+
+  Epilogue loops, late;
+};
+
+// A pointwise convolution of stride 1 without padding.
+class PointwiseRows {
+ public:
+  // filter: [out_c, in_c, 1, 1].
+  PointwiseRows(const PrepareContext& ctx, const Tensor& filter, const Epilogue& epilogue,
+                const ConvLoops& loops);
+  // `pixels` consecutive ones. The residual is null, or where the epilogue wants one, as large as `out`,
+  // and may be `out`.
+  void Run(const float* in, int64_t pixels, const float* bias, const float* residual,
+           float* out) const;
+
+ private:
+  void Stretch(const float* in, int64_t pixels, const float* bias, const float* residual,
+               float* out) const;
+
+  const ConvLoops& loops_;
+  const DirectEpilogue epilogue_;
+  const int64_t in_c_, out_c_;
+  std::shared_ptr<const PackedPanels> packed_;
+};
+
+// A depthwise convolution 3x3 or 5x5 whose rows are two steps apart at most.
+class DepthwiseRows {
+ public:
+  static constexpr int kMostRows = 5;
+  using InputRows = std::array<const float*, kMostRows>;
+
+  static bool Takes(const ConvGeometry& g, const Epilogue& epilogue, const ConvLoops& loops);
+  // Precondition: Takes().
+  DepthwiseRows(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
+                const Epilogue& epilogue, const ConvLoops& loops);
+  // Rows [first, last) of the input that row `y` of the output sees.
+  std::pair<int64_t, int64_t> Seen(int64_t y) const;
+  // Row `y` of the output. in: the rows of Seen(y); `out` is none of them.
+  void Run(const InputRows& in, int64_t y, const float* bias, float* out) const;
+
+  int64_t work() const { return g_.out[2] * padded_ * kernel_ * kernel_; }  // of a row
+
+ private:
+  struct PackedTaps;
+  static constexpr size_t kMostPixels = kMostRows * (7 * 2 + 5);
+  using Pixels = std::array<const float*, kMostPixels>;
+
+  PackedTaps* Pack(const Tensor& filter) const;
+  void FindPixels(const InputRows& in, int rows, int64_t x, Pixels* pixels) const;
+
+  const ConvGeometry g_;
+  const Epilogue epilogue_;
+  const int64_t kernel_, padded_;
+  std::shared_ptr<const PackedTaps> packed_;
+  std::vector<float> zeros_;
+  DepthwiseFn run_;
+  int64_t stretch_, columns_;
+};
+
+}  // namespace heddle::convloops

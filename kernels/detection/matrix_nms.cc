@@ -1,0 +1,177 @@
+// matrix_nms lowers scores by how much better boxes overlap, without throwing boxes away one by one;
+// nms, the plain one, on boxes in order of score.
+#include <cmath>
+#include <numeric>
+
+#include "kernels/detection/boxes.h"
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+struct Options {
+  double score_threshold, post_threshold, sigma;
+  int64_t nms_top_k, keep_top_k, background;
+  bool gaussian, normalized;
+
+  explicit Options(const OpContext& ctx)
+      : score_threshold(ctx.Float("score_threshold")),
+        post_threshold(ctx.Float("post_threshold")),
+        sigma(ctx.Float("gaussian_sigma")),
+        nms_top_k(ctx.Int("nms_top_k")),
+        keep_top_k(ctx.Int("keep_top_k")),
+        background(ctx.Int("background_label")),
+        gaussian(ctx.Bool("use_gaussian")),
+        normalized(ctx.Bool("normalized")) {}
+};
+
+template <typename T>
+struct Detection {
+  T label, score;
+  int32_t box;
+};
+
+template <typename T>
+T Decay(const Options& options, T overlap, T max_overlap) {
+  if (options.gaussian)
+    return std::exp((max_overlap * max_overlap - overlap * overlap) *
+                    static_cast<T>(static_cast<float>(options.sigma)));
+  return static_cast<T>((1.0 - overlap) / (1.0 - max_overlap));
+}
+
+// The boxes of one class above the threshold, best first.
+template <typename T>
+std::vector<int32_t> Best(const Options& options, const T* scores, int64_t count) {
+  std::vector<int32_t> order;
+  const T threshold = static_cast<T>(options.score_threshold);
+  for (int64_t i = 0; i < count; ++i)
+    if (!(scores[i] <= threshold)) order.push_back(static_cast<int32_t>(i));
+  int64_t keep = std::ssize(order);
+  if (options.nms_top_k > -1) keep = std::min(keep, options.nms_top_k);
+  std::partial_sort(order.begin(), order.begin() + keep, order.end(),
+                    [&](int32_t a, int32_t b) { return scores[a] > scores[b]; });
+  order.resize(static_cast<size_t>(keep));
+  return order;
+}
+
+template <typename T>
+void OneClass(const Options& options, const T* boxes, const T* scores, int64_t count, int64_t size,
+              int64_t label, std::vector<Detection<T>>* found) {
+  const std::vector<int32_t> order = Best(options, scores, count);
+  const size_t n = order.size();
+  const T post = static_cast<T>(options.post_threshold);
+  std::vector<T> max_overlap(n, T(0)), overlap(n);
+  for (size_t i = 0; i < n; ++i) {
+    T decay = 1;
+    for (size_t j = 0; j < i; ++j) {
+      overlap[j] = BoxOverlap(boxes + order[i] * size, boxes + order[j] * size, options.normalized);
+      max_overlap[i] = std::max(max_overlap[i], overlap[j]);
+      decay = std::min(decay, Decay(options, overlap[j], max_overlap[j]));
+    }
+    const T score = decay * scores[order[i]];
+    if (!(score <= post)) found->push_back({static_cast<T>(label), score, order[i]});
+  }
+}
+
+template <typename T>
+struct MatrixNms {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &boxes = ctx.In("BBoxes"), &scores = ctx.In("Scores");
+    if (boxes.rank() != 3 || scores.rank() != 3 || boxes.dim(0) != scores.dim(0) ||
+        boxes.dim(1) != scores.dim(2) || boxes.dim(2) < 4 || boxes.dtype() != scores.dtype())
+      return InvalidArgument("BBoxes ", boxes.shape().ToString(), " do not fit Scores ",
+                             scores.shape().ToString());
+    const Options options(ctx);
+    const int64_t images = scores.dim(0), classes = scores.dim(1), count = scores.dim(2);
+    const int64_t size = boxes.dim(2);
+    std::vector<T> rows;
+    std::vector<int32_t> index, numbers;
+    for (int64_t n = 0; n < images; ++n) {
+      const T* box = boxes.data<T>() + n * count * size;
+      std::vector<Detection<T>> found;
+      for (int64_t c = 0; c < classes; ++c)
+        if (c != options.background)
+          OneClass(options, box, scores.data<T>() + (n * classes + c) * count, count, size, c,
+                   &found);
+      SortAndCut(options.keep_top_k, &found);
+      numbers.push_back(static_cast<int32_t>(found.size()));
+      for (const Detection<T>& d : found) {
+        rows.insert(rows.end(), {d.label, d.score});
+        rows.insert(rows.end(), box + d.box * size, box + (d.box + 1) * size);
+        index.push_back(static_cast<int32_t>(n * count) + d.box);
+      }
+    }
+    Put(ctx, "Out", rows, Shape{std::ssize(index), size + 2});
+    Put(ctx, "Index", index, Shape{std::ssize(index), 1});
+    Put(ctx, "RoisNum", numbers, Shape{images});
+    return Status::Ok();
+  }
+
+  static void SortAndCut(int64_t keep_top_k, std::vector<Detection<T>>* found) {
+    int64_t keep = std::ssize(*found);
+    if (keep_top_k > -1) keep = std::min(keep, keep_top_k);
+    std::vector<size_t> order(found->size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::partial_sort(order.begin(), order.begin() + keep, order.end(),
+                      [&](size_t a, size_t b) { return (*found)[a].score > (*found)[b].score; });
+    std::vector<Detection<T>> sorted;
+    for (int64_t i = 0; i < keep; ++i)
+      sorted.push_back((*found)[order[static_cast<size_t>(i)]]);
+    *found = std::move(sorted);
+  }
+  template <typename V>
+  static void Put(const KernelContext& ctx, Key slot, const std::vector<V>& values,
+                  const Shape& shape) {
+    if (!ctx.HasOut(slot)) return;
+    std::copy(values.begin(), values.end(),
+              ctx.Alloc(slot, kDTypeOf<V>, shape).template mutable_data<V>());
+  }
+};
+
+// Whether the intersection over union is above the threshold; areas may be negative here.
+template <typename T>
+bool Overlaps(const T* a, const T* b, float threshold) {
+  const T w = std::max(T(0), std::min(a[2], b[2]) - std::max(a[0], b[0]));
+  const T h = std::max(T(0), std::min(a[3], b[3]) - std::max(a[1], b[1]));
+  const T area_a = (a[2] - a[0]) * (a[3] - a[1]), area_b = (b[2] - b[0]) * (b[3] - b[1]);
+  return w * h / (area_a + area_b - w * h) > static_cast<T>(threshold);
+}
+
+template <typename T>
+struct PlainNms {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& boxes = ctx.In("Boxes");
+    if (boxes.rank() != 2 || boxes.dim(1) != 4)
+      return InvalidArgument("Boxes must be [N, 4], not ", boxes.shape().ToString());
+    const T* box = boxes.data<T>();
+    const int64_t n = boxes.dim(0);
+    const auto threshold = static_cast<float>(ctx.Float("iou_threshold"));
+    std::vector<bool> gone(static_cast<size_t>(n), false);
+    std::vector<int64_t> kept;
+    for (int64_t i = 0; i < n; ++i) {
+      if (gone[static_cast<size_t>(i)]) continue;
+      kept.push_back(i);
+      for (int64_t j = i + 1; j < n; ++j)
+        if (Overlaps(box + i * 4, box + j * 4, threshold)) gone[static_cast<size_t>(j)] = true;
+    }
+    Tensor& out = ctx.Alloc("KeepBoxesIdxs", DType::kI64, Shape{std::ssize(kept)});
+    std::copy(kept.begin(), kept.end(), out.mutable_data<int64_t>());
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(matrix_nms) {
+  op.Doc("scores lowered by the overlap with better boxes; rows of label, score and box");
+  op.Input("BBoxes").Input("Scores").Output("Out").Output("Index").Output("RoisNum", kOptional);
+  op.Attr("score_threshold", 0.0).Attr("nms_top_k", -1).Attr("keep_top_k", -1);
+  op.Attr("post_threshold", 0.0).Attr("use_gaussian", false).Attr("gaussian_sigma", 2.0);
+  op.Attr("background_label", 0).Attr("normalized", true);
+  op.Kernels<MatrixNms, float, double>();
+}
+HEDDLE_OP(nms) {
+  op.Doc("the boxes, in order, that no earlier kept one overlaps").Input("Boxes");
+  op.Output("KeepBoxesIdxs").Attr("iou_threshold", 1.0).Kernels<PlainNms, float, double>();
+}

@@ -1,0 +1,178 @@
+#include <cmath>
+
+#include "kernels/base/shape_checks.h"
+#include "kernels/detection/rois.h"
+#include "kernels/sequence/sequence.h"
+
+namespace heddle {
+namespace {
+
+Status Infer(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
+  const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
+  if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
+  ctx.SetOut("Out", Shape{rois[0], x[1], ctx.Int("pooled_height"), ctx.Int("pooled_width")},
+             ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// A bilinear sample: four positions in a plane and their weights.
+template <typename T>
+struct Sample {
+  int64_t at[4];
+  T weight[4];
+};
+
+// False when the point lies outside the plane.
+template <typename T>
+bool MakeSample(T y, T x, int64_t height, int64_t width, Sample<T>* s) {
+  if (!(y >= T(-1) && y <= static_cast<T>(height) && x >= T(-1) && x <= static_cast<T>(width)))
+    return false;
+  y = std::max(y, T(0));
+  x = std::max(x, T(0));
+  int64_t y0 = static_cast<int64_t>(y), x0 = static_cast<int64_t>(x), y1 = y0 + 1, x1 = x0 + 1;
+  if (y0 >= height - 1) y = static_cast<T>(y0 = y1 = height - 1);
+  if (x0 >= width - 1) x = static_cast<T>(x0 = x1 = width - 1);
+  const T ly = y - static_cast<T>(y0), lx = x - static_cast<T>(x0), hy = T(1) - ly, hx = T(1) - lx;
+  *s = {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1},
+        {hy * hx, hy * lx, ly * hx, ly * lx}};
+  return true;
+}
+
+struct Setup {
+  int64_t channels, height, width, rows, cols, ratio;
+  double scale;
+  bool aligned;
+
+  Setup(const OpContext& ctx, const Shape& x)
+      : channels(x[1]),
+        height(x[2]),
+        width(x[3]),
+        rows(ctx.Int("pooled_height")),
+        cols(ctx.Int("pooled_width")),
+        ratio(ctx.Int("sampling_ratio")),
+        scale(ctx.Float("spatial_scale")),
+        aligned(ctx.Bool("aligned")) {}
+};
+
+// Calls fn(bin, sample, share) for every sample of a region; `share` is 1 / samples of the bin.
+template <typename T, typename Fn>
+Status ForEachSample(const Setup& s, const T* roi, Fn fn) {
+  const T scale = static_cast<T>(s.scale), offset = s.aligned ? T(0.5) : T(0);
+  const T left = roi[0] * scale - offset, top = roi[1] * scale - offset;
+  T w = roi[2] * scale - offset - left, h = roi[3] * scale - offset - top;
+  if (!std::isfinite(w) || !std::isfinite(h) || std::abs(w) > T(1e6) || std::abs(h) > T(1e6))
+    return InvalidArgument("a region of ROIs is not of reasonable size");
+  if (!s.aligned) {
+    w = std::max(w, T(1));
+    h = std::max(h, T(1));
+  }
+  const T bin_h = h / static_cast<T>(s.rows), bin_w = w / static_cast<T>(s.cols);
+  const int64_t ny = s.ratio > 0 ? s.ratio : static_cast<int64_t>(std::ceil(bin_h));
+  const int64_t nx = s.ratio > 0 ? s.ratio : static_cast<int64_t>(std::ceil(bin_w));
+  const T share = T(1) / static_cast<T>(std::max<int64_t>(ny * nx, 1));
+  Sample<T> sample;
+  for (int64_t bin = 0; bin < s.rows * s.cols; ++bin)
+    for (int64_t iy = 0; iy < ny; ++iy)
+      for (int64_t ix = 0; ix < nx; ++ix) {
+        const T y = top + static_cast<T>(bin / s.cols) * bin_h +
+                    (static_cast<T>(iy) + T(0.5)) * bin_h / static_cast<T>(ny);
+        const T x = left + static_cast<T>(bin % s.cols) * bin_w +
+                    (static_cast<T>(ix) + T(0.5)) * bin_w / static_cast<T>(nx);
+        if (MakeSample(y, x, s.height, s.width, &sample)) fn(bin, sample, share);
+      }
+  return Status::Ok();
+}
+
+template <typename T>
+struct RoiAlign {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
+    const Setup s(ctx, x.shape());
+    HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+    Tensor& out = ctx.Out("Out");
+    ZeroAll(out);
+    const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
+    if (plane == 0) return Status::Ok();
+    for (int64_t r = 0; r < rois.dim(0); ++r) {
+      const T* from = x.data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
+      T* to = out.mutable_data<T>() + r * s.channels * bins;
+      HEDDLE_RETURN_IF_ERROR(
+          ForEachSample(s, rois.data<T>() + r * 4, [&](int64_t bin, const Sample<T>& p, T share) {
+            for (int64_t c = 0; c < s.channels; ++c) {
+              T sum = 0;
+              for (int i = 0; i < 4; ++i) sum += p.weight[i] * from[c * plane + p.at[i]];
+              to[c * bins + bin] += sum * share;
+            }
+          }));
+    }
+    return Status::Ok();
+  }
+};
+
+Status InferGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
+  const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs"), &d = ctx.InShape("Out@GRAD");
+  if (x.is_static() && rois.is_static() && d.is_static() &&
+      d.numel() != rois[0] * x[1] * ctx.Int("pooled_height") * ctx.Int("pooled_width"))
+    return InvalidArgument("Out@GRAD ", d.ToString(), " does not fit X and ROIs");
+  SetOutsLike(ctx, {{"X", "X@GRAD"}});
+  return Status::Ok();
+}
+
+template <typename T>
+struct RoiAlignGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
+    const Setup s(ctx, x.shape());
+    HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+    Tensor& dx = ctx.Out("X@GRAD");
+    ZeroAll(dx);
+    const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
+    if (plane == 0) return Status::Ok();
+    for (int64_t r = 0; r < rois.dim(0); ++r) {
+      T* to = dx.mutable_data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
+      const T* d = ctx.In("Out@GRAD").template data<T>() + r * s.channels * bins;
+      HEDDLE_RETURN_IF_ERROR(
+          ForEachSample(s, rois.data<T>() + r * 4, [&](int64_t bin, const Sample<T>& p, T share) {
+            for (int64_t c = 0; c < s.channels; ++c)
+              for (int i = 0; i < 4; ++i)
+                to[c * plane + p.at[i]] += p.weight[i] * d[c * bins + bin] * share;
+          }));
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(roi_align) {
+  op.Doc("regions of feature maps, sampled bilinearly to a fixed size")
+      .Input("X")
+      .Input("ROIs")
+      .Input("RoisNum", kOptional)
+      .Output("Out")
+      .Attr("pooled_height", 1)
+      .Attr("pooled_width", 1)
+      .Attr("spatial_scale", 1.0)
+      .Attr("sampling_ratio", -1)
+      .Attr("aligned", false)
+      .InferShape(Infer)
+      .Kernels<RoiAlign, float, double>();
+}
+
+HEDDLE_OP(roi_align_grad) {
+  op.Input("X", kNoBuffer)
+      .Input("ROIs")
+      .Input("RoisNum", kOptional)
+      .Input("Out@GRAD")
+      .Output("X@GRAD")
+      .Attr("pooled_height", 1)
+      .Attr("pooled_width", 1)
+      .Attr("spatial_scale", 1.0)
+      .Attr("sampling_ratio", -1)
+      .Attr("aligned", false)
+      .InferShape(InferGrad)
+      .Kernels<RoiAlignGrad, float, double>();
+}

@@ -1,0 +1,43 @@
+#include "kernels/detection/rois.h"
+
+#include "core/error.h"
+#include "kernels/base/shape_checks.h"
+#include "kernels/sequence/sequence.h"
+
+namespace heddle {
+
+Status CheckRoiOperands(const ShapeContext& ctx) {
+  const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
+  if (x.known_rank() && x.rank() != 4)
+    return InvalidArgument("X must be [N, C, H, W], not ", x.ToString());
+  if (rois.known_rank() && (rois.rank() != 2 || (rois[1] >= 0 && rois[1] != 4)))
+    return InvalidArgument("ROIs must be [R, 4], not ", rois.ToString());
+  if (ctx.InDType("X") != ctx.InDType("ROIs"))
+    return InvalidArgument("X and ROIs must have the same dtype");
+  if (ctx.Int("pooled_height") < 1 || ctx.Int("pooled_width") < 1)
+    return InvalidArgument("pooled_height and pooled_width must be positive");
+  return Status::Ok();
+}
+
+Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images) {
+  const Tensor& rois = ctx.In("ROIs");
+  std::vector<int64_t> of;
+  if (const Tensor* numbers = ctx.InOpt("RoisNum")) {
+    const Labels count(ctx, *numbers);
+    for (int64_t i = 0; i < numbers->numel(); ++i) {
+      if (count[i] < 0 || count[i] > rois.dim(0))
+        return OutOfRange("RoisNum holds ", count[i], " of ", rois.dim(0), " regions");
+      of.insert(of.end(), static_cast<size_t>(count[i]), i);
+    }
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(rois, "ROIs"));
+    for (int64_t i = 0; i < SequenceCount(*offsets); ++i)
+      of.insert(of.end(), static_cast<size_t>(Length(*offsets, i)), i);
+  }
+  if (static_cast<int64_t>(of.size()) != rois.dim(0) || (!of.empty() && of.back() >= images))
+    return InvalidArgument("the regions' images do not fit ", rois.dim(0), " regions and ", images,
+                           " images");
+  return of;
+}
+
+}  // namespace heddle

@@ -1,0 +1,177 @@
+#include "kernels/elementwise/element_loop.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace heddle {
+namespace {
+
+constexpr size_t kStackBytes = 32 << 10;  // work space of a thread that needs no allocation
+
+template <typename T>
+class Runner {
+ public:
+  Runner(const KernelContext& ctx, const ElementLoop& loop, std::vector<Tensor>* between)
+      : ctx_(ctx), l_(loop), between_(*between) {}
+
+  // Tiles [first, last).
+  void Run(int64_t first, int64_t last) const {
+    const size_t bytes = WorkBytes();
+    if (bytes <= kStackBytes) {
+      alignas(64) std::byte work[kStackBytes];
+      RunIn(work, first, last);
+    } else {
+      const auto work = std::make_unique<std::byte[]>(bytes + 64);
+      const auto misplaced = reinterpret_cast<uintptr_t>(work.get()) % 64;
+      RunIn(work.get() + (64 - misplaced), first, last);
+    }
+  }
+
+ private:
+  static constexpr int64_t kGroup = TileStep::kGroup;
+  static constexpr size_t kGroupBytes = kGroup * sizeof(T);
+
+  size_t Tiles() const { return l_.registers + l_.spreads.size(); }
+  size_t TileBytes() const { return static_cast<size_t>(l_.tile) * sizeof(T); }
+  // Tiles, a group for each stream (see RunRest), the table of addresses, and for each spread the row
+  // that its tile holds.
+  size_t WorkBytes() const {
+    return Tiles() * TileBytes() + l_.streams.size() * (kGroupBytes + sizeof(std::byte*)) +
+           Tiles() * sizeof(std::byte*) + l_.spreads.size() * sizeof(int64_t);
+  }
+
+  std::byte* Address(ElementPlace p) const {
+    const auto tensor = [&](uint32_t slot) -> Tensor& { return ctx_.frame()[slot]->tensor(); };
+    switch (p.kind) {
+      case ElementPlace::kInput:  // only read
+        return static_cast<std::byte*>(const_cast<void*>(
+            std::as_const(tensor(ctx_.op().in[p.index])).raw()));
+      case ElementPlace::kOutput:
+        return static_cast<std::byte*>(tensor(ctx_.op().out[p.index]).mutable_raw());
+      case ElementPlace::kBetween:
+        break;
+    }
+    return static_cast<std::byte*>(between_[p.index].mutable_raw());
+  }
+
+  void RunIn(std::byte* work, int64_t first, int64_t last) const {
+    const size_t tiles = Tiles(), streams = l_.streams.size();
+    std::byte* const groups = work + tiles * TileBytes();
+    auto** const at = reinterpret_cast<std::byte**>(groups + streams * kGroupBytes);
+    auto* const row_in = reinterpret_cast<int64_t*>(at + tiles + streams);
+    std::fill_n(row_in, l_.spreads.size(), -1);
+    for (size_t i = 0; i < tiles; ++i) at[i] = work + i * TileBytes();
+    const size_t begin = static_cast<size_t>(first * l_.tile) * sizeof(T);
+    for (size_t i = 0; i < streams; ++i) at[tiles + i] = Address(l_.streams[i].place) + begin;
+    for (const auto& s : l_.spreads)
+      if (s.filled_once && !s.one) Fill(s, 0, l_.tile, at[l_.registers + (&s - l_.spreads.data())]);
+    for (int64_t t = first; t < last; ++t) {
+      const int64_t n = std::min(l_.tile, l_.numel - t * l_.tile), whole = n & -kGroup;
+      for (size_t i = 0; i < l_.spreads.size(); ++i)
+        if (!l_.spreads[i].filled_once || l_.spreads[i].one)
+          at[l_.registers + i] = Spread(l_.spreads[i], t * l_.tile, n,
+                                        work + (l_.registers + i) * TileBytes(), &row_in[i]);
+      if (whole > 0)
+        for (const TileStep& step : l_.steps) step.fn(step, at, whole);
+      if (whole < n) RunRest(groups, at, whole, n - whole);
+      for (size_t i = 0; i < streams; ++i) at[tiles + i] += TileBytes();
+    }
+  }
+
+  // The last elements, fewer than a group: streams go through groups of their own, so that nothing
+  // outside the tensors is touched.
+  void RunRest(std::byte* groups, std::byte** at, int64_t done, int64_t n) const {
+    const size_t tiles = Tiles(), offset = static_cast<size_t>(done) * sizeof(T),
+                 bytes = static_cast<size_t>(n) * sizeof(T);
+    for (size_t i = 0; i < l_.spreads.size(); ++i)
+      if (!l_.spreads[i].one) at[l_.registers + i] += offset;
+    for (size_t i = 0; i < l_.streams.size(); ++i) {
+      std::byte* const group = groups + i * kGroupBytes;
+      std::memset(group, 0, kGroupBytes);
+      if (l_.streams[i].read) std::memcpy(group, at[tiles + i] + offset, bytes);
+      at[tiles + i] = group;
+    }
+    for (const TileStep& step : l_.steps) step.fn(step, at, kGroup);
+    const size_t begin = static_cast<size_t>(l_.numel - n) * sizeof(T);
+    for (size_t i = 0; i < l_.streams.size(); ++i)
+      if (l_.streams[i].written)
+        std::memcpy(Address(l_.streams[i].place) + begin, groups + i * kGroupBytes, bytes);
+  }
+
+  // The spread operand's elements [begin, begin + n): where they lie, or `tile` filled with them.
+  // `*row`: of which row all of the tile is, -1 for none.
+  std::byte* Spread(const ElementLoop::Spread& s, int64_t begin, int64_t n, std::byte* tile,
+                    int64_t* row) const {
+    const int64_t cols = s.plan.cols, at = begin / cols, col = begin % cols;
+    if (s.one) return Address(s.from) + static_cast<size_t>(RowOffset(s.plan, at)) * sizeof(T);
+    if (col + n > cols || n < l_.tile) {
+      *row = -1;
+    } else if (s.plan.y_strides[static_cast<size_t>(s.plan.rank - 1)] != 0) {
+      return Address(s.from) +
+             static_cast<size_t>(RowOffset(s.plan, at) + col) * sizeof(T);
+    } else if (*row == at) {
+      return tile;
+    } else {
+      *row = at;
+    }
+    Fill(s, begin, n, tile);
+    return tile;
+  }
+
+  // Elements [begin, begin + n) of the spread operand, and zeros to the next whole group.
+  void Fill(const ElementLoop::Spread& s, int64_t begin, int64_t n, std::byte* to) const {
+    const T* const from = reinterpret_cast<const T*>(Address(s.from));
+    const BroadcastPlan& plan = s.plan;
+    T* out = reinterpret_cast<T*>(to);
+    std::fill(out + n, out + ((n + kGroup - 1) & -kGroup), T(0));
+    const bool moves = plan.y_strides[static_cast<size_t>(plan.rank - 1)] != 0;
+    for (int64_t row = begin / plan.cols, col = begin % plan.cols; n > 0; ++row, col = 0) {
+      const int64_t length = std::min(n, plan.cols - col);
+      const T* const x = from + RowOffset(plan, row);
+      if (moves)
+        std::copy_n(x + col, length, out);
+      else
+        std::fill_n(out, length, *x);
+      out += length;
+      n -= length;
+    }
+  }
+
+  // Where row `row` of the spread operand begins. Beyond the last row (when a tile that is filled
+  // once is longer than the tensor) it begins anew.
+  static int64_t RowOffset(const BroadcastPlan& plan, int64_t row) {
+    int64_t offset = 0;
+    for (int i = plan.rank - 2; i >= 0; --i) {
+      const auto k = static_cast<size_t>(i);
+      offset += row % plan.dims[k] * plan.y_strides[k];
+      row /= plan.dims[k];
+    }
+    return offset;
+  }
+
+  const KernelContext& ctx_;
+  const ElementLoop& l_;
+  std::vector<Tensor>& between_;
+};
+
+template <typename T>
+void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::vector<Tensor>* between) {
+  const Runner<T> runner(ctx, loop, between);
+  const int64_t tiles = (loop.numel + loop.tile - 1) / loop.tile;
+  ctx.ParallelFor(tiles, loop.grain,
+                  [&](int64_t first, int64_t last) { runner.Run(first, last); });
+}
+
+}  // namespace
+
+void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
+                    std::vector<Tensor>* between) {
+  if (loop.numel == 0) return;
+  if (dtype == DType::kF32)
+    RunTyped<float>(ctx, loop, between);
+  else
+    RunTyped<double>(ctx, loop, between);
+}
+
+}  // namespace heddle

@@ -1,0 +1,133 @@
+#include "kernels/elementwise/element_program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/op_registry.h"
+#include "core/shapes.h"
+
+namespace heddle {
+namespace {
+
+// Moves *at behind the numbers of the kind's attributes.
+void ReadNumbers(const Floats& values, ElementProgram::Kind* kind, size_t* at) {
+  kind->first_number = *at;
+  for (const AttrDef& a : kind->def->attrs()) {
+    if (!IsNumber(a.default_value)) continue;
+    if (kind->broadcasts && a.name == "axis" && *at < values.size())
+      kind->axis = static_cast<int64_t>(values[*at]);
+    ++*at;
+  }
+}
+
+Status ReadKinds(const Strings& ops, const Floats& values, ElementProgram* program) {
+  size_t at = 0;
+  program->numbers = &values;
+  program->kinds.reserve(ops.size());
+  for (const std::string& name : ops) {
+    const OpDef* def = FindOp(name);
+    const TileOp* tile = FindTileOp(name);
+    if (def == nullptr || tile == nullptr)
+      return InvalidArgument("'", name, "' is no operator of fused loops");
+    ElementProgram::Kind& kind = program->kinds.emplace_back();
+    kind.def = def;
+    kind.tile = tile;
+    kind.operands = static_cast<uint32_t>(tile->operands);
+    kind.broadcasts = def->has(kBroadcasts);
+    ReadNumbers(values, &kind, &at);
+  }
+  if (at == values.size()) return Status::Ok();
+  return InvalidArgument("there are ", values.size(), " attribute values for ", at, " attributes");
+}
+
+Status ReadSteps(const Ints& code, ElementProgram* program) {
+  program->steps.reserve(code.size() / 2);
+  for (size_t at = 0; at < code.size();) {
+    if (code[at] < 0 || code[at] >= std::ssize(program->kinds))
+      return InvalidArgument("code[", at, "] is ", code[at], ", which is no kind of step");
+    ElementProgram::Step step;
+    step.kind = static_cast<uint32_t>(code[at++]);
+    for (uint32_t k = 0; k < program->kinds[step.kind].operands; ++k, ++at) {
+      if (at >= code.size() || code[at] < 0 || code[at] >= program->values())
+        return InvalidArgument("code[", at, "] is no value that is known there");
+      step.in[k] = static_cast<uint32_t>(code[at]);
+    }
+    program->steps.push_back(step);
+  }
+  return Status::Ok();
+}
+
+// Shapes as they are found, each once.
+class ShapeTable {
+ public:
+  explicit ShapeTable(ElementShapes* shapes) : shapes_(*shapes) {}
+
+  uint32_t Add(const Shape& shape) {
+    auto& all = shapes_.distinct;
+    const auto found = std::find(all.begin(), all.end(), shape);
+    if (found != all.end()) return static_cast<uint32_t>(found - all.begin());
+    all.push_back(shape);
+    return static_cast<uint32_t>(all.size() - 1);
+  }
+
+  Result<uint32_t> Broadcast(uint32_t a, uint32_t b, int64_t axis) {
+    if (a == last_a_ && b == last_b_ && axis == last_axis_) return last_;
+    HEDDLE_ASSIGN_OR_RETURN(const Shape shape,
+                            BroadcastShape(shapes_.distinct[a], shapes_.distinct[b], axis));
+    last_a_ = a;
+    last_b_ = b;
+    last_axis_ = axis;
+    return last_ = Add(shape);
+  }
+
+ private:
+  ElementShapes& shapes_;
+  uint32_t last_a_ = std::numeric_limits<uint32_t>::max(), last_b_ = 0, last_ = 0;
+  int64_t last_axis_ = 0;
+};
+
+}  // namespace
+
+Result<ElementProgram> ReadElementProgram(const OpContext& ctx) {
+  ElementProgram program;
+  program.inputs = static_cast<uint32_t>(ctx.InCount("X"));
+  HEDDLE_RETURN_IF_ERROR(
+      ReadKinds(ctx.Attr<Strings>("ops"), ctx.Attr<Floats>("values"), &program));
+  HEDDLE_RETURN_IF_ERROR(ReadSteps(ctx.IntList("code"), &program));
+  for (const int64_t v : ctx.IntList("outs")) {
+    if (v < program.inputs || v >= program.values())
+      return InvalidArgument("outs names ", v, ", which no step computes");
+    program.outs.push_back(static_cast<uint32_t>(v));
+  }
+  if (program.outs.empty() || static_cast<int>(program.outs.size()) != ctx.OutCount("Out") ||
+      program.outs[0] != program.values() - 1)
+    return InvalidArgument("outs must name a value for each Out, the last step's first");
+  return program;
+}
+
+Result<ElementShapes> InferElementShapes(const ElementProgram& program,
+                                         const std::vector<const Shape*>& inputs) {
+  ElementShapes shapes;
+  shapes.of.reserve(program.values());
+  ShapeTable table(&shapes);
+  for (const Shape* s : inputs) shapes.of.push_back(table.Add(*s));
+  for (const ElementProgram::Step& step : program.steps) {
+    const ElementProgram::Kind& kind = program.kinds[step.kind];
+    uint32_t out = shapes.of[step.in[0]];
+    for (uint32_t k = 1; k < kind.operands; ++k) {
+      const uint32_t other = shapes.of[step.in[k]];
+      if (other == out) continue;
+      if (kind.broadcasts) {
+        HEDDLE_ASSIGN_OR_RETURN(out, table.Broadcast(out, other, kind.axis));
+      } else if (shapes.distinct[out].is_static() && shapes.distinct[other].is_static()) {
+        return InvalidArgument("the operands of ", kind.def->name(), " must have one shape, got ",
+                               shapes.distinct[out].ToString(), " and ",
+                               shapes.distinct[other].ToString());
+      }
+    }
+    shapes.of.push_back(out);
+  }
+  return shapes;
+}
+
+}  // namespace heddle

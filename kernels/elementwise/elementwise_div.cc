@@ -1,0 +1,47 @@
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/elementwise/binary_grad.h"
+#include "kernels/elementwise/tile_loop.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+Status DivInts(KernelContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(NoZeroDivisor(ctx.In("Y")));
+  return RunBinaryOp<SlotsXY>(ctx, BinaryLoop<DivFn, T, T>::kLoops);
+}
+
+struct DivGradX {
+  static constexpr unsigned kUses = kUsesY;
+  template <typename T>
+  static T Apply(T, T y, T, T dout, double) {
+    return DivFn::Apply(dout, Conj(y));
+  }
+};
+
+struct DivGradY {  // -dout * out / y
+  static constexpr unsigned kUses = kUsesY | kUsesOut;
+  template <typename T>
+  static T Apply(T, T y, T out, T dout, double) {
+    return MulFn::Apply(SubFn::Apply(T(0), dout), Conj(DivFn::Apply(out, y)));
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(elementwise_div) {
+  DefineElementwise<DivFn, float, double, float16, bfloat16, std::complex<float>,
+                    std::complex<double>>(op, "x / y; integers are cut towards zero");
+  op.Kernel(DType::kI32, &DivInts<int32_t>).Kernel(DType::kI64, &DivInts<int64_t>);
+  op.Kernel(DType::kI16, &DivInts<int16_t>).Kernel(DType::kI8, &DivInts<int8_t>);
+  op.Kernel(DType::kU8, &DivInts<uint8_t>);
+}
+
+HEDDLE_OP(elementwise_div_grad) {
+  op.Doc("gradient of x / y");
+  DefineElementwiseGrad<DivGradX, DivGradY, float, double, float16, bfloat16, std::complex<float>,
+                        std::complex<double>>(op, kUsesY | kUsesOut);
+}
+
+HEDDLE_TILE(elementwise_div) { return BinaryTile<DivFn>(); }

@@ -1,0 +1,167 @@
+// addmm: beta * input + alpha * x y; and mv, a matrix times a vector.
+#include <cstring>
+
+#include "core/error.h"
+#include "core/shapes.h"
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/elementwise/binary_grad.h"
+#include "kernels/base/check.h"
+#include "kernels/gemm/gemm.h"
+
+namespace heddle {
+namespace {
+
+struct Sizes {
+  int64_t m = 0, n = 0, k = 0;
+};
+
+Result<Sizes> ProductSizes(const Shape& x, const Shape& y) {
+  const bool fits = x.rank() == 2 && y.rank() == 2 && (x[1] == y[0] || x[1] < 0 || y[0] < 0);
+  if (!fits)
+    return InvalidArgument("X ", x.ToString(), " and Y ", y.ToString(),
+                           " are not matrices that can be multiplied");
+  return Sizes{x[0], y[1], x[1]};
+}
+
+template <typename T>
+struct Addmm {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& input = ctx.In("Input");
+    const Tensor& x = ctx.In("X");
+    const Tensor& y = ctx.In("Y");
+    Tensor& out = ctx.Out("Out");
+    if (input.dtype() != x.dtype() || y.dtype() != x.dtype())
+      return InvalidArgument("Input, X and Y must have one dtype");
+    HEDDLE_ASSIGN_OR_RETURN(const Sizes s, ProductSizes(x.shape(), y.shape()));
+    const Shape full{s.m, s.n};
+    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(full, input.shape(), -1));
+    T* o = out.mutable_data<T>();
+    const T beta = static_cast<T>(ctx.Float("Beta"));
+    ParallelRows(ctx, plan, kElementGrain, [&](int64_t, int64_t yo, int64_t at, int64_t n) {
+      const T* from = input.data<T>() + yo;
+      const int64_t step = plan.inner == InnerKind::kVectorScalar ? 0 : 1;
+      for (int64_t i = 0; i < n; ++i) o[at + i] = beta * from[i * step];
+    });
+    ParallelGemm(ctx, GemmDims::Dense(s.m, s.n, s.k), static_cast<T>(ctx.Float("Alpha")),
+                 x.data<T>(), y.data<T>(), T(1), o);
+    return Status::Ok();
+  }
+};
+
+template <typename T>
+struct AddmmGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const Tensor& y = ctx.In("Y");
+    const Tensor& dout = ctx.In("Out@GRAD");
+    HEDDLE_ASSIGN_OR_RETURN(const Sizes s, ProductSizes(x.shape(), y.shape()));
+    if (dout.shape() != Shape{s.m, s.n} || x.dtype() != dout.dtype() || y.dtype() != dout.dtype())
+      return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " does not fit X and Y");
+    const T alpha = static_cast<T>(ctx.Float("Alpha")), beta = static_cast<T>(ctx.Float("Beta"));
+    const T* g = dout.data<T>();
+    if (Tensor* dx = ctx.OutOpt("X@GRAD"))
+      ParallelGemm(ctx, GemmDims::Dense(s.m, s.k, s.n, false, true), alpha, g, y.data<T>(), T(0),
+                   dx->mutable_data<T>());
+    if (Tensor* dy = ctx.OutOpt("Y@GRAD"))
+      ParallelGemm(ctx, GemmDims::Dense(s.k, s.n, s.m, true, false), alpha, x.data<T>(), g, T(0),
+                   dy->mutable_data<T>());
+    if (Tensor* di = ctx.OutOpt("Input@GRAD")) {
+      HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {di}));
+      HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                              MakeBroadcastPlan(dout.shape(), di->shape(), -1));
+      RunBinaryGrad(ctx, plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, g}, dout.dtype(),
+                    di, false);
+      T* d = di->mutable_data<T>();
+      for (int64_t i = 0; i < di->numel(); ++i) d[i] *= beta;
+    }
+    return Status::Ok();
+  }
+};
+
+Status InferAddmm(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Sizes s, ProductSizes(ctx.InShape("X"), ctx.InShape("Y")));
+  const Shape out{s.m, s.n};
+  HEDDLE_ASSIGN_OR_RETURN(const Shape both, BroadcastShape(out, ctx.InShape("Input"), -1));
+  if (both.rank() != 2 || (both.is_static() && out.is_static() && both != out))
+    return InvalidArgument("Input ", ctx.InShape("Input").ToString(), " cannot be broadcast to ",
+                           out.ToString());
+  ctx.SetOut("Out", out, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+void DefineAttrs(OpDef& op) { op.Attr("Alpha", 1.0).Attr("Beta", 1.0); }
+
+Status CheckMv(const Tensor& x, const Tensor& v) {
+  if (x.rank() == 2 && v.rank() == 1 && x.dim(1) == v.dim(0) && x.dtype() == v.dtype())
+    return Status::Ok();
+  return InvalidArgument("X ", x.shape().ToString(), " and Vec ", v.shape().ToString(),
+                         " are not a matrix and a vector that fit");
+}
+
+template <typename T>
+struct Mv {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const Tensor& v = ctx.In("Vec");
+    HEDDLE_RETURN_IF_ERROR(CheckMv(x, v));
+    ParallelGemm(ctx, GemmDims::Dense(x.dim(0), 1, x.dim(1)), T(1), x.data<T>(), v.data<T>(), T(0),
+                 ctx.Out("Out").template mutable_data<T>());
+    return Status::Ok();
+  }
+};
+
+template <typename T>
+struct MvGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const Tensor& v = ctx.In("Vec");
+    const Tensor& dout = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckMv(x, v));
+    if (dout.numel() != x.dim(0) || dout.dtype() != x.dtype())
+      return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " does not fit X");
+    const int64_t m = x.dim(0), n = x.dim(1);
+    const T* g = dout.data<T>();
+    if (Tensor* dx = ctx.OutOpt("X@GRAD"))
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) dx->mutable_data<T>()[i * n + j] = g[i] * v.data<T>()[j];
+    if (Tensor* dv = ctx.OutOpt("Vec@GRAD"))
+      ParallelGemm(ctx, GemmDims::Dense(n, 1, m, true, false), T(1), x.data<T>(), g, T(0),
+                   dv->mutable_data<T>());
+    return Status::Ok();
+  }
+};
+
+Status InferMv(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (x.known_rank() && x.rank() != 2)
+    return InvalidArgument("X has shape ", x.ToString(), ", expected a matrix");
+  ctx.SetOut("Out", Shape{x.known_rank() ? x[0] : -1}, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(addmm) {
+  op.Doc("beta * input + alpha * x y").Input("Input").Input("X").Input("Y").Output("Out");
+  DefineAttrs(op);
+  op.InferShape(&InferAddmm).Kernels<Addmm, float, double>();
+}
+
+HEDDLE_OP(addmm_grad) {
+  op.Doc("gradient of addmm").Input("Input", kNoBuffer).Input("X").Input("Y").Input("Out@GRAD");
+  op.Output("Input@GRAD", kOptional).Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional);
+  DefineAttrs(op);
+  op.KernelKey("Out@GRAD").InferShape(&GradLikeInputs).Kernels<AddmmGrad, float, double>();
+}
+
+HEDDLE_OP(mv) {
+  op.Doc("matrix times vector").Input("X").Input("Vec").Output("Out").InferShape(&InferMv);
+  op.Kernels<Mv, float, double>();
+}
+
+HEDDLE_OP(mv_grad) {
+  op.Doc("gradient of mv").Input("X").Input("Vec").Input("Out@GRAD").KernelKey("Out@GRAD");
+  op.Output("X@GRAD", kOptional).Output("Vec@GRAD", kOptional).InferShape(&GradLikeInputs);
+  op.Kernels<MvGrad, float, double>();
+}

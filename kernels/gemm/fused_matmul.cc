@@ -1,0 +1,177 @@
+// heddle's own: a matrix product with what follows it. The fusion passes make it.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "core/packing_state.h"
+#include "core/shapes.h"
+#include "kernels/gemm/gemm_matmul.h"
+#include "kernels/conv/spread_residual.h"
+#include "kernels/strided/strided_copy.h"
+
+namespace heddle {
+namespace {
+
+struct FusedMatmulState final : PackingState {
+  std::unique_ptr<GemmRunner> runner;
+  bool pieces = false;  // X is read where its pieces lie
+  int64_t rows = 0;     // of X, else
+  std::optional<Epilogue> late;  // what comes behind a residual of another batch
+  Shape product;
+  std::span<const std::byte> ReadsFirst() const override { return runner->ReadsFirst(); }
+};
+
+Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) {
+  return MatmulShapesOf(x, y, ctx.Bool("trans_x"), ctx.Bool("trans_y"));
+}
+
+// Of X, whose pieces lie side by side along the last dimension; of no known rank where one piece is.
+template <typename Context>
+Result<Shape> WholeX(const Context& ctx) {
+  const int count = ctx.InCount("X");
+  if (count == 0) return InvalidArgument("'X' names no tensor");
+  Shape whole = ctx.InShape("X");
+  if (count == 1 || !whole.known_rank()) return whole;
+  const int last = whole.rank() - 1;
+  if (last < 1 || ctx.Bool("trans_x"))
+    return InvalidArgument("pieces of X need two dimensions, and trans_x = false");
+  whole[last] = 0;
+  for (int i = 0; i < count; ++i) {
+    const Shape& piece = ctx.InShape("X", i);
+    if (!piece.known_rank()) return piece;
+    bool fits = piece.rank() == last + 1;
+    for (int d = 0; fits && d < last; ++d) {
+      fits = piece[d] == whole[d] || piece[d] < 0 || whole[d] < 0;
+      if (whole[d] < 0) whole[d] = piece[d];
+    }
+    if (!fits)
+      return InvalidArgument("X [", i, "] of shape ", piece.ToString(), " cannot lie beside X [0] of ",
+                             ctx.InShape("X").ToString());
+    whole[last] = whole[last] < 0 || piece[last] < 0 ? -1 : whole[last] + piece[last];
+  }
+  return whole;
+}
+
+Status FusedMatmulShape(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape x, WholeX(ctx));
+  const Shape& y = ctx.InShape("Y");
+  if (!x.known_rank() || !y.known_rank()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const MatmulShapes s, View(ctx, x, y));
+  if (ctx.HasIn("Bias") && ctx.InShape("Bias").is_static() && s.n >= 0 &&
+      ctx.InShape("Bias").numel() != s.n)
+    return InvalidArgument("Bias has shape ", ctx.InShape("Bias").ToString(), ", expected ", s.n,
+                           " elements");
+  Shape out = s.result;
+  if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() && out.is_static()) {
+    HEDDLE_ASSIGN_OR_RETURN(out, ResidualSum(out, ctx.InShape("ResidualData")));
+  }
+  ctx.SetOut("Out", out, ctx.InDType("X"));
+  ctx.ShareLoD("X", "Out");
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape x, WholeX(ctx));
+  for (int i = 1; i < ctx.InCount("X"); ++i)
+    if (ctx.InDType("X", i) != ctx.InDType("X"))
+      return InvalidArgument("X [", i, "] is ", Name(ctx.InDType("X", i)), ", but X [0] is ",
+                             Name(ctx.InDType("X")));
+  HEDDLE_ASSIGN_OR_RETURN(const MatmulShapes s, View(ctx, x, ctx.InShape("Y")));
+  HEDDLE_ASSIGN_OR_RETURN(
+      Epilogue epilogue,
+      ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
+                    ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
+  epilogue.bf16 = ctx.Bool("fuse_bf16");
+  epilogue.int8 = ctx.Bool("fuse_int8");
+  auto state = std::make_unique<FusedMatmulState>();
+  state->product = s.result;
+  if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
+    state->late = TakeFromResidual(&epilogue);
+  const BatchedGemm product = PlanOut(s);
+  std::vector<int64_t> widths;
+  for (int i = 0; i < ctx.InCount("X"); ++i) widths.push_back(ctx.InShape("X", i).dim(-1));
+  state->pieces = widths.size() > 1 && PiecesPay(product.one, widths);
+  state->rows = x.Product(0, x.rank() - 1);
+  state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
+                           epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
+  if (!state->runner->reads_b()) state->HasPacked(ctx, "Y");
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
+// X as one tensor.
+Tensor Together(const KernelContext& ctx, int64_t rows) {
+  int64_t width = 0;
+  for (int i = 0; i < ctx.InCount("X"); ++i) width += ctx.In("X", i).dim(-1);
+  Tensor whole = ctx.CallScratch(DType::kF32, {rows, width});
+  float* to = whole.mutable_data<float>();
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  for (int i = 0; i < ctx.InCount("X"); ++i) {
+    const int64_t columns = ctx.In("X", i).dim(-1);
+    CopyRows(ctx, ctx.In("X", i).raw(), columns * kFloat, to, width * kFloat, rows, columns * kFloat);
+    to += columns;
+  }
+  return whole;
+}
+
+// False: the runner does not take pieces, or they are too many.
+bool RunPieces(const KernelContext& ctx, const GemmRunner& runner, const float* bias,
+               const float* residual, float* out) {
+  constexpr int kMost = 64;
+  std::array<GemmPiece, kMost> pieces;
+  const int count = ctx.InCount("X");
+  if (count > kMost) return false;
+  for (int i = 0; i < count; ++i) {
+    const Tensor& x = ctx.In("X", i);
+    pieces[static_cast<size_t>(i)] = {x.data<float>(), x.dim(-1), x.dim(-1)};
+  }
+  return runner.RunPieces(ctx, std::span(pieces).first(static_cast<size_t>(count)), bias, residual, out);
+}
+
+Status RunFusedMatmul(KernelContext& ctx) {
+  const auto& state = ctx.State<FusedMatmulState>();
+  const Tensor* const bias_in = ctx.InOpt("Bias");
+  const Tensor* const residual_in = ctx.InOpt("ResidualData");
+  float* const to = ctx.Out("Out").mutable_data<float>();
+  Tensor product = state.late ? ctx.CallScratch(DType::kF32, state.product) : Tensor();
+  float* const out = state.late ? product.mutable_data<float>() : to;
+  const float* const bias = bias_in ? bias_in->data<float>() : nullptr;
+  const float* const residual =
+      residual_in && !state.late ? residual_in->data<float>() : nullptr;
+  if (!state.pieces || !RunPieces(ctx, *state.runner, bias, residual, out)) {
+    const bool several = ctx.InCount("X") > 1;
+    const Tensor whole = several ? Together(ctx, state.rows) : Tensor();
+    state.runner->Run(ctx, (several ? whole : ctx.In("X")).data<float>(),
+                      ctx.In("Y").data<float>(), bias, residual, out);
+  }
+  if (state.late)
+    SpreadResidual(*state.late, state.product, out, residual_in->shape(), residual_in->data<float>(),
+                   to);
+  return Status::Ok();
+}
+
+double FusedMatmulCost(const ShapeContext& ctx) {
+  const Result<Shape> x = WholeX(ctx);
+  if (!x.ok()) return 0;
+  const Result<MatmulShapes> s = View(ctx, *x, ctx.InShape("Y"));
+  if (!s.ok() || !s->out.is_static()) return 0;
+  return 80 + static_cast<double>(s->out.numel()) * static_cast<double>(s->k) / 40;
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(fused_matmul) {
+  op.Doc(
+      "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData), where the product "
+      "or ResidualData may have a batch of 1. Several X stand for what they are side by side along their "
+      "last dimension. The activation's constants and fuse_bf16 (for a constant Y) are those of fused_conv2d. fuse_int8: a "
+      "constant Y is rounded to integers of 8 bits times a factor for each 128 of a column");
+  op.Input("X", kList).Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
+  op.Output("Out");
+  op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);
+  op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
+  op.Attr("fuse_bf16", false).Attr("fuse_int8", false);
+  op.Inplace("ResidualData", "Out").InferShape(FusedMatmulShape).Prepare(PrepareFusedMatmul);
+  op.Cost(FusedMatmulCost).Kernel(DType::kF32, RunFusedMatmul);
+}

@@ -1,0 +1,72 @@
+// A constant matrix B [k, n] as the loops of gemm_panels.cc read it: panels of two vectors of columns,
+// the last one of as many as it needs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "kernels/simd/conv_loops.h"
+#include "kernels/gemm/gemm.h"
+
+namespace heddle {
+
+// Of how many columns the panel that begins at `column` is.
+inline int64_t PanelWidth(const GemmDims& d, int64_t lanes, int64_t column) {
+  return d.n - column > lanes ? 2 * lanes : lanes;
+}
+
+// As it is: [panel][k][column]. Immutable once packed.
+struct FloatColumns {
+  static constexpr int64_t kRoom = 1;  // floats that Block needs
+  // Of the other matrix, that are gone through for one panel after another.
+  static constexpr int64_t kCacheBytes = 256 << 10;
+  static constexpr bool kInBlocks = false;  // of kGroup rows
+  static constexpr int64_t kGroup = 0;
+  static constexpr bool kReadsB = false;  // as it is given for a run
+  // The columns of a panel from row `begin` on, [row][column].
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* /*b*/,
+                     int64_t column, int64_t begin, float* /*room*/) const {
+    return static_cast<const float*>(memory->data()) + column * d.k +
+           begin * PanelWidth(d, loops.lanes, column);
+  }
+  BufferRef memory;
+};
+
+// Rounded to integers in [-127, 127] times a factor, which the 128 elements of a column share that
+// follow each other: [panel][group of rows]([factor of a column], [row][column]). An element is off by
+// at most 1/254 of the largest of its group. Where that is no number, nor is what a product gives.
+struct Int8Columns {
+  static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
+  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass makes the floats anew
+  static constexpr bool kInBlocks = true, kReadsB = false;
+  static int64_t GroupBytes(int64_t rows, int64_t width) {
+    return width * (static_cast<int64_t>(sizeof(float)) + rows);
+  }
+  static int64_t PanelBytes(int64_t k, int64_t width) {
+    const int64_t groups = (k + kGroup - 1) / kGroup;
+    return width * (groups * static_cast<int64_t>(sizeof(float)) + k);
+  }
+  // Writes them to `room` as floats.
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+                     int64_t column, int64_t begin, float* room) const;
+  BufferRef memory;
+};
+
+// Of a matrix that each run has another of: copied as they are asked for, times a factor.
+struct FreshColumns {
+  static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
+  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass copies anew
+  static constexpr bool kInBlocks = true, kReadsB = true;
+  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+                     int64_t column, int64_t begin, float* room) const;
+  float alpha;
+};
+
+// Shared through the plans' cache; read part by part. Throws std::bad_alloc.
+std::shared_ptr<const FloatColumns> PackFloatColumns(const PrepareContext& ctx, const Tensor& b,
+                                                     const GemmDims& d, int64_t lanes);
+// Those of alpha * B.
+std::shared_ptr<const Int8Columns> PackInt8Columns(const PrepareContext& ctx, const Tensor& b,
+                                                   const GemmDims& d, int64_t lanes, float alpha);
+
+}  // namespace heddle

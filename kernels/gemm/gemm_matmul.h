@@ -1,0 +1,109 @@
+// matmul and its kin: shapes of a product of two tensors, the products of its gradients, and the
+// library's fast path.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_epilogue.h"
+
+namespace heddle {
+
+// Out = op(X) op(Y) over broadcast batches. Shapes are the matrix views: at least rank 2.
+struct MatmulShapes {
+  Shape x, y, out;  // as matrices; out keeps the 1s of vector operands
+  Shape result;     // out as the operator gives it
+  bool trans_x = false, trans_y = false;
+  int64_t m = 0, n = 0, k = 0;
+};
+
+// NumPy's rules: a 1-D X is a row, a 1-D Y a column, neither is transposed. Dimensions may be -1.
+Result<MatmulShapes> MatmulShapesOf(const Shape& x, const Shape& y, bool trans_x, bool trans_y);
+
+// Out from X and Y; the gradient of X from Out's and Y; the gradient of Y from X and Out's.
+BatchedGemm PlanOut(const MatmulShapes& s);
+BatchedGemm PlanXGrad(const MatmulShapes& s);
+BatchedGemm PlanYGrad(const MatmulShapes& s);
+
+// The three products with the operands in the order the plain product wants them.
+struct MatmulPlans {
+  explicit MatmulPlans(const MatmulShapes& s)
+      : trans_x(s.trans_x),
+        trans_y(s.trans_y),
+        out(PlanOut(s)),
+        x_grad(PlanXGrad(s)),
+        y_grad(PlanYGrad(s)) {}
+
+  bool trans_x, trans_y;
+  BatchedGemm out, x_grad, y_grad;
+
+  template <typename T>
+  void Out(const KernelContext& ctx, T alpha, const T* x, const T* y, T* to,
+           bool accumulate = false) const {
+    out.Run(ctx, alpha, x, y, to, accumulate);
+  }
+  template <typename T>
+  void XGrad(const KernelContext& ctx, T alpha, const T* out_grad, const T* y, T* to,
+             bool accumulate = false) const {
+    x_grad.Run(ctx, alpha, trans_x ? y : out_grad, trans_x ? out_grad : y, to, accumulate);
+  }
+  template <typename T>
+  void YGrad(const KernelContext& ctx, T alpha, const T* x, const T* out_grad, T* to,
+             bool accumulate = false) const {
+    y_grad.Run(ctx, alpha, trans_y ? out_grad : x, trans_y ? x : out_grad, to, accumulate);
+  }
+};
+
+// Some columns of A, as another tensor holds them: [m, columns], rows `lda` floats apart.
+struct GemmPiece {
+  const float* data;
+  int64_t lda, columns;
+};
+
+// A prepared product with an epilogue. Immutable; Run is re-entrant.
+class GemmRunner {
+ public:
+  virtual ~GemmRunner() = default;
+  virtual void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
+                   const float* residual, float* c) const = 0;
+  // The same of an A that lies in pieces, side by side; B has been copied. False: it is not done, and
+  // takes them together.
+  virtual bool RunPieces(const KernelContext&, std::span<const GemmPiece> /*a*/,
+                         const float* /*bias*/, const float* /*residual*/, float* /*c*/) const {
+    return false;
+  }
+  // False: what it needs of the constant B was copied, and `b` may point anywhere.
+  virtual bool reads_b() const { return true; }
+  // See KernelState.
+  virtual std::span<const std::byte> ReadsFirst() const { return {}; }
+};
+
+// The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product is
+// too small for it. Without the library MakePanelGemm's. The tensor's contents need not be in memory
+// (core/packing_state.h).
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                            float alpha, const Tensor* constant_b,
+                                            const Epilogue& epilogue);
+// By loops of heddle's own, with the constant matrix packed; nullptr where it is none or the product
+// is a batch, or too small.
+std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                          float alpha, const Tensor* constant_b,
+                                          const Epilogue& epilogue);
+// By the same loops, with a matrix that is no constant, in batches, too; nullptr where Gemm
+// needs no library.
+std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha, const Epilogue& epilogue);
+// Whether a product of an A in pieces of these widths is sooner made by these loops than pieces are
+// joined.
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths);
+// How many rows their loops keep in registers; 0 where there are none.
+int64_t MostPanelRows();
+// Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                         const Tensor* constant_b, const Epilogue& epilogue);
+// Always gives one. `piece`: columns of the widest piece that A lies in; 0: it is one.
+std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                     const Tensor* constant_b, const Epilogue& epilogue,
+                                     int64_t piece = 0);
+
+}  // namespace heddle

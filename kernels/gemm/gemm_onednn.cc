@@ -1,0 +1,188 @@
+// Matrix products by oneDNN's matmul primitive.
+#include "kernels/gemm/gemm_matmul.h"
+
+#ifdef HEDDLE_WITH_ONEDNN
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/onednn.h"
+
+namespace heddle {
+namespace {
+
+using dnnl::memory;
+
+// Below this many multiplications a call costs more than it saves; fused parts make up for some.
+constexpr int64_t kLeastWork = 64 * 64 * 64;
+constexpr int64_t kLeastFusedWork = 32 * 32 * 32;
+// Longer sums of single-precision products are made in parts of at most this many: rounding errors
+// grow with a chain's length. Packed operands, which are for inference, stay whole.
+constexpr int64_t kLongestSum = 256;
+
+// A matrix operand with its batch dimensions; broadcast ones have size 1.
+memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t rows, int64_t cols,
+                     bool transposed, int64_t leading) {
+  memory::dims dims, strides;
+  int64_t step = rows * cols;
+  for (int i = g.dims.rank() - 1; i >= 0; --i) {
+    const bool broadcast = batch_stride[i] == 0;
+    dims.insert(dims.begin(), broadcast ? 1 : g.dims[i]);
+    strides.insert(strides.begin(), broadcast ? step : batch_stride[i]);
+    if (!broadcast) step = batch_stride[i] * g.dims[i];
+  }
+  dims.push_back(rows);
+  dims.push_back(cols);
+  strides.push_back(transposed ? 1 : leading);
+  strides.push_back(transposed ? leading : 1);
+  return onednn::Strided(dims, strides);
+}
+
+class LibraryGemmRunner final : public GemmRunner {
+ public:
+  // A stretch of the inner dimension, from these places of the operands on.
+  struct Part {
+    std::shared_ptr<const onednn::Call> call;
+    int64_t a_at = 0, b_at = 0;
+  };
+  std::vector<Part> parts;
+  std::shared_ptr<const onednn::Packed> packed;
+  std::unique_ptr<onednn::Call> round;  // A's to bfloat16; null: it is used as it is
+  int64_t rounded_bytes = 0;
+  Epilogue epilogue;
+  int64_t c_size = 0;
+
+  bool reads_b() const override { return packed == nullptr; }
+
+  void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
+           const float* residual, float* c) const override {
+    if (epilogue.residual && residual != c) {
+      ctx.ParallelFor(c_size, 1 << 16, [&](int64_t begin, int64_t end) {
+        std::memcpy(c + begin, residual + begin, static_cast<size_t>(end - begin) * sizeof(float));
+      });
+    }
+    Tensor rounded;
+    if (round) {
+      rounded = ctx.CallScratch(DType::kU8, {rounded_bytes});
+      round->Run(ctx, {a, rounded.raw()});
+      a = static_cast<const float*>(rounded.raw());
+    }
+    for (const Part& part : parts) {
+      const void* weights = packed ? packed->data() : b + part.b_at;
+      if (epilogue.bias)
+        part.call->Run(ctx, {a + part.a_at, weights, c, bias});
+      else
+        part.call->Run(ctx, {a + part.a_at, weights, c});
+    }
+  }
+};
+
+// One call for a stretch of `k` of the inner dimension.
+std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
+                                             const Epilogue& epilogue) {
+  const GemmDims& d = g.one;
+  const memory::desc a = Operand(g, g.a_stride, d.m, k, d.trans_a, d.lda);
+  const memory::desc b = Operand(g, g.b_stride, k, d.n, d.trans_b, d.ldb);
+  const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, b, c,
+                                        onednn::Attributes(epilogue, nullptr, 1.f));
+  return std::make_shared<onednn::Call>(
+      dnnl::matmul(pd),
+      std::vector<std::pair<int, memory::desc>>{
+          {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}},
+      pd.scratchpad_desc());
+}
+
+// Parts of equal length, but for the last one; all but the first are added to what is there.
+std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
+  const GemmDims& d = g.one;
+  const int64_t count = (d.k + kLongestSum - 1) / kLongestSum;
+  const int64_t length = (d.k + count - 1) / count;
+  Epilogue add;
+  add.residual = true;
+  auto runner = std::make_unique<LibraryGemmRunner>();
+  std::shared_ptr<const onednn::Call> middle;
+  for (int64_t at = 0; at < d.k; at += length) {
+    const int64_t k = std::min(length, d.k - at);
+    auto call = middle;
+    if (at == 0 || k != length || !middle) call = MakeCall(g, k, at == 0 ? Epilogue() : add);
+    if (at > 0 && k == length) middle = call;
+    runner->parts.push_back(
+        {std::move(call), at * (d.trans_a ? d.lda : 1), at * (d.trans_b ? 1 : d.ldb)});
+  }
+  return runner;
+}
+
+std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
+                                 const Tensor* constant_b, const Epilogue& epilogue, bool half) {
+  const GemmDims& d = g.one;
+  if (constant_b == nullptr && epilogue.empty() && alpha == 1.f && d.k > kLongestSum)
+    return MakeInParts(g);
+  const memory::desc given = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
+  const memory::desc a = half ? onednn::InHalf(onednn::Dense({d.m, d.k})) : given;
+  const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
+  const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+  const bool pack = constant_b != nullptr && g.dims.rank() == 0;
+  const memory::desc packed = onednn::Any({d.k, d.n});
+  memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
+  bias_dims.back() = d.n;
+  const memory::desc bias = epilogue.bias ? onednn::Dense(bias_dims) : memory::desc();
+  // The library adds its own bias before anything else: with a factor the bias follows it instead.
+  const bool scaled = alpha != 1.f;
+  dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
+  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a,
+                                        half ? onednn::InHalf(packed) : pack ? packed : b,
+                                        scaled ? memory::desc() : bias, c, attr);
+  auto runner = std::make_unique<LibraryGemmRunner>();
+  runner->epilogue = epilogue;
+  runner->c_size = g.batch * d.m * d.n;
+  if (pack && pd.weights_desc() != b)
+    runner->packed = onednn::Pack(ctx, *constant_b, b, pd.weights_desc());
+  if (half) {
+    runner->round = onednn::MakeReorder(given, a);
+    runner->rounded_bytes = static_cast<int64_t>(a.get_size());
+  }
+  std::vector<std::pair<int, memory::desc>> args{
+      {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c}};
+  if (epilogue.bias) args.emplace_back(scaled ? onednn::ScaledBiasArg() : DNNL_ARG_BIAS, bias);
+  runner->parts.push_back(
+      {std::make_shared<onednn::Call>(dnnl::matmul(pd), args, pd.scratchpad_desc())});
+  return runner;
+}
+
+}  // namespace
+
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                            float alpha, const Tensor* constant_b,
+                                            const Epilogue& epilogue) {
+  if (ctx.lean() && !epilogue.bf16) {  // the library would make code first
+    if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
+    return MakeFreshGemm(g, alpha, epilogue);
+  }
+  if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
+  // Rounding must pay: an operand is rounded once for all columns.
+  constexpr int64_t kLeastHalfWork = 1 << 21, kLeastHalfColumns = 32;
+  const bool half = epilogue.bf16 && constant_b != nullptr && g.dims.rank() == 0 &&
+                    g.work() >= kLeastHalfWork && g.one.n >= kLeastHalfColumns &&
+                    onednn::MultipliesHalf();
+  try {
+    return Make(ctx, g, alpha, constant_b, epilogue, half);
+  } catch (const dnnl::error&) {  // no implementation for this case
+    return nullptr;
+  }
+}
+
+}  // namespace heddle
+
+#else
+
+namespace heddle {
+std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                            float alpha, const Tensor* constant_b,
+                                            const Epilogue& epilogue) {
+  if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
+  return MakeFreshGemm(g, alpha, epilogue);
+}
+}  // namespace heddle
+
+#endif  // HEDDLE_WITH_ONEDNN

@@ -1,0 +1,267 @@
+// Products with a constant matrix by heddle's own loops: the convolution of one tap.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "kernels/simd/conv_loops.h"
+#include "kernels/gemm/gemm_columns.h"
+#include "kernels/gemm/gemm_matmul.h"
+
+namespace heddle {
+namespace {
+
+using convloops::ConvLoops;
+using convloops::DirectBlock;
+
+int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Rows of A that begin a multiple of so many floats apart share few places in the caches.
+constexpr int64_t kMeet = 2048 / sizeof(float);
+
+template <typename Columns>
+class PanelGemm final : public GemmRunner {
+ public:
+  PanelGemm(const BatchedGemm& g, std::shared_ptr<const Columns> packed, const Epilogue& epilogue,
+            const ConvLoops& loops)
+      : g_(g),
+        d_(g_.one),
+        late_(epilogue),
+        loops_(loops),
+        width_(2 * loops.lanes),
+        packed_(std::move(packed)) {
+    low_ = -std::numeric_limits<float>::infinity();
+    bias_ = epilogue.bias;
+    late_.bias = false;
+    if (epilogue.activation == Activation::kRelu && !epilogue.linear()) {
+      low_ = 0.f;
+      late_.activation = Activation::kNone;
+    }
+  }
+
+  bool reads_b() const override { return Columns::kReadsB; }
+
+  std::span<const std::byte> ReadsFirst() const override {
+    if constexpr (std::is_same_v<Columns, FloatColumns>) {
+      const size_t panel = sizeof(float) * static_cast<size_t>(d_.k * PanelWidth(d_, loops_.lanes, 0));
+      return {static_cast<const std::byte*>(packed_->memory->data()), panel};
+    }
+    return {};
+  }
+
+  void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
+           const float* residual, float* c) const override {
+    const Operands all{a, b, bias, residual, c};
+    const GemmPiece whole{a, d_.lda, d_.k};
+    if (g_.batch > 1 || d_.m <= loops_.rows || d_.lda % kMeet != 0)
+      return Depths(ctx, all, {&whole, 1}, 0, d_.k);
+    const int64_t depth = d_.m * d_.k <= kWhole ? d_.k : kDepth, step = depth + kApart;
+    Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
+    float* const to = apart.mutable_data<float>();
+    for (int64_t k = 0; k < d_.k; k += depth) {
+      const int64_t count = std::min(depth, d_.k - k);
+      ctx.ParallelFor(d_.m, 1 + kUnitWork / count, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) std::copy_n(a + r * d_.lda + k, count, to + r * step);
+      });
+      const GemmPiece some{to, step, count};
+      Depths(ctx, all, {&some, 1}, k, k + count);
+    }
+  }
+
+  bool RunPieces(const KernelContext& ctx, std::span<const GemmPiece> a, const float* bias,
+                 const float* residual, float* c) const override {
+    if (Columns::kInBlocks || g_.batch != 1) return false;
+    Depths(ctx, {nullptr, nullptr, bias, residual, c}, a, 0, d_.k);
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kTileRows = 128;
+  static constexpr int64_t kUnitWork =
+      1 << 19;  // less is done before another thread has come to help
+  // Where rows meet (below), a copy of A has them apart: of the whole, or of kDepth columns at a time,
+  // for all panels.
+  static constexpr int64_t kApart = 16, kDepth = 512, kWhole = 1 << 17;
+  struct Operands {
+    const float *a, *b, *bias, *residual;
+    float* c;
+  };
+  Operands Product(Operands o, int64_t at) const {
+    const BatchedGemm::Offsets to = g_.OffsetsOf(at);
+    o.a += to.a, o.b += to.b, o.c += to.c;
+    if (o.residual != nullptr) o.residual += to.c;
+    return o;
+  }
+  struct Room {
+    alignas(64) float panel[Columns::kRoom];
+    alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
+  };
+
+  // How many rows are gone through for one panel after another, and whether the next unit of work
+  // has the next panel. Else it has the same panel and the next rows: the panel is still near then.
+  struct Order {
+    int64_t rows;
+    bool panels_first;
+  };
+  Order OrderOf(int64_t depth) const {
+    // A matrix that stays near as a whole: then A and C, which are large beside it, need to pass
+    // once.
+    constexpr int64_t kNearBytes = 192 << 10, kPassBytes = 192 << 10, kFloat = sizeof(float);
+    const int64_t pass = kPassBytes / (kFloat * (depth + d_.n)) / loops_.rows * loops_.rows;
+    if (!Columns::kInBlocks && depth * d_.n * kFloat <= kNearBytes && pass > 0 && d_.m >= 2 * pass)
+      return {pass, true};
+    const int64_t rows = std::max<int64_t>(Columns::kCacheBytes / (kFloat * depth), loops_.rows);
+    return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
+  }
+
+  // Adds the products of columns [from, to) of A, which are `a`. A unit of work is a panel for some
+  // rows.
+  void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a, int64_t from,
+              int64_t to) const {
+    const int64_t panels = Ceil(d_.n, width_), depth = to - from;
+    int64_t longest = 0;
+    for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
+    const Order order = OrderOf(longest);
+    // Of few rows the panels decide, which come from afar: a number takes as long as some products.
+    constexpr int64_t kToRead = 8;
+    const int64_t grain = 1 + kUnitWork / ((order.rows + kToRead) * width_ * depth);
+    const int64_t parts = Ceil(d_.m, order.rows), all = parts * panels;
+    ctx.ParallelFor(g_.batch * all, grain, [&](int64_t begin, int64_t end) {
+      Room room;
+      for (int64_t i = begin; i < end; ++i) {
+        const Operands one = g_.batch > 1 ? Product(o, i / all) : o;
+        const GemmPiece product{one.a, d_.lda, d_.k};
+        const int64_t unit = i % all, part = order.panels_first ? unit / panels : unit % parts;
+        const int64_t column = (order.panels_first ? unit % panels : unit / parts) * width_;
+        const int64_t first = part * order.rows, count = std::min(order.rows, d_.m - first);
+        Panel(ctx, one, g_.batch > 1 ? std::span(&product, 1) : a, column, first, count, from, room);
+        if (to == d_.k) Finish(column, first, count, one.c);
+      }
+    });
+  }
+
+  // What follows a block of B: of the same panel, of the next one, or what is read behind the product;
+  // may be nullptr.
+  const float* Next(const KernelContext& ctx, const Operands& o, bool last, int64_t column, int64_t k,
+                    Room& room) const {
+    if (!last) return packed_->Block(loops_, d_, o.b, column, k, room.panel);
+    if (column + width_ < d_.n) return packed_->Block(loops_, d_, o.b, column + width_, k, room.panel);
+    return reinterpret_cast<const float*>(ctx.ahead().data());
+  }
+
+  void Panel(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
+             int64_t column, int64_t first, int64_t count, int64_t from, Room& room) const {
+    constexpr float kAny = std::numeric_limits<float>::infinity();
+    const int64_t columns = std::min(width_, d_.n - column);
+    const bool two = columns > loops_.lanes;
+    DirectBlock b{};
+    b.rows = b.columns = 1;
+    float* const out = o.c + first * d_.ldc + column;
+    b.residual_step = d_.ldc;
+    if (from > 0) {
+      b.residual = out;
+    } else {
+      if (bias_) b.bias = o.bias + column;
+      if (late_.residual) b.residual = o.residual + first * d_.ldc + column;
+    }
+    b.channels = static_cast<int>(columns);
+    b.high = kAny;
+    // The rows in registers are done one block after another: meanwhile what is next of B, which comes
+    // from afar, is asked for. A lone block takes no longer than that itself does to come.
+    const int64_t blocks = Ceil(count, loops_.rows);
+    const bool last_rows = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m;
+    b.ahead_step = Ceil(width_, blocks);
+    int64_t k = from;
+    for (const GemmPiece& piece : a) {
+      const bool last = &piece == &a.back();
+      if (last_rows) b.ahead = Next(ctx, o, last, column, last ? from : k + piece.columns, room);
+      const bool ahead = b.ahead != nullptr;
+      b.pixel_step = piece.lda;
+      const int64_t rows = Columns::kInBlocks ? Columns::kGroup : piece.columns;
+      for (int64_t at = 0; at < piece.columns; at += rows, k += b.depth) {
+        b.depth = std::min(rows, piece.columns - at);
+        b.pixels = piece.data + first * piece.lda + at;
+        b.filter = packed_->Block(loops_, d_, o.b, column, k, room.panel);
+        // Sums that are not complete wait beside each other, or in C.
+        b.low = k + b.depth >= d_.k ? low_ : -kAny;
+        const bool wait = Columns::kInBlocks && at + b.depth < piece.columns;
+        b.out = wait ? room.sums : out;
+        b.out_step = wait ? width_ : d_.ldc;
+        (ahead ? loops_.streamed : loops_.direct[two])(b, count);
+        b.bias = nullptr;
+        b.residual = wait ? room.sums : out;
+        b.residual_step = wait ? width_ : d_.ldc;
+      }
+    }
+  }
+
+  // What the loops do not do, for a panel's columns of some rows.
+  void Finish(int64_t column, int64_t first, int64_t count, float* c) const {
+    if (late_.activation != Activation::kNone || late_.linear())
+      ApplyEpilogue(late_, count, std::min(width_, d_.n - column), d_.ldc, nullptr, false,
+                    c + first * d_.ldc + column);
+  }
+
+  const BatchedGemm g_;
+  const GemmDims& d_;  // of one product
+  Epilogue late_;      // what the loops do not do
+  const ConvLoops& loops_;
+  const int64_t width_;
+  std::shared_ptr<const Columns> packed_;
+  float low_;
+  bool bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                          float alpha, const Tensor* constant_b,
+                                          const Epilogue& epilogue) {
+  constexpr int64_t kLeastWork = 1 << 12;
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
+      alpha != 1.f || g.work() < kLeastWork)
+    return nullptr;
+  auto packed = PackFloatColumns(ctx, *constant_b, g.one, loops->lanes);
+  return std::make_unique<PanelGemm<FloatColumns>>(g, std::move(packed), epilogue, *loops);
+}
+
+std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
+                                          const Epilogue& epilogue) {
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one))
+    return nullptr;
+  auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
+  return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *loops);
+}
+
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr) return false;
+  for (const int64_t width : widths)
+    if (d.m > loops->rows && width % kMeet == 0 && width > 0) return false;
+  // Each block of sums begins and ends once more for each piece, about as long as it takes to move so
+  // many floats together.
+  constexpr int64_t kMoved = 75;
+  const int64_t blocks = Ceil(d.n, 2 * loops->lanes) * Ceil(d.m, loops->rows);
+  return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
+}
+
+int64_t MostPanelRows() {
+  const ConvLoops* loops = convloops::BestLoops();
+  return loops == nullptr ? 0 : loops->rows;
+}
+
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                         float alpha, const Tensor* constant_b,
+                                         const Epilogue& epilogue) {
+  constexpr int64_t kLeastWeights = 1 << 12;
+  const ConvLoops* loops = convloops::BestLoops();
+  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
+      g.one.m == 0 || g.one.k * g.one.n < kLeastWeights)
+    return nullptr;
+  auto packed = PackInt8Columns(ctx, *constant_b, g.one, loops->lanes, alpha);
+  return std::make_unique<PanelGemm<Int8Columns>>(g, std::move(packed), epilogue, *loops);
+}
+
+}  // namespace heddle

@@ -1,0 +1,216 @@
+#ifdef HEDDLE_WITH_ONEDNN
+
+#include "kernels/gemm/onednn.h"
+
+#include <cpuid.h>
+#include <tbb/task_arena.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "kernels/gemm/pack_once.h"
+
+namespace heddle::onednn {
+namespace {
+
+// Some virtual machines advertise AMX but describe no tiles: its instructions then fault.
+bool AmxIsBroken() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & (1u << 24)) == 0) return false;
+  return __get_cpuid_count(0x1d, 0, &a, &b, &c, &d) == 0 || a == 0;
+}
+
+dnnl::engine MakeEngine() {
+  if (AmxIsBroken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_fp16);
+  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+
+void Check(dnnl_status_t status, const char* what) {
+  if (status != dnnl_success)
+    throw std::runtime_error(StrCat("oneDNN: ", what, " failed with status ", int{status}));
+}
+
+void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
+  using dnnl::algorithm;
+  switch (e.activation) {
+    case Activation::kNone:
+      return;
+    case Activation::kRelu:
+      return ops.append_eltwise(algorithm::eltwise_relu, 0.f, 0.f);
+    case Activation::kLeakyRelu:
+      return ops.append_eltwise(algorithm::eltwise_relu, e.alpha, 0.f);
+    case Activation::kClip:
+      return ops.append_eltwise(algorithm::eltwise_clip, e.alpha, e.beta);
+    case Activation::kHardSwish:
+      return ops.append_eltwise(algorithm::eltwise_hardswish, e.alpha, e.beta);
+    case Activation::kHardSigmoid:
+      return ops.append_eltwise(algorithm::eltwise_hardsigmoid, e.alpha, e.beta);
+    case Activation::kSwish:
+      return ops.append_eltwise(algorithm::eltwise_swish, e.alpha, 0.f);
+    case Activation::kSigmoid:
+      return ops.append_eltwise(algorithm::eltwise_logistic, 0.f, 0.f);
+    case Activation::kGeluErf:
+      return ops.append_eltwise(algorithm::eltwise_gelu_erf, 0.f, 0.f);
+    case Activation::kGeluTanh:
+      return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0.f, 0.f);
+    case Activation::kTanh:
+      return ops.append_eltwise(algorithm::eltwise_tanh, 0.f, 0.f);
+    case Activation::kMish:
+      return ops.append_eltwise(algorithm::eltwise_mish, 0.f, 0.f);
+  }
+}
+
+}  // namespace
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine = MakeEngine();
+  return engine;
+}
+
+bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta, float* c) {
+  Engine();
+  return dnnl_sgemm(d.trans_a ? 'T' : 'N', d.trans_b ? 'T' : 'N', d.m, d.n, d.k, alpha, a, d.lda, b,
+                    d.ldb, beta, c, d.ldc) == dnnl_success;
+}
+
+dnnl::memory::desc Dense(const dnnl::memory::dims& dims) {
+  dnnl::memory::dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return Strided(dims, strides);
+}
+
+dnnl::memory::desc Strided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides) {
+  return {dims, dnnl::memory::data_type::f32, strides};
+}
+
+dnnl::memory::desc Any(const dnnl::memory::dims& dims) {
+  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+dnnl::memory::desc InHalf(const dnnl::memory::desc& desc) {
+  constexpr auto kHalf = dnnl::memory::data_type::bf16;
+  if (desc.get_format_kind() == dnnl::memory::format_kind::any)
+    return {desc.get_dims(), kHalf, dnnl::memory::format_tag::any};
+  return {desc.get_dims(), kHalf, desc.get_strides()};
+}
+
+bool MultipliesHalf() {
+  Engine();
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (isa & kNeeded) == kNeeded;
+}
+
+std::string Describe(const dnnl::memory::desc& desc) {
+  std::string text = std::to_string(static_cast<int>(desc.get_data_type()));
+  const auto list = [&](char name, const auto& values) {
+    text += name;
+    for (auto v : values) text += std::to_string(v) + ',';
+  };
+  list('d', desc.get_dims());
+  list('p', desc.get_padded_dims());
+  list('s', desc.get_strides());
+  list('b', desc.get_inner_blks());
+  list('i', desc.get_inner_idxs());
+  return text;
+}
+
+int ScaledBiasArg() { return DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1; }
+
+dnnl::primitive_attr Attributes(const Epilogue& epilogue, const dnnl::memory::desc* scaled_bias,
+                                float factor) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::post_ops ops;
+  if (scaled_bias) {
+    ops.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.f);
+    if (epilogue.bias) ops.append_binary(dnnl::algorithm::binary_add, *scaled_bias);
+  }
+  if (epilogue.residual) ops.append_sum();
+  AppendActivation(ops, epilogue);
+  if (epilogue.linear())
+    ops.append_eltwise(dnnl::algorithm::eltwise_linear, epilogue.scale, epilogue.shift);
+  if (ops.len() > 0) attr.set_post_ops(ops);
+  return attr;
+}
+
+struct Call::Handles {
+  dnnl::stream stream;
+  std::vector<dnnl::memory> memories;
+  std::vector<dnnl_exec_arg_t> args;
+};
+
+Call::Call(dnnl::primitive primitive, std::vector<std::pair<int, dnnl::memory::desc>> args,
+           const dnnl::memory::desc& scratchpad)
+    : primitive_(std::move(primitive)), args_(std::move(args)), scratchpad_(scratchpad) {}
+
+Call::~Call() = default;
+
+void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data) const {
+  ctx.services().intra->LendToLibrary();
+  RunPiece(ctx, data);
+}
+
+void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data) const {
+  std::unique_ptr<Handles> handles = spares_.Take();
+  const size_t scratch_bytes = scratchpad_.get_size();
+  if (!handles) {
+    handles = std::make_unique<Handles>();
+    handles->stream = dnnl::stream(Engine());
+    for (const auto& [arg, desc] : args_) {
+      handles->memories.emplace_back(desc, Engine(), nullptr);
+      handles->args.push_back({arg, handles->memories.back().get()});
+    }
+    if (scratch_bytes != 0) {
+      handles->memories.emplace_back(scratchpad_, Engine(), nullptr);
+      handles->args.push_back({DNNL_ARG_SCRATCHPAD, handles->memories.back().get()});
+    }
+  }
+  size_t i = 0;
+  for (const void* p : data)
+    Check(dnnl_memory_set_data_handle(handles->args[i++].memory, const_cast<void*>(p)), "memory");
+  Tensor scratch;
+  if (scratch_bytes != 0) {
+    scratch = ctx.CallScratch(DType::kU8, {static_cast<int64_t>(scratch_bytes)});
+    Check(dnnl_memory_set_data_handle(handles->args[i++].memory, scratch.mutable_raw()), "memory");
+  }
+  Check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(),
+                               static_cast<int>(handles->args.size()), handles->args.data()),
+        "execution");
+  spares_.Put(std::move(handles));
+}
+
+// The library asks the arena how many threads there will be.
+void OnOneThread(FunctionRef<void()> make) {
+  tbb::task_arena(1).execute([&] { make(); });
+}
+
+std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::reorder::primitive_desc pd(Engine(), from, Engine(), to, attr);
+  return std::make_unique<Call>(
+      dnnl::reorder(pd),
+      std::vector<std::pair<int, dnnl::memory::desc>>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
+      pd.scratchpad_desc());
+}
+
+std::shared_ptr<const Packed> Pack(const PrepareContext& ctx, const Tensor& source,
+                                   const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  const std::string key = "onednn " + Describe(from) + '>' + Describe(to);
+  return PackOnce<Packed>(ctx, source, key, [&](const Tensor& plain, Packed* packed) {
+    packed->memory = PackMemory(ctx, to.get_size());
+    // Others may wait for this copy: the thread must not pick up work that waits for it, too.
+    tbb::this_task_arena::isolate([&] {
+      dnnl::stream stream(Engine());
+      dnnl::memory src(from, Engine(), const_cast<void*>(plain.raw()));
+      dnnl::memory dst(to, Engine(), packed->memory->data());
+      dnnl::reorder(src, dst).execute(stream, src, dst);
+    });
+  });
+}
+
+}  // namespace heddle::onednn
+
+#endif  // HEDDLE_WITH_ONEDNN

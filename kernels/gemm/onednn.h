@@ -1,0 +1,83 @@
+// oneDNN: the engine, primitives called from kernels, weights in the library's layouts.
+//
+// Only sources that hold primitives include this; no other header of heddle shows a oneDNN type.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/function_ref.h"
+#include "core/near_list.h"
+#include "dnnl.hpp"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_epilogue.h"
+
+namespace heddle::onednn {
+
+// The CPU engine. The first call fixes the instruction sets the library may use.
+const dnnl::engine& Engine();
+
+// dnnl_sgemm; false when the library refuses.
+bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta, float* c);
+
+// A float memory descriptor with row-major strides, or the given ones.
+dnnl::memory::desc Dense(const dnnl::memory::dims& dims);
+dnnl::memory::desc Strided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
+dnnl::memory::desc Any(const dnnl::memory::dims& dims);
+// The same layout, of bfloat16 numbers.
+dnnl::memory::desc InHalf(const dnnl::memory::desc& desc);
+// Does the processor have instructions that multiply bfloat16 numbers?
+bool MultipliesHalf();
+// Text that tells layouts apart.
+std::string Describe(const dnnl::memory::desc& desc);
+// User-mode scratchpad and the epilogue's post operations, but for the bias. A residual must lie in
+// the destination when the primitive runs: the result is added to it.
+// With `scaled_bias` the primitive's result is first multiplied by `factor`, then the epilogue's
+// bias, if any, is added, whose layout that is: argument ScaledBiasArg().
+dnnl::primitive_attr Attributes(const Epilogue& epilogue,
+                                const dnnl::memory::desc* scaled_bias = nullptr, float factor = 1);
+int ScaledBiasArg();
+
+// A primitive and what it is called with. Re-entrant: the library's memory objects are made per
+// concurrent call and kept for the next one.
+class Call {
+ public:
+  Call(dnnl::primitive primitive, std::vector<std::pair<int, dnnl::memory::desc>> args,
+       const dnnl::memory::desc& scratchpad);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // `data` in the order of the constructor's `args`. Throws std::runtime_error when the library
+  // reports a failure.
+  void Run(const KernelContext& ctx, std::initializer_list<const void*> data) const;
+  // The same within a piece of a ParallelFor, for a primitive that was made OnOneThread.
+  void RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data) const;
+
+ private:
+  struct Handles;
+  dnnl::primitive primitive_;
+  std::vector<std::pair<int, dnnl::memory::desc>> args_;
+  dnnl::memory::desc scratchpad_;
+  mutable NearSpares<Handles> spares_;
+};
+
+// Calls `make`, whose primitives will use the calling thread alone.
+void OnOneThread(FunctionRef<void()> make);
+
+// Copies between layouts as a Call of (source, destination).
+std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+
+// A constant in another layout.
+struct Packed {
+  BufferRef memory;
+  const void* data() const { return memory->data(); }
+};
+// `source`, laid out as `from`, in layout `to`; shared through the plan's cache of such copies.
+std::shared_ptr<const Packed> Pack(const PrepareContext& ctx, const Tensor& source,
+                                   const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+
+}  // namespace heddle::onednn

@@ -1,0 +1,52 @@
+#include "kernels/index/index_value.h"
+
+#include "kernels/index/index_args.h"
+#include "kernels/strided/strided_copy.h"
+
+namespace heddle {
+
+void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
+  if (&from == to) return;
+  if (!from.initialized()) {
+    *to = Tensor();
+    return;
+  }
+  const bool fits = to->initialized() && to->buffer() && to->buffer()->unique() &&
+                    to->dtype() == from.dtype() && to->shape() == from.shape();
+  if (!fits) *to = ctx.Scratch(from.dtype(), from.shape());
+  CopyBytes(ctx, from.raw(), to->mutable_raw(), from.bytes());
+  if (from.has_lod() || to->has_lod()) to->set_lod(from.lod());
+}
+
+void CopyValue(const KernelContext& ctx, const Value& from, Value* to) {
+  if (&from == to) return;
+  if (from.is_tensor()) {
+    Tensor fresh;
+    CopyTensor(ctx, from.tensor(), &fresh);
+    to->MutableTensor() = std::move(fresh);
+  } else if (from.is_array() && from.initialized()) {
+    TensorArray items(from.array().size());
+    for (size_t i = 0; i < items.size(); ++i) CopyTensor(ctx, from.array()[i], &items[i]);
+    to->mutable_array() = std::move(items);
+  } else if (from.is_rows() && from.initialized()) {
+    SelectedRows rows;
+    rows.rows = from.rows().rows;
+    rows.height = from.rows().height;
+    CopyTensor(ctx, from.rows().value, &rows.value);
+    to->mutable_rows() = std::move(rows);
+  } else {
+    *to = from;
+  }
+}
+
+Result<int64_t> ScalarIn(const KernelContext& ctx, Key key) {
+  const Tensor& t = ctx.In(key);
+  if (!t.initialized() || t.numel() != 1)
+    return InvalidArgument("'", key.name, "' must hold one element, but has shape ",
+                           t.shape().ToString());
+  if (t.dtype() == DType::kBool) return static_cast<int64_t>(t.data<bool>()[0]);
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(t.dtype(), key.name));
+  return IntAt(t, 0);
+}
+
+}  // namespace heddle

@@ -1,0 +1,28 @@
+// Multi-dimensional and element-wise indices turned into the row numbers that gather.h works with.
+#pragma once
+
+#include "kernels/index/gather_rows.h"
+
+namespace heddle {
+
+// Row numbers of an index of shape [..., k] into the first k dimensions of `x`: an int64 tensor of
+// shape [...]. Indices may be negative (from the end); they are checked.
+Result<Tensor> RowsOfNdIndex(const KernelContext& ctx, const Tensor& index, const Shape& x,
+                             const char* slot);
+
+// Element numbers in `x` of take/put along an axis: entry [i…] of `index` (same rank) stands for
+// x[i… with coordinate `axis` replaced by the entry]. An int64 tensor of index's shape.
+Result<Tensor> ElementsAlongAxis(const KernelContext& ctx, const Tensor& index, const Shape& x,
+                                 int axis, const char* slot);
+
+// Zeroes rows of `inner` bytes.
+void ZeroRows(void* dst, const Tensor& rows, int64_t inner);
+
+// A range for row numbers that are known to be good.
+inline IndexRange GoodRows(int64_t size) {
+  IndexRange range;
+  range.size = size;
+  return range;
+}
+
+}  // namespace heddle

@@ -1,0 +1,275 @@
+// take_along_axis and put_along_axis: one element per entry of Index.
+#include <algorithm>
+
+#include "core/shapes.h"
+#include "kernels/strided/index_slice.h"
+#include "kernels/index/nd_rows.h"
+#include "kernels/strided/strided_copy.h"
+
+namespace heddle {
+namespace {
+
+Result<Tensor> Elements(const KernelContext& ctx, const Shape& x) {
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("Axis"), x.rank()));
+  return ElementsAlongAxis(ctx, ctx.In("Index"), x, axis, "Index");
+}
+
+Status TakeShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("Input");
+  const Shape& index = ctx.InShape("Index");
+  if (!x.known_rank() || !index.known_rank()) return ctx.Defer();
+  HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("Axis"), x.rank()).status());
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("Index"), "Index"));
+  if (x.rank() != index.rank())
+    return InvalidArgument("'Input' ", x.ToString(), " and 'Index' ", index.ToString(),
+                           " must have one rank");
+  ctx.SetOut("Result", index, ctx.InDType("Input"));
+  return Status::Ok();
+}
+
+Status Take(KernelContext& ctx) {
+  const Tensor& x = ctx.In("Input");
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, x.shape()));
+  GatherRows(ctx, x.raw(), elements, GoodRows(x.numel()), 1,
+             static_cast<int64_t>(SizeOf(x.dtype())), ctx.Out("Result").mutable_raw());
+  return Status::Ok();
+}
+
+Status TakeGrad(KernelContext& ctx) {
+  const Tensor& grad = ctx.In("Result@GRAD");
+  Tensor& out = ctx.Out("Input@GRAD");
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, out.shape()));
+  if (grad.numel() != elements.numel() || grad.dtype() != out.dtype())
+    return InvalidArgument("'Result@GRAD' of shape ", grad.shape().ToString(),
+                           " does not fit 'Index'");
+  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  return ScatterAddRows(ctx, grad.raw(), elements, GoodRows(out.numel()), 1, 1, out.dtype(),
+                        out.mutable_raw());
+}
+
+// Combines what is at an element with a new value. `seen` (a byte per element, zeros) is given when
+// what was there before does not count: the first value then replaces it.
+template <typename T, typename Combine>
+void Accumulate(const Tensor& value, const Tensor& elements, uint8_t* seen, Combine combine,
+                Tensor& out) {
+  using C = ComputeType<T>;
+  const int64_t* at = elements.data<int64_t>();
+  const T* v = value.data<T>();
+  T* to = out.mutable_data<T>();
+  for (int64_t i = 0; i < elements.numel(); ++i) {
+    T& t = to[at[i]];
+    if (seen != nullptr && seen[at[i]] == 0) {
+      seen[at[i]] = 1;
+      t = v[i];
+    } else {
+      t = static_cast<T>(combine(static_cast<C>(t), static_cast<C>(v[i])));
+    }
+  }
+}
+
+// The mean over what was there (if it counts) and all values of an element.
+template <typename T>
+void Average(const Tensor& value, const Tensor& elements, uint8_t* seen, Tensor& count,
+             Tensor& out) {
+  using C = ComputeType<T>;
+  Accumulate<T>(value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
+  int64_t* n = count.mutable_data<int64_t>();
+  std::fill_n(n, out.numel(), seen == nullptr ? 1 : 0);
+  for (int64_t i = 0; i < elements.numel(); ++i) ++n[elements.data<int64_t>()[i]];
+  for (int64_t i = 0; i < out.numel(); ++i)
+    if (n[i] > 1)
+      out.mutable_data<T>()[i] =
+          static_cast<T>(static_cast<C>(out.data<T>()[i]) / static_cast<C>(n[i]));
+}
+
+template <typename T>
+Status Reduce(const KernelContext& ctx, const std::string& how, const Tensor& value,
+              const Tensor& elements, Tensor& out) {
+  using C = ComputeType<T>;
+  Tensor marks;
+  uint8_t* seen = nullptr;
+  if (!ctx.Bool("Include_self")) {
+    marks = ctx.Scratch(DType::kU8, out.shape());
+    seen = marks.mutable_data<uint8_t>();
+    std::fill_n(seen, out.numel(), uint8_t{0});
+  }
+  if (how == "add") {
+    Accumulate<T>(value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
+  } else if (how == "mul" || how == "multiply") {
+    Accumulate<T>(value, elements, seen, [](C a, C b) { return static_cast<C>(a * b); }, out);
+  } else if (how == "amin") {
+    Accumulate<T>(value, elements, seen, [](C a, C b) { return b < a ? b : a; }, out);
+  } else if (how == "amax") {
+    Accumulate<T>(value, elements, seen, [](C a, C b) { return a < b ? b : a; }, out);
+  } else if (how == "mean") {
+    Tensor count = ctx.Scratch(DType::kI64, out.shape());
+    Average<T>(value, elements, seen, count, out);
+  } else {
+    return InvalidArgument("'Reduce' is '", how,
+                           "'; expected assign, add, mul, multiply, mean, amin or amax");
+  }
+  return Status::Ok();
+}
+
+// The leading part of `value` that has the index's shape.
+Status Leading(const KernelContext& ctx, const Tensor& value, const Shape& shape, Tensor* part) {
+  bool fits = value.rank() == shape.rank();
+  for (int d = 0; fits && d < shape.rank(); ++d) fits = value.dim(d) >= shape[d];
+  if (!fits)
+    return InvalidArgument("'Value' of shape ", value.shape().ToString(), " does not fit 'Index' ",
+                           shape.ToString());
+  SliceSpec box = WholeSlice(shape);
+  *part = ctx.Scratch(value.dtype(), shape);
+  CopyOutOf(value.shape(), box, SizeOf(value.dtype())).Run(ctx, value.raw(), part->mutable_raw());
+  return Status::Ok();
+}
+
+Status Put(KernelContext& ctx) {
+  const Tensor& x = ctx.In("Input");
+  Tensor& out = ctx.Out("Result");
+  Tensor kept;
+  const Tensor* given = &Apart(ctx, ctx.In("Value"), out, &kept);
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, x.shape()));
+  if (given->dtype() != x.dtype())
+    return InvalidArgument("'Value' is ", Name(given->dtype()), ", but 'Input' is ",
+                           Name(x.dtype()));
+  Tensor part;
+  if (!(given->shape() == elements.shape())) {
+    HEDDLE_RETURN_IF_ERROR(Leading(ctx, *given, elements.shape(), &part));
+    given = &part;
+  }
+  const Tensor& value = *given;
+  CopyBytes(ctx, x.raw(), out.mutable_raw(), out.bytes());
+  const std::string& how = ctx.Str("Reduce");
+  if (how == "assign") {
+    ScatterRows(ctx, value.raw(), elements, GoodRows(x.numel()), 1,
+                static_cast<int64_t>(SizeOf(x.dtype())), out.mutable_raw());
+    return Status::Ok();
+  }
+  Status status;
+  const bool known = VisitDType<float, double, int32_t, int64_t, uint8_t, int16_t, float16,
+                                bfloat16>(x.dtype(), [&](auto tag) {
+    status = Reduce<typename decltype(tag)::type>(ctx, how, value, elements, out);
+  });
+  return known ? status : Unimplemented("no sums of ", Name(x.dtype()), " tensors");
+}
+
+// Of the values put at one element only the last one counts; the others had no effect.
+void ZeroOverwritten(const KernelContext& ctx, const Tensor& elements, const Shape& shape,
+                     int64_t size, Tensor& value_grad) {
+  Tensor last = ctx.Scratch(DType::kI64, shape);
+  int64_t* writer = last.mutable_data<int64_t>();
+  const int64_t* at = elements.data<int64_t>();
+  for (int64_t i = 0; i < elements.numel(); ++i) writer[at[i]] = i;
+  auto* to = static_cast<std::byte*>(value_grad.mutable_raw());
+  for (int64_t i = 0; i < elements.numel(); ++i)
+    if (writer[at[i]] != i) std::memset(to + i * size, 0, static_cast<size_t>(size));
+}
+
+// Of a product: the gradient of one factor is the product's, times the product, over that factor.
+template <typename T>
+Status ProductGrad(KernelContext& ctx, const Tensor& elements) {
+  const Tensor &grad = ctx.In("Result@GRAD"), &out = ctx.In("Result");
+  if (out.numel() != grad.numel() || out.dtype() != grad.dtype())
+    return InvalidArgument("'Result' does not fit 'Result@GRAD'");
+  const T *g = grad.data<T>(), *y = out.data<T>();
+  const int64_t* at = elements.data<int64_t>();
+  if (Tensor* to = ctx.OutOpt("Input@GRAD")) {
+    const Tensor& x = ctx.In("Input");
+    if (x.numel() != grad.numel() || x.dtype() != grad.dtype())
+      return InvalidArgument("'Input' does not fit 'Result@GRAD'");
+    CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
+    for (int64_t i = 0; i < elements.numel(); ++i)
+      to->mutable_data<T>()[at[i]] = g[at[i]] * y[at[i]] / x.data<T>()[at[i]];
+  }
+  if (Tensor* to = ctx.OutOpt("Value@GRAD")) {
+    const Tensor* value = &ctx.In("Value");
+    Tensor part;
+    if (!(value->shape() == elements.shape())) {
+      HEDDLE_RETURN_IF_ERROR(Leading(ctx, *value, elements.shape(), &part));
+      value = &part;
+    }
+    if (value->dtype() != grad.dtype()) return InvalidArgument("'Value' has another dtype");
+    for (int64_t i = 0; i < elements.numel(); ++i)
+      to->mutable_data<T>()[i] = g[at[i]] * y[at[i]] / value->data<T>()[i];
+  }
+  return Status::Ok();
+}
+
+Status PutGrad(KernelContext& ctx) {
+  const Tensor& grad = ctx.In("Result@GRAD");
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor elements, Elements(ctx, grad.shape()));
+  const auto size = static_cast<int64_t>(SizeOf(grad.dtype()));
+  const std::string& how = ctx.Str("Reduce");
+  if ((how == "mul" || how == "multiply") && ctx.Bool("Include_self")) {
+    if (grad.dtype() == DType::kF32) return ProductGrad<float>(ctx, elements);
+    if (grad.dtype() == DType::kF64) return ProductGrad<double>(ctx, elements);
+  }
+  if (how != "assign" && how != "add")
+    return Unimplemented("the gradient of a reduction by '", how, "'");
+  if (Tensor* to = ctx.OutOpt("Input@GRAD")) {
+    CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
+    if (how == "assign") ZeroRows(to->mutable_raw(), elements, size);
+  }
+  Tensor* to = ctx.OutOpt("Value@GRAD");
+  if (to == nullptr) return Status::Ok();
+  GatherRows(ctx, grad.raw(), elements, GoodRows(grad.numel()), 1, size, to->mutable_raw());
+  if (how == "assign") ZeroOverwritten(ctx, elements, grad.shape(), size, *to);
+  return Status::Ok();
+}
+
+Status PutGradShape(ShapeContext& ctx) {
+  const DType dtype = ctx.InDType("Result@GRAD");
+  if (ctx.HasOut("Input@GRAD")) ctx.SetOut("Input@GRAD", ctx.InShape("Result@GRAD"), dtype);
+  if (ctx.HasOut("Value@GRAD")) ctx.SetOut("Value@GRAD", ctx.InShape("Index"), dtype);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(take_along_axis) {
+  op.Doc("Elements of Input: entry [i, j] of Index names the place along Axis in row [i, j].")
+      .Input("Input")
+      .Input("Index")
+      .Output("Result")
+      .Attr("Axis", 0)
+      .InferShape(TakeShape)
+      .AnyKernel(Take);
+}
+HEDDLE_OP(take_along_axis_grad) {
+  op.Input("Result@GRAD")
+      .Input("Input", kNoBuffer)
+      .Input("Index")
+      .Output("Input@GRAD")
+      .Attr("Axis", 0)
+      .InferShape(GradLikeInputs)
+      .AnyKernel(TakeGrad);
+}
+HEDDLE_OP(put_along_axis) {
+  op.Doc("Input with Value put (or combined by Reduce) where Index says along Axis.")
+      .Input("Input")
+      .Input("Index")
+      .Input("Value")
+      .Output("Result")
+      .Attr("Axis", 0)
+      .Attr("Reduce", "assign")
+      .Attr("Include_self", true)
+      .Inplace("Input", "Result")
+      .InferShape(SameShape)
+      .AnyKernel(Put);
+}
+HEDDLE_OP(put_along_axis_grad) {
+  op.Input("Result@GRAD")
+      .Input("Index")
+      .Input("Input", kOptional)
+      .Input("Value", kOptional)
+      .Input("Result", kOptional)
+      .Output("Input@GRAD", kOptional)
+      .Output("Value@GRAD", kOptional)
+      .Attr("Axis", 0)
+      .Attr("Reduce", "assign")
+      .Attr("Include_self", true)
+      .InferShape(PutGradShape)
+      .AnyKernel(PutGrad);
+}

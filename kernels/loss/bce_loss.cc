@@ -1,0 +1,72 @@
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+Status Infer(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
+  return SameShape(ctx);
+}
+
+template <typename T>
+struct Bce {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("X");
+    const T* x = in.data<T>();
+    const T* label = ctx.In("Label").data<T>();
+    const int64_t n = in.numel();
+    for (int64_t i = 0; i < n; ++i)
+      if (!(x[i] >= T(0) && x[i] <= T(1))) [[unlikely]]
+        return OutOfRange("X must lie in [0, 1], but element ", i, " is ", x[i]);
+    T* out = ctx.Out("Out").mutable_data<T>();
+    ForEachIndex(ctx, n, [=](int64_t i) {
+      out[i] = (label[i] - T(1)) * std::max(std::log(T(1) - x[i]), T(-100)) -
+               label[i] * std::max(std::log(x[i]), T(-100));
+    });
+    return Status::Ok();
+  }
+};
+
+Status InferGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Out@GRAD"));
+  return GradLikeInputs(ctx);
+}
+
+template <typename T>
+struct BceGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("X");
+    const T* x = in.data<T>();
+    const T* label = ctx.In("Label").data<T>();
+    const T* dout = ctx.In("Out@GRAD").data<T>();
+    T* dx = ctx.Out("X@GRAD").mutable_data<T>();
+    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
+      dx[i] = dout[i] * ((x[i] - label[i]) / std::max((T(1) - x[i]) * x[i], T(1e-12)));
+    });
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(bce_loss) {
+  op.Doc("binary cross entropy of probabilities")
+      .Input("X")
+      .Input("Label")
+      .Output("Out")
+      .Inplace("X", "Out")
+      .InferShape(Infer)
+      .Kernels<Bce, float, double>();
+}
+
+HEDDLE_OP(bce_loss_grad) {
+  op.Input("X")
+      .Input("Label")
+      .Input("Out@GRAD")
+      .Output("X@GRAD")
+      .Inplace("Out@GRAD", "X@GRAD")
+      .InferShape(InferGrad)
+      .Kernels<BceGrad, float, double>();
+}

@@ -1,0 +1,132 @@
+// log_loss and hinge_loss: element-wise losses of binary labels.
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+Status InferLog(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Labels"));
+  return SameShape(ctx);
+}
+Status InferHinge(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Labels"));
+  return SameShape(ctx);
+}
+
+template <typename T>
+struct LogLoss {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("Predicted");
+    const T* p = in.data<T>();
+    const T* label = ctx.In("Labels").data<T>();
+    T* out = ctx.Out("Loss").mutable_data<T>();
+    const T eps = static_cast<T>(ctx.Float("epsilon"));
+    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
+      out[i] = -label[i] * std::log(p[i] + eps) - (T(1) - label[i]) * std::log(T(1) - p[i] + eps);
+    });
+    return Status::Ok();
+  }
+};
+
+Status InferLogGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Labels"));
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Loss@GRAD"));
+  return GradLikeInputs(ctx);
+}
+
+template <typename T>
+struct LogLossGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("Predicted");
+    const T* p = in.data<T>();
+    const T* label = ctx.In("Labels").data<T>();
+    const T* dout = ctx.In("Loss@GRAD").data<T>();
+    T* dx = ctx.Out("Predicted@GRAD").mutable_data<T>();
+    const T eps = static_cast<T>(ctx.Float("epsilon"));
+    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
+      dx[i] = dout[i] * ((T(1) - label[i]) / (T(1) - p[i] + eps) - label[i] / (p[i] + eps));
+    });
+    return Status::Ok();
+  }
+};
+
+template <typename T>
+struct Hinge {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("Logits");
+    const T* x = in.data<T>();
+    const T* label = ctx.In("Labels").data<T>();
+    T* out = ctx.Out("Loss").mutable_data<T>();
+    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
+      out[i] = std::max(T(0), T(1) - x[i] * (T(2) * label[i] - T(1)));
+    });
+    return Status::Ok();
+  }
+};
+
+Status InferHingeGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Labels"));
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Loss@GRAD"));
+  return GradLikeInputs(ctx);
+}
+
+template <typename T>
+struct HingeGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("Logits");
+    const T* x = in.data<T>();
+    const T* label = ctx.In("Labels").data<T>();
+    const T* dout = ctx.In("Loss@GRAD").data<T>();
+    T* dx = ctx.Out("Logits@GRAD").mutable_data<T>();
+    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
+      const T sign = T(2) * label[i] - T(1);
+      dx[i] = x[i] * sign < T(1) ? -sign * dout[i] : T(0);
+    });
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(log_loss) {
+  op.Doc("negative log likelihood of binary labels")
+      .Input("Predicted")
+      .Input("Labels")
+      .Output("Loss")
+      .Attr("epsilon", 1e-4f)
+      .Inplace("Predicted", "Loss")
+      .InferShape(InferLog)
+      .Kernels<LogLoss, float, double>();
+}
+
+HEDDLE_OP(log_loss_grad) {
+  op.Input("Predicted")
+      .Input("Labels")
+      .Input("Loss@GRAD")
+      .Output("Predicted@GRAD")
+      .Attr("epsilon", 1e-4f)
+      .Inplace("Loss@GRAD", "Predicted@GRAD")
+      .InferShape(InferLogGrad)
+      .Kernels<LogLossGrad, float, double>();
+}
+
+HEDDLE_OP(hinge_loss) {
+  op.Doc("max(0, 1 - x (2 label - 1))")
+      .Input("Logits")
+      .Input("Labels")
+      .Output("Loss")
+      .Inplace("Logits", "Loss")
+      .InferShape(InferHinge)
+      .Kernels<Hinge, float, double>();
+}
+
+HEDDLE_OP(hinge_loss_grad) {
+  op.Input("Logits")
+      .Input("Labels")
+      .Input("Loss@GRAD")
+      .Output("Logits@GRAD")
+      .Inplace("Loss@GRAD", "Logits@GRAD")
+      .InferShape(InferHingeGrad)
+      .Kernels<HingeGrad, float, double>();
+}

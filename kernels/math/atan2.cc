@@ -1,0 +1,102 @@
+// Further functions of two operands: atan2, nextafter, minus.
+#include <cmath>
+
+#include "core/error.h"
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/elementwise/binary_op.h"
+#include "kernels/base/check.h"
+
+namespace heddle {
+namespace {
+
+struct Atan2Slots {
+  static constexpr Key x() { return "X1"; }
+  static constexpr Key y() { return "X2"; }
+  static constexpr Key out() { return "Out"; }
+};
+
+struct Atan2Fn {  // integers give double, rounded to float32 as Paddle has it
+  static constexpr int64_t kGrain = kHeavyGrain;
+  template <typename T>
+  static auto Apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<double>(std::atan2(static_cast<float>(a), static_cast<float>(b)));
+    else
+      return std::atan2(a, b);
+  }
+};
+
+template <typename T>
+struct Atan2 {
+  static Status Run(KernelContext& ctx) {
+    using Out = std::conditional_t<std::is_integral_v<T>, double, T>;
+    return RunBinaryOp<Atan2Slots>(ctx, BinaryLoop<Atan2Fn, T, Out>::kLoops);
+  }
+};
+
+Status InferAtan2(ShapeContext& ctx) {
+  const DType x = ctx.InDType("X1");
+  return BroadcastOut(ctx, "X1", "X2", "Out", IsInteger(x) ? DType::kF64 : x);
+}
+
+template <typename T>
+struct Atan2Grad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& a = ctx.In("X1");
+    const Tensor& b = ctx.In("X2");
+    const Tensor& dout = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&a, &b}));
+    if (a.numel() != b.numel() || a.numel() != dout.numel())
+      return InvalidArgument("X1, X2 and Out@GRAD must have one shape");
+    Tensor* d1 = ctx.OutOpt("X1@GRAD");
+    Tensor* d2 = ctx.OutOpt("X2@GRAD");
+    ctx.ParallelFor(a.numel(), kHeavyGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T x = a.data<T>()[i], y = b.data<T>()[i];
+        const T g = dout.data<T>()[i] / (x * x + y * y);
+        if (d1 != nullptr) d1->mutable_data<T>()[i] = g * y;
+        if (d2 != nullptr) d2->mutable_data<T>()[i] = -g * x;
+      }
+    });
+    return Status::Ok();
+  }
+};
+
+struct NextafterSlots {
+  static constexpr Key x() { return "x"; }
+  static constexpr Key y() { return "y"; }
+  static constexpr Key out() { return "out"; }
+};
+
+struct NextafterFn {
+  static constexpr int64_t kGrain = kHeavyGrain;
+  template <typename T>
+  static T Apply(T a, T b) {
+    return std::nextafter(a, b);
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(atan2) {
+  op.Doc("angle of the point (x2, x1)").Input("X1").Input("X2").Output("Out");
+  op.InferShape(&InferAtan2).Prepare(&PrepareBroadcast<Atan2Slots>);
+  op.Kernels<Atan2, float, double, int32_t, int64_t>();
+}
+
+HEDDLE_OP(atan2_grad) {
+  op.Doc("gradient of atan2").Input("X1").Input("X2").Input("Out@GRAD").KernelKey("Out@GRAD");
+  op.Output("X1@GRAD", kOptional).Output("X2@GRAD", kOptional).InferShape(&GradLikeInputs);
+  op.Kernels<Atan2Grad, float, double>();
+}
+
+HEDDLE_OP(nextafter) {
+  op.Doc("the number next to x in the direction of y").Input("x").Input("y").Output("out");
+  BinaryKernels<NextafterFn, NextafterSlots, float, double>(op);
+}
+
+HEDDLE_OP(minus) {
+  op.Doc("x - y").Input("X").Input("Y").Output("Out").Inplace("X", "Out");
+  BinaryKernels<SubFn, SlotsXY, float, double, int32_t, int64_t>(op);
+}

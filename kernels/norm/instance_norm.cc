@@ -1,0 +1,163 @@
+#include <cmath>
+
+#include "core/dtype_of.h"
+#include "core/shapes.h"
+#include "kernels/norm/norm.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+const T* DataOr(const Tensor* t) {
+  return t ? t->data<T>() : nullptr;
+}
+template <typename T>
+T* DataOr(Tensor* t) {
+  return t ? t->mutable_data<T>() : nullptr;
+}
+
+Status CheckRank(const Shape& x) {
+  if (x.rank() >= 2) return Status::Ok();
+  return InvalidArgument("x has shape ", x.ToString(), ", expected rank 2 to 5");
+}
+
+Status CheckCount(const ShapeContext& ctx, Key key, int64_t expected) {
+  if (!ctx.HasIn(key) || expected < 0) return Status::Ok();
+  const Shape& s = ctx.InShape(key);
+  if (!s.is_static() || s.numel() == expected) return Status::Ok();
+  return InvalidArgument(key.name, " has shape ", s.ToString(), ", expected ", expected,
+                         " elements");
+}
+
+int64_t Groups(const Shape& x) { return x[0] < 0 || x[1] < 0 ? -1 : x[0] * x[1]; }
+
+Status InstanceNormShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  HEDDLE_RETURN_IF_ERROR(CheckRank(x));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", x[1]));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", x[1]));
+  const DType dtype = ctx.InDType("X");
+  ctx.SetOut("Y", x, dtype);
+  ctx.ShareLoD("X", "Y");
+  if (ctx.HasOut("SavedMean")) ctx.SetOut("SavedMean", {Groups(x)}, dtype);
+  if (ctx.HasOut("SavedVariance")) ctx.SetOut("SavedVariance", {Groups(x)}, dtype);
+  return Status::Ok();
+}
+
+template <typename T>
+struct InstanceNorm {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const NormLayout layout = InstanceLayout(x.shape());
+    Tensor scratch = ctx.Scratch(kDTypeOf<T>, {2 * layout.groups});
+    T* mean = DataOr<T>(ctx.OutOpt("SavedMean"));
+    T* inverse = DataOr<T>(ctx.OutOpt("SavedVariance"));
+    if (!mean) mean = scratch.mutable_data<T>();
+    if (!inverse) inverse = scratch.mutable_data<T>() + layout.groups;
+    NormMoments(ctx, layout, x.data<T>(), mean, inverse);
+    const T epsilon = static_cast<T>(ctx.Float("epsilon"));
+    for (int64_t g = 0; g < layout.groups; ++g) inverse[g] = T(1) / std::sqrt(inverse[g] + epsilon);
+    NormForward<T>(ctx, layout, x.data<T>(), {mean, inverse, false},
+                   {DataOr<T>(ctx.InOpt("Scale")), DataOr<T>(ctx.InOpt("Bias"))},
+                   ctx.Out("Y").mutable_data<T>());
+    return Status::Ok();
+  }
+};
+
+Status GradShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  HEDDLE_RETURN_IF_ERROR(CheckRank(x));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", x[1]));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "SavedMean", Groups(x)));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "SavedVariance", Groups(x)));
+  if (x.is_static()) HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Y@GRAD", x.numel()));
+  const DType dtype = ctx.InDType("X");
+  if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", x, dtype);
+  if (ctx.HasOut("Scale@GRAD")) ctx.SetOut("Scale@GRAD", {x[1]}, dtype);
+  if (ctx.HasOut("Bias@GRAD")) ctx.SetOut("Bias@GRAD", {x[1]}, dtype);
+  return Status::Ok();
+}
+
+template <typename T>
+struct InstanceNormGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const NormLayout layout = InstanceLayout(x.shape());
+    Tensor scratch = ctx.Scratch(kDTypeOf<T>, {2 * layout.groups});
+    T* sum_dy = scratch.mutable_data<T>();
+    T* sum_dy_x = sum_dy + layout.groups;
+    NormBackward<T>(ctx, layout, x.data<T>(), ctx.In("Y@GRAD").data<T>(),
+                    {ctx.In("SavedMean").data<T>(), ctx.In("SavedVariance").data<T>(), false},
+                    DataOr<T>(ctx.InOpt("Scale")), DataOr<T>(ctx.OutOpt("X@GRAD")), sum_dy,
+                    sum_dy_x);
+    if (Tensor* t = ctx.OutOpt("Scale@GRAD")) SumGroups(layout, sum_dy_x, t->mutable_data<T>());
+    if (Tensor* t = ctx.OutOpt("Bias@GRAD")) SumGroups(layout, sum_dy, t->mutable_data<T>());
+    return Status::Ok();
+  }
+};
+
+Status DoubleGradShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("x");
+  if (!x.known_rank()) return ctx.Defer();
+  HEDDLE_RETURN_IF_ERROR(CheckRank(x));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "saved_mean", Groups(x)));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "saved_variance", Groups(x)));
+  for (const Key key : {Key("fwd_scale"), Key("grad_scale@GRAD"), Key("grad_bias@GRAD")})
+    HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, key, x[1]));
+  if (x.is_static())
+    for (const Key key : {Key("grad_y"), Key("grad_x@GRAD")})
+      HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, key, x.numel()));
+  const DType dtype = ctx.InDType("x");
+  if (ctx.HasOut("x@GRAD")) ctx.SetOut("x@GRAD", x, dtype);
+  if (ctx.HasOut("grad_y@GRAD")) ctx.SetOut("grad_y@GRAD", x, dtype);
+  if (ctx.HasOut("fwd_scale@GRAD")) ctx.SetOut("fwd_scale@GRAD", {x[1]}, dtype);
+  return Status::Ok();
+}
+
+template <typename T>
+struct InstanceNormDoubleGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("x");
+    const NormLayout layout = InstanceLayout(x.shape());
+    Tensor scratch = ctx.Scratch(kDTypeOf<T>, {layout.groups});
+    Tensor* dscale = ctx.OutOpt("fwd_scale@GRAD");
+    const NormSecond<T> io{x.data<T>(),
+                           ctx.In("grad_y").data<T>(),
+                           DataOr<T>(ctx.InOpt("grad_x@GRAD")),
+                           DataOr<T>(ctx.InOpt("grad_scale@GRAD")),
+                           DataOr<T>(ctx.InOpt("grad_bias@GRAD")),
+                           DataOr<T>(ctx.OutOpt("x@GRAD")),
+                           DataOr<T>(ctx.OutOpt("grad_y@GRAD")),
+                           dscale ? scratch.mutable_data<T>() : nullptr};
+    NormDoubleBackward<T>(
+        ctx, layout, {ctx.In("saved_mean").data<T>(), ctx.In("saved_variance").data<T>(), false},
+        DataOr<T>(ctx.InOpt("fwd_scale")), io);
+    if (dscale) SumGroups(layout, scratch.data<T>(), dscale->mutable_data<T>());
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(instance_norm) {
+  op.Doc("normalises each channel of each image to mean 0 and variance 1");
+  op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Output("Y");
+  op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional).Attr("epsilon", 1e-5);
+  op.InferShape(InstanceNormShape).Kernels<InstanceNorm, float, double>();
+}
+HEDDLE_OP(instance_norm_grad) {
+  op.Input("X").Input("Scale", kOptional).Input("SavedMean").Input("SavedVariance");
+  op.Input("Y@GRAD").Output("X@GRAD", kOptional).Output("Scale@GRAD", kOptional);
+  op.Output("Bias@GRAD", kOptional).InferShape(GradShape);
+  op.Kernels<InstanceNormGrad, float, double>();
+}
+HEDDLE_OP(instance_norm_double_grad) {
+  op.Input("x").Input("fwd_scale", kOptional).Input("saved_mean").Input("saved_variance");
+  op.Input("grad_y").Input("grad_x@GRAD", kOptional).Input("grad_scale@GRAD", kOptional);
+  op.Input("grad_bias@GRAD", kOptional).Output("x@GRAD", kOptional);
+  op.Output("fwd_scale@GRAD", kOptional).Output("grad_y@GRAD", kOptional);
+  op.InferShape(DoubleGradShape).Kernels<InstanceNormDoubleGrad, float, double>();
+}

@@ -1,0 +1,300 @@
+// adam, adamw and merged_adam.
+#include "kernels/optimizer/optimizer.h"
+
+namespace heddle {
+namespace {
+
+struct Rule {
+  double beta1, beta2, epsilon;
+  double step;  // learning rate with both bias corrections
+  double keep;  // factor of the decoupled weight decay, 1 for none
+};
+
+Rule MakeRule(double beta1, double beta2, double epsilon, double pow1, double pow2, double lr,
+              double keep) {
+  const double correction = std::sqrt(1 - pow2);
+  return {beta1, beta2, epsilon * correction, lr * correction / (1 - pow1), keep};
+}
+
+// Pointers to one run of elements; the outputs may be the inputs' memory.
+template <typename T>
+struct Span {
+  const T *p, *m, *v;
+  T *p_out, *m_out, *v_out;
+  Span From(int64_t at) const {
+    return {p + at, m + at, v + at, p_out + at, m_out + at, v_out + at};
+  }
+};
+
+template <typename T>
+void Update(const Rule& rule, const Span<T>& r, int64_t n, const T* g) {
+  const T beta1 = static_cast<T>(rule.beta1), beta2 = static_cast<T>(rule.beta2);
+  const T one1 = T(1) - beta1, one2 = T(1) - beta2;
+  const T step = static_cast<T>(rule.step), eps = static_cast<T>(rule.epsilon);
+  const T keep = static_cast<T>(rule.keep);
+  const auto [p, m, v, p_out, m_out, v_out] = r;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const T m_new = beta1 * m[i] + one1 * g[i];
+    const T v_new = beta2 * v[i] + one2 * g[i] * g[i];
+    m_out[i] = m_new;
+    v_out[i] = v_new;
+    p_out[i] = keep * p[i] - step * (m_new / (std::sqrt(v_new) + eps));
+  }
+}
+
+Status Infer(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(InferUpdate(
+      ctx, {{"Param", "ParamOut"}, {"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
+      {{"Beta1Pow", "Beta1PowOut"}, {"Beta2Pow", "Beta2PowOut"}}));
+  SetOutsLike(ctx, {{"MasterParam", "MasterParamOut"}});
+  if (ctx.Bool("use_global_beta_pow")) {  // left alone: an output of its own stays empty
+    if (!ctx.SameVar("Beta1Pow", "Beta1PowOut"))
+      ctx.SetOut("Beta1PowOut", Shape{0}, ctx.InDType("Beta1Pow"));
+    if (!ctx.SameVar("Beta2Pow", "Beta2PowOut"))
+      ctx.SetOut("Beta2PowOut", Shape{0}, ctx.InDType("Beta2Pow"));
+  }
+  return Status::Ok();
+}
+
+void WritePow(KernelContext& ctx, Key in, Key out, double factor) {
+  const Tensor& from = ctx.In(in);
+  Tensor& to = ctx.Out(out);
+  if (from.dtype() == DType::kF64)
+    *to.mutable_data<double>() = *from.data<double>() * factor;
+  else
+    *to.mutable_data<float>() = *from.data<float>() * static_cast<float>(factor);
+}
+
+Status CopyAll(KernelContext& ctx) {
+  constexpr KeyPair kAll[] = {{"Param", "ParamOut"},
+                              {"Moment1", "Moment1Out"},
+                              {"Moment2", "Moment2Out"},
+                              {"Beta1Pow", "Beta1PowOut"},
+                              {"Beta2Pow", "Beta2PowOut"}};
+  for (const KeyPair& p : kAll)
+    if (ctx.Out(p.out).numel() > 0) CopyWhenApart(ctx.In(p.in), ctx.Out(p.out));
+  return Status::Ok();
+}
+
+bool UpdatesInPlace(const KernelContext& ctx, Key in, Key out) {
+  return !ctx.Bool("use_global_beta_pow") && ctx.In(in).raw() == ctx.Out(out).raw();
+}
+template <typename T>
+double Step(double power, double factor) {
+  return static_cast<double>(static_cast<T>(power) * static_cast<T>(factor));
+}
+
+template <typename T>
+Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
+  if (Flag(ctx, "SkipUpdate")) return CopyAll(ctx);
+  const Tensor& param = ctx.In("Param");
+  HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
+  HEDDLE_ASSIGN_OR_RETURN(double pow1, ScalarOf(ctx, "Beta1Pow"));
+  HEDDLE_ASSIGN_OR_RETURN(double pow2, ScalarOf(ctx, "Beta2Pow"));
+  const double beta1 = ScalarOr(ctx, "Beta1Tensor", "beta1");
+  const double beta2 = ScalarOr(ctx, "Beta2Tensor", "beta2");
+  const double epsilon = ScalarOr(ctx, "EpsilonTensor", "epsilon");
+  const double lr = rate * lr_ratio;
+  if (const Value* g = ctx.InVar("Grad"); g != nullptr && g->is_rows()) {
+    if (g->rows().rows.empty()) return CopyAll(ctx);
+    // Paddle steps the powers before it uses them here; that shows where they are one variable.
+    if (UpdatesInPlace(ctx, "Beta1Pow", "Beta1PowOut")) pow1 = Step<T>(pow1, beta1);
+    if (UpdatesInPlace(ctx, "Beta2Pow", "Beta2PowOut")) pow2 = Step<T>(pow2, beta2);
+  }
+  const Rule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, lr, 1 - lr * coeff);
+  const bool lazy = ctx.Bool("lazy_mode");
+  HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, lazy));
+  Tensor &p_out = ctx.Out("ParamOut"), &m_out = ctx.Out("Moment1Out"),
+         &v_out = ctx.Out("Moment2Out");
+  const Tensor &m = ctx.In("Moment1"), &v = ctx.In("Moment2");
+  if (lazy && !grad.dense()) {
+    CopyWhenApart(param, p_out);
+    CopyWhenApart(m, m_out);
+    CopyWhenApart(v, v_out);
+  }
+  const Span<T> run{param.data<T>(),
+                    m.data<T>(),
+                    v.data<T>(),
+                    p_out.mutable_data<T>(),
+                    m_out.mutable_data<T>(),
+                    v_out.mutable_data<T>()};
+  // Rows that selected rows leave out are updated with an epsilon that is not bias-corrected, as in
+  // Paddle.
+  Rule rest = rule;
+  rest.epsilon = epsilon;
+  grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
+    Update(grad.Absent(g) ? rest : rule, run.From(at), n, g);
+  });
+  if (!ctx.Bool("use_global_beta_pow")) {
+    WritePow(ctx, "Beta1Pow", "Beta1PowOut", beta1);
+    WritePow(ctx, "Beta2Pow", "Beta2PowOut", beta2);
+  }
+  return Status::Ok();
+}
+
+template <typename T>
+struct Adam {
+  static Status Run(KernelContext& ctx) { return RunAdam<T>(ctx, 1.0, 0.0); }
+};
+template <typename T>
+struct AdamW {
+  static Status Run(KernelContext& ctx) {
+    const bool decay = ctx.Bool("with_decay");
+    return RunAdam<T>(ctx, decay ? ctx.Float("lr_ratio") : 1.0, decay ? ctx.Float("coeff") : 0.0);
+  }
+};
+
+constexpr KeyPair kMergedPairs[] = {{"Param", "ParamOut"},
+                                    {"Moment1", "Moment1Out"},
+                                    {"Moment2", "Moment2Out"},
+                                    {"Beta1Pow", "Beta1PowOut"},
+                                    {"Beta2Pow", "Beta2PowOut"}};
+
+Status InferMerged(ShapeContext& ctx) {
+  const int count = ctx.InCount("Param");
+  const int rates = ctx.InCount("LearningRate");
+  if (rates != 1 && rates != count)
+    return InvalidArgument("LearningRate must be one or one per Param");
+  if (ctx.InCount("Grad") != count) return InvalidArgument("Grad must be one per Param");
+  for (const KeyPair& pair : kMergedPairs) {
+    if (ctx.InCount(pair.in) != count)
+      return InvalidArgument(pair.in.name, " must be one per Param");
+    for (int i = 0; i < count; ++i)
+      ctx.SetOut(pair.out, ctx.InShape(pair.in, i), ctx.InDType(pair.in, i), i);
+  }
+  for (int i = 0; i < count; ++i) {
+    const Shape& p = ctx.InShape("Param", i);
+    for (Key key : {Key("Grad"), Key("Moment1"), Key("Moment2")}) {
+      const Shape& s = ctx.InShape(key, i);
+      if (s.is_static() && p.is_static() && s.numel() != p.numel())
+        return InvalidArgument(key.name, "[", i, "] ", s.ToString(), " must fit Param ",
+                               p.ToString());
+      if (ctx.InDType(key, i) != ctx.InDType("Param", i))
+        return InvalidArgument(key.name, "[", i, "] must have the dtype of Param");
+    }
+  }
+  return Status::Ok();
+}
+
+template <typename T>
+Status CheckScalar(const Tensor& t, const char* name) {
+  if (t.numel() == 1 && t.dtype() == kDTypeOf<T>) return Status::Ok();
+  return InvalidArgument(name, " must hold one value of Param's dtype");
+}
+
+template <typename T>
+struct MergedAdam {
+  static Status Run(KernelContext& ctx) {
+    const bool one_rate = ctx.InCount("LearningRate") == 1;
+    const int count = ctx.InCount("Param");
+    for (int i = 0; i < count; ++i) {
+      HEDDLE_RETURN_IF_ERROR(
+          CheckScalar<T>(ctx.In("LearningRate", one_rate ? 0 : i), "LearningRate"));
+      HEDDLE_RETURN_IF_ERROR(CheckScalar<T>(ctx.In("Beta1Pow", i), "Beta1Pow"));
+      HEDDLE_RETURN_IF_ERROR(CheckScalar<T>(ctx.In("Beta2Pow", i), "Beta2Pow"));
+    }
+    for (int i = 0; i < count; ++i) UpdateOne(ctx, i, one_rate ? 0 : i);
+    return Status::Ok();
+  }
+
+  static void UpdateOne(KernelContext& ctx, int i, int rate) {
+    const double beta1 = ctx.Float("beta1"), beta2 = ctx.Float("beta2");
+    const T pow1 = *ctx.In("Beta1Pow", i).template data<T>();
+    const T pow2 = *ctx.In("Beta2Pow", i).template data<T>();
+    const T lr = *ctx.In("LearningRate", rate).template data<T>();
+    const Rule rule = MakeRule(beta1, beta2, ctx.Float("epsilon"), static_cast<double>(pow1),
+                               static_cast<double>(pow2), static_cast<double>(lr), 1.0);
+    const Tensor& param = ctx.In("Param", i);
+    const Span<T> run{param.data<T>(),
+                      ctx.In("Moment1", i).template data<T>(),
+                      ctx.In("Moment2", i).template data<T>(),
+                      ctx.Out("ParamOut", i).template mutable_data<T>(),
+                      ctx.Out("Moment1Out", i).template mutable_data<T>(),
+                      ctx.Out("Moment2Out", i).template mutable_data<T>()};
+    const T* g = ctx.In("Grad", i).template data<T>();
+    ctx.ParallelFor(param.numel(), 16384,
+                    [&](int64_t b, int64_t e) { Update(rule, run.From(b), e - b, g + b); });
+    const bool global = ctx.Bool("use_global_beta_pow");
+    *ctx.Out("Beta1PowOut", i).template mutable_data<T>() =
+        global ? pow1 : pow1 * static_cast<T>(beta1);
+    *ctx.Out("Beta2PowOut", i).template mutable_data<T>() =
+        global ? pow2 : pow2 * static_cast<T>(beta2);
+  }
+};
+
+void Declare(OpDef& op) {
+  op.Input("Param")
+      .Input("Grad")
+      .Input("LearningRate")
+      .Input("Moment1")
+      .Input("Moment2")
+      .Input("Beta1Pow")
+      .Input("Beta2Pow")
+      .Input("MasterParam", kOptional)
+      .Input("SkipUpdate", kOptional)
+      .Input("Beta1Tensor", kOptional)
+      .Input("Beta2Tensor", kOptional)
+      .Input("EpsilonTensor", kOptional)
+      .Output("ParamOut")
+      .Output("Moment1Out")
+      .Output("Moment2Out")
+      .Output("Beta1PowOut")
+      .Output("Beta2PowOut")
+      .Output("MasterParamOut", kOptional)
+      .Attr("beta1", 0.9f)
+      .Attr("beta2", 0.999f)
+      .Attr("epsilon", 1e-8f)
+      .Attr("lazy_mode", false)
+      .Attr("min_row_size_to_use_multithread", 1000)
+      .Attr("multi_precision", false)
+      .Attr("use_global_beta_pow", false)
+      .Inplace("Param", "ParamOut")
+      .Inplace("Moment1", "Moment1Out")
+      .Inplace("Moment2", "Moment2Out")
+      .Inplace("Beta1Pow", "Beta1PowOut")
+      .Inplace("Beta2Pow", "Beta2PowOut")
+      .InferShape(Infer);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(adam) {
+  Declare(op);
+  op.Doc("Adam with bias-corrected moments").Kernels<Adam, float, double>();
+}
+
+HEDDLE_OP(adamw) {
+  Declare(op);
+  op.Doc("Adam with decoupled weight decay")
+      .Attr("lr_ratio", 1.0)
+      .Attr("coeff", 0.01f)
+      .Attr("with_decay", false)
+      .Kernels<AdamW, float, double>();
+}
+
+HEDDLE_OP(merged_adam) {
+  op.Doc("adam for a list of parameters")
+      .Input("Param", kList)
+      .Input("Grad", kList)
+      .Input("LearningRate", kList)
+      .Input("Moment1", kList)
+      .Input("Moment2", kList)
+      .Input("Beta1Pow", kList)
+      .Input("Beta2Pow", kList)
+      .Input("MasterParam", kList | kOptional)
+      .Output("ParamOut", kList)
+      .Output("Moment1Out", kList)
+      .Output("Moment2Out", kList)
+      .Output("Beta1PowOut", kList)
+      .Output("Beta2PowOut", kList)
+      .Output("MasterParamOut", kList | kOptional)
+      .Attr("beta1", 0.9f)
+      .Attr("beta2", 0.999f)
+      .Attr("epsilon", 1e-8f)
+      .Attr("multi_precision", false)
+      .Attr("use_global_beta_pow", false)
+      .InferShape(InferMerged)
+      .Kernels<MergedAdam, float, double>();
+}

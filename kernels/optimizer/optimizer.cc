@@ -1,0 +1,128 @@
+#include "kernels/optimizer/optimizer.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace heddle {
+
+Status InferUpdate(ShapeContext& ctx, std::initializer_list<KeyPair> full,
+                   std::initializer_list<KeyPair> scalars) {
+  const Shape& param = ctx.InShape("Param");
+  const auto check = [&](Key key, int64_t want) {
+    const Shape& s = ctx.InShape(key);
+    if (s.is_static() && want >= 0 && s.numel() != want)
+      return InvalidArgument(key.name, " ", s.ToString(), " must have ", want,
+                             " elements, Param is ", param.ToString());
+    return Status::Ok();
+  };
+  const int64_t numel = param.is_static() ? param.numel() : -1;
+  HEDDLE_RETURN_IF_ERROR(check("Grad", numel));
+  HEDDLE_RETURN_IF_ERROR(check("LearningRate", 1));
+  const DType grad = ctx.InDType("Grad");
+  if (grad != DType::kUnknown && grad != ctx.InDType("Param"))
+    return InvalidArgument("Grad must have the dtype of Param");
+  for (const KeyPair& p : full) {
+    if (!ctx.HasIn(p.in)) continue;
+    HEDDLE_RETURN_IF_ERROR(check(p.in, numel));
+    if (ctx.InDType(p.in) != ctx.InDType("Param"))
+      return InvalidArgument(p.in.name, " must have the dtype of Param");
+    if (ctx.HasOut(p.out)) ctx.SetOut(p.out, ctx.InShape(p.in), ctx.InDType(p.in));
+  }
+  for (const KeyPair& p : scalars) {
+    if (!ctx.HasIn(p.in)) continue;
+    HEDDLE_RETURN_IF_ERROR(check(p.in, 1));
+    if (ctx.HasOut(p.out)) ctx.SetOut(p.out, ctx.InShape(p.in), ctx.InDType(p.in));
+  }
+  return Status::Ok();
+}
+
+namespace {
+double FirstOf(const Tensor& t) {
+  double value = 0;
+  VisitDType<float, double, float16, bfloat16, int32_t, int64_t>(t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    value = static_cast<double>(static_cast<ComputeType<T>>(*t.data<T>()));
+  });
+  return value;
+}
+}  // namespace
+
+Result<double> ScalarOf(const KernelContext& ctx, Key key) {
+  const Tensor& t = ctx.In(key);
+  if (t.numel() < 1) return InvalidArgument(key.name, " must hold a value");
+  return FirstOf(t);
+}
+
+double ScalarOr(const KernelContext& ctx, Key operand, Key attr) {
+  const Tensor* t = ctx.InOpt(operand);
+  return t && t->numel() > 0 ? FirstOf(*t) : ctx.Float(attr);
+}
+
+bool Flag(const KernelContext& ctx, Key key) {
+  const Tensor* t = ctx.InOpt(key);
+  return t && t->dtype() == DType::kBool && t->numel() > 0 && *t->data<bool>();
+}
+
+Result<MergedRows> MergeRows(const SelectedRows& in) {
+  for (int64_t r : in.rows)
+    if (r < 0 || r >= in.height)
+      return OutOfRange("selected row ", r, " is not in [0, ", in.height, ")");
+  if (in.value.rank() < 1 || in.value.dim(0) != static_cast<int64_t>(in.rows.size()))
+    return InvalidArgument("selected rows hold ", in.rows.size(), " rows, but values of shape ",
+                           in.value.shape().ToString());
+  std::vector<int64_t> order(in.rows.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return in.rows[static_cast<size_t>(a)] < in.rows[static_cast<size_t>(b)];
+  });
+  MergedRows out;
+  for (int64_t at : order) {
+    const int64_t row = in.rows[static_cast<size_t>(at)];
+    if (out.rows.empty() || out.rows.back() != row) {
+      out.rows.push_back(row);
+      out.sources.emplace_back();
+    }
+    out.sources.back().push_back(at);
+  }
+  return out;
+}
+
+template <typename T>
+Result<Gradient<T>> Gradient<T>::Of(KernelContext& ctx, const Value* grad, const Tensor& param,
+                                    bool lazy) {
+  Gradient g;
+  g.numel_ = param.numel();
+  g.lazy_ = lazy;
+  if (grad == nullptr || !grad->initialized()) return InvalidArgument("Grad holds nothing");
+  if (grad->is_tensor()) {
+    const Tensor& t = grad->tensor();
+    if (t.numel() != param.numel() || t.dtype() != param.dtype())
+      return InvalidArgument("Grad ", t.shape().ToString(), " must have Param's dtype and shape ",
+                             param.shape().ToString());
+    g.dense_ = t.data<T>();
+    return g;
+  }
+  if (!grad->is_rows()) return InvalidArgument("Grad must be a tensor or selected rows");
+  const SelectedRows& rows = grad->rows();
+  if (param.rank() < 1 || rows.height != param.dim(0))
+    return InvalidArgument("Grad's height ", rows.height, " must be the first dimension of Param ",
+                           param.shape().ToString());
+  HEDDLE_ASSIGN_OR_RETURN(MergedRows merged, MergeRows(rows));
+  g.width_ = rows.height == 0 ? 0 : param.numel() / rows.height;
+  const auto count = static_cast<int64_t>(rows.rows.size());
+  if (rows.value.numel() != count * g.width_ || rows.value.dtype() != param.dtype())
+    return InvalidArgument("Grad's rows ", rows.value.shape().ToString(), " must have ", g.width_,
+                           " elements each and Param's dtype");
+  const auto unique = static_cast<int64_t>(merged.rows.size());
+  g.merged_ = ctx.Scratch(param.dtype(), Shape{unique, g.width_});
+  AddMerged<T>(rows, merged, g.width_, g.merged_.mutable_data<T>());
+  g.rows_ = std::move(merged.rows);
+  g.zeros_.assign(static_cast<size_t>(g.width_), T(0));
+  if (g.width_ == 0) g.numel_ = 0;
+  return g;
+}
+
+template class Gradient<float>;
+template class Gradient<double>;
+
+}  // namespace heddle

@@ -1,0 +1,96 @@
+// What optimizers share: gradients that are dense or selected rows, operand checks, small scalars.
+//
+// Everything that can be wrong is found before the first parameter is written.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "core/shapes.h"
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+
+// Each `out` has the shape and dtype of its `in`; every `in` has as many elements as Param, and so
+// has a dense Grad.
+Status InferUpdate(ShapeContext& ctx, std::initializer_list<KeyPair> full,
+                   std::initializer_list<KeyPair> scalars = {});
+
+// First element of a float tensor.
+Result<double> ScalarOf(const KernelContext& ctx, Key key);
+// The scalar operand when it is there, else the attribute.
+double ScalarOr(const KernelContext& ctx, Key operand, Key attr);
+// A bool operand that is there and true.
+bool Flag(const KernelContext& ctx, Key key);
+
+// Selected rows with repeated rows added up, in ascending order.
+struct MergedRows {
+  std::vector<int64_t> rows;
+  std::vector<std::vector<int64_t>> sources;  // positions in the original that make up rows[i]
+};
+// Checks every row against the height.
+Result<MergedRows> MergeRows(const SelectedRows& in);
+
+// Elements that are worth another thread: a few operations each, some ten microseconds together.
+inline constexpr int64_t kUpdateGrain = 1 << 16;
+
+// One gradient as an optimizer reads it.
+template <typename T>
+class Gradient {
+ public:
+  // `lazy`: rows that are absent are left out instead of being zero.
+  static Result<Gradient> Of(KernelContext& ctx, const Value* grad, const Tensor& param, bool lazy);
+
+  // fn(offset, n, g): elements [offset, offset + n) of the parameter have gradients g[0, n).
+  template <typename Fn>
+  void ForEach(KernelContext& ctx, Fn fn) const {
+    if (dense_) {
+      ctx.ParallelFor(numel_, kUpdateGrain, [&](int64_t b, int64_t e) { fn(b, e - b, dense_ + b); });
+      return;
+    }
+    if (lazy_) {
+      for (size_t i = 0; i < rows_.size(); ++i)
+        fn(rows_[i] * width_, width_, merged_.data<T>() + static_cast<int64_t>(i) * width_);
+      return;
+    }
+    size_t next = 0;
+    for (int64_t r = 0; r * width_ < numel_; ++r) {
+      const bool here = next < rows_.size() && rows_[next] == r;
+      const T* g = here ? merged_.data<T>() + static_cast<int64_t>(next++) * width_ : zeros_.data();
+      fn(r * width_, width_, g);
+    }
+  }
+  bool dense() const { return dense_ != nullptr; }
+  // `g`, as given to ForEach's function, stands for a row that is not among the selected ones.
+  bool Absent(const T* g) const { return g == zeros_.data() && !dense_; }
+
+ private:
+  const T* dense_ = nullptr;
+  int64_t numel_ = 0, width_ = 0;
+  bool lazy_ = false;
+  std::vector<int64_t> rows_;
+  Tensor merged_;
+  std::vector<T> zeros_;
+};
+
+extern template class Gradient<float>;
+extern template class Gradient<double>;
+
+// Adds up `in`'s rows into `out` [merged.rows.size(), width].
+template <typename T>
+void AddMerged(const SelectedRows& in, const MergedRows& merged, int64_t width, T* out) {
+  const T* from = in.value.data<T>();
+  for (size_t i = 0; i < merged.rows.size(); ++i) {
+    T* to = out + static_cast<int64_t>(i) * width;
+    std::fill_n(to, width, T(0));
+    for (int64_t s : merged.sources[i])
+      for (int64_t k = 0; k < width; ++k) to[k] += from[s * width + k];
+  }
+}
+
+// When an update touches only some rows, the others must still reach an output of its own memory.
+inline void CopyWhenApart(const Tensor& in, Tensor& out) {
+  if (in.raw() != out.raw() && in.numel() > 0) std::memcpy(out.mutable_raw(), in.raw(), in.bytes());
+}
+
+}  // namespace heddle

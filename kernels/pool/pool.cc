@@ -1,0 +1,346 @@
+#include "kernels/pool/pool.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+namespace heddle {
+namespace {
+
+template <typename T>
+using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
+template <typename T>
+using ConstRow = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
+
+// Calls fn(d, h, w, index) for the windows of output positions [begin, end) of one image.
+template <typename Fn>
+void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, Fn&& fn) {
+  if (begin >= end) return;
+  size_t w = static_cast<size_t>(begin % g.out[2]);
+  size_t h = static_cast<size_t>(begin / g.out[2] % g.out[1]);
+  size_t d = static_cast<size_t>(begin / (g.out[2] * g.out[1]));
+  for (int64_t i = begin; i < end; ++i) {
+    fn(g.windows[0][d], g.windows[1][h], g.windows[2][w], i);
+    if (++w < g.windows[2].size()) continue;
+    w = 0;
+    if (++h < g.windows[1].size()) continue;
+    h = 0;
+    ++d;
+  }
+}
+
+// How many input positions a window has at most.
+int64_t MostTaps(const PoolGeometry& g) {
+  int64_t taps = 1;
+  for (const auto& windows : g.windows) {
+    int64_t most = 1;
+    for (const PoolWindow& w : windows) most = std::max(most, w.end - w.begin);
+    taps *= most;
+  }
+  return taps;
+}
+
+// Likewise for all windows of an image.
+template <typename Fn>
+void ForAllWindows(const PoolGeometry& g, Fn&& fn) {
+  int64_t i = 0;
+  for (const PoolWindow& d : g.windows[0])
+    for (const PoolWindow& h : g.windows[1])
+      for (const PoolWindow& w : g.windows[2]) fn(d, h, w, i++);
+}
+
+// The sizes of windows that are worth code of their own; `kSize` 0 stands for any other.
+template <typename Fn>
+void ForSize(const PoolGeometry& g, const PoolWindow& h, const PoolWindow& w, Fn&& fn) {
+  const int64_t rows = h.end - h.begin, cols = w.end - w.begin;
+  if (g.spatial == 2 && rows == 2 && cols == 2) return fn(std::integral_constant<int, 2>());
+  if (g.spatial == 2 && rows == 3 && cols == 3) return fn(std::integral_constant<int, 3>());
+  fn(std::integral_constant<int, 0>());
+}
+
+// Calls fn(offset, length) for the stretches of consecutive input positions in a window.
+template <typename Fn>
+void ForLines(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+              Fn&& fn) {
+  const bool whole = w.begin == 0 && w.end == g.in[2];
+  for (int64_t z = d.begin; z < d.end; ++z) {
+    if (whole) {
+      fn((z * g.in[1] + h.begin) * g.in[2], (h.end - h.begin) * g.in[2]);
+      continue;
+    }
+    for (int64_t y = h.begin; y < h.end; ++y)
+      fn((z * g.in[1] + y) * g.in[2] + w.begin, w.end - w.begin);
+  }
+}
+
+template <typename T, bool kMax>
+T Fold(T acc, const T* x, int64_t n) {
+  if (n >= 32) {
+    const ConstRow<T> row(x, n);
+    return kMax ? std::max(acc, row.maxCoeff()) : acc + row.sum();
+  }
+  for (int64_t i = 0; i < n; ++i) acc = kMax ? std::max(acc, x[i]) : acc + x[i];
+  return acc;
+}
+
+template <typename T, bool kMax>
+void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
+  const int64_t cost = g.in_size() + g.out_size();
+  ctx.ParallelFor(g.batch * g.channels, 1 + 32768 / (1 + cost), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const T* plane = x + p * g.in_size();
+      T* to = out + p * g.out_size();
+      ForAllWindows(
+          g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+            T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
+            ForSize(g, h, w, [&](auto size) {
+              if constexpr (size != 0) {
+                const T* from = plane + h.begin * g.in[2] + w.begin;
+                for (int y = 0; y < size; ++y)
+                  for (int x = 0; x < size; ++x) {
+                    const T v = from[y * g.in[2] + x];
+                    acc = kMax ? std::max(acc, v) : acc + v;
+                  }
+              } else {
+                ForLines(g, d, h, w,
+                         [&](int64_t at, int64_t n) { acc = Fold<T, kMax>(acc, plane + at, n); });
+              }
+            });
+            to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
+          });
+    }
+  });
+}
+
+// kVectors vectors of kLanes channels of one output position, which stay in registers. The window has
+// kSize rows and columns, or, with 0, any.
+template <typename T, bool kMax, int kLanes, int kVectors, int kSize>
+inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
+                          const PoolWindow& w, const T* from, T factor, T* to) {
+  typedef T V __attribute__((vector_size(kLanes * sizeof(T))));
+  typedef T Vu __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
+  V acc[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
+  const int64_t step = g.channels;
+  const auto take = [&](const T* pixel) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const V in = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
+      acc[v] = kMax ? (in > acc[v] ? in : acc[v]) : acc[v] + in;
+    }
+  };
+  if constexpr (kSize > 0) {
+    const T* row = from + (h.begin * g.in[2] + w.begin) * step;
+#pragma GCC unroll 3
+    for (int y = 0; y < kSize; ++y, row += g.in[2] * step)
+#pragma GCC unroll 3
+      for (int k = 0; k < kSize; ++k) take(row + k * step);
+  } else {
+    for (int64_t z = d.begin; z < d.end; ++z)
+      for (int64_t y = h.begin; y < h.end; ++y) {
+        const T* pixel = from + ((z * g.in[1] + y) * g.in[2] + w.begin) * step;
+        for (int64_t k = w.begin; k < w.end; ++k, pixel += step) take(pixel);
+      }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v)
+    *reinterpret_cast<Vu*>(to + v * kLanes) = kMax ? acc[v] : acc[v] * factor;
+}
+
+template <typename T, bool kMax>
+T Factor(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w) {
+  return kMax ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
+}
+
+// One output position, `n` channels from `from` on; sums are multiplied by `factor`.
+template <typename T, bool kMax>
+void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
+           T factor, const T* from, int64_t n, T* to) {
+  constexpr int kLanes = 32 / sizeof(T), kHalf = kLanes / 2;
+  ForSize(g, h, w, [&](auto size) {
+    int64_t c = 0;
+    for (; c + 8 * kLanes <= n; c += 8 * kLanes)
+      PixelChannels<T, kMax, kLanes, 8, size>(g, d, h, w, from + c, factor, to + c);
+    for (; c + 2 * kLanes <= n; c += 2 * kLanes)
+      PixelChannels<T, kMax, kLanes, 2, size>(g, d, h, w, from + c, factor, to + c);
+    for (; c + kLanes <= n; c += kLanes)
+      PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + c, factor, to + c);
+    if (c == n) return;
+    // The last vector takes some channels once more.
+    if (n >= kLanes)
+      return PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + n - kLanes, factor, to + n - kLanes);
+    if (n >= kHalf) {
+      PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from, factor, to);
+      return PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from + n - kHalf, factor, to + n - kHalf);
+    }
+    for (; c < n; ++c) PixelChannels<T, kMax, 1, 1, size>(g, d, h, w, from + c, factor, to + c);
+  });
+}
+
+// How many parts a large window is cut into by its rows; it depends on the window alone, so that sums
+// are the same with any number of threads. 0: it is not.
+int64_t RowParts(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
+                 const PoolWindow& w) {
+  constexpr int64_t kLeast = 1 << 13, kMost = 8;  // numbers, parts
+  const int64_t rows = h.end - h.begin, numbers = rows * (w.end - w.begin) * g.channels;
+  return d.end - d.begin != 1 || rows < 2 || numbers < kLeast ? 0 : std::min(rows, kMost);
+}
+
+// One output position of a large window, by rows: those that a thread reads here it most often wrote
+// in the operator before, and reads in the one behind. By channels, each would read
+// parts of all pixels.
+template <typename T, bool kMax>
+void PixelByRows(const KernelContext& ctx, const PoolGeometry& g, const PoolWindow& d,
+                 const PoolWindow& h, const PoolWindow& w, int64_t parts, const T* image, T* to) {
+  const Tensor scratch = ctx.Scratch(kDTypeOf<T>, {parts, g.channels});
+  T* const sums = const_cast<T*>(scratch.data<T>());
+  ctx.ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t rows = h.end - h.begin;
+      PoolWindow part = h;
+      part.begin = h.begin + i * rows / parts;
+      part.end = h.begin + (i + 1) * rows / parts;
+      Pixel<T, kMax>(g, d, part, w, T(1), image, g.channels, sums + i * g.channels);
+    }
+  });
+  const T factor = Factor<T, kMax>(g, d, h, w);
+  for (int64_t c = 0; c < g.channels; ++c) to[c] = sums[c];
+  for (int64_t i = 1; i < parts; ++i)
+    for (int64_t c = 0; c < g.channels; ++c) {
+      const T in = sums[i * g.channels + c];
+      to[c] = kMax ? (in > to[c] ? in : to[c]) : to[c] + in;
+    }
+  if (!kMax)
+    for (int64_t c = 0; c < g.channels; ++c) to[c] *= factor;
+}
+
+template <typename T, bool kMax>
+void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
+  const int64_t taps = MostTaps(g);
+  const int64_t positions = g.batch * g.out_size();
+  if (positions < 2 * ctx.threads()) {  // a few large windows: each is shared out
+    for (int64_t p = 0; p < positions; ++p) {
+      const T* image = x + p / g.out_size() * g.in_size() * g.channels;
+      const int64_t at = p % g.out_size();
+      ForWindows(g, at, at + 1,
+                 [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t) {
+                   T* const to = out + p * g.channels;
+                   if (const int64_t parts = RowParts(g, d, h, w))
+                     return PixelByRows<T, kMax>(ctx, g, d, h, w, parts, image, to);
+                   const T factor = Factor<T, kMax>(g, d, h, w);
+                   ctx.ParallelFor(g.channels, std::max<int64_t>(64, 65536 / taps),
+                                   [&](int64_t begin, int64_t end) {
+                                     Pixel<T, kMax>(g, d, h, w, factor, image + begin, end - begin,
+                                                    to + begin);
+                                   });
+                 });
+    }
+    return;
+  }
+  ctx.ParallelFor(positions, 1 + 65536 / (taps * g.channels), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end;) {
+      const int64_t image = p / g.out_size(), first = p % g.out_size();
+      const int64_t last = std::min(g.out_size(), first + end - p);
+      const T* from = x + image * g.in_size() * g.channels;
+      T* to = out + image * g.out_size() * g.channels;
+      ForWindows(g, first, last,
+                 [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+                   Pixel<T, kMax>(g, d, h, w, Factor<T, kMax>(g, d, h, w), from, g.channels,
+                                  to + i * g.channels);
+                 });
+      p += last - first;
+    }
+  });
+}
+
+// To the first element of a window that is the maximum. Without a branch on where it lies, which
+// nothing foretells.
+template <typename T, int kSize>
+inline void SmallMaxBackward(const T* __restrict x, int64_t row, int64_t step, T best, T grad,
+                             T* __restrict to) {
+  T part[kSize * kSize];
+  bool open = true;
+#pragma GCC unroll 9
+  for (int i = 0; i < kSize * kSize; ++i) {
+    const bool here = open & (x[(i / kSize * row + i % kSize) * step] == best);
+    part[i] = here ? grad : T(0);
+    open &= !here;
+  }
+#pragma GCC unroll 9
+  for (int i = 0; i < kSize * kSize; ++i) to[(i / kSize * row + i % kSize) * step] += part[i];
+}
+
+// The gradient of one channel of one image.
+template <typename T, bool kMax, bool kDense>
+void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
+  const int64_t step = kDense ? 1 : g.pixel_step();
+  for (int64_t i = 0; i < g.in_size(); ++i) to[i * step] = T(0);
+  ForAllWindows(g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+    // Single precision, as in Paddle.
+    const T part =
+        kMax ? T(0) : grad[i * step] * static_cast<T>(1.f / static_cast<float>(g.Divisor(d, h, w)));
+    ForSize(g, h, w, [&](auto size) {
+      const int64_t first = (h.begin * g.in[2] + w.begin) * step;
+      if constexpr (size != 0 && kMax) {
+        SmallMaxBackward<T, size>(x + first, g.in[2], step, out[i * step], grad[i * step],
+                                  to + first);
+      } else if constexpr (size != 0) {
+        for (int y = 0; y < size; ++y)
+          for (int k = 0; k < size; ++k) to[first + (y * g.in[2] + k) * step] += part;
+      } else {
+        bool open = true;
+        ForLines(g, d, h, w, [&](int64_t at, int64_t n) {
+          for (int64_t j = at; j < at + n && open; ++j) {
+            if (!kMax) {
+              to[j * step] += part;
+            } else if (x[j * step] == out[i * step]) {
+              to[j * step] += grad[i * step];
+              open = false;
+            }
+          }
+        });
+      }
+    });
+  });
+}
+
+}  // namespace
+
+template <typename T>
+void PoolForward(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
+  if (g.channels_last)
+    g.max ? Pixels<T, true>(ctx, g, x, out) : Pixels<T, false>(ctx, g, x, out);
+  else
+    g.max ? Planes<T, true>(ctx, g, x, out) : Planes<T, false>(ctx, g, x, out);
+}
+
+template <typename T>
+void PoolBackward(const KernelContext& ctx, const PoolGeometry& g, const T* x, const T* out,
+                  const T* out_grad, T* x_grad) {
+  const int64_t cost = g.in_size() + g.out_size();
+  const bool dense = g.pixel_step() == 1;
+  const auto run = g.max
+                       ? (dense ? &PlaneBackward<T, true, true> : &PlaneBackward<T, true, false>)
+                       : (dense ? &PlaneBackward<T, false, true> : &PlaneBackward<T, false, false>);
+  ctx.ParallelFor(g.batch * g.channels, 1 + 16384 / (1 + cost), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t n = p / g.channels, c = p % g.channels;
+      const int64_t in_at = n * g.in_size() * g.channels + c * g.in_channel_step();
+      const int64_t out_at = n * g.out_size() * g.channels + c * g.out_channel_step();
+      run(g, g.max ? x + in_at : nullptr, g.max ? out + out_at : nullptr, out_grad + out_at,
+          x_grad + in_at);
+    }
+  });
+}
+
+template void PoolForward<float>(const KernelContext&, const PoolGeometry&, const float*, float*);
+template void PoolForward<double>(const KernelContext&, const PoolGeometry&, const double*,
+                                  double*);
+template void PoolBackward<float>(const KernelContext&, const PoolGeometry&, const float*,
+                                  const float*, const float*, float*);
+template void PoolBackward<double>(const KernelContext&, const PoolGeometry&, const double*,
+                                   const double*, const double*, double*);
+
+}  // namespace heddle

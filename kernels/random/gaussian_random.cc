@@ -1,0 +1,103 @@
+// gaussian_random, gaussian_random_batch_size_like, gaussian_inplace, truncated_gaussian_random.
+#include <cmath>
+#include <limits>
+
+#include "kernels/elementwise/convert.h"
+#include "kernels/random/random.h"
+#include "kernels/base/shape_arg.h"
+
+namespace heddle {
+namespace {
+
+Status FillNormal(const KernelContext& ctx, Tensor& out) {
+  return FillRandom(ctx, out, ctx.Int("seed"), [&](auto c) {
+    using C = decltype(c);
+    return std::normal_distribution<C>(static_cast<C>(ctx.Float("mean")),
+                                       static_cast<C>(ctx.Float("std")));
+  });
+}
+
+Status RunGaussian(KernelContext& ctx) { return FillNormal(ctx, ctx.Out("Out")); }
+Status RunGaussianInplace(KernelContext& ctx) { return FillNormal(ctx, ctx.Out("out")); }
+Status RunZeroGrad(KernelContext& ctx) {
+  FillElements(ctx, ctx.Out("x@GRAD"), 0);
+  return Status::Ok();
+}
+
+// Inverse of the error function after Giles, in single precision as the values are.
+template <typename C>
+C InverseErf(C x) {
+  C w = -std::log((C(1) - x) * (C(1) + x));
+  C p;
+  if (w < C(5)) {
+    w -= C(2.5);
+    p = C(2.81022636e-08);
+    for (double k : {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+                     -0.00417768164, 0.246640727, 1.50140941})
+      p = C(k) + p * w;
+  } else {
+    w = std::sqrt(w) - C(3);
+    p = C(-0.000200214257);
+    for (double k : {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+                     0.00943887047, 1.00167406, 2.83297682})
+      p = C(k) + p * w;
+  }
+  return p * x;
+}
+
+// Normal numbers within two deviations: an even number mapped through the inverse distribution.
+Status RunTruncated(KernelContext& ctx) {
+  const double cut = std::erf(2.0 / std::sqrt(2.0));
+  return FillRandom(ctx, ctx.Out("Out"), ctx.Int("seed"), [&](auto c) {
+    using C = decltype(c);
+    std::uniform_real_distribution<C> even(std::numeric_limits<C>::min(), C(1));
+    const C mean = static_cast<C>(ctx.Float("mean")), std = static_cast<C>(ctx.Float("std"));
+    return [=](std::mt19937_64& engine) mutable {
+      const C p = static_cast<C>((1.0 - cut) / 2 + cut * even(engine));
+      return static_cast<C>(std::sqrt(2.0) * InverseErf(C(2) * p - C(1)) * std + mean);
+    };
+  });
+}
+
+Status TruncatedShape(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, CheckedDType(ctx.Int("dtype")));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ctx.IntList("shape"), "attribute shape"));
+  ctx.SetOut("Out", shape, dtype);
+  return Status::Ok();
+}
+
+void DeclareNormal(OpDef& op) {
+  op.Traits(kRandom).Attr("mean", 0.0).Attr("std", 1.0).Attr("seed", 0);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(gaussian_random) {
+  op.Doc("Numbers of the normal distribution.").Output("Out");
+  DeclareShapeArg(op);
+  DeclareNormal(op);
+  op.Attr("dtype", 5).InferShape(ShapeArgShape).AnyKernel(RunGaussian);
+}
+HEDDLE_OP(gaussian_random_batch_size_like) {
+  op.Doc("gaussian_random with one dimension taken from Input.").Input("Input", kNoBuffer);
+  op.Output("Out").Attr("shape", Ints{}).Attr("dtype", 5);
+  op.Attr("input_dim_idx", 0).Attr("output_dim_idx", 0);
+  DeclareNormal(op);
+  op.InferShape(BatchSizeLikeShape).AnyKernel(RunGaussian);
+}
+HEDDLE_OP(gaussian_inplace) {
+  op.Doc("Overwrites x with numbers of the normal distribution.")
+      .Input("x", kNoBuffer)
+      .Output("out");
+  DeclareNormal(op);
+  op.InferShape(SameShape).AnyKernel(RunGaussianInplace);
+}
+HEDDLE_OP(gaussian_inplace_grad) {
+  op.Input("out@GRAD", kNoBuffer).Output("x@GRAD").InferShape(SameShape).AnyKernel(RunZeroGrad);
+}
+HEDDLE_OP(truncated_gaussian_random) {
+  op.Doc("Normal numbers within two standard deviations.").Output("Out").Attr("shape", Ints{});
+  DeclareNormal(op);
+  op.Attr("dtype", 5).InferShape(TruncatedShape).AnyKernel(RunTruncated);
+}

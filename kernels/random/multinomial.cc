@@ -1,0 +1,190 @@
+// Samples of categories and of points of a simplex: multinomial, gumbel_softmax, dirichlet.
+#include <cmath>
+#include <random>
+
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+Status InferMultinomial(ShapeContext& ctx) {
+  Shape out = ctx.InShape("X");
+  if (!out.known_rank()) return ctx.Defer();
+  if (out.rank() < 1 || out.rank() > 2)
+    return InvalidArgument("X must have one or two axes, not ", out.ToString());
+  if (ctx.Int("num_samples") < 1) return InvalidArgument("num_samples must be positive");
+  out[out.rank() - 1] = ctx.Int("num_samples");
+  ctx.SetOut("Out", out, DType::kI64);
+  return Status::Ok();
+}
+
+// A category out of cumulated probabilities.
+template <typename T>
+int64_t Search(const std::vector<T>& cumulated, T at) {
+  return std::lower_bound(cumulated.begin(), cumulated.end(), at) - cumulated.begin();
+}
+
+// Takes a category away and scales the others up.
+template <typename T>
+void Remove(int64_t category, std::vector<T>* cumulated) {
+  const auto at = static_cast<size_t>(category);
+  const T share = (*cumulated)[at] - (at > 0 ? (*cumulated)[at - 1] : T(0));
+  const T rest = T(1) - share;
+  for (size_t i = 0; i < cumulated->size(); ++i)
+    (*cumulated)[i] = ((*cumulated)[i] - (i >= at ? share : T(0))) / rest;
+}
+
+template <typename T>
+struct Multinomial {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const int64_t categories = x.dim(x.rank() - 1), samples = ctx.Int("num_samples");
+    const bool replace = ctx.Bool("replacement");
+    int64_t* out = ctx.Out("Out").template mutable_data<int64_t>();
+    std::uniform_real_distribution<T> uniform(0, 1);
+    std::vector<T> cumulated(static_cast<size_t>(categories));
+    for (int64_t r = 0; r < (x.rank() == 2 ? x.dim(0) : 1); ++r) {
+      const T* weights = x.data<T>() + r * categories;
+      T sum = 0;
+      int64_t possible = 0;
+      for (int64_t i = 0; i < categories; ++i) {
+        if (!(weights[i] >= 0) || !std::isfinite(weights[i]))
+          return InvalidArgument("X holds ", weights[i], ", which is no probability");
+        possible += weights[i] > 0;
+        cumulated[static_cast<size_t>(i)] = sum += weights[i];
+      }
+      if (!(sum > 0)) return InvalidArgument("the probabilities of row ", r, " are all 0");
+      if (!replace && possible < samples)
+        return InvalidArgument(samples, " samples without replacement out of ", possible,
+                               " possible categories");
+      for (T& c : cumulated) c /= sum;
+      for (int64_t s = 0; s < samples; ++s) {
+        const int64_t found = std::min(Search(cumulated, uniform(ctx.random())), categories - 1);
+        out[r * samples + s] = found;
+        if (!replace && s + 1 < samples) Remove(found, &cumulated);
+      }
+    }
+    return Status::Ok();
+  }
+};
+
+// --- gumbel_softmax ---
+
+Status InferGumbel(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
+  if (!(ctx.Float("temperature") > 0)) return InvalidArgument("temperature must be positive");
+  ctx.SetOut("Out", x, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// Calls fn(first element, step) for each line along the axis.
+template <typename Fn>
+Result<int64_t> ForEachLine(const OpContext& ctx, const Shape& shape, Fn fn) {
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), shape.rank()));
+  const AxisSplit s = SplitAt(shape, axis);
+  for (int64_t o = 0; o < s.outer; ++o)
+    for (int64_t i = 0; i < s.inner; ++i) fn(o * s.n * s.inner + i, s.inner, s.n);
+  return s.n;
+}
+
+template <typename T>
+struct GumbelSoftmax {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    T* out = ctx.Out("Out").template mutable_data<T>();
+    const T temperature = static_cast<T>(ctx.Float("temperature")), tiny = static_cast<T>(1e-20);
+    std::uniform_real_distribution<T> uniform(0, 1);
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const T noise = -std::log(tiny - std::log(uniform(ctx.random()) + tiny));
+      out[i] = (x.data<T>()[i] + noise) / temperature;
+    }
+    const bool hard = ctx.Bool("hard");
+    return ForEachLine(ctx, x.shape(), [&](int64_t first, int64_t step, int64_t n) {
+             Softmax(out + first, step, n, hard);
+           })
+        .status();
+  }
+  static void Softmax(T* x, int64_t step, int64_t n, bool hard) {
+    int64_t best = 0;
+    T sum = 0;
+    for (int64_t i = 1; i < n; ++i)
+      if (x[i * step] > x[best * step]) best = i;
+    const T max = n > 0 ? x[best * step] : T(0);
+    for (int64_t i = 0; i < n; ++i) sum += x[i * step] = std::exp(x[i * step] - max);
+    for (int64_t i = 0; i < n; ++i)
+      x[i * step] = hard ? (i == best ? T(1) : T(0)) : x[i * step] / sum;
+  }
+};
+
+Status InferGumbelGrad(ShapeContext& ctx) {
+  SetOutsLike(ctx, {{"Out", "X@GRAD"}});
+  return CheckSameCount(ctx, "Out", "Out@GRAD");
+}
+
+template <typename T>
+struct GumbelSoftmaxGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& out = ctx.In("Out");
+    const T *y = out.data<T>(), *d = ctx.In("Out@GRAD").template data<T>();
+    T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
+    const T temperature = static_cast<T>(ctx.Float("temperature"));
+    return ForEachLine(ctx, out.shape(), [&](int64_t first, int64_t step, int64_t n) {
+             T dot = 0;
+             for (int64_t i = first; i < first + n * step; i += step) dot += d[i] * y[i];
+             for (int64_t i = first; i < first + n * step; i += step)
+               dx[i] = (d[i] - dot) * y[i] / temperature;
+           })
+        .status();
+  }
+};
+
+// --- dirichlet ---
+
+Status InferDirichlet(ShapeContext& ctx) {
+  const Shape& alpha = ctx.InShape("Alpha");
+  if (alpha.known_rank() && alpha.rank() < 1) return InvalidArgument("Alpha has no axis");
+  ctx.SetOut("Out", alpha, ctx.InDType("Alpha"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct Dirichlet {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& alpha = ctx.In("Alpha");
+    const int64_t n = alpha.dim(alpha.rank() - 1);
+    T* out = ctx.Out("Out").template mutable_data<T>();
+    for (int64_t r = 0; n > 0 && r < alpha.numel() / n; ++r) {
+      T sum = 0;
+      for (int64_t i = r * n; i < (r + 1) * n; ++i) {
+        if (!(alpha.data<T>()[i] > 0)) return InvalidArgument("Alpha must be positive");
+        sum += out[i] = std::gamma_distribution<T>(alpha.data<T>()[i])(ctx.random());
+      }
+      for (int64_t i = r * n; i < (r + 1) * n; ++i) out[i] /= sum;
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(multinomial) {
+  op.Doc("categories drawn by their weights").Input("X").Output("Out").Attr("num_samples", 1);
+  op.Attr("replacement", false).Traits(kRandom).InferShape(InferMultinomial);
+  op.Kernels<Multinomial, float, double>();
+}
+HEDDLE_OP(gumbel_softmax) {
+  op.Doc("softmax of X with Gumbel noise; hard: 1 for the largest element, else 0");
+  op.Input("X").Output("Out").Attr("temperature", 1.0).Attr("hard", false).Attr("axis", -1);
+  op.Traits(kRandom).InferShape(InferGumbel).Kernels<GumbelSoftmax, float, double>();
+}
+HEDDLE_OP(gumbel_softmax_grad) {
+  op.Input("Out").Input("Out@GRAD").Output("X@GRAD").Attr("temperature", 1.0);
+  op.Attr("hard", false).Attr("axis", -1).InferShape(InferGumbelGrad);
+  op.Kernels<GumbelSoftmaxGrad, float, double>();
+}
+HEDDLE_OP(dirichlet) {
+  op.Doc("points of the simplex, Dirichlet distributed").Input("Alpha").Output("Out");
+  op.Traits(kRandom).InferShape(InferDirichlet).Kernels<Dirichlet, float, double>();
+}

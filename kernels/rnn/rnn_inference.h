@@ -1,0 +1,48 @@
+// Recurrent networks with constant weights: the weights are packed once so that a step streams them
+// in order, and nothing is kept for gradients.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "core/op_context.h"
+#include "kernels/rnn/rnn_pass.h"
+
+namespace heddle {
+
+// One direction of one layer. Columns of the weights are in strips: `units` hidden units with all
+// their gates, so that a strip's sums are a new state's. Immutable.
+struct PackedRnn {
+  RnnMode mode = RnnMode::kTanh;
+  int64_t in = 0, hidden = 0, strips = 0;
+  int64_t units = 0;                     // of a strip; those behind `hidden` are zeros
+  std::shared_ptr<const Tensor> ih, hh;  // [strips, in or hidden, gates * units]
+  Tensor bias;            // [strips, gates * units]: what the inputs' sums start with
+  Tensor recurrent_bias;  // GRU, [strips, units]: that of the candidate's other part
+
+  int64_t strip_width() const { return RnnGates(mode) * units; }
+  int64_t columns() const { return strips * strip_width(); }
+  int64_t padded() const { return strips * units; }
+};
+
+// From weights [gates * hidden, in] and [gates * hidden, hidden]; biases of gates * hidden.
+std::unique_ptr<PackedRnn> PackRnn(const PrepareContext& ctx, RnnMode mode, const Tensor& ih,
+                                   const Tensor& hh, const Tensor& bias_ih, const Tensor& bias_hh);
+
+struct RnnLayerArgs {
+  int64_t steps = 0, batch = 0;
+  const int64_t* lengths = nullptr;  // per sequence, or null: all have `steps`
+  const float* x = nullptr;          // [steps, batch, in]
+  float* out = nullptr;              // [steps, batch, directions * hidden]
+  // Per direction, [batch, hidden]: the states before and after; those after may be null.
+  std::array<const float*, 2> h0{}, c0{};
+  std::array<float*, 2> last_h{}, last_c{};
+};
+
+// Runs one layer, forwards and, where there is a second direction, backwards. Results do not depend
+// on the number of threads.
+void RunRnnLayer(const KernelContext& ctx, std::span<const PackedRnn* const> directions,
+                 const RnnLayerArgs& args);
+
+}  // namespace heddle

@@ -1,0 +1,231 @@
+// match_matrix_tensor: X W Y' of pairs of sequences, and var_conv_2d: a convolution over images of
+// different sizes. Both pack what belongs to a pair into one long column.
+#include "kernels/base/shape_checks.h"
+#include "kernels/sequence/sequence.h"
+
+namespace heddle {
+namespace {
+
+// c (m x n) += op(a) op(b), row-major, with strides for rows and columns of a and b.
+struct Strides {
+  int64_t row, col;
+};
+void AddProduct(int64_t m, int64_t n, int64_t k, const float* a, Strides sa, const float* b,
+                Strides sb, float* c) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t l = 0; l < k; ++l) {
+      const float v = a[i * sa.row + l * sa.col];
+      for (int64_t j = 0; j < n; ++j) c[i * n + j] += v * b[l * sb.row + j * sb.col];
+    }
+}
+
+// --- match_matrix_tensor ---
+
+struct Pairs {
+  const Offsets *left, *right;
+  int64_t planes, width;
+  Offsets out{0};
+};
+
+Result<Pairs> PairsOf(const KernelContext& ctx) {
+  const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &w = ctx.In("W");
+  Pairs p{nullptr, nullptr, ctx.Int("dim_t"), x.rank() == 2 ? x.dim(1) : -1, {0}};
+  if (x.rank() != 2 || y.rank() != 2 || w.rank() != 3 || w.dim(0) != x.dim(1) ||
+      w.dim(1) != p.planes || w.dim(2) != y.dim(1) || y.dim(1) != x.dim(1) || p.planes < 1)
+    return InvalidArgument("X ", x.shape().ToString(), ", W ", w.shape().ToString(), " and Y ",
+                           y.shape().ToString(), " do not fit each other");
+  HEDDLE_ASSIGN_OR_RETURN(p.left, OffsetsOf(x, "X", 0));
+  HEDDLE_ASSIGN_OR_RETURN(p.right, OffsetsOf(y, "Y", 0));
+  if (p.left->size() != p.right->size())
+    return InvalidArgument("X and Y have different numbers of sequences");
+  for (int64_t i = 0; i < SequenceCount(*p.left); ++i)
+    p.out.push_back(p.out.back() + static_cast<size_t>(p.planes * Length(*p.left, i) *
+                                                       Length(*p.right, i)));
+  return p;
+}
+
+Status Match(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Pairs p, PairsOf(ctx));
+  const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
+  const int64_t d = p.width, wide = p.planes * d;
+  Tensor& tmp = ctx.Alloc("Tmp", DType::kF32, Shape{x.dim(0) * wide, 1});
+  Tensor& out = ctx.Alloc("Out", DType::kF32, Shape{static_cast<int64_t>(p.out.back()), 1});
+  ZeroAll(tmp);
+  ZeroAll(out);
+  AddProduct(x.dim(0), wide, d, x.data<float>(), {d, 1}, ctx.In("W").data<float>(), {wide, 1},
+             tmp.mutable_data<float>());
+  for (int64_t i = 0; i < SequenceCount(*p.left); ++i) {
+    const int64_t m = Length(*p.left, i), n = Length(*p.right, i);
+    for (int64_t t = 0; t < p.planes; ++t)
+      AddProduct(m, n, d, tmp.data<float>() + Begin(*p.left, i) * wide + t * d, {wide, 1},
+                 y.data<float>() + Begin(*p.right, i) * d, {1, d},
+                 out.mutable_data<float>() + Begin(p.out, i) + t * m * n);
+  }
+  out.set_lod({p.out});
+  return Status::Ok();
+}
+
+Tensor Zeroed(const KernelContext& ctx, Key slot, const Tensor& like) {
+  Tensor t = ctx.HasOut(slot) ? ctx.Alloc(slot, like.dtype(), like.shape())
+                              : ctx.Scratch(like.dtype(), like.shape());
+  ZeroAll(t);
+  if (ctx.HasOut(slot) && like.has_lod()) ctx.OutOpt(slot)->set_lod(like.lod());
+  return t;
+}
+
+Status MatchGrad(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Pairs p, PairsOf(ctx));
+  const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &w = ctx.In("W"), &tmp = ctx.In("Tmp");
+  const Tensor& d_out = ctx.In("Out@GRAD");
+  const int64_t d = p.width, wide = p.planes * d;
+  if (tmp.numel() != x.dim(0) * wide || d_out.numel() != static_cast<int64_t>(p.out.back()))
+    return InvalidArgument("Tmp or Out@GRAD does not fit X and Y");
+  Tensor dx = Zeroed(ctx, "X@GRAD", x), dy = Zeroed(ctx, "Y@GRAD", y), dw = Zeroed(ctx, "W@GRAD", w);
+  Tensor d_tmp = ctx.Scratch(DType::kF32, tmp.shape());
+  ZeroAll(d_tmp);
+  std::vector<float> part;
+  for (int64_t i = 0; i < SequenceCount(*p.left); ++i) {
+    const int64_t m = Length(*p.left, i), n = Length(*p.right, i);
+    for (int64_t t = 0; t < p.planes; ++t) {
+      const float* from = d_out.data<float>() + Begin(p.out, i) + t * m * n;
+      const int64_t at = Begin(*p.left, i) * wide + t * d;
+      part.assign(static_cast<size_t>(m * d), 0.f);
+      AddProduct(m, d, n, from, {n, 1}, y.data<float>() + Begin(*p.right, i) * d, {d, 1},
+                 part.data());
+      for (int64_t r = 0; r < m; ++r)
+        std::copy_n(part.data() + r * d, d, d_tmp.mutable_data<float>() + at + r * wide);
+      AddProduct(n, d, m, from, {1, n}, tmp.data<float>() + at, {wide, 1},
+                 dy.mutable_data<float>() + Begin(*p.right, i) * d);
+    }
+  }
+  AddProduct(x.dim(0), d, wide, d_tmp.data<float>(), {wide, 1}, w.data<float>(), {1, wide},
+             dx.mutable_data<float>());
+  AddProduct(d, wide, x.dim(0), x.data<float>(), {1, d}, d_tmp.data<float>(), {wide, 1},
+             dw.mutable_data<float>());
+  return Status::Ok();
+}
+
+// --- var_conv_2d ---
+
+struct Images {
+  const Offsets *rows, *cols, *in;
+  int64_t in_channels, out_channels, kernel_h, kernel_w, stride_h, stride_w;
+  Offsets patches{0}, out{0};
+
+  int64_t h(int64_t i) const { return Length(*rows, i); }
+  int64_t w(int64_t i) const { return Length(*cols, i); }
+  int64_t out_h(int64_t i) const { return h(i) == 0 ? 0 : (h(i) - 1) / stride_h + 1; }
+  int64_t out_w(int64_t i) const { return w(i) == 0 ? 0 : (w(i) - 1) / stride_w + 1; }
+  int64_t patch() const { return in_channels * kernel_h * kernel_w; }
+};
+
+Result<Images> ImagesOf(const KernelContext& ctx) {
+  const Tensor &x = ctx.In("X"), &w = ctx.In("W");
+  Images m{nullptr, nullptr, nullptr, ctx.Int("InputChannel"), ctx.Int("OutputChannel"),
+           ctx.Int("KernelH"), ctx.Int("KernelW"), ctx.Int("StrideH"), ctx.Int("StrideW"), {0}, {0}};
+  HEDDLE_ASSIGN_OR_RETURN(m.in, OffsetsOf(x, "X", 0));
+  HEDDLE_ASSIGN_OR_RETURN(m.rows, OffsetsOf(ctx.In("ROW"), "ROW", 0));
+  HEDDLE_ASSIGN_OR_RETURN(m.cols, OffsetsOf(ctx.In("COLUMN"), "COLUMN", 0));
+  if (m.stride_h < 1 || m.stride_w < 1 || m.patch() < 1 || w.numel() != m.out_channels * m.patch() ||
+      m.rows->size() != m.in->size() || m.cols->size() != m.in->size())
+    return InvalidArgument("W ", w.shape().ToString(), " or the sequences of ROW and COLUMN do not "
+                           "fit X");
+  for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
+    if (Length(*m.in, i) != m.in_channels * m.h(i) * m.w(i) && m.h(i) * m.w(i) != 0)
+      return InvalidArgument("sequence ", i, " of X has ", Length(*m.in, i), " elements, ",
+                             m.in_channels * m.h(i) * m.w(i), " are expected");
+    const int64_t size = m.out_h(i) * m.out_w(i);
+    m.patches.push_back(m.patches.back() + static_cast<size_t>(m.patch() * size));
+    m.out.push_back(m.out.back() + static_cast<size_t>(m.out_channels * size));
+  }
+  return m;
+}
+
+// fn(place in the patches, place in X or -1 outside the image) for one image.
+template <typename Fn>
+void ForEachPatch(const Images& m, int64_t i, Fn fn) {
+  const int64_t size = m.out_h(i) * m.out_w(i);
+  for (int64_t k = 0; k < m.patch(); ++k) {
+    const int64_t z = k / (m.kernel_h * m.kernel_w), ky = k / m.kernel_w % m.kernel_h;
+    const int64_t kx = k % m.kernel_w;
+    for (int64_t o = 0; o < size; ++o) {
+      const int64_t y = o / m.out_w(i) * m.stride_h + ky - m.kernel_h / 2;
+      const int64_t x = o % m.out_w(i) * m.stride_w + kx - m.kernel_w / 2;
+      const bool inside = x >= 0 && x < m.w(i) && y >= 0 && y < m.h(i);
+      fn(Begin(m.patches, i) + k * size + o,
+         inside ? Begin(*m.in, i) + (z * m.h(i) + y) * m.w(i) + x : -1);
+    }
+  }
+}
+
+Status VarConv(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Images m, ImagesOf(ctx));
+  const float *x = ctx.In("X").data<float>(), *w = ctx.In("W").data<float>();
+  Tensor& col = ctx.Alloc("Col", DType::kF32, Shape{static_cast<int64_t>(m.patches.back()), 1});
+  Tensor& out = ctx.Alloc("Out", DType::kF32, Shape{static_cast<int64_t>(m.out.back()), 1});
+  ZeroAll(out);
+  float* patches = col.mutable_data<float>();
+  for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
+    const int64_t size = m.out_h(i) * m.out_w(i);
+    ForEachPatch(m, i, [&](int64_t to, int64_t from) { patches[to] = from < 0 ? 0.f : x[from]; });
+    AddProduct(m.out_channels, size, m.patch(), w, {m.patch(), 1}, patches + Begin(m.patches, i),
+               {size, 1}, out.mutable_data<float>() + Begin(m.out, i));
+  }
+  col.set_lod({m.patches});
+  out.set_lod({m.out});
+  return Status::Ok();
+}
+
+Status VarConvGrad(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Images m, ImagesOf(ctx));
+  const Tensor &col = ctx.In("Col"), &d_out = ctx.In("Out@GRAD");
+  if (col.numel() != static_cast<int64_t>(m.patches.back()) ||
+      d_out.numel() != static_cast<int64_t>(m.out.back()))
+    return InvalidArgument("Col or Out@GRAD does not fit X");
+  Tensor dx = Zeroed(ctx, "X@GRAD", ctx.In("X")), dw = Zeroed(ctx, "W@GRAD", ctx.In("W"));
+  Tensor d_col = ctx.Scratch(DType::kF32, col.shape());
+  ZeroAll(d_col);
+  float* back = d_col.mutable_data<float>();
+  for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
+    const int64_t size = m.out_h(i) * m.out_w(i);
+    const float* from = d_out.data<float>() + Begin(m.out, i);
+    AddProduct(m.patch(), size, m.out_channels, ctx.In("W").data<float>(), {1, m.patch()}, from,
+               {size, 1}, back + Begin(m.patches, i));
+    AddProduct(m.out_channels, m.patch(), size, from, {size, 1},
+               col.data<float>() + Begin(m.patches, i), {1, size}, dw.mutable_data<float>());
+    float* to = dx.mutable_data<float>();
+    ForEachPatch(m, i, [&](int64_t at, int64_t x) {
+      if (x >= 0) to[x] += back[at];
+    });
+  }
+  return Status::Ok();
+}
+
+void DefineConv(OpDef& op) {
+  op.Input("X").Input("ROW").Input("COLUMN").Input("W");
+  op.Attr("InputChannel", 1).Attr("OutputChannel", 1).Attr("StrideH", 1).Attr("StrideW", 1);
+  op.Attr("KernelH", 1).Attr("KernelW", 1);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(match_matrix_tensor) {
+  op.Doc("X W Y' of each pair of sequences, for each plane of W").Input("X").Input("Y").Input("W");
+  op.Output("Out").Output("Tmp").Attr("dim_t", 1).Kernel(DType::kF32, Match);
+}
+HEDDLE_OP(match_matrix_tensor_grad) {
+  op.Input("X").Input("Y").Input("W").Input("Tmp").Input("Out@GRAD").Output("X@GRAD", kOptional);
+  op.Output("Y@GRAD", kOptional).Output("W@GRAD", kOptional).Attr("dim_t", 1);
+  op.Kernel(DType::kF32, MatchGrad);
+}
+HEDDLE_OP(var_conv_2d) {
+  op.Doc("a convolution over images of different sizes");
+  DefineConv(op);
+  op.Output("Out").Output("Col").Kernel(DType::kF32, VarConv);
+}
+HEDDLE_OP(var_conv_2d_grad) {
+  DefineConv(op);
+  op.Input("Col").Input("Out", kOptional | kNoBuffer).Input("Out@GRAD");
+  op.Output("X@GRAD", kOptional).Output("W@GRAD", kOptional).Kernel(DType::kF32, VarConvGrad);
+}

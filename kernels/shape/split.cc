@@ -1,0 +1,98 @@
+#include "core/shapes.h"
+#include "kernels/index/index_args.h"
+#include "kernels/strided/strided_copy.h"
+
+namespace heddle {
+namespace {
+
+// Lengths of the parts along the axis, into dimension `at` of `part` one after another.
+Status SplitShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  const int count = ctx.OutCount("Out");
+  if (!x.known_rank()) return ctx.Defer();
+  IntArg axis;
+  HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "AxisTensor", "axis", x.rank(), &axis));
+  if (x.rank() == 0) return InvalidArgument("'X' must have at least one dimension");
+  if (!axis.known) return ctx.Defer();
+  const int at = static_cast<int>(axis.value);
+  const int64_t whole = x[at], num = ctx.Int("num");
+  const int listed = ctx.InCount("SectionsTensorList");
+  const bool from_tensors = listed > 0 && Holds(ctx.InVar("SectionsTensorList"));
+  const Ints& sections = ctx.IntList("sections");
+  const int given = from_tensors ? listed : num > 0 ? 0 : static_cast<int>(sections.size());
+  if (given != 0 ? given != count : num != count)
+    return InvalidArgument("'Out' names ", count, " tensors, but X is split into ",
+                           given != 0 ? given : num);
+  if (given == 0 && whole >= 0 && whole % count != 0)
+    return InvalidArgument("dimension ", at, " of X ", x.ToString(), " cannot be split into ", num,
+                           " equal parts");
+  int open = -1;
+  int64_t sum = 0;
+  bool known = true;
+  auto length = [&](int i) -> int64_t {
+    if (given == 0) return whole < 0 ? -1 : whole / count;
+    if (!from_tensors) return sections[i];
+    const Tensor* t = ctx.InValue("SectionsTensorList", i);
+    known = known && t != nullptr && t->numel() > 0;
+    return known ? IntAt(*t, 0) : -1;
+  };
+  for (int i = 0; i < count; ++i) {
+    const int64_t n = length(i);
+    if (n >= 0) {
+      sum += n;
+    } else if (given != 0 && known) {
+      if (n < -1 || open >= 0)
+        return InvalidArgument("the sections must not be negative, but for one -1");
+      open = i;
+    }
+  }
+  if (given != 0 && known && whole >= 0 && (open >= 0 ? sum > whole : sum != whole))
+    return InvalidArgument("the sections make ", sum, ", but dimension ", at, " of X ",
+                           x.ToString(), " is ", whole);
+  for (int i = 0; i < count; ++i) {
+    Shape part = x;
+    part[at] = i == open ? (whole < 0 ? -1 : whole - sum) : known ? length(i) : -1;
+    ctx.SetOut("Out", part, ctx.InDType("X"), i);
+    if (at != 0 && !ctx.InLoD("X").empty()) ctx.SetOutLoD("Out", ctx.InLoD("X"), i);
+  }
+  return Status::Ok();
+}
+
+Status Split(KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  IntArg axis;
+  HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "AxisTensor", "axis", x.rank(), &axis));
+  const int at = static_cast<int>(axis.value);
+  const int64_t rows = x.shape().Product(0, at);
+  const int64_t inner =
+      x.shape().Product(at + 1, x.rank()) * static_cast<int64_t>(SizeOf(x.dtype()));
+  const int64_t row = x.dim(at) * inner;
+  const std::byte* src = static_cast<const std::byte*>(x.raw());
+  const int count = ctx.OutCount("Out");
+  for (int i = 0; i < count; ++i) {
+    if (!ctx.HasOut("Out", i))
+      return InvalidArgument("'Out' [", i, "] is missing: its length is not known");
+    Tensor& out = ctx.Out("Out", i);
+    const int64_t bytes = out.dim(at) * inner;
+    CopyRows(ctx, src, row, out.mutable_raw(), bytes, rows, bytes);
+    src += bytes;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(split) {
+  op.Doc("X cut along `axis` into `num` equal parts or into `sections`.")
+      .Input("X")
+      .Input("AxisTensor", kOptional | kShapeValue)
+      .Input("SectionsTensorList", kOptional | kList | kShapeValue)
+      .Output("Out", kList)
+      .Attr("sections", Ints{})
+      .Attr("num", 0)
+      .Attr("axis", 0)
+      .Traits(kAlongAxis)
+      .InferShape(SplitShape)
+      .AnyKernel(Split);
+}

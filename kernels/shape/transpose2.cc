@@ -1,0 +1,126 @@
+#include "core/shapes.h"
+#include "kernels/strided/strided_copy.h"
+#include "kernels/shape/view_op.h"
+
+namespace heddle {
+namespace {
+
+// The attribute made non-negative and checked to be a permutation of `rank` axes.
+Status ReadPerm(const OpContext& ctx, int rank, std::array<int, Shape::kMaxRank>* perm) {
+  const Ints& axis = ctx.IntList("axis");
+  if (static_cast<int>(axis.size()) != rank)
+    return InvalidArgument("'axis' names ", axis.size(), " axes, but the tensor has rank ", rank);
+  unsigned seen = 0;
+  for (int i = 0; i < rank; ++i) {
+    HEDDLE_ASSIGN_OR_RETURN((*perm)[i], NormalAxis(axis[i], rank));
+    seen |= 1u << (*perm)[i];
+  }
+  if (seen != (1u << rank) - 1) return InvalidArgument("'axis' names an axis more than once");
+  return Status::Ok();
+}
+
+Status TransposeShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  std::array<int, Shape::kMaxRank> perm;
+  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, x.rank(), &perm));
+  Shape out = x;
+  for (int i = 0; i < x.rank(); ++i) out[i] = x[perm[i]];
+  ctx.SetOut("Out", out, ctx.InDType("X"));
+  SetXShape(ctx);
+  return Status::Ok();
+}
+
+Status TransposeGradShape(ShapeContext& ctx) {
+  const Shape& g = ctx.InShape("Out@GRAD");
+  if (!g.known_rank()) return ctx.Defer();
+  std::array<int, Shape::kMaxRank> perm;
+  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, g.rank(), &perm));
+  Shape x = g;
+  for (int i = 0; i < g.rank(); ++i) x[perm[i]] = g[i];
+  ctx.SetOut("X@GRAD", x, ctx.InDType("Out@GRAD"));
+  return Status::Ok();
+}
+
+StridedCopy Forward(const OpContext& ctx, const Tensor& x) {
+  std::array<int, Shape::kMaxRank> perm;
+  (void)ReadPerm(ctx, x.rank(), &perm);  // checked with the shapes
+  return PermuteCopy(SizeOf(x.dtype()), x.shape(), std::span(perm.data(), size_t(x.rank())));
+}
+
+StridedCopy Backward(const OpContext& ctx, const Tensor& grad) {
+  std::array<int, Shape::kMaxRank> perm, inverse;
+  (void)ReadPerm(ctx, grad.rank(), &perm);
+  for (int i = 0; i < grad.rank(); ++i) inverse[perm[i]] = i;
+  return PermuteCopy(SizeOf(grad.dtype()), grad.shape(),
+                     std::span(inverse.data(), size_t(grad.rank())));
+}
+
+Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
+  return std::unique_ptr<KernelState>(new CopyState(Forward(ctx, ctx.InVar("X")->tensor())));
+}
+Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
+  return std::unique_ptr<KernelState>(new CopyState(Backward(ctx, ctx.InVar("Out@GRAD")->tensor())));
+}
+
+Status Transpose(KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  Tensor& out = ctx.Out("Out");
+  if (ctx.has_state())
+    ctx.State<CopyState>().copy.Run(ctx, x.raw(), out.mutable_raw());
+  else
+    Forward(ctx, x).Run(ctx, x.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+Status TransposeGrad(KernelContext& ctx) {
+  const Tensor& grad = ctx.In("Out@GRAD");
+  Tensor& out = ctx.Out("X@GRAD");
+  if (ctx.has_state())
+    ctx.State<CopyState>().copy.Run(ctx, grad.raw(), out.mutable_raw());
+  else
+    Backward(ctx, grad).Run(ctx, grad.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(transpose2) {
+  op.Doc("X with its axes in the order `axis`.")
+      .Input("X")
+      .Output("Out")
+      .Output("XShape", kOptional)
+      .Attr("axis", Ints{})
+      .InferShape(TransposeShape)
+      .Prepare(Prepare)
+      .AnyKernel(Transpose);
+}
+HEDDLE_OP(transpose2_grad) {
+  op.Input("Out@GRAD")
+      .Input("XShape", kNoBuffer | kOptional)
+      .Output("X@GRAD")
+      .Attr("axis", Ints{})
+      .InferShape(TransposeGradShape)
+      .Prepare(PrepareGrad)
+      .AnyKernel(TransposeGrad);
+}
+HEDDLE_OP(transpose) {
+  op.Doc("transpose2 without XShape.")
+      .Input("X")
+      .Output("Out")
+      .Output("XShape", kOptional)
+      .Attr("axis", Ints{})
+      .InferShape(TransposeShape)
+      .Prepare(Prepare)
+      .AnyKernel(Transpose);
+}
+HEDDLE_OP(transpose_grad) {
+  op.Input("Out@GRAD")
+      .Input("X", kNoBuffer | kOptional)
+      .Output("X@GRAD")
+      .Attr("axis", Ints{})
+      .InferShape(TransposeGradShape)
+      .Prepare(PrepareGrad)
+      .AnyKernel(TransposeGrad);
+}

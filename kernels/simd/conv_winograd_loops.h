@@ -1,0 +1,204 @@
+// The inner loops of Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5). See conv_loops_table.h.
+//
+// The interpolation points are 0, ±1/√2, ±√2 and infinity, whose rounding errors are a third of
+// those of the usual 0, ±1, ±2.
+#pragma once
+
+#include "kernels/simd/conv_loops_activation.h"
+
+namespace heddle::convloops {
+namespace {
+
+constexpr float kRootHalf = 0.70710678118654752f;  // 1/√2
+constexpr float kRootTwo = 1.41421356237309505f;   // √2
+
+template <typename V>
+struct WinogradLoops {
+  using T = typename V::T;
+  static constexpr int kLanes = V::kLanes;
+  static constexpr int kPanel = 2 * kLanes;
+
+  // One dimension of the input's transform: six values `step` vectors apart.
+  static inline __attribute__((always_inline)) void Spread(const T* d, int step, T* t, int to) {
+    const T d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step],
+            d5 = d[5 * step];
+    const T sum = V::Set(-2.5f);
+    const T even1 = V::Fma(V::Set(-2.f), d2, d4);
+    const T odd1 = V::Fma(V::Set(kRootHalf), d3, V::Mul(V::Set(-kRootTwo), d1));
+    const T even2 = V::Fma(V::Set(-0.5f), d2, d4);
+    const T odd2 = V::Fma(V::Set(kRootTwo), d3, V::Mul(V::Set(-kRootHalf), d1));
+    t[0] = V::Add(V::Fma(sum, d2, d4), d0);
+    t[to] = V::Add(even1, odd1);
+    t[2 * to] = V::Sub(even1, odd1);
+    t[3 * to] = V::Add(even2, odd2);
+    t[4 * to] = V::Sub(even2, odd2);
+    t[5 * to] = V::Add(V::Fma(sum, d3, d5), d1);
+  }
+
+  // One dimension of the output's transform: six values to four, or two.
+  template <int kTile>
+  static inline __attribute__((always_inline)) void Gather(const T* m, int step, T* o, int to) {
+    const T sum1 = V::Add(m[step], m[2 * step]), diff1 = V::Sub(m[step], m[2 * step]);
+    const T sum2 = V::Add(m[3 * step], m[4 * step]), diff2 = V::Sub(m[3 * step], m[4 * step]);
+    o[0] = V::Add(V::Add(m[0], sum1), sum2);
+    const T odd = V::Fma(V::Set(kRootHalf), diff1, V::Mul(V::Set(kRootTwo), diff2));
+    if constexpr (kTile == 2) {
+      o[to] = V::Add(odd, m[5 * step]);
+      return;
+    }
+    o[to] = odd;
+    o[2 * to] = V::Fma(V::Set(0.5f), sum1, V::Mul(V::Set(2.f), sum2));
+    o[3 * to] = V::Add(V::Fma(V::Set(0.5f * kRootHalf), diff1, V::Mul(V::Set(2 * kRootTwo), diff2)),
+                       m[5 * step]);
+  }
+
+  // One group of channels. kWhole: every pixel is there, and a full vector of channels.
+  template <bool kWhole>
+  static inline __attribute__((always_inline)) void SpreadTile(const InputTile& tile, int64_t c,
+                                                               int n, float* out,
+                                                               int64_t point_step) {
+    T half[kPoints];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWindow; ++j) {
+      T d[kWindow];
+#pragma GCC unroll 6
+      for (int i = 0; i < kWindow; ++i) {
+        const float* pixel = tile.data + i * tile.row_step + j * tile.pixel_step + c;
+        if constexpr (kWhole)
+          d[i] = V::Load(pixel);
+        else
+          d[i] = i >= tile.row_begin && i < tile.row_end && j >= tile.column_begin &&
+                         j < tile.column_end
+                     ? V::LoadSome(pixel, n)
+                     : V::Zero();
+      }
+      Spread(d, 1, half + j, kWindow);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < kWindow; ++i) {
+      T row[kWindow];
+      Spread(half + i * kWindow, 1, row, 1);
+#pragma GCC unroll 6
+      for (int j = 0; j < kWindow; ++j) V::Store(out + (i * kWindow + j) * point_step + c, row[j]);
+    }
+  }
+
+  static void TransformInput(const InputTile& tile, int64_t channels, float* out,
+                             int64_t point_step) {
+    const bool inside = tile.row_begin == 0 && tile.row_end == kWindow && tile.column_begin == 0 &&
+                        tile.column_end == kWindow;
+    int64_t c = 0;
+    if (inside)
+      for (; c + kLanes <= channels; c += kLanes)
+        SpreadTile<true>(tile, c, kLanes, out, point_step);
+    for (; c < channels; c += kLanes)
+      SpreadTile<false>(tile, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes,
+                        out, point_step);
+  }
+
+  // c = a times one panel, kRows rows.
+  template <int kVectors, int kRows>
+  static inline __attribute__((always_inline)) void Block(int64_t depth, const float* a,
+                                                          int64_t a_step, const float* panel,
+                                                          float* c, int64_t c_step) {
+    constexpr int kWidth = kVectors * kLanes;
+    T sum[kRows][kVectors];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::Zero();
+    const int64_t next = depth * kWidth;  // the panel after this one comes from further away
+    for (int64_t k = 0; k < depth; ++k, panel += kWidth) {
+      T b[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        V::Prefetch(panel + next + v * kLanes);
+        b[v] = V::Load(panel + v * kLanes);
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const T x = V::Set(a[r * a_step + k]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = V::Fma(x, b[v], sum[r][v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) V::Store(c + r * c_step + v * kLanes, sum[r][v]);
+  }
+  template <int kVectors, int kRows>
+  static void Rows(int rows, int64_t depth, const float* a, int64_t a_step, const float* panel,
+                   float* c, int64_t c_step) {
+    if (rows == kRows)
+      Block<kVectors, kRows>(depth, a, a_step, panel, c, c_step);
+    else if constexpr (kRows > 1)
+      Rows<kVectors, kRows - 1>(rows, depth, a, a_step, panel, c, c_step);
+  }
+
+  template <int kVectors>
+  static void Multiply(int64_t rows, int64_t depth, const float* a, int64_t a_step,
+                       const float* panel, float* c, int64_t c_step) {
+    int64_t blocks = (rows + V::kRows - 1) / V::kRows;
+    for (; blocks > 0; --blocks) {
+      const int64_t now = (rows + blocks - 1) / blocks;
+      Rows<kVectors, V::kRows>(static_cast<int>(now), depth, a, a_step, panel, c, c_step);
+      a += now * a_step;
+      c += now * c_step;
+      rows -= now;
+    }
+  }
+
+  // One group of channels. kWhole: every pixel is wanted, and a full vector of channels.
+  template <int kTile, Activation kActivation, bool kWhole>
+  static inline __attribute__((always_inline)) void GatherTile(const float* m, int64_t point_step,
+                                                               int64_t c, int n, const float* bias,
+                                                               const Epilogue& epilogue,
+                                                               const OutputTile& tile) {
+    T half[kTile * kWindow], o[kTile * kTile];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWindow; ++j) {
+      T column[kWindow];
+#pragma GCC unroll 6
+      for (int i = 0; i < kWindow; ++i) column[i] = V::Load(m + (i * kWindow + j) * point_step + c);
+      Gather<kTile>(column, 1, half + j, kWindow);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kTile; ++i) Gather<kTile>(half + i * kWindow, 1, o + i * kTile, 1);
+    const T add = bias == nullptr ? V::Zero() : V::LoadSome(bias + c, n);
+    const T scale = V::Set(epilogue.scale), shift = V::Set(epilogue.shift);
+    const bool linear = epilogue.scale != 1.f || epilogue.shift != 0.f;
+    const int rows = kWhole ? kTile : tile.rows, columns = kWhole ? kTile : tile.columns;
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) {
+        T x = V::Add(o[i * kTile + j], add);
+        if (tile.residual != nullptr)
+          x = V::Add(x, V::LoadSome(tile.residual + i * tile.residual_row_step +
+                                        j * tile.residual_pixel_step + c,
+                                    n));
+        x = ActivateSum<V, kActivation>(x, epilogue);
+        if (linear) x = V::Fma(scale, x, shift);
+        float* to = tile.data + i * tile.row_step + j * tile.pixel_step + c;
+        if constexpr (kWhole)
+          V::Store(to, x);
+        else
+          V::StoreSome(to, x, n);
+      }
+  }
+
+  template <int kTile, Activation kActivation>
+  static void TransformOutput(const float* m, int64_t point_step, int64_t channels,
+                              const float* bias, const Epilogue& epilogue, const OutputTile& tile) {
+    int64_t c = 0;
+    if (tile.rows == kTile && tile.columns == kTile)
+      for (; c + kLanes <= channels; c += kLanes)
+        GatherTile<kTile, kActivation, true>(m, point_step, c, kLanes, bias, epilogue, tile);
+    for (; c < channels; c += kLanes)
+      GatherTile<kTile, kActivation, false>(
+          m, point_step, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes, bias,
+          epilogue, tile);
+  }
+};
+
+}  // namespace
+}  // namespace heddle::convloops

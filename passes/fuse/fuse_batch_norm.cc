@@ -1,0 +1,117 @@
+// An inference batch_norm that no convolution took up, and the activation after it, become one
+// fused_batch_norm: a factor and an offset per channel, worked out in double.
+#include <cmath>
+
+#include "core/op_registry.h"
+#include "passes/fuse/fused_activation.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+#include "passes/fuse/replace_chains.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::VarId;
+
+class BatchNormFuser {
+ public:
+  BatchNormFuser(ir::Program& program, PassContext& context, const GraphView& view, int at)
+      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+
+  bool Grow(const std::vector<bool>& gone) {
+    const ir::Op& norm = ops_[at_];
+    if (norm.type() != "batch_norm" || !IsPlain(norm)) return false;
+    const VarId x = norm.In("X")[0];
+    const int reader = view_.OnlyReader(norm.Out("Y")[0], context_);
+    if (reader < 0 || gone[reader] || !ops_[reader].var_attrs.empty() ||
+        !view_.WrittenBefore(x, at_) || p_.vars[x].dtype != DType::kF32 ||
+        p_.vars[x].shape.rank() < 2)
+      return false;
+    const auto activation = AsActivation(ops_[reader]);
+    if (!activation) return false;
+    activation_ = *activation;
+    const char* slots[4] = {"Scale", "Bias", "Mean", "Variance"};
+    for (int i = 0; i < 4; ++i) {
+      constant_[i] =
+          norm.In(slots[i]).empty() ? nullptr : context_.Constant(p_, view_, norm.In(slots[i])[0]);
+      if (constant_[i] == nullptr || constant_[i]->numel() != constant_[0]->numel()) return false;
+    }
+    absorbed.push_back(reader);
+    return true;
+  }
+
+  ir::Op Make() {
+    const ir::Op& norm = ops_[at_];
+    const int64_t channels = constant_[0]->numel();
+    Tensor scale = Tensor::Empty(DType::kF32, {channels});
+    Tensor bias = Tensor::Empty(DType::kF32, {channels});
+    const double epsilon = norm.Attr<double>("epsilon");
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto value = [&](int i) { return static_cast<double>(constant_[i]->data<float>()[c]); };
+      const double k = value(0) / std::sqrt(value(3) + epsilon);
+      scale.mutable_data<float>()[c] = static_cast<float>(k);
+      bias.mutable_data<float>()[c] = static_cast<float>(value(1) - value(2) * k);
+    }
+    const std::string stem = p_.vars[norm.In("Scale")[0]].name;
+    ir::Op fused = ir::MakeOp(*FindOp("fused_batch_norm"));
+    fused.index = norm.index;
+    fused.call_stack = norm.call_stack;
+    fused.attrs[fused.def->FindAttr("data_layout")] = norm.Attr<std::string>("data_layout");
+    SetActivation(activation_, &fused);
+    fused.inputs[fused.def->FindInput("X")] = norm.In("X");
+    fused.inputs[fused.def->FindInput("Scale")] = {
+        context_.AddConstant(p_, stem, std::move(scale))};
+    fused.inputs[fused.def->FindInput("Bias")] = {
+        context_.AddConstant(p_, stem + ".bias", std::move(bias))};
+    fused.outputs[fused.def->FindOutput("Y")] = {ops_[absorbed[0]].outputs[0][0]};
+    return fused;
+  }
+
+  std::vector<int> absorbed;
+
+ private:
+  // Fixed statistics, and nobody reads more than Y.
+  bool IsPlain(const ir::Op& norm) const {
+    const bool fixed = (norm.Attr<bool>("is_test") && !norm.Attr<bool>("trainable_statistics")) ||
+                       norm.Attr<bool>("use_global_stats");
+    if (!fixed || !norm.var_attrs.empty()) return false;
+    const auto y = static_cast<size_t>(norm.def->FindOutput("Y"));
+    for (size_t slot = 0; slot < norm.outputs.size(); ++slot)
+      for (VarId v : norm.outputs[slot])
+        if (slot != y && v != ir::kNoVar &&
+            (!view_.SingleWriter(v) || !view_.readers(v).empty() || context_.fetched.count(v) > 0))
+          return false;
+    return true;
+  }
+
+  ir::Program& p_;
+  PassContext& context_;
+  const GraphView& view_;
+  const std::vector<ir::Op>& ops_;
+  const int at_;
+  const Tensor* constant_[4] = {};
+  FusedActivation activation_;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  return ReplaceChains<BatchNormFuser>(program, context);
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(fuse_batch_norm) {
+  pass.doc = "inference batch_norm + activation -> fused_batch_norm";
+  // Once more behind the last clean-ups, which may leave one reader of two that were the same.
+  pass.groupings = In(PassGrouping::kPostPlacement) | In(PassGrouping::kPostRewriteForExec);
+  pass.before = "y = batch_norm(x, scale, bias, mean, variance); z = relu(y)";
+  pass.after = "z = fused_batch_norm(x, factor, offset, relu)";
+  pass.refuses =
+      "batch_norm that uses the batch's statistics; parameters that are fed or written; an "
+      "intermediate result that is fetched or read elsewhere; saved statistics that are read";
+  pass.level = 2;
+  pass.phase = 15;
+  pass.tolerance = 1e-5;
+  pass.own_ops = {"fused_batch_norm"};
+  pass.run = Run;
+}

@@ -1,0 +1,28 @@
+#include "passes/fuse/fused_activation.h"
+
+namespace heddle::passes {
+
+std::optional<FusedActivation> AsActivation(const ir::Op& op) {
+  const std::string& t = op.type();
+  auto number = [&](const char* name) { return op.Attr<double>(name); };
+  if (t == "relu" || t == "sigmoid" || t == "tanh") return FusedActivation{t};
+  if (t == "silu") return FusedActivation{"swish", 1, 0};
+  if (t == "relu6") return FusedActivation{"clip", 0, number("threshold")};
+  if (t == "leaky_relu" && (op.Attr<int64_t>("op_version") > 0 || number("alpha") <= 1))
+    return FusedActivation{t, number("alpha")};
+  if (t == "swish") return FusedActivation{t, number("beta")};
+  if (t == "hard_sigmoid") return FusedActivation{t, number("slope"), number("offset")};
+  if (t == "hard_swish" && number("threshold") == number("scale"))
+    return FusedActivation{t, 1 / number("scale"), number("offset") / number("scale")};
+  if (t == "gelu") return FusedActivation{t, op.Attr<bool>("approximate") ? 1.0 : 0.0};
+  if (t == "mish" && number("threshold") >= 20) return FusedActivation{t};
+  return std::nullopt;
+}
+
+void SetActivation(const FusedActivation& activation, ir::Op* fused) {
+  fused->attrs[fused->def->FindAttr("fuse_activation")] = activation.name;
+  fused->attrs[fused->def->FindAttr("fuse_alpha")] = activation.alpha;
+  fused->attrs[fused->def->FindAttr("fuse_beta")] = activation.beta;
+}
+
+}  // namespace heddle::passes

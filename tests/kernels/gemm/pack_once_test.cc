@@ -1,0 +1,78 @@
+#include "kernels/gemm/pack_once.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace heddle::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Copy {
+  int value = 0;
+  BufferRef memory;
+};
+
+class PackOnceTest : public ::testing::Test {
+ protected:
+  PackOnceTest() { services_.packs = &packs_; }
+  PrepareContext Context() { return {op_, nullptr, services_, nullptr}; }
+
+  PackCache packs_;
+  Services services_;
+  BoundOp op_;
+  const Tensor source_ = Tensor::Zeros(DType::kF32, {4});
+};
+
+TEST_F(PackOnceTest, ManyThreadsMakeOne) {
+  std::atomic<int> made{0};
+  std::vector<std::shared_ptr<const Copy>> got(4);
+  std::vector<std::thread> threads;
+  for (auto& g : got)
+    threads.emplace_back([&] {
+      g = PackOnce<Copy>(Context(), source_, "a", [&](const Tensor&, Copy* c) {
+        std::this_thread::sleep_for(milliseconds(5));
+        c->value = ++made;
+      });
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(made, 1);
+  for (const auto& g : got) {
+    EXPECT_EQ(g, got[0]);
+    EXPECT_EQ(g->value, 1);
+  }
+}
+
+TEST_F(PackOnceTest, DifferentOnesAreMadeAtTheSameTime) {
+  std::latch both(2);  // each waits inside for the other
+  const auto make = [&](const char* key) {
+    PackOnce<Copy>(Context(), source_, key, [&](const Tensor&, Copy*) { both.arrive_and_wait(); });
+  };
+  std::thread other(make, "b");
+  make("a");
+  other.join();
+}
+
+TEST_F(PackOnceTest, AFailureIsNotKept) {
+  const auto fails = [&] {
+    PackOnce<Copy>(Context(), source_, "a", [](const Tensor&, Copy*) { throw std::bad_alloc(); });
+  };
+  EXPECT_THROW(fails(), std::bad_alloc);
+  EXPECT_EQ(
+      PackOnce<Copy>(Context(), source_, "a", [](const Tensor&, Copy* c) { c->value = 7; })->value,
+      7);
+}
+
+TEST_F(PackOnceTest, KeepsThePacksMemory) {
+  const BufferRef a = PackMemory(Context(), 100), b = PackMemory(Context(), 100);
+  EXPECT_NE(a->data(), b->data());
+}
+
+}  // namespace
+}  // namespace heddle::testing
