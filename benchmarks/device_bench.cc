@@ -1,7 +1,8 @@
-// How much of a device's time goes side by side. On the emulated device, whose kernels and copies take
-// as long as they are told to, so that the machine hardly matters: two branches on one stream and on
-// two; batches that are copied in, worked on and copied out one after another and in one run; operators
-// of the host beside a kernel and beside each other, handed over to other threads and not.
+// How much of a device's time goes side by side. On the emulated device, whose kernels and copies
+// take as long as they are told to, so that the machine hardly matters: two branches on one stream
+// and on two; batches that are copied in, worked on and copied out one after another and in one
+// run; operators of the host beside a kernel and beside each other, handed over to other threads
+// and not.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -69,9 +70,9 @@ void BM_BatchesOneByOne(benchmark::State& state) {
 }
 BENCHMARK(BM_BatchesOneByOne)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// Operators that take 5 ms, at the places of `places` ("h": the host, "d": the device), each from the
-// feed by way of a small one on the host, and their sum on the device. One thread of the host after
-// another, or, with the argument 1, two of them.
+// Operators that take 5 ms, at the places of `places` ("h": the host, "d": the device), each from
+// the feed by way of a small one on the host, and their sum on the device. One thread of the host
+// after another, or, with the argument 1, two of them.
 [[maybe_unused]] const bool kInstalled = testing::InstallTestOps();
 
 void BesideEachOther(benchmark::State& state, const std::string& places) {
@@ -104,7 +105,11 @@ void BM_TwoOfTheHost(benchmark::State& state) { BesideEachOther(state, "hh"); }
 void BM_TwoOfTheHostBesideKernel(benchmark::State& state) { BesideEachOther(state, "hhd"); }
 BENCHMARK(BM_HostBesideKernel)->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_TwoOfTheHost)->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_TwoOfTheHostBesideKernel)->Arg(0)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_TwoOfTheHostBesideKernel)
+    ->Arg(0)
+    ->Arg(1)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace heddle

@@ -1,10 +1,10 @@
 // What an instruction costs besides its kernel, and how the time to make a plan grows.
 //
 // Programs of N operators on 8 floats, made in memory: a chain, in which every operator waits for
-// the one before; a DAG with two operands an operator; a random program, in which operators take one
-// to six operands, mostly recent ones, some from anywhere before; and one whose operators stand in
-// conditional blocks of nine. They run unoptimised (level 0), so that N operators are N instructions,
-// on one thread.
+// the one before; a DAG with two operands an operator; a random program, in which operators take
+// one to six operands, mostly recent ones, some from anywhere before; and one whose operators stand
+// in conditional blocks of nine. They run unoptimised (level 0), so that N operators are N
+// instructions, on one thread.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 
@@ -245,8 +245,7 @@ void BM_Plan(benchmark::State& state, Form form, Schedule schedule, int threads)
     state.counters["edges_found"] = static_cast<double>(last.dependencies_found);
     state.counters["edges"] = static_cast<double>(last.dependencies);
   }
-  state.counters["bytes_per_op"] =
-      static_cast<double>(bytes) / static_cast<double>(state.range(0));
+  state.counters["bytes_per_op"] = static_cast<double>(bytes) / static_cast<double>(state.range(0));
   state.SetComplexityN(state.range(0));
 }
 void Sizes(benchmark::internal::Benchmark* b) {

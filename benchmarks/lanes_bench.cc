@@ -1,12 +1,12 @@
-// Lane schedules: what making them costs as graphs grow, and how good they are for numbers of workers
-// that this machine may not have.
+// Lane schedules: what making them costs as graphs grow, and how good they are for numbers of
+// workers that this machine may not have.
 //
 // makespan/<graph>/<workers>: a schedule for 10,000 tasks of 1 us, executed in simulation with the
 // hand-over cost measured here between two threads. Counters: `ratio` = makespan ÷ max(work /
 // workers, longest path); `hand_over_ns`. For the wavefront on 64 workers no schedule reaches that
-// bound: its first and last 64 diagonals have fewer tasks than workers, so that even free hand-overs
-// need 219.25 us where the bound says 199 (a ratio of 1.102).
-// build/<graph>/<tasks>: units, lanes for two workers, waits, clocks.
+// bound: its first and last 64 diagonals have fewer tasks than workers, so that even free
+// hand-overs need 219.25 us where the bound says 199 (a ratio of 1.102). build/<graph>/<tasks>:
+// units, lanes for two workers, waits, clocks.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -101,9 +101,7 @@ void Run(benchmark::State& state, const OptimizeOptions& options) {
 void BM_Pipeline(benchmark::State& state) {
   Run(state, {static_cast<int>(state.range(1)), {}, {}});
 }
-BENCHMARK(BM_Pipeline)
-    ->ArgsProduct({{1000, 10000, 100000}, {1, 2}})
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Pipeline)->ArgsProduct({{1000, 10000, 100000}, {1, 2}})->Unit(benchmark::kMillisecond);
 
 void BM_Cse(benchmark::State& state) {
   PassOptions passes;

@@ -25,7 +25,8 @@ template <typename Options>
 Status ReadOptions(const Options* given, Options& known) {
   if (given == nullptr) return Status::Ok();
   if (given->size < sizeof(size_t) || given->size > 4096)
-    return Invalid("options: size is " + std::to_string(given->size) + ", not that of the structure");
+    return Invalid("options: size is " + std::to_string(given->size) +
+                   ", not that of the structure");
   std::copy_n(reinterpret_cast<const std::byte*>(given), std::min(given->size, sizeof(Options)),
               reinterpret_cast<std::byte*>(&known));
   return Status::Ok();
@@ -66,8 +67,7 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
       return Invalid("options: max_shapes[" + std::to_string(i) + "] has rank " +
                      std::to_string(most.rank) + ", at most " +
                      std::to_string(heddle::Shape::kMaxRank) + " are possible");
-    options.max_shapes.emplace_back(most.input,
-                                    heddle::Shape(std::span(most.dims, most.rank)));
+    options.max_shapes.emplace_back(most.input, heddle::Shape(std::span(most.dims, most.rank)));
   }
   return options;
 }
@@ -106,10 +106,10 @@ heddle::Result<heddle::RunOptions> ToRunOptions(const heddle_run_options* given)
   if (!(known.deadline_ms >= 0)) return Invalid("options: deadline_ms is negative");
   if (known.deadline_ms > 0) {
     constexpr double kLongest = 1e12;  // thirty years; what the clock can count
-    options.deadline = std::chrono::steady_clock::now() +
-                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                           std::chrono::duration<double, std::milli>(
-                               std::min(known.deadline_ms, kLongest)));
+    options.deadline =
+        std::chrono::steady_clock::now() +
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double, std::milli>(std::min(known.deadline_ms, kLongest)));
   }
   if (known.stop != nullptr) options.stop = known.stop->source.get_token();
   options.check_nan_inf = known.check_nan_inf != 0;
@@ -124,7 +124,8 @@ const heddle::TensorInfo* FindParameter(const heddle_model& model, const char* n
 
 }  // namespace
 
-heddle_error* heddle_executor_new(const heddle_executor_options* given, heddle_executor** executor) {
+heddle_error* heddle_executor_new(const heddle_executor_options* given,
+                                  heddle_executor** executor) {
   return Guard([&]() -> Status {
     if (executor == nullptr) return Invalid("heddle_executor_new: executor is NULL");
     heddle_executor_options known{};
@@ -186,7 +187,8 @@ heddle_error* heddle_model_parse(heddle_executor* executor, const void* program,
 heddle_error* heddle_model_compile(const heddle_model* model, const heddle_model_options* options,
                                    heddle_model** other) {
   return Guard([&]() -> Status {
-    if (model == nullptr || other == nullptr) return Invalid("heddle_model_compile: a handle is NULL");
+    if (model == nullptr || other == nullptr)
+      return Invalid("heddle_model_compile: a handle is NULL");
     return Compile(model->executor, model->model, options, other);
   });
 }
@@ -252,7 +254,8 @@ heddle_error* heddle_model_parameter(const heddle_model* model, const char* name
     if (model == nullptr || name == nullptr || tensor == nullptr)
       return Invalid("heddle_model_parameter: a handle is NULL");
     if (FindParameter(*model, name) == nullptr)
-      return Status(StatusCode::kNotFound, "the model has no parameter '" + std::string(name) + "'");
+      return Status(StatusCode::kNotFound,
+                    "the model has no parameter '" + std::string(name) + "'");
     const heddle::Value* value = model->model.scope->Find(name);
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
       return Status(StatusCode::kNotFound, "parameter '" + std::string(name) + "' has no value");
@@ -268,7 +271,8 @@ heddle_error* heddle_model_set_parameter(heddle_model* model, const char* name,
       return Invalid("heddle_model_set_parameter: a handle is NULL");
     const heddle::TensorInfo* declared = FindParameter(*model, name);
     if (declared == nullptr)
-      return Status(StatusCode::kNotFound, "the model has no parameter '" + std::string(name) + "'");
+      return Status(StatusCode::kNotFound,
+                    "the model has no parameter '" + std::string(name) + "'");
     const heddle::Tensor& given = tensor->tensor;
     bool fits = given.dtype() == declared->dtype && given.rank() == declared->shape.rank();
     for (int i = 0; fits && i < given.rank(); ++i)
@@ -280,7 +284,8 @@ heddle_error* heddle_model_set_parameter(heddle_model* model, const char* name,
     // A copy: what the caller does with the memory later must not change the model.
     heddle::Tensor copy = given.Clone();
     if (!copy.initialized())
-      return Status(StatusCode::kResourceExhausted, "no memory for parameter '" + declared->name + "'");
+      return Status(StatusCode::kResourceExhausted,
+                    "no memory for parameter '" + declared->name + "'");
     model->model.scope->Set(declared->name, std::move(copy));
     return Status::Ok();
   });

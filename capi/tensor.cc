@@ -60,7 +60,8 @@ heddle_error* heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dim
     HEDDLE_RETURN_IF_ERROR(CheckMeta(dtype, rank, dims, shape));
     Tensor made = Tensor::Empty(static_cast<DType>(dtype), shape);
     if (!made.initialized())
-      return Status(StatusCode::kResourceExhausted, "no memory for a tensor of shape " + shape.ToString());
+      return Status(StatusCode::kResourceExhausted,
+                    "no memory for a tensor of shape " + shape.ToString());
     *tensor = new heddle_tensor{std::move(made)};
     return Status::Ok();
   });
@@ -79,8 +80,8 @@ heddle_error* heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* di
     auto handle = std::make_unique<heddle_tensor>();
     std::function<void()> last;
     if (release != nullptr) last = [release, argument] { release(argument); };
-    handle->tensor = Tensor::Wrap(data == nullptr ? &nothing : data, static_cast<DType>(dtype), shape,
-                                  std::move(last));
+    handle->tensor = Tensor::Wrap(data == nullptr ? &nothing : data, static_cast<DType>(dtype),
+                                  shape, std::move(last));
     handed_over = true;
     *tensor = handle.release();
     return Status::Ok();
@@ -91,7 +92,8 @@ heddle_error* heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* di
 
 heddle_error* heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** other) {
   return Guard([&]() -> Status {
-    if (tensor == nullptr || other == nullptr) return Invalid("heddle_tensor_share: a handle is NULL");
+    if (tensor == nullptr || other == nullptr)
+      return Invalid("heddle_tensor_share: a handle is NULL");
     *other = new heddle_tensor{tensor->tensor};
     return Status::Ok();
   });

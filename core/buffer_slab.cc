@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kAlign = 64;
 constexpr size_t kLargestBlock = 4 << 20;
-constexpr size_t kLargestTight = 16 << 20;  // of a tight slab's blocks, whose rest takes addresses only
+constexpr size_t kLargestTight =
+    16 << 20;  // of a tight slab's blocks, whose rest takes addresses only
 constexpr size_t kLeastPopulated = 16 << 10;
 
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
@@ -64,8 +65,8 @@ BufferSlab::Block* BufferSlab::TakeBlock(size_t need) {
   return block;
 }
 
-// Of the next `need` bytes of a tight block: the huge pages that begin there, as long as all of them
-// will be filled.
+// Of the next `need` bytes of a tight block: the huge pages that begin there, as long as all of
+// them will be filled.
 void BufferSlab::PreferHugePages(size_t need) {
   const auto begin = reinterpret_cast<uintptr_t>(block_), at = begin + used_;
   const uintptr_t end = begin + block_->bytes;

@@ -1,8 +1,8 @@
-// Buffers that live and die together (a file's parameters, packed weights), side by side in few blocks
-// of memory. That costs fewer page faults than a block for each: see large_memory.h.
+// Buffers that live and die together (a file's parameters, packed weights), side by side in few
+// blocks of memory. That costs fewer page faults than a block for each: see large_memory.h.
 //
-// Ownership: a block goes when the slab has moved on to another one (or is gone) and the last of its
-// buffers is, too. Buffers may outlive the slab. Threads: any.
+// Ownership: a block goes when the slab has moved on to another one (or is gone) and the last of
+// its buffers is, too. Buffers may outlive the slab. Threads: any.
 #pragma once
 
 #include <mutex>
@@ -15,8 +15,8 @@ class BufferSlab {
  public:
   static constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
 
-  // `expected`: bytes that will be asked for in all, where that is known. `tight`: what is free in a
-  // block takes no memory, at the price of more time for pages: only those are huge that what is
+  // `expected`: bytes that will be asked for in all, where that is known. `tight`: what is free in
+  // a block takes no memory, at the price of more time for pages: only those are huge that what is
   // expected will fill.
   explicit BufferSlab(size_t expected = 0, bool tight = false)
       : expected_(expected), tight_(tight), in_all_(expected) {}
@@ -39,8 +39,8 @@ class BufferSlab {
   const bool tight_;
   Block* block_ = nullptr;  // where there may be room, from used_ on
   size_t used_ = 0;
-  const size_t in_all_;  // what was expected at first
-  size_t given_ = 0;  // bytes of pieces so far
+  const size_t in_all_;            // what was expected at first
+  size_t given_ = 0;               // bytes of pieces so far
   size_t next_bytes_ = 128 << 10;  // of the next block, where nothing is expected
 };
 

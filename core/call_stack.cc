@@ -18,8 +18,8 @@ class CallStackTable {
     before_ = begin_;
     begin_ = ids_.size();
   }
-  // Adds the first `n` lines of the stack before. Precondition: it has so many, and nothing was added
-  // to this one.
+  // Adds the first `n` lines of the stack before. Precondition: it has so many, and nothing was
+  // added to this one.
   void AddAsBefore(size_t n) {
     for (size_t i = 0; i < n; ++i) ids_.push_back(ids_[before_ + i]);
   }
@@ -150,8 +150,8 @@ class Splitter {
     return true;  // what misses its type is left for the parser to complain of
   }
 
-  // The attribute's lines. Most often it begins as the one before: so far, nothing is looked at line by
-  // line. False: damaged.
+  // The attribute's lines. Most often it begins as the one before: so far, nothing is looked at
+  // line by line. False: damaged.
   bool AddStack(std::string_view bytes) {
     table_->BeginStack();
     const size_t same = SameAtFirst(bytes, last_);
@@ -182,8 +182,8 @@ class Splitter {
   }
 
   std::shared_ptr<CallStackTable> table_ = std::make_shared<CallStackTable>();
-  std::string_view last_;          // the last stack's attribute
-  std::vector<size_t> line_ends_;  // where its lines end there
+  std::string_view last_;                    // the last stack's attribute
+  std::vector<size_t> line_ends_;            // where its lines end there
   std::vector<std::vector<uint32_t>> ends_;  // by block and operator: where its lines end
 };
 

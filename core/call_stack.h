@@ -35,8 +35,8 @@ struct SplitProgram {
   std::vector<std::vector<CallStack>> stacks;  // by block and operator, in the file's order
 };
 
-// Takes the stacks out without reading anything else; false where `bytes` is not well formed as far as
-// looked at, or there are none: nothing is changed then.
+// Takes the stacks out without reading anything else; false where `bytes` is not well formed as far
+// as looked at, or there are none: nothing is changed then.
 bool SplitCallStacks(std::string_view bytes, SplitProgram* split);
 
 }  // namespace heddle

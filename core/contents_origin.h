@@ -1,5 +1,5 @@
-// Where the contents of a constant come from, for whoever keeps what was computed from them longer than
-// a process lives.
+// Where the contents of a constant come from, for whoever keeps what was computed from them longer
+// than a process lives.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class SourceFile {
 // Contents with the same `part` of equal files are equal.
 struct ContentsOrigin {
   std::shared_ptr<const SourceFile> file;  // nullptr: nothing is known
-  std::string part;  // which bytes of it, and what was computed from them
+  std::string part;                        // which bytes of it, and what was computed from them
 };
 
 }  // namespace heddle

@@ -12,8 +12,8 @@ namespace heddle {
 
 Result<std::string> ReadFile(const std::string& path);
 
-// A whole file in memory that goes back to the system with the object, in less time than in a string:
-// nothing is written there before what is read. Threads: any may read.
+// A whole file in memory that goes back to the system with the object, in less time than in a
+// string: nothing is written there before what is read. Threads: any may read.
 class FileBytes {
  public:
   // Errors as ReadFile; kResourceExhausted when there is no memory.

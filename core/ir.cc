@@ -95,7 +95,8 @@ void Program::DropUnusedVars(const std::vector<VarId>& kept) {
   as_parsed_.value = false;
   std::vector<Var> old = std::move(vars);
   vars.clear();
-  vars.reserve(old.size() - static_cast<size_t>(std::count(renamed.begin(), renamed.end(), kNoVar)));
+  vars.reserve(old.size() -
+               static_cast<size_t>(std::count(renamed.begin(), renamed.end(), kNoVar)));
   names_.clear();
   for (VarId v = 0; v < old.size(); ++v)
     if (renamed[v] != kNoVar) renamed[v] = AddVar(std::move(old[v]));

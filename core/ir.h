@@ -1,5 +1,6 @@
 // The checked program: blocks, operators with slots in their definition's order, typed attributes,
-// variables as dense ids. Names are for messages and for the border; nothing past here looks one up.
+// variables as dense ids. Names are for messages and for the border; nothing past here looks one
+// up.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct Op {
   std::vector<std::vector<VarId>> outputs;  // per output slot of def
   std::vector<AttrValue> attrs;             // per attribute of def
   std::vector<int> var_attrs;               // attributes whose value variables hold
-  int index = -1;  // in the file's block; -1 for operators a pass made
+  int index = -1;                           // in the file's block; -1 for operators a pass made
   CallStack call_stack;
   std::string device;  // attribute op_device, as the file has it; empty: not said
   std::shared_ptr<const StreamHints> hints;  // null: none
@@ -110,8 +111,8 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
-  // The file's bytes but for call stacks: what heddle has no use for is in there when the program is
-  // written again.
+  // The file's bytes but for call stacks: what heddle has no use for is in there when the program
+  // is written again.
   std::shared_ptr<const std::string> source;
 
   // The variable called `name` visible from `block`; kNoVar when there is none.

@@ -27,7 +27,8 @@ Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
   const DType key = KernelKey(op, frame);
   *fn = def.kernel(key);
   if (*fn != nullptr) return Status::Ok();
-  return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ", def.KernelDTypes());
+  return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ",
+                       def.KernelDTypes());
 }
 
 }  // namespace heddle

@@ -5,12 +5,12 @@
 
 namespace heddle {
 
-// The dtype that decides: of the input the definition names, else of the first one that has a dtype;
-// kUnknown when none has.
+// The dtype that decides: of the input the definition names, else of the first one that has a
+// dtype; kUnknown when none has.
 DType KernelKey(const BoundOp& op, Value* const* frame);
 
-// By the dtype of the input the definition names, else of the first one that has a dtype. Sets `fn`;
-// an error when the operator has no kernel for that dtype.
+// By the dtype of the input the definition names, else of the first one that has a dtype. Sets
+// `fn`; an error when the operator has no kernel for that dtype.
 Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn);
 
 }  // namespace heddle

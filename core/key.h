@@ -1,5 +1,5 @@
-// Names of slots and attributes as compile-time hashes: an operator's file says ctx.In("X"), and what
-// runs is a compare of a few integers.
+// Names of slots and attributes as compile-time hashes: an operator's file says ctx.In("X"), and
+// what runs is a compare of a few integers.
 #pragma once
 
 #include <cstdint>

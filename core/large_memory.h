@@ -11,8 +11,8 @@ inline constexpr size_t kHugePage = 2 << 20;
 
 // `bytes` at a multiple of 64, not initialised; nullptr when there is no memory. Any thread.
 void* TakeMemory(size_t bytes);
-// The same, where only the first `filled` bytes will be written to for now: what lies behind them takes
-// no memory, and what no whole huge page holds is put in small pages here. Any thread.
+// The same, where only the first `filled` bytes will be written to for now: what lies behind them
+// takes no memory, and what no whole huge page holds is put in small pages here. Any thread.
 void* TakeTightMemory(size_t bytes, size_t filled);
 // Gives back what these gave for as many bytes. Any thread.
 void ReturnMemory(void* memory, size_t bytes);
@@ -22,12 +22,12 @@ void ReturnMemory(void* memory, size_t bytes);
 void* TakeSmallPages(size_t bytes);
 void ReturnSmallPages(void* memory, size_t bytes);
 
-// Has what TakeSmallPages gave in huge pages, for whole ones at multiples of kHugePage that nobody has
-// touched yet. A wish: it may not be granted. Any thread.
+// Has what TakeSmallPages gave in huge pages, for whole ones at multiples of kHugePage that nobody
+// has touched yet. A wish: it may not be granted. Any thread.
 void WantHugePages(void* memory, size_t bytes);
 
-// Puts memory behind the whole pages of [memory, memory + bytes), which are about to be written: for
-// all of them in one call it costs less than a fault for each. Where the system cannot, nothing
+// Puts memory behind the whole pages of [memory, memory + bytes), which are about to be written:
+// for all of them in one call it costs less than a fault for each. Where the system cannot, nothing
 // happens. Any thread.
 void PopulatePages(void* memory, size_t bytes);
 

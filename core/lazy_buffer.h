@@ -28,27 +28,28 @@ using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 // An empty reference when there are no addresses left.
 BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin = {});
 
-// Small contents side by side, which are read ahead of need and wait in memory: until those who want
-// some have come (DropWaiting), it costs less to hold them all than to read each by itself. What was
-// brought in by then stays where it is; of the rest only addresses do.
+// Small contents side by side, which are read ahead of need and wait in memory: until those who
+// want some have come (DropWaiting), it costs less to hold them all than to read each by itself.
+// What was brought in by then stays where it is; of the rest only addresses do.
 //
-// Ownership: the memory lives as long as one of the buffers. Threads: one may Add; any may use buffers.
+// Ownership: the memory lives as long as one of the buffers. Threads: one may Add; any may use
+// buffers.
 class LazyShelf {
  public:
-  // Writes `bytes` bytes from `place` on, a number that Add was given or one within such contents, to
-  // `to`. Called like MakeContents.
+  // Writes `bytes` bytes from `place` on, a number that Add was given or one within such contents,
+  // to `to`. Called like MakeContents.
   using ReadAgain = std::function<Status(void* to, size_t place, size_t bytes)>;
 
   // For so many bytes in all, each buffer's rounded up to 64. `again` is for what has been dropped.
   LazyShelf(size_t bytes, ReadAgain again);
-  // A buffer as MakeLazyBuffer's, whose contents the caller writes to its memory before anybody else
-  // comes to know of it. An empty reference when the shelf is full.
+  // A buffer as MakeLazyBuffer's, whose contents the caller writes to its memory before anybody
+  // else comes to know of it. An empty reference when the shelf is full.
   BufferRef Add(size_t bytes, size_t place);
 
   // The tensor's memory is on a shelf and has not been brought in.
   static bool IsWaiting(const Tensor& t);
-  // Of the shelf that the tensor's memory is on, if it is on one: takes the memory away from what has
-  // not been brought in.
+  // Of the shelf that the tensor's memory is on, if it is on one: takes the memory away from what
+  // has not been brought in.
   static void DropWaiting(const Tensor& t);
 
  private:
@@ -80,8 +81,8 @@ class BorrowedContents {
   Tensor tensor_;
 };
 
-// Stretches of a tensor, one after another, in the same memory where the tensor's is absent: that of
-// the largest one so far.
+// Stretches of a tensor, one after another, in the same memory where the tensor's is absent: that
+// of the largest one so far.
 class BorrowedStretches {
  public:
   // Throws like BorrowedContents.

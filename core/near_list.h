@@ -51,8 +51,8 @@ class NearList {
   std::vector<Entry> things_;
 };
 
-// A few things, at most one a processor, without a lock. Threads: all methods may be called from any
-// thread; what was done to a thing before it was put back is visible to who takes it.
+// A few things, at most one a processor, without a lock. Threads: all methods may be called from
+// any thread; what was done to a thing before it was put back is visible to who takes it.
 template <typename T>
 class NearSpares {
  public:

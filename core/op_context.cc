@@ -12,8 +12,8 @@ const Shape kUnknownShape = Shape::Unknown();
 }  // namespace
 
 void OpContext::NoSuch(const char* what, Key key) const {
-  throw std::logic_error(StrCat("operator ", op_.def->name(), " declares no ", what, " '", key.name,
-                                "'"));
+  throw std::logic_error(
+      StrCat("operator ", op_.def->name(), " declares no ", what, " '", key.name, "'"));
 }
 
 void OpContext::Missing(const char* what, Key key, int i) const {

@@ -26,13 +26,14 @@ struct BoundOp {
   IdList out_begin;                  // likewise
   IdList in;                         // frame slots, kNoSlot where empty
   IdList out;
-  // A stretch of the run's arena that no value needs while the operator runs, in multiples of 64 bytes.
+  // A stretch of the run's arena that no value needs while the operator runs, in multiples of 64
+  // bytes.
   struct Spare {
     uint32_t begin = 0, size = 0;
   };
   Spare spare = {};
-  // What is read behind the operator, as a rule (KernelState::ReadsFirst of the next one): its kernel may
-  // ask the caches for it.
+  // What is read behind the operator, as a rule (KernelState::ReadsFirst of the next one): its
+  // kernel may ask the caches for it.
   std::span<const std::byte> ahead = {};
 };
 
@@ -170,7 +171,8 @@ class PrepareContext : public OpContext {
 // One run of a kernel.
 class KernelContext : public OpContext {
  public:
-  KernelContext(const BoundOp& op, Value* const* frame, Services& services, const KernelState* state)
+  KernelContext(const BoundOp& op, Value* const* frame, Services& services,
+                const KernelState* state)
       : OpContext(op, frame), services_(services), state_(state) {}
 
   // A required operand's tensor. Kernels are given contiguous, initialised tensors.
@@ -200,8 +202,9 @@ class KernelContext : public OpContext {
   Tensor& Alloc(Key key, DType dtype, const Shape& shape, int i = 0) const;
   // Work space that lives as long as the returned tensor. Throws std::bad_alloc.
   Tensor Scratch(DType dtype, const Shape& shape) const;
-  // The same, but it must be gone when the kernel returns: lies in the run's arena where the plan leaves
-  // room there. What one call takes is not used again by it. Any thread that works for the kernel.
+  // The same, but it must be gone when the kernel returns: lies in the run's arena where the plan
+  // leaves room there. What one call takes is not used again by it. Any thread that works for the
+  // kernel.
   Tensor CallScratch(DType dtype, const Shape& shape) const;
 
   template <typename S>

@@ -27,7 +27,8 @@ class KernelContext;
 // What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
 struct KernelState {
   virtual ~KernelState() = default;
-  // What of its own a run reads first; empty: nothing worth asking for. Where it is large, its beginning.
+  // What of its own a run reads first; empty: nothing worth asking for. Where it is large, its
+  // beginning.
   virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
@@ -37,23 +38,23 @@ using PrepareFn = Result<std::unique_ptr<KernelState>> (*)(PrepareContext&);
 using CostFn = double (*)(const ShapeContext&);
 
 enum SlotFlags : unsigned {
-  kOptional = 1,   // may be absent, or present with a variable that holds nothing
-  kList = 2,       // any number of variables
-  kNoBuffer = 4,   // only dtype, shape and LoD are read ("no-need-buffer")
-  kShapeValue = 8, // the value decides the output's shape: read when shapes are inferred
+  kOptional = 1,    // may be absent, or present with a variable that holds nothing
+  kList = 2,        // any number of variables
+  kNoBuffer = 4,    // only dtype, shape and LoD are read ("no-need-buffer")
+  kShapeValue = 8,  // the value decides the output's shape: read when shapes are inferred
 };
 
 enum OpTraits : unsigned {
-  kRandom = 1,        // draws from the run's generator: kept in program order among its like
-  kSideEffect = 2,    // must run even when nobody reads its outputs, in program order among its like
-  kCommunication = 4, // one order on every rank
-  kReader = 8,        // goes before everything else
-  kControlFlow = 16,  // runs sub-blocks
+  kRandom = 1,      // draws from the run's generator: kept in program order among its like
+  kSideEffect = 2,  // must run even when nobody reads its outputs, in program order among its like
+  kCommunication = 4,  // one order on every rank
+  kReader = 8,         // goes before everything else
+  kControlFlow = 16,   // runs sub-blocks
   // How an operator takes other layouts of its 4-D operands, for the layout pass:
-  kElementwise = 32,   // first output element = function of first input's element: any layout
-  kBroadcasts = 64,    // X and Y broadcast, attribute `axis`
-  kChannelsLast = 128, // attribute data_format or data_layout may be NHWC
-  kAlongAxis = 256,    // joins or cuts tensors along attribute `axis`
+  kElementwise = 32,    // first output element = function of first input's element: any layout
+  kBroadcasts = 64,     // X and Y broadcast, attribute `axis`
+  kChannelsLast = 128,  // attribute data_format or data_layout may be NHWC
+  kAlongAxis = 256,     // joins or cuts tensors along attribute `axis`
 };
 
 struct SlotDef {
@@ -131,7 +132,7 @@ class OpDef {
   KernelFn kernel(DType dtype) const { return kernels_[static_cast<int>(dtype)]; }
   int kernel_key() const { return kernel_key_; }  // input slot, -1 = first present
   bool has_any_kernel() const;
-  std::string KernelDTypes() const;  // "float32, float64", for messages
+  std::string KernelDTypes() const;            // "float32, float64", for messages
   int FindInput(std::string_view name) const;  // -1 when there is none
   int FindOutput(std::string_view name) const;
   int FindAttr(std::string_view name) const;

@@ -13,9 +13,9 @@ const OpDef* FindOp(std::string_view type);
 // Sorted by name.
 std::vector<const OpDef*> AllOps();
 
-// Adds an operator that is not in kernels/: one of an embedding program, or of a test. Allowed until
-// the registry is first used, later calls and names that are there already end the process; `define`
-// is called when the operator is first asked for. `name` must stay valid.
+// Adds an operator that is not in kernels/: one of an embedding program, or of a test. Allowed
+// until the registry is first used, later calls and names that are there already end the process;
+// `define` is called when the operator is first asked for. `name` must stay valid.
 void RegisterOp(const char* name, void (*define)(OpDef&));
 
 }  // namespace heddle

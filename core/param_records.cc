@@ -64,12 +64,15 @@ class RecordReader::File : public SourceFile {
   }
   Stamp stamp() const override {
     const auto ns = [](const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
-    return {.device = opened_.st_dev, .inode = opened_.st_ino, .bytes = size(),
-            .modified_ns = ns(opened_.st_mtim), .changed_ns = ns(opened_.st_ctim)};
+    return {.device = opened_.st_dev,
+            .inode = opened_.st_ino,
+            .bytes = size(),
+            .modified_ns = ns(opened_.st_mtim),
+            .changed_ns = ns(opened_.st_ctim)};
   }
   Result<uint64_t> Hash() const override {
     std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                         &XXH3_freeState);
+                                                                          &XXH3_freeState);
     std::vector<char> part(std::min(size(), kHashedBytes));
     if (!state) throw std::bad_alloc();
     XXH3_64bits_reset(state.get());
@@ -193,8 +196,8 @@ Result<Tensor> RecordReader::Read(const std::string& what, BufferSlab& slab) {
   uint32_t version = 0;
   HEDDLE_RETURN_IF_ERROR(Take(&version, sizeof(version), what));
   if (version != 0)
-    return DataLoss(path_, ": ", what, ": tensor record of version ", version, " at byte ",
-                    at_ - 4, "; 0 is expected: the file is damaged or of another format");
+    return DataLoss(path_, ": ", what, ": tensor record of version ", version, " at byte ", at_ - 4,
+                    "; 0 is expected: the file is damaged or of another format");
   LoD lod;
   HEDDLE_RETURN_IF_ERROR(ReadLoD(what, &lod));
   HEDDLE_RETURN_IF_ERROR(Take(&version, sizeof(version), what));

@@ -27,8 +27,9 @@ namespace heddle {
 class RecordReader {
  public:
   explicit RecordReader(std::string path) : path_(std::move(path)) {}
-  // Weights of 4 KiB and more are read when needed (core/lazy_buffer.h); smaller ones, `shelf_bytes` in
-  // all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; what has no room there is read.
+  // Weights of 4 KiB and more are read when needed (core/lazy_buffer.h); smaller ones,
+  // `shelf_bytes` in all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; what has no
+  // room there is read.
   RecordReader(std::string path, size_t shelf_bytes)
       : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
   // What a tensor will take on the shelf.

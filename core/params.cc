@@ -22,7 +22,8 @@ Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string
   bool fits = want.dtype == DType::kUnknown || want.dtype == got.dtype();
   if (want.shape.known_rank()) {
     // Paddle writes scalars of old programs as [1]; a rank-0 variable takes both.
-    fits = fits && (want.shape.rank() == got.rank() || (want.shape.rank() == 0 && got.numel() == 1));
+    fits =
+        fits && (want.shape.rank() == got.rank() || (want.shape.rank() == 0 && got.numel() == 1));
     for (int i = 0; fits && i < want.shape.rank(); ++i)
       fits = want.shape[i] < 0 || want.shape[i] == got.shape()[i];
   }
@@ -47,8 +48,9 @@ Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path
   BufferSlab slab(later ? 0 : reader.left());
   std::vector<Tensor> tensors;
   for (const TensorInfo& info : want) {
-    const std::string what = "parameter '" + info.name + "' (" + std::to_string(tensors.size() + 1) +
-                             " of " + std::to_string(want.size()) + ")";
+    const std::string what = "parameter '" + info.name + "' (" +
+                             std::to_string(tensors.size() + 1) + " of " +
+                             std::to_string(want.size()) + ")";
     auto t = reader.Read(what, slab);
     if (!t.ok()) return t.status();
     HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, *t, path));
@@ -193,7 +195,8 @@ Result<std::vector<Tensor>> ReadTensors(const std::string& path) {
   BufferSlab slab(reader.left());
   std::vector<Tensor> tensors;
   while (!reader.at_end()) {
-    HEDDLE_ASSIGN_OR_RETURN(Tensor t, reader.Read("tensor " + std::to_string(tensors.size()), slab));
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t,
+                            reader.Read("tensor " + std::to_string(tensors.size()), slab));
     tensors.push_back(std::move(t));
   }
   return tensors;

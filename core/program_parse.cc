@@ -25,16 +25,19 @@ Status CheckKind(std::string_view bytes, const std::string& name) {
   auto starts = [&](std::string_view s) { return bytes.substr(0, s.size()) == s; };
   if (bytes.empty()) return DataLoss(name, ": the file is empty; a Paddle program is expected");
   if (bytes[0] == '{')
-    return Unimplemented(name, ": this is a JSON file, probably Paddle 3's PIR format; export the "
+    return Unimplemented(name,
+                         ": this is a JSON file, probably Paddle 3's PIR format; export the "
                          "model with FLAGS_enable_pir_api=0 to get a .pdmodel");
   if (starts("PK\x03\x04"))
     return Unimplemented(name, ": this is a zip archive (PyTorch, Keras?), not a Paddle program");
   if (starts("\x80\x02") || starts("\x80\x03") || starts("\x80\x04") || starts("\x80\x05"))
-    return Unimplemented(name, ": this is a Python pickle (.pdparams, .pdopt?), not a Paddle program");
+    return Unimplemented(name,
+                         ": this is a Python pickle (.pdparams, .pdopt?), not a Paddle program");
   // An ONNX ModelProto starts with its ir_version (field 1, varint), a ProgramDesc with a block
   // (field 1, length-delimited).
   if (bytes[0] == '\x08')
-    return Unimplemented(name, ": this looks like an ONNX model; heddle reads Paddle's .pdmodel "
+    return Unimplemented(name,
+                         ": this looks like an ONNX model; heddle reads Paddle's .pdmodel "
                          "(convert with x2paddle, or export from Paddle)");
   return Status::Ok();
 }
@@ -233,7 +236,8 @@ class Parser {
 
   static void AddHint(const proto::OpDesc_Attr& attr, Op* op) {
     const std::string& name = attr.name();
-    if (std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) == std::end(kHintAttrs)) return;
+    if (std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) == std::end(kHintAttrs))
+      return;
     StreamHints hints = op->hints ? *op->hints : StreamHints();
     const int64_t number = attr.type() == proto::LONG ? attr.l() : attr.i();
     if (name == "execution_stream")  // Paddle's word for none is "DefaultStream"
@@ -285,8 +289,8 @@ class Parser {
     op->attrs[a] = found == p_.op_versions.end() ? int64_t{0} : found->second;
   }
 
-  // A block must not contain itself through the operators that run blocks, nor stand deeper in others
-  // than the stack of a run allows.
+  // A block must not contain itself through the operators that run blocks, nor stand deeper in
+  // others than the stack of a run allows.
   void CheckNesting() {
     if (!problems_.empty()) return;
     nesting_.assign(p_.blocks.size(), kNotVisited);

@@ -206,8 +206,8 @@ class Writer {
   void AddPort(const Port& port, bool feed) {
     auto* desc = out_.mutable_blocks(0)->add_ops();
     desc->set_type(feed ? "feed" : "fetch");
-    const std::string holder = feed ? Holder(VarKind::kFeedHolder, "feed")
-                                    : Holder(VarKind::kFetchHolder, "fetch");
+    const std::string holder =
+        feed ? Holder(VarKind::kFeedHolder, "feed") : Holder(VarKind::kFetchHolder, "fetch");
     auto* in = desc->add_inputs();
     in->set_parameter("X");
     in->add_arguments(feed ? holder : NameOf(port.var));
@@ -244,7 +244,8 @@ class Writer {
     auto* stack = desc->add_attrs();
     stack->set_name("op_callstack");
     stack->set_type(proto::STRINGS);
-    for (std::string_view line : op.call_stack.Lines()) stack->add_strings(line.data(), line.size());
+    for (std::string_view line : op.call_stack.Lines())
+      stack->add_strings(line.data(), line.size());
   }
 
   template <typename Slots>

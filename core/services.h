@@ -19,9 +19,9 @@ class IntraOp {
  public:
   virtual ~IntraOp() = default;
   virtual int threads() const = 0;
-  // Calls fn(begin, end) over a partition of [0, n) into at most threads() pieces of at least `grain`
-  // items, and returns when all are done. The partition depends on n, grain and threads() alone, so
-  // results are the same from run to run. An exception of a piece is rethrown here.
+  // Calls fn(begin, end) over a partition of [0, n) into at most threads() pieces of at least
+  // `grain` items, and returns when all are done. The partition depends on n, grain and threads()
+  // alone, so results are the same from run to run. An exception of a piece is rethrown here.
   virtual void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) = 0;
   // To be called before the primitives library is, from outside pieces: threads that stay near for
   // the next ParallelFor go where they find the library's work. Leaving it out costs time only.
@@ -33,8 +33,8 @@ class TensorAllocator {
  public:
   virtual ~TensorAllocator() = default;
   virtual BufferRef Allocate(size_t bytes) = 0;
-  // The same, for what will be used to the last byte: nothing behind it takes memory, at the price of
-  // more time for pages.
+  // The same, for what will be used to the last byte: nothing behind it takes memory, at the price
+  // of more time for pages.
   virtual BufferRef AllocateTight(size_t bytes) { return Allocate(bytes); }
 };
 
@@ -57,8 +57,8 @@ class PackStore {
  public:
   virtual ~PackStore() = default;
   using MakeRoom = FunctionRef<BufferRef(size_t bytes)>;  // throws std::bad_alloc
-  // What was kept under `key`, which says everything that it depends on besides `origin`, in memory of
-  // `room`; empty when nothing was.
+  // What was kept under `key`, which says everything that it depends on besides `origin`, in memory
+  // of `room`; empty when nothing was.
   virtual BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) = 0;
   // `packed` is not written to any more.
   virtual void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) = 0;

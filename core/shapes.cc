@@ -69,7 +69,8 @@ Result<Shape> BroadcastShape(const Shape& a, const Shape& b, int64_t axis) {
       d = d < 0 ? e : d;  // the known one decides, since it is not 1
     } else {
       return InvalidArgument("shapes ", a.ToString(), " and ", b.ToString(),
-                             " cannot be broadcast together (axis ", axis, "): ", d, " against ", e);
+                             " cannot be broadcast together (axis ", axis, "): ", d, " against ",
+                             e);
     }
   }
   return out;
@@ -78,7 +79,8 @@ Result<Shape> BroadcastShape(const Shape& a, const Shape& b, int64_t axis) {
 Result<int> NormalAxis(int64_t axis, int rank) {
   const int r = rank == 0 ? 1 : rank;
   if (axis < -r || axis >= r)
-    return OutOfRange("axis ", axis, " is not in [", -r, ", ", r - 1, "] of a tensor of rank ", rank);
+    return OutOfRange("axis ", axis, " is not in [", -r, ", ", r - 1, "] of a tensor of rank ",
+                      rank);
   return static_cast<int>(axis < 0 ? axis + r : axis);
 }
 
@@ -94,9 +96,9 @@ struct Pair {
   int64_t proto;
   DType dtype;
 };
-constexpr Pair kPairs[] = {{0, DType::kBool}, {1, DType::kI16},  {2, DType::kI32},
-                           {3, DType::kI64},  {4, DType::kF16},  {5, DType::kF32},
-                           {6, DType::kF64},  {20, DType::kU8},  {21, DType::kI8},
+constexpr Pair kPairs[] = {{0, DType::kBool},  {1, DType::kI16},  {2, DType::kI32},
+                           {3, DType::kI64},   {4, DType::kF16},  {5, DType::kF32},
+                           {6, DType::kF64},   {20, DType::kU8},  {21, DType::kI8},
                            {22, DType::kBF16}, {23, DType::kC64}, {24, DType::kC128}};
 }  // namespace
 

@@ -9,8 +9,8 @@ namespace heddle {
 Status SameShape(ShapeContext& ctx);
 // For gradients: every output "V@GRAD" has the shape and dtype of input "V" of the same position.
 Status GradLikeInputs(ShapeContext& ctx);
-// NumPy broadcast of a and b with Paddle's `axis` (-1: align the ends; k: b's dims start at k, trailing
-// ones of b dropped). Unknown dimensions give unknown ones. Error when they do not fit.
+// NumPy broadcast of a and b with Paddle's `axis` (-1: align the ends; k: b's dims start at k,
+// trailing ones of b dropped). Unknown dimensions give unknown ones. Error when they do not fit.
 Result<Shape> BroadcastShape(const Shape& a, const Shape& b, int64_t axis);
 // `axis` in [-rank, rank) made non-negative; error otherwise. Rank 0 counts as rank 1.
 Result<int> NormalAxis(int64_t axis, int rank);

@@ -44,7 +44,8 @@ class Filler {
       *slot = Recorded(spec == "carried");
     } else if (spec == "arrays") {
       for (VarId v = 0; v < p_.vars.size(); ++v)
-        if (p_.vars[v].kind == VarKind::kArray && Within(p_.vars[v].block, sub_)) slot->push_back(v);
+        if (p_.vars[v].kind == VarKind::kArray && Within(p_.vars[v].block, sub_))
+          slot->push_back(v);
     } else if (const auto of_grad = argument("grad"); !of_grad.empty()) {
       for (const std::string& name : Names(of_grad))
         slot->push_back(name.empty() ? kNoVar : Local(name + std::string(kGrad)));

@@ -12,7 +12,7 @@ namespace heddle {
 
 std::string_view Name(DType t) {
   constexpr std::string_view kNames[kNumDTypes] = {
-      "bool",    "uint8",   "int8",    "int16",     "int32",      "int64",  "float16",
+      "bool",     "uint8",   "int8",    "int16",     "int32",      "int64",  "float16",
       "bfloat16", "float32", "float64", "complex64", "complex128", "unknown"};
   return kNames[static_cast<int>(t)];
 }
@@ -68,7 +68,8 @@ BufferRef BufferRef::Allocate(size_t bytes) {
   if (bytes >= kImpossibleBytes) return BufferRef();
   void* block = TakeMemory(kAlign + bytes + kAlign);
   if (block == nullptr) return BufferRef();
-  return BufferRef(new (block) Buffer(static_cast<std::byte*>(block) + kAlign, bytes, &DestroyHeap));
+  return BufferRef(new (block)
+                       Buffer(static_cast<std::byte*>(block) + kAlign, bytes, &DestroyHeap));
 }
 
 BufferRef BufferRef::Wrap(void* data, size_t bytes, std::function<void()> release) {

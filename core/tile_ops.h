@@ -1,5 +1,5 @@
-// Operators that fused element-wise loops know: those with a line HEDDLE_TILE in kernels/. The list is
-// made at first use, frozen afterwards; thread-safe.
+// Operators that fused element-wise loops know: those with a line HEDDLE_TILE in kernels/. The list
+// is made at first use, frozen afterwards; thread-safe.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace heddle {
 class KernelContext;
 class OpDef;
 
-// The operator's first output is computed element by element from its first `operands` inputs, which
-// have one dtype. No other slot need be there.
+// The operator's first output is computed element by element from its first `operands` inputs,
+// which have one dtype. No other slot need be there.
 struct TileOp {
   // Makes a step (all but its operands) from the attributes: `attrs` has no operands. An error says
   // that with these attributes there is none.
@@ -50,12 +50,12 @@ bool IsNumber(const AttrValue& value);
 // The attributes that PackNumbers packed, from values[*at] on; moves *at behind them.
 std::vector<AttrValue> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at);
 
-// Says how an operator of the same file works in a fused loop; the build lists every HEDDLE_TILE line
-// of kernels/*.cc by itself.
-#define HEDDLE_TILE(name)    \
-  namespace heddle {         \
-  TileOp TileOf_##name();    \
-  }                          \
+// Says how an operator of the same file works in a fused loop; the build lists every HEDDLE_TILE
+// line of kernels/*.cc by itself.
+#define HEDDLE_TILE(name) \
+  namespace heddle {      \
+  TileOp TileOf_##name(); \
+  }                       \
   heddle::TileOp heddle::TileOf_##name()
 
 }  // namespace heddle

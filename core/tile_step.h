@@ -13,8 +13,8 @@ struct TileStep {
   // A tile's elements come in whole groups of so many: loops need no code for a rest.
   static constexpr int64_t kGroup = 8;
 
-  // Computes `n` elements, a multiple of kGroup, of at[out] from those at[in[…]]. at[out] may be one
-  // of the operands.
+  // Computes `n` elements, a multiple of kGroup, of at[out] from those at[in[…]]. at[out] may be
+  // one of the operands.
   using Fn = void (*)(const TileStep& step, std::byte* const* at, int64_t n);
 
   Fn fn = nullptr;

@@ -1,9 +1,9 @@
 // Device memory that is used again without asking the device, in the order of streams.
 //
-// A buffer belongs to the stream it was allocated for. When it is released, while the device may still
-// work with it, its memory serves the next allocation for the same stream at once: that stream's own
-// order keeps the uses apart. Where other streams have used it too (Use), it waits until they have
-// reached the point at which it was released.
+// A buffer belongs to the stream it was allocated for. When it is released, while the device may
+// still work with it, its memory serves the next allocation for the same stream at once: that
+// stream's own order keeps the uses apart. Where other streams have used it too (Use), it waits
+// until they have reached the point at which it was released.
 //
 // Ownership: buffers may outlive the allocator and its device's other users; they keep the device.
 // Threads: all methods from any thread; a buffer is released by the thread that owns the streams it
@@ -24,8 +24,8 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  // `stream` nullptr: for nobody in particular; such a buffer must be released when no stream uses it.
-  // When the device has no room left, cached memory goes back to it first.
+  // `stream` nullptr: for nobody in particular; such a buffer must be released when no stream uses
+  // it. When the device has no room left, cached memory goes back to it first.
   Result<BufferRef> Allocate(size_t bytes, Stream* stream);
   // Work that was put on `stream` uses the buffer (one of this allocator).
   static void Use(Buffer& buffer, Stream& stream);

@@ -1,16 +1,17 @@
-// Device: memory, streams, events and kernels of something that executes on its own, behind the host.
+// Device: memory, streams, events and kernels of something that executes on its own, behind the
+// host.
 //
-// A *stream* executes what is put on it one after another, while the host goes on. An *event* marks a
-// point of a stream; other streams and the host can wait for it. Nothing else orders streams.
+// A *stream* executes what is put on it one after another, while the host goes on. An *event* marks
+// a point of a stream; other streams and the host can wait for it. Nothing else orders streams.
 //
-// Ownership: streams and events must be gone before their device. Device memory is named by addresses
-// that only kernels and copies may follow; freeing it and host memory that a copy uses is up to the
-// caller, who must know that nobody uses it any more.
-// Threads: a device's methods may be called from any thread; those of one stream by one thread at a
-// time, but for WaitUntilDone. An event is recorded by one thread at a time, waited for by any.
-// Errors: a call that is refused returns why. What fails on the device itself fails its stream:
-// everything put on it from then on is skipped (events are still reached, and carry the failure to the
-// streams that wait for them), until TakeError is asked. The first failure is kept.
+// Ownership: streams and events must be gone before their device. Device memory is named by
+// addresses that only kernels and copies may follow; freeing it and host memory that a copy uses is
+// up to the caller, who must know that nobody uses it any more. Threads: a device's methods may be
+// called from any thread; those of one stream by one thread at a time, but for WaitUntilDone. An
+// event is recorded by one thread at a time, waited for by any. Errors: a call that is refused
+// returns why. What fails on the device itself fails its stream: everything put on it from then on
+// is skipped (events are still reached, and carry the failure to the streams that wait for them),
+// until TakeError is asked. The first failure is kept.
 #pragma once
 
 #include <cstdint>
@@ -30,23 +31,24 @@ namespace heddle {
 // One call of an operator: operands lie on the device. Kernels know them by their position in
 // `operands`, as `op` does; outputs have their shape and memory.
 struct KernelCall {
-  const BoundOp* op = nullptr;        // outlives the call
+  const BoundOp* op = nullptr;  // outlives the call
   std::vector<Value> operands;
   // The host's kernel for these dtypes, for devices that borrow it.
   std::function<Status(KernelContext&)> host_kernel;
-  const KernelState* state = nullptr; // made by its Prepare step; outlives the call
-  Services* services = nullptr;       // outlives the call
-  // Receives the sequence offsets that the kernel gave its operands, by position; whoever reads them
-  // waits for the call. May be empty.
+  const KernelState* state = nullptr;  // made by its Prepare step; outlives the call
+  Services* services = nullptr;        // outlives the call
+  // Receives the sequence offsets that the kernel gave its operands, by position; whoever reads
+  // them waits for the call. May be empty.
   std::function<void(size_t, const LoD&)> offsets;
 };
 
 // A call of an operator as far as it is known when it is placed: which operands the program names
-// (HasIn, HasOut), their dtypes and shapes, attributes, and contents where those never change (InValue).
+// (HasIn, HasOut), their dtypes and shapes, attributes, and contents where those never change
+// (InValue).
 class CallView : public ShapeContext {
  public:
-  // `known`: the frame has the dtypes and shapes of all operands, outputs included, as in every run.
-  // Otherwise those of inputs may be unknown, and those of outputs are.
+  // `known`: the frame has the dtypes and shapes of all operands, outputs included, as in every
+  // run. Otherwise those of inputs may be unknown, and those of outputs are.
   CallView(const BoundOp& op, Value* const* frame, bool known)
       : ShapeContext(op, frame), known_(known) {}
   bool known() const { return known_; }
@@ -74,13 +76,13 @@ class Event {
   virtual bool Reached() const = 0;
   // Waits for that; the host may then read what was copied. An error when its stream has failed.
   virtual Status Wait() = 0;
-  // How long after `earlier` the stream came to this event, in nanoseconds of the device's clock. Both
-  // are timed events (Device::NewEvent) and reached; otherwise an error.
+  // How long after `earlier` the stream came to this event, in nanoseconds of the device's clock.
+  // Both are timed events (Device::NewEvent) and reached; otherwise an error.
   virtual Result<int64_t> NanosecondsSince(const Event& earlier) const = 0;
 };
 
-// Work that was captured, to be done any number of times: see Stream::BeginCapture. What its calls and
-// copies point at must outlive it, device memory included.
+// Work that was captured, to be done any number of times: see Stream::BeginCapture. What its calls
+// and copies point at must outlive it, device memory included.
 class Graph {
  public:
   virtual ~Graph() = default;  // nobody may be executing it
@@ -101,22 +103,22 @@ class Stream {
   virtual Status WaitFor(Event& event) = 0;
   // Until everything on the stream is done; the stream's failure, which stays.
   virtual Status Synchronize() = 0;
-  // Until everything that has been put on the stream is done, or skipped. Any thread may call it while
-  // another one uses the stream.
+  // Until everything that has been put on the stream is done, or skipped. Any thread may call it
+  // while another one uses the stream.
   virtual void WaitUntilDone() = 0;
   // The failure, which is forgotten; none: nullopt. After Synchronize.
   virtual std::optional<StreamError> TakeError() = 0;
 
-  // From here to EndCapture nothing is done that is put on this stream, or on streams from the time on
-  // that they wait for an event recorded under the capture: it is kept, with the order that streams
-  // and events give it. Meanwhile the host must not wait for any of these streams and events, nor this
-  // thread allocate or free memory of the device. At EndCapture this stream must have waited, directly
-  // or not, for all work of the others; they are then as before. After an error nothing is kept.
-  // kUnimplemented: the device captures nothing.
+  // From here to EndCapture nothing is done that is put on this stream, or on streams from the time
+  // on that they wait for an event recorded under the capture: it is kept, with the order that
+  // streams and events give it. Meanwhile the host must not wait for any of these streams and
+  // events, nor this thread allocate or free memory of the device. At EndCapture this stream must
+  // have waited, directly or not, for all work of the others; they are then as before. After an
+  // error nothing is kept. kUnimplemented: the device captures nothing.
   virtual Status BeginCapture() = 0;
   virtual Result<std::unique_ptr<Graph>> EndCapture() = 0;
-  // Puts all the captured work here, as one piece; a failure has the tag of the work that failed. The
-  // graph must not be on another stream that is not done.
+  // Puts all the captured work here, as one piece; a failure has the tag of the work that failed.
+  // The graph must not be on another stream that is not done.
   virtual Status Replay(Graph& graph) = 0;
 };
 
@@ -126,8 +128,8 @@ class Device {
   virtual const std::string& name() const = 0;  // "emulated", "cuda"
   virtual size_t memory_bytes() const = 0;
 
-  // Aligned to 256 bytes, contents undefined; kResourceExhausted when there is no room. Slow, and may
-  // wait for the device: see CachingAllocator.
+  // Aligned to 256 bytes, contents undefined; kResourceExhausted when there is no room. Slow, and
+  // may wait for the device: see CachingAllocator.
   virtual Result<void*> Allocate(size_t bytes) = 0;
   virtual void Free(void* memory) = 0;
   // Host memory that copies reach without detours.
@@ -139,10 +141,11 @@ class Device {
   // `timed`: for NanosecondsSince; costs more.
   virtual Result<std::unique_ptr<Event>> NewEvent(bool timed) = 0;
 
-  // There is a kernel for the call. Without one the host executes it, so that a kernel need not cover
-  // every dtype, shape or optional operand.
+  // There is a kernel for the call. Without one the host executes it, so that a kernel need not
+  // cover every dtype, shape or optional operand.
   virtual bool HasKernel(const CallView& call) const = 0;
-  // Its kernels are the host's: programs are fused for it as for the host, and give the host's bits.
+  // Its kernels are the host's: programs are fused for it as for the host, and give the host's
+  // bits.
   virtual bool has_host_kernels() const { return false; }
   // Nothing can be done on it any more.
   virtual bool lost() const = 0;

@@ -1,11 +1,11 @@
 // The emulated device: see include/heddle/device.h.
 //
-// Its addresses are those of a range of which the host may read nothing: whoever follows one outside a
-// kernel or a copy crashes. The contents lie elsewhere; kernels, which are the host's, and copies are
-// given their operands there, after a look whether they are the device's at all.
+// Its addresses are those of a range of which the host may read nothing: whoever follows one
+// outside a kernel or a copy crashes. The contents lie elsewhere; kernels, which are the host's,
+// and copies are given their operands there, after a look whether they are the device's at all.
 //
-// Threads: one mutex guards all queues, marks and figures. Each stream has a thread (none when lazy),
-// which lets go of the mutex while it executes a task.
+// Threads: one mutex guards all queues, marks and figures. Each stream has a thread (none when
+// lazy), which lets go of the mutex while it executes a task.
 #pragma once
 
 #include <condition_variable>
@@ -45,7 +45,8 @@ class EmulatedDevice final : public Device {
   }
 
   EmulatedCounts counts() const;
-  // Where the contents of [memory, memory + bytes) lie; nullptr when that is not device memory in use.
+  // Where the contents of [memory, memory + bytes) lie; nullptr when that is not device memory in
+  // use.
   std::byte* Translate(const void* memory, size_t bytes) const;
 
  private:

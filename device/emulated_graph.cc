@@ -67,7 +67,9 @@ Status EmulatedCapture::Misuse(const char* what) {
 }
 
 EmulatedGraph::EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture)
-    : device_(device), kernels_(capture.kernels), copies_(capture.copies),
+    : device_(device),
+      kernels_(capture.kernels),
+      copies_(capture.copies),
       pageable_copies_(capture.pageable_copies) {
   std::vector<int64_t> done(capture.streams.size(), 0);  // per lane, as they come
   std::unordered_map<const void*, int64_t> reached;

@@ -24,8 +24,8 @@ struct EmulatedCapture {
   Status Misuse(const char* what);
 };
 
-// Executes its work one after another, in an order in which everything comes as late as the captured
-// events allow; takes the time that streams would have taken side by side.
+// Executes its work one after another, in an order in which everything comes as late as the
+// captured events allow; takes the time that streams would have taken side by side.
 class EmulatedGraph final : public Graph {
  public:
   EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture);

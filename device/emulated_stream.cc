@@ -159,8 +159,8 @@ Status EmulatedStream::Put(Kind kind, uint64_t tag, const void* host, size_t byt
   task.work = std::move(work);
   if (fails) task.work = [what] { return Internal(what, " failed (an injected fault)"); };
   task.tag = tag;
-  task.delay_ns = device_.Delay(kernel ? device_.options_.kernel_delay_ns
-                                       : device_.options_.copy_delay_ns);
+  task.delay_ns =
+      device_.Delay(kernel ? device_.options_.kernel_delay_ns : device_.options_.copy_delay_ns);
   Push(std::move(task));
   if (eager_) Force(lock, nullptr);
   return Status::Ok();

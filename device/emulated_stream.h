@@ -46,8 +46,7 @@ class EmulatedStream final : public Stream {
 
   enum class Kind { kKernel, kHostCopy, kOther };
   // `host`: that of a copy.
-  Status Put(Kind kind, uint64_t tag, const void* host, size_t bytes,
-             std::function<Status()> work);
+  Status Put(Kind kind, uint64_t tag, const void* host, size_t bytes, std::function<Status()> work);
   void Count(Kind kind, const void* host, size_t bytes);
   // For the thread, or for the capture that keeps it.
   void Push(Task task);

@@ -1,7 +1,7 @@
 // Memory of the host that the device's copies reach without detours, used again.
 //
-// Ownership: buffers may outlive the pool; they keep the device. Threads: all methods from any thread;
-// a buffer must be released when no copy uses it any more.
+// Ownership: buffers may outlive the pool; they keep the device. Threads: all methods from any
+// thread; a buffer must be released when no copy uses it any more.
 #pragma once
 
 #include <memory>

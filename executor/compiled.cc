@@ -68,8 +68,8 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
     }
   }
   for (const TensorInfo& info : c.inputs) {
-    const bool fed = std::any_of(feeds.begin(), feeds.end(),
-                                 [&](const Feed& f) { return f.name == info.name; });
+    const bool fed =
+        std::any_of(feeds.begin(), feeds.end(), [&](const Feed& f) { return f.name == info.name; });
     if (!fed && c.declared_inputs)
       return InvalidArgument("input '", info.name, "' is not fed (", Name(info.dtype), " ",
                              info.shape.ToString(), " is expected)");
@@ -83,7 +83,8 @@ Status CheckMaxShapes(const CompiledImpl& c) {
     if (info == nullptr)
       return InvalidArgument("largest shapes: there is no input '", name, "'; the inputs are ",
                              NamesOf(c.inputs));
-    bool fits = shape.is_static() && (!info->shape.known_rank() || shape.rank() == info->shape.rank());
+    bool fits =
+        shape.is_static() && (!info->shape.known_rank() || shape.rank() == info->shape.rank());
     for (int d = 0; fits && info->shape.known_rank() && d < shape.rank(); ++d)
       fits = info->shape[d] < 0 || info->shape[d] == shape[d];
     if (!fits)

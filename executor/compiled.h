@@ -28,18 +28,20 @@ class CompiledImpl {
   // What the passes made of the program for the parameters as they are now.
   struct Form {
     passes::Optimized optimized;
-    // Copies of parameters as they were at `packs_version` of the scope; guarded by its write_mutex.
+    // Copies of parameters as they were at `packs_version` of the scope; guarded by its
+    // write_mutex.
     std::shared_ptr<PackCache> packs;
     uint64_t packs_version = 0;
     std::vector<ir::VarId> fetches;
-    std::string key;  // everything that plans depend on besides the feeds
+    std::string key;       // everything that plans depend on besides the feeds
     uint64_t version = 0;  // of the scope, when last looked at
     std::mutex blocks_mutex;
     std::shared_ptr<ArenaBlocks> blocks;  // with max_shapes, once the first plan was made
     // Names of parameters that were folded into it, where anything may be fed.
-  std::unordered_set<std::string> constants;
+    std::unordered_set<std::string> constants;
   };
-  // The current form, made anew when a parameter that was folded into it has been replaced, or is fed.
+  // The current form, made anew when a parameter that was folded into it has been replaced, or is
+  // fed.
   Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {});
   // Of the last form that was made.
   PassReport pass_report() const;
@@ -50,9 +52,9 @@ class CompiledImpl {
   CompileOptions options;
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
-  std::shared_ptr<TuningCache> tuning;  // nullptr: nothing is tuned
+  std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
-  bool declared_inputs = false;  // the program has feed operators
+  bool declared_inputs = false;           // the program has feed operators
   std::atomic<uint64_t> runs{0};
   std::function<void(Plan&)> spoil;  // see PlanRequest; set before the first plan is made
 
@@ -70,8 +72,8 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 
 // Do the largest shapes fit what the program declares?
 Status CheckMaxShapes(const CompiledImpl& c);
-// After a plan of the form was made: of small parameters, those that have not come by now were folded
-// into others or packed, and no longer wait in memory (core/lazy_buffer.h). With the scope's
+// After a plan of the form was made: of small parameters, those that have not come by now were
+// folded into others or packed, and no longer wait in memory (core/lazy_buffer.h). With the scope's
 // write_mutex held.
 void DropWaiting(const Scope& scope, const CompiledImpl::Form& form);
 

@@ -6,15 +6,15 @@
 
 #include "core/error.h"
 #include "executor/compiled.h"
-#include "executor/plan/dependency_graph.h"
-#include "executor/report/describe_plan.h"
 #include "executor/device/device_interpreter.h"
-#include "executor/report/fill_report.h"
-#include "executor/run/interpreter.h"
+#include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
-#include "executor/report/memory_report.h"
 #include "executor/plan/plan_builder.h"
 #include "executor/plan_cache.h"
+#include "executor/report/describe_plan.h"
+#include "executor/report/fill_report.h"
+#include "executor/report/memory_report.h"
+#include "executor/run/interpreter.h"
 #include "heddle/bound_run.h"
 #include "heddle/generator.h"
 #include "heddle/host.h"
@@ -49,14 +49,19 @@ struct RunCall {
 class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& o)
-      : threads(o.threads > 0 ? o.threads : AvailableThreads()), limited(o.memory_limit > 0),
-        poison(o.poison), allocator(o.memory_limit, o.poison),
-        pool(threads, &KernelArena::WarmUp), wide_arena(threads, true, pool), narrow_arena(threads, false, pool),
+      : threads(o.threads > 0 ? o.threads : AvailableThreads()),
+        limited(o.memory_limit > 0),
+        poison(o.poison),
+        allocator(o.memory_limit, o.poison),
+        pool(threads, &KernelArena::WarmUp),
+        wide_arena(threads, true, pool),
+        narrow_arena(threads, false, pool),
         gate(threads, std::max(0, o.runs_at_once)),
         device(o.device
                    ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)
                    : nullptr),
-        host_task_ns(o.host_task_ns), cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
+        host_task_ns(o.host_task_ns),
+        cache(static_cast<size_t>(std::max(1, o.plan_cache_capacity))) {}
 
   Result<std::shared_ptr<CachedPlan>> FindPlan(CompiledImpl& c, const std::vector<Feed>& feeds) {
     std::string key;
@@ -321,15 +326,16 @@ bool IsWatched(const RunOptions& o) {
 
 }  // namespace
 
-// Large variants are tried one at a time in the same memory: the states of the others go before. (The
-// first run of each turn is not counted.)
+// Large variants are tried one at a time in the same memory: the states of the others go before.
+// (The first run of each turn is not counted.)
 void ExecutorImpl::TrimForTrial(CachedPlan& cached, int variant) {
   constexpr size_t kLargeBytes = 4 << 20;
   if (cached.plan()->arena_bytes < kLargeBytes) return;
   if (cached.TrimOthers(variant)) allocator.Trim();
 }
 
-// A state for the turn's variant, or, where there is no memory for another one, for the plan itself.
+// A state for the turn's variant, or, where there is no memory for another one, for the plan
+// itself.
 Result<std::unique_ptr<RunState>> ExecutorImpl::AcquireState(CachedPlan& cached,
                                                              PlanTuner::Turn* turn) {
   for (;;) {
@@ -495,8 +501,7 @@ Result<std::vector<Value>> Executor::RunValues(const CompiledProgram& compiled,
                                                const RunOptions& options) {
   internal::RunMemory memory;
   std::vector<Value> out;
-  HEDDLE_RETURN_IF_ERROR(
-      impl_->Run({*compiled.impl(), feeds, options, memory, &out}));
+  HEDDLE_RETURN_IF_ERROR(impl_->Run({*compiled.impl(), feeds, options, memory, &out}));
   return out;
 }
 
@@ -569,8 +574,7 @@ Status BoundRun::Run(const RunOptions& options) {
   State& s = *state_;
   s.outputs.clear();  // their memory is for this run's
   internal::CompiledImpl& c = *s.compiled.impl();
-  const Status status =
-      c.executor->Run({c, s.feeds, options, s.memory, &s.outputs});
+  const Status status = c.executor->Run({c, s.feeds, options, s.memory, &s.outputs});
   if (!status.ok()) s.outputs.clear();
   return status;
 }

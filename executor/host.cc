@@ -41,7 +41,8 @@ int64_t Kilobytes(const std::string& key) {
 }
 
 int64_t MemoryLimit(int64_t machine) {
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::ifstream file(path);
     int64_t bytes = 0;
     if (file >> bytes) return bytes < machine || machine == 0 ? bytes : 0;
@@ -49,7 +50,8 @@ int64_t MemoryLimit(int64_t machine) {
   return 0;
 }
 
-// What the build asks for (see the kernels' compiler flags), then what kernels make use of at run time.
+// What the build asks for (see the kernels' compiler flags), then what kernels make use of at run
+// time.
 void FindInstructionSets([[maybe_unused]] HostReport& r) {
 #ifdef __x86_64__
   __builtin_cpu_init();
@@ -85,7 +87,8 @@ HostReport InspectHost() {
   r.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t set;
   CPU_ZERO(&set);
-  r.allowed_processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : r.processors;
+  r.allowed_processors =
+      sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : r.processors;
   r.processor_quota = ProcessorQuota();
   r.threads = AvailableThreads();
   r.memory_bytes = Kilobytes("MemTotal");

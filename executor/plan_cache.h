@@ -16,14 +16,14 @@
 #include "core/near_list.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan_builder.h"
+#include "executor/run/run_state.h"
 #include "executor/tune/plan_tuner.h"
 #include "executor/tune/width_choice.h"
-#include "executor/run/run_state.h"
 
 namespace heddle {
 
-// A plan, variants of it that run the same instructions in another way, and the run states that wait
-// to be used again.
+// A plan, variants of it that run the same instructions in another way, and the run states that
+// wait to be used again.
 class CachedPlan {
  public:
   // `request` is kept for building variants; its services are not.
@@ -31,8 +31,8 @@ class CachedPlan {
 
   const std::shared_ptr<const Plan>& plan() const { return plan_; }
   PlanTuner& tuner() { return tuner_; }
-  // For a run that is alone, and about which nothing else is to be found out; nullptr where somebody
-  // has said how to run, or the plan does not go one instruction after another.
+  // For a run that is alone, and about which nothing else is to be found out; nullptr where
+  // somebody has said how to run, or the plan does not go one instruction after another.
   WidthChoice* width(const PlanTuner::Turn& turn) {
     return request_.ask_worth && tuner_.settled() && turn.what == PlanTuner::Turn::What::kRun &&
                    turn.variant == 0 && plan_->dispatch == Dispatch::kSerial
@@ -81,9 +81,8 @@ class PlanCache {
  public:
   explicit PlanCache(size_t capacity) : capacity_(capacity) {}
   // `key` is the complete description, `hash` its XXH64. Takes no memory when it finds a plan.
-  Result<std::shared_ptr<CachedPlan>> Get(
-      uint64_t hash, const std::string& key,
-      FunctionRef<Result<std::shared_ptr<CachedPlan>>()> build);
+  Result<std::shared_ptr<CachedPlan>> Get(uint64_t hash, const std::string& key,
+                                          FunctionRef<Result<std::shared_ptr<CachedPlan>>()> build);
   int64_t built() const { return built_.load(std::memory_order_relaxed); }
   void Trim();
 

@@ -22,10 +22,11 @@ class SourceProgram {
   }
   uint64_t hash() const { return hash_; }
 
-  // The program, parsed anew where it was let go. kDataLoss where its file was written to meanwhile.
+  // The program, parsed anew where it was let go. kDataLoss where its file was written to
+  // meanwhile.
   Result<std::shared_ptr<const ir::Program>> Get() const;
-  // Holds no more of it than is needed to make it again, where that can be done: the file it was read
-  // from, which stays open, else its bytes.
+  // Holds no more of it than is needed to make it again, where that can be done: the file it was
+  // read from, which stays open, else its bytes.
   void LetGo();
 
  private:

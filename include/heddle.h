@@ -7,20 +7,21 @@
  *   if (!error) error = heddle_model_run(model, NULL, names, inputs, 1, outputs, 1);
  *   if (error) { fprintf(stderr, "%s\n", heddle_error_text(error)); heddle_error_free(error); }
  *
- * Handles are opaque. What a function hands out through its last parameter (or heddle_model_run through
- * `outputs`) belongs to the caller, who gives it back with the _free function of its type; freeing NULL
- * does nothing. Texts that are returned belong to the handle they were asked of and live as long as it.
+ * Handles are opaque. What a function hands out through its last parameter (or heddle_model_run
+ * through `outputs`) belongs to the caller, who gives it back with the _free function of its type;
+ * freeing NULL does nothing. Texts that are returned belong to the handle they were asked of and
+ * live as long as it.
  *
  * Errors: a function that can fail returns NULL on success and an error to be freed otherwise; then
  * nothing was handed out. No C++ exception leaves a function. A NULL where a handle is needed is an
  * error (HEDDLE_INVALID_ARGUMENT), not a crash, except in the plain getters, as noted there.
  *
- * Threads: every function may be called from any thread. An executor and a model may be used by many
- * threads at once, tensors by one thread at a time (reading one tensor from many is fine). A handle
- * must not be freed while another thread uses it.
+ * Threads: every function may be called from any thread. An executor and a model may be used by
+ * many threads at once, tensors by one thread at a time (reading one tensor from many is fine). A
+ * handle must not be freed while another thread uses it.
  *
- * Binary interface: structures of options begin with their size, so that they can grow; functions and
- * enumerators are only added within one HEDDLE_ABI_VERSION. */
+ * Binary interface: structures of options begin with their size, so that they can grow; functions
+ * and enumerators are only added within one HEDDLE_ABI_VERSION. */
 #ifndef HEDDLE_H_
 #define HEDDLE_H_
 
@@ -74,8 +75,8 @@ typedef enum heddle_code {
 HEDDLE_API heddle_code heddle_error_code(const heddle_error* error);
 /* Everything there is to say, in one line; "" for NULL. */
 HEDDLE_API const char* heddle_error_text(const heddle_error* error);
-/* Which operator of the program it happened at: its type and first output ("" when at none), block and
- * index in the file (-1 when at none). */
+/* Which operator of the program it happened at: its type and first output ("" when at none), block
+ * and index in the file (-1 when at none). */
 HEDDLE_API const char* heddle_error_op_type(const heddle_error* error);
 HEDDLE_API const char* heddle_error_output(const heddle_error* error);
 HEDDLE_API int heddle_error_block(const heddle_error* error);
@@ -97,7 +98,7 @@ typedef enum heddle_dtype {
   HEDDLE_FLOAT64 = 9,
   HEDDLE_COMPLEX64 = 10,
   HEDDLE_COMPLEX128 = 11,
-  HEDDLE_UNKNOWN = 12, /* only in a heddle_info */
+  HEDDLE_UNKNOWN = 12,           /* only in a heddle_info */
   HEDDLE_DTYPE_ANY_ = 0x7fffffff /* not a dtype; makes room for wrong values, which are errors */
 } heddle_dtype;
 
@@ -109,9 +110,9 @@ HEDDLE_API const char* heddle_dtype_name(heddle_dtype dtype);
 /* Memory of its own, aligned to 64 bytes, its contents undefined. `dims` may be NULL for rank 0. */
 HEDDLE_TRY heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dims,
                              heddle_tensor** tensor);
-/* The caller's memory, row-major, used where it lies. `release(argument)` is called once nothing refers
- * to it any more (on whichever thread that happens), also when this function fails; NULL: the caller
- * keeps the memory alive as long as the tensor and whatever was made from it. */
+/* The caller's memory, row-major, used where it lies. `release(argument)` is called once nothing
+ * refers to it any more (on whichever thread that happens), also when this function fails; NULL:
+ * the caller keeps the memory alive as long as the tensor and whatever was made from it. */
 HEDDLE_TRY heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* dims, void* data,
                               void (*release)(void*), void* argument, heddle_tensor** tensor);
 /* Another handle of the same memory. */
@@ -124,8 +125,8 @@ HEDDLE_API int64_t heddle_tensor_numel(const heddle_tensor* tensor);
 HEDDLE_API size_t heddle_tensor_bytes(const heddle_tensor* tensor);
 HEDDLE_API void* heddle_tensor_data(heddle_tensor* tensor);
 HEDDLE_API const void* heddle_tensor_const_data(const heddle_tensor* tensor);
-/* Sequence offsets (LoD): levels, and one level's offsets, `*count` of them; NULL for a level that is
- * not there. Good until the offsets are set anew. */
+/* Sequence offsets (LoD): levels, and one level's offsets, `*count` of them; NULL for a level that
+ * is not there. Good until the offsets are set anew. */
 HEDDLE_API int heddle_tensor_lod_levels(const heddle_tensor* tensor);
 HEDDLE_API const size_t* heddle_tensor_lod(const heddle_tensor* tensor, int level, size_t* count);
 /* Adds a level, the outermost first; `offsets` begin with 0 and do not fall. */
@@ -139,7 +140,8 @@ typedef struct heddle_executor_options {
   int threads;             /* 0: as many as the process may use */
   int plan_cache_capacity; /* plans kept, one for each set of input shapes; 0: 32 */
   size_t memory_limit;     /* bytes of temporaries and outputs alive at once; 0: no limit */
-  int runs_at_once;        /* runs under way; 1: each has all threads; 0: one a thread, with one: any number */
+  int runs_at_once; /* runs under way; 1: each has all threads; 0: one a thread, with one: any
+                       number */
 } heddle_executor_options;
 
 /* `options` may be NULL. */
@@ -153,10 +155,10 @@ HEDDLE_API void heddle_executor_free(heddle_executor* executor);
 /* ---- models --------------------------------------------------------------------------------- */
 
 typedef enum heddle_schedule {
-  HEDDLE_SCHEDULE_AUTO = 0,     /* the first runs are timed, and what is fastest is kept */
-  HEDDLE_SCHEDULE_SERIAL = 1,   /* one instruction after another */
-  HEDDLE_SCHEDULE_PARALLEL = 2, /* side by side, as they become ready */
-  HEDDLE_SCHEDULE_LANES = 3,    /* side by side, shared out ahead of time */
+  HEDDLE_SCHEDULE_AUTO = 0,         /* the first runs are timed, and what is fastest is kept */
+  HEDDLE_SCHEDULE_SERIAL = 1,       /* one instruction after another */
+  HEDDLE_SCHEDULE_PARALLEL = 2,     /* side by side, as they become ready */
+  HEDDLE_SCHEDULE_LANES = 3,        /* side by side, shared out ahead of time */
   HEDDLE_SCHEDULE_ANY_ = 0x7fffffff /* as above */
 } heddle_schedule;
 
@@ -170,18 +172,19 @@ typedef struct heddle_model_options {
   size_t size;                /* sizeof(heddle_model_options) */
   const char* const* fetches; /* variables to give out; NULL: the program's fetch operators */
   size_t num_fetches;
-  int opt_level;              /* 0: the program as it is; 1: clean-ups; 2: also fusion and layouts */
+  int opt_level; /* 0: the program as it is; 1: clean-ups; 2: also fusion and layouts */
   heddle_schedule schedule;
-  uint64_t seed;              /* of the generator that operators with seed 0 draw from */
-  int bf16;                   /* 1: products and convolutions with constant weights may round what they
-                                 multiply to bfloat16 where the processor is faster that way */
-  int lean;                   /* 1: prefer little memory and a quick start to speed: no copies of
-                                 parameters larger than these, little generated code */
-  int reuse_edges;            /* 1: instructions in lanes also wait so that temporaries share memory */
-  const heddle_max_shape* max_shapes; /* runs with inputs up to these have their temporaries in blocks
-                                         of one size, used again whatever the shape; copied */
+  uint64_t seed;   /* of the generator that operators with seed 0 draw from */
+  int bf16;        /* 1: products and convolutions with constant weights may round what they
+                      multiply to bfloat16 where the processor is faster that way */
+  int lean;        /* 1: prefer little memory and a quick start to speed: no copies of
+                      parameters larger than these, little generated code */
+  int reuse_edges; /* 1: instructions in lanes also wait so that temporaries share memory */
+  const heddle_max_shape*
+      max_shapes; /* runs with inputs up to these have their temporaries in blocks
+                     of one size, used again whatever the shape; copied */
   size_t num_max_shapes;
-  int int8_weights;           /* 1 (and not with bf16): constant matrices are held as integers of 8 bits */
+  int int8_weights; /* 1 (and not with bf16): constant matrices are held as integers of 8 bits */
   const char* packed_weights; /* a file that keeps weights as kernels want them, made when absent: a
                                  quicker start; NULL: none; copied */
 } heddle_model_options;
@@ -189,8 +192,8 @@ typedef struct heddle_model_options {
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
 
 /* Loads and compiles. `path`: a .pdmodel file, or a directory that holds one. `params`: a combined
- * parameter file, a directory with one file per parameter or a .pdparams; NULL: what lies beside the
- * program. */
+ * parameter file, a directory with one file per parameter or a .pdparams; NULL: what lies beside
+ * the program. */
 HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const char* params,
                              const heddle_model_options* options, heddle_model** model);
 /* The same for a serialized program in memory. `params` as above; NULL: none, to be set with
@@ -198,8 +201,8 @@ HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const 
 HEDDLE_TRY heddle_model_parse(heddle_executor* executor, const void* program, size_t bytes,
                               const char* params, const heddle_model_options* options,
                               heddle_model** model);
-/* Another view of `model`: the same program and parameters (shared, changes are seen by both), other
- * options. */
+/* Another view of `model`: the same program and parameters (shared, changes are seen by both),
+ * other options. */
 HEDDLE_TRY heddle_model_compile(const heddle_model* model, const heddle_model_options* options,
                                 heddle_model** other);
 

@@ -29,8 +29,7 @@ struct BySteps {
     for (size_t i = 0; i < buffers; ++i) ++begin[step_of(i) + 1];
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<int32_t> at(begin.begin(), begin.end() - 1);
-    for (size_t i = 0; i < buffers; ++i)
-      list[at[step_of(i)]++] = static_cast<int32_t>(i);
+    for (size_t i = 0; i < buffers; ++i) list[at[step_of(i)]++] = static_cast<int32_t>(i);
   }
 };
 
@@ -154,7 +153,8 @@ enum class Fit { kBest, kFirst };
 // Tries orders of the buffers until one needs no more than the peak of live bytes.
 class OrderSearch {
  public:
-  OrderSearch(std::span<const LiveRange> buffers, int32_t steps, size_t alignment, ArenaLayout* best)
+  OrderSearch(std::span<const LiveRange> buffers, int32_t steps, size_t alignment,
+              ArenaLayout* best)
       : buffers_(buffers), steps_(steps), alignment_(alignment), best_(best) {}
 
   // False when there is no time for it, or no need.
@@ -186,9 +186,8 @@ class OrderSearch {
     for (int32_t i : order) {
       const size_t size = Round(buffers_[i].bytes, alignment_);
       placed.Conflicts(i, &conflicts_);
-      std::sort(conflicts_.begin(), conflicts_.end(), [&](int32_t a, int32_t b) {
-        return layout_.offsets[a] < layout_.offsets[b];
-      });
+      std::sort(conflicts_.begin(), conflicts_.end(),
+                [&](int32_t a, int32_t b) { return layout_.offsets[a] < layout_.offsets[b]; });
       const size_t at = FindPlace(size, fit);
       layout_.offsets[i] = at;
       layout_.bytes = std::max(layout_.bytes, at + size);
@@ -199,7 +198,8 @@ class OrderSearch {
     return work_ <= kMostWork;
   }
 
-  // Between the conflicts: the smallest gap that holds `size` bytes, or the lowest; else behind them.
+  // Between the conflicts: the smallest gap that holds `size` bytes, or the lowest; else behind
+  // them.
   size_t FindPlace(size_t size, Fit fit) const {
     size_t best = SIZE_MAX, best_gap = SIZE_MAX, end = 0;
     for (int32_t j : conflicts_) {
@@ -228,9 +228,8 @@ template <typename Key>
 std::vector<int32_t> OrderBy(std::span<const LiveRange> buffers, Key&& key) {
   std::vector<int32_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return key(buffers[a]) > key(buffers[b]);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return key(buffers[a]) > key(buffers[b]); });
   return order;
 }
 
@@ -258,8 +257,7 @@ ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment) {
   const auto length = [](const LiveRange& b) { return static_cast<size_t>(b.last - b.first) + 1; };
   OrderSearch search(buffers, steps, alignment, &best);
   const std::vector<int32_t> orders[] = {
-      OrderBy(buffers, size),
-      OrderBy(buffers, length),
+      OrderBy(buffers, size), OrderBy(buffers, length),
       OrderBy(buffers, [&](const LiveRange& b) { return size(b) * length(b); }),
       OrderBy(buffers, [](const LiveRange& b) { return b.last; }),
       OrderBy(buffers, [](const LiveRange& b) { return -b.first; })};

@@ -23,12 +23,12 @@ struct ArenaLayout {
   size_t bound = 0;             // peak of live bytes: no layout can be smaller
 };
 
-// Buffers whose ranges meet get disjoint places. Greedy in several orders (by start, by size, by length
-// of life, by their product, by end), best fit and first fit, as TFLite's arena planner and XLA's
-// GlobalDecreasingSizeBestFitHeap do it; then the same, buffers that come to lie above the peak of live
-// bytes going first the next time, some times. The smallest result is kept; one at the peak
-// ends the search. O(n log n + steps) by start; the other orders, O(n²) in buffers alive at the same
-// time, share a fixed amount of work. Steps start at 0.
+// Buffers whose ranges meet get disjoint places. Greedy in several orders (by start, by size, by
+// length of life, by their product, by end), best fit and first fit, as TFLite's arena planner and
+// XLA's GlobalDecreasingSizeBestFitHeap do it; then the same, buffers that come to lie above the
+// peak of live bytes going first the next time, some times. The smallest result is kept; one at the
+// peak ends the search. O(n log n + steps) by start; the other orders, O(n²) in buffers alive at
+// the same time, share a fixed amount of work. Steps start at 0.
 ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment = 64);
 
 // The peak of live bytes, each buffer rounded up.
@@ -36,8 +36,8 @@ size_t PeakOf(std::span<const LiveRange> buffers, size_t alignment = 64);
 
 // Offsets for buffers without a common order, as where several threads use them: conflict(i, j),
 // with i < j, says that i and j must not share memory. Greedy in several orders, as above. A
-// conflict is asked for once a pair, and for not more than kMostConflicting buffers: beyond, the layout
-// has no offsets. `bound` stays 0.
+// conflict is asked for once a pair, and for not more than kMostConflicting buffers: beyond, the
+// layout has no offsets. `bound` stays 0.
 inline constexpr size_t kMostConflicting = 1000;
 ArenaLayout PlanArenaByConflicts(std::span<const size_t> bytes,
                                  FunctionRef<bool(int32_t, int32_t)> conflict,

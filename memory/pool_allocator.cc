@@ -15,9 +15,9 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kHeader = 64;      // the Buffer object, in front of the data
+constexpr size_t kHeader = 64;  // the Buffer object, in front of the data
 constexpr size_t kMinBytes = 64;
-constexpr int kSteps = 4;           // classes per power of two: at most 25 % is wasted
+constexpr int kSteps = 4;  // classes per power of two: at most 25 % is wasted
 constexpr int kClasses = 64 * kSteps;
 constexpr size_t kFree = 16 << 20;  // may be held free whatever is alive
 
@@ -37,7 +37,8 @@ int ClassOf(size_t bytes, size_t* size) {
 void Poison(void* data, size_t bytes) { std::memset(data, 0xff, bytes); }
 
 struct PoolAllocator::Block : Buffer {
-  Block(void* data, size_t bytes, Part* o, int c) : Buffer(data, bytes, &Return), owner(o), cls(c) {}
+  Block(void* data, size_t bytes, Part* o, int c)
+      : Buffer(data, bytes, &Return), owner(o), cls(c) {}
   static void Return(Buffer* b);
   Part* owner;
   int cls;
@@ -184,7 +185,8 @@ void PoolAllocator::NotePeak() {
   if (bytes > peak_.load(std::memory_order_relaxed)) peak_.store(bytes, std::memory_order_relaxed);
 }
 
-// Sizes that are asked for once would stay for good: with a class each, several times what is alive.
+// Sizes that are asked for once would stay for good: with a class each, several times what is
+// alive.
 void PoolAllocator::GiveBack() {
   NotePeak();
   const size_t most = std::max(kFree, peak_.load(std::memory_order_relaxed));

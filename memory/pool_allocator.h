@@ -1,8 +1,8 @@
-// Memory for tensors whose size is known only when they are made: size classes with free lists, a part
-// for each processor, so that callers on different ones share no counter and hand each other no memory
-// that lies in a cache. What one part lacks is taken from another before the system is asked. Before
-// the system is, large free blocks go back to it while they are more than ever was in use at once (and
-// more than 16 MiB): about twice that is held at most.
+// Memory for tensors whose size is known only when they are made: size classes with free lists, a
+// part for each processor, so that callers on different ones share no counter and hand each other
+// no memory that lies in a cache. What one part lacks is taken from another before the system is
+// asked. Before the system is, large free blocks go back to it while they are more than ever was in
+// use at once (and more than 16 MiB): about twice that is held at most.
 //
 // Threads: all methods may be called from any thread. Buffers may outlive the allocator: the part
 // that one came from goes with the last of its buffers.
@@ -33,8 +33,8 @@ void Poison(void* data, size_t bytes);
 
 class PoolAllocator final : public TensorAllocator {
  public:
-  // `limit`: bytes alive at once; 0 = no limit. `poison`, for tests: memory holds Poison() when it is
-  // handed out, and again when it has been given back.
+  // `limit`: bytes alive at once; 0 = no limit. `poison`, for tests: memory holds Poison() when it
+  // is handed out, and again when it has been given back.
   explicit PoolAllocator(size_t limit = 0, bool poison = false);
   ~PoolAllocator() override;
   PoolAllocator(const PoolAllocator&) = delete;

@@ -5,8 +5,11 @@
 namespace heddle::passes {
 
 GraphView::GraphView(const ir::Program& program)
-    : program_(program), writers_(program.vars.size()), readers_(program.vars.size()),
-      shared_(program.vars.size(), false), initial_(program.vars.size(), false) {
+    : program_(program),
+      writers_(program.vars.size()),
+      readers_(program.vars.size()),
+      shared_(program.vars.size(), false),
+      initial_(program.vars.size(), false) {
   for (const ir::Port& f : program.feeds)
     if (f.var != ir::kNoVar) initial_[f.var] = true;
   for (ir::VarId v = 0; v < program.vars.size(); ++v)

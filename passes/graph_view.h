@@ -23,9 +23,7 @@ class GraphView {
   // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
   int OnlyReader(ir::VarId v, const PassContext& context) const;
   // It has one value only: written once, or fed or a parameter and never written.
-  bool Stable(ir::VarId v) const {
-    return writers_[v].size() + initial_[v] <= 1 && !shared_[v];
-  }
+  bool Stable(ir::VarId v) const { return writers_[v].size() + initial_[v] <= 1 && !shared_[v]; }
   // Stable, and its one write, if there is one, stands before operator `at`: what `at` reads may be
   // read later just as well.
   bool WrittenBefore(ir::VarId v, int at) const {
@@ -36,8 +34,9 @@ class GraphView {
   void Touch(const ir::Op& op, int at, bool nested);
   const ir::Program& program_;
   PositionLists writers_, readers_;
-  std::vector<bool> shared_;   // touched inside a sub-block
-  std::vector<bool> initial_;  // holds something before the program begins, or must, being read first
+  std::vector<bool> shared_;  // touched inside a sub-block
+  std::vector<bool>
+      initial_;  // holds something before the program begins, or must, being read first
 };
 
 }  // namespace heddle::passes

@@ -26,8 +26,9 @@ class OrderGraph {
   std::vector<int> list_;
 };
 
-// Operators joined into nodes: node_of[position] in [0, nodes). The nodes in an order that respects the
-// graph and is otherwise that of their first operators. Empty when nodes wait for each other in a ring.
+// Operators joined into nodes: node_of[position] in [0, nodes). The nodes in an order that respects
+// the graph and is otherwise that of their first operators. Empty when nodes wait for each other in
+// a ring.
 std::vector<int> OrderNodes(const OrderGraph& graph, const std::vector<int>& node_of, int nodes);
 
 }  // namespace heddle::passes

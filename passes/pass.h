@@ -66,8 +66,8 @@ inline constexpr unsigned kCleanUp =
 struct PassDef {
   std::string name, doc;
   unsigned groupings = In(PassGrouping::kPostPlacement);
-  int phase = 0;        // ascending; passes of one phase run in the order of their names
-  int level = 1;        // the lowest optimisation level that runs it
+  int phase = 0;  // ascending; passes of one phase run in the order of their names
+  int level = 1;  // the lowest optimisation level that runs it
   // Takes part in its grouping's rounds, which go on until nothing changes; else it runs once. Said
   // of passes that make work for each other and come to an end.
   bool repeat = false;

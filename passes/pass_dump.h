@@ -10,7 +10,8 @@
 
 namespace heddle::passes {
 
-// Numbers its files in the order they are written: 00_PRE_PLACEMENT_before, 01_PRE_PLACEMENT_0_cse, …
+// Numbers its files in the order they are written: 00_PRE_PLACEMENT_before, 01_PRE_PLACEMENT_0_cse,
+// …
 class PassDump {
  public:
   // An error when the filter is no regular expression.

@@ -89,7 +89,8 @@ class Driver {
   };
   const PassOptions& options() const { return context_.options(); }
 
-  // Much of what the file declares is used no more. Where it declares no inputs, anything may be fed.
+  // Much of what the file declares is used no more. Where it declares no inputs, anything may be
+  // fed.
   void LetGo() {
     std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
     kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());

@@ -21,8 +21,8 @@ struct Optimized {
   PassReport report;
 };
 
-// The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0 only.
-// Without `source` it is not there to be written to a file again (ir::Program::source).
+// The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0
+// only. Without `source` it is not there to be written to a file again (ir::Program::source).
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
                            bool source = true);

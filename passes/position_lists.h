@@ -1,5 +1,5 @@
-// For each variable, where it is used: ascending positions, all lists in one piece of memory. Passes
-// make many of these, each for one look at a program.
+// For each variable, where it is used: ascending positions, all lists in one piece of memory.
+// Passes make many of these, each for one look at a program.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Versions of variables: who reads the value that one operator wrote. A variable may be written many
-// times, so that passes which move a read from one variable to another have to show that both hold
-// the same at that place.
+// Versions of variables: who reads the value that one operator wrote. A variable may be written
+// many times, so that passes which move a read from one variable to another have to show that both
+// hold the same at that place.
 #pragma once
 
 #include <limits>
@@ -14,9 +14,10 @@
 
 namespace heddle::passes {
 
-// Looks at one block at a time. Positions are indices into the block's operators; what an operator's
-// sub-blocks do counts as done by it. An operator reads before it writes. Stays valid while operands
-// are replaced by variables that Same() allows, not when operators come, go or write elsewhere.
+// Looks at one block at a time. Positions are indices into the block's operators; what an
+// operator's sub-blocks do counts as done by it. An operator reads before it writes. Stays valid
+// while operands are replaced by variables that Same() allows, not when operators come, go or write
+// elsewhere.
 class VersionView {
  public:
   VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
@@ -56,7 +57,8 @@ class VersionView {
 };
 
 // Readers of `from` at `positions` of the block read `to` instead.
-void ReplaceReads(ir::Block* block, const std::vector<int>& positions, ir::VarId from, ir::VarId to);
+void ReplaceReads(ir::Block* block, const std::vector<int>& positions, ir::VarId from,
+                  ir::VarId to);
 // Takes the marked operators out.
 void EraseOps(ir::Block* block, const std::vector<bool>& gone);
 // Depends on its inputs and attributes alone, and does nothing besides writing its outputs.

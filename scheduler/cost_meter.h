@@ -45,9 +45,9 @@ class CostMeter {
     std::vector<float> ns(ticks_.size());
     for (size_t i = 0; i < ns.size(); ++i) {
       const uint64_t t = ticks_[i] == std::numeric_limits<uint64_t>::max() ? 0 : ticks_[i];
-      ns[i] = std::max(1.0f, static_cast<float>(
-                                 static_cast<double>(t > overhead_ ? t - overhead_ : 0) *
-                                 ns_per_tick_));
+      ns[i] =
+          std::max(1.0f, static_cast<float>(static_cast<double>(t > overhead_ ? t - overhead_ : 0) *
+                                            ns_per_tick_));
     }
     return ns;
   }

@@ -14,9 +14,10 @@
 //
 // Threads: everything may be called from any thread. Memory ordering: the store that makes the
 // condition true, Notify's look at the number of waiters, PrepareWait's announcement and the second
-// look at the condition are all seq_cst, so in their single order either the notifier sees the waiter
-// or the waiter sees the condition (Dekker's argument): no wake-up is lost. What was written before
-// the store is visible to whoever saw the condition, by that store and load, not by the EventCount.
+// look at the condition are all seq_cst, so in their single order either the notifier sees the
+// waiter or the waiter sees the condition (Dekker's argument): no wake-up is lost. What was written
+// before the store is visible to whoever saw the condition, by that store and load, not by the
+// EventCount.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,8 @@ constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 constexpr size_t kCandidates = 4;
 // A lane that comes a little late delays everybody behind it: hand-overs are priced higher.
 constexpr double kSlack = 1.5;
-// A second processor must be worth it, also when a run is disturbed that was not while it was tried.
+// A second processor must be worth it, also when a run is disturbed that was not while it was
+// tried.
 constexpr double kMargin = 0.05;
 // A run that takes longer is disturbed too little to need repeating.
 constexpr double kLongRunNs = 50e6;
@@ -28,9 +29,12 @@ void Execute(const GraphTask* at, const GraphTask* end) {
 }  // namespace
 
 GraphRunner::GraphRunner(StaticGraph graph, std::span<const GraphTask> tasks, HostPool& pool)
-    : graph_(std::move(graph)), tasks_(tasks.begin(), tasks.end()), pool_(pool),
+    : graph_(std::move(graph)),
+      tasks_(tasks.begin(), tasks.end()),
+      pool_(pool),
       stage_(pool.threads() > 1 ? Stage::kTiming : Stage::kSettled),
-      settled_(stage_ == Stage::kSettled), next_trials_(kFirstInterval) {
+      settled_(stage_ == Stage::kSettled),
+      next_trials_(kFirstInterval) {
   if (stage_ == Stage::kTiming) meter_ = std::make_unique<CostMeter>(tasks_.size());
 }
 

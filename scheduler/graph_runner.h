@@ -3,11 +3,11 @@
 //
 // How it runs is found out by running: the first runs go one task after another and are timed, then
 // lanes are scheduled from the measured costs and tried against the plain loop, and the fastest way
-// is kept. Since the machine may have been busy then, the trial is repeated after some hundred runs,
-// and after ever more; never so often that trying takes more than a fiftieth of the time.
+// is kept. Since the machine may have been busy then, the trial is repeated after some hundred
+// runs, and after ever more; never so often that trying takes more than a fiftieth of the time.
 //
-// Ownership: keeps the tasks and a reference to the pool, which must outlive it. Threads: one Run at
-// a time.
+// Ownership: keeps the tasks and a reference to the pool, which must outlive it. Threads: one Run
+// at a time.
 #pragma once
 
 #include <memory>

@@ -24,8 +24,8 @@ namespace heddle {
 
 class HostPool final : public IntraOp {
  public:
-  // `threads` counts the calling thread: threads - 1 workers are started. One of them, where there is
-  // one, calls `first` before it serves; `first` must not throw, nor use the pool.
+  // `threads` counts the calling thread: threads - 1 workers are started. One of them, where there
+  // is one, calls `first` before it serves; `first` must not throw, nor use the pool.
   explicit HostPool(int threads, void (*first)() = nullptr);
   ~HostPool() override;
   HostPool(const HostPool&) = delete;
@@ -35,9 +35,9 @@ class HostPool final : public IntraOp {
   void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override;
 
   // Calls job(0) on this thread, and job(1) … job(participants - 1) on workers that are free, at
-  // most threads() in all. Returns when job(0) has returned and no worker is inside the job any more.
-  // Everything a worker did inside happens before the return. `job` must not throw, must return when
-  // its work is done, and must get by with job(0) alone.
+  // most threads() in all. Returns when job(0) has returned and no worker is inside the job any
+  // more. Everything a worker did inside happens before the return. `job` must not throw, must
+  // return when its work is done, and must get by with job(0) alone.
   void Run(FunctionRef<void(int)> job, int participants);
   void Run(FunctionRef<void(int)> job) { Run(job, threads_); }
 

@@ -1,4 +1,5 @@
-// JobSlot: a job that threads who look at the slot may help with, as long as its owner wants them to.
+// JobSlot: a job that threads who look at the slot may help with, as long as its owner wants them
+// to.
 //
 //   owner                               helper
 //     Open(job, helpers)                  if (offers()) {
@@ -6,8 +7,9 @@
 //     Withdraw(); AwaitHelpers();           Leave();
 //                                         }
 //
-// Threads: one owner at a time; any number of helpers at any time, whoever owns the slot. What a helper
-// did inside the job happens before AwaitHelpers returns. Memory ordering: scheduler/README.md.
+// Threads: one owner at a time; any number of helpers at any time, whoever owns the slot. What a
+// helper did inside the job happens before AwaitHelpers returns. Memory ordering:
+// scheduler/README.md.
 #pragma once
 
 #include <atomic>
@@ -50,8 +52,8 @@ class alignas(128) JobSlot {
     // all who announced themselves.
     visitors_.fetch_add(1, std::memory_order_seq_cst);
     int tickets = tickets_.load(std::memory_order_seq_cst);
-    while (tickets > 0 && !tickets_.compare_exchange_weak(tickets, tickets - 1,
-                                                          std::memory_order_seq_cst)) {
+    while (tickets > 0 &&
+           !tickets_.compare_exchange_weak(tickets, tickets - 1, std::memory_order_seq_cst)) {
     }
     return tickets;
   }

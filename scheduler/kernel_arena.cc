@@ -20,12 +20,14 @@ namespace heddle {
 namespace {
 
 // Pieces on the threads of the surrounding arena. A worker that has come for one stays for some
-// microseconds: it then begins the next kernel's at once, where TBB takes about a microsecond to hand
-// over a task.
+// microseconds: it then begins the next kernel's at once, where TBB takes about a microsecond to
+// hand over a task.
 class ArenaIntraOp final : public IntraOp {
  public:
   ArenaIntraOp(int threads, tbb::task_arena& arena)
-      : threads_(threads), arena_(arena), team_(threads - 1, [this] { CallOne(); }),
+      : threads_(threads),
+        arena_(arena),
+        team_(threads - 1, [this] { CallOne(); }),
         inside_(std::make_unique<Inside[]>(static_cast<size_t>(threads))) {}
   ~ArenaIntraOp() override {
     team_.Dismiss();
@@ -44,7 +46,8 @@ class ArenaIntraOp final : public IntraOp {
     };
     if (!team_.Run(work, static_cast<int>(cut.pieces))) {
       // Within a piece, or beside another caller.
-      tbb::parallel_for(int64_t{0}, cut.pieces, [&](int64_t) { work(0); }, tbb::static_partitioner());
+      tbb::parallel_for(
+          int64_t{0}, cut.pieces, [&](int64_t) { work(0); }, tbb::static_partitioner());
     }
     pieces.Rethrow();
   }
@@ -76,8 +79,7 @@ class ArenaIntraOp final : public IntraOp {
 }  // namespace
 
 struct KernelArena::Impl {
-  Impl(int threads, bool workers)
-      : arena(threads, static_cast<unsigned>(workers ? 1 : threads)) {
+  Impl(int threads, bool workers) : arena(threads, static_cast<unsigned>(workers ? 1 : threads)) {
     // TBB starts no more workers than processors unless told; a caller who asks for more gets them.
     if (workers && threads > static_cast<int>(std::thread::hardware_concurrency()))
       limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
@@ -98,8 +100,8 @@ KernelArena::KernelArena(int threads, bool workers, HostPool&)
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) {
-  // Isolated: a thread that waits inside a kernel must not take up another caller's run, which could
-  // want a lock this one holds.
+  // Isolated: a thread that waits inside a kernel must not take up another caller's run, which
+  // could want a lock this one holds.
   auto isolated = [&] { tbb::this_task_arena::isolate([&] { fn(); }); };
   if (intra_->threads() > 1) return impl_->arena.execute(isolated);
   std::unique_ptr<tbb::task_arena> own;
@@ -113,12 +115,13 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   impl_->single.Put(std::move(own));
 }
 
-// TBB looks for its libraries and reads about the machine at its first work, and starts threads when
-// there is some to share.
+// TBB looks for its libraries and reads about the machine at its first work, and starts threads
+// when there is some to share.
 void KernelArena::WarmUp() {
   try {
     tbb::task_arena(2).execute([] {
-      tbb::parallel_for(0, 2, [](int) {}, tbb::static_partitioner());
+      tbb::parallel_for(
+          0, 2, [](int) {}, tbb::static_partitioner());
     });
   } catch (...) {  // for want of memory or threads: whoever needs them will be told
   }

@@ -14,8 +14,10 @@ LaneStats& LaneStats::operator+=(const LaneStats& o) {
 }
 
 LaneRun::LaneRun(const LaneSchedule& schedule)
-    : schedule_(schedule), count_(static_cast<uint32_t>(schedule.lanes)),
-      lanes_(std::make_unique<Lane[]>(count_)), idle_(std::make_unique<LaneStats[]>(count_)) {}
+    : schedule_(schedule),
+      count_(static_cast<uint32_t>(schedule.lanes)),
+      lanes_(std::make_unique<Lane[]>(count_)),
+      idle_(std::make_unique<LaneStats[]>(count_)) {}
 
 void LaneRun::Begin() {
   // Whoever publishes the run to other threads orders these before their reads.

@@ -1,8 +1,8 @@
 // LaneRun: executes a LaneSchedule with however many threads there are.
 //
 // Each lane has one number that only grows during a run, its progress; a wait is a comparison with
-// it. A thread takes a lane that nobody has, executes it as far as it can, and lets go of it when it
-// would have to wait while another lane could go on. So any number of threads from one upwards
+// it. A thread takes a lane that nobody has, executes it as far as it can, and lets go of it when
+// it would have to wait while another lane could go on. So any number of threads from one upwards
 // finishes the run, and with as many threads as lanes each stays on its lane. How this is known not
 // to hang, and the memory ordering: scheduler/README.md.
 //
@@ -77,7 +77,7 @@ class LaneRun {
   const LaneSchedule& schedule_;
   const uint32_t count_;
   std::unique_ptr<Lane[]> lanes_;
-  std::unique_ptr<LaneStats[]> idle_;  // per participant, while it has no lane
+  std::unique_ptr<LaneStats[]> idle_;           // per participant, while it has no lane
   alignas(128) std::atomic<uint32_t> free_{0};  // lanes that nobody has and that are not done
   std::atomic<uint32_t> unfinished_{0};
   std::atomic<bool> stopped_{false};

@@ -155,7 +155,7 @@ class Emitter {
   const LaneAssignment& a_;
   const uint32_t lanes_;
   LaneSchedule out_;
-  std::vector<uint32_t> end_;  // per unit: nodes of its lane finished after it
+  std::vector<uint32_t> end_;     // per unit: nodes of its lane finished after it
   std::vector<uint32_t> placed_;  // per unit: its position in the walk
   std::vector<std::vector<uint32_t>> lane_units_;
   std::vector<uint32_t> waits_, wait_begin_, wait_end_;  // units waited for, per unit
@@ -169,8 +169,8 @@ class Emitter {
 }  // namespace
 
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options) {
-  const LaneAssignment assigned =
-      options.rule == LaneRule::kByPath ? AssignByPath(units, options) : AssignByHome(units, options);
+  const LaneAssignment assigned = options.rule == LaneRule::kByPath ? AssignByPath(units, options)
+                                                                    : AssignByHome(units, options);
   LaneSchedule s = Emitter(units, assigned, static_cast<uint32_t>(options.lanes)).Run();
   s.serial_ns = units.serial_ns;
   s.path_ns = units.path_ns;

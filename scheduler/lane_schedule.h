@@ -1,10 +1,10 @@
 // Static lanes: who executes what, and in which order, decided ahead of time.
 //
-// A lane is the work of one thread: segments of nodes, one after another. Before a segment a lane may
-// wait until another lane has come so far; after a segment it may tell the others how far it has
-// come. Nothing else crosses lanes: no queue, no counter per node. A wait that an earlier wait of the
-// same lane implies, directly or through other lanes, is not there (vector clocks, as in Fidge 1988
-// and Mattern 1989). How lanes execute: scheduler/lane_run.h.
+// A lane is the work of one thread: segments of nodes, one after another. Before a segment a lane
+// may wait until another lane has come so far; after a segment it may tell the others how far it
+// has come. Nothing else crosses lanes: no queue, no counter per node. A wait that an earlier wait
+// of the same lane implies, directly or through other lanes, is not there (vector clocks, as in
+// Fidge 1988 and Mattern 1989). How lanes execute: scheduler/lane_run.h.
 //
 // A LaneSchedule is immutable once made; any number of runs may share it.
 #pragma once
@@ -50,14 +50,14 @@ struct LaneSchedule {
 enum class LaneRule { kByPath, kByHome, kInOrder };
 
 struct LaneOptions {
-  int lanes = 2;                // at least 1
-  float hand_over_ns = 150;     // between the end of a unit and the start of one that waits for it
-  float start_ns = 500;         // starting the other lanes and waiting for the last one
+  int lanes = 2;             // at least 1
+  float hand_over_ns = 150;  // between the end of a unit and the start of one that waits for it
+  float start_ns = 500;      // starting the other lanes and waiting for the last one
   LaneRule rule = LaneRule::kByHome;
 };
 
-// List scheduling of the units by longest remaining path (HEFT's rule: Topcuoglu, Hariri and Wu 2002),
-// with `hand_over_ns` on edges between lanes. O((units + edges) log units + units * lanes).
+// List scheduling of the units by longest remaining path (HEFT's rule: Topcuoglu, Hariri and Wu
+// 2002), with `hand_over_ns` on edges between lanes. O((units + edges) log units + units * lanes).
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options);
 
 }  // namespace heddle

@@ -49,8 +49,12 @@ class Heap {
 class State {
  public:
   State(const UnitGraph& units, const LaneOptions& options)
-      : g(units.graph), units(units), hand_over(options.hand_over_ns),
-        lanes(static_cast<uint32_t>(options.lanes)), finish(g.size, 0), free_at(lanes, 0),
+      : g(units.graph),
+        units(units),
+        hand_over(options.hand_over_ns),
+        lanes(static_cast<uint32_t>(options.lanes)),
+        finish(g.size, 0),
+        free_at(lanes, 0),
         missing(g.size) {
     out.lane.assign(g.size, 0);
     out.walk.reserve(g.size);
@@ -128,7 +132,9 @@ uint32_t EarliestLane(const State& s, uint32_t u, std::vector<double>* own, doub
 class HomeScheduler {
  public:
   HomeScheduler(const UnitGraph& units, const LaneOptions& options)
-      : s_(units, options), in_order_(options.rule == LaneRule::kInOrder), soon_(Later),
+      : s_(units, options),
+        in_order_(options.rule == LaneRule::kInOrder),
+        soon_(Later),
         home_(units.size(), 0) {
     ready_.assign(s_.lanes, Heap<decltype(&LessUrgent)>(LessUrgent));
     lanes_by_time_.Push({0, 0});
@@ -184,8 +190,8 @@ class HomeScheduler {
     soon_.Push({s_.finish[latest], v});
   }
 
-  // Many units that wait for `u` alone have no home of their own: each lane gets a run of neighbours,
-  // so that lanes do not write to adjacent lines of memory in turns.
+  // Many units that wait for `u` alone have no home of their own: each lane gets a run of
+  // neighbours, so that lanes do not write to adjacent lines of memory in turns.
   void SpreadReleased(uint32_t u) {
     auto weight = [&](uint32_t v) { return s_.units.cost_ns[v] + 1e-3; };
     double all = 0, before = 0;

@@ -19,10 +19,10 @@ struct LaneAssignment {
 LaneAssignment AssignByPath(const UnitGraph& units, const LaneOptions& options);
 
 // Follows the lanes through time: the lane that is free first takes a unit at home with it (whose
-// latest predecessor it ran), or somebody else's when it has none or that one is clearly more urgent.
-// Among its own it takes the one with the longest remaining path or, with kInOrder, the one that
-// comes first in the program: a lane then goes through memory as the program does, which pays where
-// the program's data is larger than the caches.
+// latest predecessor it ran), or somebody else's when it has none or that one is clearly more
+// urgent. Among its own it takes the one with the longest remaining path or, with kInOrder, the one
+// that comes first in the program: a lane then goes through memory as the program does, which pays
+// where the program's data is larger than the caches.
 LaneAssignment AssignByHome(const UnitGraph& units, const LaneOptions& options);
 
 }  // namespace heddle

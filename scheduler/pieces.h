@@ -20,8 +20,8 @@ struct Partition {
   int64_t n, pieces;
 };
 
-// The pieces of one ParallelFor, for any number of threads. An owner calls Work() and, when nobody is
-// inside Work() any more, Rethrow().
+// The pieces of one ParallelFor, for any number of threads. An owner calls Work() and, when nobody
+// is inside Work() any more, Rethrow().
 class Pieces {
  public:
   Pieces(const Partition& cut, FunctionRef<void(int64_t, int64_t)> fn) : cut_(cut), fn_(fn) {}

@@ -8,7 +8,10 @@ namespace {
 class Pruner {
  public:
   Pruner(StaticGraph& graph, size_t steps)
-      : g_(graph), steps_(steps), level_(graph.size, 0), candidate_(graph.size, kNone),
+      : g_(graph),
+        steps_(steps),
+        level_(graph.size, 0),
+        candidate_(graph.size, kNone),
         seen_(graph.size, kNone) {}
 
   size_t Run() {
@@ -33,8 +36,8 @@ class Pruner {
 
  private:
   static constexpr uint32_t kNone = ~0u;
-  // What stands further back than this has left the caches: a step there costs a visit to memory and
-  // hardly ever meets a candidate, so it counts as several.
+  // What stands further back than this has left the caches: a step there costs a visit to memory
+  // and hardly ever meets a candidate, so it counts as several.
   static constexpr uint32_t kNear = 4096;
   static constexpr size_t kFarStep = 16;
 

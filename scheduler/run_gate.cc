@@ -15,13 +15,14 @@ namespace heddle {
 namespace {
 
 // So long a thread of the gate makes runs before it lets others have the processor for once: the
-// callers it has woken, whose outputs are there. With eight callers of a run of 13 us the 99th percentile
-// of what they wait was 3.3 times the median without, and is 1.8 times it, with as many runs.
+// callers it has woken, whose outputs are there. With eight callers of a run of 13 us the 99th
+// percentile of what they wait was 3.3 times the median without, and is 1.8 times it, with as many
+// runs.
 constexpr uint64_t kTurnNs = 50000;
 
-// Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A condition
-// variable wakes a thread into a lock that its waker still holds: with eight callers of a run of 30 us
-// that doubles the context switches.
+// Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A
+// condition variable wakes a thread into a lock that its waker still holds: with eight callers of a
+// run of 30 us that doubles the context switches.
 void Sleep(std::atomic<uint32_t>& word, uint32_t value, const std::optional<RunGate::Time>& until) {
   timespec deadline{};
   if (until) {
@@ -30,8 +31,8 @@ void Sleep(std::atomic<uint32_t>& word, uint32_t value, const std::optional<RunG
     deadline.tv_sec = static_cast<time_t>(ns.count() / 1000000000);
     deadline.tv_nsec = static_cast<long>(ns.count() % 1000000000);
   }
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until ? &deadline : nullptr, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until ? &deadline : nullptr,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 // The word may be gone once it is stored: then nobody sleeps at that address, or somebody who looks
@@ -45,7 +46,9 @@ void StoreAndWake(std::atomic<uint32_t>* word, uint32_t value) {
 
 RunGate::RunGate(int threads, int at_once)
     : threads_(threads),
-      places_(threads == 1 ? at_once : at_once <= 1 ? threads : std::min(threads, at_once)),
+      places_(threads == 1   ? at_once
+              : at_once <= 1 ? threads
+                             : std::min(threads, at_once)),
       share_(at_once == 1 ? threads : 1) {
   if (sched_getaffinity(0, sizeof processors_, &processors_) != 0) CPU_ZERO(&processors_);
 }
@@ -105,8 +108,8 @@ bool RunGate::Remove(Waiter* waiter) {
   return true;
 }
 
-// Makes way for others, and sees to it that they go. `server`: who leaves, if it is one; it is given its
-// next run, or nullptr: then it is idle.
+// Makes way for others, and sees to it that they go. `server`: who leaves, if it is one; it is
+// given its next run, or nullptr: then it is idle.
 RunGate::Waiter* RunGate::Leave(int threads, Server* server) {
   Waiter* admitted = nullptr;
   int count = 0;

@@ -1,17 +1,18 @@
-// RunGate: which runs are under way, so that together they use no more threads than there are, and which
-// thread makes them.
+// RunGate: which runs are under way, so that together they use no more threads than there are, and
+// which thread makes them.
 //
-// A run that finds nobody inside goes alone and may use every thread. While others are inside, each run
-// keeps to one thread, and at most as many are inside as there are threads: two runs with a thread each
-// are sooner done than one after the other with both, if only a little. Who comes too many waits, first
-// come first served. With one thread there is nothing to share out: callers bring threads of their own,
-// and nobody waits unless told how many may be inside.
+// A run that finds nobody inside goes alone and may use every thread. While others are inside, each
+// run keeps to one thread, and at most as many are inside as there are threads: two runs with a
+// thread each are sooner done than one after the other with both, if only a little. Who comes too
+// many waits, first come first served. With one thread there is nothing to share out: callers bring
+// threads of their own, and nobody waits unless told how many may be inside.
 //
-// Where several wait, their runs are made by threads of the gate, one after another, while the callers
-// sleep: what moves is a pointer to the run. Were each caller woken for its own run, threads with cold
-// caches would push each other from processor to processor.
+// Where several wait, their runs are made by threads of the gate, one after another, while the
+// callers sleep: what moves is a pointer to the run. Were each caller woken for its own run,
+// threads with cold caches would push each other from processor to processor.
 //
-// Threads: Run from any thread. What was done in a run is visible to those that are let in after it.
+// Threads: Run from any thread. What was done in a run is visible to those that are let in after
+// it.
 #pragma once
 
 #include <sched.h>
@@ -33,22 +34,23 @@ class RunGate {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `at_once`: how many may be inside; 1 = each with all threads; 0 = as many as there are threads, and
-  // with one thread any number.
+  // `at_once`: how many may be inside; 1 = each with all threads; 0 = as many as there are threads,
+  // and with one thread any number.
   explicit RunGate(int threads, int at_once = 0);
   // Nobody may be inside, or wait.
   ~RunGate();
   RunGate(const RunGate&) = delete;
   RunGate& operator=(const RunGate&) = delete;
 
-  // Makes the run once it is let in, on this thread or on another, then returns true. False: `until`
-  // came first. `run` is told how many threads it may use: all of them, or 1; it must not throw.
+  // Makes the run once it is let in, on this thread or on another, then returns true. False:
+  // `until` came first. `run` is told how many threads it may use: all of them, or 1; it must not
+  // throw.
   bool Run(FunctionRef<void(int threads)> run, const std::optional<Time>& until = std::nullopt);
 
  private:
   struct Server;
-  // In a list, on the stack of the caller. Once `state` says that it has ended or is the caller's, it
-  // may be gone.
+  // In a list, on the stack of the caller. Once `state` says that it has ended or is the caller's,
+  // it may be gone.
   struct Waiter {
     explicit Waiter(FunctionRef<void(int)> r) : run(r) {}
     enum State : uint32_t { kWaiting, kCallers, kEnded };
@@ -75,8 +77,8 @@ class RunGate {
   static void Call(Waiter* first, int count);
 
   const int threads_;
-  const int places_;   // threads that runs beside each other have together; 0: nobody waits
-  const int share_;    // of these, a run that meets others has
+  const int places_;  // threads that runs beside each other have together; 0: nobody waits
+  const int share_;   // of these, a run that meets others has
   std::mutex mutex_;
   int taken_ = 0;  // threads
   Waiter* first_ = nullptr;

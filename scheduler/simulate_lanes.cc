@@ -48,7 +48,8 @@ std::vector<bool> FindLonely(const LaneSchedule& schedule, const LaneTimes& time
                              double tolerance) {
   std::vector<bool> lonely(schedule.order.size(), false);
   const auto lanes = static_cast<size_t>(schedule.lanes);
-  // Nodes by start; with each lane's own order that is a merge: where each lane is, as time goes on.
+  // Nodes by start; with each lane's own order that is a merge: where each lane is, as time goes
+  // on.
   std::vector<uint32_t> by_start(schedule.order.size());
   std::iota(by_start.begin(), by_start.end(), 0u);
   std::stable_sort(by_start.begin(), by_start.end(),

@@ -1,6 +1,6 @@
-// How long a lane schedule takes when every node costs what it is said to, and every wait that is not
-// yet fulfilled ends `hand_over_ns` after the signal. For machines that are not at hand, and for
-// checking predictions.
+// How long a lane schedule takes when every node costs what it is said to, and every wait that is
+// not yet fulfilled ends `hand_over_ns` after the signal. For machines that are not at hand, and
+// for checking predictions.
 #pragma once
 
 #include <span>

@@ -17,7 +17,8 @@ inline void CpuRelax() {
 #endif
 }
 
-// Ticks() is a cheap clock of unknown unit, for differences on one thread; scale it by a known time.
+// Ticks() is a cheap clock of unknown unit, for differences on one thread; scale it by a known
+// time.
 inline uint64_t Ticks() {
 #if defined(__x86_64__) || defined(__i386__)
   return __rdtsc();

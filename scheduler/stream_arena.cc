@@ -63,9 +63,8 @@ class Packer {
     arena.offsets.assign(buffers_.size(), 0);
     std::vector<uint32_t> order(buffers_.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return buffers_[a].bytes > buffers_[b].bytes;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
     for (size_t k = 0; k < order.size(); ++k) {
       const uint32_t a = order[k];
       taken_.clear();

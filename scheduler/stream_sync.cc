@@ -98,8 +98,15 @@ class HostOrder {
   HostOrder(const StaticGraph& g, const std::vector<uint32_t>& group,
             const std::vector<int64_t>& priority, uint32_t threads,
             const std::vector<float>& cost_ns)
-      : g_(g), group_(group), priority_(priority), threads_(threads), waiting_(g.size),
-        unknown_(g.size, 0), known_(g.size, false), placed_(g.size, false), finish_(g.size, 0) {
+      : g_(g),
+        group_(group),
+        priority_(priority),
+        threads_(threads),
+        waiting_(g.size),
+        unknown_(g.size, 0),
+        known_(g.size, false),
+        placed_(g.size, false),
+        finish_(g.size, 0) {
     for (uint32_t v = 0; v < g.size; ++v) {
       waiting_[v] = g.in_degree(v);
       finish_[v] = LatestOf(v, [](uint32_t) { return true; });
@@ -116,7 +123,9 @@ class HostOrder {
     for (uint32_t v = 0; v < g_.size; ++v)
       if (waiting_[v] == 0) Offer(v);
     while (order.size() < g_.size) {
-      Ready& from = !for_threads_.empty() ? for_threads_ : !for_streams_.empty() ? for_streams_ : late_;
+      Ready& from = !for_threads_.empty()   ? for_threads_
+                    : !for_streams_.empty() ? for_streams_
+                                            : late_;
       const uint32_t v = from.top().node;
       from.pop();
       if (placed_[v]) continue;
@@ -159,8 +168,8 @@ class HostOrder {
     late_.push({priority, threads_ == kNone ? 0 : LatestOf(v, blocks), v});
   }
 
-  // When v has its turn, what it needs of other threads is finished, and what that needed. Nodes that
-  // wait for nothing else can be put on streams at once.
+  // When v has its turn, what it needs of other threads is finished, and what that needed. Nodes
+  // that wait for nothing else can be put on streams at once.
   void Learn(uint32_t v) {
     std::vector<uint32_t> open = {v};
     while (!open.empty()) {
@@ -188,7 +197,7 @@ class HostOrder {
   std::vector<uint32_t> unknown_;  // ... of other threads, not known to be finished
   std::vector<bool> known_;        // nodes of other threads
   std::vector<bool> placed_;
-  std::vector<double> finish_;     // were there no other nodes than those before it
+  std::vector<double> finish_;  // were there no other nodes than those before it
   Ready for_threads_, for_streams_, late_;
 };
 

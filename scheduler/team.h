@@ -1,6 +1,6 @@
-// Team: jobs for threads that are lent. Somebody else's pool sends a thread here when it is called for;
-// it stays for the next jobs, which then begin much sooner than that pool could begin them, and goes
-// back when none comes or when the pool needs it.
+// Team: jobs for threads that are lent. Somebody else's pool sends a thread here when it is called
+// for; it stays for the next jobs, which then begin much sooner than that pool could begin them,
+// and goes back when none comes or when the pool needs it.
 //
 // Threads: Run, Dismiss and Serve from any. Memory ordering: scheduler/README.md.
 #pragma once
@@ -15,8 +15,8 @@ namespace heddle {
 
 class Team {
  public:
-  // `call`: has one more thread call Serve(), soon or never; from the thread that is in Run, must not
-  // throw. `helpers`: most threads that are called for at a time.
+  // `call`: has one more thread call Serve(), soon or never; from the thread that is in Run, must
+  // not throw. `helpers`: most threads that are called for at a time.
   Team(int helpers, std::function<void()> call) : helpers_(helpers), call_(std::move(call)) {}
   // Nobody is in Serve() any more, and nobody who was called will call it.
   ~Team() = default;

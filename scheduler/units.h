@@ -11,7 +11,7 @@
 namespace heddle {
 
 struct UnitGraph {
-  StaticGraph graph;  // between units; ids are a topological order
+  StaticGraph graph;                 // between units; ids are a topological order
   std::vector<uint32_t> nodes;       // unit after unit, within a unit in ascending order
   std::vector<uint32_t> node_begin;  // per unit, + end
   std::vector<float> cost_ns;        // per unit
@@ -23,8 +23,8 @@ struct UnitGraph {
 };
 
 // `cost_ns` is per node. Nodes with one successor that has one predecessor become one unit. With
-// `group_ns` > 0, neighbours in topological order below that cost are merged up to it, as long as all
-// members could start within `group_ns` of each other. O(nodes + edges).
+// `group_ns` > 0, neighbours in topological order below that cost are merged up to it, as long as
+// all members could start within `group_ns` of each other. O(nodes + edges).
 UnitGraph FormUnits(const StaticGraph& graph, std::span<const float> cost_ns, float group_ns);
 
 }  // namespace heddle

@@ -33,7 +33,8 @@ class Watcher {
   void Work();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<Time, uint64_t>, std::function<void()>> due_;  // guarded by mutex_, as all below
+  std::map<std::pair<Time, uint64_t>, std::function<void()>>
+      due_;  // guarded by mutex_, as all below
   std::map<uint64_t, Time> when_;
   uint64_t next_id_ = 1, calling_ = 0;
   bool stop_ = false;

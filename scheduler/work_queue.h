@@ -1,9 +1,9 @@
 // Ready tasks of one run: a deque per participant, the owner takes the newest, others steal the
 // oldest. With a seed, a mode for tests, either takes any one: orders that rarely come about do.
 //
-// Threads: Push/Pop may be called by any participant at the same time; each participant index is used
-// by one thread at a time. Memory ordering: everything before a Push happens before the Pop that
-// returns the pushed task (the deque's mutex orders them).
+// Threads: Push/Pop may be called by any participant at the same time; each participant index is
+// used by one thread at a time. Memory ordering: everything before a Push happens before the Pop
+// that returns the pushed task (the deque's mutex orders them).
 #pragma once
 
 #include <cstdint>

@@ -22,12 +22,13 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<int64_t> calls{0}, aside_calls{0};
-thread_local int aside = 0;        // scopes that this thread is in
-std::atomic<int> all_aside{0};     // scopes of all threads
-std::atomic<uint64_t> count{0};    // how many counts there were
-thread_local uint64_t seen = 0;    // the last one that this thread started or was in a scope in
+thread_local int aside = 0;      // scopes that this thread is in
+std::atomic<int> all_aside{0};   // scopes of all threads
+std::atomic<uint64_t> count{0};  // how many counts there were
+thread_local uint64_t seen = 0;  // the last one that this thread started or was in a scope in
 
-// A thread that had no scope since the count began is the library's own, and helps while there is one.
+// A thread that had no scope since the count began is the library's own, and helps while there is
+// one.
 bool IsAside() {
   return aside > 0 || (seen != count.load(std::memory_order_relaxed) &&
                        all_aside.load(std::memory_order_relaxed) > 0);

@@ -14,7 +14,8 @@ void StartCountingAllocations();
 int64_t StopCountingAllocations();
 
 // While one exists, the calls of its thread are counted apart: what a library does inside a call of
-// its own. So are those of threads that had none since the count began and did not start it: they help the library.
+// its own. So are those of threads that had none since the count began and did not start it: they
+// help the library.
 class AllocationsAside {
  public:
   AllocationsAside();

@@ -72,10 +72,10 @@ struct Measured {
   double runs_per_s = 0;
   double rss_first_mb = 0, rss_peak_mb = 0;
   double heap_allocs_per_run = 0;  // NaN: not known
-  // With a lower precision: the largest distance of the float outputs from those in float32, and of the
-  // latter the largest element.
+  // With a lower precision: the largest distance of the float outputs from those in float32, and of
+  // the latter the largest element.
   double largest_difference = 0, largest_output = 0;
-  RunReport report;  // of one more run
+  RunReport report;    // of one more run
   std::string caches;  // what files gave and got, in words; empty: nothing was to be
 };
 
@@ -117,8 +117,8 @@ Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& st
 // All clients at once; the calling thread is one of them.
 Status RunClients(const Job& job, int clients, double seconds, Measured* result) {
   const auto start = Clock::now();
-  const auto end = start + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(seconds));
+  const auto end =
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::vector<Samples> samples(static_cast<size_t>(clients));
   std::atomic<bool> stop{false};
   std::mutex mutex;
@@ -164,8 +164,8 @@ Status CountAllocations(const Job& job, Measured* result) {
   return status;
 }
 
-// At least `runs` runs, and until one goes the way that the executor has found fastest. `report`: of
-// the last one.
+// At least `runs` runs, and until one goes the way that the executor has found fastest. `report`:
+// of the last one.
 Status WarmUp(const Job& job, int runs, RunReport* report) {
   constexpr int kMostRuns = 200;
   constexpr double kMostMs = 20000;
@@ -201,7 +201,8 @@ Status ComparePrecision(const Model& model, const Options& options, const Job& j
 
 void PrintLine(const Json& json) { std::cout << json.dump() << std::endl; }
 
-// Answers requests, one a line of standard input: {"slice": S, "clients": C} measures for S seconds,
+// Answers requests, one a line of standard input: {"slice": S, "clients": C} measures for S
+// seconds,
 // {"round_trip": true} the distance of the processors. An empty object, or the end, ends it.
 Status AnswerRequests(const Job& job, Measured m) {
   Json facts = NewJson("bench-answer");
@@ -379,7 +380,8 @@ void AddBench(CLI::App& root, Action& chosen) {
       ->type_name("FILE");
   app->add_flag("--json", options->json, "one JSON object instead of a table");
   app->add_flag("--on-request", options->on_request,
-                "measure when told to: for each line {\"slice\": seconds, \"clients\": C} on standard input one "
+                "measure when told to: for each line {\"slice\": seconds, \"clients\": C} on "
+                "standard input one "
                 "JSON line, after a first one about the start");
   app->footer(
       "Times are of the run call itself with feeds in memory. load_ms: from opening the files to "
@@ -388,8 +390,10 @@ void AddBench(CLI::App& root, Action& chosen) {
       "aligned\n"
       "variants (so also of new) by all threads and libraries, over runs after the measured ones;\n"
       "it includes the returned outputs, and not what oneTBB's own allocator hands out.\n"
-      "rss_first_mb is the process's VmHWM after the first run, rss_peak_mb after the measured ones.\n"
-      "--on-request, for measuring several programs in turns: {\"round_trip\": true} is answered with the\n"
+      "rss_first_mb is the process's VmHWM after the first run, rss_peak_mb after the measured "
+      "ones.\n"
+      "--on-request, for measuring several programs in turns: {\"round_trip\": true} is answered "
+      "with the\n"
       "time between a signal of one processor and the answer of another, an empty object ends it.\n"
       "Examples:\n"
       "  heddle bench examples/digits --feed x=examples/digits/input.npy --threads 1\n"

@@ -30,7 +30,8 @@ std::string Texts(const std::vector<Word>& words) {
   return all;
 }
 
-// Files are completed everywhere: models, feeds and outputs are files. NAME=FILE completes the file.
+// Files are completed everywhere: models, feeds and outputs are files. NAME=FILE completes the
+// file.
 void PrintBash(const CLI::App& root) {
   std::string names;
   for (const CLI::App* c : CommandsOf(root)) names += (names.empty() ? "" : " ") + c->get_name();
@@ -38,20 +39,22 @@ void PrintBash(const CLI::App& root) {
                "_heddle() {\n"
                "  local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
                "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
-               "    COMPREPLY=($(compgen -W \"" << names << " " << Texts(OptionsOf(root))
+               "    COMPREPLY=($(compgen -W \""
+            << names << " " << Texts(OptionsOf(root))
             << "\" -- \"$cur\"))\n"
                "    return\n"
                "  fi\n"
                "  case ${COMP_WORDS[1]} in\n";
   for (const CLI::App* c : CommandsOf(root))
     std::cout << "    " << c->get_name() << ") words=\"" << Texts(OptionsOf(*c)) << "\" ;;\n";
-  std::cout << "  esac\n"
-               "  case $cur in\n"
-               "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
-               "    *) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"${cur#*=}\")) ;;\n"
-               "  esac\n"
-               "}\n"
-               "complete -F _heddle heddle\n";
+  std::cout
+      << "  esac\n"
+         "  case $cur in\n"
+         "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
+         "    *) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"${cur#*=}\")) ;;\n"
+         "  esac\n"
+         "}\n"
+         "complete -F _heddle heddle\n";
 }
 
 // As one argument of fish, in single quotes.
@@ -78,7 +81,8 @@ void PrintFish(const CLI::App& root) {
 }  // namespace
 
 void AddCompletion(CLI::App& root, Action& chosen) {
-  CLI::App* app = root.add_subcommand("completion", "print a script that completes heddle's words in a shell");
+  CLI::App* app =
+      root.add_subcommand("completion", "print a script that completes heddle's words in a shell");
   auto shell = std::make_shared<std::string>();
   app->add_option("SHELL", *shell, "bash (and zsh), or fish")
       ->required()

@@ -30,8 +30,9 @@ std::vector<std::string> Advice(const HostReport& r) {
     advice.push_back("this processor has no " + Join(r.missing, "") +
                      ": models cannot be run on it (x86-64 machines need AVX2 and FMA)");
   if (r.onednn.empty())
-    advice.push_back("built without oneDNN: results are the same, convolutions and matrix products "
-                     "slower; run scripts/setup.sh and build again");
+    advice.push_back(
+        "built without oneDNN: results are the same, convolutions and matrix products "
+        "slower; run scripts/setup.sh and build again");
   if (r.processor_quota > 0 && r.processor_quota < r.allowed_processors) {
     std::ostringstream quota;
     quota << r.processor_quota;
@@ -45,10 +46,10 @@ std::vector<std::string> Advice(const HostReport& r) {
                      std::to_string(r.processors) + " processors (taskset, or the container)");
   const int64_t room = r.memory_limit_bytes > 0 ? r.memory_limit_bytes : r.available_memory_bytes;
   if (room > 0 && room < (int64_t{1} << 30))
-    advice.push_back("there is less than 1 GiB of memory: ExecutorOptions::memory_limit makes a run "
-                     "fail with an error instead of being killed");
-  if (!r.gpus.empty())
-    advice.push_back("there is a GPU; this build runs models on the processor");
+    advice.push_back(
+        "there is less than 1 GiB of memory: ExecutorOptions::memory_limit makes a run "
+        "fail with an error instead of being killed");
+  if (!r.gpus.empty()) advice.push_back("there is a GPU; this build runs models on the processor");
   return advice;
 }
 
@@ -79,11 +80,13 @@ void PrintText(const HostReport& r) {
   line("processor", r.cpu.empty() ? "unknown" : r.cpu);
   line("", Join(r.instruction_sets, "none of the instruction sets heddle looks for"));
   line("kernels", r.onednn.empty() ? "Eigen" : "oneDNN " + r.onednn + ", Eigen");
-  line("threads", std::to_string(r.threads) + " of " + std::to_string(r.processors) + " processors");
+  line("threads",
+       std::to_string(r.threads) + " of " + std::to_string(r.processors) + " processors");
   std::string memory = r.memory_bytes > 0 ? Gigabytes(r.memory_bytes) + ", " +
                                                 Gigabytes(r.available_memory_bytes) + " available"
                                           : "unknown";
-  if (r.memory_limit_bytes > 0) memory += ", the control group allows " + Gigabytes(r.memory_limit_bytes);
+  if (r.memory_limit_bytes > 0)
+    memory += ", the control group allows " + Gigabytes(r.memory_limit_bytes);
   line("memory", memory);
   line("GPU", Join(r.gpus, "none"));
   const auto advice = Advice(r);
@@ -100,7 +103,8 @@ Status Doctor(bool json) {
 }  // namespace
 
 void AddDoctor(CLI::App& root, Action& chosen) {
-  CLI::App* app = root.add_subcommand("doctor", "what this machine offers, and what to do about it");
+  CLI::App* app =
+      root.add_subcommand("doctor", "what this machine offers, and what to do about it");
   auto json = std::make_shared<bool>(false);
   app->add_flag("--json", *json, "one JSON object");
   app->footer("Examples:\n  heddle doctor\n  heddle doctor --json");

@@ -11,7 +11,6 @@
 namespace heddle::tools {
 namespace {
 
-
 struct Options {
   std::string model;
   bool json = false;

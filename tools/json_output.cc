@@ -149,8 +149,8 @@ Json InstructionsJson(const Profile& p) {
   return list;
 }
 
-// The events of one run, as rows [instruction, lane, begin_us, end_us]; an event that no line of the
-// profile is about has -1 for its instruction.
+// The events of one run, as rows [instruction, lane, begin_us, end_us]; an event that no line of
+// the profile is about has -1 for its instruction.
 Json TimelineJson(const Profile& p) {
   std::map<std::tuple<int, int, std::string>, int> lines;
   for (size_t k = 0; k < p.lines.size(); ++k) {

@@ -208,7 +208,8 @@ ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
   options.runs_at_once = runs_at_once;
-  if (place != "cpu") options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
+  if (place != "cpu")
+    options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
 }
 
@@ -285,7 +286,8 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str();
   app.add_option("--runs-at-once", options->runs_at_once,
-                 "of several clients, runs that may be under way; 1 = each with all threads; 0 = one a thread, and with --threads 1 any number")
+                 "of several clients, runs that may be under way; 1 = each with all threads; 0 = "
+                 "one a thread, and with --threads 1 any number")
       ->type_name("N")
       ->check(CLI::Range(0, 1024).description(""))
       ->capture_default_str();
@@ -299,43 +301,49 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
                "side by side, each thread's instructions decided ahead of time")
       ->excludes(serial)
       ->excludes(parallel);
-  app.add_option("--reuse", options->reuse_edges,
-                 "edges: in lanes, instructions also wait so that temporaries share memory, while the "
-                 "longest path grows by 5 % at most")
+  app.add_option(
+         "--reuse", options->reuse_edges,
+         "edges: in lanes, instructions also wait so that temporaries share memory, while the "
+         "longest path grows by 5 % at most")
       ->type_name("ordered|edges")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"ordered", false},
-                                                                      {"edges", true}})
-                      .description(""))
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"ordered", false}, {"edges", true}})
+              .description(""))
       ->default_str("ordered");
   auto* lean = app.add_flag_callback(
       "--lean", [options] { options->lean = true; },
       "prefer little memory and a quick start to speed: no copies of parameters larger than these, "
       "little generated code [run: yes, unless with --repeat or --tune; else no]");
-  app.add_flag_callback("--no-lean", [options] { options->lean = false; }, "the contrary")
+  app.add_flag_callback(
+         "--no-lean", [options] { options->lean = false; }, "the contrary")
       ->excludes(lean);
   AddPairs(app, "--max-shape", &options->max_shapes, "NAME=32,3,224,224",
-           "largest shape of an input: runs up to it have their temporaries in one block", CheckShape);
+           "largest shape of an input: runs up to it have their temporaries in one block",
+           CheckShape);
   app.add_option("--opt", options->opt_level,
                  "0 = run the program as it is, 1 = clean-ups, 2 = also fusion and layouts")
       ->type_name("LEVEL")
       ->check(CLI::Range(0, 2).description(""))
       ->capture_default_str();
-  app.add_option("--precision", options->passes.precision,
-                 "bf16: products and convolutions with constant weights round what they multiply to "
-                 "bfloat16, where the processor is faster that way; int8: constant matrices are held as "
-                 "integers of 8 bits")
+  app.add_option(
+         "--precision", options->passes.precision,
+         "bf16: products and convolutions with constant weights round what they multiply to "
+         "bfloat16, where the processor is faster that way; int8: constant matrices are held as "
+         "integers of 8 bits")
       ->type_name("f32|bf16|int8")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Precision>{
-                      {"f32", Precision::kFloat32}, {"bf16", Precision::kBFloat16},
-                      {"int8", Precision::kInt8Weights}})
+      ->transform(CLI::CheckedTransformer(
+                      std::map<std::string, Precision>{{"f32", Precision::kFloat32},
+                                                       {"bf16", Precision::kBFloat16},
+                                                       {"int8", Precision::kInt8Weights}})
                       .description(""))
       ->default_str("f32");
   app.add_option("--place", options->place, "device to run on")
       ->type_name("PLACE")
       ->check(CLI::Validator(CheckPlace, ""))
       ->capture_default_str();
-  app.add_flag("--tf32", options->tf32,
-               "with --place cuda: products take their factors in TF32, which has ten bits of fraction");
+  app.add_flag(
+      "--tf32", options->tf32,
+      "with --place cuda: products take their factors in TF32, which has ten bits of fraction");
   app.add_option("--random-places", options->random_places,
                  "with a device: each operator there or on the host, drawn from SEED")
       ->type_name("SEED")

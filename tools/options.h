@@ -26,11 +26,11 @@ struct ModelOptions {
   bool parallel = false;
   bool lanes = false;
   std::string place = "cpu";
-  bool tf32 = false;  // with place "cuda"
+  bool tf32 = false;           // with place "cuda"
   int64_t random_places = -1;  // seed; -1: not at random
   PassOptions passes;
   bool reuse_edges = false;
-  std::optional<bool> lean;  // not said: the command decides
+  std::optional<bool> lean;             // not said: the command decides
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;
   std::string tuning_file;
@@ -52,9 +52,9 @@ std::string CachesText(const ModelOptions& options, const CompiledProgram& compi
 
 // What the inputs are fed with.
 struct FeedOptions {
-  std::vector<std::string> files;   // NAME=FILE.npy
-  std::string npz;  // file whose members are named as the inputs (and tools/sequences.h)
-  bool random = false;              // inputs without a value get random ones
+  std::vector<std::string> files;  // NAME=FILE.npy
+  std::string npz;      // file whose members are named as the inputs (and tools/sequences.h)
+  bool random = false;  // inputs without a value get random ones
   std::vector<std::string> shapes;  // NAME=2,3: of a random input
   std::vector<std::string> lods;    // NAME=0,2,5: sequence offsets of an input
 

@@ -96,8 +96,9 @@ void AddPlan(CLI::App& root, Action& chosen) {
   auto* json = app->add_flag("--json", options->json, "one JSON object instead of text");
   auto* dot = app->add_flag("--dot", options->dot, "a graph for Graphviz instead of text");
   dot->excludes(json);
-  app->add_flag("--memory", options->memory,
-                "where temporaries lie and for how long, what that takes and what it would at least")
+  app->add_flag(
+         "--memory", options->memory,
+         "where temporaries lie and for how long, what that takes and what it would at least")
       ->excludes(dot);
   app->footer(
       "Inputs without a value are given random ones, open dimensions count as 1.\n"

@@ -69,8 +69,7 @@ Result<Json> ReadProfile(const std::string& path) {
   Json json = Json::parse(file, nullptr, false);
   if (json.is_discarded() || !json.is_object() ||
       json.value("schema", "") != NewJson("profile")["schema"])
-    return Status(StatusCode::kInvalidArgument,
-                  path + ": not what `heddle profile --json` prints");
+    return Status(StatusCode::kInvalidArgument, path + ": not what `heddle profile --json` prints");
   return json;
 }
 
@@ -85,9 +84,8 @@ Status Run(const Options& options) {
   }();
   if (!profile.ok()) return profile.status();
   if (!options.trace.empty()) HEDDLE_RETURN_IF_ERROR(WriteTrace(options.trace, profile->sample));
-  const Json json = options.json || !options.html.empty()
-                        ? ProfileJson(options.model.model, *profile)
-                        : Json();
+  const Json json =
+      options.json || !options.html.empty() ? ProfileJson(options.model.model, *profile) : Json();
   if (!options.html.empty())
     HEDDLE_RETURN_IF_ERROR(WriteDurable(options.html, ReportPage(json, before)));
   options.json ? WriteJson(json) : PrintText(options, *profile);
@@ -111,10 +109,11 @@ void AddProfile(CLI::App& root, Action& chosen) {
       ->check(CLI::Range(0, 1000000).description(""))
       ->capture_default_str();
   app->add_flag("--json", options->json, "one JSON object with every instruction");
-  auto* html = app->add_option("--html", options->html,
-                               "write a page with time line, operators, memory and the plan's graph: "
-                               "one file that needs no network")
-                   ->type_name("FILE");
+  auto* html =
+      app->add_option("--html", options->html,
+                      "write a page with time line, operators, memory and the plan's graph: "
+                      "one file that needs no network")
+          ->type_name("FILE");
   app->add_option("--compare", options->compare,
                   "what --json printed for an earlier run, to be set beside this one in the page")
       ->type_name("FILE.json")

@@ -30,8 +30,8 @@ double Pixels(const Shape& channels_last) {
   return static_cast<double>(channels_last.Product(0, 3));
 }
 
-// A chain's pointwise convolution ahead of the depthwise one sees the pixels of the input, what comes
-// later gives those of the output.
+// A chain's pointwise convolution ahead of the depthwise one sees the pixels of the input, what
+// comes later gives those of the output.
 double ChainFlops(const TraceEvent& e) {
   const Shape &in = e.inputs[0].shape, &out = e.outputs[0].shape;
   if (!in.is_static() || !out.is_static() || in.rank() != 4 || out.rank() != 4) return 0;
@@ -127,8 +127,8 @@ Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vec
   return Status::Ok();
 }
 
-// One of a few more runs, the one whose length is nearest to the median: what a picture shows should be
-// a run as most are.
+// One of a few more runs, the one whose length is nearest to the median: what a picture shows
+// should be a run as most are.
 Status KeepSample(Executor& executor, const CompiledProgram& compiled,
                   const std::vector<Feed>& feeds, Profile* p) {
   constexpr int kTries = 7;
@@ -148,8 +148,9 @@ Status KeepPlan(Executor& executor, const CompiledProgram& compiled, const std::
   HEDDLE_ASSIGN_OR_RETURN(p->stats, executor.Prepare(compiled, feeds));
   HEDDLE_ASSIGN_OR_RETURN(p->plan, executor.DescribePlan(compiled, feeds));
   HEDDLE_ASSIGN_OR_RETURN(p->memory, executor.PlanMemory(compiled, feeds));
-  // An event tells the operator's place in the file, a step its place in what passes made of that: they
-  // have block, operator and first output in common, and, where that is not one of its kind, the order.
+  // An event tells the operator's place in the file, a step its place in what passes made of that:
+  // they have block, operator and first output in common, and, where that is not one of its kind,
+  // the order.
   using Kind = std::tuple<int, std::string, std::string>;
   std::map<Kind, std::vector<int>> steps;
   for (size_t s = p->plan.instructions.size(); s-- > 0;) {

@@ -24,9 +24,9 @@ struct ProfileLine {
 struct Profile {
   int threads = 0, lanes = 1, runs = 0;
   std::string dispatch;
-  double run_us = 0;      // median, with the clock read around each instruction
-  double kernels_us = 0;  // all instructions together
-  double outside = 0;     // share of the lanes' time in no kernel
+  double run_us = 0;                      // median, with the clock read around each instruction
+  double kernels_us = 0;                  // all instructions together
+  double outside = 0;                     // share of the lanes' time in no kernel
   std::map<std::string, double> streams;  // of a device: median of the time they are busy, us
   MachinePeak peak;
   std::vector<ProfileLine> lines;  // longest first
@@ -52,7 +52,6 @@ std::vector<OperatorSum> ByOperator(const Profile& profile);
 std::string ShapesText(const std::vector<TraceEvent::Operand>& list);
 
 // Runs for `seconds`, after the runs in which the executor finds out what is fastest.
-Result<Profile> MeasureProfile(const ModelOptions& model, const FeedOptions& feeds,
-                               double seconds);
+Result<Profile> MeasureProfile(const ModelOptions& model, const FeedOptions& feeds, double seconds);
 
 }  // namespace heddle::tools

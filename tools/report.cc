@@ -34,8 +34,8 @@ void Replace(std::string_view mark, const std::string& text, std::string* page) 
 std::string ReportPage(const Json& profile, const Json& before) {
   Json earlier;  // what the page compares
   if (before.is_object())
-    for (const char* key : {"program", "threads", "dispatch", "run_us", "kernels_us",
-                            "outside_share", "operators"})
+    for (const char* key :
+         {"program", "threads", "dispatch", "run_us", "kernels_us", "outside_share", "operators"})
       if (before.contains(key)) earlier[key] = before[key];
   std::string page(kPage);
   Replace("@BEFORE@", ForScript(earlier), &page);

@@ -70,7 +70,8 @@ double MeasureRoundTripNs() {
         signal.value.store(k + 1, std::memory_order_release);
         Await(signal, k + 2);
       }
-      batch = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() /
+      batch = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
+                  .count() /
               kTrips;
     }
   });

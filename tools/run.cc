@@ -19,7 +19,6 @@
 namespace heddle::tools {
 namespace {
 
-
 struct Options {
   ModelOptions model;
   FeedOptions feeds;

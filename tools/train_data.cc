@@ -154,8 +154,7 @@ Status TrainData::Load(Shard* shard) {
     if (tensor.rank() == 0)
       return Wrong(shard->path + ": array '" + name + "' has no first axis to take batches from");
     if (ItemCount(tensor) != ItemCount(arrays[0].second))
-      return Wrong(shard->path + ": array '" + name + "' has " +
-                   std::to_string(ItemCount(tensor)) +
+      return Wrong(shard->path + ": array '" + name + "' has " + std::to_string(ItemCount(tensor)) +
                    (tensor.has_lod() ? " sequences, '" : " items along its first axis, '") +
                    arrays[0].first + "' has " + std::to_string(ItemCount(arrays[0].second)));
   }

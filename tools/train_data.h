@@ -51,7 +51,7 @@ class TrainData {
   const std::vector<int64_t>& Order(int64_t epoch, size_t shard);
 
   DataOptions options_;
-  NamedTensors stacked_;  // --feed
+  NamedTensors stacked_;                              // --feed
   std::vector<std::pair<std::string, LoD>> offsets_;  // of the batches of some of them
   std::vector<Shard> shards_;
   int64_t steps_per_epoch_ = 0;

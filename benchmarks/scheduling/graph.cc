@@ -119,8 +119,8 @@ constexpr auto kNames = [] {
   return names;
 }();
 
-// A bound for tasks of one step each, of which `levels` says how many steps, counted from any number,
-// have to come before (or behind) each.
+// A bound for tasks of one step each, of which `levels` says how many steps, counted from any
+// number, have to come before (or behind) each.
 uint32_t LeastStepsOf(std::span<const uint32_t> levels, uint32_t workers) {
   const auto [least, greatest] = std::minmax_element(levels.begin(), levels.end());
   std::vector<uint32_t> at(*greatest - *least + 1, 0);

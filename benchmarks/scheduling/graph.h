@@ -35,11 +35,11 @@ class Graph {
   // The number of tasks on the longest path.
   uint32_t CriticalPath() const;
 
-  // No execution on `workers` (at least 1) takes fewer steps, a step being the time of one task: a lower
-  // bound, found in O(tasks + edges). The graph is cut at tasks that all others come before or after;
-  // between two of them work is shared, and those with k tasks still to come behind them (or before
-  // them) leave k steps for these (E. B. Fernandez and B. Bussell, "Bounds on the number of processors
-  // and time for multiprocessor optimal schedules", 1973).
+  // No execution on `workers` (at least 1) takes fewer steps, a step being the time of one task: a
+  // lower bound, found in O(tasks + edges). The graph is cut at tasks that all others come before
+  // or after; between two of them work is shared, and those with k tasks still to come behind them
+  // (or before them) leave k steps for these (E. B. Fernandez and B. Bussell, "Bounds on the number
+  // of processors and time for multiprocessor optimal schedules", 1973).
   uint32_t LeastSteps(uint32_t workers) const;
 
  private:

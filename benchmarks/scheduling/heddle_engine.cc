@@ -1,5 +1,6 @@
-// heddle's scheduler by itself: a GraphRunner on a HostPool. Its first runs are timed, then lanes are
-// tried; only what it settles on is measured. It does not look at the costs that engines are told.
+// heddle's scheduler by itself: a GraphRunner on a HostPool. Its first runs are timed, then lanes
+// are tried; only what it settles on is measured. It does not look at the costs that engines are
+// told.
 #include <memory>
 #include <optional>
 #include <vector>

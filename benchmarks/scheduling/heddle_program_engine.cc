@@ -1,6 +1,6 @@
-// heddle through its public path: a Program with an operator for each task, compiled, planned and run
-// by an Executor. What it takes beyond the bare scheduler is finding the plan, binding operands,
-// checking for interruptions and fetching one output.
+// heddle through its public path: a Program with an operator for each task, compiled, planned and
+// run by an Executor. What it takes beyond the bare scheduler is finding the plan, binding
+// operands, checking for interruptions and fetching one output.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

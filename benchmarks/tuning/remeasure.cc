@@ -1,8 +1,10 @@
-// How good the choices of --tune are: each is measured again, all ways in turns, right after it was made.
+// How good the choices of --tune are: each is measured again, all ways in turns, right after it was
+// made.
 //
 //   heddle_bench_tuning THREADS MODEL.pdmodel PARAMS INPUT=1,3,224,224 [MODEL.pdmodel …]
 //
-// Prints for each choice its time over that of the fastest way, and at the end how many are within 1.05.
+// Prints for each choice its time over that of the fastest way, and at the end how many are
+// within 1.05.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -29,7 +31,8 @@ std::vector<double> Time(size_t ways, FunctionRef<void(int)> run) {
       const auto start = std::chrono::steady_clock::now();
       run(static_cast<int>(i));
       ns[i].push_back(
-          std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+          std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
+              .count());
     }
   std::vector<double> medians;
   for (auto& times : ns) {
@@ -84,7 +87,8 @@ int Main(int argc, char** argv) {
     if (!model.ok()) return std::fprintf(stderr, "%s\n", model.status().ToString().c_str()), 1;
     Executor executor({.threads = threads});
     auto compiled = executor.Compile(*model, {.schedule = Schedule::kSerial, .tune = true});
-    if (!compiled.ok()) return std::fprintf(stderr, "%s\n", compiled.status().ToString().c_str()), 1;
+    if (!compiled.ok())
+      return std::fprintf(stderr, "%s\n", compiled.status().ToString().c_str()), 1;
     const auto tuning = std::make_shared<Remeasuring>(threads);
     compiled->impl()->tuning = tuning;
     const auto stats = executor.Prepare(*compiled, {MakeFeed(argv[a + 2])});
@@ -92,7 +96,8 @@ int Main(int argc, char** argv) {
     ratios.insert(ratios.end(), tuning->ratios.begin(), tuning->ratios.end());
   }
   if (ratios.empty()) return std::fprintf(stderr, "nothing was measured\n"), 1;
-  const auto within = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r <= kWithin; });
+  const auto within =
+      std::count_if(ratios.begin(), ratios.end(), [](double r) { return r <= kWithin; });
   std::printf("%zu choices, %.1f %% within %.2f of the best, the worst %.3f\n", ratios.size(),
               100. * static_cast<double>(within) / static_cast<double>(ratios.size()), kWithin,
               *std::max_element(ratios.begin(), ratios.end()));

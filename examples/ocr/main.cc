@@ -61,8 +61,8 @@ Image ReadPng(const char* path) {
   return image;
 }
 
-// One line of pixels in another length. Each new pixel is a weighted mean of the old ones under a tent,
-// as wide as one of the larger pixels.
+// One line of pixels in another length. Each new pixel is a weighted mean of the old ones under a
+// tent, as wide as one of the larger pixels.
 struct Tent {
   Tent(int from, int to) : begin(to), weights(to) {
     const double scale = static_cast<double>(from) / to, reach = std::max(1.0, scale);
@@ -220,7 +220,8 @@ void SortForReading(std::vector<Quad>* boxes) {
       const Quad& box = (*boxes)[end];
       if (std::abs((*boxes)[begin][0].y - box[0].y) >= Length(box[3] - box[0]) / 2) break;
     }
-    std::stable_sort(boxes->begin() + static_cast<long>(begin), boxes->begin() + static_cast<long>(end),
+    std::stable_sort(boxes->begin() + static_cast<long>(begin),
+                     boxes->begin() + static_cast<long>(end),
                      [](const Quad& a, const Quad& b) { return a[0].x < b[0].x; });
   }
 }
@@ -237,8 +238,10 @@ std::vector<Quad> Detect(Network& network, const Image& image) {
   for (const auto& region : Regions(map, columns, rows, kThreshold)) {
     const Rectangle r = SmallestRectangle(region);
     double sum = 0;
-    for (Point p : region) sum += map[static_cast<size_t>(p.y) * columns + static_cast<size_t>(p.x)];
-    if (std::min(r.length, r.breadth) < 3 || sum < kSure * static_cast<double>(region.size())) continue;
+    for (Point p : region)
+      sum += map[static_cast<size_t>(p.y) * columns + static_cast<size_t>(p.x)];
+    if (std::min(r.length, r.breadth) < 3 || sum < kSure * static_cast<double>(region.size()))
+      continue;
     const double out = r.length * r.breadth * kGrow / (2 * (r.length + r.breadth));
     const Point a = r.along * (r.length / 2 + out), b = r.across * (r.breadth / 2 + out);
     Quad corners{r.centre - a - b, r.centre + a - b, r.centre + a + b, r.centre - a + b};
@@ -259,14 +262,17 @@ Image Turn(const Image& from) {  // a quarter, against the clock
   for (int y = 0; y < to.height; ++y)
     for (int x = 0; x < to.width; ++x)
       for (int c = 0; c < 3; ++c)
-        to.pixels[(static_cast<size_t>(y) * to.width + x) * 3 + c] = from.at(from.width - 1 - y, x, c);
+        to.pixels[(static_cast<size_t>(y) * to.width + x) * 3 + c] =
+            from.at(from.width - 1 - y, x, c);
   return to;
 }
 
 Image CutOut(const Image& image, const Quad& q) {
   const auto side = [](Point a, Point b) { return Length(a - b); };
-  const int width = std::max(1, static_cast<int>(std::nearbyint(std::max(side(q[1], q[0]), side(q[2], q[3])))));
-  const int height = std::max(1, static_cast<int>(std::nearbyint(std::max(side(q[3], q[0]), side(q[2], q[1])))));
+  const int width =
+      std::max(1, static_cast<int>(std::nearbyint(std::max(side(q[1], q[0]), side(q[2], q[3])))));
+  const int height =
+      std::max(1, static_cast<int>(std::nearbyint(std::max(side(q[3], q[0]), side(q[2], q[1])))));
   Image part{width, height, {}};
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {
@@ -287,7 +293,8 @@ Image CutOut(const Image& image, const Quad& q) {
 }
 
 heddle::Tensor Padded(const Image& part, int height, int width) {
-  const int wide = static_cast<int>(std::ceil(static_cast<double>(height) * part.width / part.height));
+  const int wide =
+      static_cast<int>(std::ceil(static_cast<double>(height) * part.width / part.height));
   return ToTensor(part, std::clamp(wide, 1, width), height, width);
 }
 
@@ -335,7 +342,8 @@ int main(int argc, char** argv) {
   if (argc != 3) Fail("usage: ocr MODELS picture.png");
   const std::string models = argv[1];
   heddle::Executor executor;
-  Network where(executor, models + "/det"), way(executor, models + "/cls"), what(executor, models + "/rec");
+  Network where(executor, models + "/det"), way(executor, models + "/cls"),
+      what(executor, models + "/rec");
   const auto characters = ReadCharacters(models + "/characters.txt");
   const Image image = ReadPng(argv[2]);
   for (const Quad& corners : Detect(where, image)) {

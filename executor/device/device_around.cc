@@ -1,10 +1,10 @@
-// Dispatching a plan with tasks of the host: steps that have to wait for a task are put off, and the
-// thread that dispatches goes on.
+// Dispatching a plan with tasks of the host: steps that have to wait for a task are put off, and
+// the thread that dispatches goes on.
 //
-// What is certain when a step comes (StreamSync) rests on three orders, which hold here, too: that of
-// each lane; that of records and waits of an event; and that nothing comes before a barrier, a step
-// that the host waits for, which comes behind it in the plan. Whatever else stands between two steps in
-// the plan may come behind both.
+// What is certain when a step comes (StreamSync) rests on three orders, which hold here, too: that
+// of each lane; that of records and waits of an event; and that nothing comes before a barrier, a
+// step that the host waits for, which comes behind it in the plan. Whatever else stands between two
+// steps in the plan may come behind both.
 #include <algorithm>
 
 #include "core/guard.h"

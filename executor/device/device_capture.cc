@@ -1,7 +1,7 @@
 // Runs whose kernels go to the device as one captured piece.
 #include "core/guard.h"
-#include "executor/plan/bare_value.h"
 #include "executor/device/device_runner.h"
+#include "executor/plan/bare_value.h"
 
 namespace heddle {
 
@@ -73,7 +73,8 @@ Status DeviceRunner::Capture() {
   for (size_t i = 0; i < device_plan_.steps.size(); ++i) {
     if (device_plan_.phases[i] != Phase::kAfter) continue;
     for (uint32_t s : At(i).op.in)
-      if (s != kNoSlot && plan_.slots[s].place != 0) kept.results.emplace_back(s, Detached(run_.value(s)));
+      if (s != kNoSlot && plan_.slots[s].place != 0)
+        kept.results.emplace_back(s, Detached(run_.value(s)));
   }
   return Status::Ok();
 }

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "executor/plan/device_plan.h"
 #include "executor/device/device_runtime.h"
+#include "executor/plan/device_plan.h"
 #include "executor/run/run_state.h"
 
 namespace heddle {

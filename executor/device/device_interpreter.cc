@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "executor/device/device_runner.h"
-#include "executor/run/interpreter.h"
 #include "executor/plan/resident_copy.h"
+#include "executor/run/interpreter.h"
 
 namespace heddle {
 
@@ -51,8 +51,8 @@ Status DeviceRunner::Prepare() {
   for (const auto& [host, device] : device_plan_.resident)
     if (!run_.value(device).initialized())
       if (Status s = Upload(host, device); !s.ok())
-        return Status(s.code(), StrCat("while '", NameOf(host),
-                                       "' was copied to the device: ", s.message()));
+        return Status(s.code(),
+                      StrCat("while '", NameOf(host), "' was copied to the device: ", s.message()));
   return Status::Ok();
 }
 
@@ -79,10 +79,10 @@ Status DeviceRunner::TakeArena() {
 Status DeviceRunner::Upload(uint32_t host, uint32_t device) {
   const Value& from = run_.value(host);
   if (!from.is_tensor() || !from.initialized()) return Status::Ok();
-  HEDDLE_ASSIGN_OR_RETURN(run_.value(device),
-                          CopyToStay(from.tensor(), device_,
-                                     *set_->streams[device_plan_.compute_streams],
-                                     services().packs));
+  HEDDLE_ASSIGN_OR_RETURN(
+      run_.value(device),
+      CopyToStay(from.tensor(), device_, *set_->streams[device_plan_.compute_streams],
+                 services().packs));
   return Status::Ok();
 }
 

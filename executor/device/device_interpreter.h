@@ -10,10 +10,10 @@ namespace heddle {
 
 class DeviceInterpreter {
  public:
-  // On the calling thread; returns when the device has done all of it, or has skipped what followed a
-  // failure. The first failure is the result, with the operator and the stream. `pool`: whose threads
-  // help with the plan's tasks, nullptr: nobody's; `host`: where the host's kernels execute, `streams`: those that a
-  // device borrows.
+  // On the calling thread; returns when the device has done all of it, or has skipped what followed
+  // a failure. The first failure is the result, with the operator and the stream. `pool`: whose
+  // threads help with the plan's tasks, nullptr: nobody's; `host`: where the host's kernels
+  // execute, `streams`: those that a device borrows.
   static Status Run(RunState& run, DeviceRuntime& device, HostPool* pool, KernelArena& host,
                     KernelArena& streams);
   // In the newest run the kernels were put on the device as one captured piece.

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "core/kernel_selector.h"
+#include "executor/device/device_runner.h"
 #include "executor/plan/bare_value.h"
 #include "executor/run/check_finite.h"
-#include "executor/device/device_runner.h"
 
 namespace heddle {
 
@@ -40,7 +40,8 @@ Status DeviceRunner::Put(size_t i) {
       return CopyOut(i);
     case Kind::kShare: {
       const uint32_t out = in.op.out[in.takeovers[1]];
-      run_.value(out) = run_.value(in.op.in[in.takeovers[0]]).tensor().Reshaped(plan_.slots[out].shape());
+      run_.value(out) =
+          run_.value(in.op.in[in.takeovers[0]]).tensor().Reshaped(plan_.slots[out].shape());
       return Status::Ok();
     }
     default:
@@ -55,8 +56,7 @@ Status DeviceRunner::Provide(size_t i, uint32_t slot, DType dtype, const Shape& 
     run_.value(slot) = Tensor(dtype, shape, arena_, device_plan_.offsets[slot]);
     return Status::Ok();
   }
-  auto memory =
-      device_.memory().Allocate(BytesFor(dtype, shape), &StreamOf(device_plan_.steps[i]));
+  auto memory = device_.memory().Allocate(BytesFor(dtype, shape), &StreamOf(device_plan_.steps[i]));
   if (!memory.ok())
     return ExplainNoMemory(memory.status(), run_, device_, slot, BytesFor(dtype, shape));
   run_.value(slot) = Tensor(dtype, shape, *std::move(memory));
@@ -65,7 +65,8 @@ Status DeviceRunner::Provide(size_t i, uint32_t slot, DType dtype, const Shape& 
 
 void DeviceRunner::Use(uint32_t slot, Stream& stream) {
   const Value& v = run_.value(slot);
-  if (v.is_tensor() && v.tensor().buffer()) CachingAllocator::Use(*v.tensor().buffer().get(), stream);
+  if (v.is_tensor() && v.tensor().buffer())
+    CachingAllocator::Use(*v.tensor().buffer().get(), stream);
 }
 
 Status DeviceRunner::CopyIn(size_t i) {
@@ -197,7 +198,7 @@ Status DeviceRunner::LaunchDynamic(size_t i) {
 }
 
 Status DeviceRunner::Launch(size_t i, KernelFn fn, const KernelState* state,
-              std::function<void(size_t, const LoD&)> offsets) {
+                            std::function<void(size_t, const LoD&)> offsets) {
   const DeviceStep& step = device_plan_.steps[i];
   KernelCall call;
   call.op = &step.call;

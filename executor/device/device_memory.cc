@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-// How much more than instructions one after another would need may be used to let streams go side by
-// side: a tenth, or as much as never matters.
+// How much more than instructions one after another would need may be used to let streams go side
+// by side: a tenth, or as much as never matters.
 constexpr size_t kSlack = 2 << 10;
 constexpr size_t kAlign = 256;
 constexpr uint32_t kNone = StreamBuffer::kNoUser;
@@ -19,8 +19,12 @@ constexpr uint32_t kNone = StreamBuffer::kNoUser;
 class Layouter {
  public:
   Layouter(PlanDraft& d, const std::vector<uint32_t>& lane_of, const StreamSync& sync)
-      : plan_(*d.plan), ins_(plan_.blocks[0].instructions), lane_of_(lane_of), sync_(sync),
-        root_(plan_.slots.size()), buffer_of_(plan_.slots.size(), kNone) {
+      : plan_(*d.plan),
+        ins_(plan_.blocks[0].instructions),
+        lane_of_(lane_of),
+        sync_(sync),
+        root_(plan_.slots.size()),
+        buffer_of_(plan_.slots.size(), kNone) {
     std::iota(root_.begin(), root_.end(), 0u);
   }
 
@@ -59,8 +63,8 @@ class Layouter {
     return slot.place == kOnDevice && slot.is_static && !plan_.constant[s] && slot.bytes() > 0;
   }
 
-  // Streams touch what the instruction names; the host's instructions look at dtypes and shapes, and
-  // tasks at nothing of the device's.
+  // Streams touch what the instruction names; the host's instructions look at dtypes and shapes,
+  // and tasks at nothing of the device's.
   void Visit(uint32_t i) {
     if (lane_of_[i] == 0) return;
     const Instruction& in = ins_[i];

@@ -1,7 +1,7 @@
 // One run of a plan of which a device has a part, and what is kept from run to run.
 //
-// Threads: a runner belongs to the thread that runs it; with tasks, to that which dispatches, but for
-// CanStart and RunTask, which others call meanwhile.
+// Threads: a runner belongs to the thread that runs it; with tasks, to that which dispatches, but
+// for CanStart and RunTask, which others call meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "executor/device/device_errors.h"
-#include "executor/plan/device_plan.h"
 #include "executor/device/device_runtime.h"
 #include "executor/device/device_tasks.h"
 #include "executor/device/device_times.h"
+#include "executor/plan/device_plan.h"
 #include "executor/run/run_state.h"
 #include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
@@ -29,10 +29,10 @@ struct DeviceRun {
   std::vector<std::unique_ptr<Event>> events;  // of the plan
   std::unique_ptr<Event> done;                 // of a call that the host waits for
   Services services;                           // of kernels on streams
-  bool ran = false;       // a run has come to its end
-  bool replayed = false;  // the newest run had a graph
-  // The kernels of a run as one piece of work. It holds while they find their operands where they were
-  // when it was captured: see DeviceRunner::Addresses.
+  bool ran = false;                            // a run has come to its end
+  bool replayed = false;                       // the newest run had a graph
+  // The kernels of a run as one piece of work. It holds while they find their operands where they
+  // were when it was captured: see DeviceRunner::Addresses.
   std::unique_ptr<Graph> graph;
   std::vector<const void*> addresses;
   std::vector<std::pair<uint32_t, Value>> results;  // per slot that is read after the kernels
@@ -45,8 +45,13 @@ class DeviceRunner {
  public:
   DeviceRunner(RunState& run, DeviceRuntime& device, HostPool* pool, KernelArena& host,
                KernelArena& streams)
-      : run_(run), plan_(run.plan()), device_plan_(*run.plan().device), device_(device),
-        pool_(pool), host_(host), kernels_(streams) {}
+      : run_(run),
+        plan_(run.plan()),
+        device_plan_(*run.plan().device),
+        device_(device),
+        pool_(pool),
+        host_(host),
+        kernels_(streams) {}
 
   Status Run();
 
@@ -72,11 +77,11 @@ class DeviceRunner {
   Status AwaitEvents(size_t i);
   // What comes after captured kernels waits for all of them.
   Event& EventOf(uint32_t event);
-  // What the instruction was the last to use. Memory of the device goes back in the order of streams;
-  // that of the host is held where a stream reads it.
+  // What the instruction was the last to use. Memory of the device goes back in the order of
+  // streams; that of the host is held where a stream reads it.
   Status Release(const Instruction& in);
-  // Waits for all streams and takes their failures; the first one of all is the run's, unless it ended
-  // for another reason.
+  // Waits for all streams and takes their failures; the first one of all is the run's, unless it
+  // ended for another reason.
   Status Drain(Status status);
 
   // --- around tasks of the host: device_around.cc ---
@@ -94,7 +99,8 @@ class DeviceRunner {
   Status DispatchPutOff();
   std::span<const uint32_t> TasksBefore(size_t i) const {
     const DeviceStep& step = device_plan_.steps[i];
-    return std::span(device_plan_.task_waits).subspan(step.task_begin, step.task_end - step.task_begin);
+    return std::span(device_plan_.task_waits)
+        .subspan(step.task_begin, step.task_end - step.task_begin);
   }
   bool CanStart(const DeviceTask& task);
   DeviceTasks::Error RunTask(const DeviceTask& task, int participant);
@@ -105,8 +111,8 @@ class DeviceRunner {
   bool CanReplay() const;
   Status DispatchPhase(Phase phase);
   Status DispatchWithGraph();
-  // The kernels, after what comes before them. `*replayed` false: they cannot be captured, nothing was
-  // done.
+  // The kernels, after what comes before them. `*replayed` false: they cannot be captured, nothing
+  // was done.
   Status ReplayKernels(bool* replayed);
   // Everything that captured kernels take for granted about where their operands are.
   std::vector<const void*> Addresses();
@@ -124,8 +130,8 @@ class DeviceRunner {
   Status Provide(size_t i, uint32_t slot, DType dtype, const Shape& shape);
   void Use(uint32_t slot, Stream& stream);
   Status CopyIn(size_t i);
-  // In memory from which copies need no detour, where there is some. `changes`: the host may write to
-  // the tensor before the copy is done.
+  // In memory from which copies need no detour, where there is some. `changes`: the host may write
+  // to the tensor before the copy is done.
   Tensor Pinned(const Tensor& t, bool changes);
   Status CopyOut(size_t i);
   Status LaunchShaped(size_t i);

@@ -6,8 +6,10 @@ namespace heddle {
 
 DeviceRuntime::DeviceRuntime(std::shared_ptr<Device> device, int compute_streams, bool capture)
     : device_(std::move(device)),
-      compute_streams_(static_cast<uint32_t>(std::max(1, compute_streams))), capture_(capture),
-      memory_(device_), pinned_(device_) {}
+      compute_streams_(static_cast<uint32_t>(std::max(1, compute_streams))),
+      capture_(capture),
+      memory_(device_),
+      pinned_(device_) {}
 
 DeviceRuntime::~DeviceRuntime() { memory_.Close(); }
 

@@ -1,5 +1,5 @@
-// A device as the runs of one executor share it: its memory, and streams that are lent to one run at a
-// time.
+// A device as the runs of one executor share it: its memory, and streams that are lent to one run
+// at a time.
 //
 // Ownership: keeps the device. Threads: all methods from any thread.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace heddle {
 
-// By lane: streams[k] is lane k + 1 of a DevicePlan. `arena`: memory of the device for the temporaries
-// of the run that has the set; grows, and stays for the next run.
+// By lane: streams[k] is lane k + 1 of a DevicePlan. `arena`: memory of the device for the
+// temporaries of the run that has the set; grows, and stays for the next run.
 struct StreamSet {
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<int> priorities;  // of those for kernels
@@ -34,9 +34,10 @@ class DeviceRuntime {
   uint32_t compute_streams() const { return compute_streams_; }
   bool capture() const { return capture_; }  // see ExecutorOptions::device_capture
 
-  // Streams that nobody else uses until Release, which expects them synchronised: for kernels one of
-  // each priority, then those for copies in and one for copies out.
-  Result<std::unique_ptr<StreamSet>> Acquire(const std::vector<int>& priorities, uint32_t copies_in);
+  // Streams that nobody else uses until Release, which expects them synchronised: for kernels one
+  // of each priority, then those for copies in and one for copies out.
+  Result<std::unique_ptr<StreamSet>> Acquire(const std::vector<int>& priorities,
+                                             uint32_t copies_in);
   void Release(std::unique_ptr<StreamSet> set);
   // Gives memory back to the device that no run uses.
   void Trim();

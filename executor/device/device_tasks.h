@@ -1,15 +1,16 @@
 // The tasks of one run with a device: who executes which, and when, and who dispatches the steps.
 //
-// Threads that take part are all alike: one at a time dispatches, until it can go no further before a
-// task has finished; all others, and then it, too, execute tasks. So there is always somebody who goes
-// on dispatching while others are in the middle of a task.
+// Threads that take part are all alike: one at a time dispatches, until it can go no further before
+// a task has finished; all others, and then it, too, execute tasks. So there is always somebody who
+// goes on dispatching while others are in the middle of a task.
 //
-// Ownership: keeps nothing; the plan and the functions must outlive it. Threads: Participate from any
-// number of threads, each with a participant number of its own, from 0; HandOver and Finished from
-// inside `advance`. Errors: the first one wins; tasks that are executed come to their end, further ones
-// do not start. Memory ordering: everything before a task's HandOver, and everything done by the tasks
-// it needs, happens before it; everything a task did happens before a Finished that says so; one call
-// of `advance` happens before the next; and all before Participate returns (one mutex orders them).
+// Ownership: keeps nothing; the plan and the functions must outlive it. Threads: Participate from
+// any number of threads, each with a participant number of its own, from 0; HandOver and Finished
+// from inside `advance`. Errors: the first one wins; tasks that are executed come to their end,
+// further ones do not start. Memory ordering: everything before a task's HandOver, and everything
+// done by the tasks it needs, happens before it; everything a task did happens before a Finished
+// that says so; one call of `advance` happens before the next; and all before Participate returns
+// (one mutex orders them).
 #pragma once
 
 #include <atomic>
@@ -41,8 +42,8 @@ class DeviceTasks {
   // The functions must not throw.
   DeviceTasks(const DevicePlan& plan, const Calls& calls);
 
-  // Dispatches and executes tasks, or sleeps, until all is done, or, after a failure, what was under
-  // way.
+  // Dispatches and executes tasks, or sleeps, until all is done, or, after a failure, what was
+  // under way.
   void Participate(int participant);
   // The first failure, if there was one; after Participate.
   Error TakeError();
@@ -61,7 +62,8 @@ class DeviceTasks {
   uint32_t Choose();
   void Fail(Error error);
   bool MayDispatch() const {
-    return !dispatching_ && !dispatched_ && !failed_ && news_.load(std::memory_order_relaxed) != seen_;
+    return !dispatching_ && !dispatched_ && !failed_ &&
+           news_.load(std::memory_order_relaxed) != seen_;
   }
   bool IsOver() const {
     return (dispatched_ || failed_) && !dispatching_ && running_ == 0 && ready_.empty();

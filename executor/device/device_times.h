@@ -12,8 +12,8 @@ namespace heddle {
 
 class DeviceTimes {
  public:
-  // Puts a timed event on the step's stream; two a step, around its work. The first of all is waited
-  // for, so that times of the device can be told in the host's.
+  // Puts a timed event on the step's stream; two a step, around its work. The first of all is
+  // waited for, so that times of the device can be told in the host's.
   Status Mark(size_t step, Device& device, Stream& stream);
   // Tells `run` what was measured; after the streams are done.
   Status Tell(RunState& run, const DevicePlan& plan) const;

@@ -1,5 +1,6 @@
 // Blocks of memory of one size for the temporaries of runs, whichever plan they follow: a plan for
-// smaller shapes has its arena at the start of a block. As many as ever were in use at the same time.
+// smaller shapes has its arena at the start of a block. As many as ever were in use at the same
+// time.
 //
 // Threads: all methods may be called from any thread.
 #pragma once

@@ -38,7 +38,9 @@ Pieces FindPieces(const Plan& plan, const Instruction& in) {
 }  // namespace
 
 ArenaSharing::ArenaSharing(const PlanDraft& draft, bool pieces)
-    : plan_(*draft.plan), ins_(plan_.blocks[0].instructions), places_(plan_.slots.size()),
+    : plan_(*draft.plan),
+      ins_(plan_.blocks[0].instructions),
+      places_(plan_.slots.size()),
       life_(plan_.slots.size(), plan_.lanes.get()) {
   for (uint32_t s = 0; s < places_.size(); ++s) places_[s] = {plan_.RootOf(s), 0};
   BlockAccess blocks(plan_);
@@ -130,8 +132,8 @@ void ArenaSharing::PlacePieces(uint32_t i) {
   }
 }
 
-// Makes `piece`, and what else lies in its memory, a part of `whole`. Not where it shares memory with
-// something larger, or is in the whole already (an operand named twice): then it is copied.
+// Makes `piece`, and what else lies in its memory, a part of `whole`. Not where it shares memory
+// with something larger, or is in the whole already (an operand named twice): then it is copied.
 bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
   const Place w = Find(whole), p = Find(piece);
   if (!InArena(piece) || !InArena(p.buffer) || p.buffer == w.buffer ||

@@ -1,10 +1,10 @@
-// Which slots of an arena share memory on purpose, in a plan whose instructions run in a known order:
-// views, outputs computed in place, and pieces of a tensor that an operator joins or cuts.
+// Which slots of an arena share memory on purpose, in a plan whose instructions run in a known
+// order: views, outputs computed in place, and pieces of a tensor that an operator joins or cuts.
 //
-// A buffer is named by one of its slots, which is as large as the buffer; every other slot lies in it
-// at an offset. Pieces: where an operator joins tensors along the outermost axis (or cuts one), each
-// piece is one run of memory in the whole, so what makes it may write there, and the operator has
-// nothing left to copy. The instruction stays, as the point where the whole is complete.
+// A buffer is named by one of its slots, which is as large as the buffer; every other slot lies in
+// it at an offset. Pieces: where an operator joins tensors along the outermost axis (or cuts one),
+// each piece is one run of memory in the whole, so what makes it may write there, and the operator
+// has nothing left to copy. The instruction stays, as the point where the whole is complete.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,8 @@ class ArenaSharing {
 
   const Plan& plan_;
   const std::vector<Instruction>& ins_;
-  std::vector<Place> places_;  // per slot: another of the buffer, nearer to the one that stands for it
+  std::vector<Place>
+      places_;  // per slot: another of the buffer, nearer to the one that stands for it
   Lifetimes life_;
   int pieces_ = 0;
 };

@@ -112,10 +112,10 @@ class SlotAssigner {
     const bool absent = s == kNoSlot || (plan_.slots[s].storage == Storage::kPool && !written_[v]);
     if (!absent || op.def->has(kControlFlow) || var.kind != ir::VarKind::kTensor)
       return Status::Ok();
-    const std::string& reader = attribute
-                                    ? op.def->attrs()[op.var_attrs[slot - slots.size()]].name
-                                    : slots[slot].name;
-    return InvalidArgument(attribute ? "attribute '" : "input '", reader, "' reads variable '", var.name,
+    const std::string& reader =
+        attribute ? op.def->attrs()[op.var_attrs[slot - slots.size()]].name : slots[slot].name;
+    return InvalidArgument(attribute ? "attribute '" : "input '", reader, "' reads variable '",
+                           var.name,
                            "', which is neither fed nor a parameter nor written by an earlier "
                            "operator")
         .At(p_.Locate(block, op));
@@ -165,9 +165,8 @@ class SlotAssigner {
         uint32_t slot = Write(v);
         const auto& ins = in->op.in;
         // Only a shared variable keeps the slot that it is read by.
-        const auto same = slot != kNoSlot && shared_[v]
-                              ? std::find(ins.begin(), ins.end(), slot)
-                              : ins.end();
+        const auto same =
+            slot != kNoSlot && shared_[v] ? std::find(ins.begin(), ins.end(), slot) : ins.end();
         if (same != ins.end() && p_.vars[v].kind == ir::VarKind::kTensor &&
             !op.def->has(kControlFlow)) {
           const uint32_t at = static_cast<uint32_t>(same - ins.begin());

@@ -19,8 +19,7 @@ inline Value ShapeOf(const Value& v) {
 // At the same address; somebody else keeps the memory until nobody uses it any more.
 inline Value Detached(const Value& v) {
   Value bare = ShapeOf(v);
-  if (bare.is_tensor() && v.initialized())
-    bare.tensor().Bind(const_cast<void*>(v.tensor().raw()));
+  if (bare.is_tensor() && v.initialized()) bare.tensor().Bind(const_cast<void*>(v.tensor().raw()));
   return bare;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kCallNs = 30;       // calling a kernel on tiny operands
 constexpr double kNsPerByte = 0.05;  // touching memory
-constexpr float kUnknownNs = 2000;  // operands of unknown size
+constexpr float kUnknownNs = 2000;   // operands of unknown size
 
 float EstimateCost(const PlanDraft& d, const Instruction& in) {
   const OpDef& def = *in.op.def;
@@ -29,7 +29,7 @@ float EstimateCost(const PlanDraft& d, const Instruction& in) {
 // Could several threads be faster than one, if the costs are about right? The run time is measured
 // before anything is changed, so this may be generous.
 bool WorthMeasuring(const UnitGraph& units) {
-  constexpr double kWidth = 1.15;      // work over longest path
+  constexpr double kWidth = 1.15;        // work over longest path
   constexpr double kLeastWorkNs = 2000;  // starting other threads costs as much
   return units.serial_ns > kWidth * units.path_ns && units.serial_ns > kLeastWorkNs;
 }
@@ -41,8 +41,8 @@ std::vector<float> Costs(const std::vector<Instruction>& ins) {
   return cost;
 }
 
-// Whether lanes made for the twin's instructions are for these: parameters, and with them what could
-// be computed ahead, may have changed since.
+// Whether lanes made for the twin's instructions are for these: parameters, and with them what
+// could be computed ahead, may have changed since.
 bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
   const auto& others = twin.blocks[0].instructions;
   return std::equal(ins.begin(), ins.end(), others.begin(), others.end(),

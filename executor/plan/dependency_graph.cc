@@ -12,7 +12,10 @@ class Builder {
  public:
   Builder(const Plan& plan, const std::vector<Instruction>& instructions,
           const std::vector<bool>& at_once)
-      : plan_(plan), instructions_(instructions), at_once_(at_once), blocks_(plan),
+      : plan_(plan),
+        instructions_(instructions),
+        at_once_(at_once),
+        blocks_(plan),
         slots_(plan.slots.size()) {}
 
   DependencyGraph Run() {

@@ -2,8 +2,8 @@
 //
 // From the slots an instruction reads and writes (those of the blocks it runs included): read after
 // write, write after read, write after write; and from declared traits: random operators among each
-// other, side effects, communication, readers first. Edges implied by others are dropped, as far as a
-// bounded search sees.
+// other, side effects, communication, readers first. Edges implied by others are dropped, as far as
+// a bounded search sees.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct DependencyGraph {
   size_t found = 0;   // edges before those that others imply were dropped
 };
 
-// Near-linear in instructions + operands; `instructions` are in program order. `at_once`: those that
-// have read their inputs before the next one is looked at, so that whoever overwrites these need not
-// wait for them; may be empty.
+// Near-linear in instructions + operands; `instructions` are in program order. `at_once`: those
+// that have read their inputs before the next one is looked at, so that whoever overwrites these
+// need not wait for them; may be empty.
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   const std::vector<bool>& at_once = {});
 

@@ -2,7 +2,8 @@
 //
 // Every slot has a place: the host or the device. A value that both need has two slots, and an
 // instruction between them copies. One thread, the host, goes through the steps in order; a step is
-// done by the host at once, put on a stream, or, a task, handed over to the executor's other threads.
+// done by the host at once, put on a stream, or, a task, handed over to the executor's other
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ namespace heddle {
 
 struct DeviceStep {
   enum class Kind : uint8_t {
-    kHost,      // the host executes the instruction
-    kTask,      // another thread of the host does
-    kAwait,     // the host waits, for what the next steps read
-    kLaunch,    // a kernel of the device
-    kShare,     // the output looks at the input's memory
-    kCopyIn,    // host to device
-    kCopyOut,   // device to host
+    kHost,     // the host executes the instruction
+    kTask,     // another thread of the host does
+    kAwait,    // the host waits, for what the next steps read
+    kLaunch,   // a kernel of the device
+    kShare,    // the output looks at the input's memory
+    kCopyIn,   // host to device
+    kCopyOut,  // device to host
   };
   static constexpr uint32_t kNone = ~0u;
   Kind kind = Kind::kHost;
@@ -31,16 +32,16 @@ struct DeviceStep {
   // stream, see DeviceRunner::DispatchAround; of a task, what it needs besides the one before it on
   // its lane.
   uint32_t task_begin = 0, task_end = 0;
-  uint32_t record = kNone;                // event, recorded behind the step
-  uint32_t task = kNone;                  // kTask: in DevicePlan::tasks
-  // kLaunch: operands by position in `operands`, which are slots of the device; `host`: for each the
-  // slot that has its contents on the host, where shape inference or preparation reads them.
+  uint32_t record = kNone;  // event, recorded behind the step
+  uint32_t task = kNone;    // kTask: in DevicePlan::tasks
+  // kLaunch: operands by position in `operands`, which are slots of the device; `host`: for each
+  // the slot that has its contents on the host, where shape inference or preparation reads them.
   BoundOp call;
   std::vector<uint32_t> operands, host;
 };
 
-// A step that another thread of the host executes. It may start once it was handed over, `needs` other
-// tasks have finished, and the events it waits for are reached.
+// A step that another thread of the host executes. It may start once it was handed over, `needs`
+// other tasks have finished, and the events it waits for are reached.
 struct DeviceTask {
   uint32_t step = 0;
   uint32_t needs = 0;
@@ -51,8 +52,9 @@ struct DevicePlan {
   std::vector<DeviceStep> steps;  // parallel to the instructions of block 0
   std::vector<uint32_t> waits;    // events
   uint32_t events = 0;
-  uint32_t lanes = 1;             // the host's and those of the streams
-  // Tasks are on lanes behind these, one after another on each. At most so many are executed at once.
+  uint32_t lanes = 1;  // the host's and those of the streams
+  // Tasks are on lanes behind these, one after another on each. At most so many are executed at
+  // once.
   uint32_t task_lanes = 0;
   std::vector<DeviceTask> tasks;     // in the order of steps
   std::vector<uint32_t> task_waits;  // tasks
@@ -61,15 +63,15 @@ struct DevicePlan {
   std::vector<std::pair<uint32_t, uint32_t>> resident;
   // The first lanes of streams, and the next ones; then one for copies out.
   uint32_t compute_streams = 0, copy_in_streams = 1;
-  std::vector<int> priorities;    // of the compute streams, see Device::NewStream
+  std::vector<int> priorities;  // of the compute streams, see Device::NewStream
   uint32_t copies = 0;
-  // Places in one block of the device's memory, per slot: they hold for what has the plan's dtype and
-  // shape.
+  // Places in one block of the device's memory, per slot: they hold for what has the plan's dtype
+  // and shape.
   static constexpr size_t kNoOffset = ~size_t{0};
   std::vector<size_t> offsets;
   size_t arena_bytes = 0;
-  // Kernels can be captured: what is not theirs comes either before or after all of them. Phases are
-  // parallel to the steps, empty where there is no capture (PlanStats::no_capture says why).
+  // Kernels can be captured: what is not theirs comes either before or after all of them. Phases
+  // are parallel to the steps, empty where there is no capture (PlanStats::no_capture says why).
   enum class Phase : uint8_t { kBefore, kCaptured, kAfter };
   std::vector<Phase> phases;
   std::vector<uint32_t> recorder;  // per event: the step

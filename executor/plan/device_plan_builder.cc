@@ -1,11 +1,11 @@
-// What runs on the device, in which order it is put on which stream, and which events keep the streams
-// apart.
+// What runs on the device, in which order it is put on which stream, and which events keep the
+// streams apart.
 #include <algorithm>
 #include <map>
 
+#include "executor/device/device_memory.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
-#include "executor/device/device_memory.h"
 #include "executor/plan/device_plan.h"
 #include "executor/plan/place_instructions.h"
 #include "executor/plan/plan_draft.h"
@@ -20,7 +20,9 @@ enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup, kTaskGro
 class DevicePlanner {
  public:
   explicit DevicePlanner(PlanDraft& d)
-      : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions),
+      : d_(d),
+        plan_(*d.plan),
+        ins_(plan_.blocks[0].instructions),
         result_(std::make_shared<DevicePlan>()) {}
 
   Status Run() {
@@ -105,8 +107,8 @@ class DevicePlanner {
   }
 
   // Nothing but what operators exchange, and what their hints about events say.
-  // `ordered`: the instructions are in the order of the host, which takes what is to be copied to the
-  // device when it comes by (DeviceRunner::CopyIn).
+  // `ordered`: the instructions are in the order of the host, which takes what is to be copied to
+  // the device when it comes by (DeviceRunner::CopyIn).
   DependencyGraph FindDependencies(bool ordered) {
     std::vector<bool> at_once;
     // With tasks, copies may be put off: see DeviceRunner::DispatchAround.
@@ -127,7 +129,8 @@ class DevicePlanner {
     return dependencies;
   }
 
-  static void AddWaits(const std::vector<std::pair<uint32_t, uint32_t>>& waits, StaticGraph* graph) {
+  static void AddWaits(const std::vector<std::pair<uint32_t, uint32_t>>& waits,
+                       StaticGraph* graph) {
     if (waits.empty()) return;
     StaticGraph g;
     g.size = graph->size;
@@ -200,8 +203,8 @@ class DevicePlanner {
   // Twice as many lanes as threads: few tasks wait for one that has nothing to do with them.
   uint32_t TaskLanes() const {
     constexpr ptrdiff_t kMost = 8;
-    return static_cast<uint32_t>(std::min({std::count(task_.begin(), task_.end(), true),
-                                           ptrdiff_t{2} * d_.request.threads, kMost}));
+    return static_cast<uint32_t>(std::min(
+        {std::count(task_.begin(), task_.end(), true), ptrdiff_t{2} * d_.request.threads, kMost}));
   }
 
   void ChooseLanes() {
@@ -326,7 +329,8 @@ class DevicePlanner {
     for (uint32_t i = 0; i < ins_.size(); ++i) {
       if (lane_of_[i] == 0 || lane_of_[i] > result_->compute_streams) continue;
       const uint32_t* clock = &sync_.clocks[size_t{i} * sync_.lanes];
-      if (one != nullptr && !std::equal(clock + result_->lanes, clock + sync_.lanes, one)) return false;
+      if (one != nullptr && !std::equal(clock + result_->lanes, clock + sync_.lanes, one))
+        return false;
       one = clock + result_->lanes;
     }
     return true;

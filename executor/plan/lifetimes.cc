@@ -5,8 +5,11 @@
 namespace heddle {
 
 Lifetimes::Lifetimes(size_t slots, const LaneSchedule* lanes)
-    : lanes_(lanes), count_(lanes == nullptr ? 1 : static_cast<uint32_t>(lanes->lanes)),
-      first_(slots, kNever), merged_(slots, false), ends_(slots * count_, 0) {
+    : lanes_(lanes),
+      count_(lanes == nullptr ? 1 : static_cast<uint32_t>(lanes->lanes)),
+      first_(slots, kNever),
+      merged_(slots, false),
+      ends_(slots * count_, 0) {
   if (lanes == nullptr) return;
   starts_.assign(slots * count_, kNever);
   std::vector<uint32_t> position(lanes->order.size());

@@ -23,8 +23,8 @@ class Lifetimes {
   bool touched(uint32_t slot) const { return first_[slot] != kNever; }
   // The instruction touches the slot, and everybody else who does has finished before it starts.
   bool IsLastUser(uint32_t slot, uint32_t instruction) const;
-  // Whoever touches `from` also touches `into`'s memory; `from` may be touched before `into` is, and
-  // in several lanes at once.
+  // Whoever touches `from` also touches `into`'s memory; `from` may be touched before `into` is,
+  // and in several lanes at once.
   void Merge(uint32_t into, uint32_t from);
   // More than one lane touches it.
   bool crosses(uint32_t slot) const;
@@ -50,7 +50,8 @@ class Lifetimes {
   uint32_t FirstAfter(uint32_t slot, uint32_t lane) const;
   uint32_t* Ends(uint32_t slot) { return &ends_[size_t{slot} * count_]; }
   const uint32_t* Ends(uint32_t slot) const { return &ends_[size_t{slot} * count_]; }
-  // The lanes' progress that the instruction at `position` may count on covers all of `slot`'s ends.
+  // The lanes' progress that the instruction at `position` may count on covers all of `slot`'s
+  // ends.
   bool FinishedAt(uint32_t slot, uint32_t position) const;
   uint32_t WalkIndex(uint32_t position) const {
     return lanes_ == nullptr ? position : walk_index_[position];
@@ -58,8 +59,8 @@ class Lifetimes {
 
   const LaneSchedule* lanes_;
   const uint32_t count_;
-  // Position of the first toucher in the order of the walk, and of the first one in each lane, which
-  // need not wait for that one where slots were merged.
+  // Position of the first toucher in the order of the walk, and of the first one in each lane,
+  // which need not wait for that one where slots were merged.
   std::vector<uint32_t> first_;
   std::vector<uint32_t> starts_;  // per slot and lane; kNever: none
   std::vector<bool> merged_;      // per slot

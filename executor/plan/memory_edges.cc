@@ -48,8 +48,13 @@ std::vector<Temporary> FindTemporaries(const Plan& plan) {
 class EdgeFinder {
  public:
   EdgeFinder(const Plan& plan, const StaticGraph& graph, std::span<const float> cost_ns)
-      : plan_(plan), graph_(graph), cost_(cost_ns), added_(graph.size),
-        words_((graph.size + 63) / 64), before_(graph.size * words_), path_ns_(graph.size) {
+      : plan_(plan),
+        graph_(graph),
+        cost_(cost_ns),
+        added_(graph.size),
+        words_((graph.size + 63) / 64),
+        before_(graph.size * words_),
+        path_ns_(graph.size) {
     longest_ = kLongerPath * LongestPath();
     FindAncestors(0);
   }
@@ -117,8 +122,8 @@ class EdgeFinder {
   // `b` lies, one instruction after another, where `a` was until then. A piece and the tensor that
   // it is joined to or cut from lie there together.
   bool LayThere(const Temporary& a, const Temporary& b) const {
-    if (a.slot == b.slot || a.users.front() >= b.users.front() ||
-        a.offset >= b.offset + b.bytes || b.offset >= a.offset + a.bytes)
+    if (a.slot == b.slot || a.users.front() >= b.users.front() || a.offset >= b.offset + b.bytes ||
+        b.offset >= a.offset + a.bytes)
       return false;
     const Instruction& in = plan_.blocks[0].instructions[b.users.front()];
     const bool joins = in.op.def->has(kAlongAxis) && plan_.buffers[a.slot] == plan_.buffers[b.slot];

@@ -30,8 +30,11 @@ namespace {
 class Placer {
  public:
   explicit Placer(const PlanDraft& d)
-      : d_(d), plan_(*d.plan), on_device_(plan_.slots.size(), false),
-        random_(d.request.placement_seed), tensor_(plan_.slots.size(), true) {
+      : d_(d),
+        plan_(*d.plan),
+        on_device_(plan_.slots.size(), false),
+        random_(d.request.placement_seed),
+        tensor_(plan_.slots.size(), true) {
     for (size_t i = 0; i < plan_.feeds.size(); ++i)
       tensor_[plan_.feeds[i].slot] = d.request.feeds[i].kind == Value::Kind::kTensor;
   }
@@ -106,8 +109,13 @@ class CopyInserter {
  public:
   CopyInserter(PlanDraft& d, std::vector<uint8_t>* place,
                std::vector<std::pair<uint32_t, uint32_t>>* resident)
-      : d_(d), plan_(*d.plan), place_(*place), resident_(*resident), blocks_(plan_),
-        twin_(plan_.slots.size(), kNoSlot), valid_(plan_.slots.size(), kHostBit) {}
+      : d_(d),
+        plan_(*d.plan),
+        place_(*place),
+        resident_(*resident),
+        blocks_(plan_),
+        twin_(plan_.slots.size(), kNoSlot),
+        valid_(plan_.slots.size(), kHostBit) {}
 
   void Run() {
     // What blocks touch is known before anything moves.
@@ -264,8 +272,8 @@ class CopyInserter {
   std::vector<uint8_t>& place_;
   std::vector<std::pair<uint32_t, uint32_t>>& resident_;
   BlockAccess blocks_;
-  std::vector<uint32_t> twin_;   // per slot of the host
-  std::vector<uint8_t> valid_;   // places that have the slot's present contents
+  std::vector<uint32_t> twin_;  // per slot of the host
+  std::vector<uint8_t> valid_;  // places that have the slot's present contents
   std::vector<Instruction> out_;
   std::vector<uint32_t> tokens_;
   const Instruction* at_ = nullptr;

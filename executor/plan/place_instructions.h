@@ -15,13 +15,14 @@ enum Place : uint8_t { kOnHost = 0, kOnDevice = 1 };
 const OpDef& CopyDef();
 const OpDef& AwaitDef();
 
-// For each instruction of block 0. Host only: what the device has no kernel for, what runs blocks or
-// touches variables that are no tensors or that several blocks use, and what only looks at shapes.
+// For each instruction of block 0. Host only: what the device has no kernel for, what runs blocks
+// or touches variables that are no tensors or that several blocks use, and what only looks at
+// shapes.
 std::vector<uint8_t> PlaceInstructions(const PlanDraft& draft);
 
-// Gives slots of the device to what runs there and inserts the copies: once a value, for all readers
-// at the other place. `place` grows with the instructions. Values that never change become pairs of
-// `resident` instead, since they are copied once.
+// Gives slots of the device to what runs there and inserts the copies: once a value, for all
+// readers at the other place. `place` grows with the instructions. Values that never change become
+// pairs of `resident` instead, since they are copied once.
 void InsertCopies(PlanDraft& draft, std::vector<uint8_t>* place,
                   std::vector<std::pair<uint32_t, uint32_t>>* resident);
 

@@ -1,8 +1,8 @@
 #include "executor/plan/plan.h"
 
 #include "core/error.h"
-#include "executor/report/describe_plan.h"
 #include "executor/plan/device_plan.h"
+#include "executor/report/describe_plan.h"
 
 namespace heddle {
 namespace {
@@ -10,8 +10,7 @@ namespace {
 std::string SlotText(const Plan& plan, uint32_t s) {
   if (s == kNoSlot) return "-";
   const Slot& slot = plan.slots[s];
-  std::string t =
-      StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
+  std::string t = StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
   if (slot.place != 0) t += "@device";
   if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
   if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());
@@ -35,8 +34,8 @@ std::string LanesText(const Plan& plan) {
                             static_cast<int64_t>(s.serial_ns), " ns of work, longest path ",
                             static_cast<int64_t>(s.path_ns), " ns\n");
   for (int lane = 0; lane < s.lanes; ++lane) {
-    text += StrCat("lane ", lane, ", ", s.lane_begin[lane + 1] - s.lane_begin[lane],
-                   " instructions\n");
+    text +=
+        StrCat("lane ", lane, ", ", s.lane_begin[lane + 1] - s.lane_begin[lane], " instructions\n");
     for (uint32_t k = s.segment_begin[lane]; k < s.segment_begin[lane + 1]; ++k) {
       const LaneSegment& segment = s.segments[k];
       for (uint32_t w = segment.wait_begin; w < segment.wait_end; ++w)
@@ -56,9 +55,9 @@ std::string DeviceText(const Plan& plan) {
   for (size_t i = 0; i < d.steps.size(); ++i) {
     const DeviceStep& step = d.steps[i];
     text += StrCat("  ", i,
-                   step.lane == 0       ? "  host    "
+                   step.lane == 0         ? "  host    "
                    : step.lane >= d.lanes ? StrCat("  task    ")
-                                        : StrCat("  stream ", step.lane));
+                                          : StrCat("  stream ", step.lane));
     for (uint32_t w = step.task_begin; w < step.task_end; ++w)
       text += StrCat(w == step.task_begin ? "  after task " : ", ", d.tasks[d.task_waits[w]].step);
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
@@ -71,14 +70,14 @@ std::string DeviceText(const Plan& plan) {
 
 std::string DispatchText(const Plan& plan) {
   if (plan.dispatch == Dispatch::kDevice)
-    return StrCat(plan.stats.device_instructions, " of them on the device, ", plan.stats.copies,
-                  " copies, ", plan.device->lanes - 1, " streams, ",
-                  plan.stats.host_tasks > 0 ? StrCat(plan.stats.host_tasks, " tasks of the host, ")
-                                            : "", plan.stats.events, " events, ",
-                  plan.stats.event_waits, " waits, ", plan.stats.device_arena_bytes,
-                  " bytes of temporaries, ",
-                  plan.stats.no_capture.empty() ? "kernels are captured"
-                                                : "not captured: " + plan.stats.no_capture);
+    return StrCat(
+        plan.stats.device_instructions, " of them on the device, ", plan.stats.copies, " copies, ",
+        plan.device->lanes - 1, " streams, ",
+        plan.stats.host_tasks > 0 ? StrCat(plan.stats.host_tasks, " tasks of the host, ") : "",
+        plan.stats.events, " events, ", plan.stats.event_waits, " waits, ",
+        plan.stats.device_arena_bytes, " bytes of temporaries, ",
+        plan.stats.no_capture.empty() ? "kernels are captured"
+                                      : "not captured: " + plan.stats.no_capture);
   if (plan.dispatch == Dispatch::kQueue) return StrCat("parallel, ", plan.stats.tasks, " tasks");
   if (plan.dispatch == Dispatch::kSerial) return "serial";
   return StrCat("parallel, ", plan.lanes->lanes, " lanes, ", plan.lanes->waits.size(), " waits");
@@ -103,9 +102,9 @@ bool ForSignature(const BoundOp& op, Value* const* frame, Fn&& fn) {
 
 bool HasSignature(const BoundOp& op, Value* const* frame, const std::vector<int64_t>& signature) {
   size_t at = 0;
-  return ForSignature(op, frame, [&](int64_t n) {
-    return at < signature.size() && signature[at++] == n;
-  }) && at == signature.size();
+  return ForSignature(op, frame,
+                      [&](int64_t n) { return at < signature.size() && signature[at++] == n; }) &&
+         at == signature.size();
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Plan: the immutable result of analysing a program for feeds of one signature.
 //
-// Ownership: a Plan owns no memory of a run. Threads: any number of runs may use one Plan at the same
-// time; each has a RunState of its own.
+// Ownership: a Plan owns no memory of a run. Threads: any number of runs may use one Plan at the
+// same time; each has a RunState of its own.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include "core/bytes.h"
 #include "core/ir.h"
 #include "core/op_context.h"
-#include "executor/run/meta_table.h"
 #include "executor/plan/rare_list.h"
+#include "executor/run/meta_table.h"
 #include "heddle/executor.h"
 #include "scheduler/lane_schedule.h"
 
@@ -37,13 +37,13 @@ enum class Storage : uint8_t {
 struct Slot {
   ir::VarId var = ir::kNoVar;
   Storage storage = Storage::kPool;
-  bool versioned = false;   // written once: the slot's contents never change after that
-  bool is_static = false;   // dtype and shape are known before the run
+  bool versioned = false;  // written once: the slot's contents never change after that
+  bool is_static = false;  // dtype and shape are known before the run
   DType dtype = DType::kUnknown;
-  uint32_t base = kNoSlot;          // kView: the slot whose memory it is
-  uint8_t place = 0;                // of a device plan, see place_instructions.h
-  size_t offset = 0;                // kArena
-  const Value* meta = nullptr;      // is_static: holds the shape; the plan's (Plan::metas)
+  uint32_t base = kNoSlot;      // kView: the slot whose memory it is
+  uint8_t place = 0;            // of a device plan, see place_instructions.h
+  size_t offset = 0;            // kArena
+  const Value* meta = nullptr;  // is_static: holds the shape; the plan's (Plan::metas)
   // Precondition for both: is_static.
   const Shape& shape() const { return meta->tensor().shape(); }
   size_t bytes() const { return BytesFor(dtype, shape()); }
@@ -97,9 +97,9 @@ struct Instruction {
   // Attributes read from the operands behind the definition's slots, one list of operands each.
   RareList<int> var_attrs;
   std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
-  IdList release;  // kPool slots whose last user this is
-  IdList reads;    // kPool slots read whose readers are counted
-  int ir_block = 0, ir_op = 0;    // position in the program, for messages
+  IdList release;                                       // kPool slots whose last user this is
+  IdList reads;                 // kPool slots read whose readers are counted
+  int ir_block = 0, ir_op = 0;  // position in the program, for messages
 };
 
 // How the instructions of block 0 reach the threads.
@@ -145,29 +145,30 @@ struct Plan {
   bool draws_random = false;  // some operator uses the run's generator
   std::vector<PlanFeed> feeds;
   std::vector<PlanFetch> fetches;
-  std::vector<bool> constant;             // per slot: contents never change while the plan lives
-  std::vector<std::pair<uint32_t, Value>> constants;  // kConst slots
+  std::vector<bool> constant;  // per slot: contents never change while the plan lives
+  std::vector<std::pair<uint32_t, Value>> constants;            // kConst slots
   std::vector<uint32_t> scope_slots, output_slots, view_slots;  // view_slots: those bound per run
   std::vector<uint32_t> arena_slots;
   // Per slot, where there is an arena: of one in it, the slot that stands for the buffer that it
   // shares; it lies there from the buffer's offset on.
   std::vector<uint32_t> buffers;
-  std::vector<uint32_t> run_slots;        // kPool: cleared after a run
-  // Values whose memory is taken when they are written and that end with their last reader: where, in
-  // an order in which the block may run. (Not those that outlive it: fetched, carried from run to run
-  // of a sub-block.)
+  std::vector<uint32_t> run_slots;  // kPool: cleared after a run
+  // Values whose memory is taken when they are written and that end with their last reader: where,
+  // in an order in which the block may run. (Not those that outlive it: fetched, carried from run
+  // to run of a sub-block.)
   struct Loose {
     uint32_t slot;
     int32_t first, last;
     uint32_t block;
   };
   std::vector<Loose> loose;
-  std::vector<uint32_t> loose_of;  // per slot, where there are some: its place in `loose`, or kNoSlot
-  std::vector<uint32_t> consumers;        // per slot: readers, where they are counted
-  std::vector<uint32_t> counted_slots;    // those with consumers
-  std::shared_ptr<Scope> scope;       // looked up for persistable variables
-  std::shared_ptr<Scope> root_scope;  // where those that do not exist yet are made
-  std::shared_ptr<PackCache> packs;  // derived copies of parameters that kernel states share
+  std::vector<uint32_t>
+      loose_of;  // per slot, where there are some: its place in `loose`, or kNoSlot
+  std::vector<uint32_t> consumers;      // per slot: readers, where they are counted
+  std::vector<uint32_t> counted_slots;  // those with consumers
+  std::shared_ptr<Scope> scope;         // looked up for persistable variables
+  std::shared_ptr<Scope> root_scope;    // where those that do not exist yet are made
+  std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
   // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
   // place always, perhaps also its dtype and shape, or its contents.

@@ -36,8 +36,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
   }
 }
 
-// Libraries compile code and parameters are rearranged: each thread takes the next instruction. What
-// is reported is the first failure in the program's order, whoever came upon it.
+// Libraries compile code and parameters are rearranged: each thread takes the next instruction.
+// What is reported is the first failure in the program's order, whoever came upon it.
 Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   std::vector<Status> results(todo.size());
   std::atomic<size_t> next{0};
@@ -167,8 +167,8 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
     LookAhead(draft.plan.get());
   }
-  // Before parameters come in, and before a run's memory: neither need go on top of what loading and
-  // planning used for a moment.
+  // Before parameters come in, and before a run's memory: neither need go on top of what loading
+  // and planning used for a moment.
   if (request.lean) TrimHeap();
   HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
   draft.BeginStage(nullptr);
@@ -192,8 +192,8 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   return std::shared_ptr<const Plan>(draft.plan);
 }
 
-// Lanes, and lanes with the edges that the places in a plan for one instruction after another ask for:
-// the one that needs less memory.
+// Lanes, and lanes with the edges that the places in a plan for one instruction after another ask
+// for: the one that needs less memory.
 Result<std::shared_ptr<const Plan>> BuildTightLanes(const PlanRequest& given) {
   PlanRequest request = given;
   request.spoil = nullptr;

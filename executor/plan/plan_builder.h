@@ -33,8 +33,8 @@ struct PlanRequest {
   // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;
   std::shared_ptr<const LaneSchedule> lanes;
-  // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place without
-  // lanes; may be empty.
+  // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place
+  // without lanes; may be empty.
   std::vector<bool> wide;
   Reuse reuse = Reuse::kOrdered;
   bool lean = false;
@@ -42,8 +42,8 @@ struct PlanRequest {
   // besides those they depend on. See executor/plan/memory_edges.h.
   std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
   uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
-  bool tokens = true;      // runs may keep memory for their own values, see RunTokens
-  bool ask_worth = false;  // fill in Plan::worth_measuring
+  bool tokens = true;         // runs may keep memory for their own values, see RunTokens
+  bool ask_worth = false;     // fill in Plan::worth_measuring
   int threads = 1;
   // kDevice: where operators run that do not say it themselves, as in CompileOptions.
   Device* device = nullptr;
@@ -53,7 +53,7 @@ struct PlanRequest {
   float host_task_ns = 0;  // see ExecutorOptions
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
-  Services* services = nullptr;  // for preparing kernels
+  Services* services = nullptr;         // for preparing kernels
   std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
   // For tests: spoils the finished plan, so that a check can be seen to notice.
   std::function<void(Plan&)> spoil;

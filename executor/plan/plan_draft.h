@@ -14,7 +14,8 @@ struct PlanDraft {
   const PlanRequest& request;
   const ir::Program& program;
   std::shared_ptr<Plan> plan;
-  // Shape analysis: a frame of values that hold dtype and shape, and contents where those are known.
+  // Shape analysis: a frame of values that hold dtype and shape, and contents where those are
+  // known.
   std::vector<Value*> frame;
   std::deque<Value> contents;    // where the frame has contents; other values of it are plan->metas
   std::vector<bool> known_meta;  // per slot: the frame tells dtype and shape for certain
@@ -44,14 +45,14 @@ struct PlanDraft {
 };
 
 // The analyses, in the order they run.
-Status AssignSlots(PlanDraft& draft);         // slots, bound operands, instructions in file order
-Status PropagateShapes(PlanDraft& draft);     // static shapes, known values, kernels
-void ResolveViews(PlanDraft& draft);          // instructions that only look at memory
-void ChooseSchedule(PlanDraft& draft);        // costs; lanes or tasks
-void PlanMemory(PlanDraft& draft);            // storages, in-place, arena
-void PlanReleases(PlanDraft& draft);          // when pooled memory is given back
-void FindLooseValues(PlanDraft& draft);      // whose memory may be shared while running
-Status PrepareKernels(PlanDraft& draft);      // per-signature kernel states
-Status PlanForDevice(PlanDraft& draft);       // instead of those behind the shapes: see device_plan.h
+Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order
+Status PropagateShapes(PlanDraft& draft);  // static shapes, known values, kernels
+void ResolveViews(PlanDraft& draft);       // instructions that only look at memory
+void ChooseSchedule(PlanDraft& draft);     // costs; lanes or tasks
+void PlanMemory(PlanDraft& draft);         // storages, in-place, arena
+void PlanReleases(PlanDraft& draft);       // when pooled memory is given back
+void FindLooseValues(PlanDraft& draft);    // whose memory may be shared while running
+Status PrepareKernels(PlanDraft& draft);   // per-signature kernel states
+Status PlanForDevice(PlanDraft& draft);    // instead of those behind the shapes: see device_plan.h
 
 }  // namespace heddle

@@ -103,7 +103,8 @@ class MemoryPlanner {
         continue;
       const Lifetimes::Range range = life.RangeOf(s);
       Region& region = regions[static_cast<size_t>(range.region)];
-      region.ranges.push_back({plan_.slots[s].bytes(), range.first, std::max(range.first, range.last)});
+      region.ranges.push_back(
+          {plan_.slots[s].bytes(), range.first, std::max(range.first, range.last)});
       region.members.push_back(arena.owners.size());
       arena.owners.push_back(s);
     }
@@ -120,8 +121,9 @@ class MemoryPlanner {
   }
 
   // With lanes, one layout of everything, where only what the waits put in order shares memory, is
-  // mostly smaller than a region each: short-lived buffers of one lane fit between those that cross.
-  // The bound: what is alive at the same time when one thread follows the walk, which it may.
+  // mostly smaller than a region each: short-lived buffers of one lane fit between those that
+  // cross. The bound: what is alive at the same time when one thread follows the walk, which it
+  // may.
   void ShareAcrossLanes(Arena* arena) const {
     const Lifetimes& life = arena->sharing->life();
     std::vector<size_t> bytes;

@@ -51,8 +51,8 @@ class ReleasePlanner {
   bool Counted(uint32_t s) const { return !counted_.empty() && counted_[s]; }
 
   // From the last instruction to the first, so that the first user met is the last one run. (A
-  // block's instructions are stored in an order in which they may run; of a slot's users in one lane
-  // the last one stored is the last one run.)
+  // block's instructions are stored in an order in which they may run; of a slot's users in one
+  // lane the last one stored is the last one run.)
   void Walk(std::vector<Instruction>& ins) {
     for (size_t i = ins.size(); i-- > 0;) {
       Instruction& in = ins[i];
@@ -63,7 +63,8 @@ class ReleasePlanner {
         else
           AddRelease(s, &in);
       }
-      // A counted slot is given back by its readers; in lanes it has some, since two lanes touch it.
+      // A counted slot is given back by its readers; in lanes it has some, since two lanes touch
+      // it.
       for (uint32_t s : in.op.out) {
         if (s == kNoSlot || !releasable_[s]) continue;
         if (!Counted(s) || (plan_.dispatch != Dispatch::kLanes && plan_.consumers[s] == 0))

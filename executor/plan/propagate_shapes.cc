@@ -1,5 +1,5 @@
-// Shapes and dtypes of everything that can be known before running, values of what is already known,
-// and the kernel of each instruction.
+// Shapes and dtypes of everything that can be known before running, values of what is already
+// known, and the kernel of each instruction.
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/kernel_selector.h"
@@ -32,7 +32,8 @@ class ShapePropagator {
                        instructions.end());
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
       for (Instruction& in : plan_.blocks[b].instructions)
-        if (in.op.def->prepare() && in.var_attrs.empty()) in.states = std::make_unique<StateCache>();
+        if (in.op.def->prepare() && in.var_attrs.empty())
+          in.states = std::make_unique<StateCache>();
     return Status::Ok();
   }
 
@@ -57,8 +58,8 @@ class ShapePropagator {
   }
 
   Status SeedScope() {
-    std::vector<int> writers(plan_.slots.size(), 0);    // that may change shape
-    std::vector<int> updates(plan_.slots.size(), 0);    // in place
+    std::vector<int> writers(plan_.slots.size(), 0);  // that may change shape
+    std::vector<int> updates(plan_.slots.size(), 0);  // in place
     std::vector<bool> first_is_write(plan_.slots.size(), false), seen(plan_.slots.size(), false);
     for (const BlockPlan& block : plan_.blocks) {
       for (const Instruction& in : block.instructions) {
@@ -144,7 +145,8 @@ class ShapePropagator {
     const OpDef& def = *in.op.def;
     HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
     bool settled = false;
-    if (infer_now_ && in.var_attrs.empty() && def.infer_shape() != nullptr && !def.has(kControlFlow) && InputsKnown(in)) {
+    if (infer_now_ && in.var_attrs.empty() && def.infer_shape() != nullptr &&
+        !def.has(kControlFlow) && InputsKnown(in)) {
       ShapeContext ctx(in.op, d_.frame.data());
       Status status = Guard([&] { return def.infer_shape()(ctx); });
       if (!status.ok()) return status.At(plan_.Locate(in));
@@ -173,7 +175,8 @@ class ShapePropagator {
     for (size_t k = in.op.in_begin[slots]; k < in.op.in.size(); ++k)
       if (in.op.in[k] != kNoSlot && !d_.frame[in.op.in[k]]->initialized()) return Status::Ok();
     in.fixed_attrs = std::make_unique<std::vector<AttrValue>>();
-    if (Status s = ReadVarAttrs(in.var_attrs.vector(), d_.frame.data(), &in.op, in.fixed_attrs.get());
+    if (Status s =
+            ReadVarAttrs(in.var_attrs.vector(), d_.frame.data(), &in.op, in.fixed_attrs.get());
         !s.ok())
       return s.At(plan_.Locate(in));
     in.var_attrs.clear();
@@ -259,8 +262,8 @@ class ShapePropagator {
     const OpDef& def = *in.op.def;
     for (uint32_t s : in.op.out)
       if (s != kNoSlot)
-        d_.frame[s] = &d_.contents.emplace_back(
-            Tensor::Zeros(plan_.slots[s].dtype, plan_.slots[s].shape()));
+        d_.frame[s] =
+            &d_.contents.emplace_back(Tensor::Zeros(plan_.slots[s].dtype, plan_.slots[s].shape()));
     Status status = Guard([&] {
       std::unique_ptr<KernelState> state;
       if (def.prepare() != nullptr) {

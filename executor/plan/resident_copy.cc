@@ -31,9 +31,8 @@ Result<Tensor> CopyToStay(const Tensor& tensor, DeviceRuntime& device, Stream& s
                           PackCache* packs) {
   if (tensor.buffer()) {
     // Other executors of the program may have other devices.
-    const std::string key =
-        StrCat("device ", reinterpret_cast<uintptr_t>(&device.device()), " ", Name(tensor.dtype()),
-               " ", tensor.shape().ToString());
+    const std::string key = StrCat("device ", reinterpret_cast<uintptr_t>(&device.device()), " ",
+                                   Name(tensor.dtype()), " ", tensor.shape().ToString());
     const auto shared = packs->Get<ResidentCopy>(
         tensor, key, [&] { return Copy(tensor, device, stream).release(); });
     // A failure is not for ever, so it is not kept either.

@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// The copy of `tensor`. A large one is made once and shared by all plans that have `packs`. `stream`
-// is synchronised.
+// The copy of `tensor`. A large one is made once and shared by all plans that have `packs`.
+// `stream` is synchronised.
 Result<Tensor> CopyToStay(const Tensor& tensor, DeviceRuntime& device, Stream& stream,
                           PackCache* packs);
 

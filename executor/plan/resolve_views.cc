@@ -1,5 +1,5 @@
-// Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory they
-// look at, where that never changes: nothing is left to run.
+// Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory
+// they look at, where that never changes: nothing is left to run.
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {

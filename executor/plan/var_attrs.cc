@@ -43,8 +43,9 @@ Status ReadOne(const std::vector<const Tensor*>& from, AttrValue* to) {
   if (std::holds_alternative<int64_t>(*to) || std::holds_alternative<Ints>(*to) ||
       std::holds_alternative<bool>(*to))
     return Set<int64_t>(from, to);
-  return InvalidArgument("is neither a number nor a list of numbers, and cannot be given by a "
-                         "variable");
+  return InvalidArgument(
+      "is neither a number nor a list of numbers, and cannot be given by a "
+      "variable");
 }
 
 }  // namespace

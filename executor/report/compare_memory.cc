@@ -33,7 +33,8 @@ Result<std::vector<MemoryReport::Way>> CompareMemory(
     if (ways.empty()) bound = plan->arena_bound;
     const double over =
         bound == 0 ? 1 : static_cast<double>(plan->arena_bytes) / static_cast<double>(bound);
-    ways.push_back({way.name, plan->arena_bytes, over, plan->stats.memory_edges, MakespanUs(*plan)});
+    ways.push_back(
+        {way.name, plan->arena_bytes, over, plan->stats.memory_edges, MakespanUs(*plan)});
   }
   return ways;
 }

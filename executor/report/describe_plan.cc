@@ -63,7 +63,8 @@ void AddWaits(const LaneSchedule& lanes, PlanDescription* d) {
     for (uint32_t k = lanes.segment_begin[lane]; k < lanes.segment_begin[lane + 1]; ++k) {
       const LaneSegment& segment = lanes.segments[k];
       if (segment.signal >= last[lane].size()) last[lane].resize(segment.signal + 1, -1);
-      if (segment.end > segment.begin) last[lane][segment.signal] = static_cast<int>(segment.end) - 1;
+      if (segment.end > segment.begin)
+        last[lane][segment.signal] = static_cast<int>(segment.end) - 1;
     }
   }
   for (const LaneSegment& segment : lanes.segments) {

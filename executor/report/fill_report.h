@@ -5,7 +5,8 @@
 
 namespace heddle::internal {
 
-// What RunOptions::report asks for, of a run that has ended after `ns`. `alone`: it had all threads.
+// What RunOptions::report asks for, of a run that has ended after `ns`. `alone`: it had all
+// threads.
 void FillReport(RunState& run, bool alone, double ns, RunReport* report);
 
 }  // namespace heddle::internal

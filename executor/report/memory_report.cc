@@ -17,7 +17,9 @@ size_t Rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 class Reporter {
  public:
   explicit Reporter(const Plan& plan)
-      : plan_(plan), first_(plan.slots.size(), kNever), last_(plan.slots.size(), 0),
+      : plan_(plan),
+        first_(plan.slots.size(), kNever),
+        last_(plan.slots.size(), 0),
         buffer_of_(plan.slots.size()) {
     std::iota(buffer_of_.begin(), buffer_of_.end(), 0u);
   }
@@ -89,8 +91,8 @@ class Reporter {
       if (Counts(s) && plan_.slots[s].bytes() > 0) buffer_of_[s] = plan_.buffers[s];
   }
 
-  // From a queue, an output takes over an input's memory when it is the last to use it; on a device,
-  // views alone share.
+  // From a queue, an output takes over an input's memory when it is the last to use it; on a
+  // device, views alone share.
   void JoinTakeovers() {
     for (uint32_t at = 0; at < plan_.blocks[0].instructions.size(); ++at) {
       const Instruction& in = InstructionAt(at);
@@ -176,8 +178,8 @@ std::string MemoryReport::ToString() const {
   if (block_bytes > 0) text += StrCat("in a block of    ", block_bytes, " bytes, for all shapes\n");
   for (const Way& w : ways) {
     char line[128];
-    std::snprintf(line, sizeof line, "  %-7s %12zu bytes, %.3f times the bound, %.0f us", w.name.c_str(),
-                  w.planned_bytes, w.ratio, w.makespan_us);
+    std::snprintf(line, sizeof line, "  %-7s %12zu bytes, %.3f times the bound, %.0f us",
+                  w.name.c_str(), w.planned_bytes, w.ratio, w.makespan_us);
     text += StrCat(line, w.edges > 0 ? StrCat(", ", w.edges, " waits added") : "", "\n");
   }
   text += decided ? "    offset      bytes    first     last  value\n"

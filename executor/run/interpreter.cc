@@ -3,8 +3,8 @@
 #include "core/error.h"
 #include "core/guard.h"
 #include "core/kernel_selector.h"
-#include "executor/run/check_finite.h"
 #include "executor/plan/var_attrs.h"
+#include "executor/run/check_finite.h"
 #include "memory/pool_allocator.h"
 
 namespace heddle {
@@ -57,8 +57,8 @@ Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutM
     for (size_t i = 0; real.is_static && i < outs.size(); ++i)
       if (in.op.out[i] == r.hidden && outs[i].set &&
           !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
-        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name, "' from ",
-                               Name(real.dtype), " ", real.shape().ToString(), " into ",
+        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name,
+                               "' from ", Name(real.dtype), " ", real.shape().ToString(), " into ",
                                Name(outs[i].dtype), " ", outs[i].shape.ToString());
   }
   return Status::Ok();
@@ -139,8 +139,7 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   HEDDLE_RETURN_IF_ERROR(op.def->infer_shape()(shapes));
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
   for (size_t i = 0; i < outs.size(); ++i)
-    if (outs[i].set && in.op.out[i] != kNoSlot)
-      PlaceOutput(in, in.op.out[i], outs[i], run);
+    if (outs[i].set && in.op.out[i] != kNoSlot) PlaceOutput(in, in.op.out[i], outs[i], run);
   room->swap(outs);
   run.GiveBackOutMetas(std::move(room));
   return Status::Ok();
@@ -248,7 +247,8 @@ Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunS
 }
 
 Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int lane) {
-  return ExecuteAll(1, [&](size_t) -> const Instruction& { return instruction; }, run, lane);
+  return ExecuteAll(
+      1, [&](size_t) -> const Instruction& { return instruction; }, run, lane);
 }
 
 Status Interpreter::RunOnOneThread(RunState& run) {
@@ -291,11 +291,8 @@ Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) 
     return false;
   };
   lanes.Begin();
-  pool.Run(
-      [&](int participant) {
-        arena.Execute([&] { lanes.Participate(participant, body); });
-      },
-      run.plan().lanes->lanes);
+  pool.Run([&](int participant) { arena.Execute([&] { lanes.Participate(participant, body); }); },
+           run.plan().lanes->lanes);
   return run.error().Take();
 }
 
@@ -377,7 +374,8 @@ Status Interpreter::RunQueue(RunState& run, HostPool& pool, KernelArena& arena) 
   q.ready.Clear();
   q.failed.store(false, std::memory_order_relaxed);
   q.unfinished.store(g.size, std::memory_order_release);
-  for (uint32_t t = 0; t < g.size; ++t) q.waiting[t].store(g.in_degree(t), std::memory_order_relaxed);
+  for (uint32_t t = 0; t < g.size; ++t)
+    q.waiting[t].store(g.in_degree(t), std::memory_order_relaxed);
   for (uint32_t t = g.size; t-- > 0;)
     if (g.in_degree(t) == 0) q.ready.Push(0, t);
   pool.Run([&](int participant) { arena.Execute([&] { RunTasks(participant, run); }); });

@@ -1,4 +1,5 @@
-// One Value for every dtype and shape that a plan's slots have. Programs have many slots and few shapes.
+// One Value for every dtype and shape that a plan's slots have. Programs have many slots and few
+// shapes.
 //
 // Ownership: the table owns the values; they keep their place until it goes, also when it is moved.
 #pragma once

@@ -81,9 +81,9 @@ void RunControl::LookForStall() {
       pending += StrCat(pending.empty() ? "" : "; ", Describe(*in), " (lane ", l, ")");
   }
   if (ended == ended_before_)
-    stall_options_->on_stall(
-        StrCat("no instruction has ended for ", stall_options_->stall_limit.count(),
-               " ms; in execution: ", pending.empty() ? "none" : pending));
+    stall_options_->on_stall(StrCat("no instruction has ended for ",
+                                    stall_options_->stall_limit.count(),
+                                    " ms; in execution: ", pending.empty() ? "none" : pending));
   ended_before_ = ended;
   stall_id_ = watcher_->At(std::chrono::steady_clock::now() + stall_options_->stall_limit,
                            [this] { LookForStall(); });
@@ -143,8 +143,9 @@ void RunControl::FillTrace(RunReport* report) {
     report->events.back().stream = std::move(work.stream);
   }
   device_work_.clear();
-  std::stable_sort(report->events.begin(), report->events.end(),
-                   [](const TraceEvent& a, const TraceEvent& b) { return a.begin_us < b.begin_us; });
+  std::stable_sort(
+      report->events.begin(), report->events.end(),
+      [](const TraceEvent& a, const TraceEvent& b) { return a.begin_us < b.begin_us; });
 }
 
 std::string RunReport::ToChromeTrace() const {

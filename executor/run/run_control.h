@@ -1,8 +1,9 @@
-// RunControl: the outside's grip on a run under way: cancelling, deadlines, a look at stalls, traces,
-// and at what is written.
+// RunControl: the outside's grip on a run under way: cancelling, deadlines, a look at stalls,
+// traces, and at what is written.
 //
 // Costs a run nothing but one relaxed load per instruction while nobody asked for anything.
-// Threads: Interrupt and Report from any thread; the rest by whoever owns the run, before and after.
+// Threads: Interrupt and Report from any thread; the rest by whoever owns the run, before and
+// after.
 #pragma once
 
 #include <atomic>

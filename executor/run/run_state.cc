@@ -9,8 +9,12 @@
 namespace heddle {
 
 RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena)
-    : plan_(std::move(plan)), services_(services), control_(*plan_), values_(plan_->slots.size()),
-      frame_(plan_->slots.size()), readers_(plan_->counted_slots.empty() ? 0 : values_.size()) {
+    : plan_(std::move(plan)),
+      services_(services),
+      control_(*plan_),
+      values_(plan_->slots.size()),
+      frame_(plan_->slots.size()),
+      readers_(plan_->counted_slots.empty() ? 0 : values_.size()) {
   services_.blocks = this;
   services_.random = &random_;
   services_.packs = plan_->packs.get();

@@ -1,7 +1,7 @@
 // RunState: what one run of a Plan needs for itself. Reused by later runs of the same Plan.
 //
-// Ownership: keeps its Plan alive. Threads: one run at a time; inside a run that several threads share
-// the instructions' order keeps them apart.
+// Ownership: keeps its Plan alive. Threads: one run at a time; inside a run that several threads
+// share the instructions' order keeps them apart.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ struct DeviceRun;
 
 class RunState final : public BlockRunner {
  public:
-  // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a state
-  // borrows a block for each run.
+  // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a
+  // state borrows a block for each run.
   RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena = true);
   ~RunState() override;
   // Before a run: temporaries lie in one of the blocks, which holds the plan's arena. Throws
@@ -140,7 +140,7 @@ class RunState final : public BlockRunner {
   BufferRef arena_;
   std::unique_ptr<RunTokens> tokens_;  // null: the plan has no use for them
   bool poison_ = false;
-  std::shared_ptr<ArenaBlocks> lender_;  // while arena_ is borrowed
+  std::shared_ptr<ArenaBlocks> lender_;    // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
   FirstError error_;
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time

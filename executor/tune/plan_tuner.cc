@@ -82,7 +82,8 @@ bool PlanTuner::Report(const Turn& turn, double ns) {
   return settled();
 }
 
-// The longest path by what instructions cost with all threads is a bound that lanes can't get below.
+// The longest path by what instructions cost with all threads is a bound that lanes can't get
+// below.
 void PlanTuner::EndWide() {
   const auto& ins = base_.blocks[0].instructions;
   const DependencyGraph dependencies = BuildDependencies(base_, ins);
@@ -114,8 +115,7 @@ void PlanTuner::Candidates(int count) {
   if (count == 0) return Settle(0);
   variants_ = count + 1;
   next_trials_.store(kFirstInterval, std::memory_order_relaxed);
-  OpenTrials(costs_.plain_ns > kLongRunNs ? 1
-                                    : Trials::RoundsFor(costs_.plain_ns, kTrialRounds));
+  OpenTrials(costs_.plain_ns > kLongRunNs ? 1 : Trials::RoundsFor(costs_.plain_ns, kTrialRounds));
 }
 
 void PlanTuner::OpenTrials(int rounds) {
@@ -133,9 +133,9 @@ void PlanTuner::Settle(int variant) {
   if (variant != chosen_) next_trials_.store(kFirstInterval, std::memory_order_relaxed);
   chosen_ = variant;
   if (trials_ && trials_->settled())
-    next_trials_.store(std::max(next_trials_.load(std::memory_order_relaxed),
-                                trials_->RunsToPayBack()),
-                       std::memory_order_relaxed);
+    next_trials_.store(
+        std::max(next_trials_.load(std::memory_order_relaxed), trials_->RunsToPayBack()),
+        std::memory_order_relaxed);
   settled_.store(variant, std::memory_order_release);
 }
 
@@ -151,7 +151,8 @@ std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& co
   bool any = false;
   for (size_t p = 0; p < lonely.size(); ++p) {
     const uint32_t v = lanes.order[p];
-    if (!lonely[p] || costs.narrow_ns[v] < kLeastNs || costs.wide_ns[v] > kGain * costs.narrow_ns[v])
+    if (!lonely[p] || costs.narrow_ns[v] < kLeastNs ||
+        costs.wide_ns[v] > kGain * costs.narrow_ns[v])
       continue;
     wide[v] = any = true;
     (*mixed)[v] = costs.wide_ns[v];

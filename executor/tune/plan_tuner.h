@@ -2,11 +2,12 @@
 //
 //   1. One run to get warm, then some in which every instruction is timed while its kernel may use
 //      all threads; then some in which kernels keep to one thread.
-//   2. With the latter costs lanes are scheduled. Where the prediction promises something, plans with
+//   2. With the latter costs lanes are scheduled. Where the prediction promises something, plans
+//   with
 //      these lanes (and, for long instructions, one with a queue) are built.
 //   3. They and the plain plan are run in turns; the fastest stays. Since the machine may have been
-//      busy just then, this is repeated after some hundred runs, and after ever more while the choice
-//      stays the same; never so often that trying takes more than a fiftieth of the time.
+//      busy just then, this is repeated after some hundred runs, and after ever more while the
+//      choice stays the same; never so often that trying takes more than a fiftieth of the time.
 //
 // Measured are only runs that have the executor's threads to themselves. Results do not depend on
 // which plan runs: kernels cut their work the same way in all of them.
@@ -70,15 +71,15 @@ class PlanTuner {
   bool asked_ = false;
   int runs_ = 0;  // of the present stage
   int variants_ = 1;
-  int chosen_ = 0;  // by the last trials
+  int chosen_ = 0;                                      // by the last trials
   std::atomic<int64_t> settled_runs_{0}, next_trials_;  // alone, since the last trials
   std::unique_ptr<CostMeter> meter_;
   std::unique_ptr<Trials> trials_;
   Costs costs_;
 };
 
-// With lanes, the instructions that have the threads to themselves anyway, and gain from them. `mixed`
-// becomes the costs of such a plan.
+// With lanes, the instructions that have the threads to themselves anyway, and gain from them.
+// `mixed` becomes the costs of such a plan.
 std::vector<bool> FindWide(const LaneSchedule& lanes, const PlanTuner::Costs& costs,
                            double hand_over, std::vector<float>* mixed);
 

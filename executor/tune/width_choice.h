@@ -1,9 +1,9 @@
-// WidthChoice: do the runs of a plan, one instruction after another, take less time when its kernels keep
-// to one thread than when they use all? So it is with short ones where what one thread writes and another
-// reads has a long way: between processors that share no cache, or on a machine that others use, too.
-// Where a virtual machine's processors are moved about, that changes within seconds. So it is tried again
-// when runs have become slower, and now and then besides, for a hundredth of the time at most. Takes
-// nothing from the heap, as runs do not.
+// WidthChoice: do the runs of a plan, one instruction after another, take less time when its
+// kernels keep to one thread than when they use all? So it is with short ones where what one thread
+// writes and another reads has a long way: between processors that share no cache, or on a machine
+// that others use, too. Where a virtual machine's processors are moved about, that changes within
+// seconds. So it is tried again when runs have become slower, and now and then besides, for a
+// hundredth of the time at most. Takes nothing from the heap, as runs do not.
 //
 // Threads: one at a time, as with runs that have all threads to themselves.
 #pragma once
@@ -88,7 +88,7 @@ class WidthChoice {
   bool narrow_ = false, off_ = false;
   int tries_left_ = 0;
   int64_t runs_ = 0, next_ = kFirstRuns, soonest_ = kFirstRuns;
-  int slow_ = 0;  // runs in a row
+  int slow_ = 0;                                               // runs in a row
   double least_ns_ = std::numeric_limits<double>::infinity();  // since the last trials
   double wide_ns_ = 0, total_ns_ = 0;
   std::array<std::array<double, (kBurst - 1) * kRounds>, kWays> times_{};

@@ -8,12 +8,12 @@
 //   }
 //
 // The results of one run are given up when the next one begins, and their memory is used for its
-// results; who wants to keep one copies the Value, which shares the memory and so keeps it. Once the
-// way to run is settled (RunReport::settled), a run whose shapes are known and unchanged calls the
-// heap no more; libraries underneath may do so, see docs/memory.md.
+// results; who wants to keep one copies the Value, which shares the memory and so keeps it. Once
+// the way to run is settled (RunReport::settled), a run whose shapes are known and unchanged calls
+// the heap no more; libraries underneath may do so, see docs/memory.md.
 //
-// Ownership: keeps the compiled program, whose executor must outlive both. Threads: one at a time for each
-// BoundRun; several of them, and other runs of the executor, at the same time.
+// Ownership: keeps the compiled program, whose executor must outlive both. Threads: one at a time
+// for each BoundRun; several of them, and other runs of the executor, at the same time.
 #pragma once
 
 #include <cstddef>

@@ -25,23 +25,23 @@ struct EmulatedOptions {
   // Added to every kernel and every copy; jitter: up to as much again, drawn from `seed`.
   int64_t kernel_delay_ns = 0, copy_delay_ns = 0, jitter_ns = 0;
   uint64_t seed = 0;
-  // No threads: a task runs when the host, or a stream the host waits for, cannot go on without it, and
-  // not before. Whatever no event orders then goes wrong, every time. For tests.
+  // No threads: a task runs when the host, or a stream the host waits for, cannot go on without it,
+  // and not before. Whatever no event orders then goes wrong, every time. For tests.
   bool lazy = false;
   // The fail_call-th call (from 1) of the device that can fail does fail: an allocation finds no
   // memory, a copy or kernel ends in an error, anything else is refused. 0: none.
   int64_t fail_call = 0;
   // It is the device that is lost then: that call and all later ones fail.
   bool lost = false;
-  // The ignore_wait-th wait for an event (from 1), of a stream or of the host, does not wait; when the
-  // device is lazy, that stream is not any more. 0: none.
+  // The ignore_wait-th wait for an event (from 1), of a stream or of the host, does not wait; when
+  // the device is lazy, that stream is not any more. 0: none.
   int64_t ignore_wait = 0;
 };
 std::shared_ptr<Device> NewEmulatedDevice(const EmulatedOptions& options = {});
 
 // The figures of an emulated device, for tests: nothing may be left when its users are gone.
 struct EmulatedCounts {
-  int64_t calls = 0;  // that can fail
+  int64_t calls = 0;                                             // that can fail
   int64_t allocations = 0, streams = 0, events = 0, graphs = 0;  // alive
   size_t bytes = 0, peak_bytes = 0;
   // So far; kernels and copies of a captured graph count whenever it is replayed. pageable_copies:

@@ -6,11 +6,12 @@
 //   auto outputs = executor.Run(*compiled, {{"x", tensor}});
 //
 // Ownership: an Executor owns its threads and plans; a CompiledProgram keeps its program and scope
-// alive and must not outlive its Executor. Threads: every method may be called from any thread at the
-// same time, but not from inside a kernel of one of its own runs; runs that write to persistable
-// variables of one scope are serialised. With more than one thread, runs that meet use one thread each
-// and at most as many are under way as there are threads; others wait their turn. Errors: never
-// throws; a failed run leaves the executor usable and parameters at their last complete value.
+// alive and must not outlive its Executor. Threads: every method may be called from any thread at
+// the same time, but not from inside a kernel of one of its own runs; runs that write to
+// persistable variables of one scope are serialised. With more than one thread, runs that meet use
+// one thread each and at most as many are under way as there are threads; others wait their turn.
+// Errors: never throws; a failed run leaves the executor usable and parameters at their last
+// complete value.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +59,8 @@ class Device;
 struct ExecutorOptions {
   int threads = 0;  // 0 = as many as the process may use
   // How many runs may be under way; others wait, first come first served. 1 = each has all threads.
-  // 0 = as many as there are threads, each with one of them; with one thread, which leaves every run to
-  // its caller's, any number.
+  // 0 = as many as there are threads, each with one of them; with one thread, which leaves every
+  // run to its caller's, any number.
   int runs_at_once = 0;
   int plan_cache_capacity = 32;
   size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit
@@ -67,11 +68,12 @@ struct ExecutorOptions {
   // say.
   std::shared_ptr<Device> device = nullptr;
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
-  // What a run puts on the device's streams is captured in the second run of a plan, and from then on
-  // put there as one piece; where the device and the plan can (PlanStats::no_capture).
+  // What a run puts on the device's streams is captured in the second run of a plan, and from then
+  // on put there as one piece; where the device and the plan can (PlanStats::no_capture).
   bool device_capture = true;
-  // With a device and several threads: operators of the host that are estimated to take at least this
-  // long on one thread are executed by any of the threads, while the caller's puts work on streams.
+  // With a device and several threads: operators of the host that are estimated to take at least
+  // this long on one thread are executed by any of the threads, while the caller's puts work on
+  // streams.
   float host_task_ns = 20000;
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
@@ -86,35 +88,39 @@ struct CompileOptions {
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
   Reuse reuse = Reuse::kOrdered;
-  // The largest shapes of inputs, by name, of the inputs' ranks. Temporaries of all runs whose feeds
-  // are no larger lie in blocks of one size, that of the plan for these shapes, which runs of other
-  // shapes use again: after the first run, a new shape takes no further memory for them. Runs with
-  // larger feeds, or with a schedule that places nothing ahead of time, have memory of their own.
+  // The largest shapes of inputs, by name, of the inputs' ranks. Temporaries of all runs whose
+  // feeds are no larger lie in blocks of one size, that of the plan for these shapes, which runs of
+  // other shapes use again: after the first run, a new shape takes no further memory for them. Runs
+  // with larger feeds, or with a schedule that places nothing ahead of time, have memory of their
+  // own.
   std::vector<std::pair<std::string, Shape>> max_shapes = {};
-  // Prefer little memory and a quick start to speed: kernels hold no copy of a parameter that is larger
-  // than the parameter, and heddle's own loops compute what the primitives library would generate code
-  // for, wherever there are such loops. Tuning has no say then. Results differ by rounding from those
-  // of the usual way. Meant for programs that are run once or a few times. The program's file stays open
-  // while the compiled program lives: it may be removed or replaced, but not written to in place.
+  // Prefer little memory and a quick start to speed: kernels hold no copy of a parameter that is
+  // larger than the parameter, and heddle's own loops compute what the primitives library would
+  // generate code for, wherever there are such loops. Tuning has no say then. Results differ by
+  // rounding from those of the usual way. Meant for programs that are run once or a few times. The
+  // program's file stays open while the compiled program lives: it may be removed or replaced, but
+  // not written to in place.
   bool lean = false;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
-  // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 = off.
+  // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 =
+  // off.
   uint64_t shuffle_seed = 0;
   PassOptions passes = {};  // which passes run, and how they are watched
-  // Kernels that can compute the same in several ways (convolutions) take the one that was the fastest
-  // on this processor, with these threads and this build, as `tuning_file` says; empty: no file. With
-  // `tune`, what it does not say is measured when a plan is built, and written to it. A damaged file is
-  // replaced. Results differ by rounding from those of the usual way.
+  // Kernels that can compute the same in several ways (convolutions) take the one that was the
+  // fastest on this processor, with these threads and this build, as `tuning_file` says; empty: no
+  // file. With `tune`, what it does not say is measured when a plan is built, and written to it. A
+  // damaged file is replaced. Results differ by rounding from those of the usual way.
   bool tune = false;
   std::string tuning_file = {};
-  // A file that keeps the copies of parameters which kernels make in an order of their own: mapped from
-  // it they need not be made again, nor the parameters be read, and processes share their memory. What
-  // it lacks is added when a plan is built; it takes as much disk as the copies take memory. For
-  // parameters that are read from one combined file. It is not used but replaced when those have changed,
-  // or the ways in which this build orders them have. While a process uses it, it may be replaced or
-  // removed, not be cut short in place: that would end the process. Empty: none.
+  // A file that keeps the copies of parameters which kernels make in an order of their own: mapped
+  // from it they need not be made again, nor the parameters be read, and processes share their
+  // memory. What it lacks is added when a plan is built; it takes as much disk as the copies take
+  // memory. For parameters that are read from one combined file. It is not used but replaced when
+  // those have changed, or the ways in which this build orders them have. While a process uses it,
+  // it may be replaced or removed, not be cut short in place: that would end the process. Empty:
+  // none.
   std::string packed_weights = {};
 };
 
@@ -128,8 +134,8 @@ struct TuningReport {
 
 // What CompileOptions::packed_weights has done for a program so far.
 struct PackedWeightsReport {
-  int found = 0;  // copies that were in the file
-  int made = 0;   // that were not
+  int found = 0;                      // copies that were in the file
+  int made = 0;                       // that were not
   std::vector<std::string> warnings;  // why the file was not used, or not written
 };
 
@@ -139,11 +145,11 @@ struct Feed {
 };
 
 struct PlanStats {
-  int instructions = 0;   // that run on every call (views and constants cost none)
-  int tasks = 0;          // units of scheduling
-  bool parallel = false;  // instructions go side by side
-  int lanes = 1;          // threads whose instructions are decided ahead of time
-  bool static_shapes = false;  // every temporary has its place before the run
+  int instructions = 0;          // that run on every call (views and constants cost none)
+  int tasks = 0;                 // units of scheduling
+  bool parallel = false;         // instructions go side by side
+  int lanes = 1;                 // threads whose instructions are decided ahead of time
+  bool static_shapes = false;    // every temporary has its place before the run
   size_t arena_bytes = 0;        // one block for all static temporaries of a run
   size_t arena_bound_bytes = 0;  // peak of live bytes: no plan can need less
   int memory_edges = 0;  // waits that were added so that temporaries share memory (Reuse::kEdges)

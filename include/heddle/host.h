@@ -10,8 +10,8 @@
 namespace heddle {
 
 struct HostReport {
-  std::string version;   // of heddle
-  std::string cpu;       // the processor's name; empty when the system does not say
+  std::string version;  // of heddle
+  std::string cpu;      // the processor's name; empty when the system does not say
   // Instruction sets that matter to the kernels, as the processor offers them: "avx2", "fma", …
   std::vector<std::string> instruction_sets;
   std::vector<std::string> missing;  // those the kernels cannot do without
@@ -20,13 +20,13 @@ struct HostReport {
   double processor_quota = 0;        // by its control group; 0 = no limit
   int threads = 0;                   // what ExecutorOptions::threads = 0 stands for
   int64_t memory_bytes = 0, available_memory_bytes = 0;  // of the machine; 0 = unknown
-  int64_t memory_limit_bytes = 0;    // by the control group; 0 = no limit
-  std::string onednn;                // its version; empty: built without
-  std::vector<std::string> gpus;     // that the system knows of; heddle need not be able to use them
+  int64_t memory_limit_bytes = 0;                        // by the control group; 0 = no limit
+  std::string onednn;                                    // its version; empty: built without
+  std::vector<std::string> gpus;  // that the system knows of; heddle need not be able to use them
 };
 
-// Looks at the machine; any thread, some milliseconds at most. Never fails: what cannot be found out
-// stays empty.
+// Looks at the machine; any thread, some milliseconds at most. Never fails: what cannot be found
+// out stays empty.
 HostReport InspectHost();
 
 // OK when this processor can run the kernels, else kUnimplemented with what it lacks.

@@ -20,12 +20,13 @@ struct MemoryReport {
   // Planned over bound; 1 when there is nothing to plan.
   double ratio() const;
 
-  // With CompileOptions::max_shapes: the block that the arena lies in, for all shapes up to those; 0
-  // where the run has memory of its own.
+  // With CompileOptions::max_shapes: the block that the arena lies in, for all shapes up to those;
+  // 0 where the run has memory of its own.
   size_t block_bytes = 0;
 
-  // With several threads, where places are decided: what the same program would need one instruction
-  // after another ("serial"), in lanes ("lanes"), and in lanes that also wait for each other's memory
+  // With several threads, where places are decided: what the same program would need one
+  // instruction after another ("serial"), in lanes ("lanes"), and in lanes that also wait for each
+  // other's memory
   // ("edges", see Reuse), all by estimated costs.
   struct Way {
     std::string name;

@@ -6,9 +6,9 @@
 //
 // Everything here is a value that is passed in: there is no global list to add to. Threads: a
 // CustomPass may be called from any thread that compiles or runs a program, for different programs
-// at the same time. Errors: a pass that fails, or leaves a program that the verifier refuses, ends the
-// compilation with an error that begins with "GROUPING/phase/name: "; the program that was given is
-// never touched.
+// at the same time. Errors: a pass that fails, or leaves a program that the verifier refuses, ends
+// the compilation with an error that begins with "GROUPING/phase/name: "; the program that was
+// given is never touched.
 #pragma once
 
 #include <cstddef>
@@ -111,14 +111,15 @@ struct CustomPass {
 // stay in float32.
 enum class Precision {
   kFloat32,
-  // Both operands are rounded to bfloat16 (8 bits of mantissa) first: results differ by some tenths of
-  // a percent. About twice as fast where the work is large and the processor has the instructions
-  // (AVX512_BF16 or AMX); elsewhere, and in builds without oneDNN, products stay as they are.
+  // Both operands are rounded to bfloat16 (8 bits of mantissa) first: results differ by some tenths
+  // of a percent. About twice as fast where the work is large and the processor has the
+  // instructions (AVX512_BF16 or AMX); elsewhere, and in builds without oneDNN, products stay as
+  // they are.
   kBFloat16,
-  // Constant matrices are held as integers of 8 bits with a factor for each 128 elements of a column;
-  // what they multiply stays in float32. They take a quarter of the memory, and products of few rows,
-  // which wait for memory, as much less time; results differ by about a percent. Needs AVX2; without,
-  // and for convolutions, nothing changes.
+  // Constant matrices are held as integers of 8 bits with a factor for each 128 elements of a
+  // column; what they multiply stays in float32. They take a quarter of the memory, and products of
+  // few rows, which wait for memory, as much less time; results differ by about a percent. Needs
+  // AVX2; without, and for convolutions, nothing changes.
   kInt8Weights,
 };
 
@@ -127,10 +128,10 @@ struct PassOptions {
   std::vector<std::string> disable = {};  // names of passes that do not run
   std::vector<std::string> only = {};     // when not empty, no others run
   std::vector<CustomPass> custom = {};
-  int max_rounds = 10;                   // of a grouping
+  int max_rounds = 10;                  // of a grouping
   size_t max_folded_bytes = 10u << 20;  // the largest result that is computed ahead
-  bool verify = true;            // look the program through after each change
-  bool check_unchanged = false;  // ... and whether one that says "unchanged" tells the truth
+  bool verify = true;                   // look the program through after each change
+  bool check_unchanged = false;         // ... and whether one that says "unchanged" tells the truth
   // Where not empty: a directory (which exists) that receives the program as text before and after
   // each grouping that changed something and after each pass that did, as
   // NUMBER_GROUPING[_PHASE_PASS].txt; with dump_dot also as .dot.
@@ -177,8 +178,8 @@ struct OptimizeOptions {
   int level = 1;
   std::vector<std::string> fetches = {};  // empty = the program's fetch operators
   PassOptions passes = {};
-  // Variables that runs feed, besides those of feed operators: parameters among them are not taken for
-  // constants.
+  // Variables that runs feed, besides those of feed operators: parameters among them are not taken
+  // for constants.
   std::vector<std::string> feeds = {};
 };
 struct OptimizedModel {

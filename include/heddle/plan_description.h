@@ -17,7 +17,7 @@ struct PlanDescription {
   // One version of one variable.
   struct Slot {
     std::string variable;
-    std::string storage;  // none, feed, scope, const, arena, output, view or pool
+    std::string storage;     // none, feed, scope, const, arena, output, view or pool
     bool is_static = false;  // dtype, shape and bytes are known before the run
     DType dtype = DType::kUnknown;
     Shape shape = Shape::Unknown();
@@ -27,12 +27,12 @@ struct PlanDescription {
   };
   struct Instruction {
     std::string op;
-    std::string mode;   // static, pooled, dynamic, share or wide
-    int block = 0;      // of the optimised program
-    int position = 0;   // in the block's operators
+    std::string mode;                  // static, pooled, dynamic, share or wide
+    int block = 0;                     // of the optimised program
+    int position = 0;                  // in the block's operators
     std::vector<int> inputs, outputs;  // slots; -1 for none
-    double cost_ns = 0;  // expected, on one thread
-    int task = -1;       // of a queue
+    double cost_ns = 0;                // expected, on one thread
+    int task = -1;                     // of a queue
     int lane = -1;
   };
   struct Port {

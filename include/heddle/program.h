@@ -36,8 +36,8 @@ class Program {
   // The same from memory. `name` appears in messages.
   static Result<Program> Parse(std::string_view bytes, const std::string& name = "program");
 
-  std::vector<TensorInfo> inputs() const;   // feed operators in the order of `col`
-  std::vector<TensorInfo> outputs() const;  // fetch operators in the order of `col`
+  std::vector<TensorInfo> inputs() const;        // feed operators in the order of `col`
+  std::vector<TensorInfo> outputs() const;       // fetch operators in the order of `col`
   std::vector<TensorInfo> persistables() const;  // block 0, sorted bytewise by name: the order of
                                                  // a combined parameter file
   // The variable of block 0 with this name; nothing when there is none.
@@ -73,8 +73,8 @@ struct Model {
 // Loads a program and its parameters, large ones when they are needed
 // (ParameterReading::kWhenNeeded). `path`: a `.pdmodel` file, or a directory that holds
 // `model.pdmodel`, `inference.pdmodel`, another single `.pdmodel`, or `__model__`. `params`: a
-// combined parameter file, a directory with one file per parameter, or a pickled `.pdparams`; empty =
-// the `.pdiparams` beside the program, or the program's directory. A program without parameters
+// combined parameter file, a directory with one file per parameter, or a pickled `.pdparams`; empty
+// = the `.pdiparams` beside the program, or the program's directory. A program without parameters
 // needs no such file.
 Result<Model> LoadModel(const std::string& path, const std::string& params = "");
 

@@ -18,14 +18,14 @@ class Generator;
 
 // One instruction's execution. Times in microseconds since the run began.
 struct TraceEvent {
-  std::string op;      // operator type
-  std::string output;  // its first output variable
+  std::string op;            // operator type
+  std::string output;        // its first output variable
   int block = 0, index = 0;  // position in the optimised program
   int lane = 0;              // or the participant, where tasks come from a queue
   std::string stream;        // of the device, whose clock it is then; empty: the host
   double begin_us = 0, end_us = 0;
-  // What it read and wrote, absent operands left out. dtype and shape as far as the plan knows them;
-  // else kUnknown and an unknown shape.
+  // What it read and wrote, absent operands left out. dtype and shape as far as the plan knows
+  // them; else kUnknown and an unknown shape.
   struct Operand {
     std::string slot;  // of the operator's definition
     DType dtype = DType::kUnknown;
@@ -36,7 +36,8 @@ struct TraceEvent {
 
 // What happened in one run. Times are of the run itself, without finding the plan.
 struct RunReport {
-  std::string dispatch;  // "serial", "lanes", "queue"; "device", "graph" where that was a captured one
+  std::string
+      dispatch;  // "serial", "lanes", "queue"; "device", "graph" where that was a captured one
   int lanes = 1;
   bool settled = true;  // false while the first runs are used to find out what is fastest
   double run_us = 0;
@@ -53,8 +54,8 @@ struct RunReport {
   std::string ToChromeTrace() const;
 };
 
-// Ownership: what `report`, `generator` and `kept` point to must outlive the run. Threads: stop may be
-// requested from any thread; on_stall is called on a thread of the executor's.
+// Ownership: what `report`, `generator` and `kept` point to must outlive the run. Threads: stop may
+// be requested from any thread; on_stall is called on a thread of the executor's.
 struct RunOptions {
   // The run ends with kDeadlineExceeded as soon as the instructions in execution then have ended.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
@@ -66,9 +67,9 @@ struct RunOptions {
   std::function<void(const std::string&)> on_stall = nullptr;
   RunReport* report = nullptr;
   bool trace = false;  // fill in RunReport::events
-  // What operators with seed 0 draw from, and leave where they stopped (a failed run leaves it where
-  // it was). Null: a generator of the run's own, from CompileOptions::seed and the number of runs
-  // before it.
+  // What operators with seed 0 draw from, and leave where they stopped (a failed run leaves it
+  // where it was). Null: a generator of the run's own, from CompileOptions::seed and the number of
+  // runs before it.
   Generator* generator = nullptr;
   // Every floating-point output is looked through as soon as it is there; at the first NaN or
   // infinity the run ends with kOutOfRange and says which operator made it, in which variable and

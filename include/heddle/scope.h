@@ -29,11 +29,11 @@ class Scope {
   void Erase(std::string_view name);
   // Names here (not in ancestors), sorted bytewise.
   std::vector<std::string> Names() const;
-  // Says that the variable, here or in an ancestor, was written to in place. Runs do so for what they
-  // write; whoever changes contents through Find() does it by hand.
+  // Says that the variable, here or in an ancestor, was written to in place. Runs do so for what
+  // they write; whoever changes contents through Find() does it by hand.
   void MarkWritten(std::string_view name);
-  // Grows with every Set, MarkWritten and Erase, here and in ancestors; lets users of derived copies
-  // see that something may be out of date.
+  // Grows with every Set, MarkWritten and Erase, here and in ancestors; lets users of derived
+  // copies see that something may be out of date.
   uint64_t version() const;
   // What Find() would find and read, and when it was last written: equal stamps, equal contents.
   struct Stamp {

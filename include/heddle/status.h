@@ -66,9 +66,9 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}             // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {      // NOLINT(google-explicit-constructor)
-    if (status_.ok()) std::abort();  // an OK Status is not a value
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    if (status_.ok()) std::abort();                     // an OK Status is not a value
   }
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -88,8 +88,8 @@ class [[nodiscard]] Result {
 
 #define HEDDLE_CONCAT_INNER(a, b) a##b
 #define HEDDLE_CONCAT(a, b) HEDDLE_CONCAT_INNER(a, b)
-#define HEDDLE_RETURN_IF_ERROR(expr)                        \
-  do {                                                      \
+#define HEDDLE_RETURN_IF_ERROR(expr)                                                        \
+  do {                                                                                      \
     if (::heddle::Status heddle_status = (expr); !heddle_status.ok()) return heddle_status; \
   } while (false)
 #define HEDDLE_ASSIGN_OR_RETURN(lhs, expr) \

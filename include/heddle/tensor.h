@@ -27,7 +27,8 @@ using LoD = std::vector<std::vector<size_t>>;
 class Buffer {
  public:
   using Destroy = void (*)(Buffer*);
-  Buffer(void* data, size_t bytes, Destroy destroy) : data_(data), bytes_(bytes), destroy_(destroy) {}
+  Buffer(void* data, size_t bytes, Destroy destroy)
+      : data_(data), bytes_(bytes), destroy_(destroy) {}
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -92,10 +93,13 @@ class Tensor {
   static Tensor Of(DType dtype, const Shape& shape, const std::vector<T>& values);
   // A tensor over `buffer`, starting `data` bytes in.
   Tensor(DType dtype, const Shape& shape, BufferRef buffer, size_t offset = 0)
-      : dtype_(dtype), shape_(shape), data_(static_cast<std::byte*>(buffer->data()) + offset),
+      : dtype_(dtype),
+        shape_(shape),
+        data_(static_cast<std::byte*>(buffer->data()) + offset),
         buffer_(std::move(buffer)) {}
   // User memory, used where it lies. `release` may be empty when the caller keeps it alive.
-  static Tensor Wrap(void* data, DType dtype, const Shape& shape, std::function<void()> release = {});
+  static Tensor Wrap(void* data, DType dtype, const Shape& shape,
+                     std::function<void()> release = {});
   // User memory with strides in elements.
   static Tensor WrapStrided(void* data, DType dtype, const Shape& shape,
                             std::vector<int64_t> strides, std::function<void()> release = {});
@@ -109,7 +113,8 @@ class Tensor {
   size_t bytes() const { return static_cast<size_t>(numel()) * SizeOf(dtype_); }
 
   // The elements as T's. Throws std::invalid_argument where T is larger than they are: reading them
-  // would leave the memory. (Equal sizes are not told apart, so that elements can be moved as bits.)
+  // would leave the memory. (Equal sizes are not told apart, so that elements can be moved as
+  // bits.)
   template <typename T>
   const T* data() const {
     if (SizeOf(dtype_) < sizeof(T)) [[unlikely]]

@@ -1,7 +1,7 @@
 // elu, celu, selu: exponential on the negative side.
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

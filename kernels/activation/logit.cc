@@ -1,5 +1,5 @@
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // Activations that cut off small values: softshrink, hard_shrink, tanh_shrink, thresholded_relu.
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

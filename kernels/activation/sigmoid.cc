@@ -1,7 +1,7 @@
-#include "kernels/simd/fast_math.h"
-#include "kernels/gemm/gemm_epilogue.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/gemm/gemm_epilogue.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

@@ -45,11 +45,14 @@ struct Masked {
     const Tensor &x = ctx.In("X"), &mask = ctx.In("Mask");
     const int64_t heads = x.dim(1), rows = x.dim(2), width = x.dim(3);
     T* to = ctx.Out("Out").template mutable_data<T>();
-    ForEachIndex(ctx, x.dim(0) * heads * rows, [&](int64_t i) {
-      const int64_t sample = i / (heads * rows), at = sample * rows + i % rows;
-      SoftmaxRow(x.data<T>() + i * width, mask.data<T>() + at * width, width, width,
-                 to + i * width);
-    }, 256);
+    ForEachIndex(
+        ctx, x.dim(0) * heads * rows,
+        [&](int64_t i) {
+          const int64_t sample = i / (heads * rows), at = sample * rows + i % rows;
+          SoftmaxRow(x.data<T>() + i * width, mask.data<T>() + at * width, width, width,
+                     to + i * width);
+        },
+        256);
     return Status::Ok();
   }
 };
@@ -60,10 +63,13 @@ struct Triangle {
     const Tensor& x = ctx.In("X");
     const int64_t rows = x.dim(2), width = x.dim(3);
     T* to = ctx.Out("Out").template mutable_data<T>();
-    ForEachIndex(ctx, x.dim(0) * x.dim(1) * rows, [&](int64_t i) {
-      SoftmaxRow<T>(x.data<T>() + i * width, nullptr, std::min(i % rows + 1, width), width,
-                    to + i * width);
-    }, 256);
+    ForEachIndex(
+        ctx, x.dim(0) * x.dim(1) * rows,
+        [&](int64_t i) {
+          SoftmaxRow<T>(x.data<T>() + i * width, nullptr, std::min(i % rows + 1, width), width,
+                        to + i * width);
+        },
+        256);
     return Status::Ok();
   }
 };
@@ -83,12 +89,15 @@ struct Grad {
     const int64_t width = softmax.rank() > 0 ? softmax.dim(-1) : 1;
     T* out = ctx.Out("X@GRAD").template mutable_data<T>();
     const T *all = softmax.data<T>(), *grads = ctx.In("Out@GRAD").template data<T>();
-    ForEachIndex(ctx, width > 0 ? softmax.numel() / width : 0, [&](int64_t i) {
-      const T *y = all + i * width, *dy = grads + i * width;
-      T sum(0);
-      for (int64_t k = 0; k < width; ++k) sum += y[k] * dy[k];
-      for (int64_t k = 0; k < width; ++k) out[i * width + k] = y[k] * (dy[k] - sum);
-    }, 256);
+    ForEachIndex(
+        ctx, width > 0 ? softmax.numel() / width : 0,
+        [&](int64_t i) {
+          const T *y = all + i * width, *dy = grads + i * width;
+          T sum(0);
+          for (int64_t k = 0; k < width; ++k) sum += y[k] * dy[k];
+          for (int64_t k = 0; k < width; ++k) out[i * width + k] = y[k] * (dy[k] - sum);
+        },
+        256);
     return Status::Ok();
   }
 };

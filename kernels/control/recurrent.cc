@@ -2,8 +2,8 @@
 // step; its gradient; and rnn_memory_helper, which marks states in such blocks.
 #include "core/op_context.h"
 #include "core/shapes.h"
-#include "kernels/index/index_value.h"
 #include "kernels/control/steps.h"
+#include "kernels/index/index_value.h"
 
 namespace heddle {
 namespace {

@@ -19,7 +19,8 @@ Status SelectInput(KernelContext& ctx) {
 Status SelectOutput(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t branch, ScalarIn(ctx, "Mask"));
   if (branch < 0 || branch >= ctx.OutCount("Out"))
-    return OutOfRange("'Mask' is ", branch, ", but 'Out' names ", ctx.OutCount("Out"), " variables");
+    return OutOfRange("'Mask' is ", branch, ", but 'Out' names ", ctx.OutCount("Out"),
+                      " variables");
   const Value* x = ctx.InVar("X");
   Value* out = ctx.OutVar("Out", static_cast<int>(branch));
   if (x != nullptr && out != nullptr) CopyValue(ctx, *x, out);

@@ -13,9 +13,9 @@ Status AddTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
     return InvalidArgument("a step's gradient is ", Name(from.dtype()), " ",
                            from.shape().ToString(), ", those of other steps are ",
                            Name(to->dtype()), " ", to->shape().ToString());
-  const bool known = VisitDType<float, double, float16, bfloat16, int32_t, int64_t,
-                                std::complex<float>, std::complex<double>>(
-      from.dtype(), [&](auto tag) {
+  const bool known =
+      VisitDType<float, double, float16, bfloat16, int32_t, int64_t, std::complex<float>,
+                 std::complex<double>>(from.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         using C = ComputeType<T>;
         const T* x = from.data<T>();

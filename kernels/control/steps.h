@@ -20,7 +20,8 @@ void ClearArrays(const KernelContext& ctx, Key slot);
 
 // `to` += `from`, for tensors and arrays; `to` becomes a copy where it holds nothing.
 Status Accumulate(const KernelContext& ctx, const Value& from, Value* to);
-// `to` becomes zeros of the shape of `like`, a tensor or an array; nothing where `like` holds nothing.
+// `to` becomes zeros of the shape of `like`, a tensor or an array; nothing where `like` holds
+// nothing.
 void ZeroLike(const KernelContext& ctx, const Value& like, Value* to);
 
 // Item `at` of the first axis.

@@ -76,7 +76,8 @@ Status JoinGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.In("Out@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const Layout l, LayoutOf(ctx, items->front()));
   if (l.axis >= grad.rank())
-    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " has no axis ", l.axis);
+    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " has no axis ",
+                           l.axis);
   const int64_t rows = grad.shape().Product(0, l.axis), row = RowBytes(grad, l.axis);
   const auto* src = static_cast<const std::byte*>(grad.raw());
   int64_t left = row;
@@ -84,7 +85,8 @@ Status JoinGrad(KernelContext& ctx) {
   for (const Tensor& item : *items) {
     const int64_t bytes = RowBytes(item, l.axis);
     left -= bytes;
-    if (left < 0 || item.dtype() != grad.dtype() || bytes * rows != static_cast<int64_t>(item.bytes()))
+    if (left < 0 || item.dtype() != grad.dtype() ||
+        bytes * rows != static_cast<int64_t>(item.bytes()))
       return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(),
                              " does not fit the items of 'X'");
     parts.push_back(ctx.Scratch(grad.dtype(), item.shape()));

@@ -1,5 +1,6 @@
-// while and its gradient. Going forward, each step leaves a record of what the gradient block reads:
-// carried variables as they were before the step, the step's own variables as they were after it.
+// while and its gradient. Going forward, each step leaves a record of what the gradient block
+// reads: carried variables as they were before the step, the step's own variables as they were
+// after it.
 #include "core/op_context.h"
 #include "kernels/control/steps.h"
 

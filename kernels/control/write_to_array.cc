@@ -1,5 +1,5 @@
-// Tensor arrays: writing, reading and counting items. The gradient of a write is a read and the other
-// way round, so there are no gradient operators.
+// Tensor arrays: writing, reading and counting items. The gradient of a write is a read and the
+// other way round, so there are no gradient operators.
 #include "core/shapes.h"
 #include "kernels/index/index_value.h"
 #include "kernels/strided/strided_copy.h"

@@ -158,8 +158,8 @@ class UnrolledConv final : public ConvRunner {
 };
 
 // Of one image with few channels, the library gives each thread its part of the output's channels,
-// so that all of them read all pixels and write to all lines of memory; not with larger windows. With
-// very few channels to write it does worse still.
+// so that all of them read all pixels and write to all lines of memory; not with larger windows.
+// With very few channels to write it does worse still.
 bool LibrarySharesBadly(const PrepareContext& ctx, const ConvGeometry& g) {
   return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 &&
          g.kernel_size() > 1 && (g.out_c >= 32 || g.out_c <= 8);
@@ -171,8 +171,8 @@ bool IsSmall(const ConvGeometry& g) {
   return g.batch * g.out_size() <= kFewPixels;
 }
 
-// What the library takes for such an activation, besides what heddle's own loops do, is some part of
-// short sums.
+// What the library takes for such an activation, besides what heddle's own loops do, is some part
+// of short sums.
 bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
   constexpr int64_t kShortSum = 640;
   switch (a) {
@@ -188,8 +188,8 @@ bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
   }
 }
 
-// What a copy of the filter some times as large takes, in time as in memory, and work space do, is little
-// beside the values.
+// What a copy of the filter some times as large takes, in time as in memory, and work space do, is
+// little beside the values.
 bool FilterIsSmall(const ConvGeometry& g) {
   constexpr int64_t kShare = 24, kLarge = 1 << 19;
   const int64_t values = g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size());

@@ -37,8 +37,8 @@ std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvG
                                           ConvDirection direction, const Tensor* filter,
                                           const Epilogue& epilogue);
 
-// By the way that is kept for this case, or that turns out fastest now; nullptr when the plan's kernels
-// are not tuned or there is no choice.
+// By the way that is kept for this case, or that turns out fastest now; nullptr when the plan's
+// kernels are not tuned or there is no choice.
 std::unique_ptr<ConvRunner> MakeTunedConv(const PrepareContext& ctx, const ConvGeometry& g,
                                           ConvDirection direction, const Tensor* filter,
                                           const Epilogue& epilogue);

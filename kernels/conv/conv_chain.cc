@@ -55,8 +55,8 @@ class Stripe {
       float* const out = i + 1 < stages_.size() ? Kept(i, y) : dst_ + y * s.row;
       if (s.pointwise) {
         const bool sum = residual_ != nullptr && i + 1 == stages_.size();
-        s.pointwise->Run(Input(i, y), s.g.out[2], biases_[i],
-                         sum ? residual_ + y * s.row : nullptr, out);
+        s.pointwise->Run(Input(i, y), s.g.out[2], biases_[i], sum ? residual_ + y * s.row : nullptr,
+                         out);
         continue;
       }
       DepthwiseRows::InputRows in;

@@ -72,8 +72,7 @@ class DirectConv final : public ConvRunner {
         const int64_t stop = (part + 1) * all / parts_;
         for (int64_t at = part * all / parts_; at < stop;) {
           // Lines of different images are different calls.
-          const int64_t next =
-              lines > 1 ? std::min(stop, (at / g_.out[1] + 1) * g_.out[1]) : stop;
+          const int64_t next = lines > 1 ? std::min(stop, (at / g_.out[1] + 1) * g_.out[1]) : stop;
           if (lines > 1)
             Lines(o, panels, {at, next});
           else

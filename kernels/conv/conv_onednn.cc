@@ -113,9 +113,10 @@ class LibraryConv final : public ConvRunner {
   }
 };
 
-// A product of the pixels with a matrix, by parts of the pixels: each thread calls the library for a part
-// of its own. Left to itself, the library may let all threads read all pixels, or have work for only some
-// of them; and what a thread reads here is most often what it wrote in the instruction before.
+// A product of the pixels with a matrix, by parts of the pixels: each thread calls the library for
+// a part of its own. Left to itself, the library may let all threads read all pixels, or have work
+// for only some of them; and what a thread reads here is most often what it wrote in the
+// instruction before.
 class PartedConv final : public ConvRunner {
  public:
   struct Part {
@@ -124,7 +125,10 @@ class PartedConv final : public ConvRunner {
   };
   PartedConv(const ConvGeometry& g, const Epilogue& epilogue, std::vector<Part> parts,
              std::shared_ptr<const onednn::Packed> packed)
-      : in_c_(g.in_c), out_c_(g.out_c), epilogue_(epilogue), parts_(std::move(parts)),
+      : in_c_(g.in_c),
+        out_c_(g.out_c),
+        epilogue_(epilogue),
+        parts_(std::move(parts)),
         packed_(std::move(packed)) {}
 
   bool reads_filter() const override { return packed_ == nullptr; }
@@ -204,9 +208,9 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
       p.constant_filter ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
   const memory::desc bias = e.bias ? onednn::Dense({p.g.out_c}) : memory::desc();
   const dnnl::convolution_forward::primitive_desc pd(
-      onednn::Engine(), kind, dnnl::algorithm::convolution_direct,
-      p.WantedFactor(p.in), p.WantedFilter(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation,
-      p.pad_lo, p.pad_hi, attr);
+      onednn::Engine(), kind, dnnl::algorithm::convolution_direct, p.WantedFactor(p.in),
+      p.WantedFilter(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi,
+      attr);
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   conv->epilogue = e;
@@ -261,8 +265,8 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
   const memory::desc bias = e.bias ? onednn::Dense({p.g.in_c}) : memory::desc();
   const dnnl::deconvolution_forward::primitive_desc pd(
       onednn::Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
-      p.WantedFactor(p.out), p.WantedFilter(swapped), bias, p.Wanted(p.in), p.stride, p.dilation, p.pad_lo,
-      p.pad_hi, onednn::Attributes(e));
+      p.WantedFactor(p.out), p.WantedFilter(swapped), bias, p.Wanted(p.in), p.stride, p.dilation,
+      p.pad_lo, p.pad_hi, onednn::Attributes(e));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
   conv->epilogue = e;
@@ -309,7 +313,7 @@ std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
 // Null where parts do not pay, or the library has no way to make them.
 std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry& g,
                                    const Tensor* filter, const Epilogue& epilogue) {
-  constexpr int64_t kLeastPixels = 24;         // of a part
+  constexpr int64_t kLeastPixels = 24;           // of a part
   constexpr int64_t kMostFilterBytes = 1 << 20;  // every thread reads all of it
   const std::array<int64_t, 3> none{}, one{1, 1, 1};
   const int64_t pixels = g.batch * g.out_size(), threads = ctx.threads();

@@ -90,8 +90,7 @@ Result<ConvGeometry> GradGeometry(const PrepareContext& ctx, Key key) {
 
 template <bool kTransposed>
 Prepared PrepareConvGrad(PrepareContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
-                          GradGeometry<kTransposed>(ctx, "Output@GRAD"));
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "Output@GRAD"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
   if (ctx.HasOut("Input@GRAD"))
@@ -131,8 +130,7 @@ Status ConvDoubleGradShape(ShapeContext& ctx) {
 
 template <bool kTransposed>
 Prepared PrepareConvDoubleGrad(PrepareContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
-                          GradGeometry<kTransposed>(ctx, "grad_out"));
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "grad_out"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
   if (ctx.HasOut("Input@GRAD"))

@@ -44,8 +44,8 @@ class PointwiseRows {
   // filter: [out_c, in_c, 1, 1].
   PointwiseRows(const PrepareContext& ctx, const Tensor& filter, const Epilogue& epilogue,
                 const ConvLoops& loops);
-  // `pixels` consecutive ones. The residual is null, or where the epilogue wants one, as large as `out`,
-  // and may be `out`.
+  // `pixels` consecutive ones. The residual is null, or where the epilogue wants one, as large as
+  // `out`, and may be `out`.
   void Run(const float* in, int64_t pixels, const float* bias, const float* residual,
            float* out) const;
 

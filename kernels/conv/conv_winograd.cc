@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "kernels/conv/conv_backend.h"
-#include "kernels/simd/conv_loops.h"
 #include "kernels/gemm/pack_once.h"
+#include "kernels/simd/conv_loops.h"
 
 namespace heddle {
 
@@ -29,14 +29,15 @@ using namespace convloops;
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
 
-// The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the last one
-// of as many as it needs.
+// The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the
+// last one of as many as it needs.
 struct PackedFilter {
   BufferRef memory;
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };
 
-// G of one dimension: the taps, as a polynomial, at six points (the last one infinity), times a factor.
+// G of one dimension: the taps, as a polynomial, at six points (the last one infinity), times a
+// factor.
 constexpr double kRoot = 0.70710678118654752440;  // 1/√2
 template <int kTaps>
 struct FilterMatrix {
@@ -88,8 +89,9 @@ void PackFilter(const PrepareContext& ctx, const Tensor& filter, const ConvLoops
       for (int64_t l = 0; l < std::min<int64_t>(loops.lanes, out_c - o); ++l)
         for (int64_t k = 0; k < taps_of_one; ++k)
           taps[k][l] = w[((o + l) * in_c + c) * taps_of_one + k];
-      (kernel == 3 ? TransformFilter<3> : TransformFilter<5>)(
-          taps, loops.lanes, to + first * in_c + c * panel + o - first, point_step);
+      (kernel == 3 ? TransformFilter<3>
+                   : TransformFilter<5>)(taps, loops.lanes,
+                                         to + first * in_c + c * panel + o - first, point_step);
     }
   }
 }
@@ -170,7 +172,8 @@ class WinogradConv final : public ConvRunner {
         for (int64_t c = 0; c < out_width_; c += loops_.panel)
           loops_.multiply[out_width_ - c > loops_.lanes](
               count, g_.in_c, in + p * InStep(), in_width_,
-              filter_->data() + (p * out_width_ + c) * g_.in_c, out + p * OutStep() + c, out_width_);
+              filter_->data() + (p * out_width_ + c) * g_.in_c, out + p * OutStep() + c,
+              out_width_);
     });
     split(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
@@ -251,8 +254,8 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
   const std::array<int64_t, 3> one{1, 1, 1};
   if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
       g.spatial != 2 || g.groups != 1 || g.kernel[1] != g.kernel[2] ||
-      (g.kernel[1] != 3 && g.kernel[1] != 5) || g.stride != one || g.dilation != one || g.batch * g.in_c * g.in_size() == 0 ||
-      g.out_c * g.out_size() == 0)
+      (g.kernel[1] != 3 && g.kernel[1] != 5) || g.stride != one || g.dilation != one ||
+      g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0)
     return nullptr;
   const ConvLoops* loops = BestLoops();
   const OutputFn output = loops ? loops->OutputFor(epilogue.activation, g.kernel[1]) : nullptr;

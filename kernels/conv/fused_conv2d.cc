@@ -108,7 +108,8 @@ HEDDLE_OP(fused_conv2d) {
       "fuse_alpha and fuse_beta: the "
       "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
       "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "
-      "factor in swish; gelu is the tanh form when alpha is 1. fuse_bf16: a constant Filter and Input "
+      "factor in swish; gelu is the tanh form when alpha is 1. fuse_bf16: a constant Filter and "
+      "Input "
       "may be rounded to bfloat16");
   Define<false>(op);
 }

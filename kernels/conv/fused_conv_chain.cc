@@ -92,10 +92,10 @@ Status ChainShape(ShapeContext& ctx) {
 }
 
 Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residual) {
-  HEDDLE_ASSIGN_OR_RETURN(Epilogue e, ParseEpilogue(ctx.Attr<Strings>("fuse_activation")[i],
-                                                    ctx.Attr<Floats>("fuse_alpha")[i],
-                                                    ctx.Attr<Floats>("fuse_beta")[i], true,
-                                                    residual));
+  HEDDLE_ASSIGN_OR_RETURN(
+      Epilogue e,
+      ParseEpilogue(ctx.Attr<Strings>("fuse_activation")[i], ctx.Attr<Floats>("fuse_alpha")[i],
+                    ctx.Attr<Floats>("fuse_beta")[i], true, residual));
   e.scale = static_cast<float>(ctx.Attr<Floats>("fuse_scale")[i]);
   e.shift = static_cast<float>(ctx.Attr<Floats>("fuse_shift")[i]);
   return e;
@@ -121,8 +121,8 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   if (!state->chain) {
     state->between.push_back(0);
     for (const ChainStage& s : stages) {
-      state->runners.push_back(MakeConv(ctx, s.geometry, DType::kF32, ConvDirection::kForward,
-                                        s.filter, s.epilogue));
+      state->runners.push_back(
+          MakeConv(ctx, s.geometry, DType::kF32, ConvDirection::kForward, s.filter, s.epilogue));
       reads = reads || state->runners.back()->reads_filter();
       constexpr int64_t kAlign = 16;
       state->between.push_back(state->between.back() +
@@ -173,9 +173,8 @@ Status RunChain(KernelContext& ctx) {
 
 double ChainCost(const ShapeContext& ctx) {
   if (!ctx.InShape("Input").is_static()) return 0;
-  const auto stages = Geometries(ctx, ctx.InShape("Input"), [&](int i) -> const Shape& {
-    return ctx.InShape("Filters", i);
-  });
+  const auto stages = Geometries(ctx, ctx.InShape("Input"),
+                                 [&](int i) -> const Shape& { return ctx.InShape("Filters", i); });
   if (!stages.ok()) return 0;
   double work = 0;
   for (const ConvGeometry& g : *stages) work += g.work();
@@ -190,7 +189,8 @@ double ChainCost(const ShapeContext& ctx) {
 HEDDLE_OP(fused_conv_chain) {
   op.Doc(
       "fused_conv2d one behind the other, channels last: those with kernels 1x1 in one group, all "
-      "others depthwise. Each has a filter, a bias and its part of the attributes: two strides, four "
+      "others depthwise. Each has a filter, a bias and its part of the attributes: two strides, "
+      "four "
       "paddings (top, bottom, left, right) and what fused_conv2d calls by the same names. "
       "ResidualData is the last one's. Rows in between are made when they are needed");
   op.Input("Input").Input("Filters", kList).Input("Biases", kList);

@@ -1,6 +1,6 @@
-// The residual of a fused product or convolution whose first dimension, the batch, is not that of the
-// product: one of them is 1 and serves the whole batch of the other. Programs that leave the batch open
-// may be fed so.
+// The residual of a fused product or convolution whose first dimension, the batch, is not that of
+// the product: one of them is 1 and serves the whole batch of the other. Programs that leave the
+// batch open may be fed so.
 #pragma once
 
 #include "heddle/shape.h"
@@ -12,8 +12,8 @@ namespace heddle {
 // The shape of product + residual. An error unless they are equal but for a batch of 1.
 Result<Shape> ResidualSum(const Shape& product, const Shape& residual);
 
-// Takes from `epilogue` all that comes behind the residual, and the residual: the product's own kernel
-// does the rest.
+// Takes from `epilogue` all that comes behind the residual, and the residual: the product's own
+// kernel does the rest.
 Epilogue TakeFromResidual(Epilogue* epilogue);
 
 // out = late(product + residual). `out` may lie where that operand lies that has its shape.

@@ -77,8 +77,8 @@ Status InferDensity(ShapeContext& ctx) {
   for (int64_t d : ctx.IntList("densities"))
     if (d < 1 || d > 1024) return OutOfRange("a density is ", d);
   const int64_t count = DensityCount(ctx);
-  const Shape out = ctx.Bool("flatten_to_2d") ? Shape{in[2] * in[3] * count, 4}
-                                              : Shape{in[2], in[3], count, 4};
+  const Shape out =
+      ctx.Bool("flatten_to_2d") ? Shape{in[2] * in[3] * count, 4} : Shape{in[2], in[3], count, 4};
   ctx.SetOut("Boxes", out, ctx.InDType("Input"));
   ctx.SetOut("Variances", out, ctx.InDType("Input"));
   return Status::Ok();
@@ -97,10 +97,10 @@ struct DensityBoxes {
     T* out = ctx.Out("Boxes").template mutable_data<T>();
     for (int64_t row = 0; row < in[2]; ++row)
       for (int64_t col = 0; col < in[3]; ++col)
-        out = Cell(ctx, (static_cast<T>(col) + offset) * step_x,
-                   (static_cast<T>(row) + offset) * step_y,
-                   static_cast<int>((step_x + step_y) * 0.5), static_cast<T>(image[3]),
-                   static_cast<T>(image[2]), out);
+        out =
+            Cell(ctx, (static_cast<T>(col) + offset) * step_x,
+                 (static_cast<T>(row) + offset) * step_y, static_cast<int>((step_x + step_y) * 0.5),
+                 static_cast<T>(image[3]), static_cast<T>(image[2]), out);
     return FillVariances<T>(ctx, ctx.Out("Variances"));
   }
 

@@ -1,4 +1,5 @@
-// bipartite_match gives boxes to priors; mine_hard_examples picks the priors without one to train on.
+// bipartite_match gives boxes to priors; mine_hard_examples picks the priors without one to train
+// on.
 #include <set>
 
 #include "kernels/base/shape_checks.h"
@@ -7,7 +8,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kNear = 1e-6;  // less than this is no match
+constexpr double kNear = 1e-6;      // less than this is no match
 constexpr int64_t kManyRows = 130;  // from here on, sorting once is cheaper than searching again
 
 template <typename T>

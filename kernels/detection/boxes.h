@@ -24,7 +24,8 @@ T BoxOverlap(const T* a, const T* b, bool normalized) {
   return w * h / (BoxArea(a, normalized) + BoxArea(b, normalized) - w * h);
 }
 
-// Intersection over union of two polygons of `size` / 2 corners (even-odd rule); 0 where an area is.
+// Intersection over union of two polygons of `size` / 2 corners (even-odd rule); 0 where an area
+// is.
 double PolygonOverlap(const double* a, const double* b, int64_t size);
 
 // Of boxes (size 4) or polygons.

@@ -159,8 +159,8 @@ Status ReadState(KernelContext& ctx, int64_t classes, Counts* counts) {
   if (truths.dtype() != DType::kI32 || truths.numel() != classes)
     return InvalidArgument("PosCount must hold an int32 for each of ", classes, " classes");
   for (int i = 0; i < classes; ++i) counts->truths[i] = truths.data<int32_t>()[i];
-  for (const auto& [key, hits] : {std::pair{Key("TruePos"), &counts->right},
-                                  std::pair{Key("FalsePos"), &counts->wrong}}) {
+  for (const auto& [key, hits] :
+       {std::pair{Key("TruePos"), &counts->right}, std::pair{Key("FalsePos"), &counts->wrong}}) {
     const Tensor& t = ctx.In(key);
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* o, OffsetsOf(t, key.name));
     if (t.dtype() != DType::kF32 || RowSize(t) != 2 || SequenceCount(*o) != classes)
@@ -214,8 +214,7 @@ Status DetectionMap(KernelContext& ctx) {
       MeanPrecision(counts, type == "11point", ctx.Int("background_label"));
   if (ctx.HasOut("AccumPosCount")) {
     auto* out = ctx.Alloc("AccumPosCount", DType::kI32, {classes, 1}).mutable_data<int32_t>();
-    for (int i = 0; i < classes; ++i)
-      out[i] = counts.truths.count(i) ? counts.truths.at(i) : 0;
+    for (int i = 0; i < classes; ++i) out[i] = counts.truths.count(i) ? counts.truths.at(i) : 0;
   }
   WriteHits(ctx, "AccumTruePos", counts.right, classes);
   WriteHits(ctx, "AccumFalsePos", counts.wrong, classes);

@@ -1,9 +1,9 @@
-// distribute_fpn_proposals and collect_fpn_proposals: regions of a feature pyramid, from one list to
-// one per level and back.
+// distribute_fpn_proposals and collect_fpn_proposals: regions of a feature pyramid, from one list
+// to one per level and back.
 #include <cmath>
 
-#include "kernels/detection/boxes.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -29,7 +29,8 @@ struct Distribute {
   static Status Run(KernelContext& ctx) {
     const Tensor& rois = ctx.In("FpnRois");
     const int64_t low = ctx.Int("min_level"), levels = ctx.Int("max_level") - low + 1;
-    if (rois.rank() != 2 || rois.dim(1) != 4 || levels < 1 || ctx.OutCount("MultiFpnRois") != levels)
+    if (rois.rank() != 2 || rois.dim(1) != 4 || levels < 1 ||
+        ctx.OutCount("MultiFpnRois") != levels)
       return InvalidArgument("FpnRois ", rois.shape().ToString(), " and ", levels,
                              " levels do not fit the outputs");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets offsets,
@@ -39,7 +40,8 @@ struct Distribute {
     std::vector<Offsets> level_offsets(static_cast<size_t>(levels), Offsets{0});
     for (int64_t n = 0; n < images; ++n) {
       for (int64_t i = Begin(offsets, n); i < Begin(offsets, n + 1); ++i)
-        members[static_cast<size_t>(LevelOf(ctx, rois.data<T>() + i * 4, low, levels))].push_back(i);
+        members[static_cast<size_t>(LevelOf(ctx, rois.data<T>() + i * 4, low, levels))].push_back(
+            i);
       for (size_t l = 0; l < members.size(); ++l) level_offsets[l].push_back(members[l].size());
     }
     int32_t* restore =

@@ -159,10 +159,16 @@ Status CheckOperands(const KernelContext& ctx, const Settings& s) {
 
 Settings SettingsOf(const OpContext& ctx) {
   const auto number = [&](Key key) { return static_cast<float>(ctx.Float(key)); };
-  return {ctx.Int("batch_size_per_im"), ctx.Int("class_nums"), number("fg_fraction"),
-          number("fg_thresh"), number("bg_thresh_hi"), number("bg_thresh_lo"),
-          ctx.Attr<Floats>("bbox_reg_weights"), ctx.Bool("use_random"),
-          ctx.Bool("is_cascade_rcnn"), ctx.Bool("is_cls_agnostic")};
+  return {ctx.Int("batch_size_per_im"),
+          ctx.Int("class_nums"),
+          number("fg_fraction"),
+          number("fg_thresh"),
+          number("bg_thresh_hi"),
+          number("bg_thresh_lo"),
+          ctx.Attr<Floats>("bbox_reg_weights"),
+          ctx.Bool("use_random"),
+          ctx.Bool("is_cascade_rcnn"),
+          ctx.Bool("is_cls_agnostic")};
 }
 
 // Of a cascade's regions those stay that have an area and are no truths themselves.

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/detection/boxes.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -141,9 +141,9 @@ Status Generate(KernelContext& ctx, const Tensor& image, const Options& options,
   std::vector<Proposal<T>> all;
   const int64_t stride = image.numel() / std::max<int64_t>(s[0], 1);
   for (int64_t n = 0; n < s[0]; ++n) {
-    const auto found = OneImage(options, s, scores.data<T>() + n * cells,
-                                deltas.data<T>() + n * 4 * cells, image.data<T>() + n * stride,
-                                anchors.data<T>(), variances.data<T>());
+    const auto found =
+        OneImage(options, s, scores.data<T>() + n * cells, deltas.data<T>() + n * 4 * cells,
+                 image.data<T>() + n * stride, anchors.data<T>(), variances.data<T>());
     all.insert(all.end(), found.begin(), found.end());
     offsets->push_back(all.size());
   }

@@ -1,10 +1,10 @@
-// matrix_nms lowers scores by how much better boxes overlap, without throwing boxes away one by one;
-// nms, the plain one, on boxes in order of score.
+// matrix_nms lowers scores by how much better boxes overlap, without throwing boxes away one by
+// one; nms, the plain one, on boxes in order of score.
 #include <cmath>
 #include <numeric>
 
-#include "kernels/detection/boxes.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/detection/boxes.h"
 
 namespace heddle {
 namespace {
@@ -115,8 +115,7 @@ struct MatrixNms {
     std::partial_sort(order.begin(), order.begin() + keep, order.end(),
                       [&](size_t a, size_t b) { return (*found)[a].score > (*found)[b].score; });
     std::vector<Detection<T>> sorted;
-    for (int64_t i = 0; i < keep; ++i)
-      sorted.push_back((*found)[order[static_cast<size_t>(i)]]);
+    for (int64_t i = 0; i < keep; ++i) sorted.push_back((*found)[order[static_cast<size_t>(i)]]);
     *found = std::move(sorted);
   }
   template <typename V>

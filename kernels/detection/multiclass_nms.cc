@@ -106,8 +106,8 @@ void KeepBest(const Image<T>& image, int64_t keep, std::vector<Pick>* picks) {
   }
 }
 
-// Averages boxes with the one before that they overlap, weighted by scores, which add up; says which
-// boxes went into another one.
+// Averages boxes with the one before that they overlap, weighted by scores, which add up; says
+// which boxes went into another one.
 template <typename T>
 std::vector<bool> MergeNeighbours(const Options& options, int64_t count, int64_t size, T* boxes,
                                   T* scores) {
@@ -137,7 +137,8 @@ std::vector<Pick> PickFrom(const Image<T>& image, const Options& options, bool m
     if (c == options.background) continue;
     std::vector<bool> merged;
     if (merge)
-      merged = MergeNeighbours(options, image.count, image.box_size, boxes, scores + c * image.count);
+      merged =
+          MergeNeighbours(options, image.count, image.box_size, boxes, scores + c * image.count);
     for (int64_t box : Suppress(image, c, options, merge ? &merged : nullptr))
       picks.push_back({c, box});
   }
@@ -188,8 +189,8 @@ void Append(const Image<T>& image, const std::vector<Pick>& picks, int64_t first
     found->rows.push_back(image.Score(p.label, p.box));
     const T* box = image.Box(p.label, p.box);
     found->rows.insert(found->rows.end(), box, box + image.box_size);
-    found->index.push_back(static_cast<int32_t>(
-        first + (image.shared ? p.box : p.box * image.classes + p.label)));
+    found->index.push_back(
+        static_cast<int32_t>(first + (image.shared ? p.box : p.box * image.classes + p.label)));
   }
   found->offsets.push_back(found->offsets.back() + picks.size());
 }
@@ -210,8 +211,12 @@ Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) 
   if (scores.rank() == 3) {
     const int64_t classes = scores.dim(1), count = scores.dim(2);
     for (int64_t n = 0; n < scores.dim(0); ++n) {
-      const Image<T> image{scores.data<T>() + n * classes * count, boxes.data<T>() + n * count * size,
-                           count, classes, size, true};
+      const Image<T> image{scores.data<T>() + n * classes * count,
+                           boxes.data<T>() + n * count * size,
+                           count,
+                           classes,
+                           size,
+                           true};
       T* mutable_boxes = merge ? boxes.mutable_data<T>() + n * count * size : nullptr;
       T* mutable_scores = merge ? scores.mutable_data<T>() + n * classes * count : nullptr;
       Append(image, PickFrom(image, options, merge, mutable_boxes, mutable_scores), n * count,
@@ -224,8 +229,11 @@ Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) 
   for (int64_t n = 0; n < SequenceCount(offsets); ++n) {
     const int64_t begin = Begin(offsets, n);
     const Image<T> image{scores.data<T>() + begin * classes,
-                         boxes.data<T>() + begin * classes * size, Length(offsets, n), classes,
-                         size, false};
+                         boxes.data<T>() + begin * classes * size,
+                         Length(offsets, n),
+                         classes,
+                         size,
+                         false};
     Append(image, PickFrom<T>(image, options, false, nullptr, nullptr), begin * classes, &found);
   }
   return found;

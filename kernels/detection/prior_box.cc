@@ -11,8 +11,8 @@ Status Ratios(const OpContext& ctx, Floats* out) {
   *out = {1.0};
   for (double ratio : ctx.Attr<Floats>("aspect_ratios")) {
     if (!(ratio > 0)) return InvalidArgument("aspect_ratios must be positive; one is ", ratio);
-    const bool known = std::any_of(out->begin(), out->end(),
-                                   [&](double r) { return std::abs(r - ratio) < 1e-6; });
+    const bool known =
+        std::any_of(out->begin(), out->end(), [&](double r) { return std::abs(r - ratio) < 1e-6; });
     if (known) continue;
     out->push_back(ratio);
     if (ctx.Bool("flip")) out->push_back(1.0 / ratio);
@@ -111,8 +111,9 @@ struct PriorBox {
 }  // namespace heddle
 
 HEDDLE_OP(prior_box) {
-  op.Doc("Boxes of several sizes and aspect ratios around each cell of a feature map, relative to "
-         "the image (Liu et al., SSD, 2016).");
+  op.Doc(
+      "Boxes of several sizes and aspect ratios around each cell of a feature map, relative to "
+      "the image (Liu et al., SSD, 2016).");
   op.Input("Input", kNoBuffer).Input("Image", kNoBuffer).Output("Boxes").Output("Variances");
   op.Attr("min_sizes", Floats{}).Attr("max_sizes", Floats{}).Attr("aspect_ratios", Floats{});
   op.Attr("variances", Floats{}).Attr("flip", true).Attr("clip", true);

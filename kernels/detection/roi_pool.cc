@@ -1,5 +1,5 @@
-// roi_pool: the maximum of each bin of a region. psroi_pool: the mean, each bin from a channel of its
-// own.
+// roi_pool: the maximum of each bin of a region. psroi_pool: the mean, each bin from a channel of
+// its own.
 #include <cmath>
 #include <limits>
 
@@ -39,8 +39,7 @@ struct Region {
   int64_t left, top;
   float bin_h, bin_w;
 
-  Region(const Setup& s, const T* roi)
-      : left(At(roi[0], s)), top(At(roi[1], s)) {
+  Region(const Setup& s, const T* roi) : left(At(roi[0], s)), top(At(roi[1], s)) {
     const int64_t h = std::max<int64_t>(At(roi[3], s) - top + 1, 1);
     const int64_t w = std::max<int64_t>(At(roi[2], s) - left + 1, 1);
     bin_h = static_cast<float>(h) / static_cast<float>(s.rows);
@@ -85,8 +84,8 @@ struct RoiPool {
         for (int64_t c = 0; c < s.channels; ++c)
           for (int64_t b = 0; b < s.bins(); ++b) {
             int64_t at;
-            const T best = Max(from + c * s.plane(), s.width,
-                               region.At(s, b / s.cols, b % s.cols), &at);
+            const T best =
+                Max(from + c * s.plane(), s.width, region.At(s, b / s.cols, b % s.cols), &at);
             out[r * all + c * s.bins() + b] = best;
             if (argmax != nullptr) argmax[r * all + c * s.bins() + b] = at;
           }

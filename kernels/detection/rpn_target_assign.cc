@@ -32,9 +32,9 @@ void Delta(const Box& from, const Box& to, float* out) {
 
 // What one image gives; indices are of its own anchors.
 struct Assigned {
-  std::vector<int> location, score;        // anchors that learn a box; that learn a score
-  std::vector<int> label;                  // of `score`
-  std::vector<float> targets, weights;     // 4 for each of `location`
+  std::vector<int> location, score;     // anchors that learn a box; that learn a score
+  std::vector<int> label;               // of `score`
+  std::vector<float> targets, weights;  // 4 for each of `location`
 };
 
 struct Rule {
@@ -47,8 +47,11 @@ class Assigner {
  public:
   Assigner(std::vector<Box> anchors, std::vector<Box> boxes, std::vector<int> labels,
            const Rule& rule, std::mt19937_64& engine)
-      : anchors_(std::move(anchors)), boxes_(std::move(boxes)), labels_(std::move(labels)),
-        rule_(rule), engine_(engine) {}
+      : anchors_(std::move(anchors)),
+        boxes_(std::move(boxes)),
+        labels_(std::move(labels)),
+        rule_(rule),
+        engine_(engine) {}
 
   Assigned Run() {
     Measure();
@@ -234,8 +237,8 @@ Status Assign(KernelContext& ctx, const Rule& rule, float margin, bool labelled,
       truths.push_back({b[0] * s, b[1] * s, b[2] * s, b[3] * s});
       if (labelled) labels.push_back(ctx.In("GtLabels").data<int32_t>()[k]);
     }
-    const Assigned a = Assigner(std::move(chosen), std::move(truths), std::move(labels), rule,
-                                ctx.random()).Run();
+    const Assigned a =
+        Assigner(std::move(chosen), std::move(truths), std::move(labels), rule, ctx.random()).Run();
     if (counts) counts->mutable_data<int32_t>()[i] = static_cast<int32_t>(a.location.size()) + 1;
     joined.Add(a, inside, i * n);
   }

@@ -47,19 +47,27 @@ struct Head {
     const int64_t classes = ctx.Int("class_num");
     if (x.rank() != 4 || truth.rank() != 3 || truth.dim(0) != x.dim(0) || truth.dim(2) != 4 ||
         label.numel() != truth.dim(0) * truth.dim(1) || label.dtype() != DType::kI32 ||
-        truth.dtype() != x.dtype() || classes < 1 ||
-        x.dim(1) != std::ssize(mask) * (classes + 5) || x.dim(2) != x.dim(3))
+        truth.dtype() != x.dtype() || classes < 1 || x.dim(1) != std::ssize(mask) * (classes + 5) ||
+        x.dim(2) != x.dim(3))
       return InvalidArgument("X ", x.shape().ToString(), ", GTBox ", truth.shape().ToString(),
                              " and GTLabel ", label.shape().ToString(), " do not fit each other");
     for (int64_t m : mask)
       if (m < 0 || 2 * m + 1 >= std::ssize(anchors)) return OutOfRange("anchor_mask holds ", m);
     const float scale = static_cast<float>(ctx.Float("scale_x_y"));
-    const T smooth =
-        ctx.Bool("use_label_smooth")
-            ? static_cast<T>(std::min<double>(1.0 / static_cast<T>(classes), 1.0 / 40))
-            : T(0);
-    return Head{anchors, mask, x.dim(0), x.dim(2), x.dim(3), truth.dim(1), classes,
-                ctx.Int("downsample_ratio") * x.dim(2), T(1) - smooth, smooth, scale,
+    const T smooth = ctx.Bool("use_label_smooth")
+                         ? static_cast<T>(std::min<double>(1.0 / static_cast<T>(classes), 1.0 / 40))
+                         : T(0);
+    return Head{anchors,
+                mask,
+                x.dim(0),
+                x.dim(2),
+                x.dim(3),
+                truth.dim(1),
+                classes,
+                ctx.Int("downsample_ratio") * x.dim(2),
+                T(1) - smooth,
+                smooth,
+                scale,
                 static_cast<float>(-0.5 * (scale - 1.)),
                 static_cast<float>(ctx.Float("ignore_thresh"))};
   }
@@ -161,7 +169,8 @@ struct Yolov3Loss {
   // Predictions that overlap a true box well are no negative examples.
   static void IgnoreGood(KernelContext& ctx, const Head<T>& head, int64_t n) {
     const T* x = ctx.In("X").template data<T>();
-    T* mask = ctx.Out("ObjectnessMask").template mutable_data<T>() + n * head.masks() * head.plane();
+    T* mask =
+        ctx.Out("ObjectnessMask").template mutable_data<T>() + n * head.masks() * head.plane();
     for (int64_t m = 0; m < head.masks(); ++m)
       for (int64_t cell = 0; cell < head.plane(); ++cell) {
         const Box<T> box =
@@ -196,7 +205,8 @@ struct Yolov3Loss {
   }
 
   static void Objectness(KernelContext& ctx, const Head<T>& head, int64_t n) {
-    const T *x = ctx.In("X").template data<T>(), *mask = ctx.Out("ObjectnessMask").template data<T>();
+    const T *x = ctx.In("X").template data<T>(),
+            *mask = ctx.Out("ObjectnessMask").template data<T>();
     T& loss = ctx.Out("Loss").template mutable_data<T>()[n];
     for (int64_t m = 0; m < head.masks(); ++m)
       for (int64_t cell = 0; cell < head.plane(); ++cell) {
@@ -256,8 +266,8 @@ struct Yolov3LossGrad {
     to[3 * p] = (x[3 * p] > target.h ? T(1) : T(-1)) * weight * d;
     const int64_t label = ctx.In("GTLabel").template data<int32_t>()[t];
     for (int64_t c = 0; c < head.classes; ++c)
-      to[(5 + c) * p] = (Sigmoid(x[(5 + c) * p]) - (c == label ? head.positive : head.negative)) *
-                        score * d;
+      to[(5 + c) * p] =
+          (Sigmoid(x[(5 + c) * p]) - (c == label ? head.positive : head.negative)) * score * d;
     return Status::Ok();
   }
 

@@ -10,10 +10,10 @@ namespace heddle {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-constexpr int64_t kMostTile = 1024;       // elements: what is longer saves nothing
+constexpr int64_t kMostTile = 1024;             // elements: what is longer saves nothing
 constexpr float kTraffic = 1.0f / (1 << 15);    // of work (TileStep) that an element's memory is
 constexpr float kLightStep = 1.0f / (1 << 17);  // and a step that is bound by memory elsewhere
-constexpr size_t kTileMemory = 20 << 10;  // registers and spreads should fit into the cache
+constexpr size_t kTileMemory = 20 << 10;        // registers and spreads should fit into the cache
 
 class Builder {
  public:
@@ -215,7 +215,8 @@ class Builder {
     return p_.kinds[kind].tile->repeat(dtype_, operand);
   }
 
-  // The greatest part of `cols` up to `most` that is a multiple of `unit` and worth a tile; 0: none.
+  // The greatest part of `cols` up to `most` that is a multiple of `unit` and worth a tile; 0:
+  // none.
   static int64_t PartOf(int64_t cols, int64_t unit, int64_t most) {
     constexpr int64_t kLeast = 64;
     for (int64_t t = std::min(most, cols) / unit * unit; t >= kLeast; t -= unit)
@@ -223,8 +224,8 @@ class Builder {
     return 0;
   }
 
-  // As long as the cache allows, and so that spreads need no filling: either no tile goes over the end
-  // of a row, or tiles are a multiple of the periods with which operands repeat.
+  // As long as the cache allows, and so that spreads need no filling: either no tile goes over the
+  // end of a row, or tiles are a multiple of the periods with which operands repeat.
   void ChooseTile(ElementLoop* loop) const {
     const size_t tiles = std::max<size_t>(1, loop->registers + loop->spreads.size());
     const int64_t budget = static_cast<int64_t>(kTileMemory / (tiles * SizeOf(dtype_)));
@@ -248,8 +249,8 @@ class Builder {
           loop->steps[i].fn = RepeatOf(kind_of_[i], k);
   }
 
-  // Marks spreads that are the same in every tile of at most `most` elements, or of exactly so many;
-  // returns what the tile must be a multiple of.
+  // Marks spreads that are the same in every tile of at most `most` elements, or of exactly so
+  // many; returns what the tile must be a multiple of.
   static int64_t FillOnce(ElementLoop* loop, int64_t most, bool exact) {
     int64_t unit = TileStep::kGroup;
     for (ElementLoop::Spread& s : loop->spreads) {

@@ -34,8 +34,8 @@ class Runner {
 
   size_t Tiles() const { return l_.registers + l_.spreads.size(); }
   size_t TileBytes() const { return static_cast<size_t>(l_.tile) * sizeof(T); }
-  // Tiles, a group for each stream (see RunRest), the table of addresses, and for each spread the row
-  // that its tile holds.
+  // Tiles, a group for each stream (see RunRest), the table of addresses, and for each spread the
+  // row that its tile holds.
   size_t WorkBytes() const {
     return Tiles() * TileBytes() + l_.streams.size() * (kGroupBytes + sizeof(std::byte*)) +
            Tiles() * sizeof(std::byte*) + l_.spreads.size() * sizeof(int64_t);
@@ -45,8 +45,8 @@ class Runner {
     const auto tensor = [&](uint32_t slot) -> Tensor& { return ctx_.frame()[slot]->tensor(); };
     switch (p.kind) {
       case ElementPlace::kInput:  // only read
-        return static_cast<std::byte*>(const_cast<void*>(
-            std::as_const(tensor(ctx_.op().in[p.index])).raw()));
+        return static_cast<std::byte*>(
+            const_cast<void*>(std::as_const(tensor(ctx_.op().in[p.index])).raw()));
       case ElementPlace::kOutput:
         return static_cast<std::byte*>(tensor(ctx_.op().out[p.index]).mutable_raw());
       case ElementPlace::kBetween:
@@ -108,8 +108,7 @@ class Runner {
     if (col + n > cols || n < l_.tile) {
       *row = -1;
     } else if (s.plan.y_strides[static_cast<size_t>(s.plan.rank - 1)] != 0) {
-      return Address(s.from) +
-             static_cast<size_t>(RowOffset(s.plan, at) + col) * sizeof(T);
+      return Address(s.from) + static_cast<size_t>(RowOffset(s.plan, at) + col) * sizeof(T);
     } else if (*row == at) {
       return tile;
     } else {
@@ -159,8 +158,7 @@ template <typename T>
 void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::vector<Tensor>* between) {
   const Runner<T> runner(ctx, loop, between);
   const int64_t tiles = (loop.numel + loop.tile - 1) / loop.tile;
-  ctx.ParallelFor(tiles, loop.grain,
-                  [&](int64_t first, int64_t last) { runner.Run(first, last); });
+  ctx.ParallelFor(tiles, loop.grain, [&](int64_t first, int64_t last) { runner.Run(first, last); });
 }
 
 }  // namespace

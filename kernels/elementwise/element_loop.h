@@ -17,14 +17,14 @@ struct ElementPlace {
   uint32_t index = 0;
 };
 
-// Steps whose results have one shape. A step's operands are indices into a table of addresses: first
-// the registers, of one tile each, then the spreads (operands that are repeated: a value, a piece of a
-// row, or a tile filled from it), then the streams (tensors of the results' shape, of which each tile
-// is a stretch).
+// Steps whose results have one shape. A step's operands are indices into a table of addresses:
+// first the registers, of one tile each, then the spreads (operands that are repeated: a value, a
+// piece of a row, or a tile filled from it), then the streams (tensors of the results' shape, of
+// which each tile is a stretch).
 struct ElementLoop {
   struct Spread {
     ElementPlace from;
-    BroadcastPlan plan;       // y is the operand
+    BroadcastPlan plan;        // y is the operand
     bool filled_once = false;  // every tile is the same
     bool one = false;          // the same value for all of a tile: steps are given just that
   };
@@ -50,8 +50,8 @@ struct ElementLoops : KernelState {
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype);
 
-// The operator's only slots are the lists of operands and outputs; `between` has a tensor for each of
-// ElementLoops::between.
+// The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
+// of ElementLoops::between.
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
                     std::vector<Tensor>* between);
 

@@ -91,8 +91,7 @@ class ShapeTable {
 Result<ElementProgram> ReadElementProgram(const OpContext& ctx) {
   ElementProgram program;
   program.inputs = static_cast<uint32_t>(ctx.InCount("X"));
-  HEDDLE_RETURN_IF_ERROR(
-      ReadKinds(ctx.Attr<Strings>("ops"), ctx.Attr<Floats>("values"), &program));
+  HEDDLE_RETURN_IF_ERROR(ReadKinds(ctx.Attr<Strings>("ops"), ctx.Attr<Floats>("values"), &program));
   HEDDLE_RETURN_IF_ERROR(ReadSteps(ctx.IntList("code"), &program));
   for (const int64_t v : ctx.IntList("outs")) {
     if (v < program.inputs || v >= program.values())

@@ -1,9 +1,10 @@
-// The program of fused_elementwise: steps over values, in the order in which they are computed. Values
-// 0 … inputs-1 are the operands X, value inputs + k is what step k computes.
+// The program of fused_elementwise: steps over values, in the order in which they are computed.
+// Values 0 … inputs-1 are the operands X, value inputs + k is what step k computes.
 //
-// In the attributes: `ops` names the operator of each kind of step, `values` holds the numbers among
-// its attributes (core/tile_ops.h), one kind after another; `code` has the kind and the operands of each
-// step; `outs` says which values Out are. Out[0] is the last step's, so that it may lie in X[0]'s memory.
+// In the attributes: `ops` names the operator of each kind of step, `values` holds the numbers
+// among its attributes (core/tile_ops.h), one kind after another; `code` has the kind and the
+// operands of each step; `outs` says which values Out are. Out[0] is the last step's, so that it
+// may lie in X[0]'s memory.
 #pragma once
 
 #include <array>

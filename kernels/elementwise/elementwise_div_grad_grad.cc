@@ -1,6 +1,6 @@
 // Second derivative of elementwise_div.
-#include "kernels/elementwise/arithmetic.h"
 #include "kernels/base/full_operands.h"
+#include "kernels/elementwise/arithmetic.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // Second and third derivatives of elementwise_mul.
+#include "kernels/base/full_operands.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_op.h"
-#include "kernels/base/full_operands.h"
 
 namespace heddle {
 namespace {

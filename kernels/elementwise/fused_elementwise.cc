@@ -40,8 +40,7 @@ Status InferFused(ShapeContext& ctx) {
 Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx));
   std::vector<const Shape*> inputs;
-  for (int i = 0; i < static_cast<int>(program.inputs); ++i)
-    inputs.push_back(&ctx.InShape("X", i));
+  for (int i = 0; i < static_cast<int>(program.inputs); ++i) inputs.push_back(&ctx.InShape("X", i));
   HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes, InferElementShapes(program, inputs));
   HEDDLE_ASSIGN_OR_RETURN(auto loops, MakeElementLoops(program, shapes, ctx.InDType("X")));
   return std::unique_ptr<KernelState>(std::move(loops));
@@ -58,8 +57,7 @@ Status RunFused(KernelContext& ctx) {
 
 double FusedCost(const ShapeContext& ctx) {
   constexpr double kNsPerStep = 3, kNsPerElement = 0.1;
-  const double elements =
-      static_cast<double>(ctx.OutVar("Out")->tensor().shape().numel());
+  const double elements = static_cast<double>(ctx.OutVar("Out")->tensor().shape().numel());
   const double steps = static_cast<double>(ctx.IntList("code").size()) / 3;
   return 30 + steps * (kNsPerStep + kNsPerElement * elements);
 }

@@ -1,5 +1,5 @@
-// Steps of fused loops (core/tile_ops.h) from functors: the same ones that the operators' own kernels
-// call for each element, so that fused results are the same.
+// Steps of fused loops (core/tile_ops.h) from functors: the same ones that the operators' own
+// kernels call for each element, so that fused results are the same.
 //
 //   HEDDLE_TILE(tanh) { return UnaryTile<Tanh>(); }
 #pragma once

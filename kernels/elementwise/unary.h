@@ -9,8 +9,8 @@
 //   HEDDLE_OP(tanh) { DefineUnary<Tanh>(op, "tanh(x)"); }
 //   HEDDLE_OP(tanh_grad) { DefineUnaryGrad<Tanh>(op); }
 //
-// Besides, a functor may have `bool Many(const float* x, int64_t n, float* y) const`, which computes
-// Forward of n elements, or returns false.
+// Besides, a functor may have `bool Many(const float* x, int64_t n, float* y) const`, which
+// computes Forward of n elements, or returns false.
 //
 // Gradients of gradients, with more operands, are maps: unary_map.h, which also says how functors
 // are made and run.
@@ -33,11 +33,10 @@ struct ForwardMap : F {
     return F::Forward(x);
   }
   // All elements at once, where F knows a better loop than one that the compiler makes of Forward.
-  bool All(const float* x, int64_t n, float* y) const
-    requires requires(const F& f) { f.Many(x, n, y); }
-  {
-    return F::Many(x, n, y);
+  bool All(const float* x, int64_t n, float* y) const requires requires(const F& f) {
+    f.Many(x, n, y);
   }
+  { return F::Many(x, n, y); }
 };
 
 template <typename F, GradReads kReads = F::kReads>

@@ -1,8 +1,8 @@
 // assign_value and fill: constants listed in the program.
 #include <cstring>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -19,7 +19,8 @@ Result<int64_t> Extent(const OpContext& ctx, int64_t numel, DType dtype) {
   int64_t bytes;
   if (__builtin_mul_overflow(numel, size, &bytes) ||
       __builtin_add_overflow(bytes, align - 1, &bytes))
-    return InvalidArgument("there is no memory for elements of ", size, " bytes aligned to ", align);
+    return InvalidArgument("there is no memory for elements of ", size, " bytes aligned to ",
+                           align);
   return bytes / align * align / size;
 }
 
@@ -58,7 +59,8 @@ Status Coalesce(KernelContext& ctx) {
       if (out) FillElements(ctx, *out, ctx.Float("constant"));
     } else if (part.bytes() > 0) {
       std::memcpy(to, part.raw(), part.bytes());
-      if (out && out->raw() != part.raw()) std::memcpy(out->mutable_raw(), part.raw(), part.bytes());
+      if (out && out->raw() != part.raw())
+        std::memcpy(out->mutable_raw(), part.raw(), part.bytes());
     }
     HEDDLE_ASSIGN_OR_RETURN(const int64_t extent, Extent(ctx, part.numel(), fused.dtype()));
     to += static_cast<size_t>(extent) * SizeOf(fused.dtype());

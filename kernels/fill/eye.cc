@@ -1,8 +1,8 @@
 // eye, tril_indices, triu_indices: matrices and coordinates known from attributes alone.
 #include <algorithm>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

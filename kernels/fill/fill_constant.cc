@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 // linspace and logspace.
 #include <cmath>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "core/error.h"
 #include "core/shapes.h"
+#include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
-#include "kernels/base/check.h"
 #include "kernels/gemm/gemm.h"
 
 namespace heddle {

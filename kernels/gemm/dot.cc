@@ -2,8 +2,8 @@
 #include <complex>
 
 #include "core/error.h"
-#include "kernels/elementwise/arithmetic.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/arithmetic.h"
 
 namespace heddle {
 namespace {

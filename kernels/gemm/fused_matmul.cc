@@ -6,8 +6,8 @@
 
 #include "core/packing_state.h"
 #include "core/shapes.h"
-#include "kernels/gemm/gemm_matmul.h"
 #include "kernels/conv/spread_residual.h"
+#include "kernels/gemm/gemm_matmul.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -15,8 +15,8 @@ namespace {
 
 struct FusedMatmulState final : PackingState {
   std::unique_ptr<GemmRunner> runner;
-  bool pieces = false;  // X is read where its pieces lie
-  int64_t rows = 0;     // of X, else
+  bool pieces = false;           // X is read where its pieces lie
+  int64_t rows = 0;              // of X, else
   std::optional<Epilogue> late;  // what comes behind a residual of another batch
   Shape product;
   std::span<const std::byte> ReadsFirst() const override { return runner->ReadsFirst(); }
@@ -26,7 +26,8 @@ Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) 
   return MatmulShapesOf(x, y, ctx.Bool("trans_x"), ctx.Bool("trans_y"));
 }
 
-// Of X, whose pieces lie side by side along the last dimension; of no known rank where one piece is.
+// Of X, whose pieces lie side by side along the last dimension; of no known rank where one piece
+// is.
 template <typename Context>
 Result<Shape> WholeX(const Context& ctx) {
   const int count = ctx.InCount("X");
@@ -46,8 +47,8 @@ Result<Shape> WholeX(const Context& ctx) {
       if (whole[d] < 0) whole[d] = piece[d];
     }
     if (!fits)
-      return InvalidArgument("X [", i, "] of shape ", piece.ToString(), " cannot lie beside X [0] of ",
-                             ctx.InShape("X").ToString());
+      return InvalidArgument("X [", i, "] of shape ", piece.ToString(),
+                             " cannot lie beside X [0] of ", ctx.InShape("X").ToString());
     whole[last] = whole[last] < 0 || piece[last] < 0 ? -1 : whole[last] + piece[last];
   }
   return whole;
@@ -108,7 +109,8 @@ Tensor Together(const KernelContext& ctx, int64_t rows) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const int64_t columns = ctx.In("X", i).dim(-1);
-    CopyRows(ctx, ctx.In("X", i).raw(), columns * kFloat, to, width * kFloat, rows, columns * kFloat);
+    CopyRows(ctx, ctx.In("X", i).raw(), columns * kFloat, to, width * kFloat, rows,
+             columns * kFloat);
     to += columns;
   }
   return whole;
@@ -125,7 +127,8 @@ bool RunPieces(const KernelContext& ctx, const GemmRunner& runner, const float* 
     const Tensor& x = ctx.In("X", i);
     pieces[static_cast<size_t>(i)] = {x.data<float>(), x.dim(-1), x.dim(-1)};
   }
-  return runner.RunPieces(ctx, std::span(pieces).first(static_cast<size_t>(count)), bias, residual, out);
+  return runner.RunPieces(ctx, std::span(pieces).first(static_cast<size_t>(count)), bias, residual,
+                          out);
 }
 
 Status RunFusedMatmul(KernelContext& ctx) {
@@ -136,17 +139,16 @@ Status RunFusedMatmul(KernelContext& ctx) {
   Tensor product = state.late ? ctx.CallScratch(DType::kF32, state.product) : Tensor();
   float* const out = state.late ? product.mutable_data<float>() : to;
   const float* const bias = bias_in ? bias_in->data<float>() : nullptr;
-  const float* const residual =
-      residual_in && !state.late ? residual_in->data<float>() : nullptr;
+  const float* const residual = residual_in && !state.late ? residual_in->data<float>() : nullptr;
   if (!state.pieces || !RunPieces(ctx, *state.runner, bias, residual, out)) {
     const bool several = ctx.InCount("X") > 1;
     const Tensor whole = several ? Together(ctx, state.rows) : Tensor();
-    state.runner->Run(ctx, (several ? whole : ctx.In("X")).data<float>(),
-                      ctx.In("Y").data<float>(), bias, residual, out);
+    state.runner->Run(ctx, (several ? whole : ctx.In("X")).data<float>(), ctx.In("Y").data<float>(),
+                      bias, residual, out);
   }
   if (state.late)
-    SpreadResidual(*state.late, state.product, out, residual_in->shape(), residual_in->data<float>(),
-                   to);
+    SpreadResidual(*state.late, state.product, out, residual_in->shape(),
+                   residual_in->data<float>(), to);
   return Status::Ok();
 }
 
@@ -163,9 +165,12 @@ double FusedMatmulCost(const ShapeContext& ctx) {
 
 HEDDLE_OP(fused_matmul) {
   op.Doc(
-      "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData), where the product "
-      "or ResidualData may have a batch of 1. Several X stand for what they are side by side along their "
-      "last dimension. The activation's constants and fuse_bf16 (for a constant Y) are those of fused_conv2d. fuse_int8: a "
+      "activation(alpha op(X) op(Y) + Bias along the last dimension + ResidualData), where the "
+      "product "
+      "or ResidualData may have a batch of 1. Several X stand for what they are side by side along "
+      "their "
+      "last dimension. The activation's constants and fuse_bf16 (for a constant Y) are those of "
+      "fused_conv2d. fuse_int8: a "
       "constant Y is rounded to integers of 8 bits times a factor for each 128 of a column");
   op.Input("X", kList).Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
   op.Output("Out");

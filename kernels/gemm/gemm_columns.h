@@ -1,12 +1,12 @@
-// A constant matrix B [k, n] as the loops of gemm_panels.cc read it: panels of two vectors of columns,
-// the last one of as many as it needs.
+// A constant matrix B [k, n] as the loops of gemm_panels.cc read it: panels of two vectors of
+// columns, the last one of as many as it needs.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 
-#include "kernels/simd/conv_loops.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/simd/conv_loops.h"
 
 namespace heddle {
 
@@ -33,11 +33,13 @@ struct FloatColumns {
 };
 
 // Rounded to integers in [-127, 127] times a factor, which the 128 elements of a column share that
-// follow each other: [panel][group of rows]([factor of a column], [row][column]). An element is off by
-// at most 1/254 of the largest of its group. Where that is no number, nor is what a product gives.
+// follow each other: [panel][group of rows]([factor of a column], [row][column]). An element is off
+// by at most 1/254 of the largest of its group. Where that is no number, nor is what a product
+// gives.
 struct Int8Columns {
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
-  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass makes the floats anew
+  static constexpr int64_t kCacheBytes = 1
+                                         << 20;  // more rows, since each pass makes the floats anew
   static constexpr bool kInBlocks = true, kReadsB = false;
   static int64_t GroupBytes(int64_t rows, int64_t width) {
     return width * (static_cast<int64_t>(sizeof(float)) + rows);

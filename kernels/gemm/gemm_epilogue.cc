@@ -49,9 +49,8 @@ void ActivateRows(const Epilogue& e, const Rows& v) {
     case Activation::kSigmoid:
       return Each(v, [](float x) { return fast::Sigmoid(x); });
     case Activation::kGeluErf:
-      return Each(v, [](float x) {
-        return 0.5f * x * (1.f + fast::Erf(x * 0.70710678118654752f));
-      });
+      return Each(v,
+                  [](float x) { return 0.5f * x * (1.f + fast::Erf(x * 0.70710678118654752f)); });
     case Activation::kGeluTanh:
       return Each(v, [](float x) {
         return 0.5f * x * (1.f + fast::Tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)));
@@ -129,8 +128,7 @@ void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_
     return loops->activate(epilogue, rows, width, row_step, c);
   const Rows all{rows, width, row_step, c};
   ActivateRows(epilogue, all);
-  if (epilogue.linear())
-    Each(all, [&e = epilogue](float x) { return e.scale * x + e.shift; });
+  if (epilogue.linear()) Each(all, [&e = epilogue](float x) { return e.scale * x + e.shift; });
 }
 
 bool ActivateMany(Activation activation, float alpha, const float* x, int64_t n, float* y) {

@@ -48,8 +48,8 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,
                    const float* bias, bool bias_per_row, float* c);
 
-// y = activation(x) of n elements in the processor's widest vectors; x may be y. False, with nothing done,
-// where there are no such loops.
+// y = activation(x) of n elements in the processor's widest vectors; x may be y. False, with
+// nothing done, where there are no such loops.
 bool ActivateMany(Activation activation, float alpha, const float* x, int64_t n, float* y);
 
 }  // namespace heddle

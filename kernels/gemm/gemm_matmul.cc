@@ -105,8 +105,8 @@ std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGem
   // makes code first, and is slower in what follows.
   constexpr int64_t kSomeRows = 256, kShort = 600, kCopied = 512;
   panels = panels || (m <= kSomeRows && k <= kShort && k % kCopied != 0);
-  // Pieces need not be put together first. Each one is near while a block of B passes, and all of them
-  // from one panel to the next.
+  // Pieces need not be put together first. Each one is near while a block of B passes, and all of
+  // them from one panel to the next.
   constexpr int64_t kPiecesFloats = 1 << 18;
   panels = panels || (piece > 0 && m <= kFewBlocks * most && m * piece <= kNearFloats &&
                       m * k <= kPiecesFloats);

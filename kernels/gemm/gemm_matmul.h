@@ -67,8 +67,8 @@ class GemmRunner {
   virtual ~GemmRunner() = default;
   virtual void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
                    const float* residual, float* c) const = 0;
-  // The same of an A that lies in pieces, side by side; B has been copied. False: it is not done, and
-  // takes them together.
+  // The same of an A that lies in pieces, side by side; B has been copied. False: it is not done,
+  // and takes them together.
   virtual bool RunPieces(const KernelContext&, std::span<const GemmPiece> /*a*/,
                          const float* /*bias*/, const float* /*residual*/, float* /*c*/) const {
     return false;
@@ -79,28 +79,30 @@ class GemmRunner {
   virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
-// The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product is
-// too small for it. Without the library MakePanelGemm's. The tensor's contents need not be in memory
-// (core/packing_state.h).
+// The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product
+// is too small for it. Without the library MakePanelGemm's. The tensor's contents need not be in
+// memory (core/packing_state.h).
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue);
-// By loops of heddle's own, with the constant matrix packed; nullptr where it is none or the product
-// is a batch, or too small.
+// By loops of heddle's own, with the constant matrix packed; nullptr where it is none or the
+// product is a batch, or too small.
 std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                           float alpha, const Tensor* constant_b,
                                           const Epilogue& epilogue);
 // By the same loops, with a matrix that is no constant, in batches, too; nullptr where Gemm
 // needs no library.
-std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha, const Epilogue& epilogue);
+std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
+                                          const Epilogue& epilogue);
 // Whether a product of an A in pieces of these widths is sooner made by these loops than pieces are
 // joined.
 bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths);
 // How many rows their loops keep in registers; 0 where there are none.
 int64_t MostPanelRows();
 // Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).
-std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                         const Tensor* constant_b, const Epilogue& epilogue);
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                         float alpha, const Tensor* constant_b,
+                                         const Epilogue& epilogue);
 // Always gives one. `piece`: columns of the widest piece that A lies in; 0: it is one.
 std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
                                      const Tensor* constant_b, const Epilogue& epilogue,

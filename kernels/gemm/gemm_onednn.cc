@@ -131,7 +131,9 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
   const bool scaled = alpha != 1.f;
   dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
   const dnnl::matmul::primitive_desc pd(onednn::Engine(), a,
-                                        half ? onednn::InHalf(packed) : pack ? packed : b,
+                                        half   ? onednn::InHalf(packed)
+                                        : pack ? packed
+                                               : b,
                                         scaled ? memory::desc() : bias, c, attr);
   auto runner = std::make_unique<LibraryGemmRunner>();
   runner->epilogue = epilogue;

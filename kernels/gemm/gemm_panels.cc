@@ -4,9 +4,9 @@
 #include <span>
 #include <type_traits>
 
-#include "kernels/simd/conv_loops.h"
 #include "kernels/gemm/gemm_columns.h"
 #include "kernels/gemm/gemm_matmul.h"
+#include "kernels/simd/conv_loops.h"
 
 namespace heddle {
 namespace {
@@ -43,7 +43,8 @@ class PanelGemm final : public GemmRunner {
 
   std::span<const std::byte> ReadsFirst() const override {
     if constexpr (std::is_same_v<Columns, FloatColumns>) {
-      const size_t panel = sizeof(float) * static_cast<size_t>(d_.k * PanelWidth(d_, loops_.lanes, 0));
+      const size_t panel =
+          sizeof(float) * static_cast<size_t>(d_.k * PanelWidth(d_, loops_.lanes, 0));
       return {static_cast<const std::byte*>(packed_->memory->data()), panel};
     }
     return {};
@@ -79,8 +80,8 @@ class PanelGemm final : public GemmRunner {
   static constexpr int64_t kTileRows = 128;
   static constexpr int64_t kUnitWork =
       1 << 19;  // less is done before another thread has come to help
-  // Where rows meet (below), a copy of A has them apart: of the whole, or of kDepth columns at a time,
-  // for all panels.
+  // Where rows meet (below), a copy of A has them apart: of the whole, or of kDepth columns at a
+  // time, for all panels.
   static constexpr int64_t kApart = 16, kDepth = 512, kWhole = 1 << 17;
   struct Operands {
     const float *a, *b, *bias, *residual;
@@ -116,8 +117,8 @@ class PanelGemm final : public GemmRunner {
 
   // Adds the products of columns [from, to) of A, which are `a`. A unit of work is a panel for some
   // rows.
-  void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a, int64_t from,
-              int64_t to) const {
+  void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
+              int64_t from, int64_t to) const {
     const int64_t panels = Ceil(d_.n, width_), depth = to - from;
     int64_t longest = 0;
     for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
@@ -134,18 +135,20 @@ class PanelGemm final : public GemmRunner {
         const int64_t unit = i % all, part = order.panels_first ? unit / panels : unit % parts;
         const int64_t column = (order.panels_first ? unit % panels : unit / parts) * width_;
         const int64_t first = part * order.rows, count = std::min(order.rows, d_.m - first);
-        Panel(ctx, one, g_.batch > 1 ? std::span(&product, 1) : a, column, first, count, from, room);
+        Panel(ctx, one, g_.batch > 1 ? std::span(&product, 1) : a, column, first, count, from,
+              room);
         if (to == d_.k) Finish(column, first, count, one.c);
       }
     });
   }
 
-  // What follows a block of B: of the same panel, of the next one, or what is read behind the product;
-  // may be nullptr.
-  const float* Next(const KernelContext& ctx, const Operands& o, bool last, int64_t column, int64_t k,
-                    Room& room) const {
+  // What follows a block of B: of the same panel, of the next one, or what is read behind the
+  // product; may be nullptr.
+  const float* Next(const KernelContext& ctx, const Operands& o, bool last, int64_t column,
+                    int64_t k, Room& room) const {
     if (!last) return packed_->Block(loops_, d_, o.b, column, k, room.panel);
-    if (column + width_ < d_.n) return packed_->Block(loops_, d_, o.b, column + width_, k, room.panel);
+    if (column + width_ < d_.n)
+      return packed_->Block(loops_, d_, o.b, column + width_, k, room.panel);
     return reinterpret_cast<const float*>(ctx.ahead().data());
   }
 
@@ -166,8 +169,8 @@ class PanelGemm final : public GemmRunner {
     }
     b.channels = static_cast<int>(columns);
     b.high = kAny;
-    // The rows in registers are done one block after another: meanwhile what is next of B, which comes
-    // from afar, is asked for. A lone block takes no longer than that itself does to come.
+    // The rows in registers are done one block after another: meanwhile what is next of B, which
+    // comes from afar, is asked for. A lone block takes no longer than that itself does to come.
     const int64_t blocks = Ceil(count, loops_.rows);
     const bool last_rows = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m;
     b.ahead_step = Ceil(width_, blocks);
@@ -240,8 +243,8 @@ bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
   if (loops == nullptr) return false;
   for (const int64_t width : widths)
     if (d.m > loops->rows && width % kMeet == 0 && width > 0) return false;
-  // Each block of sums begins and ends once more for each piece, about as long as it takes to move so
-  // many floats together.
+  // Each block of sums begins and ends once more for each piece, about as long as it takes to move
+  // so many floats together.
   constexpr int64_t kMoved = 75;
   const int64_t blocks = Ceil(d.n, 2 * loops->lanes) * Ceil(d.m, loops->rows);
   return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;

@@ -81,8 +81,8 @@ struct DoubleGrad {
     const Sizes s{x.shape().Product(0, split), x.shape().Product(split, x.rank()),
                   y.shape().Product(static_cast<int>(ctx.Int("y_num_col_dims")), y.rank())};
     if (s.k * s.n != y.numel() || s.m * s.n != grad.numel())
-      return InvalidArgument("X ", x.shape().ToString(), ", Y ", y.shape().ToString(),
-                             " and DOut ", grad.shape().ToString(), " do not fit");
+      return InvalidArgument("X ", x.shape().ToString(), ", Y ", y.shape().ToString(), " and DOut ",
+                             grad.shape().ToString(), " do not fit");
     if ((ddx != nullptr && ddx->numel() != x.numel()) ||
         (ddy != nullptr && ddy->numel() != y.numel()))
       return InvalidArgument("DDX and DDY must have the shapes of X ", x.shape().ToString(),

@@ -20,10 +20,10 @@ inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
 }
 
 // The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it
-// with fill(T*), which reads `source` by BorrowedContents and fills the new T's `memory`, all that a T
-// holds; others who ask for the same one meanwhile wait, those who ask for another one do not. Where
-// the cache has a store and it is known which file `source` comes from, the memory is looked for there
-// first. Threads: any. `fill` may throw: the next to ask tries again.
+// with fill(T*), which reads `source` by BorrowedContents and fills the new T's `memory`, all that
+// a T holds; others who ask for the same one meanwhile wait, those who ask for another one do not.
+// Where the cache has a store and it is known which file `source` comes from, the memory is looked
+// for there first. Threads: any. `fill` may throw: the next to ask tries again.
 template <typename T, typename Fill>
 std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor& source,
                                          const std::string& key, Fill&& fill) {
@@ -39,7 +39,8 @@ std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor
     const ContentsOrigin origin = store != nullptr ? OriginOf(source) : ContentsOrigin();
     if (!origin.file) return fill(&e.value);
     const std::string kept = key + ' ' + source.shape().ToString();
-    e.value.memory = store->Find(origin, kept, [&](size_t bytes) { return PackMemory(ctx, bytes); });
+    e.value.memory =
+        store->Find(origin, kept, [&](size_t bytes) { return PackMemory(ctx, bytes); });
     if (e.value.memory) return;
     fill(&e.value);
     store->Keep(origin, kept, e.value.memory);

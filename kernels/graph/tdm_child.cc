@@ -1,5 +1,5 @@
-// tdm_child: the children of nodes of a tree. similarity_focus: the largest elements of a plane, each
-// row and column once.
+// tdm_child: the children of nodes of a tree. similarity_focus: the largest elements of a plane,
+// each row and column once.
 #include <numeric>
 
 #include "kernels/base/shape_checks.h"

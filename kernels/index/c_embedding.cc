@@ -30,13 +30,16 @@ struct Embedding {
     const Labels ids(ctx, ctx.In("Ids"));
     const int64_t start = ctx.Int("start_index"), height = w.dim(0), width = w.dim(1);
     T* out = ctx.Out("Out").template mutable_data<T>();
-    ForEachIndex(ctx, ctx.In("Ids").numel(), [&, table = w.data<T>()](int64_t i) {
-      const int64_t row = ids[i] - start;
-      if (row < 0 || row >= height)
-        std::fill_n(out + i * width, width, T(0));
-      else
-        std::copy_n(table + row * width, width, out + i * width);
-    }, 256);
+    ForEachIndex(
+        ctx, ctx.In("Ids").numel(),
+        [&, table = w.data<T>()](int64_t i) {
+          const int64_t row = ids[i] - start;
+          if (row < 0 || row >= height)
+            std::fill_n(out + i * width, width, T(0));
+          else
+            std::copy_n(table + row * width, width, out + i * width);
+        },
+        256);
     return Status::Ok();
   }
 };

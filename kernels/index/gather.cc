@@ -1,6 +1,5 @@
-#include "kernels/index/gather_rows.h"
-
 #include "core/shapes.h"
+#include "kernels/index/gather_rows.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -59,9 +58,8 @@ Status GatherGrad(KernelContext& ctx) {
   View v;
   HEDDLE_RETURN_IF_ERROR(Look(ctx, out.shape(), &v));
   if (grad.numel() != v.outer * index.numel() * v.inner)
-    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(),
-                           " does not fit 'X' ", out.shape().ToString(), " and 'Index' ",
-                           index.shape().ToString());
+    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " does not fit 'X' ",
+                           out.shape().ToString(), " and 'Index' ", index.shape().ToString());
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
   return ScatterAddRows(ctx, grad.raw(), index, v.range, v.outer, v.inner, out.dtype(),
                         out.mutable_raw());

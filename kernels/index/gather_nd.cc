@@ -42,8 +42,9 @@ Status GatherNdGrad(KernelContext& ctx) {
   const int k = static_cast<int>(index.dim(-1));
   const int64_t inner = out.shape().Product(k, out.rank());
   if (grad.numel() != rows.numel() * inner)
-    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " does not fit 'Index' ",
-                           index.shape().ToString(), " and 'X' ", out.shape().ToString());
+    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(),
+                           " does not fit 'Index' ", index.shape().ToString(), " and 'X' ",
+                           out.shape().ToString());
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
   return ScatterAddRows(ctx, grad.raw(), rows, GoodRows(out.shape().Product(0, k)), 1, inner,
                         out.dtype(), out.mutable_raw());

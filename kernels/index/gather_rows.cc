@@ -45,8 +45,8 @@ inline void MoveRow(std::byte* dst, const std::byte* src, int64_t bytes) {
 }
 
 template <int64_t kBytes, typename I>
-void GatherRange(const std::byte* src, const I* index, int64_t n, const IndexRange& r, int64_t inner,
-                 std::byte* dst, int64_t begin, int64_t end) {
+void GatherRange(const std::byte* src, const I* index, int64_t n, const IndexRange& r,
+                 int64_t inner, std::byte* dst, int64_t begin, int64_t end) {
   for (int64_t k = begin; k < end;) {
     const int64_t o = k / n;
     const std::byte* from = src + o * r.size * inner;
@@ -86,12 +86,11 @@ void Add(const KernelContext& ctx, const T* src, const I* index, int64_t n, cons
   if (outer == 0 || n == 0) return;
   if (outer > 1) {  // whole slabs are independent
     const int64_t slab = std::max<int64_t>(1, n * inner * size);
-    ctx.ParallelFor(outer, std::max<int64_t>(1, kParallelBytes / slab),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t o = begin; o < end; ++o)
-                        AddRange(src + o * n * inner, index, n, r, inner,
-                                 dst + o * r.size * inner, 0, inner);
-                    });
+    ctx.ParallelFor(
+        outer, std::max<int64_t>(1, kParallelBytes / slab), [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o)
+            AddRange(src + o * n * inner, index, n, r, inner, dst + o * r.size * inner, 0, inner);
+        });
     return;
   }
   // One slab: its columns are independent, in pieces of whole cache lines.
@@ -136,9 +135,9 @@ void GatherRows(const KernelContext& ctx, const void* src_raw, const Tensor& ind
 Status ScatterAddRows(const KernelContext& ctx, const void* src, const Tensor& index,
                       const IndexRange& range, int64_t outer, int64_t inner, DType dtype,
                       void* dst) {
-  const bool known = VisitDType<float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t,
-                                uint8_t, std::complex<float>, std::complex<double>>(
-      dtype, [&](auto tag) {
+  const bool known =
+      VisitDType<float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t,
+                 std::complex<float>, std::complex<double>>(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         VisitIndex(index, [&](const auto* p) {
           Add(ctx, static_cast<const T*>(src), p, index.numel(), range, outer, inner,

@@ -58,9 +58,9 @@ Status ReadAttr(const OpContext& ctx, Key attr, IntArgs* out) {
 }  // namespace
 
 bool Holds(const Value* v) {
-  return v != nullptr && (!v->is_tensor() || v->tensor().initialized() ||
-                          v->tensor().dtype() != DType::kUnknown ||
-                          !v->tensor().shape().known_rank());
+  return v != nullptr &&
+         (!v->is_tensor() || v->tensor().initialized() || v->tensor().dtype() != DType::kUnknown ||
+          !v->tensor().shape().known_rank());
 }
 
 Status CheckIntDType(DType dtype, const char* name) {

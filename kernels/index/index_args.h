@@ -1,5 +1,5 @@
-// Integer arguments that a program may give as a list of one-element tensors, as one tensor or as an
-// attribute, in that order of precedence.
+// Integer arguments that a program may give as a list of one-element tensors, as one tensor or as
+// an attribute, in that order of precedence.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ struct IntArgs {
 // The operand exists and holds (or, while planning, will hold) something.
 bool Holds(const Value* v);
 
-// Reads from `list`, else `tensor`, else attribute `attr`. Values that are not known yet are -1 with
-// known = false.
+// Reads from `list`, else `tensor`, else attribute `attr`. Values that are not known yet are -1
+// with known = false.
 Status ReadInts(const OpContext& ctx, Key list, Key tensor, Key attr, IntArgs* out);
 // The same without a list slot.
 Status ReadInts(const OpContext& ctx, Key tensor, Key attr, IntArgs* out);
@@ -39,8 +39,8 @@ struct IntArg {
 };
 Status ReadInt(const OpContext& ctx, Key tensor, Key attr, IntArg* out);
 
-// An axis from `tensor` or `attr` for a tensor of rank `rank`, made non-negative. known = false while
-// the tensor's value is not.
+// An axis from `tensor` or `attr` for a tensor of rank `rank`, made non-negative. known = false
+// while the tensor's value is not.
 Status ReadAxis(const OpContext& ctx, Key tensor, Key attr, int rank, IntArg* out);
 
 // Element `i` of an int32 or int64 tensor.

@@ -2,14 +2,14 @@
 
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
-#include "kernels/strided/index_expand.h"
 #include "kernels/index/nd_rows.h"
+#include "kernels/strided/index_expand.h"
 
 namespace heddle {
 namespace {
 
-// One index per leading axis of x, all of one shape. A mask of rank r stands for r indices: the places
-// where it is true.
+// One index per leading axis of x, all of one shape. A mask of rank r stands for r indices: the
+// places where it is true.
 struct Indices {
   int count = 0;  // leading axes that are indexed
   std::array<Tensor, Shape::kMaxRank> each;
@@ -113,8 +113,8 @@ Status IndexPutGrad(KernelContext& ctx) {
   Indices all;
   HEDDLE_ASSIGN_OR_RETURN(const Tensor rows, Rows(ctx, grad.shape(), &all));
   HEDDLE_ASSIGN_OR_RETURN(const Shape part, PartShape(all, grad.shape()));
-  const int64_t row = grad.shape().Product(all.count, grad.rank()) *
-                      static_cast<int64_t>(SizeOf(grad.dtype()));
+  const int64_t row =
+      grad.shape().Product(all.count, grad.rank()) * static_cast<int64_t>(SizeOf(grad.dtype()));
   if (Tensor* to = ctx.OutOpt("x@GRAD")) {
     CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
     if (!ctx.Bool("accumulate")) ZeroRows(to->mutable_raw(), rows, row);

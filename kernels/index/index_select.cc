@@ -85,8 +85,7 @@ Status IndexAdd(KernelContext& ctx) {
 }
 
 Status IndexAddGradShape(ShapeContext& ctx) {
-  if (ctx.HasOut("X@GRAD"))
-    ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
+  if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
   if (ctx.HasOut("AddValue@GRAD"))
     ctx.SetOut("AddValue@GRAD", ctx.InShape("AddValue"), ctx.InDType("Out@GRAD"));
   return Status::Ok();
@@ -95,8 +94,7 @@ Status IndexAddGradShape(ShapeContext& ctx) {
 Status IndexAddGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.In("Out@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const int axis, Axis(ctx, "axis", grad.shape()));
-  if (Tensor* to = ctx.OutOpt("X@GRAD"))
-    CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
+  if (Tensor* to = ctx.OutOpt("X@GRAD")) CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
   Tensor* to = ctx.OutOpt("AddValue@GRAD");
   return to == nullptr ? Status::Ok() : Take(ctx, grad, axis, ctx.In("Index"), *to);
 }

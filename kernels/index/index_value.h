@@ -5,8 +5,8 @@
 
 namespace heddle {
 
-// `to` becomes a copy of `from` with memory of its own (sequence offsets included). Memory that `to`
-// alone owns is used again when it fits.
+// `to` becomes a copy of `from` with memory of its own (sequence offsets included). Memory that
+// `to` alone owns is used again when it fits.
 void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to);
 // The same for tensors, tensor arrays and selected rows.
 void CopyValue(const KernelContext& ctx, const Value& from, Value* to);

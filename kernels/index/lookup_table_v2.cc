@@ -50,8 +50,7 @@ Status LookupRows(KernelContext& ctx, const SelectedRows& w, const Tensor& ids, 
   Tensor places = ctx.Scratch(DType::kI64, ids.shape());
   const int64_t padding = ctx.Int("padding_idx");
   for (int64_t i = 0; i < ids.numel(); ++i) {
-    const int64_t id =
-        ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i] : ids.data<int32_t>()[i];
+    const int64_t id = ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i] : ids.data<int32_t>()[i];
     const auto found = std::find(w.rows.begin(), w.rows.end(), id);
     if (found == w.rows.end() && id != padding)
       return OutOfRange("'Ids' holds ", id, ", which is none of the table's selected rows");

@@ -2,8 +2,8 @@
 #include <complex>
 
 #include "core/shapes.h"
-#include "kernels/strided/index_expand.h"
 #include "kernels/index/nd_rows.h"
+#include "kernels/strided/index_expand.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -74,7 +74,8 @@ struct WhereIndex {
     for (int64_t i = 0; i < n; ++i) count += holds(i) ? 1 : 0;
     const int rank = x.rank();
     const auto strides = RowMajorStrides(x.shape());
-    int64_t* out = ctx.Alloc("Out", DType::kI64, Shape{count, rank}).template mutable_data<int64_t>();
+    int64_t* out =
+        ctx.Alloc("Out", DType::kI64, Shape{count, rank}).template mutable_data<int64_t>();
     for (int64_t i = 0; i < n; ++i) {
       if (!holds(i)) continue;
       int64_t rest = i;

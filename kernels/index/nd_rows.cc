@@ -75,7 +75,8 @@ Result<Tensor> ElementsAlongAxis(const KernelContext& ctx, const Tensor& index, 
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || index.dim(d) <= x[d];
   if (!fits)
     return InvalidArgument("'", slot, "' of shape ", index.shape().ToString(),
-                           " does not fit the tensor's shape ", x.ToString(), " beside axis ", axis);
+                           " does not fit the tensor's shape ", x.ToString(), " beside axis ",
+                           axis);
   Tensor elements = ctx.Scratch(DType::kI64, index.shape());
   int64_t* out = elements.mutable_data<int64_t>();
   HEDDLE_RETURN_IF_ERROR(index.dtype() == DType::kI64

@@ -11,8 +11,7 @@ namespace {
 Status RowLength(const Shape& x, const Tensor& ids, const Tensor& updates, int64_t* inner) {
   if (x.rank() == 0) return InvalidArgument("'X' must have at least one dimension");
   if (ids.rank() > 2 || (ids.rank() == 2 && ids.dim(1) != 1))
-    return InvalidArgument("'Ids' must have the shape [n] or [n, 1], not ",
-                           ids.shape().ToString());
+    return InvalidArgument("'Ids' must have the shape [n] or [n, 1], not ", ids.shape().ToString());
   *inner = x.Product(1, x.rank());
   if (updates.numel() == ids.numel() * *inner) return Status::Ok();
   return InvalidArgument("'Updates' of shape ", updates.shape().ToString(), " does not hold ",
@@ -30,7 +29,8 @@ Status Scatter(KernelContext& ctx) {
   const IndexRange range = GoodRows(x.dim(0));
   HEDDLE_RETURN_IF_ERROR(CheckIndices(ids, range, "Ids"));
   if (updates.dtype() != x.dtype())
-    return InvalidArgument("'Updates' is ", Name(updates.dtype()), ", but 'X' is ", Name(x.dtype()));
+    return InvalidArgument("'Updates' is ", Name(updates.dtype()), ", but 'X' is ",
+                           Name(x.dtype()));
   CopyBytes(ctx, x.raw(), out.mutable_raw(), out.bytes());
   const int64_t row = inner * static_cast<int64_t>(SizeOf(x.dtype()));
   if (ctx.Bool("overwrite")) {
@@ -102,8 +102,7 @@ Status ScatterNdAddGrad(KernelContext& ctx) {
     GatherRows(ctx, grad.raw(), rows, GoodRows(grad.shape().Product(0, k)), 1,
                inner * static_cast<int64_t>(SizeOf(grad.dtype())), to->mutable_raw());
   }
-  if (Tensor* to = ctx.OutOpt("X@GRAD"))
-    CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
+  if (Tensor* to = ctx.OutOpt("X@GRAD")) CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
   return Status::Ok();
 }
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/shapes.h"
-#include "kernels/strided/index_slice.h"
 #include "kernels/index/nd_rows.h"
+#include "kernels/strided/index_slice.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -72,7 +72,8 @@ template <typename T>
 void Average(const Tensor& value, const Tensor& elements, uint8_t* seen, Tensor& count,
              Tensor& out) {
   using C = ComputeType<T>;
-  Accumulate<T>(value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
+  Accumulate<T>(
+      value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
   int64_t* n = count.mutable_data<int64_t>();
   std::fill_n(n, out.numel(), seen == nullptr ? 1 : 0);
   for (int64_t i = 0; i < elements.numel(); ++i) ++n[elements.data<int64_t>()[i]];
@@ -94,13 +95,17 @@ Status Reduce(const KernelContext& ctx, const std::string& how, const Tensor& va
     std::fill_n(seen, out.numel(), uint8_t{0});
   }
   if (how == "add") {
-    Accumulate<T>(value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
+    Accumulate<T>(
+        value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
   } else if (how == "mul" || how == "multiply") {
-    Accumulate<T>(value, elements, seen, [](C a, C b) { return static_cast<C>(a * b); }, out);
+    Accumulate<T>(
+        value, elements, seen, [](C a, C b) { return static_cast<C>(a * b); }, out);
   } else if (how == "amin") {
-    Accumulate<T>(value, elements, seen, [](C a, C b) { return b < a ? b : a; }, out);
+    Accumulate<T>(
+        value, elements, seen, [](C a, C b) { return b < a ? b : a; }, out);
   } else if (how == "amax") {
-    Accumulate<T>(value, elements, seen, [](C a, C b) { return a < b ? b : a; }, out);
+    Accumulate<T>(
+        value, elements, seen, [](C a, C b) { return a < b ? b : a; }, out);
   } else if (how == "mean") {
     Tensor count = ctx.Scratch(DType::kI64, out.shape());
     Average<T>(value, elements, seen, count, out);
@@ -147,10 +152,11 @@ Status Put(KernelContext& ctx) {
     return Status::Ok();
   }
   Status status;
-  const bool known = VisitDType<float, double, int32_t, int64_t, uint8_t, int16_t, float16,
-                                bfloat16>(x.dtype(), [&](auto tag) {
-    status = Reduce<typename decltype(tag)::type>(ctx, how, value, elements, out);
-  });
+  const bool known =
+      VisitDType<float, double, int32_t, int64_t, uint8_t, int16_t, float16, bfloat16>(
+          x.dtype(), [&](auto tag) {
+            status = Reduce<typename decltype(tag)::type>(ctx, how, value, elements, out);
+          });
   return known ? status : Unimplemented("no sums of ", Name(x.dtype()), " tensors");
 }
 

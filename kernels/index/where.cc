@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/shapes.h"
-#include "kernels/elementwise/binary_op.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/binary_op.h"
 
 namespace heddle {
 namespace {

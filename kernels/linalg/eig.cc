@@ -107,8 +107,7 @@ Status EigGradShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Eigenvalues", "Eigenvalues@GRAD"));
   const Shape &v = ctx.InShape("Eigenvectors"), &w = ctx.InShape("Eigenvalues");
   if (v.is_static() && w.is_static() && !(w == LeadingAxes(v, 1)))
-    return InvalidArgument("Eigenvalues ", w.ToString(), " do not fit Eigenvectors ",
-                           v.ToString());
+    return InvalidArgument("Eigenvalues ", w.ToString(), " do not fit Eigenvectors ", v.ToString());
   ctx.SetOut("X@GRAD", v, ctx.InDType("Eigenvectors"));
   return Status::Ok();
 }

@@ -47,8 +47,7 @@ Status FspGradShape(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &y = ctx.InShape("Y"), &d = ctx.InShape("Out@GRAD");
   if (!x.is_static() || !y.is_static() || !d.is_static()) return ctx.Defer();
   HEDDLE_RETURN_IF_ERROR(CheckMaps(ctx));
-  if (!(d == Shape{x[0], x[1], y[1]}))
-    return InvalidArgument("Out@GRAD has shape ", d.ToString());
+  if (!(d == Shape{x[0], x[1], y[1]})) return InvalidArgument("Out@GRAD has shape ", d.ToString());
   SetOutsLike(ctx, {{"X", "X@GRAD"}, {"Y", "Y@GRAD"}});
   return Status::Ok();
 }

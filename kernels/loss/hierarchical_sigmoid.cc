@@ -1,5 +1,5 @@
-// hierarchical_sigmoid: the cost of a class as a path of binary decisions down a tree, by default the
-// complete binary tree over all classes.
+// hierarchical_sigmoid: the cost of a class as a path of binary decisions down a tree, by default
+// the complete binary tree over all classes.
 #include <bit>
 #include <cmath>
 #include <set>
@@ -83,8 +83,8 @@ class Tree {
   std::vector<std::vector<Step>> paths_;
 };
 
-// PreOut holds log(1 + e^z) for each decision's score z, and log 2 past the end of a path; Out counts
-// those, too.
+// PreOut holds log(1 + e^z) for each decision's score z, and log 2 past the end of a path; Out
+// counts those, too.
 template <typename T>
 struct HierarchicalSigmoid {
   static Status Run(KernelContext& ctx) {
@@ -133,7 +133,8 @@ struct HierarchicalSigmoidGrad {
       const T* row = x.data<T>() + r * d;
       for (size_t k = 0; k < tree.path(r).size(); ++k) {
         const Step& s = tree.path(r)[k];
-        const T p = T(1) - T(1) / std::exp(pre.data<T>()[r * tree.longest() + static_cast<int64_t>(k)]);
+        const T p =
+            T(1) - T(1) / std::exp(pre.data<T>()[r * tree.longest() + static_cast<int64_t>(k)]);
         const T dz = (p - static_cast<T>(s.bit)) * d_out.data<T>()[r];
         if (db != nullptr) db[s.node] += dz;
         for (int64_t i = 0; i < d && dx != nullptr; ++i)

@@ -109,7 +109,7 @@ struct Nce {
     for (int64_t i = 0; i < n; ++i) {
       T sum = 0;
       for (int64_t k = 0; k < width; ++k) {
-        const int64_t c = k < truths ? label[i * truths + k]
+        const int64_t c = k < truths      ? label[i * truths + k]
                           : fixed.empty() ? sampler.Draw(*random)
                                           : fixed[static_cast<size_t>(k - truths)];
         T o = bias ? bias->data<T>()[c] : T(0);

@@ -42,10 +42,10 @@ struct TeacherLoss {
     Tensor& out = ctx.Out("Y");
     if (out.numel() != x.numel())
       return InvalidArgument("X has shape ", x.shape().ToString(), ", expected [n, 1]");
-    ForEachIndex(ctx, x.numel(), [y = out.mutable_data<T>(), a = x.data<T>(),
-                                  label = ctx.In("Label").template data<T>()](int64_t i) {
-      y[i] = LossOf(a[i], label[i]);
-    });
+    ForEachIndex(
+        ctx, x.numel(),
+        [y = out.mutable_data<T>(), a = x.data<T>(),
+         label = ctx.In("Label").template data<T>()](int64_t i) { y[i] = LossOf(a[i], label[i]); });
     return Status::Ok();
   }
 };
@@ -64,10 +64,11 @@ struct TeacherLossGrad {
     const T low = static_cast<T>(ctx.Float("soft_max_lower_bound"));
     const T high = static_cast<T>(ctx.Float("soft_max_up_bound"));
     T* out = ctx.Out("X@GRAD").template mutable_data<T>();
-    ForEachIndex(ctx, x.numel(), [=, a = x.data<T>(), label = ctx.In("Label").template data<T>(),
-                                  d = ctx.In("Y@GRAD").template data<T>()](int64_t i) {
-      out[i] = SlopeOf(a[i], label[i], low, high) * d[i];
-    });
+    ForEachIndex(ctx, x.numel(),
+                 [=, a = x.data<T>(), label = ctx.In("Label").template data<T>(),
+                  d = ctx.In("Y@GRAD").template data<T>()](int64_t i) {
+                   out[i] = SlopeOf(a[i], label[i], low, high) * d[i];
+                 });
     return Status::Ok();
   }
 };

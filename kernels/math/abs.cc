@@ -1,9 +1,9 @@
 // abs and angle: of complex numbers the modulus and the argument, which are real.
 #include <cmath>
 
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_op.h"
-#include "kernels/base/check.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 #include <complex>
 
 #include "core/error.h"
-#include "kernels/elementwise/binary_grad.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/binary_grad.h"
 
 namespace heddle {
 namespace {

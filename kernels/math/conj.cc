@@ -1,6 +1,6 @@
 // conj, and the parts of complex numbers: real, imag.
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

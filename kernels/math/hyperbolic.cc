@@ -1,6 +1,6 @@
 // sinh, cosh, asinh, acosh, atanh.
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

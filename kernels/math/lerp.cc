@@ -1,7 +1,7 @@
 #include "core/error.h"
+#include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
-#include "kernels/base/check.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // log, log2, log10 and log1p.
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

@@ -3,9 +3,9 @@
 #include <type_traits>
 
 #include "kernels/elementwise/convert.h"
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // sin, cos, tan, asin, acos, atan.
-#include "kernels/simd/fast_math.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

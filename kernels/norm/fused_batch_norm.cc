@@ -4,8 +4,8 @@
 
 #include "core/shapes.h"
 #include "kernels/base/check.h"
-#include "kernels/simd/fast_math.h"
 #include "kernels/gemm/gemm_epilogue.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {

@@ -121,8 +121,8 @@ struct LayerNormGrad {
     HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x.shape()));
     const T epsilon = static_cast<T>(ctx.Float("epsilon"));
     const Tensor *scale = ctx.InOpt("Scale"), *bias = ctx.InOpt("Bias");
-    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {scale, bias, &ctx.In("Mean"),
-                                                    &ctx.In("Variance"), &ctx.In("Y@GRAD")}));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(
+        kDTypeOf<T>, {scale, bias, &ctx.In("Mean"), &ctx.In("Variance"), &ctx.In("Y@GRAD")}));
     Parameters(ctx, x, r, epsilon);
     Tensor* out = ctx.OutOpt("X@GRAD");
     if (!out || r.width == 0) return Status::Ok();

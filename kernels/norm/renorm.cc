@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/base/check.h"
+#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {

@@ -38,8 +38,8 @@ struct Dpsgd {
     const auto clip = static_cast<float>(ctx.Float("clip"));
     const T scale = static_cast<T>(norm > clip ? norm / clip : 1.0f);
     const int64_t given = ctx.Int("seed");
-    const auto seed = static_cast<unsigned>(given != 0 ? static_cast<uint64_t>(given)
-                                                       : ctx.random()());
+    const auto seed =
+        static_cast<unsigned>(given != 0 ? static_cast<uint64_t>(given) : ctx.random()());
     const T noise = static_cast<T>(Gaussian<T>(seed) * static_cast<float>(ctx.Float("sigma"))) /
                     static_cast<T>(ctx.Float("batch_size"));
     for (int64_t i = 0; i < param.numel(); ++i)

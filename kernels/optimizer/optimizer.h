@@ -45,7 +45,8 @@ class Gradient {
   template <typename Fn>
   void ForEach(KernelContext& ctx, Fn fn) const {
     if (dense_) {
-      ctx.ParallelFor(numel_, kUpdateGrain, [&](int64_t b, int64_t e) { fn(b, e - b, dense_ + b); });
+      ctx.ParallelFor(numel_, kUpdateGrain,
+                      [&](int64_t b, int64_t e) { fn(b, e - b, dense_ + b); });
       return;
     }
     if (lazy_) {

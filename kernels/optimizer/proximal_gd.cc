@@ -16,12 +16,13 @@ struct ProximalGd {
     const T lr = static_cast<T>(rate), l1 = static_cast<T>(ctx.Float("l1")),
             l2 = static_cast<T>(ctx.Float("l2"));
     T* out = ctx.Out("ParamOut").template mutable_data<T>();
-    ForEachIndex(ctx, param.numel(), [=, p = param.data<T>(),
-                                      g = ctx.In("Grad").template data<T>()](int64_t i) {
-      const T step = p[i] - lr * g[i];
-      const T size = l1 > 0 ? std::max(std::abs(step) - lr * l1, T(0)) : std::abs(step);
-      out[i] = std::copysign(size, step) / (T(1) + lr * l2);
-    });
+    ForEachIndex(ctx, param.numel(),
+                 [=, p = param.data<T>(), g = ctx.In("Grad").template data<T>()](int64_t i) {
+                   const T step = p[i] - lr * g[i];
+                   const T size =
+                       l1 > 0 ? std::max(std::abs(step) - lr * l1, T(0)) : std::abs(step);
+                   out[i] = std::copysign(size, step) / (T(1) + lr * l2);
+                 });
     return Status::Ok();
   }
 };

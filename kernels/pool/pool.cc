@@ -113,8 +113,8 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
   });
 }
 
-// kVectors vectors of kLanes channels of one output position, which stay in registers. The window has
-// kSize rows and columns, or, with 0, any.
+// kVectors vectors of kLanes channels of one output position, which stay in registers. The window
+// has kSize rows and columns, or, with 0, any.
 template <typename T, bool kMax, int kLanes, int kVectors, int kSize>
 inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                           const PoolWindow& w, const T* from, T factor, T* to) {
@@ -122,7 +122,8 @@ inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const Pool
   typedef T Vu __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
   V acc[kVectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
+  for (int v = 0; v < kVectors; ++v)
+    acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
   const int64_t step = g.channels;
   const auto take = [&](const T* pixel) __attribute__((always_inline)) {
 #pragma GCC unroll 8
@@ -170,17 +171,19 @@ void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, cons
     if (c == n) return;
     // The last vector takes some channels once more.
     if (n >= kLanes)
-      return PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + n - kLanes, factor, to + n - kLanes);
+      return PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + n - kLanes, factor,
+                                                     to + n - kLanes);
     if (n >= kHalf) {
       PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from, factor, to);
-      return PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from + n - kHalf, factor, to + n - kHalf);
+      return PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from + n - kHalf, factor,
+                                                    to + n - kHalf);
     }
     for (; c < n; ++c) PixelChannels<T, kMax, 1, 1, size>(g, d, h, w, from + c, factor, to + c);
   });
 }
 
-// How many parts a large window is cut into by its rows; it depends on the window alone, so that sums
-// are the same with any number of threads. 0: it is not.
+// How many parts a large window is cut into by its rows; it depends on the window alone, so that
+// sums are the same with any number of threads. 0: it is not.
 int64_t RowParts(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                  const PoolWindow& w) {
   constexpr int64_t kLeast = 1 << 13, kMost = 8;  // numbers, parts
@@ -188,9 +191,9 @@ int64_t RowParts(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h
   return d.end - d.begin != 1 || rows < 2 || numbers < kLeast ? 0 : std::min(rows, kMost);
 }
 
-// One output position of a large window, by rows: those that a thread reads here it most often wrote
-// in the operator before, and reads in the one behind. By channels, each would read
-// parts of all pixels.
+// One output position of a large window, by rows: those that a thread reads here it most often
+// wrote in the operator before, and reads in the one behind. By channels, each would read parts of
+// all pixels.
 template <typename T, bool kMax>
 void PixelByRows(const KernelContext& ctx, const PoolGeometry& g, const PoolWindow& d,
                  const PoolWindow& h, const PoolWindow& w, int64_t parts, const T* image, T* to) {

@@ -62,15 +62,16 @@ struct Spp {
     const bool max = ctx.Str("pooling_type") == "max";
     T* out = ctx.Out("Out").template mutable_data<T>();
     const int64_t width = x.dim(3), plane = x.dim(2) * width;
-    ForEachWindow(x.shape(), ctx.Int("pyramid_height"), [&](int64_t p, const Window& w, int64_t to) {
-      const T* from = x.data<T>() + p * plane;
-      T value = max ? -std::numeric_limits<T>::max() : T(0);
-      for (int64_t i = w.top; i < w.bottom; ++i)
-        for (int64_t j = w.left; j < w.right; ++j)
-          value = max ? std::max(value, from[i * width + j]) : value + from[i * width + j];
-      const int64_t count = (w.bottom - w.top) * (w.right - w.left);
-      out[to] = max ? value : value / static_cast<T>(count);
-    });
+    ForEachWindow(
+        x.shape(), ctx.Int("pyramid_height"), [&](int64_t p, const Window& w, int64_t to) {
+          const T* from = x.data<T>() + p * plane;
+          T value = max ? -std::numeric_limits<T>::max() : T(0);
+          for (int64_t i = w.top; i < w.bottom; ++i)
+            for (int64_t j = w.left; j < w.right; ++j)
+              value = max ? std::max(value, from[i * width + j]) : value + from[i * width + j];
+          const int64_t count = (w.bottom - w.top) * (w.right - w.left);
+          out[to] = max ? value : value / static_cast<T>(count);
+        });
     return Status::Ok();
   }
 };

@@ -182,8 +182,8 @@ struct AverageScale {
       const T rate = static_cast<T>(ctx.Float("moving_rate"));
       const Tensor *accum_in = ctx.InOpt("InAccum"), *state_in = ctx.InOpt("InState");
       const T state = rate * (state_in ? *state_in->data<T>() : T(1)) + T(1);
-      const T accum = rate * (accum_in ? *accum_in->data<T>() : T(1)) +
-                      AbsMax(in.data<T>(), in.numel());
+      const T accum =
+          rate * (accum_in ? *accum_in->data<T>() : T(1)) + AbsMax(in.data<T>(), in.numel());
       *ctx.Out("OutScale").template mutable_data<T>() = accum / state;
       if (Tensor* t = ctx.OutOpt("OutState")) *t->template mutable_data<T>() = state;
       if (Tensor* t = ctx.OutOpt("OutAccum")) *t->template mutable_data<T>() = accum;

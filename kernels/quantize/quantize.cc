@@ -39,8 +39,7 @@ Status Quantize(KernelContext& ctx) {
         to[i] = static_cast<T>(from[i]);
       } else {
         constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-        to[i] = static_cast<T>(
-            std::clamp(std::nearbyint(from[i] * scale + shift), kLow, kHigh));
+        to[i] = static_cast<T>(std::clamp(std::nearbyint(from[i] * scale + shift), kLow, kHigh));
       }
     });
   });
@@ -80,10 +79,10 @@ Status LogShape(ShapeContext& ctx) {
 Status DequantizeLog(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   float* out = ctx.Out("Out").mutable_data<float>();
-  ForEachIndex(ctx, x.numel(), [=, from = x.data<int8_t>(),
-                                table = ctx.In("Dict").data<float>()](int64_t i) {
-    out[i] = from[i] < 0 ? -table[from[i] + 128] : table[from[i]];
-  });
+  ForEachIndex(ctx, x.numel(),
+               [=, from = x.data<int8_t>(), table = ctx.In("Dict").data<float>()](int64_t i) {
+                 out[i] = from[i] < 0 ? -table[from[i] + 128] : table[from[i]];
+               });
   return Status::Ok();
 }
 

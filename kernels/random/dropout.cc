@@ -57,8 +57,7 @@ void Scale(const KernelContext& ctx, const Tensor& from, double by, Tensor& to) 
   T* y = to.mutable_data<T>();
   const C factor = static_cast<C>(by);
   ctx.ParallelFor(to.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      y[i] = static_cast<T>(static_cast<C>(x[i]) * factor);
+    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<T>(static_cast<C>(x[i]) * factor);
   });
 }
 
@@ -92,10 +91,9 @@ struct Dropout {
     const C factor = Factor<C>(upscale, p);
     const T* from = x.data<T>();
     T* to = out.mutable_data<T>();
-    ForMasked(x.shape(), mask->shape(),
-              [&](int64_t i, int64_t m) {
-                to[i] = keep[m] ? static_cast<T>(static_cast<C>(from[i]) * factor) : T(0);
-              });
+    ForMasked(x.shape(), mask->shape(), [&](int64_t i, int64_t m) {
+      to[i] = keep[m] ? static_cast<T>(static_cast<C>(from[i]) * factor) : T(0);
+    });
     return Status::Ok();
   }
 

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/random.h"
-#include "kernels/base/shape_arg.h"
 
 namespace heddle {
 namespace {

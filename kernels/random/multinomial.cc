@@ -100,9 +100,9 @@ struct GumbelSoftmax {
       out[i] = (x.data<T>()[i] + noise) / temperature;
     }
     const bool hard = ctx.Bool("hard");
-    return ForEachLine(ctx, x.shape(), [&](int64_t first, int64_t step, int64_t n) {
-             Softmax(out + first, step, n, hard);
-           })
+    return ForEachLine(
+               ctx, x.shape(),
+               [&](int64_t first, int64_t step, int64_t n) { Softmax(out + first, step, n, hard); })
         .status();
   }
   static void Softmax(T* x, int64_t step, int64_t n, bool hard) {
@@ -129,12 +129,14 @@ struct GumbelSoftmaxGrad {
     const T *y = out.data<T>(), *d = ctx.In("Out@GRAD").template data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
     const T temperature = static_cast<T>(ctx.Float("temperature"));
-    return ForEachLine(ctx, out.shape(), [&](int64_t first, int64_t step, int64_t n) {
-             T dot = 0;
-             for (int64_t i = first; i < first + n * step; i += step) dot += d[i] * y[i];
-             for (int64_t i = first; i < first + n * step; i += step)
-               dx[i] = (d[i] - dot) * y[i] / temperature;
-           })
+    return ForEachLine(ctx, out.shape(),
+                       [&](int64_t first, int64_t step, int64_t n) {
+                         T dot = 0;
+                         for (int64_t i = first; i < first + n * step; i += step)
+                           dot += d[i] * y[i];
+                         for (int64_t i = first; i < first + n * step; i += step)
+                           dx[i] = (d[i] - dot) * y[i] / temperature;
+                       })
         .status();
   }
 };

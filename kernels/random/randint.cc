@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/random/random.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/random/random.h"
 
 namespace heddle {
 namespace {

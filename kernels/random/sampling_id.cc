@@ -1,5 +1,5 @@
-#include "kernels/random/random.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/random/random.h"
 
 namespace heddle {
 namespace {

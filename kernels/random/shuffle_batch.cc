@@ -80,7 +80,8 @@ struct ClassCenterSample {
       at = static_cast<T>(sampled.size());
       sampled.push_back(c);
     }
-    T* remapped = ctx.Alloc("RemappedLabel", label.dtype(), label.shape()).template mutable_data<T>();
+    T* remapped =
+        ctx.Alloc("RemappedLabel", label.dtype(), label.shape()).template mutable_data<T>();
     for (int64_t i = 0; i < label.numel(); ++i) remapped[i] = place[label.data<T>()[i]];
     std::mt19937_64 fixed(static_cast<uint64_t>(ctx.Int("seed")));
     std::mt19937_64& engine = ctx.Bool("fix_seed") ? fixed : ctx.random();
@@ -98,7 +99,8 @@ struct ClassCenterSample {
 // The edges of each node that are kept; pick(edges begin, end, count) gives their places.
 template <typename T, typename Pick>
 Status Sample(KernelContext& ctx, const Tensor& row, const Tensor& first, const Tensor& nodes,
-              const Tensor* ids, Key out_slot, Key count_slot, Key ids_slot, int64_t size, Pick pick) {
+              const Tensor* ids, Key out_slot, Key count_slot, Key ids_slot, int64_t size,
+              Pick pick) {
   std::vector<T> neighbours, kept_ids;
   std::vector<int32_t> counts;
   for (int64_t i = 0; i < nodes.numel(); ++i) {
@@ -121,9 +123,9 @@ Status Sample(KernelContext& ctx, const Tensor& row, const Tensor& first, const 
   std::copy(counts.begin(), counts.end(),
             ctx.Alloc(count_slot, DType::kI32, Shape{std::ssize(counts)}).mutable_data<int32_t>());
   if (ctx.Bool("return_eids") && ctx.HasOut(ids_slot))
-    std::copy(kept_ids.begin(), kept_ids.end(),
-              ctx.Alloc(ids_slot, kDTypeOf<T>, Shape{std::ssize(kept_ids)})
-                  .template mutable_data<T>());
+    std::copy(
+        kept_ids.begin(), kept_ids.end(),
+        ctx.Alloc(ids_slot, kDTypeOf<T>, Shape{std::ssize(kept_ids)}).template mutable_data<T>());
   return Status::Ok();
 }
 
@@ -169,9 +171,8 @@ struct WeightedSampleNeighbors {
       for (int64_t i = 0; i < size; ++i) edges.push_back(keys[static_cast<size_t>(i)].second);
       return edges;
     };
-    return Sample<T>(ctx, ctx.In("row"), ctx.In("colptr"), ctx.In("input_nodes"),
-                     ctx.InOpt("eids"), "out_neighbors", "out_count", "out_eids",
-                     ctx.Int("sample_size"), pick);
+    return Sample<T>(ctx, ctx.In("row"), ctx.In("colptr"), ctx.In("input_nodes"), ctx.InOpt("eids"),
+                     "out_neighbors", "out_count", "out_eids", ctx.Int("sample_size"), pick);
   }
 };
 
@@ -202,7 +203,11 @@ HEDDLE_OP(graph_sample_neighbors) {
 }
 HEDDLE_OP(weighted_sample_neighbors) {
   op.Doc("at most sample_size neighbours of each node, by the weights of the edges");
-  op.Input("row").Input("colptr").Input("edge_weight").Input("input_nodes").Input("eids", kOptional);
+  op.Input("row")
+      .Input("colptr")
+      .Input("edge_weight")
+      .Input("input_nodes")
+      .Input("eids", kOptional);
   op.Output("out_neighbors").Output("out_count").Output("out_eids", kOptional);
   op.Attr("sample_size", -1).Attr("return_eids", false).Traits(kRandom);
   op.Kernels<WeightedSampleNeighbors, int32_t, int64_t>();

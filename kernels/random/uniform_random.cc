@@ -1,7 +1,7 @@
 // uniform_random, uniform_random_batch_size_like, uniform_random_inplace.
+#include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/random.h"
-#include "kernels/base/shape_arg.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 #include <complex>
 
+#include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/reduce/axis_lines.h"
-#include "kernels/base/check.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
-#include "kernels/elementwise/arithmetic.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/arithmetic.h"
 #include "kernels/reduce/scan.h"
 
 namespace heddle {

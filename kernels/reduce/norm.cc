@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/base/check.h"
+#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {

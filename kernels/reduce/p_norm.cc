@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/base/check.h"
+#include "kernels/reduce/axis_lines.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {

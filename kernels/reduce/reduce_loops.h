@@ -14,9 +14,9 @@ namespace heddle {
 
 inline constexpr size_t kMaxAccumulator = sizeof(std::complex<double>);
 
-// A reduction R has Acc<T>, Init<A>(), Load<A>(x), Combine(a, b), Finish<A>(a, count) and kAnyOrder. Rows
-// are taken in by independent lanes, so that the loop becomes vector code and rounding errors stay
-// small.
+// A reduction R has Acc<T>, Init<A>(), Load<A>(x), Combine(a, b), Finish<A>(a, count) and
+// kAnyOrder. Rows are taken in by independent lanes, so that the loop becomes vector code and
+// rounding errors stay small.
 template <typename R, typename T, typename Out>
 struct ReduceLoop {
   using A = typename R::template Acc<T>;

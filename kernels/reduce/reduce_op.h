@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/shapes.h"
-#include "kernels/elementwise/binary_op.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/binary_op.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/reduce/reduce_loops.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/base/pick_grad.h"
+#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {

@@ -62,9 +62,10 @@ Status InferShape(ShapeContext& ctx) {
 
 constexpr int kMostGroups = 16;
 
-// Channels [first, first + width) of `rows` rows, of what takes its channels from the groups in turn.
-void Interleave(const float* const* x, int64_t groups, int64_t channels, int64_t first, int64_t width,
-                int64_t begin, int64_t end, float* out) {
+// Channels [first, first + width) of `rows` rows, of what takes its channels from the groups in
+// turn.
+void Interleave(const float* const* x, int64_t groups, int64_t channels, int64_t first,
+                int64_t width, int64_t begin, int64_t end, float* out) {
   if (groups == 2 && first % 2 == 0 && width % 2 == 0) {
     for (int64_t r = begin; r < end; ++r) {
       const float* __restrict a = x[0] + r * channels + first / 2;
@@ -109,9 +110,10 @@ Status Run(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(fused_channel_shuffle) {
-  op.Doc("The tensors of X, alike in shape, with their last dimensions interleaved: element c of X[g] "
-         "becomes element c * groups + g, for as many groups as there are tensors. The result gets "
-         "`shape` and is cut along the last dimension into `sections`");
+  op.Doc(
+      "The tensors of X, alike in shape, with their last dimensions interleaved: element c of X[g] "
+      "becomes element c * groups + g, for as many groups as there are tensors. The result gets "
+      "`shape` and is cut along the last dimension into `sections`");
   op.Input("X", kList).Output("Out", kList);
   op.Attr("shape", Ints{}).Attr("sections", Ints{});
   op.InferShape(InferShape).Kernel(DType::kF32, Run);

@@ -34,7 +34,8 @@ Status ToPixels(const Shape& x, int64_t r, bool last, Shuffle* s) {
   const int64_t k = Over(c, r * r);
   s->split = last ? Shape{x[0], h, w, k, r, r} : Shape{x[0], k, r, r, h, w};
   s->perm = {0, 1, 4, 2, 5, 3};
-  s->out = last ? Shape{x[0], Times(h, r), Times(w, r), k} : Shape{x[0], k, Times(h, r), Times(w, r)};
+  s->out =
+      last ? Shape{x[0], Times(h, r), Times(w, r), k} : Shape{x[0], k, Times(h, r), Times(w, r)};
   return Status::Ok();
 }
 
@@ -120,8 +121,7 @@ struct Shuffled {
     return PermuteCopy(SizeOf(x.dtype()), s.split, s.perm);
   }
   static Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
-    return std::unique_ptr<KernelState>(
-        new CopyState(Build(ctx, ctx.InVar(Slots::kIn)->tensor())));
+    return std::unique_ptr<KernelState>(new CopyState(Build(ctx, ctx.InVar(Slots::kIn)->tensor())));
   }
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In(Slots::kIn);

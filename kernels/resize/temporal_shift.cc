@@ -4,8 +4,8 @@
 namespace heddle {
 namespace {
 
-// A share of the channels comes from the frame before, as many from the frame after, the others stay.
-// `back` reverses the two, which is the gradient.
+// A share of the channels comes from the frame before, as many from the frame after, the others
+// stay. `back` reverses the two, which is the gradient.
 Status Shift(const KernelContext& ctx, const Tensor& x, bool back, Tensor& out) {
   const int64_t frames = ctx.Int("seg_num");
   const bool last = ctx.Str("data_format") == "NHWC";

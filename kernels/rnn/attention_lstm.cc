@@ -1,5 +1,5 @@
-// attention_lstm: each step reads the whole sequence, weighted by the cell's attention; gates in the
-// order forget, input, output, candidate.
+// attention_lstm: each step reads the whole sequence, weighted by the cell's attention; gates in
+// the order forget, input, output, candidate.
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {

@@ -1,5 +1,5 @@
-// lstm, fusion_lstm and fused_embedding_fc_lstm: long short-term memory over sequences; gates in the order candidate, input,
-// forget, output.
+// lstm, fusion_lstm and fused_embedding_fc_lstm: long short-term memory over sequences; gates in
+// the order candidate, input, forget, output.
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {

@@ -188,8 +188,8 @@ Result<Tensor> LengthsOf(const KernelContext& ctx, const Network& net) {
 Status RunPacked(const KernelContext& ctx, const Network& net, const RnnState& state) {
   HEDDLE_ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(ctx, net));
   const int64_t size = net.batch * net.hidden;
-  Tensor between = ctx.Scratch(
-      DType::kF32, {std::min<int64_t>(2, net.layers - 1) * net.rows() * net.width()});
+  Tensor between =
+      ctx.Scratch(DType::kF32, {std::min<int64_t>(2, net.layers - 1) * net.rows() * net.width()});
   RnnLayerArgs args;
   args.steps = net.steps, args.batch = net.batch;
   args.lengths = lengths.initialized() ? lengths.data<int64_t>() : nullptr;

@@ -38,8 +38,8 @@ constexpr int kGates = kMode == RnnMode::kLstm  ? 4
                        : kMode == RnnMode::kGru ? 3
                                                 : 1;
 
-// out[r] = from[r] + a[r] * w, for kRows rows of kCols vectors; w's rows are of kWidth vectors. kBack:
-// from the last row of w to the first.
+// out[r] = from[r] + a[r] * w, for kRows rows of kCols vectors; w's rows are of kWidth vectors.
+// kBack: from the last row of w to the first.
 template <int kLanes, int kCols, int kRows, int kWidth, bool kBack>
 [[gnu::always_inline]] inline void Tile(int64_t k, const float* a, int64_t a_step, const float* w,
                                         const float* from, int64_t from_step, float* out,
@@ -86,7 +86,8 @@ template <int kLanes, int kCols, int kMost, int kWidth, bool kBack>
   if constexpr (kMost > 1) {
     constexpr int kNext = kMost > 3 ? 3 : kMost - 1;
     if (rows > 0)
-      Rows<kLanes, kCols, kNext, kWidth, kBack>(rows, k, a, a_step, w, from, from_step, out, out_step);
+      Rows<kLanes, kCols, kNext, kWidth, kBack>(rows, k, a, a_step, w, from, from_step, out,
+                                                out_step);
   }
 }
 

@@ -126,7 +126,8 @@ Status ChunkEval(KernelContext& ctx) {
   const float precision = share(c.correct, c.found), recall = share(c.correct, c.labelled);
   const auto put = [&](Key slot, auto value) {
     using V = decltype(value);
-    if (ctx.HasOut(slot)) *ctx.Alloc(slot, kDTypeOf<V>, Shape{1}).template mutable_data<V>() = value;
+    if (ctx.HasOut(slot))
+      *ctx.Alloc(slot, kDTypeOf<V>, Shape{1}).template mutable_data<V>() = value;
   };
   put("Precision", precision);
   put("Recall", recall);
@@ -205,8 +206,8 @@ Status PrecisionRecall(KernelContext& ctx) {
 HEDDLE_OP(chunk_eval) {
   op.Doc("how many chunks of tags are found, labelled, and both");
   op.Input("Inference").Input("Label").Input("SeqLength", kOptional);
-  for (const char* name : {"Precision", "Recall", "F1-Score", "NumInferChunks", "NumLabelChunks",
-                           "NumCorrectChunks"})
+  for (const char* name :
+       {"Precision", "Recall", "F1-Score", "NumInferChunks", "NumLabelChunks", "NumCorrectChunks"})
     op.Output(name, kOptional);
   op.Attr("num_chunk_types", 1).Attr("chunk_scheme", "IOB").Attr("excluded_chunk_types", Ints{});
   op.AnyKernel(ChunkEval);

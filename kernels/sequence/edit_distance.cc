@@ -106,10 +106,10 @@ struct CtcAlign {
     const int64_t count = x.dim(0), width = x.numel() / std::max<int64_t>(count, 1);
     T* out = ctx.Alloc("Output", x.dtype(), x.shape()).template mutable_data<T>();
     std::fill_n(out, x.numel(), static_cast<T>(ctx.Int("padding_value")));
-    T* out_lengths = ctx.HasOut("OutputLength")
-                         ? ctx.Alloc("OutputLength", x.dtype(), Shape{count, 1})
-                               .template mutable_data<T>()
-                         : nullptr;
+    T* out_lengths =
+        ctx.HasOut("OutputLength")
+            ? ctx.Alloc("OutputLength", x.dtype(), Shape{count, 1}).template mutable_data<T>()
+            : nullptr;
     for (int64_t i = 0; i < count; ++i) {
       const auto kept = Aligned(ctx, x.data<T>() + tokens.begin[static_cast<size_t>(i)],
                                 tokens.length[static_cast<size_t>(i)]);

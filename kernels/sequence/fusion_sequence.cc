@@ -81,8 +81,7 @@ Status SeqconvShape(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &w = ctx.InShape("Filter"), &bias = ctx.InShape("Bias");
   if (!x.is_static() || !w.is_static() || !bias.is_static()) return ctx.Defer();
   const int64_t length = ctx.Int("contextLength");
-  if (x.rank() != 2 || w.rank() != 2 || length < 1 || w[0] != length * x[1] ||
-      bias.numel() != w[1])
+  if (x.rank() != 2 || w.rank() != 2 || length < 1 || w[0] != length * x[1] || bias.numel() != w[1])
     return InvalidArgument("X ", x.ToString(), ", Filter ", w.ToString(), " and Bias ",
                            bias.ToString(), " do not fit each other");
   if (ctx.Int("contextStride") != 1)

@@ -26,9 +26,10 @@ struct Hash {
     T* out = ctx.Out("Out").template mutable_data<T>();
     for (int64_t i = 0; i < x.dim(0); ++i)
       for (int64_t k = 0; k < hashes; ++k)
-        out[i * hashes + k] = static_cast<T>(
-            XXH64(x.data<T>() + i * x.dim(1), sizeof(T) * static_cast<size_t>(x.dim(1)),
-                  static_cast<uint64_t>(k)) % mod);
+        out[i * hashes + k] = static_cast<T>(XXH64(x.data<T>() + i * x.dim(1),
+                                                   sizeof(T) * static_cast<size_t>(x.dim(1)),
+                                                   static_cast<uint64_t>(k)) %
+                                             mod);
     return Status::Ok();
   }
 };

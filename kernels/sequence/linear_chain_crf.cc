@@ -135,8 +135,12 @@ struct Crf {
     }
     for (size_t i = 0; i < chains.begin.size(); ++i) {
       const int64_t at = chains.begin[i] * d;
-      const Chain<T> chain{chains.length[i], d,     x.data<T>() + at,
-                           x_exp + at,       w.data<T>(), w_exp,
+      const Chain<T> chain{chains.length[i],
+                           d,
+                           x.data<T>() + at,
+                           x_exp + at,
+                           w.data<T>(),
+                           w_exp,
                            labels.data() + chains.begin[i]};
       cost[i] = chain.length == 0 ? T(0) : Forward(chain, alpha + at);
     }
@@ -160,7 +164,8 @@ void Backward(const Chain<T>& c, const T* alpha, T d_cost, T* dx, T* dw) {
   }
   for (int64_t k = 0; k < c.length; ++k) {
     T* row = dx + k * d;
-    for (int64_t i = 0; i < d; ++i) row[i] = alpha[k * d + i] * beta[static_cast<size_t>(k * d + i)];
+    for (int64_t i = 0; i < d; ++i)
+      row[i] = alpha[k * d + i] * beta[static_cast<size_t>(k * d + i)];
     Normalize(row, d);
     row[c.label[k]] -= T(1);
     for (int64_t i = 0; i < d; ++i) row[i] *= d_cost;
@@ -209,8 +214,12 @@ struct CrfGrad {
     for (size_t i = 0; i < chains.begin.size(); ++i) {
       if (chains.length[i] == 0) continue;
       const int64_t at = chains.begin[i] * chains.tags;
-      const Chain<T> chain{chains.length[i],      chains.tags,   x.data<T>() + at,
-                           x_exp.data<T>() + at,  w.data<T>(),   w_exp.data<T>(),
+      const Chain<T> chain{chains.length[i],
+                           chains.tags,
+                           x.data<T>() + at,
+                           x_exp.data<T>() + at,
+                           w.data<T>(),
+                           w_exp.data<T>(),
                            labels.data() + chains.begin[i]};
       Backward(chain, alpha.data<T>() + at, d_cost.data<T>()[i], dx->mutable_data<T>() + at,
                dw != nullptr ? dw->mutable_data<T>() : nullptr);

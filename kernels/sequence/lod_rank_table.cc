@@ -102,8 +102,8 @@ Status ToArray(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const RankTable* table, TableOf(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckAllLevels(x));
   const size_t level = table->outer.size();
-  if (level >= x.lod().size() || SequenceCount(x.lod()[level]) !=
-                                     static_cast<int64_t>(table->items.size()))
+  if (level >= x.lod().size() ||
+      SequenceCount(x.lod()[level]) != static_cast<int64_t>(table->items.size()))
     return InvalidArgument("X does not hold the sequences that the table ranks");
   const Offsets& o = x.lod()[level];
   TensorArray array;

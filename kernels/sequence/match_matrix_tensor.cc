@@ -39,8 +39,8 @@ Result<Pairs> PairsOf(const KernelContext& ctx) {
   if (p.left->size() != p.right->size())
     return InvalidArgument("X and Y have different numbers of sequences");
   for (int64_t i = 0; i < SequenceCount(*p.left); ++i)
-    p.out.push_back(p.out.back() + static_cast<size_t>(p.planes * Length(*p.left, i) *
-                                                       Length(*p.right, i)));
+    p.out.push_back(p.out.back() +
+                    static_cast<size_t>(p.planes * Length(*p.left, i) * Length(*p.right, i)));
   return p;
 }
 
@@ -80,7 +80,8 @@ Status MatchGrad(KernelContext& ctx) {
   const int64_t d = p.width, wide = p.planes * d;
   if (tmp.numel() != x.dim(0) * wide || d_out.numel() != static_cast<int64_t>(p.out.back()))
     return InvalidArgument("Tmp or Out@GRAD does not fit X and Y");
-  Tensor dx = Zeroed(ctx, "X@GRAD", x), dy = Zeroed(ctx, "Y@GRAD", y), dw = Zeroed(ctx, "W@GRAD", w);
+  Tensor dx = Zeroed(ctx, "X@GRAD", x), dy = Zeroed(ctx, "Y@GRAD", y),
+         dw = Zeroed(ctx, "W@GRAD", w);
   Tensor d_tmp = ctx.Scratch(DType::kF32, tmp.shape());
   ZeroAll(d_tmp);
   std::vector<float> part;
@@ -121,14 +122,25 @@ struct Images {
 
 Result<Images> ImagesOf(const KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &w = ctx.In("W");
-  Images m{nullptr, nullptr, nullptr, ctx.Int("InputChannel"), ctx.Int("OutputChannel"),
-           ctx.Int("KernelH"), ctx.Int("KernelW"), ctx.Int("StrideH"), ctx.Int("StrideW"), {0}, {0}};
+  Images m{nullptr,
+           nullptr,
+           nullptr,
+           ctx.Int("InputChannel"),
+           ctx.Int("OutputChannel"),
+           ctx.Int("KernelH"),
+           ctx.Int("KernelW"),
+           ctx.Int("StrideH"),
+           ctx.Int("StrideW"),
+           {0},
+           {0}};
   HEDDLE_ASSIGN_OR_RETURN(m.in, OffsetsOf(x, "X", 0));
   HEDDLE_ASSIGN_OR_RETURN(m.rows, OffsetsOf(ctx.In("ROW"), "ROW", 0));
   HEDDLE_ASSIGN_OR_RETURN(m.cols, OffsetsOf(ctx.In("COLUMN"), "COLUMN", 0));
-  if (m.stride_h < 1 || m.stride_w < 1 || m.patch() < 1 || w.numel() != m.out_channels * m.patch() ||
-      m.rows->size() != m.in->size() || m.cols->size() != m.in->size())
-    return InvalidArgument("W ", w.shape().ToString(), " or the sequences of ROW and COLUMN do not "
+  if (m.stride_h < 1 || m.stride_w < 1 || m.patch() < 1 ||
+      w.numel() != m.out_channels * m.patch() || m.rows->size() != m.in->size() ||
+      m.cols->size() != m.in->size())
+    return InvalidArgument("W ", w.shape().ToString(),
+                           " or the sequences of ROW and COLUMN do not "
                            "fit X");
   for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
     if (Length(*m.in, i) != m.in_channels * m.h(i) * m.w(i) && m.h(i) * m.w(i) != 0)

@@ -3,8 +3,8 @@
 namespace heddle {
 namespace {
 
-// One sequence: the score of the best path, and the path. The last row of the transitions is that of
-// the start tag, the one before that of the stop tag.
+// One sequence: the score of the best path, and the path. The last row of the transitions is that
+// of the start tag, the one before that of the stop tag.
 template <typename T>
 T BestPath(const T* x, const T* w, int64_t length, int64_t d, bool tagged, int64_t* path) {
   std::vector<T> best(x, x + d), next(static_cast<size_t>(d));

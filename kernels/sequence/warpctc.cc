@@ -1,5 +1,5 @@
-// Connectionist temporal classification. The forward pass computes the gradient, too, and leaves it in
-// WarpCTCGrad [longest, sequences, classes].
+// Connectionist temporal classification. The forward pass computes the gradient, too, and leaves it
+// in WarpCTCGrad [longest, sequences, classes].
 #include <cmath>
 #include <limits>
 
@@ -60,9 +60,7 @@ std::vector<double> Walk(const std::vector<double>& logp, int64_t length, int64_
         if (i > 1 && label(i) != label(i - 2)) sum = LogSum(sum, at(before, i - 2));
       }
       // Blanks stand at even places; skipping one is for different labels only.
-      at(t, i) = sum == kNever
-                     ? kNever
-                     : sum + logp[static_cast<size_t>(t * classes + label(i))];
+      at(t, i) = sum == kNever ? kNever : sum + logp[static_cast<size_t>(t * classes + label(i))];
     }
   }
   return score;
@@ -104,7 +102,7 @@ T Loss(const Logits<T>& x, const std::vector<int64_t>& labels, int64_t blank, T*
 struct Layout {
   int64_t sequences = 0, classes = 0, longest = 0;
   std::vector<int64_t> first, length, label_first, label_length;  // `first` in rows of classes
-  int64_t stride = 0;  // rows between steps
+  int64_t stride = 0;                                             // rows between steps
 };
 
 Result<Layout> PaddedLayout(KernelContext& ctx, const Tensor& x, const Tensor& label) {
@@ -195,7 +193,8 @@ Status InferGrad(ShapeContext& ctx) {
 template <typename T>
 struct WarpCtcGrad {
   static Status Run(KernelContext& ctx) {
-    const Tensor &x = ctx.In("Logits"), &grad = ctx.In("WarpCTCGrad"), &d_loss = ctx.In("Loss@GRAD");
+    const Tensor &x = ctx.In("Logits"), &grad = ctx.In("WarpCTCGrad"),
+                 &d_loss = ctx.In("Loss@GRAD");
     if (grad.rank() != 3 || d_loss.numel() != grad.dim(1))
       return InvalidArgument("WarpCTCGrad does not fit Loss@GRAD");
     const int64_t count = grad.dim(1), d = grad.dim(2);
@@ -222,8 +221,8 @@ struct WarpCtcGrad {
           d_loss.data<T>()[n] / (by_times && length > 0 ? static_cast<T>(length) : T(1));
       for (int64_t t = 0; t < std::min(length, grad.dim(0)); ++t) {
         const T* from = grad.data<T>() + (t * count + n) * d;
-        T* to = dx.mutable_data<T>() +
-                (lengths != nullptr ? t * count + n : Begin(offsets, n) + t) * d;
+        T* to =
+            dx.mutable_data<T>() + (lengths != nullptr ? t * count + n : Begin(offsets, n) + t) * d;
         for (int64_t c = 0; c < d; ++c) to[c] = from[c] * scale;
       }
     }

@@ -75,8 +75,8 @@ struct Lattice {
         const double after = t + 1 < frames ? b[Cell(t + 1, u)] : u == labels ? 0.0 : -INFINITY;
         g[At(t, u) + blank] = static_cast<T>(-std::exp(Blank(t, u) + here + after));
         if (u < labels)
-          g[At(t, u) + label[u]] = static_cast<T>(
-              -(1 + fastemit) * std::exp(Emit(t, u) + here + b[Cell(t, u + 1)]));
+          g[At(t, u) + label[u]] =
+              static_cast<T>(-(1 + fastemit) * std::exp(Emit(t, u) + here + b[Cell(t, u + 1)]));
       }
   }
 };
@@ -102,8 +102,9 @@ struct Warprnnt {
     ctx.ParallelFor(batch, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = i * most * width * symbols;
-        const Lattice<T> lattice{x.data<T>() + at, label.data() + i * (width - 1), frames[i],
-                                 labels[i], width, symbols, ctx.Int("blank")};
+        const Lattice<T> lattice{
+            x.data<T>() + at, label.data() + i * (width - 1), frames[i], labels[i], width, symbols,
+            ctx.Int("blank")};
         const std::vector<double> a = lattice.Forward();
         const int64_t last = frames[i] - 1;
         loss[i] = static_cast<T>(-(a.back() + lattice.Blank(last, labels[i])));

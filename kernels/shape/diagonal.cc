@@ -68,9 +68,8 @@ Status EmbedShape(ShapeContext& ctx) {
 
 Status DiagEmbed(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
-  HEDDLE_ASSIGN_OR_RETURN(
-      const Diagonal d,
-      MakeDiagonal(out.shape(), ctx.Int("dim1"), ctx.Int("dim2"), ctx.Int("offset")));
+  HEDDLE_ASSIGN_OR_RETURN(const Diagonal d, MakeDiagonal(out.shape(), ctx.Int("dim1"),
+                                                         ctx.Int("dim2"), ctx.Int("offset")));
   return Embed(ctx, ctx.In("Input"), d, out);
 }
 

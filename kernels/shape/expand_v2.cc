@@ -69,8 +69,7 @@ Status ExpandAsV1Shape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank() || !target.known_rank()) return ctx.Defer();
   Repeats repeats;
-  if (x.is_static() && target.is_static())
-    HEDDLE_RETURN_IF_ERROR(MakeRepeats(x, target, &repeats));
+  if (x.is_static() && target.is_static()) HEDDLE_RETURN_IF_ERROR(MakeRepeats(x, target, &repeats));
   return SetExpanded(ctx, target);
 }
 

@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-// Sets the elements on the diagonal of a matrix (wrap: starting again below the square part), or of a
-// cube of any rank.
+// Sets the elements on the diagonal of a matrix (wrap: starting again below the square part), or of
+// a cube of any rank.
 template <typename T>
 Status Fill(const KernelContext& ctx, const Tensor& x, double value, Tensor& out) {
   const int rank = x.rank();

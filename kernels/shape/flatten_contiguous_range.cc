@@ -1,5 +1,5 @@
-#include "kernels/strided/strided_copy.h"
 #include "kernels/shape/view_op.h"
+#include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {

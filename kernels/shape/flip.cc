@@ -27,8 +27,7 @@ Result<std::unique_ptr<KernelState>> PrepareFlip(PrepareContext& ctx) {
   const Tensor& x = ctx.InVar("X")->tensor();
   SliceSpec part;
   HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, x.shape(), &part));
-  return std::unique_ptr<KernelState>(
-      new CopyState(CopyOutOf(x.shape(), part, SizeOf(x.dtype()))));
+  return std::unique_ptr<KernelState>(new CopyState(CopyOutOf(x.shape(), part, SizeOf(x.dtype()))));
 }
 
 Status FlipShape(ShapeContext& ctx) {
@@ -77,8 +76,7 @@ Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
 
 // Every rolled axis falls into two parts; each combination of parts is one copy.
 Status RunRoll(const KernelContext& ctx, const Tensor& x, int64_t sign, Tensor& out) {
-  const Shape shape =
-      AxesOf(ctx).empty() ? Shape{x.numel()} : x.rank() == 0 ? Shape{1} : x.shape();
+  const Shape shape = AxesOf(ctx).empty() ? Shape{x.numel()} : x.rank() == 0 ? Shape{1} : x.shape();
   std::array<int64_t, Shape::kMaxRank> shift;
   HEDDLE_RETURN_IF_ERROR(Shifts(ctx, shape, sign, &shift));
   int rolled[Shape::kMaxRank], count = 0;

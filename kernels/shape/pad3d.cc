@@ -102,7 +102,9 @@ void Declare2d(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(pad3d) {
-  op.Doc("X with its three spatial dimensions padded; paddings: left, right, top, bottom, front, back.")
+  op.Doc(
+        "X with its three spatial dimensions padded; paddings: left, right, top, bottom, front, "
+        "back.")
       .Input("X")
       .Input("Paddings", kOptional | kShapeValue)
       .Output("Out")

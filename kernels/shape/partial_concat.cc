@@ -75,8 +75,8 @@ Status PartialGradShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Columns c, ColumnsOf(ctx, ctx.InShape("X")));
   const Shape want{ctx.InShape("X")[0], c.count * (kSum ? 1 : ctx.InCount("X"))};
   if (ctx.InShape("Out@GRAD").is_static() && !(ctx.InShape("Out@GRAD") == want))
-    return InvalidArgument("Out@GRAD has shape ", ctx.InShape("Out@GRAD").ToString(),
-                           ", expected ", want.ToString());
+    return InvalidArgument("Out@GRAD has shape ", ctx.InShape("Out@GRAD").ToString(), ", expected ",
+                           want.ToString());
   for (int i = 0; i < ctx.InCount("X"); ++i)
     if (ctx.HasOut("X@GRAD", i)) ctx.SetOut("X@GRAD", ctx.InShape("X", i), ctx.InDType("X", i), i);
   return Status::Ok();

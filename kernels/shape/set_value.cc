@@ -11,8 +11,8 @@ namespace heddle {
 namespace {
 
 struct Part {
-  SliceSpec spec;   // of Input
-  Shape assigned;   // what a value is broadcast to: no decreased axes, none_axes added
+  SliceSpec spec;  // of Input
+  Shape assigned;  // what a value is broadcast to: no decreased axes, none_axes added
 };
 
 Status Resolve(const OpContext& ctx, const Shape& x, Part* part) {
@@ -40,15 +40,17 @@ Shape Fitted(const Shape& value, const Shape& assigned) {
   return fitted;
 }
 
-// The integer of a number that the program's file holds as one: an int64 beyond a double's precision
-// must not leave the type.
+// The integer of a number that the program's file holds as one: an int64 beyond a double's
+// precision must not leave the type.
 template <typename T>
 T Rounded(double v) {
   if constexpr (std::is_same_v<T, bool>) {
     return v != 0;
   } else {
-    if (v >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-    if (v <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+    if (v >= static_cast<double>(std::numeric_limits<T>::max()))
+      return std::numeric_limits<T>::max();
+    if (v <= static_cast<double>(std::numeric_limits<T>::min()))
+      return std::numeric_limits<T>::min();
     return static_cast<T>(v);
   }
 }

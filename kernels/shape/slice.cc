@@ -14,7 +14,8 @@ struct Args {
 
 template <bool kStrided>
 Status ReadArgs(const OpContext& ctx, Args* args) {
-  HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "StartsTensorList", "StartsTensor", "starts", &args->starts));
+  HEDDLE_RETURN_IF_ERROR(
+      ReadInts(ctx, "StartsTensorList", "StartsTensor", "starts", &args->starts));
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "EndsTensorList", "EndsTensor", "ends", &args->ends));
   if constexpr (kStrided)
     return ReadInts(ctx, "StridesTensorList", "StridesTensor", "strides", &args->strides);
@@ -26,8 +27,8 @@ template <bool kStrided>
 Status Resolve(const OpContext& ctx, const Shape& x, Args* args, SliceSpec* spec) {
   const Ints& axes = ctx.IntList("axes");
   HEDDLE_RETURN_IF_ERROR(ReadArgs<kStrided>(ctx, args));
-  // Going backwards, an end before the tensor is element 0 in Paddle (and so left out); only -1 goes
-  // through it.
+  // Going backwards, an end before the tensor is element 0 in Paddle (and so left out); only -1
+  // goes through it.
   for (size_t i = 0; kStrided && i < axes.size() && i < static_cast<size_t>(IntArgs::kMax); ++i) {
     HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(axes[i], x.rank()));
     int64_t& end = args->ends[static_cast<int>(i)];

@@ -1,6 +1,6 @@
 #include "core/shapes.h"
-#include "kernels/strided/strided_copy.h"
 #include "kernels/shape/view_op.h"
+#include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {
@@ -60,7 +60,8 @@ Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(new CopyState(Forward(ctx, ctx.InVar("X")->tensor())));
 }
 Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
-  return std::unique_ptr<KernelState>(new CopyState(Backward(ctx, ctx.InVar("Out@GRAD")->tensor())));
+  return std::unique_ptr<KernelState>(
+      new CopyState(Backward(ctx, ctx.InVar("Out@GRAD")->tensor())));
 }
 
 Status Transpose(KernelContext& ctx) {

@@ -20,14 +20,12 @@ Status Triangle(const KernelContext& ctx, const Tensor& x, Tensor& out) {
   ctx.ParallelFor(cols == 0 ? 0 : total, grain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       // Columns [0, cut) are kept for the lower triangle, [cut, cols) for the upper one.
-      const int64_t cut =
-          std::clamp<int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, cols);
+      const int64_t cut = std::clamp<int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, cols);
       const int64_t keep = lower ? 0 : cut, kept = lower ? cut : cols - cut;
       const int64_t zero = lower ? cut : 0;
       const std::byte* s = src + r * cols * size;
       std::byte* d = dst + r * cols * size;
-      if (s != d)
-        std::memcpy(d + keep * size, s + keep * size, static_cast<size_t>(kept * size));
+      if (s != d) std::memcpy(d + keep * size, s + keep * size, static_cast<size_t>(kept * size));
       std::memset(d + zero * size, 0, static_cast<size_t>((cols - kept) * size));
     }
   });

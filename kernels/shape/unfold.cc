@@ -79,8 +79,7 @@ Status FoldShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(Pair(ctx, "output_sizes", &h, &w));
   HEDDLE_RETURN_IF_ERROR(Geometry(ctx, 1, 1, h, w, &p));
   const int64_t area = p.k_h * p.k_w;
-  if ((x.rank() != 3 && x.rank() != 2) || x.dim(-2) % area != 0 ||
-      x.dim(-1) != p.out_h * p.out_w)
+  if ((x.rank() != 3 && x.rank() != 2) || x.dim(-2) % area != 0 || x.dim(-1) != p.out_h * p.out_w)
     return InvalidArgument("'X' of shape ", x.ToString(), " is not [n, c * ", area, ", ",
                            p.out_h * p.out_w, "]");
   Shape out{x.dim(-2) / area, h, w};
@@ -91,8 +90,8 @@ Status FoldShape(ShapeContext& ctx) {
 
 Status OfOutput(const OpContext& ctx, const Shape& image, Patches* p) {
   if (image.rank() < 3) return InvalidArgument("an image of at least three dimensions is expected");
-  return Geometry(ctx, image.rank() == 4 ? image[0] : 1, image.dim(-3), image.dim(-2), image.dim(-1),
-                  p);
+  return Geometry(ctx, image.rank() == 4 ? image[0] : 1, image.dim(-3), image.dim(-2),
+                  image.dim(-1), p);
 }
 
 Status Fold(KernelContext& ctx) {
@@ -138,8 +137,7 @@ Status SequenceOf(const OpContext& ctx, const Shape& x, Patches* p) {
 // Allocates by itself: the result has sequence offsets, which a planned shape does not carry.
 Status Sequence(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
-  if (ctx.InOpt("Y") != nullptr)
-    return Unimplemented("im2sequence with real image sizes in 'Y'");
+  if (ctx.InOpt("Y") != nullptr) return Unimplemented("im2sequence with real image sizes in 'Y'");
   Patches p;
   HEDDLE_RETURN_IF_ERROR(SequenceOf(ctx, x.shape(), &p));
   const int64_t windows = p.out_h * p.out_w;

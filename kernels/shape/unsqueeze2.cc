@@ -1,6 +1,6 @@
 #include "kernels/index/index_args.h"
-#include "kernels/strided/strided_copy.h"
 #include "kernels/shape/view_op.h"
+#include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {

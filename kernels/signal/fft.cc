@@ -1,7 +1,6 @@
 // fft_c2c, fft_r2c and fft_c2r: Fourier transforms along several axes, and their gradients.
-#include "kernels/signal/fft_transform.h"
-
 #include "kernels/reduce/axis_lines.h"
+#include "kernels/signal/fft_transform.h"
 
 namespace heddle {
 namespace {
@@ -114,9 +113,9 @@ template <typename T>
 Status RunComplex(KernelContext& ctx, Key from, Key to, bool forward) {
   const Tensor& x = ctx.In(from);
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<int> axes, AxesOf(ctx, x.shape()));
-  HEDDLE_ASSIGN_OR_RETURN(const double scale,
-                          FftScale(ctx.Str("normalization"), ctx.Bool("forward"),
-                                   CountOf(x.shape(), axes)));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const double scale,
+      FftScale(ctx.Str("normalization"), ctx.Bool("forward"), CountOf(x.shape(), axes)));
   Spectrum values(ctx, x.shape());
   values.Load(x.data<T>());
   values.Transform(axes, forward);
@@ -162,9 +161,9 @@ struct RealFft {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<int> axes, AxesOf(ctx, x.shape()));
-    HEDDLE_ASSIGN_OR_RETURN(const double scale,
-                            FftScale(ctx.Str("normalization"), ctx.Bool("forward"),
-                                     CountOf(x.shape(), axes)));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const double scale,
+        FftScale(ctx.Str("normalization"), ctx.Bool("forward"), CountOf(x.shape(), axes)));
     return RealToComplex<T>(ctx, x, ctx.Bool("forward"), scale, axes.back(), axes, ctx.Out("Out"));
   }
 };
@@ -187,9 +186,9 @@ struct RealFftGrad {
     const Tensor& grad = ctx.In("Out@GRAD");
     Tensor& out = ctx.Out("X@GRAD");
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<int> axes, AxesOf(ctx, out.shape()));
-    HEDDLE_ASSIGN_OR_RETURN(const double scale,
-                            FftScale(ctx.Str("normalization"), ctx.Bool("forward"),
-                                     CountOf(out.shape(), axes)));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const double scale,
+        FftScale(ctx.Str("normalization"), ctx.Bool("forward"), CountOf(out.shape(), axes)));
     Spectrum values(ctx, out.shape());
     values.LoadPadded(grad.data<C>(), axes.back(), grad.shape()[axes.back()]);
     values.Transform(axes, !ctx.Bool("forward"));
@@ -219,9 +218,9 @@ struct ToRealFft {
     const Tensor& x = ctx.In("X");
     Tensor& out = ctx.Out("Out");
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<int> axes, AxesOf(ctx, x.shape()));
-    HEDDLE_ASSIGN_OR_RETURN(const double scale,
-                            FftScale(ctx.Str("normalization"), ctx.Bool("forward"),
-                                     CountOf(out.shape(), axes)));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const double scale,
+        FftScale(ctx.Str("normalization"), ctx.Bool("forward"), CountOf(out.shape(), axes)));
     const bool forward = ctx.Bool("forward");
     const std::span<const int> all(axes);
     Spectrum values(ctx, out.shape());
@@ -250,11 +249,11 @@ struct ToRealFftGrad {
     const Tensor& grad = ctx.In("Out@GRAD");
     Tensor& out = ctx.Out("X@GRAD");
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<int> axes, AxesOf(ctx, grad.shape()));
-    HEDDLE_ASSIGN_OR_RETURN(const double scale,
-                            FftScale(ctx.Str("normalization"), ctx.Bool("forward"),
-                                     CountOf(grad.shape(), axes)));
-    HEDDLE_RETURN_IF_ERROR(RealToComplex<T>(ctx, grad, !ctx.Bool("forward"), scale, axes.back(),
-                                            axes, out));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const double scale,
+        FftScale(ctx.Str("normalization"), ctx.Bool("forward"), CountOf(grad.shape(), axes)));
+    HEDDLE_RETURN_IF_ERROR(
+        RealToComplex<T>(ctx, grad, !ctx.Bool("forward"), scale, axes.back(), axes, out));
     const AxisLines lines = AxisLines::Of(out.shape(), axes.back());
     const int64_t twice = grad.shape()[axes.back()] - lines.n;
     auto* x = out.mutable_data<std::complex<T>>();

@@ -68,17 +68,18 @@ Status Sum(const KernelContext& ctx, const Framing& f, const Tensor& x, Tensor& 
                                 std::complex<double>>(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeType<T>;
-    ctx.ParallelFor(f.outer, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, all)),
-                    [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o)
-        for (int64_t k = 0; k < f.frames; ++k)
-          for (int64_t l = 0; l < f.length; ++l) {
-            const T* from = x.data<T>() + o * all + k * f.frame_step() + l * f.element_step();
-            T* to = out.mutable_data<T>() + (o * f.signal + k * f.hop + l) * f.inner;
-            for (int64_t i = 0; i < f.inner; ++i)
-              to[i] = static_cast<T>(static_cast<C>(to[i]) + static_cast<C>(from[i]));
-          }
-    });
+    ctx.ParallelFor(
+        f.outer, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, all)),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o)
+            for (int64_t k = 0; k < f.frames; ++k)
+              for (int64_t l = 0; l < f.length; ++l) {
+                const T* from = x.data<T>() + o * all + k * f.frame_step() + l * f.element_step();
+                T* to = out.mutable_data<T>() + (o * f.signal + k * f.hop + l) * f.inner;
+                for (int64_t i = 0; i < f.inner; ++i)
+                  to[i] = static_cast<T>(static_cast<C>(to[i]) + static_cast<C>(from[i]));
+              }
+        });
   });
   return known ? Status::Ok() : Unimplemented("no sums of ", Name(x.dtype()), " tensors");
 }

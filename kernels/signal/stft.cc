@@ -44,20 +44,19 @@ struct Stft {
     const double scale = ScaleOf(ctx, f);
     const Fft fft(f.n, true);
     auto* out = ctx.Out("Out").template mutable_data<std::complex<T>>();
-    ctx.ParallelFor(f.batch * f.frames, std::max<int64_t>(1, 4096 / f.n),
-                    [&](int64_t begin, int64_t end) {
-      std::vector<Fft::Value> line(static_cast<size_t>(f.n)), work;
-      for (int64_t i = begin; i < end; ++i) {
-        const T* from = x.data<T>() + i / f.frames * f.signal + i % f.frames * f.hop;
-        for (int64_t k = 0; k < f.n; ++k)
-          line[static_cast<size_t>(k)] = from[k] * window.data<T>()[k];
-        fft.Run(line.data(), &work);
-        std::complex<T>* to = out + i / f.frames * f.bins * f.frames + i % f.frames;
-        for (int64_t k = 0; k < f.bins; ++k)
-          to[k * f.frames] =
-              static_cast<std::complex<T>>(line[static_cast<size_t>(k)] * scale);
-      }
-    });
+    ctx.ParallelFor(
+        f.batch * f.frames, std::max<int64_t>(1, 4096 / f.n), [&](int64_t begin, int64_t end) {
+          std::vector<Fft::Value> line(static_cast<size_t>(f.n)), work;
+          for (int64_t i = begin; i < end; ++i) {
+            const T* from = x.data<T>() + i / f.frames * f.signal + i % f.frames * f.hop;
+            for (int64_t k = 0; k < f.n; ++k)
+              line[static_cast<size_t>(k)] = from[k] * window.data<T>()[k];
+            fft.Run(line.data(), &work);
+            std::complex<T>* to = out + i / f.frames * f.bins * f.frames + i % f.frames;
+            for (int64_t k = 0; k < f.bins; ++k)
+              to[k * f.frames] = static_cast<std::complex<T>>(line[static_cast<size_t>(k)] * scale);
+          }
+        });
     return Status::Ok();
   }
 };
@@ -83,22 +82,22 @@ struct StftGrad {
     const Fft fft(f.n, false);
     ZeroBytes(ctx, out.mutable_raw(), out.bytes());
     const auto* d = grad.data<std::complex<T>>();
-    ctx.ParallelFor(f.batch, std::max<int64_t>(1, 4096 / (f.n * f.frames)),
-                    [&](int64_t begin, int64_t end) {
-      std::vector<Fft::Value> line(static_cast<size_t>(f.n)), work;
-      for (int64_t b = begin; b < end; ++b) {
-        for (int64_t i = 0; i < f.frames; ++i) {
-          const std::complex<T>* from = d + b * f.bins * f.frames + i;
-          for (int64_t k = 0; k < f.n; ++k)
-            line[static_cast<size_t>(k)] = k < f.bins ? Fft::Value(from[k * f.frames]) : 0;
-          fft.Run(line.data(), &work);
-          T* to = out.mutable_data<T>() + b * f.signal + i * f.hop;
-          for (int64_t k = 0; k < f.n; ++k)
-            to[k] += static_cast<T>(line[static_cast<size_t>(k)].real() * scale) *
-                     window.data<T>()[k];
-        }
-      }
-    });
+    ctx.ParallelFor(
+        f.batch, std::max<int64_t>(1, 4096 / (f.n * f.frames)), [&](int64_t begin, int64_t end) {
+          std::vector<Fft::Value> line(static_cast<size_t>(f.n)), work;
+          for (int64_t b = begin; b < end; ++b) {
+            for (int64_t i = 0; i < f.frames; ++i) {
+              const std::complex<T>* from = d + b * f.bins * f.frames + i;
+              for (int64_t k = 0; k < f.n; ++k)
+                line[static_cast<size_t>(k)] = k < f.bins ? Fft::Value(from[k * f.frames]) : 0;
+              fft.Run(line.data(), &work);
+              T* to = out.mutable_data<T>() + b * f.signal + i * f.hop;
+              for (int64_t k = 0; k < f.n; ++k)
+                to[k] += static_cast<T>(line[static_cast<size_t>(k)].real() * scale) *
+                         window.data<T>()[k];
+            }
+          }
+        });
     return Status::Ok();
   }
 };

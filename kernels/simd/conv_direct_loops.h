@@ -33,8 +33,8 @@ struct DirectLoops {
     for (int64_t row = 0; row < d.rows; ++row) {
       for (int64_t column = 0; column < d.columns; ++column) {
         const char* base[kBases];
-        base[0] = reinterpret_cast<const char*>(d.pixels + row * d.row_step +
-                                                column * d.column_step);
+        base[0] =
+            reinterpret_cast<const char*>(d.pixels + row * d.row_step + column * d.column_step);
 #pragma GCC unroll 4
         for (int i = 1; i < kBases; ++i) base[i] = base[i - 1] + 8 * s;
         const float* filter = d.filter + row * d.filter_row_step + column * d.filter_column_step;
@@ -93,8 +93,8 @@ struct DirectLoops {
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v)
-          sum[p][v] = V::Mul(
-              sum[p][v], V::Min(one, V::Max(V::Zero(), V::Fma(factor, sum[p][v], offset))));
+          sum[p][v] =
+              V::Mul(sum[p][v], V::Min(one, V::Max(V::Zero(), V::Fma(factor, sum[p][v], offset))));
     }
     if (!d.linear) return;
     const T scale = V::Set(d.scale), shift = V::Set(d.shift);
@@ -110,9 +110,9 @@ struct DirectLoops {
     const int last = d.channels - (kVectors - 1) * kLanes;  // channels of the last vector
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      const T first = d.bias == nullptr ? V::Zero()
-                                        : V::LoadSome(d.bias + v * kLanes,
-                                                      v + 1 < kVectors ? kLanes : last);
+      const T first = d.bias == nullptr
+                          ? V::Zero()
+                          : V::LoadSome(d.bias + v * kLanes, v + 1 < kVectors ? kLanes : last);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p) sum[p][v] = first;
     }
@@ -162,7 +162,8 @@ struct DirectLoops {
       for (int v = 0; v < kVectors; ++v, from += kLanes, to += kLanes)
         V::Store(to, V::Mul(factor[v], V::Widen(from)));
   }
-  static void Widen(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to) {
+  static void Widen(int64_t rows, int vectors, const int8_t* from, const float* factors,
+                    float* to) {
     if (vectors == 2)
       WidenRows<2>(rows, from, factors, to);
     else

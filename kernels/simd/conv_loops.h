@@ -1,10 +1,10 @@
 // The inner loops of heddle's own convolutions with channels last, built for several instruction
 // sets: what they and the runners agree on.
 //
-// Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5), conv_winograd.cc: six by six pixels of input give
-// four by four of output, or two by two, by 36 products per pair of channels instead of 144 or 100. A
-// set of tiles is transformed to 36 matrices [tile, channel], each multiplied with a matrix of the
-// transformed filter, and the products are transformed back. What differs is the last step.
+// Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5), conv_winograd.cc: six by six pixels of input
+// give four by four of output, or two by two, by 36 products per pair of channels instead of 144 or
+// 100. A set of tiles is transformed to 36 matrices [tile, channel], each multiplied with a matrix
+// of the transformed filter, and the products are transformed back. What differs is the last step.
 #pragma once
 
 #include <cstdint>
@@ -56,17 +56,17 @@ using DepthwiseFn = void (*)(const DepthwiseRow& row, const Epilogue& epilogue);
 // Convolution by its definition, conv_direct.cc: some pixels of the output at equal distances,
 // which see the same taps, and the channels of one panel of the filter.
 struct DirectBlock {
-  const float* pixels;  // of the input: what the first of them sees through its first tap
-  int64_t pixel_step;   // from there to what the next one sees
-  const float* filter;  // [row][column][channel in][panel], from the first tap on
+  const float* pixels;           // of the input: what the first of them sees through its first tap
+  int64_t pixel_step;            // from there to what the next one sees
+  const float* filter;           // [row][column][channel in][panel], from the first tap on
   int64_t rows, columns, depth;  // taps; depth: consecutive floats that a tap sees
   int64_t row_step, column_step, filter_row_step, filter_column_step;  // between taps
-  const float* bias;      // may be null
-  const float* residual;  // may be null, or `out`
+  const float* bias;                                                   // may be null
+  const float* residual;                                               // may be null, or `out`
   int64_t residual_step;
   float* out;
   int64_t out_step;
-  int channels;     // of the panel, the last vector may be partly used
+  int channels;  // of the panel, the last vector may be partly used
   // What becomes of a sum: it is cut to [low, high], if gated multiplied with
   // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift.
   float low, high;
@@ -103,8 +103,10 @@ struct ConvLoops {
   // Rows of integers of some vectors, times a factor for each column, to floats.
   void (*widen)(int64_t rows, int vectors, const int8_t* from, const float* factors, float* to);
 
-  // What an epilogue does besides bias and residual, to `rows` rows of `width` floats, `step` apart.
-  void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step, float* data);
+  // What an epilogue does besides bias and residual, to `rows` rows of `width` floats, `step`
+  // apart.
+  void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step,
+                   float* data);
   // y = exp(x - top), which may be in place, and the sum of these.
   float (*exp_sum)(const float* x, int64_t n, float top, float* y);
 

@@ -8,8 +8,8 @@ namespace {
 
 #define HEDDLE_INLINE inline __attribute__((always_inline))
 
-// 2^f for the rest f of a multiple of log2(e): a least-maximum fit of degree 5, 1 at 0. Off by at most
-// 1.5e-7 of the value for |x| < 10, 1.5e-6 anywhere.
+// 2^f for the rest f of a multiple of log2(e): a least-maximum fit of degree 5, 1 at 0. Off by at
+// most 1.5e-7 of the value for |x| < 10, 1.5e-6 anywhere.
 template <typename V>
 HEDDLE_INLINE typename V::T Exp(typename V::T x) {
   using T = typename V::T;
@@ -52,7 +52,8 @@ HEDDLE_INLINE typename V::T Tanh(typename V::T x) {
 template <typename V>
 HEDDLE_INLINE typename V::T GeluErf(typename V::T x) {
   using T = typename V::T;
-  const T c = V::Min(V::Set(3.92f), V::Max(V::Set(-3.92f), V::Mul(x, V::Set(0.70710678118654752f))));
+  const T c =
+      V::Min(V::Set(3.92f), V::Max(V::Set(-3.92f), V::Mul(x, V::Set(0.70710678118654752f))));
   const T z = V::Mul(c, c);
   T p = V::Fma(z, V::Set(2.05008986e-6f), V::Set(2.84883125e-4f));
   p = V::Fma(p, z, V::Set(3.76562334e-3f));
@@ -123,8 +124,8 @@ template <typename V>
 struct ActivateLoops {
   using T = typename V::T;
   template <Activation kActivation>
-  static HEDDLE_INLINE void Rows(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step,
-                                 float* data) {
+  static HEDDLE_INLINE void Rows(const Epilogue& epilogue, int64_t rows, int64_t width,
+                                 int64_t step, float* data) {
     const Epilogue e = epilogue;
     const T scale = V::Set(e.scale), shift = V::Set(e.shift);
     const bool linear = e.scale != 1.f || e.shift != 0.f;

@@ -26,8 +26,7 @@ struct Avx512 {
   static __mmask16 Mask(int n) { return static_cast<__mmask16>((1u << n) - 1); }
   static T Widen(const int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return _mm512_maskz_cvtepi32_ps(Mask(kLanes),
-                                    _mm512_maskz_cvtepi8_epi32(Mask(kLanes), bytes));
+    return _mm512_maskz_cvtepi32_ps(Mask(kLanes), _mm512_maskz_cvtepi8_epi32(Mask(kLanes), bytes));
   }
   static T LoadSome(const float* p, int n) { return _mm512_maskz_loadu_ps(Mask(n), p); }
   static void StoreSome(float* p, T v, int n) { _mm512_mask_storeu_ps(p, Mask(n), v); }

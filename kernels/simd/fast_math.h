@@ -126,8 +126,8 @@ inline float Log(float x) {
 }
 
 inline double Tanh(double x) { return std::tanh(x); }
-// x P(x^2) / Q(x^2), a least-maximum fit to 7e-9 of the value. As rounded, off by 0.6 ulp in the mean
-// and at most 5 (3e-7), which is beyond 5; never above 1, which it is from the bound on.
+// x P(x^2) / Q(x^2), a least-maximum fit to 7e-9 of the value. As rounded, off by 0.6 ulp in the
+// mean and at most 5 (3e-7), which is beyond 5; never above 1, which it is from the bound on.
 inline float Tanh(float x) {
   constexpr float kOne = 8.13091373f;
   const float c = Clamp(x, -kOne, kOne), z = c * c;
@@ -152,7 +152,8 @@ inline T Sigmoid(T x) {
   return T(1) / (T(1) + Exp(-x));
 }
 
-// The same in fewer steps, off by up to 2e-7 whatever the value: for what others are multiplied with.
+// The same in fewer steps, off by up to 2e-7 whatever the value: for what others are multiplied
+// with.
 inline float Gate(float x) { return std::fma(0.5f, Tanh(0.5f * x), 0.5f); }
 
 // log(1 + exp(x)) without overflow.

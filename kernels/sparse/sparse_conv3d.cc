@@ -1,5 +1,5 @@
-// Layers over the entries of a sparse tensor whose last axis is dense (channels): batch_norm and 3-D
-// convolution.
+// Layers over the entries of a sparse tensor whose last axis is dense (channels): batch_norm and
+// 3-D convolution.
 #include <array>
 #include <cmath>
 #include <map>
@@ -19,8 +19,8 @@ Status Normalise(KernelContext& ctx, const CooTensor& x) {
   for (const Tensor* t : {&scale, &bias, &mean_in, &var_in})
     if (t->numel() != channels)
       return InvalidArgument("scale, bias, mean and variance must have ", channels, " elements");
-  const bool fixed = (ctx.Bool("is_test") && !ctx.Bool("trainable_statistics")) ||
-                     ctx.Bool("use_global_stats");
+  const bool fixed =
+      (ctx.Bool("is_test") && !ctx.Bool("trainable_statistics")) || ctx.Bool("use_global_stats");
   const T momentum = static_cast<T>(ctx.Float("momentum"));
   const T epsilon = static_cast<T>(ctx.Float("epsilon"));
   CooTensor out = x.Frame();
@@ -132,7 +132,8 @@ void Convolve(const KernelContext& ctx, const CooTensor& x, const Geometry& g) {
     for (int64_t tap = 0; tap < g.taps() && !g.same_places; ++tap)
       if (const int64_t to = Target(g, coordinates.back(), tap); to >= 0) place.emplace(to, 0);
   }
-  CooTensor out{4, x.index_dtype, Shape{x.shape[0], g.out[0], g.out[1], g.out[2], g.filters}, {}, {}};
+  CooTensor out{
+      4, x.index_dtype, Shape{x.shape[0], g.out[0], g.out[1], g.out[2], g.filters}, {}, {}};
   for (auto& [position, index] : place) {
     index = out.count();
     out.at.push_back(position);

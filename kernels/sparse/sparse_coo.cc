@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/shapes.h"
+#include "kernels/base/shape_checks.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/sparse/coo.h"
-#include "kernels/base/shape_checks.h"
 
 namespace heddle {
 namespace {
@@ -240,14 +240,13 @@ Status Add(KernelContext& ctx) {
                        y->values.dtype() != x->values.dtype()))
     return InvalidArgument("x and y must have one shape and dtype");
   Status status;
-  const bool known =
-      VisitDType<float, double, int32_t, int64_t>(x->values.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if (y != nullptr)
-          PutCoo(ctx, "out", Union<T>(ctx, *x, *y));
-        else
-          status = AddDense<T>(ctx, *x, ctx.In("y"));
-      });
+  const bool known = VisitDType<float, double, int32_t, int64_t>(x->values.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (y != nullptr)
+      PutCoo(ctx, "out", Union<T>(ctx, *x, *y));
+    else
+      status = AddDense<T>(ctx, *x, ctx.In("y"));
+  });
   return known ? status : Unsupported(*x);
 }
 
@@ -299,8 +298,9 @@ Status Sum(KernelContext& ctx) {
   CooTensor in = x->Frame();
   in.values = x->values;
   const int64_t proto = ctx.Int("dtype");
-  const DType dtype = proto >= 0 ? DTypeFromProto(proto)
-                      : in.values.dtype() == DType::kBool ? DType::kI64 : in.values.dtype();
+  const DType dtype = proto >= 0                          ? DTypeFromProto(proto)
+                      : in.values.dtype() == DType::kBool ? DType::kI64
+                                                          : in.values.dtype();
   if (dtype == DType::kUnknown) return InvalidArgument("dtype ", proto, " is not known");
   if (dtype != in.values.dtype()) {
     in.values = x->NewValues(ctx, dtype, x->count());

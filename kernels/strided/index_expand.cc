@@ -70,7 +70,8 @@ Status RunRepeatSum(const KernelContext& ctx, const Tensor& grad, Tensor& sum) {
     }
     if (r.n[i] != 1) dims[rank++] = r.n[i];
   }
-  const ReducePlan plan = MakeReducePlan(std::span(dims.data(), static_cast<size_t>(rank)), reduced);
+  const ReducePlan plan =
+      MakeReducePlan(std::span(dims.data(), static_cast<size_t>(rank)), reduced);
   RunReduce(ctx, plan, *loops, grad.raw(), sum.mutable_raw());
   return Status::Ok();
 }

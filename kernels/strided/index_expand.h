@@ -8,7 +8,7 @@ namespace heddle {
 // How `x` (ranks aligned at the end, missing leading dimensions are 1) fills `out`: every dimension
 // of `out` is a whole multiple of x's.
 struct Repeats {
-  int rank = 0;                                    // of out
+  int rank = 0;                                       // of out
   std::array<int64_t, Shape::kMaxRank> times{}, n{};  // out dimension i = times[i] * n[i]
 };
 

@@ -126,8 +126,8 @@ Result<Shape> PaddedShape(const Shape& x, const Padding& pad, PadMode mode) {
     if (x[i] < 0) continue;
     out[i] = x[i] + before + after;
     bool fits = out[i] >= 0;
-    if (mode == PadMode::kReflect) fits = fits && before < std::max<int64_t>(x[i], 1) &&
-                                          after < std::max<int64_t>(x[i], 1);
+    if (mode == PadMode::kReflect)
+      fits = fits && before < std::max<int64_t>(x[i], 1) && after < std::max<int64_t>(x[i], 1);
     if (mode != PadMode::kConstant && (before > 0 || after > 0)) fits = fits && x[i] > 0;
     if (!fits)
       return InvalidArgument("dimension ", i, " of X ", x.ToString(), " cannot be padded by ",
@@ -143,9 +143,8 @@ Status FillElements(const KernelContext& ctx, double value, Tensor& out) {
         using T = typename decltype(tag)::type;
         const T v = static_cast<T>(static_cast<ComputeType<T>>(value));
         T* to = out.mutable_data<T>();
-        ctx.ParallelFor(out.numel(), kGrainBytes, [&](int64_t begin, int64_t end) {
-          std::fill(to + begin, to + end, v);
-        });
+        ctx.ParallelFor(out.numel(), kGrainBytes,
+                        [&](int64_t begin, int64_t end) { std::fill(to + begin, to + end, v); });
       });
   return known ? Status::Ok() : Unimplemented("no values of type ", Name(out.dtype()));
 }
@@ -195,15 +194,16 @@ Status RunPadGrad(const KernelContext& ctx, const Tensor& grad, const Padding& p
   if (grad.numel() == 0) return Status::Ok();
   Mapped m;
   HEDDLE_RETURN_IF_ERROR(MakeMapped(ctx, x_grad.shape(), pad, mode, &m));
-  const bool known = VisitDType<float, double, float16, bfloat16, std::complex<float>,
-                                std::complex<double>>(grad.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* to = x_grad.mutable_data<T>();
-    const T* from = grad.data<T>();
-    ctx.ParallelFor(m.outer, OuterGrain(m, size), [&](int64_t begin, int64_t end) {
-      ForEachRow(m, begin, end, [&](int64_t x, int64_t g) { AddRow(from + g, m, to + x); });
-    });
-  });
+  const bool known =
+      VisitDType<float, double, float16, bfloat16, std::complex<float>, std::complex<double>>(
+          grad.dtype(), [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            T* to = x_grad.mutable_data<T>();
+            const T* from = grad.data<T>();
+            ctx.ParallelFor(m.outer, OuterGrain(m, size), [&](int64_t begin, int64_t end) {
+              ForEachRow(m, begin, end, [&](int64_t x, int64_t g) { AddRow(from + g, m, to + x); });
+            });
+          });
   return known ? Status::Ok() : Unimplemented("no sums of ", Name(grad.dtype()), " tensors");
 }
 

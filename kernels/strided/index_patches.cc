@@ -13,8 +13,8 @@ int64_t Count(int64_t size, int64_t pads, int64_t kernel, int64_t dilation, int6
   return room < 0 ? 0 : room / stride + 1;
 }
 
-// Calls fn(image, patch) for the elements of one image channel that lie inside it, and outside(patch)
-// for the others; offsets in elements.
+// Calls fn(image, patch) for the elements of one image channel that lie inside it, and
+// outside(patch) for the others; offsets in elements.
 template <typename Fn, typename Outside>
 inline void ForEachElement(const Patches& p, Fn&& fn, Outside&& outside) {
   for (int64_t i = 0; i < p.k_h; ++i)
@@ -55,8 +55,8 @@ Status CountWindows(Patches* p) {
   p->out_h = p->h < 0 ? -1 : Count(p->h, p->top + p->bottom, p->k_h, p->dilation_h, p->stride_h);
   p->out_w = p->w < 0 ? -1 : Count(p->w, p->left + p->right, p->k_w, p->dilation_w, p->stride_w);
   if (p->out_h == 0 || p->out_w == 0)
-    return InvalidArgument("a window of ", p->k_h, " by ", p->k_w, " does not fit an image of ", p->h,
-                           " by ", p->w);
+    return InvalidArgument("a window of ", p->k_h, " by ", p->k_w, " does not fit an image of ",
+                           p->h, " by ", p->w);
   return Status::Ok();
 }
 
@@ -81,23 +81,24 @@ Status AddPatches(const KernelContext& ctx, const Patches& p, const Tensor& patc
                   Tensor& image) {
   HEDDLE_RETURN_IF_ERROR(CheckSizes(p, image, patches));
   ZeroBytes(ctx, image.mutable_raw(), image.bytes());
-  const bool known = VisitDType<float, double, float16, bfloat16, std::complex<float>,
-                                std::complex<double>>(image.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = ComputeType<T>;
-    ctx.ParallelFor(p.n * p.c, ChannelGrain(p), [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        T* to = image.mutable_data<T>() + k * p.h * p.w;
-        const T* from = patches.data<T>() + k / p.c * p.n_step + k % p.c * p.c_step;
-        ForEachElement(
-            p,
-            [=](int64_t i, int64_t at) {
-              to[i] = static_cast<T>(static_cast<C>(to[i]) + static_cast<C>(from[at]));
-            },
-            [](int64_t) {});
-      }
-    });
-  });
+  const bool known =
+      VisitDType<float, double, float16, bfloat16, std::complex<float>, std::complex<double>>(
+          image.dtype(), [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            using C = ComputeType<T>;
+            ctx.ParallelFor(p.n * p.c, ChannelGrain(p), [&](int64_t begin, int64_t end) {
+              for (int64_t k = begin; k < end; ++k) {
+                T* to = image.mutable_data<T>() + k * p.h * p.w;
+                const T* from = patches.data<T>() + k / p.c * p.n_step + k % p.c * p.c_step;
+                ForEachElement(
+                    p,
+                    [=](int64_t i, int64_t at) {
+                      to[i] = static_cast<T>(static_cast<C>(to[i]) + static_cast<C>(from[at]));
+                    },
+                    [](int64_t) {});
+              }
+            });
+          });
   return known ? Status::Ok() : Unimplemented("no sums of ", Name(image.dtype()), " tensors");
 }
 

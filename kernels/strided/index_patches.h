@@ -5,9 +5,9 @@
 
 namespace heddle {
 
-// Windows over an image [n, c, h, w]: `out_h` × `out_w` of them, each `k_h` × `k_w` elements. The patch
-// tensor holds element (n, c, i, j, y, x) — place (i, j) of window (y, x) — at the sum of the given
-// steps, in elements.
+// Windows over an image [n, c, h, w]: `out_h` × `out_w` of them, each `k_h` × `k_w` elements. The
+// patch tensor holds element (n, c, i, j, y, x) — place (i, j) of window (y, x) — at the sum of the
+// given steps, in elements.
 struct Patches {
   int64_t n = 0, c = 0, h = 0, w = 0;
   int64_t k_h = 1, k_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
@@ -19,7 +19,8 @@ struct Patches {
 // Sets out_h and out_w; an error when a window does not fit. Unknown sizes (-1) stay unknown.
 Status CountWindows(Patches* p);
 // patches = the windows of `image`, zero outside it.
-Status TakePatches(const KernelContext& ctx, const Patches& p, const Tensor& image, Tensor& patches);
+Status TakePatches(const KernelContext& ctx, const Patches& p, const Tensor& image,
+                   Tensor& patches);
 // image = the sum of the patches at their places.
 Status AddPatches(const KernelContext& ctx, const Patches& p, const Tensor& patches, Tensor& image);
 

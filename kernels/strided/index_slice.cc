@@ -18,7 +18,8 @@ StridedCopy Build(const Shape& x, const SliceSpec& part, size_t element_size, bo
   for (int i = part.rank - 1; i >= 0; --i) {
     const int64_t stride = strides[i] * part.step[i];
     offset += strides[i] * part.start[i];
-    dims[i] = out_of ? CopyDim{part.count[i], stride, dense} : CopyDim{part.count[i], dense, stride};
+    dims[i] =
+        out_of ? CopyDim{part.count[i], stride, dense} : CopyDim{part.count[i], dense, stride};
     dense *= part.count[i];
   }
   const std::span<const CopyDim> used(dims.data(), static_cast<size_t>(part.rank));

@@ -17,8 +17,8 @@ struct SliceSpec {
 
 // The whole of `x`. Dimensions that are not known keep a count of -1.
 SliceSpec WholeSlice(const Shape& x);
-// Resolves Python's start:end:step of one axis (negative values count from the end, both are clamped).
-// With a negative step an end of -1 is the place before element 0, as Paddle has it.
+// Resolves Python's start:end:step of one axis (negative values count from the end, both are
+// clamped). With a negative step an end of -1 is the place before element 0, as Paddle has it.
 void SetRange(SliceSpec* spec, int axis, int64_t dim, int64_t start, int64_t end, int64_t step);
 // As SetRange for every axis that `axes` names; ends of unknown dimensions or values give count -1.
 // `decrease` are the axes that are single elements, `flags` the program's infer_flags.

@@ -178,7 +178,8 @@ void StridedCopy::RunTranspose(int64_t begin, int64_t end, const std::byte* src,
                  [&](const std::byte* s, std::byte* d) {
                    const int64_t item = unit / stripes_ * stripes_;
                    const int64_t from = (unit - item) * 64;
-                   const int64_t to = std::min(cols.n, (std::min(end, item + stripes_) - item) * 64);
+                   const int64_t to =
+                       std::min(cols.n, (std::min(end, item + stripes_) - item) * 64);
                    TransposeMatrix<T>(s + from * element_, rows.src, d + from * cols.dst, cols.dst,
                                       rows.n, to - from);
                    unit = item + stripes_;
@@ -237,9 +238,8 @@ void CopyRows(const KernelContext& ctx, const void* src_raw, int64_t src_step, v
       CopyBytes(ctx, src + r * src_step, dst + r * dst_step, static_cast<size_t>(bytes));
     return;
   }
-  const int64_t grain = rows * bytes > kParallelBytes
-                            ? std::max<int64_t>(1, kParallelBytes / 2 / bytes)
-                            : rows;
+  const int64_t grain =
+      rows * bytes > kParallelBytes ? std::max<int64_t>(1, kParallelBytes / 2 / bytes) : rows;
   ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
     if (bytes == 4) {
       for (int64_t r = begin; r < end; ++r) std::memcpy(dst + r * dst_step, src + r * src_step, 4);

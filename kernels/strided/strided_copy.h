@@ -21,8 +21,8 @@ class StridedCopy {
   static constexpr int kMaxDims = 2 * Shape::kMaxRank;
 
   StridedCopy() = default;
-  // `dims` are outermost first, best in the order of the destination's memory. Offsets (elements) say
-  // where the first element lies.
+  // `dims` are outermost first, best in the order of the destination's memory. Offsets (elements)
+  // say where the first element lies.
   StridedCopy(size_t element_size, std::span<const CopyDim> dims, int64_t src_offset = 0,
               int64_t dst_offset = 0);
 
@@ -42,7 +42,8 @@ class StridedCopy {
   void WidenElement();
   void ChooseMode();
   template <typename Fn>
-  void ForEachOuter(int64_t begin, int64_t end, const std::byte* src, std::byte* dst, Fn&& fn) const;
+  void ForEachOuter(int64_t begin, int64_t end, const std::byte* src, std::byte* dst,
+                    Fn&& fn) const;
   void RunBytes(int64_t begin, int64_t end, const std::byte* src, std::byte* dst) const;
   void RunElements(int64_t begin, int64_t end, const std::byte* src, std::byte* dst) const;
   void RunTranspose(int64_t begin, int64_t end, const std::byte* src, std::byte* dst) const;
@@ -82,8 +83,8 @@ void ZeroBytes(const KernelContext& ctx, void* dst, size_t bytes);
 // Copies `rows` rows of `bytes` bytes each; steps are the bytes from one row to the next.
 void CopyRows(const KernelContext& ctx, const void* src, int64_t src_step, void* dst,
               int64_t dst_step, int64_t rows, int64_t bytes);
-// `t`, or a copy of it (kept in *copy) when it lies where `out` does: for operators that may work in
-// place and read another operand after they began to write.
+// `t`, or a copy of it (kept in *copy) when it lies where `out` does: for operators that may work
+// in place and read another operand after they began to write.
 const Tensor& Apart(const KernelContext& ctx, const Tensor& t, const Tensor& out, Tensor* copy);
 // The kernel of views: first input slot's element 0 copied to the first output as it lies.
 Status CopyFirst(KernelContext& ctx);

@@ -44,7 +44,8 @@ inline void Block4x4(const std::byte* src, int64_t src_row, std::byte* dst, int6
   t[2] = __builtin_shufflevector(r[2], r[3], 0, 4, 2, 6);
   t[3] = __builtin_shufflevector(r[2], r[3], 1, 5, 3, 7);
   for (int i = 0; i < 2; ++i) {
-    *reinterpret_cast<V4u*>(dst + i * dst_row) = __builtin_shufflevector(t[i], t[i + 2], 0, 1, 4, 5);
+    *reinterpret_cast<V4u*>(dst + i * dst_row) =
+        __builtin_shufflevector(t[i], t[i + 2], 0, 1, 4, 5);
     *reinterpret_cast<V4u*>(dst + (i + 2) * dst_row) =
         __builtin_shufflevector(t[i], t[i + 2], 2, 3, 6, 7);
   }

@@ -1,5 +1,5 @@
-// batch_norm in inference leaves the running statistics as they are: without the outputs that say so
-// the parameters stay constant, and everything after it can be planned.
+// batch_norm in inference leaves the running statistics as they are: without the outputs that say
+// so the parameters stay constant, and everything after it can be planned.
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -36,7 +36,6 @@ HEDDLE_PASS(batch_norm_inference) {
   pass.phase = 0;
   pass.before = "y, mean, variance = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.after = "y = batch_norm(x, scale, bias, mean, variance), is_test";
-  pass.refuses =
-      "batch_norm that trains; statistics that are fetched or go to other variables";
+  pass.refuses = "batch_norm that trains; statistics that are fetched or go to other variables";
   pass.run = Run;
 }

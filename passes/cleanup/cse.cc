@@ -156,7 +156,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(cse) {
   pass.doc =
       "computes once what is computed several times: the same operator with the same attributes on "
-      "the same versions of the same variables; sums and products of one shape in either order, where no "
+      "the same versions of the same variables; sums and products of one shape in either order, "
+      "where no "
       "sequence offsets are about";
   pass.before = "b = exp(a); c = exp(a); d = b + c";
   pass.after = "b = exp(a); d = b + b";

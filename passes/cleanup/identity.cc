@@ -85,8 +85,8 @@ class IdentityRemover {
              DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
     if (t == "transpose2" || t == "transpose") return IsOrder(op.Attr<Ints>("axis")) && !lod_;
     if (t == "sum" || t == "concat") return HasOnlyInput(op, "X") && !lod_;
-    // Reshapes and expansions are left alone: shapes in the file are what its writer expected, not what
-    // is fed. The plan, which knows, makes views of them.
+    // Reshapes and expansions are left alone: shapes in the file are what its writer expected, not
+    // what is fed. The plan, which knows, makes views of them.
     return false;
   }
 
@@ -110,7 +110,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(identity) {
   pass.doc =
-      "removes operators that hand on what they are given: assign, cast to the same dtype, transpose "
+      "removes operators that hand on what they are given: assign, cast to the same dtype, "
+      "transpose "
       "in the same order, sum and concat of one tensor";
   pass.before = "b = assign(a); c = relu(b)";
   pass.after = "c = relu(a)";

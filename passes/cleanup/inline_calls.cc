@@ -219,7 +219,8 @@ HEDDLE_PASS(inline_calls) {
   pass.after = "p1 = assign(x); r1 = relu(p1); y = assign(r1)";
   pass.refuses =
       "calls with noinline; blocks declared where the call cannot see them; blocks with gradients, "
-      "or with operators that know their block's variables by name (recurrent); calls that would make "
+      "or with operators that know their block's variables by name (recurrent); calls that would "
+      "make "
       "the program larger than 131,072 operators. An error: a wrong "
       "number or dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;

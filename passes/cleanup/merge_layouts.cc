@@ -153,7 +153,8 @@ HEDDLE_PASS(merge_reshapes) {
   pass.after = "c = reshape2(a, [2, 6])";
   pass.refuses =
       "a result in the middle that has other readers or is fetched; sources written in between; a "
-      "shape that variables hold or that takes over dimensions (0); gradients that read XShape; programs with sequence offsets";
+      "shape that variables hold or that takes over dimensions (0); gradients that read XShape; "
+      "programs with sequence offsets";
   pass.groupings = kCleanUp;
   pass.level = 1;
   pass.phase = 2;

@@ -99,8 +99,9 @@ bool ElementGroups::Joins(int producer, int reader) const {
   return x.dtype == y.dtype && x.shape == y.shape;
 }
 
-// Layers: nobody waits for a later one, what joins may share one, and whatever else a fusable operator
-// waits for is in an earlier one. So operators of one layer that join can all be computed together.
+// Layers: nobody waits for a later one, what joins may share one, and whatever else a fusable
+// operator waits for is in an earlier one. So operators of one layer that join can all be computed
+// together.
 void ElementGroups::Layer() {
   layer_.assign(ops_.size(), 0);
   for (int i = 0; i < order_.size(); ++i) {
@@ -145,7 +146,8 @@ void ElementGroups::Join() {
     for (int b : order_.before(i))
       if (layer_[static_cast<size_t>(b)] == layer_[static_cast<size_t>(i)] && Joins(b, i))
         root[static_cast<size_t>(find(i))] = find(b);
-  std::map<int, std::vector<int>> members;  // in the order of their roots, for the same result always
+  std::map<int, std::vector<int>>
+      members;  // in the order of their roots, for the same result always
   for (int i = 0; i < order_.size(); ++i)
     if (op(i).fusable) members[find(i)].push_back(i);
   for (auto& [first, group] : members)

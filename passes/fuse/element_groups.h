@@ -17,9 +17,9 @@ struct ElementOp {
   ir::VarId out = ir::kNoVar;
 };
 
-// Groups that hang together by what their operators hand each other, of one dtype and one shape as far
-// as the program says; no way leads out of a group and back into it, nor through several groups in a
-// ring. Near-linear time.
+// Groups that hang together by what their operators hand each other, of one dtype and one shape as
+// far as the program says; no way leads out of a group and back into it, nor through several groups
+// in a ring. Near-linear time.
 class ElementGroups {
  public:
   ElementGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order);

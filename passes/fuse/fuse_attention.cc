@@ -20,8 +20,8 @@ struct Source {
 
 class AttentionFuser {
  public:
-  // `taken`: operators that belong to another attention already. What they make is made elsewhere, or
-  // not at all.
+  // `taken`: operators that belong to another attention already. What they make is made elsewhere,
+  // or not at all.
   AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
                  const std::vector<bool>& taken)
       : p_(program), context_(context), view_(view), taken_(taken), ops_(program.blocks[0].ops) {}
@@ -102,7 +102,8 @@ class AttentionFuser {
     return MatchProduct(v, reader);
   }
 
-  // Broadcast to the scores from its last dimensions on, without more rows or columns than they have.
+  // Broadcast to the scores from its last dimensions on, without more rows or columns than they
+  // have.
   bool MasksScores(VarId mask, const Shape& scores, int64_t axis) const {
     if (p_.vars[mask].dtype != DType::kF32 || !p_.vars[mask].shape.known_rank()) return false;
     const Shape& s = p_.vars[mask].shape;
@@ -192,7 +193,8 @@ class AttentionFuser {
     return -1;
   }
 
-  // K whose last two dimensions the program has exchanged itself, perhaps along with parting the heads.
+  // K whose last two dimensions the program has exchanged itself, perhaps along with parting the
+  // heads.
   std::optional<Source> Flipped(VarId k, int reader) {
     if (const int both = TransposeOf(k, reader, {0, 2, 3, 1}); both >= 0) {
       spare.push_back(both);

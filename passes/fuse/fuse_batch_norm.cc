@@ -4,9 +4,9 @@
 
 #include "core/op_registry.h"
 #include "passes/fuse/fused_activation.h"
+#include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
-#include "passes/fuse/replace_chains.h"
 
 namespace heddle::passes {
 namespace {

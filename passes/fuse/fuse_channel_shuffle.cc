@@ -1,11 +1,11 @@
-// A channel shuffle, channels last: concat, reshape, transpose, reshape and split go through memory three
-// times; one operator does once.
+// A channel shuffle, channels last: concat, reshape, transpose, reshape and split go through memory
+// three times; one operator does once.
 #include <algorithm>
 #include <numeric>
 
 #include "core/op_registry.h"
-#include "passes/pass.h"
 #include "passes/fuse/replace_chains.h"
+#include "passes/pass.h"
 #include "passes/version_view.h"
 
 namespace heddle::passes {
@@ -16,7 +16,8 @@ using ir::VarId;
 
 class ShuffleFuser {
  public:
-  ShuffleFuser(const ir::Program& program, const PassContext& context, const GraphView& view, int at)
+  ShuffleFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
+               int at)
       : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
 
   bool Grow(const std::vector<bool>& gone) {
@@ -24,8 +25,10 @@ class ShuffleFuser {
     if (concat.type() != "concat" || !concat.var_attrs.empty() || !concat.In("AxisTensor").empty())
       return false;
     const VarId whole = concat.Out("Out")[0];
-    if (!IsLast(concat.Attr<int64_t>("axis"), whole) || !SameAndStable(concat.In("X"))) return false;
-    const int apart = Next(whole, "reshape2", gone), swapped = Next(OutOf(apart), "transpose2", gone),
+    if (!IsLast(concat.Attr<int64_t>("axis"), whole) || !SameAndStable(concat.In("X")))
+      return false;
+    const int apart = Next(whole, "reshape2", gone),
+              swapped = Next(OutOf(apart), "transpose2", gone),
               together = Next(OutOf(swapped), "reshape2", gone);
     if (together < 0 || !Parts(Op(apart)) || !SwapsLast(Op(swapped)) || !Joins(Op(together)))
       return false;
@@ -97,7 +100,8 @@ class ShuffleFuser {
   // … -> […, groups, channels]
   bool Parts(const ir::Op& reshape) const {
     const Ints& shape = reshape.Attr<Ints>("shape");
-    return shape.size() > 2 && Plain(shape) && shape.end()[-2] == groups_ && shape.back() == channels_;
+    return shape.size() > 2 && Plain(shape) && shape.end()[-2] == groups_ &&
+           shape.back() == channels_;
   }
   bool SwapsLast(const ir::Op& transpose) const {
     const auto& axis = transpose.Attr<Ints>("axis");
@@ -156,14 +160,17 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(fuse_channel_shuffle) {
-  pass.doc = "concat + reshape + transpose of the last two dimensions + reshape (+ split) -> "
-             "fused_channel_shuffle";
+  pass.doc =
+      "concat + reshape + transpose of the last two dimensions + reshape (+ split) -> "
+      "fused_channel_shuffle";
   pass.before =
-      "c = concat([a, b], axis=3); d = reshape2(c, [-1, 28, 28, 2, 24]); e = transpose2(d, [0, 1, 2, "
+      "c = concat([a, b], axis=3); d = reshape2(c, [-1, 28, 28, 2, 24]); e = transpose2(d, [0, 1, "
+      "2, "
       "4, 3]); f = reshape2(e, [-1, 28, 28, 48]); g, h = split(f, 2, axis=3)";
   pass.after = "g, h = fused_channel_shuffle([a, b], [-1, 28, 28, 48], [24, 24])";
   pass.refuses =
-      "parts that are no float32 or not alike; another dimension than the last; shapes that variables "
+      "parts that are no float32 or not alike; another dimension than the last; shapes that "
+      "variables "
       "hold or that take over dimensions (0); results in the middle that are fetched or read "
       "elsewhere; programs with sequence offsets";
   pass.level = 2;

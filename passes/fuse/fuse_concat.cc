@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/op_registry.h"
-#include "passes/pass.h"
 #include "passes/fuse/replace_chains.h"
+#include "passes/pass.h"
 #include "passes/version_view.h"
 
 namespace heddle::passes {

@@ -13,9 +13,9 @@
 #include "core/lazy_buffer.h"
 #include "core/op_registry.h"
 #include "passes/fuse/fused_activation.h"
+#include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
-#include "passes/fuse/replace_chains.h"
 
 namespace heddle::passes {
 namespace {
@@ -61,7 +61,8 @@ class ConvFuser {
     transposed_ = type == "conv2d_transpose" || type == "depthwise_conv2d_transpose";
     if (!transposed_ && type != "conv2d" && type != "depthwise_conv2d") return false;
     filter_ = context_.Constant(p_, view_, conv.In("Filter")[0], false);
-    if (filter_ == nullptr || filter_->rank() != 4 || !view_.WrittenBefore(conv.In("Input")[0], at_) ||
+    if (filter_ == nullptr || filter_->rank() != 4 ||
+        !view_.WrittenBefore(conv.In("Input")[0], at_) ||
         conv.Attr<std::string>("data_format") == "NHWC" || !conv.var_attrs.empty())
       return false;
     groups_ = std::max<int64_t>(1, conv.Attr<int64_t>("groups"));
@@ -129,9 +130,9 @@ class ConvFuser {
   }
 
   bool BatchNorm(const ir::Op& op) {
-    if (activated() || linear_after() || residual_ || op.Attr<std::string>("data_layout") == "NHWC" ||
-        !op.Out("MeanOut").empty() || op.In("X")[0] != out_ || op.In("Scale").empty() ||
-        op.In("Bias").empty())
+    if (activated() || linear_after() || residual_ ||
+        op.Attr<std::string>("data_layout") == "NHWC" || !op.Out("MeanOut").empty() ||
+        op.In("X")[0] != out_ || op.In("Scale").empty() || op.In("Bias").empty())
       return false;
     const Tensor* t[4] = {};
     const char* slots[4] = {"Scale", "Bias", "Mean", "Variance"};
@@ -152,7 +153,8 @@ class ConvFuser {
   const Tensor* ConstantOrReshaped(VarId v) {
     if (view_.writers(v).size() != 1 || !view_.Stable(v)) return context_.Constant(p_, view_, v);
     const ir::Op& op = ops_[static_cast<size_t>(view_.writers(v)[0])];
-    if ((op.type() != "reshape2" && op.type() != "reshape") || !op.var_attrs.empty()) return nullptr;
+    if ((op.type() != "reshape2" && op.type() != "reshape") || !op.var_attrs.empty())
+      return nullptr;
     // Only X: the shape is no variable's.
     for (size_t slot = 0; slot < op.inputs.size(); ++slot)
       if (static_cast<int>(slot) != op.def->FindInput("X") && !op.inputs[slot].empty())
@@ -230,8 +232,7 @@ class ConvFuser {
   bool Residual(const ir::Op& op) {
     if (activated() || linear_after() || residual_ || transposed_) return false;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
-    if (x == y || !view_.WrittenBefore(other, static_cast<int>(&op - ops_.data())))
-      return false;
+    if (x == y || !view_.WrittenBefore(other, static_cast<int>(&op - ops_.data()))) return false;
     const Shape &a = p_.vars[out_].shape, &b = p_.vars[other].shape;
     if (a.rank() != 4 || !(a == b) || p_.vars[other].dtype != DType::kF32) return false;
     for (int i = 1; i < 4; ++i)
@@ -292,7 +293,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(fuse_conv) {
-  pass.doc = "conv2d + batch_norm/bias/factor + residual + activation + factor/offset -> fused_conv2d";
+  pass.doc =
+      "conv2d + batch_norm/bias/factor + residual + activation + factor/offset -> fused_conv2d";
   pass.level = 2;
   pass.phase = 10;
   pass.tolerance = 1e-5;
@@ -300,7 +302,8 @@ HEDDLE_PASS(fuse_conv) {
   pass.before = "b = conv2d(a, w); c = batch_norm(b, …); d = c + r; e = relu(d)";
   pass.after = "e = fused_conv2d(a, w', bias', r), fuse_activation relu";
   pass.refuses =
-      "filters that are no constant parameters; results in the middle that are read elsewhere, fetched or "
+      "filters that are no constant parameters; results in the middle that are read elsewhere, "
+      "fetched or "
       "written again; operands written after the convolution; residual sums that might broadcast";
   pass.run = Run;
 }

@@ -7,9 +7,9 @@
 
 #include "core/conv_stripes.h"
 #include "core/op_registry.h"
+#include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
-#include "passes/fuse/replace_chains.h"
 
 namespace heddle::passes {
 namespace {
@@ -119,7 +119,8 @@ class ChainFuser {
     constexpr int64_t kUnknown = int64_t{1} << 40, kLargestEarly = 8 << 10;
     const bool known = between[1] >= 0 && between[2] >= 0;
     if (!known && stripes.largest > kLargestEarly) return false;
-    stripes.between = known ? between.Product(1, 4) * static_cast<int64_t>(sizeof(float)) : kUnknown;
+    stripes.between =
+        known ? between.Product(1, 4) * static_cast<int64_t>(sizeof(float)) : kUnknown;
     stripes.rows = rows[1] >= 0 ? rows[1] : kUnknown;
     return StripesPay(stripes);
   }
@@ -140,19 +141,23 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(fuse_conv_chain) {
-  pass.doc = "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
-             "rows in between that are needed next";
+  pass.doc =
+      "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
+      "rows in between that are needed next";
   pass.level = 2;
   pass.phase = 91;  // behind lower_precision, whose convolutions are left alone
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv_chain"};
-  pass.before = "b = fused_conv2d(a, w1, bias1), 1x1; c = fused_conv2d(b, w2, bias2), depthwise 3x3; "
-                "d = fused_conv2d(c, w3, bias3, a), 1x1";
+  pass.before =
+      "b = fused_conv2d(a, w1, bias1), 1x1; c = fused_conv2d(b, w2, bias2), depthwise 3x3; "
+      "d = fused_conv2d(c, w3, bias3, a), 1x1";
   pass.after = "d = fused_conv_chain(a, [w1, w2, w3], [bias1, bias2, bias3], a)";
   pass.refuses =
       "convolutions that are not channels last, have no constant filter and bias, or multiply in "
-      "bfloat16; dilations, kernels other than 3x3 and 5x5; results in between that are read elsewhere "
-      "or fetched; few rows or bytes in between, filters too large to stay in a core's cache along with "
+      "bfloat16; dilations, kernels other than 3x3 and 5x5; results in between that are read "
+      "elsewhere "
+      "or fetched; few rows or bytes in between, filters too large to stay in a core's cache along "
+      "with "
       "the rows; without the last convolution, less than 1 MiB in between; programs for a device";
   pass.run = Run;
 }

@@ -1,5 +1,5 @@
-// Element-wise operators that hand each other their results become one fused_elementwise, a loop that
-// takes each part of the tensors through all of them.
+// Element-wise operators that hand each other their results become one fused_elementwise, a loop
+// that takes each part of the tensors through all of them.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -92,8 +92,12 @@ class ProgramWriter {
 class ElementFuser {
  public:
   ElementFuser(ir::Program& program, const PassContext& context)
-      : p_(program), context_(context), view_(program), order_(program),
-        groups_(program, view_, order_), node_of_(static_cast<size_t>(order_.size()), -1) {}
+      : p_(program),
+        context_(context),
+        view_(program),
+        order_(program),
+        groups_(program, view_, order_),
+        node_of_(static_cast<size_t>(order_.size()), -1) {}
 
   bool Run() {
     for (const auto& group : groups_.groups()) Fuse(group);
@@ -114,8 +118,8 @@ class ElementFuser {
     ordered.reserve(order.size());
     for (int n : order) {
       const auto node = static_cast<size_t>(n);
-      ordered.push_back(std::move(node < fused ? nodes_[node]
-                                               : ops[static_cast<size_t>(alone[node - fused])]));
+      ordered.push_back(
+          std::move(node < fused ? nodes_[node] : ops[static_cast<size_t>(alone[node - fused])]));
     }
     ops = std::move(ordered);
     return true;
@@ -125,9 +129,8 @@ class ElementFuser {
   bool ReadOutside(VarId v, const std::vector<int>& group) const {
     if (context_.fetched.count(v) > 0) return true;
     const auto& readers = view_.readers(v);
-    return std::any_of(readers.begin(), readers.end(), [&](int r) {
-      return !std::binary_search(group.begin(), group.end(), r);
-    });
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](int r) { return !std::binary_search(group.begin(), group.end(), r); });
   }
 
   void Fuse(const std::vector<int>& group) {
@@ -150,8 +153,8 @@ class ElementFuser {
     for (int m : group) node_of_[static_cast<size_t>(m)] = node;
   }
 
-  // What the members read of others; first, if there is one, a tensor that nobody needs any more, for
-  // the first output to lie in.
+  // What the members read of others; first, if there is one, a tensor that nobody needs any more,
+  // for the first output to lie in.
   std::vector<VarId> InputsOf(const std::vector<int>& live, const std::vector<int>& group,
                               VarId out) const {
     std::vector<VarId> inputs;
@@ -193,7 +196,8 @@ HEDDLE_PASS(fuse_elementwise) {
   pass.before = "b = tanh(a); c = b * a; d = c + 1";
   pass.after = "d = fused_elementwise(a)";
   pass.refuses =
-      "operators alone; other dtypes and shapes, as far as the program says; where a way leads out of "
+      "operators alone; other dtypes and shapes, as far as the program says; where a way leads out "
+      "of "
       "the group and back into it; what stands in sub-blocks";
   pass.run = Run;
 }

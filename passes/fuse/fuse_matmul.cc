@@ -4,9 +4,9 @@
 
 #include "core/op_registry.h"
 #include "passes/fuse/fused_activation.h"
+#include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
-#include "passes/fuse/replace_chains.h"
 
 namespace heddle::passes {
 namespace {
@@ -109,7 +109,8 @@ class MatmulFuser {
 
   bool Bias(const ir::Op& op) {
     const VarId y = op.In("Y")[0];
-    if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_ || !ReadableLater(op, y)) return false;
+    if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_ || !ReadableLater(op, y))
+      return false;
     const Shape &s = ShapeOf(y), &to = ShapeOf(out_);
     const int64_t axis = op.Attr<int64_t>("axis");
     if (!s.known_rank() || s.rank() != 1 || s[0] < 1 || p_.vars[y].dtype != DType::kF32 ||
@@ -160,7 +161,8 @@ HEDDLE_PASS(fuse_matmul) {
   pass.before = "p = matmul_v2(x, w); q = p + bias; r = gelu(q)";
   pass.after = "r = fused_matmul(x, w, bias), fuse_activation gelu";
   pass.refuses =
-      "other dtypes than float32; results in the middle that are read elsewhere, fetched or written "
+      "other dtypes than float32; results in the middle that are read elsewhere, fetched or "
+      "written "
       "again; operands written after the product; sums that might broadcast the product";
   pass.run = Run;
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/op_registry.h"
-#include "passes/graph_view.h"
 #include "passes/fuse/replace_chains.h"
+#include "passes/graph_view.h"
 
 namespace heddle::passes {
 namespace {

@@ -279,7 +279,8 @@ HEDDLE_PASS(channels_last) {
       "a1 = transpose2(a); b1 = conv2d(a1), NHWC; c1 = relu(b1); d1 = conv2d(c1), NHWC; "
       "d = transpose2(d1)";
   pass.refuses =
-      "programs with fewer than two convolutions or with gradients; variables that have more than one "
+      "programs with fewer than two convolutions or with gradients; variables that have more than "
+      "one "
       "value or that sub-blocks touch; operators that do not say how they take the layout";
   pass.run = Run;
 }

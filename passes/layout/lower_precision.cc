@@ -1,5 +1,5 @@
-// Products and convolutions with constant weights multiply in bfloat16, or hold the weights as integers
-// of 8 bits, where the user allows it.
+// Products and convolutions with constant weights multiply in bfloat16, or hold the weights as
+// integers of 8 bits, where the user allows it.
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -28,7 +28,8 @@ class Lowerer {
     const std::string& t = op.type();
     if (t == "fused_matmul") return IsConstant(op, "Y") && Mark(op);
     if (int8_ && t != "matmul_v2") return false;
-    if (t == "fused_conv2d" || t == "fused_conv2d_transpose") return IsConstant(op, "Filter") && Mark(op);
+    if (t == "fused_conv2d" || t == "fused_conv2d_transpose")
+      return IsConstant(op, "Filter") && Mark(op);
     if (!op.var_attrs.empty()) return false;
     if (t == "matmul_v2") return Convert(op, "Y", "fused_matmul");
     if (t == "conv2d") return Convert(op, "Filter", "fused_conv2d");
@@ -87,8 +88,10 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(lower_precision) {
-  pass.doc = "with --precision bf16: products and convolutions with constant weights multiply in bfloat16; "
-             "with int8: constant matrices of products are held as integers of 8 bits";
+  pass.doc =
+      "with --precision bf16: products and convolutions with constant weights multiply in "
+      "bfloat16; "
+      "with int8: constant matrices of products are held as integers of 8 bits";
   pass.level = 2;
   pass.phase = 90;
   pass.own_ops = {"fused_matmul", "fused_conv2d"};

@@ -152,12 +152,12 @@ class SignalWatcher {
   bool known_ = false;
   std::stop_source stop_;
   uint64_t count_ = 0;
-  std::atomic<uint64_t> run_{0};        // the number of the run under way; 0: none
+  std::atomic<uint64_t> run_{0};  // the number of the run under way; 0: none
   std::atomic<bool> asleep_{true};
-  std::atomic<bool> touched_{false};    // there may be something to put back
+  std::atomic<bool> touched_{false};  // there may be something to put back
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool started_ = false;                // guarded by mutex_, as the next
+  bool started_ = false;  // guarded by mutex_, as the next
   bool installed_ = false;
 };
 

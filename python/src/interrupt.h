@@ -1,9 +1,9 @@
 // Ctrl-C during a run: the run is told to stop, and Python's KeyboardInterrupt follows.
 //
-// Python learns of signals when control comes back to it, which for a long run may be never. So while a
-// run of the main thread lasts longer than a moment, a thread that watches puts a handler of its own
-// before Python's, and asks the run to stop when that is called. Runs that are over sooner pay for two
-// stores. A script that handles SIGINT in its own way is left alone.
+// Python learns of signals when control comes back to it, which for a long run may be never. So
+// while a run of the main thread lasts longer than a moment, a thread that watches puts a handler
+// of its own before Python's, and asks the run to stop when that is called. Runs that are over
+// sooner pay for two stores. A script that handles SIGINT in its own way is left alone.
 #pragma once
 
 #include <stop_token>
@@ -13,8 +13,8 @@ namespace heddle::python {
 // To be called with the GIL held, by the module's initialisation.
 void InitInterrupts();
 
-// One run of the calling thread, which holds no GIL meanwhile. Nothing happens on other threads than
-// the main one.
+// One run of the calling thread, which holds no GIL meanwhile. Nothing happens on other threads
+// than the main one.
 class InterruptScope {
  public:
   InterruptScope();

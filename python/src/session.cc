@@ -96,8 +96,7 @@ std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
   return out;
 }
 
-std::vector<Value> Session::Execute(const std::vector<Feed>& feeds,
-                                    RunOptions options) const {
+std::vector<Value> Session::Execute(const std::vector<Feed>& feeds, RunOptions options) const {
   const InterruptScope scope;
   options.stop = scope.token();
   auto values = WithoutGil([&] { return executor_->RunValues(compiled_, feeds, options); });

@@ -27,15 +27,15 @@ struct Outcome {
   heddle_code code;
   std::string text;
 };
-#define EXPECT_FINE(call)                        \
-  do {                                           \
-    const Outcome outcome(call);                 \
+#define EXPECT_FINE(call)                               \
+  do {                                                  \
+    const Outcome outcome(call);                        \
     EXPECT_EQ(outcome.code, HEDDLE_OK) << outcome.text; \
   } while (false)
-#define EXPECT_FAILS(call, expected, words)                             \
-  do {                                                                  \
-    const Outcome outcome(call);                                        \
-    EXPECT_EQ(outcome.code, expected) << outcome.text;                  \
+#define EXPECT_FAILS(call, expected, words)                                 \
+  do {                                                                      \
+    const Outcome outcome(call);                                            \
+    EXPECT_EQ(outcome.code, expected) << outcome.text;                      \
     EXPECT_NE(outcome.text.find(words), std::string::npos) << outcome.text; \
   } while (false)
 
@@ -172,7 +172,8 @@ TEST_F(CApi, OptionsAreChecked) {
   heddle_model_options_init(&options);
   heddle_model* other = nullptr;
   options.opt_level = 3;
-  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "opt_level");
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT,
+               "opt_level");
   heddle_model_options_init(&options);
   options.schedule = static_cast<heddle_schedule>(17);
   EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "schedule");
@@ -180,7 +181,8 @@ TEST_F(CApi, OptionsAreChecked) {
   const char* fetches[] = {"no such variable"};
   options.fetches = fetches;
   options.num_fetches = 1;
-  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_NOT_FOUND, "no such variable");
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_NOT_FOUND,
+               "no such variable");
 }
 
 TEST_F(CApi, OptionsOfMemoryAndPrecision) {
@@ -206,7 +208,8 @@ TEST_F(CApi, OptionsOfMemoryAndPrecision) {
   options.bf16 = 1;
   same_within(3e-2f);
   options.int8_weights = 1;
-  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "int8_weights");
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT,
+               "int8_weights");
   options.bf16 = 0;
   same_within(3e-2f);
   heddle_model_options_init(&options);
@@ -226,7 +229,8 @@ TEST_F(CApi, OptionsOfMemoryAndPrecision) {
   EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "'y'");
   const heddle_max_shape deep[] = {{"x", dims, 4000}};
   options.max_shapes = deep;
-  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT, "rank 4000");
+  EXPECT_FAILS(heddle_model_compile(model_, &options, &other), HEDDLE_INVALID_ARGUMENT,
+               "rank 4000");
 }
 
 // A caller built against an older, shorter structure: what it does not know has its default.
@@ -264,10 +268,14 @@ TEST_F(CApi, WrappedMemoryIsReleasedOnce) {
 TEST_F(CApi, TensorsAreChecked) {
   heddle_tensor* tensor = nullptr;
   const int64_t huge[] = {int64_t{1} << 40, int64_t{1} << 40};
-  EXPECT_FAILS(heddle_tensor_new(HEDDLE_FLOAT32, 2, huge, &tensor), HEDDLE_INVALID_ARGUMENT, "bytes");
-  EXPECT_FAILS(heddle_tensor_new(HEDDLE_FLOAT32, 11, huge, &tensor), HEDDLE_INVALID_ARGUMENT, "rank");
-  EXPECT_FAILS(heddle_tensor_new(HEDDLE_FLOAT32, 1, nullptr, &tensor), HEDDLE_INVALID_ARGUMENT, "dims");
-  EXPECT_FAILS(heddle_tensor_new(HEDDLE_UNKNOWN, 0, nullptr, &tensor), HEDDLE_INVALID_ARGUMENT, "dtype");
+  EXPECT_FAILS(heddle_tensor_new(HEDDLE_FLOAT32, 2, huge, &tensor), HEDDLE_INVALID_ARGUMENT,
+               "bytes");
+  EXPECT_FAILS(heddle_tensor_new(HEDDLE_FLOAT32, 11, huge, &tensor), HEDDLE_INVALID_ARGUMENT,
+               "rank");
+  EXPECT_FAILS(heddle_tensor_new(HEDDLE_FLOAT32, 1, nullptr, &tensor), HEDDLE_INVALID_ARGUMENT,
+               "dims");
+  EXPECT_FAILS(heddle_tensor_new(HEDDLE_UNKNOWN, 0, nullptr, &tensor), HEDDLE_INVALID_ARGUMENT,
+               "dtype");
   EXPECT_EQ(heddle_dtype_size(HEDDLE_COMPLEX128), 16u);
   EXPECT_EQ(heddle_dtype_size(static_cast<heddle_dtype>(99)), 0u);
   EXPECT_STREQ(heddle_dtype_name(HEDDLE_BFLOAT16), "bfloat16");
@@ -335,7 +343,8 @@ TEST_F(CApi, RunsCanBeStopped) {
   heddle_tensor_free(output);
   output = nullptr;
   heddle_stop_request(stop);
-  EXPECT_FAILS(heddle_model_run(model_, &options, nullptr, &image, 1, &output, 1), HEDDLE_CANCELLED, "");
+  EXPECT_FAILS(heddle_model_run(model_, &options, nullptr, &image, 1, &output, 1), HEDDLE_CANCELLED,
+               "");
   options.stop = nullptr;
   options.deadline_ms = 1e-9;
   EXPECT_FAILS(heddle_model_run(model_, &options, nullptr, &image, 1, &output, 1),
@@ -361,7 +370,8 @@ TEST_F(CApi, PlansAndProgramsInMemory) {
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   heddle_model* parsed = nullptr;
   const std::string params = kDigits + "/model.pdiparams";
-  EXPECT_FINE(heddle_model_parse(executor_, bytes.data(), bytes.size(), params.c_str(), nullptr, &parsed));
+  EXPECT_FINE(
+      heddle_model_parse(executor_, bytes.data(), bytes.size(), params.c_str(), nullptr, &parsed));
   EXPECT_EQ(RunOn(parsed, 5), RunOn(model_, 5));
   heddle_model_free(parsed);
 }

@@ -203,10 +203,10 @@ TEST(BadProgram, ASubBlockThatDoesNotExistOrIsNotNamed) {
 TEST(BadProgram, SlotsAndAttributes) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {1});
-  b.Op("relu", {}, {{"Out", {"a"}}});                                    // op 1: misses X
-  b.Op("relu", {{"X", {"x", "x"}}}, {{"Out", {"b"}}});                   // op 2: two for one
-  b.Op("relu", {{"X", {"x"}}, {"Z", {"x"}}}, {{"Out", {"c"}}});          // op 3: no slot Z
-  b.Op("scale", {{"X", {"x"}}}, {{"Out", {"d"}}}, {{"scale", "two"}});   // op 4: a text
+  b.Op("relu", {}, {{"Out", {"a"}}});                                   // op 1: misses X
+  b.Op("relu", {{"X", {"x", "x"}}}, {{"Out", {"b"}}});                  // op 2: two for one
+  b.Op("relu", {{"X", {"x"}}, {"Z", {"x"}}}, {{"Out", {"c"}}});         // op 3: no slot Z
+  b.Op("scale", {{"X", {"x"}}}, {{"Out", {"d"}}}, {{"scale", "two"}});  // op 4: a text
   EXPECT_THAT(ParseError(b, StatusCode::kInvalidArgument),
               AllOf(HasSubstr("problems"), HasSubstr("block 0, op 1 (relu)"), HasSubstr("'X'"),
                     HasSubstr("block 0, op 2 (relu)"), HasSubstr("block 0, op 3 (relu)"),
@@ -264,7 +264,8 @@ class BadParameters : public ::testing::Test {
 
 TEST_F(BadParameters, CutAtEveryByte) {
   for (size_t n = 0; n < bytes_.size(); ++n) Refused(bytes_.substr(0, n));
-  EXPECT_THAT(Refused(bytes_.substr(0, bytes_.size() - 5)), AllOf(HasSubstr("cut short"), HasSubstr("'w'")));
+  EXPECT_THAT(Refused(bytes_.substr(0, bytes_.size() - 5)),
+              AllOf(HasSubstr("cut short"), HasSubstr("'w'")));
   EXPECT_THAT(Refused(""), HasSubstr("'b'"));
   EXPECT_TRUE(Load(bytes_).ok());
 }

@@ -25,8 +25,8 @@ bool Holds(const BufferRef& b, int value) {
 }
 
 TEST(LargeMemory, IsAlignedAndWritableToItsEnd) {
-  for (const size_t bytes : {size_t{1}, size_t{4096}, (size_t{2} << 20) - 1, size_t{2} << 20,
-                             (size_t{5} << 20) + 1}) {
+  for (const size_t bytes :
+       {size_t{1}, size_t{4096}, (size_t{2} << 20) - 1, size_t{2} << 20, (size_t{5} << 20) + 1}) {
     void* memory = TakeMemory(bytes);
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);

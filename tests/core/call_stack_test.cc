@@ -1,5 +1,5 @@
-// Python stacks are taken out of a file before it is parsed: messages still show them, what is written
-// holds them again, and damaged files are found as before.
+// Python stacks are taken out of a file before it is parsed: messages still show them, what is
+// written holds them again, and damaged files are found as before.
 #include "core/call_stack.h"
 
 #include <gmock/gmock.h>
@@ -34,8 +34,8 @@ ProgramBuilder WithStacks() {
   b.Fill("i", {1}, 0).Fill("n", {1}, 2).Binary("less_than", "i", "n", "go");
   const int body = b.Block(0);
   b.In(body).Increment("i").Binary("less_than", "i", "n", "go").In(0);
-  b.Op("while", {{"X", {"i", "n"}}, {"Condition", {"go"}}}, {{"Out", {"i", "go"}}, {"StepScopes", {}}},
-       {{"sub_block", BlockRef{body}}});
+  b.Op("while", {{"X", {"i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
   b.Fetch("m");
   AddStack(b.desc().mutable_blocks(0)->mutable_ops(1), {"in main", "in first", ""});
   AddStack(b.desc().mutable_blocks(0)->mutable_ops(3), {"in main", kThird});
@@ -113,7 +113,8 @@ TEST(CallStack, SplittingLeavesEverythingElse) {
   EXPECT_TRUE(none.bytes.empty());
 }
 
-// Cut anywhere or with a byte changed: the same answer as from protobuf alone, or an error; no crash.
+// Cut anywhere or with a byte changed: the same answer as from protobuf alone, or an error; no
+// crash.
 TEST(CallStack, DamagedFiles) {
   const std::string bytes = WithStacks().Bytes();
   for (size_t n = 0; n < bytes.size(); ++n) {
@@ -137,14 +138,21 @@ TEST(CallStack, DamagedFiles) {
   }
 }
 
-// Stacks that begin as the one before does, for no line, some, all or more than it has; longer ones,
-// shorter ones, and lines of which one is the other's beginning.
+// Stacks that begin as the one before does, for no line, some, all or more than it has; longer
+// ones, shorter ones, and lines of which one is the other's beginning.
 TEST(CallStack, StacksThatBeginAlike) {
   const std::vector<std::vector<std::string>> stacks = {
-      {"in main", "in a", "in b"}, {"in main", "in a", "in b"},      {"in main", "in a"},
-      {"in main", "in a", "in c"}, {"in main", "in ab", "in c"},     {},
-      {"in main", "in ab"},        {"in main", "in ab", "", "", ""}, {"in main", "in ab", ""},
-      {"out", "in ab", ""},        {"out", "in a", std::string(300, 'x')},
+      {"in main", "in a", "in b"},
+      {"in main", "in a", "in b"},
+      {"in main", "in a"},
+      {"in main", "in a", "in c"},
+      {"in main", "in ab", "in c"},
+      {},
+      {"in main", "in ab"},
+      {"in main", "in ab", "", "", ""},
+      {"in main", "in ab", ""},
+      {"out", "in ab", ""},
+      {"out", "in a", std::string(300, 'x')},
       {"out", "in a", std::string(299, 'x') + "y"}};
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 2});

@@ -72,7 +72,8 @@ int FilesIn(const std::string& directory) {
 TEST(FileBytes, HoldsTheWholeFile) {
   const TempDir dir;
   // Nothing, small pages, a huge one that is not full, and more than one.
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{100'000}, size_t{600'000}, size_t{5'000'001}}) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{100'000}, size_t{600'000}, size_t{5'000'001}}) {
     std::string bytes(size, '\0');
     for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 7 + i / 1000);
     WriteAll(dir / "file", bytes);

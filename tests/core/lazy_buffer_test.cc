@@ -17,11 +17,13 @@ namespace {
 // A tensor of these sizes whose elements are 1 once they are there; counts how often they are made.
 Tensor Ones(int64_t n, std::atomic<int>* made) {
   return Tensor(DType::kF32, {n},
-                MakeLazyBuffer(static_cast<size_t>(n) * sizeof(float), [made](void* to, size_t begin, size_t end) {
-                  ++*made;
-                  std::fill_n(static_cast<float*>(to), (end - begin) / sizeof(float), 1.f);
-                  return Status::Ok();
-                }));
+                MakeLazyBuffer(static_cast<size_t>(n) * sizeof(float),
+                               [made](void* to, size_t begin, size_t end) {
+                                 ++*made;
+                                 std::fill_n(static_cast<float*>(to), (end - begin) / sizeof(float),
+                                             1.f);
+                                 return Status::Ok();
+                               }));
 }
 
 TEST(LazyBuffer, IsThereWhenBroughtIn) {
@@ -72,7 +74,8 @@ TEST(LazyBuffer, BorrowsStretches) {
   const auto numbers = [](float* to, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) *to++ = static_cast<float>(i);
   };
-  const Tensor t(DType::kF32, {10, 10}, MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
+  const Tensor t(DType::kF32, {10, 10},
+                 MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
                    numbers(static_cast<float*>(to), begin / sizeof(float), end / sizeof(float));
                    return Status::Ok();
                  }));
@@ -88,7 +91,8 @@ TEST(LazyBuffer, BorrowsStretches) {
   EXPECT_EQ(Floats(there.Read(37, 3)), want);
   EXPECT_EQ(there.Read(37, 3).raw(), t.data<float>() + 37);
   // A part of memory that is not there brings all of it in.
-  const Tensor again(DType::kF32, {100}, MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
+  const Tensor again(DType::kF32, {100},
+                     MakeLazyBuffer(400, [&](void* to, size_t begin, size_t end) {
                        numbers(static_cast<float*>(to), begin / 4, end / 4);
                        return Status::Ok();
                      }));

@@ -35,7 +35,8 @@ TEST(Parameters, EveryRecordedFileIsRewrittenByteForByte) {
     ASSERT_EQ(ReadAll(dir / "again") == ReadAll(path), true) << path;
     ++files;
   }
-  std::printf("%d files; the shared folder is %s\n", files, SharedDir().empty() ? "absent" : "there");
+  std::printf("%d files; the shared folder is %s\n", files,
+              SharedDir().empty() ? "absent" : "there");
   EXPECT_GT(files, 0);
 }
 
@@ -97,7 +98,13 @@ TEST(Parameters, ARecordsBytes) {
   TempDir dir;
   ASSERT_TRUE(SaveParameters(b.Build(), scope, dir / "w").ok());
   const char expected[] =
-      "\0\0\0\0" "\0\0\0\0\0\0\0\0" "\0\0\0\0" "\4\0\0\0" "\x08\x05\x10\x02" "\0\0\x80\x3f" "\0\0\0\xc0";
+      "\0\0\0\0"
+      "\0\0\0\0\0\0\0\0"
+      "\0\0\0\0"
+      "\4\0\0\0"
+      "\x08\x05\x10\x02"
+      "\0\0\x80\x3f"
+      "\0\0\0\xc0";
   EXPECT_EQ(ReadAll(dir / "w"), std::string(expected, sizeof(expected) - 1));
 }
 

@@ -215,17 +215,24 @@ TEST(ScopeTest, ThreadsMayUseItTogether) {
 
 // --- half types ---
 TEST(Half, Float16KnownBits) {
-  const std::pair<float, uint16_t> known[] = {
-      {0.f, 0x0000},       {-0.f, 0x8000},        {1.f, 0x3c00},      {-2.f, 0xc000},
-      {65504.f, 0x7bff},   {65519.996f, 0x7bff},  {65520.f, 0x7c00},  {1e10f, 0x7c00},
-      {0.1f, 0x2e66},      {6.1035156e-5f, 0x0400},                   // the smallest normal
-      {5.9604645e-8f, 0x0001},                                        // the smallest subnormal
-      {2.9802322e-8f, 0x0000},                                        // half of it: to even
-      {2.9802326e-8f, 0x0001},  {6.097555e-5f, 0x03ff},
-      {1.f + 1.f / 2048, 0x3c00},                                     // ties to even
-      {1.f + 3.f / 2048, 0x3c02},
-      {std::numeric_limits<float>::infinity(), 0x7c00},
-      {-std::numeric_limits<float>::infinity(), 0xfc00}};
+  const std::pair<float, uint16_t> known[] = {{0.f, 0x0000},
+                                              {-0.f, 0x8000},
+                                              {1.f, 0x3c00},
+                                              {-2.f, 0xc000},
+                                              {65504.f, 0x7bff},
+                                              {65519.996f, 0x7bff},
+                                              {65520.f, 0x7c00},
+                                              {1e10f, 0x7c00},
+                                              {0.1f, 0x2e66},
+                                              {6.1035156e-5f, 0x0400},  // the smallest normal
+                                              {5.9604645e-8f, 0x0001},  // the smallest subnormal
+                                              {2.9802322e-8f, 0x0000},  // half of it: to even
+                                              {2.9802326e-8f, 0x0001},
+                                              {6.097555e-5f, 0x03ff},
+                                              {1.f + 1.f / 2048, 0x3c00},  // ties to even
+                                              {1.f + 3.f / 2048, 0x3c02},
+                                              {std::numeric_limits<float>::infinity(), 0x7c00},
+                                              {-std::numeric_limits<float>::infinity(), 0xfc00}};
   for (const auto& [f, bits] : known) EXPECT_EQ(float16(f).bits, bits) << f;
   EXPECT_TRUE(std::isnan(static_cast<float>(float16(std::nanf("")))));
 }
@@ -244,12 +251,15 @@ TEST(Half, EveryFloat16SurvivesTheWayToFloatAndBack) {
 }
 
 TEST(Half, BFloat16KnownBits) {
-  const std::pair<float, uint16_t> known[] = {
-      {0.f, 0x0000}, {-0.f, 0x8000}, {1.f, 0x3f80}, {-2.f, 0xc000}, {0.1f, 0x3dcd},
-      {1.00390625f, 0x3f80},  // ties to even
-      {1.01171875f, 0x3f82},
-      {3.4028235e38f, 0x7f80},  // rounds to infinity
-      {std::numeric_limits<float>::infinity(), 0x7f80}};
+  const std::pair<float, uint16_t> known[] = {{0.f, 0x0000},
+                                              {-0.f, 0x8000},
+                                              {1.f, 0x3f80},
+                                              {-2.f, 0xc000},
+                                              {0.1f, 0x3dcd},
+                                              {1.00390625f, 0x3f80},  // ties to even
+                                              {1.01171875f, 0x3f82},
+                                              {3.4028235e38f, 0x7f80},  // rounds to infinity
+                                              {std::numeric_limits<float>::infinity(), 0x7f80}};
   for (const auto& [f, bits] : known) EXPECT_EQ(bfloat16(f).bits, bits) << f;
   EXPECT_TRUE(std::isnan(static_cast<float>(bfloat16(std::nanf("")))));
   bfloat16 quiet;
@@ -265,10 +275,13 @@ TEST(StatusTest, CodeMessageAndPlace) {
   EXPECT_TRUE(Status::Ok().ok());
   EXPECT_EQ(Status::Ok().ToString(), "OK");
   const Status s(StatusCode::kOutOfRange, "too far");
-  const Status at = s.At({.block = 0, .op = 17, .op_type = "gather", .output = "y", .call_stack = ""});
+  const Status at =
+      s.At({.block = 0, .op = 17, .op_type = "gather", .output = "y", .call_stack = ""});
   EXPECT_EQ(at.ToString(), "OUT_OF_RANGE: block 0, op 17 (gather -> y): too far");
   EXPECT_EQ(at.At({.block = 5, .op = 1, .op_type = "while", .output = "", .call_stack = ""})
-                .location()->op_type, "gather");
+                .location()
+                ->op_type,
+            "gather");
   EXPECT_FALSE(s.location().has_value());
   Result<int> good = 3, bad = s;
   EXPECT_EQ(*good, 3);

@@ -46,8 +46,7 @@ TEST(DeviceCapture, TheSecondRunCapturesAndLaterOnesReplay) {
       Executor executor({.threads = 1, .device = device, .device_streams = 3});
       auto scope = std::make_shared<Scope>();
       scope->Set("w", F32({4}, {2, 2, 2, 2}));
-      const CompiledProgram compiled =
-          MustCompile(executor, Branches(), scope, {.opt_level = 0});
+      const CompiledProgram compiled = MustCompile(executor, Branches(), scope, {.opt_level = 0});
       for (int run = 0; run < 5; ++run) {
         const std::vector<float> x = {1.0f * static_cast<float>(run), -2, 0.5f, 100};
         const Ran ran = RunOnce(executor, compiled, x);

@@ -217,7 +217,8 @@ TEST_P(DeviceConformance, StreamsMayHavePriorities) {
   }
 }
 
-// One number travels from `a` to `b` on one stream and, behind an event, from there to `c` on another.
+// One number travels from `a` to `b` on one stream and, behind an event, from there to `c` on
+// another.
 TEST_P(DeviceConformance, WhatIsCapturedIsDoneWhenReplayed) {
   auto first = NewStream(), second = NewStream(), third = NewStream();
   auto fork = NewEvent(), join = NewEvent();

@@ -109,12 +109,12 @@ TEST(DeviceHints, PrioritiesOrderWhatIsReady) {
     b.Op("relu", {{"X", {"x"}}}, {{"Out", {"y" + std::to_string(k)}}},
          {{"scheduling_priority", priorities[k]}});
   for (int k = 0; k < 5; ++k) b.Fetch("y" + std::to_string(k));
-  Executor executor({.threads = 1, .device = NewEmulatedDevice({.lazy = true}),
-                     .device_streams = 1});
+  Executor executor(
+      {.threads = 1, .device = NewEmulatedDevice({.lazy = true}), .device_streams = 1});
   const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
   RunReport report;
-  ASSERT_TRUE(executor.Run(compiled, {{"x", F32({2}, {1, 2})}}, {.report = &report, .trace = true})
-                  .ok());
+  ASSERT_TRUE(
+      executor.Run(compiled, {{"x", F32({2}, {1, 2})}}, {.report = &report, .trace = true}).ok());
   std::string order;
   for (const TraceEvent& e : report.events)
     if (e.op == "relu") order += e.output;

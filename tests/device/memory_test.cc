@@ -34,8 +34,7 @@ PlanStats StatsOf(int chains, int streams, size_t* peak) {
   Executor executor({.threads = 1, .device = device, .device_streams = streams});
   const CompiledProgram compiled = MustCompile(executor, program, nullptr, {.opt_level = 0});
   const std::vector<float> want(1024, static_cast<float>(chains));
-  for (int run = 0; run < 3; ++run)
-    EXPECT_EQ(Floats(MustRun(executor, compiled, kFeeds)[0]), want);
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(Floats(MustRun(executor, compiled, kFeeds)[0]), want);
   *peak = CountsOf(*device).peak_bytes;
   return *executor.Prepare(compiled, kFeeds);
 }
@@ -80,15 +79,16 @@ TEST(DeviceMemory, WhatIsReadLaterIsLeftAlone) {
   b.Scale("x", "a", 2).Scale("a", "b", 3).Binary("elementwise_add", "a", "b", "y");
   b.Fetch("y");
   for (int streams : {1, 2}) {
-    Executor executor({.threads = 1, .device = NewEmulatedDevice({.lazy = true}),
-                       .device_streams = streams});
+    Executor executor(
+        {.threads = 1, .device = NewEmulatedDevice({.lazy = true}), .device_streams = streams});
     const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
     for (int run = 0; run < 3; ++run)
       EXPECT_EQ(Floats(MustRun(executor, compiled, kFeeds)[0]), std::vector<float>(1024, 8));
   }
 }
 
-// After the parameters have been copied, everything that crosses is in memory that was pinned for it.
+// After the parameters have been copied, everything that crosses is in memory that was pinned for
+// it.
 TEST(DeviceMemory, FeedsAndFetchesArePinned) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {1024}).Param("w", DType::kF32, {1024});

@@ -1,4 +1,5 @@
-// Programs with a device: the host's bits, wherever their operators run and whatever the streams' pace.
+// Programs with a device: the host's bits, wherever their operators run and whatever the streams'
+// pace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ namespace {
 constexpr EmulatedOptions kUneven = {
     .kernel_delay_ns = 1000, .copy_delay_ns = 1000, .jitter_ns = 60000, .seed = 3};
 
-constexpr float kNoTasks = 1e30f;  // as ExecutorOptions::host_task_ns; 0: whatever may be one is one
+constexpr float kNoTasks =
+    1e30f;  // as ExecutorOptions::host_task_ns; 0: whatever may be one is one
 
 // What a run gives: fetches, then the parameters it has written.
 struct Outcome {
@@ -59,8 +61,11 @@ void CheckMany(uint32_t first, int count, const RandomProgram::Options& options)
          {std::pair(1, kNoTasks), std::pair(3, kNoTasks), std::pair(1, 0.f), std::pair(3, 0.f)}) {
       auto device = NewEmulatedDevice(kind);
       {
-        Executor executor({.threads = 2, .device = device, .device_streams = streams,
-                           .host_task_ns = task_ns, .poison = true});
+        Executor executor({.threads = 2,
+                           .device = device,
+                           .device_streams = streams,
+                           .host_task_ns = task_ns,
+                           .poison = true});
         for (int k = 0; k < count; ++k) {
           const uint32_t seed = first + static_cast<uint32_t>(k);
           const RandomProgram random(seed, options);
@@ -88,7 +93,9 @@ void CheckMany(uint32_t first, int count, const RandomProgram::Options& options)
   }
 }
 
-TEST(DeviceRuns, Flat) { CheckMany(1, 20, {.ops = 30, .control_flow = false, .parameters = false}); }
+TEST(DeviceRuns, Flat) {
+  CheckMany(1, 20, {.ops = 30, .control_flow = false, .parameters = false});
+}
 TEST(DeviceRuns, WithParameters) { CheckMany(1000, 20, {.ops = 25, .control_flow = false}); }
 TEST(DeviceRuns, WithBlocks) { CheckMany(2000, 20, {.ops = 12}); }
 
@@ -102,18 +109,21 @@ TEST(DeviceRuns, WithManyDelays) {
     const RandomProgram random(seed, {.ops = 12, .control_flow = k % 5 == 0});
     EmulatedOptions delays = kUneven;
     delays.seed = seed;
-    Executor executor({.threads = 1 + k % 2, .device = NewEmulatedDevice(delays),
-                       .device_streams = 1 + k % 4, .device_capture = k % 3 != 0,
+    Executor executor({.threads = 1 + k % 2,
+                       .device = NewEmulatedDevice(delays),
+                       .device_streams = 1 + k % 4,
+                       .device_capture = k % 3 != 0,
                        .host_task_ns = k % 4 == 1 ? kNoTasks : 0});
     const CompiledProgram here = Compile(host, random, {});
-    const CompiledProgram there = Compile(
-        executor, random,
-        {.opt_level = k % 2 * 2, .placement = k % 4 == 0 ? Placement::kDevice : Placement::kRandom,
-         .placement_seed = seed});
+    const CompiledProgram there =
+        Compile(executor, random,
+                {.opt_level = k % 2 * 2,
+                 .placement = k % 4 == 0 ? Placement::kDevice : Placement::kRandom,
+                 .placement_seed = seed});
     for (int run = 0; run < kRunsEach; ++run) {
       const Outcome want = RunOnce(host, here, random), got = RunOnce(executor, there, random);
-      ASSERT_EQ(got == want, true) << "device " << k << ", run " << run << ": "
-                                   << got.status.ToString();
+      ASSERT_EQ(got == want, true)
+          << "device " << k << ", run " << run << ": " << got.status.ToString();
     }
   }
 }
@@ -125,8 +135,8 @@ TEST(DeviceRuns, OfSeveralThreadsAtOnce) {
     Executor host({.threads = 1});
     const RandomProgram random(7, {.ops = 30, .control_flow = false, .parameters = false});
     const Outcome want = RunOnce(host, Compile(host, random, {}), random);
-    const CompiledProgram compiled = Compile(
-        executor, random, {.placement = Placement::kRandom, .placement_seed = 4});
+    const CompiledProgram compiled =
+        Compile(executor, random, {.placement = Placement::kRandom, .placement_seed = 4});
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (int t = 0; t < 4; ++t)
@@ -157,8 +167,8 @@ TEST(DeviceRuns, WhileMemoryIsTrimmed) {
   }
 }
 
-// A program whose results show any wrong value on the way: sums and multiples, and parameters that are
-// read, then updated in place.
+// A program whose results show any wrong value on the way: sums and multiples, and parameters that
+// are read, then updated in place.
 struct SumProgram {
   std::string bytes;
   std::vector<std::string> fetches;
@@ -212,12 +222,13 @@ std::vector<std::string> RunSums(const SumProgram& sums, const std::shared_ptr<D
   auto scope = std::make_shared<Scope>();
   scope->Set("p", F32({4}, {1, 2, 3, 4}));
   scope->Set("q", F32({4}, {50, 60, 70, 80}));
-  Executor executor({.threads = spoil ? 2 : 1, .device = device, .device_streams = 3,
-                     .host_task_ns = 0});
-  auto compiled = executor.Compile(*program, scope, {.fetches = sums.fetches,
-                                                     .opt_level = 0,
-                                                     .placement = Placement::kRandom,
-                                                     .placement_seed = seed});
+  Executor executor(
+      {.threads = spoil ? 2 : 1, .device = device, .device_streams = 3, .host_task_ns = 0});
+  auto compiled = executor.Compile(*program, scope,
+                                   {.fetches = sums.fetches,
+                                    .opt_level = 0,
+                                    .placement = Placement::kRandom,
+                                    .placement_seed = seed});
   EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
   const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {5, 6, 7, 8})},
                                            {"y", F32({4}, {100, 200, 300, 400})},
@@ -232,8 +243,8 @@ std::vector<std::string> RunSums(const SumProgram& sums, const std::shared_ptr<D
   return bits;
 }
 
-// Leaves out one wait of a run after the other, on a device that does nothing before it must, but for
-// the stream that did not wait: each time the values show it.
+// Leaves out one wait of a run after the other, on a device that does nothing before it must, but
+// for the stream that did not wait: each time the values show it.
 TEST(DeviceRuns, EveryWaitIsNeeded) {
   int waits = 0;
   for (uint32_t seed = 0; seed < 40; ++seed) {
@@ -245,14 +256,15 @@ TEST(DeviceRuns, EveryWaitIsNeeded) {
     const int64_t count = CountsOf(*whole).waits;
     for (int64_t k = 1; k <= count; ++k)
       EXPECT_NE(RunSums(sums, NewEmulatedDevice({.lazy = true, .ignore_wait = k}), seed), want)
-          << "seed " << seed << " without wait " << k << "\n" << plan;
+          << "seed " << seed << " without wait " << k << "\n"
+          << plan;
     waits += static_cast<int>(count);
   }
   EXPECT_GT(waits, 300);
 }
 
-// Tasks that come as late as they can: one thread dispatches as far as it may before it executes any,
-// on a device that does nothing before it must.
+// Tasks that come as late as they can: one thread dispatches as far as it may before it executes
+// any, on a device that does nothing before it must.
 TEST(DeviceRuns, WithTasksThatComeLate) {
   int waits = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -309,7 +321,8 @@ void CheckFaults(const RandomProgram& random, bool lost) {
 
 TEST(DeviceFaults, AtEveryCall) {
   for (uint32_t seed : {21u, 22u, 23u})
-    CheckFaults(RandomProgram(seed, {.ops = 14, .control_flow = false, .parameters = false}), false);
+    CheckFaults(RandomProgram(seed, {.ops = 14, .control_flow = false, .parameters = false}),
+                false);
 }
 TEST(DeviceFaults, LostAtEveryCall) {
   CheckFaults(RandomProgram(21, {.ops = 14, .control_flow = false, .parameters = false}), true);
@@ -323,10 +336,10 @@ TEST(DeviceFaults, AtEveryCallOfUnevenStreams) {
     options.fail_call = call;
     auto device = NewEmulatedDevice(options);
     {
-      Executor executor({.threads = 2, .device = device,
-                         .host_task_ns = call % 2 == 0 ? kNoTasks : 0});
-      const CompiledProgram compiled = Compile(
-          executor, random, {.placement = Placement::kRandom, .placement_seed = 9});
+      Executor executor(
+          {.threads = 2, .device = device, .host_task_ns = call % 2 == 0 ? kNoTasks : 0});
+      const CompiledProgram compiled =
+          Compile(executor, random, {.placement = Placement::kRandom, .placement_seed = 9});
       (void)RunOnce(executor, compiled, random);
       const Outcome again = RunOnce(executor, compiled, random);
       EXPECT_TRUE(again.status.ok() || CountsOf(*device).calls < 2 * call);
@@ -376,8 +389,7 @@ TEST(DeviceFaults, OutOfMemoryNamesTheHolders) {
   b.Fetch("sum");
   Executor executor({.threads = 1, .device = NewEmulatedDevice({.memory_bytes = 3 << 19})});
   const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
-  auto out = executor.Run(
-      compiled, {{"x", F32({256, 1024}, std::vector<float>(256 * 1024, 1))}});
+  auto out = executor.Run(compiled, {{"x", F32({256, 1024}, std::vector<float>(256 * 1024, 1))}});
   ASSERT_FALSE(out.ok());
   EXPECT_EQ(out.status().code(), StatusCode::kResourceExhausted);
   const std::string text = out.status().ToString();

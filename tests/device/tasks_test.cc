@@ -77,11 +77,13 @@ TEST(DeviceTasks, TwoOfTheHostAtOnce) {
   ScopedHook hook([&](int64_t) { return meeting->Come(); });
   for (int threads : {2, 4}) {
     Executor executor(Options(threads));
-    ExpectRuns(executor, b, {2, 4}, [&] { meeting = std::make_unique<Meeting>(2); }, 2);
+    ExpectRuns(
+        executor, b, {2, 4}, [&] { meeting = std::make_unique<Meeting>(2); }, 2);
   }
 }
 
-// The kernel is launched while the first operator is under way, though it needs what comes after that.
+// The kernel is launched while the first operator is under way, though it needs what comes after
+// that.
 TEST(DeviceTasks, LaunchesGoOnBesideThem) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2});
@@ -93,12 +95,13 @@ TEST(DeviceTasks, LaunchesGoOnBesideThem) {
   ScopedHook hook([&](int64_t id) { return id == 1 ? meeting->Come() : Status::Ok(); });
   for (int threads : {2, 4}) {
     Executor executor(Options(threads));
-    ExpectRuns(executor, b, {2, 4}, [&] { meeting = std::make_unique<Meeting>(2); }, 2);
+    ExpectRuns(
+        executor, b, {2, 4}, [&] { meeting = std::make_unique<Meeting>(2); }, 2);
   }
 }
 
-// An operator that waits for a kernel's result keeps nobody from launching another kernel, which the
-// first one waits for.
+// An operator that waits for a kernel's result keeps nobody from launching another kernel, which
+// the first one waits for.
 TEST(DeviceTasks, WaitForTheDeviceBesideLaunches) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2});
@@ -110,7 +113,8 @@ TEST(DeviceTasks, WaitForTheDeviceBesideLaunches) {
   std::unique_ptr<Meeting> meeting;
   ScopedHook hook([&](int64_t id) { return id == 1 ? meeting->Come() : Status::Ok(); });
   Executor executor(Options(2));
-  ExpectRuns(executor, b, {2, 4}, [&] { meeting = std::make_unique<Meeting>(2); }, 2);
+  ExpectRuns(
+      executor, b, {2, 4}, [&] { meeting = std::make_unique<Meeting>(2); }, 2);
 }
 
 // With one thread there is nobody to hand anything over to.
@@ -120,7 +124,8 @@ TEST(DeviceTasks, NotWithOneThread) {
   Call(b, "x", "y", 1);
   b.Fetch("y");
   Executor executor(Options(1));
-  ExpectRuns(executor, b, {1, 2}, [] {}, 0);
+  ExpectRuns(
+      executor, b, {1, 2}, [] {}, 0);
 }
 
 TEST(DeviceTasks, OnlyWhatTakesLongEnough) {
@@ -191,8 +196,8 @@ TEST(DeviceTasks, TheFirstErrorWinsAndNothingIsLeftBehind) {
       const CompiledProgram compiled =
           MustCompile(executor, Fan().Build(), nullptr, {.opt_level = 0});
       for (int round = 0; round < 60; ++round) {
-        const int64_t bad = std::vector<int64_t>{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15}
-            [static_cast<size_t>(round) % 12];
+        const int64_t bad = std::vector<int64_t>{
+            0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15}[static_cast<size_t>(round) % 12];
         {
           ScopedHook hook([&](int64_t id) -> Status {
             if (id != bad) return Status::Ok();

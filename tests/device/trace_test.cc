@@ -1,9 +1,8 @@
 // What runs with a device tell about themselves.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "heddle/device.h"
 #include "tests/support/program_builder.h"

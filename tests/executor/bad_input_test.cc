@@ -68,11 +68,10 @@ class BadInput : public ::testing::TestWithParam<Schedule> {
   Executor executor_;
   CompiledProgram good_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, BadInput, ::testing::Values(Schedule::kSerial, Schedule::kParallel,
-                                                              Schedule::kLanes),
-                         [](const auto& info) {
-                           return ScheduleName(info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, BadInput,
+                         ::testing::Values(Schedule::kSerial, Schedule::kParallel,
+                                           Schedule::kLanes),
+                         [](const auto& info) { return ScheduleName(info.param); });
 
 // --- feeds and fetches ---
 TEST_P(BadInput, AMissingFeed) {
@@ -100,15 +99,15 @@ TEST_P(BadInput, AnEmptyFeed) {
 }
 
 TEST_P(BadInput, AFeedOfTheWrongDType) {
-  EXPECT_THAT(FailsGood({{"x", I64({1, 2}, {1, 2})}, {"ids", I64({1}, {0})}},
-                        StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("'x'"), HasSubstr("int64"), HasSubstr("float32")));
+  EXPECT_THAT(
+      FailsGood({{"x", I64({1, 2}, {1, 2})}, {"ids", I64({1}, {0})}}, StatusCode::kInvalidArgument),
+      AllOf(HasSubstr("'x'"), HasSubstr("int64"), HasSubstr("float32")));
 }
 
 TEST_P(BadInput, AFeedOfTheWrongRank) {
-  EXPECT_THAT(FailsGood({{"x", F32({2}, {1, 2})}, {"ids", I64({1}, {0})}},
-                        StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("'x'"), HasSubstr("rank 1"), HasSubstr("[?, 2]")));
+  EXPECT_THAT(
+      FailsGood({{"x", F32({2}, {1, 2})}, {"ids", I64({1}, {0})}}, StatusCode::kInvalidArgument),
+      AllOf(HasSubstr("'x'"), HasSubstr("rank 1"), HasSubstr("[?, 2]")));
 }
 
 TEST_P(BadInput, AFeedWithAWrongDimension) {
@@ -118,8 +117,8 @@ TEST_P(BadInput, AFeedWithAWrongDimension) {
 }
 
 TEST_P(BadInput, AFeedThatIsAnArray) {
-  auto out = executor_.Run(good_, {{"x", Value(TensorArray{F32({1, 2}, {1, 2})})},
-                                   {"ids", I64({1}, {0})}});
+  auto out = executor_.Run(
+      good_, {{"x", Value(TensorArray{F32({1, 2}, {1, 2})})}, {"ids", I64({1}, {0})}});
   EXPECT_FALSE(out.ok());
   AfterAll();
 }
@@ -185,10 +184,10 @@ TEST_P(BadInput, ShapesThatDoNotFit) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Feed("y", DType::kF32, {-1});
   b.Scale("x", "t", 1).Binary("elementwise_add", "t", "y", "z").Fetch("z");
-  EXPECT_THAT(Fails(b, {{"x", F32({2}, {1, 2})}, {"y", F32({3}, {1, 2, 3})}},
-                    StatusCode::kInvalidArgument),
-              AllOf(HasSubstr("block 0, op 3"), HasSubstr("elementwise_add"), HasSubstr("[2]"),
-                    HasSubstr("[3]")));
+  EXPECT_THAT(
+      Fails(b, {{"x", F32({2}, {1, 2})}, {"y", F32({3}, {1, 2, 3})}}, StatusCode::kInvalidArgument),
+      AllOf(HasSubstr("block 0, op 3"), HasSubstr("elementwise_add"), HasSubstr("[2]"),
+            HasSubstr("[3]")));
 }
 
 TEST_P(BadInput, AnErrorInsideABlock) {
@@ -287,7 +286,9 @@ TEST_P(BadInput, AKernelThatThrowsInOneOfManyRuns) {
                                          StatusCode::kCancelled};
         EXPECT_THAT(Fails(executor_, compiled, feeds, kCodes[what]).ToString(),
                     AllOf(HasSubstr("block 0, op 4 (test_call -> y3)"),
-                          HasSubstr(what == 1 ? "bad_alloc" : what == 3 ? "threw" : "the test's")));
+                          HasSubstr(what == 1   ? "bad_alloc"
+                                    : what == 3 ? "threw"
+                                                : "the test's")));
       } else {
         EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (std::vector<float>{10}));
       }

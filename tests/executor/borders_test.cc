@@ -21,11 +21,10 @@ class Borders : public ::testing::TestWithParam<Schedule> {
   }
   Executor executor_;
 };
-INSTANTIATE_TEST_SUITE_P(Ways, Borders, ::testing::Values(Schedule::kSerial, Schedule::kParallel,
-                                                             Schedule::kLanes),
-                         [](const auto& info) {
-                           return ScheduleName(info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, Borders,
+                         ::testing::Values(Schedule::kSerial, Schedule::kParallel,
+                                           Schedule::kLanes),
+                         [](const auto& info) { return ScheduleName(info.param); });
 
 TEST_P(Borders, AProgramWithoutPortsIsFedAndFetchedByName) {
   ProgramBuilder b;  // as the main program of a training is

@@ -25,8 +25,8 @@ TEST(BoundRun, GivesTheResultsOfThePresentContents) {
     Executor executor({.threads = 2});
     std::vector<float> data = {1, 2, 3};
     const Tensor x = Tensor::Wrap(data.data(), DType::kF32, {3});
-    BoundRun run(MustCompile(executor, TwoOutputs().Build(), nullptr,
-                                       {.schedule = schedule}), {{"x", x}});
+    BoundRun run(MustCompile(executor, TwoOutputs().Build(), nullptr, {.schedule = schedule}),
+                 {{"x", x}});
     ASSERT_TRUE(run.Run().ok());
     EXPECT_EQ(Floats(run.outputs()[1].tensor()), (std::vector<float>{6, 12, 18}));
     const Value kept = run.outputs()[1];
@@ -45,11 +45,12 @@ TEST(BoundRun, WritesToTheMemoryBoundToAnOutput) {
     SCOPED_TRACE(ScheduleName(schedule));
     Executor executor({.threads = 2});
     std::vector<float> y(3), z(3), same(3);
-    BoundRun run(MustCompile(executor, TwoOutputs().Build(), nullptr,
-                                       {.schedule = schedule}), {{"x", F32({3}, {1, 2, 3})}});
+    BoundRun run(MustCompile(executor, TwoOutputs().Build(), nullptr, {.schedule = schedule}),
+                 {{"x", F32({3}, {1, 2, 3})}});
     for (auto [i, memory] : {std::pair(0, &y), std::pair(1, &z), std::pair(2, &same)})
       ASSERT_TRUE(
-          run.BindOutput(static_cast<size_t>(i), Tensor::Wrap(memory->data(), DType::kF32, {3})).ok());
+          run.BindOutput(static_cast<size_t>(i), Tensor::Wrap(memory->data(), DType::kF32, {3}))
+              .ok());
     for (int k = 0; k < 3; ++k) {
       y = z = same = {0, 0, 0};
       ASSERT_TRUE(run.Run().ok());
@@ -74,8 +75,7 @@ TEST(BoundRun, AFeedsOwnMemoryMayTakeAResult) {
     b.Scale("x", "y", 2).Scale("x", "z", 3).Fetch("y").Fetch("z");
     std::vector<float> data = {1, 2, 3};
     const Tensor x = Tensor::Wrap(data.data(), DType::kF32, {3});
-    BoundRun run(MustCompile(executor, b.Build(), nullptr, {.schedule = schedule}),
-                 {{"x", x}});
+    BoundRun run(MustCompile(executor, b.Build(), nullptr, {.schedule = schedule}), {{"x", x}});
     ASSERT_TRUE(run.BindOutput(0, x).ok());
     ASSERT_TRUE(run.Run().ok());
     EXPECT_EQ(data, (std::vector<float>{2, 4, 6}));

@@ -52,7 +52,8 @@ void EightClients(Executor& executor, const CompiledProgram& compiled) {
 }
 
 TEST(Concurrency, EightThreadsShareOneCompiledProgram) {
-  for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto}) {
+  for (Schedule schedule :
+       {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto}) {
     Executor executor({.threads = 2});
     auto compiled = MustCompile(executor, Wide().Build(), nullptr, {.schedule = schedule});
     EightClients(executor, compiled);
@@ -114,7 +115,8 @@ TEST(Determinism, RerunsAreBitEqualForEveryScheduleAndThreadCount) {
   const Program program = *Program::Parse(random.bytes(), "random");
   std::vector<std::string> bits;
   for (int threads : {1, 2, 8}) {
-    for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto}) {
+    for (Schedule schedule :
+         {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto}) {
       Executor executor({.threads = threads});
       auto compiled = MustCompile(executor, program, nullptr, {.schedule = schedule});
       for (int k = 0; k < 20; ++k) {
@@ -139,7 +141,8 @@ TEST(Determinism, RandomOperatorsDrawTheSameNumbersFromTheSameSeed) {
   }
   std::vector<std::vector<std::string>> runs;
   for (int threads : {1, 2, 8}) {
-    for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto}) {
+    for (Schedule schedule :
+         {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto}) {
       Executor executor({.threads = threads});
       auto compiled = MustCompile(executor, b.Build(), nullptr, {.schedule = schedule, .seed = 5});
       std::vector<std::string> bits;

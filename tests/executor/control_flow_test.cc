@@ -24,18 +24,16 @@ class ControlFlow : public ::testing::TestWithParam<Setting> {
   Executor executor_;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, ControlFlow,
-                         ::testing::Values(Setting{1, Schedule::kSerial, 0},
-                                           Setting{1, Schedule::kParallel, 2},
-                                           Setting{2, Schedule::kParallel, 0},
-                                           Setting{8, Schedule::kParallel, 2},
-                                           Setting{2, Schedule::kLanes, 0}, Setting{3, Schedule::kLanes, 2},
-                                           Setting{2, Schedule::kAuto, 2}),
-                         [](const auto& info) {
-                           return std::to_string(static_cast<int>(info.param.schedule)) + "T" +
-                                  std::to_string(info.param.threads) + "Opt" +
-                                  std::to_string(info.param.opt_level);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, ControlFlow,
+    ::testing::Values(Setting{1, Schedule::kSerial, 0}, Setting{1, Schedule::kParallel, 2},
+                      Setting{2, Schedule::kParallel, 0}, Setting{8, Schedule::kParallel, 2},
+                      Setting{2, Schedule::kLanes, 0}, Setting{3, Schedule::kLanes, 2},
+                      Setting{2, Schedule::kAuto, 2}),
+    [](const auto& info) {
+      return std::to_string(static_cast<int>(info.param.schedule)) + "T" +
+             std::to_string(info.param.threads) + "Opt" + std::to_string(info.param.opt_level);
+    });
 
 // for (i = 0; i < limit; ++i) { body }: the caller fills the body, then calls EndFor.
 int For(ProgramBuilder& b, const std::string& i, const std::string& limit) {
@@ -96,7 +94,8 @@ TEST_P(ControlFlow, OtherShapesInTheSameLoop) {
   for (int64_t size : {1, 1000, 3}) {
     const auto out = MustRun(executor_, compiled,
                              {{"x", F32({size}, Rows(static_cast<size_t>(size), 2.f))},
-                              {"n", F32({1}, {2})}, {"m", F32({1}, {3})}});
+                              {"n", F32({1}, {2})},
+                              {"m", F32({1}, {3})}});
     EXPECT_EQ(Floats(out[0]), Rows(static_cast<size_t>(size), 6.f));
   }
 }
@@ -123,7 +122,8 @@ TEST_P(ControlFlow, AnArrayKeepsWhatWasWrittenWhenItsSourceGoesOn) {
     ASSERT_TRUE((*out)[0].is_array());
     ASSERT_EQ((*out)[0].array().size(), static_cast<size_t>(n));
     for (int k = 0; k < n; ++k)
-      EXPECT_EQ(Floats((*out)[0].array()[static_cast<size_t>(k)]), (Rows{10.f + static_cast<float>(k)}));
+      EXPECT_EQ(Floats((*out)[0].array()[static_cast<size_t>(k)]),
+                (Rows{10.f + static_cast<float>(k)}));
     EXPECT_EQ((*out)[1].tensor().data<int64_t>()[0], n);
     EXPECT_EQ(Floats((*out)[2].tensor()), (Rows{10.f + static_cast<float>(n)}));
   }
@@ -160,7 +160,8 @@ TEST_P(ControlFlow, ParametersAreWrittenInsideALoop) {
   float w = 1;
   for (int n : {3, 0, 2}) {
     for (int k = 0; k < n; ++k) w *= 2;
-    EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"n", F32({1}, {static_cast<float>(n)})}})[0]), (Rows{w}));
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"n", F32({1}, {static_cast<float>(n)})}})[0]),
+              (Rows{w}));
     EXPECT_EQ(Floats(scope->Find("w")->tensor()), (Rows{w}));
   }
 }
@@ -171,13 +172,14 @@ TEST_P(ControlFlow, ALoopThatNeverRunsReadsNothing) {
   const int body = b.Block(0);
   b.Scale("x", "y", 1);
   b.In(body).Binary("elementwise_add", "y", "x", "y").Unary("logical_not", "go", "go").In(0);
-  b.Op("while", {{"X", {"x", "y"}}, {"Condition", {"go"}}}, {{"Out", {"y", "go"}}, {"StepScopes", {}}},
-       {{"sub_block", BlockRef{body}}});
+  b.Op("while", {{"X", {"x", "y"}}, {"Condition", {"go"}}},
+       {{"Out", {"y", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
   b.Fetch("y").Fetch("go");
   auto compiled = Compile(b);
   Tensor no = Bool(false), yes = Bool(true);
   EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"x", F32({1}, {3})}, {"go", no}})[0]), (Rows{3}));
-  EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"x", F32({1}, {3})}, {"go", yes}})[0]), (Rows{6}));
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"x", F32({1}, {3})}, {"go", yes}})[0]),
+            (Rows{6}));
   EXPECT_TRUE(*yes.data<bool>());  // the caller's condition is the caller's
 }
 

@@ -34,8 +34,8 @@ ProgramBuilder ConvNet() {
   return b;
 }
 
-// Once the passes have made a program of their own, the one that was given is not held any more, and
-// parsed again when a parameter that went into it is replaced.
+// Once the passes have made a program of their own, the one that was given is not held any more,
+// and parsed again when a parameter that went into it is replaced.
 TEST(LeanMemory, TheParsedProgramIsLetGo) {
   for (const bool lean : {true, false}) {
     const auto scope = std::make_shared<Scope>();
@@ -109,8 +109,7 @@ TEST(LeanMemory, WhatThePlanDoesNotUseGoesBackToTheSystem) {
   builder.Feed("x", DType::kF32, {4, 4}).Unary("relu", "x", "y").Fetch("y");
   const Program program = builder.Build();
   Executor executor({.threads = 1});
-  auto compiled =
-      MustCompile(executor, program, std::make_shared<Scope>(), {.lean = true});
+  auto compiled = MustCompile(executor, program, std::make_shared<Scope>(), {.lean = true});
   std::vector<void*> pieces;
   for (size_t i = 0; i < kPieces; ++i) {
     pieces.push_back(std::malloc(kPiece));

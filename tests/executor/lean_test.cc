@@ -19,7 +19,8 @@ Program ConvNet(bool dynamic) {
   b.Param("w", DType::kF32, {kOut, kIn, 3, 3}).Feed("x", DType::kF32, {1, 20, 20, kIn});
   if (dynamic) {
     b.Feed("s", DType::kI64, {4});
-    b.Op("reshape2", {{"X", {"x"}}, {"Shape", {"s"}}}, {{"Out", {"z"}}}, {{"shape", Ints{1, 20, 20, -1}}});
+    b.Op("reshape2", {{"X", {"x"}}, {"Shape", {"s"}}}, {{"Out", {"z"}}},
+         {{"shape", Ints{1, 20, 20, -1}}});
   }
   b.Op("conv2d", {{"Input", {dynamic ? "z" : "x"}}, {"Filter", {"w"}}}, {{"Output", {"y"}}},
        {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}, {"data_format", std::string("NHWC")}});
@@ -70,7 +71,8 @@ TEST(Lean, AlsoWhereShapesAreFoundWhileRunning) {
   EXPECT_TRUE(SameBits(lean, Convolve(true, true)));
 }
 
-// y = x w, for constant w, with an activation that the library and heddle compute each in its own way.
+// y = x w, for constant w, with an activation that the library and heddle compute each in its own
+// way.
 Tensor Multiply(int64_t size, bool lean) {
   ProgramBuilder b;
   b.Param("w", DType::kF32, {size, size}).Feed("x", DType::kF32, {16, size});

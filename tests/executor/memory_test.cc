@@ -29,7 +29,8 @@ ProgramBuilder Chain(int length, const char* op = "test_call") {
 
 TEST(Memory, AChainNeedsTwoBuffers) {
   Executor executor({.threads = 1});
-  auto compiled = MustCompile(executor, Chain(20).Build(), nullptr, {.schedule = Schedule::kSerial});
+  auto compiled =
+      MustCompile(executor, Chain(20).Build(), nullptr, {.schedule = Schedule::kSerial});
   auto stats = executor.Prepare(compiled, BigFeed());
   ASSERT_TRUE(stats.ok());
   EXPECT_EQ(stats->arena_bytes, stats->arena_bound_bytes);
@@ -125,7 +126,8 @@ TEST(Memory, AFeedIsGivenBackAfterTheRun) {
   std::vector<float> data(4, 1.f);
   int released = 0;
   for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
-    auto compiled = MustCompile(executor, Chain(3, "relu").Build(), nullptr, {.schedule = schedule});
+    auto compiled =
+        MustCompile(executor, Chain(3, "relu").Build(), nullptr, {.schedule = schedule});
     released = 0;
     {
       Tensor x = Tensor::Wrap(data.data(), DType::kF32, {4}, [&] { ++released; });

@@ -101,7 +101,9 @@ class Parameters : public ::testing::TestWithParam<int> {
  protected:
   Parameters() : executor_({.threads = 2}), scope_(std::make_shared<Scope>()) {
     ProgramBuilder b;
-    b.Param("w", DType::kF32, {2}).Param("matrix", DType::kF32, {2, 2}).Feed("x", DType::kF32, {-1, 2});
+    b.Param("w", DType::kF32, {2})
+        .Param("matrix", DType::kF32, {2, 2})
+        .Feed("x", DType::kF32, {-1, 2});
     b.Scale("w", "twice", 2).Binary("elementwise_add", "x", "twice", "y");
     b.Binary("matmul_v2", "x", "matrix", "z").Fetch("y").Fetch("z");
     program_ = b.Build();

@@ -1,12 +1,13 @@
 // Random programs: every schedule and thread count gives exactly what a plain interpreter gives.
 // HEDDLE_TEST_SEED=<n> tries other programs than usual.
+#include "tests/support/random_program.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "executor/compiled.h"
-#include "tests/support/random_program.h"
 
 namespace heddle::testing {
 namespace {
@@ -19,11 +20,19 @@ struct Way {
   Reuse reuse = Reuse::kOrdered;
 };
 constexpr Way kWays[] = {
-    {1, Schedule::kSerial, 0},   {1, Schedule::kParallel, 0}, {2, Schedule::kParallel, 0},
-    {8, Schedule::kParallel, 0}, {2, Schedule::kAuto, 2},     {8, Schedule::kParallel, 2},
-    {2, Schedule::kLanes, 0},    {3, Schedule::kLanes, 2},    {8, Schedule::kLanes, 0},
-    {2, Schedule::kParallel, 0, 1}, {3, Schedule::kParallel, 2, 2},
-    {2, Schedule::kLanes, 0, 0, Reuse::kEdges}, {3, Schedule::kAuto, 2, 0, Reuse::kEdges},
+    {1, Schedule::kSerial, 0},
+    {1, Schedule::kParallel, 0},
+    {2, Schedule::kParallel, 0},
+    {8, Schedule::kParallel, 0},
+    {2, Schedule::kAuto, 2},
+    {8, Schedule::kParallel, 2},
+    {2, Schedule::kLanes, 0},
+    {3, Schedule::kLanes, 2},
+    {8, Schedule::kLanes, 0},
+    {2, Schedule::kParallel, 0, 1},
+    {3, Schedule::kParallel, 2, 2},
+    {2, Schedule::kLanes, 0, 0, Reuse::kEdges},
+    {3, Schedule::kAuto, 2, 0, Reuse::kEdges},
 };
 
 // Runs twice with each way and compares fetches and parameters with the interpreter's.
@@ -79,12 +88,16 @@ void CheckMany(uint32_t first, int count, const RandomProgram::Options& options)
   }
 }
 
-TEST(RandomPrograms, Flat) { CheckMany(1, 120, {.ops = 30, .control_flow = false, .parameters = false}); }
-TEST(RandomPrograms, FlatWithParameters) { CheckMany(1000, 120, {.ops = 25, .control_flow = false}); }
+TEST(RandomPrograms, Flat) {
+  CheckMany(1, 120, {.ops = 30, .control_flow = false, .parameters = false});
+}
+TEST(RandomPrograms, FlatWithParameters) {
+  CheckMany(1000, 120, {.ops = 25, .control_flow = false});
+}
 TEST(RandomPrograms, WithBlocks) { CheckMany(2000, 150, {.ops = 12}); }
 // Ready instructions in thousands of orders, memory filled with NaN as soon as it is given back: a
-// plan that gave it back too early, or that let two values share it, would show. HEDDLE_TEST_SHUFFLES
-// says how many orders, 300 when it is not set.
+// plan that gave it back too early, or that let two values share it, would show.
+// HEDDLE_TEST_SHUFFLES says how many orders, 300 when it is not set.
 TEST(RandomPrograms, ShuffledWithPoisonedMemory) {
   const char* wanted = std::getenv("HEDDLE_TEST_SHUFFLES");
   const int shuffles = wanted == nullptr ? 300 : std::atoi(wanted);
@@ -159,8 +172,8 @@ TEST(RandomPrograms, AnEarlyEndOfALifeIsNoticed) {
       if (!random.Execute(&state)) continue;  // numbers too large
       auto program = Program::Parse(random.bytes(), "random");
       ASSERT_TRUE(program.ok());
-      auto compiled = executor.Compile(*program, random.NewScope(),
-                                       {.opt_level = 0, .schedule = schedule});
+      auto compiled =
+          executor.Compile(*program, random.NewScope(), {.opt_level = 0, .schedule = schedule});
       ASSERT_TRUE(compiled.ok());
       bool spoilt = false;
       compiled->impl()->spoil = [&](Plan& plan) { spoilt = EndALifeEarly(plan); };

@@ -34,8 +34,12 @@ ProgramBuilder Product(bool reverse) {
        {{"X@GRAD", {"x@GRAD"}}, {"Y@GRAD", {"before@GRAD"}}});
   b.Var("state@GRAD", DType::kF32, {1}).In(0);
   b.Op("recurrent_grad",
-       {{"inputs", {"x"}}, {"initial_states", {"start"}}, {"parameters", {}}, {"outputs", {"out"}},
-        {"outputs@GRAD", {"out@GRAD"}}, {"step_scopes", {"steps"}}},
+       {{"inputs", {"x"}},
+        {"initial_states", {"start"}},
+        {"parameters", {}},
+        {"outputs", {"out"}},
+        {"outputs@GRAD", {"out@GRAD"}},
+        {"step_scopes", {"steps"}}},
        {{"inputs@GRAD", {"x@GRAD"}}, {"initial_states@GRAD", {"start@GRAD"}}}, attrs(back));
   b.Fetch("x@GRAD").Fetch("start@GRAD");
   return b;
@@ -65,8 +69,8 @@ TEST_P(Recurrent, ForwardAndBack) {
 TEST_P(Recurrent, FromTheEnd) {
   Executor executor({.threads = GetParam()});
   auto compiled = MustCompile(executor, Product(true).Build());
-  const auto out = MustRun(executor, compiled,
-                           {{"x", F32({3, 1}, {4, 3, 2})}, {"start", F32({1}, {1})}});
+  const auto out =
+      MustRun(executor, compiled, {{"x", F32({3, 1}, {4, 3, 2})}, {"start", F32({1}, {1})}});
   EXPECT_EQ(Floats(out[0]), (Rows{24, 6, 2}));
   EXPECT_EQ(Floats(out[1]), (Rows{6, 10, 16}));
 }

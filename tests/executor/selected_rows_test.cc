@@ -27,10 +27,18 @@ ProgramBuilder Training() {
   for (const char* name : {"m", "v"}) b.Param(name, DType::kF32, {3, 2});
   for (const char* name : {"p1", "p2"}) b.Param(name, DType::kF32, {1});
   b.Op("adam",
-       {{"Param", {"table"}}, {"Grad", {"scaled"}}, {"LearningRate", {"rate"}}, {"Moment1", {"m"}},
-        {"Moment2", {"v"}}, {"Beta1Pow", {"p1"}}, {"Beta2Pow", {"p2"}}},
-       {{"ParamOut", {"table"}}, {"Moment1Out", {"m"}}, {"Moment2Out", {"v"}},
-        {"Beta1PowOut", {"p1"}}, {"Beta2PowOut", {"p2"}}});
+       {{"Param", {"table"}},
+        {"Grad", {"scaled"}},
+        {"LearningRate", {"rate"}},
+        {"Moment1", {"m"}},
+        {"Moment2", {"v"}},
+        {"Beta1Pow", {"p1"}},
+        {"Beta2Pow", {"p2"}}},
+       {{"ParamOut", {"table"}},
+        {"Moment1Out", {"m"}},
+        {"Moment2Out", {"v"}},
+        {"Beta1PowOut", {"p1"}},
+        {"Beta2PowOut", {"p2"}}});
   return b;
 }
 
@@ -42,9 +50,9 @@ TEST(SelectedRows, GradientsAreScaledAndSteppedAsPaddleDoes) {
   scope->Set("p1", F32({1}, {0.9f}));
   scope->Set("p2", F32({1}, {0.999f}));
   auto compiled = MustCompile(executor, Training().Build(), scope);
-  auto out = executor.RunValues(compiled, {{"ids", I64({2}, {2, 0})},
-                                           {"d", F32({2, 2}, {4, -4, 8, 8})},
-                                           {"factor", F32({1}, {0.25})}});
+  auto out = executor.RunValues(
+      compiled,
+      {{"ids", I64({2}, {2, 0})}, {"d", F32({2, 2}, {4, -4, 8, 8})}, {"factor", F32({1}, {0.25})}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   ASSERT_TRUE((*out)[0].is_rows());
   EXPECT_EQ((*out)[0].rows().rows, (std::vector<int64_t>{2, 0}));

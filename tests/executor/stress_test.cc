@@ -63,7 +63,8 @@ std::vector<Job> Jobs(Executor& executor, Executor& reference) {
       const Program program = Failing().Build();
       const std::vector<Feed> feeds = {{"x", F32({6}, {1, 2, 3, 4, 5, 6})}};
       Job job{MustCompile(executor, program, nullptr, options), feeds, {}, true};
-      job.expected = AllBits(MustRun(reference, MustCompile(reference, program, nullptr, {}), feeds));
+      job.expected =
+          AllBits(MustRun(reference, MustCompile(reference, program, nullptr, {}), feeds));
       jobs.push_back(std::move(job));
       continue;
     }

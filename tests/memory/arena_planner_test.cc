@@ -30,7 +30,8 @@ void Check(const std::vector<LiveRange>& buffers, const ArenaLayout& layout, siz
     ASSERT_EQ(layout.offsets[i] % alignment, 0u);
     ASSERT_LE(layout.offsets[i] + buffers[i].bytes, layout.bytes);
     for (size_t j = 0; j < i; ++j) {
-      const bool together = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
+      const bool together =
+          buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
       if (!together || buffers[i].bytes == 0 || buffers[j].bytes == 0) continue;
       ASSERT_TRUE(layout.offsets[i] + buffers[i].bytes <= layout.offsets[j] ||
                   layout.offsets[j] + buffers[j].bytes <= layout.offsets[i])

@@ -1,7 +1,7 @@
 // Steady state: runs of the recorded inference programs do not call the heap.
 //
-// What oneDNN does inside its own calls is counted apart: it builds a table of the arguments at each
-// execution of a primitive, which no setting of it avoids.
+// What oneDNN does inside its own calls is counted apart: it builds a table of the arguments at
+// each execution of a primitive, which no setting of it avoids.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -50,8 +50,8 @@ INSTANTIATE_TEST_SUITE_P(Shared, AllocationTest, ::testing::ValuesIn(InferenceMo
                          [](const auto& info) { return info.param; });
 
 constexpr int kRuns = 3;
-// A thread that takes part for the first time has something to set up, and may come to it late; what
-// a run takes is taken in every batch.
+// A thread that takes part for the first time has something to set up, and may come to it late;
+// what a run takes is taken in every batch.
 constexpr int kBatches = 30;
 
 // Of `run`, as few as it comes to in a batch of runs.
@@ -88,7 +88,8 @@ TEST_P(AllocationTest, SteadyRunsDoNotCallTheHeap) {
         Status status = run.Run();
         const int64_t calls = status.ok() ? FewestCalls(run, &status) : 0;
         ASSERT_TRUE(status.ok()) << status.ToString();
-        EXPECT_LE(calls, AllowedCalls(model_.program)) << "in " << kRuns << " runs of case " << c.name;
+        EXPECT_LE(calls, AllowedCalls(model_.program))
+            << "in " << kRuns << " runs of case " << c.name;
         std::vector<Tensor> out;
         for (const Value& v : run.outputs()) out.push_back(v.tensor());
         Expect(out, c);

@@ -11,7 +11,8 @@
 namespace heddle::testing {
 
 // Equal dtype and shape; floats within atol + rtol * |want|, all else equal.
-inline ::testing::AssertionResult Close(const Tensor& got, const Tensor& want, double rtol, double atol) {
+inline ::testing::AssertionResult Close(const Tensor& got, const Tensor& want, double rtol,
+                                        double atol) {
   if (got.dtype() != want.dtype() || !(got.shape() == want.shape()))
     return ::testing::AssertionFailure()
            << Name(got.dtype()) << " " << got.shape().ToString() << " instead of "
@@ -29,7 +30,8 @@ inline ::testing::AssertionResult Close(const Tensor& got, const Tensor& want, d
     bad += !(std::fabs(g - w) <= atol + rtol * std::fabs(w));
   }
   if (bad == 0) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << bad << " of " << got.numel() << " differ, by up to " << worst;
+  return ::testing::AssertionFailure()
+         << bad << " of " << got.numel() << " differ, by up to " << worst;
 }
 
 }  // namespace heddle::testing

@@ -24,8 +24,7 @@ TEST_P(ModelTest, GivesPaddlesNumbersAtEveryThreadCountAndSchedule) {
     Executor executor({.threads = threads});
     std::map<std::string, std::string> bits;  // of each case at this thread count
     for (Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
-      SCOPED_TRACE("threads " + std::to_string(threads) +
-                   ", " + ScheduleName(schedule));
+      SCOPED_TRACE("threads " + std::to_string(threads) + ", " + ScheduleName(schedule));
       auto compiled = executor.Compile(model_, {.schedule = schedule});
       ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
       for (const Case& c : cases_) {
@@ -56,8 +55,8 @@ TEST_P(ModelTest, KeepsItsBitsWhileTheFastestWayIsFound) {
       auto out = executor.Run(*compiled, c.feeds, {.report = &report});
       ASSERT_TRUE(out.ok()) << out.status().ToString();
       if (run == 0) bits = AllBits(*out);
-      ASSERT_EQ(bits == AllBits(*out), true)
-          << "run " << run << " (" << report.dispatch << ") of case " << c.name << " gives other bits";
+      ASSERT_EQ(bits == AllBits(*out), true) << "run " << run << " (" << report.dispatch
+                                             << ") of case " << c.name << " gives other bits";
     }
     auto out = executor.Run(*compiled, c.feeds);
     ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -108,9 +107,9 @@ TEST_P(ModelTest, ShapesMayChangeFromRunToRun) {
   EXPECT_LE(executor.plans_built(), static_cast<int64_t>(cases_.size()));
 }
 
-// On the device alone, captured or not: the host's bits. With three streams the device's memory is at
-// most a tenth more than with one, and one granule: where loops take values as they come, it depends
-// on the moment whether a block of 512 bytes is already free again.
+// On the device alone, captured or not: the host's bits. With three streams the device's memory is
+// at most a tenth more than with one, and one granule: where loops take values as they come, it
+// depends on the moment whether a block of 512 bytes is already free again.
 TEST_P(ModelTest, DevicesGiveTheHostsBitsInLittleMoreMemory) {
   Open(GetParam());
   if (IsSkipped() || HasFatalFailure()) return;
@@ -150,9 +149,10 @@ TEST_P(ModelTest, MixedPlacesGiveTheHostsBits) {
   std::vector<std::string> want;
   for (const Case& c : cases_) want.push_back(AllBits(MustRun(host, *here, c.feeds)));
   for (int seed = 0; seed < seeds; ++seed) {
-    Executor executor({.threads = 2, .device = NewEmulatedDevice(), .device_streams = 1 + seed % 3});
-    auto there = executor.Compile(model_, {.placement = Placement::kRandom,
-                                           .placement_seed = static_cast<uint64_t>(seed)});
+    Executor executor(
+        {.threads = 2, .device = NewEmulatedDevice(), .device_streams = 1 + seed % 3});
+    auto there = executor.Compile(
+        model_, {.placement = Placement::kRandom, .placement_seed = static_cast<uint64_t>(seed)});
     ASSERT_TRUE(there.ok()) << there.status().ToString();
     for (int run = 0; run < 2; ++run)
       for (size_t i = 0; i < cases_.size(); ++i)

@@ -58,8 +58,9 @@ inline std::string RebuiltParameters(const std::string& model) {
   for (const auto& entry : fs::directory_iterator(source))
     if (entry.is_regular_file())
       WriteAll((work / entry.path().filename()).string(), ReadAll(entry.path().string()));
-  const std::string command = "'" HEDDLE_PYTHON "' '" + SharedDir() + "/models/tools/regen_params.py' '" +
-                              work.string() + "' >/dev/null 2>&1";
+  const std::string command = "'" HEDDLE_PYTHON "' '" + SharedDir() +
+                              "/models/tools/regen_params.py' '" + work.string() +
+                              "' >/dev/null 2>&1";
   const bool made = std::system(command.c_str()) == 0;  // NOLINT(cert-env33-c)
   std::error_code error;
   if (made) {
@@ -107,7 +108,8 @@ class ModelTest : public ::testing::TestWithParam<std::string> {
   void Expect(const std::vector<Tensor>& out, const Case& c) {
     ASSERT_EQ(out.size(), c.expected.size());
     for (size_t i = 0; i < out.size(); ++i)
-      EXPECT_TRUE(Close(out[i], c.expected[i], meta_.value("rtol", 1e-4), meta_.value("atol", 1e-4)))
+      EXPECT_TRUE(
+          Close(out[i], c.expected[i], meta_.value("rtol", 1e-4), meta_.value("atol", 1e-4)))
           << "output " << i << " of case " << c.name;
   }
 

@@ -26,7 +26,8 @@ std::vector<std::string> TrainingModels() {
   std::vector<std::string> names;
   if (SharedDir().empty()) return names;
   for (const auto& entry : fs::directory_iterator(SharedDir() + "/models"))
-    if (fs::exists(entry.path() / "main.pdmodel")) names.push_back(entry.path().filename().string());
+    if (fs::exists(entry.path() / "main.pdmodel"))
+      names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -36,7 +37,8 @@ Tensor Item(const Tensor& t, int64_t i) {
   Shape shape = t.shape();
   shape.erase(0);
   Tensor item = Tensor::Empty(t.dtype(), shape);
-  std::memcpy(item.mutable_raw(), static_cast<const char*>(t.raw()) + item.bytes() * static_cast<size_t>(i),
+  std::memcpy(item.mutable_raw(),
+              static_cast<const char*>(t.raw()) + item.bytes() * static_cast<size_t>(i),
               item.bytes());
   return item;
 }
@@ -53,8 +55,8 @@ struct Spread {
   // The runs recorded are a sample: another one may lie further out.
   constexpr double kReach = 3;
   if (got.dtype() != want.dtype() || got.shape() != want.shape())
-    return ::testing::AssertionFailure() << "shape " << got.shape().ToString() << " for "
-                                         << want.shape().ToString();
+    return ::testing::AssertionFailure()
+           << "shape " << got.shape().ToString() << " for " << want.shape().ToString();
   if (got.dtype() != DType::kF32)
     return Bits(got) == Bits(want) ? ::testing::AssertionSuccess() : ::testing::AssertionFailure();
   // The square of float's resolution: second moments of gradients that are zero but for rounding.
@@ -170,7 +172,8 @@ TEST_P(TrainingTest, IsBitEqualForEveryScheduleAtOneThreadCount) {
     const Outcome again = Train(2, schedule);
     ASSERT_EQ(again.steps.size(), first.steps.size());
     for (const TensorInfo& info : program_.persistables())
-      EXPECT_TRUE(SameBits(*again.scope->Find(info.name), *first.scope->Find(info.name))) << info.name;
+      EXPECT_TRUE(SameBits(*again.scope->Find(info.name), *first.scope->Find(info.name)))
+          << info.name;
   }
 }
 

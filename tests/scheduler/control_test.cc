@@ -42,14 +42,15 @@ void Bind(int processor) {
 class Holder {
  public:
   // `processor`: that its thread is bound to; -1: none.
-  explicit Holder(RunGate& gate, int processor = -1) : thread_([this, &gate, processor] {
-    if (processor >= 0) Bind(processor);
-    gate.Run([this](int n) {
-      threads_ = n;
-      threads_.notify_one();
-      end_.wait(false);
-    });
-  }) {
+  explicit Holder(RunGate& gate, int processor = -1)
+      : thread_([this, &gate, processor] {
+          if (processor >= 0) Bind(processor);
+          gate.Run([this](int n) {
+            threads_ = n;
+            threads_.notify_one();
+            end_.wait(false);
+          });
+        }) {
     threads_.wait(0);
   }
   ~Holder() { End(); }
@@ -216,7 +217,8 @@ TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       for (int k = 0; k < 300; ++k) {
-        const auto until = steady_clock::now() + std::chrono::microseconds(t % 2 == 0 ? 1 + k : 1000000);
+        const auto until =
+            steady_clock::now() + std::chrono::microseconds(t % 2 == 0 ? 1 + k : 1000000);
         const auto run = [&](int) {
           if (k % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
         };
@@ -267,7 +269,8 @@ TEST(Watcher, WhatIsRemovedIsNotCalledAndNotUnderWay) {
   Watcher watcher;
   for (int k = 0; k < 200; ++k) {
     auto alive = std::make_unique<std::atomic<int>>(0);
-    const uint64_t id = watcher.At(steady_clock::now() + std::chrono::microseconds(k), [&] { ++*alive; });
+    const uint64_t id =
+        watcher.At(steady_clock::now() + std::chrono::microseconds(k), [&] { ++*alive; });
     if (k % 2) std::this_thread::sleep_for(std::chrono::microseconds(k));
     watcher.Remove(id);
     alive.reset();  // the sanitizers see a late call

@@ -55,7 +55,8 @@ class Ledger {
   // Not atomic on purpose: ThreadSanitizer sees a missing edge as a race.
   void Execute(uint32_t v) {
     uint64_t h = Mix(v * 0x9e3779b97f4a7c15ull + run_);
-    for (uint32_t e = g_.pred_begin[v]; e < g_.pred_begin[v + 1]; ++e) h = Mix(h + value_[g_.pred[e]]);
+    for (uint32_t e = g_.pred_begin[v]; e < g_.pred_begin[v + 1]; ++e)
+      h = Mix(h + value_[g_.pred[e]]);
     value_[v] = h;
     ++runs_[v];
   }

@@ -79,7 +79,8 @@ TEST_P(HostPoolTest, ParallelForFromManyThreads) {
         pool_.ParallelFor(500, 10, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] = i * (c + 1) + k;
         });
-        for (int64_t i = 0; i < 500; ++i) wrong += values[static_cast<size_t>(i)] != i * (c + 1) + k;
+        for (int64_t i = 0; i < 500; ++i)
+          wrong += values[static_cast<size_t>(i)] != i * (c + 1) + k;
       }
     });
   for (auto& t : clients) t.join();
@@ -244,7 +245,8 @@ TEST(WorkQueue, EveryTaskIsTakenOnceAndWhatWasWrittenBeforeIsSeen) {
     std::vector<std::thread> threads;
     for (int p = 0; p < participants; ++p)
       threads.emplace_back([&, p] {
-        for (auto t = static_cast<uint32_t>(p); t < kTasks; t += static_cast<uint32_t>(participants)) {
+        for (auto t = static_cast<uint32_t>(p); t < kTasks;
+             t += static_cast<uint32_t>(participants)) {
           payload[t] = static_cast<int>(t) + 1;
           queue.Push(p, t);
           uint32_t got = 0;

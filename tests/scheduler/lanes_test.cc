@@ -41,7 +41,8 @@ LaneSchedule Make(const StaticGraph& g, std::span<const float> cost, int lanes, 
 // Which positions happen before which, from the lanes' own order and their waits alone.
 class HappensBefore {
  public:
-  explicit HappensBefore(const LaneSchedule& s) : n_(s.order.size()), before_(n_, std::vector<bool>(n_)) {
+  explicit HappensBefore(const LaneSchedule& s)
+      : n_(s.order.size()), before_(n_, std::vector<bool>(n_)) {
     std::vector<std::vector<uint32_t>> end_of_signal(static_cast<size_t>(s.lanes));
     for (int l = 0; l < s.lanes; ++l)
       for (uint32_t k = s.segment_begin[l]; k < s.segment_begin[l + 1]; ++k)
@@ -59,8 +60,7 @@ class HappensBefore {
         for (uint32_t p = seg.begin; p < seg.end; ++p)
           if (p > s.lane_begin[l]) direct[p].push_back(p - 1);
         for (uint32_t w = seg.wait_begin; w < seg.wait_end; ++w)
-          direct[seg.begin].push_back(
-              end_of_signal[s.waits[w].lane].at(s.waits[w].signal - 1) - 1);
+          direct[seg.begin].push_back(end_of_signal[s.waits[w].lane].at(s.waits[w].signal - 1) - 1);
       }
     for (uint32_t v : s.walk) {  // a topological order, or this finds less than there is
       const uint32_t p = position[v];
@@ -81,7 +81,8 @@ class HappensBefore {
 using Case = std::tuple<int, LaneRule>;
 class LaneScheduleTest : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Lanes, LaneScheduleTest,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 8), ::testing::ValuesIn(kRules)));
+                         ::testing::Combine(::testing::Values(1, 2, 3, 8),
+                                            ::testing::ValuesIn(kRules)));
 
 TEST_P(LaneScheduleTest, EveryDependencyIsOrdered) {
   const auto [lanes, rule] = GetParam();
@@ -95,7 +96,8 @@ TEST_P(LaneScheduleTest, EveryDependencyIsOrdered) {
     const HappensBefore before(s);
     for (uint32_t v = 0; v < g.size; ++v)
       for (uint32_t e = g.pred_begin[v]; e < g.pred_begin[v + 1]; ++e)
-        EXPECT_TRUE(before(position[g.pred[e]], position[v])) << seed << ": " << g.pred[e] << " " << v;
+        EXPECT_TRUE(before(position[g.pred[e]], position[v]))
+            << seed << ": " << g.pred[e] << " " << v;
   }
 }
 
@@ -181,7 +183,8 @@ TEST(Simulation, LonelyNodesHaveNobodyBesideThem) {
 TEST(Propose, NothingForAChainAndLanesForBranches) {
   std::vector<std::vector<uint32_t>> chain(100);
   for (uint32_t v = 1; v < 100; ++v) chain[v] = {v - 1};
-  EXPECT_TRUE(ProposeLanes(FromPredecessors(chain), std::vector<float>(100, 1000), 2, 100, 4).empty());
+  EXPECT_TRUE(
+      ProposeLanes(FromPredecessors(chain), std::vector<float>(100, 1000), 2, 100, 4).empty());
   const auto found = ProposeLanes(Wavefront(20), std::vector<float>(400, 1000), 2, 100, 4);
   ASSERT_FALSE(found.empty());
   for (size_t k = 1; k < found.size(); ++k)
@@ -232,8 +235,8 @@ TEST(Units, ChainsAreOneUnitAndGroupsStayAcyclic) {
     for (uint32_t v = 0; v < u.size(); ++v) {
       for (uint32_t e = u.graph.pred_begin[v]; e < u.graph.pred_begin[v + 1]; ++e)
         EXPECT_LT(u.graph.pred[e], v);
-      EXPECT_TRUE(std::is_sorted(u.nodes.begin() + u.node_begin[v],
-                                 u.nodes.begin() + u.node_begin[v + 1]));
+      EXPECT_TRUE(
+          std::is_sorted(u.nodes.begin() + u.node_begin[v], u.nodes.begin() + u.node_begin[v + 1]));
     }
   }
 }
@@ -247,7 +250,8 @@ INSTANTIATE_TEST_SUITE_P(LanesThreads, LaneRunTest,
 TEST_P(LaneRunTest, EveryNodeOnceAfterItsPredecessors) {
   const auto [lanes, threads] = GetParam();
   HostPool pool(threads);
-  for (const StaticGraph& g : {RandomGraph(500, 3, 60, 1), Wavefront(20), RandomGraph(300, 1, 5, 2)}) {
+  for (const StaticGraph& g :
+       {RandomGraph(500, 3, 60, 1), Wavefront(20), RandomGraph(300, 1, 5, 2)}) {
     const LaneSchedule s = Make(g, Costs(g.size, 5), lanes, LaneRule::kByHome);
     LaneRun run(s);
     Ledger ledger(g);

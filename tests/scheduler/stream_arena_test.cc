@@ -75,7 +75,8 @@ struct Case {
   size_t Size(uint32_t b) const { return (buffers[b].bytes + 255) / 256 * 256; }
 };
 
-// Whoever shares memory is kept apart by the streams' order and the events, the added ones included.
+// Whoever shares memory is kept apart by the streams' order and the events, the added ones
+// included.
 void Check(const Case& c, const StreamArena& arena) {
   auto preds = c.preds;
   for (const auto& [u, v] : arena.waits) {
@@ -131,7 +132,8 @@ TEST(StreamArena, OneStreamSharesAsOneThreadDoes) {
   const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.lane_of, c.lanes);
   size_t serial_bytes = 0;
   const auto serial = c.Serial(&serial_bytes);
-  const StreamArena arena = PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, serial_bytes);
+  const StreamArena arena =
+      PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, serial_bytes);
   Check(c, arena);
   size_t all = 0;
   for (uint32_t b = 0; b < c.buffers.size(); ++b) all += c.Size(b);

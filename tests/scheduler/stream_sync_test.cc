@@ -118,8 +118,8 @@ TEST(StreamSync, FewestOfAllSets) {
       }
       if (!Ordered(s, Closure(s, waits))) continue;
       least_waits = std::min(least_waits, waits.size());
-      least_records = std::min(least_records, static_cast<size_t>(std::count(
-                                                  recorded.begin(), recorded.end(), true)));
+      least_records = std::min(
+          least_records, static_cast<size_t>(std::count(recorded.begin(), recorded.end(), true)));
     }
     EXPECT_EQ(planned.size(), least_waits) << "seed " << seed;
     EXPECT_EQ(static_cast<size_t>(std::count(sync.recorded.begin(), sync.recorded.end(), true)),
@@ -156,8 +156,8 @@ TEST(StreamSync, HostComesLast) {
 }
 
 TEST(StreamSync, WhatOtherThreadsDoIsHandedOverFirstAndWaitedForLast) {
-  // 1 and 2, of other threads, take 50 and 20 us; 3 and 4 on streams need one each, 5 needs both, and 0
-  // nothing; 6, on a stream, needs what 4 does.
+  // 1 and 2, of other threads, take 50 and 20 us; 3 and 4 on streams need one each, 5 needs both,
+  // and 0 nothing; 6, on a stream, needs what 4 does.
   StaticGraph g;
   g.size = 7;
   g.pred_begin = {0, 0, 0, 0, 1, 2, 4, 5};

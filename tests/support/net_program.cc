@@ -272,7 +272,8 @@ void NetProgram::Norm(const Var& x) {
   const std::string scale = Param({x.shape.dim(-1)}, 1), bias = Param({x.shape.dim(-1)}, 1);
   std::string from = x.name;
   Var y;
-  if (OneIn(2) && Choose([&](const Var& v) { return v.dtype == x.dtype && v.shape == x.shape; }, &y)) {
+  if (OneIn(2) &&
+      Choose([&](const Var& v) { return v.dtype == x.dtype && v.shape == x.shape; }, &y)) {
     from = NewVar(x.shape, x.dtype, x.bound + y.bound);
     Op("elementwise_add", {{"X", {x.name}}, {"Y", {y.name}}}, {{"Out", {from}}});
   }

@@ -14,19 +14,19 @@ void NetProgram::ConvolutionChain() {
     const std::string w = Param({to, i == 1 ? 1 : channels[i], kernel, kernel}, 0.1),
                       bias = Param({to}, 0.1), out = NewVar({1, 12, 12, to}, DType::kF32, 9);
     Op("fused_conv2d", {{"Input", {x}}, {"Filter", {w}}, {"Bias", {bias}}}, {{"Output", {out}}},
-       {{"paddings", Ints{pad, pad}}, {"groups", i == 1 ? to : int64_t{1}},
-        {"data_format", std::string("NHWC")}, {"fuse_activation", std::string("relu")}});
+       {{"paddings", Ints{pad, pad}},
+        {"groups", i == 1 ? to : int64_t{1}},
+        {"data_format", std::string("NHWC")},
+        {"fuse_activation", std::string("relu")}});
     x = out;
   }
 }
 
 // A product, as fusion leaves it, of two tensors side by side; the second may be written before it.
 void NetProgram::JoinedProduct() {
-  const std::string x = Feed(DType::kF32, {4, 12}, 1),
-                    y = NewVar({4, 14}, DType::kF32, 1),
-                    whole = NewVar({4, 26}, DType::kF32, 1),
-                    out = NewVar({4, 8}, DType::kF32, 9), w = Param({26, 8}, 0.2),
-                    bias = Param({8}, 0.1);
+  const std::string x = Feed(DType::kF32, {4, 12}, 1), y = NewVar({4, 14}, DType::kF32, 1),
+                    whole = NewVar({4, 26}, DType::kF32, 1), out = NewVar({4, 8}, DType::kF32, 9),
+                    w = Param({26, 8}, 0.2), bias = Param({8}, 0.1);
   Op("scale", {{"X", {Feed(DType::kF32, {4, 14}, 1)}}}, {{"Out", {y}}});
   Op("concat", {{"X", {x, y}}}, {{"Out", {whole}}}, {{"axis", int64_t{1}}});
   if (OneIn(4)) Op("scale", {{"X", {y}}}, {{"Out", {y}}}, {{"scale", 0.5}});

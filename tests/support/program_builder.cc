@@ -171,7 +171,8 @@ ProgramBuilder& ProgramBuilder::Reshape(const std::string& x, const std::string&
   return Op("reshape2", {{"X", {x}}}, {{"Out", {out}}}, {{"shape", std::move(shape)}});
 }
 
-ProgramBuilder& ProgramBuilder::Fill(const std::string& out, Ints shape, double value, DType dtype) {
+ProgramBuilder& ProgramBuilder::Fill(const std::string& out, Ints shape, double value,
+                                     DType dtype) {
   return Op("fill_constant", {}, {{"Out", {out}}},
             {{"shape", std::move(shape)}, {"value", value}, {"dtype", DTypeToProto(dtype)}});
 }
@@ -200,9 +201,7 @@ Tensor F32(const Shape& shape, const std::vector<float>& values) {
 Tensor I64(const Shape& shape, const std::vector<int64_t>& values) {
   return Tensor::Of(DType::kI64, shape, values);
 }
-Tensor Bool(bool value) {
-  return Tensor::Of(DType::kBool, Shape{1}, std::vector<uint8_t>{value});
-}
+Tensor Bool(bool value) { return Tensor::Of(DType::kBool, Shape{1}, std::vector<uint8_t>{value}); }
 std::vector<float> Floats(const Tensor& t) {
   if (t.dtype() != DType::kF32) Die(Status(StatusCode::kInternal, "the tensor is not float32"));
   return {t.data<float>(), t.data<float>() + t.numel()};
@@ -236,8 +235,8 @@ std::vector<Tensor> MustRun(Executor& executor, const CompiledProgram& compiled,
   return *std::move(out);
 }
 
-CompiledProgram MustCompile(Executor& executor, const Program& program, std::shared_ptr<Scope> scope,
-                            const CompileOptions& options) {
+CompiledProgram MustCompile(Executor& executor, const Program& program,
+                            std::shared_ptr<Scope> scope, const CompileOptions& options) {
   auto compiled = executor.Compile(program, std::move(scope), options);
   if (!compiled.ok()) Die(compiled.status());
   return *std::move(compiled);

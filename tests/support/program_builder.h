@@ -26,7 +26,6 @@ inline std::string ScheduleName(Schedule schedule) {
   return kNames[static_cast<int>(schedule)];
 }
 
-
 using Slots = std::vector<std::pair<std::string, std::vector<std::string>>>;
 using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 
@@ -51,7 +50,8 @@ class ProgramBuilder {
   ProgramBuilder& Unary(const std::string& type, const std::string& x, const std::string& out);
   ProgramBuilder& Binary(const std::string& type, const std::string& x, const std::string& y,
                          const std::string& out);
-  ProgramBuilder& Scale(const std::string& x, const std::string& out, double scale, double bias = 0);
+  ProgramBuilder& Scale(const std::string& x, const std::string& out, double scale,
+                        double bias = 0);
   ProgramBuilder& Reshape(const std::string& x, const std::string& out, Ints shape);
   ProgramBuilder& Fill(const std::string& out, Ints shape, double value, DType dtype = DType::kF32);
   ProgramBuilder& Increment(const std::string& x, double step = 1);  // in place

@@ -13,7 +13,8 @@ Ints ToInts(const Shape& s) { return {s.begin(), s.end()}; }
 
 }  // namespace
 
-RandomProgram::RandomProgram(uint32_t seed, const Options& options) : rng_(seed), options_(options) {
+RandomProgram::RandomProgram(uint32_t seed, const Options& options)
+    : rng_(seed), options_(options) {
   ProgramBuilder b;
   auto start = [&](const std::string& name) {
     Var v{kShapes[Pick(3)], {}};
@@ -102,7 +103,8 @@ bool RandomProgram::MakeStep(Step* step, int depth) {
     shape = Shape{shape[1], shape[0]};
   }
   step->shape = shape;
-  // Inside a block, and for parameters, a variable keeps its shape; outside it may change or be new.
+  // Inside a block, and for parameters, a variable keeps its shape; outside it may change or be
+  // new.
   const bool fresh = depth == 0 && Pick(2) == 0;
   step->out = fresh ? std::string(1, static_cast<char>('r' + Pick(6))) : WithShape(shape, true);
   if (step->out.empty()) return false;
@@ -158,15 +160,16 @@ void RandomProgram::EmitBlock(ProgramBuilder& b, const Step& s) const {
   }
 }
 
-// Joined, worked on as one, and cut again; large enough that the pieces may lie in the whole. The same
-// few variables every time.
+// Joined, worked on as one, and cut again; large enough that the pieces may lie in the whole. The
+// same few variables every time.
 void RandomProgram::EmitJoin(ProgramBuilder& b, const Step& s) const {
   const Attrs eight = {{"repeat_times", Ints{8}}}, axis = {{"axis", int64_t{0}}};
   b.Op("tile", {{"X", {s.x}}}, {{"Out", {"join.x"}}}, eight);
   b.Op("tile", {{"X", {s.y}}}, {{"Out", {"join.y"}}}, eight);
   b.Scale("join.x", "join.scaled", s.scale, s.bias);
   b.Op("concat", {{"X", {"join.y", "join.x"}}}, {{"Out", {"join.two"}}}, axis);
-  b.Op("concat", {{"X", {"join.scaled", "join.two", "join.scaled"}}}, {{"Out", {"join.all"}}}, axis);
+  b.Op("concat", {{"X", {"join.scaled", "join.two", "join.scaled"}}}, {{"Out", {"join.all"}}},
+       axis);
   b.Scale("join.all", "join.all", 2);
   b.Op("split", {{"X", {"join.all"}}},
        {{"Out", {"join.part0", "join.part1", "join.part2", "join.part3"}}},

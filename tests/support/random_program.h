@@ -39,14 +39,27 @@ class RandomProgram {
 
  private:
   struct Step {
-    enum Kind { kScale, kRelu, kAdd, kSub, kMax, kAssign, kReshape, kTranspose, kScatter, kJoin, kIf,
-                kWhile };
+    enum Kind {
+      kScale,
+      kRelu,
+      kAdd,
+      kSub,
+      kMax,
+      kAssign,
+      kReshape,
+      kTranspose,
+      kScatter,
+      kJoin,
+      kIf,
+      kWhile
+    };
     Kind kind;
     std::string x, y, out;
     float scale = 1, bias = 0;
     Shape shape;
     int flag = 0, trips = 0, id = 0;
-    int parts[2] = {0, 0};  // kJoin: of scaled x, y, x and scaled x in one, the two that are subtracted
+    int parts[2] = {
+        0, 0};  // kJoin: of scaled x, y, x and scaled x in one, the two that are subtracted
     std::vector<Step> body;
   };
 

@@ -40,7 +40,8 @@ class BadFiles : public testing::Test {
 TEST_F(BadFiles, GoodOnesRun) {
   WriteFile(temp_ / "model.pdmodel", program_);
   WriteFile(temp_ / "model.pdiparams", parameters_);
-  EXPECT_EQ(Heddle("run " + (temp_ / "model.pdmodel") + " --feed x=" + (temp_ / "input.npy")).status, 0);
+  EXPECT_EQ(
+      Heddle("run " + (temp_ / "model.pdmodel") + " --feed x=" + (temp_ / "input.npy")).status, 0);
 }
 
 TEST_F(BadFiles, APrefixOfAProgram) {

@@ -53,8 +53,8 @@ struct Outcome {
 // Runs a command through the shell.
 inline Outcome RunCommand(const std::string& words) {
   const TempDirectory directory;
-  const std::string command = words + " >'" + (directory / "out") + "' 2>'" + (directory / "err") +
-                              "' </dev/null";
+  const std::string command =
+      words + " >'" + (directory / "out") + "' 2>'" + (directory / "err") + "' </dev/null";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): a test's own command
   Outcome outcome;
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

@@ -60,7 +60,8 @@ TEST_F(CliTest, WrongUsageIsStatus2) {
 
 TEST_F(CliTest, HelpIsStatus0) {
   EXPECT_EQ(Heddle("--help").status, 0);
-  for (const char* c : {"run", "bench", "inspect", "ops", "plan", "profile", "run-case", "run-cases"}) {
+  for (const char* c :
+       {"run", "bench", "inspect", "ops", "plan", "profile", "run-case", "run-cases"}) {
     const Outcome help = Heddle(std::string(c) + " --help");
     EXPECT_EQ(help.status, 0) << c;
     EXPECT_THAT(help.out, HasSubstr("Example")) << c;
@@ -234,7 +235,8 @@ TEST_F(CliTest, BenchMeasuresOnRequest) {
     return RunCommand("( printf '" + lines + "' | '" + ToolPath() + "' bench " + kDigits +
                       " --random-feed --on-request )");
   };
-  const Outcome answers = ask(R"({"round_trip": true}\n{"slice": 0.01, "clients": 3}\n{}\n{"slice": 9}\n)");
+  const Outcome answers =
+      ask(R"({"round_trip": true}\n{"slice": 0.01, "clients": 3}\n{}\n{"slice": 9}\n)");
   ASSERT_EQ(answers.status, 0) << answers.err;
   EXPECT_EQ(std::count(answers.out.begin(), answers.out.end(), '\n'), 3) << answers.out;
   for (const char* key : {"first_ms", "round_trip_ns", "median_ms", "p99_ms", "runs_per_s"})

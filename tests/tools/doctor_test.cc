@@ -46,7 +46,8 @@ TEST(Completion, KnowsEveryCommandAndOption) {
   const auto complete = [&](const std::string& words, int at) {
     return RunCommand("bash -c 'source " + (temp / "words.sh") + "; COMP_WORDS=(" + words +
                       "); COMP_CWORD=" + std::to_string(at) +
-                      "; _heddle; echo \" ${COMPREPLY[*]} \"'").out;
+                      "; _heddle; echo \" ${COMPREPLY[*]} \"'")
+        .out;
   };
   EXPECT_THAT(complete("heddle tr", 1), testing::StrEq(" train \n"));
   EXPECT_THAT(complete("heddle bench --cl", 2), testing::StrEq(" --clients \n"));

@@ -126,9 +126,9 @@ TEST(Profile, NamesFromTheModelCannotBreakThePage) {
   b.Unary("tanh", "x", "</script><b>\xff").Fetch("</script><b>\xff");
   const TempDirectory directory;
   WriteFile(directory / "m.pdmodel", b.Bytes());
-  const Outcome outcome = Heddle("profile '" + (directory / "m.pdmodel") +
-                                 "' --random-feed --seconds 0 --json --html " +
-                                 (directory / "p.html"));
+  const Outcome outcome =
+      Heddle("profile '" + (directory / "m.pdmodel") +
+             "' --random-feed --seconds 0 --json --html " + (directory / "p.html"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_TRUE(Json::accept(outcome.out));
   const std::string page = ReadFile(directory / "p.html");

@@ -52,17 +52,17 @@ std::string Compare(const Tensor& got, const Tensor& want, double rtol, double a
   std::string reason = "a dtype that is not compared";
   VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
       want.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    reason.clear();
-    for (int64_t i = 0; i < want.numel() && reason.empty(); ++i) {
-      const auto a = static_cast<double>(got.data<T>()[i]);
-      const auto b = static_cast<double>(want.data<T>()[i]);
-      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      if (!(std::abs(a - b) <= atol + rtol * std::abs(b)))
-        reason = "element " + std::to_string(i) + ": " + std::to_string(a) + ", expected " +
-                 std::to_string(b);
-    }
-  });
+        using T = typename decltype(tag)::type;
+        reason.clear();
+        for (int64_t i = 0; i < want.numel() && reason.empty(); ++i) {
+          const auto a = static_cast<double>(got.data<T>()[i]);
+          const auto b = static_cast<double>(want.data<T>()[i]);
+          if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+          if (!(std::abs(a - b) <= atol + rtol * std::abs(b)))
+            reason = "element " + std::to_string(i) + ": " + std::to_string(a) + ", expected " +
+                     std::to_string(b);
+        }
+      });
   return reason;
 }
 

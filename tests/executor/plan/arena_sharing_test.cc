@@ -1,5 +1,5 @@
-// Pieces of joined and cut tensors in the memory of the whole: where they may lie there and where not,
-// and that no value is disturbed.
+// Pieces of joined and cut tensors in the memory of the whole: where they may lie there and where
+// not, and that no value is disturbed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,9 +20,8 @@ class ArenaSharing : public ::testing::Test {
     std::vector<float> values(static_cast<size_t>(shape.numel()));
     std::iota(values.begin(), values.end(), 1.f);
     feeds_ = {{"x", F32(shape, values)}};
-    compiled_ = std::make_unique<CompiledProgram>(
-        MustCompile(executor_, b.Build(), nullptr,
-                    {.opt_level = 0, .schedule = Schedule::kSerial}));
+    compiled_ = std::make_unique<CompiledProgram>(MustCompile(
+        executor_, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kSerial}));
     auto report = executor_.PlanMemory(*compiled_, feeds_);
     ASSERT_TRUE(report.ok()) << report.status().ToString();
     for (const MemoryReport::Value& v : report->values) values_[v.name] = v;
@@ -155,7 +154,8 @@ TEST_F(ArenaSharing, TheItemsOfASplitLieInTheWhole) {
   ASSERT_EQ(out.size(), size_t{6 * kRow});
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t row = i / kRow < 2 ? i / kRow + 1 : i / kRow - 2, column = i % kRow;
-    const float u = 2.f * (static_cast<float>(column + 1) - static_cast<float>(3 * kRow + column + 1));
+    const float u =
+        2.f * (static_cast<float>(column + 1) - static_cast<float>(3 * kRow + column + 1));
     EXPECT_EQ(out[i], 2 * static_cast<float>(row * kRow + column + 1) + u) << i;
   }
 }
@@ -166,9 +166,9 @@ TEST_F(ArenaSharing, NotWhereMemoryWouldGrow) {
   b.Scale("x", "early", 2);
   b.Op("tile", {{"X", {"x"}}}, {{"Out", {"big0"}}}, {{"repeat_times", Ints{256, 1}}});
   for (int k = 0; k < 4; ++k)
-    b.Op("softmax", {{"X", {"big" + std::to_string(k)}}}, {{"Out", {"big" + std::to_string(k + 1)}}});
-  b.Op("reduce_max", {{"X", {"big4"}}}, {{"Out", {"row"}}},
-       {{"dim", Ints{0}}, {"keep_dim", true}});
+    b.Op("softmax", {{"X", {"big" + std::to_string(k)}}},
+         {{"Out", {"big" + std::to_string(k + 1)}}});
+  b.Op("reduce_max", {{"X", {"big4"}}}, {{"Out", {"row"}}}, {{"dim", Ints{0}}, {"keep_dim", true}});
   b.Op("tile", {{"X", {"row"}}}, {{"Out", {"late"}}}, {{"repeat_times", Ints{64, 1}}});
   Concat(b, {"early", "late"}, "all");
   b.Scale("all", "out", 1).Fetch("out");

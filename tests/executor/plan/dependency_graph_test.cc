@@ -183,12 +183,12 @@ TEST(DependencyGraph, ImpliedEdgesAreDropped) {
 TEST(DependencyGraph, ABlockReadsAndWritesWhatItsOperatorsDo) {
   FakePlan p(6);
   const int body = p.AddBlock(), inner = p.AddBlock();
-  p.Add("relu", {0}, {1});                             // 0
-  p.Add("while", {5}, {}, 0, body);                    // 1 runs body, which runs inner
+  p.Add("relu", {0}, {1});           // 0
+  p.Add("while", {5}, {}, 0, body);  // 1 runs body, which runs inner
   p.Add("conditional_block", {5}, {}, body, inner);
-  p.Add("relu", {1}, {2}, inner);                      // reads 1, writes 2
-  p.Add("relu", {2}, {3});                             // 2 reads what inner wrote
-  p.Add("relu", {0}, {1});                             // 3 overwrites what inner read
+  p.Add("relu", {1}, {2}, inner);  // reads 1, writes 2
+  p.Add("relu", {2}, {3});         // 2 reads what inner wrote
+  p.Add("relu", {0}, {1});         // 3 overwrites what inner read
   EXPECT_EQ(Edges(p.Graph()), (EdgeSet{{0, 1}, {1, 2}, {1, 3}}));
 }
 

@@ -25,9 +25,9 @@ class InPlace : public ::testing::TestWithParam<Setting> {
   // Runs three times, so that reused memory shows, and returns the last run's values.
   std::vector<Rows> Run(const ProgramBuilder& b, const std::vector<heddle::Feed>& feeds,
                         std::shared_ptr<Scope> scope = nullptr) {
-    auto compiled = MustCompile(executor_, b.Build(), std::move(scope),
-                                {.opt_level = GetParam().opt_level,
-                                 .schedule = GetParam().schedule});
+    auto compiled =
+        MustCompile(executor_, b.Build(), std::move(scope),
+                    {.opt_level = GetParam().opt_level, .schedule = GetParam().schedule});
     std::vector<Rows> result;
     std::vector<Tensor> kept;
     for (int k = 0; k < 3; ++k) {

@@ -55,7 +55,8 @@ TEST(MaxShapes, LargerRunsHaveMemoryOfTheirOwn) {
   Executor executor({.threads = 2, .poison = true});
   for (const Schedule schedule : {Schedule::kSerial, Schedule::kLanes, Schedule::kParallel}) {
     auto compiled = MustCompile(executor, Net().Build(), nullptr, Bounded(4, schedule));
-    auto plain = MustCompile(executor, Net().Build(), nullptr, {.opt_level = 0, .schedule = schedule});
+    auto plain =
+        MustCompile(executor, Net().Build(), nullptr, {.opt_level = 0, .schedule = schedule});
     for (const int64_t n : {2, 6, 4, 2}) {
       auto report = executor.PlanMemory(compiled, Batch(n));
       ASSERT_TRUE(report.ok());

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kFloats = 64 << 10;
 constexpr size_t kBytes = kFloats * sizeof(float);
 
-// A chain of work, and beside it `tails` chains with little to do: each makes a large temporary from a
-// small one and a small one of that.
+// A chain of work, and beside it `tails` chains with little to do: each makes a large temporary
+// from a small one and a small one of that.
 ProgramBuilder Program(int tails, int long_chain) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {1});
@@ -52,7 +52,8 @@ TEST(MemoryEdges, SaveMemoryBesideALongerPath) {
     EXPECT_EQ(stats->memory_edges > 0, reuse == Reuse::kEdges);
     for (int run = 0; run < 20; ++run) {
       const auto out = MustRun(executor, compiled, OneFeed());
-      for (size_t k = 0; k < 6; ++k) EXPECT_EQ(Floats(out[k]), std::vector<float>{static_cast<float>(k + 1)});
+      for (size_t k = 0; k < 6; ++k)
+        EXPECT_EQ(Floats(out[k]), std::vector<float>{static_cast<float>(k + 1)});
     }
   }
   EXPECT_LE(planned[1] + kBytes, planned[0]);
@@ -65,8 +66,7 @@ TEST(MemoryEdges, AreReportedBesideTheOtherWays) {
   auto report = executor.PlanMemory(compiled, OneFeed());
   ASSERT_TRUE(report.ok());
   ASSERT_EQ(report->ways.size(), 3u);
-  const auto& [serial, lanes, edges] =
-      std::tie(report->ways[0], report->ways[1], report->ways[2]);
+  const auto& [serial, lanes, edges] = std::tie(report->ways[0], report->ways[1], report->ways[2]);
   EXPECT_EQ(serial.name, "serial");
   EXPECT_EQ(lanes.name, "lanes");
   EXPECT_EQ(edges.name, "edges");
@@ -96,8 +96,8 @@ TEST(MemoryEdges, DoNotMakeTheLongestPathLonger) {
   }
   b.Binary("elementwise_add", "a7", "b7", "sum").Fetch("sum");
   const std::vector<heddle::Feed> feeds = {{"x", RandomF32({kFloats}, 1)}};
-  auto compiled = MustCompile(executor, b.Build(), nullptr,
-                              {.opt_level = 0, .schedule = Schedule::kLanes});
+  auto compiled =
+      MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kLanes});
   auto report = executor.PlanMemory(compiled, feeds);
   ASSERT_TRUE(report.ok());
   ASSERT_EQ(report->ways.size(), 3u);

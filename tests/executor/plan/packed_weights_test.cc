@@ -26,7 +26,8 @@ class PackedWeightsTest : public ::testing::Test {
     ProgramBuilder b;
     b.Feed("x", DType::kF32, {1, 64, 20, 20});
     b.Param("w", DType::kF32, {128, 64, 3, 3}).Param("m", DType::kF32, {20, 300});
-    for (const char* name : {"scale", "bias", "mean", "variance"}) b.Param(name, DType::kF32, {128});
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      b.Param(name, DType::kF32, {128});
     b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}},
          {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}});
     b.Op("batch_norm",
@@ -120,7 +121,7 @@ TEST_F(PackedWeightsTest, OtherWaysOfPackingAreAdded) {
 TEST_F(PackedWeightsTest, AFilterScaledOtherwiseIsAnotherOne) {
   const int made = Fill();
   CompileOptions plain;
-  plain.opt_level = 1;  // nothing is folded
+  plain.opt_level = 1;                                     // nothing is folded
   EXPECT_GE(Check("", plain).made, HasLibrary() ? 1 : 0);  // without it that is not packed
   EXPECT_EQ(Check().found, made);
 }
@@ -154,7 +155,8 @@ TEST_F(PackedWeightsTest, AFileOfAnythingElseIsReplaced) {
 TEST_F(PackedWeightsTest, ACutFileIsReplaced) {
   const int made = Fill();
   const std::string whole = ReadAll(file_);
-  for (const size_t left : {size_t{1}, size_t{103}, size_t{104}, whole.size() / 2, whole.size() - 1}) {
+  for (const size_t left :
+       {size_t{1}, size_t{103}, size_t{104}, whole.size() / 2, whole.size() - 1}) {
     WriteAll(file_, whole.substr(0, left));
     EXPECT_EQ(Check("cut short").found, 0) << left;
     EXPECT_EQ(Check().found, made) << left;
@@ -183,7 +185,8 @@ TEST_F(PackedWeightsTest, APlaceThatCannotBeWrittenIsAWarning) {
   const Outcome got = Run(dir_ / "none/packed");
   EXPECT_TRUE(SameBits(got.y, Run("").y));
   ASSERT_EQ(got.report.warnings.size(), 1u);
-  EXPECT_NE(got.report.warnings[0].find("not written"), std::string::npos) << got.report.warnings[0];
+  EXPECT_NE(got.report.warnings[0].find("not written"), std::string::npos)
+      << got.report.warnings[0];
 }
 
 TEST_F(PackedWeightsTest, AParameterThatIsReplacedIsPackedAnew) {
@@ -191,7 +194,8 @@ TEST_F(PackedWeightsTest, AParameterThatIsReplacedIsPackedAnew) {
   auto scope = std::make_shared<Scope>();
   ASSERT_TRUE(LoadParameters(program_, params_, *scope, ParameterReading::kWhenNeeded).ok());
   Executor executor({.threads = 2});
-  const CompiledProgram compiled = MustCompile(executor, program_, scope, {.packed_weights = file_});
+  const CompiledProgram compiled =
+      MustCompile(executor, program_, scope, {.packed_weights = file_});
   const std::vector<Feed> feeds{{"x", RandomF32({1, 64, 20, 20}, 9)}};
   const Tensor before = MustRun(executor, compiled, feeds)[0];
   scope->Set("m", RandomF32({20, 300}, 50));

@@ -23,8 +23,10 @@ void AddVarAttr(ProgramBuilder& b, const std::string& name, const std::vector<st
 ProgramBuilder SumOver(bool list) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2, 3});
-  if (list) b.Fill("axis", {1}, -1, DType::kI32);
-  else b.Feed("axis", DType::kI64, {-1});
+  if (list)
+    b.Fill("axis", {1}, -1, DType::kI32);
+  else
+    b.Feed("axis", DType::kI64, {-1});
   b.Op("reduce_sum", {{"X", {"x"}}}, {{"Out", {"y"}}});
   AddVarAttr(b, "dim", {"axis"}, list);
   b.Scale("y", "z", 2).Fetch("z");
@@ -65,9 +67,10 @@ TEST(VarAttrs, AStateIsNotKeptForOtherValues) {
   Executor executor({.threads = 1});
   auto compiled = MustCompile(executor, b.Build());
   auto run = [&](int32_t h, int32_t w) {
-    return Floats(MustRun(executor, compiled,
-                          {{"x", F32({1, 1, 2, 2}, {1, 2, 3, 4})},
-                           {"k", Tensor::Of(DType::kI32, Shape{2}, std::vector<int32_t>{h, w})}})[0]);
+    return Floats(
+        MustRun(executor, compiled,
+                {{"x", F32({1, 1, 2, 2}, {1, 2, 3, 4})},
+                 {"k", Tensor::Of(DType::kI32, Shape{2}, std::vector<int32_t>{h, w})}})[0]);
   };
   EXPECT_EQ(run(2, 2), (Rows{4}));
   EXPECT_EQ(run(1, 2), (Rows{2, 4}));

@@ -68,8 +68,8 @@ TEST(MemoryReport, RandomPrograms) {
     for (Schedule schedule : {Schedule::kSerial, Schedule::kLanes, Schedule::kParallel}) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", schedule " +
                    std::to_string(static_cast<int>(schedule)));
-      auto compiled = executor.Compile(*program, random.NewScope(),
-                                       {.opt_level = 0, .schedule = schedule});
+      auto compiled =
+          executor.Compile(*program, random.NewScope(), {.opt_level = 0, .schedule = schedule});
       ASSERT_TRUE(compiled.ok());
       auto report = executor.PlanMemory(*compiled, random.Feeds());
       ASSERT_TRUE(report.ok()) << report.status().ToString();

@@ -40,7 +40,9 @@ ProgramBuilder Branches(int length) {
 
 class Control : public ::testing::TestWithParam<Schedule> {
  protected:
-  Control() : compiled_(MustCompile(executor_, Branches(20).Build(), nullptr, {.schedule = GetParam()})) {}
+  Control()
+      : compiled_(MustCompile(executor_, Branches(20).Build(), nullptr, {.schedule = GetParam()})) {
+  }
   void ExpectUsable() {
     for (int k = 0; k < 3; ++k)
       EXPECT_EQ(Floats(MustRun(executor_, compiled_, feeds_)[0]), (std::vector<float>{2, 4, 6, 8}));
@@ -132,7 +134,8 @@ TEST_P(Control, AStallIsReportedWithTheInstructionThatIsStuck) {
   std::atomic<bool> told{false};
   std::string text;
   ScopedHook hook([&](int64_t id) {
-    for (int i = 0; id == 13 && !told && i < 5000; ++i) std::this_thread::sleep_for(milliseconds(1));
+    for (int i = 0; id == 13 && !told && i < 5000; ++i)
+      std::this_thread::sleep_for(milliseconds(1));
     return Status::Ok();
   });
   RunOptions options;
@@ -173,12 +176,15 @@ TEST_P(Control, AReportAndATraceTellWhatRan) {
 TEST(Tuning, SettlesAndNeverOnLanesForAChain) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {16});
-  for (int i = 0; i < 300; ++i) b.Scale(i ? "t" + std::to_string(i - 1) : "x", "t" + std::to_string(i), 1);
+  for (int i = 0; i < 300; ++i)
+    b.Scale(i ? "t" + std::to_string(i - 1) : "x", "t" + std::to_string(i), 1);
   b.Fetch("t299");
   Executor executor({.threads = 2});
   auto compiled = MustCompile(executor, b.Build(), nullptr, {});
   RunReport report;
-  ASSERT_TRUE(executor.Run(compiled, {{"x", F32({16}, std::vector<float>(16, 1))}}, {.report = &report}).ok());
+  ASSERT_TRUE(
+      executor.Run(compiled, {{"x", F32({16}, std::vector<float>(16, 1))}}, {.report = &report})
+          .ok());
   EXPECT_TRUE(report.settled) << "a chain needs no measuring";
   EXPECT_EQ(report.dispatch, "serial");
 }
@@ -203,8 +209,9 @@ TEST(Tuning, KeepsWithinAMemoryLimitThatThePlanNeeds) {
   size_t needed = 0;
   {
     Executor free({.threads = 2});
-    needed = free.Prepare(MustCompile(free, b.Build(), nullptr, {.schedule = Schedule::kSerial}),
-                          feeds)->arena_bytes;
+    needed =
+        free.Prepare(MustCompile(free, b.Build(), nullptr, {.schedule = Schedule::kSerial}), feeds)
+            ->arena_bytes;
   }
   Executor executor({.threads = 2, .memory_limit = needed + 4096 * sizeof(float) + 4096});
   auto compiled = MustCompile(executor, b.Build(), nullptr, {});
@@ -290,10 +297,10 @@ TEST(CheckNanInf, SeesAVariableThatIsRewrittenInPlace) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Status status =
       executor.Run(compiled, {{"g", F32({2}, {0, nan})}}, {.check_nan_inf = true}).status();
-  EXPECT_THAT(status.ToString(), ::testing::AllOf(::testing::HasSubstr("sgd"),
-                                                  ::testing::HasSubstr("'ParamOut'"),
-                                                  ::testing::HasSubstr("variable 'w'"),
-                                                  ::testing::HasSubstr("nan at [1]")));
+  EXPECT_THAT(
+      status.ToString(),
+      ::testing::AllOf(::testing::HasSubstr("sgd"), ::testing::HasSubstr("'ParamOut'"),
+                       ::testing::HasSubstr("variable 'w'"), ::testing::HasSubstr("nan at [1]")));
 }
 
 TEST(CheckNanInf, LooksInsideSubBlocksAndAtSparseRows) {

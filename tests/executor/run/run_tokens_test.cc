@@ -6,8 +6,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "executor/run/interpreter.h"
 #include "executor/plan/plan_builder.h"
+#include "executor/run/interpreter.h"
 #include "executor/run/run_state.h"
 #include "memory/pool_allocator.h"
 #include "tests/support/program_builder.h"
@@ -57,7 +57,10 @@ ProgramBuilder Loop() {
        {{"dtype", int64_t{5}}, {"value", 1.0}});
   b.Fill("i", {1}, 0).Fill("end", {1}, 6).Binary("less_than", "i", "end", "go");
   const int body = b.Block(0);
-  b.In(body).Scale("sum", "u", 1, 1).Unary("relu", "u", "v").Binary("elementwise_add", "u", "v", "w");
+  b.In(body)
+      .Scale("sum", "u", 1, 1)
+      .Unary("relu", "u", "v")
+      .Binary("elementwise_add", "u", "v", "w");
   b.Op("assign", {{"X", {"w"}}}, {{"Out", {"sum"}}});
   b.Increment("i").Binary("less_than", "i", "end", "go").In(0);
   b.Op("while", {{"X", {"sum", "i", "end"}}, {"Condition", {"go"}}},
@@ -172,16 +175,17 @@ class Tokens : public ::testing::TestWithParam<Setting> {
   }
   Executor executor_{{.threads = GetParam().threads, .poison = true}};
 };
-INSTANTIATE_TEST_SUITE_P(Ways, Tokens,
-                         ::testing::Values(Setting{1, Schedule::kSerial}, Setting{2, Schedule::kParallel},
-                                           Setting{4, Schedule::kParallel}, Setting{2, Schedule::kLanes},
-                                           Setting{3, Schedule::kLanes}),
-                         [](const auto& info) {
-                           return ScheduleName(info.param.schedule) + std::to_string(info.param.threads);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Tokens,
+    ::testing::Values(Setting{1, Schedule::kSerial}, Setting{2, Schedule::kParallel},
+                      Setting{4, Schedule::kParallel}, Setting{2, Schedule::kLanes},
+                      Setting{3, Schedule::kLanes}),
+    [](const auto& info) {
+      return ScheduleName(info.param.schedule) + std::to_string(info.param.threads);
+    });
 
-// Branches of values with n, 2 n and 3 n elements, that a queue may compute in any order. Each value
-// of a branch is read by the next one and by the one after that.
+// Branches of values with n, 2 n and 3 n elements, that a queue may compute in any order. Each
+// value of a branch is read by the next one and by the one after that.
 ProgramBuilder Branches() {
   ProgramBuilder b;
   b.Feed("n", DType::kI64, {1});
@@ -211,7 +215,8 @@ TEST_P(Tokens, BranchesOfChangingSizes) {
     const auto count = static_cast<size_t>(n);
     Rows all;  // Fibonacci's way from 1 and k: 8 + 13 k
     for (int k = 1; k <= 6; ++k)
-      all.resize(all.size() + count * static_cast<size_t>((k + 1) / 2), static_cast<float>(8 + 13 * k));
+      all.resize(all.size() + count * static_cast<size_t>((k + 1) / 2),
+                 static_cast<float>(8 + 13 * k));
     ASSERT_EQ(Floats(out[0]), all) << n;
     ASSERT_EQ(Floats(out[1]), Rows(2 * count, 2 + 3 * 3)) << n;
   }
@@ -224,7 +229,9 @@ TEST_P(Tokens, KeptArraysStayWhole) {
   b.Feed("n", DType::kI64, {1}).Array("list");
   b.Op("fill_constant", {{"ShapeTensor", {"n"}}}, {{"Out", {"x"}}},
        {{"dtype", int64_t{5}}, {"value", 0.0}});
-  b.Fill("i", {1}, 0, DType::kI64).Fill("end", {1}, 5, DType::kI64).Binary("less_than", "i", "end", "go");
+  b.Fill("i", {1}, 0, DType::kI64)
+      .Fill("end", {1}, 5, DType::kI64)
+      .Binary("less_than", "i", "end", "go");
   const int body = b.Block(0);
   b.In(body).Scale("x", "y", 1, 1).Scale("y", "z", 10);
   b.Op("write_to_array", {{"X", {"z"}}, {"I", {"i"}}}, {{"Out", {"list"}}});
@@ -243,7 +250,8 @@ TEST_P(Tokens, KeptArraysStayWhole) {
   for (const auto& [n, list] : kept) {
     ASSERT_EQ(list.array().size(), 5u);
     for (size_t i = 0; i < 5; ++i)
-      ASSERT_EQ(Floats(list.array()[i]), Rows(static_cast<size_t>(n), 10 * static_cast<float>(i + 1)));
+      ASSERT_EQ(Floats(list.array()[i]),
+                Rows(static_cast<size_t>(n), 10 * static_cast<float>(i + 1)));
   }
 }
 

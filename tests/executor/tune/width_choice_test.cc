@@ -92,9 +92,8 @@ TEST(WidthChoice, TrialsTakeAHundredthOfTheTime) {
 
 TEST(WidthChoice, LongRunsAreLeftAlone) {
   WidthChoice choice;
-  const Seen seen = Runs(choice, 10000, [](int, bool narrow) {
-    return WidthChoice::kLongNs * (narrow ? 2 : 1.1);
-  });
+  const Seen seen = Runs(
+      choice, 10000, [](int, bool narrow) { return WidthChoice::kLongNs * (narrow ? 2 : 1.1); });
   EXPECT_EQ(seen.tried, 0);
   EXPECT_FALSE(seen.last);
 }

@@ -78,10 +78,10 @@ TEST(Operands, CoalescedPartsHaveRoom) {
 
 Case MulDoubleGrad(Tensor ddx, Tensor ddy, int64_t split) {
   Case run(Feeds{{"x", Filled({2, 3}, 1)},
-           {"y", Filled({3, 4}, 1)},
-           {"dout", Filled({2, 4}, 1)},
-           {"ddx", std::move(ddx)},
-           {"ddy", std::move(ddy)}});
+                 {"y", Filled({3, 4}, 1)},
+                 {"dout", Filled({2, 4}, 1)},
+                 {"ddx", std::move(ddx)},
+                 {"ddy", std::move(ddy)}});
   run.Op("mul_grad_grad",
          {{"X", {"x"}}, {"Y", {"y"}}, {"DOut", {"dout"}}, {"DDX", {"ddx"}}, {"DDY", {"ddy"}}},
          {{"DX", {"dx"}}, {"DY", {"dy"}}, {"DDOut", {"ddout"}}},
@@ -114,9 +114,9 @@ TEST(Operands, SplitSequencesLieInTheTensor) {
 
 Case Attention(int64_t keys, DType k, DType mask) {
   Case run(Feeds{{"q", Filled({1, 2, 5, 8}, 1)},
-           {"k", Zeros(k, {1, 2, keys, 8})},
-           {"v", Filled({1, 2, keys, 4}, 1)},
-           {"m", Zeros(mask, {1, 1, 1, keys})}});
+                 {"k", Zeros(k, {1, 2, keys, 8})},
+                 {"v", Filled({1, 2, keys, 4}, 1)},
+                 {"m", Zeros(mask, {1, 1, 1, keys})}});
   run.Op("scaled_dot_attention", {{"Q", {"q"}}, {"K", {"k"}}, {"V", {"v"}}, {"Mask", {"m"}}},
          {{"Out", {"o"}}});
   return run;
@@ -134,7 +134,8 @@ TEST(Operands, AttentionToNothingIsZero) {
 TEST(Operands, FusedOperatorsReadOneDType) {
   Attention(7, DType::kI8, DType::kF32).ExpectRefused("o", "int8");
   Attention(7, DType::kF32, DType::kF64).ExpectRefused("o", "float64");
-  Case norm(Feeds{{"x", Filled({2, 3, 4}, 1)}, {"s", Zeros(DType::kI8, {3})}, {"b", Filled({3}, 1)}});
+  Case norm(
+      Feeds{{"x", Filled({2, 3, 4}, 1)}, {"s", Zeros(DType::kI8, {3})}, {"b", Filled({3}, 1)}});
   norm.Op("fused_batch_norm", {{"X", {"x"}}, {"Scale", {"s"}}, {"Bias", {"b"}}}, {{"Y", {"y"}}});
   norm.ExpectRefused("y", "int8");
   Case grad(Feeds{{"y", Filled({1, 1, 3, 3}, 1)}, {"g", Zeros(DType::kI8, {1, 1, 3, 3})}});
@@ -148,19 +149,20 @@ Case Gru(int64_t steps, DType state, DType weight) {
   Tensor h = Zeros(state, {1, 3, 5});
   if (state == DType::kF32) h = Filled({1, 3, 5}, 0.25f);
   Case run(Feeds{{"x", Filled({steps, 3, 4}, 1)},
-           {"h", h},
-           {"ih", Zeros(DType::kF32, {15, 4})},
-           {"hh", Zeros(weight, {15, 5})},
-           {"b1", Zeros(DType::kF32, {15})},
-           {"b2", Zeros(DType::kF32, {15})},
-           {"g", Filled({1, 3, 5}, 0.5f)}});
+                 {"h", h},
+                 {"ih", Zeros(DType::kF32, {15, 4})},
+                 {"hh", Zeros(weight, {15, 5})},
+                 {"b1", Zeros(DType::kF32, {15})},
+                 {"b2", Zeros(DType::kF32, {15})},
+                 {"g", Filled({1, 3, 5}, 0.5f)}});
   const Slots in = {
       {"Input", {"x"}}, {"PreState", {"h"}}, {"WeightList", {"ih", "hh", "b1", "b2"}}};
   const Attrs attrs = {{"mode", "GRU"}, {"hidden_size", int64_t{5}}, {"is_test", true}};
   run.Op("rnn", in, {{"Out", {"out"}}, {"State", {"after"}}}, attrs);
   Slots with_grads = in;
   with_grads.push_back({"State@GRAD", {"g"}});
-  run.Op("rnn_grad", with_grads, {{"PreState@GRAD", {"h_grad"}}, {"Input@GRAD", {"x_grad"}}}, attrs);
+  run.Op("rnn_grad", with_grads, {{"PreState@GRAD", {"h_grad"}}, {"Input@GRAD", {"x_grad"}}},
+         attrs);
   return run;
 }
 

@@ -1,5 +1,5 @@
-// Chains of convolutions give the very bits of the convolutions one after the other, by stripes of rows
-// and without them.
+// Chains of convolutions give the very bits of the convolutions one after the other, by stripes of
+// rows and without them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,8 +64,8 @@ Attrs ChainAttrs(const std::vector<Stage>& stages) {
     scale.push_back(s.scale);
     shift.push_back(s.shift);
   }
-  return {{"strides", strides},   {"paddings", paddings}, {"fuse_activation", activations},
-          {"fuse_alpha", alpha},  {"fuse_beta", beta},    {"fuse_scale", scale},
+  return {{"strides", strides},  {"paddings", paddings}, {"fuse_activation", activations},
+          {"fuse_alpha", alpha}, {"fuse_beta", beta},    {"fuse_scale", scale},
           {"fuse_shift", shift}};
 }
 
@@ -128,8 +128,10 @@ TEST(ConvChain, KernelsAndStrides) {
     for (const int64_t stride : {1, 2})
       for (const int64_t height : {25, 26}) {
         Check({{1, height, 27, 8}, {{40}, {40, kernel, stride}, {24}}});
-        Check({{1, height, 21, 5}, {{37}, {37, kernel, stride, "", 0, 0, 1, 0, {0, 0, 0, 0}}, {19}}});
-        Check({{1, height, 24, 6}, {{35}, {35, kernel, stride, "", 0, 0, 1, 0, {0, 2, 1, 0}}, {3}}});
+        Check(
+            {{1, height, 21, 5}, {{37}, {37, kernel, stride, "", 0, 0, 1, 0, {0, 0, 0, 0}}, {19}}});
+        Check(
+            {{1, height, 24, 6}, {{35}, {35, kernel, stride, "", 0, 0, 1, 0, {0, 2, 1, 0}}, {3}}});
       }
 }
 
@@ -190,7 +192,8 @@ TEST(ConvChain, RefusesWhatDoesNotFit) {
     return executor.Run(compiled, {{"x", Values({1, 12, 12, 8}, 1)}}).status().ToString();
   };
   EXPECT_NE(run({0}).find("stage 0 is given 8 channels"), std::string::npos) << run({0});
-  EXPECT_NE(run({}).find("fuse_alpha is not one number for each stage"), std::string::npos) << run({});
+  EXPECT_NE(run({}).find("fuse_alpha is not one number for each stage"), std::string::npos)
+      << run({});
 }
 
 }  // namespace

@@ -135,8 +135,14 @@ TEST(DirectConv, KernelsAndSteps) {
 
 TEST(DirectConv, FiltersLargerThanTheImage) {
   Check({.batch = 1, .height = 4, .width = 4, .in_c = 7, .out_c = 500});
-  Check({.batch = 1, .height = 3, .width = 2, .in_c = 7, .out_c = 300, .kernel_h = 1,
-         .kernel_w = 1, .pads = {0, 0, 0, 0}});
+  Check({.batch = 1,
+         .height = 3,
+         .width = 2,
+         .in_c = 7,
+         .out_c = 300,
+         .kernel_h = 1,
+         .kernel_w = 1,
+         .pads = {0, 0, 0, 0}});
 }
 
 TEST(DirectConv, WhatFollowsIsFused) {
@@ -146,8 +152,8 @@ TEST(DirectConv, WhatFollowsIsFused) {
     const struct {
       const char* name;
       double alpha, beta, scale;
-    } all[] = {{"", 0, 0, 1},          {"relu", 0, 0, 1},          {"relu", 0, 0, 2},
-               {"clip", -0.5, .75, 1}, {"leaky_relu", 0.1, 0, 1}, {"sigmoid", 0, 0, 1},
+    } all[] = {{"", 0, 0, 1},          {"relu", 0, 0, 1},           {"relu", 0, 0, 2},
+               {"clip", -0.5, .75, 1}, {"leaky_relu", 0.1, 0, 1},   {"sigmoid", 0, 0, 1},
                {"", 0, 0, -3},         {"hard_swish", 0.3, 0.4, 1}, {"hard_swish", 0.3, 0.4, 2}};
     for (const auto& a : all) {
       SCOPED_TRACE(a.name);
@@ -160,7 +166,13 @@ TEST(DirectConv, WhatFollowsIsFused) {
 
 // Without a window, each thread has pixels of its own: as many as there are, over all images.
 TEST(PointwiseConv, PartsOfThePixels) {
-  Layer l{.batch = 1, .height = 7, .width = 7, .in_c = 20, .out_c = 40, .kernel_h = 1, .kernel_w = 1,
+  Layer l{.batch = 1,
+          .height = 7,
+          .width = 7,
+          .in_c = 20,
+          .out_c = 40,
+          .kernel_h = 1,
+          .kernel_w = 1,
           .pads = {0, 0, 0, 0}};
   for (const auto& [batch, height, width] :
        {std::tuple{1, 7, 7}, {1, 8, 9}, {1, 1, 48}, {1, 73, 1}, {2, 5, 11}, {3, 14, 13}})
@@ -168,7 +180,7 @@ TEST(PointwiseConv, PartsOfThePixels) {
       for (const bool residual : {false, true})
         for (const char* activation : {"", "relu", "sigmoid"}) {
           SCOPED_TRACE(::testing::Message() << batch << ' ' << height << ' ' << width << ", " << in
-                                          << " to " << out << ' ' << activation);
+                                            << " to " << out << ' ' << activation);
           l.batch = batch, l.height = height, l.width = width, l.in_c = in, l.out_c = out;
           l.residual = residual, l.activation = activation;
           Check(l);

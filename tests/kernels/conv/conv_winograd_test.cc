@@ -98,7 +98,8 @@ void Check(const Layer& l) {
   ASSERT_EQ(one.shape(), OutShape(l));
   const Tensor bias = Random(DType::kF32, {l.out_c}, 3);
   const Tensor residual = Random(DType::kF32, OutShape(l), 4);
-  const double scale = std::sqrt(static_cast<double>(l.in_c * l.kernel * l.kernel)) / 3;  // deviation of a sum
+  const double scale =
+      std::sqrt(static_cast<double>(l.in_c * l.kernel * l.kernel)) / 3;  // deviation of a sum
   for (int64_t i = 0; i < one.numel(); ++i) {
     double x = exact.data<double>()[i] + bias.data<float>()[i % l.out_c];
     if (l.residual) x += residual.data<float>()[i];
@@ -133,7 +134,7 @@ TEST(Winograd, WhatFollowsIsFused) {
       double alpha, beta;
     } all[] = {{"", 0, 0},           {"relu", 0, 0},         {"leaky_relu", 0.1, 0},
                {"clip", -0.5, 0.75}, {"hard_swish", .2, .5}, {"hard_sigmoid", .25, .5},
-               {"swish", 1.5, 0}, {"sigmoid", 0, 0}, {"tanh", 0, 0},
+               {"swish", 1.5, 0},    {"sigmoid", 0, 0},      {"tanh", 0, 0},
                {"mish", 0, 0}};
     for (const auto& a : all) {
       SCOPED_TRACE(a.name);
@@ -158,12 +159,22 @@ TEST(Winograd, KernelsOfFive) {
   const struct {
     int64_t batch, height, width, in_c, out_c;
     Ints pads;
-  } all[] = {{1, 56, 56, 16, 16, {2, 2}}, {1, 27, 29, 32, 33, {2, 2}}, {3, 18, 18, 40, 24, {2, 2}},
-             {2, 22, 25, 19, 64, {0, 0}}, {1, 24, 23, 32, 16, {0, 4, 1, 2}}};
+  } all[] = {{1, 56, 56, 16, 16, {2, 2}},
+             {1, 27, 29, 32, 33, {2, 2}},
+             {3, 18, 18, 40, 24, {2, 2}},
+             {2, 22, 25, 19, 64, {0, 0}},
+             {1, 24, 23, 32, 16, {0, 4, 1, 2}}};
   for (const auto& a : all)
     for (const bool residual : {false, true})
-      Check({.batch = a.batch, .height = a.height, .width = a.width, .in_c = a.in_c, .out_c = a.out_c,
-             .pads = a.pads, .activation = "relu", .residual = residual, .kernel = 5});
+      Check({.batch = a.batch,
+             .height = a.height,
+             .width = a.width,
+             .in_c = a.in_c,
+             .out_c = a.out_c,
+             .pads = a.pads,
+             .activation = "relu",
+             .residual = residual,
+             .kernel = 5});
 }
 
 // Both sets of inner loops, on one tile, where the machine has both.

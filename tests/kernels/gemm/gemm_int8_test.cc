@@ -36,7 +36,9 @@ Tensor Multiply(const Product& p, const Tensor& x, const Value& y, int threads, 
     inputs.push_back({"ResidualData", {"r"}});
   }
   b.Op("fused_matmul", inputs, {{"Out", {"out"}}},
-       {{"trans_y", p.trans_y}, {"fuse_activation", p.activation}, {"alpha", p.alpha},
+       {{"trans_y", p.trans_y},
+        {"fuse_activation", p.activation},
+        {"alpha", p.alpha},
         {"fuse_int8", int8}});
   b.Fetch("out");
   Executor executor({.threads = threads});
@@ -53,8 +55,8 @@ class Int8Product : public ::testing::Test {
 
 // Elements that are themselves integers times a factor lose nothing.
 void CheckExact(const Product& p) {
-  SCOPED_TRACE(::testing::Message() << p.m << "x" << p.n << "x" << p.k
-                                    << (p.trans_y ? " trans " : " ") << p.activation);
+  SCOPED_TRACE(::testing::Message()
+               << p.m << "x" << p.n << "x" << p.k << (p.trans_y ? " trans " : " ") << p.activation);
   Tensor y = RandomF32(p.trans_y ? Shape{p.n, p.k} : Shape{p.k, p.n}, 2);
   for (int64_t k = 0; k < p.k; ++k)
     for (int64_t j = 0; j < p.n; ++j) {
@@ -81,7 +83,8 @@ TEST_F(Int8Product, IsExactForIntegers) {
   for (const int64_t m : {1, 5, 15, 300})
     for (const int64_t n : {33, 100})
       for (const int64_t k : {127, 128, 300})
-        for (const bool trans : {false, true}) CheckExact({.m = m, .n = n, .k = k, .trans_y = trans});
+        for (const bool trans : {false, true})
+          CheckExact({.m = m, .n = n, .k = k, .trans_y = trans});
   CheckExact({.m = 3, .n = 16, .k = 1000});
   CheckExact({.m = 40, .n = 2049, .k = 130, .trans_y = true});
   CheckExact({.m = 20, .n = 40, .k = 1536, .residual = true, .activation = "relu"});
@@ -90,7 +93,11 @@ TEST_F(Int8Product, IsExactForIntegers) {
 TEST_F(Int8Product, WhatFollowsIsFused) {
   for (const std::string activation : {"", "relu", "tanh"})
     for (const bool residual : {false, true})
-      CheckExact({.m = 37, .n = 70, .k = 260, .residual = residual, .alpha = 0.001,
+      CheckExact({.m = 37,
+                  .n = 70,
+                  .k = 260,
+                  .residual = residual,
+                  .alpha = 0.001,
                   .activation = activation});
 }
 
@@ -113,7 +120,8 @@ TEST_F(Int8Product, IsOffByHalfAStep) {
         }
         most += sum * largest / 254;
       }
-      ASSERT_NEAR(got.data<float>()[i * p.n + j], want.data<float>()[i * p.n + j], most) << i << ' ' << j;
+      ASSERT_NEAR(got.data<float>()[i * p.n + j], want.data<float>()[i * p.n + j], most)
+          << i << ' ' << j;
     }
 }
 

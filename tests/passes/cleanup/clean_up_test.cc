@@ -140,8 +140,8 @@ TEST(DropoutInference, AFetchedMaskStays) {
   EXPECT_THAT(Types(*After(b.Build(), {"dropout_inference"})), ElementsAre("dropout", "relu"));
 }
 
-// The default implementation multiplies by 1 - p, also where the result is fetched; double has a factor
-// of its own, and training draws.
+// The default implementation multiplies by 1 - p, also where the result is fetched; double has a
+// factor of its own, and training draws.
 TEST(DropoutInference, OneThatScalesIsAScale) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     for (const bool test : {true, false}) {
@@ -171,8 +171,8 @@ TEST(DropoutInference, ASourceThatIsWrittenLaterStays) {
               ElementsAre("dropout", "exp", "relu"));
 }
 
-// A chain of what passes look for, where one operand of one operator is missing or no variable: with
-// passes the same error, or result, as without.
+// A chain of what passes look for, where one operand of one operator is missing or no variable:
+// with passes the same error, or result, as without.
 TEST(Passes, OperatorsThatLackOperands) {
   struct Link {
     std::string type, in, x, y, out, to;
@@ -222,8 +222,9 @@ TEST(Passes, OperatorsThatLackOperands) {
           scope->Set("w", Tensor::Zeros(DType::kF32, {2, 2, 1, 1}));
           auto compiled = executor.Compile(*program, scope, {.opt_level = level});
           ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
-          results.push_back(
-              executor.Run(*compiled, {{"x", Tensor::Zeros(DType::kF32, shape)}}).status().ToString());
+          results.push_back(executor.Run(*compiled, {{"x", Tensor::Zeros(DType::kF32, shape)}})
+                                .status()
+                                .ToString());
         }
         EXPECT_EQ(results[1], results[0]);
         EXPECT_EQ(results[2], results[0]);
@@ -283,7 +284,8 @@ TEST(Identity, SignsOfZeroStay) {
     for (int level : {0, 1}) {
       Executor executor({.threads = 1});
       const auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = level});
-      bits.push_back(Bits(MustRun(executor, compiled, {{"x", F32(kShape, {-0.f, 0, 1, 2, 3, 4})}})[0]));
+      bits.push_back(
+          Bits(MustRun(executor, compiled, {{"x", F32(kShape, {-0.f, 0, 1, 2, 3, 4})}})[0]));
     }
     EXPECT_EQ(bits[0], bits[1]) << type;
   }
@@ -360,8 +362,7 @@ TEST(FoldConstants, AParameterThatIsFed) {
   b.Unary("relu", "t", "y");
   const auto scope = ScopeWith("w", F32(kShape, {1, 2, 3, 4, 5, 6}));
   Executor executor({.threads = 1});
-  const auto compiled =
-      MustCompile(executor, b.Build(), scope, {.fetches = {"y"}, .opt_level = 1});
+  const auto compiled = MustCompile(executor, b.Build(), scope, {.fetches = {"y"}, .opt_level = 1});
   const Tensor fed = F32(kShape, {7, 0, 0, 8, 0, 0});
   EXPECT_THAT(Floats(MustRun(executor, compiled, {})[0]), ElementsAre(1, 4, 2, 5, 3, 6));
   EXPECT_THAT(Floats(MustRun(executor, compiled, {{"w", fed}})[0]), ElementsAre(7, 8, 0, 0, 0, 0));
@@ -369,7 +370,9 @@ TEST(FoldConstants, AParameterThatIsFed) {
   // A feed operator says it beforehand.
   ProgramBuilder declared;
   declared.Feed("w", DType::kF32, kShape).Var("t", DType::kF32, {3, 2});
-  declared.desc().mutable_blocks(0)->mutable_vars(declared.desc().blocks(0).vars_size() - 2)
+  declared.desc()
+      .mutable_blocks(0)
+      ->mutable_vars(declared.desc().blocks(0).vars_size() - 2)
       ->set_persistable(true);
   declared.Op("transpose2", {{"X", {"w"}}}, {{"Out", {"t"}}}, {{"axis", Ints{1, 0}}});
   declared.Var("y", DType::kF32, {3, 2}).Unary("relu", "t", "y").Fetch("y");
@@ -560,8 +563,8 @@ TEST(MergeReshapes, DeclaredShapesAreNotBelieved) {
   Builder b;
   b.Add("reshape2", "x", "a", {{"shape", Ints{3, 2}}}, {2, 3});  // not so
   b.Add("reshape2", "a", "b", {{"shape", Ints{2, 3}}}, {2, 3});
-  b.Add("flatten_contiguous_range", "b", "c", {{"start_axis", int64_t{0}}, {"stop_axis", int64_t{0}}},
-        {3, 2});
+  b.Add("flatten_contiguous_range", "b", "c",
+        {{"start_axis", int64_t{0}}, {"stop_axis", int64_t{0}}}, {3, 2});
   b.Add("reshape2", "c", "d", {{"shape", Ints{0, -1}}}, {3, 2}).Add("relu", "d", "y", {}, {3, 2});
   b.Fetch("y");
   const auto after = After(b.Build(), {"merge_reshapes", "identity", "dead_ops"});

@@ -54,8 +54,7 @@ std::vector<Tensor> Results(const Shuffle& s, int level, int threads, bool* fuse
   if (!s.fetch_between.empty()) b.Fetch(s.fetch_between);
   if (s.overwritten) b.Scale("p0", "p", 1).Fetch("p");
   Executor executor({.threads = threads});
-  auto compiled =
-      MustCompile(executor, b.Build(), std::make_shared<Scope>(), {.opt_level = level});
+  auto compiled = MustCompile(executor, b.Build(), std::make_shared<Scope>(), {.opt_level = level});
   const auto plan = executor.PlanText(compiled, feeds);
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
   *fused = plan.ok() && plan->find("fused_channel_shuffle") != std::string::npos;
@@ -112,7 +111,10 @@ TEST(FuseChannelShuffle, WhatIsNoShuffleStays) {
   EXPECT_FALSE(Fused([](Shuffle& s) { s.widths = {4, 8}; }));
   EXPECT_FALSE(Fused([](Shuffle& s) { s.apart = {-1, 5, 7, 3, 4}; }));
   EXPECT_FALSE(Fused([](Shuffle& s) { s.axis = {0, 2, 1, 4, 3}; }));
-  EXPECT_FALSE(Fused([](Shuffle& s) { s.concat_axis = 0; s.widths = {12, 12}; }));
+  EXPECT_FALSE(Fused([](Shuffle& s) {
+    s.concat_axis = 0;
+    s.widths = {12, 12};
+  }));
 }
 
 TEST(FuseChannelShuffle, WhatOthersReadStays) {

@@ -115,9 +115,8 @@ TEST(FuseConcat, PiecesOfAnyWidth) {
   EXPECT_TRUE(Fused([](Joined& j) { j.widths = std::vector<int64_t>(20, 7); }));
   EXPECT_TRUE(Fused([](Joined& j) { j.widths = {0, 30, 0, 40, 0}; }));
   EXPECT_TRUE(Fused([](Joined& j) { j.widths = {0, 0}; }));
-  EXPECT_TRUE(Fused([](Joined& j) {
-    j.widths = std::vector<int64_t>(12, 256), j.rows = 32, j.columns = 64;
-  }));
+  EXPECT_TRUE(Fused(
+      [](Joined& j) { j.widths = std::vector<int64_t>(12, 256), j.rows = 32, j.columns = 64; }));
   EXPECT_TRUE(Fused([](Joined& j) { j.widths = {1000, 3000}, j.rows = 1, j.columns = 20; }));
 }
 

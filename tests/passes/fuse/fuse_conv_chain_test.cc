@@ -37,7 +37,8 @@ struct Net {
     b.Feed("x", DType::kF32, {-1, k.channels, open, open});
     Convolve("x", k.channels, "e", k.wide, 1, open);
     Convolve("e.y", k.wide, "d", k.wide, k.kernel, k.open ? -1 : (k.side - 1) / k.stride + 1);
-    if (k.project) Convolve("d.y", k.wide, "p", k.channels, 1, k.open ? -1 : (k.side - 1) / k.stride + 1);
+    if (k.project)
+      Convolve("d.y", k.wide, "p", k.channels, 1, k.open ? -1 : (k.side - 1) / k.stride + 1);
     std::string last = k.project ? "p.y" : "d.y";
     if (k.residual || k.sum_of_expansion) {
       b.Var("s", DType::kF32, {-1, k.residual ? k.channels : k.wide, open, open});
@@ -51,8 +52,8 @@ struct Net {
     if (k.filter_written) b.Op("scale", {{"X", {"e.w"}}}, {{"Out", {"e.w"}}}, {{"scale", 1.0}});
   }
 
-  void Convolve(const std::string& x, int64_t from, const std::string& n, int64_t to, int64_t kernel,
-                int64_t side) {
+  void Convolve(const std::string& x, int64_t from, const std::string& n, int64_t to,
+                int64_t kernel, int64_t side) {
     const bool depthwise = kernel > 1;
     const Shape filter{to, depthwise ? 1 : from, kernel, kernel};
     b.Param(n + ".w", DType::kF32, filter).Param(n + ".b", DType::kF32, {to});
@@ -60,7 +61,9 @@ struct Net {
     scope->Set(n + ".b", Value(Values({to}, 3.7)));
     const int64_t pad = (kernel - 1) / 2 * block.dilation, step = depthwise ? block.stride : 1;
     const Shape out{-1, to, side, side};
-    b.Var(n + ".c", DType::kF32, out).Var(n + ".a", DType::kF32, out).Var(n + ".y", DType::kF32, out);
+    b.Var(n + ".c", DType::kF32, out)
+        .Var(n + ".a", DType::kF32, out)
+        .Var(n + ".y", DType::kF32, out);
     b.Op(depthwise ? "depthwise_conv2d" : "conv2d", {{"Input", {x}}, {"Filter", {n + ".w"}}},
          {{"Output", {n + ".c"}}},
          {{"paddings", depthwise ? Ints{pad, pad} : Ints{0, 0}},
@@ -82,8 +85,8 @@ struct Net {
     return {{"x", Values({2, block.channels, block.side, block.side}, 12.9898)}};
   }
 
-  // How many chains and single convolutions there are at level 2, once results were seen to be those
-  // of level 0.
+  // How many chains and single convolutions there are at level 2, once results were seen to be
+  // those of level 0.
   std::vector<int> Counts() {
     const auto plain = Run(0, 1);
     for (const int threads : {1, 2}) {
@@ -93,7 +96,8 @@ struct Net {
         EXPECT_EQ(plain[i].shape(), fused[i].shape());
         for (size_t e = 0; e < want.size(); ++e)
           if (std::abs(want[e] - got[e]) > 1e-5 * (1 + std::abs(want[e]))) {
-            ADD_FAILURE() << "output " << i << ", element " << e << ": " << want[e] << ", " << got[e];
+            ADD_FAILURE() << "output " << i << ", element " << e << ": " << want[e] << ", "
+                          << got[e];
             break;
           }
       }

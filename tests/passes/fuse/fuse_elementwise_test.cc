@@ -1,5 +1,5 @@
-// Element-wise fusion: the fused program computes the very bits of the plain one, and what must not be
-// fused is left alone.
+// Element-wise fusion: the fused program computes the very bits of the plain one, and what must not
+// be fused is left alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -258,7 +258,8 @@ TEST(FuseElementwise, WhatSubBlocksReadStays) {
   c.Unary("tanh", "b", "c", s);
   c.b.Var("out", DType::kF32, s);
   const int block = c.b.Block(0);
-  c.b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"b"}}}, {{"Out", {"out"}}, {"Scope", {}}},
+  c.b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"b"}}},
+         {{"Out", {"out"}}, {"Scope", {}}},
          {{"sub_block", BlockRef{block}}, {"is_scalar_condition", true}});
   c.b.In(block).Op("scale", {{"X", {"b"}}}, {{"Out", {"out"}}}, {{"scale", 5.0}});
   c.b.In(0);
@@ -273,12 +274,11 @@ TEST(FuseElementwise, Broadcasts) {
     int64_t axis;
   };
   const std::vector<Form> forms = {
-      {{2, 3, 4, 5}, {1}, -1},          {{2, 3, 4, 5}, {5}, -1},       {{2, 3, 4, 5}, {3}, 1},
-      {{2, 3, 4, 5}, {3, 1, 1}, -1},    {{2, 3, 4, 5}, {2, 1, 4, 1}, -1},
-      {{2, 3, 4, 5}, {2, 3}, 0},        {{2, 3, 4, 5}, {3, 4}, 1},     {{2, 3, 4, 5}, {2, 1, 1, 5}, -1},
-      {{37, 3}, {3}, -1},               {{3, 700}, {3, 1}, -1},        {{3, 1500}, {1500}, -1},
-      {{40, 130}, {130}, -1},           {{2, 3000}, {2, 1}, -1},       {{5000, 24}, {24}, -1},
-      {{2, 3, 1}, {2, 3}, 0},
+      {{2, 3, 4, 5}, {1}, -1},       {{2, 3, 4, 5}, {5}, -1},          {{2, 3, 4, 5}, {3}, 1},
+      {{2, 3, 4, 5}, {3, 1, 1}, -1}, {{2, 3, 4, 5}, {2, 1, 4, 1}, -1}, {{2, 3, 4, 5}, {2, 3}, 0},
+      {{2, 3, 4, 5}, {3, 4}, 1},     {{2, 3, 4, 5}, {2, 1, 1, 5}, -1}, {{37, 3}, {3}, -1},
+      {{3, 700}, {3, 1}, -1},        {{3, 1500}, {1500}, -1},          {{40, 130}, {130}, -1},
+      {{2, 3000}, {2, 1}, -1},       {{5000, 24}, {24}, -1},           {{2, 3, 1}, {2, 3}, 0},
   };
   for (const Form& f : forms) {
     for (const bool swapped : {false, true}) {
@@ -417,9 +417,11 @@ TEST(FuseElementwise, EveryStep) {
           c.Feed(name, s, dtype);
           inputs.push_back({def->inputs()[static_cast<size_t>(i)].name, {name}});
         }
-        float* first = dtype == DType::kF32 ? c.feeds[0].value.tensor().mutable_data<float>() : nullptr;
+        float* first =
+            dtype == DType::kF32 ? c.feeds[0].value.tensor().mutable_data<float>() : nullptr;
         for (int i = 0; first != nullptr && i < 6; ++i)
-          first[i] = std::array{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f}[static_cast<size_t>(i)];
+          first[i] =
+              std::array{0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f}[static_cast<size_t>(i)];
         Attrs attrs;
         for (const AttrDef& a : def->attrs()) {
           if (const auto* d = std::get_if<double>(&a.default_value); d && !defaults)

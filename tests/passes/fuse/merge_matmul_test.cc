@@ -17,8 +17,8 @@ constexpr int64_t kBatch = 2, kRows = 5, kHeads = 3, kDepth = 4, kWidth = kHeads
 struct Projections {
   std::vector<std::string> sources = {"x", "x", "x"};
   bool biases = true;
-  bool constant = true;  // weights are parameters
-  bool open = true;      // dimensions of batch and rows are not known
+  bool constant = true;       // weights are parameters
+  bool open = true;           // dimensions of batch and rows are not known
   int64_t features = kWidth;  // of what is projected
   std::string also_fetched = "";
   ProgramBuilder b = {};

@@ -8,8 +8,8 @@
 namespace heddle::testing {
 namespace {
 
-// conv2d + bias + relu, then conv2d by itself; pooled; two products, one with a bias, and one of two
-// feeds. Sizes are above those below which rounding does not pay.
+// conv2d + bias + relu, then conv2d by itself; pooled; two products, one with a bias, and one of
+// two feeds. Sizes are above those below which rounding does not pay.
 class LowerPrecision : public ::testing::Test {
  protected:
   LowerPrecision() {
@@ -20,14 +20,19 @@ class LowerPrecision : public ::testing::Test {
     b_.Param("w", DType::kF32, {400, 256});
     b_.Param("wb", DType::kF32, {256});
     b_.Param("v", DType::kF32, {256, 256});
-    const Attrs padded = {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}},
-                          {"dilations", Ints{1, 1}}, {"groups", int64_t{1}}};
-    const Attrs plain = {{"strides", Ints{1, 1}}, {"paddings", Ints{0, 0}},
-                         {"dilations", Ints{1, 1}}, {"groups", int64_t{1}}};
+    const Attrs padded = {{"strides", Ints{1, 1}},
+                          {"paddings", Ints{1, 1}},
+                          {"dilations", Ints{1, 1}},
+                          {"groups", int64_t{1}}};
+    const Attrs plain = {{"strides", Ints{1, 1}},
+                         {"paddings", Ints{0, 0}},
+                         {"dilations", Ints{1, 1}},
+                         {"groups", int64_t{1}}};
     Var("c", {1, 48, 20, 20});
     b_.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"f"}}}, {{"Output", {"c"}}}, padded);
     Var("d", {1, 48, 20, 20});
-    b_.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"fb"}}}, {{"Out", {"d"}}}, {{"axis", int64_t{1}}});
+    b_.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"fb"}}}, {{"Out", {"d"}}},
+          {{"axis", int64_t{1}}});
     Var("e", {1, 48, 20, 20});
     b_.Op("relu", {{"X", {"d"}}}, {{"Out", {"e"}}});
     Var("h", {1, 64, 20, 20});
@@ -57,9 +62,13 @@ class LowerPrecision : public ::testing::Test {
   Outcome Run(const CompileOptions& options) {
     auto scope = std::make_shared<Scope>();
     uint32_t seed = 10;
-    for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
-             {"f", {48, 32, 3, 3}}, {"fb", {48}}, {"g", {64, 48, 1, 1}}, {"w", {400, 256}},
-             {"wb", {256}}, {"v", {256, 256}}})
+    for (const auto& [name, shape] :
+         std::vector<std::pair<std::string, Shape>>{{"f", {48, 32, 3, 3}},
+                                                    {"fb", {48}},
+                                                    {"g", {64, 48, 1, 1}},
+                                                    {"w", {400, 256}},
+                                                    {"wb", {256}},
+                                                    {"v", {256, 256}}})
       scope->Set(name, Value(RandomF32(shape, seed++)));
     Executor executor({.threads = 2});
     auto compiled = MustCompile(executor, b_.Build(), scope, options);
@@ -111,8 +120,8 @@ TEST_F(LowerPrecision, Int8HoldsTheMatricesOfProducts) {
       norm += double{a[k]} * a[k];
       distance += std::pow(double{a[k]} - b[k], 2);
     }
-    // Two matrices of elements in [-1, 1), each off by at most 1/254 (1/254 / sqrt(3) as a rule) where
-    // they are 1/sqrt(3) as a rule; the second output is the square of the first.
+    // Two matrices of elements in [-1, 1), each off by at most 1/254 (1/254 / sqrt(3) as a rule)
+    // where they are 1/sqrt(3) as a rule; the second output is the square of the first.
     EXPECT_GT(std::sqrt(distance / norm), 1e-4) << i;
     EXPECT_LT(std::sqrt(distance / norm), 4 / 254.) << i;
   }
