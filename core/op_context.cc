@@ -85,6 +85,12 @@ void ShapeContext::ShareLoD(Key in, Key out) {
   if (const LoD& lod = InLoD(in); !lod.empty()) SetOutLoD(out, lod);
 }
 
+void PrepareContext::MarkPacked(Key input, KernelState* state) const {
+  uint32_t& packed = state->facts.packed_inputs;
+  if (const int slot = def().FindInput(input.name); slot >= 0 && slot < 32)
+    packed |= uint32_t{1} << slot;
+}
+
 const Tensor* PrepareContext::ConstIn(Key key, int i) const {
   const int s = InSlot(key);
   const uint32_t at = op_.in_begin[s] + static_cast<uint32_t>(i);

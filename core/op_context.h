@@ -32,7 +32,7 @@ struct BoundOp {
     uint32_t begin = 0, size = 0;
   };
   Spare spare = {};
-  // What is read behind the operator, as a rule (KernelState::ReadsFirst of the next one): its
+  // What is read behind the operator, as a rule (KernelState::Facts::prefetch of the next one): its
   // kernel may ask the caches for it.
   std::span<const std::byte> ahead = {};
 };
@@ -155,13 +155,17 @@ class PrepareContext : public OpContext {
   DType InDType(Key key, int i = 0) const { return InVar(key, i)->tensor().dtype(); }
   const Shape& OutShape(Key key, int i = 0) const { return OutVar(key, i)->tensor().shape(); }
   // The operand when its contents never change while the plan lives, else nullptr. They need not be
-  // in memory: PackOnce reads them nevertheless, see core/lazy_buffer.h and core/packing_state.h.
+  // in memory: PackOnce reads them nevertheless, see core/lazy_buffer.h and MarkPacked.
   const Tensor* ConstIn(Key key, int i = 0) const;
   PackCache& packs() const { return *services_.packs; }
   int threads() const { return services_.intra->threads(); }
   // Prefer little memory and a quick start: no copy of a parameter that is larger than it, and no
   // generated code where there are loops of our own.
   bool lean() const { return services_.lean; }
+  const Machine* machine() const { return services_.machine; }              // see Services
+  const ForcedImplementations* forced() const { return services_.forced; }  // see Services
+  // Notes that `state` holds a copy of an input and that no run reads the original.
+  void MarkPacked(Key input, KernelState* state) const;
 
  private:
   Services& services_;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -26,10 +27,20 @@ class KernelContext;
 
 // What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
 struct KernelState {
+  // What plans and tools read of a state. The Prepare function sets what applies.
+  struct Facts {
+    // How the kernel computes, as in "winograd 4x4, avx512"; empty: the operator has one way only.
+    std::string implementation;
+    // The memory that a run reads first, or its beginning: worth prefetching during the operator
+    // before this one. It lives as long as the state.
+    std::span<const std::byte> prefetch;
+    // Input slots of the definition, as bits, whose contents no run reads, since the state holds a
+    // copy. A parameter that is read nowhere else need not be in memory (core/lazy_buffer.h).
+    uint32_t packed_inputs = 0;
+  };
+
   virtual ~KernelState() = default;
-  // What of its own a run reads first; empty: nothing worth asking for. Where it is large, its
-  // beginning.
-  virtual std::span<const std::byte> ReadsFirst() const { return {}; }
+  Facts facts;
 };
 
 using KernelFn = Status (*)(KernelContext&);
@@ -153,12 +164,16 @@ class OpDef {
   int kernel_key_ = -1;
 };
 
-// Starts the definition of an operator. The build lists every HEDDLE_OP line of kernels/*.cc by
+// Starts the definition of an operator. The build lists every HEDDLE_OP line below kernels/ by
 // itself: adding an operator touches one file.
 #define HEDDLE_OP(name)                          \
   namespace heddle {                             \
   [[gnu::cold]] void DefineOp_##name(OpDef& op); \
   }                                              \
   void heddle::DefineOp_##name([[maybe_unused]] OpDef& op)
+
+// Examples of an operator: inputs, attributes and the outputs expected, as text. The library is
+// built without them; the tests read them from the source. docs/examples.md describes the format.
+#define HEDDLE_EXAMPLES(name, text)
 
 }  // namespace heddle

@@ -92,6 +92,9 @@ class PackCache {
   std::unordered_map<std::string, Entry> entries_;
 };
 
+struct Machine;
+struct ForcedImplementations;
+
 struct Services {
   IntraOp* intra = nullptr;
   TensorAllocator* allocator = nullptr;
@@ -100,6 +103,10 @@ struct Services {
   RandomState* random = nullptr;
   PackCache* packs = nullptr;
   bool lean = false;  // see CompileOptions::lean
+  // What kernels choose their implementations for; nullptr: this machine (core/machine.h).
+  const Machine* machine = nullptr;
+  // Implementations that the caller insists on; nullptr: none (core/machine.h).
+  const ForcedImplementations* forced = nullptr;
 };
 
 }  // namespace heddle

@@ -61,8 +61,8 @@ class ConvRunner {
 };
 
 // The best runner for float or double. `filter` is the filter operand when it is a constant, else
-// nullptr; its contents need not be in memory (core/packing_state.h). Epilogues are for float only;
-// kBackwardFilter has none.
+// nullptr; its contents need not be in memory (PrepareContext::MarkPacked). Epilogues are for float
+// only; kBackwardFilter has none.
 std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
                                      ConvDirection direction, const Tensor* filter,
                                      const Epilogue& epilogue = {});

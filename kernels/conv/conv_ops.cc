@@ -1,6 +1,5 @@
 #include "kernels/conv/conv_ops.h"
 
-#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/conv/conv.h"
 
@@ -9,7 +8,7 @@ namespace {
 
 // The runners of one operator, in the order its kernel uses them; null where an output is not
 // wanted.
-struct ConvState final : PackingState {
+struct ConvState final : KernelState {
   std::array<std::unique_ptr<ConvRunner>, 4> runners;
   Shape out;
 };
@@ -51,7 +50,7 @@ Prepared PrepareConv(PrepareContext& ctx) {
   auto state = std::make_unique<ConvState>();
   state->runners[0] =
       MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter"));
-  if (!state->runners[0]->reads_filter()) state->HasPacked(ctx, "Filter");
+  if (!state->runners[0]->reads_filter()) ctx.MarkPacked("Filter", state.get());
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

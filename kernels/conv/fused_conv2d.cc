@@ -1,5 +1,4 @@
 // heddle's own: convolutions with what follows them. The fusion passes make them.
-#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/spread_residual.h"
@@ -7,7 +6,7 @@
 namespace heddle {
 namespace {
 
-struct FusedConvState final : PackingState {
+struct FusedConvState final : KernelState {
   std::unique_ptr<ConvRunner> runner;
   std::optional<Epilogue> late;  // what comes behind a residual of another batch
   Shape product;
@@ -56,7 +55,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
   state->runner = MakeConv(ctx, g, DType::kF32,
                            kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
                            ctx.ConstIn("Filter"), epilogue);
-  if (!state->runner->reads_filter()) state->HasPacked(ctx, "Filter");
+  if (!state->runner->reads_filter()) ctx.MarkPacked("Filter", state.get());
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

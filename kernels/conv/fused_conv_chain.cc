@@ -1,5 +1,4 @@
 // heddle's own: pointwise and depthwise convolutions one behind the other. A pass makes it.
-#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/conv/conv_chain.h"
 #include "kernels/conv/spread_residual.h"
@@ -7,7 +6,7 @@
 namespace heddle {
 namespace {
 
-struct ConvChainState final : PackingState {
+struct ConvChainState final : KernelState {
   std::unique_ptr<ConvChain> chain;
   // Otherwise: one after the other, with all of the results in between.
   std::vector<std::unique_ptr<ConvRunner>> runners;
@@ -130,7 +129,7 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
     }
     state->between.pop_back();  // the last one's is the output
   }
-  if (!reads) state->HasPacked(ctx, "Filters");
+  if (!reads) ctx.MarkPacked("Filters", state.get());
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

@@ -1,4 +1,3 @@
-#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm_matmul.h"
 
@@ -7,13 +6,10 @@ namespace {
 
 constexpr int64_t kPadding = 4;  // rows and columns that padded weights have too many
 
-struct FcState final : PackingState {
+struct FcState final : KernelState {
   std::unique_ptr<GemmRunner> runner;
   BatchedGemm gemm;
   Epilogue epilogue;
-  std::span<const std::byte> ReadsFirst() const override {
-    return runner ? runner->ReadsFirst() : std::span<const std::byte>();
-  }
 };
 
 struct Sizes {
@@ -66,7 +62,8 @@ Result<std::unique_ptr<KernelState>> PrepareFc(PrepareContext& ctx) {
   state->gemm.one.ldb = s.n + s.pad;
   if (ctx.InDType("Input") == DType::kF32) {
     state->runner = MakeGemm(ctx, state->gemm, 1.f, ctx.ConstIn("W"), state->epilogue);
-    if (!state->runner->reads_b()) state->HasPacked(ctx, "W");
+    if (!state->runner->reads_b()) ctx.MarkPacked("W", state.get());
+    state->facts.prefetch = state->runner->ReadsFirst();
   }
   return std::unique_ptr<KernelState>(std::move(state));
 }

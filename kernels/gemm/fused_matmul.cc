@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "core/packing_state.h"
 #include "core/shapes.h"
 #include "kernels/conv/spread_residual.h"
 #include "kernels/gemm/gemm_matmul.h"
@@ -13,13 +12,12 @@
 namespace heddle {
 namespace {
 
-struct FusedMatmulState final : PackingState {
+struct FusedMatmulState final : KernelState {
   std::unique_ptr<GemmRunner> runner;
   bool pieces = false;           // X is read where its pieces lie
   int64_t rows = 0;              // of X, else
   std::optional<Epilogue> late;  // what comes behind a residual of another batch
   Shape product;
-  std::span<const std::byte> ReadsFirst() const override { return runner->ReadsFirst(); }
 };
 
 Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) {
@@ -96,7 +94,8 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   state->rows = x.Product(0, x.rank() - 1);
   state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
                            epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
-  if (!state->runner->reads_b()) state->HasPacked(ctx, "Y");
+  if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
+  state->facts.prefetch = state->runner->ReadsFirst();
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

@@ -75,13 +75,13 @@ class GemmRunner {
   }
   // False: what it needs of the constant B was copied, and `b` may point anywhere.
   virtual bool reads_b() const { return true; }
-  // See KernelState.
+  // See KernelState::Facts::prefetch.
   virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
 // The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product
 // is too small for it. Without the library MakePanelGemm's. The tensor's contents need not be in
-// memory (core/packing_state.h).
+// memory (PrepareContext::MarkPacked).
 std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
                                             float alpha, const Tensor* constant_b,
                                             const Epilogue& epilogue);

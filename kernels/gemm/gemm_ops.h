@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "core/dtype_of.h"
-#include "core/packing_state.h"
 #include "kernels/gemm/gemm_matmul.h"
 
 namespace heddle {
@@ -14,7 +13,7 @@ namespace heddle {
 // Tells how an operator's operands are matrices.
 using MatmulViewFn = Result<MatmulShapes> (*)(const OpContext& ctx, const Shape& x, const Shape& y);
 
-struct MatmulForwardState final : PackingState {
+struct MatmulForwardState final : KernelState {
   BatchedGemm gemm;
   double alpha = 1;
   std::unique_ptr<GemmRunner> runner;  // where the product is large enough
@@ -116,7 +115,7 @@ struct MatmulFamily {
     if (ctx.InDType("X") == DType::kF32)
       state->runner =
           MakeLibraryGemm(ctx, state->gemm, static_cast<float>(state->alpha), ctx.ConstIn("Y"), {});
-    if (state->runner && !state->runner->reads_b()) state->HasPacked(ctx, "Y");
+    if (state->runner && !state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
     return std::unique_ptr<KernelState>(std::move(state));
   }
 
