@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("include", "core", "memory", "scheduler", "device", "kernels", "passes", "executor",
-           "tools", "capi", "python", "tests", "benchmarks")
+FOLDERS = ("include", "core", "formats", "memory", "scheduler", "device", "kernels", "passes",
+           "executor", "tools", "capi", "python", "tests", "benchmarks")
 HEADER_LINES, SOURCE_LINES, FUNCTION_LINES = 250, 600, 60
 WHOLE_INTERFACES = {"include/heddle.h"}  # one header by intention: as long as a source
 

@@ -1,7 +1,7 @@
 // What depends on parameters and constants alone is computed now.
 #include <unordered_map>
 
-#include "core/evaluate.h"
+#include "passes/cleanup/evaluate.h"
 #include "passes/pass.h"
 #include "passes/version_view.h"
 

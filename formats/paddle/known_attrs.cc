@@ -1,10 +1,10 @@
-#include "core/known_attrs.h"
+#include "formats/paddle/known_attrs.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "core/op_registry.h"
-#include "core/wire_fields.h"
+#include "formats/paddle/wire_fields.h"
 
 namespace heddle {
 namespace {

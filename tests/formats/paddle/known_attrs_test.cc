@@ -1,5 +1,5 @@
 // What is parsed lacks the attributes that no definition has, and nothing else.
-#include "core/known_attrs.h"
+#include "formats/paddle/known_attrs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "core/call_stack.h"
+#include "formats/paddle/call_stack.h"
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <unordered_map>
 
-#include "core/wire_fields.h"
+#include "formats/paddle/wire_fields.h"
 
 namespace heddle {
 

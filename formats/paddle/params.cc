@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/param_records.h"
-#include "core/pickled_params.h"
 #include "core/shapes.h"
+#include "formats/paddle/param_records.h"
+#include "formats/paddle/pickled_params.h"
 #include "proto/framework.pb.h"
 
 namespace heddle {

@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/attr_convert.h"
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/shapes.h"
+#include "formats/paddle/attr_convert.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::ir {

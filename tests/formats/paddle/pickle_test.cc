@@ -1,6 +1,6 @@
-// Pickled parameters: what Paddle 2.6.2 wrote (tests/core/pickles, scripts/make_pickles.py) is
-// read, and nothing a file says is executed.
-#include "core/pickle.h"
+// Pickled parameters: what Paddle 2.6.2 wrote (tests/formats/paddle/pickles,
+// scripts/make_pickles.py) is read, and nothing a file says is executed.
+#include "formats/paddle/pickle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kFolder = HEDDLE_SOURCE_DIR "/tests/core/pickles/";
+const std::string kFolder = HEDDLE_SOURCE_DIR "/tests/formats/paddle/pickles/";
 
 std::map<std::string, Tensor> MustRead(const std::string& file) {
   auto tensors = ReadPickledTensors(kFolder + file);

@@ -1,6 +1,6 @@
 // Python stacks are taken out of a file before it is parsed: messages still show them, what is
 // written holds them again, and damaged files are found as before.
-#include "core/call_stack.h"
+#include "formats/paddle/call_stack.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

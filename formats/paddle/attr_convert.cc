@@ -1,4 +1,4 @@
-#include "core/attr_convert.h"
+#include "formats/paddle/attr_convert.h"
 
 #include <type_traits>
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <map>
 
-#include "core/attr_convert.h"
 #include "core/error.h"
 #include "core/ir.h"
-#include "core/known_attrs.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "core/sub_block_slots.h"
+#include "formats/paddle/attr_convert.h"
+#include "formats/paddle/known_attrs.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::ir {

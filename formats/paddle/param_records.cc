@@ -1,4 +1,4 @@
-#include "core/param_records.h"
+#include "formats/paddle/param_records.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

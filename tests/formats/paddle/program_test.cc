@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/attr_convert.h"
 #include "core/ir.h"
 #include "core/op_registry.h"
+#include "formats/paddle/attr_convert.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 

@@ -1,4 +1,4 @@
-#include "core/evaluate.h"
+#include "passes/cleanup/evaluate.h"
 
 #include <deque>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "core/pickled_params.h"
+#include "formats/paddle/pickled_params.h"
 
 #include <cstring>
 #include <fstream>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/pickle.h"
+#include "formats/paddle/pickle.h"
 #include "heddle/params.h"
 
 namespace heddle {

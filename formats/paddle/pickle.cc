@@ -1,4 +1,4 @@
-#include "core/pickle.h"
+#include "formats/paddle/pickle.h"
 
 #include <algorithm>
 #include <bit>
