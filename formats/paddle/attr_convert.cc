@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "proto/framework.pb.h"
 
-namespace heddle::ir {
+namespace heddle::paddle {
 namespace {
 
 using proto::OpDesc_Attr;
@@ -142,4 +142,4 @@ Result<AttrValue> ConvertAttr(const OpDesc_Attr& a, const AttrValue& like) {
   return Blocks(a, std::holds_alternative<std::vector<BlockRef>>(like));
 }
 
-}  // namespace heddle::ir
+}  // namespace heddle::paddle

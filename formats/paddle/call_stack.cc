@@ -2,67 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
-#include <unordered_map>
+#include <memory>
 
 #include "formats/paddle/wire_fields.h"
 
-namespace heddle {
-
-class CallStackTable {
- public:
-  uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }
-  std::string_view line(uint32_t at) const { return lines_[ids_[at]]; }
-  // The lines that follow are another operator's.
-  void BeginStack() {
-    before_ = begin_;
-    begin_ = ids_.size();
-  }
-  // Adds the first `n` lines of the stack before. Precondition: it has so many, and nothing was
-  // added to this one.
-  void AddAsBefore(size_t n) {
-    for (size_t i = 0; i < n; ++i) ids_.push_back(ids_[before_ + i]);
-  }
-  void Add(std::string_view line) {
-    // Most often the operator before has the same line in the same place.
-    const size_t there = before_ + (ids_.size() - begin_);
-    if (there < begin_ && lines_[ids_[there]] == line) return ids_.push_back(ids_[there]);
-    const auto found = known_.find(line);
-    if (found != known_.end()) return ids_.push_back(found->second);
-    const auto id = static_cast<uint32_t>(lines_.size());
-    lines_.emplace_back(line);
-    known_.emplace(lines_.back(), id);
-    ids_.push_back(id);
-  }
-  // No more lines will come.
-  void Close() {
-    known_ = {};
-    ids_.shrink_to_fit();
-  }
-  static CallStack Share(const std::shared_ptr<const CallStackTable>& table, uint32_t begin,
-                         uint32_t end) {
-    return {table, begin, end};
-  }
-
- private:
-  std::deque<std::string> lines_;  // stay where they are: known_ points to them
-  std::vector<uint32_t> ids_;      // stack after stack
-  std::unordered_map<std::string_view, uint32_t> known_;
-  size_t before_ = 0, begin_ = 0;  // where the former stack and this one begin
-};
-
-std::vector<std::string_view> CallStack::Lines() const {
-  std::vector<std::string_view> lines;
-  for (uint32_t at = begin_; at < end_; ++at) lines.push_back(table_->line(at));
-  return lines;
-}
-
-std::string CallStack::Text() const {
-  std::string text;
-  for (std::string_view line : Lines()) text.append("    ").append(line).append("\n");
-  return text;
-}
-
+namespace heddle::paddle {
 namespace {
 
 constexpr std::string_view kName = "op_callstack";
@@ -100,7 +44,7 @@ class Splitter {
     for (const auto& ends : ends_) {
       auto& stacks = made.stacks.emplace_back();
       for (uint32_t end : ends) {
-        stacks.push_back(CallStackTable::Share(table_, begin, end));
+        stacks.push_back(CallStack(table_, begin, end));
         begin = end;
       }
     }
@@ -193,4 +137,4 @@ bool SplitCallStacks(std::string_view bytes, SplitProgram* split) {
   return bytes.find(kName) != std::string_view::npos && Splitter().Program(bytes, split);
 }
 
-}  // namespace heddle
+}  // namespace heddle::paddle

@@ -1,33 +1,13 @@
-// The Python stacks of operators' creation, which files carry for messages. They repeat each other
-// nearly line for line and may be most of a file: each line is held once.
+// Takes the call stacks out of a serialized ProgramDesc.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace heddle {
+#include "core/call_stack.h"
 
-class CallStackTable;
-
-// One operator's stack, a share of its program's table. Copies are cheap. Threads: any may read.
-class CallStack {
- public:
-  CallStack() = default;  // none
-  bool empty() const { return begin_ == end_; }
-  std::vector<std::string_view> Lines() const;  // live as long as the table
-  // For people: the lines, each indented by four spaces and ended.
-  std::string Text() const;
-
- private:
-  friend class CallStackTable;
-  CallStack(std::shared_ptr<const CallStackTable> table, uint32_t begin, uint32_t end)
-      : table_(std::move(table)), begin_(begin), end_(end) {}
-  std::shared_ptr<const CallStackTable> table_;
-  uint32_t begin_ = 0, end_ = 0;
-};
+namespace heddle::paddle {
 
 // A serialized ProgramDesc whose stacks were taken out.
 struct SplitProgram {
@@ -39,4 +19,4 @@ struct SplitProgram {
 // as looked at, or there are none: nothing is changed then.
 bool SplitCallStacks(std::string_view bytes, SplitProgram* split);
 
-}  // namespace heddle
+}  // namespace heddle::paddle

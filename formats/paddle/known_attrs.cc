@@ -6,7 +6,7 @@
 #include "core/op_registry.h"
 #include "formats/paddle/wire_fields.h"
 
-namespace heddle {
+namespace heddle::paddle {
 namespace {
 
 using wire::Field;
@@ -78,4 +78,4 @@ std::string WithKnownAttrs(std::string_view bytes) {
   return Filter().Program(bytes, &out) ? out : std::string();
 }
 
-}  // namespace heddle
+}  // namespace heddle::paddle

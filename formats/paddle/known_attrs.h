@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle {
+namespace heddle::paddle {
 
 // Read of every operator, whatever its definition says.
 inline constexpr std::string_view kDeviceAttr = "op_device";
@@ -18,4 +18,4 @@ inline constexpr std::string_view kHintAttrs[] = {"execution_stream", "stream_pr
 // well formed as far as looked at.
 std::string WithKnownAttrs(std::string_view bytes);
 
-}  // namespace heddle
+}  // namespace heddle::paddle

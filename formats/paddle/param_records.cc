@@ -17,7 +17,7 @@
 #include "core/shapes.h"
 #include "proto/framework.pb.h"
 
-namespace heddle {
+namespace heddle::paddle {
 namespace {
 
 constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
@@ -232,4 +232,4 @@ Result<Tensor> RecordReader::Read(const std::string& what, BufferSlab& slab) {
   return t;
 }
 
-}  // namespace heddle
+}  // namespace heddle::paddle

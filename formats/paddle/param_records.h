@@ -22,7 +22,7 @@
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 
-namespace heddle {
+namespace heddle::paddle {
 
 class RecordReader {
  public:
@@ -63,4 +63,4 @@ class RecordReader {
   size_t window_at_ = 0;
 };
 
-}  // namespace heddle
+}  // namespace heddle::paddle

@@ -1,5 +1,4 @@
-// Parameters into a scope and out of it, and Paddle's records (combined or one file each).
-#include "heddle/params.h"
+#include "formats/paddle/params.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -17,6 +16,7 @@ namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
+using paddle::RecordReader;
 
 Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string& path) {
   bool fits = want.dtype == DType::kUnknown || want.dtype == got.dtype();
@@ -163,11 +163,11 @@ Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path,
 
 }  // namespace
 
-Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
-                      ParameterReading reading) {
+Status paddle::LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                              ParameterReading reading) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, scope);
-  if (LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
+  if (paddle::LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
   return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded,
                       scope);
 }

@@ -8,7 +8,7 @@
 #include "core/bytes.h"
 #include "core/error.h"
 
-namespace heddle {
+namespace heddle::paddle {
 namespace {
 
 using Kind = PickleObject::Kind;
@@ -562,4 +562,4 @@ Status Pickle::Parse(std::string_view bytes, const std::string& name) {
   return PickleMachine(*this, bytes, name).Run();
 }
 
-}  // namespace heddle
+}  // namespace heddle::paddle

@@ -16,7 +16,7 @@
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 
-namespace heddle {
+namespace heddle::paddle {
 
 struct PickleObject {
   enum class Kind : uint8_t {
@@ -60,4 +60,4 @@ class Pickle {
   PickleObject* root_ = nullptr;
 };
 
-}  // namespace heddle
+}  // namespace heddle::paddle

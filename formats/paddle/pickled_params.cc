@@ -13,6 +13,8 @@
 namespace heddle {
 namespace {
 
+using paddle::Pickle;
+using paddle::PickleObject;
 using Kind = PickleObject::Kind;
 
 // Paddle's own entries of a state dict.
@@ -91,7 +93,7 @@ Result<NamedTensors> Collect(const PickleObject& state, const std::string& path)
 
 }  // namespace
 
-bool LooksPickled(const std::string& path) {
+bool paddle::LooksPickled(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return file.get() == 0x80;
 }

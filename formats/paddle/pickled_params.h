@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace heddle {
+namespace heddle::paddle {
 
 // Whether the file begins as a pickle of protocol 2 or later does, which no record does.
 bool LooksPickled(const std::string& path);
 
-}  // namespace heddle
+}  // namespace heddle::paddle

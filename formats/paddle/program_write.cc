@@ -11,11 +11,19 @@
 #include "core/ir.h"
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
+#include "formats/paddle/format.h"
 #include "proto/framework.pb.h"
 
-namespace heddle::ir {
+namespace heddle::paddle {
 namespace {
 
+using ir::Block;
+using ir::kNoVar;
+using ir::Op;
+using ir::Port;
+using ir::Var;
+using ir::VarId;
+using ir::VarKind;
 using Attr = proto::OpDesc_Attr;
 
 bool FitsInt(int64_t v) { return v == static_cast<int32_t>(v); }
@@ -121,7 +129,7 @@ proto::VarType::Type TypeOf(VarKind kind) {
 
 class Writer {
  public:
-  Writer(const Program& p, const proto::ProgramDesc& source, proto::ProgramDesc* out)
+  Writer(const ir::Program& p, const proto::ProgramDesc& source, proto::ProgramDesc* out)
       : p_(p), source_(source), out_(*out) {}
 
   void Run() {
@@ -315,7 +323,7 @@ class Writer {
     return -1;
   }
 
-  const Program& p_;
+  const ir::Program& p_;
   const proto::ProgramDesc& source_;
   proto::ProgramDesc& out_;
   // Per block: variables of the file, and names that are written.
@@ -325,14 +333,15 @@ class Writer {
 
 }  // namespace
 
-Result<std::string> SerializeProgram(const Program& program) {
+Result<std::string> WriteProgramDesc(const ir::Program& program) {
   google::protobuf::Arena arena;
   auto& source = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
-  if (program.source && !source.ParseFromString(*program.source))
+  const auto* bytes_of_source = dynamic_cast<const ProgramBytes*>(program.source.get());
+  if (bytes_of_source != nullptr && !source.ParseFromString(bytes_of_source->serialized()))
     return Internal("the source of '", program.name, "' cannot be read again");
   auto& out = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
   Writer(program, source, &out).Run();
-  // The library's limit, which a program without weights never meets.
+  // Protobuf's limit, which a program without weights never meets.
   if (out.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
     return ResourceExhausted("the program is larger than 2 GiB");
   std::string bytes;
@@ -340,4 +349,4 @@ Result<std::string> SerializeProgram(const Program& program) {
   return bytes;
 }
 
-}  // namespace heddle::ir
+}  // namespace heddle::paddle

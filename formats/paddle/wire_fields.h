@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::wire {
+namespace heddle::paddle::wire {
 
 // One field of a message.
 struct Field {
@@ -82,4 +82,4 @@ inline void AppendBytesField(uint32_t number, std::string_view payload, std::str
 inline constexpr uint32_t kBlocks = 1, kOps = 4, kOpType = 3, kAttrs = 4;
 inline constexpr uint32_t kAttrName = 1, kAttrType = 2, kStrings = 8;
 
-}  // namespace heddle::wire
+}  // namespace heddle::paddle::wire

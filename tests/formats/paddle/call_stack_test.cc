@@ -7,6 +7,7 @@
 
 #include "core/ir.h"
 #include "core/ir_text.h"
+#include "formats/program_source.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -61,8 +62,8 @@ TEST(CallStack, OutlivesItsProgram) {
   const Program program = WithStacks().Build();
   ASSERT_TRUE(program.ir().as_parsed());
   EXPECT_FALSE(ir::Program(program.ir()).as_parsed()) << "a copy may be changed";
-  const ir::PackedProgram packed = ir::Pack(program.ir());
-  const auto again = ir::Unpack(packed);
+  const auto packed = formats::Pack(program.ir());
+  const auto again = packed->Unpack();
   ASSERT_TRUE(again.ok()) << again.status().ToString();
   EXPECT_TRUE((*again)->as_parsed());
   EXPECT_EQ((*again)->hash, program.hash());
@@ -99,8 +100,8 @@ TEST(CallStack, IsWrittenAgain) {
 
 TEST(CallStack, SplittingLeavesEverythingElse) {
   ProgramBuilder b = WithStacks();
-  SplitProgram split;
-  ASSERT_TRUE(SplitCallStacks(b.Bytes(), &split));
+  paddle::SplitProgram split;
+  ASSERT_TRUE(paddle::SplitCallStacks(b.Bytes(), &split));
   proto::ProgramDesc want = b.desc(), got;
   ASSERT_TRUE(got.ParseFromString(split.bytes));
   for (auto& block : *want.mutable_blocks())
@@ -108,8 +109,8 @@ TEST(CallStack, SplittingLeavesEverythingElse) {
       for (int a = op.attrs_size(); a-- > 0;)
         if (op.attrs(a).name() == "op_callstack") op.mutable_attrs()->DeleteSubrange(a, 1);
   EXPECT_EQ(got.SerializeAsString(), want.SerializeAsString());
-  SplitProgram none;
-  EXPECT_FALSE(SplitCallStacks(split.bytes, &none));
+  paddle::SplitProgram none;
+  EXPECT_FALSE(paddle::SplitCallStacks(split.bytes, &none));
   EXPECT_TRUE(none.bytes.empty());
 }
 
@@ -118,8 +119,8 @@ TEST(CallStack, SplittingLeavesEverythingElse) {
 TEST(CallStack, DamagedFiles) {
   const std::string bytes = WithStacks().Bytes();
   for (size_t n = 0; n < bytes.size(); ++n) {
-    SplitProgram split;
-    if (SplitCallStacks(bytes.substr(0, n), &split)) {
+    paddle::SplitProgram split;
+    if (paddle::SplitCallStacks(bytes.substr(0, n), &split)) {
       proto::ProgramDesc cut, whole;
       EXPECT_EQ(cut.ParsePartialFromString(split.bytes),
                 whole.ParsePartialFromString(bytes.substr(0, n)));
@@ -127,8 +128,8 @@ TEST(CallStack, DamagedFiles) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string changed = bytes;
       changed[n] = static_cast<char>(changed[n] ^ 1 << bit);
-      SplitProgram other;
-      if (!SplitCallStacks(changed, &other)) continue;
+      paddle::SplitProgram other;
+      if (!paddle::SplitCallStacks(changed, &other)) continue;
       proto::ProgramDesc desc;
       if (!desc.ParsePartialFromString(other.bytes)) continue;
       ASSERT_EQ(static_cast<size_t>(desc.blocks_size()), other.stacks.size());

@@ -34,7 +34,7 @@ std::vector<std::string> NamesOf(const proto::OpDesc& op) {
 TEST(KnownAttrs, OthersAreTakenOut) {
   const ProgramBuilder b = WithOthersAttrs();
   proto::ProgramDesc got;
-  ASSERT_TRUE(got.ParseFromString(WithKnownAttrs(b.Bytes())));
+  ASSERT_TRUE(got.ParseFromString(paddle::WithKnownAttrs(b.Bytes())));
   ASSERT_EQ(got.blocks(0).ops_size(), 3);
   auto want = NamesOf(ProgramBuilder(b).desc().blocks(0).ops(1));
   EXPECT_EQ(std::erase(want, "op_namescope") + std::erase(want, "use_mkldnn"), 2u);
@@ -48,7 +48,7 @@ TEST(KnownAttrs, OthersAreTakenOut) {
 TEST(KnownAttrs, OfAnUnknownOperatorAllStay) {
   ProgramBuilder b = WithOthersAttrs();
   b.desc().mutable_blocks(0)->mutable_ops(1)->set_type("no_such_operator");
-  EXPECT_EQ(WithKnownAttrs(b.Bytes()), b.Bytes());
+  EXPECT_EQ(paddle::WithKnownAttrs(b.Bytes()), b.Bytes());
 }
 
 TEST(KnownAttrs, WithoutATypeIsAnError) {
@@ -66,7 +66,7 @@ TEST(KnownAttrs, DamagedFiles) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string changed = bytes;
       changed[n] = static_cast<char>(changed[n] ^ 1 << bit);
-      const std::string known = WithKnownAttrs(changed);
+      const std::string known = paddle::WithKnownAttrs(changed);
       proto::ProgramDesc want, got;
       if (known.empty() || !want.ParsePartialFromString(changed)) continue;
       ASSERT_TRUE(got.ParsePartialFromString(known));
@@ -75,7 +75,7 @@ TEST(KnownAttrs, DamagedFiles) {
         ASSERT_EQ(got.blocks(b).ops_size(), want.blocks(b).ops_size());
     }
     proto::ProgramDesc cut;
-    const std::string known = WithKnownAttrs(std::string_view(bytes).substr(0, n));
+    const std::string known = paddle::WithKnownAttrs(std::string_view(bytes).substr(0, n));
     EXPECT_TRUE(known.empty() || cut.ParsePartialFromString(known));
   }
 }

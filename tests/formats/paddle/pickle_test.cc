@@ -73,15 +73,15 @@ TEST_P(PickleOfProtocol, EveryDTypeAndOrder) {
 
 TEST_P(PickleOfProtocol, NumbersAndTextsAreUnderstood) {
   const std::string bytes = ReadAll(kFolder + File("mixed", ".pdparams"));
-  Pickle pickle;
+  paddle::Pickle pickle;
   ASSERT_TRUE(pickle.Parse(bytes, "mixed").ok());
-  const PickleObject* notes = pickle.root()->Get("notes");
+  const paddle::PickleObject* notes = pickle.root()->Get("notes");
   ASSERT_NE(notes, nullptr);
   ASSERT_EQ(notes->items.size(), 8u);
   EXPECT_EQ(notes->items[0]->number, 1);
-  ASSERT_EQ(notes->items[1]->kind, PickleObject::Kind::kTuple);
+  ASSERT_EQ(notes->items[1]->kind, paddle::PickleObject::Kind::kTuple);
   EXPECT_EQ(notes->items[1]->items[1]->number, 3);
-  EXPECT_EQ(notes->items[2]->kind, PickleObject::Kind::kNone);
+  EXPECT_EQ(notes->items[2]->kind, paddle::PickleObject::Kind::kNone);
   EXPECT_EQ(notes->items[4]->real, 2.5);
   EXPECT_EQ(notes->items[5]->number, int64_t{1} << 40);
   EXPECT_EQ(notes->items[6]->number, -1);
@@ -203,7 +203,7 @@ TEST(Pickles, CutAnywhereFails) {
     const std::string all = ReadAll(kFolder + file);
     for (size_t n = 0; n < all.size(); ++n) {
       const std::string part = all.substr(0, n);
-      Pickle pickle;
+      paddle::Pickle pickle;
       const Status s = pickle.Parse(part, file);
       ASSERT_FALSE(s.ok()) << n;
       ASSERT_EQ(s.code(), StatusCode::kDataLoss) << n << ": " << s.ToString();
@@ -221,7 +221,7 @@ TEST(Pickles, DamageIsSurvived) {
       std::string bytes = all;
       for (int k = 0; k < 1 + i % 3; ++k)
         bytes[random() % bytes.size()] = static_cast<char>(random());
-      Pickle pickle;
+      paddle::Pickle pickle;
       failed += !pickle.Parse(bytes, file).ok();
     }
     EXPECT_GT(failed, 0);

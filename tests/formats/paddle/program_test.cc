@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "core/ir.h"
-#include "core/op_registry.h"
 #include "formats/paddle/attr_convert.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
@@ -105,7 +104,7 @@ proto::OpDesc_Attr Attr(proto::AttrType type) {
 
 template <typename T>
 T Converted(const proto::OpDesc_Attr& a, const T& like) {
-  auto r = ir::ConvertAttr(a, AttrValue(like));
+  auto r = paddle::ConvertAttr(a, AttrValue(like));
   EXPECT_TRUE(r.ok()) << r.status().ToString();
   return r.ok() ? std::get<T>(*r) : T{};
 }
@@ -158,7 +157,7 @@ TEST(Attributes, ListsAndTexts) {
   a.add_ints(1);
   a.add_ints(-2);
   EXPECT_EQ(Converted<Ints>(a, {}), (Ints{1, -2}));
-  EXPECT_FALSE(ir::ConvertAttr(a, AttrValue(int64_t{0})).ok());  // two for one
+  EXPECT_FALSE(paddle::ConvertAttr(a, AttrValue(int64_t{0})).ok());  // two for one
   a = Attr(proto::FLOATS);
   a.add_floats(0.5f);
   EXPECT_EQ(Converted<std::vector<double>>(a, {}), (std::vector<double>{0.5}));
@@ -171,33 +170,12 @@ TEST(Attributes, ListsAndTexts) {
   a.set_s("text");
   EXPECT_EQ(Converted<std::string>(a, ""), "text");
   EXPECT_EQ(Converted<Strings>(a, {}), (Strings{"text"}));
-  auto wrong = ir::ConvertAttr(a, AttrValue(int64_t{0}));
+  auto wrong = paddle::ConvertAttr(a, AttrValue(int64_t{0}));
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(wrong.status().message(), ::testing::HasSubstr("'a'"));
   a = Attr(proto::BLOCK);
   a.set_block_idx(3);
   EXPECT_EQ(Converted<BlockRef>(a, {}).id, 3);
-}
-
-// --- the registry ---
-TEST(Registry, OperatorsAreFoundAndSorted) {
-  ASSERT_NE(FindOp("relu"), nullptr);
-  EXPECT_EQ(FindOp("relu")->name(), "relu");
-  EXPECT_EQ(FindOp("no_such_operator"), nullptr);
-  const auto all = AllOps();
-  for (size_t i = 1; i < all.size(); ++i) EXPECT_LT(all[i - 1]->name(), all[i]->name());
-}
-
-TEST(Registry, EveryOperatorCanBeDescribedAndRun) {
-  for (const OpDef* def : AllOps()) {
-    EXPECT_TRUE(def->has_any_kernel()) << def->name();
-    EXPECT_TRUE(DescribeOp(def->name()).ok()) << def->name();
-  }
-}
-
-TEST(RegistryDeathTest, IsFrozenAfterItsFirstUse) {
-  ASSERT_NE(FindOp("relu"), nullptr);
-  EXPECT_DEATH(RegisterOp("late", [](OpDef&) {}), "late");
 }
 
 }  // namespace
