@@ -151,6 +151,8 @@ Result<std::string> DescribeOp(const std::string& type) {
     text += "  traits " + TraitText(def->traits()) + "\n";
   if (FindOp(type + "_grad") != nullptr) text += "  gradient " + type + "_grad\n";
   text += "  dtypes " + def->KernelDTypes() + "\n";
+  HEDDLE_ASSIGN_OR_RETURN(const std::string source, SourceOfOp(type));
+  if (!source.empty()) text += "  source " + source + "\n";
   return text;
 }
 
