@@ -1,11 +1,14 @@
 // CompileOptions::packed_weights: results are those without the file, whatever is in it.
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "heddle/host.h"
@@ -150,6 +153,32 @@ TEST_F(PackedWeightsTest, AFileOfAnythingElseIsReplaced) {
   WriteAll(file_, "something else, of more than a hundred bytes" + std::string(200, '.'));
   EXPECT_EQ(Check("not of this format").found, 0);
   EXPECT_EQ(Check().made, 0);
+}
+
+// Undamaged files of other versions: the name of the form stands at byte 0, what the sources that
+// lay weights out say of themselves at byte 16, the checksum of both at byte 96.
+TEST_F(PackedWeightsTest, AFileOfAnotherVersionIsReplaced) {
+  constexpr size_t kForm = 14, kPacking = 16, kHash = 96;
+  const int made = Fill();
+  const std::string whole = ReadAll(file_);
+  ASSERT_EQ(whole.substr(0, kForm + 1), "heddle packed 1");
+  const auto changed = [&](size_t at, char value) {
+    std::string other = whole;
+    other[at] = value;
+    const uint64_t hash = XXH3_64bits(other.data(), kHash);
+    std::memcpy(other.data() + kHash, &hash, sizeof(hash));
+    return other;
+  };
+  ASSERT_EQ(changed(kForm, '1'), whole) << "the place of the checksum";
+  const std::pair<std::string, const char*> others[] = {
+      {changed(kForm, '0'), "not of this format"},
+      {changed(kForm, '2'), "not of this format"},
+      {changed(kPacking, static_cast<char>(whole[kPacking] ^ 1)), "made by another build"}};
+  for (const auto& [bytes, warning] : others) {
+    WriteAll(file_, bytes);
+    EXPECT_EQ(Check(warning).found, 0);
+    EXPECT_EQ(Check().found, made);
+  }
 }
 
 TEST_F(PackedWeightsTest, ACutFileIsReplaced) {

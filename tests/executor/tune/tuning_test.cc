@@ -15,6 +15,7 @@
 namespace heddle::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -104,6 +105,23 @@ TEST_F(TuningFile, ADamagedFileIsAWarningAndIsReplaced) {
   Choose(cache, {3, 0});
   cache.Save();
   EXPECT_EQ(TuningCache(path_, false, "here").Kept("key"), "way1");
+}
+
+// What earlier builds have written: the bytes of a file of version 1, and undamaged ones of others.
+TEST_F(TuningFile, AnEarlierFileIsReadAndAnotherVersionRefusedInOneSentence) {
+  const std::string rest = " bed588ca6976a087\nhere\tkey\tway1\t12.500\n";
+  SetContent("heddle-tuning 1" + rest);
+  TuningCache earlier(path_, true, "here");
+  EXPECT_EQ(earlier.Kept("key"), "way1");
+  EXPECT_THAT(earlier.report().warnings, IsEmpty());
+  for (const char* version : {"0", "2"}) {
+    SetContent("heddle-tuning " + std::string(version) + rest);
+    TuningCache other(path_, true, "here");
+    EXPECT_EQ(other.Kept("key"), "");
+    EXPECT_THAT(other.report().warnings,
+                ElementsAre(AllOf(HasSubstr(path_), HasSubstr("is not used: "),
+                                  HasSubstr("not of this version"))));
+  }
 }
 
 TEST_F(TuningFile, AFileThatCannotBeWrittenIsAWarning) {
