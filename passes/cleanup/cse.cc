@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "passes/pass.h"
 #include "passes/version_view.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {

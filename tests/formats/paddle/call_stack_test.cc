@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "core/ir.h"
-#include "core/ir_text.h"
 #include "formats/program_source.h"
+#include "passes/ir_text.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {

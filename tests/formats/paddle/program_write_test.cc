@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/ir.h"
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "tests/support/random_program.h"
 
 namespace heddle::testing {

@@ -1,4 +1,4 @@
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 
 #include <xxhash.h>
 
