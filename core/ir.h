@@ -84,7 +84,7 @@ struct Port {
   int col = 0;
 };
 
-// Ids of a block's variables by their names, which are read where the variables have them.
+// Finds a block's variables by name. The table holds ids only; the names stay in the variables.
 class NameTable {
  public:
   // The first variable added with this name; kNoVar when there is none.
@@ -107,8 +107,8 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
-  // What the program was read from, as far as its format needs it to make the program again or to
-  // write it with what heddle has no use for. Null: nothing.
+  // The part of the file that its format keeps, to make the program again and to write it with
+  // fields that heddle does not use. Null: the program came from no file, or nobody will write it.
   std::shared_ptr<const formats::ProgramSource> source;
 
   // The variable called `name` visible from `block`; kNoVar when there is none.
@@ -118,9 +118,10 @@ class Program {
   void DropUnusedVars(const std::vector<VarId>& kept = {});
   // A variable name that no other variable has.
   std::string FreshName(const std::string& stem) const;
-  // Where `op` stands, for errors.
+  // The place of `op` in the program, for errors.
   OpLocation Locate(int block, const Op& op) const;
-  // This is what `source` makes again. Copies say no: they are made to be changed.
+  // Whether `source` makes exactly this program again. False for copies: they are made to be
+  // changed.
   bool as_parsed() const { return as_parsed_.value; }
 
  private:

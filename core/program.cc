@@ -1,4 +1,5 @@
-// What a program says of itself. Reading and writing one is in formats/load.cc.
+// Accessors of Program, and descriptions of operators. Functions that read and write programs are
+// in formats/load.cc.
 #include "heddle/program.h"
 
 #include <algorithm>

@@ -120,7 +120,7 @@ class OpBuilder {
 
   void SetCallStack(CallStack stack) { op_.call_stack = std::move(stack); }
   void SetDevice(std::string device) { op_.device = std::move(device); }
-  // What operators of a device's streams want; at first nothing.
+  // How the operator wants to be put on a device's streams; empty until SetHints.
   StreamHints hints() const { return op_.hints ? *op_.hints : StreamHints(); }
   void SetHints(StreamHints hints) {
     op_.hints = std::make_shared<const StreamHints>(std::move(hints));

@@ -22,7 +22,7 @@
 
 namespace heddle::formats {
 
-// A program that was let go: what the same program is made of again, in a small part of its size.
+// A program that was let go. It can be made again, and takes a small part of its size until then.
 class PackedProgram {
  public:
   virtual ~PackedProgram() = default;
@@ -32,14 +32,14 @@ class PackedProgram {
 
 class Format;
 
-// What a program was read from. The formats derive from it what they need.
+// The part of a file that its program remembers. Each format derives a class of its own.
 class ProgramSource {
  public:
   virtual ~ProgramSource() = default;
   virtual const Format& format() const = 0;
   virtual size_t bytes() const = 0;  // of memory that it holds
-  // What makes `program` again without its file. Precondition: this is its source, and
-  // program.as_parsed().
+  // Makes something that gives `program` again, without its file. Precondition: this is its source,
+  // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;
 };
 
@@ -65,7 +65,7 @@ class Format {
   // How program files are called in a directory, the best first, and the end of other such names.
   virtual std::vector<std::string> FileNames() const = 0;
   virtual std::string Extension() const = 0;
-  // Where the parameters of a program file lie when nobody says.
+  // The parameters that belong to a program file when the user names none: a file or a directory.
   virtual std::string DefaultParameters(const std::string& program_file) const = 0;
   // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.
   virtual Status LoadParameters(const Program& program, const std::string& path, Scope& scope,

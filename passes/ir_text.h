@@ -15,7 +15,7 @@ std::string ToText(const Program& program);
 std::string ToDot(const Program& program);
 // Depends on everything a pass can change.
 uint64_t Fingerprint(const Program& program);
-// Of the operator's type and attributes alone, in this process.
+// A hash of the operator's type and attributes; differs from process to process.
 uint64_t AttrFingerprint(const Op& op);
 std::string AttrText(const AttrValue& value);
 

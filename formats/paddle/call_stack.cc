@@ -79,7 +79,7 @@ class Splitter {
     }
     return true;
   }
-  // Is it a stack? Its lines are taken if so.
+  // Sets *stack to whether the attribute is a stack, and takes the lines if so. False: damaged.
   bool Attr(std::string_view bytes, bool* stack) {
     bool named = false, typed = false;
     Field f;
@@ -91,11 +91,11 @@ class Splitter {
       *stack = named && typed;
       if (*stack) return AddStack(bytes);
     }
-    return true;  // what misses its type is left for the parser to complain of
+    return true;  // the parser complains of an attribute without a type
   }
 
-  // The attribute's lines. Most often it begins as the one before: so far, nothing is looked at
-  // line by line. False: damaged.
+  // Takes the attribute's lines. Most often it begins as the one before; those lines are taken
+  // together. False: damaged.
   bool AddStack(std::string_view bytes) {
     table_->BeginStack();
     const size_t same = SameAtFirst(bytes, last_);

@@ -60,7 +60,7 @@ class Filter {
     bool typed = false;
     Field f;
     for (Fields fields(attr); !fields.done();) {
-      if (!fields.Next(&f)) return true;  // left for the parser to complain of
+      if (!fields.Next(&f)) return true;  // the parser will complain
       if (f.Is(wire::kAttrName)) name = f.payload;
       typed |= f.number == wire::kAttrType;
     }

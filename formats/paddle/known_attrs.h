@@ -1,5 +1,5 @@
-// Most attributes of a file's operators are other back ends' or the exporter's own. They are taken
-// out of what is parsed: making messages of them takes longer than all the rest.
+// Most attributes of a file's operators belong to other back ends or to the exporter. They are
+// taken out before protobuf parses the file: parsing them takes longer than all the rest.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ inline constexpr std::string_view kHintAttrs[] = {"execution_stream", "stream_pr
                                                   "scheduling_priority", "event_to_record",
                                                   "events_to_wait"};
 
-// A serialized ProgramDesc without the attributes that operators' definitions do not have; those of
-// operators that heddle does not have, and of feeds and fetches, stay. Empty where `bytes` is not
-// well formed as far as looked at.
+// Returns a serialized ProgramDesc without the attributes that operators' definitions do not have.
+// Feeds, fetches and operators that heddle does not have keep theirs. Returns an empty text when
+// `bytes` is not well formed as far as it was looked at.
 std::string WithKnownAttrs(std::string_view bytes);
 
 }  // namespace heddle::paddle

@@ -22,11 +22,11 @@ namespace {
 
 constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
 
-// Weights smaller than this are read with what is about them: a page more or less for each, and a
-// read of its own, would cost more than they take.
+// Smaller weights are read together with their neighbours: a read and a page for each would cost
+// more than they take.
 constexpr size_t kLeastLater = 4 << 10;
 
-constexpr size_t kHashedBytes = 256 << 10;  // at a time
+constexpr size_t kHashedBytes = 256 << 10;  // read at a time
 
 }  // namespace
 
@@ -85,7 +85,7 @@ class RecordReader::File : public SourceFile {
     return XXH3_64bits_digest(state.get());
   }
 
-  // After a read: nobody has written to the file since it was opened.
+  // OK if nobody has written to the file since it was opened. Call it after a read.
   Status CheckUnchanged() const {
     struct stat now {};
     if (::fstat(fd_, &now) == 0 && now.st_size == opened_.st_size &&

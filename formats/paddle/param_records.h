@@ -3,11 +3,11 @@
 // A record: u32 version 0 | u64 number of LoD levels, per level u64 byte size and u64 offsets |
 // u32 version 0 | i32 size of a TensorDesc | TensorDesc | the data, row-major, without padding.
 //
-// Data lies at odd places in such a file, so it is read to where it stays; the file is not mapped,
-// which would touch another page for each one. Threads: one at a time.
+// Data lies at odd places in such a file, so it is read to its final place. The file is not mapped:
+// that would touch another page for each tensor. Threads: one at a time.
 //
-// Large weights can be left in the file until somebody needs them, which it stays open for. That it
-// is replaced by another one does no harm; what is read after it was written to in place is
+// Large weights can be left in the file until somebody needs them; it stays open until then.
+// Another file may take its place. Weights that are read after it was written to in place are
 // kDataLoss.
 #pragma once
 
@@ -28,11 +28,11 @@ class RecordReader {
  public:
   explicit RecordReader(std::string path) : path_(std::move(path)) {}
   // Weights of 4 KiB and more are read when needed (core/lazy_buffer.h); smaller ones,
-  // `shelf_bytes` in all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; what has no
-  // room there is read.
+  // `shelf_bytes` in all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; a tensor
+  // that has no room there is read at once.
   RecordReader(std::string path, size_t shelf_bytes)
       : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
-  // What a tensor will take on the shelf.
+  // Bytes that a tensor will take on the shelf.
   static size_t ShelfBytes(DType dtype, const Shape& shape);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
@@ -59,7 +59,7 @@ class RecordReader {
   std::optional<LazyShelf> shelf_;
   std::shared_ptr<const File> file_;
   size_t size_ = 0, at_ = 0;
-  std::vector<char> window_;  // what stands in the file from window_at_ on
+  std::vector<char> window_;  // bytes of the file from window_at_ on
   size_t window_at_ = 0;
 };
 

@@ -85,7 +85,7 @@ void Put(std::string* out, T value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// What stands before the data of a record.
+// The bytes before the data of a record.
 std::string RecordHeader(const Tensor& t) {
   std::string out;
   Put<uint32_t>(&out, 0);
@@ -116,7 +116,7 @@ Status WriteRecords(const std::string& path, const NamedTensors& tensors) {
   return file.Commit();
 }
 
-// Values that can be written, so that nothing is begun when one of them cannot.
+// The values to write. All are checked first, so that no file is begun when one cannot be written.
 Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope& scope,
                              const std::string& path) {
   NamedTensors tensors;
@@ -133,7 +133,7 @@ Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope&
   return tensors;
 }
 
-// Sets what a pickle names; the rest must be there.
+// Sets the parameters that a pickle names; the others must have values.
 Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path, Scope& scope) {
   HEDDLE_ASSIGN_OR_RETURN(NamedTensors found, ReadPickledTensors(path));
   std::unordered_map<std::string, Tensor> by_name;

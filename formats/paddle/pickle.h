@@ -2,8 +2,8 @@
 //
 // A pickle is a program for a stack machine that may call any function Python can import. This
 // reader knows the instructions that build numbers, texts, lists, tuples and dicts, and the handful
-// of callables that NumPy arrays, OrderedDict and Paddle's tensors are written with; it has a
-// meaning of its own for each of those and ends with an error that names any other.
+// of callables that NumPy arrays, OrderedDict and Paddle's tensors are written with; it
+// gives each of those a meaning of its own, and an error names any other.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class Pickle {
  private:
   friend class PickleMachine;
   std::deque<PickleObject> objects_;
-  std::deque<std::string> texts_;  // that do not lie in the file as they are
+  std::deque<std::string> texts_;  // texts that the file holds in another form
   PickleObject* root_ = nullptr;
 };
 

@@ -34,7 +34,7 @@ std::string VariableName(const PickleObject* names, std::string_view key) {
   return std::string(name != nullptr && name->kind == Kind::kText ? name->bytes : key);
 }
 
-// An array that protocol 2 or 3 had no room for as one: its parts one after another.
+// Joins the parts of a large array, which protocols 2 and 3 cannot hold as one.
 Result<Tensor> Join(const PickleObject& state, std::string_view key, const PickleObject& info,
                     const std::string& path, std::set<std::string_view>* used) {
   const PickleObject *dims = info.Get("OriginShape"), *parts = info.Get("slices");

@@ -1,5 +1,5 @@
-// ir::Program -> ProgramDesc bytes. What heddle does not look at (attributes it has no use for, the
-// integer width of others, flags of variables) is taken from the file the program came from.
+// Writes an ir::Program as a ProgramDesc. Everything that heddle does not use (other back ends'
+// attributes, integer widths, flags of variables) is taken from the file the program came from.
 #include <google/protobuf/arena.h>
 
 #include <limits>
@@ -33,7 +33,7 @@ bool FitInts(const Ints& list) {
   return true;
 }
 
-// Sets an attribute, in the type that it has where that can hold the value.
+// Sets an attribute, and keeps its type in the file if that can hold the value.
 class AttrWriter {
  public:
   explicit AttrWriter(Attr* a) : a_(a), type_(a->has_type() ? a->type() : proto::AttrType(-1)) {
@@ -165,8 +165,8 @@ class Writer {
 
   void AddVar(const Var& var) {
     const proto::VarDesc* known = Known(var.block, var.name);
-    // Variables that the parser gave to a sub-block, which hide one of the same name: it will do so
-    // again.
+    // The builder gave the sub-block a variable that hides an outer one (core/sub_block_slots.h).
+    // It will do so again.
     if (known == nullptr && var.block > 0)
       if (p_.Find(p_.blocks[var.block].parent, var.name) != kNoVar) return;
     if (!written_[var.block].insert(var.name).second) return;
@@ -183,7 +183,7 @@ class Writer {
     if (var.kind == VarKind::kArray && known == nullptr)
       tensor = desc->mutable_type()->mutable_tensor_array()->mutable_tensor();
     if (tensor == nullptr) return;
-    // A variable of which nothing was said stays so; its dtype is a required field.
+    // The file said nothing of this variable. A tensor type would need a dtype, so none is written.
     if (known != nullptr && !known->type().has_lod_tensor() && var.kind == VarKind::kTensor &&
         var.dtype == DType::kUnknown && !var.shape.known_rank())
       return desc->mutable_type()->clear_lod_tensor();
@@ -271,7 +271,7 @@ class Writer {
     for (VarId v : vars) slot->add_arguments(NameOf(v));
   }
 
-  // Outputs that heddle does not compute have variables all the same.
+  // Variables of outputs that heddle does not compute.
   void AddUnknownOutputs(int block, const Op& op, const proto::OpDesc& desc) {
     for (const auto& slot : desc.outputs()) {
       if (op.def->FindOutput(slot.parameter()) >= 0) continue;

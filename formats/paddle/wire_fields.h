@@ -1,5 +1,5 @@
-// Messages in protobuf's wire format (https://protobuf.dev/programming-guides/encoding), field by
-// field, without making anything of them.
+// Reads messages in protobuf's wire format (https://protobuf.dev/programming-guides/encoding) field
+// by field, without objects for them.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ class PlainAllocator final : public TensorAllocator {
   }
 };
 
-// The operator bound to a frame of its own.
+// An operator bound to a frame of its own.
 class Evaluator {
  public:
   Evaluator(const ir::Op& op, const std::vector<const Value*>& inputs) {
