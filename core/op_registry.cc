@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/thread_annotations.h"
+
 namespace heddle {
 
 #define HEDDLE_DECLARE_OP(name, file) void DefineOp_##name(OpDef& op);
@@ -29,9 +31,9 @@ using Registry = std::unordered_map<std::string_view, Entry>;
 
 // Operators from outside kernels/, until the registry takes them over.
 struct Additions {
-  std::mutex mutex;
-  bool frozen = false;  // guarded by mutex, like the rest
-  std::vector<std::pair<const char*, void (*)(OpDef&)>> ops;
+  Mutex mutex;
+  bool frozen HEDDLE_GUARDED_BY(mutex) = false;
+  std::vector<std::pair<const char*, void (*)(OpDef&)>> ops HEDDLE_GUARDED_BY(mutex);
 };
 Additions& TheAdditions() {
   static auto* const additions = new Additions;
@@ -53,7 +55,7 @@ Registry& TheRegistry() {
 #include "kernels/all_ops.inc"
 #undef HEDDLE_DECLARE_OP
     Additions& additions = TheAdditions();
-    std::lock_guard lock(additions.mutex);
+    MutexLock lock(additions.mutex);
     additions.frozen = true;
     for (const auto& [name, define] : additions.ops) add(name, define);
     return r;
@@ -74,7 +76,7 @@ const OpDef* DefOf(std::string_view name, Entry& entry) {
 
 void RegisterOp(const char* name, void (*define)(OpDef&)) {
   Additions& additions = TheAdditions();
-  std::lock_guard lock(additions.mutex);
+  MutexLock lock(additions.mutex);
   if (additions.frozen) Refuse(name, "the operators are in use already");
   additions.ops.emplace_back(name, define);
 }

@@ -1,5 +1,5 @@
 // Thread-safety annotations and the mutex they work with. Clang's analysis, run by
-// scripts/check_thread_safety.sh, proves that guarded fields are touched under their mutex alone.
+// scripts/check_thread_safety.py, proves that guarded fields are touched under their mutex alone.
 // Under other compilers the annotations are empty.
 //
 // Mutex, MutexLock and CondVar are std::mutex, std::unique_lock and std::condition_variable with
@@ -33,12 +33,11 @@
 #define HEDDLE_ACQUIRE(...) HEDDLE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define HEDDLE_TRY_ACQUIRE(...) HEDDLE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define HEDDLE_RELEASE(...) HEDDLE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
-#define HEDDLE_RETURN_CAPABILITY(mutex) HEDDLE_THREAD_ATTRIBUTE(lock_returned(mutex))
+#define HEDDLE_ASSERT_HELD(...) HEDDLE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
 // On a class: it is a mutex, or holds one while it lives.
 #define HEDDLE_CAPABILITY(kind) HEDDLE_THREAD_ATTRIBUTE(capability(kind))
 #define HEDDLE_SCOPED_CAPABILITY HEDDLE_THREAD_ATTRIBUTE(scoped_lockable)
-// Of a function that keeps the rules in a way that the analysis cannot follow; a comment says
-// which.
+// On a function that keeps the rules in a way the analysis cannot follow; a comment says how.
 #define HEDDLE_NO_THREAD_SAFETY_ANALYSIS HEDDLE_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace heddle {
@@ -53,6 +52,8 @@ class HEDDLE_CAPABILITY("mutex") Mutex {
   void lock() HEDDLE_ACQUIRE() { mutex_.lock(); }
   bool try_lock() HEDDLE_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() HEDDLE_RELEASE() { mutex_.unlock(); }
+  // Tells the analysis that this mutex is one that is held under another name. Does nothing.
+  void AssertHeld() const HEDDLE_ASSERT_HELD(this) {}
 
  private:
   friend class CondVar;
@@ -81,6 +82,19 @@ class HEDDLE_SCOPED_CAPABILITY MutexLock {
  private:
   Mutex& mutex_;
   bool held_ = true;
+};
+
+// Lets go of a mutex that is held, from its construction to its end.
+class HEDDLE_SCOPED_CAPABILITY MutexUnlock {
+ public:
+  explicit MutexUnlock(Mutex& mutex) HEDDLE_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
+  // Clang's word for the end of a scope, also of one that takes the mutex back.
+  ~MutexUnlock() HEDDLE_RELEASE() { mutex_.lock(); }
+  MutexUnlock(const MutexUnlock&) = delete;
+  MutexUnlock& operator=(const MutexUnlock&) = delete;
+
+ private:
+  Mutex& mutex_;
 };
 
 // A condition variable. Waiting lets go of the mutex meanwhile and may end without a notification.
