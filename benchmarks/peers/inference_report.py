@@ -169,9 +169,10 @@ def markdown(results):
     threads = settings["threads"][-1]
     lines += [f"## Load and first answer, {threads} threads", "",
               "A fresh process: from opening the files to the first output, and its peak memory. "
-              "Of the peers, importing the library is left out of the time, and what Python with numpy holds out of the memory; "
-              "heddle's memory is the whole process. Of each peer the better of its default and a "
-              "setting for quick loading, for time and memory apart; heddle also with `--lean`.",
+              "Of the peers, importing the library is left out of the time, and what Python with "
+              "numpy holds out of the memory; heddle's memory is the whole process. Of each peer "
+              "the better of its default and a setting for quick loading, for time and memory "
+              "apart; heddle also with `--lean`.",
               "", *start(results, threads, engines), ""]
     served = clients(results, threads)
     if served:
