@@ -77,8 +77,8 @@ function(heddle_precompile target header)
   if(HEDDLE_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE "<${header}>")
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # For ccache. Not when the header itself is compiled: what is preprocessed then would be the old
-      # precompiled header, and ccache would give that back although its sources have changed.
+      # For ccache. Not when the header itself is compiled: what is preprocessed then would be the
+      # old precompiled header, and ccache would give that back although its sources have changed.
       get_target_property(sources ${target} SOURCES)
       list(FILTER sources INCLUDE REGEX "\\.cc$")
       set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fpch-preprocess)

@@ -1,6 +1,7 @@
 # Build-time generated files, all under ${HEDDLE_GENERATED_DIR}.
 
-# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source below <folder>.
+# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source below
+# <folder>.
 function(heddle_generate_list output folder macro declare)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
   set(path "${HEDDLE_GENERATED_DIR}/${output}")
@@ -9,8 +10,8 @@ function(heddle_generate_list output folder macro declare)
   add_custom_command(
     OUTPUT "${path}.stamp"
     BYPRODUCTS "${path}"
-    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}" "-DMACRO=${macro}"
-            "-DDECLARE=${declare}" "-DOUTPUT=${path}"
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}"
+            "-DMACRO=${macro}" "-DDECLARE=${declare}" "-DOUTPUT=${path}"
             -P "${PROJECT_SOURCE_DIR}/cmake/generate_op_list.cmake"
     COMMAND "${CMAKE_COMMAND}" -E touch "${path}.stamp"
     DEPENDS ${sources} "${PROJECT_SOURCE_DIR}/cmake/generate_op_list.cmake"

@@ -1,4 +1,5 @@
-# Writes to OUTPUT a constant NAME that changes with the contents of the files listed in the file LIST.
+# Writes to OUTPUT a constant NAME that changes with the contents of the files listed in the file
+# LIST.
 file(STRINGS "${LIST}" sources)
 set(all "")
 foreach(source IN LISTS sources)

@@ -80,7 +80,7 @@ void BufferSlab::PreferHugePages(size_t need) {
 BufferRef BufferSlab::Allocate(size_t bytes) {
   static_assert(sizeof(Block) <= kAlign && sizeof(Piece) <= kAlign);
   const size_t need = kAlign + RoundUp(bytes);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes >= kOwnBlock) {
     expected_ -= std::min(expected_, need);
     return BufferRef::Allocate(bytes);
@@ -98,7 +98,7 @@ BufferRef BufferSlab::Allocate(size_t bytes) {
   given_ += need;
   block_->refs.fetch_add(1, std::memory_order_relaxed);
   Block* const block = block_;
-  lock.unlock();  // pages take time; the piece is the caller's
+  lock.Unlock();  // pages take time; the piece is the caller's
   if (block->tight && bytes >= kLeastPopulated) PopulatePages(at, need);
   return BufferRef(new (at) Piece(at + kAlign, bytes, block));
 }

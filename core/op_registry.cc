@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "heddle/program.h"
+#include "core/thread_annotations.h"
 
 namespace heddle {
 
@@ -33,9 +34,9 @@ using Registry = std::unordered_map<std::string_view, Entry>;
 
 // Operators from outside kernels/, until the registry takes them over.
 struct Additions {
-  std::mutex mutex;
-  bool frozen = false;  // guarded by mutex, like the rest
-  std::vector<std::pair<const char*, void (*)(OpDef&)>> ops;
+  Mutex mutex;
+  bool frozen HEDDLE_GUARDED_BY(mutex) = false;
+  std::vector<std::pair<const char*, void (*)(OpDef&)>> ops HEDDLE_GUARDED_BY(mutex);
 };
 Additions& TheAdditions() {
   static auto* const additions = new Additions;
@@ -57,7 +58,7 @@ Registry& TheRegistry() {
 #include "kernels/all_ops.inc"
 #undef HEDDLE_DECLARE_OP
     Additions& additions = TheAdditions();
-    std::lock_guard lock(additions.mutex);
+    MutexLock lock(additions.mutex);
     additions.frozen = true;
     for (const auto& [name, define] : additions.ops) add(name, define, "");
     return r;
@@ -78,7 +79,7 @@ const OpDef* DefOf(std::string_view name, Entry& entry) {
 
 void RegisterOp(const char* name, void (*define)(OpDef&)) {
   Additions& additions = TheAdditions();
-  std::lock_guard lock(additions.mutex);
+  MutexLock lock(additions.mutex);
   if (additions.frozen) Refuse(name, "the operators are in use already");
   additions.ops.emplace_back(name, define);
 }

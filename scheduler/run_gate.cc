@@ -86,7 +86,7 @@ bool RunGate::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) 
 
 // Threads for the run, if it may go at once; 0: it has been put in the list.
 int RunGate::Enter(Waiter* me) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (first_ == nullptr && taken_ == 0) return taken_ = threads_;
   if (first_ == nullptr && HasRoom()) {
     taken_ += share_;
@@ -98,7 +98,7 @@ int RunGate::Enter(Waiter* me) {
 }
 
 bool RunGate::Remove(Waiter* waiter) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Waiter* before = nullptr;
   Waiter* w = first_;
   for (; w != nullptr && w != waiter; w = w->next) before = w;
@@ -114,7 +114,7 @@ RunGate::Waiter* RunGate::Leave(int threads, Server* server) {
   Waiter* admitted = nullptr;
   int count = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     taken_ -= threads;
     admitted = first_;
     count = Admit(server);

@@ -21,12 +21,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "core/function_ref.h"
+#include "core/thread_annotations.h"
 
 namespace heddle {
 
@@ -70,20 +70,20 @@ class RunGate {
   bool Remove(Waiter* waiter);
   Waiter* Leave(int threads, Server* server);
   void Serve(Server* server);
-  // The following with mutex_ held.
-  bool HasRoom() const { return taken_ == 0 || taken_ + share_ <= places_; }
-  int Admit(Server* server);  // lets in the first of those who wait; how many
-  Server* IdleServer();
+  bool HasRoom() const HEDDLE_REQUIRES(mutex_) { return taken_ == 0 || taken_ + share_ <= places_; }
+  // Lets in the first of those who wait; returns how many.
+  int Admit(Server* server) HEDDLE_REQUIRES(mutex_);
+  Server* IdleServer() HEDDLE_REQUIRES(mutex_);
   static void Call(Waiter* first, int count);
 
   const int threads_;
   const int places_;  // threads that runs beside each other have together; 0: nobody waits
   const int share_;   // of these, a run that meets others has
-  std::mutex mutex_;
-  int taken_ = 0;  // threads
-  Waiter* first_ = nullptr;
-  Waiter* last_ = nullptr;
-  std::vector<std::unique_ptr<Server>> servers_;
+  Mutex mutex_;
+  int taken_ HEDDLE_GUARDED_BY(mutex_) = 0;  // threads
+  Waiter* first_ HEDDLE_GUARDED_BY(mutex_) = nullptr;
+  Waiter* last_ HEDDLE_GUARDED_BY(mutex_) = nullptr;
+  std::vector<std::unique_ptr<Server>> servers_ HEDDLE_GUARDED_BY(mutex_);
   cpu_set_t processors_;  // for these: those of the thread that made the gate, not of a caller
 };
 

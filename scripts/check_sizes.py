@@ -15,7 +15,8 @@ HEADER_LINES, SOURCE_LINES, FUNCTION_LINES = 250, 600, 60
 FOLDER_FILES, LARGER_FOLDERS = 40, {"core": 55, "tools": 55}
 WHOLE_INTERFACES = {"include/heddle.h"}  # one header by intention: as long as a source
 
-NOT_A_FUNCTION = re.compile(r"^\s*(namespace|class|struct|union|enum|extern|switch|if|for|while|do)\b|=\s*\{$")
+NOT_A_FUNCTION = re.compile(
+    r"^\s*(namespace|class|struct|union|enum|extern|switch|if|for|while|do)\b|=\s*\{$")
 
 
 def long_functions(lines):
@@ -50,7 +51,8 @@ def main():
             limit = HEADER_LINES if short else SOURCE_LINES
             if len(lines) > limit:
                 too_long.append(f"{name}: {len(lines)} lines, at most {limit}")
-            warnings += [f"warning: {name}:{at}: function of {length} lines, aim at {FUNCTION_LINES}"
+            warnings += [f"warning: {name}:{at}: function of {length} lines, aim at "
+                         f"{FUNCTION_LINES}"
                          for at, length in long_functions(lines)]
     crowded = [f"{name}/: {count} files, at most {limit}"
                for name, count in sorted(in_folder.items())

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/formats/paddle/pickles: what paddle.save and paddle.static.save write, in protocols 2 to 4.
+"""Makes tests/formats/paddle/pickles: what paddle.save and paddle.static.save write.
 
-Needs paddlepaddle==2.6.2 and "numpy<2". The values are those that tests/formats/paddle/pickle_test.cc expects.
+Protocols 2 to 4. Needs paddlepaddle==2.6.2 and "numpy<2". The values are those that
+tests/formats/paddle/pickle_test.cc expects.
 """
 
 import argparse

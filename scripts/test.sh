@@ -11,7 +11,7 @@ case ${1:-} in
   *) preset=$1; shift ;;
 esac
 
-./scripts/setup.sh
+./scripts/setup.sh --with-clang
 # The CUDA device is compiled where there is all that it takes.
 cuda=OFF
 if [[ $preset == release ]] && command -v nvcc > /dev/null; then
