@@ -22,7 +22,7 @@
 #include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/propose_lanes.h"
-#include "scheduler/run_gate.h"
+#include "scheduler/run_admission.h"
 #include "scheduler/simulate_lanes.h"
 #include "scheduler/spin.h"
 #include "scheduler/watcher.h"
@@ -56,7 +56,7 @@ class ExecutorImpl {
         pool(threads, &KernelArena::WarmUp),
         wide_arena(threads, true, pool),
         narrow_arena(threads, false, pool),
-        gate(threads, std::max(0, o.runs_at_once)),
+        admission(threads, std::max(0, o.runs_at_once)),
         device(o.device
                    ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)
                    : nullptr),
@@ -84,7 +84,7 @@ class ExecutorImpl {
   // Kernels of a run that goes one instruction after another use all threads; those of a run whose
   // threads each have instructions of their own, or that shares the machine with others, use one.
   KernelArena wide_arena, narrow_arena;
-  RunGate gate;
+  RunAdmission admission;
   Watcher watcher;
   const std::unique_ptr<DeviceRuntime> device;  // null: none
   const float host_task_ns;
@@ -446,7 +446,7 @@ Status ExecutorImpl::RunUnguarded(const RunCall& call) {
   const auto run = [&](int admitted) {
     status = Guarded([&] { return RunAdmitted(call, cached, threads > 1 && admitted == threads); });
   };
-  if (!gate.Run(run, options.deadline))
+  if (!admission.Run(run, options.deadline))
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
   return status;
 }
