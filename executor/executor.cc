@@ -14,6 +14,7 @@
 #include "executor/report/describe_plan.h"
 #include "executor/report/fill_report.h"
 #include "executor/report/memory_report.h"
+#include "executor/report/plan_text.h"
 #include "executor/run/interpreter.h"
 #include "heddle/bound_run.h"
 #include "heddle/generator.h"
@@ -535,7 +536,7 @@ Result<PlanDescription> Executor::DescribePlan(const CompiledProgram& compiled,
 Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds) {
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->SettledPlan(*compiled.impl(), feeds));
-  return plan->ToString();
+  return heddle::PlanText(*plan);
 }
 
 Result<MemoryReport> Executor::PlanMemory(const CompiledProgram& compiled,
