@@ -71,9 +71,13 @@ Status RunSession::Make() {
 
 RunSession::~RunSession() {
   if (!intact_) return;
-  state_->End();
-  state_->plan().MarkWritten();
-  cached_.Release(turn_.variant, std::move(state_));
+  try {
+    state_->End();
+    state_->plan().MarkWritten();
+    cached_.Release(turn_.variant, std::move(state_));
+  } catch (const std::bad_alloc&) {
+    // No memory to keep it among the idle ones: it goes, and the next run makes another.
+  }
 }
 
 // Large variants are tried one at a time in the same memory: the states of the others go before.
