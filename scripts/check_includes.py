@@ -27,6 +27,13 @@ ALLOWED = {
 }
 FOLDERS = set(ALLOWED) | {"proto"}
 
+# Rooms of a folder -> those beside itself that each may see. What lies in the folder itself, and in
+# no room, may see all of them and is seen by none.
+ROOMS = {
+    "executor": {"plan": set(), "tune": set(), "run": {"plan"}, "device": {"plan", "run"},
+                 "report": {"plan", "run"}},
+}
+
 # A value header reaches none of these, directly or through others.
 PROGRAM_HEADERS = re.compile(
     r"^(core|heddle)/(program|block|op|op_def|op_context|op_registry|kernel_context|block_runner|"
@@ -77,6 +84,18 @@ def folder_of(name):
     return first if first in FOLDERS else None
 
 
+def room_breach(path, name):
+    """Why the room that `path` lies in must not include `name`, or None."""
+    folder, *inner = path.parts
+    own = inner[0] if len(inner) > 1 else None
+    if own not in ROOMS.get(folder, {}) or not name.startswith(folder + "/"):
+        return None
+    target = name.split("/")[1]
+    if target == own or target in ROOMS[folder][own] or name.endswith(".inc"):
+        return None
+    return f"{folder}/{own} may not see {name}"
+
+
 def breach(folder, name):
     """Why `folder` must not include `name`, or None."""
     if folder == "include" and PRIVATE_LIBRARIES.search(name):
@@ -106,7 +125,7 @@ def main():
                 continue
             files += 1
             for number, name in includes(path):
-                why = breach(folder, name)
+                why = breach(folder, name) or room_breach(path.relative_to(ROOT), name)
                 if why:
                     breaches.append(f"{path.relative_to(ROOT)}:{number}: {name}: {why}")
     print("\n".join(breaches + [f"{files} files, {len(breaches)} breaches"]))

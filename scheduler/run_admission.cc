@@ -1,4 +1,4 @@
-#include "scheduler/run_gate.h"
+#include "scheduler/run_admission.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// So long a thread of the gate makes runs before it lets others have the processor for once: the
+// So long a thread of its own makes runs before it lets others have the processor for once: the
 // callers it has woken, whose outputs are there. With eight callers of a run of 13 us the 99th
 // percentile of what they wait was 3.3 times the median without, and is 1.8 times it, with as many
 // runs.
@@ -23,7 +23,8 @@ constexpr uint64_t kTurnNs = 50000;
 // Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A
 // condition variable wakes a thread into a lock that its waker still holds: with eight callers of a
 // run of 30 us that doubles the context switches.
-void Sleep(std::atomic<uint32_t>& word, uint32_t value, const std::optional<RunGate::Time>& until) {
+void Sleep(std::atomic<uint32_t>& word, uint32_t value,
+           const std::optional<RunAdmission::Time>& until) {
   timespec deadline{};
   if (until) {
     // The steady clock is the one that the system call measures absolute times by.
@@ -44,7 +45,7 @@ void StoreAndWake(std::atomic<uint32_t>* word, uint32_t value) {
 
 }  // namespace
 
-RunGate::RunGate(int threads, int at_once)
+RunAdmission::RunAdmission(int threads, int at_once)
     : threads_(threads),
       places_(threads == 1   ? at_once
               : at_once <= 1 ? threads
@@ -53,12 +54,12 @@ RunGate::RunGate(int threads, int at_once)
   if (sched_getaffinity(0, sizeof processors_, &processors_) != 0) CPU_ZERO(&processors_);
 }
 
-RunGate::~RunGate() {
+RunAdmission::~RunAdmission() {
   for (const auto& server : servers_) StoreAndWake(&server->called, 1);
   for (const auto& server : servers_) server->thread.join();
 }
 
-bool RunGate::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) {
+bool RunAdmission::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) {
   if (places_ == 0) {
     run(1);
     return true;
@@ -85,7 +86,7 @@ bool RunGate::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) 
 }
 
 // Threads for the run, if it may go at once; 0: it has been put in the list.
-int RunGate::Enter(Waiter* me) {
+int RunAdmission::Enter(Waiter* me) {
   MutexLock lock(mutex_);
   if (first_ == nullptr && taken_ == 0) return taken_ = threads_;
   if (first_ == nullptr && HasRoom()) {
@@ -97,7 +98,7 @@ int RunGate::Enter(Waiter* me) {
   return 0;
 }
 
-bool RunGate::Remove(Waiter* waiter) {
+bool RunAdmission::Remove(Waiter* waiter) {
   MutexLock lock(mutex_);
   Waiter* before = nullptr;
   Waiter* w = first_;
@@ -110,7 +111,7 @@ bool RunGate::Remove(Waiter* waiter) {
 
 // Makes way for others, and sees to it that they go. `server`: who leaves, if it is one; it is
 // given its next run, or nullptr: then it is idle.
-RunGate::Waiter* RunGate::Leave(int threads, Server* server) {
+RunAdmission::Waiter* RunAdmission::Leave(int threads, Server* server) {
   Waiter* admitted = nullptr;
   int count = 0;
   {
@@ -128,7 +129,7 @@ RunGate::Waiter* RunGate::Leave(int threads, Server* server) {
   return admitted;
 }
 
-int RunGate::Admit(Server* server) {
+int RunAdmission::Admit(Server* server) {
   int count = 0;
   while (first_ != nullptr && HasRoom()) {
     Waiter* const w = first_;
@@ -146,7 +147,7 @@ int RunGate::Admit(Server* server) {
 }
 
 // With one thread callers bring theirs.
-RunGate::Server* RunGate::IdleServer() {
+RunAdmission::Server* RunAdmission::IdleServer() {
   for (const auto& server : servers_)
     if (std::exchange(server->idle, false)) return server.get();
   if (threads_ == 1 || servers_.size() == static_cast<size_t>(threads_)) return nullptr;
@@ -154,14 +155,14 @@ RunGate::Server* RunGate::IdleServer() {
     servers_.reserve(static_cast<size_t>(threads_));
     auto server = std::make_unique<Server>();
     server->idle = false;
-    server->thread = std::thread(&RunGate::Serve, this, server.get());
+    server->thread = std::thread(&RunAdmission::Serve, this, server.get());
     return servers_.emplace_back(std::move(server)).get();
   } catch (const std::exception&) {
     return nullptr;  // no thread or no memory to be had: the caller makes its run itself
   }
 }
 
-void RunGate::Call(Waiter* first, int count) {
+void RunAdmission::Call(Waiter* first, int count) {
   for (; count > 0; --count) {
     Waiter* const next = first->next;
     if (first->server != nullptr)
@@ -172,7 +173,7 @@ void RunGate::Call(Waiter* first, int count) {
   }
 }
 
-void RunGate::Serve(Server* server) {
+void RunAdmission::Serve(Server* server) {
   // A thread starts where its maker may run, and a caller may have been bound to one processor.
   if (CPU_COUNT(&processors_) > 0) sched_setaffinity(0, sizeof processors_, &processors_);
   for (;;) {

@@ -1,12 +1,18 @@
 // One thread or all: what is faster is found, and found anew when that changes.
-#include "executor/tune/width_choice.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "executor/tune/run_policy.h"
+
 namespace heddle {
 namespace {
+
+// A plan whose instructions go one after another.
+class WidthChoice : public RunPolicy {
+ public:
+  WidthChoice() : RunPolicy({.steps = 1, .widths = true}) {}
+};
 
 struct Seen {
   int narrow = 0, tried = 0;
@@ -17,16 +23,18 @@ struct Seen {
 Seen Runs(WidthChoice& choice, int runs, const std::function<double(int k, bool narrow)>& time) {
   Seen seen;
   for (int k = 0; k < runs; ++k) {
-    const WidthChoice::Turn turn = choice.Next();
+    const RunPolicy::Turn turn = choice.Next(true);
+    EXPECT_TRUE(turn.judged);
+    EXPECT_EQ(turn.variant, 0);
     seen.narrow += turn.narrow;
-    seen.tried += turn.tried;
+    seen.tried += turn.what == RunPolicy::Turn::What::kTryWidth;
     seen.last = turn.narrow;
-    choice.Report(time(k, turn.narrow));
+    choice.Report(turn, time(k, turn.narrow));
   }
   return seen;
 }
 
-TEST(WidthChoice, TheFasterWayStays) {
+TEST(RunPolicyWidth, TheFasterWayStays) {
   WidthChoice slow, fast;
   const Seen wide = Runs(slow, 250, [](int, bool narrow) { return narrow ? 2000. : 1000.; });
   EXPECT_EQ(wide.narrow, 4);
@@ -37,13 +45,13 @@ TEST(WidthChoice, TheFasterWayStays) {
   EXPECT_TRUE(narrow.last);
 }
 
-TEST(WidthChoice, AllThreadsUnlessOneIsClearlyFaster) {
+TEST(RunPolicyWidth, AllThreadsUnlessOneIsClearlyFaster) {
   WidthChoice level, faster;
   EXPECT_FALSE(Runs(level, 100, [](int, bool narrow) { return narrow ? 970. : 1000.; }).last);
   EXPECT_TRUE(Runs(faster, 100, [](int, bool narrow) { return narrow ? 930. : 1000.; }).last);
 }
 
-TEST(WidthChoice, FirstRunsOfABurstAndSingleOnesDoNotDecide) {
+TEST(RunPolicyWidth, FirstRunsOfABurstAndSingleOnesDoNotDecide) {
   WidthChoice bursts, single;
   bool before = false;
   EXPECT_FALSE(Runs(bursts, 100, [&](int, bool narrow) {
@@ -60,7 +68,7 @@ TEST(WidthChoice, FirstRunsOfABurstAndSingleOnesDoNotDecide) {
                }).last);
 }
 
-TEST(WidthChoice, ItIsTriedAgain) {
+TEST(RunPolicyWidth, ItIsTriedAgain) {
   WidthChoice choice;
   const auto far = [](int, bool narrow) { return narrow ? 1000. : 1500.; };
   const auto near = [](int, bool narrow) { return narrow ? 1000. : 600.; };
@@ -70,27 +78,38 @@ TEST(WidthChoice, ItIsTriedAgain) {
 }
 
 // A few slow runs, or none, are no reason for other trials.
-TEST(WidthChoice, TrialsAreSeldomWhereNothingChanges) {
+TEST(RunPolicyWidth, TrialsAreSeldomWhereNothingChanges) {
   WidthChoice choice;
   Runs(choice, 100, [](int, bool narrow) { return narrow ? 2000. : 1000.; });
   EXPECT_EQ(Runs(choice, 1900, [](int k, bool) { return k % 8 == 0 ? 1000. : 9000.; }).tried, 0);
   EXPECT_GT(Runs(choice, 200, [](int, bool narrow) { return narrow ? 2000. : 1000.; }).tried, 0);
 }
 
-TEST(WidthChoice, TrialsTakeAHundredthOfTheTime) {
+TEST(RunPolicyWidth, TrialsTakeAHundredthOfTheTime) {
   for (const double slow : {1100., 2000., 20000.}) {
     WidthChoice choice;
     double all = 0, least = 0;
     for (int k = 0; k < 50000; ++k) {
-      const double ns = choice.Next().narrow ? slow : 1000;
-      choice.Report(ns);
+      const RunPolicy::Turn turn = choice.Next(true);
+      const double ns = turn.narrow ? slow : 1000;
+      choice.Report(turn, ns);
       all += ns, least += 1000;
     }
     EXPECT_LE(all, 1.013 * least) << slow;
   }
 }
 
-TEST(WidthChoice, LongRunsAreLeftAlone) {
+TEST(RunPolicyWidth, RunsThatAreTracedAreNotCounted) {
+  WidthChoice choice;
+  for (int k = 0; k < 100; ++k) {
+    const RunPolicy::Turn turn = choice.Next(true, true);
+    EXPECT_FALSE(turn.judged || turn.narrow);
+    choice.Report(turn, 9000);
+  }
+  EXPECT_EQ(Runs(choice, 8, [](int, bool) { return 1000.; }).tried, 0);
+}
+
+TEST(RunPolicyWidth, LongRunsAreLeftAlone) {
   WidthChoice choice;
   const Seen seen = Runs(
       choice, 10000, [](int, bool narrow) { return WidthChoice::kLongNs * (narrow ? 2 : 1.1); });

@@ -1,4 +1,4 @@
-#include "executor/device/device_memory.h"
+#include "executor/plan/device_memory.h"
 
 #include <algorithm>
 #include <numeric>

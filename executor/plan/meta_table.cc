@@ -1,4 +1,4 @@
-#include "executor/run/meta_table.h"
+#include "executor/plan/meta_table.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "executor/plan/resident_copy.h"
+#include "executor/device/resident_copy.h"
 
 #include "core/error.h"
 

@@ -1,5 +1,5 @@
-// RunGate: which runs are under way, so that together they use no more threads than there are, and
-// which thread makes them.
+// RunAdmission: which runs are under way, so that together they use no more threads than there are,
+// and which thread makes them.
 //
 // A run that finds nobody inside goes alone and may use every thread. While others are inside, each
 // run keeps to one thread, and at most as many are inside as there are threads: two runs with a
@@ -7,7 +7,7 @@
 // many waits, first come first served. With one thread there is nothing to share out: callers bring
 // threads of their own, and nobody waits unless told how many may be inside.
 //
-// Where several wait, their runs are made by threads of the gate, one after another, while the
+// Where several wait, their runs are made by threads of its own, one after another, while the
 // callers sleep: what moves is a pointer to the run. Were each caller woken for its own run,
 // threads with cold caches would push each other from processor to processor.
 //
@@ -30,17 +30,17 @@
 
 namespace heddle {
 
-class RunGate {
+class RunAdmission {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   // `at_once`: how many may be inside; 1 = each with all threads; 0 = as many as there are threads,
   // and with one thread any number.
-  explicit RunGate(int threads, int at_once = 0);
+  explicit RunAdmission(int threads, int at_once = 0);
   // Nobody may be inside, or wait.
-  ~RunGate();
-  RunGate(const RunGate&) = delete;
-  RunGate& operator=(const RunGate&) = delete;
+  ~RunAdmission();
+  RunAdmission(const RunAdmission&) = delete;
+  RunAdmission& operator=(const RunAdmission&) = delete;
 
   // Makes the run once it is let in, on this thread or on another, then returns true. False:
   // `until` came first. `run` is told how many threads it may use: all of them, or 1; it must not
@@ -84,7 +84,7 @@ class RunGate {
   Waiter* first_ HEDDLE_GUARDED_BY(mutex_) = nullptr;
   Waiter* last_ HEDDLE_GUARDED_BY(mutex_) = nullptr;
   std::vector<std::unique_ptr<Server>> servers_ HEDDLE_GUARDED_BY(mutex_);
-  cpu_set_t processors_;  // for these: those of the thread that made the gate, not of a caller
+  cpu_set_t processors_;  // for these: those of the thread that made this object, not of a caller
 };
 
 }  // namespace heddle
