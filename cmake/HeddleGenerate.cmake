@@ -21,22 +21,6 @@ function(heddle_generate_list output folder macro declare)
   file(GENERATE OUTPUT "${path}.files" CONTENT "${sources}\n")
 endfunction()
 
-# Writes <output> with a 64-bit constant <name> that changes whenever one of the files does.
-function(heddle_generate_hash output name)
-  set(path "${HEDDLE_GENERATED_DIR}/${output}")
-  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE sources)
-  list(JOIN sources "\n" lines)
-  file(GENERATE OUTPUT "${path}.files" CONTENT "${lines}\n")
-  add_custom_command(
-    OUTPUT "${path}"
-    COMMAND "${CMAKE_COMMAND}" "-DLIST=${path}.files" "-DNAME=${name}" "-DOUTPUT=${path}"
-            -P "${PROJECT_SOURCE_DIR}/cmake/hash_sources.cmake"
-    COMMAND "${CMAKE_COMMAND}" -E touch "${path}"
-    DEPENDS ${sources} "${path}.files" "${PROJECT_SOURCE_DIR}/cmake/hash_sources.cmake"
-    COMMENT "Hashing what ${name} stands for"
-    VERBATIM)
-endfunction()
-
 # Compiles proto/*.proto; included as "proto/<name>.pb.h".
 function(heddle_generate_proto result)
   file(GLOB protos CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"

@@ -24,6 +24,10 @@ using ir::VarId;
 
 // A factor for each channel of a convolution's output, in the filter.
 struct FilterScale {
+  // Part of the name under which packed filters are kept in users' files: raise it when Apply
+  // gives other bits.
+  static constexpr int kVersion = 1;
+
   Shape shape;         // of the filter
   int64_t group_rows;  // transposed: how many of dimension 0 a group has; else 0
   std::vector<double> factors;
@@ -43,7 +47,7 @@ struct FilterScale {
   }
   // The same for equal scales alone.
   std::string Fingerprint() const {
-    return StrCat(shape.ToString(), " ", group_rows, " ",
+    return StrCat("v", kVersion, " ", shape.ToString(), " ", group_rows, " ",
                   XXH3_64bits(factors.data(), factors.size() * sizeof(double)));
   }
 };
