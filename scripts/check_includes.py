@@ -12,8 +12,7 @@ SUFFIXES = {".h", ".inc", ".cc", ".c", ".cu", ".cuh"}
 # "core:values" and "include:values" are those that know nothing of programs (see PROGRAM_HEADERS).
 ALLOWED = {
     "include": set(),
-    "core": {"proto", "include", "kernels/all_ops.inc", "kernels/all_tiles.inc",
-             "kernels/all_fuses.inc"},
+    "core": {"proto", "include", "kernels/all_ops.inc", "kernels/all_tiles.inc"},
     "memory": {"core:values", "include:values"},
     "scheduler": {"core:values", "include:values"},
     "device": {"core", "include"},
