@@ -147,7 +147,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source.Get());
   HEDDLE_ASSIGN_OR_RETURN(form->optimized,
-                          passes::Optimize(program, scope, optimize, !options.lean));
+                          passes::Optimize(program, scope, optimize,
+                                           {.source = !options.lean, .host_caches = host_caches}));
   for (const std::string& name : fetch_names)
     form->fetches.push_back(form->optimized.program->Find(0, name));
   if (!declared_inputs)

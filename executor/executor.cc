@@ -464,9 +464,7 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
   auto c = std::make_shared<internal::CompiledImpl>();
   c->scope = scope ? std::move(scope) : std::make_shared<Scope>();
   c->options = options;
-  // Made for a core's caches; other devices have the single convolutions.
-  if (impl_->device && !impl_->device->device().has_host_kernels())
-    c->options.passes.disable.push_back("fuse_conv_chain");
+  c->host_caches = !impl_->device || impl_->device->device().has_host_kernels();
   c->executor = impl_.get();
   c->inputs = program.inputs();
   c->declared_inputs = !program.ir().feeds.empty();

@@ -214,8 +214,6 @@ PassDef FromCustom(const CustomPass& custom) {
   PassDef pass;
   pass.name = custom.name;
   pass.doc = custom.doc;
-  pass.groupings = In(custom.grouping);
-  pass.phase = custom.phase;
   pass.level = custom.level;
   pass.repeat = custom.repeat;
   pass.once = !custom.repeat;

@@ -58,16 +58,17 @@ class PassContext {
   std::map<const Tensor*, Tensor> copied_;
 };
 
-// Groupings of a pass, as bits.
-constexpr unsigned In(PassGrouping g) { return 1u << static_cast<unsigned>(g); }
-inline constexpr unsigned kCleanUp =
-    In(PassGrouping::kPrePlacement) | In(PassGrouping::kPostRewriteForExec);
+// What a pass asks of the place a program is made for; it does not run where that is missing.
+enum class PassNeeds {
+  kNothing,
+  kHostCaches,  // kernels run on the host: the pass arranges work for a core's caches
+};
 
+// A pass. When it runs is said in passes/pipeline.cc.
 struct PassDef {
   std::string name, doc;
-  unsigned groupings = In(PassGrouping::kPostPlacement);
-  int phase = 0;  // ascending; passes of one phase run in the order of their names
   int level = 1;  // the lowest optimisation level that runs it
+  PassNeeds needs = PassNeeds::kNothing;
   // Takes part in its grouping's rounds, which go on until nothing changes; else it runs once. Said
   // of passes that make work for each other and come to an end.
   bool repeat = false;
@@ -78,7 +79,7 @@ struct PassDef {
   std::vector<std::string> own_ops;
   std::vector<std::string> own_forms;  // Paddle's, but in a form that Paddle does not take
   // For docs/passes.md, see PassInfo.
-  std::string before, after, refuses, gates;
+  std::string before, after, refuses;
   std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed
 };
 
@@ -89,7 +90,7 @@ struct PassDef {
   }                                      \
   void heddle::passes::DefinePass_##name(PassDef& pass)
 
-// Every registered pass in the order of phase and name.
+// Every registered pass, by name.
 std::vector<PassDef> AllPasses();
 
 }  // namespace heddle::passes

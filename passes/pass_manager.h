@@ -9,6 +9,7 @@
 #include "core/ir.h"
 #include "heddle/pass.h"
 #include "passes/pass.h"
+#include "passes/pipeline.h"
 
 namespace heddle::passes {
 
@@ -21,15 +22,21 @@ struct Optimized {
   PassReport report;
 };
 
+// What the result is for.
+struct Target {
+  bool source = true;       // it can be written to a file again (ir::Program::source)
+  bool host_caches = true;  // there is what PassNeeds::kHostCaches asks for
+};
+
 // The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0
-// only. Without `source` it is not there to be written to a file again (ir::Program::source).
+// only.
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
-                           bool source = true);
-// The same with a list of passes of the caller's instead of the registered ones, in any order.
-Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
+                           const Target& target = {});
+// The same with passes and an order of the caller's instead of heddle's.
+Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
                                const std::shared_ptr<const ir::Program>& program,
                                const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
-                               bool source = true);
+                               const Target& target = {});
 
 }  // namespace heddle::passes

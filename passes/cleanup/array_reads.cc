@@ -113,10 +113,7 @@ HEDDLE_PASS(array_reads) {
       "blocks that run among it; tensors that are written again; results that are fetched or named "
       "by "
       "several blocks";
-  pass.gates = "counter 0, 1: element 1 | known | known (`ArrayReads.KnownPlaces`)\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 1;
   pass.repeat = true;
   pass.run = Run;
 }

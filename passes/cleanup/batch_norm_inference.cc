@@ -30,10 +30,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(batch_norm_inference) {
   pass.doc = "drops the unchanged running statistics from the outputs of inference batch_norm";
-  pass.groupings = kCleanUp;
   pass.level = 2;  // Paddle's shape function wants these outputs
   pass.own_forms = {"batch_norm"};
-  pass.phase = 0;
   pass.before = "y, mean, variance = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.after = "y = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.refuses = "batch_norm that trains; statistics that are fetched or go to other variables";

@@ -166,13 +166,7 @@ HEDDLE_PASS(cse) {
       "live "
       "in a parameter or are named by several blocks; where the first result is written again "
       "before the second is read; what stands in different blocks";
-  pass.gates =
-      "eight constants, four values | 4 | 4 (`Cse.EightConstantsAreFour`)\n"
-      "three of one | 1 | 1 (`Cse.ThreeTimesTheSame`)\n"
-      "a - b and b - a | stay | stay (`Cse.OrderMattersWhereItDoes`)\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 6;
   pass.repeat = true;
   pass.run = Run;
 }

@@ -90,12 +90,7 @@ HEDDLE_PASS(dead_ops) {
       "operators with side effects, that draw random numbers, communicate, read data or run "
       "blocks; "
       "writes to parameters and to variables that several blocks name";
-  pass.gates =
-      "1,000 operators for nobody | 0 left | 0 (`DeadOps.ALongDeadTailGoes`)\n"
-      "print, random numbers, loop-carried variables | stay | stay (`DeadOps.*`)\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 9;
   pass.repeat = true;
   pass.run = Run;
 }

@@ -67,9 +67,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(dropout_inference) {
   pass.doc = "dropout in inference is a scale, or nothing";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 0;
   pass.before = "b = dropout(a), is_test, upscale_in_train; c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =

@@ -196,12 +196,7 @@ HEDDLE_PASS(fold_constants) {
       "larger than PassOptions::max_folded_bytes (10 MiB); operators that fail; operators with "
       "side effects, "
       "random numbers or blocks; results that are fetched or named by several blocks";
-  pass.gates =
-      "4,004 bytes at a limit of 4,000 | stay | stay (`FoldConstants.OnlyUpToTheLimit`)\n"
-      "the same at a limit of 4,004 | folded | folded\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 4;
   pass.repeat = true;
   pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads
   pass.run = Run;

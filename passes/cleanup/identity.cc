@@ -119,12 +119,7 @@ HEDDLE_PASS(identity) {
       "results that are fetched, live in a parameter or are named by several blocks; sources that "
       "are written again while the copy is read; results that nobody reads (dead_ops); where "
       "sequence offsets are about, all but assign and cast; scale by 1, which makes 0 of -0";
-  pass.gates =
-      "chain of 50 copies | 0 left | 0 (`Identity.AChainOfCopiesGoes`)\n"
-      "fetched, unread, source rewritten | stay | stay (`Identity.*`)\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 3;
   pass.repeat = true;
   pass.run = Run;
 }

@@ -224,8 +224,6 @@ HEDDLE_PASS(inline_calls) {
       "the program larger than 131,072 operators. An error: a wrong "
       "number or dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
-  pass.phase = 7;
-  pass.groupings = In(PassGrouping::kPrePlacement);
   pass.repeat = true;
   pass.run = Run;
 }

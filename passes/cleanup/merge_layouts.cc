@@ -135,13 +135,7 @@ HEDDLE_PASS(merge_transposes) {
   pass.refuses =
       "a result in the middle that has other readers (unless the pair is inverse) or is fetched; "
       "sources written in between; gradients that read XShape; programs with sequence offsets";
-  pass.gates =
-      "chain of 4 | 1 | 1 (`MergeTransposes.*`)\n"
-      "inverse pair | 0 | 0\n"
-      "branch | ends the chain | ends it\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 2;
   pass.repeat = true;
   pass.run = MergeTransposes;
 }
@@ -155,9 +149,7 @@ HEDDLE_PASS(merge_reshapes) {
       "a result in the middle that has other readers or is fetched; sources written in between; a "
       "shape that variables hold or that takes over dimensions (0); gradients that read XShape; "
       "programs with sequence offsets";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 2;
   pass.repeat = true;
   pass.run = MergeReshapes;
 }

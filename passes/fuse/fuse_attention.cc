@@ -325,7 +325,6 @@ HEDDLE_PASS(fuse_attention) {
       "product + factor + mask + softmax + product, and heads' transposes -> "
       "scaled_dot_attention";
   pass.level = 2;
-  pass.phase = 11;
   pass.tolerance = 1e-5;
   pass.own_ops = {"scaled_dot_attention"};
   pass.run = Run;

@@ -103,14 +103,12 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_batch_norm) {
   pass.doc = "inference batch_norm + activation -> fused_batch_norm";
   // Once more behind the last clean-ups, which may leave one reader of two that were the same.
-  pass.groupings = In(PassGrouping::kPostPlacement) | In(PassGrouping::kPostRewriteForExec);
   pass.before = "y = batch_norm(x, scale, bias, mean, variance); z = relu(y)";
   pass.after = "z = fused_batch_norm(x, factor, offset, relu)";
   pass.refuses =
       "batch_norm that uses the batch's statistics; parameters that are fed or written; an "
       "intermediate result that is fetched or read elsewhere; saved statistics that are read";
   pass.level = 2;
-  pass.phase = 15;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_batch_norm"};
   pass.run = Run;

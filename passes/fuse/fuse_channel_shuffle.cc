@@ -174,7 +174,6 @@ HEDDLE_PASS(fuse_channel_shuffle) {
       "hold or that take over dimensions (0); results in the middle that are fetched or read "
       "elsewhere; programs with sequence offsets";
   pass.level = 2;
-  pass.phase = 25;
   pass.own_ops = {"fused_channel_shuffle"};
   pass.run = Run;
 }

@@ -94,7 +94,6 @@ HEDDLE_PASS(fuse_concat) {
       "with "
       "sequence offsets";
   pass.level = 2;
-  pass.phase = 26;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
   pass.run = Run;

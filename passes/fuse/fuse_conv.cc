@@ -300,7 +300,6 @@ HEDDLE_PASS(fuse_conv) {
   pass.doc =
       "conv2d + batch_norm/bias/factor + residual + activation + factor/offset -> fused_conv2d";
   pass.level = 2;
-  pass.phase = 10;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv2d", "fused_conv2d_transpose"};
   pass.before = "b = conv2d(a, w); c = batch_norm(b, …); d = c + r; e = relu(d)";

@@ -145,7 +145,7 @@ HEDDLE_PASS(fuse_conv_chain) {
       "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
       "rows in between that are needed next";
   pass.level = 2;
-  pass.phase = 91;  // behind lower_precision, whose convolutions are left alone
+  pass.needs = PassNeeds::kHostCaches;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv_chain"};
   pass.before =

@@ -191,7 +191,6 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_elementwise) {
   pass.doc = "graphs of element-wise operators -> fused_elementwise";
   pass.level = 2;
-  pass.phase = 40;
   pass.own_ops = {"fused_elementwise"};
   pass.before = "b = tanh(a); c = b * a; d = c + 1";
   pass.after = "d = fused_elementwise(a)";

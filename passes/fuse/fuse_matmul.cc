@@ -155,7 +155,6 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_matmul) {
   pass.doc = "matmul_v2/matmul/mul + factor + bias + residual + activation -> fused_matmul";
   pass.level = 2;
-  pass.phase = 12;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
   pass.before = "p = matmul_v2(x, w); q = p + bias; r = gelu(q)";

@@ -267,7 +267,6 @@ HEDDLE_PASS(merge_matmul) {
       "256 KiB; results in the middle that are read elsewhere or fetched; projections of different "
       "tensors (keys and values of one still go together) or with different numbers of heads";
   pass.level = 2;
-  pass.phase = 11;  // behind fuse_attention
   pass.tolerance = 1e-5;
   pass.run = Run;
 }

@@ -272,7 +272,6 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(channels_last) {
   pass.doc = "moves the convolutional part of a network to NHWC, with as few transposes as needed";
   pass.level = 2;
-  pass.phase = 20;
   pass.tolerance = 1e-5;
   pass.before = "b = conv2d(a); c = relu(b); d = conv2d(c)";
   pass.after =

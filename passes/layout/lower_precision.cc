@@ -93,7 +93,6 @@ HEDDLE_PASS(lower_precision) {
       "bfloat16; "
       "with int8: constant matrices of products are held as integers of 8 bits";
   pass.level = 2;
-  pass.phase = 90;
   pass.own_ops = {"fused_matmul", "fused_conv2d"};
   pass.before = "b = matmul_v2(a, w)";
   pass.after = "b = fused_matmul(a, w), fuse_bf16";
