@@ -2,8 +2,7 @@
 // there.
 #include <optional>
 
-#include "passes/pass.h"
-#include "passes/version_view.h"
+#include "passes/cleanup/block_sweep.h"
 
 namespace heddle::passes {
 namespace {
@@ -11,28 +10,16 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-class ArrayReads {
+class ArrayReads : public BlockSweep {
  public:
-  ArrayReads(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched) {}
-
-  bool Run() {
-    bool changed = false;
-    for (ir::Block& block : p_.blocks) {
-      view_.Enter(block.id);
-      block_ = &block;
-      std::vector<bool> gone(block.ops.size(), false);
-      bool any = false;
-      for (size_t i = 0; i < block.ops.size(); ++i)
-        if (block.ops[i].type() == "read_from_array" && Forward(static_cast<int>(i)))
-          gone[i] = any = true;
-      if (any) EraseOps(&block, gone);
-      changed = changed || any;
-    }
-    return changed;
-  }
+  using BlockSweep::BlockSweep;
 
  private:
+  void Sweep() override {
+    for (size_t i = 0; i < block_->ops.size(); ++i)
+      if (block_->ops[i].type() == "read_from_array" && Forward(static_cast<int>(i))) Erase(i);
+  }
+
   const ir::Op& OpAt(int at) const { return block_->ops[static_cast<size_t>(at)]; }
 
   bool Forward(int at) {
@@ -90,15 +77,7 @@ class ArrayReads {
       return std::nullopt;
     return std::stoll(text) + steps;
   }
-
-  ir::Program& p_;
-  VersionView view_;
-  ir::Block* block_ = nullptr;
 };
-
-Result<bool> Run(ir::Program& program, PassContext& context) {
-  return ArrayReads(program, context).Run();
-}
 
 }  // namespace
 }  // namespace heddle::passes
@@ -115,5 +94,5 @@ HEDDLE_PASS(array_reads) {
       "several blocks";
   pass.level = 1;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunSweep<ArrayReads>;
 }

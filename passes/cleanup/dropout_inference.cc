@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/version_view.h"
 
 namespace heddle::passes {
 namespace {
@@ -52,13 +53,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
     Redirect(program, view, out, x);
     gone[i] = changed = true;
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < ops.size(); ++i)
-    if (!gone[i]) {
-      if (kept != i) ops[kept] = std::move(ops[i]);
-      ++kept;
-    }
-  ops.resize(kept);
+  EraseOps(&program.blocks[0], gone);
   return changed;
 }
 

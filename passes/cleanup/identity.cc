@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
-#include "passes/pass.h"
-#include "passes/version_view.h"
+#include "passes/cleanup/block_sweep.h"
 
 namespace heddle::passes {
 namespace {
@@ -11,24 +10,15 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-class IdentityRemover {
+class IdentityRemover : public BlockSweep {
  public:
   IdentityRemover(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched), lod_(UsesLoD(program)) {}
-
-  bool Run() {
-    bool changed = false;
-    for (ir::Block& block : p_.blocks) changed = Sweep(&block) || changed;
-    return changed;
-  }
+      : BlockSweep(program, context), lod_(UsesLoD(program)) {}
 
  private:
-  bool Sweep(ir::Block* block) {
-    view_.Enter(block->id);
-    std::vector<bool> gone(block->ops.size(), false);
-    bool any = false;
-    for (size_t i = 0; i < block->ops.size(); ++i) {
-      const ir::Op& op = block->ops[i];
+  void Sweep() override {
+    for (size_t i = 0; i < block_->ops.size(); ++i) {
+      const ir::Op& op = block_->ops[i];
       const VarId x = Source(op);
       if (x == kNoVar || !IsPure(op)) continue;
       const VarId out = op.outputs[static_cast<size_t>(OutSlot(op))][0];
@@ -37,11 +27,9 @@ class IdentityRemover {
       // Nor may a reader write the source: it would work in place all of a sudden.
       if (!readers || readers->empty() || !view_.Same(x, at, readers->back() + 1)) continue;
       if (!OthersUnread(op, at)) continue;
-      ReplaceReads(block, *readers, out, x);
-      gone[i] = any = true;
+      ReplaceReads(block_, *readers, out, x);
+      Erase(i);
     }
-    if (any) EraseOps(block, gone);
-    return any;
   }
 
   static int OutSlot(const ir::Op& op) {
@@ -96,14 +84,8 @@ class IdentityRemover {
     return !axis.empty();
   }
 
-  ir::Program& p_;
-  VersionView view_;
   const bool lod_;
 };
-
-Result<bool> Run(ir::Program& program, PassContext& context) {
-  return IdentityRemover(program, context).Run();
-}
 
 }  // namespace
 }  // namespace heddle::passes
@@ -121,5 +103,5 @@ HEDDLE_PASS(identity) {
       "sequence offsets are about, all but assign and cast; scale by 1, which makes 0 of -0";
   pass.level = 1;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunSweep<IdentityRemover>;
 }
