@@ -92,7 +92,7 @@ class CudaStream final : public Stream {
     if (error_) return Status::Ok();
     const card::GridKernel* const kernel = card::FindGridKernel(call.op->def->name());
     if (kernel == nullptr) return Unimplemented("no CUDA kernel of ", call.op->def->name());
-    const NvtxRange range(kernel->op);
+    const NvtxRange range(call.op->def->name().c_str());
     std::vector<Value*> frame;
     for (Value& v : call.operands) frame.push_back(&v);
     KernelContext ctx(*call.op, frame.data(), *call.services, nullptr);

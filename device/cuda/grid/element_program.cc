@@ -6,7 +6,7 @@
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "core/tile_ops.h"
-#include "device/cuda/grid/element_table.h"
+#include "device/cuda/grid/kernel_table.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -19,6 +19,12 @@ struct Kind {
   int64_t axis = -1;
 };
 
+// nullptr when the operator is no step of fused loops.
+const ElementStep* StepOf(const std::string& name) {
+  const GridKernel* const kernel = FindGridKernel(name);
+  return kernel != nullptr && kernel->step ? &*kernel->step : nullptr;
+}
+
 // The operator with the attributes that stand in `values` from *at on.
 Result<Kind> ReadKind(const std::string& name, const Floats& values, size_t* at) {
   const OpDef* const def = FindOp(name);
@@ -28,18 +34,14 @@ Result<Kind> ReadKind(const std::string& name, const Floats& values, size_t* at)
   op.def = def;
   op.attrs = attrs.data();
   const OpContext ctx(op, nullptr);
+  const ElementStep* const step = StepOf(name);
+  if (step == nullptr) return Unimplemented("'", name, "' is no step of CUDA's fused loops");
   Kind kind;
-  if (FindBroadcastOp(name, &kind.op)) {
-    kind.broadcasts = true;
-    kind.operands = 2;
-    kind.axis = ctx.Int("axis");
-    return kind;
-  }
-  const ElementOp* const known = FindElementOp(name);
-  if (known == nullptr) return Unimplemented("'", name, "' is no step of CUDA's fused loops");
-  kind.op = ElementOf(*known, ctx);
+  kind.op = step->choose != nullptr ? step->choose(ctx) : step->op;
   kind.operands = static_cast<uint32_t>(Operands(kind.op));
-  if (known->args != nullptr) kind.args = known->args(ctx);
+  kind.broadcasts = step->broadcasts;
+  if (kind.broadcasts) kind.axis = ctx.Int("axis");
+  if (step->args != nullptr) kind.args = step->args(ctx);
   return kind;
 }
 
@@ -210,9 +212,8 @@ class Planner {
 }  // namespace
 
 bool KnowsAllSteps(const OpContext& ctx) {
-  Element op;
   for (const std::string& name : ctx.Attr<Strings>("ops"))
-    if (FindElementOp(name) == nullptr && !FindBroadcastOp(name, &op)) return false;
+    if (StepOf(name) == nullptr) return false;
   return true;
 }
 

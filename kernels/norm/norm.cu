@@ -343,15 +343,10 @@ Status LayerNormGrad(Queue& queue, KernelContext& ctx) {
 }
 
 }  // namespace
-
-void AddNormKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"batch_norm", BatchNorm},
-                                {"batch_norm_grad", BatchNormGrad},
-                                {"fused_batch_norm", FusedBatchNorm},
-                                {"layer_norm", LayerNorm},
-                                {"layer_norm_grad", LayerNormGrad},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(batch_norm) { kernel = {BatchNorm}; }
+HEDDLE_CUDA_KERNEL(batch_norm_grad) { kernel = {BatchNormGrad}; }
+HEDDLE_CUDA_KERNEL(fused_batch_norm) { kernel = {FusedBatchNorm}; }
+HEDDLE_CUDA_KERNEL(layer_norm) { kernel = {LayerNorm}; }
+HEDDLE_CUDA_KERNEL(layer_norm_grad) { kernel = {LayerNormGrad}; }

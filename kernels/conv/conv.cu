@@ -289,19 +289,14 @@ bool FlatWithoutBias(const CallView& call) {
 }
 
 }  // namespace
-
-void AddConvKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"conv2d", Conv, FlatWithoutBias},
-                                {"depthwise_conv2d", Conv, FlatWithoutBias},
-                                {"conv2d_transpose", ConvTranspose, FlatWithoutBias},
-                                {"depthwise_conv2d_transpose", ConvTranspose, FlatWithoutBias},
-                                {"conv2d_grad", ConvGrad, FlatWithoutBias},
-                                {"depthwise_conv2d_grad", ConvGrad, FlatWithoutBias},
-                                {"conv2d_transpose_grad", ConvTransposeGrad, FlatWithoutBias},
-                                {"fused_conv2d", FusedConv<false>, Flat},
-                                {"fused_conv2d_transpose", FusedConv<true>, Flat},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(conv2d) { kernel = {Conv, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d) { kernel = {Conv, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d_transpose) { kernel = {ConvTranspose, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) { kernel = {ConvTranspose, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d_transpose_grad) { kernel = {ConvTransposeGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d) { kernel = {FusedConv<false>, Flat}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) { kernel = {FusedConv<true>, Flat}; }

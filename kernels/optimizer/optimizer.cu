@@ -153,15 +153,10 @@ bool PlainAdam(const CallView& call) {
 }
 
 }  // namespace
-
-void AddOptimizerKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"sgd", Sgd, Plain},
-                                {"momentum", Momentum, Plain},
-                                {"adam", Adam, PlainAdam},
-                                {"adamw", AdamW, PlainAdam},
-                                {"adagrad", Adagrad, Plain},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(sgd) { kernel = {Sgd, Plain}; }
+HEDDLE_CUDA_KERNEL(momentum) { kernel = {Momentum, Plain}; }
+HEDDLE_CUDA_KERNEL(adam) { kernel = {Adam, PlainAdam}; }
+HEDDLE_CUDA_KERNEL(adamw) { kernel = {AdamW, PlainAdam}; }
+HEDDLE_CUDA_KERNEL(adagrad) { kernel = {Adagrad, Plain}; }
