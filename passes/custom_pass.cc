@@ -8,7 +8,7 @@
 namespace heddle {
 namespace internal {
 
-// What a ProgramEditor edits.
+// The program that a ProgramEditor edits.
 class EditorState {
  public:
   EditorState(ir::Program& p, passes::PassContext& c) : program(p), context(c) {}

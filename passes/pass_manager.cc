@@ -30,7 +30,7 @@ bool Contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Leaves the passes that are to run; an error for a name that means none, or two.
+// Leaves the passes that will run; an error for a name that no pass or two passes have.
 Status Choose(const OptimizeOptions& options, const Target& target, std::vector<PassDef>* passes,
               Pipeline* pipeline) {
   for (const CustomPass& custom : options.passes.custom) passes->push_back(FromCustom(custom));
@@ -54,7 +54,7 @@ Status Choose(const OptimizeOptions& options, const Target& target, std::vector<
 
 class Driver {
  public:
-  // `pipeline` may name passes that are not to run.
+  // `pipeline` may name passes that will not run.
   Driver(std::vector<PassDef> passes, Pipeline pipeline,
          const std::shared_ptr<const ir::Program>& program, PassContext& context, bool source)
       : passes_(std::move(passes)),
@@ -81,7 +81,7 @@ class Driver {
   PassReport report;
 
  private:
-  // A pass of a grouping, and what had changed when it last had its say.
+  // A pass of a grouping, and the value of changes_ when it last ran.
   struct Turn {
     const PassDef* pass;
     int seen = -1;
@@ -92,8 +92,8 @@ class Driver {
   };
   const PassOptions& options() const { return context_.options(); }
 
-  // Much of what the file declares is used no more. Where it declares no inputs, anything may be
-  // fed.
+  // Drops variables that are no longer used, unless the file declares no inputs: then any variable
+  // may be fed.
   void LetGo() {
     std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
     kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());
@@ -103,7 +103,7 @@ class Driver {
     for (ir::Block& block : copy_->blocks) block.ops.shrink_to_fit();
   }
 
-  // Clean-ups behind the fusions may make way for more of them: both go on until nothing changes.
+  // Clean-ups after the fusions may make more fusions possible: both repeat until nothing changes.
   Status FuseAndCleanUp() {
     std::set<uint64_t> forms;
     for (int visit = 1; visit <= max_rounds(); ++visit) {
@@ -145,12 +145,12 @@ class Driver {
     return dump_.enabled() ? dump_.EndGrouping(*current_) : Status::Ok();
   }
 
-  // `first` of its turn of the grouping's; `again`: the grouping has had a turn before.
+  // `first`: the first round of this run of the grouping; `again`: the grouping has run before.
   Status RunRound(Stage* stage, bool first, bool again) {
     for (Turn& turn : stage->turns) {
       if (!first && !turn.pass->repeat) continue;
       if (again && turn.pass->once) continue;
-      if (turn.seen == changes_) continue;  // nothing happened since it found nothing to do
+      if (turn.seen == changes_) continue;  // nothing changed since its last run
       turn.seen = changes_;
       HEDDLE_RETURN_IF_ERROR(RunPass(*turn.pass, stage->rounds));
     }
@@ -241,7 +241,7 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else
     HEDDLE_RETURN_IF_ERROR(driver.Run());
-  // Constants that later passes had no use for.
+  // Drops constants that later passes made useless.
   for (const std::string& name : folded->Names())
     if (driver.result()->Find(0, name) == ir::kNoVar) folded->Erase(name);
   Optimized optimized{driver.result(), std::move(folded), context.used(), std::move(driver.report)};

@@ -17,12 +17,12 @@ struct Optimized {
   std::shared_ptr<const ir::Program> program;
   // New parameters; its parent is the scope the program was optimised for.
   std::shared_ptr<Scope> scope;
-  // Parameters whose values went into the program: it is out of date when one was replaced.
+  // Parameters whose values are part of the program, which is outdated when one is replaced.
   std::vector<std::pair<std::string, Scope::Stamp>> used;
   PassReport report;
 };
 
-// What the result is for.
+// The place and the purpose of the result.
 struct Target {
   bool source = true;       // it can be written to a file again (ir::Program::source)
   bool host_caches = true;  // there is what PassNeeds::kHostCaches asks for

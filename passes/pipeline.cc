@@ -22,8 +22,8 @@ Pipeline HeddlePipeline() {
   order[static_cast<int>(PassGrouping::kPostPlacement)] = {
       "fuse_conv",
       "fuse_attention",
-      "merge_matmul",  // finds the projections by the attention they feed
-      "fuse_matmul",   // takes what attention and merged products left
+      "merge_matmul",     // finds the projections by the attention they feed
+      "fuse_matmul",      // takes what attention and merged products left
       "fuse_batch_norm",  // takes the batch_norm that no convolution absorbed
       "channels_last",
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
@@ -44,7 +44,7 @@ Pipeline HeddlePipeline() {
       "fold_constants",
       "cse",
       "dead_ops",
-      "fuse_batch_norm",
+      "fuse_batch_norm",  // a clean-up may leave one reader of two equal ones
   };
   return order;
 }

@@ -37,7 +37,7 @@ Status Numbers(Queue& queue, KernelContext& ctx) {
 
 // --- gradients ---
 
-// Of d(result) for one operand. Operands: X, Y, and those of the result's shape.
+// The gradient of one operand at an element, from X, Y, the result and its gradient.
 #define HEDDLE_GRAD(name, expression)                                         \
   struct name {                                                               \
     HEDDLE_BODY static float Apply(float x, float y, float out, float dout) { \
@@ -86,7 +86,7 @@ Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of, con
   return ReduceInto<SumOp>(queue, kept, reduced, map, d->mutable_data<float>());
 }
 
-// `kReadsXY`, `kReadsOut`: what the gradients look at.
+// `kReadsXY`, `kReadsOut`: the operands that the gradients read.
 template <typename OfX, typename OfY, bool kReadsXY, bool kReadsOut>
 Status BinaryGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &dout = ctx.In("Out@GRAD");

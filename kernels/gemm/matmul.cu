@@ -7,8 +7,7 @@
 namespace heddle::HEDDLE_GRID {
 namespace {
 
-// How an operator sees its operands: matrices in batches. One-dimensional operands are rows and
-// columns.
+// The operands of a product as batches of matrices. One-dimensional operands are rows or columns.
 struct View {
   Shape x, y;  // batches
   Shape out;
@@ -107,7 +106,8 @@ Status ProductGrad(Queue& queue, KernelContext& ctx) {
   return Status::Ok();
 }
 
-// X may lie in pieces, side by side: the sum of their products with as many rows of Y each.
+// X may be several operands along the last dimension: the products with their rows of Y are added
+// up.
 Status FusedProduct(Queue& queue, KernelContext& ctx) {
   const Tensor& y = ctx.In("Y");
   Tensor& out = ctx.Out("Out");
@@ -143,7 +143,7 @@ bool BothFloat(const CallView& call) {
   return call.InDType("X") == DType::kF32 && call.InDType("Y") == DType::kF32 &&
          call.InShape("X").rank() > 0 && call.InShape("Y").rank() > 0;
 }
-// Without the old operator's heads.
+// The attribute head_number of the old operator is not covered.
 bool CoversV1(const CallView& call) {
   return BothFloat(call) &&
          (call.def().FindAttr("head_number") < 0 || call.Int("head_number") <= 1);

@@ -18,8 +18,8 @@ bool CoversLookup(const CallView& call) {
          call.InShape("W").rank() == 2;
 }
 
-// The first position of an id gathers what all equal ones bring, in their order: the sums do not
-// depend on who comes first.
+// The first position of an id adds up the gradients of all positions with that id, in their order,
+// so that sums are deterministic.
 struct ScatterAddBody {
   const float* grad;
   Ids ids;

@@ -101,7 +101,7 @@ Status Normalize(Queue& queue, KernelContext& ctx, const Channels& c, const floa
                             DataOr(ctx.InOpt("Bias")), ctx.Out("Y").mutable_data<float>()});
 }
 
-// Of the batch, into arrays of one number per channel.
+// Computes the batch's statistics, one number per channel.
 Status Moments(Queue& queue, const Channels& c, const float* x, float* mean, float* variance) {
   Strides<2> kept, reduced;
   Cut(c, &kept, &reduced);

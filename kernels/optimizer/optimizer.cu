@@ -51,7 +51,7 @@ Status Momentum(Queue& queue, KernelContext& ctx) {
                   static_cast<float>(ctx.Float("rescale_grad")), ctx.Bool("use_nesterov")});
 }
 
-// What depends on the powers is worked out by each thread, in double like on the host.
+// Each thread computes the terms of the powers, in double as on the host.
 struct AdamBody {
   const float* p;
   const float* g;
@@ -78,7 +78,7 @@ struct AdamBody {
     p_out[i] = keep * p[i] - step * (m_new / (sqrtf(v_new) + eps));
   }
 };
-// After the parameters: they read the powers as they were.
+// Runs after the update of the parameters, which reads the old powers.
 struct PowersBody {
   const float* from1;
   const float* from2;

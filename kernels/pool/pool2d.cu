@@ -14,8 +14,8 @@ struct PoolAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0;
   bool adaptive = false;
 
-  // What output o looks at, before it is cut to the input; the length is what an average that
-  // counts padding divides by.
+  // The window of output o, before it is cut to the input. An average that counts padding divides
+  // by its length.
   HEDDLE_BODY int64_t Begin(int64_t o) const { return adaptive ? o * in / out : o * stride - pad; }
   HEDDLE_BODY int64_t End(int64_t o) const {
     if (adaptive) return ((o + 1) * in + out - 1) / out;

@@ -92,7 +92,7 @@ struct TwiceBody {
   HEDDLE_BODY void operator()(int64_t i) const { dx[i] = 2 * x[i] * dout[0]; }
 };
 
-// Where element i of X finds its result: reduced dimensions do not move it.
+// The offset of the result of element i of X: reduced dimensions have step 0.
 Strides<1> ToResult(const Shape& x, uint32_t mask) {
   Steps steps;
   int64_t step = 1;

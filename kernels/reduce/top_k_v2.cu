@@ -7,7 +7,7 @@
 namespace heddle::HEDDLE_GRID {
 namespace {
 
-// One after the other: the best of those behind the last one in order.
+// Each round finds the best element that comes after the previous one in the order.
 struct TopKBody {
   const float* x;
   float* out;
@@ -45,7 +45,8 @@ Status TopK(Queue& queue, KernelContext& ctx) {
                          ctx.Out("Indices").mutable_data<int64_t>(), l.n, l.inner, k,
                          v2 && !ctx.Bool("largest") ? -1.0f : 1.0f});
 }
-// Which of several NaN comes first is the host's secret; it is asked for many elements, too.
+// Large k goes to the host, since each round reads the whole line. Several NaN may come in another
+// order than there.
 bool CoversTopK(const CallView& call) { return !call.HasIn("K") && call.Int("k") <= 64; }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Operators that only put elements elsewhere: transposing, joining, cutting, slicing, repeating,
-// and what changes the shape alone. All are one strided copy, of elements of 1, 2, 4 or 8 bytes.
+// Operators that only move elements: transposing, joining, splitting, slicing, repeating and
+// reshaping. All are one strided copy of elements of 1, 2, 4 or 8 bytes.
 #include <algorithm>
 #include <array>
 
@@ -124,7 +124,7 @@ Status Join(Queue& queue, KernelContext& ctx, Key in, Key out_key, bool stacked)
   }
   return Status::Ok();
 }
-// `like`: the slot whose operands say how long the parts are; the outputs themselves where none.
+// `like`: the slot whose operands have the lengths of the parts; the outputs when it is empty.
 Status TakeApart(Queue& queue, KernelContext& ctx, Key in, Key out_key, bool stacked,
                  const Key* like) {
   const Tensor& x = ctx.In(in);
@@ -183,7 +183,7 @@ bool CoversStack(const CallView& call) {
 
 // --- slice ---
 
-// Where the slice of `x` lies in it; `part` has the slice's shape.
+// The offset and steps of the slice in `x`; `part` has the slice's shape.
 struct SlicePlace {
   Shape part;
   Steps steps;

@@ -1,5 +1,4 @@
-// Reads from a tensor array at places that are known: the reader gets the tensor that was written
-// there.
+// Reads of a tensor array at known positions: the readers get the tensor that was written there.
 #include <optional>
 
 #include "passes/cleanup/block_sweep.h"
@@ -39,7 +38,7 @@ class ArrayReads : public BlockSweep {
     return true;
   }
 
-  // The operator that wrote the element; -1 when it is not known.
+  // The operator that wrote the element; -1 when unknown.
   int FindWrite(VarId array, int at, int64_t index) const {
     for (int w = view_.WriterBefore(array, at); w >= 0; w = view_.WriterBefore(array, w)) {
       const ir::Op& op = OpAt(w);
@@ -51,7 +50,7 @@ class ArrayReads : public BlockSweep {
     return -1;
   }
 
-  // The value of a counter, from where it was set and counted up.
+  // The value of a counter, from its initial value and its increments.
   std::optional<int64_t> IndexAt(VarId v, int at) const {
     int64_t steps = 0;
     for (int hops = 0; v != kNoVar && hops < 64; ++hops) {
@@ -87,11 +86,9 @@ HEDDLE_PASS(array_reads) {
   pass.before = "write_to_array(array, 0, a); b = read_from_array(array, 0); c = relu(b)";
   pass.after = "write_to_array(array, 0, a); c = relu(a)";
   pass.refuses =
-      "places that are not known; arrays that something else than write_to_array writes in "
-      "between, "
-      "blocks that run among it; tensors that are written again; results that are fetched or named "
-      "by "
-      "several blocks";
+      "positions that are not known; arrays that another operator than write_to_array, or a "
+      "block, writes in between; tensors that are written again; results that are fetched or "
+      "named by several blocks";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunSweep<ArrayReads>;

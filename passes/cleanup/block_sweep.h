@@ -1,4 +1,4 @@
-// The frame of the clean-ups that go through every block and erase operators.
+// The frame of clean-ups that go through every block and erase operators.
 #pragma once
 
 #include <vector>
@@ -30,9 +30,9 @@ class BlockSweep {
   }
 
  protected:
-  // Goes through block_, which view_ shows.
+  // Goes through block_, which view_ shows, and erases operators.
   virtual void Sweep() = 0;
-  // The operator goes when the sweep is over; positions stay until then.
+  // Erases the operator after the sweep, so that positions stay valid during it.
   void Erase(size_t at) { gone_[at] = any_ = true; }
 
   ir::Program& p_;

@@ -135,17 +135,15 @@ class Eliminator : public BlockSweep {
 
 HEDDLE_PASS(cse) {
   pass.doc =
-      "computes once what is computed several times: the same operator with the same attributes on "
-      "the same versions of the same variables; sums and products of one shape in either order, "
-      "where no "
-      "sequence offsets are about";
+      "merges equal computations: the same operator with the same attributes on the same versions "
+      "of the same variables; sums and products of one shape in either order, unless sequence "
+      "offsets are used";
   pass.before = "b = exp(a); c = exp(a); d = b + c";
   pass.after = "b = exp(a); d = b + b";
   pass.refuses =
       "operators with side effects or random numbers, in-place ones; results that are fetched, "
-      "live "
-      "in a parameter or are named by several blocks; where the first result is written again "
-      "before the second is read; what stands in different blocks";
+      "live in a parameter or are named by several blocks; where the first result is written "
+      "again before the second is read; operators in different blocks";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunSweep<Eliminator>;

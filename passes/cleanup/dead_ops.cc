@@ -65,13 +65,12 @@ class DeadOps : public BlockSweep {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(dead_ops) {
-  pass.doc = "removes operators whose results nobody reads, fetches or finds in a variable later";
+  pass.doc = "removes operators whose results are never read, fetched or kept in a variable";
   pass.before = "b = relu(a); c = tanh(a); fetch b";
   pass.after = "b = relu(a); fetch b";
   pass.refuses =
       "operators with side effects, that draw random numbers, communicate, read data or run "
-      "blocks; "
-      "writes to parameters and to variables that several blocks name";
+      "blocks; writes to parameters and to variables that several blocks name";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunSweep<DeadOps>;

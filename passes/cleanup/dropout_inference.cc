@@ -66,10 +66,8 @@ HEDDLE_PASS(dropout_inference) {
   pass.before = "b = dropout(a), is_test, upscale_in_train; c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =
-      "dropout that trains; masks that somebody reads or fetches; of dropout that does nothing, "
-      "results "
-      "that are fetched or written again and sources that are written again; of dropout that "
-      "scales, "
-      "what is not float32";
+      "dropout that trains; masks that somebody reads or fetches; dropout without effect whose "
+      "result is fetched or written again, or whose source is written again; scaling dropout of "
+      "other dtypes than float32";
   pass.run = Run;
 }

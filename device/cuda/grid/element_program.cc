@@ -110,7 +110,7 @@ class Planner {
     register_.assign(shapes_.size(), kNone);
   }
 
-  // Ends the loop before step `next`: what later steps read of it goes to memory.
+  // Ends the loop before step `next`; values that later steps read are stored in memory.
   void Cut(uint32_t next) {
     for (uint32_t v = 0; v < shapes_.size(); ++v) {
       if (register_[v] == kNone) continue;
@@ -191,7 +191,7 @@ class Planner {
     loop->code.strides = Strides<Code::kMostInputs>();
     for (int d = 0; d < domain_->rank(); ++d) {
       int64_t at[Code::kMostInputs] = {};
-      // Entries that nobody uses repeat the first one's, so that they hinder no joining.
+      // Unused entries repeat the first one, so that they do not prevent joining.
       for (size_t i = 0; i < Code::kMostInputs; ++i)
         at[i] = columns_.empty() ? 0 : columns_[i < columns_.size() ? i : 0].at[d];
       loop->code.strides.Add((*domain_)[d], at);
@@ -202,7 +202,7 @@ class Planner {
   std::vector<Shape> shapes_;  // of each value
   std::vector<Step> steps_;
   std::vector<uint32_t> last_use_, register_;  // of each value
-  // Of the loop at hand:
+  // State of the current loop:
   bool open_ = false;
   const Shape* domain_ = nullptr;
   std::vector<Steps> columns_;

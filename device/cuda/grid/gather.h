@@ -1,5 +1,5 @@
-// Rows of a table by their indices. An index out of range is no error on a card, where nobody could
-// be told in time: it stands for zeros.
+// Rows of a table by their indices. An index out of range gives zeros: a card cannot report an
+// error in time.
 #pragma once
 
 #include "device/cuda/grid/ids.h"

@@ -33,7 +33,7 @@ Status MapKernel(Queue& queue, KernelContext& ctx) {
       MapBody<kOp>{ctx.In("X").data<float>(), nullptr, out.mutable_data<float>(), kArgs(ctx)});
 }
 
-// What a gradient reads besides that of the result.
+// The operand that a gradient reads besides the result's gradient.
 enum class Reads { kX, kOut };
 
 template <Element kOp, Reads kReads, ElementArgsFn kArgs = NoArgs>
