@@ -178,7 +178,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
   const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   HEDDLE_ASSIGN_OR_RETURN(form->optimized,
-                          passes::Optimize(program, scope, optimize, !options.lean));
+                          passes::Optimize(program, scope, optimize,
+                                           {.source = !options.lean, .host_caches = host_caches}));
   form->source.program = form->optimized.program;
   form->source.scope = form->optimized.scope;
   form->source.root_scope = scope;
@@ -215,10 +216,8 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
   c->executor = executor;
   c->scope = scope ? std::move(scope) : std::make_shared<Scope>();
   c->options = options;
-  // Made for a core's caches; other devices have the single convolutions.
-  if (const auto& device = executor->resources().device;
-      device && !device->device().has_host_kernels())
-    c->options.passes.disable.push_back("fuse_conv_chain");
+  const auto& device = executor->resources().device;
+  c->host_caches = !device || device->device().has_host_kernels();
   HEDDLE_RETURN_IF_ERROR(c->FindPorts(program));
   const int threads = executor->resources().threads;
   if (options.tune || !options.tuning_file.empty())

@@ -67,6 +67,7 @@ class CompiledImpl {
   ExecutorImpl* executor = nullptr;
   std::shared_ptr<Scope> scope;
   CompileOptions options;
+  bool host_caches = true;               // kernels run on the host
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned

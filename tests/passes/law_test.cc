@@ -131,7 +131,7 @@ class Law {
                                      }});
     const auto failed = passes::Optimize(program_.impl(), scope, options);
     ASSERT_FALSE(failed.ok());
-    EXPECT_EQ(failed.status().message(), "POST_PARTITIONING/0/fails: failed");
+    EXPECT_EQ(failed.status().message(), "POST_PARTITIONING/fails: failed");
     EXPECT_EQ(scope->version(), version);
   }
 

@@ -1,5 +1,5 @@
-// Operators that only put elements elsewhere: transposing, joining, cutting, slicing, repeating,
-// and what changes the shape alone. All are one strided copy, of elements of 1, 2, 4 or 8 bytes.
+// Operators that only move elements: transposing, joining, splitting, slicing, repeating and
+// reshaping. All are one strided copy of elements of 1, 2, 4 or 8 bytes.
 #include <algorithm>
 #include <array>
 
@@ -124,7 +124,7 @@ Status Join(Queue& queue, KernelContext& ctx, Key in, Key out_key, bool stacked)
   }
   return Status::Ok();
 }
-// `like`: the slot whose operands say how long the parts are; the outputs themselves where none.
+// `like`: the slot whose operands have the lengths of the parts; the outputs when it is empty.
 Status TakeApart(Queue& queue, KernelContext& ctx, Key in, Key out_key, bool stacked,
                  const Key* like) {
   const Tensor& x = ctx.In(in);
@@ -183,7 +183,7 @@ bool CoversStack(const CallView& call) {
 
 // --- slice ---
 
-// Where the slice of `x` lies in it; `part` has the slice's shape.
+// The offset and steps of the slice in `x`; `part` has the slice's shape.
 struct SlicePlace {
   Shape part;
   Steps steps;
@@ -331,38 +331,42 @@ Status ReshapeGrad(Queue& queue, KernelContext& ctx) {
 }
 
 }  // namespace
-
-void AddMoveKernels(KernelList* list) {
-  for (const char* op : {"reshape", "reshape2", "flatten2", "flatten_contiguous_range", "squeeze",
-                         "squeeze2", "unsqueeze", "unsqueeze2"})
-    list->push_back({op, Reshape, nullptr, kAnyDType});
-  for (const char* op :
-       {"reshape_grad", "reshape2_grad", "flatten2_grad", "flatten_contiguous_range_grad",
-        "squeeze_grad", "squeeze2_grad", "unsqueeze_grad", "unsqueeze2_grad"})
-    list->push_back({op, ReshapeGrad, nullptr, kAnyDType});
-  list->insert(list->end(), {
-                                {"transpose", Transpose, Movable, kAnyDType},
-                                {"transpose2", Transpose, Movable, kAnyDType},
-                                {"transpose_grad", TransposeGrad, Movable, kAnyDType},
-                                {"transpose2_grad", TransposeGrad, Movable, kAnyDType},
-                                {"concat", Concat, CoversConcat, kAnyDType},
-                                {"concat_grad", ConcatGrad, CoversConcat, kAnyDType},
-                                {"split", Split, CoversSplit, kAnyDType},
-                                {"stack", Stack, CoversStack, kAnyDType},
-                                {"stack_grad", StackGrad, Movable, kAnyDType},
-                                {"unstack", Unstack, Movable, kAnyDType},
-                                {"unbind", Unbind, Movable, kAnyDType},
-                                {"slice", Slice, CoversSlice, kAnyDType},
-                                {"slice_grad", SliceGrad, CoversSlice, kAnyDType},
-                                {"strided_slice", Slice, CoversSlice, kAnyDType},
-                                {"strided_slice_grad", SliceGrad, CoversSlice, kAnyDType},
-                                {"expand_v2", Expand, ShapesRepeat, kAnyDType},
-                                {"expand_as_v2", Expand, ShapesRepeat, kAnyDType},
-                                {"expand_v2_grad", ExpandGrad},
-                                {"expand_as_v2_grad", ExpandGrad},
-                                {"tril_triu", Triangle, Movable, kAnyDType},
-                                {"tril_triu_grad", TriangleGrad, Movable, kAnyDType},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(reshape) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(reshape2) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(flatten2) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(flatten_contiguous_range) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(squeeze) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(squeeze2) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(unsqueeze) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(unsqueeze2) { kernel = {Reshape, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(reshape_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(reshape2_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(flatten2_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(flatten_contiguous_range_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(squeeze_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(squeeze2_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(unsqueeze_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(unsqueeze2_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(transpose) { kernel = {Transpose, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(transpose2) { kernel = {Transpose, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(transpose_grad) { kernel = {TransposeGrad, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(transpose2_grad) { kernel = {TransposeGrad, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(concat) { kernel = {Concat, CoversConcat, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(concat_grad) { kernel = {ConcatGrad, CoversConcat, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(split) { kernel = {Split, CoversSplit, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(stack) { kernel = {Stack, CoversStack, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(stack_grad) { kernel = {StackGrad, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(unstack) { kernel = {Unstack, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(unbind) { kernel = {Unbind, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(slice) { kernel = {Slice, CoversSlice, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(slice_grad) { kernel = {SliceGrad, CoversSlice, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(strided_slice) { kernel = {Slice, CoversSlice, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(strided_slice_grad) { kernel = {SliceGrad, CoversSlice, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(expand_v2) { kernel = {Expand, ShapesRepeat, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(expand_as_v2) { kernel = {Expand, ShapesRepeat, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(expand_v2_grad) { kernel = {ExpandGrad}; }
+HEDDLE_CUDA_KERNEL(expand_as_v2_grad) { kernel = {ExpandGrad}; }
+HEDDLE_CUDA_KERNEL(tril_triu) { kernel = {Triangle, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(tril_triu_grad) { kernel = {TriangleGrad, Movable, kAnyDType}; }

@@ -1,4 +1,4 @@
-// In the place of device/cuda in builds without it.
+// For builds without CUDA; in others device/cuda/cuda_device.cc takes its place.
 #include "device/open_cuda.h"
 
 #include "core/error.h"

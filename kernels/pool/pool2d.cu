@@ -1,10 +1,11 @@
-// Two-dimensional pooling and its gradient, and resizing to the nearest pixel. A thread has an
-// element of what is written, so that nothing is added up in an order of its own.
+// Two-dimensional pooling and its gradient. A thread computes one element of the result, so that
+// sums do not depend on the order in which threads run.
 #include <algorithm>
 #include <cmath>
 
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/pixels.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -13,8 +14,8 @@ struct PoolAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0;
   bool adaptive = false;
 
-  // What output o looks at, before it is cut to the input; the length is what an average that
-  // counts padding divides by.
+  // The window of output o, before it is cut to the input. An average that counts padding divides
+  // by its length.
   HEDDLE_BODY int64_t Begin(int64_t o) const { return adaptive ? o * in / out : o * stride - pad; }
   HEDDLE_BODY int64_t End(int64_t o) const {
     if (adaptive) return ((o + 1) * in + out - 1) / out;
@@ -37,14 +38,10 @@ struct PoolAxis {
   }
 };
 
-struct PoolShape {
-  bool channels_last = false, max = true, exclusive = true;
-  int64_t batch = 0, channels = 0;
+struct PoolShape : Pixels {
+  bool max = true, exclusive = true;
   PoolAxis h, w;
 
-  struct Place {
-    int64_t n, c, y, x;
-  };
   HEDDLE_BODY Place In(int64_t i) const { return At(i, h.in, w.in); }
   HEDDLE_BODY Place Out(int64_t i) const { return At(i, h.out, w.out); }
   HEDDLE_BODY int64_t InAt(const Place& p, int64_t y, int64_t x) const {
@@ -57,19 +54,6 @@ struct PoolShape {
     const int64_t size = exclusive ? (h.Last(oy) - h.First(oy)) * (w.Last(ox) - w.First(ox))
                                    : (h.End(oy) - h.Begin(oy)) * (w.End(ox) - w.Begin(ox));
     return 1.0f / static_cast<float>(size);
-  }
-
- private:
-  HEDDLE_BODY Place At(int64_t i, int64_t rows, int64_t cols) const {
-    if (channels_last)
-      return {i / channels / cols / rows, i % channels, i / channels / cols % rows,
-              i / channels % cols};
-    return {i / cols / rows / channels, i / cols / rows % channels, i / cols % rows, i % cols};
-  }
-  HEDDLE_BODY int64_t Number(const Place& p, int64_t y, int64_t x, int64_t rows,
-                             int64_t cols) const {
-    return channels_last ? ((p.n * rows + y) * cols + x) * channels + p.c
-                         : ((p.n * channels + p.c) * rows + y) * cols + x;
   }
 };
 
@@ -169,68 +153,8 @@ Status PoolGrad(Queue& queue, KernelContext& ctx) {
 }
 bool CoversPool(const CallView& call) { return call.InShape("X").rank() == 4; }
 
-// --- nearest pixel ---
-
-struct NearestBody {
-  PoolShape g;  // for its places
-  const float* x;
-  float* out;
-  float ratio_h, ratio_w;
-  bool corners;
-  HEDDLE_BODY int64_t Source(int64_t k, float ratio, int64_t in) const {
-    const float pos = ratio * static_cast<float>(k);
-    const auto at =
-        static_cast<int64_t>(corners ? static_cast<double>(pos) + 0.5 : static_cast<double>(pos));
-    return at < in ? at : in - 1;
-  }
-  HEDDLE_BODY void operator()(int64_t i) const {
-    const auto p = g.Out(i);
-    out[i] = x[g.InAt(p, Source(p.y, ratio_h, g.h.in), Source(p.x, ratio_w, g.w.in))];
-  }
-};
-
-// The attributes' scale for dimension d; none: -1. Sizes that tensors give are only for the host.
-float ScaleOf(const OpContext& ctx, size_t d) {
-  if (ctx.def().name() == "nearest_interp") return -1;  // its scale does not enter the ratio
-  const Floats& scale = ctx.Attr<Floats>("scale");
-  if (scale.empty()) return -1;
-  return static_cast<float>(scale.size() == 1 ? scale[0] : scale.at(d));
-}
-float RatioOf(int64_t in, int64_t out, float scale, bool corners) {
-  if (out <= 1) return 0;
-  if (corners) return static_cast<float>(in - 1) / static_cast<float>(out - 1);
-  return scale > 0 ? 1 / scale : static_cast<float>(in) / static_cast<float>(out);
-}
-
-Status Nearest(Queue& queue, KernelContext& ctx) {
-  const Tensor& x = ctx.In("X");
-  Tensor& out = ctx.Out("Out");
-  NearestBody body{};
-  body.g.channels_last = ctx.Str("data_layout") == "NHWC";
-  const int first = body.g.channels_last ? 1 : 2;
-  body.g.batch = x.dim(0), body.g.channels = x.dim(body.g.channels_last ? 3 : 1);
-  body.g.h.in = x.dim(first), body.g.w.in = x.dim(first + 1);
-  body.g.h.out = out.dim(first), body.g.w.out = out.dim(first + 1);
-  body.x = x.data<float>(), body.out = out.mutable_data<float>();
-  body.corners = ctx.Bool("align_corners");
-  body.ratio_h = RatioOf(body.g.h.in, body.g.h.out, ScaleOf(ctx, 0), body.corners);
-  body.ratio_w = RatioOf(body.g.w.in, body.g.w.out, ScaleOf(ctx, 1), body.corners);
-  return Each(queue, out.numel(), body);
-}
-bool CoversNearest(const CallView& call) {
-  return call.InShape("X").rank() == 4 && !call.HasIn("OutSize") && !call.HasIn("Scale") &&
-         call.InCount("SizeTensor") == 0;
-}
-
 }  // namespace
-
-void AddPoolKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"pool2d", Pool, CoversPool},
-                                {"pool2d_grad", PoolGrad, CoversPool},
-                                {"nearest_interp", Nearest, CoversNearest},
-                                {"nearest_interp_v2", Nearest, CoversNearest},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(pool2d) { kernel = {Pool, CoversPool}; }
+HEDDLE_CUDA_KERNEL(pool2d_grad) { kernel = {PoolGrad, CoversPool}; }

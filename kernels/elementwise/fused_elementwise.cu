@@ -65,9 +65,6 @@ Status RunProgram(Queue& queue, KernelContext& ctx) {
 bool CoversProgram(const CallView& call) { return KnowsAllSteps(call); }
 
 }  // namespace
-
-void AddElementProgramKernels(KernelList* list) {
-  list->push_back({"fused_elementwise", RunProgram, CoversProgram});
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(fused_elementwise) { kernel = {RunProgram, CoversProgram}; }

@@ -101,7 +101,7 @@ Status Normalize(Queue& queue, KernelContext& ctx, const Channels& c, const floa
                             DataOr(ctx.InOpt("Bias")), ctx.Out("Y").mutable_data<float>()});
 }
 
-// Of the batch, into arrays of one number per channel.
+// Computes the batch's statistics, one number per channel.
 Status Moments(Queue& queue, const Channels& c, const float* x, float* mean, float* variance) {
   Strides<2> kept, reduced;
   Cut(c, &kept, &reduced);
@@ -343,15 +343,10 @@ Status LayerNormGrad(Queue& queue, KernelContext& ctx) {
 }
 
 }  // namespace
-
-void AddNormKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"batch_norm", BatchNorm},
-                                {"batch_norm_grad", BatchNormGrad},
-                                {"fused_batch_norm", FusedBatchNorm},
-                                {"layer_norm", LayerNorm},
-                                {"layer_norm_grad", LayerNormGrad},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(batch_norm) { kernel = {BatchNorm}; }
+HEDDLE_CUDA_KERNEL(batch_norm_grad) { kernel = {BatchNormGrad}; }
+HEDDLE_CUDA_KERNEL(fused_batch_norm) { kernel = {FusedBatchNorm}; }
+HEDDLE_CUDA_KERNEL(layer_norm) { kernel = {LayerNorm}; }
+HEDDLE_CUDA_KERNEL(layer_norm_grad) { kernel = {LayerNormGrad}; }

@@ -1,88 +1,13 @@
-// softmax and log_softmax along an axis, cross entropy on top of them, and the gradients. A group
-// has a line along the axis.
+// Cross entropy with the softmax before it, and the gradient. A group computes a line along the
+// axis.
 #include <cmath>
 
-#include "core/shapes.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/lines.h"
 #include "device/cuda/grid/reduce.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
-
-// Lines of n elements, `inner` apart.
-struct Lines {
-  int64_t count = 1, n = 1, inner = 1;
-  HEDDLE_BODY int64_t Begin(int64_t line) const { return line / inner * n * inner + line % inner; }
-};
-Result<Lines> LinesOf(const Shape& s, int64_t axis_attr) {
-  if (s.rank() == 0) return Lines{};
-  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(axis_attr, s.rank()));
-  const int64_t inner = s.Product(axis + 1, s.rank());
-  return Lines{s.Product(0, axis) * inner, s[axis], inner};
-}
-
-struct SoftmaxBody {
-  Lines lines;
-  const float* x;
-  float* y;
-  bool log;
-  HEDDLE_BODY void operator()(Group& group, int64_t line) const {
-    const float* const from = x + lines.Begin(line);
-    float* const to = y + lines.Begin(line);
-    const int64_t n = lines.n, step = lines.inner;
-    float top = -INFINITY, sum = 0;
-    for (int64_t i = group.rank(); i < n; i += group.size()) top = MaxOp()(top, from[i * step]);
-    top = group.Reduce(top, MaxOp());
-    for (int64_t i = group.rank(); i < n; i += group.size()) sum += expf(from[i * step] - top);
-    sum = group.Reduce(sum, SumOp());
-    const float factor = log ? logf(sum) : 1.0f / sum;
-    for (int64_t i = group.rank(); i < n; i += group.size()) {
-      const float d = from[i * step] - top;
-      to[i * step] = log ? d - factor : expf(d) * factor;
-    }
-  }
-};
-
-struct SoftmaxGradBody {
-  Lines lines;
-  const float* y;
-  const float* dy;
-  float* dx;
-  bool log;
-  HEDDLE_BODY void operator()(Group& group, int64_t line) const {
-    const int64_t begin = lines.Begin(line), n = lines.n, step = lines.inner;
-    float sum = 0;
-    for (int64_t i = group.rank(); i < n; i += group.size()) {
-      const int64_t at = begin + i * step;
-      sum += log ? dy[at] : y[at] * dy[at];
-    }
-    sum = group.Reduce(sum, SumOp());
-    for (int64_t i = group.rank(); i < n; i += group.size()) {
-      const int64_t at = begin + i * step;
-      dx[at] = log ? dy[at] - expf(y[at]) * sum : y[at] * (dy[at] - sum);
-    }
-  }
-};
-
-template <bool kLog>
-Status Softmax(Queue& queue, KernelContext& ctx) {
-  const Tensor& x = ctx.In("X");
-  HEDDLE_ASSIGN_OR_RETURN(const Lines lines, LinesOf(x.shape(), ctx.Int("axis")));
-  if (x.numel() == 0) return Status::Ok();
-  return Groups(queue, lines.count, lines.n,
-                SoftmaxBody{lines, x.data<float>(), ctx.Out("Out").mutable_data<float>(), kLog});
-}
-template <bool kLog>
-Status SoftmaxGrad(Queue& queue, KernelContext& ctx) {
-  const Tensor& y = ctx.In("Out");
-  HEDDLE_ASSIGN_OR_RETURN(const Lines lines, LinesOf(y.shape(), ctx.Int("axis")));
-  if (y.numel() == 0) return Status::Ok();
-  return Groups(queue, lines.count, lines.n,
-                SoftmaxGradBody{lines, y.data<float>(), ctx.In("Out@GRAD").data<float>(),
-                                ctx.Out("X@GRAD").mutable_data<float>(), kLog});
-}
-
-// --- cross entropy ---
 
 constexpr float kLowest = -64;  // of x - max: no probability becomes 0
 
@@ -183,7 +108,7 @@ Status CrossEntropyGrad(Queue& queue, KernelContext& ctx) {
                                    ctx.In("Loss@GRAD").data<float>(),
                                    ctx.Out("Logits@GRAD").mutable_data<float>()});
 }
-// Of softmax that this operator computes itself, by labels that fit.
+// The operator computes the softmax itself, and the labels fit.
 bool CoversCrossEntropy(const CallView& call) {
   const DType label = call.InDType("Label");
   const bool soft = call.Bool("soft_label");
@@ -192,17 +117,9 @@ bool CoversCrossEntropy(const CallView& call) {
 }
 
 }  // namespace
-
-void AddSoftmaxKernels(KernelList* list) {
-  list->insert(list->end(),
-               {
-                   {"softmax", Softmax<false>},
-                   {"log_softmax", Softmax<true>},
-                   {"softmax_grad", SoftmaxGrad<false>},
-                   {"log_softmax_grad", SoftmaxGrad<true>},
-                   {"softmax_with_cross_entropy", CrossEntropy, CoversCrossEntropy},
-                   {"softmax_with_cross_entropy_grad", CrossEntropyGrad, CoversCrossEntropy},
-               });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(softmax_with_cross_entropy) { kernel = {CrossEntropy, CoversCrossEntropy}; }
+HEDDLE_CUDA_KERNEL(softmax_with_cross_entropy_grad) {
+  kernel = {CrossEntropyGrad, CoversCrossEntropy};
+}

@@ -92,7 +92,7 @@ struct TwiceBody {
   HEDDLE_BODY void operator()(int64_t i) const { dx[i] = 2 * x[i] * dout[0]; }
 };
 
-// Where element i of X finds its result: reduced dimensions do not move it.
+// The offset of the result of element i of X: reduced dimensions have step 0.
 Strides<1> ToResult(const Shape& x, uint32_t mask) {
   Steps steps;
   int64_t step = 1;
@@ -145,23 +145,18 @@ Status SquaredNormGrad(Queue& queue, KernelContext& ctx) {
 }
 
 }  // namespace
-
-void AddReduceKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"reduce_sum", Reduce<SumOp, false>, CoversReduce},
-                                {"reduce_mean", Reduce<SumOp, true>, CoversReduce},
-                                {"reduce_max", Reduce<MaxOp, false>, CoversReduce},
-                                {"reduce_min", Reduce<MinOp, false>, CoversReduce},
-                                {"reduce_prod", Reduce<ProdOp, false>, CoversReduce},
-                                {"mean", ReduceWhole<Load, true>},
-                                {"squared_l2_norm", ReduceWhole<LoadSquare, false>},
-                                {"reduce_sum_grad", SumGrad<false>, CoversReduceGrad},
-                                {"reduce_mean_grad", SumGrad<true>, CoversReduceGrad},
-                                {"reduce_max_grad", ExtremeGrad, CoversReduceGrad},
-                                {"reduce_min_grad", ExtremeGrad, CoversReduceGrad},
-                                {"mean_grad", MeanGrad},
-                                {"squared_l2_norm_grad", SquaredNormGrad},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(reduce_sum) { kernel = {Reduce<SumOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_mean) { kernel = {Reduce<SumOp, true>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_max) { kernel = {Reduce<MaxOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_min) { kernel = {Reduce<MinOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_prod) { kernel = {Reduce<ProdOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(mean) { kernel = {ReduceWhole<Load, true>}; }
+HEDDLE_CUDA_KERNEL(squared_l2_norm) { kernel = {ReduceWhole<LoadSquare, false>}; }
+HEDDLE_CUDA_KERNEL(reduce_sum_grad) { kernel = {SumGrad<false>, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_mean_grad) { kernel = {SumGrad<true>, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_max_grad) { kernel = {ExtremeGrad, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_min_grad) { kernel = {ExtremeGrad, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(mean_grad) { kernel = {MeanGrad}; }
+HEDDLE_CUDA_KERNEL(squared_l2_norm_grad) { kernel = {SquaredNormGrad}; }

@@ -1,5 +1,5 @@
-// Two-dimensional convolutions: patches and a product, both ways, and depth-wise ones by
-// themselves.
+// Two-dimensional convolutions: patches and a product, in both directions; depthwise ones have a
+// kernel of their own.
 #include <algorithm>
 
 #include "device/cuda/grid/batched_gemm.h"
@@ -50,8 +50,7 @@ HEDDLE_BODY inline int64_t OutputOf(const ConvAxis& a, int64_t at, int64_t k) {
   return shifted / a.stride;
 }
 
-// The other way: each element of the image adds up its copies, so that the order is always the
-// same.
+// The reverse: each element of the image adds up its copies, so that the order is fixed.
 struct FromPatchesBody {
   ConvShape g;
   const float* patches;
@@ -189,7 +188,7 @@ Status Forward(Queue& queue, const ConvShape& g, const float* in, const float* f
   });
 }
 
-// What `out` gives back to the input: the gradient of the input, or a transposed convolution.
+// The gradient of the input from that of `out`, which is also the transposed convolution.
 Status Backward(Queue& queue, const ConvShape& g, const float* out, const float* filter, float* in,
                 bool add) {
   return ForImages(queue, g, [&](const ConvShape& some, int64_t n, float* work) {
@@ -289,19 +288,14 @@ bool FlatWithoutBias(const CallView& call) {
 }
 
 }  // namespace
-
-void AddConvKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"conv2d", Conv, FlatWithoutBias},
-                                {"depthwise_conv2d", Conv, FlatWithoutBias},
-                                {"conv2d_transpose", ConvTranspose, FlatWithoutBias},
-                                {"depthwise_conv2d_transpose", ConvTranspose, FlatWithoutBias},
-                                {"conv2d_grad", ConvGrad, FlatWithoutBias},
-                                {"depthwise_conv2d_grad", ConvGrad, FlatWithoutBias},
-                                {"conv2d_transpose_grad", ConvTransposeGrad, FlatWithoutBias},
-                                {"fused_conv2d", FusedConv<false>, Flat},
-                                {"fused_conv2d_transpose", FusedConv<true>, Flat},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(conv2d) { kernel = {Conv, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d) { kernel = {Conv, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d_transpose) { kernel = {ConvTranspose, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) { kernel = {ConvTranspose, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d_transpose_grad) { kernel = {ConvTransposeGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d) { kernel = {FusedConv<false>, Flat}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) { kernel = {FusedConv<true>, Flat}; }

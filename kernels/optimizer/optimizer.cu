@@ -51,7 +51,7 @@ Status Momentum(Queue& queue, KernelContext& ctx) {
                   static_cast<float>(ctx.Float("rescale_grad")), ctx.Bool("use_nesterov")});
 }
 
-// What depends on the powers is worked out by each thread, in double like on the host.
+// Each thread computes the terms of the powers, in double as on the host.
 struct AdamBody {
   const float* p;
   const float* g;
@@ -78,7 +78,7 @@ struct AdamBody {
     p_out[i] = keep * p[i] - step * (m_new / (sqrtf(v_new) + eps));
   }
 };
-// After the parameters: they read the powers as they were.
+// Runs after the update of the parameters, which reads the old powers.
 struct PowersBody {
   const float* from1;
   const float* from2;
@@ -153,15 +153,10 @@ bool PlainAdam(const CallView& call) {
 }
 
 }  // namespace
-
-void AddOptimizerKernels(KernelList* list) {
-  list->insert(list->end(), {
-                                {"sgd", Sgd, Plain},
-                                {"momentum", Momentum, Plain},
-                                {"adam", Adam, PlainAdam},
-                                {"adamw", AdamW, PlainAdam},
-                                {"adagrad", Adagrad, Plain},
-                            });
-}
-
 }  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(sgd) { kernel = {Sgd, Plain}; }
+HEDDLE_CUDA_KERNEL(momentum) { kernel = {Momentum, Plain}; }
+HEDDLE_CUDA_KERNEL(adam) { kernel = {Adam, PlainAdam}; }
+HEDDLE_CUDA_KERNEL(adamw) { kernel = {AdamW, PlainAdam}; }
+HEDDLE_CUDA_KERNEL(adagrad) { kernel = {Adagrad, Plain}; }
