@@ -1,35 +1,40 @@
-// The inner loops of convolutions by their definition. See conv_loops_table.h.
+// Convolution by its definition, and products as the case of one tap: a block of pixels times a
+// panel of the filter, with the sums in registers.
+//
+// It has a loop of its own beside gemm_tile.h: its pixels are at equal distances, so that three
+// registers address all of them, where a general A takes a pointer for each row.
 #pragma once
 
 #include <limits>
 
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
+#include "kernels/simd/vector.h"
 
-namespace heddle::convloops {
+namespace heddle::simd {
 namespace {
 
 template <typename V>
-struct DirectLoops {
+struct DirectTiles {
   using T = typename V::T;
   static constexpr int kLanes = V::kLanes;
   template <int kVectors>
-  static constexpr int kMost = 2 * V::kRows / kVectors;
+  static constexpr int kBlockPixels = 2 * V::kRows / kVectors;
 
-  // Keeps a multiple of a step in a register of its own: an address is then a base, a register and
-  // a factor, where compilers would keep a pointer for each pixel in memory.
-  static inline __attribute__((always_inline)) int64_t Kept(int64_t n) {
+  // Keeps n in a register of its own: an address is then a base, a register and a factor, where
+  // compilers would keep a pointer for each pixel in memory.
+  static HEDDLE_SIMD_INLINE int64_t InRegister(int64_t n) {
     __asm__("" : "+r"(n));
     return n;
   }
 
-  // kAhead: asks for what is at d.ahead as well, a step with each row of the filter.
+  // sum += the block's products. kAhead: prefetches from d.ahead on, one step with each row of the
+  // filter.
   template <int kVectors, int kPixels, bool kAhead>
-  static inline __attribute__((always_inline)) void Sums(const DirectBlock& d,
-                                                         T (&sum)[kPixels][kVectors]) {
+  static HEDDLE_SIMD_INLINE void Sums(const DirectTile& d, T (&sum)[kPixels][kVectors]) {
     const float* ahead = d.ahead;
     constexpr int kBases = (kPixels + 7) / 8;
     const int64_t s = d.pixel_step * static_cast<int64_t>(sizeof(float));
-    const int64_t s3 = Kept(3 * s), s5 = Kept(5 * s), s7 = Kept(7 * s);
+    const int64_t s3 = InRegister(3 * s), s5 = InRegister(5 * s), s7 = InRegister(7 * s);
     for (int64_t row = 0; row < d.rows; ++row) {
       for (int64_t column = 0; column < d.columns; ++column) {
         const char* base[kBases];
@@ -62,8 +67,7 @@ struct DirectLoops {
   }
 
   template <int kVectors, int kPixels>
-  static inline __attribute__((always_inline)) void Finish(const DirectBlock& d,
-                                                           T (&sum)[kPixels][kVectors]) {
+  static HEDDLE_SIMD_INLINE void Finish(const DirectTile& d, T (&sum)[kPixels][kVectors]) {
     const int last = d.channels - (kVectors - 1) * kLanes;
     if (d.residual != nullptr)
 #pragma GCC unroll 28
@@ -72,15 +76,15 @@ struct DirectLoops {
         for (int v = 0; v < kVectors; ++v)
           sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
                                                     v + 1 < kVectors ? kLanes : last));
-    constexpr float kAny = std::numeric_limits<float>::infinity();
-    if (d.low > -kAny) {
+    constexpr float kUnbounded = std::numeric_limits<float>::infinity();
+    if (d.low > -kUnbounded) {
       const T low = V::Set(d.low);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(low, sum[p][v]);
     }
-    if (d.high < kAny) {
+    if (d.high < kUnbounded) {
       const T high = V::Set(d.high);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
@@ -105,7 +109,7 @@ struct DirectLoops {
   }
 
   template <int kVectors, int kPixels, bool kAhead>
-  static void Block(const DirectBlock& d) {
+  static void Block(const DirectTile& d) {
     T sum[kPixels][kVectors];
     const int last = d.channels - (kVectors - 1) * kLanes;  // channels of the last vector
 #pragma GCC unroll 2
@@ -132,7 +136,7 @@ struct DirectLoops {
   }
 
   template <int kVectors, int kPixels, bool kAhead>
-  static void Pick(const DirectBlock& d, int pixels) {
+  static void Pick(const DirectTile& d, int pixels) {
     if (pixels == kPixels)
       Block<kVectors, kPixels, kAhead>(d);
     else if constexpr (kPixels > 1)
@@ -141,10 +145,11 @@ struct DirectLoops {
 
   // In blocks of nearly equal size.
   template <int kVectors, bool kAhead = false>
-  static void Run(DirectBlock d, int64_t pixels) {
-    for (int64_t blocks = (pixels + kMost<kVectors> - 1) / kMost<kVectors>; blocks > 0; --blocks) {
+  static void Run(DirectTile d, int64_t pixels) {
+    for (int64_t blocks = (pixels + kBlockPixels<kVectors> - 1) / kBlockPixels<kVectors>;
+         blocks > 0; --blocks) {
       const int64_t now = (pixels + blocks - 1) / blocks;
-      Pick<kVectors, kMost<kVectors>, kAhead>(d, static_cast<int>(now));
+      Pick<kVectors, kBlockPixels<kVectors>, kAhead>(d, static_cast<int>(now));
       if constexpr (kAhead) d.ahead += d.depth * d.ahead_step;
       d.pixels += now * d.pixel_step;
       d.out += now * d.out_step;
@@ -152,24 +157,7 @@ struct DirectLoops {
       pixels -= now;
     }
   }
-
-  template <int kVectors>
-  static void WidenRows(int64_t rows, const int8_t* from, const float* factors, float* to) {
-    T factor[kVectors];
-    for (int v = 0; v < kVectors; ++v) factor[v] = V::Load(factors + v * kLanes);
-    for (int64_t r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v, from += kLanes, to += kLanes)
-        V::Store(to, V::Mul(factor[v], V::Widen(from)));
-  }
-  static void Widen(int64_t rows, int vectors, const int8_t* from, const float* factors,
-                    float* to) {
-    if (vectors == 2)
-      WidenRows<2>(rows, from, factors, to);
-    else
-      WidenRows<1>(rows, from, factors, to);
-  }
 };
 
 }  // namespace
-}  // namespace heddle::convloops
+}  // namespace heddle::simd
