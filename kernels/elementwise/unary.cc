@@ -1,5 +1,9 @@
 #include "kernels/elementwise/unary.h"
 
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
 namespace heddle {
 namespace {
 
@@ -11,7 +15,116 @@ bool Compatible(const Shape& a, const Shape& b) {
   return true;
 }
 
+constexpr int64_t kChunk = 512;  // elements converted or invented at a time
+
+using Convert = void (*)(const void* from, void* to, int64_t n);
+template <typename From, typename To>
+void ConvertLoop(const void* from, void* to, int64_t n) {
+  const auto* x = static_cast<const From*>(from);
+  auto* y = static_cast<To*>(to);
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<To>(x[i]);
+}
+
+// From what is stored to what is computed in, which is float for these; nullptr: it is the same.
+Convert Widening(DType stored, DType compute) {
+  if (stored == compute) return nullptr;
+  switch (stored) {
+    case DType::kF16:
+      return &ConvertLoop<float16, float>;
+    case DType::kBF16:
+      return &ConvertLoop<bfloat16, float>;
+    case DType::kI32:
+      return &ConvertLoop<int32_t, float>;
+    case DType::kI64:
+      return &ConvertLoop<int64_t, float>;
+    default:
+      throw std::logic_error(StrCat("no map reads ", Name(stored)));
+  }
+}
+Convert Narrowing(DType compute, DType stored) {
+  if (stored == compute) return nullptr;
+  switch (stored) {
+    case DType::kF16:
+      return &ConvertLoop<float, float16>;
+    case DType::kBF16:
+      return &ConvertLoop<float, bfloat16>;
+    default:
+      throw std::logic_error(StrCat("no map writes ", Name(stored)));
+  }
+}
+
+// The memory of a map's operands, first the inputs; nullptr: absent.
+struct MapOperands {
+  const std::byte* in[unary_internal::kMostOperands];
+  std::byte* out[unary_internal::kMostOperands];
+};
+
+// Elements [begin, end) of operands that are converted or absent, through buffers of a chunk. An
+// absent input reads as zero.
+void RunChunks(const unary_internal::ErasedMap& map, const MapOperands& operands, int64_t begin,
+               int64_t end) {
+  constexpr size_t kMostBytes = 16;  // of an element
+  alignas(64) std::byte buffers[unary_internal::kMostOperands][kChunk * kMostBytes];
+  const Convert widen = Widening(map.stored_in, map.compute);
+  const Convert narrow = Narrowing(map.compute, map.stored_out);
+  const size_t in_size = SizeOf(map.stored_in), out_size = SizeOf(map.stored_out);
+  const size_t size = SizeOf(map.compute), ins = map.ins.size();
+  const void* x[unary_internal::kMostOperands];
+  void* y[unary_internal::kMostOperands];
+  for (int64_t at = begin; at < end; at += kChunk) {
+    const int64_t n = std::min(kChunk, end - at);
+    for (size_t k = 0; k < ins; ++k) {
+      const std::byte* from = operands.in[k];
+      if (from != nullptr) from += static_cast<size_t>(at) * in_size;
+      x[k] = buffers[k];
+      if (from == nullptr)
+        std::memset(buffers[k], 0, static_cast<size_t>(n) * size);
+      else if (widen != nullptr)
+        widen(from, buffers[k], n);
+      else
+        x[k] = from;
+    }
+    for (size_t k = 0; k < map.outs.size(); ++k) {
+      std::byte* to = operands.out[k];
+      y[k] = to == nullptr || narrow != nullptr ? buffers[ins + k]
+                                                : to + static_cast<size_t>(at) * out_size;
+    }
+    map.loop(map.functor, x, y, n);
+    for (size_t k = 0; narrow != nullptr && k < map.outs.size(); ++k)
+      if (operands.out[k] != nullptr)
+        narrow(y[k], operands.out[k] + static_cast<size_t>(at) * out_size, n);
+  }
+}
+
 }  // namespace
+
+Status unary_internal::RunErasedMap(KernelContext& ctx, const ErasedMap& map) {
+  MapOperands operands;
+  int64_t n = 0;
+  bool direct = map.stored_in == map.compute && map.stored_out == map.compute;
+  for (size_t k = 0; k < map.ins.size(); ++k) {
+    const Tensor* t = map.ins.size() == 1 ? &ctx.In(map.ins[k]) : ctx.InOpt(map.ins[k]);
+    operands.in[k] = t != nullptr ? static_cast<const std::byte*>(t->raw()) : nullptr;
+    if (t != nullptr) n = t->numel();
+    direct = direct && t != nullptr;
+  }
+  for (size_t k = 0; k < map.outs.size(); ++k) {
+    Tensor* t = ctx.OutOpt(map.outs[k]);
+    operands.out[k] = t != nullptr ? static_cast<std::byte*>(t->mutable_raw()) : nullptr;
+    direct = direct && t != nullptr;
+  }
+  ctx.ParallelFor(n, map.grain, [&](int64_t begin, int64_t end) {
+    if (!direct) [[unlikely]]
+      return RunChunks(map, operands, begin, end);
+    const size_t from = static_cast<size_t>(begin) * SizeOf(map.compute);
+    const void* x[kMostOperands];
+    void* y[kMostOperands];
+    for (size_t k = 0; k < map.ins.size(); ++k) x[k] = operands.in[k] + from;
+    for (size_t k = 0; k < map.outs.size(); ++k) y[k] = operands.out[k] + from;
+    map.loop(map.functor, x, y, end - begin);
+  });
+  return Status::Ok();
+}
 
 Status SameShapes(ShapeContext& ctx, int operands) {
   const BoundOp& op = ctx.op();
