@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+
+#include "kernels/elementwise/widen.h"
 
 namespace heddle {
 namespace {
@@ -13,44 +14,6 @@ bool Compatible(const Shape& a, const Shape& b) {
   for (int i = 0; i < a.rank(); ++i)
     if (a[i] >= 0 && b[i] >= 0 && a[i] != b[i]) return false;
   return true;
-}
-
-constexpr int64_t kChunk = 512;  // elements converted or invented at a time
-
-using Convert = void (*)(const void* from, void* to, int64_t n);
-template <typename From, typename To>
-void ConvertLoop(const void* from, void* to, int64_t n) {
-  const auto* x = static_cast<const From*>(from);
-  auto* y = static_cast<To*>(to);
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<To>(x[i]);
-}
-
-// From what is stored to what is computed in, which is float for these; nullptr: it is the same.
-Convert Widening(DType stored, DType compute) {
-  if (stored == compute) return nullptr;
-  switch (stored) {
-    case DType::kF16:
-      return &ConvertLoop<float16, float>;
-    case DType::kBF16:
-      return &ConvertLoop<bfloat16, float>;
-    case DType::kI32:
-      return &ConvertLoop<int32_t, float>;
-    case DType::kI64:
-      return &ConvertLoop<int64_t, float>;
-    default:
-      throw std::logic_error(StrCat("no map reads ", Name(stored)));
-  }
-}
-Convert Narrowing(DType compute, DType stored) {
-  if (stored == compute) return nullptr;
-  switch (stored) {
-    case DType::kF16:
-      return &ConvertLoop<float, float16>;
-    case DType::kBF16:
-      return &ConvertLoop<float, bfloat16>;
-    default:
-      throw std::logic_error(StrCat("no map writes ", Name(stored)));
-  }
 }
 
 // The memory of a map's operands, first the inputs; nullptr: absent.
@@ -64,15 +27,15 @@ struct MapOperands {
 void RunChunks(const unary_internal::ErasedMap& map, const MapOperands& operands, int64_t begin,
                int64_t end) {
   constexpr size_t kMostBytes = 16;  // of an element
-  alignas(64) std::byte buffers[unary_internal::kMostOperands][kChunk * kMostBytes];
-  const Convert widen = Widening(map.stored_in, map.compute);
-  const Convert narrow = Narrowing(map.compute, map.stored_out);
+  alignas(64) std::byte buffers[unary_internal::kMostOperands][kWidenChunk * kMostBytes];
+  const WidenFn widen = Widening(map.stored_in, map.compute);
+  const WidenFn narrow = Narrowing(map.compute, map.stored_out);
   const size_t in_size = SizeOf(map.stored_in), out_size = SizeOf(map.stored_out);
   const size_t size = SizeOf(map.compute), ins = map.ins.size();
   const void* x[unary_internal::kMostOperands];
   void* y[unary_internal::kMostOperands];
-  for (int64_t at = begin; at < end; at += kChunk) {
-    const int64_t n = std::min(kChunk, end - at);
+  for (int64_t at = begin; at < end; at += kWidenChunk) {
+    const int64_t n = std::min(kWidenChunk, end - at);
     for (size_t k = 0; k < ins; ++k) {
       const std::byte* from = operands.in[k];
       if (from != nullptr) from += static_cast<size_t>(at) * in_size;
