@@ -44,6 +44,7 @@ if(_support)
   add_library(heddle_test_helpers STATIC ${_support})
   target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
   heddle_warnings(heddle_test_helpers)
+  heddle_precompile(heddle_test_helpers tests/support/precompiled.h)
 endif()
 
 # It holds vectors that are wider than the registers of the base architecture.
@@ -72,6 +73,10 @@ foreach(_folder IN LISTS _test_folders)
     target_link_libraries(${_target} PRIVATE heddle_test_helpers)
   endif()
   heddle_warnings(${_target})
+  # The tests of the C interface and of the grid see other definitions, hence other headers.
+  if(_support AND NOT _name MATCHES "^(capi|grid)$")
+    heddle_precompile_like(${_target} heddle_test_helpers)
+  endif()
   if(_name STREQUAL "tools")
     add_dependencies(${_target} heddle_cli)
   elseif(_name STREQUAL "capi")
