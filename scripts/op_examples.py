@@ -308,7 +308,8 @@ class Paddle:
         self.name_of = {v: k for k, v in self.vt.items()}
         self.kind = {'dense': V.LOD_TENSOR, 'selected_rows': V.SELECTED_ROWS,
                      'tensor_array': V.LOD_TENSOR_ARRAY, 'step_scopes': V.STEP_SCOPES,
-                     'rank_table': V.LOD_RANK_TABLE, 'raw': V.RAW, 'strings': V.STRINGS}
+                     'rank_table': V.LOD_RANK_TABLE, 'raw': V.RAW, 'strings': V.STRINGS,
+                     'sparse_coo': V.SPARSE_COO}
         self.defaults_of = {}
 
     def array(self, t, twin):
@@ -344,24 +345,44 @@ class Paddle:
                 'lod': [[int(x) for x in level] for level in tensor.lod()]}
 
     def defaults(self, op):
-        """Paddle's default attributes. A gradient has those of its forward operator."""
+        """{name: (type, value)} of Paddle's default attributes; a gradient's are those of its
+        forward operator, since Paddle declares none for gradients."""
         if op not in self.defaults_of:
             values, base = {}, op
-            block = self.paddle.static.Program().global_block()
             while True:
-                desc = block.desc.append_op()
-                desc.set_type(base)
-                try:
-                    desc.check_attrs()
-                except Exception:  # a required attribute without default, or no such operator
-                    pass
-                for n in desc.attr_names():
-                    values.setdefault(n, (desc.attr_type(n), desc.attr(n)))
+                for name, (atype, value) in self.declared_defaults(base).items():
+                    values.setdefault(name, (atype, value))
                 if not base.endswith('_grad'):
                     break
                 base = base[:-5]
             self.defaults_of[op] = values
         return self.defaults_of[op]
+
+    def declared_defaults(self, op):
+        desc = self.paddle.static.Program().global_block().desc.append_op()
+        desc.set_type(op)
+        required = set()
+        while True:
+            try:
+                desc.check_attrs()
+                break
+            except Exception as error:  # a required attribute: any value serves to see the others
+                m = re.search(r'Attribute \((\w+)\) is not set', str(error))
+                if not m or m[1] in required:
+                    break
+                required.add(m[1])
+                self.set_any(desc, op, m[1])
+        return {n: (self.pb.AttrType.Name(int(desc.attr_type(n))), desc.attr(n))
+                for n in desc.attr_names() if n not in required}
+
+    def set_any(self, desc, op, name):
+        from paddle.base.framework import OpProtoHolder
+        for a in OpProtoHolder.instance().get_op_proto(op).attrs:
+            if a.name == name:
+                kind = self.pb.AttrType.Name(a.type)
+                value = {'INT': 1, 'FLOAT': 1.0, 'STRING': 'NCHW', 'BOOLEAN': False, 'INTS': [1],
+                         'FLOATS': [1.0], 'STRINGS': ['a'], 'LONG': 1, 'LONGS': [1]}.get(kind, 1)
+                desc._set_attr(name, value)
 
     def set_attr(self, desc, name, atype, value, twin):
         pb, a = self.pb, desc.attrs.add()
@@ -401,9 +422,9 @@ class Paddle:
             self.set_attr(desc, a.name, a.type, a.value, twin)
         if op.endswith('_grad'):
             for name, (atype, value) in self.defaults(op).items():
-                if name not in given and atype.name in self.pb.AttrType.keys():
+                if name not in given:
                     try:
-                        self.set_attr(desc, name, atype.name, value, twin)
+                        self.set_attr(desc, name, atype, value, twin)
                     except (TypeError, ValueError):
                         pass
 
@@ -414,9 +435,7 @@ class Paddle:
                 return
         v = block.vars.add()
         v.name, v.persistable, v.type.type = name, persistable, self.kind[kind]
-        t = {'dense': v.type.lod_tensor.tensor, 'selected_rows': v.type.selected_rows,
-             'tensor_array': v.type.tensor_array.tensor}.get(kind) if kind in (
-                 'dense', 'selected_rows', 'tensor_array') else None
+        t = None
         if kind == 'dense':
             t = v.type.lod_tensor.tensor
         elif kind == 'selected_rows':
@@ -485,8 +504,13 @@ class Paddle:
             return desc
         current, pending = main, None
         programs = []
+        mine = 'from' if example.has('from') else 'op'
         for s in example.statements:
-            if s.kind == 'block':
+            if s.kind in ('op', 'from') and s.kind != mine:
+                pending = (current, s, [])  # heddle's; Paddle runs the `from` lines
+            elif s.kind == 'block' and mine == 'from':
+                continue
+            elif s.kind == 'block':
                 current = block(s.index, s.parent)
             elif s.kind == 'var':
                 dtype = 'float64' if twin and s.dtype == 'float32' else s.dtype
