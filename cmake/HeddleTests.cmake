@@ -44,6 +44,9 @@ if(_support)
   add_library(heddle_test_helpers STATIC ${_support})
   target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
   heddle_warnings(heddle_test_helpers)
+  # As the programs that read its precompiled header are compiled.
+  set_target_properties(heddle_test_helpers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(heddle_test_helpers PRIVATE -fPIE)
   heddle_precompile(heddle_test_helpers tests/support/precompiled.h)
 endif()
 
