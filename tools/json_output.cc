@@ -8,7 +8,9 @@ namespace heddle::tools {
 
 Json NewJson(const std::string& command) {
   Json json;
-  json["schema"] = "heddle." + command + "/1";
+  // Those whose form has changed since the first.
+  const bool second = command == "plan" || command == "profile";
+  json["schema"] = "heddle." + command + (second ? "/2" : "/1");
   return json;
 }
 
@@ -52,6 +54,7 @@ Json InstructionJson(const PlanDescription::Instruction& in) {
   Json json;
   json["op"] = in.op;
   json["mode"] = in.mode;
+  if (!in.implementation.empty()) json["implementation"] = in.implementation;
   json["block"] = in.block;
   json["position"] = in.position;
   json["inputs"] = in.inputs;
@@ -145,7 +148,8 @@ Json InstructionsJson(const Profile& p) {
                     {"gbs", line.gbs()},
                     {"peak_share", p.PeakShare(line.us, line.flops, line.bytes)},
                     {"inputs", ShapesText(line.event.inputs)},
-                    {"outputs", ShapesText(line.event.outputs)}});
+                    {"outputs", ShapesText(line.event.outputs)},
+                    {"implementation", line.event.implementation}});
   return list;
 }
 

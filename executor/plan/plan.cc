@@ -24,7 +24,9 @@ std::string InstructionText(const Plan& plan, const Instruction& in) {
   text += ") -> (";
   for (size_t k = 0; k < in.op.out.size(); ++k)
     text += (k ? ", " : "") + SlotText(plan, in.op.out[k]);
-  return text + StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+  text += StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+  const std::string& implementation = ImplementationOf(in);
+  return implementation.empty() ? text : StrCat(text, ", ", implementation);
 }
 
 // Lane after lane: what is waited for, what is executed, what is signalled.
@@ -130,6 +132,20 @@ Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Va
   if (entries_.size() == kCapacity) entries_.erase(entries_.begin());
   entries_.push_back({std::move(signature), std::shared_ptr<const KernelState>(*std::move(made))});
   return entries_.back().state;
+}
+
+const std::string& ImplementationOf(const Instruction& in) {
+  static const std::string kOnlyOne;
+  return in.state != nullptr ? in.state->facts.implementation : kOnlyOne;
+}
+
+Status Plan::Blame(const Status& status, const Instruction& in) const {
+  const std::string& implementation = ImplementationOf(in);
+  const bool stopped =
+      status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
+  if (implementation.empty() || stopped || status.location()) return status.At(Locate(in));
+  return Status(status.code(), StrCat(status.message(), " (implementation: ", implementation, ")"))
+      .At(Locate(in));
 }
 
 void Plan::MarkWritten() const {

@@ -102,6 +102,10 @@ struct Instruction {
   int ir_block = 0, ir_op = 0;  // position in the program, for messages
 };
 
+// How its kernel computes (KernelState::Facts); empty where there is one way only, or the plan does
+// not know it.
+const std::string& ImplementationOf(const Instruction& in);
+
 // How the instructions of block 0 reach the threads.
 enum class Dispatch : uint8_t {
   kSerial,  // one after another
@@ -191,6 +195,9 @@ struct Plan {
   OpLocation Locate(const Instruction& in) const {
     return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
   }
+  // The failure of an instruction's kernel, with its place and, where the plan knows it, the
+  // kernel's implementation. What has a place already is left as it is.
+  Status Blame(const Status& status, const Instruction& in) const;
 };
 
 }  // namespace heddle

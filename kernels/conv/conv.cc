@@ -20,6 +20,8 @@ class UnrolledConv final : public ConvRunner {
     in_pixel_ = g.channels_last ? g.in_c : 1;
   }
 
+  std::string name() const override { return "im2col + gemm"; }
+
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     const int64_t in_image = g_.in_c * g_.in_size(), out_image = g_.out_c * g_.out_size();
     const int64_t filter_size = g_.out_c * rows_;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "core/op_context.h"
 #include "kernels/gemm/gemm_epilogue.h"
@@ -56,6 +57,8 @@ class ConvRunner {
  public:
   virtual ~ConvRunner() = default;
   virtual void Run(const KernelContext& ctx, const ConvOperands& operands) const = 0;
+  // How it computes, as in "winograd 4x4, avx2": KernelState::Facts::implementation.
+  virtual std::string name() const = 0;
   // False: what it needs of the constant filter was copied, and the operand may point anywhere.
   virtual bool reads_filter() const { return true; }
 };

@@ -84,8 +84,13 @@ class Stripe {
 
 class StripedChain final : public ConvChain {
  public:
-  StripedChain(std::vector<Stage> stages, int64_t floats, double work)
-      : stages_(std::move(stages)), floats_(floats), work_(work) {}
+  StripedChain(std::vector<Stage> stages, int64_t floats, double work, const ConvLoops& loops)
+      : stages_(std::move(stages)),
+        floats_(floats),
+        work_(work),
+        vectors_(convloops::VectorsOf(loops)) {}
+
+  std::string name() const override { return StrCat("stripes, ", vectors_); }
 
   void Run(const KernelContext& ctx, const float* src, std::span<const float* const> biases,
            const float* residual, float* dst) const override {
@@ -116,6 +121,7 @@ class StripedChain final : public ConvChain {
   const std::vector<Stage> stages_;
   const int64_t floats_;  // of the rows that a thread keeps
   const double work_;
+  const char* const vectors_;
 };
 
 bool IsPointwise(const ConvGeometry& g) {
@@ -165,7 +171,7 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     s.kept = stages[i + 1].geometry.kernel[1];
     floats += (s.kept * s.row + 15) / 16 * 16;
   }
-  return std::make_unique<StripedChain>(std::move(made), floats, work);
+  return std::make_unique<StripedChain>(std::move(made), floats, work, *loops);
 }
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/conv/conv.h"
@@ -23,6 +24,7 @@ struct ChainStage {
 class ConvChain {
  public:
   virtual ~ConvChain() = default;
+  virtual std::string name() const = 0;  // see ConvRunner
   // biases: one for each stage. residual: the last stage's, or null. `dst` overlaps none of them,
   // but for the residual.
   virtual void Run(const KernelContext& ctx, const float* src, std::span<const float* const> biases,

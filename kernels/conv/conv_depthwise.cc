@@ -104,8 +104,9 @@ class DepthwiseConv final : public ConvRunner {
  public:
   DepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                 const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), rows_(ctx, g, filter, epilogue, loops) {}
+      : g_(g), rows_(ctx, g, filter, epilogue, loops), vectors_(VectorsOf(loops)) {}
 
+  std::string name() const override { return StrCat("depthwise, ", vectors_); }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -130,6 +131,7 @@ class DepthwiseConv final : public ConvRunner {
 
   const ConvGeometry g_;
   const DepthwiseRows rows_;
+  const char* const vectors_;
 };
 
 }  // namespace

@@ -61,6 +61,7 @@ class DirectConv final : public ConvRunner {
     inner_columns_ = Inner(2);
   }
 
+  std::string name() const override { return StrCat("direct, ", convloops::VectorsOf(loops_)); }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {

@@ -80,7 +80,9 @@ class LibraryConv final : public ConvRunner {
   std::shared_ptr<const onednn::Packed> packed;
   std::unique_ptr<onednn::Call> call;
   Epilogue epilogue;
+  std::string implementation;
 
+  std::string name() const override { return implementation; }
   bool reads_filter() const override { return packed == nullptr; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -124,13 +126,15 @@ class PartedConv final : public ConvRunner {
     std::shared_ptr<const onednn::Call> call;
   };
   PartedConv(const ConvGeometry& g, const Epilogue& epilogue, std::vector<Part> parts,
-             std::shared_ptr<const onednn::Packed> packed)
+             std::shared_ptr<const onednn::Packed> packed, std::string implementation)
       : in_c_(g.in_c),
         out_c_(g.out_c),
         epilogue_(epilogue),
         parts_(std::move(parts)),
-        packed_(std::move(packed)) {}
+        packed_(std::move(packed)),
+        implementation_(std::move(implementation)) {}
 
+  std::string name() const override { return implementation_; }
   bool reads_filter() const override { return packed_ == nullptr; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -156,6 +160,7 @@ class PartedConv final : public ConvRunner {
   const Epilogue epilogue_;
   const std::vector<Part> parts_;
   const std::shared_ptr<const onednn::Packed> packed_;
+  const std::string implementation_;
 };
 
 struct Layouts {
@@ -202,6 +207,13 @@ bool IsReference(const Descriptor& pd) {
   return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;
 }
 
+// oneDNN's name for what it has chosen, and whether tensors are used where they lie.
+template <typename Descriptor>
+std::string NameOf(const Problem& p, const Descriptor& pd) {
+  return StrCat(p.half ? "onednn_bf16 " : "onednn ", pd.impl_info_str(),
+                p.copies ? ", reordered" : ", nhwc");
+}
+
 std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
   const dnnl::primitive_attr attr = onednn::Attributes(e);
   const auto kind =
@@ -213,6 +225,7 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
       attr);
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
+  conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
@@ -243,6 +256,7 @@ std::unique_ptr<ConvRunner> BackwardData(const Problem& p) {
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
+  conv->implementation = NameOf(p, pd);
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
@@ -269,6 +283,7 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
       p.pad_lo, p.pad_hi, onednn::Attributes(e));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
+  conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
@@ -285,6 +300,7 @@ std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p) {
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<LibraryConv>();
+  conv->implementation = NameOf(p, pd);
   Finish(*conv, dnnl::convolution_backward_weights(pd),
          {Plain(p.g, p.in), Plain(p.g, p.out), onednn::Dense(p.filter)},
          {pd.src_desc(), pd.diff_dst_desc(), pd.diff_weights_desc()},
@@ -325,6 +341,7 @@ std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry
   const memory::desc bias = epilogue.bias ? onednn::Dense({g.out_c}) : memory::desc();
   const memory::desc plain = onednn::Dense(FilterDims(g));
   memory::desc weights = onednn::Any(FilterDims(g));
+  std::string name;
   const auto make = [&](int64_t count) {
     ConvGeometry part = g;
     part.batch = 1;
@@ -337,6 +354,7 @@ std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry
         onednn::Attributes(epilogue));
     if (IsReference(pd)) throw dnnl::error(dnnl_unimplemented, "only by reference loops");
     weights = pd.weights_desc();  // of the other parts, too
+    if (name.empty()) name = StrCat("onednn_parts ", pd.impl_info_str());
     std::vector<std::pair<int, memory::desc>> args{
         {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, pd.dst_desc()}};
     if (epilogue.bias) args.emplace_back(DNNL_ARG_BIAS, bias);
@@ -357,7 +375,8 @@ std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry
   }
   std::shared_ptr<const onednn::Packed> packed;
   if (weights != plain) packed = onednn::Pack(ctx, *filter, plain, weights);
-  return std::make_unique<PartedConv>(g, epilogue, std::move(parts), std::move(packed));
+  return std::make_unique<PartedConv>(g, epilogue, std::move(parts), std::move(packed),
+                                      std::move(name));
 }
 
 std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvGeometry& g,

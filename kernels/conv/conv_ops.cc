@@ -14,6 +14,14 @@ struct ConvState final : KernelState {
 };
 using Prepared = Result<std::unique_ptr<KernelState>>;
 
+// What the runners are, one after another.
+Prepared Named(std::unique_ptr<ConvState> state) {
+  std::string& name = state->facts.implementation;
+  for (const auto& runner : state->runners)
+    if (runner) name += (name.empty() ? "" : "; ") + runner->name();
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
 template <bool kTransposed>
 Result<ConvGeometry> Geometry(const OpContext& ctx, const Shape& input, const Shape& filter) {
   if constexpr (kTransposed) return ConvTransposeGeometryOf(ctx, input, filter);
@@ -51,7 +59,7 @@ Prepared PrepareConv(PrepareContext& ctx) {
   state->runners[0] =
       MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter"));
   if (!state->runners[0]->reads_filter()) ctx.MarkPacked("Filter", state.get());
-  return std::unique_ptr<KernelState>(std::move(state));
+  return Named(std::move(state));
 }
 
 Status RunConv(KernelContext& ctx) {
@@ -95,7 +103,7 @@ Prepared PrepareConvGrad(PrepareContext& ctx) {
   if (ctx.HasOut("Input@GRAD"))
     state->runners[0] = MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr);
   if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
-  return std::unique_ptr<KernelState>(std::move(state));
+  return Named(std::move(state));
 }
 
 // The filter's gradient for an input and an output's gradient, whichever way round the operator is.
@@ -137,7 +145,7 @@ Prepared PrepareConvDoubleGrad(PrepareContext& ctx) {
   if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
   if (ctx.HasOut("grad_out@GRAD"))
     state->runners[2] = MakeConv(ctx, g, dtype, kForwardOf<kTransposed>, nullptr);
-  return std::unique_ptr<KernelState>(std::move(state));
+  return Named(std::move(state));
 }
 
 template <typename T>

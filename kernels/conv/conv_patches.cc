@@ -33,6 +33,7 @@ class PatchConv final : public ConvRunner {
                                        [&] { return Pack(BorrowedContents(filter).tensor()); });
   }
 
+  std::string name() const override { return StrCat("patches, ", convloops::VectorsOf(loops_)); }
   bool reads_filter() const override { return false; }
 
   static bool PatchesAreApart(const ConvGeometry& g) {

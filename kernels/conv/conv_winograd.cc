@@ -126,6 +126,9 @@ class WinogradConv final : public ConvRunner {
     block_ = Ceil(tiles_, blocks_);
   }
 
+  std::string name() const override {
+    return StrCat("winograd ", tile_, "x", tile_, ", ", VectorsOf(loops_));
+  }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {

@@ -117,11 +117,14 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
     state->late = TakeFromResidual(&stages.back().epilogue);
   state->chain = MakeConvChain(ctx, stages);
   bool reads = false;
+  if (state->chain) state->facts.implementation = state->chain->name();
   if (!state->chain) {
     state->between.push_back(0);
+    std::string& name = state->facts.implementation = "convolutions";
     for (const ChainStage& s : stages) {
       state->runners.push_back(
           MakeConv(ctx, s.geometry, DType::kF32, ConvDirection::kForward, s.filter, s.epilogue));
+      name += (state->runners.size() == 1 ? ": " : "; ") + state->runners.back()->name();
       reads = reads || state->runners.back()->reads_filter();
       constexpr int64_t kAlign = 16;
       state->between.push_back(state->between.back() +

@@ -62,6 +62,7 @@ Result<std::unique_ptr<KernelState>> PrepareFc(PrepareContext& ctx) {
   state->gemm.one.ldb = s.n + s.pad;
   if (ctx.InDType("Input") == DType::kF32) {
     state->runner = MakeGemm(ctx, state->gemm, 1.f, ctx.ConstIn("W"), state->epilogue);
+    state->facts.implementation = state->runner->name();
     if (!state->runner->reads_b()) ctx.MarkPacked("W", state.get());
     state->facts.prefetch = state->runner->ReadsFirst();
   }

@@ -94,6 +94,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   state->rows = x.Product(0, x.rank() - 1);
   state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
                            epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
+  state->facts.implementation = state->runner->name();
   if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
   state->facts.prefetch = state->runner->ReadsFirst();
   return std::unique_ptr<KernelState>(std::move(state));

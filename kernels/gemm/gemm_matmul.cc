@@ -15,6 +15,7 @@ class PlainGemmRunner final : public GemmRunner {
  public:
   PlainGemmRunner(const BatchedGemm& g, float alpha, const Epilogue& epilogue)
       : g_(g), alpha_(alpha), epilogue_(epilogue) {}
+  std::string name() const override { return "plain"; }
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
            const float* residual, float* c) const override {
     const int64_t width = g_.one.n, rows = g_.batch * g_.one.m;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_epilogue.h"
@@ -73,6 +74,8 @@ class GemmRunner {
                          const float* /*bias*/, const float* /*residual*/, float* /*c*/) const {
     return false;
   }
+  // How it computes, as in "panels, avx2": KernelState::Facts::implementation.
+  virtual std::string name() const = 0;
   // False: what it needs of the constant B was copied, and `b` may point anywhere.
   virtual bool reads_b() const { return true; }
   // See KernelState::Facts::prefetch.

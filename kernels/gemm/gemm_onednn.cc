@@ -51,7 +51,9 @@ class LibraryGemmRunner final : public GemmRunner {
   int64_t rounded_bytes = 0;
   Epilogue epilogue;
   int64_t c_size = 0;
+  std::string implementation;
 
+  std::string name() const override { return implementation; }
   bool reads_b() const override { return packed == nullptr; }
 
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
@@ -79,13 +81,14 @@ class LibraryGemmRunner final : public GemmRunner {
 
 // One call for a stretch of `k` of the inner dimension.
 std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
-                                             const Epilogue& epilogue) {
+                                             const Epilogue& epilogue, std::string* name) {
   const GemmDims& d = g.one;
   const memory::desc a = Operand(g, g.a_stride, d.m, k, d.trans_a, d.lda);
   const memory::desc b = Operand(g, g.b_stride, k, d.n, d.trans_b, d.ldb);
   const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
   const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, b, c,
                                         onednn::Attributes(epilogue, nullptr, 1.f));
+  *name = StrCat("onednn ", pd.impl_info_str(), ", K in parts");
   return std::make_shared<onednn::Call>(
       dnnl::matmul(pd),
       std::vector<std::pair<int, memory::desc>>{
@@ -105,7 +108,8 @@ std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
   for (int64_t at = 0; at < d.k; at += length) {
     const int64_t k = std::min(length, d.k - at);
     auto call = middle;
-    if (at == 0 || k != length || !middle) call = MakeCall(g, k, at == 0 ? Epilogue() : add);
+    if (at == 0 || k != length || !middle)
+      call = MakeCall(g, k, at == 0 ? Epilogue() : add, &runner->implementation);
     if (at > 0 && k == length) middle = call;
     runner->parts.push_back(
         {std::move(call), at * (d.trans_a ? d.lda : 1), at * (d.trans_b ? 1 : d.ldb)});
@@ -136,6 +140,7 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
                                                : b,
                                         scaled ? memory::desc() : bias, c, attr);
   auto runner = std::make_unique<LibraryGemmRunner>();
+  runner->implementation = StrCat(half ? "onednn_bf16 " : "onednn ", pd.impl_info_str());
   runner->epilogue = epilogue;
   runner->c_size = g.batch * d.m * d.n;
   if (pack && pd.weights_desc() != b)

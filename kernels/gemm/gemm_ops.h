@@ -115,6 +115,7 @@ struct MatmulFamily {
     if (ctx.InDType("X") == DType::kF32)
       state->runner =
           MakeLibraryGemm(ctx, state->gemm, static_cast<float>(state->alpha), ctx.ConstIn("Y"), {});
+    if (state->runner) state->facts.implementation = state->runner->name();
     if (state->runner && !state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
     return std::unique_ptr<KernelState>(std::move(state));
   }

@@ -39,6 +39,9 @@ class PanelGemm final : public GemmRunner {
     }
   }
 
+  std::string name() const override {
+    return StrCat(Columns::kName, ", ", convloops::VectorsOf(loops_));
+  }
   bool reads_b() const override { return Columns::kReadsB; }
 
   std::span<const std::byte> ReadsFirst() const override {

@@ -118,6 +118,11 @@ struct ConvLoops {
   }
 };
 
+// "avx2" or "avx512".
+inline const char* VectorsOf(const ConvLoops& loops) {
+  return loops.lanes == 16 ? "avx512" : "avx2";
+}
+
 // Code for one instruction set; nullptr when the build has none. Calling it takes such a processor.
 const ConvLoops* LoopsForAvx2();
 const ConvLoops* LoopsForAvx512();

@@ -195,6 +195,7 @@ nb::dict Session::Describe(nb::dict feeds) {
     nb::dict step;
     step["op"] = in.op;
     step["mode"] = in.mode;
+    step["implementation"] = in.implementation;
     step["block"] = in.block;
     step["inputs"] = in.inputs;
     step["outputs"] = in.outputs;
