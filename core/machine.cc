@@ -36,7 +36,6 @@ constexpr SetName kSetNames[] = {
 constexpr unsigned kEdxAmxBf16 = 1u << 22, kEdxFp16 = 1u << 23, kEdxAmxTile = 1u << 24,
                    kEdxAmxInt8 = 1u << 25, kEaxBf16 = 1u << 5;
 
-// Some virtual machines advertise AMX but describe no tiles: its instructions then fault.
 bool HasTiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(0x1d, 0, &a, &b, &c, &d) != 0 && a != 0;
@@ -225,6 +224,15 @@ std::vector<std::string> Split(std::string_view text, char at) {
 const Machine& ThisMachine() {
   static const Machine machine = Detect();
   return machine;
+}
+
+bool AmxIsBroken() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kEdxAmxTile) != 0 && !HasTiles();
+#else
+  return false;
+#endif
 }
 
 Result<Machine> Machine::Parse(std::string_view json) {

@@ -60,6 +60,10 @@ struct Machine {
 // sizes, as the system tells them. Found out once.
 const Machine& ThisMachine();
 
+// The processor advertises AMX and describes no tiles, as some virtual machines do: its
+// instructions would fault. ThisMachine() is without them then.
+bool AmxIsBroken();
+
 // `machine`, or this one where it is null.
 inline const Machine& MachineOr(const Machine* machine) {
   return machine != nullptr ? *machine : ThisMachine();
@@ -76,7 +80,7 @@ struct ForcedImplementations {
   const std::vector<std::string>* Find(std::string_view family) const;
 };
 
-// The families of operators whose implementation can be forced; kernels/base/families.cc.
+// The families of operators whose implementation can be forced; kernels/base/implementations.cc.
 std::span<const std::string_view> ImplementationFamilies();
 
 }  // namespace heddle

@@ -164,6 +164,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   form->key += options.tuning_file + '\0';
   form->key += options.packed_weights + '\0';
+  form->key += options.force + '\0';
+  form->key += options.machine + '\0';
   Append(&form->key, form->optimized.scope.get());
   for (const std::string& name : fetch_names) form->key += name + '\0';
   return form;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ir.h"
+#include "core/machine.h"
 #include "core/services.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/packed_weights.h"
@@ -54,7 +55,10 @@ class CompiledImpl {
   std::vector<TensorInfo> inputs, outputs;
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
-  bool declared_inputs = false;           // the program has feed operators
+  // CompileOptions::force and machine; nullptr: none given.
+  std::shared_ptr<const ForcedImplementations> forced;
+  std::shared_ptr<const Machine> machine;
+  bool declared_inputs = false;  // the program has feed operators
   std::atomic<uint64_t> runs{0};
   std::function<void(Plan&)> spoil;  // see PlanRequest; set before the first plan is made
 

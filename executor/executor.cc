@@ -180,6 +180,8 @@ Result<std::shared_ptr<CachedPlan>> ExecutorImpl::MakePlan(CompiledImpl& c,
   request.shuffle_seed = c.options.shuffle_seed;
   request.reuse = c.options.reuse;
   request.lean = c.options.lean;
+  request.forced = c.forced;
+  request.machine = c.machine;
   if (threads > 1 && c.options.schedule == Schedule::kParallel) request.dispatch = Dispatch::kQueue;
   if (threads > 1 && c.options.schedule == Schedule::kLanes) request.dispatch = Dispatch::kLanes;
   if (device) {
@@ -204,6 +206,8 @@ Result<std::shared_ptr<const Plan>> ExecutorImpl::Build(PlanRequest request) {
   services.packs = request.packs.get();
   services.random = &random;
   services.lean = request.lean;
+  services.forced = request.forced.get();
+  services.machine = request.machine.get();
   request.services = &services;
   // Kernels are prepared where they will run: the library cuts its work for the threads there.
   Result<std::shared_ptr<const Plan>> plan = Internal("not built");
@@ -433,6 +437,9 @@ Status ExecutorImpl::Run(const RunCall& call) {
 Status ExecutorImpl::RunUnguarded(const RunCall& call) {
   CompiledImpl& c = call.compiled;
   const RunOptions& options = call.options;
+  if (c.machine)
+    return InvalidArgument("the program was compiled for the machine '", c.machine->name,
+                           "' as described: its plans can be shown, not run");
   HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, call.feeds));
   auto found = FindPlan(c, call.feeds, &call.memory.key);
   if (!found.ok()) return found.status();
@@ -482,6 +489,14 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
                       "': the program has no such variable");
   c->source = program;
   c->fetch_names = names;
+  if (!options.force.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(auto forced, ForcedImplementations::Parse(options.force));
+    c->forced = std::make_shared<const ForcedImplementations>(std::move(forced));
+  }
+  if (!options.machine.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(auto machine, Machine::Parse(options.machine));
+    c->machine = std::make_shared<const Machine>(std::move(machine));
+  }
   if (options.tune || !options.tuning_file.empty())
     c->tuning = std::make_shared<TuningCache>(options.tuning_file, options.tune,
                                               TuningEnvironment(threads()));

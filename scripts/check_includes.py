@@ -18,7 +18,7 @@ ALLOWED = {
     "scheduler": {"core:values", "include:values"},
     "device": {"core", "include"},
     "kernels": {"core", "include"},
-    "passes": {"core", "include", "passes/all_passes.inc"},
+    "passes": {"core", "include", "passes/all_passes.inc", "kernels/conv/conv_stripes.h"},
     "executor": {"core", "memory", "scheduler", "device", "passes", "include"},
     "tools": {"include"},
     "python": {"include"},

@@ -173,6 +173,7 @@ struct Plan {
   std::shared_ptr<Scope> scope;         // looked up for persistable variables
   std::shared_ptr<Scope> root_scope;    // where those that do not exist yet are made
   std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
+  std::shared_ptr<const ForcedImplementations> forced;  // for kernels prepared while running
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
   // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
   // place always, perhaps also its dtype and shape, or its contents.

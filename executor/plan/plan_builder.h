@@ -53,8 +53,10 @@ struct PlanRequest {
   float host_task_ns = 0;  // see ExecutorOptions
   // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
-  Services* services = nullptr;         // for preparing kernels
-  std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
+  Services* services = nullptr;                         // for preparing kernels
+  std::shared_ptr<TuningCache> tuning;                  // of kernels; nullptr: none
+  std::shared_ptr<const ForcedImplementations> forced;  // nullptr: none
+  std::shared_ptr<const Machine> machine;  // nullptr: this one; else it is only described
   // For tests: spoils the finished plan, so that a check can be seen to notice.
   std::function<void(Plan&)> spoil;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/conv_stripes.h"
 #include "kernels/conv/conv_rows.h"
+#include "kernels/conv/conv_stripes.h"
 
 namespace heddle {
 namespace {
@@ -84,13 +84,8 @@ class Stripe {
 
 class StripedChain final : public ConvChain {
  public:
-  StripedChain(std::vector<Stage> stages, int64_t floats, double work, const ConvLoops& loops)
-      : stages_(std::move(stages)),
-        floats_(floats),
-        work_(work),
-        vectors_(convloops::VectorsOf(loops)) {}
-
-  std::string name() const override { return StrCat("stripes, ", vectors_); }
+  StripedChain(std::vector<Stage> stages, int64_t floats, double work)
+      : stages_(std::move(stages)), floats_(floats), work_(work) {}
 
   void Run(const KernelContext& ctx, const float* src, std::span<const float* const> biases,
            const float* residual, float* dst) const override {
@@ -121,7 +116,6 @@ class StripedChain final : public ConvChain {
   const std::vector<Stage> stages_;
   const int64_t floats_;  // of the rows that a thread keeps
   const double work_;
-  const char* const vectors_;
 };
 
 bool IsPointwise(const ConvGeometry& g) {
@@ -132,21 +126,26 @@ bool IsPointwise(const ConvGeometry& g) {
 
 }  // namespace
 
-std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
-                                         const std::vector<ChainStage>& stages) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || stages.empty() || stages.size() > kMostChainStages) return nullptr;
+bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m) {
+  const ConvLoops* const loops = convloops::LoopsFor(m);
+  if (loops == nullptr || stages.empty() || stages.size() > kMostChainStages) return false;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const auto& [g, epilogue, filter] = stages[i];
+    const bool last = i + 1 == stages.size();
+    if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
+        !(IsPointwise(g) ? last || !epilogue.residual : DepthwiseRows::Takes(g, epilogue, *loops)))
+      return false;
+  }
+  return true;
+}
+
+bool StripesAreCheaper(const std::vector<ChainStage>& stages) {
   constexpr int64_t kFloat = sizeof(float);
   int64_t floats = 0, filters = 0;
-  double work = 0;
   ConvStripes stripes{.rows = stages.back().geometry.out[1]};
   for (size_t i = 0; i < stages.size(); ++i) {
     const auto& [g, epilogue, filter] = stages[i];
     const bool last = i + 1 == stages.size(), pointwise = IsPointwise(g);
-    if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
-        !(pointwise ? last || !epilogue.residual : DepthwiseRows::Takes(g, epilogue, *loops)))
-      return nullptr;
-    work += g.work();
     filters += filter->numel();
     if (pointwise) stripes.largest = std::max(stripes.largest, filter->numel() * kFloat);
     if (last) stripes.project = pointwise;
@@ -154,13 +153,20 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     stripes.between = std::max(stripes.between, g.out_size() * g.out_c * kFloat);
     floats += stages[i + 1].geometry.kernel[1] * g.out[2] * g.out_c;
   }
-  if (!StripesPay(stripes) || (floats + filters) * kFloat > kNearBytes) return nullptr;
+  return StripesPay(stripes) && (floats + filters) * kFloat <= kNearBytes;
+}
+
+std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
+                                         const std::vector<ChainStage>& stages) {
+  const ConvLoops* const loops = convloops::BestLoops();
+  int64_t floats = 0;
+  double work = 0;
   std::vector<Stage> made(stages.size());
-  floats = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
     const auto& [g, epilogue, filter] = stages[i];
     Stage& s = made[i];
     s.g = g;
+    work += g.work();
     if (IsPointwise(g))
       s.pointwise.emplace(ctx, *filter, epilogue, *loops);
     else
@@ -171,7 +177,7 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     s.kept = stages[i + 1].geometry.kernel[1];
     floats += (s.kept * s.row + 15) / 16 * 16;
   }
-  return std::make_unique<StripedChain>(std::move(made), floats, work, *loops);
+  return std::make_unique<StripedChain>(std::move(made), floats, work);
 }
 
 }  // namespace heddle

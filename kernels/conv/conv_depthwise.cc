@@ -136,15 +136,14 @@ class DepthwiseConv final : public ConvRunner {
 
 }  // namespace
 
-std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                              ConvDirection direction, const Tensor* filter,
-                                              const Epilogue& epilogue) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (direction != ConvDirection::kForward || filter == nullptr || loops == nullptr ||
-      !DepthwiseRows::Takes(g, epilogue, *loops) || g.batch * g.in_c * g.in_size() == 0 ||
-      g.out_size() == 0)
-    return nullptr;
-  return std::make_unique<DepthwiseConv>(ctx, g, *filter, epilogue, *loops);
+bool DepthwiseCovers(const ConvCase& c, const Machine& m) {
+  const ConvLoops* const loops = convloops::LoopsFor(m);
+  return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
+         !c.empty() && loops != nullptr && DepthwiseRows::Takes(c.g, c.epilogue, *loops);
+}
+
+std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c) {
+  return std::make_unique<DepthwiseConv>(ctx, c.g, *c.filter, c.epilogue, *convloops::BestLoops());
 }
 
 }  // namespace heddle

@@ -296,16 +296,14 @@ void PointwiseRows::Stretch(const float* in, int64_t pixels, const float* bias,
 
 }  // namespace convloops
 
-std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                           ConvDirection direction, const Tensor* filter,
-                                           const Epilogue& epilogue) {
-  if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
-      g.spatial != 2 || g.groups != 1 || g.batch * g.in_c * g.in_size() == 0 ||
-      g.out_c * g.out_size() == 0)
-    return nullptr;
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr) return nullptr;
-  return std::make_unique<DirectConv>(ctx, g, *filter, epilogue, *loops);
+bool DirectCovers(const ConvCase& c, const Machine& m) {
+  return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
+         c.g.channels_last && c.g.spatial == 2 && c.g.groups == 1 && !c.empty() &&
+         convloops::LoopsFor(m) != nullptr;
+}
+
+std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvCase& c) {
+  return std::make_unique<DirectConv>(ctx, c.g, *c.filter, c.epilogue, *convloops::BestLoops());
 }
 
 }  // namespace heddle

@@ -56,8 +56,9 @@ Prepared PrepareConv(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
                           Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   auto state = std::make_unique<ConvState>();
-  state->runners[0] =
-      MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter"));
+  HEDDLE_ASSIGN_OR_RETURN(
+      state->runners[0],
+      MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter")));
   if (!state->runners[0]->reads_filter()) ctx.MarkPacked("Filter", state.get());
   return Named(std::move(state));
 }
@@ -100,9 +101,13 @@ Prepared PrepareConvGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "Output@GRAD"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
-  if (ctx.HasOut("Input@GRAD"))
-    state->runners[0] = MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr);
-  if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
+  if (ctx.HasOut("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
+                            MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr));
+  }
+  if (ctx.HasOut("Filter@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[1], MakeConv(ctx, g, dtype, kWeights, nullptr));
+  }
   return Named(std::move(state));
 }
 
@@ -140,11 +145,17 @@ Prepared PrepareConvDoubleGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "grad_out"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
-  if (ctx.HasOut("Input@GRAD"))
-    state->runners[0] = MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr);
-  if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
-  if (ctx.HasOut("grad_out@GRAD"))
-    state->runners[2] = MakeConv(ctx, g, dtype, kForwardOf<kTransposed>, nullptr);
+  if (ctx.HasOut("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
+                            MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr));
+  }
+  if (ctx.HasOut("Filter@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[1], MakeConv(ctx, g, dtype, kWeights, nullptr));
+  }
+  if (ctx.HasOut("grad_out@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[2],
+                            MakeConv(ctx, g, dtype, kForwardOf<kTransposed>, nullptr));
+  }
   return Named(std::move(state));
 }
 

@@ -92,8 +92,10 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   for (int i = 0; i < ctx.InCount("X"); ++i) widths.push_back(ctx.InShape("X", i).dim(-1));
   state->pieces = widths.size() > 1 && PiecesPay(product.one, widths);
   state->rows = x.Product(0, x.rank() - 1);
-  state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
-                           epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
+  const GemmUse use{.piece = state->pieces ? *std::ranges::max_element(widths) : 0};
+  HEDDLE_ASSIGN_OR_RETURN(state->runner,
+                          MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")),
+                                   ctx.ConstIn("Y"), epilogue, use));
   state->facts.implementation = state->runner->name();
   if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
   state->facts.prefetch = state->runner->ReadsFirst();

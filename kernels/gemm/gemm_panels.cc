@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/gemm/gemm_columns.h"
-#include "kernels/gemm/gemm_matmul.h"
+#include "kernels/gemm/gemm_implementations.h"
 #include "kernels/simd/conv_loops.h"
 
 namespace heddle {
@@ -220,25 +220,29 @@ class PanelGemm final : public GemmRunner {
 
 }  // namespace
 
-std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                          float alpha, const Tensor* constant_b,
-                                          const Epilogue& epilogue) {
-  constexpr int64_t kLeastWork = 1 << 12;
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
-      alpha != 1.f || g.work() < kLeastWork)
-    return nullptr;
-  auto packed = PackFloatColumns(ctx, *constant_b, g.one, loops->lanes);
-  return std::make_unique<PanelGemm<FloatColumns>>(g, std::move(packed), epilogue, *loops);
+bool PanelsCover(const GemmCase& c, const Machine& m) {
+  constexpr int64_t kLeastWork = 1 << 12;  // less does not fill a panel
+  const BatchedGemm& g = c.g;
+  return convloops::LoopsFor(m) != nullptr && c.constant_b != nullptr && g.batch == 1 && !g.sums &&
+         !g.one.trans_a && c.alpha == 1.f && g.work() >= kLeastWork;
 }
 
-std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
-                                          const Epilogue& epilogue) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one))
-    return nullptr;
-  auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
-  return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *loops);
+std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const GemmCase& c) {
+  const ConvLoops& loops = *convloops::BestLoops();
+  auto packed = PackFloatColumns(ctx, *c.constant_b, c.g.one, loops.lanes);
+  return std::make_unique<PanelGemm<FloatColumns>>(c.g, std::move(packed), c.epilogue, loops);
+}
+
+bool PanelsVariableCover(const GemmCase& c, const Machine& m) {
+  const BatchedGemm& g = c.g;
+  return convloops::LoopsFor(m) != nullptr && !g.sums && !g.one.trans_a && g.batch != 0 &&
+         IsLarge(g.one);
+}
+
+std::unique_ptr<GemmRunner> MakeVariableGemm(const PrepareContext&, const GemmCase& c) {
+  auto columns = std::make_shared<const FreshColumns>(FreshColumns{c.alpha});
+  return std::make_unique<PanelGemm<FreshColumns>>(c.g, std::move(columns), c.epilogue,
+                                                   *convloops::BestLoops());
 }
 
 bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
@@ -253,21 +257,18 @@ bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
   return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
 }
 
-int64_t MostPanelRows() {
-  const ConvLoops* loops = convloops::BestLoops();
-  return loops == nullptr ? 0 : loops->rows;
+bool PanelsInt8Cover(const GemmCase& c, const Machine& m) {
+  constexpr int64_t kLeastWeights = 1 << 12;
+  const BatchedGemm& g = c.g;
+  return convloops::LoopsFor(m) != nullptr && c.epilogue.int8 && c.constant_b != nullptr &&
+         g.batch == 1 && !g.sums && !g.one.trans_a && g.one.m != 0 &&
+         g.one.k * g.one.n >= kLeastWeights;
 }
 
-std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                         float alpha, const Tensor* constant_b,
-                                         const Epilogue& epilogue) {
-  constexpr int64_t kLeastWeights = 1 << 12;
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
-      g.one.m == 0 || g.one.k * g.one.n < kLeastWeights)
-    return nullptr;
-  auto packed = PackInt8Columns(ctx, *constant_b, g.one, loops->lanes, alpha);
-  return std::make_unique<PanelGemm<Int8Columns>>(g, std::move(packed), epilogue, *loops);
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const GemmCase& c) {
+  const ConvLoops& loops = *convloops::BestLoops();
+  auto packed = PackInt8Columns(ctx, *c.constant_b, c.g.one, loops.lanes, c.alpha);
+  return std::make_unique<PanelGemm<Int8Columns>>(c.g, std::move(packed), c.epilogue, loops);
 }
 
 }  // namespace heddle

@@ -11,6 +11,10 @@
 
 #include "kernels/gemm/gemm_epilogue.h"
 
+namespace heddle {
+struct Machine;
+}
+
 namespace heddle::convloops {
 
 constexpr int kWindow = 6, kPoints = kWindow * kWindow;
@@ -126,6 +130,9 @@ inline const char* VectorsOf(const ConvLoops& loops) {
 // Code for one instruction set; nullptr when the build has none. Calling it takes such a processor.
 const ConvLoops* LoopsForAvx2();
 const ConvLoops* LoopsForAvx512();
+// The best code for a machine, which need not be this one, to read what it covers; nullptr when
+// there is none.
+const ConvLoops* LoopsFor(const Machine& m);
 // The best code for this processor; nullptr when there is none.
 const ConvLoops* BestLoops();
 
