@@ -43,6 +43,10 @@ if(_support)
   heddle_warnings(heddle_test_helpers)
 endif()
 
+# It holds vectors that are wider than the registers of the base architecture.
+set_source_files_properties(tests/kernels/simd/microkernels_test.cc PROPERTIES
+                            COMPILE_OPTIONS -Wno-psabi)
+
 include(HeddleGrid)
 
 file(GLOB _test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
@@ -85,7 +89,7 @@ if(HEDDLE_CUDA_CHECK)
   add_test(NAME cuda.links COMMAND heddle_cuda_links)
 endif()
 
-foreach(_check check_includes check_sizes)
+foreach(_check check_includes check_simd check_sizes)
   add_test(NAME scripts.${_check}
            COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_check}.py")
   set_tests_properties(scripts.${_check} PROPERTIES TIMEOUT 60 LABELS scripts)

@@ -45,10 +45,6 @@ struct Machine {
   double handover_ns = 6500;
 
   bool has(unsigned sets) const { return (instructions & sets) == sets; }
-  // Floats in the widest vector that heddle's microkernels use here; 1: there are none.
-  int lanes() const { return has(kAvx512) ? 16 : has(kAvx2 | kFma) ? 8 : 1; }
-  // "avx512", "avx2" or "scalar": the name of that vector code.
-  const char* vectors() const { return has(kAvx512) ? "avx512" : lanes() > 1 ? "avx2" : "scalar"; }
 
   // One JSON object, whose keys are the members' names; "instructions" is a string such as
   // "avx2 fma avx512". Keys that are missing keep their defaults; others are refused.

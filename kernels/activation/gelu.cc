@@ -12,7 +12,8 @@ constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 struct GeluErf : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
   static bool Many(const float* x, int64_t n, float* y) {
-    return ActivateMany(Activation::kGeluErf, 0, x, n, y);
+    ActivateMany(Activation::kGeluErf, 0, x, n, y);
+    return true;
   }
   template <typename T>
   T Forward(T x) const {
@@ -30,7 +31,8 @@ struct GeluTanh : UnaryOp {
   static constexpr double kScale = 2 * kInvSqrt2Pi;  // sqrt(2 / pi)
   static constexpr double kCube = 0.044715;
   static bool Many(const float* x, int64_t n, float* y) {
-    return ActivateMany(Activation::kGeluTanh, 0, x, n, y);
+    ActivateMany(Activation::kGeluTanh, 0, x, n, y);
+    return true;
   }
   template <typename T>
   T Forward(T x) const {

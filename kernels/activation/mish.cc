@@ -15,7 +15,9 @@ struct Mish : UnaryOp {
     return fast::Select(x > T(threshold), x, fast::Softplus(x));
   }
   bool Many(const float* x, int64_t n, float* y) const {
-    return threshold >= 20 && ActivateMany(Activation::kMish, 0, x, n, y);
+    if (threshold < 20) return false;
+    ActivateMany(Activation::kMish, 0, x, n, y);
+    return true;
   }
   // tanh(log(1 + e)) = n / (n + 2), n = e^2 + 2 e, for e = exp(x); and tanh(x) so for n = e^2 - 1,
   // which is asked for beyond the threshold. Both are 1 long before 20.

@@ -7,6 +7,7 @@
 #include "core/shapes.h"
 #include "kernels/attention/attention.h"
 #include "kernels/base/check.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -127,7 +128,7 @@ Result<std::unique_ptr<KernelState>> PrepareAttention(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(state->plan, Resolve(ctx));
   HEDDLE_ASSIGN_OR_RETURN(state->plan.out, ViewOf("Out", ctx.OutShape("Out"), LayoutOf(ctx, 3), 0));
   state->facts.implementation = StrCat(FewQueries(state->plan.q.rows) ? "few queries" : "blocks",
-                                       ", ", MachineOr(ctx.machine()).vectors());
+                                       ", ", simd::VectorsOf(MachineOr(ctx.machine())));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/shapes.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -45,9 +45,7 @@ using Columns = Eigen::Array<T, 1, Eigen::Dynamic, Eigen::RowMajor, 1, kColumns>
 // y = exp(x - top), and the sum of these.
 template <typename T>
 T ExpSum(const T* x, int64_t n, T top, T* y) {
-  if constexpr (std::is_same_v<T, float>)
-    if (const auto* loops = convloops::BestLoops(); loops != nullptr)
-      return loops->exp_sum(x, n, top, y);
+  if constexpr (std::is_same_v<T, float>) return simd::BestMicrokernels()->exp_sum(x, n, top, y);
   Row<T> to(y, n);
   to = (ConstRow<T>(x, n) - top).exp();
   return to.sum();

@@ -9,9 +9,9 @@
 namespace heddle {
 namespace {
 
-using convloops::ConvLoops;
-using convloops::DepthwiseRows;
-using convloops::PointwiseRows;
+using convrows::DepthwiseRows;
+using convrows::PointwiseRows;
+using simd::Microkernels;
 
 // What the rows that are kept and the filters may take of a core's own cache.
 constexpr int64_t kNearBytes = 320 << 10;
@@ -127,13 +127,14 @@ bool IsPointwise(const ConvGeometry& g) {
 }  // namespace
 
 bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m) {
-  const ConvLoops* const loops = convloops::LoopsFor(m);
-  if (loops == nullptr || stages.empty() || stages.size() > kMostChainStages) return false;
+  const Microkernels* const kernels = simd::MicrokernelsFor(m);
+  if (stages.empty() || stages.size() > kMostChainStages) return false;
   for (size_t i = 0; i < stages.size(); ++i) {
     const auto& [g, epilogue, filter] = stages[i];
     const bool last = i + 1 == stages.size();
     if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
-        !(IsPointwise(g) ? last || !epilogue.residual : DepthwiseRows::Takes(g, epilogue, *loops)))
+        !(IsPointwise(g) ? last || !epilogue.residual
+                         : DepthwiseRows::Takes(g, epilogue, *kernels)))
       return false;
   }
   return true;
@@ -158,7 +159,7 @@ bool StripesAreCheaper(const std::vector<ChainStage>& stages) {
 
 std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
                                          const std::vector<ChainStage>& stages) {
-  const ConvLoops* const loops = convloops::BestLoops();
+  const Microkernels* const kernels = simd::BestMicrokernels();
   int64_t floats = 0;
   double work = 0;
   std::vector<Stage> made(stages.size());
@@ -168,9 +169,9 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     s.g = g;
     work += g.work();
     if (IsPointwise(g))
-      s.pointwise.emplace(ctx, *filter, epilogue, *loops);
+      s.pointwise.emplace(ctx, *filter, epilogue, *kernels);
     else
-      s.depthwise.emplace(ctx, g, *filter, epilogue, *loops);
+      s.depthwise.emplace(ctx, g, *filter, epilogue, *kernels);
     s.row = g.out[2] * g.out_c;
     s.at = floats;
     if (i + 1 == stages.size()) break;

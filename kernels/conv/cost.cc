@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_backend.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle::convcost {
 namespace {
@@ -11,9 +11,11 @@ namespace {
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // Cycles in which a core begins the multiply-adds of so many floats.
-double Cycles(double work, const Machine& m) { return work / m.lanes() / m.vector_fmas_per_cycle; }
-// Direct loops, heddle's as oneDNN's, take 1.15 times as long as their multiply-adds alone: bounds
-// of rows, loads and stores. Measured over the layers of the residual networks.
+double Cycles(double work, const Machine& m) {
+  return work / simd::MicrokernelsFor(m)->lanes / m.vector_fmas_per_cycle;
+}
+// Direct kernels, heddle's as oneDNN's, take 1.15 times as long as their multiply-adds alone:
+// bounds of rows, loads and stores. Measured over the layers of the residual networks.
 constexpr double kDirectOverhead = 1.15;
 double BaseNs(const ConvCase& c, const Machine& m) {
   return Cycles(std::max(1.0, c.g.work()), m) * kDirectOverhead / m.cycles_per_ns;
@@ -69,14 +71,14 @@ double Winograd(const ConvCase& c, const Machine& m) {
   constexpr double kInputCycles = 130, kOutputCycles = 180, kProductOverhead = 1.12;
   constexpr double kLeastGain = 0.9;
   const ConvGeometry& g = c.g;
-  const int64_t lanes = m.lanes();
+  const int64_t lanes = simd::MicrokernelsFor(m)->lanes;
   if (g.in_c < lanes || g.out_c < lanes || (c.lean && !FilterIsSmall(g)))
     return kSlow * BaseNs(c, m);
-  const int tile = convloops::TileOf(g.kernel[1]);
+  const int tile = simd::WinogradTileOf(g.kernel[1]);
   const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
   const double in = static_cast<double>(Ceil(g.in_c, lanes));
   const double out = static_cast<double>(Ceil(g.out_c, lanes));
-  const double filter = convloops::kPoints * static_cast<double>(g.in_c) * out;  // vectors
+  const double filter = simd::kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
   const double products = filter * tiles / m.vector_fmas_per_cycle * kProductOverhead;
   // The transformed filter is larger than the plain one, four times with 3x3, and often comes from
   // memory.

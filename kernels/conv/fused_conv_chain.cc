@@ -3,6 +3,7 @@
 #include "kernels/base/implementations.h"
 #include "kernels/conv/conv_chain.h"
 #include "kernels/conv/spread_residual.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -133,7 +134,7 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const bool stripes, ChooseStripes(ctx, stages));
   bool reads = false;
   if (stripes) {
-    state->facts.implementation = StrCat("stripes, ", MachineOr(ctx.machine()).vectors());
+    state->facts.implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));
     if (ctx.machine() == nullptr) state->chain = MakeConvChain(ctx, stages);
   } else {
     state->between.push_back(0);

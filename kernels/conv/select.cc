@@ -5,23 +5,23 @@
 #include "core/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/cost.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
 
 std::string DescribeWinograd(const ConvCase& c, const Machine& m) {
-  const int tile = convloops::TileOf(c.g.kernel[1]);
-  return StrCat("winograd ", tile, "x", tile, ", ", m.vectors());
+  const int tile = simd::WinogradTileOf(c.g.kernel[1]);
+  return StrCat("winograd ", tile, "x", tile, ", ", simd::VectorsOf(m));
 }
 std::string DescribeDepthwise(const ConvCase&, const Machine& m) {
-  return StrCat("depthwise, ", m.vectors());
+  return StrCat("depthwise, ", simd::VectorsOf(m));
 }
 std::string DescribePatches(const ConvCase&, const Machine& m) {
-  return StrCat("patches, ", m.vectors());
+  return StrCat("patches, ", simd::VectorsOf(m));
 }
 std::string DescribeDirect(const ConvCase&, const Machine& m) {
-  return StrCat("direct, ", m.vectors());
+  return StrCat("direct, ", simd::VectorsOf(m));
 }
 
 constexpr ConvImplementation kImplementations[] = {

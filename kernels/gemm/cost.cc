@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "kernels/gemm/gemm_implementations.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle::gemmcost {
 namespace {
 
 double BaseNs(const GemmCase& c, const Machine& m) {
   const double work = std::max(1.0, static_cast<double>(c.g.work()));
-  return work / m.lanes() / m.vector_fmas_per_cycle / m.cycles_per_ns;
+  return work / simd::MicrokernelsFor(m)->lanes / m.vector_fmas_per_cycle / m.cycles_per_ns;
 }
 
 // oneDNN makes code for every new case: a lean program does without. Products that may be rounded
@@ -24,8 +24,7 @@ constexpr int64_t kCopied = 512;
 // Whether heddle's panels are faster than oneDNN.
 bool PanelsWin(const GemmCase& c, const Machine& m) {
   const int64_t rows = c.g.one.m, depth = c.g.one.k;
-  const auto* const loops = convloops::LoopsFor(m);
-  const int64_t most = loops != nullptr ? loops->rows : 0;  // rows that are kept in registers
+  const int64_t most = simd::MicrokernelsFor(m)->tile_rows;  // rows that are kept in registers
   // Where all rows fit a block of registers, the panels read the packed matrix once, at the speed
   // of memory; oneDNN takes up to twice as long.
   if (rows <= most) return true;

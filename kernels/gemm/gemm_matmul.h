@@ -84,7 +84,7 @@ class GemmRunner {
 
 // Whether a product of an A in pieces of these widths is made sooner by panels (gemm_panels.cc)
 // than its pieces are joined.
-bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths);
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths, const Machine& m);
 // How a product is used, as far as the choice depends on it.
 struct GemmUse {
   int64_t piece = 0;     // columns of the widest piece that A lies in; 0: A lies in one piece

@@ -5,6 +5,7 @@
 #include "core/lazy_buffer.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/gemm_implementations.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -24,18 +25,20 @@ class NamedGemm final : public GemmRunner {
 
 constexpr GemmImplementation kImplementations[] = {
     {"panels_int8", PanelsInt8Cover, gemmcost::PanelsInt8,
-     [](const GemmCase&, const Machine& m) { return StrCat("panels_int8, ", m.vectors()); },
+     [](const GemmCase&, const Machine& m) { return StrCat("panels_int8, ", simd::VectorsOf(m)); },
      MakeInt8Gemm},
     {"onednn_bf16", OnednnBf16GemmCovers, gemmcost::OnednnBf16,
      [](const GemmCase&, const Machine&) -> std::string { return "onednn_bf16"; },
      MakeOnednnBf16Gemm},
     {"panels", PanelsCover, gemmcost::Panels,
-     [](const GemmCase&, const Machine& m) { return StrCat("panels, ", m.vectors()); },
+     [](const GemmCase&, const Machine& m) { return StrCat("panels, ", simd::VectorsOf(m)); },
      MakePanelGemm},
     {"onednn", OnednnGemmCovers, gemmcost::Onednn,
      [](const GemmCase&, const Machine&) -> std::string { return "onednn"; }, MakeOnednnGemm},
     {"panels_variable", PanelsVariableCover, gemmcost::PanelsVariable,
-     [](const GemmCase&, const Machine& m) { return StrCat("panels_variable, ", m.vectors()); },
+     [](const GemmCase&, const Machine& m) {
+       return StrCat("panels_variable, ", simd::VectorsOf(m));
+     },
      MakeVariableGemm},
     {"plain", [](const GemmCase&, const Machine&) { return true; }, gemmcost::Plain,
      [](const GemmCase&, const Machine&) -> std::string { return "plain"; }, MakePlainGemm},

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/rnn/rnn_strip.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -61,7 +61,7 @@ class Direction {
         index_(index),
         out_step_(out_step),
         work_(work),
-        kernel_(StripKernelOf(pack.mode)) {}
+        kernel_(simd::BestMicrokernels()->RecurrentFor(pack.mode)) {}
 
   static int64_t WorkSize(const PackedRnn& p, const RnnLayerArgs& a) {
     return a.steps * a.batch * p.columns() + 3 * a.batch * p.padded();
@@ -149,7 +149,7 @@ std::unique_ptr<PackedRnn> PackRnn(const PrepareContext& ctx, RnnMode mode, cons
   const int64_t gates = RnnGates(mode);
   p->mode = mode;
   p->in = ih.dim(1), p->hidden = hh.dim(1);
-  p->units = StripKernelOf(mode).units;
+  p->units = simd::BestMicrokernels()->RecurrentFor(mode).units;
   p->strips = (p->hidden + p->units - 1) / p->units;
   p->ih = PackStrips(ctx, ih, gates, p->hidden, p->units);
   p->hh = PackStrips(ctx, hh, gates, p->hidden, p->units);

@@ -4,10 +4,9 @@
 #include <cstdint>
 
 #include "core/op_context.h"
+#include "kernels/simd/recurrent_step.h"
 
 namespace heddle {
-
-enum class RnnMode { kTanh, kRelu, kLstm, kGru };
 
 inline int64_t RnnGates(RnnMode mode) {
   return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1;

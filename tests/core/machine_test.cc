@@ -22,21 +22,10 @@ TEST(Machine, ADescriptionIsReadAndWritten) {
   EXPECT_EQ(m->l2_bytes, 2 << 20);
   EXPECT_EQ(m->l1_bytes, Machine().l1_bytes);
   EXPECT_EQ(m->cycles_per_ns, 2.5);
-  EXPECT_EQ(m->lanes(), 16);
   const auto again = Machine::Parse(m->ToJson());
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->ToJson(), m->ToJson());
   EXPECT_EQ(again->instructions, m->instructions);
-}
-
-TEST(Machine, VectorsNeedAllTheirInstructions) {
-  Machine m;
-  EXPECT_STREQ(m.vectors(), "scalar");
-  m.instructions = kAvx2;
-  EXPECT_EQ(m.lanes(), 1);
-  m.instructions = kAvx2 | kFma;
-  EXPECT_STREQ(m.vectors(), "avx2");
-  EXPECT_EQ(m.lanes(), 8);
 }
 
 TEST(Machine, WhatIsNoDescriptionIsRefused) {

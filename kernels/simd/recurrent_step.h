@@ -1,21 +1,21 @@
-// The inner loops of a recurrent layer: one strip of columns, which holds some hidden units with
-// all their gates. Compiled for several instruction sets; the machine decides at run time.
+// The operands of a recurrent layer's inner loops. A layer's hidden units are cut into strips,
+// which hold some units with all their gates; a step of time is computed strip by strip.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/rnn/rnn_pass.h"
-
 namespace heddle {
 
-// One step of one strip for the whole batch. Pointers to states are at the strip's first unit; rows
-// are `padded` apart, but where said otherwise.
+enum class RnnMode { kTanh, kRelu, kLstm, kGru };
+
+// One step of time of one strip, for the whole batch. Pointers to states are at the strip's first
+// unit; rows are `padded` apart, but where said otherwise.
 struct StripStep {
   int64_t batch = 0, hidden = 0, padded = 0, t = 0;
   int64_t unit = 0;                       // the strip's first unit
   const int64_t* lengths = nullptr;       // sequences that ended keep their state and put out zeros
   const float* weights = nullptr;         // [hidden, gates * units]
-  bool back = false;                      // goes through them from the last row to the first
+  bool back = false;                      // reads the weights from the last row to the first
   const float* recurrent_bias = nullptr;  // GRU: [units]
   const float* gates = nullptr;           // the inputs' sums, rows `gates_step` apart
   int64_t gates_step = 0;
@@ -28,14 +28,11 @@ struct StripStep {
 };
 
 struct StripKernel {
-  int64_t units = 0;
+  int64_t units = 0;  // in a strip
   // out[r] = bias + a[r] * w for `rows` rows; w is [k, gates * units].
   void (*project)(int64_t rows, int64_t k, const float* a, int64_t a_step, const float* w,
                   const float* bias, float* out, int64_t out_step) = nullptr;
   void (*step)(const StripStep&) = nullptr;
 };
-
-// The fastest one for this machine.
-StripKernel StripKernelOf(RnnMode mode);
 
 }  // namespace heddle

@@ -1,15 +1,20 @@
-// The inner loops of convolutions by their definition. See conv_loops_table.h.
+// Convolution by its definition, and products as the case of one tap: a block of pixels times a
+// panel of the filter, with the sums in registers.
+//
+// It has a loop of its own beside gemm_tile.h: its pixels are at equal distances, so that three
+// registers address all of them, where a general A takes a pointer for each row.
 #pragma once
 
 #include <limits>
 
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
+#include "kernels/simd/vector.h"
 
-namespace heddle::convloops {
+namespace heddle::simd {
 namespace {
 
 template <typename V>
-struct DirectLoops {
+struct DirectTiles {
   using T = typename V::T;
   static constexpr int kLanes = V::kLanes;
   template <int kVectors>
@@ -17,15 +22,14 @@ struct DirectLoops {
 
   // Keeps a multiple of a step in a register of its own: an address is then a base, a register and
   // a factor, where compilers would keep a pointer for each pixel in memory.
-  static inline __attribute__((always_inline)) int64_t Kept(int64_t n) {
+  static HEDDLE_SIMD_INLINE int64_t Kept(int64_t n) {
     __asm__("" : "+r"(n));
     return n;
   }
 
   // kAhead: asks for what is at d.ahead as well, a step with each row of the filter.
   template <int kVectors, int kPixels, bool kAhead>
-  static inline __attribute__((always_inline)) void Sums(const DirectBlock& d,
-                                                         T (&sum)[kPixels][kVectors]) {
+  static HEDDLE_SIMD_INLINE void Sums(const DirectTile& d, T (&sum)[kPixels][kVectors]) {
     const float* ahead = d.ahead;
     constexpr int kBases = (kPixels + 7) / 8;
     const int64_t s = d.pixel_step * static_cast<int64_t>(sizeof(float));
@@ -62,8 +66,7 @@ struct DirectLoops {
   }
 
   template <int kVectors, int kPixels>
-  static inline __attribute__((always_inline)) void Finish(const DirectBlock& d,
-                                                           T (&sum)[kPixels][kVectors]) {
+  static HEDDLE_SIMD_INLINE void Finish(const DirectTile& d, T (&sum)[kPixels][kVectors]) {
     const int last = d.channels - (kVectors - 1) * kLanes;
     if (d.residual != nullptr)
 #pragma GCC unroll 28
@@ -105,7 +108,7 @@ struct DirectLoops {
   }
 
   template <int kVectors, int kPixels, bool kAhead>
-  static void Block(const DirectBlock& d) {
+  static void Block(const DirectTile& d) {
     T sum[kPixels][kVectors];
     const int last = d.channels - (kVectors - 1) * kLanes;  // channels of the last vector
 #pragma GCC unroll 2
@@ -132,7 +135,7 @@ struct DirectLoops {
   }
 
   template <int kVectors, int kPixels, bool kAhead>
-  static void Pick(const DirectBlock& d, int pixels) {
+  static void Pick(const DirectTile& d, int pixels) {
     if (pixels == kPixels)
       Block<kVectors, kPixels, kAhead>(d);
     else if constexpr (kPixels > 1)
@@ -141,7 +144,7 @@ struct DirectLoops {
 
   // In blocks of nearly equal size.
   template <int kVectors, bool kAhead = false>
-  static void Run(DirectBlock d, int64_t pixels) {
+  static void Run(DirectTile d, int64_t pixels) {
     for (int64_t blocks = (pixels + kMost<kVectors> - 1) / kMost<kVectors>; blocks > 0; --blocks) {
       const int64_t now = (pixels + blocks - 1) / blocks;
       Pick<kVectors, kMost<kVectors>, kAhead>(d, static_cast<int>(now));
@@ -152,24 +155,7 @@ struct DirectLoops {
       pixels -= now;
     }
   }
-
-  template <int kVectors>
-  static void WidenRows(int64_t rows, const int8_t* from, const float* factors, float* to) {
-    T factor[kVectors];
-    for (int v = 0; v < kVectors; ++v) factor[v] = V::Load(factors + v * kLanes);
-    for (int64_t r = 0; r < rows; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v, from += kLanes, to += kLanes)
-        V::Store(to, V::Mul(factor[v], V::Widen(from)));
-  }
-  static void Widen(int64_t rows, int vectors, const int8_t* from, const float* factors,
-                    float* to) {
-    if (vectors == 2)
-      WidenRows<2>(rows, from, factors, to);
-    else
-      WidenRows<1>(rows, from, factors, to);
-  }
 };
 
 }  // namespace
-}  // namespace heddle::convloops
+}  // namespace heddle::simd

@@ -1,25 +1,26 @@
-// The inner loops of Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5). See conv_loops_table.h.
+// The transforms of Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5).
 //
 // The interpolation points are 0, ±1/√2, ±√2 and infinity, whose rounding errors are a third of
 // those of the usual 0, ±1, ±2.
 #pragma once
 
-#include "kernels/simd/conv_loops_activation.h"
+#include "kernels/simd/activation.h"
+#include "kernels/simd/microkernels.h"
 
-namespace heddle::convloops {
+namespace heddle::simd {
 namespace {
 
 constexpr float kRootHalf = 0.70710678118654752f;  // 1/√2
 constexpr float kRootTwo = 1.41421356237309505f;   // √2
 
 template <typename V>
-struct WinogradLoops {
+struct WinogradTiles {
   using T = typename V::T;
   static constexpr int kLanes = V::kLanes;
   static constexpr int kPanel = 2 * kLanes;
 
   // One dimension of the input's transform: six values `step` vectors apart.
-  static inline __attribute__((always_inline)) void Spread(const T* d, int step, T* t, int to) {
+  static HEDDLE_SIMD_INLINE void Spread(const T* d, int step, T* t, int to) {
     const T d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step],
             d5 = d[5 * step];
     const T sum = V::Set(-2.5f);
@@ -37,7 +38,7 @@ struct WinogradLoops {
 
   // One dimension of the output's transform: six values to four, or two.
   template <int kTile>
-  static inline __attribute__((always_inline)) void Gather(const T* m, int step, T* o, int to) {
+  static HEDDLE_SIMD_INLINE void Gather(const T* m, int step, T* o, int to) {
     const T sum1 = V::Add(m[step], m[2 * step]), diff1 = V::Sub(m[step], m[2 * step]);
     const T sum2 = V::Add(m[3 * step], m[4 * step]), diff2 = V::Sub(m[3 * step], m[4 * step]);
     o[0] = V::Add(V::Add(m[0], sum1), sum2);
@@ -54,15 +55,14 @@ struct WinogradLoops {
 
   // One group of channels. kWhole: every pixel is there, and a full vector of channels.
   template <bool kWhole>
-  static inline __attribute__((always_inline)) void SpreadTile(const InputTile& tile, int64_t c,
-                                                               int n, float* out,
-                                                               int64_t point_step) {
-    T half[kPoints];
+  static HEDDLE_SIMD_INLINE void SpreadTile(const WinogradInput& tile, int64_t c, int n, float* out,
+                                            int64_t point_step) {
+    T half[kWinogradPoints];
 #pragma GCC unroll 6
-    for (int j = 0; j < kWindow; ++j) {
-      T d[kWindow];
+    for (int j = 0; j < kWinogradWindow; ++j) {
+      T d[kWinogradWindow];
 #pragma GCC unroll 6
-      for (int i = 0; i < kWindow; ++i) {
+      for (int i = 0; i < kWinogradWindow; ++i) {
         const float* pixel = tile.data + i * tile.row_step + j * tile.pixel_step + c;
         if constexpr (kWhole)
           d[i] = V::Load(pixel);
@@ -72,21 +72,22 @@ struct WinogradLoops {
                      ? V::LoadSome(pixel, n)
                      : V::Zero();
       }
-      Spread(d, 1, half + j, kWindow);
+      Spread(d, 1, half + j, kWinogradWindow);
     }
 #pragma GCC unroll 6
-    for (int i = 0; i < kWindow; ++i) {
-      T row[kWindow];
-      Spread(half + i * kWindow, 1, row, 1);
+    for (int i = 0; i < kWinogradWindow; ++i) {
+      T row[kWinogradWindow];
+      Spread(half + i * kWinogradWindow, 1, row, 1);
 #pragma GCC unroll 6
-      for (int j = 0; j < kWindow; ++j) V::Store(out + (i * kWindow + j) * point_step + c, row[j]);
+      for (int j = 0; j < kWinogradWindow; ++j)
+        V::Store(out + (i * kWinogradWindow + j) * point_step + c, row[j]);
     }
   }
 
-  static void TransformInput(const InputTile& tile, int64_t channels, float* out,
+  static void TransformInput(const WinogradInput& tile, int64_t channels, float* out,
                              int64_t point_step) {
-    const bool inside = tile.row_begin == 0 && tile.row_end == kWindow && tile.column_begin == 0 &&
-                        tile.column_end == kWindow;
+    const bool inside = tile.row_begin == 0 && tile.row_end == kWinogradWindow &&
+                        tile.column_begin == 0 && tile.column_end == kWinogradWindow;
     int64_t c = 0;
     if (inside)
       for (; c + kLanes <= channels; c += kLanes)
@@ -96,75 +97,22 @@ struct WinogradLoops {
                         out, point_step);
   }
 
-  // c = a times one panel, kRows rows.
-  template <int kVectors, int kRows>
-  static inline __attribute__((always_inline)) void Block(int64_t depth, const float* a,
-                                                          int64_t a_step, const float* panel,
-                                                          float* c, int64_t c_step) {
-    constexpr int kWidth = kVectors * kLanes;
-    T sum[kRows][kVectors];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::Zero();
-    const int64_t next = depth * kWidth;  // the panel after this one comes from further away
-    for (int64_t k = 0; k < depth; ++k, panel += kWidth) {
-      T b[kVectors];
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        V::Prefetch(panel + next + v * kLanes);
-        b[v] = V::Load(panel + v * kLanes);
-      }
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const T x = V::Set(a[r * a_step + k]);
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) sum[r][v] = V::Fma(x, b[v], sum[r][v]);
-      }
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) V::Store(c + r * c_step + v * kLanes, sum[r][v]);
-  }
-  template <int kVectors, int kRows>
-  static void Rows(int rows, int64_t depth, const float* a, int64_t a_step, const float* panel,
-                   float* c, int64_t c_step) {
-    if (rows == kRows)
-      Block<kVectors, kRows>(depth, a, a_step, panel, c, c_step);
-    else if constexpr (kRows > 1)
-      Rows<kVectors, kRows - 1>(rows, depth, a, a_step, panel, c, c_step);
-  }
-
-  template <int kVectors>
-  static void Multiply(int64_t rows, int64_t depth, const float* a, int64_t a_step,
-                       const float* panel, float* c, int64_t c_step) {
-    int64_t blocks = (rows + V::kRows - 1) / V::kRows;
-    for (; blocks > 0; --blocks) {
-      const int64_t now = (rows + blocks - 1) / blocks;
-      Rows<kVectors, V::kRows>(static_cast<int>(now), depth, a, a_step, panel, c, c_step);
-      a += now * a_step;
-      c += now * c_step;
-      rows -= now;
-    }
-  }
-
   // One group of channels. kWhole: every pixel is wanted, and a full vector of channels.
   template <int kTile, Activation kActivation, bool kWhole>
-  static inline __attribute__((always_inline)) void GatherTile(const float* m, int64_t point_step,
-                                                               int64_t c, int n, const float* bias,
-                                                               const Epilogue& epilogue,
-                                                               const OutputTile& tile) {
-    T half[kTile * kWindow], o[kTile * kTile];
+  static HEDDLE_SIMD_INLINE void GatherTile(const float* m, int64_t point_step, int64_t c, int n,
+                                            const float* bias, const Epilogue& epilogue,
+                                            const WinogradOutput& tile) {
+    T half[kTile * kWinogradWindow], o[kTile * kTile];
 #pragma GCC unroll 6
-    for (int j = 0; j < kWindow; ++j) {
-      T column[kWindow];
+    for (int j = 0; j < kWinogradWindow; ++j) {
+      T column[kWinogradWindow];
 #pragma GCC unroll 6
-      for (int i = 0; i < kWindow; ++i) column[i] = V::Load(m + (i * kWindow + j) * point_step + c);
-      Gather<kTile>(column, 1, half + j, kWindow);
+      for (int i = 0; i < kWinogradWindow; ++i)
+        column[i] = V::Load(m + (i * kWinogradWindow + j) * point_step + c);
+      Gather<kTile>(column, 1, half + j, kWinogradWindow);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < kTile; ++i) Gather<kTile>(half + i * kWindow, 1, o + i * kTile, 1);
+    for (int i = 0; i < kTile; ++i) Gather<kTile>(half + i * kWinogradWindow, 1, o + i * kTile, 1);
     const T add = bias == nullptr ? V::Zero() : V::LoadSome(bias + c, n);
     const T scale = V::Set(epilogue.scale), shift = V::Set(epilogue.shift);
     const bool linear = epilogue.scale != 1.f || epilogue.shift != 0.f;
@@ -188,7 +136,8 @@ struct WinogradLoops {
 
   template <int kTile, Activation kActivation>
   static void TransformOutput(const float* m, int64_t point_step, int64_t channels,
-                              const float* bias, const Epilogue& epilogue, const OutputTile& tile) {
+                              const float* bias, const Epilogue& epilogue,
+                              const WinogradOutput& tile) {
     int64_t c = 0;
     if (tile.rows == kTile && tile.columns == kTile)
       for (; c + kLanes <= channels; c += kLanes)
@@ -201,4 +150,4 @@ struct WinogradLoops {
 };
 
 }  // namespace
-}  // namespace heddle::convloops
+}  // namespace heddle::simd

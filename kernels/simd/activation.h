@@ -1,92 +1,17 @@
-// Activations of a vector, for the inner loops of convolutions. See conv_loops_table.h.
+// Activations: of one vector, inside of other tiles, and of rows of floats; and the exponential
+// with a sum, which softmax is made of.
 #pragma once
 
-#include "kernels/simd/conv_loops.h"
+#include <cstdint>
 
-namespace heddle::convloops {
+#include "kernels/simd/epilogue.h"
+#include "kernels/simd/vector_math.h"
+
+namespace heddle::simd {
 namespace {
 
-#define HEDDLE_INLINE inline __attribute__((always_inline))
-
-// 2^f for the rest f of a multiple of log2(e): a least-maximum fit of degree 5, 1 at 0. Off by at
-// most 1.5e-7 of the value for |x| < 10, 1.5e-6 anywhere.
-template <typename V>
-HEDDLE_INLINE typename V::T Exp(typename V::T x) {
-  using T = typename V::T;
-  const T c = V::Min(V::Set(100.f), V::Max(V::Set(-110.f), x));  // NaN stays
-  const T turn = V::Set(1.44269504088896341f);
-  const T n = V::Round(V::Mul(c, turn));
-  const T f = V::Fms(c, turn, n);
-  T p = V::Fma(f, V::Set(0.00132694072f), V::Set(0.00967129413f));
-  p = V::Fma(p, f, V::Set(0.0555071123f));
-  p = V::Fma(p, f, V::Set(0.240222469f));
-  p = V::Fma(p, f, V::Set(0.693147004f));
-  return V::TimesPowerOf2(V::Fma(p, f, V::Set(1.f)), n);
-}
-
-template <typename V>
-HEDDLE_INLINE typename V::T Swish(typename V::T x, float alpha) {
-  return V::Div(x, V::Add(V::Set(1.f), Exp<V>(V::Mul(V::Set(-alpha), x))));
-}
-template <typename V>
-HEDDLE_INLINE typename V::T Sigmoid(typename V::T x) {
-  return V::Div(V::Set(1.f), V::Add(V::Set(1.f), Exp<V>(V::Sub(V::Zero(), x))));
-}
-// As fast_math.h has it.
-template <typename V>
-HEDDLE_INLINE typename V::T Tanh(typename V::T x) {
-  using T = typename V::T;
-  const T c = V::Min(V::Set(8.13091373f), V::Max(V::Set(-8.13091373f), x));  // NaN stays
-  const T z = V::Mul(c, c);
-  T p = V::Fma(z, V::Set(1.50345304e-8f), V::Set(2.17659423e-5f));
-  p = V::Fma(p, z, V::Set(0.00356415912f));
-  p = V::Fma(p, z, V::Set(0.134383291f));
-  p = V::Fma(p, z, V::Set(1.f));
-  T q = V::Fma(z, V::Set(8.44635237e-7f), V::Set(3.39888274e-4f));
-  q = V::Fma(q, z, V::Set(0.0261364494f));
-  q = V::Fma(q, z, V::Set(0.467716556f));
-  q = V::Fma(q, z, V::Set(1.f));
-  return V::Div(V::Mul(c, p), q);
-}
-// 0.5 x (1 + erf(x / sqrt(2))); erf as fast_math.h has it.
-template <typename V>
-HEDDLE_INLINE typename V::T GeluErf(typename V::T x) {
-  using T = typename V::T;
-  const T c =
-      V::Min(V::Set(3.92f), V::Max(V::Set(-3.92f), V::Mul(x, V::Set(0.70710678118654752f))));
-  const T z = V::Mul(c, c);
-  T p = V::Fma(z, V::Set(2.05008986e-6f), V::Set(2.84883125e-4f));
-  p = V::Fma(p, z, V::Set(3.76562334e-3f));
-  p = V::Fma(p, z, V::Set(0.0527487444f));
-  p = V::Fma(p, z, V::Set(0.190406581f));
-  p = V::Fma(p, z, V::Set(1.12837915f));
-  T q = V::Fma(z, V::Set(3.80917625e-5f), V::Set(1.16253752e-3f));
-  q = V::Fma(q, z, V::Set(0.0149692295f));
-  q = V::Fma(q, z, V::Set(0.114109164f));
-  q = V::Fma(q, z, V::Set(0.502076179f));
-  q = V::Fma(q, z, V::Set(1.f));
-  const T erf = V::Min(V::Set(1.f), V::Max(V::Set(-1.f), V::Div(V::Mul(c, p), q)));
-  const T half = V::Mul(V::Set(0.5f), x);
-  return V::Fma(half, erf, half);
-}
-// 0.5 x (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
-template <typename V>
-HEDDLE_INLINE typename V::T GeluTanh(typename V::T x) {
-  using T = typename V::T;
-  const T line = V::Fma(V::Mul(x, x), V::Set(-0.0713548163f), V::Set(-1.59576912f));
-  return V::Div(x, V::Add(V::Set(1.f), Exp<V>(V::Mul(x, line))));
-}
-
-// tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2) for e = exp(x), which is 1 from some 9 on.
-template <typename V>
-HEDDLE_INLINE typename V::T Mish(typename V::T x) {
-  using T = typename V::T;
-  const T e = Exp<V>(V::Min(V::Set(20.f), x)), n = V::Mul(e, V::Add(e, V::Set(2.f)));
-  return V::Mul(x, V::Div(n, V::Add(n, V::Set(2.f))));
-}
-
 template <typename V, Activation kActivation>
-HEDDLE_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
+HEDDLE_SIMD_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   using T = typename V::T;
   if constexpr (kActivation == Activation::kRelu) return V::Max(V::Zero(), x);
   if constexpr (kActivation == Activation::kLeakyRelu)
@@ -107,13 +32,13 @@ HEDDLE_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   return x;
 }
 
-// The same between sums that fill the registers; what is long becomes a call.
+// The same where sums fill the registers: a long activation becomes a call.
 template <typename V, Activation kActivation>
 __attribute__((noinline)) typename V::T ActivateByCall(typename V::T x, const Epilogue& e) {
   return Activate<V, kActivation>(x, e);
 }
 template <typename V, Activation kActivation>
-HEDDLE_INLINE typename V::T ActivateSum(typename V::T x, const Epilogue& e) {
+HEDDLE_SIMD_INLINE typename V::T ActivateSum(typename V::T x, const Epilogue& e) {
   if constexpr (kActivation == Activation::kSwish || kActivation == Activation::kSigmoid ||
                 kActivation == Activation::kTanh || kActivation == Activation::kMish)
     return ActivateByCall<V, kActivation>(x, e);
@@ -121,11 +46,11 @@ HEDDLE_INLINE typename V::T ActivateSum(typename V::T x, const Epilogue& e) {
 }
 
 template <typename V>
-struct ActivateLoops {
+struct ActivationLoops {
   using T = typename V::T;
   template <Activation kActivation>
-  static HEDDLE_INLINE void Rows(const Epilogue& epilogue, int64_t rows, int64_t width,
-                                 int64_t step, float* data) {
+  static HEDDLE_SIMD_INLINE void Rows(const Epilogue& epilogue, int64_t rows, int64_t width,
+                                      int64_t step, float* data) {
     const Epilogue e = epilogue;
     const T scale = V::Set(e.scale), shift = V::Set(e.shift);
     const bool linear = e.scale != 1.f || e.shift != 0.f;
@@ -140,7 +65,7 @@ struct ActivateLoops {
         V::StoreSome(data + i, one(V::LoadSome(data + i, left)), left);
     }
   }
-  // See ConvLoops::exp_sum.
+  // See Microkernels::exp_sum.
   static float ExpSum(const float* x, int64_t n, float top, float* y) {
     const T from = V::Set(top);
     T sums = V::Zero();
@@ -162,7 +87,7 @@ struct ActivateLoops {
     for (float lane : lanes) sum += lane;
     return sum;
   }
-  // See ConvLoops::activate.
+  // See Microkernels::activate.
   static void Run(const Epilogue& e, int64_t rows, int64_t width, int64_t step, float* data) {
     switch (e.activation) {
       case Activation::kNone:
@@ -193,7 +118,5 @@ struct ActivateLoops {
   }
 };
 
-#undef HEDDLE_INLINE
-
 }  // namespace
-}  // namespace heddle::convloops
+}  // namespace heddle::simd

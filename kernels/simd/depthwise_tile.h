@@ -1,24 +1,25 @@
-// The inner loops of depthwise convolutions. See conv_loops_table.h.
+// Depthwise convolution: some pixels of a row, one vector of channels after another.
 #pragma once
 
-#include "kernels/simd/conv_loops_activation.h"
+#include "kernels/simd/activation.h"
+#include "kernels/simd/microkernels.h"
 
-namespace heddle::convloops {
+namespace heddle::simd {
 namespace {
 
 template <typename V>
-struct DepthwiseLoops {
+struct DepthwiseTiles {
   using T = typename V::T;
   static constexpr int kLanes = V::kLanes;
 
   template <Activation kActivation, int kPixels>
-  static inline __attribute__((always_inline)) void ActivateAll(T* sum, const Epilogue& e) {
+  static HEDDLE_SIMD_INLINE void ActivateAll(T* sum, const Epilogue& e) {
 #pragma GCC unroll 8
     for (int i = 0; i < kPixels; ++i) sum[i] = ActivateSum<V, kActivation>(sum[i], e);
   }
 
   template <int kPixels>
-  static inline __attribute__((always_inline)) void Finish(T* sum, const Epilogue& e) {
+  static HEDDLE_SIMD_INLINE void Finish(T* sum, const Epilogue& e) {
     switch (e.activation) {
       case Activation::kRelu:
         ActivateAll<Activation::kRelu, kPixels>(sum, e);
@@ -57,8 +58,8 @@ struct DepthwiseLoops {
 
   // Channels [c, c + n). kWhole: n is a vector.
   template <int kKernel, int kStride, int kPixels, bool kWhole>
-  static inline __attribute__((always_inline)) void Channels(const DepthwiseRow& row, int64_t c,
-                                                             int n, const Epilogue& epilogue) {
+  static HEDDLE_SIMD_INLINE void Channels(const DepthwiseTile& row, int64_t c, int n,
+                                          const Epilogue& epilogue) {
     constexpr int kColumns = (kPixels - 1) * kStride + kKernel;
     T sum[kPixels];
     const T bias = row.bias != nullptr ? V::LoadSome(row.bias + c, n) : V::Zero();
@@ -90,7 +91,7 @@ struct DepthwiseLoops {
   }
 
   template <int kKernel, int kStride, int kPixels>
-  static void Row(const DepthwiseRow& row, const Epilogue& epilogue) {
+  static void Row(const DepthwiseTile& row, const Epilogue& epilogue) {
     int64_t c = 0;
     for (; c + kLanes <= row.channels; c += kLanes)
       Channels<kKernel, kStride, kPixels, true>(row, c, kLanes, epilogue);
@@ -101,4 +102,4 @@ struct DepthwiseLoops {
 };
 
 }  // namespace
-}  // namespace heddle::convloops
+}  // namespace heddle::simd

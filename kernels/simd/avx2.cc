@@ -1,16 +1,17 @@
-// The inner loops of convolutions for AVX2, which all kernels may use.
-#include "kernels/simd/conv_loops.h"
+// The microkernels for AVX2 and FMA, which are the base instruction set of all kernels.
+#include "kernels/simd/microkernels.h"
 
 #ifdef __AVX2__
 
 #include <immintrin.h>
 
-#include "kernels/simd/conv_loops_table.h"
+#include "kernels/simd/microkernel_table.h"
 
-namespace heddle::convloops {
+namespace heddle::simd {
 namespace {
 
 struct Avx2 {
+  using Element = float;
   using T = __m256;
   static constexpr int kLanes = 8;
   static constexpr int kRows = 6;  // 12 of the 16 registers are sums
@@ -45,24 +46,37 @@ struct Avx2 {
     const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
     return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
   }
+  // y * 2^n for shifted = n + 1.5 * 2^23; the result is a normal number.
+  static T AddToExponent(T y, T shifted) {
+    return _mm256_castsi256_ps(_mm256_add_epi32(
+        _mm256_castps_si256(y), _mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
+  }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm256_fmsub_ps(a, b, c); }
   // Where one is NaN, b.
   static T Max(T a, T b) { return _mm256_max_ps(a, b); }
   static T Min(T a, T b) { return _mm256_min_ps(a, b); }
+  // x >= least ? yes : no
+  static T IfAtLeast(T x, T least, T yes, T no) {
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(x, least, _CMP_GE_OQ));
+  }
+  // The first n elements of x, then those of `rest`.
+  static T FirstOf(T x, int n, T rest) {
+    return _mm256_blendv_ps(rest, x, _mm256_castsi256_ps(Mask(n)));
+  }
 };
 
 }  // namespace
 
-const ConvLoops* LoopsForAvx2() {
-  static constexpr ConvLoops loops = TableOf<Avx2>();
-  return &loops;
+const Microkernels* Avx2Microkernels() {
+  static constexpr Microkernels table = TableOf<Avx2>(Isa::kAvx2);
+  return &table;
 }
 
-}  // namespace heddle::convloops
+}  // namespace heddle::simd
 
 #else
 
-const heddle::convloops::ConvLoops* heddle::convloops::LoopsForAvx2() { return nullptr; }
+const heddle::simd::Microkernels* heddle::simd::Avx2Microkernels() { return nullptr; }
 
 #endif
