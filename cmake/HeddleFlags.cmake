@@ -78,12 +78,24 @@ endfunction()
 function(heddle_precompile target header)
   if(HEDDLE_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE "<${header}>")
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # For ccache. Not when the header itself is compiled: what is preprocessed then would be the old
-      # precompiled header, and ccache would give that back although its sources have changed.
-      get_target_property(sources ${target} SOURCES)
-      list(FILTER sources INCLUDE REGEX "\\.cc$")
-      set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fpch-preprocess)
-    endif()
+    heddle_let_ccache_precompile(${target})
+  endif()
+endfunction()
+
+# `target` reads the header that was precompiled for `other`, a target with the same flags.
+function(heddle_precompile_like target other)
+  if(HEDDLE_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${other})
+    heddle_let_ccache_precompile(${target})
+  endif()
+endfunction()
+
+# ccache wants the precompiled header named in what is preprocessed. Not when the header itself is
+# compiled: ccache would give back the old one although its sources have changed.
+function(heddle_let_ccache_precompile target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cc$")
+    set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fpch-preprocess)
   endif()
 endfunction()

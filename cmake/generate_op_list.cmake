@@ -1,11 +1,11 @@
-# cmake -DROOT=… -DFOLDER=… -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=…
+# cmake -DROOT=… -DFOLDER=… -DENDING=cc -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=…
 #       -P generate_op_list.cmake
-# Collects the lines `MACRO(name)` at column 0 of the sources below ROOT/FOLDER into OUTPUT, sorted:
+# Collects the lines `MACRO(name)` at column 0 of the sources *.ENDING below ROOT/FOLDER into OUTPUT, sorted:
 # `DECLARE(name, "path of the source from ROOT")`.
 
 cmake_minimum_required(VERSION 3.22)
 
-file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/${FOLDER}/*.cc")
+file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/${FOLDER}/*.${ENDING}")
 set(names "")
 set(entries "")
 foreach(source IN LISTS sources)
@@ -24,6 +24,7 @@ endforeach()
 list(SORT entries)
 
 list(JOIN entries "\n" content)
-file(WRITE "${OUTPUT}.new" "// Generated from the ${MACRO}(...) lines of the sources.\n${content}\n")
+file(WRITE "${OUTPUT}.new"
+     "// Generated from the ${MACRO}(...) lines of the sources.\n${content}\n")
 file(COPY_FILE "${OUTPUT}.new" "${OUTPUT}" ONLY_IF_DIFFERENT)
 file(REMOVE "${OUTPUT}.new")

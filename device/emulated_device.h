@@ -1,20 +1,19 @@
 // The emulated device: see include/heddle/device.h.
-//
-// Its addresses are those of a range of which the host may read nothing: whoever follows one
-// outside a kernel or a copy crashes. The contents lie elsewhere; kernels, which are the host's,
-// and copies are given their operands there, after a look whether they are the device's at all.
+// Its addresses lie in a range that the host cannot read: code that follows one outside a kernel or
+// a copy crashes. The contents lie elsewhere. Kernels, which are the host's, and copies receive
+// operands there, after a check that the addresses belong to the device.
 //
 // Threads: one mutex guards all queues, marks and figures. Each stream has a thread (none when
-// lazy), which lets go of the mutex while it executes a task.
+// lazy), which lets go of the mutex while it executes a task. Streams and events that meet are of
+// one device; since the analysis compares expressions, AssertHeld tells it that their mutex is one.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 
+#include "core/thread_annotations.h"
 #include "device/device.h"
 
 namespace heddle {
@@ -45,8 +44,8 @@ class EmulatedDevice final : public Device {
   }
 
   EmulatedCounts counts() const;
-  // Where the contents of [memory, memory + bytes) lie; nullptr when that is not device memory in
-  // use.
+  // The address of the contents of [memory, memory + bytes); nullptr when that is not device memory
+  // in use.
   std::byte* Translate(const void* memory, size_t bytes) const;
 
  private:
@@ -55,13 +54,15 @@ class EmulatedDevice final : public Device {
   friend class EmulatedGraph;
   friend struct EmulatedCapture;
 
-  // One Record of an event. Guarded by mutex_.
+  // One Record of an event. All fields are guarded by mutex_ except `stream` and `capture`, which
+  // do not change.
   struct Mark {
     EmulatedStream* stream = nullptr;
     bool reached = false;
     int64_t reached_ns = 0;
     std::optional<StreamError> error;
-    std::shared_ptr<EmulatedCapture> capture;  // recorded under it: never reached
+    std::shared_ptr<EmulatedCapture>
+        capture;  // the Record was captured, so that the mark is never reached
   };
   struct Task {
     // One of: work, a graph, a mark to signal or to wait for.
@@ -75,28 +76,31 @@ class EmulatedDevice final : public Device {
   static constexpr uint8_t kScrub = 0x7E;
   enum class Call { kRefused, kAllocation, kWork };
   // Counts a call that can fail. An error when it does; of kWork only when the device is lost:
-  // `*fails` says then that the work is to fail. With mutex_ held.
-  Status Admit(Call kind, bool* fails = nullptr);
-  int64_t Delay(int64_t least_ns);
+  // `*fails` says then that the work is to fail.
+  Status Admit(Call kind, bool* fails = nullptr) HEDDLE_REQUIRES(mutex_);
+  int64_t Delay(int64_t least_ns) HEDDLE_REQUIRES(mutex_);
   Status LostError() const;
-  // An error while the calling thread captures. With mutex_ held.
-  Status NotCapturing(const char* what) const;
-  // Memory of the host that this device allocated; with mutex_ held.
-  bool IsPinned(const void* host, size_t bytes) const;
+  // An error while the calling thread captures.
+  Status NotCapturing(const char* what) const HEDDLE_REQUIRES(mutex_);
+  // The address is host memory that this device allocated.
+  bool IsPinned(const void* host, size_t bytes) const HEDDLE_REQUIRES(mutex_);
 
   const std::string name_ = "emulated";
   const EmulatedOptions options_;
-  std::byte* addresses_ = nullptr;  // of which nothing can be read
+  std::byte* addresses_ = nullptr;  // the range that cannot be read
   std::byte* contents_ = nullptr;
-  mutable std::mutex mutex_;
-  std::condition_variable reached_;  // some mark is
-  EmulatedCounts counts_;
-  uint64_t next_error_ = 1;
-  bool lost_ = false;
-  std::mt19937_64 random_;
-  std::map<size_t, size_t> used_, free_;  // offset -> bytes
-  std::map<uintptr_t, size_t> host_;      // pinned memory of the host: address -> bytes
-  std::vector<std::thread::id> capturing_;
+  mutable Mutex mutex_;
+  CondVar reached_;  // some mark is
+  EmulatedCounts counts_ HEDDLE_GUARDED_BY(mutex_);
+  uint64_t next_error_ HEDDLE_GUARDED_BY(mutex_) = 1;
+  bool lost_ HEDDLE_GUARDED_BY(mutex_) = false;
+  std::mt19937_64 random_ HEDDLE_GUARDED_BY(mutex_);
+  // Memory in use and free: offset -> bytes.
+  std::map<size_t, size_t> used_ HEDDLE_GUARDED_BY(mutex_);
+  std::map<size_t, size_t> free_ HEDDLE_GUARDED_BY(mutex_);
+  // Pinned memory of the host: address -> bytes.
+  std::map<uintptr_t, size_t> host_ HEDDLE_GUARDED_BY(mutex_);
+  std::vector<std::thread::id> capturing_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace internal {
 
-// What a ProgramEditor edits.
+// The program that a ProgramEditor edits.
 class EditorState {
  public:
   EditorState(ir::Program& p, passes::PassContext& c) : program(p), context(c) {}
@@ -20,8 +20,9 @@ class EditorState {
                    const std::vector<std::pair<std::string, std::vector<std::string>>>& named,
                    std::vector<std::vector<ir::VarId>>* slots) const {
     for (const auto& [slot, names] : named) {
-      const auto def =
-          std::find_if(defs.begin(), defs.end(), [&](const SlotDef& d) { return d.name == slot; });
+      const auto def = std::find_if(defs.begin(), defs.end(), [&wanted = slot](const SlotDef& d) {
+        return d.name == wanted;
+      });
       if (def == defs.end())
         return InvalidArgument("no ", out ? "output" : "input", " '", slot, "'");
       auto& vars = (*slots)[static_cast<size_t>(def - defs.begin())];
@@ -214,8 +215,6 @@ PassDef FromCustom(const CustomPass& custom) {
   PassDef pass;
   pass.name = custom.name;
   pass.doc = custom.doc;
-  pass.groupings = In(custom.grouping);
-  pass.phase = custom.phase;
   pass.level = custom.level;
   pass.repeat = custom.repeat;
   pass.once = !custom.repeat;

@@ -6,11 +6,9 @@
 
 namespace heddle::tools {
 
-Json NewJson(const std::string& command) {
+Json NewJson(const std::string& command, int version) {
   Json json;
-  // Those whose form has changed since the first.
-  const bool second = command == "plan" || command == "profile";
-  json["schema"] = "heddle." + command + (second ? "/2" : "/1");
+  json["schema"] = "heddle." + command + "/" + std::to_string(version);
   return json;
 }
 
@@ -199,7 +197,7 @@ Json PlanJson(const Profile& p) {
 }  // namespace
 
 Json ProfileJson(const std::string& program, const Profile& p) {
-  Json json = NewJson("profile");
+  Json json = NewJson("profile", 2);
   json["program"] = program;
   json["threads"] = p.threads;
   json["dispatch"] = p.dispatch;

@@ -30,7 +30,7 @@ void PrintMemoryJson(const Options& options, int threads, const MemoryReport& re
 
 void PrintJson(const Options& options, int threads, const PlanStats& stats,
                const PlanDescription& plan, const std::string& text) {
-  Json json = NewJson("plan");
+  Json json = NewJson("plan", 2);
   json["program"] = options.model.model;
   json["threads"] = threads;
   json["instructions"] = stats.instructions;

@@ -70,7 +70,7 @@ Result<Json> ReadProfile(const std::string& path) {
   if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
   Json json = Json::parse(file, nullptr, false);
   if (json.is_discarded() || !json.is_object() ||
-      (json.value("schema", "") != NewJson("profile")["schema"] &&
+      (json.value("schema", "") != NewJson("profile", 2)["schema"] &&
        json.value("schema", "") != "heddle.profile/1"))  // what is compared is the same there
     return Status(StatusCode::kInvalidArgument, path + ": not what `heddle profile --json` prints");
   return json;

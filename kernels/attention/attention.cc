@@ -9,7 +9,7 @@ namespace heddle {
 bool FewQueries(int64_t queries) { return queries < 4; }
 
 void RunAttention(const AttentionHead& head, float* work) {
-  if (head.keys == 0) {  // empty sums, as the products that this replaces have them
+  if (head.keys == 0) {  // empty sums are 0, as in the products that this operator replaces
     for (int64_t i = 0; i < head.queries; ++i)
       std::fill_n(head.out + i * head.out_step, head.value_depth, 0.f);
     return;

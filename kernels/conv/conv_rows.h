@@ -22,6 +22,7 @@ using simd::Microkernels;
 // The filter as panels [row][column][channel in][channel out]: of two vectors, the last one of as
 // many as it needs.
 struct PackedPanels {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };

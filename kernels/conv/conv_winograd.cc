@@ -17,6 +17,7 @@ int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
 // The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the
 // last one of as many as it needs.
 struct PackedFilter {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };

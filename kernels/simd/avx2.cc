@@ -16,7 +16,8 @@ struct Avx2 {
   static constexpr int kLanes = 8;
   static constexpr int kRows = 6;  // 12 of the 16 registers are sums
 
-  // Compilers take a function that does nothing else for one without effects, and drop its calls.
+  // Always inlined: a function that only prefetches has no effects that compilers see, and they
+  // drop calls of it.
   static inline __attribute__((always_inline)) void Prefetch(const float* p) {
     _mm_prefetch(p, _MM_HINT_T1);
   }
@@ -41,7 +42,7 @@ struct Avx2 {
   static T PowerOf2(__m256i n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
   }
-  // n: whole numbers; in two factors, since they may leave the exponent's range on the way.
+  // x * 2^n for whole numbers n, in two factors: 2^n alone may leave the range of exponents.
   static T TimesPowerOf2(T x, T n) {
     const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
     return Mul(Mul(x, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(whole, half)));
@@ -53,7 +54,7 @@ struct Avx2 {
   }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm256_fmsub_ps(a, b, c); }
-  // Where one is NaN, b.
+  // b where one of them is NaN.
   static T Max(T a, T b) { return _mm256_max_ps(a, b); }
   static T Min(T a, T b) { return _mm256_min_ps(a, b); }
   // x >= least ? yes : no

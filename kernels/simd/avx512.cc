@@ -18,7 +18,8 @@ struct Avx512 {
   static constexpr int kLanes = 16;
   static constexpr int kRows = 14;  // 28 of the 32 registers are sums
 
-  // Compilers take a function that does nothing else for one without effects, and drop its calls.
+  // Always inlined: a function that only prefetches has no effects that compilers see, and they
+  // drop calls of it.
   static inline __attribute__((always_inline)) void Prefetch(const float* p) {
     _mm_prefetch(p, _MM_HINT_T1);
   }
@@ -46,7 +47,7 @@ struct Avx512 {
   }
   static T Fma(T a, T b, T c) { return _mm512_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm512_fmsub_ps(a, b, c); }
-  // Where one is NaN, b.
+  // b where one of them is NaN.
   static T Max(T a, T b) { return _mm512_mask_max_ps(a, Mask(kLanes), a, b); }
   static T Min(T a, T b) { return _mm512_mask_min_ps(a, Mask(kLanes), a, b); }
   // x >= least ? yes : no

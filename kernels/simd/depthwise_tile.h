@@ -56,7 +56,7 @@ struct DepthwiseTiles {
     for (int i = 0; i < kPixels; ++i) sum[i] = V::Fma(V::Set(e.scale), sum[i], V::Set(e.shift));
   }
 
-  // Channels [c, c + n). kWhole: n is a vector.
+  // Computes channels [c, c + n). kWhole: n is a full vector.
   template <int kKernel, int kStride, int kPixels, bool kWhole>
   static HEDDLE_SIMD_INLINE void Channels(const DepthwiseTile& row, int64_t c, int n,
                                           const Epilogue& epilogue) {

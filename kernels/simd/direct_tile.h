@@ -18,22 +18,23 @@ struct DirectTiles {
   using T = typename V::T;
   static constexpr int kLanes = V::kLanes;
   template <int kVectors>
-  static constexpr int kMost = 2 * V::kRows / kVectors;
+  static constexpr int kBlockPixels = 2 * V::kRows / kVectors;
 
-  // Keeps a multiple of a step in a register of its own: an address is then a base, a register and
-  // a factor, where compilers would keep a pointer for each pixel in memory.
-  static HEDDLE_SIMD_INLINE int64_t Kept(int64_t n) {
+  // Keeps n in a register of its own: an address is then a base, a register and a factor, where
+  // compilers would keep a pointer for each pixel in memory.
+  static HEDDLE_SIMD_INLINE int64_t InRegister(int64_t n) {
     __asm__("" : "+r"(n));
     return n;
   }
 
-  // kAhead: asks for what is at d.ahead as well, a step with each row of the filter.
+  // sum += the block's products. kAhead: prefetches from d.ahead on, one step with each row of the
+  // filter.
   template <int kVectors, int kPixels, bool kAhead>
   static HEDDLE_SIMD_INLINE void Sums(const DirectTile& d, T (&sum)[kPixels][kVectors]) {
     const float* ahead = d.ahead;
     constexpr int kBases = (kPixels + 7) / 8;
     const int64_t s = d.pixel_step * static_cast<int64_t>(sizeof(float));
-    const int64_t s3 = Kept(3 * s), s5 = Kept(5 * s), s7 = Kept(7 * s);
+    const int64_t s3 = InRegister(3 * s), s5 = InRegister(5 * s), s7 = InRegister(7 * s);
     for (int64_t row = 0; row < d.rows; ++row) {
       for (int64_t column = 0; column < d.columns; ++column) {
         const char* base[kBases];
@@ -75,15 +76,15 @@ struct DirectTiles {
         for (int v = 0; v < kVectors; ++v)
           sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
                                                     v + 1 < kVectors ? kLanes : last));
-    constexpr float kAny = std::numeric_limits<float>::infinity();
-    if (d.low > -kAny) {
+    constexpr float kUnbounded = std::numeric_limits<float>::infinity();
+    if (d.low > -kUnbounded) {
       const T low = V::Set(d.low);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(low, sum[p][v]);
     }
-    if (d.high < kAny) {
+    if (d.high < kUnbounded) {
       const T high = V::Set(d.high);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
@@ -145,9 +146,10 @@ struct DirectTiles {
   // In blocks of nearly equal size.
   template <int kVectors, bool kAhead = false>
   static void Run(DirectTile d, int64_t pixels) {
-    for (int64_t blocks = (pixels + kMost<kVectors> - 1) / kMost<kVectors>; blocks > 0; --blocks) {
+    for (int64_t blocks = (pixels + kBlockPixels<kVectors> - 1) / kBlockPixels<kVectors>;
+         blocks > 0; --blocks) {
       const int64_t now = (pixels + blocks - 1) / blocks;
-      Pick<kVectors, kMost<kVectors>, kAhead>(d, static_cast<int>(now));
+      Pick<kVectors, kBlockPixels<kVectors>, kAhead>(d, static_cast<int>(now));
       if constexpr (kAhead) d.ahead += d.depth * d.ahead_step;
       d.pixels += now * d.pixel_step;
       d.out += now * d.out_step;

@@ -1,9 +1,9 @@
 // All microkernels for one kind of vector, as a table.
 //
 // The tiles are written once, for a vector V. Each instruction set has a source that defines a V
-// and includes this file (README.md lists what a V has). Nothing here has external linkage, and
-// nothing of the standard library is instantiated: otherwise the linker might take the code that
-// was compiled for a newer processor where an older one runs it.
+// and includes this file (README.md lists what a V has). No function here has external linkage, and
+// none of the standard library is instantiated: otherwise the linker might take code that was
+// compiled for a newer processor where an older one runs it.
 #pragma once
 
 #include "kernels/simd/activation.h"

@@ -37,7 +37,7 @@ struct Portable : BaseVector<float, 8> {
     return x;
   }
   static HEDDLE_SIMD_INLINE T PowerOf2(I n) { return reinterpret_cast<T>((n + 127) << 23); }
-  // n: whole numbers; in two factors, since they may leave the exponent's range on the way.
+  // x * 2^n for whole numbers n, in two factors: 2^n alone may leave the range of exponents.
   static HEDDLE_SIMD_INLINE T TimesPowerOf2(T x, T n) {
     I whole{};
     for (int i = 0; i < kLanes; ++i) whole[i] = n[i] == n[i] ? static_cast<int32_t>(n[i]) : 0;
@@ -49,7 +49,7 @@ struct Portable : BaseVector<float, 8> {
     return reinterpret_cast<T>(reinterpret_cast<I>(y) + (reinterpret_cast<I>(shifted) << 23));
   }
   static HEDDLE_SIMD_INLINE T Fms(T a, T b, T c) { return a * b - c; }
-  // Where one is NaN, b.
+  // b where one of them is NaN.
   static HEDDLE_SIMD_INLINE T Max(T a, T b) { return a > b ? a : b; }
   static HEDDLE_SIMD_INLINE T Min(T a, T b) { return a < b ? a : b; }
   // x >= least ? yes : no

@@ -1,7 +1,8 @@
-// Elementary functions of a vector, for the microkernels. fast_math.h has those for plain loops,
-// which are more exact where that costs an operator nothing.
+// Elementary functions of a vector, for the microkernels. fast_math.h has the functions of plain
+// loops, whose exponential is more exact.
 #pragma once
 
+#include "kernels/simd/polynomials.h"
 #include "kernels/simd/vector.h"
 
 namespace heddle::simd {
@@ -17,7 +18,14 @@ HEDDLE_SIMD_INLINE typename V::T Exp2Fraction(typename V::T f) {
   return V::Fma(p, f, V::Set(1.f));
 }
 
-constexpr float kLog2OfE = 1.44269504088896341f;
+// c[0] + x * (c[1] + x * (c[2] + …)), every step one fused multiply-add.
+template <typename V, int kCount>
+HEDDLE_SIMD_INLINE typename V::T Poly(typename V::T x, const float (&c)[kCount]) {
+  typename V::T p = V::Set(c[kCount - 1]);
+#pragma GCC unroll 8
+  for (int i = kCount - 2; i >= 0; --i) p = V::Fma(p, x, V::Set(c[i]));
+  return p;
+}
 
 // e^x = 2^n 2^f for the whole number n next to log2(e) x and the rest f. Off by at most 1.5e-7 of
 // the value for |x| < 10, 1.5e-6 anywhere.
@@ -37,8 +45,7 @@ HEDDLE_SIMD_INLINE typename V::T Exp(typename V::T x) {
 template <typename V>
 HEDDLE_SIMD_INLINE typename V::T ExpBelow0(typename V::T x) {
   using T = typename V::T;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
-  const T log2 = V::Set(kLog2OfE), least = V::Set(-87.3f), round = V::Set(kRound);
+  const T log2 = V::Set(kLog2OfE), least = V::Set(-87.3f), round = V::Set(kRoundingShift);
   const T c = V::Max(least, x);  // NaN stays
   const T shifted = V::Fma(c, log2, round);
   const T f = V::Fms(c, log2, V::Sub(shifted, round));
@@ -54,21 +61,12 @@ template <typename V>
 HEDDLE_SIMD_INLINE typename V::T Sigmoid(typename V::T x) {
   return V::Div(V::Set(1.f), V::Add(V::Set(1.f), Exp<V>(V::Sub(V::Zero(), x))));
 }
-// As fast_math.h has it.
 template <typename V>
 HEDDLE_SIMD_INLINE typename V::T Tanh(typename V::T x) {
   using T = typename V::T;
-  const T c = V::Min(V::Set(8.13091373f), V::Max(V::Set(-8.13091373f), x));  // NaN stays
+  const T c = V::Min(V::Set(kTanhBound), V::Max(V::Set(-kTanhBound), x));  // NaN stays
   const T z = V::Mul(c, c);
-  T p = V::Fma(z, V::Set(1.50345304e-8f), V::Set(2.17659423e-5f));
-  p = V::Fma(p, z, V::Set(0.00356415912f));
-  p = V::Fma(p, z, V::Set(0.134383291f));
-  p = V::Fma(p, z, V::Set(1.f));
-  T q = V::Fma(z, V::Set(8.44635237e-7f), V::Set(3.39888274e-4f));
-  q = V::Fma(q, z, V::Set(0.0261364494f));
-  q = V::Fma(q, z, V::Set(0.467716556f));
-  q = V::Fma(q, z, V::Set(1.f));
-  return V::Div(V::Mul(c, p), q);
+  return V::Div(V::Mul(c, Poly<V>(z, kTanhP)), Poly<V>(z, kTanhQ));
 }
 // The sigmoid in fewer steps than Sigmoid, off by up to 2e-7 whatever the value: for gates, which
 // other values are multiplied with.
@@ -77,24 +75,15 @@ HEDDLE_SIMD_INLINE typename V::T Gate(typename V::T x) {
   const typename V::T half = V::Set(0.5f);
   return V::Fma(half, Tanh<V>(V::Mul(half, x)), half);
 }
-// 0.5 x (1 + erf(x / sqrt(2))); erf as fast_math.h has it.
+// 0.5 x (1 + erf(x / sqrt(2))).
 template <typename V>
 HEDDLE_SIMD_INLINE typename V::T GeluErf(typename V::T x) {
   using T = typename V::T;
-  const T c =
-      V::Min(V::Set(3.92f), V::Max(V::Set(-3.92f), V::Mul(x, V::Set(0.70710678118654752f))));
+  const T c = V::Min(V::Set(kErfBound),
+                     V::Max(V::Set(-kErfBound), V::Mul(x, V::Set(0.70710678118654752f))));
   const T z = V::Mul(c, c);
-  T p = V::Fma(z, V::Set(2.05008986e-6f), V::Set(2.84883125e-4f));
-  p = V::Fma(p, z, V::Set(3.76562334e-3f));
-  p = V::Fma(p, z, V::Set(0.0527487444f));
-  p = V::Fma(p, z, V::Set(0.190406581f));
-  p = V::Fma(p, z, V::Set(1.12837915f));
-  T q = V::Fma(z, V::Set(3.80917625e-5f), V::Set(1.16253752e-3f));
-  q = V::Fma(q, z, V::Set(0.0149692295f));
-  q = V::Fma(q, z, V::Set(0.114109164f));
-  q = V::Fma(q, z, V::Set(0.502076179f));
-  q = V::Fma(q, z, V::Set(1.f));
-  const T erf = V::Min(V::Set(1.f), V::Max(V::Set(-1.f), V::Div(V::Mul(c, p), q)));
+  const T ratio = V::Div(V::Mul(c, Poly<V>(z, kErfP)), Poly<V>(z, kErfQ));
+  const T erf = V::Min(V::Set(1.f), V::Max(V::Set(-1.f), ratio));
   const T half = V::Mul(V::Set(0.5f), x);
   return V::Fma(half, erf, half);
 }

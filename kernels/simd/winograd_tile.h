@@ -19,7 +19,7 @@ struct WinogradTiles {
   static constexpr int kLanes = V::kLanes;
   static constexpr int kPanel = 2 * kLanes;
 
-  // One dimension of the input's transform: six values `step` vectors apart.
+  // Transforms six inputs, `step` vectors apart, along one dimension.
   static HEDDLE_SIMD_INLINE void Spread(const T* d, int step, T* t, int to) {
     const T d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step],
             d5 = d[5 * step];
@@ -36,7 +36,7 @@ struct WinogradTiles {
     t[5 * to] = V::Add(V::Fma(sum, d3, d5), d1);
   }
 
-  // One dimension of the output's transform: six values to four, or two.
+  // Transforms six products along one dimension to kTile outputs, four or two.
   template <int kTile>
   static HEDDLE_SIMD_INLINE void Gather(const T* m, int step, T* o, int to) {
     const T sum1 = V::Add(m[step], m[2 * step]), diff1 = V::Sub(m[step], m[2 * step]);
@@ -53,7 +53,7 @@ struct WinogradTiles {
                        m[5 * step]);
   }
 
-  // One group of channels. kWhole: every pixel is there, and a full vector of channels.
+  // Transforms one vector of channels. kWhole: all pixels lie in the image, and the vector is full.
   template <bool kWhole>
   static HEDDLE_SIMD_INLINE void SpreadTile(const WinogradInput& tile, int64_t c, int n, float* out,
                                             int64_t point_step) {
@@ -97,7 +97,7 @@ struct WinogradTiles {
                         out, point_step);
   }
 
-  // One group of channels. kWhole: every pixel is wanted, and a full vector of channels.
+  // Transforms one vector of channels. kWhole: all pixels are stored, and the vector is full.
   template <int kTile, Activation kActivation, bool kWhole>
   static HEDDLE_SIMD_INLINE void GatherTile(const float* m, int64_t point_step, int64_t c, int n,
                                             const float* bias, const Epilogue& epilogue,
