@@ -145,6 +145,14 @@ if(TARGET heddle_cli)
                        ENVIRONMENT "${_sanitizer_env}")
 endif()
 
+# Which implementations kernels get, on machines that are only described.
+if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
+  add_test(NAME scripts.choices
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_choices.py"
+            --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}")
+  set_tests_properties(scripts.choices PROPERTIES TIMEOUT 600 LABELS scripts)
+endif()
+
 # The tool on the recorded models and operator cases. Status 77: they are not here.
 if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.cli

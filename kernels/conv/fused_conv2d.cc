@@ -52,9 +52,11 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
   state->product = kTransposed ? ConvInShape(g) : ConvOutShape(g);
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
     state->late = TakeFromResidual(&epilogue);
-  state->runner = MakeConv(ctx, g, DType::kF32,
-                           kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
-                           ctx.ConstIn("Filter"), epilogue);
+  HEDDLE_ASSIGN_OR_RETURN(
+      state->runner, MakeConv(ctx, g, DType::kF32,
+                              kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
+                              ctx.ConstIn("Filter"), epilogue));
+  state->facts.implementation = state->runner->name();
   if (!state->runner->reads_filter()) ctx.MarkPacked("Filter", state.get());
   return std::unique_ptr<KernelState>(std::move(state));
 }

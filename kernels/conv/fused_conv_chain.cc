@@ -1,7 +1,9 @@
 // heddle's own: pointwise and depthwise convolutions one behind the other. A pass makes it.
 #include "core/shapes.h"
+#include "kernels/base/implementations.h"
 #include "kernels/conv/conv_chain.h"
 #include "kernels/conv/spread_residual.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -100,6 +102,20 @@ Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residua
   return e;
 }
 
+// Whether the chain is made by stripes of rows, or by one convolution after another.
+Result<bool> ChooseStripes(const PrepareContext& ctx, const std::vector<ChainStage>& stages) {
+  const bool covers = StripesCover(stages, MachineOr(ctx.machine()));
+  const auto* wanted = ctx.forced() != nullptr ? ctx.forced()->Find("conv_chain") : nullptr;
+  if (wanted == nullptr) return covers && StripesAreCheaper(stages);
+  for (const std::string& name : *wanted) {
+    if (name == "stripes" && covers) return true;
+    if (name == "convolutions") return false;
+  }
+  std::vector<std::string> names = {"convolutions"};
+  if (covers) names.insert(names.begin(), "stripes");
+  return CannotForce("conv_chain", *wanted, names);
+}
+
 Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<ConvGeometry> geometries,
                           Geometries(ctx, ctx.InShape("Input"), [&](int i) -> const Shape& {
@@ -115,13 +131,19 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   state->product = ConvOutShape(geometries.back());
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
     state->late = TakeFromResidual(&stages.back().epilogue);
-  state->chain = MakeConvChain(ctx, stages);
+  HEDDLE_ASSIGN_OR_RETURN(const bool stripes, ChooseStripes(ctx, stages));
   bool reads = false;
-  if (!state->chain) {
+  if (stripes) {
+    state->facts.implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));
+    if (ctx.machine() == nullptr) state->chain = MakeConvChain(ctx, stages);
+  } else {
     state->between.push_back(0);
+    std::string& name = state->facts.implementation = "convolutions";
     for (const ChainStage& s : stages) {
-      state->runners.push_back(
-          MakeConv(ctx, s.geometry, DType::kF32, ConvDirection::kForward, s.filter, s.epilogue));
+      HEDDLE_ASSIGN_OR_RETURN(auto runner, MakeConv(ctx, s.geometry, DType::kF32,
+                                                    ConvDirection::kForward, s.filter, s.epilogue));
+      state->runners.push_back(std::move(runner));
+      name += (state->runners.size() == 1 ? ": " : "; ") + state->runners.back()->name();
       reads = reads || state->runners.back()->reads_filter();
       constexpr int64_t kAlign = 16;
       state->between.push_back(state->between.back() +

@@ -61,7 +61,9 @@ Result<std::unique_ptr<KernelState>> PrepareFc(PrepareContext& ctx) {
   state->gemm = PlanBatchedGemm({}, {}, {}, GemmDims::Dense(s.rows, s.n, s.k));
   state->gemm.one.ldb = s.n + s.pad;
   if (ctx.InDType("Input") == DType::kF32) {
-    state->runner = MakeGemm(ctx, state->gemm, 1.f, ctx.ConstIn("W"), state->epilogue);
+    HEDDLE_ASSIGN_OR_RETURN(state->runner,
+                            MakeGemm(ctx, state->gemm, 1.f, ctx.ConstIn("W"), state->epilogue));
+    state->facts.implementation = state->runner->name();
     if (!state->runner->reads_b()) ctx.MarkPacked("W", state.get());
     state->facts.prefetch = state->runner->ReadsFirst();
   }

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/machine.h"
 #include "core/shapes.h"
 #include "kernels/conv/spread_residual.h"
 #include "kernels/gemm/gemm_matmul.h"
@@ -90,10 +91,13 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   const BatchedGemm product = PlanOut(s);
   std::vector<int64_t> widths;
   for (int i = 0; i < ctx.InCount("X"); ++i) widths.push_back(ctx.InShape("X", i).dim(-1));
-  state->pieces = widths.size() > 1 && PiecesPay(product.one, widths);
+  state->pieces = widths.size() > 1 && PiecesPay(product.one, widths, MachineOr(ctx.machine()));
   state->rows = x.Product(0, x.rank() - 1);
-  state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
-                           epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
+  const GemmUse use{.piece = state->pieces ? *std::ranges::max_element(widths) : 0};
+  HEDDLE_ASSIGN_OR_RETURN(state->runner,
+                          MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")),
+                                   ctx.ConstIn("Y"), epilogue, use));
+  state->facts.implementation = state->runner->name();
   if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
   state->facts.prefetch = state->runner->ReadsFirst();
   return std::unique_ptr<KernelState>(std::move(state));

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/conv_stripes.h"
+#include "kernels/conv/conv_stripes.h"
 #include "core/op_registry.h"
 #include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
