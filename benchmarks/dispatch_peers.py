@@ -6,11 +6,12 @@ interleaved run, on the two recorded programs of 2000 tiny operators.
   benchmarks/dispatch_peers.py --require    # the exit status says whether the required figures hold
 
 heddle runs on one thread without optimising (--opt 0), so that every operator is an instruction. Of
-ONNX Runtime several settings run, with and without its optimiser, which may remove operators; of those
-with the recorded outputs the fastest counts. Programs are converted by paddle2onnx.
+ONNX Runtime several settings run, with and without its optimiser, which may remove operators; of
+those with the recorded outputs the fastest counts. Programs are converted by paddle2onnx.
 
-The environment that --python names needs paddlepaddle 2.6.2, paddle2onnx, onnxruntime and numpy; without
-it build/peers-env is used, whose ONNX Runtime is an older one that goes with Paddle's protobuf.
+The environment that --python names needs paddlepaddle 2.6.2, paddle2onnx, onnxruntime and numpy;
+without it build/peers-env is used, whose ONNX Runtime is an older one that goes with Paddle's
+protobuf.
 
 Prints a table, and writes it with all rounds to benchmarks/results/dispatch-<processor>.{md,json}.
 """
@@ -64,7 +65,8 @@ def measure(case, heddle, python, onnx, options):
             row["outputs"][name] = worker.check().ok
             row["versions"][name.split(",")[0]] = worker.facts["version"]
         for _ in range(options.rounds):
-            times = {"heddle": heddle.bench(case, options.seconds, extra=["--opt", "0"])["median_ms"]}
+            times = {"heddle": heddle.bench(case, options.seconds,
+                                            extra=["--opt", "0"])["median_ms"]}
             for name, worker in workers.items():
                 times[name] = worker.slice(options.seconds)["median_ms"]
                 settle()
@@ -93,9 +95,9 @@ def markdown(results):
         f"{host['date']}; {host['cores']} cores ({host['isa']}); {host['system']}; heddle "
         f"{host['heddle_commit']}; " + "; ".join(f"{k} {v}" for k, v in versions.items()) + ".",
         f"{settings['rounds']} rounds of {settings['seconds']} s a side, in turn; load average "
-        f"{host['load_at_start']:.1f} at the start, {host['load_at_end']:.1f} at the end. Time of a "
-        "run divided by the operators of the program, medians over rounds; the gain is the median "
-        "of the rounds' ratios. heddle: one thread, not optimised.", "",
+        f"{host['load_at_start']:.1f} at the start, {host['load_at_end']:.1f} at the end. Time of "
+        "a run divided by the operators of the program, medians over rounds; the gain is the "
+        "median of the rounds' ratios. heddle: one thread, not optimised.", "",
         "| program | side | ns per operator | times heddle's | outputs |", "|---|---|--:|--:|---|"]
     for row in results["rows"]:
         for name, ns in row["ns_per_op"].items():

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Measures inference programs on heddle and on its peers (ONNX Runtime, OpenVINO and Paddle Inference
-with oneDNN, float32 throughout) in one interleaved run:
+"""Measures inference programs on heddle and on its peers (ONNX Runtime, OpenVINO and Paddle
+Inference with oneDNN, float32 throughout) in one interleaved run:
 
   benchmarks/inference.py                         # every recorded program, on 1 and 2 threads
   benchmarks/inference.py --only resnet18,bert_tiny --threads 2 --rounds 3 --seconds 0.5
   benchmarks/inference.py --models my_models      # any folder of the same form
 
-The peers are installed into build/peers-inference on the first call, which needs Python 3.11 or 3.12
-and the network. Each engine's outputs are compared with the recorded ones before it is timed; of each
-engine several settings are tried, and the fastest takes part in the rounds: a slice of time to heddle,
-then one to each peer, whose process sleeps while the others run. Besides latency: load and first run of
-a fresh process with its peak memory (of heddle also with --lean), and requests a second with eight clients. With --fallback a
-column tells how fast heddle is without the primitives library.
+The peers are installed into build/peers-inference on the first call, which needs Python 3.11 or
+3.12 and the network. Each engine's outputs are compared with the recorded ones before it is timed;
+of each engine several settings are tried, and the fastest takes part in the rounds: a slice of time
+to heddle, then one to each peer, whose process sleeps while the others run. Besides latency: load
+and first run of a fresh process with its peak memory (of heddle also with --lean), and requests a
+second with eight clients. With --fallback a column tells how fast heddle is without the primitives
+library.
 
 The tables are printed, and written with all rounds and a plot to benchmarks/results/inference-*.
 """
@@ -40,11 +41,13 @@ def parse():
     p.add_argument("--seconds", type=float, default=0.5, help="of a slice [0.5]")
     p.add_argument("--only", help="comma-separated programs")
     p.add_argument("--skip", default="", help="comma-separated programs to leave out")
-    p.add_argument("--all-cases", action="store_true", help="every recorded case, not the first alone")
+    p.add_argument("--all-cases", action="store_true",
+                   help="every recorded case, not the first alone")
     p.add_argument("--engines", default=",".join(ENGINES), help="comma-separated peers [all three]")
     p.add_argument("--clients", type=int, default=8, help="threads that ask at once; 0 = not [8]")
     p.add_argument("--patience", type=float, default=600, metavar="S",
-                   help="a peer that needs longer to load or to run a program once is left out of it [600]")
+                   help="a peer that needs longer to load or to run a program once is left out of "
+                        "it [600]")
     p.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results",
                    help="folder of the results [benchmarks/results]")
     options = p.parse_args()
@@ -91,7 +94,8 @@ def main():
             for threads in options.threads:
                 try:
                     fallback = Heddle(options.fallback, threads) if options.fallback else None
-                    results["rows"].append(inference.measure(case, Heddle(binary, threads), fallback,
+                    results["rows"].append(inference.measure(case, Heddle(binary, threads),
+                                                             fallback,
                                                              python, onnx, options, threads))
                 except Failed as error:
                     note(f"{case.title}: {error}")

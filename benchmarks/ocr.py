@@ -3,9 +3,10 @@
 
     PYTHONPATH=build/release/python python3 benchmarks/ocr.py --models MODELS PICTURE [--rounds N]
 
-Needs Paddle, Pillow and what examples/ocr/get_models.sh makes. Both read the picture in turns, in one
-process; the texts must be equal. Printed are medians of the models' runs (copying in and out included)
-and of the whole reading, once with each engine's default settings, once with two threads for both.
+Needs Paddle, Pillow and what examples/ocr/get_models.sh makes. Both read the picture in turns, in
+one process; the texts must be equal. Printed are medians of the models' runs (copying in and out
+included) and of the whole reading, once with each engine's default settings, once with two threads
+for both.
 """
 
 import argparse
@@ -62,7 +63,8 @@ def main():
     different = 0
     for threads, what in ((0, "default settings"), (2, "two threads each")):
         engines = {name: reader(name, options.models, threads) for name in ("paddle", "heddle")}
-        texts = {name: read(made, image)[0] for name, made in engines.items()}  # and once to warm up
+        # This also warms both engines up.
+        texts = {name: read(made, image)[0] for name, made in engines.items()}
         for made in engines.values():
             read(made, image)
         times = {name: [] for name in engines}
@@ -71,7 +73,8 @@ def main():
                 times[name].append(read(made, image)[1])
         same = texts["paddle"] == texts["heddle"]
         different += not same
-        print(f"{what}: {len(texts['heddle'])} lines of text, " + ("the same" if same else f"{texts}"))
+        print(f"{what}: {len(texts['heddle'])} lines of text, "
+              + ("the same" if same else f"{texts}"))
         medians = {name: [statistics.median(column) for column in zip(*rows)]
                    for name, rows in times.items()}
         for k, part in enumerate(("detection", "angle", "recognition", "all in all")):

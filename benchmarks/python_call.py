@@ -5,8 +5,9 @@
 
 A program of one operator on four numbers is timed in turns through `heddle bench` (C++) and through
 Model.run, each on one thread; printed are the medians of each round's median, in microseconds. The
-second part lets one, two and four clients run the example model at once, threads of C++ (`heddle bench
---clients`) and of Python in turns; printed are runs per second, and how often one client's they are.
+second part lets one, two and four clients run the example model at once, threads of C++ (`heddle
+bench --clients`) and of Python in turns; printed are runs per second, and how often one client's
+they are.
 """
 
 import argparse

@@ -3,10 +3,11 @@
 
     benchmarks/scaling.py --heddle build/release/heddle --models DIR [--rounds 5] [--require]
 
-Runs `heddle bench` with one and with two threads in turns and prints the ratio of the medians of the
-rounds, beside the bound that the program's own longest path sets for whole instructions side by side:
-work / max(work / 2, path), with the costs that the schedule measured, hand-overs not counted. Kernels
-that share their work may go beyond it. Where no round settled on lanes there are no such costs: "-".
+Runs `heddle bench` with one and with two threads in turns and prints the ratio of the medians of
+the rounds, beside the bound that the program's own longest path sets for whole instructions side by
+side: work / max(work / 2, path), with the costs that the schedule measured, hand-overs not counted.
+Kernels that share their work may go beyond it. Where no round settled on lanes there are no such
+costs: "-".
 """
 
 import argparse
@@ -40,7 +41,8 @@ def measure(heddle, folder, rounds, seconds):
     one, two = (statistics.median(r["median_ms"] for r in runs[t]) for t in (1, 2))
     lanes = [r for r in runs[2] if r["critical_path_us"] > 0]
     bound = statistics.median(
-        r["work_us"] / max(r["work_us"] / 2, r["critical_path_us"]) for r in lanes) if lanes else None
+        r["work_us"] / max(r["work_us"] / 2, r["critical_path_us"])
+        for r in lanes) if lanes else None
     return {"program": folder.name, "one_ms": one, "two_ms": two, "gain": one / two,
             "bound": bound, "dispatch": sorted({r["dispatch"] for r in runs[2]})}
 
@@ -53,9 +55,11 @@ def main():
     p.add_argument("--seconds", type=float, default=1)
     p.add_argument("--out", type=Path, help="write the rows as JSON")
     p.add_argument("--require", action="store_true",
-                   help=f"fail unless each gain is {REQUIRED}, but for programs whose bound is less")
+                   help=f"fail unless each gain is {REQUIRED}, but for programs whose bound is "
+                        "less")
     options = p.parse_args()
-    print("| program | 1 thread, ms | 2 threads, ms | gain | bound | how |\n|---|--:|--:|--:|--:|---|")
+    print("| program | 1 thread, ms | 2 threads, ms | gain | bound | how |\n"
+          "|---|--:|--:|--:|--:|---|")
     rows, held = [], True
     for name in PROGRAMS:
         row = measure(options.heddle, options.models / name, options.rounds, options.seconds)

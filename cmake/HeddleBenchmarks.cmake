@@ -1,4 +1,5 @@
-# Each benchmarks/<name>.cc is a Google Benchmark program, heddle_bench_<name>; scheduling/ is one too.
+# Each benchmarks/<name>.cc is a Google Benchmark program, heddle_bench_<name>; scheduling/ is one,
+# too.
 
 find_package(benchmark QUIET CONFIG)
 find_package(nlohmann_json REQUIRED CONFIG)

@@ -1,4 +1,5 @@
-# External libraries. All but oneDNN and Google Benchmark are required; scripts/setup.sh brings them.
+# External libraries, which scripts/setup.sh installs. All but oneDNN and Google Benchmark are
+# required.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)

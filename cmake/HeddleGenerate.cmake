@@ -1,7 +1,7 @@
 # Build-time generated files, all under ${HEDDLE_GENERATED_DIR}.
 
-# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source *.<ending> below
-# <folder>; the ending is cc where none is given.
+# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source
+# *.<ending> below <folder>; the ending is cc where none is given.
 function(heddle_generate_list output folder macro declare)
   set(ending cc)
   if(ARGC GREATER 4)
@@ -14,7 +14,8 @@ function(heddle_generate_list output folder macro declare)
   add_custom_command(
     OUTPUT "${path}.stamp"
     BYPRODUCTS "${path}"
-    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}" "-DENDING=${ending}"
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}"
+            "-DENDING=${ending}"
             "-DMACRO=${macro}" "-DDECLARE=${declare}" "-DOUTPUT=${path}"
             -P "${PROJECT_SOURCE_DIR}/cmake/generate_op_list.cmake"
     COMMAND "${CMAKE_COMMAND}" -E touch "${path}.stamp"

@@ -1,8 +1,9 @@
 # The Python package: python/src/*.cc -> heddle/_heddle, beside the modules of python/heddle.
 #
 # ${PROJECT_BINARY_DIR}/python is a folder for PYTHONPATH; `pip install .` takes the component
-# "python". The extension holds the library whole and shows nothing of it but its entry point. What it
-# loads besides (oneDNN) gets names of its own, since other packages bring libraries of the same name.
+# "python". The extension holds the library whole and shows nothing of it but its entry point. What
+# it loads besides (oneDNN) gets names of its own, since other packages bring libraries of the same
+# name.
 
 set(_python "${HEDDLE_DEPS_DIR}/python/bin/python")
 if(NOT DEFINED Python_EXECUTABLE AND NOT SKBUILD AND EXISTS "${_python}")
@@ -25,6 +26,8 @@ if(NOT nanobind_FOUND)
   return()
 endif()
 message(STATUS "Python package: for ${Python_EXECUTABLE}")
+# For scripts/release.sh, whose wheel is for this one.
+set(HEDDLE_PYTHON_EXECUTABLE "${Python_EXECUTABLE}" CACHE INTERNAL "the Python of the package")
 
 set(_package "${PROJECT_BINARY_DIR}/python/heddle")
 set(_libraries "${_package}/lib")
@@ -44,7 +47,8 @@ heddle_warnings(_heddle)
 file(GLOB _modules CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/heddle"
      "${PROJECT_SOURCE_DIR}/python/heddle/*.py*" "${PROJECT_SOURCE_DIR}/python/heddle/py.typed")
 foreach(_module IN LISTS _modules)
-  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/heddle/${_module}" "${_package}/${_module}" SYMBOLIC)
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/heddle/${_module}" "${_package}/${_module}"
+       SYMBOLIC)
 endforeach()
 
 find_program(HEDDLE_PATCHELF patchelf)

@@ -24,6 +24,7 @@ endforeach()
 list(SORT entries)
 
 list(JOIN entries "\n" content)
-file(WRITE "${OUTPUT}.new" "// Generated from the ${MACRO}(...) lines of the sources.\n${content}\n")
+file(WRITE "${OUTPUT}.new"
+     "// Generated from the ${MACRO}(...) lines of the sources.\n${content}\n")
 file(COPY_FILE "${OUTPUT}.new" "${OUTPUT}" ONLY_IF_DIFFERENT)
 file(REMOVE "${OUTPUT}.new")

@@ -5,19 +5,18 @@
 // its buffers is, too. Buffers may outlive the slab. Threads: any.
 #pragma once
 
-#include <mutex>
-
+#include "core/thread_annotations.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
 
 class BufferSlab {
  public:
-  static constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
+  static constexpr size_t kOwnBlock = 1 << 20;  // a buffer of this size has a block of its own
 
-  // `expected`: bytes that will be asked for in all, where that is known. `tight`: what is free in
-  // a block takes no memory, at the price of more time for pages: only those are huge that what is
-  // expected will fill.
+  // `expected`: bytes that will be asked for in all; 0: not known. `tight`: the free part of a
+  // block takes no memory. Page faults then take more time, since huge pages are used only where
+  // the expected bytes fill them.
   explicit BufferSlab(size_t expected = 0, bool tight = false)
       : expected_(expected), tight_(tight), in_all_(expected) {}
   ~BufferSlab();
@@ -31,17 +30,20 @@ class BufferSlab {
   struct Block;
   struct Piece;
   static void Release(Block* block);
-  Block* TakeBlock(size_t need);
-  void PreferHugePages(size_t need);
+  Block* TakeBlock(size_t need) HEDDLE_REQUIRES(mutex_);
+  void PreferHugePages(size_t need) HEDDLE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  size_t expected_;
+  Mutex mutex_;
+  size_t expected_ HEDDLE_GUARDED_BY(mutex_);
   const bool tight_;
-  Block* block_ = nullptr;  // where there may be room, from used_ on
-  size_t used_ = 0;
-  const size_t in_all_;            // what was expected at first
-  size_t given_ = 0;               // bytes of pieces so far
-  size_t next_bytes_ = 128 << 10;  // of the next block, where nothing is expected
+  // The block that may have room, from used_ on.
+  Block* block_ HEDDLE_GUARDED_BY(mutex_) = nullptr;
+  size_t used_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  const size_t in_all_;  // what was expected at first
+  // Bytes of pieces so far.
+  size_t given_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  // Size of the next block when nothing is expected.
+  size_t next_bytes_ HEDDLE_GUARDED_BY(mutex_) = 128 << 10;
 };
 
 }  // namespace heddle

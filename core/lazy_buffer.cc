@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/large_memory.h"
+#include "core/thread_annotations.h"
 
 namespace heddle {
 namespace {
@@ -29,13 +29,13 @@ class LazyBuffer final : public Buffer {
     return b != nullptr && b->IsDestroyedBy(&Destroy) ? static_cast<LazyBuffer*>(b) : nullptr;
   }
 
-  // Whoever sees true sees the contents, too.
+  // Release and acquire: a thread that reads true also sees the contents.
   bool resident() const { return resident_.load(std::memory_order_acquire); }
   const std::shared_ptr<const MakeContents>& contents() const { return contents_; }
   const ContentsOrigin& origin() const { return origin_; }
 
   Status BringIn() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (resident_.load(std::memory_order_relaxed)) return Status::Ok();
     if (!CommitMemory(data(), bytes()))
       return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
@@ -53,7 +53,7 @@ class LazyBuffer final : public Buffer {
 
   const std::shared_ptr<const MakeContents> contents_;
   const ContentsOrigin origin_;
-  std::mutex mutex_;
+  Mutex mutex_;  // held while the contents come
   std::atomic<bool> resident_{false};
 };
 
@@ -88,7 +88,7 @@ class LazyShelf::Memory {
   }
   // The contents at `at` are there, and stay from now on. `resident` is set meanwhile.
   Status Keep(void* at, size_t bytes, size_t place, std::atomic<bool>* resident) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (resident->load(std::memory_order_relaxed)) return Status::Ok();
     for (size_t page = PageOf(at), last = PageOf(at, bytes - 1); page <= last; ++page) {
       if (dropped_ && !kept_[page] && !CommitMemory(begin_ + page * kPage, kPage))
@@ -102,7 +102,7 @@ class LazyShelf::Memory {
   // `bytes` of what is or was at `at`, and comes from `place`.
   Status Copy(const void* at, size_t bytes, size_t place, void* to) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!dropped_) {
         std::memcpy(to, at, bytes);
         return Status::Ok();
@@ -111,7 +111,7 @@ class LazyShelf::Memory {
     return again_(to, place, bytes);
   }
   void Drop() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (std::exchange(dropped_, true)) return;
     for (size_t page = 0, end; page < kept_.size(); page = end) {
       for (end = page + 1; end < kept_.size() && kept_[end] == kept_[page];) ++end;
@@ -127,9 +127,11 @@ class LazyShelf::Memory {
   const size_t bytes_;
   std::byte* const begin_;
   size_t room_ = 0;  // at the end
-  std::mutex mutex_;
-  std::vector<bool> kept_;  // by page: holds something for good
-  bool dropped_ = false;    // what else there was
+  Mutex mutex_;
+  // By page: holds something for good.
+  std::vector<bool> kept_ HEDDLE_GUARDED_BY(mutex_);
+  // The other pages were given back.
+  bool dropped_ HEDDLE_GUARDED_BY(mutex_) = false;
 };
 
 // There are many of these, and they are small.
@@ -221,7 +223,7 @@ ContentsOrigin OriginOf(const Tensor& t) {
 
 namespace {
 
-// For what is only a part of its memory, or has come by now.
+// For tensors that are a part of their memory, or whose contents are there by now.
 void NeedResident(const Tensor& t) {
   if (const Status s = MakeResident(t); !s.ok()) throw std::runtime_error(std::string(s.message()));
 }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <mutex>
+
+#include "core/thread_annotations.h"
 
 namespace heddle {
 namespace {
@@ -43,7 +44,7 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
 
   explicit Impl(std::shared_ptr<Device> d) : device(std::move(d)) {}
 
-  std::unique_ptr<Event> TakeEvent() {
+  std::unique_ptr<Event> TakeEvent() HEDDLE_REQUIRES(mutex) {
     if (!idle_events.empty()) {
       auto event = std::move(idle_events.back());
       idle_events.pop_back();
@@ -53,8 +54,8 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
     return made.ok() ? *std::move(made) : nullptr;
   }
 
-  void Release(Block& block) {
-    std::lock_guard lock(mutex);
+  void Release(Block& block) HEDDLE_EXCLUDES(mutex) {
+    MutexLock lock(mutex);
     in_use -= block.bytes();
     if (closed) return device->Free(block.data());
     Pending p{block.data(), block.bytes(), block.stream, {}};
@@ -73,8 +74,8 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   // Memory whose other users are done becomes free.
-  void Collect() {
-    std::erase_if(pending, [&](Pending& p) {
+  void Collect() HEDDLE_REQUIRES(mutex) {
+    std::erase_if(pending, [&](Pending& p) HEDDLE_REQUIRES(mutex) {
       for (const auto& event : p.events)
         if (!event->Reached()) return false;
       for (auto& event : p.events) idle_events.push_back(std::move(event));
@@ -83,7 +84,7 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
     });
   }
 
-  void FreeCached() {
+  void FreeCached() HEDDLE_REQUIRES(mutex) {
     for (auto& [stream, classes] : free) {
       if (stream != nullptr && !closed)
         stream->WaitUntilDone();  // the stream may belong to another run
@@ -97,7 +98,7 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   // With everything it waits for.
-  void Trim() {
+  void Trim() HEDDLE_REQUIRES(mutex) {
     for (Pending& p : pending)
       for (auto& event : p.events) (void)event->Wait();
     Collect();
@@ -105,12 +106,14 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   const std::shared_ptr<Device> device;
-  std::mutex mutex;
-  std::map<Stream*, std::map<size_t, std::vector<void*>>> free;
-  std::vector<Pending> pending;
-  std::vector<std::unique_ptr<Event>> idle_events;
-  size_t in_use = 0, peak = 0, cached = 0;
-  bool closed = false;
+  Mutex mutex;
+  std::map<Stream*, std::map<size_t, std::vector<void*>>> free HEDDLE_GUARDED_BY(mutex);
+  std::vector<Pending> pending HEDDLE_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Event>> idle_events HEDDLE_GUARDED_BY(mutex);
+  size_t in_use HEDDLE_GUARDED_BY(mutex) = 0;
+  size_t peak HEDDLE_GUARDED_BY(mutex) = 0;
+  size_t cached HEDDLE_GUARDED_BY(mutex) = 0;
+  bool closed HEDDLE_GUARDED_BY(mutex) = false;
 };
 
 CachingAllocator::CachingAllocator(std::shared_ptr<Device> device)
@@ -122,7 +125,7 @@ Result<BufferRef> CachingAllocator::Allocate(size_t bytes, Stream* stream) {
   Impl& a = *impl_;
   // Buffers that belong to no stream are large or live long: they are not rounded up.
   const size_t size = stream == nullptr ? std::max<size_t>(bytes, 1) : SizeClass(bytes);
-  std::lock_guard lock(a.mutex);
+  MutexLock lock(a.mutex);
   a.Collect();
   void* data = nullptr;
   auto& blocks = a.free[stream][size];
@@ -154,12 +157,12 @@ void CachingAllocator::Use(Buffer& buffer, Stream& stream) {
 }
 
 void CachingAllocator::Trim() {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->Trim();
 }
 
 void CachingAllocator::Close() {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   if (impl_->closed) return;
   impl_->closed = true;
   for (auto& p : impl_->pending) impl_->free[p.stream][p.bytes].push_back(p.data);
@@ -169,15 +172,15 @@ void CachingAllocator::Close() {
 }
 
 size_t CachingAllocator::bytes_in_use() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   return impl_->in_use;
 }
 size_t CachingAllocator::bytes_cached() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   return impl_->cached;
 }
 size_t CachingAllocator::peak_bytes_in_use() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   return impl_->peak;
 }
 

@@ -69,7 +69,7 @@ Status EmulatedDevice::NotCapturing(const char* what) const {
 }
 
 Result<void*> EmulatedDevice::Allocate(size_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   HEDDLE_RETURN_IF_ERROR(NotCapturing("memory was asked for"));
   HEDDLE_RETURN_IF_ERROR(Admit(Call::kAllocation));
   const size_t size = RoundUp(std::max<size_t>(bytes, 1), kAlign);
@@ -91,7 +91,7 @@ Result<void*> EmulatedDevice::Allocate(size_t bytes) {
 }
 
 void EmulatedDevice::Free(void* memory) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto used = used_.find(static_cast<size_t>(static_cast<std::byte*>(memory) - addresses_));
   if (used == used_.end()) return;
   auto [offset, size] = *used;
@@ -114,7 +114,7 @@ void EmulatedDevice::Free(void* memory) {
 }
 
 Result<void*> EmulatedDevice::AllocateHost(size_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   HEDDLE_RETURN_IF_ERROR(Admit(Call::kAllocation));
   void* memory = ::operator new(std::max<size_t>(bytes, 1), std::align_val_t(64), std::nothrow);
   if (memory == nullptr) return ResourceExhausted("no host memory for ", bytes, " bytes");
@@ -125,7 +125,7 @@ Result<void*> EmulatedDevice::AllocateHost(size_t bytes) {
 
 void EmulatedDevice::FreeHost(void* memory) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     --counts_.allocations;
     host_.erase(reinterpret_cast<uintptr_t>(memory));
   }
@@ -142,7 +142,7 @@ bool EmulatedDevice::IsPinned(const void* host, size_t bytes) const {
 
 Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream(int) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     HEDDLE_RETURN_IF_ERROR(Admit(Call::kRefused));
     ++counts_.streams;
   }
@@ -150,7 +150,7 @@ Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream(int) {
 }
 
 Result<std::unique_ptr<Event>> EmulatedDevice::NewEvent(bool timed) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   HEDDLE_RETURN_IF_ERROR(Admit(Call::kRefused));
   ++counts_.events;
   return std::unique_ptr<Event>(std::make_unique<EmulatedEvent>(*this, timed));
@@ -167,12 +167,12 @@ bool EmulatedDevice::HasKernel(const CallView& call) const {
 }
 
 bool EmulatedDevice::lost() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return lost_;
 }
 
 EmulatedCounts EmulatedDevice::counts() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return counts_;
 }
 
@@ -181,7 +181,7 @@ std::byte* EmulatedDevice::Translate(const void* memory, size_t bytes) const {
   const auto begin = reinterpret_cast<uintptr_t>(addresses_);
   if (at < begin || at >= begin + options_.memory_bytes) return nullptr;
   const size_t offset = at - begin;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto used = used_.upper_bound(offset);
   if (used == used_.begin()) return nullptr;
   --used;

@@ -4,16 +4,16 @@
 // operands there, after a check that the addresses belong to the device.
 //
 // Threads: one mutex guards all queues, marks and figures. Each stream has a thread (none when
-// lazy), which lets go of the mutex while it executes a task.
+// lazy), which lets go of the mutex while it executes a task. Streams and events that meet are of
+// one device; since the analysis compares expressions, AssertHeld tells it that their mutex is one.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 
+#include "core/thread_annotations.h"
 #include "device/device.h"
 
 namespace heddle {
@@ -54,7 +54,8 @@ class EmulatedDevice final : public Device {
   friend class EmulatedGraph;
   friend struct EmulatedCapture;
 
-  // One Record of an event. Guarded by mutex_.
+  // One Record of an event. All fields are guarded by mutex_ except `stream` and `capture`, which
+  // do not change.
   struct Mark {
     EmulatedStream* stream = nullptr;
     bool reached = false;
@@ -75,28 +76,31 @@ class EmulatedDevice final : public Device {
   static constexpr uint8_t kScrub = 0x7E;
   enum class Call { kRefused, kAllocation, kWork };
   // Counts a call that can fail. An error when it does; of kWork only when the device is lost:
-  // `*fails` says then that the work is to fail. With mutex_ held.
-  Status Admit(Call kind, bool* fails = nullptr);
-  int64_t Delay(int64_t least_ns);
+  // `*fails` says then that the work is to fail.
+  Status Admit(Call kind, bool* fails = nullptr) HEDDLE_REQUIRES(mutex_);
+  int64_t Delay(int64_t least_ns) HEDDLE_REQUIRES(mutex_);
   Status LostError() const;
-  // An error while the calling thread captures. With mutex_ held.
-  Status NotCapturing(const char* what) const;
-  // The address is host memory that this device allocated. With mutex_ held.
-  bool IsPinned(const void* host, size_t bytes) const;
+  // An error while the calling thread captures.
+  Status NotCapturing(const char* what) const HEDDLE_REQUIRES(mutex_);
+  // The address is host memory that this device allocated.
+  bool IsPinned(const void* host, size_t bytes) const HEDDLE_REQUIRES(mutex_);
 
   const std::string name_ = "emulated";
   const EmulatedOptions options_;
   std::byte* addresses_ = nullptr;  // the range that cannot be read
   std::byte* contents_ = nullptr;
-  mutable std::mutex mutex_;
-  std::condition_variable reached_;  // some mark is
-  EmulatedCounts counts_;
-  uint64_t next_error_ = 1;
-  bool lost_ = false;
-  std::mt19937_64 random_;
-  std::map<size_t, size_t> used_, free_;  // offset -> bytes
-  std::map<uintptr_t, size_t> host_;      // pinned memory of the host: address -> bytes
-  std::vector<std::thread::id> capturing_;
+  mutable Mutex mutex_;
+  CondVar reached_;  // some mark is
+  EmulatedCounts counts_ HEDDLE_GUARDED_BY(mutex_);
+  uint64_t next_error_ HEDDLE_GUARDED_BY(mutex_) = 1;
+  bool lost_ HEDDLE_GUARDED_BY(mutex_) = false;
+  std::mt19937_64 random_ HEDDLE_GUARDED_BY(mutex_);
+  // Memory in use and free: offset -> bytes.
+  std::map<size_t, size_t> used_ HEDDLE_GUARDED_BY(mutex_);
+  std::map<size_t, size_t> free_ HEDDLE_GUARDED_BY(mutex_);
+  // Pinned memory of the host: address -> bytes.
+  std::map<uintptr_t, size_t> host_ HEDDLE_GUARDED_BY(mutex_);
+  std::vector<std::thread::id> capturing_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

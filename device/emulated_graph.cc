@@ -87,7 +87,7 @@ EmulatedGraph::EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture)
 }
 
 EmulatedGraph::~EmulatedGraph() {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   --device_.counts_.graphs;
 }
 

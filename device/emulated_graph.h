@@ -28,7 +28,7 @@ struct EmulatedCapture {
 // captured events allow; takes the time that streams would have taken side by side.
 class EmulatedGraph final : public Graph {
  public:
-  EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture);
+  EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture) HEDDLE_REQUIRES(device.mutex_);
   ~EmulatedGraph() override;
 
   // The capturing stream did not wait for all work: the graph must not be used.

@@ -74,25 +74,28 @@ Status Execute(const EmulatedDevice& device, const KernelCall& call) {
 // --- events ---
 
 EmulatedEvent::~EmulatedEvent() {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   --device_.counts_.events;
 }
 
 bool EmulatedEvent::Reached() const {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   return mark_ == nullptr || mark_->reached;
 }
 
 Status EmulatedEvent::Wait() {
-  std::unique_lock lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
   const auto mark = mark_;
   if (mark != nullptr && mark->capture != nullptr)
     return mark->capture->Misuse("the host waited for an event");
   const bool ignored = ++device_.counts_.waits == device_.options_.ignore_wait;
   if (!ignored && mark != nullptr && !mark->reached) {
-    if (device_.options_.lazy) mark->stream->Force(lock, mark.get());
-    device_.reached_.wait(lock, [&] { return mark->reached; });
+    if (device_.options_.lazy) {
+      mark->stream->device_.mutex_.AssertHeld();
+      mark->stream->Force(mark.get());
+    }
+    while (!mark->reached) device_.reached_.Wait(device_.mutex_);
   }
   HEDDLE_RETURN_IF_ERROR(refused);
   return mark != nullptr && mark->error ? mark->error->status : Status::Ok();
@@ -100,10 +103,10 @@ Status EmulatedEvent::Wait() {
 
 Result<int64_t> EmulatedEvent::NanosecondsSince(const Event& earlier) const {
   const auto& other = static_cast<const EmulatedEvent&>(earlier);
-  std::lock_guard lock(device_.mutex_);
-  for (const EmulatedEvent* e : {this, &other})
-    if (!e->timed_ || e->mark_ == nullptr || !e->mark_->reached)
-      return InvalidArgument("an event has no time: it is not timed, or not reached");
+  MutexLock lock(device_.mutex_);
+  other.device_.mutex_.AssertHeld();
+  if (!HasTime() || !other.HasTime())
+    return InvalidArgument("an event has no time: it is not timed, or not reached");
   return mark_->reached_ns - other.mark_->reached_ns;
 }
 
@@ -115,13 +118,13 @@ EmulatedStream::EmulatedStream(EmulatedDevice& device) : device_(device) {
 
 EmulatedStream::~EmulatedStream() {
   {
-    Lock lock(device_.mutex_);
-    if (device_.options_.lazy) Force(lock, nullptr);
+    MutexLock lock(device_.mutex_);
+    if (device_.options_.lazy) Force(nullptr);
     if (capture_ != nullptr) capture_->entries.clear();  // their marks hold it
     stopping_ = true;
     --device_.counts_.streams;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -131,7 +134,7 @@ void EmulatedStream::Push(Task task) {
     return;
   }
   tasks_.push_back(std::move(task));
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void EmulatedStream::Count(Kind kind, const void* host, size_t bytes) {
@@ -148,7 +151,7 @@ void EmulatedStream::Count(Kind kind, const void* host, size_t bytes) {
 
 Status EmulatedStream::Put(Kind kind, uint64_t tag, const void* host, size_t bytes,
                            std::function<Status()> work) {
-  Lock lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   const bool kernel = kind == Kind::kKernel;
   bool fails = false;
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kWork, &fails));
@@ -162,7 +165,7 @@ Status EmulatedStream::Put(Kind kind, uint64_t tag, const void* host, size_t byt
   task.delay_ns =
       device_.Delay(kernel ? device_.options_.kernel_delay_ns : device_.options_.copy_delay_ns);
   Push(std::move(task));
-  if (eager_) Force(lock, nullptr);
+  if (eager_) Force(nullptr);
   return Status::Ok();
 }
 
@@ -213,13 +216,15 @@ Status EmulatedStream::Launch(KernelCall call, uint64_t tag) {
 }
 
 Status EmulatedStream::Record(Event& event) {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
   ++device_.counts_.records;
   auto mark = std::make_shared<Mark>();
   mark->stream = this;
   mark->capture = capture_;
-  static_cast<EmulatedEvent&>(event).mark_ = mark;
+  auto& recorded = static_cast<EmulatedEvent&>(event);
+  recorded.device_.mutex_.AssertHeld();
+  recorded.mark_ = mark;
   Task task;
   task.signal = std::move(mark);
   Push(std::move(task));
@@ -227,14 +232,16 @@ Status EmulatedStream::Record(Event& event) {
 }
 
 Status EmulatedStream::WaitFor(Event& event) {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
   if (++device_.counts_.waits == device_.options_.ignore_wait) {
     eager_ = device_.options_.lazy;
     return Status::Ok();
   }
   Task task;
-  task.wait = static_cast<EmulatedEvent&>(event).mark_;
+  auto& awaited = static_cast<EmulatedEvent&>(event);
+  awaited.device_.mutex_.AssertHeld();
+  task.wait = awaited.mark_;
   if (task.wait == nullptr) return Status::Ok();
   const auto& capture = task.wait->capture;
   if (capture_ != nullptr && capture != capture_)
@@ -247,7 +254,7 @@ Status EmulatedStream::WaitFor(Event& event) {
 }
 
 Status EmulatedStream::BeginCapture() {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
   if (capture_ != nullptr) return capture_->Misuse("another capture was begun");
   HEDDLE_RETURN_IF_ERROR(device_.NotCapturing("a capture was begun"));
@@ -259,12 +266,15 @@ Status EmulatedStream::BeginCapture() {
 
 Result<std::unique_ptr<Graph>> EmulatedStream::EndCapture() {
   std::unique_ptr<EmulatedGraph> graph;  // let go of without the mutex
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
   const auto capture = capture_;
   if (capture == nullptr || capture->streams[0] != this)
     return Internal("a capture was ended that this stream did not begin");
-  for (EmulatedStream* s : capture->streams) s->capture_ = nullptr;
+  for (EmulatedStream* s : capture->streams) {
+    s->device_.mutex_.AssertHeld();
+    s->capture_ = nullptr;
+  }
   std::erase(device_.capturing_, std::this_thread::get_id());
   capture->ended = true;
   const Status misuse = refused.ok() ? capture->misuse : refused;
@@ -277,7 +287,7 @@ Result<std::unique_ptr<Graph>> EmulatedStream::EndCapture() {
 }
 
 Status EmulatedStream::Replay(Graph& graph) {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   HEDDLE_RETURN_IF_ERROR(device_.Admit(EmulatedDevice::Call::kRefused));
   if (capture_ != nullptr) return capture_->Misuse("a graph was replayed");
   auto& g = static_cast<EmulatedGraph&>(graph);
@@ -294,23 +304,26 @@ Status EmulatedStream::Replay(Graph& graph) {
 }
 
 Status EmulatedStream::Synchronize() {
-  Lock lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   const Status refused = device_.Admit(EmulatedDevice::Call::kRefused);
   if (capture_ != nullptr) return capture_->Misuse("the host waited for a stream");
-  if (device_.options_.lazy) Force(lock, nullptr);
-  changed_.wait(lock, [&] { return tasks_.empty(); });
+  AwaitAll();
   if (error_) return error_->status;
   return refused;
 }
 
 void EmulatedStream::WaitUntilDone() {
-  Lock lock(device_.mutex_);
-  if (device_.options_.lazy) Force(lock, nullptr);
-  changed_.wait(lock, [&] { return tasks_.empty(); });
+  MutexLock lock(device_.mutex_);
+  AwaitAll();
+}
+
+void EmulatedStream::AwaitAll() {
+  if (device_.options_.lazy) Force(nullptr);
+  while (!tasks_.empty()) changed_.Wait(device_.mutex_);
 }
 
 std::optional<StreamError> EmulatedStream::TakeError() {
-  std::lock_guard lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   return std::exchange(error_, std::nullopt);
 }
 
@@ -318,7 +331,14 @@ void EmulatedStream::Fail(Status status, uint64_t tag) {
   if (!error_) error_ = StreamError{std::move(status), tag, device_.next_error_++};
 }
 
-void EmulatedStream::Execute(Lock& lock) {
+// What a task does, with the mutex released by the caller: its failure, with the tag of the work.
+std::pair<Status, uint64_t> EmulatedStream::Do(const Task& task) const {
+  if (task.delay_ns > 0 && !device_.options_.lazy)
+    std::this_thread::sleep_for(std::chrono::nanoseconds(task.delay_ns));
+  return task.graph != nullptr ? task.graph->Execute() : std::pair(task.work(), task.tag);
+}
+
+void EmulatedStream::Execute() {
   Task& task = tasks_.front();  // stays where it is: tasks come at the other end only
   if (task.wait) {
     if (task.wait->error && !error_) error_ = task.wait->error;
@@ -327,50 +347,50 @@ void EmulatedStream::Execute(Lock& lock) {
     task.signal->error = error_;
     task.signal->reached_ns = NowNs();
     task.signal->reached = true;
-    device_.reached_.notify_all();
+    device_.reached_.NotifyAll();
   } else {
     if (device_.lost_) Fail(device_.LostError(), task.tag);
     if (!error_) {
-      lock.unlock();
-      if (task.delay_ns > 0 && !device_.options_.lazy)
-        std::this_thread::sleep_for(std::chrono::nanoseconds(task.delay_ns));
-      auto [status, tag] =
-          task.graph != nullptr ? task.graph->Execute() : std::pair(task.work(), task.tag);
-      lock.lock();
-      if (!status.ok()) Fail(std::move(status), tag);
+      std::pair<Status, uint64_t> done;
+      {
+        MutexUnlock meanwhile(device_.mutex_);
+        done = Do(task);
+      }
+      if (!done.first.ok()) Fail(std::move(done.first), done.second);
     }
   }
   tasks_.pop_front();
-  if (tasks_.empty()) changed_.notify_all();
+  if (tasks_.empty()) changed_.NotifyAll();
 }
 
 void EmulatedStream::Work() {
-  Lock lock(device_.mutex_);
+  MutexLock lock(device_.mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+    while (!stopping_ && tasks_.empty()) changed_.Wait(device_.mutex_);
     if (tasks_.empty()) return;
     if (const auto wait = tasks_.front().wait)
-      device_.reached_.wait(lock, [&] { return wait->reached; });
-    Execute(lock);
+      while (!wait->reached) device_.reached_.Wait(device_.mutex_);
+    Execute();
   }
 }
 
-void EmulatedStream::Force(Lock& lock, const Mark* until) {
+void EmulatedStream::Force(const Mark* until) {
   while (!tasks_.empty() && (until == nullptr || !until->reached)) {
     // Another thread may be at it: memory is trimmed by any.
     if (executing_) {
-      changed_.wait(lock, [&] { return !executing_; });
+      changed_.Wait(device_.mutex_);
       continue;
     }
     const auto wait = tasks_.front().wait;
     if (wait && !wait->reached) {
-      wait->stream->Force(lock, wait.get());
+      wait->stream->device_.mutex_.AssertHeld();
+      wait->stream->Force(wait.get());
       continue;
     }
     executing_ = true;
-    Execute(lock);
+    Execute();
     executing_ = false;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 

@@ -15,9 +15,14 @@ class EmulatedEvent final : public Event {
 
  private:
   friend class EmulatedStream;
+  bool HasTime() const HEDDLE_REQUIRES(device_.mutex_) {
+    return timed_ && mark_ != nullptr && mark_->reached;
+  }
+
   EmulatedDevice& device_;
   const bool timed_;
-  std::shared_ptr<EmulatedDevice::Mark> mark_;  // of the newest Record
+  // The newest Record.
+  std::shared_ptr<EmulatedDevice::Mark> mark_ HEDDLE_GUARDED_BY(device_.mutex_);
 };
 
 class EmulatedStream final : public Stream {
@@ -42,29 +47,31 @@ class EmulatedStream final : public Stream {
   friend class EmulatedEvent;
   using Task = EmulatedDevice::Task;
   using Mark = EmulatedDevice::Mark;
-  using Lock = std::unique_lock<std::mutex>;
 
   enum class Kind { kKernel, kHostCopy, kOther };
   // `host`: that of a copy.
   Status Put(Kind kind, uint64_t tag, const void* host, size_t bytes, std::function<Status()> work);
-  void Count(Kind kind, const void* host, size_t bytes);
+  void Count(Kind kind, const void* host, size_t bytes) HEDDLE_REQUIRES(device_.mutex_);
   // For the thread, or for the capture that keeps it.
-  void Push(Task task);
+  void Push(Task task) HEDDLE_REQUIRES(device_.mutex_);
   void Work();
-  // Executes the first task; its wait must be over. The lock is let go of meanwhile.
-  void Execute(Lock& lock);
-  void Fail(Status status, uint64_t tag);
+  // Executes the first task; its wait must be over. The mutex is let go of meanwhile.
+  void Execute() HEDDLE_REQUIRES(device_.mutex_);
+  std::pair<Status, uint64_t> Do(const Task& task) const;
+  void Fail(Status status, uint64_t tag) HEDDLE_REQUIRES(device_.mutex_);
   // Lazy: executes until the mark is reached, or all, and elsewhere what that needs.
-  void Force(Lock& lock, const Mark* until);
+  void Force(const Mark* until) HEDDLE_REQUIRES(device_.mutex_);
+  void AwaitAll() HEDDLE_REQUIRES(device_.mutex_);
 
   EmulatedDevice& device_;
-  std::condition_variable changed_;  // tasks came or went
-  std::deque<Task> tasks_;
-  std::optional<StreamError> error_;
-  std::shared_ptr<EmulatedCapture> capture_;  // null: none
-  bool stopping_ = false;
-  bool executing_ = false;  // lazy: some thread has let go of the lock in Execute
-  bool eager_ = false;
+  CondVar changed_;  // tasks came or went
+  std::deque<Task> tasks_ HEDDLE_GUARDED_BY(device_.mutex_);
+  std::optional<StreamError> error_ HEDDLE_GUARDED_BY(device_.mutex_);
+  std::shared_ptr<EmulatedCapture> capture_ HEDDLE_GUARDED_BY(device_.mutex_);  // null: none
+  bool stopping_ HEDDLE_GUARDED_BY(device_.mutex_) = false;
+  // Lazy: some thread has let go of the mutex in Execute.
+  bool executing_ HEDDLE_GUARDED_BY(device_.mutex_) = false;
+  bool eager_ HEDDLE_GUARDED_BY(device_.mutex_) = false;
   std::thread thread_;
 };
 

@@ -2,8 +2,9 @@
 
 #include <bit>
 #include <map>
-#include <mutex>
 #include <vector>
+
+#include "core/thread_annotations.h"
 
 namespace heddle {
 namespace {
@@ -38,7 +39,7 @@ struct PinnedPool::Impl : std::enable_shared_from_this<Impl> {
 
   void Release(void* data, size_t bytes) {
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       used.erase(reinterpret_cast<uintptr_t>(data));
       if (!closed && cached + bytes <= kMostCached) {
         cached += bytes;
@@ -51,7 +52,7 @@ struct PinnedPool::Impl : std::enable_shared_from_this<Impl> {
   void Trim() {
     std::map<size_t, std::vector<void*>> gone;
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       gone.swap(free);
       cached = 0;
     }
@@ -60,11 +61,11 @@ struct PinnedPool::Impl : std::enable_shared_from_this<Impl> {
   }
 
   const std::shared_ptr<Device> device;
-  std::mutex mutex;
-  std::map<size_t, std::vector<void*>> free;
-  std::map<uintptr_t, size_t> used;  // address -> bytes
-  size_t cached = 0;
-  bool closed = false;
+  Mutex mutex;
+  std::map<size_t, std::vector<void*>> free HEDDLE_GUARDED_BY(mutex);
+  std::map<uintptr_t, size_t> used HEDDLE_GUARDED_BY(mutex);  // address -> bytes
+  size_t cached HEDDLE_GUARDED_BY(mutex) = 0;
+  bool closed HEDDLE_GUARDED_BY(mutex) = false;
 };
 
 PinnedPool::PinnedPool(std::shared_ptr<Device> device)
@@ -72,7 +73,7 @@ PinnedPool::PinnedPool(std::shared_ptr<Device> device)
 
 PinnedPool::~PinnedPool() {
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     impl_->closed = true;
   }
   impl_->Trim();
@@ -82,7 +83,7 @@ BufferRef PinnedPool::Allocate(size_t bytes) {
   const size_t size = SizeClass(bytes);
   void* data = nullptr;
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     if (auto& blocks = impl_->free[size]; !blocks.empty()) {
       data = blocks.back();
       blocks.pop_back();
@@ -94,14 +95,14 @@ BufferRef PinnedPool::Allocate(size_t bytes) {
     if (!made.ok()) return BufferRef();
     data = *made;
   }
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->used[reinterpret_cast<uintptr_t>(data)] = size;
   return BufferRef(new Impl::Block(data, size, impl_));
 }
 
 bool PinnedPool::Holds(const void* memory, size_t bytes) const {
   const auto at = reinterpret_cast<uintptr_t>(memory);
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   const auto next = impl_->used.upper_bound(at);
   if (next == impl_->used.begin()) return false;
   const auto& [begin, size] = *std::prev(next);

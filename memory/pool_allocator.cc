@@ -5,12 +5,12 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <thread>
 
 #include "core/bytes.h"
 #include "core/large_memory.h"
 #include "core/near_list.h"
+#include "core/thread_annotations.h"
 
 namespace heddle {
 namespace {
@@ -47,8 +47,8 @@ struct PoolAllocator::Block : Buffer {
 
 struct alignas(64) PoolAllocator::Part {
   struct Class {
-    std::mutex mutex;
-    Block* free = nullptr;
+    Mutex mutex;
+    Block* free HEDDLE_GUARDED_BY(mutex) = nullptr;
   };
   std::atomic<int> refs{1};  // the allocator, and one per block in use that was taken here
   bool poison = false;
@@ -65,7 +65,7 @@ struct alignas(64) PoolAllocator::Part {
   // A free block of the class, if there is one.
   Block* Take(int cls) {
     Class& c = classes[static_cast<size_t>(cls)];
-    std::lock_guard lock(c.mutex);
+    MutexLock lock(c.mutex);
     Block* const b = c.free;
     if (b == nullptr) return nullptr;
     c.free = b->next;
@@ -76,7 +76,7 @@ struct alignas(64) PoolAllocator::Part {
   void FreeCached(size_t most = 0) {
     for (auto c = classes.rbegin(); c != classes.rend(); ++c) {
       if (cached.load(std::memory_order_relaxed) <= most) return;
-      std::lock_guard lock(c->mutex);
+      MutexLock lock(c->mutex);
       while (c->free != nullptr && cached.load(std::memory_order_relaxed) > most) {
         Block* b = c->free;
         c->free = b->next;
@@ -99,9 +99,10 @@ void PoolAllocator::Block::Return(Buffer* buffer) {
   owner->in_use.fetch_sub(b->bytes(), std::memory_order_relaxed);
   owner->cached.fetch_add(b->bytes(), std::memory_order_relaxed);
   {
-    std::lock_guard lock(owner->classes[b->cls].mutex);
-    b->next = owner->classes[b->cls].free;
-    owner->classes[b->cls].free = b;
+    Part::Class& c = owner->classes[static_cast<size_t>(b->cls)];
+    MutexLock lock(c.mutex);
+    b->next = c.free;
+    c.free = b;
   }
   owner->Unref();
 }

@@ -20,8 +20,9 @@ class EditorState {
                    const std::vector<std::pair<std::string, std::vector<std::string>>>& named,
                    std::vector<std::vector<ir::VarId>>* slots) const {
     for (const auto& [slot, names] : named) {
-      const auto def =
-          std::find_if(defs.begin(), defs.end(), [&](const SlotDef& d) { return d.name == slot; });
+      const auto def = std::find_if(defs.begin(), defs.end(), [&wanted = slot](const SlotDef& d) {
+        return d.name == wanted;
+      });
       if (def == defs.end())
         return InvalidArgument("no ", out ? "output" : "input", " '", slot, "'");
       auto& vars = (*slots)[static_cast<size_t>(def - defs.begin())];

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 
 namespace heddle::passes {
 

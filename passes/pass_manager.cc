@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/ir_text.h"
 #include "passes/custom_pass.h"
+#include "passes/ir_text.h"
 #include "passes/pass_dump.h"
 #include "passes/verifier.h"
 

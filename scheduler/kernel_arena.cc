@@ -8,11 +8,11 @@
 #include <tbb/task_group.h>
 
 #include <algorithm>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "core/near_list.h"
+#include "core/thread_annotations.h"
 #include "scheduler/pieces.h"
 #include "scheduler/team.h"
 
@@ -88,8 +88,8 @@ struct KernelArena::Impl {
   std::unique_ptr<tbb::global_control> limit;
   tbb::task_arena arena;
   // With one thread a call, callers need not wait for each other: each gets an arena of its own.
-  std::mutex mutex;
-  NearList<std::unique_ptr<tbb::task_arena>> single;
+  Mutex mutex;
+  NearList<std::unique_ptr<tbb::task_arena>> single HEDDLE_GUARDED_BY(mutex);
 };
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)
@@ -106,12 +106,12 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   if (intra_->threads() > 1) return impl_->arena.execute(isolated);
   std::unique_ptr<tbb::task_arena> own;
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     if (!impl_->single.empty()) own = impl_->single.Take();
   }
   if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
   own->execute(isolated);
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->single.Put(std::move(own));
 }
 

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 
 #include "core/function_ref.h"
+#include "core/thread_annotations.h"
 
 namespace heddle {
 
@@ -31,13 +31,13 @@ class Pieces {
       try {
         fn_(cut_.Begin(i), cut_.Begin(i + 1));
       } catch (...) {
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         if (!error_) error_ = std::current_exception();
       }
     }
   }
   // The first exception of a piece, if there was one.
-  void Rethrow() const {
+  void Rethrow() const HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // nobody is inside Work()
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -45,8 +45,8 @@ class Pieces {
   const Partition cut_;
   const FunctionRef<void(int64_t, int64_t)> fn_;
   std::atomic<int64_t> next_{0};
-  std::mutex mutex_;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  std::exception_ptr error_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

@@ -5,13 +5,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "core/thread_annotations.h"
 
 namespace heddle {
 
@@ -31,14 +31,14 @@ class Watcher {
 
  private:
   void Work();
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::pair<Time, uint64_t>, std::function<void()>>
-      due_;  // guarded by mutex_, as all below
-  std::map<uint64_t, Time> when_;
-  uint64_t next_id_ = 1, calling_ = 0;
-  bool stop_ = false;
-  std::thread thread_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::pair<Time, uint64_t>, std::function<void()>> due_ HEDDLE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Time> when_ HEDDLE_GUARDED_BY(mutex_);
+  uint64_t next_id_ HEDDLE_GUARDED_BY(mutex_) = 1;
+  uint64_t calling_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  bool stop_ HEDDLE_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // made with mutex_ held, joined when nobody calls any more
 };
 
 }  // namespace heddle

@@ -9,10 +9,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
+
+#include "core/thread_annotations.h"
 
 namespace heddle {
 
@@ -27,7 +28,7 @@ class WorkQueue {
 
   void Push(int participant, uint32_t task) {
     Lane& lane = lanes_[participant];
-    std::lock_guard lock(lane.mutex);
+    MutexLock lock(lane.mutex);
     lane.tasks.push_back(task);
   }
   // False when no lane had a task at the moment it was looked at.
@@ -35,7 +36,7 @@ class WorkQueue {
     const int n = participants();
     for (int k = 0; k < n; ++k) {
       Lane& lane = lanes_[(participant + k) % n];
-      std::lock_guard lock(lane.mutex);
+      MutexLock lock(lane.mutex);
       if (lane.tasks.empty()) continue;
       if (shuffled_)
         std::swap(lane.tasks[lane.random() % lane.tasks.size()],
@@ -53,16 +54,16 @@ class WorkQueue {
   }
   void Clear() {
     for (Lane& lane : lanes_) {
-      std::lock_guard lock(lane.mutex);
+      MutexLock lock(lane.mutex);
       lane.tasks.clear();
     }
   }
 
  private:
   struct alignas(64) Lane {
-    std::mutex mutex;
-    std::deque<uint32_t> tasks;
-    std::minstd_rand random;
+    Mutex mutex;
+    std::deque<uint32_t> tasks HEDDLE_GUARDED_BY(mutex);
+    std::minstd_rand random HEDDLE_GUARDED_BY(mutex);
   };
   std::vector<Lane> lanes_;
   const bool shuffled_;

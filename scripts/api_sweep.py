@@ -5,14 +5,15 @@
 
 Needs paddlepaddle 2.6.2 and the shared folder's opcases/*.py. The tables scripts/api_sweep/*.txt
 have a Python expression per line, after "NAME | " where the function's own name would not do; of
-"a; b; c" the last part is the value. The variables it gives are fetched. Letters make inputs: f(2, 3)
-is a float feed of that shape, i(0, 5, 3) an int64 one of numbers in [0, 5), and so on below. What
-stands in a table between "#py" and "#table" is executed first.
+"a; b; c" the last part is the value. The variables it gives are fetched. Letters make inputs: f(2,
+3) is a float feed of that shape, i(0, 5, 3) an int64 one of numbers in [0, 5), and so on below.
+What stands in a table between "#py" and "#table" is executed first.
 
-Modes: fwd; grad (append_backward from the sum of squares of the outputs; the inputs' and parameters'
-gradients are fetched); startup (the startup program alone); and, added to these, dyn (first axis -1),
-Dyn (all axes -1), f64. A program that Paddle refuses is noted in OUT/refused.log. Cases that are
-there already are not recorded again. With --heddle the cases are run and compared at the end.
+Modes: fwd; grad (append_backward from the sum of squares of the outputs; the inputs' and
+parameters' gradients are fetched); startup (the startup program alone); and, added to these, dyn
+(first axis -1), Dyn (all axes -1), f64. A program that Paddle refuses is noted in OUT/refused.log.
+Cases that are there already are not recorded again. With --heddle the cases are run and compared at
+the end.
 """
 
 import argparse
@@ -118,7 +119,8 @@ def flat(value):
 
 def differentiate(inputs, outputs):
     """append_backward; the names of the gradients."""
-    real = [o for o in outputs if not o.stop_gradient and o.dtype in (paddle.float32, paddle.float64)]
+    real = [o for o in outputs if not o.stop_gradient
+            and o.dtype in (paddle.float32, paddle.float64)]
     real += [paddle.as_real(o) for o in outputs if not o.stop_gradient and
              o.dtype in (paddle.complex64, paddle.complex128)]
     if not real:

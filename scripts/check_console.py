@@ -2,12 +2,12 @@
 """Executes the console examples of a document and compares what they print with what stands there:
 check_console.py --heddle TOOL DOCUMENT...
 
-In a ```console block, `$ command` is followed by its output (stdout and stderr) and, unless it is 0, its
-exit status as [status]. All blocks of a document run in one scratch directory that holds `digits`, a copy
-of examples/digits. Besides the shell's, three commands are there: `make-array FILE DTYPE DIMS
-[VALUE]` writes an array of zeros or of that value, `as-nobody COMMAND` runs without the rights of root (such examples are passed over where the tool
-itself could then not be read), `ctrl-c-when PATTERN COMMAND`
-sends COMMAND a SIGINT once there is a file like PATTERN."""
+In a ```console block, `$ command` is followed by its output (stdout and stderr) and, unless it is
+0, its exit status as [status]. All blocks of a document run in one scratch directory that holds
+`digits`, a copy of examples/digits. Besides the shell's, three commands are there: `make-array FILE
+DTYPE DIMS [VALUE]` writes an array of zeros or of that value, `as-nobody COMMAND` runs without the
+rights of root (such examples are passed over where the tool itself could then not be read),
+`ctrl-c-when PATTERN COMMAND` sends COMMAND a SIGINT once there is a file like PATTERN."""
 
 import argparse
 import os
@@ -82,7 +82,8 @@ def run(command, folder):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--heddle", type=Path, required=True)
     p.add_argument("documents", nargs="+", type=Path)
     options = p.parse_args()
@@ -99,7 +100,8 @@ def main():
                 count += 1
                 if got != expected:
                     wrong += 1
-                    print(f"{document}:{line}: $ {command}\n--- expected\n{expected}--- got\n{got}---")
+                    print(f"{document}:{line}: $ {command}\n"
+                          f"--- expected\n{expected}--- got\n{got}---")
         finally:
             shutil.rmtree(folder)
     print(f"{count} examples, {wrong} wrong")

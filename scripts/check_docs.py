@@ -3,9 +3,9 @@
 check_docs.py --heddle TOOL [--cc CC] [--cxx CXX].
 
 Every fenced block of README.md, HACKING.md, docs/, examples/ and benchmarks/ is looked at; one that
-nothing executes is an error. Commands run in a folder that looks like the repository, in which the names
-that documents use for anybody's model (`model_dir`, `resnet50/`, …) are the example's. What another test
-executes is listed here with that test."""
+nothing executes is an error. Commands run in a folder that looks like the repository, in which the
+names that documents use for anybody's model (`model_dir`, `resnet50/`, …) are the example's. What
+another test executes is listed here with that test."""
 
 import argparse
 import os
@@ -58,11 +58,13 @@ CPP = [
      "heddle::Program* main, heddle::Tensor x, heddle::Tensor y) {\n", "\n}\n"),
     *((part, *EMBEDDED) for part in ("Tensor::Of(", "BoundRun run(", "RunOptions options;",
                                      "check_nan_inf = true")),
-    ("heddle_executor_new", "#include <stdio.h>\nvoid f(heddle_executor* executor, heddle_model* model,"
+    ("heddle_executor_new",
+     "#include <stdio.h>\nvoid f(heddle_executor* executor, heddle_model* model,"
      " const char* const* names, const heddle_tensor* const* inputs, heddle_tensor** outputs) {\n",
      "\n}\n"),
 ]
-EXCERPTS = {"HEDDLE_OP(relu)": "kernels/activation/relu.cc", "HEDDLE_TILE(relu)": "kernels/activation/relu.cc"}
+EXCERPTS = {"HEDDLE_OP(relu)": "kernels/activation/relu.cc",
+            "HEDDLE_TILE(relu)": "kernels/activation/relu.cc"}
 
 
 def blocks(text):
@@ -100,7 +102,8 @@ def run_shell(command, folder):
     env = dict(os.environ, PATH=f"{folder / 'bin'}:{os.environ['PATH']}", HOME=str(folder),
                XDG_CACHE_HOME=str(folder / "cache"))
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, text=True, timeout=300,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL)
     return "" if done.returncode == 0 else f"status {done.returncode}: {done.stdout[-400:]}"
 
 

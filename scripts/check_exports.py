@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 header = Path(__file__).resolve().parent.parent / "include" / "heddle.h"
-declared = set(re.findall(r"^HEDDLE_(?:API|TRY)[^;]*?\b(heddle_\w+)\(", header.read_text(), re.MULTILINE))
+declared = set(re.findall(r"^HEDDLE_(?:API|TRY)[^;]*?\b(heddle_\w+)\(", header.read_text(),
+                          re.MULTILINE))
 nm = sys.argv[2] if len(sys.argv) > 2 else "nm"
 listing = subprocess.run([nm, "-D", "--defined-only", "--format=posix", sys.argv[1]],
                          capture_output=True, text=True, check=True).stdout

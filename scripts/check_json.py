@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands that docs/json.md shows and compares what they print with its tables:
-check_json.py --heddle TOOL. Every key that is printed must be listed, with its type; every listed one
-that is not optional must be printed; every command that takes --json must have a section."""
+check_json.py --heddle TOOL. Every key that is printed must be listed, with its type; every listed
+one that is not optional must be printed; every command that takes --json must have a section."""
 
 import argparse
 import json
@@ -62,7 +62,8 @@ def compare(said, rows):
         seen.update(known)
         if not known:
             wrong.add(f"{path}: {json.dumps(value)[:60]} is not in the table")
-    wrong.update(f"{r[0]}: in the table, not printed" for r in rows if not r[3] and r[0] not in seen)
+    wrong.update(f"{r[0]}: in the table, not printed" for r in rows
+                 if not r[3] and r[0] not in seen)
     return sorted(wrong)
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the recorded inference models through the tool and compares (shared/tools/check_models.py).
 
-  scripts/check_models.py --heddle build/release/heddle [--shared DIR] [--threads 1,2] [--only NAMES]
+  scripts/check_models.py --heddle build/release/heddle [--shared DIR] [--threads 1,2]
+                          [--only NAMES]
 
 The models lie outside the repository. Without them, or without numpy, says so and exits with status
 77, which ctest takes for "skipped".

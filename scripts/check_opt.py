@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs what `heddle opt --opt 1` writes under Paddle 2.6.2 and compares with the recorded outputs, and
-with what Paddle makes of the model itself.
+"""Runs what `heddle opt --opt 1` writes under Paddle 2.6.2 and compares with the recorded outputs,
+and with what Paddle makes of the model itself.
 
   scripts/check_opt.py --heddle build/release/heddle --models DIR [--only NAME,...] [--json OUT]
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs models on the emulated device and at random mixes of places, and compares with the host's bits.
+"""Runs models on the emulated device and at random mixes of places, and compares with the host's
+bits.
 
 check_places.py --heddle build/release/heddle --models DIR [--seeds 100] [--only NAME,...]
 
 DIR holds one directory a model: model.pdmodel, or main.pdmodel and startup.pdmodel for a training
-program, with in_<name>.npy and, where there are some, parameters. Each is run on the host, on the device
-alone and with --random-places 0 … seeds - 1. Fails when a run fails, hangs or gives other bits.
+program, with in_<name>.npy and, where there are some, parameters. Each is run on the host, on the
+device alone and with --random-places 0 … seeds - 1. Fails when a run fails, hangs or gives other
+bits.
 """
 
 import argparse

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Opens the page of `heddle profile --html` in a headless Chromium and compares it with the JSON:
 
-  scripts/check_report.py --heddle TOOL [MODEL[,NAME=SHAPE][,--opt=0] ...] [--seconds S] [--keep DIR]
+  scripts/check_report.py --heddle TOOL [MODEL[,NAME=SHAPE][,--opt=0] ...] [--seconds S]
+                          [--keep DIR]
 
-Every figure of the tables must be the JSON's and be written as it should be, every picture painted, the
-console without an error, the page ready within S seconds (default 2) of being opened. Without models:
-examples/digits. The page itself is checked first, which needs no browser: it is whole, holds the JSON, and
-names nothing outside itself. Status 77 where there is no Chromium (scripts/setup.sh --with-browser)."""
+Every figure of the tables must be the JSON's and be written as it should be, every picture painted,
+the console without an error, the page ready within S seconds (default 2) of being opened. Without
+models: examples/digits. The page itself is checked first, which needs no browser: it is whole,
+holds the JSON, and names nothing outside itself. Status 77 where there is no Chromium
+(scripts/setup.sh --with-browser)."""
 
 import argparse
 import html.parser
@@ -25,7 +27,8 @@ VOID = {"meta", "link", "input", "br"}
 
 
 class Page(html.parser.HTMLParser):
-    """Tables as {id: [{"v": exact, "text": shown}, …] rows}, cards, canvases, scripts, tag errors."""
+    """Tables as {id: [{"v": exact, "text": shown}, …] rows}, cards, canvases, scripts, tag
+    errors."""
 
     def __init__(self, text):
         super().__init__()
@@ -80,7 +83,9 @@ class Page(html.parser.HTMLParser):
 
 
 def shown_time(us):
-    return f"{us / 1e6:.3f} s" if us >= 1e6 else f"{us / 1e3:.3f} ms" if us >= 1e3 else f"{us:.2f} us"
+    if us >= 1e6:
+        return f"{us / 1e6:.3f} s"
+    return f"{us / 1e3:.3f} ms" if us >= 1e3 else f"{us:.2f} us"
 
 
 def near(a, b):
@@ -129,9 +134,11 @@ def check_shown(text, said, seconds):
     fixed = lambda digits: lambda v: f"{v:.{digits}f}"  # noqa: E731
     rates = [("us", fixed(2)), ("share", percent), ("gflops", fixed(1)), ("gbs", fixed(1)),
              ("peak_share", percent)]
-    wrong += check_table(page, "by_operator", said["operators"], [("op", None), ("count", str), *rates])
+    wrong += check_table(page, "by_operator", said["operators"],
+                         [("op", None), ("count", str), *rates])
     wrong += check_table(page, "by_instruction", said["instructions"],
-                         [("op", None), ("output", None), *rates, ("inputs", None), ("outputs", None)],
+                         [("op", None), ("output", None), *rates, ("inputs", None),
+                          ("outputs", None)],
                          50)
     figures = {"run_us": shown_time(said["run_us"]), "kernels_us": shown_time(said["kernels_us"]),
                "outside_share": percent(said["outside_share"]),
@@ -187,7 +194,8 @@ def main():
                      "--json", "--html", str(page)]
             for shape in shapes:
                 words += [shape] if shape.startswith("--") else ["--shape", shape]
-            said = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+            said = json.loads(subprocess.run(words, check=True, capture_output=True,
+                                             text=True).stdout)
             text = page.read_text(encoding="utf-8")
             wrong, ready = check_static(text, said), None
             if browser:

@@ -2,11 +2,11 @@
 """Kills a checkpointing `heddle train` at random moments and checks that nothing is lost.
 
 An undisturbed run comes first. Then the same job is begun, killed (SIGKILL) at a random moment, and
-begun again with --resume, until as many kills as asked for have happened; each time a job gets to its
-end, its parameters, its fetched values and its metrics must be those of the undisturbed run, bit by
-bit, and a new job begins. After every kill each checkpoint under its final name is checked: all its
-files there, with the sizes and checksums it was written with. A few jobs are stopped by SIGTERM
-instead, and must say so with exit status 3.
+begun again with --resume, until as many kills as asked for have happened; each time a job gets to
+its end, its parameters, its fetched values and its metrics must be those of the undisturbed run,
+bit by bit, and a new job begins. After every kill each checkpoint under its final name is checked:
+all its files there, with the sizes and checksums it was written with. A few jobs are stopped by
+SIGTERM instead, and must say so with exit status 3.
 
   kill_train.py --heddle build/release/heddle [--kills 200] [--steps 120] [--every 3] [--threads 2]
 

@@ -6,7 +6,8 @@ Needs paddlepaddle==2.6.2, "numpy<2" and scikit-learn (Python 3.8 to 3.12), for 
   python3 -m venv .venv && .venv/bin/pip install paddlepaddle==2.6.2 "numpy<2" scikit-learn
   .venv/bin/python scripts/make_digits_model.py
 
-Everything is seeded: a second run on the same machine writes the same files. Takes less than a minute.
+Everything is seeded: a second run on the same machine writes the same files. Takes less than a
+minute.
 """
 
 import argparse
@@ -31,7 +32,8 @@ A convolutional network for 8x8 images of handwritten digits, small enough to li
 | file | what |
 |---|---|
 | `model.pdmodel`, `model.pdiparams` | the program and its parameters, as Paddle 2.6.2 writes them |
-| `input.npy` | the first {samples} images of the held-out part: float32 [{samples}, 1, 8, 8], grey values 0 to 16 |
+| `input.npy` | the first {samples} images of the held-out part: float32 [{samples}, 1, 8, 8], \
+grey values 0 to 16 |
 | `labels.txt` | the names of the classes |
 | `show.py` | draws the images with what the model says |
 | `train/` | the same network to train from scratch with heddle |
@@ -47,7 +49,8 @@ but for `show.py` and `train/accuracy.py`.
 
 
 def data():
-    """Images [n, 1, 8, 8] and classes [n, 1], shuffled: the training part, then the held-out part."""
+    """Images [n, 1, 8, 8] and classes [n, 1], shuffled: the training part, then the held-out
+    part."""
     digits = load_digits()
     order = np.random.RandomState(SEED).permutation(len(digits.target))
     images = digits.images.astype("float32")[order][:, None]

@@ -168,7 +168,8 @@ def generalise(reason):
 
 
 def print_table(metas, failed):
-    by_op, by_kind = collections.defaultdict(lambda: [0, 0]), collections.defaultdict(lambda: [0, 0])
+    by_op = collections.defaultdict(lambda: [0, 0])
+    by_kind = collections.defaultdict(lambda: [0, 0])
     for case, meta in metas.items():
         for table, key in ((by_op, meta["op"]), (by_kind, meta["kind"])):
             table[key][case in failed] += 1

@@ -64,10 +64,10 @@ def page(ops):
              f"{len(ops)} operators: {len(ops) - len(gradients)} forward, {len(gradients)} "
              "gradients.", "",
              "*list*: any number of variables. *optional*: may be left out. *shape only*: shape "
-             "and dtype are read, not the values, so that the memory may be gone. *decides shapes*: "
-             "the values are read when shapes are inferred. Attributes come with their defaults. "
-             "*in place*: the output may be computed in the input's memory. *view*: the output is "
-             "the input's memory.", ""]
+             "and dtype are read, not the values, so that the memory may be gone. *decides "
+             "shapes*: the values are read when shapes are inferred. Attributes come with their "
+             "defaults. *in place*: the output may be computed in the input's memory. *view*: the "
+             "output is the input's memory.", ""]
     for title, chosen in (("Forward", [op for op in ops if op not in gradients]),
                           ("Gradients", gradients)):
         lines += [f"## {title}", ""]

@@ -151,8 +151,8 @@ def save_recording(path, recordings):
 
 
 def run_document(paddle):
-    """docs/training.md shows how programs are written with Paddle; the same is done here, and what it
-    writes is trained with by heddle. The differences found."""
+    """docs/training.md shows how programs are written with Paddle; the same is done here, and what
+    it writes is trained with by heddle. The differences found."""
     import os
     import re
     import tempfile

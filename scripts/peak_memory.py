@@ -4,12 +4,13 @@
   scripts/peak_memory.py --heddle build/release/heddle ../shared/models/resnet18 [more folders]
 
 A fresh process per program; its peak is the most anonymous memory that was seen when looking a
-thousand times a second, in the greatest of some runs: pages of the tool's and the libraries' own files
-are the system's, and not in it. From it are taken off: what a run of examples/digits holds without its
-arena and parameters (the libraries' data, stacks, the C heap), and the parameters' file. What is left is
-compared with the plan: arena, feeds and outputs. The last column compares the plan with what a run adds
-to the memory of a process that has loaded the model and made the plan, but does not run it.
-Folders are of the form of the recorded models: model.pdmodel, its parameters beside it, meta.json.
+thousand times a second, in the greatest of some runs: pages of the tool's and the libraries' own
+files are the system's, and not in it. From it are taken off: what a run of examples/digits holds
+without its arena and parameters (the libraries' data, stacks, the C heap), and the parameters'
+file. What is left is compared with the plan: arena, feeds and outputs. The last column compares the
+plan with what a run adds to the memory of a process that has loaded the model and made the plan,
+but does not run it. Folders are of the form of the recorded models: model.pdmodel, its parameters
+beside it, meta.json.
 """
 
 import argparse
@@ -27,7 +28,8 @@ MB = 2.0 ** 20
 
 
 def call(command):
-    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([str(c) for c in command], check=True, capture_output=True,
+                          text=True).stdout
 
 
 def peak_of(command):
@@ -90,7 +92,8 @@ def main():
     above = 0
     for folder in options.folders:
         file = next(folder.glob("*.pdiparams"), None)
-        peak, arena, given, weights, ready = measure(options.heddle, folder, feeds_of(folder), file, flags)
+        peak, arena, given, weights, ready = measure(options.heddle, folder, feeds_of(folder), file,
+                                                     flags)
         left, plan = peak - libraries - weights, arena + given
         print(f"| {folder.name} | {peak / MB:.1f} | {weights / MB:.1f} | {left / MB:.1f} | "
               f"{plan / MB:.2f} | {left / plan:.2f} | {(peak - ready) / plan:.2f} |")

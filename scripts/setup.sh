@@ -7,14 +7,15 @@
 #   --no-onednn   do without oneDNN (Eigen kernels serve)
 #   --no-python   do without the Python package
 #   --with-browser  Chromium as well (300 MB), in which the report's page is tested
+#   --with-clang    Clang and clang-format as well, which check threads and form
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
   g++ cmake ninja-build ccache lld patchelf pkg-config
-  libeigen3-dev libtbb-dev protobuf-compiler libprotobuf-dev libgoogle-glog-dev libxxhash-dev zlib1g-dev
-  libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev valgrind libpng-dev
-  python3 python3-dev python3-venv python3-pip python3-numpy
+  libeigen3-dev libtbb-dev protobuf-compiler libprotobuf-dev libgoogle-glog-dev libxxhash-dev
+  zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev valgrind
+  libpng-dev python3 python3-dev python3-venv python3-pip python3-numpy
   xz-utils unzip git ca-certificates
 )
 
@@ -31,19 +32,22 @@ as_root() {
   fi
 }
 
+# install_packages WHAT NAME…: installs those that are missing.
 install_packages() {
+  local what=$1
+  shift
   if ! command -v apt-get >/dev/null; then
-    say "no apt here: install the equivalents of: ${packages[*]}" >&2
+    say "no apt here: install the equivalents of: $*" >&2
     return 0
   fi
   local missing=() name
-  local installed
-  installed=$(dpkg-query -W -f '${Package} ${db:Status-Abbrev}\n' "${packages[@]}" 2>/dev/null || true)
-  for name in "${packages[@]}"; do
+  local installed form='${Package} ${db:Status-Abbrev}\n'
+  installed=$(dpkg-query -W -f "$form" "$@" 2>/dev/null || true)
+  for name in "$@"; do
     grep -q "^$name ii" <<<"$installed" || missing+=("$name")
   done
   if [ ${#missing[@]} = 0 ]; then
-    say "system packages are installed"
+    say "$what: installed"
     return 0
   fi
   say "installing with apt: ${missing[*]}"
@@ -57,7 +61,8 @@ unpack_wheel() { unzip -qo "$1" '*.data/data/*' -d "$2"; }
 
 install_onednn() {
   local target=.deps/onednn stamp
-  stamp=$( (cat scripts/onednn-wheels.txt cmake/intel_shim.c; declare -f install_onednn) | sha256sum)
+  stamp=$( (cat scripts/onednn-wheels.txt cmake/intel_shim.c; declare -f install_onednn) |
+    sha256sum)
   if [ "$(cat $target/.stamp 2>/dev/null)" = "$stamp" ]; then
     say "oneDNN is in $target"
     return 0
@@ -109,19 +114,25 @@ install_python() {
   echo "$stamp" >$target/.stamp
 }
 
-with_apt=1 with_onednn=1 with_python=1
+install_clang() { install_packages "Clang" clang-14 clang-format-14; }
+
+with_apt=1 with_onednn=1 with_python=1 with_clang=0
 for arg in "$@"; do
   case $arg in
     --no-apt) with_apt=0 ;;
     --no-onednn) with_onednn=0 ;;
     --no-python) with_python=0 ;;
     --with-browser) packages+=(chromium) ;;
-    *) echo "usage: $0 [--no-apt] [--no-onednn] [--no-python] [--with-browser]" >&2; exit 2 ;;
+    --with-clang) with_clang=1 ;;
+    *)
+      echo "usage: $0 [--no-apt] [--no-onednn] [--no-python] [--with-browser] [--with-clang]" >&2
+      exit 2
+      ;;
   esac
 done
-[ $with_apt = 0 ] || install_packages
-# try FUNCTION MESSAGE: says MESSAGE where FUNCTION failed. Not `if ! (…)`: a condition would switch off
-# errexit inside.
+[ $with_apt = 0 ] || install_packages "system packages" "${packages[@]}"
+# try FUNCTION MESSAGE: says MESSAGE where FUNCTION failed. Not `if ! (…)`: a condition would switch
+# off errexit inside.
 try() {
   local status
   set +e
@@ -130,6 +141,8 @@ try() {
   set -e
   [ $status = 0 ] || say "$2" >&2
 }
+[ $with_apt = 0 ] || [ $with_clang = 0 ] ||
+  try install_clang "Clang could not be installed: what it checks is skipped"
 [ $with_onednn = 0 ] ||
   try install_onednn "oneDNN could not be installed: the build goes on with Eigen kernels"
 [ $with_python = 0 ] ||

@@ -3,10 +3,11 @@
 #
 #   scripts/try_newcomer.sh DIR          (as root; needs debootstrap, and the network)
 #
-# DIR becomes a minimal Debian (a former one is taken as it is). The committed state of this repository is
-# cloned there; then come the README's commands: the set-up, the Python package, and the README's Python;
-# then (unless PYTHON_ONLY is set) the first of its two, and the training. DIR stays. The host's settings of apt, pip and certificates are taken along, and a
-# compiler cache where CCACHE_DIR is set (times are then not a newcomer's).
+# DIR becomes a minimal Debian (a former one is taken as it is). The committed state of this
+# repository is cloned there; then come the README's commands: the set-up, the Python package, and
+# the README's Python; then (unless PYTHON_ONLY is set) the first of its two, and the training. DIR
+# stays. The host's settings of apt, pip and certificates are taken along, and a compiler cache
+# where CCACHE_DIR is set (times are then not a newcomer's).
 set -euo pipefail
 [ $# = 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
 root=$(realpath -m "$1")
@@ -35,7 +36,8 @@ git clone -q "$here" "$root/src/heddle"
 cat >"$root/newcomer.sh" <<'STEPS'
 set -euo pipefail
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
-export SSL_CERT_FILE=/usr/local/share/host-certificates.crt PIP_CERT=/usr/local/share/host-certificates.crt
+export SSL_CERT_FILE=/usr/local/share/host-certificates.crt
+export PIP_CERT=$SSL_CERT_FILE
 [ -f "$SSL_CERT_FILE" ] || unset SSL_CERT_FILE PIP_CERT
 [ ! -d /ccache ] || export CCACHE_DIR=/ccache CCACHE_BASEDIR=/src/heddle CCACHE_NOHASHDIR=1
 cd /src/heddle
@@ -48,7 +50,8 @@ step() {
 readme_python() {
   python3 - <<'PY' >"$scratch/readme.py"
 import re
-print("\n".join(re.findall(r"^```python\n(.*?)^```", open("README.md", encoding="utf-8").read(), re.M | re.S)))
+text = open("README.md", encoding="utf-8").read()
+print("\n".join(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)))
 PY
   env/bin/python "$scratch/readme.py"
 }

@@ -15,19 +15,22 @@ Progress::Progress(std::string what) {
 Progress::~Progress() {
   if (!thread_.joinable()) return;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   thread_.join();
 }
 
 void Progress::Loop(const std::string& what) {
-  using std::chrono::seconds;
-  std::unique_lock lock(mutex_);
-  for (int passed = 1; !wake_.wait_for(lock, seconds(1), [this] { return done_; }); ++passed) {
-    std::fprintf(stderr, "\rheddle: %s … %d s ", what.c_str(), passed);
+  constexpr auto kSecond = std::chrono::seconds(1);
+  MutexLock lock(mutex_);
+  auto next = std::chrono::steady_clock::now() + kSecond;
+  for (int passed = 1; !done_;) {
+    if (wake_.WaitUntil(mutex_, next)) continue;
+    std::fprintf(stderr, "\rheddle: %s … %d s ", what.c_str(), passed++);
     std::fflush(stderr);
+    next += kSecond;
   }
   std::fputs("\r\033[K", stderr);
 }

@@ -1,10 +1,10 @@
 // A line on the terminal for what takes longer than a second.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include "core/thread_annotations.h"
 
 namespace heddle::tools {
 
@@ -20,9 +20,9 @@ class Progress {
  private:
   void Loop(const std::string& what);
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool done_ HEDDLE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -11,7 +11,8 @@ BUILD = ROOT / "build"
 PEERS = ["paddlepaddle==2.6.2", "numpy<2", "protobuf<=3.20.3", "setuptools<81"]
 ONNX_PEERS = ["onnxruntime==1.17.3", "paddle2onnx==1.2.11", "onnx==1.16.2"]
 INFERENCE_PEERS = ["paddlepaddle==2.6.2", "numpy<2", "setuptools<81",
-                   "onnxruntime==1.31.1", "openvino==2026.4.1", "paddle2onnx==1.2.11", "onnx==1.17.0"]
+                   "onnxruntime==1.31.1", "openvino==2026.4.1", "paddle2onnx==1.2.11",
+                   "onnx==1.17.0"]
 # Paddle 2.6.2 has no wheels for other versions.
 PYTHONS = [(3, minor) for minor in range(8, 13)]
 
@@ -47,8 +48,8 @@ def _environment(name, packages, further):
         if sys.version_info[:2] not in PYTHONS:
             raise SystemExit(
                 f"Paddle 2.6.2 needs Python 3.8 to 3.12; this is {sys.version.split()[0]}. Run "
-                "this script with another one, or give --python a Python that has paddlepaddle==2.6.2 "
-                "and numpy<2.")
+                "this script with another one, or give --python a Python that has "
+                "paddlepaddle==2.6.2 and numpy<2.")
         try:
             _run([sys.executable, "-m", "venv", "--clear", place], stdout=sys.stderr)
         except subprocess.CalledProcessError:

@@ -96,7 +96,8 @@ def best_setting(case, engine, python, onnx, options, threads):
                 worker.close()
                 continue
             tried[title] = {"ms": trial, "load_ms": worker.facts["load_ms"],
-                            "first_ms": worker.facts["first_ms"], "peak_mb": worker.facts["peak_mb"]}
+                            "first_ms": worker.facts["first_ms"],
+                            "peak_mb": worker.facts["peak_mb"]}
             settle()
             if best[0] is None or trial < best[0]:
                 if best[1]:

@@ -52,10 +52,11 @@ def near(rows):
     """In how many rounds the two processors shared a cache, before and after."""
     rounds = [r["round_trip_ns"] for row in rows for r in row["rounds"]]
     count = sum(max(ends) < NEAR_NS for ends in rounds)
-    return (f"Signal and answer between the first two processors took {number(min(map(min, rounds)))} to "
-            f"{number(max(map(max, rounds)))} ns; less than {NEAR_NS} before and after, as where they share "
-            f"a cache, in {count} of {len(rounds)} rounds. The last column: heddle's own time with one "
-            "thread over that with these, the median of the rounds' ratios.")
+    return ("Signal and answer between the first two processors took "
+            f"{number(min(map(min, rounds)))} to {number(max(map(max, rounds)))} ns; less than "
+            f"{NEAR_NS} before and after, as where they share a cache, in {count} of {len(rounds)} "
+            "rounds. The last column: heddle's own time with one thread over that with these, the "
+            "median of the rounds' ratios.")
 
 
 def latency(results, threads, engines):
@@ -66,7 +67,8 @@ def latency(results, threads, engines):
         value = ratio(r)
         best = min((ms, side) for side, ms in r["ms"].items() if side != "heddle")[1] \
             if value else None
-        cells.append([f"{r['program']} {r['case']}" + ("" if r["outputs_ok"] else " (wrong outputs)"),
+        wrong = "" if r["outputs_ok"] else " (wrong outputs)"
+        cells.append([f"{r['program']} {r['case']}{wrong}",
                       number(r["ms"]["heddle"])] +
                      [fallback_cell(r)] * fallback +
                      [number(r["ms"].get(e)) for e in engines] +
@@ -79,8 +81,8 @@ def latency(results, threads, engines):
     worst = max(ratios, default=float("nan"))
     above = [r for r in ratios if r > 1.05]
     lines += ["", near(rows)] if threads > 1 else []
-    return lines + ["", f"Geometric mean of {len(ratios)} ratios: **{geomean(ratios):.3f}**; the largest "
-                    f"is {worst:.2f}, {len(above)} above 1.05."]
+    return lines + ["", f"Geometric mean of {len(ratios)} ratios: **{geomean(ratios):.3f}**; "
+                    f"the largest is {worst:.2f}, {len(above)} above 1.05."]
 
 
 def start(results, threads, engines):
@@ -119,7 +121,8 @@ def clients(results, threads):
         best = max(peers, key=lambda p: peers[p]["runs_per_s"])
         gains.append(ours["runs_per_s"] / peers[best]["runs_per_s"])
         cells.append([f"{r['program']} {r['case']}", number(ours["runs_per_s"]),
-                      f"{ours['p99_ms'] / ours['median_ms']:.2f}", number(peers[best]["runs_per_s"]),
+                      f"{ours['p99_ms'] / ours['median_ms']:.2f}",
+                      number(peers[best]["runs_per_s"]),
                       f"{peers[best]['p99_ms'] / peers[best]['median_ms']:.2f}", best,
                       f"**{gains[-1]:.2f}**"])
     if not cells:
@@ -137,7 +140,8 @@ def refused(results):
             if "setting" in found:
                 continue
             why = [t["failed"] for t in found["tried"].values() if "failed" in t]
-            line = f"- {r['program']}: {TITLES[engine]}: {why[0] if why else 'no form of it that this reads'}"
+            reason = why[0] if why else "no form of it that this reads"
+            line = f"- {r['program']}: {TITLES[engine]}: {reason}"
             if line not in lines:
                 lines.append(line)
     return lines
@@ -152,26 +156,30 @@ def markdown(results):
              f"{host['date']}; {host['cpu']}; {host['cores']} cores ({host['isa']}, "
              f"{host['cpu_detail']}), {host['memory_gb']} GB; {host['system']}; heddle "
              f"{host['heddle_commit']}; {', '.join(versions)}; Python {host['python']}.",
-             f"Float32; {settings['rounds']} rounds of {settings['seconds']} s a side, in turn; load "
-             f"average {host['load_at_start']:.1f} at the start, {host['load_at_end']:.1f} at the end. A "
-             "figure is the median over rounds of a round's median. Peers run from Python in their "
-             "fastest setting, heddle from its command line tool; all are started once, and run in turn.", ""]
+             f"Float32; {settings['rounds']} rounds of {settings['seconds']} s a side, in turn; "
+             f"load average {host['load_at_start']:.1f} at the start, {host['load_at_end']:.1f} at "
+             "the end. A figure is the median over rounds of a round's median. Peers run from "
+             "Python in their fastest setting, heddle from its command line tool; all are started "
+             "once, and run in turn.", ""]
     if host["load_at_start"] > 0.5 * host["cores"]:
         lines += ["**The machine was busy with other work when this began.**", ""]
     for threads in settings["threads"]:
         name = f"{threads} thread" + ("s" if threads > 1 else "")
         lines += [f"## Latency, {name}", "", *latency(results, threads, engines), ""]
     threads = settings["threads"][-1]
-    lines += [f"## Load and first answer, {threads} threads", "", "A fresh process: from opening the "
-              "files to the first output, and its peak memory. Of the peers, importing the library is "
-              "left out of the time, and what Python with numpy holds out of the memory; heddle's memory "
-              "is the whole process. Of each peer the better of its default and a setting for quick loading, "
-              "for time and memory apart; heddle also with `--lean`.", "", *start(results, threads, engines), ""]
+    lines += [f"## Load and first answer, {threads} threads", "",
+              "A fresh process: from opening the files to the first output, and its peak memory. "
+              "Of the peers, importing the library is left out of the time, and what Python with "
+              "numpy holds out of the memory; heddle's memory is the whole process. Of each peer "
+              "the better of its default and a setting for quick loading, for time and memory "
+              "apart; heddle also with `--lean`.",
+              "", *start(results, threads, engines), ""]
     served = clients(results, threads)
     if served:
         lines += [f"## {settings['clients']} clients, {threads} threads", "", *served, ""]
     failed = [r for r in results["rows"] if "failed" in r]
-    lines += [f"- {r['program']} {r['case']}, {r['threads']} threads: {r['failed']}" for r in failed]
+    lines += [f"- {r['program']} {r['case']}, {r['threads']} threads: {r['failed']}"
+              for r in failed]
     left_out = refused(results)
     lines += ["", "Not measured:", "", *left_out] * bool(left_out)
     return "\n".join(lines) + "\n"
@@ -187,8 +195,9 @@ def plot(results):
         return left + width * (min(max(math.log2(value), low), high) - low) / (high - low)
 
     height = top + step * len(rows) + 30
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{height}" '
-             'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="#fff"/>',
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" '
+             f'height="{height}" font-family="sans-serif" font-size="11">',
+             '<rect width="100%" height="100%" fill="#fff"/>',
              f'<text x="{left}" y="18" font-weight="bold">time of the peer ÷ time of heddle '
              '(right of 1: heddle is faster)</text>']
     for k, (engine, colour) in enumerate(COLOURS.items()):

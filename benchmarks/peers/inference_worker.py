@@ -4,9 +4,9 @@
                         "params": file, "feeds": {name: file}, "threads": N, "setting": {…}}'
 
 Talks in lines of JSON. First: how long loading and the first run took (without importing the
-library), and the process's peak memory beyond that of Python with numpy alone. Then for each line it
-reads: {"slice": seconds} runs for that long; {"clients": n, "slice": seconds} lets n threads ask at
-the same time; {"outputs": folder} writes what the last run gave; an empty object ends.
+library), and the process's peak memory beyond that of Python with numpy alone. Then for each line
+it reads: {"slice": seconds} runs for that long; {"clients": n, "slice": seconds} lets n threads ask
+at the same time; {"outputs": folder} writes what the last run gave; an empty object ends.
 """
 
 import gc
@@ -157,7 +157,8 @@ def main():
     spec = json.loads(sys.argv[1])
     spec["arrays"] = load_arrays(spec["feeds"])
     bare_mb = status_mb("VmHWM")
-    engine = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "paddle": paddle}[spec["engine"]](spec)
+    engine = {"onnxruntime": OnnxRuntime, "openvino": OpenVino,
+              "paddle": paddle}[spec["engine"]](spec)
     start = time.perf_counter()
     engine.run()
     answers.say({"load_ms": engine.load_ms, "first_ms": (time.perf_counter() - start) * 1e3,

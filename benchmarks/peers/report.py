@@ -130,8 +130,9 @@ def markdown(results):
              + f"; Python {host['python']}.",
              f"{settings['threads']} threads a side; {settings['rounds']} rounds of "
              f"{settings['seconds']} s a side, in turn; load average {host['load_at_start']:.1f} "
-             f"at the start, {host['load_at_end']:.1f} at the end. A figure is the median over rounds "
-             "of a round's median; a ratio is the median of the rounds' ratios (least–most).", ""]
+             f"at the start, {host['load_at_end']:.1f} at the end. A figure is the median over "
+             "rounds of a round's median; a ratio is the median of the rounds' ratios "
+             "(least–most).", ""]
     # The measurement itself keeps about as many processors busy as it has threads.
     if host["load_at_start"] > 0.5 * host["cores"] or \
             host["load_at_end"] > max(host["cores"], settings["threads"]) + 1:
@@ -145,9 +146,9 @@ def markdown(results):
         lines += _start_table(results["start"]) + [""]
     if results["latency"]:
         lines += ["## Latency", "", "Of Paddle Inference the fastest of several settings: all are "
-                  "tried before, the two best take part in every round. With shared handles its time "
-                  "leaves out the copying of inputs and outputs; heddle's always holds the making "
-                  "of fresh outputs.", ""]
+                  "tried before, the two best take part in every round. With shared handles its "
+                  "time leaves out the copying of inputs and outputs; heddle's always holds the "
+                  "making of fresh outputs.", ""]
         lines += _latency_table(results["latency"]) + [""]
     required = results["required"]
     if required:

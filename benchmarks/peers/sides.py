@@ -40,7 +40,8 @@ class Heddle:
         return done.stdout
 
     def check(self, case, extra=("--no-lean",)):
-        """Whether the outputs are those recorded, computed the way `bench` does unless told otherwise."""
+        """Whether the outputs are those recorded, computed the way `bench` does unless told
+        otherwise."""
         with tempfile.TemporaryDirectory() as folder:
             from peers.models import compare  # needs the numpy of the peers' environment
 
@@ -129,7 +130,8 @@ class HeddleProcess(Process):
         return self._ask({"clients": count, "slice": seconds})
 
     def round_trip_ns(self):
-        """Between a signal of one processor and the answer of another; 0 where there is one only."""
+        """Between a signal of one processor and the answer of another; 0 where there is one
+        only."""
         return self._ask({"round_trip": True})["round_trip_ns"]
 
 

@@ -4,8 +4,8 @@
               "feeds": {name: file}, "threads": N, …}'
 
 Talks in lines of JSON: after loading and one run it says how long those took; then, for each line
-it reads, {"slice": seconds} runs the program for that long, {"outputs": folder} writes what the last
-run gave, an empty object ends. Between requests it blocks on its standard input.
+it reads, {"slice": seconds} runs the program for that long, {"outputs": folder} writes what the
+last run gave, an empty object ends. Between requests it blocks on its standard input.
 """
 
 import gc

@@ -27,14 +27,15 @@ def head(results, picture):
              f"; load average {host['load_at_start']:.1f} at the start, "
              f"{host['load_at_end']:.1f} at the end.", "",
              f"Nanoseconds per task on {results.workers} workers (`/1`: on one): the median of the "
-             "repetitions. *ideal* is the least number of steps any schedule takes, each as long as a "
-             "task of the plain loop in the same cell; its quotient with a time is the efficiency. "
-             "What is measured, and how each engine is set up: [README](../scheduling/README.md).",
+             "repetitions. *ideal* is the least number of steps any schedule takes, each as long "
+             "as a task of the plain loop in the same cell; its quotient with a time is the "
+             "efficiency. What is measured, and how each engine is set up: "
+             "[README](../scheduling/README.md).",
              ""]
     if host["load_at_start"] > 0.5 * host["cores"] or \
             host["load_at_end"] > max(host["cores"], results.workers) + 1:
-        lines += ["**The machine was busy with other work**: these figures are of no use but to see "
-                  "that everything runs.", ""]
+        lines += ["**The machine was busy with other work**: these figures are of no use but to "
+                  "see that everything runs.", ""]
     return lines + [f"![Time per task]({picture})", ""]
 
 

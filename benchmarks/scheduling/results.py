@@ -42,8 +42,8 @@ class Cell:
             else None
 
     def ideal_ns(self, workers):
-        """Per task: no fewer steps are possible, at what a step takes the plain loop in this very cell
-        (the processor's clock is not that of the moment when a body was measured alone)."""
+        """Per task: no fewer steps are possible, at what a step takes the plain loop in this very
+        cell (the processor's clock is not that of the moment when a body was measured alone)."""
         step = self.ns("flat", 1) or self.facts["body_ns"]
         return step * self.least_steps[workers] / self.facts["tasks"]
 
@@ -145,7 +145,8 @@ class Results:
                 "not_held": [v for v in verdicts if not v["holds"]]}
         lines = []
         for cell in self.cells:
-            row = {"cell": cell.name, **cell.facts, "least_steps": cell.least_steps, "ns_per_task": {}, "build_ns_per_task": {}}
+            row = {"cell": cell.name, **cell.facts, "least_steps": cell.least_steps,
+                   "ns_per_task": {}, "build_ns_per_task": {}}
             for (engine, workers), rounds in sorted(cell.rounds.items()):
                 key = f"{engine}/{workers}"
                 row["ns_per_task"][key] = [float(f"{ns:.4g}") for ns in rounds]
@@ -153,4 +154,5 @@ class Results:
             if cell.errors:
                 row["errors"] = {f"{e}/{w}": text for (e, w), text in cell.errors.items()}
             lines.append("  " + json.dumps(row))
-        return json.dumps(head, indent=1)[:-2] + ',\n "cells": [\n' + ",\n".join(lines) + "\n ]\n}\n"
+        cells = ",\n".join(lines)
+        return json.dumps(head, indent=1)[:-2] + ',\n "cells": [\n' + cells + "\n ]\n}\n"

@@ -1,4 +1,5 @@
-"""Paddle's side of benchmarks/training.py: holds one recorded training program, steps it when asked.
+"""Paddle's side of benchmarks/training.py: holds one recorded training program, steps it when
+asked.
 
   paddle_worker.py '{"folder": …, "inplace": bool, "perturb": seed}'
 

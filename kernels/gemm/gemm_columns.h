@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 
@@ -25,10 +25,10 @@ struct FloatColumns {
   static constexpr int64_t kGroup = 0;
   static constexpr bool kReadsB = false;  // as it is given for a run
   // The columns of a panel from row `begin` on, [row][column].
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* /*b*/,
+  const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* /*b*/,
                      int64_t column, int64_t begin, float* /*room*/) const {
     return static_cast<const float*>(memory->data()) + column * d.k +
-           begin * PanelWidth(d, loops.lanes, column);
+           begin * PanelWidth(d, kernels.lanes, column);
   }
   BufferRef memory;
 };
@@ -51,7 +51,7 @@ struct Int8Columns {
     return width * (groups * static_cast<int64_t>(sizeof(float)) + k);
   }
   // Writes them to `room` as floats.
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+  const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* b,
                      int64_t column, int64_t begin, float* room) const;
   BufferRef memory;
 };
@@ -61,7 +61,7 @@ struct FreshColumns {
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
   static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass copies anew
   static constexpr bool kInBlocks = true, kReadsB = true;
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+  const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* b,
                      int64_t column, int64_t begin, float* room) const;
   float alpha;
 };

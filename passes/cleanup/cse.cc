@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/ir_text.h"
 #include "passes/cleanup/block_sweep.h"
+#include "passes/ir_text.h"
 
 namespace heddle::passes {
 namespace {

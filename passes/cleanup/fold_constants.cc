@@ -1,7 +1,7 @@
 // Computes operators that depend on parameters and constants alone ahead of all runs.
 #include <unordered_map>
 
-#include "core/evaluate.h"
+#include "passes/cleanup/evaluate.h"
 #include "passes/pass.h"
 #include "passes/version_view.h"
 

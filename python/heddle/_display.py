@@ -155,7 +155,8 @@ class Plan(str):
         return self._parts["slots"]
 
     def svg(self) -> str:
-        """The graph: a box per instruction, lines from where a result is made to where it is read."""
+        """The graph: a box per instruction, lines from where a result is made to where it is
+        read."""
         return graph(self._parts)
 
     def _repr_html_(self) -> str:

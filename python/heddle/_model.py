@@ -131,8 +131,8 @@ class Model:
     def __init__(self, program: Program, scope: Scope, *, executor: _heddle.Executor | None = None,
                  fetch: Sequence[str] = (), threads: int = 0, opt_level: int = 2,
                  schedule: str = "auto", deterministic: bool = False, memory_limit: int = 0,
-                 plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0, precision: str = "f32", lean: bool = False,
-                 reuse: str = "ordered",
+                 plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0, precision: str = "f32",
+                 lean: bool = False, reuse: str = "ordered",
                  max_shapes: Mapping[str, Sequence[int]] | None = None,
                  packed_weights: str | os.PathLike[str] = "") -> None:
         self._program = program
@@ -287,19 +287,20 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
       one number of threads)
     * `memory_limit`: bytes of temporaries and outputs at once; 0 for no limit
     * `plan_cache`: how many plans, one per set of input shapes, are kept
-    * `runs_at_once`: with one thread, how many runs may be under way when several threads ask; 0 for any
-      number
+    * `runs_at_once`: with one thread, how many runs may be under way when several threads ask; 0
+      for any number
     * `seed`: of operators that draw random numbers
-    * `precision`: "bf16" lets products and convolutions with constant weights round what they multiply
-      to bfloat16, where the processor is faster that way; "int8" holds constant matrices as integers of
-      8 bits, a quarter of the memory; "f32" does neither
-    * `lean`: prefer little memory to speed: no copies of parameters larger than these, little generated
-      code
-    * `reuse`: "edges" lets instructions in lanes wait for each other so that temporaries share memory,
-      while the longest path grows by 5 % at most; "ordered" does not
-    * `max_shapes`: the largest shape of each input, by name: runs up to it have their temporaries in
-      blocks of one size, which are used again whatever the shape
-    * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker start
+    * `precision`: "bf16" lets products and convolutions with constant weights round what they
+      multiply to bfloat16, where the processor is faster that way; "int8" holds constant
+      matrices as integers of 8 bits, a quarter of the memory; "f32" does neither
+    * `lean`: prefer little memory to speed: no copies of parameters larger than these, little
+      generated code
+    * `reuse`: "edges" lets instructions in lanes wait for each other so that temporaries share
+      memory, while the longest path grows by 5 % at most; "ordered" does not
+    * `max_shapes`: the largest shape of each input, by name: runs up to it have their temporaries
+      in blocks of one size, which are used again whatever the shape
+    * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker
+      start
     """
     known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
              "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse", "max_shapes",

@@ -160,8 +160,8 @@ class Scope:
 
 
 class SharedScope(Scope):
-    """The same calls on a scope of Paddle's, where Paddle is imported: what Paddle's functions write
-    into the current scope (`paddle.static.load`, …) is there, and they find what is in it."""
+    """The same calls on a scope of Paddle's, where Paddle is imported: what Paddle's functions
+    write into the current scope (`paddle.static.load`, …) is there, and they find what is in it."""
 
     def __init__(self, theirs: Any = None) -> None:
         super().__init__()

@@ -69,7 +69,8 @@ _MEANINGLESS = frozenset((
     "set_mkldnn_cache_capacity", "set_onednn_cache_capacity", "set_mkldnn_op", "set_onednn_op",
     "disable_mkldnn_fc_passes", "disable_onednn_fc_passes", "disable_glog_info",
     "enable_new_executor", "enable_new_ir", "enable_profile", "switch_ir_debug",
-    "switch_specify_input_names", "switch_use_feed_fetch_ops", "disable_gpu", "delete_pass", "enable_use_optimized_model",
+    "switch_specify_input_names", "switch_use_feed_fetch_ops", "disable_gpu", "delete_pass",
+    "enable_use_optimized_model",
     "set_optim_cache_dir", "set_optimization_level", "enable_cinn",
     "exp_disable_mixed_precision_ops", "partially_release", "set_invalid"))
 # What the names of settings begin with.
@@ -281,7 +282,8 @@ class Predictor:
             self._executor = _heddle.Executor(config.cpu_math_library_num_threads())
             self._session = self._executor.compile(program, scope,
                                                    opt_level=2 if config.ir_optim() else 0,
-                                                   precision="bf16" if config.mkldnn_bfloat16_enabled()
+                                                   precision="bf16"
+                                                   if config.mkldnn_bfloat16_enabled()
                                                    else "f32")
         self._inputs = {i.name: Tensor(i.name, i.dtype) for i in self._session.inputs}
         self._outputs = {o.name: Tensor(o.name, o.dtype) for o in self._session.outputs}

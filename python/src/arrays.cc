@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "core/thread_annotations.h"
 
 namespace heddle::python {
 namespace {
@@ -22,11 +23,11 @@ class Loans {
     return *loans;
   }
   void Return(Py_buffer* view) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     views_.push_back(view);
   }
   void Return(PyObject* object) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     objects_.push_back(object);
   }
   // With the GIL. What is freed may run any code, so not under the lock.
@@ -34,7 +35,7 @@ class Loans {
     std::vector<Py_buffer*> views;
     std::vector<PyObject*> objects;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       views.swap(views_);
       objects.swap(objects_);
     }
@@ -46,9 +47,9 @@ class Loans {
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<Py_buffer*> views_;
-  std::vector<PyObject*> objects_;
+  Mutex mutex_;
+  std::vector<Py_buffer*> views_ HEDDLE_GUARDED_BY(mutex_);
+  std::vector<PyObject*> objects_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 // Element type of a buffer's format; kUnknown where heddle has none like it.

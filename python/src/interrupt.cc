@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <thread>
+
+#include "core/thread_annotations.h"
 
 namespace heddle::python {
 namespace {
@@ -49,7 +49,7 @@ class SignalWatcher {
   void End() {
     run_.store(0, std::memory_order_seq_cst);
     if (!touched_.load(std::memory_order_acquire)) return;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     touched_.store(false, std::memory_order_relaxed);
     if (!installed_) return;
     struct sigaction now;
@@ -61,9 +61,9 @@ class SignalWatcher {
   }
   bool stopped() const { return stop_.stop_requested(); }
   // A child process has no watcher and nothing to end.
-  void AfterFork() {
-    new (&mutex_) std::mutex;  // the thread that may have held it is not here
-    new (&wake_) std::condition_variable;
+  void AfterFork() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // it has one thread
+    new (&mutex_) Mutex;  // the thread that may have held it is not here
+    new (&wake_) CondVar;
     run_ = 0;
     touched_ = false;
     installed_ = started_ = false;
@@ -72,27 +72,27 @@ class SignalWatcher {
 
  private:
   void Wake() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!started_) {
       started_ = true;
       asleep_ = false;
       std::thread([this] { Loop(); }).detach();
     }
-    wake_.notify_one();
+    wake_.NotifyOne();
   }
 
   [[noreturn]] void Loop() {
     uint64_t last = 0;
     int idle = 0;
     while (true) {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (idle > kIdleLooks) {
         asleep_.store(true, std::memory_order_seq_cst);
-        wake_.wait(lock, [&] { return run_.load(std::memory_order_seq_cst) != 0; });
+        while (run_.load(std::memory_order_seq_cst) == 0) wake_.Wait(mutex_);
         asleep_.store(false, std::memory_order_seq_cst);
         idle = 0;
       }
-      lock.unlock();
+      lock.Unlock();
       std::this_thread::sleep_for(kLook);
       const uint64_t run = run_.load(std::memory_order_seq_cst);
       idle = run == 0 ? idle + 1 : 0;
@@ -105,7 +105,7 @@ class SignalWatcher {
   void Watch(uint64_t run) {
     if (!PythonsOwn()) return;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (run_.load(std::memory_order_seq_cst) != run) return;
       if (!installed_) {
         signalled = 0;
@@ -118,7 +118,7 @@ class SignalWatcher {
     }
     while (run_.load(std::memory_order_seq_cst) == run) {
       if (signalled != 0) {
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         if (run_.load(std::memory_order_seq_cst) == run) stop_.request_stop();
         return;
       }
@@ -135,7 +135,7 @@ class SignalWatcher {
                  : now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
       return false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (installed_) return false;
       python_action = now;
     }
@@ -155,10 +155,10 @@ class SignalWatcher {
   std::atomic<uint64_t> run_{0};  // the number of the run under way; 0: none
   std::atomic<bool> asleep_{true};
   std::atomic<bool> touched_{false};  // there may be something to put back
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool started_ = false;  // guarded by mutex_, as the next
-  bool installed_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool started_ HEDDLE_GUARDED_BY(mutex_) = false;
+  bool installed_ HEDDLE_GUARDED_BY(mutex_) = false;
 };
 
 // Never destroyed: its thread may outlive main.

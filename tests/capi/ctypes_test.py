@@ -55,7 +55,8 @@ executor, model = handle(), handle()
 options = ExecutorOptions(c.sizeof(ExecutorOptions), 2, 0, 0)
 check(lib.heddle_executor_new(c.byref(options), c.byref(executor)))
 assert lib.heddle_executor_threads(executor) == 2
-check(lib.heddle_model_load(executor, b"/nowhere", None, None, c.byref(model)), NOT_FOUND, "/nowhere")
+check(lib.heddle_model_load(executor, b"/nowhere", None, None, c.byref(model)), NOT_FOUND,
+      "/nowhere")
 check(lib.heddle_model_load(executor, sys.argv[2].encode(), None, None, c.byref(model)))
 assert lib.heddle_model_input(model, 0).name == b"x"
 assert lib.heddle_model_input(model, 1).name is None
@@ -69,7 +70,8 @@ def run(array, outputs):
     check(lib.heddle_tensor_wrap(FLOAT32, array.ndim, dims, array.ctypes.data, None, None,
                                  c.byref(tensor)))
     try:
-        return lib.heddle_model_run(model, None, (text * 1)(b"x"), (handle * 1)(tensor), 1, outputs, 1)
+        return lib.heddle_model_run(model, None, (text * 1)(b"x"), (handle * 1)(tensor), 1, outputs,
+                                    1)
     finally:
         lib.heddle_tensor_free(tensor)
 

@@ -31,7 +31,8 @@ def words(text, size, colour="black"):
 
 def render(path):
     page = Image.new("RGB", (720, 420), "white")
-    turned = [words(LINES[0], 44), words(LINES[1], 36, (30, 60, 160)), words(LINES[2], 36).rotate(180),
+    turned = [words(LINES[0], 44), words(LINES[1], 36, (30, 60, 160)),
+              words(LINES[2], 36).rotate(180),
               words(LINES[3], 34).rotate(12, expand=True, resample=Image.Resampling.BICUBIC)]
     for k, part in enumerate(turned):
         page.paste(part, (40, 30 + 95 * k), part)

@@ -7,9 +7,9 @@ A recorded training program is stepped by Paddle from the recorded initial state
 two OpenMP threads, and from states whose elements are off by at most one unit in the last place.
 What these runs differ by from the recorded one, rounding decides, not the program: a parameter
 whose gradient is zero but for rounding moves by whole learning rates under Adam, and a
-pre-activation next to relu's kink falls on either side. Written to training_spread.json: for each variable, and
-each fetched value, the largest differences of an element and of the norm, where they exceed a tenth
-of the test's tolerance.
+pre-activation next to relu's kink falls on either side. Written to training_spread.json: for each
+variable, and each fetched value, the largest differences of an element and of the norm, where they
+exceed a tenth of the test's tolerance.
 """
 
 import argparse

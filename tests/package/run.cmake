@@ -1,5 +1,6 @@
-# Installs BUILD_DIR into a fresh prefix, then builds and runs against it: the C++ project of SOURCE_DIR
-# and the C example through CMake, and both once more through pkg-config, where that is there.
+# Installs BUILD_DIR into a fresh prefix, then builds and runs against it: the C++ project of
+# SOURCE_DIR and the C example through CMake, and both once more through pkg-config, where that is
+# there.
 
 set(work "${BUILD_DIR}/package_test")
 file(REMOVE_RECURSE "${work}")

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "passes/pass_manager.h"
 #include "tests/support/net_program.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {

@@ -151,7 +151,8 @@ def test_timeout(model, digits):
 def test_options(digits):
     want = heddle.load(digits[0], threads=1)(digits[1])
     for options in ({"opt_level": 0}, {"deterministic": True}, {"schedule": "lanes", "threads": 2},
-                    {"schedule": "parallel", "threads": 2}, {"memory_limit": 1 << 26}, {"lean": True}, {"threads": 1, "runs_at_once": 2},
+                    {"schedule": "parallel", "threads": 2}, {"memory_limit": 1 << 26},
+                    {"lean": True}, {"threads": 1, "runs_at_once": 2},
                     {"schedule": "lanes", "threads": 2, "reuse": "edges"},
                     {"max_shapes": {"x": (8, 1, 8, 8)}}):
         assert np.allclose(heddle.load(digits[0], **options)(digits[1]), want, 1e-5, 1e-6)
@@ -169,7 +170,8 @@ def test_packed_weights(digits, tmp_path):
     want = heddle.load(digits[0])(digits[1])
     sizes = []
     for _ in range(2):  # makes the file, then uses it
-        assert np.array_equal(heddle.load(digits[0], packed_weights=tmp_path / "packed")(digits[1]), want)
+        assert np.array_equal(heddle.load(digits[0], packed_weights=tmp_path / "packed")(digits[1]),
+                              want)
         sizes.append((tmp_path / "packed").stat().st_size)
     assert sizes[0] == sizes[1]
 

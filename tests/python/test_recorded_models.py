@@ -77,5 +77,6 @@ def test_training(shared_models, name):
 def test_matrices_of_eight_bits(shared_models, tmp_path):
     folder = whole(shared_models, "bert_tiny", tmp_path)
     ids = np.arange(16).reshape(1, 16)
-    exact, near = (heddle.load(folder, threads=1, precision=p)(ids, ids * 0)[0] for p in ("f32", "int8"))
+    exact, near = (heddle.load(folder, threads=1, precision=p)(ids, ids * 0)[0]
+                   for p in ("f32", "int8"))
     assert 0 < np.abs(near - exact).max() < 0.1 * np.abs(exact).max()

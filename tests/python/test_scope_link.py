@@ -75,7 +75,9 @@ def test_another_shape_in_the_same_memory_is_seen(view):
 
 def _field(number, value):
     """A field of a protobuf message: a number, or bytes."""
-    varint = lambda n: bytes([n]) if n < 128 else bytes([n % 128 + 128]) + varint(n // 128)  # noqa: E731
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n % 128 + 128]) + varint(n // 128)
+
     if isinstance(value, int):
         return varint(number * 8) + varint(value % 2**64)
     return varint(number * 8 + 2) + varint(len(value)) + value

@@ -18,5 +18,6 @@ paddle.optimizer.SGD(0.2).minimize(loss)
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for step in range(6):
-    batch = {"x": random.rand(4, 3).astype("float32"), "k": np.array([[0, 3, 7][step % 3]], "int32")}
+    batch = {"x": random.rand(4, 3).astype("float32"),
+             "k": np.array([[0, 3, 7][step % 3]], "int32")}
     results += exe.run(feed=batch, fetch_list=[loss, other])

@@ -15,5 +15,6 @@ paddle.optimizer.SGD(0.1).minimize(loss)
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for size in (4, 1, 9, 4, 2, 9):
-    batch = {"x": random.rand(size, 4).astype("float32"), "y": random.rand(size, 1).astype("float32")}
+    batch = {"x": random.rand(size, 4).astype("float32"),
+             "y": random.rand(size, 1).astype("float32")}
     results += exe.run(feed=batch, fetch_list=[loss])

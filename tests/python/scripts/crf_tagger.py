@@ -15,7 +15,8 @@ helper = paddle.base.layer_helper.LayerHelper("crf")
 transition = static.create_parameter([6, 4], "float32", name="transition")
 outs = {n: helper.create_variable_for_type_inference("float32") for n in
         ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")}
-helper.append_op(type="linear_chain_crf", inputs={"Emission": [emission], "Transition": transition, "Label": [tags]},
+helper.append_op(type="linear_chain_crf",
+                 inputs={"Emission": [emission], "Transition": transition, "Label": [tags]},
                  outputs=outs)
 loss = paddle.mean(outs["LogLikelihood"])
 path = helper.create_variable_for_type_inference("int64")
@@ -25,6 +26,8 @@ exe = static.Executor(paddle.CPUPlace())
 exe.run(static.default_startup_program())
 for lengths in ([3, 2], [1, 4, 2]):
     n = sum(lengths)
-    batch = {k: paddle.base.create_lod_tensor(random.randint(0, 4, (n, 1) if k == "tags" else (n,)).astype("int64"),
-                                              [lengths], paddle.CPUPlace()) for k in ("words", "tags")}
+    batch = {k: paddle.base.create_lod_tensor(random.randint(0, 4, (n, 1) if k == "tags"
+                                                             else (n,)).astype("int64"),
+                                              [lengths], paddle.CPUPlace())
+             for k in ("words", "tags")}
     results += exe.run(feed=batch, fetch_list=[loss])

@@ -25,5 +25,6 @@ exe.run(static.default_startup_program())
 for step in range(3):
     corner = random.rand(4, 2) * 3
     batch = {"feature": random.rand(1, 8, 6, 6).astype("float32"), "count": np.array([4], "int32"),
-             "boxes": np.concatenate([corner, corner + 1 + random.rand(4, 2) * 2], 1).astype("float32")}
+             "boxes": np.concatenate([corner, corner + 1 + random.rand(4, 2) * 2],
+                                     1).astype("float32")}
     results += exe.run(feed=batch, fetch_list=[loss, roi, keep, yolo, yolo_scores])

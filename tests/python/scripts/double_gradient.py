@@ -18,4 +18,5 @@ paddle.optimizer.Adam(0.02).minimize(loss)
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for step in range(4):
-    results += exe.run(feed={"x": random.rand(4, 3).astype("float32")}, fetch_list=[loss, penalty, slope])
+    results += exe.run(feed={"x": random.rand(4, 3).astype("float32")},
+                       fetch_list=[loss, penalty, slope])

@@ -17,7 +17,8 @@ logits = static.nn.fc(net, 3)
 loss = paddle.mean(paddle.nn.functional.cross_entropy(logits, label))
 test = static.default_main_program().clone(for_test=True)
 scheduler = paddle.optimizer.lr.CosineAnnealingDecay(0.2, 6)
-paddle.optimizer.Momentum(scheduler, 0.9, grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0)).minimize(loss)
+paddle.optimizer.Momentum(scheduler, 0.9,
+                          grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0)).minimize(loss)
 steps = static.create_global_var([1], 0, "int64", persistable=True, name="steps")
 paddle.increment(steps)
 ema = static.ExponentialMovingAverage(0.95)
@@ -25,7 +26,8 @@ ema.update()
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for k in range(6):
-    batch = {"image": random.rand(6, 1, 8, 8).astype("float32"), "label": random.randint(0, 3, (6, 1))}
+    batch = {"image": random.rand(6, 1, 8, 8).astype("float32"),
+             "label": random.randint(0, 3, (6, 1))}
     results += exe.run(feed=batch, fetch_list=[loss])
     scheduler.step()
 with ema.apply(exe):

@@ -9,7 +9,8 @@ random = np.random.RandomState(107)
 
 ids = static.data("ids", [None, 5], "int64")
 wide = static.data("wide", [None, 1], "int64")
-deep = static.nn.embedding(ids, [40, 6], is_sparse=True, padding_idx=0, param_attr=paddle.ParamAttr(name="deep"))
+deep = static.nn.embedding(ids, [40, 6], is_sparse=True, padding_idx=0,
+                           param_attr=paddle.ParamAttr(name="deep"))
 bias = static.nn.embedding(wide, [10, 1], is_sparse=True)
 logits = static.nn.fc(paddle.sum(deep, 1), 1) + paddle.squeeze(bias, 1)
 label = static.data("label", [None, 1])

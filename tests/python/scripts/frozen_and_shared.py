@@ -8,7 +8,8 @@ results = []
 random = np.random.RandomState(124)
 
 x = static.data("x", [None, 4])
-a = static.nn.fc(x, 5, weight_attr=paddle.ParamAttr(name="wn", regularizer=paddle.regularizer.L2Decay(0.01)))
+a = static.nn.fc(x, 5, weight_attr=paddle.ParamAttr(name="wn",
+                                                    regularizer=paddle.regularizer.L2Decay(0.01)))
 shared = paddle.ParamAttr(name="shared", initializer=paddle.nn.initializer.Orthogonal())
 b = static.nn.fc(a, 5, weight_attr=shared, bias_attr=False)
 c = static.nn.fc(b, 5, weight_attr=shared, bias_attr=False)
@@ -20,4 +21,5 @@ exe = static.Executor()
 exe.run(static.default_startup_program())
 for step in range(4):
     results += exe.run(feed={"x": random.rand(3, 4).astype("float32")}, fetch_list=[loss])
-results += exe.run(feed={"x": random.rand(3, 4).astype("float32")}, fetch_list=["frozen", "slow", "shared"])
+results += exe.run(feed={"x": random.rand(3, 4).astype("float32")},
+                   fetch_list=["frozen", "slow", "shared"])

@@ -19,4 +19,5 @@ optimizer.apply_gradients([(p, g * rate) for p, g in grads])
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for k in range(5):
-    results += exe.run(feed={"x": random.rand(4, 3).astype("float32")}, fetch_list=[loss, step, rate])
+    results += exe.run(feed={"x": random.rand(4, 3).astype("float32")},
+                       fetch_list=[loss, step, rate])

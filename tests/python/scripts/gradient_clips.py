@@ -13,7 +13,8 @@ for clip in (paddle.nn.ClipGradByGlobalNorm(0.1), paddle.nn.ClipGradByNorm(0.05)
     main, startup = static.Program(), static.Program()
     with static.program_guard(main, startup):
         x = static.data("x", [None, 4])
-        loss = paddle.mean(paddle.square(static.nn.fc(static.nn.fc(x, 6, activation="relu"), 2) - 3.0))
+        loss = paddle.mean(paddle.square(static.nn.fc(static.nn.fc(x, 6, activation="relu"),
+                                                      2) - 3.0))
         paddle.optimizer.SGD(1.0, grad_clip=clip).minimize(loss)
     exe.run(startup)
     for step in range(4):

@@ -12,7 +12,8 @@ for make in (lambda: lr.NoamDecay(64, 3, 0.5), lambda: lr.NaturalExpDecay(0.3, 0
              lambda: lr.InverseTimeDecay(0.3, 0.4), lambda: lr.PolynomialDecay(0.3, 5, 0.01, 2.0),
              lambda: lr.ExponentialDecay(0.3, 0.7), lambda: lr.MultiStepDecay(0.3, [2, 4], 0.3),
              lambda: lr.StepDecay(0.3, 2, 0.5), lambda: lr.LambdaDecay(0.3, lambda e: 0.9 ** e),
-             lambda: lr.CosineAnnealingDecay(0.3, 4), lambda: lr.MultiplicativeDecay(0.3, lambda e: 0.8),
+             lambda: lr.CosineAnnealingDecay(0.3, 4),
+             lambda: lr.MultiplicativeDecay(0.3, lambda e: 0.8),
              lambda: lr.OneCycleLR(0.4, 6), lambda: lr.CyclicLR(0.1, 0.4, 2),
              lambda: lr.LinearWarmup(lr.PiecewiseDecay([3], [0.3, 0.1]), 2, 0.0, 0.3)):
     scheduler = make()

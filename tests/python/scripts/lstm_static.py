@@ -22,6 +22,7 @@ exe = static.Executor()
 exe.run(static.default_startup_program())
 hv, cv = np.zeros((2, 4, 8), "float32"), np.zeros((2, 4, 8), "float32")
 for k in range(5):
-    batch = {"words": random.randint(0, 30, (4, 6)), "target": random.randint(0, 30, (4, 6)), "h0": hv, "c0": cv}
+    batch = {"words": random.randint(0, 30, (4, 6)), "target": random.randint(0, 30, (4, 6)),
+             "h0": hv, "c0": cv}
     value, ppl, hv, cv = exe.run(feed=batch, fetch_list=[loss, perplexity, h, c])
     results += [value, ppl, hv, cv]

@@ -17,5 +17,6 @@ paddle.optimizer.Momentum(0.05, 0.9, use_nesterov=True, weight_decay=0.01).minim
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for step in range(6):
-    batch = {"x": random.randn(8, 6).astype("float32"), "target": random.randn(8, 2).astype("float32")}
+    batch = {"x": random.randn(8, 6).astype("float32"),
+             "target": random.randn(8, 2).astype("float32")}
     results += exe.run(static.default_main_program(), feed=batch, fetch_list=[loss.name])

@@ -15,7 +15,8 @@ outs = [i // 2, i % 3, i << 1 if hasattr(i, "__lshift__") else i * 2, paddle.bit
         paddle.fft.rfft(d), paddle.abs(paddle.fft.fft(d)),
         paddle.cast(b, "int64") + paddle.cast(i, "int64"), paddle.std(d),
         paddle.histogram(i, 4, 0, 8), paddle.unique(paddle.flatten(i)), paddle.sort(d, 1, True),
-        paddle.searchsorted(paddle.sort(d, 1), d), paddle.kron(d, d), paddle.linalg.det(paddle.matmul(d, d, transpose_x=True))]
+        paddle.searchsorted(paddle.sort(d, 1), d), paddle.kron(d, d),
+        paddle.linalg.det(paddle.matmul(d, d, transpose_x=True))]
 exe = static.Executor()
 for k in range(2):
     batch = {"i": random.randint(0, 8, (4, 3)).astype("int32"), "d": random.rand(4, 3),

@@ -25,4 +25,5 @@ with tempfile.TemporaryDirectory() as folder:
         program, names, targets = static.load_inference_model(os.path.join(folder, "a"), exe)
         results += exe.run(program, {names[0]: batch}, targets)
     static.save_vars(exe, folder, static.default_main_program(),
-                     vars=static.default_main_program().all_parameters()) if hasattr(static, "save_vars") else None
+                     vars=static.default_main_program().all_parameters()) if hasattr(
+                         static, "save_vars") else None

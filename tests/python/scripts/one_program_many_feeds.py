@@ -17,5 +17,6 @@ av, bv = random.rand(2, 3).astype("float32"), random.rand(2, 3).astype("float32"
 results += exe.run(feed={"a": av, "b": bv}, fetch_list=[s, p, only_a, a])
 results += exe.run(feed={"a": av}, fetch_list=[only_a], use_prune=True)
 for n in (1, 5, 2):
-    results += exe.run(feed={"a": random.rand(n, 3).astype("float32"), "b": random.rand(n, 3).astype("float32")},
+    results += exe.run(feed={"a": random.rand(n, 3).astype("float32"),
+                             "b": random.rand(n, 3).astype("float32")},
                        fetch_list=[p.name, s, "a"])

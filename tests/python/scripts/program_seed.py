@@ -17,4 +17,5 @@ with static.program_guard(main, startup):
 exe = static.Executor()
 exe.run(startup)
 for step in range(3):
-    results += exe.run(main, feed={"x": random.rand(4, 6).astype("float32")}, fetch_list=[loss, net])
+    results += exe.run(main, feed={"x": random.rand(4, 6).astype("float32")},
+                       fetch_list=[loss, net])

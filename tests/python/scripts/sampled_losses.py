@@ -20,7 +20,8 @@ losses = [paddle.mean(h), F.kl_div(F.log_softmax(logits), F.softmax(logits * 0.5
           F.triplet_margin_loss(net, x, paddle.roll(x, 1, 0)),
           paddle.mean(F.sigmoid_focal_loss(logits, F.one_hot(paddle.flatten(label), 9))),
           F.cosine_embedding_loss(net, x, paddle.sign(paddle.sum(x, 1) - 2.9)),
-          F.dice_loss(F.softmax(logits), label), paddle.mean(F.label_smooth(F.one_hot(label, 9)) * 2),
+          F.dice_loss(F.softmax(logits), label),
+          paddle.mean(F.label_smooth(F.one_hot(label, 9)) * 2),
           F.multi_label_soft_margin_loss(net, paddle.cast(x > 0.5, "float32")),
           F.soft_margin_loss(net, paddle.sign(x - 0.5))]
 loss = paddle.add_n([paddle.reshape(one, [1]) for one in losses])

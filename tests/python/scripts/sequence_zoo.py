@@ -22,7 +22,8 @@ def packed(lengths):
     return paddle.base.create_lod_tensor(random.rand(sum(lengths), 4).astype("float32"), [lengths],
                                          paddle.CPUPlace())
 for lengths, others in (([2, 3], [1, 2]), ([1, 4], [3, 1])):
-    batch = {"x": packed(lengths), "y": packed(others), "short": random.rand(2, 4).astype("float32")}
+    batch = {"x": packed(lengths), "y": packed(others),
+             "short": random.rand(2, 4).astype("float32")}
     for out in exe.run(feed=batch, fetch_list=outs, return_numpy=False):
         results.append(np.array(out))
         for level in out.recursive_sequence_lengths():

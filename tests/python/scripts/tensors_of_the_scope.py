@@ -8,7 +8,8 @@ results = []
 random = np.random.RandomState(126)
 
 x = static.data("x", [None, 3])
-out = static.nn.fc(x, 2, weight_attr=paddle.ParamAttr(name="w"), bias_attr=paddle.ParamAttr(name="b"))
+out = static.nn.fc(x, 2, weight_attr=paddle.ParamAttr(name="w"),
+                   bias_attr=paddle.ParamAttr(name="b"))
 loss = paddle.mean(out)
 paddle.optimizer.SGD(1.0).minimize(loss)
 exe = static.Executor()

@@ -28,6 +28,7 @@ with static.program_guard(g_main, static.default_startup_program()):
 exe = static.Executor()
 exe.run(static.default_startup_program())
 for step in range(5):
-    batch = {"noise": random.randn(6, 3).astype("float32"), "real": random.rand(6, 4).astype("float32")}
+    batch = {"noise": random.randn(6, 3).astype("float32"),
+             "real": random.rand(6, 4).astype("float32")}
     results += exe.run(feed=batch, fetch_list=[d_loss])
     results += exe.run(g_main, feed=batch, fetch_list=[g_loss])
