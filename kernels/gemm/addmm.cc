@@ -165,3 +165,99 @@ HEDDLE_OP(mv_grad) {
   op.Output("X@GRAD", kOptional).Output("Vec@GRAD", kOptional).InferShape(&GradLikeInputs);
   op.Kernels<MvGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(addmm, R"(
+example float32 2x4, Alpha 1.66209, Beta 1.17666
+attr Alpha FLOAT 1.6620907
+attr Beta FLOAT 1.1766642
+in Input float32 [4] -0.65 -0.11 -0.38 0.17
+in X float32 [2, 2] -0.181 -0.009 -0.353 -0.525
+in Y float32 [2, 4] 0.73 0.32 -0.7 0.12 -0.49 -0.09 -0.29 0.52
+out Out
+
+example float64 4x3
+in Input float64 [2, 1] 0.249 0.704
+in X float64 [2, 4] 0.111 0.443 0.333 0.554 0.222 0.887 0.776 0.665
+in Y float64 [4, 3] 0.552 0.921 0.258 0.626 0.773 0.847 0.11 0.479 0.331 0.7 0.405 0.184
+out Out
+
+example float32 4x4, Alpha 1.86094, Beta 0.595036
+attr Alpha FLOAT 1.8609399
+attr Beta FLOAT 0.59503627
+in Input float32 [1, 1] 0.419
+in X float32 [1, 4] 0.12 -0.19 -0.51 0.44
+in Y float32 [4, 4] -0.54 -0.07 0.86 0.62 -0.19 -0.65 -0.3 0.28 -0.42 0.39 0.04 0.16 -0.88 -0.77
+  0.51 0.74
+out Out
+
+example float64 3x4, Alpha 0.5, Beta 2
+attr Alpha FLOAT 0.5
+attr Beta FLOAT 2.0
+in Input float64 [2] 0.702 0.868
+in X float64 [3, 4] 0.23 0.154 0.384 0.307 0.077 0.537 0.921 0.844 0.767 0.46 0.69 0.614
+in Y float64 [4, 2] 0.665 0.222 0.111 0.886 0.776 0.444 0.554 0.333
+out Out
+)")
+
+HEDDLE_EXAMPLES(addmm_grad, R"(
+example float64 2x4, Alpha 1.66209, Beta 1.17666
+attr Alpha FLOAT 1.6620907
+attr Beta FLOAT 1.1766642
+in Input float64 [4] -0.11 -0.38 -0.65 0.17
+in Out@GRAD float64 [2, 4] 0.2 -0.7 -0.7 -0.9 0.2 0.2 -0.5 0.8
+in X float64 [2, 2] -0.009 -0.353 -0.525 -0.181
+in Y float64 [2, 4] -0.29 -0.09 0.12 0.73 0.52 -0.49 -0.7 0.32
+out Input@GRAD
+out X@GRAD
+out Y@GRAD
+
+example float64 4x3, Alpha 0.780093, Beta 0.62919
+attr Alpha FLOAT 0.7800929
+attr Beta FLOAT 0.6291896
+in Input float64 [1, 3] -0.21 0.14 -0.96
+in Out@GRAD float64 [4, 3] -0.7 0.1 -0 -0.9 -0 0.6 -0.6 -0 0 -0.4 0.5 0.3
+in X float64 [4, 2] 0.54 -0.03 0.73 0.16 0.35 -0.22 -0.6 -0.41
+in Y float64 [2, 3] 0.37 -0.01 -0.39 -0.2 -0.58 0.18
+out Input@GRAD
+out X@GRAD
+out Y@GRAD
+
+example float32 2x4, Alpha 1.66209, Beta 1.17666
+attr Alpha FLOAT 1.6620907
+attr Beta FLOAT 1.1766642
+in Input float32 [4] -0.11 -0.38 -0.65 0.17
+in Out@GRAD float32 [2, 4] 0.2 -0.7 -0.7 -0.9 0.2 0.2 -0.5 0.8
+in X float32 [2, 2] -0.009 -0.353 -0.525 -0.181
+in Y float32 [2, 4] -0.29 -0.09 0.12 0.73 0.52 -0.49 -0.7 0.32
+out Input@GRAD
+out X@GRAD
+out Y@GRAD
+)")
+
+HEDDLE_EXAMPLES(mv, R"(
+example float64 2x4
+in Vec float64 [4] 0.414 0.221 0.799 0.607
+in X float64 [2, 4] 0.555 0.777 0.111 0.444 0.222 0.666 0.888 0.333
+out Out
+
+example float32 4x3
+in Vec float32 [3] -0.92 -0.33 -0.63
+in X float32 [4, 3] -0.51 0.55 0.4 -0.06 -0.66 -0.21 0.09 0.85 -0.81 0.7 0.25 -0.36
+out Out
+)")
+
+HEDDLE_EXAMPLES(mv_grad, R"(
+example float64 4x3
+in Out@GRAD float64 [4] -0.2 0.3 0.9 -0.8
+in Vec float64 [3] -0.77 -0.29 -0.53
+in X float64 [4, 3] -0.54 0.51 0.36 -0.09 -0.69 -0.24 0.06 0.81 -0.84 0.66 0.21 -0.39
+out Vec@GRAD
+out X@GRAD
+
+example float32 4x3
+in Out@GRAD float32 [4] -0.2 0.3 0.9 -0.8
+in Vec float32 [3] -0.77 -0.29 -0.53
+in X float32 [4, 3] -0.54 0.51 0.36 -0.09 -0.69 -0.24 0.06 0.81 -0.84 0.66 0.21 -0.39
+out Vec@GRAD
+out X@GRAD
+)")

@@ -98,3 +98,35 @@ HEDDLE_OP(bilinear_tensor_product_grad) {
       .InferShape(InferGrad)
       .Kernels<BilinearGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(bilinear_tensor_product, R"(
+example float64 3x3x4
+in Bias float64 [1, 3] 0.832 0.524 0.658
+in Weight float64 [3, 3, 4] 0.86 0.886 0.246 0.726 0.94 0.192 0.112 0.646 0.086 0.619 0.059 0.699
+  0.433 0.459 0.486 0.219 0.139 0.032 0.539 0.326 0.353 0.166 0.406 0.299 0.593 0.806 0.379 0.913
+  0.966 0.513 0.673 0.272 0.833 0.566 0.753 0.78
+in X float64 [2, 3] 0.272 0.668 0.404 0.8 0.139 0.536
+in Y float64 [2, 4] 0.352 0.459 0.781 0.566 0.889 0.137 0.674 0.244
+out Out
+
+example float32 3x3x4
+in Bias float32 [1, 3] 0.832 0.524 0.658
+in Weight float32 [3, 3, 4] 0.86 0.886 0.246 0.726 0.94 0.192 0.112 0.646 0.086 0.619 0.059 0.699
+  0.433 0.459 0.486 0.219 0.139 0.032 0.539 0.326 0.353 0.166 0.406 0.299 0.593 0.806 0.379 0.913
+  0.966 0.513 0.673 0.272 0.833 0.566 0.753 0.78
+in X float32 [2, 3] 0.272 0.668 0.404 0.8 0.139 0.536
+in Y float32 [2, 4] 0.352 0.459 0.781 0.566 0.889 0.137 0.674 0.244
+out Out
+)")
+
+HEDDLE_EXAMPLES(bilinear_tensor_product_grad, R"(
+example with bias
+in Out@GRAD float64 [2, 2] 0.8 -0.5 0.8 0.5
+in Weight float64 [2, 3, 2] 0.45 -0.61 -0.83 0.17 0.35 -0.59 -0.33 -0.42 0.86 0.22 0.79 -0.64
+in X float64 [2, 3] 0.64 -0.11 0.97 0.04 -0.49 0.43
+in Y float64 [2, 2] 0.9 0.77 0.52 -0.48
+out Bias@GRAD
+out Weight@GRAD
+out X@GRAD
+out Y@GRAD
+)")

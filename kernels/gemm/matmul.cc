@@ -117,3 +117,64 @@ HEDDLE_OP(matmul_grad) {
   Family::DefineGrad(op);
   Attrs(op);
 }
+
+HEDDLE_EXAMPLES(matmul, R"(
+example float32 1x2x4x2, transpose_Y
+attr transpose_Y BOOLEAN true
+in X float32 [1, 2, 4, 2] -0.3 -0.65 0.64 0.17 -0.18 0.88 -0.41 0.29 0.06 0.52 -0.76 0.41 -0.88 0.76
+  -0.06 -0.53
+in Y float32 [1, 2, 1, 2] -0.29 -0.09 0.32 0.11
+out Out
+
+example float32 2x2x3, head_number 2, transpose_X
+attr head_number INT 2
+attr transpose_X BOOLEAN true
+in X float32 [2, 2, 3] 0.155 0.614 0.766 0.461 0.079 0.919 0.843 0.69 0.308 0.384 0.232 0.537
+in Y float32 [2, 2, 2] 0.665 0.555 0.886 0.114 0.334 0.224 0.776 0.445
+out Out
+
+example float32 2x2
+in X float32 [1, 2] -0.8789 -0.8809
+in Y float32 [2, 2] 0.133 -0.267 -0.134 -0.001
+out Out
+
+example float32 2x4x4, alpha 0.5, transpose_X
+attr alpha FLOAT 0.5
+attr transpose_X BOOLEAN true
+in X float32 [2, 4, 4] -0.16 0.19 -0.1 -0.63 -0.75 0.02 0.37 0.85 -0.28 0.14 0.08 -0.52 0.9 0.25
+  -0.69 0.61 0.79 0.73 -0.81 -0.58 0.55 -0.04 0.67 -0.46 -0.22 -0.87 -0.93 0.31 -0.34 -0.4 0.43 0.49
+in Y float32 [2, 4, 3] -0.82 0.55 -0.51 0.32 -0.89 -0.66 -0.44 -0.14 0.02 -0.29 0.17 0.62 -0.36
+  -0.74 -0.59 0.85 0.77 -0.21 0.39 -0.06 0.09 0.24 0.47 0.7
+out Out
+
+example float64 2x2
+in X float64 [1, 2] -0.8789 -0.8809
+in Y float64 [2, 2] 0.133 -0.267 -0.134 -0.001
+out Out
+)")
+
+HEDDLE_EXAMPLES(matmul_grad, R"(
+example float64 2x2
+in Out@GRAD float64 [1, 2] 0 0.1
+in X float64 [1, 2] -0.8712 -0.8805
+in Y float64 [2, 2] -0.134 -0.267 -0.001 0.133
+out X@GRAD
+out Y@GRAD
+
+example float64 4x4, transpose_X, transpose_Y
+attr transpose_X BOOLEAN true
+attr transpose_Y BOOLEAN true
+in Out@GRAD float64 [4, 3] -0.2 -0.7 -0.8 -0.7 -0.1 0.5 -0.6 -0.4 0.1 0.8 -0.3 0.9
+in X float64 [4, 4] 0.05 -0.41 -0.53 -0.76 0.4 -0.18 0.75 -0.88 0.87 0.17 0.52 -0.29 0.64 -0.06
+  -0.64 0.29
+in Y float64 [3, 4] -0.83 0.16 0.02 0.45 0.73 -0.41 0.59 -0.12 -0.69 -0.55 0.3 -0.26
+out X@GRAD
+out Y@GRAD
+
+example float32 2x2
+in Out@GRAD float32 [1, 2] 0 0.1
+in X float32 [1, 2] -0.8712 -0.8805
+in Y float32 [2, 2] -0.134 -0.267 -0.001 0.133
+out X@GRAD
+out Y@GRAD
+)")

@@ -179,3 +179,168 @@ HEDDLE_OP(matmul_v2_triple_grad) {
   Attrs(op);
   op.InferShape(TripleGradShape).Prepare(PrepareHigher).Kernels<TripleGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(matmul_v2, R"(
+example float64 1x2x1x4
+in X float64 [1, 2, 1, 4] -0.078 -0.011 0.055 -0.033 -0.056 0.078 0.011 0.033
+in Y float64 [4] 0.06 -0.017 0.021 -0.056
+out Out
+
+example float32 1x4x4
+in X float32 [1, 2, 4] -0.36 0.05 -0.76 -0.15 0.25 0.46 0.66 -0.56
+in Y float32 [1, 4, 4] 0.74 -0.76 -0.88 0.51 -0.19 0.16 0.28 0.39 -0.65 -0.53 -0.42 -0.07 0.05 0.86
+  0.63 -0.3
+out Out
+
+example int64 3x2x4
+in X int64 [3, 2, 4] 0*24
+in Y int64 [4, 2] 0*8
+out Out
+
+example float64 4
+in X float64 [4] -0.02 0.06 0.02 -0.059
+in Y float64 [4] 0.054 -0.061 -0.023 0.015
+out Out
+
+example int32 1x2x1x4
+in X int32 [1, 2, 1, 4] 0*8
+in Y int32 [4] 0*4
+out Out
+
+example complex64 1x2x1x4
+in X complex64 [1, 2, 1, 4] -0.078+0.8j -0.011+0.3j 0.055+0.5j -0.033-0.7j -0.056-0.8j 0.078+0.6j
+  0.011-0.3j 0.033+0.1j
+in Y complex64 [4] 0.06-0.5j -0.017+0.1j 0.021-0.2j -0.056+0.4j
+out Out
+)")
+
+HEDDLE_EXAMPLES(matmul_v2_grad, R"(
+example float64 2x2, trans_x
+attr trans_x BOOLEAN true
+in Out@GRAD float64 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float64 [2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float64 [2, 2] 0.3 0.65 -0.05 -0.4
+out X@GRAD
+out Y@GRAD
+
+example float64 2
+in Out@GRAD float64 [] 0.5
+in X float64 [2] -0.83 0.2
+in Y float64 [2] 0.166 0.144
+out X@GRAD
+out Y@GRAD
+
+example float64 3x3, trans_x, trans_y
+attr trans_x BOOLEAN true
+attr trans_y BOOLEAN true
+in Out@GRAD float64 [3, 3] -0.7 0.7 0.9 -0 0.5 -0.3 -0.7 0 0.4
+in X float64 [2, 3] -0.12 0.39 0.13 -0.62 0.64 -0.37
+in Y float64 [3, 2] -0.38 -0.54 0.1 0.26 -0.22 -0.06
+out X@GRAD
+out Y@GRAD
+
+example float32 2x2, trans_x
+attr trans_x BOOLEAN true
+in Out@GRAD float32 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float32 [2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float32 [2, 2] 0.3 0.65 -0.05 -0.4
+out X@GRAD
+out Y@GRAD
+)")
+
+HEDDLE_EXAMPLES(matmul_v2_grad_grad, R"(
+example float64 2
+in X float64 [2] 0.07 -0.69
+in Y float64 [2] 0.419 0.152
+in grad_out float64 [] 0.978
+in grad_x@GRAD float64 [2] -0.3 -0.4
+in grad_y@GRAD float64 [2] -0.4 0.7
+out X@GRAD
+out Y@GRAD
+out grad_out@GRAD
+
+example float64 2x2, trans_x
+attr trans_x BOOLEAN true
+in X float64 [2, 2] -0.25 0.23 -0.01 -0.48
+in Y float64 [2, 2] 0.65 -0.4 -0.05 0.3
+in grad_out float64 [2, 2] 0.494 0.639 0.204 0.349
+in grad_x@GRAD float64 [2, 2] 0.6 -0.5 0.1 0.3
+in grad_y@GRAD float64 [2, 2] -1 0.9 -0 -0.4
+out X@GRAD
+out Y@GRAD
+out grad_out@GRAD
+
+example float64 3x2x2, trans_y
+attr trans_y BOOLEAN true
+in X float64 [1, 2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float64 [3, 2, 2] 0.71 0.85 -0.74 -0.59 0.56 -0.31 0.13 -0.45 -0.16 -0.02 0.27 0.42
+in grad_out float64 [3, 2, 2] 0.313 0.609 0.668 0.432 0.254 0.55 0.372 0.905 0.786 0.491 0.727 0.846
+in grad_x@GRAD float64 [1, 2, 2] 0.3 1 -0.2 0.7
+in grad_y@GRAD float64 [3, 2, 2] -0.1 0.1 0.2 -0.3 1 -0.5 0.9 -0.9 -0.2 0.7 0.2 -0.8
+out X@GRAD
+out Y@GRAD
+out grad_out@GRAD
+
+example float32 2
+in X float32 [2] 0.07 -0.69
+in Y float32 [2] 0.419 0.152
+in grad_out float32 [] 0.978
+in grad_x@GRAD float32 [2] -0.3 -0.4
+in grad_y@GRAD float32 [2] -0.4 0.7
+out X@GRAD
+out Y@GRAD
+out grad_out@GRAD
+)")
+
+HEDDLE_EXAMPLES(matmul_v2_triple_grad, R"(
+example float64 2, no trans_x, no trans_y
+attr trans_x BOOLEAN false
+attr trans_y BOOLEAN false
+in X float64 [2] 0.246 0.362
+in Y float64 [2] -0.552 -0.388
+in grad_grad_out@GRAD float64 [] -0.2
+in grad_grad_x float64 [2] 0.73 1.3
+in grad_grad_y float64 [2] 0.82 0.74
+in grad_out float64 [] 0.997
+in grad_x@GRAD float64 [2] 0.4 0.1
+in grad_y@GRAD float64 [2] 0.5 0.9
+out X@GRAD
+out Y@GRAD
+out grad_grad_x@GRAD
+out grad_grad_y@GRAD
+out grad_out@GRAD
+
+example float64 2x2, trans_x, trans_y
+attr trans_x BOOLEAN true
+attr trans_y BOOLEAN true
+in X float64 [2, 2] -0.48 -0.25 0.23 -0.01
+in Y float64 [2, 2] 0.65 -0.05 0.3 -0.4
+in grad_grad_out@GRAD float64 [2, 2] -0.7 -0.5 -0 -0.4
+in grad_grad_x float64 [2, 2] 0.78 1.1 1.1 1
+in grad_grad_y float64 [2, 2] 1.3 1.5 0.67 0.52
+in grad_out float64 [2, 2] 0.639 0.494 0.204 0.349
+in grad_x@GRAD float64 [2, 2] -0.5 -0.1 -0 -0.8
+in grad_y@GRAD float64 [2, 2] 0.7 0.6 0.6 0.3
+out X@GRAD
+out Y@GRAD
+out grad_grad_x@GRAD
+out grad_grad_y@GRAD
+out grad_out@GRAD
+
+example float32 2, no trans_x, no trans_y
+attr trans_x BOOLEAN false
+attr trans_y BOOLEAN false
+in X float32 [2] 0.246 0.362
+in Y float32 [2] -0.552 -0.388
+in grad_grad_out@GRAD float32 [] -0.2
+in grad_grad_x float32 [2] 0.73 1.3
+in grad_grad_y float32 [2] 0.82 0.74
+in grad_out float32 [] 0.997
+in grad_x@GRAD float32 [2] 0.4 0.1
+in grad_y@GRAD float32 [2] 0.5 0.9
+out X@GRAD
+out Y@GRAD
+out grad_grad_x@GRAD
+out grad_grad_y@GRAD
+out grad_out@GRAD
+)")

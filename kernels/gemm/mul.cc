@@ -121,3 +121,70 @@ HEDDLE_OP(mul_grad_grad) {
   Attrs(op);
   op.InferShape(DoubleGradShape).Kernels<DoubleGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(mul, R"(
+example float32 2x2x4, x_num_col_dims 2
+attr x_num_col_dims INT 2
+in X float32 [2, 2, 4] 0.764 0.187 0.533 0.879 0.706 0.245 0.072 0.302 0.129 0.821 0.591 0.418 0.937
+  0.648 0.475 0.36
+in Y float32 [4, 1] -0.248 -0.07 0.108 0.286
+out Out
+
+example float64 3x4
+in X float64 [3, 4] 0.537 0.69 0.308 0.384 0.919 0.079 0.155 0.461 0.767 0.614 0.231 0.843
+in Y float64 [4, 2] 0.448 0.665 0.882 0.123 0.556 0.773 0.231 0.34
+out Out
+
+example float64 3x2x2x3, x_num_col_dims 2, y_num_col_dims 2
+attr x_num_col_dims INT 2
+attr y_num_col_dims INT 2
+in X float64 [3, 2, 2, 3] 0.486 0.969 0.271 0.781 0.593 0.405 0.647 0.083 0.539 0.163 0.136 0.351
+  0.217 0.942 0.056 0.727 0.244 0.19 0.324 0.566 0.808 0.298 0.512 0.459 0.861 0.62 0.029 0.7 0.915
+  0.674 0.432 0.11 0.378 0.835 0.754 0.888
+in Y float64 [3, 2, 1, 2, 3] 0.384 0.49 0.039 0.411 0.092 0.437 0.808 0.967 0.755 0.676 0.543 0.835
+  0.066 0.649 0.782 0.225 0.464 0.888 0.914 0.517 0.941 0.278 0.702 0.119 0.57 0.172 0.331 0.251
+  0.198 0.145 0.358 0.729 0.596 0.304 0.623 0.861
+out Out
+
+example float32 3x2
+in X float32 [3, 2] -1.29 -0.78 -1.29 -0.78 -1.29 -0.78
+in Y float32 [2, 3] -0.17 -0.47 0.43 -0.77 0.74 0.13
+out Out
+)")
+
+HEDDLE_EXAMPLES(mul_grad, R"(
+example float64 4x3
+in Out@GRAD float64 [4, 1] -0.2 0.3 0.9 -0.8
+in X float64 [4, 3] 0.528 0.377 0.453 0.227 0.755 0.83 0.151 0.906 0.679 0.302 0.076 0.604
+in Y float64 [3, 1] 0.3264884414131358 0.3965018903980803 0.1319393575420485
+out Y@GRAD
+
+example float32 4x3
+in Out@GRAD float32 [4, 1] -0.2 0.3 0.9 -0.8
+in X float32 [4, 3] 0.528 0.377 0.453 0.227 0.755 0.83 0.151 0.906 0.679 0.302 0.076 0.604
+in Y float32 [3, 1] 0.32648844 0.3965019 0.13193935
+out Y@GRAD
+)")
+
+HEDDLE_EXAMPLES(mul_grad_grad, R"(
+example 2-D
+in DDX float64 [2, 3] -0.2 0 -0.8 0.2 -0.6 0.8
+in DDY float64 [3, 2] 0.5 0.8 0.8 -0.9 0.4 0
+in DOut float64 [2, 2] 0.1 -0.7 0.3 -0
+in X float64 [2, 3] 0.38 0.09 -0.58 0.91 0.38 -0.52
+in Y float64 [3, 2] 0.25 0.97 0.59 -0.99 -0.74 0.65
+out DDOut
+out DX
+out DY
+
+example flattened
+attr x_num_col_dims INT 2
+in DDX float64 [2, 1, 3] -0.8 0.3 -0.3 0.3 0.3 0.5
+in DDY float64 [3, 1, 2] 0.6 -0.1 0.1 -0.3 -0.9 -0.1
+in DOut float64 [2, 1, 1, 2] 0.2 -0.9 0.2 0.9
+in X float64 [2, 1, 3] -0.18 -0.09 -0.33 0.29 0.32 -0.14
+in Y float64 [3, 1, 2] 0.89 -0.54 -0.86 -0.46 0.1 -0.55
+out DDOut
+out DX
+out DY
+)")

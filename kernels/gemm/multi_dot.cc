@@ -171,3 +171,55 @@ HEDDLE_OP(multi_dot_grad) {
       .InferShape(InferGrad)
       .Kernels<MultiDotGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(multi_dot, R"(
+example float64 4x3
+in X float64 [4] 0.247 0.318 0.461 0.389
+in X float64 [4, 3] 0.616 0.383 0.325 0.209 0.733 0.5 0.267 0.15 0.675 0.791 0.442 0.558
+out Out
+
+example float64 3x4
+in X float64 [3] 0.459 0.756 0.521
+in X float64 [3, 4] 0.517 0.316 0.718 0.651 0.584 0.383 0.183 0.45 0.249 0.919 0.852 0.785
+in X float64 [4] 0.235 0.387 0.539 0.691
+out Out
+
+example float32 4x3
+in X float32 [4] 0.247 0.318 0.461 0.389
+in X float32 [4, 3] 0.616 0.383 0.325 0.209 0.733 0.5 0.267 0.15 0.675 0.791 0.442 0.558
+out Out
+)")
+
+HEDDLE_EXAMPLES(multi_dot_grad, R"(
+example float64 4
+in Out@GRAD float64 [] 0.2
+in X float64 [4] 0.509 0.415 0.321 0.603
+in X float64 [4] 0.869 0.646 0.535 0.758
+out X@GRAD
+out X@GRAD
+
+example float64 2x3
+in Out@GRAD float64 [2] 0 -0.9
+in X float64 [2, 3] 0.368 0.297 0.649 0.508 0.579 0.438
+in X float64 [3, 2] 0.708 0.525 0.616 0.89 0.799 0.434
+in X float64 [2, 3] 0.253 0.447 0.641 0.544 0.157 0.35
+in X float64 [3] 0.539 0.54 0.575
+out X@GRAD
+out X@GRAD
+out X@GRAD
+out X@GRAD
+
+example float64 3x4
+in Out@GRAD float64 [2, 4] 0.7 -0 -0.6 0.5 0.3 -0.9 -0.9 -0.2
+in X float64 [2, 3] 0.454 0.323 0.718 0.849 0.586 0.191
+in X float64 [3, 4] 0.848 0.779 0.504 0.642 0.711 0.573 0.367 0.161 0.298 0.917 0.23 0.436
+out X@GRAD
+out X@GRAD
+
+example float32 4
+in Out@GRAD float32 [] 0.2
+in X float32 [4] 0.509 0.415 0.321 0.603
+in X float32 [4] 0.869 0.646 0.535 0.758
+out X@GRAD
+out X@GRAD
+)")

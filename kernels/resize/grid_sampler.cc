@@ -232,3 +232,55 @@ HEDDLE_OP(grid_sampler_grad) {
   Attrs(op);
   op.InferShape(GradShape).Kernels<GridSamplerGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(grid_sampler, R"(
+example float32 1x1x4x3, padding_mode border
+attr padding_mode STRING "border"
+in Grid float32 [1, 1, 3, 2] -0.09 -0.31 0.56 0.35 -0.53 0.13
+in X float32 [1, 1, 4, 3] 0.56 0.75 -0.33 0.06 0.26 0.36 -0.03 0.66 -0.23 -0.13 0.46 0.16
+out Output
+
+example float32 1x3x3x4, no align_corners, padding_mode reflection
+attr align_corners BOOLEAN false
+attr padding_mode STRING "reflection"
+in Grid float32 [1, 3, 1, 2] -0.55 0.54 0.1 -0.33 -0.11 0.32
+in X float32 [1, 3, 3, 4] -0.01 -0.26 0.35 0.2 -0.16 -0.73 0.51 0.77 0.56 -0.47 -0.11 0.87 -0.06
+  -0.21 0.41 -0.78 -0.83 0.3 0.46 0.71 0.1 0.25 0.82 0.61 -0.42 -0.37 -0.68 -0.94 0.66 -0.63 -0.32
+  0.04 -0.57 -0.52 -0.88 0.15
+out Output
+
+example float64 1x1x4x3, padding_mode border
+attr padding_mode STRING "border"
+in Grid float64 [1, 1, 3, 2] -0.09 -0.31 0.56 0.35 -0.53 0.13
+in X float64 [1, 1, 4, 3] 0.56 0.75 -0.33 0.06 0.26 0.36 -0.03 0.66 -0.23 -0.13 0.46 0.16
+out Output
+)")
+
+HEDDLE_EXAMPLES(grid_sampler_grad, R"(
+example float64 1x1x4x3, padding_mode border
+attr padding_mode STRING "border"
+in Grid float64 [1, 1, 3, 2] -0.09 0.13 0.35 -0.31 -0.53 0.56
+in Output@GRAD float64 [1, 1, 1, 3] -0.7 0.7 0.9
+in X float64 [1, 1, 4, 3] -0.13 0.56 0.46 0.16 -0.23 0.06 0.26 0.75 -0.33 0.66 0.36 -0.03
+out Grid@GRAD
+out X@GRAD
+
+example float64 1x3x3x4, no align_corners, padding_mode reflection
+attr align_corners BOOLEAN false
+attr padding_mode STRING "reflection"
+in Grid float64 [1, 3, 1, 2] -0.33 0.1 0.32 0.54 -0.55 -0.11
+in Output@GRAD float64 [1, 3, 3, 1] -0.8 0.8 -0 -0.7 0.4 0 -0.1 0.6 0.4
+in X float64 [1, 3, 3, 4] 0.04 -0.26 -0.11 0.77 0.66 -0.42 0.2 -0.94 -0.37 -0.78 -0.32 0.15 -0.68
+  -0.47 0.56 -0.73 0.46 -0.63 -0.88 0.61 0.71 -0.52 0.1 -0.16 -0.06 0.87 -0.83 0.51 -0.21 0.41 0.3
+  0.82 0.35 0.25 -0.57 -0.01
+out Grid@GRAD
+out X@GRAD
+
+example float32 1x1x4x3, padding_mode border
+attr padding_mode STRING "border"
+in Grid float32 [1, 1, 3, 2] -0.09 0.13 0.35 -0.31 -0.53 0.56
+in Output@GRAD float32 [1, 1, 1, 3] -0.7 0.7 0.9
+in X float32 [1, 1, 4, 3] -0.13 0.56 0.46 0.16 -0.23 0.06 0.26 0.75 -0.33 0.66 0.36 -0.03
+out Grid@GRAD
+out X@GRAD
+)")

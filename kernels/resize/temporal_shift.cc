@@ -67,3 +67,37 @@ HEDDLE_OP(temporal_shift_grad) {
       .InferShape(SameShape)
       .AnyKernel(Backward);
 }
+
+HEDDLE_EXAMPLES(temporal_shift, R"(
+example float32 2x2x2x2, seg_num 2
+attr seg_num INT 2
+in X float32 [2, 2, 2, 2] -0.29 -0.64 0.65 0.18 -0.17 0.88 -0.41 0.3 0.06 0.53 -0.76 0.41 -0.87 0.76
+  -0.05 -0.52
+out Out
+
+example float64 2x2x2x2, seg_num 2
+attr seg_num INT 2
+in X float64 [2, 2, 2, 2] -0.29 -0.64 0.65 0.18 -0.17 0.88 -0.41 0.3 0.06 0.53 -0.76 0.41 -0.87 0.76
+  -0.05 -0.52
+out Out
+)")
+
+HEDDLE_EXAMPLES(temporal_shift_grad, R"(
+example float64 4x2x3x3, seg_num 2, shift_ratio 0.2
+attr seg_num INT 2
+attr shift_ratio FLOAT 0.2
+in Out@GRAD float64 [4, 2, 3, 3] -0.1 -0.7 -0.7 0.7 0.2 -0.1 0.6 0.6 -0.4 -0.6 -0.2 0.9 0.4 0.2 0.3
+  -1 -0.3 -0.3 -0 0.8 0.5 0.3 -0.2 0.2 0.5 0.2 -0.8 -0.2 0.2 -0.8 -0.2 -0.9 0.2 -0.7 -0.3 -0.2 -0.5
+  0.5 0.1 -0.9 0.5 -0.8 0.4 0.2 0.2 0.7 0.1 -0.8 0.5 0.1 -0.3 -0.1 -0.6 -0.6 -0.1 -0.3 0.6 -0.7 0.6
+  -0.6 0.1 -0.8 0.4 -0.9 -0.4 0.8 -0.4 -0.6 -0.9 -0.9 0.7 1
+out X@GRAD
+
+example float32 4x2x3x3, seg_num 2, shift_ratio 0.2
+attr seg_num INT 2
+attr shift_ratio FLOAT 0.2
+in Out@GRAD float32 [4, 2, 3, 3] -0.1 -0.7 -0.7 0.7 0.2 -0.1 0.6 0.6 -0.4 -0.6 -0.2 0.9 0.4 0.2 0.3
+  -1 -0.3 -0.3 -0 0.8 0.5 0.3 -0.2 0.2 0.5 0.2 -0.8 -0.2 0.2 -0.8 -0.2 -0.9 0.2 -0.7 -0.3 -0.2 -0.5
+  0.5 0.1 -0.9 0.5 -0.8 0.4 0.2 0.2 0.7 0.1 -0.8 0.5 0.1 -0.3 -0.1 -0.6 -0.6 -0.1 -0.3 0.6 -0.7 0.6
+  -0.6 0.1 -0.8 0.4 -0.9 -0.4 0.8 -0.4 -0.6 -0.9 -0.9 0.7 1
+out X@GRAD
+)")
