@@ -157,8 +157,8 @@ var scopes step_scopes
 op while X=i,n,x Condition=go -> Out=i,x,go StepScopes=scopes
 attr sub_block BLOCK 1
 attr is_test BOOLEAN true
-out x
-out i
+out x float32 [2] 9.75 -2.25
+out i int64 [1] 3
 block 1 0
 op scale X=x -> Out=x
 attr scale FLOAT 2
@@ -176,8 +176,8 @@ var scopes step_scopes
 op while X=i,n,x Condition=go -> Out=i,x,go StepScopes=scopes
 attr sub_block BLOCK 1
 attr is_test BOOLEAN true
-out x
-out i
+out x float32 [2] 1 -0.5
+out i int64 [1] 0
 block 1 0
 op scale X=x -> Out=x
 attr scale FLOAT 2
@@ -194,6 +194,15 @@ in x float32 [2] 1 -0.5
 var scopes step_scopes
 op while X=i,n,x Condition=go -> Out=i,x,go StepScopes=scopes
 attr sub_block BLOCK 1
+out x float32 [2] 4.75 -1.25
+out i int64 [1] 2
+block 1 0
+op scale X=x -> Out=x
+attr scale FLOAT 2
+attr bias FLOAT 0.25
+op increment X=i -> Out=i
+attr step FLOAT 1
+op less_than X=i Y=n -> Out=go
 )")
 
 HEDDLE_EXAMPLES(while_grad, R"(
@@ -243,9 +252,9 @@ var y@GRAD dense float32
 op assign X=tmp_1@GRAD -> Out=t0@GRAD
 op tanh_grad Out=t0 Out@GRAD=t0@GRAD -> X@GRAD=tmp_4@GRAD
 op elementwise_mul_grad Out@GRAD=tmp_4@GRAD X=tmp_1 Y=y -> X@GRAD=tmp_1@GRAD Y@GRAD=y@GRAD
-out tmp_1
-out x@GRAD
-out y@GRAD
+out tmp_1 float32 [2] 0.040053178 0.0032987907
+out x@GRAD float32 [2] 0.042425852 0.00998901
+out y@GRAD float32 [2] 0.37639102 -0.0659514
 
 example tanh of a product, twice, no. 2
 in x float32 [2] -0.05 -0.1
@@ -293,7 +302,7 @@ var y@GRAD dense float32
 op assign X=tmp_4@GRAD -> Out=t0@GRAD
 op tanh_grad Out=t0 Out@GRAD=t0@GRAD -> X@GRAD=tmp_7@GRAD
 op elementwise_mul_grad Out@GRAD=tmp_7@GRAD X=tmp_4 Y=y -> X@GRAD=tmp_4@GRAD Y@GRAD=y@GRAD
-out tmp_4
-out x@GRAD
-out y@GRAD
+out tmp_4 float32 [2] -0.046012122 -0.02598162
+out x@GRAD float32 [2] 0.9175332 0.2592495
+out y@GRAD float32 [2] 0.09564981 -0.101754665
 )")

@@ -101,9 +101,9 @@ in DDY complex128 [2] 0.1+0.8j -0.9+0.1j
 in DOut complex128 [2] 1+1.1j 0.3-1.3j
 in X complex128 [2] -0.8+0j 0.1+1.8j
 in Y complex128 [2] 1.1-0.7j -2-0.6j
-out DDOut
-out X@GRAD
-out Y@GRAD
+out DDOut complex128 [2] -1.26-2.9800000000000004j -2.13-4.13j
+out X@GRAD complex128 [2] -0.7800000000000001+0.91j -0.14+1.2000000000000002j
+out Y@GRAD complex128 [2] -2+2.22j -0.8100000000000002-1.83j
 
 example float64 scalar
 in DDX float64 [] 0.504
