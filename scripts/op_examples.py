@@ -159,7 +159,7 @@ def parse_statement(text):
         s.name, _, ins = head.strip().partition(' ')
         s.ins, s.outs = parse_slots(ins), parse_slots(outs)
     elif kind == 'block':
-        s.index, s.parent = [int(x) for x in rest.split()]
+        s.index, s.parent, *s.forward = [int(x) for x in rest.split()]
     elif kind == 'var':
         words = rest.split(None, 3)
         s.name, s.type = words[0], words[1]
@@ -310,7 +310,7 @@ class Paddle:
                      'tensor_array': V.LOD_TENSOR_ARRAY, 'step_scopes': V.STEP_SCOPES,
                      'rank_table': V.LOD_RANK_TABLE, 'raw': V.RAW, 'strings': V.STRINGS,
                      'sparse_coo': V.SPARSE_COO}
-        self.defaults_of = {}
+        self.defaults_of, self.programs = {}, []
 
     def array(self, t, twin):
         np, dtype = self.np, t.dtype
@@ -359,7 +359,9 @@ class Paddle:
         return self.defaults_of[op]
 
     def declared_defaults(self, op):
-        desc = self.paddle.static.Program().global_block().desc.append_op()
+        program = self.paddle.static.Program()
+        self.programs.append(program)  # owns desc
+        desc = program.desc.block(0).append_op()
         desc.set_type(op)
         required = set()
         while True:
@@ -512,6 +514,7 @@ class Paddle:
                 continue
             elif s.kind == 'block':
                 current = block(s.index, s.parent)
+                current.forward_block_idx = s.forward[0] if s.forward else -1
             elif s.kind == 'var':
                 dtype = 'float64' if twin and s.dtype == 'float32' else s.dtype
                 self.add_var(current, s.name, s.type, dtype, s.shape, False)
@@ -556,6 +559,7 @@ class Paddle:
             else:
                 self.put(v.get_tensor(), t, twin)
         program = self.paddle.static.Program.parse_from_string(desc.SerializeToString())
+        self.programs.append(program)  # Paddle keeps pointers into it
         self.executor.run(program, scope=scope)
         result = []
         for name, _, s in self.variables(example, 'out'):
