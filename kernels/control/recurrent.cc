@@ -169,3 +169,97 @@ HEDDLE_OP(rnn_memory_helper_grad) {
   op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD", kOptional).Output("X@GRAD");
   op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
 }
+
+HEDDLE_EXAMPLES(recurrent, R"(
+example forwards
+in x float32 [3, 2, 2] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 1.1 1.2
+in h float32 [2, 2] 0.5 -0.5 0.25 -0.25
+in w float32 [2] 0.5 2
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN false
+out y float32 [3, 2, 2] 0.35 -0.8 0.425 -0.099999994 0.675 -1 0.9125 0.6 1.2375 -1 1.5562501 2.4
+block 1 0
+var x dense float32 [2, 2]
+var p dense float32 [2, 2]
+var y dense float32 [2, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+
+example backwards
+in x float32 [3, 2, 2] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 1.1 1.2
+in h float32 [2, 2] 0.5 -0.5 0.25 -0.25
+in w float32 [2] 0.5 2
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN true
+attr is_train BOOLEAN false
+out y float32 [3, 2, 2] 0.63750005 1.4000001 0.95625 4.8 1.075 0.6 1.3125 2.2 1.15 0 1.225
+  0.70000005
+block 1 0
+var x dense float32 [2, 2]
+var p dense float32 [2, 2]
+var y dense float32 [2, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+
+example in training
+in x float32 [3, 2, 2] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 1.1 1.2
+in h float32 [2, 2] 0.5 -0.5 0.25 -0.25
+in w float32 [2] 0.5 2
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+out y float32 [3, 2, 2] 0.35 -0.8 0.425 -0.099999994 0.675 -1 0.9125 0.6 1.2375 -1 1.5562501 2.4
+block 1 0
+var x dense float32 [2, 2]
+var p dense float32 [2, 2]
+var y dense float32 [2, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+)")
+
+HEDDLE_EXAMPLES(rnn_memory_helper, R"(
+example float32
+attr dtype INT 5
+in X float32 [2, 3] 9 6 5 5 4 6
+from assign X=X -> Out=Out
+out Out float32 [2, 3] 9 6 5 5 4 6
+
+example int64
+attr dtype INT 3
+in X int64 [2, 3] 5 7 4 -2 -6 9
+from assign X=X -> Out=Out
+out Out int64 [2, 3] 5 7 4 -2 -6 9
+)")
+
+HEDDLE_EXAMPLES(rnn_memory_helper_grad, R"(
+example with a gradient
+attr dtype INT 5
+in X float32 [2, 3] 0.49 -0.22 0.89 0.33 0.8 -0.78
+in Out float32 [2, 3] -0.35 -0.31 0.3 -0.34 0.28 0.91
+in Out@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
+from assign X=Out@GRAD -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
+
+example without
+attr dtype INT 5
+in X float32 [2, 3] -0.18 0.48 0.06 -0.59 -0.82 -0.85
+in Out float32 [2, 3] -0.78 -0.27 -0.72 0.48 -0.05 0.99
+from fill_zeros_like X=X -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0*6
+)")

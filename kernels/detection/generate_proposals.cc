@@ -201,3 +201,57 @@ HEDDLE_OP(generate_proposals_v2) {
   Define(op);
   op.Input("ImShape").Attr("pixel_offset", true).Kernels<Generate2, float, double>();
 }
+
+HEDDLE_EXAMPLES(generate_proposals, R"(
+example float32 2x2x2x2, eta 1, min_size 3, nms_thresh 0.7, post_nms_topN 5000
+attr eta FLOAT 1.0
+attr min_size FLOAT 3.0
+attr nms_thresh FLOAT 0.7
+attr post_nms_topN INT 5000
+attr pre_nms_topN INT 12000
+in Anchors float32 [2, 2, 2, 2] 52 86 19 2 253 119 203 102 186 136 236 35 220 69 153 169
+in BboxDeltas float32 [1, 2, 2, 2] 0.555 0.333 0.444 0.777 0.888 0.111 0.666 0.222
+in ImInfo float32 [1, 3] 64 64 8
+in Scores float32 [1, 2, 2, 2] 0.333 0.776 0.665 0.222 0.554 0.887 0.111 0.443
+in Variances float32 [2, 2, 2, 2] 1.2 0.98 1.3 0.74 1.1 1.3 1.4 0.56 1.1 1.3 0.7 0.52 1.1 1.5 1.2
+  1.2
+out RpnRoiProbs float32 [1, 1] lod [[0, 1]] 0
+out RpnRois float32 [1, 4] lod [[0, 1]] 0*4
+
+example float64 2x2x2x2, eta 1, min_size 3, nms_thresh 0.7, post_nms_topN 5000
+attr eta FLOAT 1.0
+attr min_size FLOAT 3.0
+attr nms_thresh FLOAT 0.7
+attr post_nms_topN INT 5000
+attr pre_nms_topN INT 12000
+in Anchors float64 [2, 2, 2, 2] 52 86 19 2 253 119 203 102 186 136 236 35 220 69 153 169
+in BboxDeltas float64 [1, 2, 2, 2] 0.555 0.333 0.444 0.777 0.888 0.111 0.666 0.222
+in ImInfo float64 [1, 3] 64 64 8
+in Scores float64 [1, 2, 2, 2] 0.333 0.776 0.665 0.222 0.554 0.887 0.111 0.443
+in Variances float64 [2, 2, 2, 2] 1.2 0.98 1.3 0.74 1.1 1.3 1.4 0.56 1.1 1.3 0.7 0.52 1.1 1.5 1.2
+  1.2
+out RpnRoiProbs float64 [1, 1] lod [[0, 1]] 0
+out RpnRois float64 [1, 4] lod [[0, 1]] 0*4
+)")
+
+HEDDLE_EXAMPLES(generate_proposals_v2, R"(
+example two anchors
+attr pre_nms_topN INT 6
+attr post_nms_topN INT 3
+attr nms_thresh FLOAT 0.5
+attr min_size FLOAT 1.0
+attr eta FLOAT 1.0
+attr pixel_offset BOOLEAN true
+in Scores float32 [1, 2, 2, 2] 0.23 1 0.37 0.5 0.5 0.01 0.38 0.73
+in BboxDeltas float32 [1, 8, 2, 2] 0.48 -0.55 0.05 0.42 -0.04 -0.87 0.4 -0.44 -0.16 0.23 0.02 0.36
+  0.96 -0.36 -0.77 -0.49 0.18 0.01 0.91 0.02 -0.66 -0.46 0.9 -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62
+  -0.16 -0.84
+in ImShape float32 [1, 2] 16 16
+in Anchors float32 [2, 2, 2, 4] 0 0 5 5 0 0 9 7 3 3 8 8 3 3 12 10 6 6 11 11 6 6 15 13 9 9 14 14 9 9
+  18 16
+in Variances float32 [2, 2, 2, 4] 0.5*32
+out RpnRois float32 [3, 4] 0.9843793 0.8841891 6.7156205 4.8958106 7.838387 9.931813 15 14.188188
+  9.668348 8.331886 15 12.028114
+out RpnRoiProbs float32 [3, 1] 1 0.73 0.5
+out RpnRoisNum int32 [1] 3
+)")

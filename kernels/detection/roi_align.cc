@@ -176,3 +176,33 @@ HEDDLE_OP(roi_align_grad) {
       .InferShape(InferGrad)
       .Kernels<RoiAlignGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(roi_align_grad, R"(
+example float64 2x4, sampling_ratio 2, spatial_scale 0.5
+attr sampling_ratio INT 2
+attr spatial_scale FLOAT 0.5
+in Out@GRAD float64 [2, 1, 1, 1] 0.8 0
+in ROIs float64 [2, 4] 4 5.1 8.5 6.2 9.6 1.8 7.4 2.9
+in RoisNum int32 [1] 2
+in X float64 [1, 1, 3, 2] -0.4 0.38 -0.14 0.64 -0.66 0.12
+out X@GRAD float64 [1, 1, 3, 2] 0*6
+
+example float64 2x1x2x3, aligned, pooled_height 2, pooled_width 3
+attr aligned BOOLEAN true
+attr pooled_height INT 2
+attr pooled_width INT 3
+in Out@GRAD float64 [2, 1, 2, 3] 0.5 -0.6 -0.4 0.6 0.1 0.5 0.9 0.5 -0.1 0.1 0.2 0.2
+in ROIs float64 [2, 4] 7.72 4.54 8.78 5.6 6.66 3.48 1.36 2.42
+in RoisNum int32 [1] 2
+in X float64 [1, 1, 3, 2] -0.71 0.41 -0.43 0.13 0.69 -0.15
+out X@GRAD float64 [1, 1, 3, 2] 0*6
+
+example float32 2x4, sampling_ratio 2, spatial_scale 0.5
+attr sampling_ratio INT 2
+attr spatial_scale FLOAT 0.5
+in Out@GRAD float32 [2, 1, 1, 1] 0.8 0
+in ROIs float32 [2, 4] 4 5.1 8.5 6.2 9.6 1.8 7.4 2.9
+in RoisNum int32 [1] 2
+in X float32 [1, 1, 3, 2] -0.4 0.38 -0.14 0.64 -0.66 0.12
+out X@GRAD float32 [1, 1, 3, 2] 0*6
+)")

@@ -247,3 +247,59 @@ HEDDLE_OP(psroi_pool_grad) {
   op.Input("Out@GRAD").Output("X@GRAD").Attr("output_channels", 1);
   op.InferShape(InferGrad).Kernels<PsRoiPoolGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(roi_pool, R"(
+example float32 1x2x3x2, pooled_height 2, pooled_width 2
+attr pooled_height INT 2
+attr pooled_width INT 2
+in ROIs float32 [1, 4] 6 1 2 5
+in RoisNum int32 [1] 1
+in X float32 [1, 2, 3, 2] -1.05 1.05 0.75 -0.15 -1.35 -0.45 0.15 1.65 -1.65 1.35 0.45 -0.75
+out Argmax int64 [1, 2, 2, 2] -1*8
+out Out float32 [1, 2, 2, 2] 0*8
+
+example float32 1x3x3x2, pooled_height 2, pooled_width 3
+attr pooled_height INT 2
+attr pooled_width INT 3
+in ROIs float32 [1, 4] 5 4 7 6
+in RoisNum int32 [1] 1
+in X float32 [1, 3, 3, 2] 1.14 -1.35 0.52 -0.1 -0.31 1.35 -1.14 -1.76 -0.93 -1.56 0.73 1.76 0.1 1.56
+  -0.52 -0.73 0.93 0.31
+out Argmax int64 [1, 3, 2, 3] -1*18
+out Out float32 [1, 3, 2, 3] 0*18
+
+example float64 1x2x3x2, pooled_height 2, pooled_width 2
+attr pooled_height INT 2
+attr pooled_width INT 2
+in ROIs float64 [1, 4] 6 1 2 5
+in RoisNum int32 [1] 1
+in X float64 [1, 2, 3, 2] -1.05 1.05 0.75 -0.15 -1.35 -0.45 0.15 1.65 -1.65 1.35 0.45 -0.75
+out Argmax int64 [1, 2, 2, 2] -1*8
+out Out float64 [1, 2, 2, 2] 0*8
+)")
+
+HEDDLE_EXAMPLES(roi_pool_grad, R"(
+example int64 1x3x2x3, pooled_height 2, pooled_width 3
+attr pooled_height INT 2
+attr pooled_width INT 3
+in Argmax int64 [1, 3, 2, 3] -1*18
+in Out@GRAD float64 [1, 3, 2, 3] -0.9 -0.3 0.8 -0.2 -0.5 -0.8 -0.2 -1 0 0.7 -0.7 0.1 0.4 -0.9 -0.3
+  0.6 0.5 0.3
+in ROIs float64 [1, 4] 4 3 2 4
+in RoisNum int32 [1] 1
+in X float64 [1, 3, 3, 2] -1.14 1.76 1.35 0.93 -0.52 -1.35 -0.73 0.31 -0.93 -0.1 0.1 1.56 -1.56 0.73
+  1.14 0.52 -1.76 -0.31
+out X@GRAD float64 [1, 3, 3, 2] 0*18
+
+example int64 1x3x2x3, pooled_height 2, pooled_width 3, no. 2
+attr pooled_height INT 2
+attr pooled_width INT 3
+in Argmax int64 [1, 3, 2, 3] -1*18
+in Out@GRAD float32 [1, 3, 2, 3] -0.9 -0.3 0.8 -0.2 -0.5 -0.8 -0.2 -1 0 0.7 -0.7 0.1 0.4 -0.9 -0.3
+  0.6 0.5 0.3
+in ROIs float32 [1, 4] 4 3 2 4
+in RoisNum int32 [1] 1
+in X float32 [1, 3, 3, 2] -1.14 1.76 1.35 0.93 -0.52 -1.35 -0.73 0.31 -0.93 -0.1 0.1 1.56 -1.56 0.73
+  1.14 0.52 -1.76 -0.31
+out X@GRAD float32 [1, 3, 3, 2] 0*18
+)")

@@ -93,3 +93,37 @@ HEDDLE_OP(elementwise_mul_triple_grad) {
   op.InferShape(&InferThird).Prepare(&PrepareBroadcast<SlotsXY>);
   op.Kernels<Third, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
 }
+
+HEDDLE_EXAMPLES(elementwise_mul_grad_grad, R"(
+example complex128 2
+in DDX complex128 [2] 0.2-2j 1.2+0.9j
+in DDY complex128 [2] 0.1+0.8j -0.9+0.1j
+in DOut complex128 [2] 1+1.1j 0.3-1.3j
+in X complex128 [2] -0.8+0j 0.1+1.8j
+in Y complex128 [2] 1.1-0.7j -2-0.6j
+out DDOut complex128 [2] -1.26-2.9800000000000004j -2.13-4.13j
+out X@GRAD complex128 [2] -0.7800000000000001+0.91j -0.14+1.2000000000000002j
+out Y@GRAD complex128 [2] -2+2.22j -0.8100000000000002-1.83j
+
+example float64 scalar
+in DDX float64 [] 0.504
+in DDY float64 [] 0.692
+in DOut float64 [] 0.704
+in X float64 [] 0.983
+in Y float64 [] 0.716
+out DDOut float64 [] 1.0411
+out X@GRAD float64 [] 0.48716799999999993
+out Y@GRAD float64 [] 0.35481599999999996
+
+example float64 4x3
+in DDX float64 [4, 3] 0.058 0.135 0.083 0.07 0.109 0.096 0.032 0.122 0.147 0.16 0.173 0.045
+in DDY float64 [] 37.6
+in DOut float64 [4, 3] 0.401 0.312 0.222 0.103 0.371 0.074 0.252 0.341 0.163 0.193 0.282 0.133
+in X float64 [4, 3] 0.652 0.377 0.239 0.171 0.859 0.927 0.79 0.308 0.583 0.721 0.446 0.515
+in Y float64 [] 0.432
+out DDOut float64 [4, 3] 24.540256 14.23352 9.022256 6.459840000000001 32.345488 34.896672
+  29.717824000000004 11.633504 21.984303999999998 27.178720000000002 16.844336000000002 19.38344
+out X@GRAD float64 [4, 3] 15.077600000000002 11.731200000000001 8.3472 3.8728 13.9496 2.7824
+  9.475200000000001 12.821600000000002 6.1288 7.2568 10.6032 5.000800000000001
+out Y@GRAD float64 [] 0.29783499999999996
+)")

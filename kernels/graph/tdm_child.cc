@@ -103,3 +103,19 @@ HEDDLE_OP(similarity_focus) {
   op.Input("X").Output("Out").Attr("axis", 1).Attr("indexes", Ints{});
   op.InferShape(InferFocus).Kernels<SimilarityFocus, float, double>();
 }
+
+HEDDLE_EXAMPLES(tdm_child, R"(
+example int32 2x3, child_nums 2
+attr child_nums INT 2
+in TreeInfo int32 [2, 3] 1 0 1 0 1 1
+in X int32 [2, 2] 1 1 0 1
+out Child int32 [2, 2, 2] 49 0 49 0 0 0 49 0
+out LeafMask int32 [2, 2, 2] 0 1 0 1 0 0 0 1
+
+example int64 5x4, child_nums 2
+attr child_nums INT 2
+in TreeInfo int64 [5, 4] 1 1 0*6 1 1 1 0 0 0 1*4 0 0
+in X int64 [3, 2] 0 0 1*4
+out Child int32 [3, 2, 2] 0*12
+out LeafMask int32 [3, 2, 2] 0*12
+)")

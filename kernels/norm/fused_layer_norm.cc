@@ -143,3 +143,27 @@ HEDDLE_FUSES(fused_layer_norm) {
            .output = "Out",
            .fits = Fits}};
 }
+
+HEDDLE_EXAMPLES(fused_layer_norm, R"(
+example scale and bias
+attr epsilon FLOAT 0.001
+in X float32 [2, 4] -0.76 -0.22 -0.2 0.84 0.58 0.03 -0.63 -0.15
+in Y float32 [2, 4] 0.3 0.95 0.9 0.66 0.9 -0.59 -0.36 0.79
+in Scale float32 [4] 0.59 1.95 1.41 1.56
+in Bias float32 [4] 0.37 0.04 -0.56 -0.82
+from elementwise_add X=X Y=Y -> Out=t
+from layer_norm X=t Scale=Scale Bias=Bias -> Y=Out Mean=m Variance=v
+attr epsilon FLOAT 0.001
+out Out float32 [2, 4] -0.5374208 0.3531314 -0.39396012 1.1450732 1.1778758 -1.3624252 -2.194768
+  -0.025458753
+
+example two axes, no scale
+attr begin_norm_axis INT 1
+in X float32 [2, 2, 3] 0.68 0.04 -0.1 -0.8 0.94 -0.71 0.15 0.79 -0.77 -0.36 0.69 -0.81
+in Y float32 [2, 2, 3] -0.18 -0.83 0.92 0.24 0.85 -0.99 0.43 0.95 0.68 -0.37 0.14 -0.03
+from elementwise_add X=X Y=Y -> Out=t
+from layer_norm X=t -> Y=Out Mean=m Variance=v
+attr begin_norm_axis INT 1
+out Out float32 [2, 2, 3] 0.42558682 -0.6948356 0.7035211 -0.49507037 1.5460092 -1.4852111 0.3659098
+  1.645675 -0.37326485 -1.0793422 0.6417212 -1.2006992
+)")

@@ -154,3 +154,61 @@ HEDDLE_OP(merged_momentum) {
       .InferShape(InferMerged)
       .Kernels<MergedMomentum, float, double>();
 }
+
+HEDDLE_EXAMPLES(momentum, R"(
+example rows
+attr mu FLOAT 0.9
+in Param float32 [3, 2] 0.52 0.7 -0.9 0.36 0.42 -0.63
+in Grad float32 [2, 2] rows [2, 0] height 3 0.36 0.07 0.78 0.48
+in LearningRate float32 [1] 0.1
+in Velocity float32 [3, 2] 0.84 0.5 0.82 0.11 0.46 0.66
+out ParamOut=Param float32 [3, 2] 0.44439998 0.655 -0.97379994 0.3501 0.3426 -0.6964
+out VelocityOut=Velocity float32 [3, 2] 0.756 0.45 0.738 0.099 0.77400005 0.664
+
+example float32 3x1x1, mu 0.5, regularization_coeff 0.01
+attr mu FLOAT 0.5
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+attr use_nesterov BOOLEAN true
+in Grad float32 [3, 1, 1] -0.535 -0.055 0.107
+in LearningRate float32 [1] 0.0863
+in Param float32 [3, 1, 1] -0.753 -0.616 -0.724
+in Velocity float32 [3, 1, 1] -0.712 -0.696 -0.703
+out ParamOut float32 [3, 1, 1] -0.6674081 -0.59306663 -0.7217467
+out VelocityOut float32 [3, 1, 1] -0.89853 -0.40916 -0.25174
+
+example float32 3, mu 0.9, regularization_coeff 0.01, regularization_method l2_decay
+attr mu FLOAT 0.9
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+in Grad float32 [3] 0.22 -0.08 -0.53
+in LearningRate float32 [1] 0.0516
+in Param float32 [3] -0.04 0.23 -0.61
+in Velocity float32 [3] 0.329 0.154 0.364
+out ParamOut float32 [3] -0.06661012 0.22685756 -0.59924144
+out VelocityOut float32 [3] 0.5157 0.060899995 -0.2085
+
+example float32 2x4, mu 0.9, regularization_coeff 2, regularization_method l2_decay
+attr mu FLOAT 0.9
+attr regularization_coeff FLOAT 2.0
+attr regularization_method STRING "l2_decay"
+in Grad float32 [2, 4] 0.122 0.871 0.764 0.657 0.229 0.55 0.336 0.443
+in LearningRate float32 [1] 0.58
+in Param float32 [2, 4] 0.346 0.446 0.745 0.845 0.645 0.545 0.246 0.147
+in Velocity float32 [2, 4] 0.653 0.546 0.117 0.438 0.331 0.76 0.868 0.224
+out ParamOut float32 [2, 4] -0.46698603 -0.861552 -0.6233939 -0.74489605 -0.4088019 -0.80292004
+  -0.68733597 -0.39738798
+out VelocityOut float32 [2, 4] 1.4017 2.2544 2.3593 2.7412002 1.8168999 2.3240001 1.6092 0.9386
+
+example float64 3x1x1, mu 0.5, regularization_coeff 0.01
+attr mu FLOAT 0.5
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+attr use_nesterov BOOLEAN true
+in Grad float64 [3, 1, 1] -0.535 -0.055 0.107
+in LearningRate float64 [1] 0.0863
+in Param float64 [3, 1, 1] -0.753 -0.616 -0.724
+in Velocity float64 [3, 1, 1] -0.712 -0.696 -0.703
+out ParamOut float64 [3, 1, 1] -0.6674080915217876 -0.5930666380178236 -0.7217467070209485
+out VelocityOut float64 [3, 1, 1] -0.8985299998316914 -0.4091599998623132 -0.25173999983817336
+)")

@@ -101,3 +101,113 @@ HEDDLE_OP(truncated_gaussian_random) {
   DeclareNormal(op);
   op.Attr("dtype", 5).InferShape(TruncatedShape).AnyKernel(RunTruncated);
 }
+
+HEDDLE_EXAMPLES(gaussian_random, R"(
+example float32
+random
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example float64
+random
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example shape 4 3 2
+attr shape LONGS [4, 3, 2]
+out Out float32 [4, 3, 2] 0.07523593 1.0503188 -0.64865243 1.2689521 0.8375476 1.0112716 -0.1818055
+  -0.10686937 1.0140461 1.9292763 -0.84673697 -1.1861491 -0.6102253 -0.49031648 0.7419746 0.8306656
+  -1.2403578 -2.0583904 -0.44215974 2.1250622 -0.31499398 -0.8745168 -0.08243522 -0.020148018
+)")
+
+HEDDLE_EXAMPLES(gaussian_random_batch_size_like, R"(
+example float32
+random
+attr shape INTS [-1, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+in Input float32 [40, 1] 0*40
+from gaussian_random -> Out=Out
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example float64
+random
+attr shape INTS [-1, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+in Input float32 [40, 1] 0*40
+from gaussian_random -> Out=Out
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+)")
+
+HEDDLE_EXAMPLES(gaussian_inplace, R"(
+example float32
+random
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+in x float32 [40, 50] 0*2000
+out out float32 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example float64
+random
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+in x float64 [40, 50] 0*2000
+out out float64 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+)")
+
+HEDDLE_EXAMPLES(gaussian_inplace_grad, R"(
+example float32
+in out@GRAD float32 [2, 3] 0.75 -0.67 1 -0.31 -0.37 0.69
+from fill_zeros_like X=out@GRAD -> Out=x@GRAD
+out x@GRAD float32 [2, 3] 0*6
+
+example float64
+in out@GRAD float64 [2, 3] -0.54 -0.66 -0.02 0.81 0.77 -0.61
+from fill_zeros_like X=out@GRAD -> Out=x@GRAD
+out x@GRAD float64 [2, 3] 0*6
+)")
+
+HEDDLE_EXAMPLES(truncated_gaussian_random, R"(
+example float32
+random
+attr shape INTS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 1 0.2 var 3.095 0.5 range -3 5
+
+example float64
+random
+attr shape INTS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 1 0.2 var 3.095 0.5 range -3 5
+)")

@@ -212,3 +212,68 @@ HEDDLE_OP(weighted_sample_neighbors) {
   op.Attr("sample_size", -1).Attr("return_eids", false).Traits(kRandom);
   op.Kernels<WeightedSampleNeighbors, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(shuffle_batch, R"(
+example four rows
+random
+attr startup_seed INT 3
+in X float32 [4, 1] 1 2 3 4
+in Seed int64 [1] 3
+out Out float32 [4, 1] mean 2.5 0 var 1.25 0 range 1 4 count 4
+out ShuffleIdx int64 [4] mean 1.5 0 var 1.25 0 range 0 3 count 4
+out SeedOut ?
+)")
+
+HEDDLE_EXAMPLES(shuffle_batch_grad, R"(
+example four rows
+in ShuffleIdx int64 [4] 2 0 3 1
+in Out@GRAD float32 [4, 2] -0.49 0.75 -0.2 0.12 -0.66 -0.98 -0.18 -0.79
+out X@GRAD float32 [4, 2] -0.66 -0.98 -0.49 0.75 -0.18 -0.79 -0.2 0.12
+
+example float64
+in ShuffleIdx int64 [3] 1 0 2
+in Out@GRAD float64 [3, 1] 0.05 -0.08 -0.18
+out X@GRAD float64 [3, 1] -0.08 0.05 -0.18
+)")
+
+HEDDLE_EXAMPLES(class_center_sample, R"(
+example two of six classes
+random
+attr num_classes INT 6
+attr num_samples INT 4
+attr fix_seed BOOLEAN true
+attr seed INT 3
+in Label int64 [3] 1 4 1
+out RemappedLabel int64 [3] range 0 3
+out SampledLocalClassCenter int64 [4] range 0 5 count 4
+
+example as many as there are positives
+attr num_classes INT 6
+attr num_samples INT 2
+attr fix_seed BOOLEAN true
+attr seed INT 3
+in Label int64 [3] 1 4 1
+out RemappedLabel int64 [3] 0 1 0
+out SampledLocalClassCenter int64 [2] 1 4
+
+example int32
+attr num_classes INT 3
+attr num_samples INT 2
+attr fix_seed BOOLEAN true
+attr seed INT 3
+in Label int32 [2] 0 2
+out RemappedLabel int32 [2] 0 1
+out SampledLocalClassCenter int32 [2] 0 2
+)")
+
+HEDDLE_EXAMPLES(graph_sample_neighbors, R"(
+example one neighbour
+random
+attr sample_size INT 1
+in Row int64 [13] 3 7 0 9 1 4 2 9 3 9 1 9 7
+in Col_Ptr int64 [11] 0 2 4 5 6 7 9 11 11 13 13
+in X int64 [3] 0 8 1
+out Out int64 [3] range 0 9
+out Out_Count int32 [3] mean 1 0 range 1 1
+out Out_Eids ?
+)")

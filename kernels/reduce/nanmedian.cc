@@ -127,3 +127,61 @@ HEDDLE_OP(nanmedian_grad) {
   op.Output("X@GRAD").Attr("axis", Ints{}).Attr("keepdim", true).KernelKey("Out@GRAD");
   op.InferShape(&GradLikeInputs).Kernels<NanmedianGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(nanmedian, R"(
+example axis 1, keepdim 1
+attr axis INTS [1]
+attr keepdim BOOLEAN true
+in X float32 [2, 4] 1 nan 3 4 2 5 nan nan
+out Out float32 [2, 1] 3 3.5
+out MedianIndex int64 [16] 2 2 0 1 94330300695856 94330300689440 94330300695904 94330300695952
+  94330300689488 94330300695760 94330300695520 94330300695568 94330300689296 94330300695616
+  94330300695664 94330300689344
+
+example axis 1, keepdim 0
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+in X float32 [2, 4] 1 nan 3 4 2 5 nan nan
+out Out float32 [2] 3 3.5
+out MedianIndex int64 [16] 2 2 0 1 94330300837520 94330300833104 3 94330300833506 94330300830000 97
+  94330300830032 94330300833536 3 94330300833554 94330300833600 49
+
+example all
+attr axis INTS []
+attr keepdim BOOLEAN false
+in X float32 [4] 3 1 2 8
+out Out float32 [] 2.5
+out MedianIndex int64 [8] 2 0 3689626999689650229 4122823577461863984 2320254503090205748
+  94330304352312 64424509440 3471466317782803764
+
+example float64
+attr axis INTS [0]
+attr keepdim BOOLEAN true
+in X float64 [2, 4] 1 nan 3 4 2 5 nan nan
+out Out float64 [1, 4] 1.5 5 3 4
+out MedianIndex int64 [16] 0 1 1 1 0*12
+)")
+
+HEDDLE_EXAMPLES(nanmedian_grad, R"(
+example axis 1, keepdim
+attr axis INTS [1]
+in MedianIndex int64 [16] 2 2 0 1 36 0 1984 128 94662490151761 0 1026 0 94683456495968 0 0 0
+in Out@GRAD float64 [2, 1] 0.7 -0
+in X float64 [2, 4] 1 nan 3 4 2 5 nan nan
+out X@GRAD float64 [2, 4] 0 0 0.7 0 -0 -0 0 0
+
+example axis 1, keepdim 0
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+in MedianIndex int64 [16] 2 2 0 1 0*12
+in Out@GRAD float64 [2] 0.7 -0
+in X float64 [2, 4] 1 nan 3 4 2 5 nan nan
+out X@GRAD float64 [2, 4] 0 0 0.7 0 -0 -0 0 0
+
+example all
+attr keepdim BOOLEAN false
+in MedianIndex int64 [8] 2 0*7
+in Out@GRAD float64 [] -1
+in X float64 [4] 3 1 2 8
+out X@GRAD float64 [4] -0.5 0 -0.5 0
+)")

@@ -308,3 +308,29 @@ HEDDLE_OP(crf_decoding) {
   op.Input("Transition").Input("Label", kOptional).Input("Length", kOptional);
   op.Output("ViterbiPath").Kernels<CrfDecoding, float, double>();
 }
+
+HEDDLE_EXAMPLES(linear_chain_crf, R"(
+example two sequences
+in Emission float32 [3, 2] lod [[0, 1, 3]] 0.33 -0.65 -0.85 -0.48 -0.05 0.94
+in Transition float32 [4, 2] 0.2 0.19 -0.14 0.53 0.04 0.64 -0.34 0.75
+in Label int64 [3, 1] lod [[0, 1, 3]] 0 1 1
+out Alpha float32 [3, 2] 0.7290879 0.27091208 0.41095957 0.58904046 0.13443379 0.8655662
+out EmissionExps float32 [3, 2] 1 0.3753111 0.6907343 1 0.3715767 1
+out TransitionExps float32 [4, 2] 1.2214028 1.2092496 0.86935824 1.6989323 1.0408107 1.8964808
+  0.7117703 2.117
+out LogLikelihood float32 [2, 1] 0.5458929 0.56198406
+)")
+
+HEDDLE_EXAMPLES(crf_decoding, R"(
+example float64 7x5
+in Emission float64 [5, 5] lod [[0, 0, 2, 5, 5]] 0 1 3 3 4 0 0 1 1 4 2 2 3 4 4 1 1 2 4 4 0 2 2 4 4
+in Label int64 [5, 1] lod [[0, 0, 2, 5, 5]] 4 4 3 2 4
+in Transition float64 [7, 5] 2 3 4 4 4 0 2 2 3 4 0 3 4 4 4 0 1 2 3 3 1 1 3 3 3 0 0 2 3 4 1 2 2 2 3
+out ViterbiPath int64 [5, 1] lod [[0, 0, 2, 5, 5]] 0 1 1 0 1
+
+example float32 7x5
+in Emission float32 [5, 5] lod [[0, 0, 2, 5, 5]] 0 1 3 3 4 0 0 1 1 4 2 2 3 4 4 1 1 2 4 4 0 2 2 4 4
+in Label int64 [5, 1] lod [[0, 0, 2, 5, 5]] 4 4 3 2 4
+in Transition float32 [7, 5] 2 3 4 4 4 0 2 2 3 4 0 3 4 4 4 0 1 2 3 3 1 1 3 3 3 0 0 2 3 4 1 2 2 2 3
+out ViterbiPath int64 [5, 1] lod [[0, 0, 2, 5, 5]] 0 1 1 0 1
+)")

@@ -154,3 +154,138 @@ HEDDLE_OP(crop_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(CropGrad);
 }
+
+HEDDLE_EXAMPLES(crop_tensor, R"(
+example float64 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X float64 [4, 4] 0.525 0.293 0.235 0.119 0.698 0.409 0.872 0.061 0.93 0.582 0.756 0.351 0.814
+  0.467 0.177 0.64
+out Out float64 [2, 2] 0.872 0.061 0.756 0.351
+
+example float32 1x1, offsets 0 0, shape 1 1
+attr offsets INTS [0, 0]
+attr shape INTS [1, 1]
+in X float32 [1, 1] 0.094
+out Out float32 [1, 1] 0.094
+
+example float32 1, offsets 0, shape 1
+attr offsets INTS [0]
+attr shape INTS [1]
+in X float32 [1] 0.634
+out Out float32 [1] 0.634
+
+example float64 2x3x2x2, offsets 0 0 1 0
+attr offsets INTS [0, 0, 1, 0]
+in Shape int32 [4] -1 3 -1 2
+in X float64 [2, 3, 2, 2] 0.719 0.599 0.16 0.24 0.48 0.32 0.919 0.2 0.839 0.559 0.879 0.12 0.679
+  0.799 0.759 0.28 0.639 0.36 0.519 0.08 0.04 0.44 0.4 0.959
+out Out float64 [2, 3, 1, 2] 0.16 0.24 0.919 0.2 0.879 0.12 0.759 0.28 0.519 0.08 0.4 0.959
+
+example int64 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X int64 [4, 4] 1 1 0 0 1 1 0 1 0 1 1 1 0 1 0 1
+out Out int64 [2, 2] 0 1 1 1
+)")
+
+HEDDLE_EXAMPLES(crop_tensor_grad, R"(
+example float64 1x1, offsets 0 0
+attr offsets INTS [0, 0]
+in Out@GRAD float64 [1, 1] -0.2
+in X float64 [1, 1] 0.094
+out X@GRAD float64 [1, 1] -0.2
+
+example float64 1, offsets 0
+attr offsets INTS [0]
+in Out@GRAD float64 [1] -0.2
+in X float64 [1] 0.634
+out X@GRAD float64 [1] -0.2
+
+example float64 2x3x2x2, offsets 0 0 1 0
+attr offsets INTS [0, 0, 1, 0]
+in Out@GRAD float64 [2, 3, 1, 2] 0.5 0.1 -0.4 0.6 -0 -0.8 -0.2 -0.2 -0.3 -0.8 -0.3 -0.2
+in X float64 [2, 3, 2, 2] 0.08 0.759 0.839 0.24 0.28 0.519 0.599 0.679 0.4 0.559 0.48 0.879 0.36
+  0.44 0.919 0.16 0.32 0.12 0.719 0.639 0.959 0.2 0.799 0.04
+out X@GRAD float64 [2, 3, 2, 2] 0 0 0.5 0.1 0 0 -0.4 0.6 0 0 -0 -0.8 0 0 -0.2 -0.2 0 0 -0.3 -0.8 0 0
+  -0.3 -0.2
+
+example float32 1x1, offsets 0 0
+attr offsets INTS [0, 0]
+in Out@GRAD float32 [1, 1] -0.2
+in X float32 [1, 1] 0.094
+out X@GRAD float32 [1, 1] -0.2
+)")
+
+HEDDLE_EXAMPLES(crop, R"(
+example float64 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X float64 [4, 4] 0.351 0.177 0.814 0.582 0.409 0.93 0.293 0.64 0.525 0.756 0.119 0.698 0.061
+  0.872 0.467 0.235
+out Out float64 [2, 2] 0.293 0.64 0.119 0.698
+
+example float64 4x4, offsets 0 0
+attr offsets INTS [0, 0]
+in X float64 [4, 4] 0.18 0.763 0.297 0.239 0.064 0.413 0.705 0.646 0.588 0.355 0.53 0.472 0.821 0.88
+  0.938 0.122
+in Y float64 [4, 4] 0.622 0.903 0.116 0.566 0.734 0.51 0.678 0.847 0.341 0.06 0.397 0.791 0.228
+  0.285 0.453 0.172
+out Out float64 [4, 4] 0.18 0.763 0.297 0.239 0.064 0.413 0.705 0.646 0.588 0.355 0.53 0.472 0.821
+  0.88 0.938 0.122
+
+example float64 3x4x3, shape 2 2 3
+attr shape INTS [2, 2, 3]
+in Offsets int32 [3] 1 0 2
+in X float64 [3, 4, 3] 0.168 0.194 0.221 0.675 0.462 0.061 0.862 0.088 0.756 0.889 0.328 0.649 0.729
+  0.542 0.569 0.408 0.702 0.782 0.515 0.355 0.034 0.114 0.435 0.248 0.141 0.488 0.809 0.943 0.836
+  0.275 0.916 0.622 0.969 0.382 0.301 0.595
+out Out float64 [2, 2, 3] 0.569 0.408 0.702 0.782 0.515 0.355 0.809 0.943 0.836 0.275 0.916 0.622
+
+example float64 4x4x4, offsets 1 5 3
+attr offsets INTS [1, 5, 3]
+in X float64 [4, 4, 4] 0.538 0.984 0.584 0.261 0.815 0.031 0.845 0.861 0.676 0.63 0.277 0.922 0.937
+  0.784 0.446 0.046 0.768 0.154 0.569 0.707 0.907 0.692 0.645 0.108 0.077 0.2 0.415 0.338 0.169
+  0.354 0.968 0.307 0.492 0.461 0.231 0.092 0.323 0.246 0.123 0.523 0.83 0.138 0.369 0.599 0.184
+  0.722 0.799 0.661 0.876 0.292 0.753 0.062 0.953 0.015 0.4 0.891 0.384 0.738 0.553 0.215 0.476 0.43
+  0.507 0.615
+in Y float64 [2, 2, 3] 0.374 0.924 0.649 0.855 0.443 0.168 0.58 0.305 0.236 0.786 0.718 0.511
+out Out float64 [2, 2, 3] 0.523 0.83 0.138 0.599 0.184 0.722 0.891 0.384 0.738 0.215 0.476 0.43
+
+example float32 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X float32 [4, 4] 0.351 0.177 0.814 0.582 0.409 0.93 0.293 0.64 0.525 0.756 0.119 0.698 0.061
+  0.872 0.467 0.235
+out Out float32 [2, 2] 0.293 0.64 0.119 0.698
+)")
+
+HEDDLE_EXAMPLES(crop_grad, R"(
+example float64 4x4, offsets 1 2
+attr offsets INTS [1, 2]
+in Out@GRAD float64 [2, 2] -0.4 0.3 0.2 0.6
+in X float64 [4, 4] 0.362 0.189 0.823 0.592 0.419 0.938 0.304 0.65 0.535 0.765 0.131 0.707 0.074
+  0.88 0.477 0.247
+out X@GRAD float64 [4, 4] 0*6 -0.4 0.3 0 0 0.2 0.6 0*4
+
+example float64 4x3x2, offsets 1 5 3
+attr offsets INTS [1, 5, 3]
+in Out@GRAD float64 [2, 2, 3] 0.5 0.1 -0.4 0.6 -0 -0.8 -0.2 -0.2 -0.3 -0.8 -0.3 -0.2
+in X float64 [4, 3, 2] 0.44 0.4 0.679 0.839 0.28 0.04 0.599 0.48 0.519 0.639 0.12 0.16 0.2 0.799
+  0.36 0.959 0.759 0.559 0.24 0.32 0.879 0.919 0.08 0.719
+out X@GRAD float64 [4, 3, 2] 0*24
+
+example float64 4x4, offsets 0 0
+attr offsets INTS [0, 0]
+in Out@GRAD float64 [4, 4] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+in X float64 [4, 4] 0.765 0.189 0.535 0.88 0.707 0.247 0.074 0.304 0.131 0.823 0.592 0.419 0.938
+  0.65 0.477 0.362
+out X@GRAD float64 [4, 4] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+
+example float32 4x4, offsets 1 2
+attr offsets INTS [1, 2]
+in Out@GRAD float32 [2, 2] -0.4 0.3 0.2 0.6
+in X float32 [4, 4] 0.362 0.189 0.823 0.592 0.419 0.938 0.304 0.65 0.535 0.765 0.131 0.707 0.074
+  0.88 0.477 0.247
+out X@GRAD float32 [4, 4] 0*6 -0.4 0.3 0 0 0.2 0.6 0*4
+)")

@@ -141,3 +141,70 @@ HEDDLE_OP(unbind) {
       .InferShape(UnbindShape)
       .AnyKernel(Unbind);
 }
+
+HEDDLE_EXAMPLES(stack, R"(
+example int64 4x3, axis 2
+attr axis INT 2
+in X int64 [4, 3] -1 3 3 -4 -1 2 0 -3 1 -4 -3 1
+out Y int64 [4, 3, 1] -1 3 3 -4 -1 2 0 -3 1 -4 -3 1
+
+example int64 3
+in X int64 [3] 1 1 1
+in X int64 [3] 0 0 0
+out Y int64 [2, 3] 1 1 1 0 0 0
+
+example float64 1x2
+in X float64 [1, 2] 0.569 0.69
+in X float64 [1, 2] 0.643 0.502
+in X float64 [1, 2] 0.923 0.623
+out Y float64 [3, 1, 2] 0.569 0.69 0.643 0.502 0.923 0.623
+
+example float32 scalar, axis -1
+attr axis INT -1
+in X float32 [] 1.03
+in X float32 [] 1.45
+in X float32 [] 1.43
+out Y float32 [3] 1.03 1.45 1.43
+)")
+
+HEDDLE_EXAMPLES(stack_grad, R"(
+example float64 2, axis -1
+attr axis INT -1
+in X float64 [] 3.03
+in X float64 [] 1.4
+in Y@GRAD float64 [2] 0.7 0.9
+out X@GRAD float64 [] 0.7
+out X@GRAD float64 [] 0.9
+
+example float32 2, axis -1
+attr axis INT -1
+in X float32 [] 3.03
+in X float32 [] 1.4
+in Y@GRAD float32 [2] 0.7 0.9
+out X@GRAD float32 [] 0.7
+out X@GRAD float32 [] 0.9
+)")
+
+HEDDLE_EXAMPLES(unstack_grad, R"(
+example float64 3x2x4, axis -2, num 2
+attr axis INT -2
+attr num INT 2
+in Y@GRAD float64 [3, 2, 4] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+in Y@GRAD float64 [3, 2, 4] -0.3 -0.9 -0.8 0.7 -0 -0.5 0.5 0.1 -0.2 0.3 -0.7 0.4 -0.9 0.2 -0.6 -0.5
+  -0.2 0.4 0.6 0.8 -0.6 -1 0.5 -0.6
+out X@GRAD float64 [3, 2, 2, 4] -0.8 0.3 -0.2 0.2 -0.3 -0.9 -0.8 0.7 0.4 0.4 0.9 0.3 -0 -0.5 0.5 0.1
+  0 -0.8 -0.2 -0.4 -0.2 0.3 -0.7 0.4 -0.7 -1 -0.2 -0 -0.9 0.2 -0.6 -0.5 -1 0.1 -0.8 -0.2 -0.2 0.4
+  0.6 0.8 -0.4 0.5 0.2 -0.2 -0.6 -1 0.5 -0.6
+
+example float32 3x2x4, axis -2, num 2
+attr axis INT -2
+attr num INT 2
+in Y@GRAD float32 [3, 2, 4] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+in Y@GRAD float32 [3, 2, 4] -0.3 -0.9 -0.8 0.7 -0 -0.5 0.5 0.1 -0.2 0.3 -0.7 0.4 -0.9 0.2 -0.6 -0.5
+  -0.2 0.4 0.6 0.8 -0.6 -1 0.5 -0.6
+out X@GRAD float32 [3, 2, 2, 4] -0.8 0.3 -0.2 0.2 -0.3 -0.9 -0.8 0.7 0.4 0.4 0.9 0.3 -0 -0.5 0.5 0.1
+  0 -0.8 -0.2 -0.4 -0.2 0.3 -0.7 0.4 -0.7 -1 -0.2 -0 -0.9 0.2 -0.6 -0.5 -1 0.1 -0.8 -0.2 -0.2 0.4
+  0.6 0.8 -0.4 0.5 0.2 -0.2 -0.6 -1 0.5 -0.6
+)")
