@@ -84,11 +84,16 @@ Status MatmulShape(ShapeContext& ctx) {
   if (!x.known_rank() || !y.known_rank()) return ctx.Defer();
   if (ctx.Int("head_number") > 1) {
     if (!x.is_static() || !y.is_static()) return ctx.Defer();
+    const DType dtype = ctx.InDType("X");
+    if (dtype != DType::kF32 && dtype != DType::kF64)
+      return Unimplemented("head_number above 1 takes float32 and float64, not ", Name(dtype));
+    if (ctx.InDType("Y") != dtype)
+      return InvalidArgument("X is ", Name(dtype), ", but Y is ", Name(ctx.InDType("Y")));
     HEDDLE_ASSIGN_OR_RETURN(const Heads h, HeadsOf(ctx, x, y));
     Shape out = x;
     out[x.rank() - 2] = h.m;
     out[x.rank() - 1] = h.n * h.count;
-    ctx.SetOut("Out", out, ctx.InDType("X"));
+    ctx.SetOut("Out", out, dtype);
     return Status::Ok();
   }
   if (ctx.InDType("X") != ctx.InDType("Y"))

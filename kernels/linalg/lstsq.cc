@@ -43,13 +43,15 @@ struct Lstsq {
     Tensor *residuals = ctx.OutOpt("Residuals"), *ranks = ctx.OutOpt("Rank"),
            *values = ctx.OutOpt("SingularValues");
     const double rcond = ctx.Float("rcond");
-    for (int64_t i = 0; i < d.batch && x.numel() > 0; ++i) {
+    for (int64_t i = 0; i < d.batch; ++i) {
       const Matrix<double> a = MatrixAt<T>(x, i).template cast<double>();
       const Matrix<double> b = MatrixAt<T>(y, i).template cast<double>();
       if (!a.allFinite()) return InvalidArgument("matrix ", i, " of X is not finite");
       auto z = MutableMatrixAt<T>(ctx.Out("Solution"), i);
-      Eigen::Index rank;
-      if (BySingularValues(driver)) {
+      Eigen::Index rank = 0;
+      if (k == 0) {
+        z.setZero();  // of all solutions the smallest
+      } else if (BySingularValues(driver)) {
         const SvdResult svd = ComputeSvd(a, false);
         rank = (svd.s.array() > rcond * svd.s(0)).count();
         const Eigen::VectorXd inverse = svd.s.head(rank).cwiseInverse();
@@ -66,9 +68,10 @@ struct Lstsq {
       }
       if (ranks && driver != "gels") ranks->mutable_data<int32_t>()[i] = static_cast<int32_t>(rank);
       if (residuals && d.rows > d.cols) {
-        const Matrix<double> wide = z.template cast<double>();
+        Matrix<double> rest = -b;
+        if (k > 0) rest += Product<double>(a, z.template cast<double>());
         MatrixMap<T>(residuals->mutable_data<T>() + i * sides, 1, sides) =
-            (Product<double>(a, wide) - b).colwise().squaredNorm().cast<T>();
+            rest.colwise().squaredNorm().template cast<T>();
       }
     }
     return Status::Ok();

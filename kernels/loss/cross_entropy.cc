@@ -11,6 +11,7 @@ Status InferForward(ShapeContext& ctx, bool soft) {
   const Shape& label = ctx.InShape("Label");
   if (!x.known_rank() || !label.known_rank()) return ctx.Defer();
   if (x.rank() < 1) return InvalidArgument("X must have at least one axis");
+  if (x.dim(-1) == 0) return InvalidArgument("X ", x.ToString(), " has no classes");
   Shape y = x;
   y[x.rank() - 1] = 1;
   if (label.rank() == x.rank() - 1 && !soft) y.erase(x.rank() - 1);

@@ -1,5 +1,7 @@
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/shapes.h"
 #include "kernels/base/check.h"
@@ -71,7 +73,11 @@ struct LayerNorm {
     Tensor* variance_out = ctx.OutOpt("Variance");
     T* means = mean_out ? mean_out->mutable_data<T>() : nullptr;
     T* variances = variance_out ? variance_out->mutable_data<T>() : nullptr;
-    if (r.width == 0) return Status::Ok();
+    if (r.width == 0) {  // the mean of nothing
+      if (means) std::fill_n(means, r.rows, std::numeric_limits<T>::quiet_NaN());
+      if (variances) std::fill_n(variances, r.rows, std::numeric_limits<T>::quiet_NaN());
+      return Status::Ok();
+    }
     ctx.ParallelFor(r.rows, 1 + 65536 / r.width, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const ConstRow<T> in(from + i * r.width, r.width);

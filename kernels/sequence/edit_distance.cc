@@ -13,6 +13,8 @@ struct Tokens {
 Result<Tokens> TokensOf(const Tensor& t, const Tensor* lengths, const char* slot) {
   Tokens tokens;
   if (lengths == nullptr) {
+    if (t.rank() < 1 || t.numel() != t.dim(0))
+      return InvalidArgument(slot, " ", t.shape().ToString(), " is not one token per row");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(t, slot, 0));
     for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
       tokens.begin.push_back(Begin(*offsets, i));
