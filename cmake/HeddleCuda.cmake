@@ -1,4 +1,4 @@
-# The CUDA device: device/cuda/, the only folder that knows CUDA.
+# The CUDA device: device/cuda/ and the kernels that stand beside their operators, kernels/*/*.cu.
 
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "cards to build for")
@@ -12,12 +12,14 @@ foreach(_kind STANDARD EXTENSION)
 endforeach()
 find_package(CUDAToolkit REQUIRED)
 file(GLOB _cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/device/cuda/*.cc"
-     "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cc" "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cu")
+     "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cc" "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cu"
+     "${PROJECT_SOURCE_DIR}/kernels/*/*.cu")
 
 # Apart from the library's other sources, since nvcc has options of its own.
-add_library(heddle_cuda OBJECT ${_cuda_sources})
+add_library(heddle_cuda OBJECT ${_cuda_sources}
+            "${HEDDLE_GENERATED_DIR}/kernels/all_cuda_kernels.inc.stamp")
 target_include_directories(heddle_cuda PRIVATE "${PROJECT_SOURCE_DIR}"
-                           "${PROJECT_SOURCE_DIR}/include")
+                           "${PROJECT_SOURCE_DIR}/include" "${HEDDLE_GENERATED_DIR}")
 target_link_libraries(heddle_cuda PRIVATE CUDA::cudart CUDA::cublas)
 target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall>
                        $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)

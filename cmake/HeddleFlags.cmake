@@ -52,10 +52,12 @@ endfunction()
 
 # Kernels are built for AVX2/FMA machines, everything else for the base architecture. A Debug build
 # leaves them alone; a sanitized one keeps the instruction set (the same rounding) but not -O3.
-# Sources named *_avx512.cc are for such machines: what they define is called only there.
+# kernels/simd/avx512.cc is for machines with AVX-512: what it defines is called only there.
 function(heddle_kernel_flags target)
   target_compile_options(${target} PRIVATE ${HEDDLE_SOFT_WARNINGS})
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    # Vectors that registers do not hold have no fixed way to be passed; they stay in that source.
+    set_source_files_properties(kernels/simd/portable.cc PROPERTIES COMPILE_OPTIONS -Wno-psabi)
     return()
   endif()
   if(NOT HEDDLE_SANITIZE)
@@ -65,9 +67,9 @@ function(heddle_kernel_flags target)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     target_compile_options(${target} PRIVATE -march=x86-64-v3)
     get_target_property(newer ${target} SOURCES)
-    list(FILTER newer INCLUDE REGEX "_avx512\\.cc$")
-    set_source_files_properties(${newer} PROPERTIES COMPILE_OPTIONS -march=x86-64-v4
-                                                    SKIP_PRECOMPILE_HEADERS ON)
+    list(FILTER newer INCLUDE REGEX "^kernels/simd/avx512\\.cc$")
+    set_source_files_properties(${newer} PROPERTIES
+      COMPILE_OPTIONS "-march=x86-64-v4;-mprefer-vector-width=512" SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
@@ -76,12 +78,24 @@ endfunction()
 function(heddle_precompile target header)
   if(HEDDLE_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE "<${header}>")
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # For ccache. Not when the header itself is compiled: what is preprocessed then would be the
-      # old precompiled header, and ccache would give that back although its sources have changed.
-      get_target_property(sources ${target} SOURCES)
-      list(FILTER sources INCLUDE REGEX "\\.cc$")
-      set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fpch-preprocess)
-    endif()
+    heddle_let_ccache_precompile(${target})
+  endif()
+endfunction()
+
+# `target` reads the header that was precompiled for `other`, a target with the same flags.
+function(heddle_precompile_like target other)
+  if(HEDDLE_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${other})
+    heddle_let_ccache_precompile(${target})
+  endif()
+endfunction()
+
+# ccache wants the precompiled header named in what is preprocessed. Not when the header itself is
+# compiled: ccache would give back the old one although its sources have changed.
+function(heddle_let_ccache_precompile target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cc$")
+    set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fpch-preprocess)
   endif()
 endfunction()

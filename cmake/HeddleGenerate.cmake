@@ -1,9 +1,13 @@
 # Build-time generated files, all under ${HEDDLE_GENERATED_DIR}.
 
-# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source below
-# <folder>.
+# Writes <output> with `<declare>(name, "file")` for each line `<macro>(name)` in a source
+# *.<ending> below <folder>; the ending is cc where none is given.
 function(heddle_generate_list output folder macro declare)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
+  set(ending cc)
+  if(ARGC GREATER 4)
+    set(ending "${ARGV4}")
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.${ending}")
   set(path "${HEDDLE_GENERATED_DIR}/${output}")
   # The stamp carries the time, the list changes only with its content: editing a kernel does not
   # rebuild what includes the list.
@@ -11,6 +15,7 @@ function(heddle_generate_list output folder macro declare)
     OUTPUT "${path}.stamp"
     BYPRODUCTS "${path}"
     COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}"
+            "-DENDING=${ending}"
             "-DMACRO=${macro}" "-DDECLARE=${declare}" "-DOUTPUT=${path}"
             -P "${PROJECT_SOURCE_DIR}/cmake/generate_op_list.cmake"
     COMMAND "${CMAKE_COMMAND}" -E touch "${path}.stamp"
@@ -20,22 +25,6 @@ function(heddle_generate_list output folder macro declare)
     COMMENT "Listing ${macro} of ${folder}/"
     VERBATIM)
   file(GENERATE OUTPUT "${path}.files" CONTENT "${sources}\n")
-endfunction()
-
-# Writes <output> with a 64-bit constant <name> that changes whenever one of the files does.
-function(heddle_generate_hash output name)
-  set(path "${HEDDLE_GENERATED_DIR}/${output}")
-  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/" OUTPUT_VARIABLE sources)
-  list(JOIN sources "\n" lines)
-  file(GENERATE OUTPUT "${path}.files" CONTENT "${lines}\n")
-  add_custom_command(
-    OUTPUT "${path}"
-    COMMAND "${CMAKE_COMMAND}" "-DLIST=${path}.files" "-DNAME=${name}" "-DOUTPUT=${path}"
-            -P "${PROJECT_SOURCE_DIR}/cmake/hash_sources.cmake"
-    COMMAND "${CMAKE_COMMAND}" -E touch "${path}"
-    DEPENDS ${sources} "${path}.files" "${PROJECT_SOURCE_DIR}/cmake/hash_sources.cmake"
-    COMMENT "Hashing what ${name} stands for"
-    VERBATIM)
 endfunction()
 
 # Compiles proto/*.proto; included as "proto/<name>.pb.h".

@@ -1,19 +1,21 @@
-# The CUDA device's kernels, built for the host: device/cuda/grid/* with HEDDLE_GRID_ON_HOST, and
-# the tool with a device "cuda" that executes them there. For tests; needs no CUDA.
+# The CUDA device's kernels, built for the host: device/cuda/grid/* and kernels/*/*.cu with
+# HEDDLE_GRID_ON_HOST, and the tool with a device "cuda" that executes them there. For tests; needs
+# no CUDA.
 
-file(GLOB _grid_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cc"
-     "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cu")
+file(GLOB _grid_sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
+     "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cc" "${PROJECT_SOURCE_DIR}/device/cuda/grid/*.cu"
+     "${PROJECT_SOURCE_DIR}/kernels/*/*.cu")
 set(_grid_on_host "${PROJECT_SOURCE_DIR}/tests/grid/queue_on_host.cc")
 foreach(_source IN LISTS _grid_sources)
   # A source file of its own for each: the property that says how to compile it belongs to a file,
   # and the CUDA build has other wishes.
-  get_filename_component(_name "${_source}" NAME)
-  set(_copy "${HEDDLE_GENERATED_DIR}/grid_on_host/${_name}.cc")
-  file(CONFIGURE OUTPUT "${_copy}" CONTENT "#include \"device/cuda/grid/${_name}\"\n")
+  set(_copy "${HEDDLE_GENERATED_DIR}/grid_on_host/${_source}.cc")
+  file(CONFIGURE OUTPUT "${_copy}" CONTENT "#include \"${_source}\"\n")
   list(APPEND _grid_on_host "${_copy}")
 endforeach()
 
-add_library(heddle_grid_on_host STATIC ${_grid_on_host})
+add_library(heddle_grid_on_host STATIC ${_grid_on_host}
+            "${HEDDLE_GENERATED_DIR}/kernels/all_cuda_kernels.inc.stamp")
 target_link_libraries(heddle_grid_on_host PUBLIC heddle_internal Threads::Threads)
 target_compile_definitions(heddle_grid_on_host PUBLIC HEDDLE_GRID_ON_HOST=1)
 heddle_warnings(heddle_grid_on_host)

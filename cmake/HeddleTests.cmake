@@ -44,7 +44,12 @@ if(_support)
   add_library(heddle_test_helpers STATIC ${_support})
   target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
   heddle_warnings(heddle_test_helpers)
+  heddle_precompile(heddle_test_helpers tests/support/precompiled.h)
 endif()
+
+# It holds vectors that are wider than the registers of the base architecture.
+set_source_files_properties(tests/kernels/simd/microkernels_test.cc PROPERTIES
+                            COMPILE_OPTIONS -Wno-psabi)
 
 include(HeddleGrid)
 
@@ -62,12 +67,21 @@ foreach(_folder IN LISTS _test_folders)
     continue()
   endif()
   set(_target heddle_${_name}_tests)
+  set(_main GTest::gtest_main)
+  if(_name STREQUAL "ops")  # has parts beside its tests, and a main of its own
+    file(GLOB _tests CONFIGURE_DEPENDS "${_folder}/*.cc")
+    set(_main heddle_grid_on_host)
+  endif()
   add_executable(${_target} ${_tests})
-  target_link_libraries(${_target} PRIVATE heddle_test_support GTest::gtest_main)
+  target_link_libraries(${_target} PRIVATE heddle_test_support ${_main})
   if(_support)
     target_link_libraries(${_target} PRIVATE heddle_test_helpers)
   endif()
   heddle_warnings(${_target})
+  # The tests of the C interface and of the grid see other definitions, hence other headers.
+  if(_support AND NOT _name MATCHES "^(capi|grid)$")
+    heddle_precompile_like(${_target} heddle_test_helpers)
+  endif()
   if(_name STREQUAL "tools")
     add_dependencies(${_target} heddle_cli)
   elseif(_name STREQUAL "capi")
@@ -89,7 +103,7 @@ if(HEDDLE_CUDA_CHECK)
 endif()
 
 # Status 77: what the check needs (clang-format, git's history) is not here.
-foreach(_check check_includes check_sizes check_format check_titles)
+foreach(_check check_includes check_simd check_sizes check_format check_titles)
   add_test(NAME scripts.${_check}
            COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_check}.py")
   set_tests_properties(scripts.${_check} PROPERTIES TIMEOUT 120 LABELS scripts

@@ -1,11 +1,11 @@
-# cmake -DROOT=… -DFOLDER=… -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=…
+# cmake -DROOT=… -DFOLDER=… -DENDING=cc -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=…
 #       -P generate_op_list.cmake
-# Collects the lines `MACRO(name)` at column 0 of the sources below ROOT/FOLDER into OUTPUT, sorted:
+# Collects the lines `MACRO(name)` at column 0 of the sources *.ENDING below ROOT/FOLDER into OUTPUT, sorted:
 # `DECLARE(name, "path of the source from ROOT")`.
 
 cmake_minimum_required(VERSION 3.22)
 
-file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/${FOLDER}/*.cc")
+file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/${FOLDER}/*.${ENDING}")
 set(names "")
 set(entries "")
 foreach(source IN LISTS sources)

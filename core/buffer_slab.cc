@@ -13,21 +13,21 @@ namespace {
 constexpr size_t kAlign = 64;
 constexpr size_t kLargestBlock = 4 << 20;
 constexpr size_t kLargestTight =
-    16 << 20;  // of a tight slab's blocks, whose rest takes addresses only
+    16 << 20;  // size of a tight slab's blocks; the unused rest takes addresses, no memory
 constexpr size_t kLeastPopulated = 16 << 10;
 
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
 
 }  // namespace
 
-// In front of its buffers.
+// A block's header; its buffers follow in memory.
 struct BufferSlab::Block {
   size_t bytes = 0;
   bool tight = false;
   std::atomic<int> refs{1};  // the slab, and one per buffer
 };
 
-// In front of its data.
+// A buffer's header; its data follows in memory.
 struct BufferSlab::Piece : Buffer {
   Piece(void* data, size_t bytes, Block* b) : Buffer(data, bytes, &Destroy), block(b) {}
   static void Destroy(Buffer* buffer) {
@@ -65,8 +65,7 @@ BufferSlab::Block* BufferSlab::TakeBlock(size_t need) {
   return block;
 }
 
-// Of the next `need` bytes of a tight block: the huge pages that begin there, as long as all of
-// them will be filled.
+// Asks for huge pages within the next `need` bytes of a tight block, as far as each will be filled.
 void BufferSlab::PreferHugePages(size_t need) {
   const auto begin = reinterpret_cast<uintptr_t>(block_), at = begin + used_;
   const uintptr_t end = begin + block_->bytes;

@@ -12,11 +12,11 @@ namespace heddle {
 
 class BufferSlab {
  public:
-  static constexpr size_t kOwnBlock = 1 << 20;  // what is as large as this has a block of its own
+  static constexpr size_t kOwnBlock = 1 << 20;  // a buffer of this size has a block of its own
 
-  // `expected`: bytes that will be asked for in all, where that is known. `tight`: what is free in
-  // a block takes no memory, at the price of more time for pages: only those are huge that what is
-  // expected will fill.
+  // `expected`: bytes that will be asked for in all; 0: not known. `tight`: the free part of a
+  // block takes no memory. Page faults then take more time, since huge pages are used only where
+  // the expected bytes fill them.
   explicit BufferSlab(size_t expected = 0, bool tight = false)
       : expected_(expected), tight_(tight), in_all_(expected) {}
   ~BufferSlab();

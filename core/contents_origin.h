@@ -1,5 +1,5 @@
-// Where the contents of a constant come from, for whoever keeps what was computed from them longer
-// than a process lives.
+// The origin of a constant's contents. Files of packed weights name it, so that a later process
+// knows whether they still serve.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace heddle {
 // A file as it was when it was opened. Threads: any.
 class SourceFile {
  public:
-  // While these are the same nobody has written to the file, as far as the system can tell.
+  // Equal stamps: as far as the system can tell, nobody has written to the file in between.
   struct Stamp {
     uint64_t device = 0, inode = 0, bytes = 0;
     int64_t modified_ns = 0, changed_ns = 0;

@@ -1,4 +1,4 @@
-// The border that exceptions stop at.
+// Turns exceptions into a Status; no exception passes beyond.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// What `fn` returns, a Status; what it throws as a Status. For calls of kernels.
+// Calls `fn` and returns its Status, or a Status that says what it threw. For calls of kernels.
 template <typename Fn>
 Status Guard(Fn&& fn) {
   try {

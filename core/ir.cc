@@ -17,7 +17,8 @@ std::vector<int> Op::SubBlocks() const {
   return ids;
 }
 
-// Where the name is, or where it belongs. Precondition: the table is not empty.
+// The entry that has the name, or the free one it belongs into. Precondition: the table is not
+// empty.
 size_t NameTable::PlaceOf(const std::vector<Var>& vars, std::string_view name) const {
   size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
   while (table_[at] != kNoVar && vars[table_[at]].name != name) at = (at + 1) & (table_.size() - 1);

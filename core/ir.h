@@ -17,6 +17,10 @@
 #include "heddle/program.h"
 #include "heddle/shape.h"
 
+namespace heddle::formats {
+class ProgramSource;  // formats/program_source.h
+}
+
 namespace heddle::ir {
 
 using VarId = uint32_t;
@@ -29,7 +33,7 @@ struct Var {
   int block = 0;
   VarKind kind = VarKind::kTensor;
   DType dtype = DType::kUnknown;
-  Shape shape;  // Unknown() when the file gives none
+  Shape shape = {};  // Unknown() when the file gives none
   bool persistable = false;
   int lod_level = 0;  // as declared; what is fed may carry more
 };
@@ -80,7 +84,7 @@ struct Port {
   int col = 0;
 };
 
-// Ids of a block's variables by their names, which are read where the variables have them.
+// Finds a block's variables by name. The table holds ids only; the names stay in the variables.
 class NameTable {
  public:
   // The first variable added with this name; kNoVar when there is none.
@@ -93,14 +97,6 @@ class NameTable {
   size_t used_ = 0;
 };
 
-// What ParseProgram makes the same program of again: a small part of its size.
-struct PackedProgram {
-  std::string name;
-  uint64_t hash = 0;
-  std::shared_ptr<const std::string> source;
-  std::vector<std::vector<CallStack>> stacks;  // by block and operator
-};
-
 class Program {
  public:
   std::vector<Block> blocks;
@@ -111,9 +107,9 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
-  // The file's bytes but for call stacks: what heddle has no use for is in there when the program
-  // is written again.
-  std::shared_ptr<const std::string> source;
+  // The part of the file that its format keeps, to make the program again and to write it with
+  // fields that heddle does not use. Null: the program came from no file, or nobody will write it.
+  std::shared_ptr<const formats::ProgramSource> source;
 
   // The variable called `name` visible from `block`; kNoVar when there is none.
   VarId Find(int block, std::string_view name) const;
@@ -122,14 +118,14 @@ class Program {
   void DropUnusedVars(const std::vector<VarId>& kept = {});
   // A variable name that no other variable has.
   std::string FreshName(const std::string& stem) const;
-  // Where `op` stands, for errors.
+  // The place of `op` in the program, for errors.
   OpLocation Locate(int block, const Op& op) const;
-  // This is what ParseProgram made. Copies say no: they are made to be changed.
+  // Whether `source` makes exactly this program again. False for copies: they are made to be
+  // changed.
   bool as_parsed() const { return as_parsed_.value; }
 
  private:
-  friend Result<std::shared_ptr<Program>> ParseProgram(std::string_view, const std::string&);
-  friend Result<std::shared_ptr<Program>> Unpack(const PackedProgram&);
+  friend class ProgramBuilder;
   struct AsParsed {
     bool value = false;
     AsParsed() = default;
@@ -146,14 +142,5 @@ class Program {
 
 // A new operator for passes: every attribute at its default, every slot empty.
 Op MakeOp(const OpDef& def);
-
-// Parses and checks. All problems of a file are gathered into one error (at most 20 are listed).
-Result<std::shared_ptr<Program>> ParseProgram(std::string_view bytes, const std::string& name);
-// Precondition: program.as_parsed().
-PackedProgram Pack(const Program& program);
-Result<std::shared_ptr<Program>> Unpack(const PackedProgram& packed);
-// The bytes of a file that ParseProgram reads as this program again. Slots of sub-blocks' variables
-// are left out (core/sub_block_slots.h).
-Result<std::string> SerializeProgram(const Program& program);
 
 }  // namespace heddle::ir

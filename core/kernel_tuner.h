@@ -1,6 +1,6 @@
-// Chooses among ways to compute the same by what they take on this machine. A kernel that has
-// several asks for the one that is kept, and where there is none, lets them be measured; without a
-// tuner it takes what it usually does.
+// Chooses the fastest of several implementations by measuring them on this machine. A kernel that
+// has several asks for the one that was kept, and has them measured when there is none. Without a
+// tuner it makes its usual choice.
 //
 // Ownership: whoever makes a PackCache gives the tuner to it, which keeps it. Threads: all methods
 // may be called from any thread; measurements wait for each other.
@@ -21,7 +21,7 @@ class KernelTuner {
   // The name of the way that is kept for `key`, which says operator, attributes, shapes and dtypes;
   // empty when none is.
   virtual std::string Kept(const std::string& key) = 0;
-  // What is not kept is to be measured. Only while a plan is built.
+  // Whether keys that have no kept choice are to be measured. Only while a plan is built.
   virtual bool measures() const = 0;
   // The fastest of the ways called `names`, which is kept from now on; a later one has to be
   // clearly faster than the first. run(i, services) computes once by way i, as a kernel with these

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kAlign = 64;
 #ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;  // which guards what comes from operator new
+constexpr bool kSanitized = true;  // sanitizers watch memory of operator new only
 #else
 constexpr bool kSanitized = false;
 #endif

@@ -29,7 +29,7 @@ class LazyBuffer final : public Buffer {
     return b != nullptr && b->IsDestroyedBy(&Destroy) ? static_cast<LazyBuffer*>(b) : nullptr;
   }
 
-  // Whoever sees true sees the contents, too.
+  // Release and acquire: a thread that reads true also sees the contents.
   bool resident() const { return resident_.load(std::memory_order_acquire); }
   const std::shared_ptr<const MakeContents>& contents() const { return contents_; }
   const ContentsOrigin& origin() const { return origin_; }
@@ -223,7 +223,7 @@ ContentsOrigin OriginOf(const Tensor& t) {
 
 namespace {
 
-// For what is only a part of its memory, or has come by now.
+// For tensors that are a part of their memory, or whose contents are there by now.
 void NeedResident(const Tensor& t) {
   if (const Status s = MakeResident(t); !s.ok()) throw std::runtime_error(std::string(s.message()));
 }

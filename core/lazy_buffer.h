@@ -1,7 +1,7 @@
 // Memory whose contents are made when somebody needs them: parameters that stay in their file, and
-// constants computed from such. Who needs them only to make a copy of its own borrows them for as
-// long as that takes (BorrowedContents, BorrowedStretches); for everybody else they are brought in,
-// for good (MakeResident).
+// constants computed from such. Code that only makes a copy of its own (packed weights) borrows the
+// contents meanwhile (BorrowedContents, BorrowedStretches); all other code brings them in for good
+// (MakeResident).
 //
 // Until then there is an address, by which packed copies are found, and no memory: touching it ends
 // the process. Scope::Find brings in what it finds, and a plan what its instructions read; only
@@ -28,9 +28,9 @@ using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 // An empty reference when there are no addresses left.
 BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin = {});
 
-// Small contents side by side, which are read ahead of need and wait in memory: until those who
-// want some have come (DropWaiting), it costs less to hold them all than to read each by itself.
-// What was brought in by then stays where it is; of the rest only addresses do.
+// Small contents side by side, read ahead of need: one read of them all costs less than a read for
+// each. They wait in memory until DropWaiting. Contents that were brought in by then stay; the
+// others keep their addresses and lose their memory.
 //
 // Ownership: the memory lives as long as one of the buffers. Threads: one may Add; any may use
 // buffers.
@@ -48,8 +48,8 @@ class LazyShelf {
 
   // The tensor's memory is on a shelf and has not been brought in.
   static bool IsWaiting(const Tensor& t);
-  // Of the shelf that the tensor's memory is on, if it is on one: takes the memory away from what
-  // has not been brought in.
+  // If the tensor's memory is on a shelf: takes the memory of all contents of this shelf that were
+  // not brought in.
   static void DropWaiting(const Tensor& t);
 
  private:
@@ -65,9 +65,10 @@ bool IsAbsent(const Tensor& t);
 // Brings it in, where it is not there. kResourceExhausted, or what `contents` says.
 Status MakeResident(const Tensor& t);
 
-// What makes the memory that `t` is the whole of; nullptr when there is no need: it is there.
+// The function that makes the contents of `t`; nullptr when they are there. `t` must be the whole
+// of its memory.
 std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t);
-// Where they come from; nothing is known of memory that is there, which may have been written to.
+// The origin of the contents; unknown when they are there, since they may have been written to.
 ContentsOrigin OriginOf(const Tensor& t);
 
 // A tensor that holds what `source` does, in memory of its own where that is absent.

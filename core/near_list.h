@@ -25,7 +25,8 @@ class NearList {
   bool empty() const { return things_.empty(); }
   void clear() { things_.clear(); }
 
-  // Of those put back here last, one from `processor`; else the last one. The list is not empty.
+  // The newest of the last few that `processor` put back; else the newest. Precondition: the list
+  // is not empty.
   T Take(int processor = ThisProcessor()) {
     constexpr size_t kLooks = 64;
     size_t found = things_.size() - 1;
@@ -75,7 +76,7 @@ class NearSpares {
     }
     return nullptr;
   }
-  // What finds no place is destroyed.
+  // A thing for which there is no place is destroyed.
   void Put(std::unique_ptr<T> thing, int processor = ThisProcessor()) {
     const size_t home = static_cast<size_t>(processor) % count_;
     for (size_t i = 0; i < count_; ++i) {

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/error.h"
+#include "heddle/program.h"
 #include "core/thread_annotations.h"
 
 namespace heddle {
@@ -22,8 +24,9 @@ namespace {
 // An operator is defined when it is first asked for: a program uses few of them, and defining all
 // takes longer than loading a small one.
 struct Entry {
-  explicit Entry(void (*d)(OpDef&)) : define(d) {}
+  Entry(void (*d)(OpDef&), const char* f) : define(d), file(f) {}
   void (*const define)(OpDef&);
+  const char* const file;  // "" for additions
   std::once_flag once;
   std::unique_ptr<const OpDef> def;
 };
@@ -48,16 +51,16 @@ Additions& TheAdditions() {
 Registry& TheRegistry() {
   static Registry* const registry = [] {
     auto* r = new Registry(1024);
-    auto add = [r](const char* name, void (*define)(OpDef&)) {
-      if (!r->try_emplace(name, define).second) Refuse(name, "there is one of that name");
+    auto add = [r](const char* name, void (*define)(OpDef&), const char* file) {
+      if (!r->try_emplace(name, define, file).second) Refuse(name, "there is one of that name");
     };
-#define HEDDLE_DECLARE_OP(name, file) add(#name, &DefineOp_##name);
+#define HEDDLE_DECLARE_OP(name, file) add(#name, &DefineOp_##name, file);
 #include "kernels/all_ops.inc"
 #undef HEDDLE_DECLARE_OP
     Additions& additions = TheAdditions();
     MutexLock lock(additions.mutex);
     additions.frozen = true;
-    for (const auto& [name, define] : additions.ops) add(name, define);
+    for (const auto& [name, define] : additions.ops) add(name, define, "");
     return r;
   }();
   return *registry;
@@ -92,6 +95,14 @@ std::vector<const OpDef*> AllOps() {
   for (auto& [name, entry] : TheRegistry()) ops.push_back(DefOf(name, entry));
   std::sort(ops.begin(), ops.end(), [](auto* a, auto* b) { return a->name() < b->name(); });
   return ops;
+}
+
+// Declared in heddle/program.h: every kernel reads op_registry.h, and none needs this.
+Result<std::string> SourceOfOp(const std::string& type) {
+  const auto& registry = TheRegistry();
+  const auto it = registry.find(type);
+  if (it == registry.end()) return NotFound("heddle has no operator '", type, "'");
+  return std::string(it->second.file);
 }
 
 }  // namespace heddle

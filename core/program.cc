@@ -1,53 +1,20 @@
+// Accessors of Program, and descriptions of operators. Functions that read and write programs are
+// in formats/load.cc.
 #include "heddle/program.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/ir.h"
 #include "core/op_registry.h"
-#include "heddle/params.h"
 
 namespace heddle {
 namespace {
 
-namespace fs = std::filesystem;
-
 TensorInfo InfoOf(const ir::Program& p, ir::VarId id) {
   const ir::Var& v = p.vars[id];
   return {v.name, v.dtype, v.shape};
-}
-
-// The program file in a directory.
-Result<std::string> FindProgramFile(const std::string& dir) {
-  for (const char* name : {"model.pdmodel", "inference.pdmodel", "__model__"})
-    if (fs::is_regular_file(fs::path(dir) / name)) return (fs::path(dir) / name).string();
-  std::vector<std::string> found, json;
-  for (const auto& entry : fs::directory_iterator(dir)) {
-    if (entry.path().extension() == ".pdmodel") found.push_back(entry.path().string());
-    if (entry.path().extension() == ".json") json.push_back(entry.path().filename().string());
-  }
-  if (found.size() == 1) return found[0];
-  if (found.size() > 1) return InvalidArgument(dir, " holds several .pdmodel files; name one");
-  std::string hint;
-  if (!json.empty())
-    hint = "; " + json[0] + " may be a Paddle 3 PIR program: export with FLAGS_enable_pir_api=0";
-  return NotFound(dir, " holds no program (model.pdmodel, inference.pdmodel, __model__)", hint);
-}
-
-// Where the parameters of a program file lie when the caller does not say.
-std::string DefaultParams(const std::string& program_file) {
-  const fs::path p(program_file);
-  if (p.extension() == ".pdmodel") {
-    fs::path beside = p;
-    beside.replace_extension(".pdiparams");
-    return beside.string();
-  }
-  for (const char* name : {"__params__", "params"})
-    if (fs::is_regular_file(p.parent_path() / name)) return (p.parent_path() / name).string();
-  return p.parent_path().empty() ? "." : p.parent_path().string();
 }
 
 // " (list, optional)" and the like; nothing for a plain slot.
@@ -91,18 +58,6 @@ struct AttrText {
 };
 
 }  // namespace
-
-Result<Program> Program::Parse(std::string_view bytes, const std::string& name) {
-  auto parsed = ir::ParseProgram(bytes, name);
-  if (!parsed.ok()) return parsed.status();
-  return Program(*std::move(parsed));
-}
-
-Result<Program> Program::Load(const std::string& path) {
-  auto bytes = FileBytes::Read(path);
-  if (!bytes.ok()) return bytes.status();
-  return Parse(bytes->view(), path);
-}
 
 std::vector<TensorInfo> Program::inputs() const {
   std::vector<TensorInfo> out;
@@ -171,28 +126,6 @@ int Program::num_ops() const {
 
 int64_t Program::version() const { return impl_->version; }
 uint64_t Program::hash() const { return impl_->hash; }
-Result<std::string> Program::Serialize() const { return ir::SerializeProgram(*impl_); }
-
-Result<Model> LoadModel(const std::string& path, const std::string& params) {
-  std::error_code ec;
-  std::string file = path;
-  if (fs::is_directory(path, ec)) {
-    auto found = FindProgramFile(path);
-    if (!found.ok()) return found.status();
-    file = *found;
-  }
-  auto program = Program::Load(file);
-  if (!program.ok()) return program.status();
-  Model model{*program, std::make_shared<Scope>()};
-  const std::string where = params.empty() ? DefaultParams(file) : params;
-  if (program->persistables().empty() && params.empty()) return model;
-  if (!fs::exists(where, ec))
-    return NotFound("no parameters: ", where, " does not exist, and the program has ",
-                    program->persistables().size(), " parameters");
-  HEDDLE_RETURN_IF_ERROR(
-      LoadParameters(*program, where, *model.scope, ParameterReading::kWhenNeeded));
-  return model;
-}
 
 std::vector<std::string> SupportedOps() {
   std::vector<std::string> names;
@@ -219,6 +152,8 @@ Result<std::string> DescribeOp(const std::string& type) {
     text += "  traits " + TraitText(def->traits()) + "\n";
   if (FindOp(type + "_grad") != nullptr) text += "  gradient " + type + "_grad\n";
   text += "  dtypes " + def->KernelDTypes() + "\n";
+  HEDDLE_ASSIGN_OR_RETURN(const std::string source, SourceOfOp(type));
+  if (!source.empty()) text += "  source " + source + "\n";
   return text;
 }
 

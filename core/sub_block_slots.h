@@ -11,9 +11,9 @@
 //   sub_block:arrays     tensor arrays that the sub-block declares
 //
 // S is another slot of the operator, or an attribute that lists names. "The forward block" is the
-// one that the sub-block is the gradient of, or the sub-block itself. Where nothing is to be found,
-// the operand is empty. Variables that the kernel writes for the sub-block to read belong to output
-// slots.
+// one that the sub-block is the gradient of, or the sub-block itself. The operand is empty when
+// there is no such variable. Variables that the kernel writes for the sub-block to read belong to
+// output slots.
 #pragma once
 
 #include "core/ir.h"

@@ -1,6 +1,7 @@
 #include "heddle/tensor.h"
 
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "core/bytes.h"
@@ -152,6 +153,13 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
   Tensor t = *this;
   t.shape_ = shape;
   return t;
+}
+
+void Tensor::CheckSmall(size_t size) const {
+  if (data_ == nullptr || numel() == 0) return;
+  throw std::invalid_argument("an operand " + shape_.ToString() + " is " +
+                              std::string(Name(dtype_)) + ", but is read as elements of " +
+                              std::to_string(size) + " bytes");
 }
 
 const LoD& Tensor::lod() const {

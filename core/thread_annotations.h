@@ -33,6 +33,7 @@
 #define HEDDLE_ACQUIRE(...) HEDDLE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define HEDDLE_TRY_ACQUIRE(...) HEDDLE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define HEDDLE_RELEASE(...) HEDDLE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define HEDDLE_RETURN_CAPABILITY(mutex) HEDDLE_THREAD_ATTRIBUTE(lock_returned(mutex))
 #define HEDDLE_ASSERT_HELD(...) HEDDLE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
 // On a class: it is a mutex, or holds one while it lives.
 #define HEDDLE_CAPABILITY(kind) HEDDLE_THREAD_ATTRIBUTE(capability(kind))

@@ -32,9 +32,9 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
     }
     std::shared_ptr<Impl> impl;
     Stream* stream;
-    std::vector<Stream*> users;  // others
+    std::vector<Stream*> users;  // other streams that use it
   };
-  // Released memory of which other streams may still make use.
+  // Released memory that other streams may still use.
   struct Pending {
     void* data;
     size_t bytes;
@@ -64,7 +64,7 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
       if (event != nullptr && user->Record(*event).ok())
         p.events.push_back(std::move(event));
       else
-        (void)user->Synchronize();  // no event to be had: at once, then
+        (void)user->Synchronize();  // there is no event: wait now
     }
     cached += p.bytes;
     if (p.events.empty())
@@ -86,7 +86,8 @@ struct CachingAllocator::Impl : std::enable_shared_from_this<Impl> {
 
   void FreeCached() HEDDLE_REQUIRES(mutex) {
     for (auto& [stream, classes] : free) {
-      if (stream != nullptr && !closed) stream->WaitUntilDone();  // another run's, perhaps
+      if (stream != nullptr && !closed)
+        stream->WaitUntilDone();  // the stream may belong to another run
       for (auto& [bytes, blocks] : classes)
         for (void* data : blocks) {
           device->Free(data);
@@ -122,7 +123,7 @@ CachingAllocator::~CachingAllocator() { Close(); }
 
 Result<BufferRef> CachingAllocator::Allocate(size_t bytes, Stream* stream) {
   Impl& a = *impl_;
-  // What belongs to no stream is large or stays for long: not a byte more than asked for.
+  // Buffers that belong to no stream are large or live long: they are not rounded up.
   const size_t size = stream == nullptr ? std::max<size_t>(bytes, 1) : SizeClass(bytes);
   MutexLock lock(a.mutex);
   a.Collect();

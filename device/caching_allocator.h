@@ -1,9 +1,9 @@
-// Device memory that is used again without asking the device, in the order of streams.
+// Device memory that is reused in stream order, without a call of the device.
 //
-// A buffer belongs to the stream it was allocated for. When it is released, while the device may
-// still work with it, its memory serves the next allocation for the same stream at once: that
-// stream's own order keeps the uses apart. Where other streams have used it too (Use), it waits
-// until they have reached the point at which it was released.
+// A buffer belongs to the stream it was allocated for. When it is released, its memory serves the
+// next allocation for the same stream at once, even though the device may still use it: the
+// stream's order separates the uses. When other streams have used it too (Use), it is reused after
+// they have reached the point at which it was released.
 //
 // Ownership: buffers may outlive the allocator and its device's other users; they keep the device.
 // Threads: all methods from any thread; a buffer is released by the thread that owns the streams it
@@ -24,14 +24,14 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  // `stream` nullptr: for nobody in particular; such a buffer must be released when no stream uses
-  // it. When the device has no room left, cached memory goes back to it first.
+  // `stream` nullptr: the buffer belongs to no stream, and must be released when no stream uses it.
+  // When the device has no room left, cached memory is returned to it first.
   Result<BufferRef> Allocate(size_t bytes, Stream* stream);
-  // Work that was put on `stream` uses the buffer (one of this allocator).
+  // Work on `stream` uses the buffer, which is one of this allocator.
   static void Use(Buffer& buffer, Stream& stream);
-  // Gives memory back that nobody uses. Streams that had buffers must still be there.
+  // Returns unused memory to the device. Streams that had buffers must still exist.
   void Trim();
-  // No stream will be used any more: all must have been synchronised. What is cached goes back.
+  // Ends the use of streams, which must all be synchronised, and returns cached memory.
   void Close();
 
   size_t bytes_in_use() const;

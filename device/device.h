@@ -1,4 +1,4 @@
-// Device: memory, streams, events and kernels of something that executes on its own, behind the
+// Device: memory, streams, events and kernels of something that executes asynchronously to the
 // host.
 //
 // A *stream* executes what is put on it one after another, while the host goes on. An *event* marks
@@ -28,23 +28,22 @@
 
 namespace heddle {
 
-// One call of an operator: operands lie on the device. Kernels know them by their position in
-// `operands`, as `op` does; outputs have their shape and memory.
+// One call of an operator, with operands on the device. `op` refers to them by their position in
+// `operands`; outputs have their shape and memory.
 struct KernelCall {
   const BoundOp* op = nullptr;  // outlives the call
   std::vector<Value> operands;
-  // The host's kernel for these dtypes, for devices that borrow it.
+  // The host's kernel for these dtypes, for devices that use it.
   std::function<Status(KernelContext&)> host_kernel;
   const KernelState* state = nullptr;  // made by its Prepare step; outlives the call
   Services* services = nullptr;        // outlives the call
-  // Receives the sequence offsets that the kernel gave its operands, by position; whoever reads
-  // them waits for the call. May be empty.
+  // Receives the sequence offsets that the kernel gave its operands, by position; readers must wait
+  // for the call. May be empty.
   std::function<void(size_t, const LoD&)> offsets;
 };
 
-// A call of an operator as far as it is known when it is placed: which operands the program names
-// (HasIn, HasOut), their dtypes and shapes, attributes, and contents where those never change
-// (InValue).
+// A call of an operator at placement: the operands that the program names (HasIn, HasOut), their
+// dtypes and shapes, the attributes, and contents that never change (InValue).
 class CallView : public ShapeContext {
  public:
   // `known`: the frame has the dtypes and shapes of all operands, outputs included, as in every
@@ -62,7 +61,7 @@ class CallView : public ShapeContext {
   bool known_;
 };
 
-// What failed on a stream. `tag`: that of the work, as given when it was put there.
+// A failure on a stream. `tag`: the tag of the work that failed.
 struct StreamError {
   Status status;
   uint64_t tag = 0;
@@ -76,13 +75,13 @@ class Event {
   virtual bool Reached() const = 0;
   // Waits for that; the host may then read what was copied. An error when its stream has failed.
   virtual Status Wait() = 0;
-  // How long after `earlier` the stream came to this event, in nanoseconds of the device's clock.
+  // The time from `earlier` to this event, in nanoseconds of the device's clock.
   // Both are timed events (Device::NewEvent) and reached; otherwise an error.
   virtual Result<int64_t> NanosecondsSince(const Event& earlier) const = 0;
 };
 
-// Work that was captured, to be done any number of times: see Stream::BeginCapture. What its calls
-// and copies point at must outlive it, device memory included.
+// Captured work that can be executed any number of times: see Stream::BeginCapture. All memory that
+// its calls and copies refer to must outlive it.
 class Graph {
  public:
   virtual ~Graph() = default;  // nobody may be executing it
@@ -99,14 +98,14 @@ class Stream {
   virtual Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) = 0;
   virtual Status Launch(KernelCall call, uint64_t tag) = 0;
   virtual Status Record(Event& event) = 0;
-  // What is put here from now on waits for the event's newest Record so far.
+  // Later work on this stream waits for the newest Record of the event so far.
   virtual Status WaitFor(Event& event) = 0;
-  // Until everything on the stream is done; the stream's failure, which stays.
+  // Waits until everything on the stream is done. Returns the stream's failure, and keeps it.
   virtual Status Synchronize() = 0;
-  // Until everything that has been put on the stream is done, or skipped. Any thread may call it
+  // Waits until all work on the stream is done or skipped. Any thread may call it
   // while another one uses the stream.
   virtual void WaitUntilDone() = 0;
-  // The failure, which is forgotten; none: nullopt. After Synchronize.
+  // Returns and clears the failure; nullopt: none. Call it after Synchronize.
   virtual std::optional<StreamError> TakeError() = 0;
 
   // From here to EndCapture nothing is done that is put on this stream, or on streams from the time
@@ -117,8 +116,8 @@ class Stream {
   // error nothing is kept. kUnimplemented: the device captures nothing.
   virtual Status BeginCapture() = 0;
   virtual Result<std::unique_ptr<Graph>> EndCapture() = 0;
-  // Puts all the captured work here, as one piece; a failure has the tag of the work that failed.
-  // The graph must not be on another stream that is not done.
+  // Puts all the captured work on the stream as one unit; a failure has the tag of the work that
+  // failed. The graph must not be on another stream that is not done.
   virtual Status Replay(Graph& graph) = 0;
 };
 
@@ -132,7 +131,7 @@ class Device {
   // may wait for the device: see CachingAllocator.
   virtual Result<void*> Allocate(size_t bytes) = 0;
   virtual void Free(void* memory) = 0;
-  // Host memory that copies reach without detours.
+  // Page-locked host memory, for fast copies.
   virtual Result<void*> AllocateHost(size_t bytes) = 0;
   virtual void FreeHost(void* memory) = 0;
 
@@ -141,15 +140,15 @@ class Device {
   // `timed`: for NanosecondsSince; costs more.
   virtual Result<std::unique_ptr<Event>> NewEvent(bool timed) = 0;
 
-  // There is a kernel for the call. Without one the host executes it, so that a kernel need not
+  // The device has a kernel for the call. Otherwise the host executes it, so that a kernel need not
   // cover every dtype, shape or optional operand.
   virtual bool HasKernel(const CallView& call) const = 0;
-  // Its kernels are the host's: programs are fused for it as for the host, and give the host's
-  // bits.
+  // The device executes the host's kernels: programs are fused as for the host, and results have
+  // the same bits.
   virtual bool has_host_kernels() const { return false; }
-  // Nothing can be done on it any more.
+  // The device has failed; every later call fails.
   virtual bool lost() const = 0;
-  // Memory that serves again is to be overwritten first: whoever reads it too early is found out.
+  // Reused memory is overwritten first, so that a read that comes too early is found.
   virtual std::optional<uint8_t> scrub() const { return std::nullopt; }
 };
 

@@ -1,8 +1,7 @@
 // The emulated device: see include/heddle/device.h.
-//
-// Its addresses are those of a range of which the host may read nothing: whoever follows one
-// outside a kernel or a copy crashes. The contents lie elsewhere; kernels, which are the host's,
-// and copies are given their operands there, after a look whether they are the device's at all.
+// Its addresses lie in a range that the host cannot read: code that follows one outside a kernel or
+// a copy crashes. The contents lie elsewhere. Kernels, which are the host's, and copies receive
+// operands there, after a check that the addresses belong to the device.
 //
 // Threads: one mutex guards all queues, marks and figures. Each stream has a thread (none when
 // lazy), which lets go of the mutex while it executes a task. Streams and events that meet are of
@@ -45,8 +44,8 @@ class EmulatedDevice final : public Device {
   }
 
   EmulatedCounts counts() const;
-  // Where the contents of [memory, memory + bytes) lie; nullptr when that is not device memory in
-  // use.
+  // The address of the contents of [memory, memory + bytes); nullptr when that is not device memory
+  // in use.
   std::byte* Translate(const void* memory, size_t bytes) const;
 
  private:
@@ -62,7 +61,8 @@ class EmulatedDevice final : public Device {
     bool reached = false;
     int64_t reached_ns = 0;
     std::optional<StreamError> error;
-    std::shared_ptr<EmulatedCapture> capture;  // recorded under it: never reached
+    std::shared_ptr<EmulatedCapture>
+        capture;  // the Record was captured, so that the mark is never reached
   };
   struct Task {
     // One of: work, a graph, a mark to signal or to wait for.
@@ -82,12 +82,12 @@ class EmulatedDevice final : public Device {
   Status LostError() const;
   // An error while the calling thread captures.
   Status NotCapturing(const char* what) const HEDDLE_REQUIRES(mutex_);
-  // Whether this device allocated that memory of the host.
+  // The address is host memory that this device allocated.
   bool IsPinned(const void* host, size_t bytes) const HEDDLE_REQUIRES(mutex_);
 
   const std::string name_ = "emulated";
   const EmulatedOptions options_;
-  std::byte* addresses_ = nullptr;  // of which nothing can be read
+  std::byte* addresses_ = nullptr;  // the range that cannot be read
   std::byte* contents_ = nullptr;
   mutable Mutex mutex_;
   CondVar reached_;  // some mark is

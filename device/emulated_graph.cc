@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-// Visits entries of a capture as they must be done for the first lane to come to its end, nothing
-// earlier than it must.
+// Visits the entries of a capture in an order in which the first lane reaches its end and every
+// entry comes as late as possible.
 class LazyOrder {
  public:
   explicit LazyOrder(const std::vector<EmulatedCapture::Entry>& entries) : entries_(entries) {

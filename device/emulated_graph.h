@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// What streams keep from BeginCapture to EndCapture.
+// The work that streams record from BeginCapture to EndCapture.
 struct EmulatedCapture {
   struct Entry {
     uint32_t lane;  // in `streams`
@@ -31,7 +31,7 @@ class EmulatedGraph final : public Graph {
   EmulatedGraph(EmulatedDevice& device, EmulatedCapture& capture) HEDDLE_REQUIRES(device.mutex_);
   ~EmulatedGraph() override;
 
-  // Work that the capturing stream did not wait for: such a graph must not be used.
+  // The capturing stream did not wait for all work: the graph must not be used.
   bool has_loose_ends() const { return loose_ends_; }
 
  private:

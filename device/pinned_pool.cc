@@ -10,7 +10,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kLeast = 4096;
-// Kept for later; what is above that goes back to the device at once.
+// The most that is cached; memory above this is returned to the device at once.
 constexpr size_t kMostCached = size_t{256} << 20;
 
 // Sizes in steps of a quarter of the power of two below.

@@ -1,4 +1,4 @@
-// Memory of the host that the device's copies reach without detours, used again.
+// A pool of page-locked host memory.
 //
 // Ownership: buffers may outlive the pool; they keep the device. Threads: all methods from any
 // thread; a buffer must be released when no copy uses it any more.
@@ -20,7 +20,7 @@ class PinnedPool {
 
   // nullptr when the device gives none; aligned to 64 bytes.
   BufferRef Allocate(size_t bytes);
-  // The range lies in a buffer of this pool.
+  // True when the range lies in a buffer of this pool.
   bool Holds(const void* memory, size_t bytes) const;
   void Trim();
 

@@ -1,9 +1,13 @@
 #include "executor/compiled.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
+#include <cstdio>
 
 #include "core/error.h"
 #include "core/lazy_buffer.h"
+#include "executor/executor_impl.h"
 
 namespace heddle::internal {
 namespace {
@@ -124,8 +128,9 @@ std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& f
   return largest;
 }
 
-void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key) {
-  *key = form.key;
+namespace {
+
+void AppendFeeds(const std::vector<Feed>& feeds, std::string* key) {
   for (const Feed& f : feeds) {
     *key += f.name;
     *key += '\0';
@@ -139,20 +144,52 @@ void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std
   }
 }
 
-Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
+}  // namespace
+
+void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key) {
+  *key = form.key;
+  AppendFeeds(feeds, key);
+}
+
+std::string LastingKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds) {
+  std::string key;
+  Append(&key, form.lasting_hash);
+  AppendFeeds(feeds, &key);
+  char hex[17];
+  std::snprintf(hex, sizeof hex, "%016llx",
+                static_cast<unsigned long long>(XXH64(key.data(), key.size(), 0)));
+  return hex;
+}
+
+FeedSignature SignatureOf(const Feed& feed) {
+  FeedSignature s;
+  s.name = feed.name;
+  s.kind = feed.value.kind();
+  s.dtype = feed.value.tensor().dtype();
+  s.shape = feed.value.tensor().shape();
+  s.has_lod = feed.value.is_tensor() && feed.value.tensor().has_lod();
+  return s;
+}
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
   auto form = std::make_shared<Form>();
   std::lock_guard writes(scope->write_mutex());  // parameters are read
-  form->packs = std::make_shared<PackCache>(packed);
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
-  HEDDLE_ASSIGN_OR_RETURN(const auto program, source.Get());
+  HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   HEDDLE_ASSIGN_OR_RETURN(form->optimized,
-                          passes::Optimize(program, scope, optimize, !options.lean));
+                          passes::Optimize(program, scope, optimize,
+                                           {.source = !options.lean, .host_caches = host_caches}));
+  form->source.program = form->optimized.program;
+  form->source.scope = form->optimized.scope;
+  form->source.root_scope = scope;
   for (const std::string& name : fetch_names)
-    form->fetches.push_back(form->optimized.program->Find(0, name));
+    form->source.fetches.push_back(form->optimized.program->Find(0, name));
+  form->source.packs = std::make_shared<PackCache>(packed);
+  form->source.tuning = tuning;
   if (!declared_inputs)
     for (const auto& [name, stamp] : form->optimized.used) form->constants.insert(name);
-  Append(&form->key, source.hash());
+  Append(&form->key, source_.hash());
   Append(&form->key, options.opt_level);
   Append(&form->key, options.schedule);
   Append(&form->key, options.shuffle_seed);
@@ -162,11 +199,58 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Make() const {
   Append(&form->key, options.reuse);
   Append(&form->key, options.lean);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
+  for (const std::string& name : fetch_names) form->key += name + '\0';
+  form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);
   form->key += options.tuning_file + '\0';
   form->key += options.packed_weights + '\0';
   Append(&form->key, form->optimized.scope.get());
-  for (const std::string& name : fetch_names) form->key += name + '\0';
   return form;
+}
+
+Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
+                                                         const Program& program,
+                                                         std::shared_ptr<Scope> scope,
+                                                         const CompileOptions& options) {
+  if (!program) return InvalidArgument("the program is empty");
+  auto c = std::make_shared<CompiledImpl>();
+  c->executor = executor;
+  c->scope = scope ? std::move(scope) : std::make_shared<Scope>();
+  c->options = options;
+  const auto& device = executor->resources().device;
+  c->host_caches = !device || device->device().has_host_kernels();
+  HEDDLE_RETURN_IF_ERROR(c->FindPorts(program));
+  const int threads = executor->resources().threads;
+  if (options.tune || !options.tuning_file.empty())
+    c->tuning = std::make_shared<TuningCache>(options.tuning_file, options.tune,
+                                              TuningEnvironment(threads));
+  if (!options.packed_weights.empty())
+    c->packed = std::make_shared<PackedWeights>(options.packed_weights);
+  {
+    MutexLock lock(c->mutex_);
+    c->source_ = program;
+  }
+  HEDDLE_RETURN_IF_ERROR(c->Current().status());
+  return c;
+}
+
+Status CompiledImpl::FindPorts(const Program& program) {
+  inputs = program.inputs();
+  declared_inputs = !program.ir().feeds.empty();
+  fetch_names = options.fetches;
+  if (fetch_names.empty())
+    for (const TensorInfo& o : program.outputs()) fetch_names.push_back(o.name);
+  const size_t count = fetch_names.size();
+  fetch_names.insert(fetch_names.end(), options.keep.begin(), options.keep.end());
+  HEDDLE_RETURN_IF_ERROR(CheckMaxShapes(*this));
+  for (size_t i = 0; i < fetch_names.size(); ++i) {
+    const ir::VarId var = program.ir().Find(0, fetch_names[i]);
+    if (var == ir::kNoVar)
+      return NotFound(i < count ? "cannot fetch '" : "cannot keep '", fetch_names[i],
+                      "': the program has no such variable");
+    const ir::Var& v = program.ir().vars[var];
+    if (i < count) outputs.push_back({fetch_names[i], v.dtype, v.shape});
+  }
+  return Status::Ok();
 }
 
 // Without feed operators anything may be fed: such parameters are remembered.
@@ -182,7 +266,7 @@ bool CompiledImpl::FeedsConstants(const std::vector<Feed>& feeds) {
 }
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vector<Feed>& feeds) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t version = scope->version();
   if (form_ && form_->version != version) {
     form_->version = version;
@@ -190,15 +274,15 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vec
   }
   while (!form_ || FeedsConstants(feeds)) {
     form_ = nullptr;
-    HEDDLE_ASSIGN_OR_RETURN(form_, Make());
+    HEDDLE_ASSIGN_OR_RETURN(form_, MakeForm());
     report_ = form_->optimized.report;
-    if (options.lean) source.LetGo();
+    if (options.lean) source_.LetGo();
   }
   return form_;
 }
 
 PassReport CompiledImpl::pass_report() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return report_;
 }
 

@@ -1,19 +1,22 @@
 // What Executor::Compile makes of a program: its passes' result for the parameters as they are.
+//
+// Threads: Compile, and setting `spoil`, before anything else; then all methods from any thread.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "core/ir.h"
 #include "core/services.h"
+#include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/packed_weights.h"
 #include "executor/plan/plan.h"
+#include "executor/plan/plan_builder.h"
 #include "executor/source_program.h"
 #include "executor/tune/tuning_cache.h"
 #include "heddle/executor.h"
@@ -27,44 +30,64 @@ class CompiledImpl {
  public:
   // What the passes made of the program for the parameters as they are now.
   struct Form {
+    // Constant after construction.
     passes::Optimized optimized;
-    // Copies of parameters as they were at `packs_version` of the scope; guarded by its
-    // write_mutex.
-    std::shared_ptr<PackCache> packs;
-    uint64_t packs_version = 0;
-    std::vector<ir::VarId> fetches;
-    std::string key;       // everything that plans depend on besides the feeds
-    uint64_t version = 0;  // of the scope, when last looked at
-    std::mutex blocks_mutex;
-    std::shared_ptr<ArenaBlocks> blocks;  // with max_shapes, once the first plan was made
+    std::string key;            // everything that plans depend on besides the feeds
+    uint64_t lasting_hash = 0;  // of what means the same in another process
     // Names of parameters that were folded into it, where anything may be fed.
     std::unordered_set<std::string> constants;
+
+    // Guarded by the scope's write_mutex: `source.packs` are copies of parameters as they were at
+    // `packs_version` of the scope. What else is in `source` is constant.
+    PlanSource source;
+    uint64_t packs_version = 0;
+
+    uint64_t version = 0;  // of the scope, when last looked at; guarded by the owner's mutex
+    Mutex blocks_mutex;
+    // With max_shapes, once the first plan was made.
+    std::shared_ptr<ArenaBlocks> blocks HEDDLE_GUARDED_BY(blocks_mutex);
   };
+
+  // Compiles, for `executor`, which outlives what is made.
+  static Result<std::shared_ptr<CompiledImpl>> Make(ExecutorImpl* executor, const Program& program,
+                                                    std::shared_ptr<Scope> scope,
+                                                    const CompileOptions& options);
   // The current form, made anew when a parameter that was folded into it has been replaced, or is
   // fed.
-  Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {});
+  Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {})
+      HEDDLE_EXCLUDES(mutex_);
   // Of the last form that was made.
-  PassReport pass_report() const;
+  PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
+  PlanChoices plan_choices() const {
+    return {options.reuse, options.lean, options.shuffle_seed, options.placement,
+            options.placement_seed};
+  }
 
-  ExecutorImpl* executor = nullptr;  // which compiled it, and outlives it
-  SourceProgram source;
+  // Constant after Make.
+  ExecutorImpl* executor = nullptr;
   std::shared_ptr<Scope> scope;
   CompileOptions options;
+  bool host_caches = true;               // kernels run on the host
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
   bool declared_inputs = false;           // the program has feed operators
+  std::function<void(Plan&)> spoil;       // see PlanSource
+
   std::atomic<uint64_t> runs{0};
-  std::function<void(Plan&)> spoil;  // see PlanRequest; set before the first plan is made
 
  private:
-  Result<std::shared_ptr<Form>> Make() const;
-  bool FeedsConstants(const std::vector<Feed>& feeds);
-  mutable std::mutex mutex_;
-  std::shared_ptr<Form> form_;
-  std::vector<std::string> fed_;  // parameters that some run has fed, so that they are no constants
-  PassReport report_;
+  Status FindPorts(const Program& program);
+  Result<std::shared_ptr<Form>> MakeForm() const HEDDLE_REQUIRES(mutex_);
+  bool FeedsConstants(const std::vector<Feed>& feeds) HEDDLE_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  SourceProgram source_ HEDDLE_GUARDED_BY(mutex_);
+  std::shared_ptr<Form> form_ HEDDLE_GUARDED_BY(mutex_);
+  // Parameters that some run has fed, so that they are no constants.
+  std::vector<std::string> fed_ HEDDLE_GUARDED_BY(mutex_);
+  PassReport report_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 // Does what is fed fit what the program declares?
@@ -83,5 +106,10 @@ std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& f
 
 // Everything a plan depends on: the form's key and the feeds' signature, into `key`.
 void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key);
+
+// A name for a plan of such feeds that means the same in another process.
+std::string LastingKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds);
+
+FeedSignature SignatureOf(const Feed& feed);
 
 }  // namespace heddle::internal

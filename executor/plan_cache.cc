@@ -1,27 +1,66 @@
 #include "executor/plan_cache.h"
 
-#include "core/error.h"
+#include <utility>
+
+#include "executor/plan/dependency_graph.h"
+#include "executor/tune/tuning_cache.h"
 
 namespace heddle {
 
-CachedPlan::CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request, bool tuned)
-    : plan_(std::move(plan)), request_(std::move(request)), tuner_(*plan_, tuned) {
+namespace {
+
+// In the tuning file.
+const char* NameOf(Dispatch dispatch) {
+  switch (dispatch) {
+    case Dispatch::kLanes:
+      return "lanes";
+    case Dispatch::kQueue:
+      return "queue";
+    default:
+      return "serial";
+  }
+}
+
+// The width is for every process to find out: what decides it changes within seconds.
+RunPolicy::Subject SubjectOf(const Plan& plan, const PlanRequest& request,
+                             const std::string& lasting_key) {
+  const bool known = request.tuning && request.tuning->KeptWay(lasting_key) == "serial";
+  return {.steps = plan.blocks[0].instructions.size(),
+          .graph = [&plan] { return BuildDependencies(plan, plan.blocks[0].instructions).graph; },
+          .variants = request.ask_worth && plan.worth_measuring && !known,
+          .widths = request.ask_worth && plan.dispatch == Dispatch::kSerial};
+}
+
+}  // namespace
+
+CachedPlan::CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request,
+                       std::string lasting_key)
+    : plan_(std::move(plan)),
+      request_(std::move(request)),
+      lasting_key_(std::move(lasting_key)),
+      policy_(SubjectOf(*plan_, request_, lasting_key_)) {
   request_.services = nullptr;
   variants_.push_back({plan_, {}});
 }
 
+void CachedPlan::KeepWay(double ns) {
+  if (request_.tuning && policy_.confirmed())
+    request_.tuning->KeepWay(lasting_key_, NameOf(variant(policy_.settled_variant())->dispatch),
+                             ns);
+}
+
 std::shared_ptr<const Plan> CachedPlan::variant(int v) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return variants_[static_cast<size_t>(v)].plan;
 }
 
 void CachedPlan::AddVariants(std::vector<std::shared_ptr<const Plan>> plans) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto& p : plans) variants_.push_back({std::move(p), {}});
 }
 
 void CachedPlan::UseBlocks(std::shared_ptr<ArenaBlocks> blocks) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (blocks_) return;
   for (Variant& v : variants_) v.idle.clear();  // they have memory of their own
   blocks_ = std::move(blocks);
@@ -29,7 +68,7 @@ void CachedPlan::UseBlocks(std::shared_ptr<ArenaBlocks> blocks) {
 }
 
 size_t CachedPlan::BlockBytes(const Plan& plan) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return Lends(plan) ? blocks_->bytes() : 0;
 }
 
@@ -42,7 +81,7 @@ std::unique_ptr<RunState> CachedPlan::Acquire(int variant, const Services& servi
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<ArenaBlocks> blocks;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Variant& v = variants_[static_cast<size_t>(variant)];
     plan = v.plan;
     if (Lends(*plan)) blocks = blocks_;
@@ -55,18 +94,18 @@ std::unique_ptr<RunState> CachedPlan::Acquire(int variant, const Services& servi
 
 void CachedPlan::Release(int variant, std::unique_ptr<RunState> state) {
   state->GiveBackBlock();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   variants_[static_cast<size_t>(variant)].idle.Put(std::move(state));
 }
 
 void CachedPlan::Trim() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (Variant& v : variants_) v.idle.clear();
   if (blocks_) blocks_->Trim();
 }
 
 bool CachedPlan::TrimOthers(int variant) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bool any = false;
   for (size_t v = 0; v < variants_.size(); ++v) {
     if (static_cast<int>(v) == variant || variants_[v].idle.empty()) continue;
@@ -81,7 +120,7 @@ bool CachedPlan::UpToDate() {
   // No run may be writing to what is looked at here.
   std::lock_guard writes(plan.root_scope->write_mutex());
   const uint64_t version = plan.scope->version();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (version == checked_version_) return true;
   for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
     const Slot& slot = plan.slots[plan.scope_slots[i]];
@@ -97,44 +136,33 @@ bool CachedPlan::UpToDate() {
   return true;
 }
 
-Result<std::shared_ptr<CachedPlan>> PlanCache::Get(
-    uint64_t hash, const std::string& key,
-    FunctionRef<Result<std::shared_ptr<CachedPlan>>()> build) {
-  std::shared_ptr<Entry> entry;
-  {
-    std::lock_guard lock(mutex_);
-    auto& slot = entries_[hash];
-    if (slot && slot->key != key) {  // two descriptions with one hash: the newer one stays
-      by_age_.erase(slot->age);
-      slot = nullptr;
-    }
-    if (!slot) {
-      slot = std::make_shared<Entry>();
-      slot->key = key;
-      by_age_.push_front(hash);
-      slot->age = by_age_.begin();
-    } else if (slot->age != by_age_.begin()) {
-      by_age_.splice(by_age_.begin(), by_age_, slot->age);
-    }
-    entry = slot;
-    while (entries_.size() > capacity_ && by_age_.size() > 1) {
-      entries_.erase(by_age_.back());
-      by_age_.pop_back();
-    }
+std::shared_ptr<PlanCache::Entry> PlanCache::EntryOf(uint64_t hash, const std::string& key) {
+  MutexLock lock(mutex_);
+  auto& slot = entries_[hash];
+  if (slot && slot->key != key) {  // two descriptions with one hash: the newer one stays
+    by_age_.erase(slot->age);
+    slot = nullptr;
   }
-  std::lock_guard lock(entry->mutex);
-  if (entry->plan && entry->plan->UpToDate()) return entry->plan;
-  auto plan = build();
-  if (!plan.ok()) return plan.status();
-  built_.fetch_add(1, std::memory_order_relaxed);
-  entry->plan = *std::move(plan);
-  return entry->plan;
+  if (!slot) {
+    slot = std::make_shared<Entry>();
+    slot->key = key;
+    by_age_.push_front(hash);
+    slot->age = by_age_.begin();
+  } else if (slot->age != by_age_.begin()) {
+    by_age_.splice(by_age_.begin(), by_age_, slot->age);
+  }
+  std::shared_ptr<Entry> entry = slot;
+  while (entries_.size() > capacity_ && by_age_.size() > 1) {
+    entries_.erase(by_age_.back());
+    by_age_.pop_back();
+  }
+  return entry;
 }
 
 void PlanCache::Trim() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto& [hash, entry] : entries_) {
-    std::lock_guard entry_lock(entry->mutex);
+    MutexLock entry_lock(entry->mutex);
     if (entry->plan) entry->plan->Trim();
   }
 }

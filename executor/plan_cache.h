@@ -1,24 +1,23 @@
 // Plans by what they were built for, the least recently used given up first.
 //
-// Threads: all methods may be called from any thread; a plan is built by one thread while others
-// that want the same one wait for it.
+// Threads: all methods may be called from any thread. Ownership: a plan that was given up lives on
+// while a run has it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
-#include "core/function_ref.h"
 #include "core/near_list.h"
+#include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan_builder.h"
 #include "executor/run/run_state.h"
-#include "executor/tune/plan_tuner.h"
-#include "executor/tune/width_choice.h"
+#include "executor/tune/run_policy.h"
 
 namespace heddle {
 
@@ -26,20 +25,17 @@ namespace heddle {
 // wait to be used again.
 class CachedPlan {
  public:
-  // `request` is kept for building variants; its services are not.
-  CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request, bool tuned);
+  // `request` is kept for building variants; its services are not. `lasting_key`: a name for it
+  // that a tuning file knows it by.
+  CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request, std::string lasting_key);
 
   const std::shared_ptr<const Plan>& plan() const { return plan_; }
-  PlanTuner& tuner() { return tuner_; }
-  // For a run that is alone, and about which nothing else is to be found out; nullptr where
-  // somebody has said how to run, or the plan does not go one instruction after another.
-  WidthChoice* width(const PlanTuner::Turn& turn) {
-    return request_.ask_worth && tuner_.settled() && turn.what == PlanTuner::Turn::What::kRun &&
-                   turn.variant == 0 && plan_->dispatch == Dispatch::kSerial
-               ? &width_
-               : nullptr;
-  }
+  // Which variant the next run is to be.
+  RunPolicy& policy() { return policy_; }
+  // After a run that settled the policy: the choice goes into the tuning file, if there is one.
+  void KeepWay(double ns);
   const PlanRequest& request() const { return request_; }
+
   // Variant 0 is plan() itself.
   std::shared_ptr<const Plan> variant(int v);
   void AddVariants(std::vector<std::shared_ptr<const Plan>> plans);
@@ -61,43 +57,50 @@ class CachedPlan {
   bool UpToDate();
 
  private:
-  bool Lends(const Plan& plan) const;  // mutex_ is held
   struct Variant {
     std::shared_ptr<const Plan> plan;
     NearList<std::unique_ptr<RunState>> idle;
   };
-  std::shared_ptr<const Plan> plan_;
+  bool Lends(const Plan& plan) const HEDDLE_REQUIRES(mutex_);
+
+  // Constant after construction.
+  const std::shared_ptr<const Plan> plan_;
   PlanRequest request_;
-  PlanTuner tuner_;
-  WidthChoice width_;
-  std::mutex mutex_;
-  std::vector<Variant> variants_;
-  std::shared_ptr<ArenaBlocks> blocks_;
-  std::atomic<bool> has_blocks_{false};
-  uint64_t checked_version_ = ~uint64_t{0};
+  const std::string lasting_key_;
+
+  RunPolicy policy_;                     // looks after itself
+  std::atomic<bool> has_blocks_{false};  // blocks_ are there, and will stay
+
+  Mutex mutex_;
+  std::vector<Variant> variants_ HEDDLE_GUARDED_BY(mutex_);
+  std::shared_ptr<ArenaBlocks> blocks_ HEDDLE_GUARDED_BY(mutex_);
+  uint64_t checked_version_ HEDDLE_GUARDED_BY(mutex_) = ~uint64_t{0};
 };
 
 class PlanCache {
  public:
   explicit PlanCache(size_t capacity) : capacity_(capacity) {}
-  // `key` is the complete description, `hash` its XXH64. Takes no memory when it finds a plan.
-  Result<std::shared_ptr<CachedPlan>> Get(uint64_t hash, const std::string& key,
-                                          FunctionRef<Result<std::shared_ptr<CachedPlan>>()> build);
+
+  // The place of a plan. Whoever wants the plan holds the mutex: the first one builds it meanwhile.
+  struct Entry {
+    std::string key;                    // constant
+    std::list<uint64_t>::iterator age;  // of the cache, guarded by its mutex
+    Mutex mutex;
+    std::shared_ptr<CachedPlan> plan HEDDLE_GUARDED_BY(mutex);  // nullptr: not built
+  };
+  // `key` is the complete description, `hash` its XXH64. Takes no memory where there is one.
+  std::shared_ptr<Entry> EntryOf(uint64_t hash, const std::string& key) HEDDLE_EXCLUDES(mutex_);
+
+  void CountBuilt() { built_.fetch_add(1, std::memory_order_relaxed); }
   int64_t built() const { return built_.load(std::memory_order_relaxed); }
-  void Trim();
+  void Trim() HEDDLE_EXCLUDES(mutex_);
 
  private:
-  struct Entry {
-    std::string key;
-    std::mutex mutex;  // held while the plan is built
-    std::shared_ptr<CachedPlan> plan;
-    std::list<uint64_t>::iterator age;
-  };
   const size_t capacity_;
   std::atomic<int64_t> built_{0};
-  std::mutex mutex_;
-  std::list<uint64_t> by_age_;  // most recently used first
-  std::unordered_map<uint64_t, std::shared_ptr<Entry>> entries_;
+  Mutex mutex_;
+  std::list<uint64_t> by_age_ HEDDLE_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<uint64_t, std::shared_ptr<Entry>> entries_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

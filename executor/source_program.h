@@ -4,10 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
-#include "core/file.h"
 #include "core/ir.h"
+#include "formats/program_source.h"
 #include "heddle/program.h"
 
 namespace heddle::internal {
@@ -16,7 +15,7 @@ class SourceProgram {
  public:
   SourceProgram& operator=(const Program& program) {
     whole_ = program.impl();
-    name_ = whole_->name;
+    packed_ = nullptr;
     hash_ = program.hash();
     return *this;
   }
@@ -25,16 +24,13 @@ class SourceProgram {
   // The program, parsed anew where it was let go. kDataLoss where its file was written to
   // meanwhile.
   Result<std::shared_ptr<const ir::Program>> Get() const;
-  // Holds no more of it than is needed to make it again, where that can be done: the file it was
-  // read from, which stays open, else its bytes.
+  // Holds no more of it than is needed to make it again, where that can be done.
   void LetGo();
 
  private:
+  // One of both:
   std::shared_ptr<const ir::Program> whole_;
-  // Where `whole_` is empty, one of these:
-  FileHandle file_;
-  ir::PackedProgram packed_;
-  std::string name_;
+  std::unique_ptr<const formats::PackedProgram> packed_;
   uint64_t hash_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace internal {
 
-// What a ProgramEditor edits.
+// The program that a ProgramEditor edits.
 class EditorState {
  public:
   EditorState(ir::Program& p, passes::PassContext& c) : program(p), context(c) {}
@@ -215,8 +215,6 @@ PassDef FromCustom(const CustomPass& custom) {
   PassDef pass;
   pass.name = custom.name;
   pass.doc = custom.doc;
-  pass.groupings = In(custom.grouping);
-  pass.phase = custom.phase;
   pass.level = custom.level;
   pass.repeat = custom.repeat;
   pass.once = !custom.repeat;

@@ -1,4 +1,4 @@
-// Passes that users hand in, as passes like any other.
+// Turns a user's pass into a PassDef.
 #pragma once
 
 #include "heddle/pass.h"

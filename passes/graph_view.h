@@ -1,4 +1,4 @@
-// Who writes and who reads a variable of block 0, for passes.
+// Writers and readers of the variables of block 0.
 #pragma once
 
 #include <span>
@@ -18,14 +18,14 @@ class GraphView {
 
   std::span<const int> writers(ir::VarId v) const { return writers_[v]; }
   std::span<const int> readers(ir::VarId v) const { return readers_[v]; }
-  // A plain tensor of block 0 alone that holds nothing at first and that one operator writes.
+  // `v` is a plain tensor of block 0 alone, has no initial value, and one operator writes it.
   bool SingleWriter(ir::VarId v) const;
   // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
   int OnlyReader(ir::VarId v, const PassContext& context) const;
-  // It has one value only: written once, or fed or a parameter and never written.
+  // `v` has only one value: it is written once, or it is fed or a parameter and never written.
   bool Stable(ir::VarId v) const { return writers_[v].size() + initial_[v] <= 1 && !shared_[v]; }
-  // Stable, and its one write, if there is one, stands before operator `at`: what `at` reads may be
-  // read later just as well.
+  // `v` is stable, and its write, if there is one, comes before operator `at`: a later operator
+  // reads the same value.
   bool WrittenBefore(ir::VarId v, int at) const {
     return Stable(v) && (writers_[v].empty() || writers_[v][0] < at);
   }
@@ -34,9 +34,8 @@ class GraphView {
   void Touch(const ir::Op& op, int at, bool nested);
   const ir::Program& program_;
   PositionLists writers_, readers_;
-  std::vector<bool> shared_;  // touched inside a sub-block
-  std::vector<bool>
-      initial_;  // holds something before the program begins, or must, being read first
+  std::vector<bool> shared_;   // touched inside a sub-block
+  std::vector<bool> initial_;  // has a value before the program begins, or is read first
 };
 
 }  // namespace heddle::passes

@@ -1,4 +1,4 @@
-// Which blocks an operator runs.
+// The blocks that an operator runs.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace heddle::passes {
 
-// Those that its attributes name, and those that run inside of them: each once, however often it is
-// named.
+// The blocks that its attributes name and, recursively, the blocks that run inside them. Each block
+// is listed once.
 std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op);
 
 }  // namespace heddle::passes

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// Puts `names` in the place of the program's fetches.
+// Replaces the program's fetches by `names`.
 Status SetFetches(const std::vector<std::string>& names, ir::Program* program) {
   if (names.empty()) return Status::Ok();
   program->fetches.clear();
@@ -31,7 +31,7 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   program->DropUnusedVars();
   OptimizedModel result;
   result.report = std::move(optimized.report);
-  std::set<std::string> own;  // that some pass may have made
+  std::set<std::string> own;  // types that some pass makes
   for (const passes::PassDef& pass : passes::AllPasses()) {
     own.insert(pass.own_ops.begin(), pass.own_ops.end());
     for (const PassReport::Run& run : result.report.runs)

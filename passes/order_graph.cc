@@ -9,7 +9,7 @@
 namespace heddle::passes {
 namespace {
 
-// Calls fn(variable, written) for all that an operator touches itself.
+// Calls fn(variable, written) for each operand of the operator itself.
 template <typename Fn>
 void ForEachAccess(const ir::Op& op, bool nested, const Fn& fn) {
   for (const auto& slot : op.inputs)
@@ -26,7 +26,7 @@ OrderGraph::OrderGraph(const ir::Program& program) {
   constexpr unsigned kOrdered = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
   const auto& ops = program.blocks[0].ops;
   std::vector<int> writer(program.vars.size(), -1);
-  std::vector<std::vector<int>> readers(program.vars.size());  // since then
+  std::vector<std::vector<int>> readers(program.vars.size());  // since the last write
   int last_ordered = -1;
   begin_.reserve(ops.size() + 1);
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {

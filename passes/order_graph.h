@@ -1,4 +1,4 @@
-// What the operators of block 0 must wait for, and new orders of them.
+// Dependencies between the operators of block 0, and new orders that respect them.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 namespace heddle::passes {
 
 // Valid until the program changes. An operator that holds sub-blocks reads and writes all that they
-// touch; operators whose order shows (random numbers, side effects, …) wait for each other.
+// touch; operators whose order is visible (random numbers, side effects, …) keep their order.
 class OrderGraph {
  public:
   explicit OrderGraph(const ir::Program& program);
 
   int size() const { return static_cast<int>(begin_.size()) - 1; }
-  // Earlier operators that `at` must wait for: each as often as there are reasons.
+  // The earlier operators that `at` depends on, once per reason.
   std::span<const int> before(int at) const {
     return {list_.data() + begin_[static_cast<size_t>(at)],
             list_.data() + begin_[static_cast<size_t>(at) + 1]};
@@ -26,9 +26,9 @@ class OrderGraph {
   std::vector<int> list_;
 };
 
-// Operators joined into nodes: node_of[position] in [0, nodes). The nodes in an order that respects
-// the graph and is otherwise that of their first operators. Empty when nodes wait for each other in
-// a ring.
+// Orders nodes of joined operators, node_of[position] in [0, nodes): an order that respects the
+// graph and otherwise follows the nodes' first operators. Empty when the nodes depend on each other
+// in a cycle.
 std::vector<int> OrderNodes(const OrderGraph& graph, const std::vector<int>& node_of, int nodes);
 
 }  // namespace heddle::passes

@@ -1,5 +1,5 @@
-// A pass rewrites a program. All work on one copy, one after another: when one fails, the copy is
-// thrown away. A pass that says that it changed nothing has left the program as it was.
+// A pass rewrites a program. All passes work on one copy, one after another; when a pass fails, the
+// copy is dropped. A pass that reports no change has left the program as it was.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace heddle::passes {
 
 class GraphView;
 
-// What a pass may read and add besides the program.
+// Gives a pass access to parameters and options besides the program.
 class PassContext {
  public:
   // `source`: the user's parameters, only read. `folded`: where new parameters go; its parent is
@@ -30,13 +30,14 @@ class PassContext {
   std::set<ir::VarId> fed;      // variables that are no constants, even where they are parameters
 
   const PassOptions& options() const { return options_; }
-  // The value of a float parameter that no operator of `program` writes, or nullptr. Results that
-  // depend on it are made anew when the user replaces it. Without `contents` the tensor's memory
-  // need not be there: see core/lazy_buffer.h.
+  // The value of a float parameter that no operator of `program` writes, or nullptr. When the user
+  // replaces the parameter, the program is optimised again. Without `contents` the tensor's memory
+  // may not be loaded yet: see core/lazy_buffer.h.
   const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var,
                          bool contents = true);
-  // The same for any dtype, where the caller knows that nobody writes `var`. `use`: the result goes
-  // into the program; without it, the caller calls again with it when it does.
+  // The same for any dtype; the caller knows that nobody writes `var`. `use`: the value goes into
+  // the program. A caller that only looks passes false, and calls again with true if it uses the
+  // value.
   const Tensor* Parameter(const ir::Program& program, ir::VarId var, bool use = true,
                           bool contents = true);
   // A new parameter of `program`; returns its variable.
@@ -45,7 +46,7 @@ class PassContext {
   const std::vector<std::pair<std::string, Scope::Stamp>>& used() const { return used_; }
 
  private:
-  // nullptr where it cannot be had.
+  // nullptr when the contents cannot be read.
   const Tensor* CopyOf(const Tensor& waiting);
 
   const PassOptions options_;
@@ -53,43 +54,44 @@ class PassContext {
   Scope& folded_;
   std::vector<std::pair<std::string, Scope::Stamp>> used_;
   std::set<std::string> used_names_;
-  // Of parameters that wait in memory (core/lazy_buffer.h), side by side: they go at once.
+  // Memory for copies of parameters that are not loaded yet (core/lazy_buffer.h); freed as a whole.
   BufferSlab copies_{0, true};
   std::map<const Tensor*, Tensor> copied_;
 };
 
-// Groupings of a pass, as bits.
-constexpr unsigned In(PassGrouping g) { return 1u << static_cast<unsigned>(g); }
-inline constexpr unsigned kCleanUp =
-    In(PassGrouping::kPrePlacement) | In(PassGrouping::kPostRewriteForExec);
+// A requirement on the place that the program is optimised for. A pass does not run without it.
+enum class PassNeeds {
+  kNothing,
+  kHostCaches,  // kernels run on the host, since the pass fits work to a core's caches
+};
 
+// A pass. When it runs is said in passes/pipeline.cc.
 struct PassDef {
   std::string name, doc;
-  unsigned groupings = In(PassGrouping::kPostPlacement);
-  int phase = 0;  // ascending; passes of one phase run in the order of their names
   int level = 1;  // the lowest optimisation level that runs it
-  // Takes part in its grouping's rounds, which go on until nothing changes; else it runs once. Said
-  // of passes that make work for each other and come to an end.
+  PassNeeds needs = PassNeeds::kNothing;
+  // Runs in the rounds of its grouping, which repeat until nothing changes; otherwise it runs once.
+  // For passes that make work for each other and terminate.
   bool repeat = false;
-  // Not again either when passes behind its grouping have changed the program.
+  // Does not run again when later groupings have changed the program.
   bool once = false;
   double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
-  // Operators it may make that Paddle does not have (or means something else by). Level 2 only.
+  // Operators it may make that Paddle lacks, or defines differently. Level 2 only.
   std::vector<std::string> own_ops;
-  std::vector<std::string> own_forms;  // Paddle's, but in a form that Paddle does not take
+  std::vector<std::string> own_forms;  // Paddle's operators in a form that Paddle refuses
   // For docs/passes.md, see PassInfo.
-  std::string before, after, refuses, gates;
+  std::string before, after, refuses;
   std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed
 };
 
-// Defines a pass; the build lists every HEDDLE_PASS line of passes/*.cc by itself.
+// Defines a pass; the build lists every HEDDLE_PASS line of passes/*/*.cc.
 #define HEDDLE_PASS(name)                \
   namespace heddle::passes {             \
   void DefinePass_##name(PassDef& pass); \
   }                                      \
   void heddle::passes::DefinePass_##name(PassDef& pass)
 
-// Every registered pass in the order of phase and name.
+// Every registered pass, by name.
 std::vector<PassDef> AllPasses();
 
 }  // namespace heddle::passes

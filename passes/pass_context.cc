@@ -14,7 +14,7 @@ const Tensor* PassContext::Parameter(const ir::Program& program, ir::VarId var, 
   const Tensor& t = value->tensor();
   if (!t.is_contiguous()) return nullptr;
   const Tensor* found = &t;
-  if (contents && LazyShelf::IsWaiting(t)) {  // most of those are folded into others
+  if (contents && LazyShelf::IsWaiting(t)) {  // most such parameters are folded into others
     found = CopyOf(t);
     if (found == nullptr) return nullptr;
   } else if (contents && !MakeResident(t).ok()) {

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 
 namespace heddle::passes {
 
@@ -28,11 +28,11 @@ void PassDump::BeginGrouping(PassGrouping grouping, const ir::Program& program) 
   if (dot_) before_dot_ = ir::ToDot(program);
 }
 
-Status PassDump::AfterPass(const std::string& name, int phase, const ir::Program& program) {
+Status PassDump::AfterPass(const std::string& name, const ir::Program& program) {
   if (!all_ && !std::regex_search(name, filter_)) return Status::Ok();
   if (pending_) HEDDLE_RETURN_IF_ERROR(Write("before", before_text_, before_dot_));
   pending_ = false;
-  return Write(StrCat(phase, "_", name), ir::ToText(program), dot_ ? ir::ToDot(program) : "");
+  return Write(name, ir::ToText(program), dot_ ? ir::ToDot(program) : "");
 }
 
 Status PassDump::EndGrouping(const ir::Program& program) {

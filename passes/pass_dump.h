@@ -10,7 +10,7 @@
 
 namespace heddle::passes {
 
-// Numbers its files in the order they are written: 00_PRE_PLACEMENT_before, 01_PRE_PLACEMENT_0_cse,
+// Numbers its files in the order they are written: 00_PRE_PLACEMENT_before, 01_PRE_PLACEMENT_cse,
 // …
 class PassDump {
  public:
@@ -19,7 +19,7 @@ class PassDump {
 
   bool enabled() const { return !dir_.empty(); }
   void BeginGrouping(PassGrouping grouping, const ir::Program& program);
-  Status AfterPass(const std::string& name, int phase, const ir::Program& program);
+  Status AfterPass(const std::string& name, const ir::Program& program);
   // Writes the end of a grouping in which a pass was written.
   Status EndGrouping(const ir::Program& program);
 

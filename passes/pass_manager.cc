@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/ir_text.h"
 #include "passes/custom_pass.h"
+#include "passes/ir_text.h"
 #include "passes/pass_dump.h"
 #include "passes/verifier.h"
 
@@ -30,32 +30,35 @@ bool Contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// The passes that are to run, sorted; an error for a name that means none, or two.
-Result<std::vector<PassDef>> Choose(std::vector<PassDef> passes, const OptimizeOptions& options) {
-  for (const CustomPass& custom : options.passes.custom) passes.push_back(FromCustom(custom));
+// Leaves the passes that will run; an error for a name that no pass or two passes have.
+Status Choose(const OptimizeOptions& options, const Target& target, std::vector<PassDef>* passes,
+              Pipeline* pipeline) {
+  for (const CustomPass& custom : options.passes.custom) passes->push_back(FromCustom(custom));
+  HEDDLE_RETURN_IF_ERROR(AddCustom(options.passes.custom, pipeline));
+  HEDDLE_RETURN_IF_ERROR(CheckPipeline(*pipeline, *passes));
   std::set<std::string> names;
-  for (const PassDef& p : passes) {
-    if (!names.insert(p.name).second) return InvalidArgument("there are two passes '", p.name, "'");
+  for (const PassDef& p : *passes) {
     if (!p.run) return InvalidArgument("pass '", p.name, "' has no function");
+    names.insert(p.name);
   }
   for (const auto* list : {&options.passes.disable, &options.passes.only})
     for (const std::string& name : *list)
       if (names.count(name) == 0) return InvalidArgument("there is no pass '", name, "'");
-  std::erase_if(passes, [&](const PassDef& p) {
-    return p.level > options.level || Contains(options.passes.disable, p.name) ||
+  std::erase_if(*passes, [&](const PassDef& p) {
+    return p.level > options.level || (p.needs == PassNeeds::kHostCaches && !target.host_caches) ||
+           Contains(options.passes.disable, p.name) ||
            (!options.passes.only.empty() && !Contains(options.passes.only, p.name));
   });
-  std::sort(passes.begin(), passes.end(), [](const PassDef& a, const PassDef& b) {
-    return a.phase != b.phase ? a.phase < b.phase : a.name < b.name;
-  });
-  return passes;
+  return Status::Ok();
 }
 
 class Driver {
  public:
-  Driver(std::vector<PassDef> passes, const std::shared_ptr<const ir::Program>& program,
-         PassContext& context, bool source)
+  // `pipeline` may name passes that will not run.
+  Driver(std::vector<PassDef> passes, Pipeline pipeline,
+         const std::shared_ptr<const ir::Program>& program, PassContext& context, bool source)
       : passes_(std::move(passes)),
+        pipeline_(std::move(pipeline)),
         original_(program),
         context_(context),
         source_(source),
@@ -63,9 +66,10 @@ class Driver {
 
   Status Run() {
     HEDDLE_ASSIGN_OR_RETURN(dump_, PassDump::Make(options()));
-    for (const PassDef& p : passes_)
-      for (int g = 0; g < kGroupings; ++g)
-        if (p.groupings & In(static_cast<PassGrouping>(g))) stages_[g].turns.push_back({&p});
+    for (int g = 0; g < kGroupings; ++g)
+      for (const std::string& name : pipeline_[g])
+        for (const PassDef& p : passes_)
+          if (p.name == name) stages_[g].turns.push_back({&p});
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPrePlacement));
     HEDDLE_RETURN_IF_ERROR(FuseAndCleanUp());
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPostPartitioning));
@@ -77,8 +81,7 @@ class Driver {
   PassReport report;
 
  private:
-  static constexpr int kGroupings = 4;
-  // A pass of a grouping, and what had changed when it last had its say.
+  // A pass of a grouping, and the value of changes_ when it last ran.
   struct Turn {
     const PassDef* pass;
     int seen = -1;
@@ -89,8 +92,8 @@ class Driver {
   };
   const PassOptions& options() const { return context_.options(); }
 
-  // Much of what the file declares is used no more. Where it declares no inputs, anything may be
-  // fed.
+  // Drops variables that are no longer used, unless the file declares no inputs: then any variable
+  // may be fed.
   void LetGo() {
     std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
     kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());
@@ -100,7 +103,7 @@ class Driver {
     for (ir::Block& block : copy_->blocks) block.ops.shrink_to_fit();
   }
 
-  // Clean-ups behind the fusions may make way for more of them: both go on until nothing changes.
+  // Clean-ups after the fusions may make more fusions possible: both repeat until nothing changes.
   Status FuseAndCleanUp() {
     std::set<uint64_t> forms;
     for (int visit = 1; visit <= max_rounds(); ++visit) {
@@ -142,12 +145,12 @@ class Driver {
     return dump_.enabled() ? dump_.EndGrouping(*current_) : Status::Ok();
   }
 
-  // `first` of its turn of the grouping's; `again`: the grouping has had a turn before.
+  // `first`: the first round of this run of the grouping; `again`: the grouping has run before.
   Status RunRound(Stage* stage, bool first, bool again) {
     for (Turn& turn : stage->turns) {
       if (!first && !turn.pass->repeat) continue;
       if (again && turn.pass->once) continue;
-      if (turn.seen == changes_) continue;  // nothing happened since it found nothing to do
+      if (turn.seen == changes_) continue;  // nothing changed since its last run
       turn.seen = changes_;
       HEDDLE_RETURN_IF_ERROR(RunPass(*turn.pass, stage->rounds));
     }
@@ -160,7 +163,7 @@ class Driver {
       current_ = copy_.get();
     }
     const uint64_t fingerprint = options().check_unchanged ? ir::Fingerprint(*copy_) : 0;
-    PassReport::Run run{grouping_, pass.phase, pass.name, round, false, 0, CountOps(*copy_), 0};
+    PassReport::Run run{grouping_, pass.name, round, false, 0, CountOps(*copy_), 0};
     const auto start = Clock::now();
     Result<bool> changed = Guarded(pass);
     run.ms = MsSince(start);
@@ -176,7 +179,7 @@ class Driver {
         if (!verifier_) verifier_ = std::make_unique<Verifier>(original_, context_.fetched);
         if (Status s = verifier_->Check(*copy_); !s.ok()) return Error(pass, s);
       }
-      if (dump_.enabled()) HEDDLE_RETURN_IF_ERROR(dump_.AfterPass(pass.name, pass.phase, *copy_));
+      if (dump_.enabled()) HEDDLE_RETURN_IF_ERROR(dump_.AfterPass(pass.name, *copy_));
     }
     report.runs.push_back(std::move(run));
     return Status::Ok();
@@ -194,8 +197,7 @@ class Driver {
 
   std::string Place() const { return Name(grouping_); }
   Status Error(const PassDef& pass, const Status& status) const {
-    return Status(status.code(),
-                  StrCat(Place(), "/", pass.phase, "/", pass.name, ": ", status.message()));
+    return Status(status.code(), StrCat(Place(), "/", pass.name, ": ", status.message()));
   }
   void Warn(const char* what, int count, const char* of) {
     report.warnings.push_back(StrCat(Place(), ": ", what, " after ", count, " ", of));
@@ -203,6 +205,7 @@ class Driver {
   int max_rounds() const { return std::max(1, options().max_rounds); }
 
   const std::vector<PassDef> passes_;
+  const Pipeline pipeline_;
   const std::shared_ptr<const ir::Program> original_;
   PassContext& context_;
   const bool source_;
@@ -217,10 +220,10 @@ class Driver {
 
 }  // namespace
 
-Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
+Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
                                const std::shared_ptr<const ir::Program>& program,
                                const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
-                               bool source) {
+                               const Target& target) {
   const auto start = Clock::now();
   auto folded = std::make_shared<Scope>(scope);
   PassContext context(*scope, *folded, options.passes);
@@ -232,13 +235,13 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
     if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fed.insert(v);
   for (const ir::Port& f : program->feeds)
     if (f.var != ir::kNoVar) context.fed.insert(f.var);
-  HEDDLE_ASSIGN_OR_RETURN(passes, Choose(std::move(passes), options));
-  Driver driver(std::move(passes), program, context, source);
+  HEDDLE_RETURN_IF_ERROR(Choose(options, target, &passes, &pipeline));
+  Driver driver(std::move(passes), std::move(pipeline), program, context, target.source);
   if (const std::string hole = FindHole(*program); !hole.empty())
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else
     HEDDLE_RETURN_IF_ERROR(driver.Run());
-  // Constants that later passes had no use for.
+  // Drops constants that later passes made useless.
   for (const std::string& name : folded->Names())
     if (driver.result()->Find(0, name) == ir::kNoVar) folded->Erase(name);
   Optimized optimized{driver.result(), std::move(folded), context.used(), std::move(driver.report)};
@@ -248,8 +251,8 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
 
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
-                           bool source) {
-  return OptimizeWith(AllPasses(), program, scope, options, source);
+                           const Target& target) {
+  return OptimizeWith(AllPasses(), HeddlePipeline(), program, scope, options, target);
 }
 
 }  // namespace heddle::passes

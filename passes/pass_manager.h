@@ -9,6 +9,7 @@
 #include "core/ir.h"
 #include "heddle/pass.h"
 #include "passes/pass.h"
+#include "passes/pipeline.h"
 
 namespace heddle::passes {
 
@@ -16,20 +17,26 @@ struct Optimized {
   std::shared_ptr<const ir::Program> program;
   // New parameters; its parent is the scope the program was optimised for.
   std::shared_ptr<Scope> scope;
-  // Parameters whose values went into the program: it is out of date when one was replaced.
+  // Parameters whose values are part of the program, which is outdated when one is replaced.
   std::vector<std::pair<std::string, Scope::Stamp>> used;
   PassReport report;
 };
 
+// The place and the purpose of the result.
+struct Target {
+  bool source = true;       // it can be written to a file again (ir::Program::source)
+  bool host_caches = true;  // there is what PassNeeds::kHostCaches asks for
+};
+
 // The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0
-// only. Without `source` it is not there to be written to a file again (ir::Program::source).
+// only.
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
-                           bool source = true);
-// The same with a list of passes of the caller's instead of the registered ones, in any order.
-Result<Optimized> OptimizeWith(std::vector<PassDef> passes,
+                           const Target& target = {});
+// The same with passes and an order of the caller's instead of heddle's.
+Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
                                const std::shared_ptr<const ir::Program>& program,
                                const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
-                               bool source = true);
+                               const Target& target = {});
 
 }  // namespace heddle::passes

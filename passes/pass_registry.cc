@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "passes/pass.h"
+#include "passes/pipeline.h"
 
 namespace heddle {
 namespace passes {
@@ -20,9 +21,6 @@ std::vector<PassDef> AllPasses() {
 #define HEDDLE_DECLARE_PASS(name, file) add(#name, &DefinePass_##name);
 #include "passes/all_passes.inc"
 #undef HEDDLE_DECLARE_PASS
-  std::stable_sort(passes.begin(), passes.end(), [](const PassDef& a, const PassDef& b) {
-    return a.phase != b.phase ? a.phase < b.phase : a.name < b.name;
-  });
   return passes;
 }
 
@@ -34,6 +32,14 @@ const char* Name(PassGrouping grouping) {
   return kNames[static_cast<int>(grouping)];
 }
 
+std::vector<PassStage> PassOrder() {
+  passes::Pipeline pipeline = passes::HeddlePipeline();
+  std::vector<PassStage> order;
+  for (int g = 0; g < passes::kGroupings; ++g)
+    order.push_back({static_cast<PassGrouping>(g), std::move(pipeline[g])});
+  return order;
+}
+
 std::vector<PassInfo> Passes() {
   std::vector<PassInfo> all;
   for (passes::PassDef& p : passes::AllPasses()) {
@@ -43,11 +49,6 @@ std::vector<PassInfo> Passes() {
     info.before = std::move(p.before);
     info.after = std::move(p.after);
     info.refuses = std::move(p.refuses);
-    info.gates = std::move(p.gates);
-    for (int g = 0; g < 4; ++g)
-      if (p.groupings & passes::In(static_cast<PassGrouping>(g)))
-        info.groupings.push_back(static_cast<PassGrouping>(g));
-    info.phase = p.phase;
     info.level = p.level;
     info.repeat = p.repeat;
     info.tolerance = p.tolerance;
@@ -55,10 +56,17 @@ std::vector<PassInfo> Passes() {
     info.own_ops.insert(info.own_ops.end(), p.own_forms.begin(), p.own_forms.end());
     all.push_back(std::move(info));
   }
-  std::stable_sort(all.begin(), all.end(), [](const PassInfo& a, const PassInfo& b) {
-    return a.groupings.front() < b.groupings.front();
-  });
-  return all;
+  // Each pass is listed where it first runs.
+  std::vector<PassInfo> ordered;
+  for (const PassStage& stage : PassOrder())
+    for (const std::string& name : stage.passes) {
+      const auto called = [&](const PassInfo& p) { return p.name == name; };
+      auto at = std::find_if(ordered.begin(), ordered.end(), called);
+      if (at == ordered.end())
+        at = ordered.insert(at, std::move(*std::find_if(all.begin(), all.end(), called)));
+      at->groupings.push_back(stage.grouping);
+    }
+  return ordered;
 }
 
 }  // namespace heddle

@@ -9,13 +9,13 @@ namespace heddle {
 std::string PassReport::ToString() const {
   std::string text;
   char line[200];
-  std::snprintf(line, sizeof(line), "%-22s %5s %-24s %5s %8s %9s %8s\n", "grouping", "phase",
-                "pass", "round", "changed", "operators", "ms");
+  std::snprintf(line, sizeof(line), "%-22s %-24s %5s %8s %9s %8s\n", "grouping", "pass", "round",
+                "changed", "operators", "ms");
   text += line;
   for (const Run& r : runs) {
     const std::string ops = StrCat(r.ops_before, r.changed ? StrCat("->", r.ops_after) : "");
-    std::snprintf(line, sizeof(line), "%-22s %5d %-24s %5d %8s %9s %8.3f\n", Name(r.grouping),
-                  r.phase, r.name.c_str(), r.round, r.changed ? "yes" : "no", ops.c_str(), r.ms);
+    std::snprintf(line, sizeof(line), "%-22s %-24s %5d %8s %9s %8.3f\n", Name(r.grouping),
+                  r.name.c_str(), r.round, r.changed ? "yes" : "no", ops.c_str(), r.ms);
     text += line;
   }
   for (const std::string& w : warnings) text += "warning: " + w + "\n";

@@ -1,5 +1,5 @@
-// For each variable, where it is used: ascending positions, all lists in one piece of memory.
-// Passes make many of these, each for one look at a program.
+// For each variable, the ascending positions of its uses. All lists share one allocation, since
+// passes build many of them for short use.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class PositionLists {
  public:
   explicit PositionLists(size_t variables) : lists_(variables) {}
 
-  // Positions come ascending; one that comes again is held once.
+  // Positions must come in ascending order; repeated ones are stored once.
   void Add(ir::VarId v, int at) {
     List& list = lists_[v];
     if (list.size > 0 && list.last == at) return;
@@ -24,7 +24,7 @@ class PositionLists {
     list.last = at;
     added_.emplace_back(v, at);
   }
-  // Nothing is read before, nor added after.
+  // Call it after the last addition and before the first read.
   void Close() {
     positions_.resize(added_.size());
     int end = 0;
@@ -36,7 +36,7 @@ class PositionLists {
       positions_[static_cast<size_t>(lists_[v].begin + lists_[v].size++)] = at;
     added_.clear();
   }
-  // Empties all, for others to be added; takes time for what was there, not for all variables.
+  // Empties all lists. Takes time proportional to their contents, not to the number of variables.
   void Clear() {
     for (ir::VarId v : touched_) lists_[v] = List();
     touched_.clear();
@@ -52,7 +52,7 @@ class PositionLists {
     int begin = 0, size = 0, last = 0;
   };
   std::vector<List> lists_;
-  std::vector<ir::VarId> touched_;  // with a position
+  std::vector<ir::VarId> touched_;  // variables with a position
   std::vector<std::pair<ir::VarId, int>> added_;
   std::vector<int> positions_;
 };

@@ -16,7 +16,7 @@ std::string Where(int block, size_t i, const ir::Op& op) {
 
 bool SubBlockSlot(const SlotDef& slot) { return slot.name.starts_with("sub_block:"); }
 
-// Follows a program in the order of its operators and notes what has a value.
+// Goes through a program in the order of its operators and records which variables have a value.
 class DefinitionWalk {
  public:
   explicit DefinitionWalk(const ir::Program& p)
@@ -27,7 +27,7 @@ class DefinitionWalk {
       if (f.var != kNoVar) defined[f.var] = true;
   }
 
-  // Calls missing(block, position, op, variable) for each read of what has no value yet.
+  // Calls missing(block, position, op, variable) for each read of a variable without a value.
   template <typename Fn>
   void Run(Fn&& missing) {
     Visit(0, missing);
@@ -57,7 +57,7 @@ class DefinitionWalk {
   std::vector<bool> visited_;
 };
 
-// Everything about single operators, variables and blocks.
+// Checks single operators, variables and blocks.
 class ShapeOfProgram {
  public:
   explicit ShapeOfProgram(const ir::Program& p) : p_(p) {}
@@ -127,7 +127,7 @@ class ShapeOfProgram {
     return Status::Ok();
   }
 
-  // What block `outer` declares can be seen in `block`.
+  // Variables of block `outer` are visible in `block`.
   bool Visible(int block, int outer) const {
     for (int b = block; b >= 0; b = p_.blocks[b].parent) {
       if (b == outer) return true;
@@ -195,7 +195,7 @@ std::string FindHole(const ir::Program& program) {
       for (size_t s = 0; s < def.inputs().size(); ++s)
         if (is_hole(def.inputs()[s], op.inputs[s]))
           return StrCat(Where(block.id, i, op), " misses input '", def.inputs()[s].name, "'");
-      // Gradients that nobody wants are left out.
+      // Unused gradients are not written.
       if (!def.outputs().empty() && !op.type().ends_with("_grad") && !def.has(kControlFlow) &&
           is_hole(def.outputs()[0], op.outputs[0]))
         return StrCat(Where(block.id, i, op), " misses output '", def.outputs()[0].name, "'");

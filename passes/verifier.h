@@ -1,5 +1,5 @@
-// Is a rewritten program still one that can be planned, and does it still mean what the original
-// did, as far as that can be seen without running it?
+// Checks that a rewritten program can be planned and, as far as this shows without running it,
+// still computes what the original computed.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 
 namespace heddle::passes {
 
-// Passes take for granted that operators have their required inputs and their first output. Says
-// which one has not, in words; empty when all have. (Such a program is planned as it is, and that
-// says what is wrong if it comes to it.)
+// Passes rely on required inputs and first outputs being present. Returns a sentence about the
+// first operator that lacks one, or nothing. (Such a program is not optimised; planning or running
+// it reports the error.)
 std::string FindHole(const ir::Program& program);
 
-// Checks rewritten forms of one program. What was doubtful in the original already (a variable that
-// is read but never written) may stay so.
+// Checks rewritten forms of one program. Doubtful uses that the original already had (a variable
+// that is read but never written) are accepted.
 class Verifier {
  public:
   Verifier(std::shared_ptr<const ir::Program> original, const std::set<ir::VarId>& fetched);
 
   // Slots and attributes fit the definitions, ids exist, operands are visible where they are used,
   // blocks exist and nest; variables of the original keep name, kind, dtype and persistence;
-  // nothing is read before it is written, nor fetched without being written; operators with side
-  // effects and communication are still there.
+  // nothing is read before it is written, and every fetched variable is written; operators with
+  // side effects and communication are still there.
   Status Check(const ir::Program& program) const;
 
  private:

@@ -75,7 +75,7 @@ bool VersionView::Private(VarId v) const {
   if (owner_[v] != block_ || var.kind != ir::VarKind::kTensor || var.persistable ||
       fetched_.count(v) > 0 || writes_[v].empty())
     return false;
-  // What runs blocks may leave the old value as it is.
+  // An operator that runs blocks may keep the old value.
   for (int w : writes_[v])
     if (nested_[static_cast<size_t>(w)]) return false;
   return reads_[v].empty() || reads_[v][0] > writes_[v][0];
@@ -85,7 +85,7 @@ std::optional<std::vector<int>> VersionView::Readers(VarId v, int at) const {
   if (!Private(v)) return std::nullopt;
   const auto w = writes_[v];
   const auto next = std::upper_bound(w.begin(), w.end(), at);
-  // An operator that writes it next may read it first.
+  // The operator that writes it next may also read it.
   const int end = next == w.end() ? std::numeric_limits<int>::max() : *next;
   std::vector<int> found;
   const auto r = reads_[v];

@@ -1,6 +1,6 @@
-// Versions of variables: who reads the value that one operator wrote. A variable may be written
-// many times, so that passes which move a read from one variable to another have to show that both
-// hold the same at that place.
+// Versions of variables: the readers of the value that one operator wrote. A variable may be
+// written many times. A pass that moves a read to another variable must show that both have the
+// same value there.
 #pragma once
 
 #include <limits>
@@ -14,10 +14,10 @@
 
 namespace heddle::passes {
 
-// Looks at one block at a time. Positions are indices into the block's operators; what an
-// operator's sub-blocks do counts as done by it. An operator reads before it writes. Stays valid
-// while operands are replaced by variables that Same() allows, not when operators come, go or write
-// elsewhere.
+// Shows one block at a time. Positions are indices into the block's operators; an operator counts
+// as doing what its sub-blocks do, and reads before it writes. The view stays valid while operands
+// are replaced by variables that Same() allows, and becomes invalid when operators are added,
+// erased or write to other variables.
 class VersionView {
  public:
   VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
@@ -30,17 +30,17 @@ class VersionView {
   int VersionAt(ir::VarId v, int at) const;
   // The position of the operator whose value the one at `at` reads; -1 when it comes from outside.
   int WriterBefore(ir::VarId v, int at) const;
-  // What `v` holds for the operator at `from` it still holds for the one at `to`.
+  // The operators at `from` and `to` see the same value of `v`.
   bool Same(ir::VarId v, int from, int to) const {
     return from >= to || VersionAt(v, from) == VersionAt(v, to);
   }
-  // A plain tensor that only this block's own operators touch (none that runs blocks writes it),
-  // that nobody fetches, and that is written before it is read.
+  // `v` is a plain tensor that only this block's operators use (none that runs blocks writes it),
+  // is not fetched, and is written before it is read.
   bool Private(ir::VarId v) const;
   // The readers of what the operator at `at` writes to `v`, when all of them are plain operators of
   // this block that do not write `v` themselves: their operand may be replaced.
   std::optional<std::vector<int>> Readers(ir::VarId v, int at) const;
-  // Nobody in the whole program writes it.
+  // No operator of the program writes `v`.
   bool NeverWritten(ir::VarId v) const { return !written_[v]; }
 
  private:
@@ -49,7 +49,7 @@ class VersionView {
 
   const ir::Program& program_;
   const std::set<ir::VarId>& fetched_;
-  std::vector<int> owner_;  // the only block that names it
+  std::vector<int> owner_;  // the only block that names the variable
   std::vector<bool> written_;
   int block_ = 0;
   PositionLists writes_, reads_;
@@ -59,16 +59,16 @@ class VersionView {
 // Readers of `from` at `positions` of the block read `to` instead.
 void ReplaceReads(ir::Block* block, const std::vector<int>& positions, ir::VarId from,
                   ir::VarId to);
-// Takes the marked operators out.
+// Erases the marked operators.
 void EraseOps(ir::Block* block, const std::vector<bool>& gone);
 // Depends on its inputs and attributes alone, and does nothing besides writing its outputs.
 bool IsPure(const ir::Op& op);
-// Sequence offsets may be about: declared for some variable, or made by some operator.
+// The program may use sequence offsets: a variable declares them, or an operator makes them.
 bool UsesLoD(const ir::Program& program);
-// The only variable of the slot; kNoVar when there is none or another number, or no such slot.
+// The variable of the slot; kNoVar unless the slot exists and names exactly one.
 ir::VarId OnlyIn(const ir::Op& op, std::string_view slot);
 ir::VarId OnlyOut(const ir::Op& op, std::string_view slot);
-// No input but those of `slot` names a variable, and no attribute is held by one.
+// Only `slot` has input variables, and no attribute is given by a variable.
 bool HasOnlyInput(const ir::Op& op, std::string_view slot);
 
 }  // namespace heddle::passes

@@ -12,19 +12,29 @@ SUFFIXES = {".h", ".inc", ".cc", ".c", ".cu", ".cuh"}
 # "core:values" and "include:values" are those that know nothing of programs (see PROGRAM_HEADERS).
 ALLOWED = {
     "include": set(),
-    "core": {"proto", "include", "kernels/all_ops.inc", "kernels/all_tiles.inc",
-             "kernels/all_fuses.inc"},
+    "core": {"include", "kernels/all_ops.inc", "kernels/all_tiles.inc"},
+    "formats": {"core", "include", "proto"},
     "memory": {"core:values", "include:values"},
     "scheduler": {"core:values", "include:values"},
-    "device": {"core", "include"},
+    "device": {"core", "include", "kernels/all_cuda_kernels.inc"},
     "kernels": {"core", "include"},
     "passes": {"core", "include", "passes/all_passes.inc"},
-    "executor": {"core", "memory", "scheduler", "device", "passes", "include"},
+    "executor": {"core", "memory", "scheduler", "device", "passes", "include",
+                 "formats/program_source.h"},
     "tools": {"include", "core/thread_annotations.h"},
     "python": {"include", "core/thread_annotations.h"},
     "capi": {"include"},
 }
+# Device kernels, kernels/*/*.cu: part of the CUDA device that stands beside the operators.
+DEVICE_KERNELS = {"core", "include", "device"}
 FOLDERS = set(ALLOWED) | {"proto"}
+
+# Rooms of a folder -> those beside itself that each may see. What lies in the folder itself, and in
+# no room, may see all of them and is seen by none.
+ROOMS = {
+    "executor": {"plan": set(), "tune": set(), "run": {"plan"}, "device": {"plan", "run"},
+                 "report": {"plan", "run"}},
+}
 
 # A value header reaches none of these, directly or through others.
 PROGRAM_HEADERS = re.compile(
@@ -76,8 +86,20 @@ def folder_of(name):
     return first if first in FOLDERS else None
 
 
-def breach(folder, name):
-    """Why `folder` must not include `name`, or None."""
+def room_breach(path, name):
+    """Why the room that `path` lies in must not include `name`, or None."""
+    folder, *inner = path.parts
+    own = inner[0] if len(inner) > 1 else None
+    if own not in ROOMS.get(folder, {}) or not name.startswith(folder + "/"):
+        return None
+    target = name.split("/")[1]
+    if target == own or target in ROOMS[folder][own] or name.endswith(".inc"):
+        return None
+    return f"{folder}/{own} may not see {name}"
+
+
+def breach(folder, name, allowed):
+    """Why `folder`, which may see `allowed`, must not include `name`, or None."""
     if folder == "include" and PRIVATE_LIBRARIES.search(name):
         return "a public header needs a private library"
     if folder not in ("tools", "include") and LOGGING.search(name):
@@ -87,7 +109,6 @@ def breach(folder, name):
     target = folder_of(name)
     if target is None or target == folder:
         return None
-    allowed = ALLOWED[folder]
     if target in allowed or name in allowed:
         return None
     if f"{target}:values" in allowed:
@@ -104,8 +125,10 @@ def main():
             if path.suffix not in SUFFIXES or not path.is_file():
                 continue
             files += 1
+            device = folder == "kernels" and path.suffix == ".cu"
             for number, name in includes(path):
-                why = breach(folder, name)
+                why = (breach(folder, name, DEVICE_KERNELS if device else ALLOWED[folder]) or
+                       room_breach(path.relative_to(ROOT), name))
                 if why:
                     breaches.append(f"{path.relative_to(ROOT)}:{number}: {name}: {why}")
     print("\n".join(breaches + [f"{files} files, {len(breaches)} breaches"]))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/core/pickles: what paddle.save and paddle.static.save write, in protocols 2 to 4.
+"""Makes tests/formats/paddle/pickles: what paddle.save and paddle.static.save write.
 
-Needs paddlepaddle==2.6.2 and "numpy<2". The values are those that tests/core/pickle_test.cc
-expects.
+Protocols 2 to 4. Needs paddlepaddle==2.6.2 and "numpy<2". The values are those that
+tests/formats/paddle/pickle_test.cc expects.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def program(out, protocol):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "tests" / "core" / "pickles")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests" / "formats" / "paddle" / "pickles")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     for protocol in (2, 3, 4):

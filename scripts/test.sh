@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs all tests: scripts/test.sh [PRESET] [ctest arguments…]
-# PRESET is one of CMakePresets.json (release when left out). Ends with "N passed, M failed";
-# the exit status is that of the tests.
+# PRESET is one of CMakePresets.json (release when left out). Ends with "operators exercised: N of M"
+# and "N passed, M failed"; the exit status is that of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,12 +24,14 @@ cmake --preset "$preset" -DHEDDLE_CUDA_CHECK="$cuda"
 cmake --build "build/$preset" -j "$(nproc)"
 
 report="$PWD/build/$preset/ctest.xml"
-rm -f "$report"
+exercised="build/$preset/operators_exercised.txt"  # written by ops.every_operator.has_an_example
+rm -f "$report" "$exercised"
 set +e
 ctest --test-dir "build/$preset" -j "$(nproc)" --output-on-failure --output-junit "$report" "$@"
 status=$?
 set -e
 
+if [[ -f $exercised ]]; then cat "$exercised"; fi
 python3 - "$report" <<'PY'
 import sys
 import xml.etree.ElementTree as ElementTree

@@ -6,9 +6,9 @@
 
 namespace heddle::tools {
 
-Json NewJson(const std::string& command) {
+Json NewJson(const std::string& command, int version) {
   Json json;
-  json["schema"] = "heddle." + command + "/1";
+  json["schema"] = "heddle." + command + "/" + std::to_string(version);
   return json;
 }
 

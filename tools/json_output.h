@@ -12,7 +12,7 @@ namespace heddle::tools {
 using Json = nlohmann::ordered_json;
 
 // An object that begins with the name of its form, "heddle.<command>/1".
-Json NewJson(const std::string& command);
+Json NewJson(const std::string& command, int version = 1);
 // Of `json`, names of a model in whatever encoding.
 std::string JsonText(const Json& json);
 void WriteJson(const Json& json);

@@ -23,6 +23,8 @@ Status ListAsJson(const std::vector<std::string>& names, bool describe) {
     if (describe) {
       HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(name));
       op["description"] = text;
+      HEDDLE_ASSIGN_OR_RETURN(const std::string source, SourceOfOp(name));
+      if (!source.empty()) op["source"] = source;
     }
     json["operators"].push_back(std::move(op));
   }

@@ -59,7 +59,7 @@ void PrintText(const Options& options, const OptimizedModel& optimized, int befo
 void PrintJson(const Options& options, const OptimizedModel& optimized, int before) {
   const auto [program_file, parameter_file] = FilesOf(options.output);
   const bool parameters = !optimized.model.program.persistables().empty();
-  Json json = NewJson("opt");
+  Json json = NewJson("opt", 2);
   json["program"] = options.model.model;
   json["level"] = options.optimize.level;
   json["output"] = program_file;
@@ -73,7 +73,6 @@ void PrintJson(const Options& options, const OptimizedModel& optimized, int befo
   for (const PassReport::Run& run : optimized.report.runs)
     json["passes"].push_back({{"pass", run.name},
                               {"grouping", std::string(Name(run.grouping))},
-                              {"phase", run.phase},
                               {"round", run.round},
                               {"changed", run.changed},
                               {"ms", run.ms},
@@ -107,13 +106,21 @@ Status Optimise(const Options& options) {
 
 Status ListPasses(bool json) {
   Json all = Json::array();
+  if (!json) {
+    for (const PassStage& stage : PassOrder()) {
+      std::cout << Name(stage.grouping) << ":";
+      for (const std::string& name : stage.passes) std::cout << " " << name;
+      std::cout << "\n";
+    }
+    std::cout << "\n";
+  }
   for (const PassInfo& p : Passes()) {
     std::string groupings;
     for (PassGrouping g : p.groupings)
       groupings += (groupings.empty() ? "" : " ") + std::string(Name(g));
     if (!json) {
-      std::cout << p.name << ": " << p.doc << "\n  level " << p.level << ", " << groupings << "/"
-                << p.phase << (p.repeat ? ", in rounds" : ", once") << "\n";
+      std::cout << p.name << ": " << p.doc << "\n  level " << p.level << ", " << groupings
+                << (p.repeat ? ", in rounds" : ", once") << "\n";
       continue;
     }
     Json j;
@@ -121,18 +128,20 @@ Status ListPasses(bool json) {
     j["doc"] = p.doc;
     j["level"] = p.level;
     j["groupings"] = groupings;
-    j["phase"] = p.phase;
     j["repeat"] = p.repeat;
     j["tolerance"] = p.tolerance;
     j["before"] = p.before;
     j["after"] = p.after;
     j["refuses"] = p.refuses;
-    j["gates"] = p.gates;
     j["own_ops"] = p.own_ops;
     all.push_back(std::move(j));
   }
   if (json) {
-    Json object = NewJson("passes");
+    Json object = NewJson("passes", 2);
+    object["order"] = Json::array();
+    for (const PassStage& stage : PassOrder())
+      object["order"].push_back(
+          {{"grouping", std::string(Name(stage.grouping))}, {"passes", stage.passes}});
     object["passes"] = std::move(all);
     WriteJson(object);
   }

@@ -214,7 +214,7 @@ Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& f
   HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), feed_options));
   Profile p;
   p.threads = executor.threads();
-  p.peak = MeasurePeak(p.threads);
+  p.peak = MeasureHostPeak(p.threads);
   RunReport report;
   const auto end = Clock::now() + std::chrono::seconds(20);
   for (int r = 0; r < 5 || (!report.settled && r < 200 && Clock::now() < end); ++r)

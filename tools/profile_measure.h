@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/heddle.h"
-#include "tools/machine_peak.h"
+#include "heddle/host_peak.h"
 #include "tools/options.h"
 
 namespace heddle::tools {
@@ -28,7 +28,7 @@ struct Profile {
   double kernels_us = 0;                  // all instructions together
   double outside = 0;                     // share of the lanes' time in no kernel
   std::map<std::string, double> streams;  // of a device: median of the time they are busy, us
-  MachinePeak peak;
+  HostPeak peak;
   std::vector<ProfileLine> lines;  // longest first
   RunReport sample;                // one run of about the median length, with its events
   PlanStats stats;

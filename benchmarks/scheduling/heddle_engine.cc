@@ -1,12 +1,11 @@
-// heddle's scheduler by itself: a GraphRunner on a HostPool. Its first runs are timed, then lanes
-// are tried; only what it settles on is measured. It does not look at the costs that engines are
-// told.
+// heddle's scheduler by itself: a TaskGraph on a HostPool. Its first runs are timed, then lanes are
+// tried; only what it settles on is measured. It does not look at the costs that engines are told.
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "benchmarks/scheduling/engine.h"
-#include "scheduler/graph_runner.h"
+#include "benchmarks/scheduling/task_graph.h"
 
 namespace heddle::bench {
 namespace {
@@ -24,17 +23,14 @@ class HeddleEngine final : public Engine {
       g.pred_begin.push_back(static_cast<uint32_t>(g.pred.size()));
     }
     CompleteSuccessors(&g);
-    std::vector<GraphTask> own;
-    own.reserve(tasks.size());
-    for (const Task& t : tasks) own.push_back({t.fn, t.arg});
-    runner_.emplace(std::move(g), own, pool_);
+    graph_.emplace(std::move(g), tasks, pool_);
   }
-  void Run() override { runner_->Run(); }
-  bool Settled() const override { return runner_->settled(); }
+  void Run() override { graph_->Run(); }
+  bool Settled() const override { return graph_->settled(); }
 
  private:
   HostPool pool_;
-  std::optional<GraphRunner> runner_;
+  std::optional<TaskGraph> graph_;
 };
 
 const bool kRegistered =

@@ -12,7 +12,7 @@ namespace heddle {
 Status CudaStatus(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return Status::Ok();
   const std::string text = StrCat(what, ": ", cudaGetErrorString(error));
-  (void)cudaGetLastError();  // forgets those that do not last
+  (void)cudaGetLastError();  // clears errors that do not last
   if (error == cudaErrorMemoryAllocation) return ResourceExhausted(text);
   return Internal(text);
 }
@@ -53,7 +53,7 @@ class CudaGraph final : public Graph {
   cudaGraphExec_t exec_;
 };
 
-// What Nsight shows of the host's time.
+// A range that Nsight shows on the host's time line.
 struct NvtxRange {
   explicit NvtxRange(const char* name) { nvtxRangePushA(name); }
   NvtxRange(const NvtxRange&) = delete;
@@ -61,7 +61,7 @@ struct NvtxRange {
   ~NvtxRange() { nvtxRangePop(); }
 };
 
-// What cuBLAS works in, so that it allocates nothing while kernels are captured.
+// Work space of cuBLAS, which must not allocate memory while kernels are captured.
 constexpr size_t kBlasBytes = 32 << 20;
 
 class CudaStream final : public Stream {
@@ -92,7 +92,7 @@ class CudaStream final : public Stream {
     if (error_) return Status::Ok();
     const card::GridKernel* const kernel = card::FindGridKernel(call.op->def->name());
     if (kernel == nullptr) return Unimplemented("no CUDA kernel of ", call.op->def->name());
-    const NvtxRange range(kernel->op);
+    const NvtxRange range(call.op->def->name().c_str());
     std::vector<Value*> frame;
     for (Value& v : call.operands) frame.push_back(&v);
     KernelContext ctx(*call.op, frame.data(), *call.services, nullptr);
@@ -186,7 +186,7 @@ Status CudaDevice::Note(cudaError_t error, const char* what) {
     case cudaErrorHardwareStackError:
     case cudaErrorECCUncorrectable:
     case cudaErrorAssert:
-      lost_ = true;  // the context answers every later call with this error
+      lost_ = true;  // the context returns this error for every later call
       break;
     default:
       break;
@@ -223,7 +223,7 @@ Result<std::unique_ptr<Stream>> CudaDevice::NewStream(int priority) {
   if (cudaMalloc(&blas_memory, kBlasBytes) == cudaSuccess)
     (void)cublasSetWorkspace(blas, blas_memory, kBlasBytes);
   else
-    (void)cudaGetLastError();  // cuBLAS then takes its own
+    (void)cudaGetLastError();  // cuBLAS then allocates its own
   if (options_.tf32) (void)cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH);
   return std::unique_ptr<Stream>(std::make_unique<CudaStream>(*this, stream, blas, blas_memory));
 }

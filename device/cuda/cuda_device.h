@@ -1,6 +1,6 @@
 // The CUDA device: streams and events of the CUDA runtime, kernels of grid/, products by cuBLAS.
 //
-// Not yet run on a card: see docs/gpu.md. The only folder that knows CUDA; built with
+// Not yet run on a card: see docs/gpu.md. CUDA's API is called in this folder alone. Built with
 // HEDDLE_CUDA=ON.
 #pragma once
 

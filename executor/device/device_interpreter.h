@@ -16,8 +16,6 @@ class DeviceInterpreter {
   // execute, `streams`: those that a device borrows.
   static Status Run(RunState& run, DeviceRuntime& device, HostPool* pool, KernelArena& host,
                     KernelArena& streams);
-  // In the newest run the kernels were put on the device as one captured piece.
-  static bool Replayed(RunState& run);
 };
 
 }  // namespace heddle

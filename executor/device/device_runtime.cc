@@ -17,7 +17,7 @@ Result<std::unique_ptr<StreamSet>> DeviceRuntime::Acquire(const std::vector<int>
                                                           uint32_t copies_in) {
   const size_t count = priorities.size() + copies_in + 1;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& set) {
       return set->priorities == priorities && set->streams.size() == count;
     });
@@ -40,7 +40,7 @@ Result<std::unique_ptr<StreamSet>> DeviceRuntime::Acquire(const std::vector<int>
 
 void DeviceRuntime::Trim() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (auto& set : idle_) set->arena.reset();
   }
   memory_.Trim();
@@ -48,7 +48,7 @@ void DeviceRuntime::Trim() {
 }
 
 void DeviceRuntime::Release(std::unique_ptr<StreamSet> set) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   idle_.push_back(std::move(set));
 }
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/thread_annotations.h"
 #include "device/caching_allocator.h"
 #include "device/device.h"
 #include "device/pinned_pool.h"
@@ -48,8 +48,8 @@ class DeviceRuntime {
   const bool capture_;
   CachingAllocator memory_;
   PinnedPool pinned_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<StreamSet>> idle_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<StreamSet>> idle_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

@@ -12,44 +12,45 @@ DeviceTasks::DeviceTasks(const DevicePlan& plan, const Calls& calls)
 }
 
 void DeviceTasks::Participate(int participant) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!over_) {
     if (MayDispatch()) {
-      Dispatch(lock, participant);
+      Dispatch(participant);
     } else if (!ready_.empty()) {
-      Execute(lock, participant);
+      Execute(participant);
     } else if (IsOver()) {
       over_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     } else {
-      changed_.wait(lock);
+      changed_.Wait(mutex_);
     }
   }
 }
 
 // Whoever finishes a task meanwhile leaves it to this thread to look at the news.
-void DeviceTasks::Dispatch(Lock& lock, int participant) {
+void DeviceTasks::Dispatch(int participant) {
   dispatching_ = true;
   seen_ = news_.load(std::memory_order_relaxed);
-  lock.unlock();
+  mutex_.unlock();
   bool done = false;
   Error error = calls_.advance(participant, &done);
-  lock.lock();
+  mutex_.lock();
   dispatching_ = false;
   dispatched_ = done;
   if (!error.status.ok()) Fail(std::move(error));
 }
 
 void DeviceTasks::HandOver(uint32_t task) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (--needs_[task] > 0 || failed_) return;
   ready_.push_back(task);
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 bool DeviceTasks::Finished(std::span<const uint32_t> tasks) {
-  Lock lock(mutex_);
-  return std::all_of(tasks.begin(), tasks.end(), [&](uint32_t t) { return finished_[t]; });
+  MutexLock lock(mutex_);
+  return std::all_of(tasks.begin(), tasks.end(),
+                     [&](uint32_t t) HEDDLE_REQUIRES(mutex_) { return finished_[t]; });
 }
 
 // One that is ready: the first that need not wait for the device, else the first of all.
@@ -63,12 +64,12 @@ uint32_t DeviceTasks::Choose() {
 }
 
 // The next thing to do afterwards, this thread does: it wakes others for what goes beyond that.
-void DeviceTasks::Execute(Lock& lock, int participant) {
+void DeviceTasks::Execute(int participant) {
   const uint32_t task = Choose();
   ++running_;
-  lock.unlock();
+  mutex_.unlock();
   Error error = calls_.execute(plan_.tasks[task], participant);
-  lock.lock();
+  mutex_.lock();
   --running_;
   finished_[task] = true;
   news_.fetch_add(1, std::memory_order_release);
@@ -77,7 +78,7 @@ void DeviceTasks::Execute(Lock& lock, int participant) {
   for (uint32_t next : plan_.tasks[task].next) {
     if (--needs_[next] > 0) continue;
     ready_.push_back(next);
-    changed_.notify_one();
+    changed_.NotifyOne();
   }
 }
 
@@ -88,7 +89,7 @@ void DeviceTasks::Fail(Error error) {
 }
 
 DeviceTasks::Error DeviceTasks::TakeError() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   return std::exchange(error_, Error());
 }
 

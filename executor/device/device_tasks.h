@@ -14,13 +14,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "core/function_ref.h"
+#include "core/thread_annotations.h"
 #include "executor/plan/device_plan.h"
 #include "heddle/status.h"
 
@@ -54,18 +53,16 @@ class DeviceTasks {
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  // With the mutex held; Dispatch and Execute let go of it meanwhile.
-  void Dispatch(Lock& lock, int participant);
-  void Execute(Lock& lock, int participant);
-  uint32_t Choose();
-  void Fail(Error error);
-  bool MayDispatch() const {
+  // The first two let go of the mutex meanwhile.
+  void Dispatch(int participant) HEDDLE_REQUIRES(mutex_);
+  void Execute(int participant) HEDDLE_REQUIRES(mutex_);
+  uint32_t Choose() HEDDLE_REQUIRES(mutex_);
+  void Fail(Error error) HEDDLE_REQUIRES(mutex_);
+  bool MayDispatch() const HEDDLE_REQUIRES(mutex_) {
     return !dispatching_ && !dispatched_ && !failed_ &&
            news_.load(std::memory_order_relaxed) != seen_;
   }
-  bool IsOver() const {
+  bool IsOver() const HEDDLE_REQUIRES(mutex_) {
     return (dispatched_ || failed_) && !dispatching_ && running_ == 0 && ready_.empty();
   }
 
@@ -73,16 +70,18 @@ class DeviceTasks {
   const Calls calls_;
   std::atomic<uint32_t> news_{1};
 
-  std::mutex mutex_;
-  std::condition_variable changed_;  // there is something to do, or all is over
-  // Guarded by mutex_, as all that follows.
-  std::vector<uint32_t> needs_;  // per task: what must come before it, its HandOver included
-  std::vector<bool> finished_;   // per task
-  std::deque<uint32_t> ready_;   // tasks
-  uint32_t seen_ = 0;            // news_ when the newest dispatching began
-  size_t running_ = 0;           // tasks
-  bool dispatching_ = false, dispatched_ = false, failed_ = false, over_ = false;
-  Error error_;
+  Mutex mutex_;
+  CondVar changed_;  // there is something to do, or all is over
+  // Per task: what must come before it, its HandOver included; whether it has finished.
+  std::vector<uint32_t> needs_ HEDDLE_GUARDED_BY(mutex_);
+  std::vector<bool> finished_ HEDDLE_GUARDED_BY(mutex_);
+  std::deque<uint32_t> ready_ HEDDLE_GUARDED_BY(mutex_);  // tasks
+  uint32_t seen_ HEDDLE_GUARDED_BY(mutex_) = 0;           // news_ when the newest dispatching began
+  size_t running_ HEDDLE_GUARDED_BY(mutex_) = 0;          // tasks
+  bool dispatching_ HEDDLE_GUARDED_BY(mutex_) = false, dispatched_
+                                                       HEDDLE_GUARDED_BY(mutex_) = false;
+  bool failed_ HEDDLE_GUARDED_BY(mutex_) = false, over_ HEDDLE_GUARDED_BY(mutex_) = false;
+  Error error_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
 #include "core/services.h"
+#include "core/thread_annotations.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
@@ -22,7 +22,7 @@ class ArenaBlocks {
   // A block that nobody uses, the one given back last. Throws std::bad_alloc.
   BufferRef Take(TensorAllocator& allocator) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (!idle_.empty()) {
         BufferRef block = std::move(idle_.back());
         idle_.pop_back();
@@ -32,19 +32,19 @@ class ArenaBlocks {
     return allocator.Allocate(bytes_);
   }
   void GiveBack(BufferRef block) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     idle_.push_back(std::move(block));
   }
   // Lets go of blocks that nobody uses.
   void Trim() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     idle_.clear();
   }
 
  private:
   const size_t bytes_;
-  std::mutex mutex_;
-  std::vector<BufferRef> idle_;
+  Mutex mutex_;
+  std::vector<BufferRef> idle_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

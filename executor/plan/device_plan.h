@@ -29,7 +29,7 @@ struct DeviceStep {
   uint32_t lane = 0;                      // 0: the host; a stream, from 1; a task's: see task_lanes
   uint32_t wait_begin = 0, wait_end = 0;  // in DevicePlan::waits
   // In DevicePlan::task_waits: what is finished before the host does the step or puts it on its
-  // stream, see DeviceRunner::DispatchAround; of a task, what it needs besides the one before it on
+  // stream, see TaskHost::DispatchAround; of a task, what it needs besides the one before it on
   // its lane.
   uint32_t task_begin = 0, task_end = 0;
   uint32_t record = kNone;  // event, recorded behind the step

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "executor/device/device_memory.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
+#include "executor/plan/device_memory.h"
 #include "executor/plan/device_plan.h"
 #include "executor/plan/place_instructions.h"
 #include "executor/plan/plan_draft.h"
@@ -108,10 +108,10 @@ class DevicePlanner {
 
   // Nothing but what operators exchange, and what their hints about events say.
   // `ordered`: the instructions are in the order of the host, which takes what is to be copied to
-  // the device when it comes by (DeviceRunner::CopyIn).
+  // the device when it comes by (StepLauncher::CopyIn).
   DependencyGraph FindDependencies(bool ordered) {
     std::vector<bool> at_once;
-    // With tasks, copies may be put off: see DeviceRunner::DispatchAround.
+    // With tasks, copies may be put off: see TaskHost::DispatchAround.
     ordered = ordered && !HasTasks();
     for (size_t i = 0; ordered && i < ins_.size(); ++i) at_once.push_back(GroupOf(i) == kInGroup);
     DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);

@@ -16,7 +16,6 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "executor/packing_id.inc"
 
 namespace heddle {
 namespace {
@@ -25,18 +24,19 @@ constexpr uint64_t kAlign = 64;  // of a copy in the file
 // Copies as large as this are mapped and begin with a page there; others would share theirs.
 constexpr uint64_t kLeastMapped = 64 << 10, kPage = 4096;
 
-constexpr char kMagic[16] = "heddle packed 1";
+constexpr char kMagic[16] = "heddle packed 2";
+// The layouts of its copies depended on the build that wrote it, not on a version of each.
+constexpr char kFirstMagic[16] = "heddle packed 1";
 
 // The file's first bytes.
 struct Header {
   char magic[16];
-  uint64_t packing;  // of the sources that lay weights out
   SourceFile::Stamp source;
   uint64_t source_hash;
   uint64_t index_at, index_bytes, index_hash;
   uint64_t hash;  // of what stands before
 };
-static_assert(sizeof(Header) == 104);
+static_assert(sizeof(Header) == 96);
 
 uint64_t HashOf(const void* data, size_t bytes) { return XXH3_64bits(data, bytes); }
 uint64_t HashOf(const Header& header) { return HashOf(&header, offsetof(Header, hash)); }
@@ -141,10 +141,11 @@ Status PackedWeights::Open() {
 Status PackedWeights::ReadIndex() {
   Header header;
   HEDDLE_RETURN_IF_ERROR(file_->Read(&header, 0, sizeof(header)));
+  if (std::memcmp(header.magic, kFirstMagic, sizeof(kMagic)) == 0)
+    return InvalidArgument("in the form of an earlier heddle");
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0)
     return InvalidArgument("not of this format");
   if (header.hash != HashOf(header)) return DataLoss("the checksum of its beginning is wrong");
-  if (header.packing != kPackingId) return InvalidArgument("made by another build");
   const SourceFile::Stamp now = source_->stamp();
   if (!(header.source == now)) {
     bool equal = header.source.bytes == now.bytes;
@@ -227,7 +228,6 @@ void PackedWeights::Save() {
 Status PackedWeights::Write() {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.packing = kPackingId;
   header.source = source_->stamp();
   HEDDLE_ASSIGN_OR_RETURN(header.source_hash, source_->Hash());
 

@@ -1,9 +1,10 @@
 // PackedWeights: the file that keeps packed weights (CompileOptions::packed_weights).
 //
-// A first part says for which build's layouts and which parameters the rest holds, an index at the
-// end where each copy is; both, and each copy when it is asked for, are checked against their XXH3.
-// The parameters are those of one file. They are the same when its stamp is (device, inode, size,
-// times of last change), else when its size and contents are.
+// A first part says for which parameters the rest holds, an index at the end where each copy is;
+// both, and each copy when it is asked for, are checked against their XXH3. A copy's key names its
+// layout and the version of that (PackOnce, kernels/gemm/pack_once.h): builds that pack otherwise
+// do not find it, and add their own. The parameters are those of one file. They are the same when
+// its stamp is (device, inode, size, times of last change), else when its size and contents are.
 //
 // Large copies are mapped, so that processes with the same file share their pages; these are small
 // ones, which costs large models 0 to 4 % of a run's time. Others are read.

@@ -1,90 +1,8 @@
 #include "executor/plan/plan.h"
 
-#include "core/error.h"
-#include "executor/plan/device_plan.h"
-#include "executor/report/describe_plan.h"
+#include <utility>
 
 namespace heddle {
-namespace {
-
-std::string SlotText(const Plan& plan, uint32_t s) {
-  if (s == kNoSlot) return "-";
-  const Slot& slot = plan.slots[s];
-  std::string t = StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
-  if (slot.place != 0) t += "@device";
-  if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
-  if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());
-  return t;
-}
-
-std::string InstructionText(const Plan& plan, const Instruction& in) {
-  std::string text = StrCat(in.op.def->name(), " [", ModeName(in.mode), "] (");
-  for (size_t k = 0; k < in.op.in.size(); ++k)
-    text += (k ? ", " : "") + SlotText(plan, in.op.in[k]);
-  text += ") -> (";
-  for (size_t k = 0; k < in.op.out.size(); ++k)
-    text += (k ? ", " : "") + SlotText(plan, in.op.out[k]);
-  return text + StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
-}
-
-// Lane after lane: what is waited for, what is executed, what is signalled.
-std::string LanesText(const Plan& plan) {
-  const LaneSchedule& s = *plan.lanes;
-  std::string text = StrCat("expected: ", static_cast<int64_t>(s.predicted_ns), " ns of ",
-                            static_cast<int64_t>(s.serial_ns), " ns of work, longest path ",
-                            static_cast<int64_t>(s.path_ns), " ns\n");
-  for (int lane = 0; lane < s.lanes; ++lane) {
-    text +=
-        StrCat("lane ", lane, ", ", s.lane_begin[lane + 1] - s.lane_begin[lane], " instructions\n");
-    for (uint32_t k = s.segment_begin[lane]; k < s.segment_begin[lane + 1]; ++k) {
-      const LaneSegment& segment = s.segments[k];
-      for (uint32_t w = segment.wait_begin; w < segment.wait_end; ++w)
-        text += StrCat("  wait for lane ", s.waits[w].lane, ", signal ", s.waits[w].signal, "\n");
-      for (uint32_t i = segment.begin; i < segment.end; ++i)
-        text += StrCat("  ", i, "  ", InstructionText(plan, plan.blocks[0].instructions[i]), "\n");
-      if (segment.signal != 0) text += StrCat("  signal ", segment.signal, "\n");
-    }
-  }
-  return text;
-}
-
-// What goes to which stream, in the order of the host.
-std::string DeviceText(const Plan& plan) {
-  const DevicePlan& d = *plan.device;
-  std::string text;
-  for (size_t i = 0; i < d.steps.size(); ++i) {
-    const DeviceStep& step = d.steps[i];
-    text += StrCat("  ", i,
-                   step.lane == 0         ? "  host    "
-                   : step.lane >= d.lanes ? StrCat("  task    ")
-                                          : StrCat("  stream ", step.lane));
-    for (uint32_t w = step.task_begin; w < step.task_end; ++w)
-      text += StrCat(w == step.task_begin ? "  after task " : ", ", d.tasks[d.task_waits[w]].step);
-    for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-      text += StrCat(w == step.wait_begin ? "  after event " : ", ", d.waits[w]);
-    text += "  " + InstructionText(plan, plan.blocks[0].instructions[i]);
-    text += step.record == DeviceStep::kNone ? "\n" : StrCat("  event ", step.record, "\n");
-  }
-  return text;
-}
-
-std::string DispatchText(const Plan& plan) {
-  if (plan.dispatch == Dispatch::kDevice)
-    return StrCat(
-        plan.stats.device_instructions, " of them on the device, ", plan.stats.copies, " copies, ",
-        plan.device->lanes - 1, " streams, ",
-        plan.stats.host_tasks > 0 ? StrCat(plan.stats.host_tasks, " tasks of the host, ") : "",
-        plan.stats.events, " events, ", plan.stats.event_waits, " waits, ",
-        plan.stats.device_arena_bytes, " bytes of temporaries, ",
-        plan.stats.no_capture.empty() ? "kernels are captured"
-                                      : "not captured: " + plan.stats.no_capture);
-  if (plan.dispatch == Dispatch::kQueue) return StrCat("parallel, ", plan.stats.tasks, " tasks");
-  if (plan.dispatch == Dispatch::kSerial) return "serial";
-  return StrCat("parallel, ", plan.lanes->lanes, " lanes, ", plan.lanes->waits.size(), " waits");
-}
-
-}  // namespace
-
 namespace {
 
 // Calls fn with each number of the signature of the operator's present inputs, until it says false.
@@ -112,7 +30,7 @@ bool HasSignature(const BoundOp& op, Value* const* frame, const std::vector<int6
 Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Value* const* frame,
                                                            Services& services,
                                                            const std::vector<bool>* constant) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (size_t i = entries_.size(); i-- > 0;) {
     if (!HasSignature(op, frame, entries_[i].signature)) continue;
     auto state = entries_[i].state;
@@ -135,28 +53,6 @@ Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Va
 void Plan::MarkWritten() const {
   for (size_t i = 0; i < scope_slots.size(); ++i)
     if (scope_uses[i].written) scope->MarkWritten(program->vars[slots[scope_slots[i]].var].name);
-}
-
-std::string Plan::ToString() const {
-  std::string text =
-      StrCat("plan of ", program->name, ": ", stats.instructions, " instructions, ",
-             DispatchText(*this), ", arena ", arena_bytes, " bytes (bound ", arena_bound, ")\n");
-  for (const PlanFeed& f : feeds) text += StrCat("feed  ", SlotText(*this, f.slot), "\n");
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    if (b > 0) text += StrCat("block ", b, "\n");
-    if (b == 0 && dispatch == Dispatch::kLanes) {
-      text += LanesText(*this);
-      continue;
-    }
-    if (b == 0 && dispatch == Dispatch::kDevice) {
-      text += DeviceText(*this);
-      continue;
-    }
-    for (size_t i = 0; i < blocks[b].instructions.size(); ++i)
-      text += StrCat("  ", i, "  ", InstructionText(*this, blocks[b].instructions[i]), "\n");
-  }
-  for (const PlanFetch& f : fetches) text += StrCat("fetch ", SlotText(*this, f.slot), "\n");
-  return text;
 }
 
 }  // namespace heddle

@@ -6,15 +6,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/bytes.h"
 #include "core/ir.h"
 #include "core/op_context.h"
+#include "core/thread_annotations.h"
+#include "executor/plan/meta_table.h"
 #include "executor/plan/rare_list.h"
-#include "executor/run/meta_table.h"
 #include "heddle/executor.h"
 #include "scheduler/lane_schedule.h"
 
@@ -50,6 +50,7 @@ struct Slot {
 };
 
 // Prepared states of an instruction whose shapes are known only at run time, by signature.
+// Threads: any.
 class StateCache {
  public:
   // The state for the operator's present input shapes, prepared when absent; at most kCapacity.
@@ -63,8 +64,8 @@ class StateCache {
     std::vector<int64_t> signature;
     std::shared_ptr<const KernelState> state;
   };
-  std::mutex mutex_;
-  std::vector<Entry> entries_;  // most recently used last
+  Mutex mutex_;
+  std::vector<Entry> entries_ HEDDLE_GUARDED_BY(mutex_);  // most recently used last
 };
 
 struct Instruction {
@@ -185,7 +186,6 @@ struct Plan {
   uint32_t RootOf(uint32_t slot) const {
     return slots[slot].base == kNoSlot ? slot : slots[slot].base;
   }
-  std::string ToString() const;
   // Tells the scope which variables a run has written to.
   void MarkWritten() const;
   OpLocation Locate(const Instruction& in) const {

@@ -23,40 +23,56 @@ struct FeedSignature {
 
 class TuningCache;
 
-struct PlanRequest {
+// What a plan is of; the same for all plans of a compiled program's form.
+struct PlanSource {
   std::shared_ptr<const ir::Program> program;
   std::shared_ptr<Scope> scope;       // looked up: the user's parameters and folded ones
   std::shared_ptr<Scope> root_scope;  // where new persistable variables go
-  std::vector<FeedSignature> feeds;
   std::vector<ir::VarId> fetches;
   std::shared_ptr<PackCache> packs;
+  std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
+  // For tests: spoils the finished plan, so that a check can be seen to notice.
+  std::function<void(Plan&)> spoil;
+};
+
+// What its runs have; the same for all plans of an executor.
+struct PlanTarget {
+  int threads = 1;
+  bool tokens = true;        // runs may keep memory for their own values, see RunTokens
+  Device* device = nullptr;  // for kDevice
+  uint32_t compute_streams = 1;
+  float host_task_ns = 0;  // see ExecutorOptions
+};
+
+// What the user asked for, see CompileOptions; the same for all plans of a compiled program.
+struct PlanChoices {
+  Reuse reuse = Reuse::kOrdered;
+  bool lean = false;
+  uint64_t shuffle_seed = 0;  // kQueue
+  // kDevice: where operators run that do not say it themselves.
+  Placement placement = Placement::kDevice;
+  uint64_t placement_seed = 0;
+};
+
+// How its instructions reach the threads.
+struct PlanWay {
   // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;
+  bool ask_worth = false;  // fill in Plan::worth_measuring
   std::shared_ptr<const LaneSchedule> lanes;
   // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place
   // without lanes; may be empty.
   std::vector<bool> wide;
-  Reuse reuse = Reuse::kOrdered;
-  bool lean = false;
   // kLanes without `lanes`: instructions, of the plan for one after another, that wait for others
   // besides those they depend on. See executor/plan/memory_edges.h.
   std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
-  uint64_t shuffle_seed = 0;  // kQueue, see CompileOptions
-  bool tokens = true;         // runs may keep memory for their own values, see RunTokens
-  bool ask_worth = false;     // fill in Plan::worth_measuring
-  int threads = 1;
-  // kDevice: where operators run that do not say it themselves, as in CompileOptions.
-  Device* device = nullptr;
-  Placement placement = Placement::kDevice;
-  uint64_t placement_seed = 0;
-  uint32_t compute_streams = 1;
-  float host_task_ns = 0;  // see ExecutorOptions
-  // A plan for the same request but for the dispatch: its kernels' prepared states are taken over.
+  // A plan for the same request but for the way: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
-  Services* services = nullptr;         // for preparing kernels
-  std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
-  // For tests: spoils the finished plan, so that a check can be seen to notice.
-  std::function<void(Plan&)> spoil;
+};
+
+struct PlanRequest : PlanSource, PlanTarget, PlanChoices, PlanWay {
+  std::vector<FeedSignature> feeds;
+  Services* services = nullptr;  // for preparing kernels
 };
 
 Result<std::shared_ptr<const Plan>> BuildPlan(const PlanRequest& request);

@@ -1,7 +1,5 @@
 #include "executor/report/fill_report.h"
 
-#include "executor/device/device_interpreter.h"
-
 namespace heddle::internal {
 
 void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
@@ -11,8 +9,7 @@ void FillReport(RunState& run, bool alone, double ns, RunReport* report) {
   report->dispatch = "serial";
   for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
   run.control().FillTrace(report);
-  if (plan.dispatch == Dispatch::kDevice)
-    report->dispatch = DeviceInterpreter::Replayed(run) ? "graph" : "device";
+  if (plan.dispatch == Dispatch::kDevice) report->dispatch = run.replayed() ? "graph" : "device";
   if (!alone) return;
   if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
   if (plan.dispatch != Dispatch::kLanes) return;

@@ -301,18 +301,18 @@ namespace {
 // Publishes a ready task and wakes a sleeper if there is one.
 void Publish(RunState::Queue& q, int participant, uint32_t task) {
   q.ready.Push(participant, task);
-  std::lock_guard lock(q.mutex);
-  if (q.sleeping > 0) q.changed.notify_one();
+  MutexLock lock(q.mutex);
+  if (q.sleeping > 0) q.changed.NotifyOne();
 }
 
 void Finish(RunState& run, Status error) {
   RunState::Queue& q = *run.queue();
   run.error().Keep(std::move(error));
   {
-    std::lock_guard lock(q.mutex);
+    MutexLock lock(q.mutex);
     q.failed.store(true, std::memory_order_release);
   }
-  q.changed.notify_all();
+  q.changed.NotifyAll();
 }
 
 // The next task of this participant; false when the run is over.
@@ -320,13 +320,13 @@ bool NextTask(RunState::Queue& q, int participant, uint32_t* task) {
   for (;;) {
     if (q.failed.load(std::memory_order_acquire)) return false;
     if (q.ready.Pop(participant, task)) return true;
-    std::unique_lock lock(q.mutex);
+    MutexLock lock(q.mutex);
     if (q.unfinished.load(std::memory_order_acquire) == 0 || q.failed.load()) return false;
     // A task published between Pop and here was pushed before its publisher takes the mutex, so
     // looking once more under the mutex misses nothing.
     if (q.ready.Pop(participant, task)) return true;
     ++q.sleeping;
-    q.changed.wait(lock);
+    q.changed.Wait(q.mutex);
     --q.sleeping;
   }
 }
@@ -361,8 +361,8 @@ void Interpreter::RunTasks(int participant, RunState& run) {
     have = keep != kNoSlot;
     if (have) task = keep;
     if (q.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      std::lock_guard lock(q.mutex);
-      q.changed.notify_all();
+      MutexLock lock(q.mutex);
+      q.changed.NotifyAll();
     }
     if (q.failed.load(std::memory_order_acquire)) return;
   }

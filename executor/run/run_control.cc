@@ -48,7 +48,7 @@ void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
   else if (options.deadline)
     deadline_id_ = watcher.At(*options.deadline, [this] { Interrupt(kDeadline); });
   if (stalls) {
-    std::lock_guard lock(stall_mutex_);
+    MutexLock lock(stall_mutex_);
     stall_options_ = &options;
     ended_before_ = 0;
     stall_id_ = watcher.At(std::chrono::steady_clock::now() + options.stall_limit,
@@ -62,7 +62,7 @@ void RunControl::Disarm() {
   deadline_id_ = 0;
   uint64_t stall = 0;
   {
-    std::lock_guard lock(stall_mutex_);
+    MutexLock lock(stall_mutex_);
     stall_options_ = nullptr;  // from here on no further look is arranged
     std::swap(stall, stall_id_);
   }
@@ -71,7 +71,7 @@ void RunControl::Disarm() {
 }
 
 void RunControl::LookForStall() {
-  std::lock_guard lock(stall_mutex_);
+  MutexLock lock(stall_mutex_);
   if (stall_options_ == nullptr) return;
   uint64_t ended = 0;
   std::string pending;

@@ -9,13 +9,13 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/thread_annotations.h"
 #include "executor/plan/plan.h"
 #include "heddle/run_options.h"
 #include "scheduler/watcher.h"
@@ -89,10 +89,11 @@ class RunControl {
   uint64_t start_ns_ = 0;
   Watcher* watcher_ = nullptr;
   uint64_t deadline_id_ = 0;
-  // Of the look for stalls.
-  std::mutex stall_mutex_;
-  const RunOptions* stall_options_ = nullptr;  // guarded by stall_mutex_, as the next two
-  uint64_t stall_id_ = 0, ended_before_ = 0;
+  // State of the look for stalls.
+  Mutex stall_mutex_;
+  const RunOptions* stall_options_ HEDDLE_GUARDED_BY(stall_mutex_) = nullptr;
+  uint64_t stall_id_ HEDDLE_GUARDED_BY(stall_mutex_) = 0;
+  uint64_t ended_before_ HEDDLE_GUARDED_BY(stall_mutex_) = 0;
 };
 
 }  // namespace heddle

@@ -6,11 +6,10 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan.h"
 #include "executor/run/run_control.h"
@@ -94,33 +93,39 @@ class RunState final : public BlockRunner {
   class FirstError {
    public:
     void Keep(Status error) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (error_.ok()) error_ = std::move(error);
     }
     Status Take() {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       return std::exchange(error_, Status::Ok());
     }
 
    private:
-    std::mutex mutex_;
-    Status error_;
+    Mutex mutex_;
+    Status error_ HEDDLE_GUARDED_BY(mutex_);
   };
   FirstError& error() { return error_; }
 
   // What runs with a device keep from run to run; made by the first one.
   std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
+  // In the newest run the kernels were put on the device as one captured piece.
+  bool replayed() const { return replayed_; }
+  void set_replayed(bool replayed) { replayed_ = replayed; }
 
   LaneRun* lane_run() { return lane_run_.get(); }
-  // Runs from a queue: counters per task, ready tasks.
+  // Runs from a queue: counters per task, ready tasks. Memory ordering: a task's predecessors
+  // happen before it, by the acq_rel decrements of `waiting`; all tasks happen before the end, by
+  // those of `unfinished`. A task is pushed before its publisher takes the mutex, and a thread
+  // looks for one once more under the mutex before it sleeps, so that no wake-up is lost.
   struct Queue {
     std::vector<std::atomic<uint32_t>> waiting;
     WorkQueue ready;
     std::atomic<uint32_t> unfinished{0};
     std::atomic<bool> failed{false};
-    std::mutex mutex;
-    std::condition_variable changed;  // tasks became ready, or the run ended
-    int sleeping = 0;                 // guarded by mutex
+    Mutex mutex;
+    CondVar changed;  // tasks became ready, or the run ended
+    int sleeping HEDDLE_GUARDED_BY(mutex) = 0;
     Queue(size_t tasks, int threads, uint64_t shuffle_seed)
         : waiting(tasks), ready(threads, shuffle_seed) {}
   };
@@ -145,6 +150,7 @@ class RunState final : public BlockRunner {
   FirstError error_;
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;
+  bool replayed_ = false;
   std::unique_ptr<LaneRun> lane_run_;
   std::unique_ptr<Queue> queue_;
 };

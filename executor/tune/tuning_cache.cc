@@ -15,6 +15,7 @@ constexpr int kWarmUps = 5, kRuns = 100, kFewestRuns = 7;
 constexpr double kMostNs = 500e6;
 // By which another way must be faster than the usual one.
 constexpr double kMargin = 0.03;
+constexpr char kPlan[] = "plan ";  // what keys of plans begin with
 
 double RunNs(FunctionRef<void(int)> run, int i) {
   const auto start = std::chrono::steady_clock::now();
@@ -67,7 +68,7 @@ TunedChoices TuningCache::Read() {
 }
 
 std::string TuningCache::Kept(const std::string& key) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = choices_.find({environment_, key});
   if (found == choices_.end()) return "";
   ++report_.kept;
@@ -76,7 +77,7 @@ std::string TuningCache::Kept(const std::string& key) {
 
 int TuningCache::Measure(const std::string& key, const std::vector<std::string>& names,
                          FunctionRef<void(int, Services&)> run) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Services* const services = services_;
   if (services == nullptr) return 0;  // the plan is built by now
   const std::vector<double> ns = Time(names.size(), [&](int i) { run(i, *services); });
@@ -89,8 +90,26 @@ int TuningCache::Measure(const std::string& key, const std::vector<std::string>&
   return choice;
 }
 
+std::string TuningCache::KeptWay(const std::string& plan) {
+  MutexLock lock(mutex_);
+  const auto found = choices_.find({environment_, kPlan + plan});
+  return found == choices_.end() ? "" : found->second.name;
+}
+
+void TuningCache::KeepWay(const std::string& plan, const std::string& way, double ns) {
+  if (!measure_) return;
+  {
+    MutexLock lock(mutex_);
+    TunedChoice& choice = choices_[{environment_, kPlan + plan}];
+    if (choice.name == way) return;
+    choice = {way, ns * 1e-3};
+    unsaved_[{environment_, kPlan + plan}] = choice;
+  }
+  Save();
+}
+
 void TuningCache::Save() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (path_.empty() || unsaved_.empty()) return;
   TunedChoices all = Read();
   for (const auto& [where, choice] : unsaved_) all[where] = choice;
@@ -102,7 +121,7 @@ void TuningCache::Save() {
 }
 
 TuningReport TuningCache::report() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return report_;
 }
 

@@ -1,12 +1,13 @@
-// TuningCache: the measured choices of one compiled program, and the file they are kept in.
+// TuningCache: the measured choices of one compiled program, and the file they are kept in: how
+// kernels compute, and in which way plans run.
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/kernel_tuner.h"
+#include "core/thread_annotations.h"
 #include "executor/tune/tuning_file.h"
 #include "heddle/executor.h"
 
@@ -38,23 +39,28 @@ class TuningCache : public KernelTuner {
     TuningCache& tuning_;
   };
 
+  // The way in which a plan of this name was found to run fastest; empty: nothing is known.
+  std::string KeptWay(const std::string& plan);
+  // Remembers it, and writes it into the file, where choices are measured at all.
+  void KeepWay(const std::string& plan, const std::string& way, double ns);
+
   // Writes what was measured since the last time into the file, beside what others have written.
   void Save();
   TuningReport report() const;
 
  private:
   void UseServices(Services* services) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     services_ = services;
   }
-  TunedChoices Read();  // the file, as it is now
+  TunedChoices Read() HEDDLE_REQUIRES(mutex_);  // the file, as it is now
 
   const std::string path_, environment_;
   const bool measure_;
   std::atomic<Services*> services_{nullptr};
-  mutable std::mutex mutex_;
-  TunedChoices choices_, unsaved_;
-  TuningReport report_;
+  mutable Mutex mutex_;
+  TunedChoices choices_ HEDDLE_GUARDED_BY(mutex_), unsaved_ HEDDLE_GUARDED_BY(mutex_);
+  TuningReport report_ HEDDLE_GUARDED_BY(mutex_);
 };
 
 }  // namespace heddle

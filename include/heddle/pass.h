@@ -7,7 +7,7 @@
 // Everything here is a value that is passed in: there is no global list to add to. Threads: a
 // CustomPass may be called from any thread that compiles or runs a program, for different programs
 // at the same time. Errors: a pass that fails, or leaves a program that the verifier refuses, ends
-// the compilation with an error that begins with "GROUPING/phase/name: "; the program that was
+// the compilation with an error that begins with "GROUPING/name: "; the program that was
 // given is never touched.
 #pragma once
 
@@ -25,7 +25,8 @@
 
 namespace heddle {
 
-// When a pass runs. Inside a grouping by ascending phase, then by name.
+// When a pass runs: the groupings follow each other in this order. PassOrder() says how a
+// grouping's own passes follow each other.
 enum class PassGrouping {
   kPrePlacement,        // clean-ups, on the program as it came
   kPostPlacement,       // what depends on the place: fusion, layouts
@@ -100,7 +101,10 @@ struct CustomPass {
   std::string name;  // none of heddle's own
   std::string doc = {};
   PassGrouping grouping = PassGrouping::kPrePlacement;
-  int phase = 0;
+  // At most one of them: the name of a pass of the grouping, heddle's (PassOrder()) or one given
+  // earlier in the list, next to which this one runs. Without: first in the grouping, in the order
+  // of the list.
+  std::string before = {}, after = {};
   int level = 1;        // the lowest optimisation level that runs it
   bool repeat = false;  // part of its grouping's rounds; else it runs once
   // True: something changed. False must leave the program as it was.
@@ -134,7 +138,7 @@ struct PassOptions {
   bool check_unchanged = false;         // ... and whether one that says "unchanged" tells the truth
   // Where not empty: a directory (which exists) that receives the program as text before and after
   // each grouping that changed something and after each pass that did, as
-  // NUMBER_GROUPING[_PHASE_PASS].txt; with dump_dot also as .dot.
+  // NUMBER_GROUPING[_PASS].txt; with dump_dot also as .dot.
   std::string dump_dir = {};
   std::string dump_filter = {};  // regular expression; only passes whose name it finds are written
   bool dump_dot = false;
@@ -144,7 +148,6 @@ struct PassOptions {
 struct PassReport {
   struct Run {
     PassGrouping grouping;
-    int phase = 0;
     std::string name;
     int round = 1;
     bool changed = false;
@@ -164,15 +167,22 @@ struct PassInfo {
   std::string name, doc;
   std::string before, after;  // an example
   std::string refuses;        // when it leaves things alone
-  std::string gates;          // lines "what | wanted | measured"
   std::vector<PassGrouping> groupings;
-  int phase = 0, level = 1;
+  int level = 1;
   bool repeat = false;
   double tolerance = 0;  // relative, of results against those without it; 0: the same bits
   std::vector<std::string> own_ops;  // what it may make that Paddle does not have
 };
-// In the order they run.
+// In the order they first run.
 std::vector<PassInfo> Passes();
+
+// The passes of a grouping, in the order they run.
+struct PassStage {
+  PassGrouping grouping;
+  std::vector<std::string> passes;
+};
+// All groupings with heddle's own passes, in the order they run.
+std::vector<PassStage> PassOrder();
 
 struct OptimizeOptions {
   int level = 1;

@@ -80,7 +80,11 @@ Result<Model> LoadModel(const std::string& path, const std::string& params = "")
 
 // Names of all operators heddle has kernels for, sorted.
 std::vector<std::string> SupportedOps();
-// One operator's definition as text (slots, attributes with defaults, dtypes); NOT_FOUND otherwise.
+// One operator's definition as text (slots, attributes with defaults, dtypes, source file);
+// NOT_FOUND otherwise. Threads: any, of this and the next one.
 Result<std::string> DescribeOp(const std::string& type);
+// The file of heddle's source tree that defines the operator, as in "kernels/math/abs.cc"; empty
+// for operators that an embedding program added. NOT_FOUND where there is no such operator.
+Result<std::string> SourceOfOp(const std::string& type);
 
 }  // namespace heddle

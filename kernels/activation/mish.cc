@@ -15,7 +15,9 @@ struct Mish : UnaryOp {
     return fast::Select(x > T(threshold), x, fast::Softplus(x));
   }
   bool Many(const float* x, int64_t n, float* y) const {
-    return threshold >= 20 && ActivateMany(Activation::kMish, 0, x, n, y);
+    if (threshold < 20) return false;
+    ActivateMany(Activation::kMish, 0, x, n, y);
+    return true;
   }
   // tanh(log(1 + e)) = n / (n + 2), n = e^2 + 2 e, for e = exp(x); and tanh(x) so for n = e^2 - 1,
   // which is asked for beyond the threshold. Both are 1 long before 20.
@@ -41,3 +43,22 @@ HEDDLE_OP(mish_grad) { DefineUnaryGrad<Mish>(op); }
 
 HEDDLE_TILE(mish) { return UnaryTile<Mish>(); }
 HEDDLE_TILE(mish_grad) { return UnaryGradTile<Mish>(); }
+
+HEDDLE_EXAMPLES(mish_grad, R"(
+example float64 scalar
+in Out@GRAD float64 [] -0.2
+in X float64 [] 0.826
+out X@GRAD float64 [] -0.2017475690980975
+
+example float64 4x3
+in Out@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+in X float64 [4, 3] -0.53 0.38 -0.23 -0.38 0.08 -0.08 -0.84 0.23 0.54 0.69 0.84 -0.69
+out X@GRAD float64 [4, 3] -0.16365173344865572 -0.4959240361072024 -0.316721182457332
+  0.17977682246978272 -0.325399471843192 0.16457595196082395 0.02418805550174279 -0.1484908115236014
+  0.6332979894197546 -0 -0.5063027728232699 0.1324966100983345
+
+example float32 scalar
+in Out@GRAD float32 [] -0.2
+in X float32 [] 0.826
+out X@GRAD float32 [] -0.20174757
+)")

@@ -61,3 +61,43 @@ HEDDLE_OP(rrelu_grad) {
   DefineMap<RreluGrad>(op).Input("X", kOptional | kNoBuffer).Inplace("Out@GRAD", "X@GRAD");
   op.Attr("is_test", false).Attr("lower", 0.125).Attr("upper", double{1.0f / 3.0f});
 }
+
+HEDDLE_EXAMPLES(rrelu, R"(
+example test, float32
+attr is_test BOOLEAN true
+attr lower FLOAT 0.1
+attr upper FLOAT 0.3
+in X float32 [2, 3] 0 -0.29 -0.71 0.53 0.73 -0.07
+out Out float32 [2, 3] 0 -0.058 -0.142 0.53 0.73 -0.014
+out Noise float32 [2, 3] 1 0.2 0.2 1 1 0.2
+
+example test, float64
+attr is_test BOOLEAN true
+attr lower FLOAT 0.1
+attr upper FLOAT 0.3
+in X float64 [2, 3] 0.88 0.39 0.44 0.21 0.75 0.76
+out Out float64 [2, 3] 0.88 0.39 0.44 0.21 0.75 0.76
+out Noise float64 [2, 3] 1*6
+
+example training
+random
+attr lower FLOAT 0.1
+attr upper FLOAT 0.3
+in X float32 [40, 50] -1*2000
+out Out float32 [40, 50] mean -0.2 0.02 var 0.003333 0.0005 range -0.3 -0.1
+out Noise float32 [40, 50] mean 0.2 0.02 range 0.1 0.3
+)")
+
+HEDDLE_EXAMPLES(rrelu_grad, R"(
+example noise
+in Noise float32 [2, 2] 1 0.2 0.3 1
+in Out@GRAD float32 [2, 2] 0.52 -0.96 0.23 0.3
+in X float32 [2, 2] 1 -2 -3 4
+out X@GRAD float32 [2, 2] 0.52 -0.192 0.069000006 0.3
+
+example float64
+in Noise float64 [2, 2] 1 0.2 0.3 1
+in Out@GRAD float64 [2, 2] 0.44 0.15 0.99 0.22
+in X float64 [2, 2] 1 -2 -3 4
+out X@GRAD float64 [2, 2] 0.44 0.03 0.297 0.22
+)")

@@ -89,3 +89,32 @@ HEDDLE_TILE(softshrink) { return UnaryTile<Softshrink>(); }
 HEDDLE_TILE(hard_shrink) { return UnaryTile<HardShrink>(); }
 HEDDLE_TILE(tanh_shrink) { return UnaryTile<TanhShrink>(); }
 HEDDLE_TILE(thresholded_relu) { return UnaryTile<ThresholdedRelu>(); }
+
+HEDDLE_EXAMPLES(hard_shrink, R"(
+example float64 4x3, threshold -0.1
+attr threshold FLOAT -0.1
+in X float64 [4, 3] -5.3 -3.8 3.8 5.4 8.4 0.8 -0.8 -8.4 -6.9 -2.3 2.3 6.9
+out Out float64 [4, 3] -5.3 -3.8 3.8 5.4 8.4 0.8 -0.8 -8.4 -6.9 -2.3 2.3 6.9
+
+example float32 4x3
+in X float32 [4, 3] 0.08 0.38 -0.38 -0.23 0.84 -0.84 -0.69 -0.08 0.54 0.23 -0.53 0.69
+out Out float32 [4, 3] 0 0 -0 -0 0.84 -0.84 -0.69 -0 0.54 0 -0.53 0.69
+)")
+
+HEDDLE_EXAMPLES(hard_shrink_grad, R"(
+example float64 3x1
+in Out@GRAD float64 [3, 1] -0.5 -0.9 0.2
+in X float64 [3, 1] 0.5 1.25 -1.13
+out X@GRAD float64 [3, 1] -0 -0.9 0.2
+
+example float64 4x3, threshold -0.1
+attr threshold FLOAT -0.1
+in Out@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+in X float64 [4, 3] 8.4 -8.4 0.8 6.9 5.4 -5.3 -2.3 -0.8 3.8 -3.8 -6.9 2.3
+out X@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+
+example float32 3x1
+in Out@GRAD float32 [3, 1] -0.5 -0.9 0.2
+in X float32 [3, 1] 0.5 1.25 -1.13
+out X@GRAD float32 [3, 1] -0 -0.9 0.2
+)")

@@ -11,7 +11,8 @@ struct Swish : UnaryOp {
   explicit Swish(const KernelContext& ctx) : beta(ctx.Float("beta")) {}
   static void Declare(OpDef& op) { op.Attr("beta", 1.0); }
   bool Many(const float* x, int64_t n, float* y) const {
-    return ActivateMany(Activation::kSwish, static_cast<float>(beta), x, n, y);
+    ActivateMany(Activation::kSwish, static_cast<float>(beta), x, n, y);
+    return true;
   }
   template <typename T>
   T Forward(T x) const {
@@ -28,7 +29,8 @@ struct Swish : UnaryOp {
 struct Silu : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
   bool Many(const float* x, int64_t n, float* y) const {
-    return ActivateMany(Activation::kSwish, 1, x, n, y);
+    ActivateMany(Activation::kSwish, 1, x, n, y);
+    return true;
   }
   template <typename T>
   T Forward(T x) const {

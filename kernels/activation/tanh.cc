@@ -9,7 +9,8 @@ namespace {
 struct Tanh : UnaryOp {
   static constexpr GradReads kReads = kReadsOut;
   static bool Many(const float* x, int64_t n, float* y) {
-    return ActivateMany(Activation::kTanh, 0, x, n, y);
+    ActivateMany(Activation::kTanh, 0, x, n, y);
+    return true;
   }
   template <typename T>
   T Forward(T x) const {

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// X is [batch, heads, rows, columns]; Mask has one head for all.
+// X is [batch, heads, rows, columns]; all heads share the one of Mask.
 Status MaskShape(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &mask = ctx.InShape("Mask");
   if (!x.is_static() || !mask.is_static()) return ctx.Defer();

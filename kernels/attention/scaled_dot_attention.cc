@@ -1,5 +1,5 @@
-// heddle's own: attention from its queries, keys and values as the layers before give them. The
-// fusion passes make it.
+// scaled_dot_attention, an operator of heddle's own that the fusion passes create: attention over
+// queries, keys and values in whatever layout the layers before give them.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// How an operand lies in memory.
+// The order of an operand's dimensions.
 enum Layout : int64_t {
   kHeadsFirst = 0,  // [batch, heads, rows, depth]
   kRowsFirst = 1,   // [batch, rows, heads, depth]
@@ -51,7 +51,7 @@ int64_t LayoutOf(const OpContext& ctx, size_t operand) {
   return ctx.IntList("layouts").at(operand);
 }
 
-// Broadcasts like the products it stands for.
+// Shapes broadcast as in the products that this operator replaces.
 Result<int64_t> Common(const char* what, std::initializer_list<int64_t> sizes) {
   int64_t all = 1;
   for (int64_t n : sizes) {
@@ -129,7 +129,7 @@ Result<std::unique_ptr<KernelState>> PrepareAttention(PrepareContext& ctx) {
 }
 
 Status RunScaledDotAttention(KernelContext& ctx) {
-  constexpr int64_t kThreadWork = 64 * 1024;  // multiplications that are worth a thread
+  constexpr int64_t kThreadWork = 64 * 1024;  // the least multiplications that are worth a thread
   const Attention& a = ctx.State<AttentionState>().plan;
   const Tensor* mask = ctx.InOpt("Mask");
   HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {&ctx.In("Q"), &ctx.In("K"), &ctx.In("V"), mask}));
@@ -145,10 +145,10 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   const auto place = [](const Operand& o, int64_t b, int64_t h) {
     return o.at + (o.batch == 1 ? 0 : b * o.batch_step) + (o.heads == 1 ? 0 : h * o.head_step);
   };
-  // Heads are cut where there are fewer than threads.
+  // The queries of a head are cut when there are fewer heads than threads.
   const int64_t heads = a.batch * a.heads;
   if (heads == 0 || a.q.rows == 0) return Status::Ok();
-  if (one.keys == 0) {  // a sum of nothing
+  if (one.keys == 0) {  // an empty sum
     std::fill_n(out, ctx.Out("Out").numel(), 0.f);
     return Status::Ok();
   }

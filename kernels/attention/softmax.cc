@@ -4,12 +4,12 @@
 #include <limits>
 
 #include "core/shapes.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
 
-// The tensor as [outer, axis, inner].
+// The dimensions of the tensor seen as [outer, axis, inner].
 struct AxisView {
   int64_t outer = 1, axis = 1, inner = 1;
 };
@@ -29,7 +29,7 @@ template <typename T>
 using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
 template <typename T>
 using ConstRow = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
-// [axis, columns] of a block whose rows are `inner` apart.
+// A block [axis, columns] whose rows are `inner` apart.
 template <typename T>
 using Block = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
                          Eigen::OuterStride<>>;
@@ -38,16 +38,14 @@ using ConstBlock =
     Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0,
                Eigen::OuterStride<>>;
 
-constexpr int64_t kColumns = 64;  // of a block worked on at a time
+constexpr int64_t kColumns = 64;  // in a block
 template <typename T>
 using Columns = Eigen::Array<T, 1, Eigen::Dynamic, Eigen::RowMajor, 1, kColumns>;
 
-// y = exp(x - top), and the sum of these.
+// y = exp(x - top); returns the sum of y.
 template <typename T>
 T ExpSum(const T* x, int64_t n, T top, T* y) {
-  if constexpr (std::is_same_v<T, float>)
-    if (const auto* loops = convloops::BestLoops(); loops != nullptr)
-      return loops->exp_sum(x, n, top, y);
+  if constexpr (std::is_same_v<T, float>) return simd::BestMicrokernels()->exp_sum(x, n, top, y);
   Row<T> to(y, n);
   to = (ConstRow<T>(x, n) - top).exp();
   return to.sum();

@@ -9,9 +9,9 @@
 namespace heddle {
 namespace {
 
-using convloops::ConvLoops;
-using convloops::DepthwiseRows;
-using convloops::PointwiseRows;
+using convrows::DepthwiseRows;
+using convrows::PointwiseRows;
+using simd::Microkernels;
 
 // What the rows that are kept and the filters may take of a core's own cache.
 constexpr int64_t kNearBytes = 320 << 10;
@@ -128,8 +128,8 @@ bool IsPointwise(const ConvGeometry& g) {
 
 std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
                                          const std::vector<ChainStage>& stages) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || stages.empty() || stages.size() > kMostChainStages) return nullptr;
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (kernels == nullptr || stages.empty() || stages.size() > kMostChainStages) return nullptr;
   constexpr int64_t kFloat = sizeof(float);
   int64_t floats = 0, filters = 0;
   double work = 0;
@@ -138,7 +138,7 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     const auto& [g, epilogue, filter] = stages[i];
     const bool last = i + 1 == stages.size(), pointwise = IsPointwise(g);
     if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
-        !(pointwise ? last || !epilogue.residual : DepthwiseRows::Takes(g, epilogue, *loops)))
+        !(pointwise ? last || !epilogue.residual : DepthwiseRows::Takes(g, epilogue, *kernels)))
       return nullptr;
     work += g.work();
     filters += filter->numel();
@@ -156,9 +156,9 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     Stage& s = made[i];
     s.g = g;
     if (IsPointwise(g))
-      s.pointwise.emplace(ctx, *filter, epilogue, *loops);
+      s.pointwise.emplace(ctx, *filter, epilogue, *kernels);
     else
-      s.depthwise.emplace(ctx, g, *filter, epilogue, *loops);
+      s.depthwise.emplace(ctx, g, *filter, epilogue, *kernels);
     s.row = g.out[2] * g.out_c;
     s.at = floats;
     if (i + 1 == stages.size()) break;

@@ -7,7 +7,7 @@
 #include "kernels/conv/conv_rows.h"
 
 namespace heddle {
-namespace convloops {
+namespace convrows {
 
 // The filter as [row][column][channel], channels padded to vectors.
 struct DepthwiseRows::PackedTaps {
@@ -15,28 +15,30 @@ struct DepthwiseRows::PackedTaps {
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };
 
-bool DepthwiseRows::Takes(const ConvGeometry& g, const Epilogue& epilogue, const ConvLoops& loops) {
+bool DepthwiseRows::Takes(const ConvGeometry& g, const Epilogue& epilogue,
+                          const Microkernels& kernels) {
   const std::array<int64_t, 3> one{1, 1, 1};
   const int64_t k = g.kernel[2], s = g.stride[2];
   return g.channels_last && g.spatial == 2 && g.depthwise() && g.out_c == g.in_c &&
          g.kernel[1] == k && (k == 3 || k == 5) && s <= 2 && g.dilation == one &&
          // which may lie where the output does, and stretches overlap
-         !epilogue.residual && loops.OutputFor(epilogue.activation) != nullptr;
+         !epilogue.residual && kernels.WinogradOutputFor(epilogue.activation) != nullptr;
 }
 
 DepthwiseRows::DepthwiseRows(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-                             const Epilogue& epilogue, const ConvLoops& loops)
+                             const Epilogue& epilogue, const Microkernels& kernels)
     : g_(g),
       epilogue_(epilogue),
       kernel_(g.kernel[2]),
-      padded_((g.in_c + loops.lanes - 1) / loops.lanes * loops.lanes) {
-  packed_ = ctx.packs().Get<PackedTaps>(filter, loops.lanes == 16 ? "depthwise 16" : "depthwise 8",
-                                        [&] { return Pack(BorrowedContents(filter).tensor()); });
+      padded_((g.in_c + kernels.lanes - 1) / kernels.lanes * kernels.lanes) {
+  packed_ =
+      ctx.packs().Get<PackedTaps>(filter, kernels.lanes == 16 ? "depthwise 16" : "depthwise 8",
+                                  [&] { return Pack(BorrowedContents(filter).tensor()); });
   zeros_.assign(static_cast<size_t>(padded_), 0.f);
   int size = 0;
-  while (kDepthwisePixels[size] > g.out[2]) ++size;
-  stretch_ = kDepthwisePixels[size];
-  run_ = loops.depthwise[kernel_ == 5][g.stride[2] == 2][size];
+  while (simd::kDepthwisePixels[size] > g.out[2]) ++size;
+  stretch_ = simd::kDepthwisePixels[size];
+  run_ = kernels.depthwise_tile[kernel_ == 5][g.stride[2] == 2][size];
   columns_ = (stretch_ - 1) * g.stride[2] + kernel_;
 }
 
@@ -63,7 +65,7 @@ void DepthwiseRows::Run(const InputRows& in, int64_t y, const float* bias, float
   const auto [first, last] = Seen(y);
   const int64_t tap = std::clamp<int64_t>(g_.pad_lo[1] - y * g_.stride[1], 0, kernel_);
   Pixels pixels;
-  DepthwiseRow r{};
+  simd::DepthwiseTile r{};
   r.pixels = pixels.data();
   r.rows = static_cast<int>(last - first);
   r.filter = packed_->data() + tap * kernel_ * padded_;
@@ -93,18 +95,18 @@ void DepthwiseRows::FindPixels(const InputRows& in, int rows, int64_t x, Pixels*
   }
 }
 
-}  // namespace convloops
+}  // namespace convrows
 
 namespace {
 
-using convloops::ConvLoops;
-using convloops::DepthwiseRows;
+using convrows::DepthwiseRows;
+using simd::Microkernels;
 
 class DepthwiseConv final : public ConvRunner {
  public:
   DepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-                const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), rows_(ctx, g, filter, epilogue, loops) {}
+                const Epilogue& epilogue, const Microkernels& kernels)
+      : g_(g), rows_(ctx, g, filter, epilogue, kernels) {}
 
   bool reads_filter() const override { return false; }
 
@@ -137,12 +139,12 @@ class DepthwiseConv final : public ConvRunner {
 std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g,
                                               ConvDirection direction, const Tensor* filter,
                                               const Epilogue& epilogue) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (direction != ConvDirection::kForward || filter == nullptr || loops == nullptr ||
-      !DepthwiseRows::Takes(g, epilogue, *loops) || g.batch * g.in_c * g.in_size() == 0 ||
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (direction != ConvDirection::kForward || filter == nullptr || kernels == nullptr ||
+      !DepthwiseRows::Takes(g, epilogue, *kernels) || g.batch * g.in_c * g.in_size() == 0 ||
       g.out_size() == 0)
     return nullptr;
-  return std::make_unique<DepthwiseConv>(ctx, g, *filter, epilogue, *loops);
+  return std::make_unique<DepthwiseConv>(ctx, g, *filter, epilogue, *kernels);
 }
 
 }  // namespace heddle

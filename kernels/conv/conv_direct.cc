@@ -10,10 +10,10 @@
 namespace heddle {
 namespace {
 
-using convloops::ConvLoops;
-using convloops::DirectBlock;
-using convloops::DirectEpilogue;
-using convloops::PackedPanels;
+using convrows::DirectEpilogue;
+using convrows::PackedPanels;
+using simd::DirectTile;
+using simd::Microkernels;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -46,9 +46,9 @@ struct Range {
 class DirectConv final : public ConvRunner {
  public:
   DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-             const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), epilogue_(epilogue), loops_(loops), panels_(Ceil(g.out_c, 2 * loops.lanes)) {
-    packed_ = convloops::PanelsOf(ctx, filter, loops);
+             const Epilogue& epilogue, const Microkernels& kernels)
+      : g_(g), epilogue_(epilogue), kernels_(kernels), panels_(Ceil(g.out_c, 2 * kernels.lanes)) {
+    packed_ = convrows::PanelsOf(ctx, filter, kernels);
     // Without borders and steps, the pixels of all images are one line.
     const std::array<int64_t, 3> none{};
     if (g.kernel_size() == 1 && g.stride == std::array<int64_t, 3>{1, 1, 1} && g.pad_lo == none &&
@@ -84,7 +84,7 @@ class DirectConv final : public ConvRunner {
   }
 
  private:
-  int64_t lanes() const { return loops_.lanes; }
+  int64_t lanes() const { return kernels_.lanes; }
 
   // Units of work: parts of the output's lines, whose input stays in a core's cache while the
   // panels pass, by groups of panels where there are too few lines.
@@ -94,7 +94,7 @@ class DirectConv final : public ConvRunner {
     const int64_t in_bytes = g_.batch * g_.in_size() * g_.in_c * 4;
     const int64_t filter_bytes = g_.out_c * g_.in_c * g_.kernel_size() * 4;
     const int64_t lines = g_.batch * g_.out[1];
-    const int64_t most = lines > 1 ? lines : Ceil(g_.out[2], 2 * loops_.rows);
+    const int64_t most = lines > 1 ? lines : Ceil(g_.out[2], 2 * kernels_.tile_rows);
     const int64_t wanted =
         std::clamp<int64_t>(static_cast<int64_t>(g_.work() / kLeastWork), 1, 4 * threads);
     parts_ = std::min(most, Ceil(in_bytes, kCacheBytes));
@@ -102,9 +102,9 @@ class DirectConv final : public ConvRunner {
     groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels_);
     // A stretch that stays in the first cache while the panels pass, unless those come from afar.
     constexpr int64_t kNearBytes = 24 << 10, kFarBytes = 1 << 20;
-    const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : loops_.rows;
+    const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : kernels_.tile_rows;
     step_ = std::max<int64_t>(1, kNearBytes / (one * g_.in_c * 4));
-    if (lines == 1) step_ *= loops_.rows;
+    if (lines == 1) step_ *= kernels_.tile_rows;
     if (filter_bytes > kFarBytes) step_ = lines * g_.out[2];
   }
 
@@ -170,7 +170,7 @@ class DirectConv final : public ConvRunner {
     const int64_t top = y * g_.stride[1] - g_.pad_lo[1] + rows.begin * g_.dilation[1];
     const int64_t left = x * g_.stride[2] - g_.pad_lo[2] + columns.begin * g_.dilation[2];
     const int64_t pixel = line * g_.out[2] + x;
-    DirectBlock b{};
+    DirectTile b{};
     b.rows = std::max<int64_t>(0, rows.end - rows.begin);
     b.columns = columns.end - columns.begin;
     b.pixels = static_cast<const float*>(o.src);
@@ -197,13 +197,13 @@ class DirectConv final : public ConvRunner {
     }
     b.channels = static_cast<int>(channels);
     epilogue_.Set(&b);
-    loops_.direct[wide > lanes()](b, count);
+    kernels_.direct_tile[wide > lanes()](b, count);
     epilogue_.Finish(count, channels, b.out_step, b.out);
   }
 
   ConvGeometry g_;
   const DirectEpilogue epilogue_;
-  const ConvLoops& loops_;
+  const Microkernels& kernels_;
   const int64_t panels_;
   std::shared_ptr<const PackedPanels> packed_;
   Range inner_rows_, inner_columns_;
@@ -212,13 +212,13 @@ class DirectConv final : public ConvRunner {
 
 }  // namespace
 
-namespace convloops {
+namespace convrows {
 
 std::shared_ptr<const PackedPanels> PanelsOf(const PrepareContext& ctx, const Tensor& filter,
-                                             const ConvLoops& loops) {
+                                             const Microkernels& kernels) {
   return PackOnceInParts<PackedPanels>(
-      ctx, filter, loops.lanes == 16 ? "panels 16" : "panels 8",
-      [&](PackedPanels* packed) { PackPanels(ctx, filter, loops.lanes, packed); });
+      ctx, filter, kernels.lanes == 16 ? "panels 16" : "panels 8",
+      [&](PackedPanels* packed) { PackPanels(ctx, filter, kernels.lanes, packed); });
 }
 
 DirectEpilogue::DirectEpilogue(const Epilogue& epilogue) : loops(epilogue) {
@@ -237,7 +237,7 @@ DirectEpilogue::DirectEpilogue(const Epilogue& epilogue) : loops(epilogue) {
   }
 }
 
-void DirectEpilogue::Set(DirectBlock* block) const {
+void DirectEpilogue::Set(DirectTile* block) const {
   block->high = std::numeric_limits<float>::infinity();
   block->low = -block->high;
   if (loops.activation == Activation::kRelu) block->low = 0.f;
@@ -254,18 +254,18 @@ void DirectEpilogue::Set(DirectBlock* block) const {
 }
 
 PointwiseRows::PointwiseRows(const PrepareContext& ctx, const Tensor& filter,
-                             const Epilogue& epilogue, const ConvLoops& loops)
-    : loops_(loops),
+                             const Epilogue& epilogue, const Microkernels& kernels)
+    : kernels_(kernels),
       epilogue_(epilogue),
       in_c_(filter.dim(1)),
       out_c_(filter.dim(0)),
-      packed_(PanelsOf(ctx, filter, loops)) {}
+      packed_(PanelsOf(ctx, filter, kernels)) {}
 
 void PointwiseRows::Run(const float* in, int64_t pixels, const float* bias, const float* residual,
                         float* out) const {
   // A stretch stays in the first cache while the panels pass.
   constexpr int64_t kNearBytes = 24 << 10;
-  const int64_t rows = loops_.rows, one = rows * in_c_ * static_cast<int64_t>(sizeof(float));
+  const int64_t rows = kernels_.tile_rows, one = rows * in_c_ * static_cast<int64_t>(sizeof(float));
   const int64_t step = std::max<int64_t>(1, kNearBytes / one) * rows;
   for (int64_t at = 0; at < pixels; at += step)
     Stretch(in + at * in_c_, std::min(step, pixels - at), bias,
@@ -274,8 +274,8 @@ void PointwiseRows::Run(const float* in, int64_t pixels, const float* bias, cons
 
 void PointwiseRows::Stretch(const float* in, int64_t pixels, const float* bias,
                             const float* residual, float* out) const {
-  const int64_t lanes = loops_.lanes, width = 2 * lanes;
-  DirectBlock b{};
+  const int64_t lanes = kernels_.lanes, width = 2 * lanes;
+  DirectTile b{};
   b.rows = b.columns = 1;
   b.pixels = in;
   b.pixel_step = b.depth = in_c_;
@@ -288,12 +288,12 @@ void PointwiseRows::Stretch(const float* in, int64_t pixels, const float* bias,
     if (epilogue_.loops.residual) b.residual = residual + channel;
     b.out = out + channel;
     b.channels = static_cast<int>(channels);
-    loops_.direct[channels > lanes](b, pixels);
+    kernels_.direct_tile[channels > lanes](b, pixels);
     epilogue_.Finish(pixels, channels, out_c_, b.out);
   }
 }
 
-}  // namespace convloops
+}  // namespace convrows
 
 std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
                                            ConvDirection direction, const Tensor* filter,
@@ -302,9 +302,9 @@ std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const Conv
       g.spatial != 2 || g.groups != 1 || g.batch * g.in_c * g.in_size() == 0 ||
       g.out_c * g.out_size() == 0)
     return nullptr;
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr) return nullptr;
-  return std::make_unique<DirectConv>(ctx, g, *filter, epilogue, *loops);
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (kernels == nullptr) return nullptr;
+  return std::make_unique<DirectConv>(ctx, g, *filter, epilogue, *kernels);
 }
 
 }  // namespace heddle

@@ -6,12 +6,12 @@
 
 #include "core/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
 
-using convloops::ConvLoops;
+using simd::Microkernels;
 
 // The filter as a matrix [channels in, (patch row, patch column, channel out)], cut into panels of
 // columns.
@@ -23,13 +23,13 @@ struct PackedPatches {
 class PatchConv final : public ConvRunner {
  public:
   PatchConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-            const Epilogue& epilogue, const ConvLoops& loops)
-      : g_(g), epilogue_(epilogue), loops_(loops) {
+            const Epilogue& epilogue, const Microkernels& kernels)
+      : g_(g), epilogue_(epilogue), kernels_(kernels) {
     line_ = g.kernel[2] * g.in_c;
     apart_ = PatchesAreApart(g);
-    panels_ = (g.kernel[1] * line_ + loops.panel - 1) / loops.panel;
+    panels_ = (g.kernel[1] * line_ + kernels.panel - 1) / kernels.panel;
     packed_ =
-        ctx.packs().Get<PackedPatches>(filter, loops.panel == 32 ? "patches 32" : "patches 16",
+        ctx.packs().Get<PackedPatches>(filter, kernels.panel == 32 ? "patches 32" : "patches 16",
                                        [&] { return Pack(BorrowedContents(filter).tensor()); });
   }
 
@@ -49,9 +49,9 @@ class PatchConv final : public ConvRunner {
  private:
   void RunApart(const KernelContext& ctx, const ConvOperands& o) const {
     const int64_t rows = g_.batch * g_.out[1];
-    const double work = static_cast<double>(g_.out[2] * g_.out_c * panels_ * loops_.panel);
+    const double work = static_cast<double>(g_.out[2] * g_.out_c * panels_ * kernels_.panel);
     ctx.ParallelFor(rows, 1 + static_cast<int64_t>(200000 / work), [&](int64_t begin, int64_t end) {
-      const int64_t width = panels_ * loops_.panel;
+      const int64_t width = panels_ * kernels_.panel;
       alignas(64) float results[kChunk * kMostWidth];
       for (int64_t row = begin; row < end; ++row) {
         for (int64_t x = 0; x < g_.out[2]; x += kChunk) {
@@ -69,7 +69,7 @@ class PatchConv final : public ConvRunner {
   // Each thread computes rows of the output, so input rows at the border of two threads' parts are
   // multiplied by both.
   void RunOverlapping(const KernelContext& ctx, const ConvOperands& o) const {
-    const double work = static_cast<double>(g_.out[2] * g_.out_c * panels_ * loops_.panel) *
+    const double work = static_cast<double>(g_.out[2] * g_.out_c * panels_ * kernels_.panel) *
                         static_cast<double>(g_.out[1]) / static_cast<double>(g_.in[1]);
     const int64_t grain = g_.kernel[1] + static_cast<int64_t>(200000 / work);
     ctx.ParallelFor(g_.batch * g_.in[1], grain, [&](int64_t begin, int64_t end) {
@@ -85,7 +85,7 @@ class PatchConv final : public ConvRunner {
   // Rows [first, last) of an image of the output.
   void Band(const ConvOperands& o, int64_t image, int64_t first, int64_t last) const {
     alignas(64) float results[kChunk * kMostWidth];
-    const int64_t width = panels_ * loops_.panel, stride = g_.stride[1], pad = g_.pad_lo[1];
+    const int64_t width = panels_ * kernels_.panel, stride = g_.stride[1], pad = g_.pad_lo[1];
     float* const to = static_cast<float*>(o.dst) + image * g_.in[1] * OutRow();
     std::fill(to + first * OutRow(), to + last * OutRow(), 0.f);
     const int64_t after = std::min(g_.out[1], (last - 1 + pad) / stride + 1);
@@ -116,16 +116,16 @@ class PatchConv final : public ConvRunner {
   }
 
   void Multiply(const float* pixels, int64_t n, float* results) const {
-    const int64_t width = panels_ * loops_.panel;
+    const int64_t width = panels_ * kernels_.panel;
     for (int64_t p = 0; p < panels_; ++p)
-      loops_.multiply[1](n, g_.out_c, pixels, g_.out_c,
-                         packed_->data() + p * g_.out_c * loops_.panel, results + p * loops_.panel,
-                         width);
+      kernels_.gemm_tile[1](n, g_.out_c, pixels, g_.out_c,
+                            packed_->data() + p * g_.out_c * kernels_.panel,
+                            results + p * kernels_.panel, width);
   }
 
   PackedPatches* Pack(const Tensor& filter) const {
     auto packed = std::make_unique<PackedPatches>();
-    const auto size = static_cast<size_t>(panels_ * g_.out_c * loops_.panel);
+    const auto size = static_cast<size_t>(panels_ * g_.out_c * kernels_.panel);
     packed->memory = BufferRef::Allocate(size * sizeof(float));
     if (!packed->memory) throw std::bad_alloc();
     float* to = static_cast<float*>(packed->memory->data());
@@ -136,7 +136,8 @@ class PatchConv final : public ConvRunner {
       for (int64_t o = 0; o < g_.in_c; ++o)
         for (int64_t k = 0; k < patch; ++k) {
           const int64_t column = k * g_.in_c + o;
-          to[(column / loops_.panel * g_.out_c + c) * loops_.panel + column % loops_.panel] = *w++;
+          to[(column / kernels_.panel * g_.out_c + c) * kernels_.panel + column % kernels_.panel] =
+              *w++;
         }
     return packed.release();
   }
@@ -169,7 +170,7 @@ class PatchConv final : public ConvRunner {
 
   const ConvGeometry g_;
   const Epilogue epilogue_;
-  const ConvLoops& loops_;
+  const Microkernels& kernels_;
   std::shared_ptr<const PackedPatches> packed_;
   int64_t line_, panels_;
   bool apart_;
@@ -189,10 +190,10 @@ std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvG
       epilogue.residual || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0)
     return nullptr;
   if (!PatchConv::PatchesAreApart(g) && !few) return nullptr;
-  const ConvLoops* loops = convloops::BestLoops();
+  const Microkernels* kernels = simd::BestMicrokernels();
   const int64_t columns = g.kernel[1] * g.kernel[2] * g.in_c;
-  if (loops == nullptr || columns + loops->panel > PatchConv::kMostWidth) return nullptr;
-  return std::make_unique<PatchConv>(ctx, g, *filter, epilogue, *loops);
+  if (kernels == nullptr || columns + kernels->panel > PatchConv::kMostWidth) return nullptr;
+  return std::make_unique<PatchConv>(ctx, g, *filter, epilogue, *kernels);
 }
 
 }  // namespace heddle

@@ -11,24 +11,29 @@
 #include <vector>
 
 #include "kernels/conv/conv.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
-namespace heddle::convloops {
+namespace heddle::convrows {
+
+using simd::DepthwiseTileFn;
+using simd::DirectTile;
+using simd::Microkernels;
 
 // The filter as panels [row][column][channel in][channel out]: of two vectors, the last one of as
 // many as it needs.
 struct PackedPanels {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };
 std::shared_ptr<const PackedPanels> PanelsOf(const PrepareContext& ctx, const Tensor& filter,
-                                             const ConvLoops& loops);
+                                             const Microkernels& kernels);
 
 // An epilogue as the direct loops take it.
 struct DirectEpilogue {
   explicit DirectEpilogue(const Epilogue& epilogue);
   // What the loops are to do with the sums of `block`, but for bias and residual, which they add.
-  void Set(DirectBlock* block) const;
+  void Set(DirectTile* block) const;
   // What is left to do behind the loops.
   void Finish(int64_t pixels, int64_t channels, int64_t step, float* out) const {
     if (late.activation != Activation::kNone || late.linear())
@@ -43,7 +48,7 @@ class PointwiseRows {
  public:
   // filter: [out_c, in_c, 1, 1].
   PointwiseRows(const PrepareContext& ctx, const Tensor& filter, const Epilogue& epilogue,
-                const ConvLoops& loops);
+                const Microkernels& kernels);
   // `pixels` consecutive ones. The residual is null, or where the epilogue wants one, as large as
   // `out`, and may be `out`.
   void Run(const float* in, int64_t pixels, const float* bias, const float* residual,
@@ -53,7 +58,7 @@ class PointwiseRows {
   void Stretch(const float* in, int64_t pixels, const float* bias, const float* residual,
                float* out) const;
 
-  const ConvLoops& loops_;
+  const Microkernels& kernels_;
   const DirectEpilogue epilogue_;
   const int64_t in_c_, out_c_;
   std::shared_ptr<const PackedPanels> packed_;
@@ -65,10 +70,10 @@ class DepthwiseRows {
   static constexpr int kMostRows = 5;
   using InputRows = std::array<const float*, kMostRows>;
 
-  static bool Takes(const ConvGeometry& g, const Epilogue& epilogue, const ConvLoops& loops);
+  static bool Takes(const ConvGeometry& g, const Epilogue& epilogue, const Microkernels& kernels);
   // Precondition: Takes().
   DepthwiseRows(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-                const Epilogue& epilogue, const ConvLoops& loops);
+                const Epilogue& epilogue, const Microkernels& kernels);
   // Rows [first, last) of the input that row `y` of the output sees.
   std::pair<int64_t, int64_t> Seen(int64_t y) const;
   // Row `y` of the output. in: the rows of Seen(y); `out` is none of them.
@@ -89,8 +94,8 @@ class DepthwiseRows {
   const int64_t kernel_, padded_;
   std::shared_ptr<const PackedTaps> packed_;
   std::vector<float> zeros_;
-  DepthwiseFn run_;
+  DepthwiseTileFn run_;
   int64_t stretch_, columns_;
 };
 
-}  // namespace heddle::convloops
+}  // namespace heddle::convrows

@@ -4,27 +4,13 @@
 
 #include "kernels/conv/conv_backend.h"
 #include "kernels/gemm/pack_once.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 
-// __builtin_cpu_supports also asks whether the system keeps the registers.
-const convloops::ConvLoops* convloops::BestLoops() {
-  static const ConvLoops* const best = []() -> const ConvLoops* {
-#if defined(__x86_64__)
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512cd");
-    if (avx512 && LoopsForAvx512() != nullptr) return LoopsForAvx512();
-#endif
-    return LoopsForAvx2();
-  }();
-  return best;
-}
-
 namespace {
 
-using namespace convloops;
+using namespace simd;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
@@ -32,6 +18,7 @@ int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
 // The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the
 // last one of as many as it needs.
 struct PackedFilter {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
   const float* data() const { return static_cast<const float*>(memory->data()); }
 };
@@ -41,15 +28,15 @@ struct PackedFilter {
 constexpr double kRoot = 0.70710678118654752440;  // 1/√2
 template <int kTaps>
 struct FilterMatrix {
-  double at[kWindow][kTaps] = {};
+  double at[kWinogradWindow][kTaps] = {};
   constexpr FilterMatrix() {
-    constexpr double points[kWindow - 1] = {0, kRoot, -kRoot, 2 * kRoot, -2 * kRoot};
-    constexpr double factors[kWindow - 1] = {1, -2. / 3, -2. / 3, 1. / 6, 1. / 6};
-    for (int p = 0; p < kWindow - 1; ++p) {
+    constexpr double points[kWinogradWindow - 1] = {0, kRoot, -kRoot, 2 * kRoot, -2 * kRoot};
+    constexpr double factors[kWinogradWindow - 1] = {1, -2. / 3, -2. / 3, 1. / 6, 1. / 6};
+    for (int p = 0; p < kWinogradWindow - 1; ++p) {
       double power = factors[p];
       for (int k = 0; k < kTaps; ++k, power *= points[p]) at[p][k] = power;
     }
-    at[kWindow - 1][kTaps - 1] = 1;
+    at[kWinogradWindow - 1][kTaps - 1] = 1;
   }
 };
 
@@ -59,38 +46,39 @@ constexpr int kMostLanes = 16, kMostTaps = 5 * 5;
 template <int kTaps>
 void TransformFilter(const double (*taps)[kMostLanes], int lanes, float* out, int64_t point_step) {
   static constexpr FilterMatrix<kTaps> g;
-  double half[kWindow][kTaps][kMostLanes] = {};
-  for (int i = 0; i < kWindow; ++i)
+  double half[kWinogradWindow][kTaps][kMostLanes] = {};
+  for (int i = 0; i < kWinogradWindow; ++i)
     for (int k = 0; k < kTaps; ++k)
       for (int t = 0; t < kTaps; ++t)
         for (int l = 0; l < kMostLanes; ++l) half[i][k][l] += g.at[i][t] * taps[t * kTaps + k][l];
-  for (int i = 0; i < kWindow; ++i)
-    for (int j = 0; j < kWindow; ++j) {
+  for (int i = 0; i < kWinogradWindow; ++i)
+    for (int j = 0; j < kWinogradWindow; ++j) {
       double sums[kMostLanes] = {};
       for (int t = 0; t < kTaps; ++t)
         for (int l = 0; l < kMostLanes; ++l) sums[l] += half[i][t][l] * g.at[j][t];
-      std::copy_n(sums, lanes, out + (i * kWindow + j) * point_step);
+      std::copy_n(sums, lanes, out + (i * kWinogradWindow + j) * point_step);
     }
 }
 
-void PackFilter(const PrepareContext& ctx, const Tensor& filter, const ConvLoops& loops,
+void PackFilter(const PrepareContext& ctx, const Tensor& filter, const Microkernels& kernels,
                 PackedFilter* packed) {
   const int64_t out_c = filter.dim(0), in_c = filter.dim(1), kernel = filter.dim(2);
-  const int64_t width = RoundUp(out_c, loops.lanes), point_step = width * in_c;
+  const int64_t width = RoundUp(out_c, kernels.lanes), point_step = width * in_c;
   const int64_t taps_of_one = kernel * kernel;
-  packed->memory = PackMemory(ctx, static_cast<size_t>(kPoints * point_step) * sizeof(float));
+  packed->memory =
+      PackMemory(ctx, static_cast<size_t>(kWinogradPoints * point_step) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   const float* w = filter.data<float>();
-  for (int64_t o = 0; o < width; o += loops.lanes) {
-    const int64_t first = o / loops.panel * loops.panel;  // of the panel
-    const int64_t panel = std::min<int64_t>(loops.panel, width - first);
+  for (int64_t o = 0; o < width; o += kernels.lanes) {
+    const int64_t first = o / kernels.panel * kernels.panel;  // of the panel
+    const int64_t panel = std::min<int64_t>(kernels.panel, width - first);
     for (int64_t c = 0; c < in_c; ++c) {
       double taps[kMostTaps][kMostLanes] = {};
-      for (int64_t l = 0; l < std::min<int64_t>(loops.lanes, out_c - o); ++l)
+      for (int64_t l = 0; l < std::min<int64_t>(kernels.lanes, out_c - o); ++l)
         for (int64_t k = 0; k < taps_of_one; ++k)
           taps[k][l] = w[((o + l) * in_c + c) * taps_of_one + k];
       (kernel == 3 ? TransformFilter<3>
-                   : TransformFilter<5>)(taps, loops.lanes,
+                   : TransformFilter<5>)(taps, kernels.lanes,
                                          to + first * in_c + c * panel + o - first, point_step);
     }
   }
@@ -101,24 +89,27 @@ constexpr double kCyclesToReadVector = 16;
 class WinogradConv final : public ConvRunner {
  public:
   WinogradConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
-               const Epilogue& epilogue, OutputFn output)
+               const Epilogue& epilogue, WinogradOutputFn output)
       : g_(g),
         epilogue_(epilogue),
-        loops_(*BestLoops()),
+        kernels_(*BestMicrokernels()),
         output_(output),
-        tile_(TileOf(g.kernel[1])) {
-    filter_ = PackOnce<PackedFilter>(
-        ctx, filter, loops_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
-        [&](const Tensor& plain, PackedFilter* packed) { PackFilter(ctx, plain, loops_, packed); });
+        tile_(WinogradTileOf(g.kernel[1])) {
+    filter_ = PackOnce<PackedFilter>(ctx, filter,
+                                     kernels_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
+                                     [&](const Tensor& plain, PackedFilter* packed) {
+                                       PackFilter(ctx, plain, kernels_, packed);
+                                     });
     tile_rows_ = Ceil(g.out[1], tile_);
     tile_columns_ = Ceil(g.out[2], tile_);
     tiles_ = g.batch * tile_rows_ * tile_columns_;
-    in_width_ = RoundUp(g.in_c, loops_.lanes);
-    out_width_ = RoundUp(g.out_c, loops_.lanes);
+    in_width_ = RoundUp(g.in_c, kernels_.lanes);
+    out_width_ = RoundUp(g.out_c, kernels_.lanes);
     // As many tiles at a time as fit the cache of a core, and few enough for all threads to have
     // some.
-    const int64_t fit = kCacheBytes / (kPoints * (in_width_ + out_width_) * 4) / loops_.rows;
-    const int64_t most = std::clamp<int64_t>(fit, 2, 8) * loops_.rows;
+    const int64_t fit =
+        kCacheBytes / (kWinogradPoints * (in_width_ + out_width_) * 4) / kernels_.tile_rows;
+    const int64_t most = std::clamp<int64_t>(fit, 2, 8) * kernels_.tile_rows;
     const int64_t threads = ctx.threads();
     alone_ = tiles_ >= threads * kFewTiles;
     blocks_ = Ceil(tiles_, most);
@@ -131,7 +122,7 @@ class WinogradConv final : public ConvRunner {
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     // A thread has its blocks for itself when there are enough of them; else all share each step.
     const int64_t threads = alone_ ? std::min<int64_t>(ctx.threads(), blocks_) : 1;
-    const int64_t floats = kPoints * (InStep() + OutStep());
+    const int64_t floats = kWinogradPoints * (InStep() + OutStep());
     Tensor scratch = ctx.CallScratch(DType::kF32, {threads * floats});
     if (!alone_) {
       const auto split = [&](int64_t n, int64_t grain, auto&& fn) {
@@ -161,16 +152,16 @@ class WinogradConv final : public ConvRunner {
   void Block(const ConvOperands& o, int64_t block, float* in, const Split& split) const {
     const int64_t first = block * block_, count = std::min(block_, tiles_ - first);
     if (count <= 0) return;
-    float* out = in + kPoints * InStep();
+    float* out = in + kWinogradPoints * InStep();
     split(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
-        loops_.input(InputOf(static_cast<const float*>(o.src), first + t), g_.in_c,
-                     in + t * in_width_, InStep());
+        kernels_.winograd_input(InputOf(static_cast<const float*>(o.src), first + t), g_.in_c,
+                                in + t * in_width_, InStep());
     });
-    split(kPoints, 1, [&](int64_t begin, int64_t end) {
+    split(kWinogradPoints, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
-        for (int64_t c = 0; c < out_width_; c += loops_.panel)
-          loops_.multiply[out_width_ - c > loops_.lanes](
+        for (int64_t c = 0; c < out_width_; c += kernels_.panel)
+          kernels_.gemm_tile[out_width_ - c > kernels_.lanes](
               count, g_.in_c, in + p * InStep(), in_width_,
               filter_->data() + (p * out_width_ + c) * g_.in_c, out + p * OutStep() + c,
               out_width_);
@@ -192,13 +183,13 @@ class WinogradConv final : public ConvRunner {
   }
   // The part of a window that begins at `at` and lies in [0, size).
   static void Inside(int64_t at, int64_t size, int* begin, int* end) {
-    *begin = static_cast<int>(std::clamp<int64_t>(-at, 0, kWindow));
-    *end = static_cast<int>(std::clamp<int64_t>(size - at, 0, kWindow));
+    *begin = static_cast<int>(std::clamp<int64_t>(-at, 0, kWinogradWindow));
+    *end = static_cast<int>(std::clamp<int64_t>(size - at, 0, kWinogradWindow));
   }
-  InputTile InputOf(const float* src, int64_t tile) const {
+  WinogradInput InputOf(const float* src, int64_t tile) const {
     const Place p = PlaceOf(tile);
     const int64_t y = p.row - g_.pad_lo[1], x = p.column - g_.pad_lo[2];
-    InputTile t{};
+    WinogradInput t{};
     t.pixel_step = g_.in_c;
     t.row_step = g_.in[2] * t.pixel_step;
     t.data = src + (p.image * g_.in[1] + y) * t.row_step + x * t.pixel_step;
@@ -206,9 +197,9 @@ class WinogradConv final : public ConvRunner {
     Inside(x, g_.in[2], &t.column_begin, &t.column_end);
     return t;
   }
-  OutputTile OutputOf(const ConvOperands& o, int64_t tile) const {
+  WinogradOutput OutputOf(const ConvOperands& o, int64_t tile) const {
     const Place p = PlaceOf(tile);
-    OutputTile t{};
+    WinogradOutput t{};
     t.pixel_step = t.residual_pixel_step = g_.out_c;
     t.row_step = t.residual_row_step = g_.out[2] * t.pixel_step;
     const int64_t at = (p.image * g_.out[1] + p.row) * t.row_step + p.column * t.pixel_step;
@@ -221,8 +212,8 @@ class WinogradConv final : public ConvRunner {
 
   const ConvGeometry g_;
   const Epilogue epilogue_;
-  const ConvLoops& loops_;
-  const OutputFn output_;
+  const Microkernels& kernels_;
+  const WinogradOutputFn output_;
   std::shared_ptr<const PackedFilter> filter_;
   const int64_t tile_;  // rows and columns of the output that a window gives
   int64_t tile_rows_, tile_columns_, tiles_, in_width_, out_width_, blocks_, block_;
@@ -231,14 +222,14 @@ class WinogradConv final : public ConvRunner {
 
 // Is it faster than the sums as they stand? In cycles of a core that begins two multiplications of
 // a vector at a time; what the loops need besides those was measured.
-bool Pays(const ConvGeometry& g, const ConvLoops& loops) {
-  if (g.in_c < loops.lanes || g.out_c < loops.lanes) return false;
-  const int tile = TileOf(g.kernel[1]);
+bool Pays(const ConvGeometry& g, const Microkernels& kernels) {
+  if (g.in_c < kernels.lanes || g.out_c < kernels.lanes) return false;
+  const int tile = WinogradTileOf(g.kernel[1]);
   const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
-  const double in = static_cast<double>(Ceil(g.in_c, loops.lanes));
-  const double out = static_cast<double>(Ceil(g.out_c, loops.lanes));
-  const double direct = g.work() / loops.lanes / 2 * 1.15;
-  const double filter = kPoints * static_cast<double>(g.in_c) * out;  // vectors
+  const double in = static_cast<double>(Ceil(g.in_c, kernels.lanes));
+  const double out = static_cast<double>(Ceil(g.out_c, kernels.lanes));
+  const double direct = g.work() / kernels.lanes / 2 * 1.15;
+  const double filter = kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
   const double products = filter * tiles / 2 * 1.12;
   // The transformed filter is larger than the plain one, four times with 3x3, and often comes from
   // memory.
@@ -257,9 +248,10 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
       (g.kernel[1] != 3 && g.kernel[1] != 5) || g.stride != one || g.dilation != one ||
       g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0)
     return nullptr;
-  const ConvLoops* loops = BestLoops();
-  const OutputFn output = loops ? loops->OutputFor(epilogue.activation, g.kernel[1]) : nullptr;
-  if (output == nullptr || (!always && !Pays(g, *loops))) return nullptr;
+  const Microkernels* kernels = BestMicrokernels();
+  const WinogradOutputFn output =
+      kernels ? kernels->WinogradOutputFor(epilogue.activation, g.kernel[1]) : nullptr;
+  if (output == nullptr || (!always && !Pays(g, *kernels))) return nullptr;
   return std::make_unique<WinogradConv>(ctx, g, *filter, epilogue, output);
 }
 

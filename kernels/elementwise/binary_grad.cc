@@ -1,9 +1,11 @@
 #include "kernels/elementwise/binary_grad.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/widen.h"
 
 namespace heddle {
 namespace {
@@ -12,17 +14,49 @@ const void* Move(const void* p, int64_t elements, uint32_t size) {
   return p == nullptr ? nullptr : static_cast<const std::byte*>(p) + elements * size;
 }
 
+// A row of a 16-bit type, in chunks that the wide loops compute.
+void RunWide(const GradLoops& loops, InnerKind kind, const GradInputs& in, void* d, int64_t n,
+             double arg) {
+  alignas(64) float wide[5][kWidenChunk];
+  const WidenFn widen = Widening(loops.stored, DType::kF32);
+  const auto take = [&](const void* from, bool used, bool moves, int64_t at, int64_t count,
+                        float* to) -> const void* {
+    if (!used) return nullptr;
+    if (moves || at == 0) widen(Move(from, moves ? at : 0, loops.size), to, moves ? count : 1);
+    return to;
+  };
+  for (int64_t at = 0; at < n; at += kWidenChunk) {
+    const int64_t count = std::min(kWidenChunk, n - at);
+    const GradInputs row{take(in.x, (loops.uses & kUsesX) != 0, kind != InnerKind::kScalarVector,
+                              at, count, wide[0]),
+                         take(in.y, (loops.uses & kUsesY) != 0, kind != InnerKind::kVectorScalar,
+                              at, count, wide[1]),
+                         take(in.out, (loops.uses & kUsesOut) != 0, true, at, count, wide[2]),
+                         take(in.dout, true, true, at, count, wide[3])};
+    loops.wide->fn[static_cast<int>(kind)](row, wide[4], count, arg);
+    Narrowing(DType::kF32, loops.stored)(wide[4], static_cast<std::byte*>(d) + at * loops.size,
+                                         count);
+  }
+}
+
+void RunRow(const GradLoops& loops, InnerKind kind, const GradInputs& in, void* d, int64_t n,
+            double arg) {
+  if (loops.wide != nullptr) [[unlikely]]
+    RunWide(loops, kind, in, d, n, arg);
+  else
+    loops.fn[static_cast<int>(kind)](in, d, n, arg);
+}
+
 void Elementwise(const KernelContext& ctx, const BroadcastPlan& plan, const GradLoops& loops,
                  const GradInputs& in, void* d, double arg) {
-  const auto fn = loops.fn[static_cast<int>(plan.inner)];
   if (plan.rank == 1 && plan.numel <= loops.grain) {
-    if (plan.numel > 0) fn(in, d, plan.numel, arg);
+    if (plan.numel > 0) RunRow(loops, plan.inner, in, d, plan.numel, arg);
     return;
   }
   ParallelRows(ctx, plan, loops.grain, [&](int64_t x, int64_t y, int64_t out, int64_t n) {
     const GradInputs row{Move(in.x, x, loops.size), Move(in.y, y, loops.size),
                          Move(in.out, out, loops.size), Move(in.dout, out, loops.size)};
-    fn(row, static_cast<std::byte*>(d) + out * loops.size, n, arg);
+    RunRow(loops, plan.inner, row, static_cast<std::byte*>(d) + out * loops.size, n, arg);
   });
 }
 
@@ -31,7 +65,7 @@ void Elementwise(const KernelContext& ctx, const BroadcastPlan& plan, const Grad
 void RunBinaryGrad(const KernelContext& ctx, const BroadcastPlan& plan, const GradLoops& loops,
                    const GradInputs& in, DType dtype, Tensor* d, bool of_x, double arg) {
   const bool full = of_x ? plan.x_is_full() : plan.y_is_full();
-  const bool pass = loops.fn[0] == nullptr;
+  const bool pass = loops.fn[0] == nullptr && loops.wide == nullptr;
   if (full) {
     if (!pass)
       Elementwise(ctx, plan, loops, in, d->mutable_raw(), arg);

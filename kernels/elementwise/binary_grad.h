@@ -8,6 +8,8 @@
 
 namespace heddle {
 
+enum GradUses : unsigned { kUsesX = 1, kUsesY = 2, kUsesOut = 4 };
+
 // What an element-wise gradient reads; pointers it does not use may be null.
 struct GradInputs {
   const void* x = nullptr;
@@ -16,12 +18,16 @@ struct GradInputs {
   const void* dout = nullptr;
 };
 
-// d[i] for a row: x and y point at the row's first element, out and dout too.
+// d[i] for a row: x and y point at the row's first element, out and dout too. With `wide` set,
+// operands of the 16-bit type `stored` are converted for those loops.
 struct GradLoops {
   using Fn = void (*)(const GradInputs& in, void* d, int64_t n, double arg);
-  Fn fn[3];  // by InnerKind; nullptr: the gradient is dout itself
+  Fn fn[3];  // by InnerKind; nullptr without `wide`: the gradient is dout itself
   uint32_t size;
   int64_t grain;
+  unsigned uses = 0;  // GradUses; other operands may have no memory
+  const GradLoops* wide = nullptr;
+  DType stored = DType::kUnknown;
 };
 
 // d = loops(x, y, out, dout), added up over the dimensions in which that operand is repeated. `d`
@@ -30,7 +36,6 @@ void RunBinaryGrad(const KernelContext& ctx, const BroadcastPlan& plan, const Gr
                    const GradInputs& in, DType dtype, Tensor* d, bool of_x, double arg = 0);
 
 // F::Apply(x, y, out, dout, arg), F::kUses says what is read.
-enum GradUses : unsigned { kUsesX = 1, kUsesY = 2, kUsesOut = 4 };
 
 template <typename F, typename T>
 struct GradLoop {
@@ -56,11 +61,17 @@ struct GradLoop {
     else
       return C{};
   }
-  static constexpr GradLoops kLoops = {
-      {&Run<InnerKind::kVectorVector>, &Run<InnerKind::kVectorScalar>,
-       &Run<InnerKind::kScalarVector>},
-      sizeof(T),
-      kElementGrain};
+  static constexpr GradLoops MakeLoops() {
+    if constexpr (std::is_same_v<T, C>)
+      return {{&Run<InnerKind::kVectorVector>, &Run<InnerKind::kVectorScalar>,
+               &Run<InnerKind::kScalarVector>},
+              sizeof(T),
+              kElementGrain,
+              F::kUses};
+    else
+      return {{}, sizeof(T), kElementGrain, F::kUses, &GradLoop<F, C>::kLoops, kDTypeOf<T>};
+  }
+  static constexpr GradLoops kLoops = MakeLoops();
 };
 
 // The gradient that just hands dout on.

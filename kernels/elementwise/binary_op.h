@@ -51,8 +51,22 @@ struct BinaryLoop {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) o[i] = One(x, y[i]);
   }
-  static constexpr BinaryLoops kLoops = {
-      {&VectorVector, &VectorScalar, &ScalarVector}, sizeof(T), sizeof(Out), F::kGrain};
+  // Small types are rare, and loops are what costs the compiler time: 16-bit floats have none,
+  // other types of fewer than four bytes have one.
+  static constexpr BinaryLoops MakeLoops() {
+    if constexpr (std::is_same_v<T, C>) {
+      constexpr bool kAll = sizeof(T) >= 4;
+      return {{&VectorVector, kAll ? &VectorScalar : nullptr, kAll ? &ScalarVector : nullptr},
+              sizeof(T),
+              sizeof(Out),
+              F::kGrain};
+    } else {
+      using WideOut = std::conditional_t<std::is_same_v<Out, T>, C, Out>;
+      return {{},         sizeof(T), sizeof(Out), F::kGrain, &BinaryLoop<F, C, WideOut>::kLoops,
+              kDTypeOf<T>};
+    }
+  }
+  static constexpr BinaryLoops kLoops = MakeLoops();
 };
 
 // Prepare for operators with X, Y and perhaps an axis.
@@ -93,7 +107,7 @@ Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg
     return Status::Ok();
   }
   if (const int64_t n = x.numel(); n <= loops.grain && x.shape() == y.shape()) {
-    if (n > 0) loops.fn[0](x.raw(), y.raw(), out.mutable_raw(), n, arg);
+    if (n > 0) loops.Run(InnerKind::kVectorVector, x.raw(), y.raw(), out.mutable_raw(), n, arg);
     return Status::Ok();
   }
   HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "kernels/elementwise/widen.h"
 
 namespace heddle {
 namespace {
@@ -16,6 +17,41 @@ const std::byte* At(const void* p, int64_t i, uint32_t size) {
 }
 std::byte* At(void* p, int64_t i, uint32_t size) { return static_cast<std::byte*>(p) + i * size; }
 
+// A row whose repeated operand has no loop of its own: its value is written out once for the loop
+// of two vectors.
+void RunRepeated(const BinaryLoops& loops, bool repeat_y, const void* x, const void* y, void* out,
+                 int64_t n, const void* arg) {
+  alignas(64) std::byte tile[kTileBytes];
+  const int64_t most = std::min<int64_t>(kTileBytes / loops.in_size, n);
+  for (int64_t i = 0; i < most; ++i)
+    std::memcpy(At(tile, i, loops.in_size), repeat_y ? y : x, loops.in_size);
+  for (int64_t at = 0; at < n; at += most) {
+    const void* from = At(repeat_y ? x : y, at, loops.in_size);
+    loops.fn[0](repeat_y ? from : tile, repeat_y ? tile : from, At(out, at, loops.out_size),
+                std::min(most, n - at), arg);
+  }
+}
+
+// A row of a 16-bit type, in chunks that the wide loops compute. Results of another type than the
+// operands' are not converted.
+void RunWide(const BinaryLoops& loops, InnerKind kind, const void* x, const void* y, void* out,
+             int64_t n, const void* arg) {
+  alignas(64) float wide[3][kWidenChunk];
+  const WidenFn widen = Widening(loops.stored, DType::kF32);
+  const bool narrow = loops.out_size == loops.in_size;
+  const bool x_moves = kind != InnerKind::kScalarVector, y_moves = kind != InnerKind::kVectorScalar;
+  for (int64_t at = 0; at < n; at += kWidenChunk) {
+    const int64_t count = std::min(kWidenChunk, n - at);
+    if (x_moves || at == 0)
+      widen(At(x, x_moves ? at : 0, loops.in_size), wide[0], x_moves ? count : 1);
+    if (y_moves || at == 0)
+      widen(At(y, y_moves ? at : 0, loops.in_size), wide[1], y_moves ? count : 1);
+    void* to = At(out, at, loops.out_size);
+    loops.wide->Run(kind, wide[0], wide[1], narrow ? wide[2] : to, count, arg);
+    if (narrow) Narrowing(DType::kF32, loops.stored)(wide[2], to, count);
+  }
+}
+
 // [rows, narrow] with one operand repeated per row: that operand is copied side by side into a
 // small buffer, so that one call of the inner loop covers many rows.
 void RunNarrowRows(const BroadcastPlan& plan, const BinaryLoops& loops, const void* x,
@@ -26,14 +62,13 @@ void RunNarrowRows(const BroadcastPlan& plan, const BinaryLoops& loops, const vo
   const int64_t tile_rows = std::min<int64_t>(kTileBytes / row_bytes, end - begin);
   for (int64_t i = 0; i < tile_rows; ++i)
     std::memcpy(tile + i * row_bytes, repeat_y ? y : x, row_bytes);
-  const auto fn = loops.fn[0];
   for (int64_t r = begin; r < end; r += tile_rows) {
     const int64_t n = std::min(tile_rows, end - r) * plan.cols, at = r * plan.cols;
     void* o = At(out, at, loops.out_size);
     if (repeat_y)
-      fn(At(x, at, loops.in_size), tile, o, n, arg);
+      loops.Run(InnerKind::kVectorVector, At(x, at, loops.in_size), tile, o, n, arg);
     else
-      fn(tile, At(y, at, loops.in_size), o, n, arg);
+      loops.Run(InnerKind::kVectorVector, tile, At(y, at, loops.in_size), o, n, arg);
   }
 }
 
@@ -80,6 +115,14 @@ void Collapse(const Shape& x, const Shape& y, BroadcastPlan* plan) {
 }
 
 }  // namespace
+
+void BinaryLoops::RunIndirect(InnerKind kind, const void* x, const void* y, void* out, int64_t n,
+                              const void* arg) const {
+  if (wide != nullptr)
+    RunWide(*this, kind, x, y, out, n, arg);
+  else
+    RunRepeated(*this, kind == InnerKind::kVectorScalar, x, y, out, n, arg);
+}
 
 bool AlignShapes(const Shape& x, const Shape& y, int64_t axis, Shape* x_out, Shape* y_out) {
   const bool x_larger = x.rank() >= y.rank();
@@ -160,9 +203,8 @@ void ParallelRows(const KernelContext& ctx, const BroadcastPlan& plan, int64_t g
 
 void RunBinary(const KernelContext& ctx, const BroadcastPlan& plan, const BinaryLoops& loops,
                const void* x, const void* y, void* out, const void* arg) {
-  const auto fn = loops.fn[static_cast<int>(plan.inner)];
   if (plan.rank == 1 && plan.numel <= loops.grain) {
-    if (plan.numel > 0) fn(x, y, out, plan.numel, arg);
+    if (plan.numel > 0) loops.Run(plan.inner, x, y, out, plan.numel, arg);
     return;
   }
   if (plan.rank == 2 && plan.cols < kNarrow && plan.inner == InnerKind::kVectorVector) {
@@ -172,7 +214,8 @@ void RunBinary(const KernelContext& ctx, const BroadcastPlan& plan, const Binary
     return;
   }
   ParallelRows(ctx, plan, loops.grain, [&](int64_t xo, int64_t yo, int64_t oo, int64_t n) {
-    fn(At(x, xo, loops.in_size), At(y, yo, loops.in_size), At(out, oo, loops.out_size), n, arg);
+    loops.Run(plan.inner, At(x, xo, loops.in_size), At(y, yo, loops.in_size),
+              At(out, oo, loops.out_size), n, arg);
   });
 }
 

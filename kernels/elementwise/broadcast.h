@@ -50,13 +50,31 @@ struct BroadcastState : KernelState {
 // The shapes of both operands padded with ones to one rank. False when they cannot be aligned.
 bool AlignShapes(const Shape& x, const Shape& y, int64_t axis, Shape* x_out, Shape* y_out);
 
-// Inner loops of a binary operator, indexed by InnerKind. `arg` is the operator's own.
+// Inner loops of a binary operator, indexed by InnerKind. `arg` is the operator's own. With `wide`
+// set, operands of the 16-bit type `stored` are converted for those loops and there are no others.
+// Without it the first one is there; where another is missing, the repeated operand is written out
+// for it.
 struct BinaryLoops {
   using Fn = void (*)(const void* x, const void* y, void* out, int64_t n, const void* arg);
   Fn fn[3];
   uint32_t in_size;   // bytes of an element of x and of y
   uint32_t out_size;  // bytes of an element of out
   int64_t grain;      // elements worth a thread of their own
+  const BinaryLoops* wide = nullptr;
+  DType stored = DType::kUnknown;
+
+  // n elements of one row.
+  void Run(InnerKind kind, const void* x, const void* y, void* out, int64_t n,
+           const void* arg) const {
+    if (const Fn f = fn[static_cast<int>(kind)]; f != nullptr) [[likely]]
+      f(x, y, out, n, arg);
+    else
+      RunIndirect(kind, x, y, out, n, arg);
+  }
+
+ private:
+  void RunIndirect(InnerKind kind, const void* x, const void* y, void* out, int64_t n,
+                   const void* arg) const;
 };
 
 // out = f(x, y). `out` may be x or y itself where that operand is not repeated.

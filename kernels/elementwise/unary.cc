@@ -1,5 +1,10 @@
 #include "kernels/elementwise/unary.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/elementwise/widen.h"
+
 namespace heddle {
 namespace {
 
@@ -11,7 +16,78 @@ bool Compatible(const Shape& a, const Shape& b) {
   return true;
 }
 
+// The memory of a map's operands, first the inputs; nullptr: absent.
+struct MapOperands {
+  const std::byte* in[unary_internal::kMostOperands];
+  std::byte* out[unary_internal::kMostOperands];
+};
+
+// Elements [begin, end) of operands that are converted or absent, through buffers of a chunk. An
+// absent input reads as zero.
+void RunChunks(const unary_internal::ErasedMap& map, const MapOperands& operands, int64_t begin,
+               int64_t end) {
+  constexpr size_t kMostBytes = 16;  // of an element
+  alignas(64) std::byte buffers[unary_internal::kMostOperands][kWidenChunk * kMostBytes];
+  const WidenFn widen = Widening(map.stored_in, map.compute);
+  const WidenFn narrow = Narrowing(map.compute, map.stored_out);
+  const size_t in_size = SizeOf(map.stored_in), out_size = SizeOf(map.stored_out);
+  const size_t size = SizeOf(map.compute), ins = map.ins.size();
+  const void* x[unary_internal::kMostOperands];
+  void* y[unary_internal::kMostOperands];
+  for (int64_t at = begin; at < end; at += kWidenChunk) {
+    const int64_t n = std::min(kWidenChunk, end - at);
+    for (size_t k = 0; k < ins; ++k) {
+      const std::byte* from = operands.in[k];
+      if (from != nullptr) from += static_cast<size_t>(at) * in_size;
+      x[k] = buffers[k];
+      if (from == nullptr)
+        std::memset(buffers[k], 0, static_cast<size_t>(n) * size);
+      else if (widen != nullptr)
+        widen(from, buffers[k], n);
+      else
+        x[k] = from;
+    }
+    for (size_t k = 0; k < map.outs.size(); ++k) {
+      std::byte* to = operands.out[k];
+      y[k] = to == nullptr || narrow != nullptr ? buffers[ins + k]
+                                                : to + static_cast<size_t>(at) * out_size;
+    }
+    map.loop(map.functor, x, y, n);
+    for (size_t k = 0; narrow != nullptr && k < map.outs.size(); ++k)
+      if (operands.out[k] != nullptr)
+        narrow(y[k], operands.out[k] + static_cast<size_t>(at) * out_size, n);
+  }
+}
+
 }  // namespace
+
+Status unary_internal::RunErasedMap(KernelContext& ctx, const ErasedMap& map) {
+  MapOperands operands;
+  int64_t n = 0;
+  bool direct = map.stored_in == map.compute && map.stored_out == map.compute;
+  for (size_t k = 0; k < map.ins.size(); ++k) {
+    const Tensor* t = map.ins.size() == 1 ? &ctx.In(map.ins[k]) : ctx.InOpt(map.ins[k]);
+    operands.in[k] = t != nullptr ? static_cast<const std::byte*>(t->raw()) : nullptr;
+    if (t != nullptr) n = t->numel();
+    direct = direct && t != nullptr;
+  }
+  for (size_t k = 0; k < map.outs.size(); ++k) {
+    Tensor* t = ctx.OutOpt(map.outs[k]);
+    operands.out[k] = t != nullptr ? static_cast<std::byte*>(t->mutable_raw()) : nullptr;
+    direct = direct && t != nullptr;
+  }
+  ctx.ParallelFor(n, map.grain, [&](int64_t begin, int64_t end) {
+    if (!direct) [[unlikely]]
+      return RunChunks(map, operands, begin, end);
+    const size_t from = static_cast<size_t>(begin) * SizeOf(map.compute);
+    const void* x[kMostOperands];
+    void* y[kMostOperands];
+    for (size_t k = 0; k < map.ins.size(); ++k) x[k] = operands.in[k] + from;
+    for (size_t k = 0; k < map.outs.size(); ++k) y[k] = operands.out[k] + from;
+    map.loop(map.functor, x, y, end - begin);
+  });
+  return Status::Ok();
+}
 
 Status SameShapes(ShapeContext& ctx, int operands) {
   const BoundOp& op = ctx.op();

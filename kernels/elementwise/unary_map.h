@@ -16,8 +16,8 @@
 // vectorises them: functors do not branch.
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -41,8 +41,6 @@ struct SlowUnaryOp : UnaryOp {
 
 namespace unary_internal {
 
-inline constexpr int64_t kChunk = 512;  // elements converted or invented at a time
-
 template <typename M>
 inline constexpr int kIn = static_cast<int>(std::size(M::kIns));
 template <typename M>
@@ -56,12 +54,33 @@ M Make(const KernelContext& ctx) {
     return M();
 }
 
+// A map over elements, without its types: one function walks the operands of all maps, so that a
+// functor costs the compiler no more than its loops.
+struct ErasedMap {
+  // Computes n elements. `functor` is a map, `in` and `out` are arrays of the type it computes in.
+  using Loop = void (*)(const void* functor, const void* const* in, void* const* out, int64_t n);
+
+  std::span<const Key> ins, outs;  // at most kMostOperands together
+  int64_t grain;
+  const void* functor;
+  Loop loop;
+  DType compute;     // of the loop
+  DType stored_in;   // of the inputs, which are converted where it differs
+  DType stored_out;  // of the outputs
+};
+inline constexpr size_t kMostOperands = 8;
+
+// Runs a map over its context's operands, on the run's threads.
+Status RunErasedMap(KernelContext& ctx, const ErasedMap& map);
+
 // Same-index only: inputs and outputs may be the same memory (in place), which ivdep promises.
 template <typename M, typename T, size_t... I, size_t... O>
-[[gnu::noinline]] void Loop(const M m, const T* const* in, T* const* out, int64_t n,
-                            std::index_sequence<I...>, std::index_sequence<O...>) {
-  const T* const x[] = {in[I]...};
-  T* const y[] = {out[O]...};
+void Loop(const M& m, const void* const* in, void* const* out, int64_t n, std::index_sequence<I...>,
+          std::index_sequence<O...>) {
+  const T* const x[] = {static_cast<const T*>(in[I])...};
+  T* const y[] = {static_cast<T*>(out[O])...};
+  if constexpr (requires { m.All(x[0], n, y[0]); })
+    if (m.All(x[0], n, y[0])) return;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (sizeof...(O) == 1) {
@@ -72,33 +91,20 @@ template <typename M, typename T, size_t... I, size_t... O>
     }
   }
 }
-
 template <typename M, typename T>
-void RunLoop(const M& m, const T* const* in, T* const* out, int64_t n) {
-  if constexpr (requires { m.All(in[0], n, out[0]); })
-    if (m.All(in[0], n, out[0])) return;
+void ErasedLoop(const void* functor, const void* const* in, void* const* out, int64_t n) {
+  const M m = *static_cast<const M*>(functor);
   Loop<M, T>(m, in, out, n, std::make_index_sequence<kIn<M>>(),
              std::make_index_sequence<kOut<M>>());
 }
 
-// Operands that are absent, or stored in 16 bits, go through buffers of a chunk.
-template <typename M, typename T>
-void RunChunked(const M& m, const T* const* in, T* const* out, int64_t begin, int64_t end) {
-  using C = ComputeType<T>;
-  C buffers[kIn<M> + kOut<M>][kChunk];
-  const C* x[kIn<M>];
-  C* y[kOut<M>];
-  for (int64_t at = begin; at < end; at += kChunk) {
-    const int64_t n = std::min(kChunk, end - at);
-    for (int k = 0; k < kIn<M>; ++k) {
-      for (int64_t i = 0; i < n; ++i) buffers[k][i] = in[k] ? static_cast<C>(in[k][at + i]) : C(0);
-      x[k] = buffers[k];
-    }
-    for (int k = 0; k < kOut<M>; ++k) y[k] = buffers[kIn<M> + k];
-    RunLoop<M, C>(m, x, y, n);
-    for (int k = 0; k < kOut<M>; ++k)
-      for (int64_t i = 0; out[k] != nullptr && i < n; ++i) out[k][at + i] = static_cast<T>(y[k][i]);
-  }
+// A map of operands of type In to results of type Out, computed in C.
+template <typename M, typename C, typename In, typename Out>
+Status RunMapIn(KernelContext& ctx) {
+  static_assert(kIn<M> + kOut<M> <= kMostOperands);
+  const M m = Make<M>(ctx);
+  return RunErasedMap(ctx, {M::kIns, M::kOuts, M::kGrain, &m, &ErasedLoop<M, C>, kDTypeOf<C>,
+                            kDTypeOf<In>, kDTypeOf<Out>});
 }
 
 }  // namespace unary_internal
@@ -120,59 +126,13 @@ Status MapShape(ShapeContext& ctx) {
 
 template <typename M, typename T>
 Status RunMap(KernelContext& ctx) {
-  using namespace unary_internal;
-  const T* in[kIn<M>];
-  T* out[kOut<M>];
-  int64_t n = 0;
-  bool all = true;
-  for (int k = 0; k < kIn<M>; ++k) {
-    const Tensor* t = kIn<M> == 1 ? &ctx.In(M::kIns[k]) : ctx.InOpt(M::kIns[k]);
-    in[k] = t ? t->data<T>() : nullptr;
-    if (t)
-      n = t->numel();
-    else
-      all = false;
-  }
-  for (int k = 0; k < kOut<M>; ++k) {
-    Tensor* t = ctx.OutOpt(M::kOuts[k]);
-    out[k] = t ? t->mutable_data<T>() : nullptr;
-    all = all && t != nullptr;
-  }
-  const M m = unary_internal::Make<M>(ctx);
-  ctx.ParallelFor(n, M::kGrain, [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, ComputeType<T>>) {
-      if (all) [[likely]] {
-        const T* x[kIn<M>];
-        T* y[kOut<M>];
-        for (int k = 0; k < kIn<M>; ++k) x[k] = in[k] + begin;
-        for (int k = 0; k < kOut<M>; ++k) y[k] = out[k] + begin;
-        return RunLoop<M, T>(m, x, y, end - begin);
-      }
-    }
-    RunChunked<M, T>(m, in, out, begin, end);
-  });
-  return Status::Ok();
+  return unary_internal::RunMapIn<M, ComputeType<T>, T, T>(ctx);
 }
 
 // A map from integers of one input to float32.
 template <typename M, typename T>
 Status RunIntegerMap(KernelContext& ctx) {
-  using namespace unary_internal;
-  const Tensor& x = ctx.In(M::kIns[0]);
-  const T* in = x.data<T>();
-  float* out = ctx.Out(M::kOuts[0]).template mutable_data<float>();
-  const M m = Make<M>(ctx);
-  ctx.ParallelFor(x.numel(), M::kGrain, [&](int64_t begin, int64_t end) {
-    float buffer[kChunk];
-    const float* source = buffer;
-    for (int64_t at = begin; at < end; at += kChunk) {
-      const int64_t n = std::min(kChunk, end - at);
-      for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<float>(in[at + i]);
-      float* target = out + at;
-      RunLoop<M, float>(m, &source, &target, n);
-    }
-  });
-  return Status::Ok();
+  return unary_internal::RunMapIn<M, float, T, float>(ctx);
 }
 
 template <typename M, typename... Ts>

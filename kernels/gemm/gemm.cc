@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <complex>
-#include <cstring>
 #include <type_traits>
 
 #include "kernels/gemm/gemm_backend.h"
+#include "kernels/simd/gemm_tile.h"
 
 namespace heddle {
 namespace {
@@ -18,37 +18,12 @@ constexpr int64_t kPackedTileWork = 1024;
 constexpr int64_t kThreadWork = 64 * 1024;
 constexpr int64_t kDepth = 256;  // of a packed strip of B
 
-template <typename T, int kLanes>
-struct Vec {
-  typedef T type __attribute__((vector_size(sizeof(T) * kLanes)));
-};
-
 // kRows x (kVecs * kLanes) of C over `k` steps; `strip` is B's strip, row-major, as wide.
 template <typename T, int kLanes, int kRows, int kVecs>
 inline void Tile(int64_t k, const T* a, int64_t row_step, int64_t k_step, const T* strip,
                  int64_t strip_step, T (*out)[kLanes * kVecs]) {
-  using V = typename Vec<T, kLanes>::type;
-  V acc[kRows][kVecs];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < kVecs; ++v) acc[r][v] = V{};
-  for (int64_t p = 0; p < k; ++p) {
-    V b[kVecs];
-#pragma GCC unroll 8
-    for (int v = 0; v < kVecs; ++v)
-      std::memcpy(&b[v], strip + p * strip_step + v * kLanes, sizeof(V));
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const T av = a[r * row_step + p * k_step];
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) acc[r][v] += av * b[v];
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < kVecs; ++v) std::memcpy(&out[r][v * kLanes], &acc[r][v], sizeof(V));
+  simd::ProductTile<simd::BaseVector<T, kLanes>, kRows, kVecs>(
+      k, {a, row_step, k_step, strip, strip_step, kLanes}, out[0], kLanes * kVecs);
 }
 
 template <typename T>
@@ -188,7 +163,7 @@ template <typename T>
 void Gemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
   if constexpr (std::is_floating_point_v<T>) {
     if (IsLarge(d)) return LargeGemm(d, alpha, a, b, beta, c);
-    constexpr int kLanes = 32 / sizeof(T);
+    constexpr int kLanes = simd::kBaseVectorBytes / sizeof(T);
     if (d.m == 1 && !d.trans_a && !d.trans_b && d.n >= 8 * kLanes)
       return RowGemm<T, kLanes>(d, alpha, a, b, beta, c);
     if (d.n <= kLanes) return TiledGemm<T, kLanes, 1>(d, alpha, a, b, beta, c);

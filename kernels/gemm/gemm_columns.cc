@@ -117,22 +117,22 @@ std::string KeyOf(const char* kind, const GemmDims& d, int64_t lanes) {
 
 }  // namespace
 
-const float* Int8Columns::Block(const convloops::ConvLoops& loops, const GemmDims& d,
+const float* Int8Columns::Block(const simd::Microkernels& kernels, const GemmDims& d,
                                 const float* /*b*/, int64_t column, int64_t begin,
                                 float* room) const {
-  const int64_t width = PanelWidth(d, loops.lanes, column);
+  const int64_t width = PanelWidth(d, kernels.lanes, column);
   const auto* from = static_cast<const std::byte*>(memory->data()) +
-                     column / (2 * loops.lanes) * PanelBytes(d.k, 2 * loops.lanes) +
+                     column / (2 * kernels.lanes) * PanelBytes(d.k, 2 * kernels.lanes) +
                      begin / kGroup * GroupBytes(kGroup, width);
   const auto* factors = reinterpret_cast<const float*>(from);
-  loops.widen(std::min(kGroup, d.k - begin), static_cast<int>(width / loops.lanes),
-              reinterpret_cast<const int8_t*>(factors + width), factors, room);
+  kernels.widen_int8(std::min(kGroup, d.k - begin), static_cast<int>(width / kernels.lanes),
+                     reinterpret_cast<const int8_t*>(factors + width), factors, room);
   return room;
 }
 
-const float* FreshColumns::Block(const convloops::ConvLoops& loops, const GemmDims& d,
+const float* FreshColumns::Block(const simd::Microkernels& kernels, const GemmDims& d,
                                  const float* b, int64_t column, int64_t begin, float* room) const {
-  const int64_t width = PanelWidth(d, loops.lanes, column), used = std::min(width, d.n - column);
+  const int64_t width = PanelWidth(d, kernels.lanes, column), used = std::min(width, d.n - column);
   const int64_t rows = std::min(kGroup, d.k - begin);
   if (d.trans_b) {
     for (int64_t c = 0; c < used; ++c) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 
@@ -17,6 +17,7 @@ inline int64_t PanelWidth(const GemmDims& d, int64_t lanes, int64_t column) {
 
 // As it is: [panel][k][column]. Immutable once packed.
 struct FloatColumns {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   static constexpr int64_t kRoom = 1;  // floats that Block needs
   // Of the other matrix, that are gone through for one panel after another.
   static constexpr int64_t kCacheBytes = 256 << 10;
@@ -24,10 +25,10 @@ struct FloatColumns {
   static constexpr int64_t kGroup = 0;
   static constexpr bool kReadsB = false;  // as it is given for a run
   // The columns of a panel from row `begin` on, [row][column].
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* /*b*/,
+  const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* /*b*/,
                      int64_t column, int64_t begin, float* /*room*/) const {
     return static_cast<const float*>(memory->data()) + column * d.k +
-           begin * PanelWidth(d, loops.lanes, column);
+           begin * PanelWidth(d, kernels.lanes, column);
   }
   BufferRef memory;
 };
@@ -37,6 +38,7 @@ struct FloatColumns {
 // by at most 1/254 of the largest of its group. Where that is no number, nor is what a product
 // gives.
 struct Int8Columns {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
   static constexpr int64_t kCacheBytes = 1
                                          << 20;  // more rows, since each pass makes the floats anew
@@ -49,7 +51,7 @@ struct Int8Columns {
     return width * (groups * static_cast<int64_t>(sizeof(float)) + k);
   }
   // Writes them to `room` as floats.
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+  const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* b,
                      int64_t column, int64_t begin, float* room) const;
   BufferRef memory;
 };
@@ -59,7 +61,7 @@ struct FreshColumns {
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
   static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass copies anew
   static constexpr bool kInBlocks = true, kReadsB = true;
-  const float* Block(const convloops::ConvLoops& loops, const GemmDims& d, const float* b,
+  const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* b,
                      int64_t column, int64_t begin, float* room) const;
   float alpha;
 };

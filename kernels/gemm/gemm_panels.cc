@@ -6,13 +6,13 @@
 
 #include "kernels/gemm/gemm_columns.h"
 #include "kernels/gemm/gemm_matmul.h"
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
 
-using convloops::ConvLoops;
-using convloops::DirectBlock;
+using simd::DirectTile;
+using simd::Microkernels;
 
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -23,12 +23,12 @@ template <typename Columns>
 class PanelGemm final : public GemmRunner {
  public:
   PanelGemm(const BatchedGemm& g, std::shared_ptr<const Columns> packed, const Epilogue& epilogue,
-            const ConvLoops& loops)
+            const Microkernels& kernels)
       : g_(g),
         d_(g_.one),
         late_(epilogue),
-        loops_(loops),
-        width_(2 * loops.lanes),
+        kernels_(kernels),
+        width_(2 * kernels.lanes),
         packed_(std::move(packed)) {
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;
@@ -44,7 +44,7 @@ class PanelGemm final : public GemmRunner {
   std::span<const std::byte> ReadsFirst() const override {
     if constexpr (std::is_same_v<Columns, FloatColumns>) {
       const size_t panel =
-          sizeof(float) * static_cast<size_t>(d_.k * PanelWidth(d_, loops_.lanes, 0));
+          sizeof(float) * static_cast<size_t>(d_.k * PanelWidth(d_, kernels_.lanes, 0));
       return {static_cast<const std::byte*>(packed_->memory->data()), panel};
     }
     return {};
@@ -54,7 +54,7 @@ class PanelGemm final : public GemmRunner {
            const float* residual, float* c) const override {
     const Operands all{a, b, bias, residual, c};
     const GemmPiece whole{a, d_.lda, d_.k};
-    if (g_.batch > 1 || d_.m <= loops_.rows || d_.lda % kMeet != 0)
+    if (g_.batch > 1 || d_.m <= kernels_.tile_rows || d_.lda % kMeet != 0)
       return Depths(ctx, all, {&whole, 1}, 0, d_.k);
     const int64_t depth = d_.m * d_.k <= kWhole ? d_.k : kDepth, step = depth + kApart;
     Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
@@ -108,10 +108,12 @@ class PanelGemm final : public GemmRunner {
     // A matrix that stays near as a whole: then A and C, which are large beside it, need to pass
     // once.
     constexpr int64_t kNearBytes = 192 << 10, kPassBytes = 192 << 10, kFloat = sizeof(float);
-    const int64_t pass = kPassBytes / (kFloat * (depth + d_.n)) / loops_.rows * loops_.rows;
+    const int64_t pass =
+        kPassBytes / (kFloat * (depth + d_.n)) / kernels_.tile_rows * kernels_.tile_rows;
     if (!Columns::kInBlocks && depth * d_.n * kFloat <= kNearBytes && pass > 0 && d_.m >= 2 * pass)
       return {pass, true};
-    const int64_t rows = std::max<int64_t>(Columns::kCacheBytes / (kFloat * depth), loops_.rows);
+    const int64_t rows =
+        std::max<int64_t>(Columns::kCacheBytes / (kFloat * depth), kernels_.tile_rows);
     return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
   }
 
@@ -146,9 +148,9 @@ class PanelGemm final : public GemmRunner {
   // product; may be nullptr.
   const float* Next(const KernelContext& ctx, const Operands& o, bool last, int64_t column,
                     int64_t k, Room& room) const {
-    if (!last) return packed_->Block(loops_, d_, o.b, column, k, room.panel);
+    if (!last) return packed_->Block(kernels_, d_, o.b, column, k, room.panel);
     if (column + width_ < d_.n)
-      return packed_->Block(loops_, d_, o.b, column + width_, k, room.panel);
+      return packed_->Block(kernels_, d_, o.b, column + width_, k, room.panel);
     return reinterpret_cast<const float*>(ctx.ahead().data());
   }
 
@@ -156,8 +158,8 @@ class PanelGemm final : public GemmRunner {
              int64_t column, int64_t first, int64_t count, int64_t from, Room& room) const {
     constexpr float kAny = std::numeric_limits<float>::infinity();
     const int64_t columns = std::min(width_, d_.n - column);
-    const bool two = columns > loops_.lanes;
-    DirectBlock b{};
+    const bool two = columns > kernels_.lanes;
+    DirectTile b{};
     b.rows = b.columns = 1;
     float* const out = o.c + first * d_.ldc + column;
     b.residual_step = d_.ldc;
@@ -171,7 +173,7 @@ class PanelGemm final : public GemmRunner {
     b.high = kAny;
     // The rows in registers are done one block after another: meanwhile what is next of B, which
     // comes from afar, is asked for. A lone block takes no longer than that itself does to come.
-    const int64_t blocks = Ceil(count, loops_.rows);
+    const int64_t blocks = Ceil(count, kernels_.tile_rows);
     const bool last_rows = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m;
     b.ahead_step = Ceil(width_, blocks);
     int64_t k = from;
@@ -184,13 +186,13 @@ class PanelGemm final : public GemmRunner {
       for (int64_t at = 0; at < piece.columns; at += rows, k += b.depth) {
         b.depth = std::min(rows, piece.columns - at);
         b.pixels = piece.data + first * piece.lda + at;
-        b.filter = packed_->Block(loops_, d_, o.b, column, k, room.panel);
+        b.filter = packed_->Block(kernels_, d_, o.b, column, k, room.panel);
         // Sums that are not complete wait beside each other, or in C.
         b.low = k + b.depth >= d_.k ? low_ : -kAny;
         const bool wait = Columns::kInBlocks && at + b.depth < piece.columns;
         b.out = wait ? room.sums : out;
         b.out_step = wait ? width_ : d_.ldc;
-        (ahead ? loops_.streamed : loops_.direct[two])(b, count);
+        (ahead ? kernels_.gemm_prefetch_tile : kernels_.direct_tile[two])(b, count);
         b.bias = nullptr;
         b.residual = wait ? room.sums : out;
         b.residual_step = wait ? width_ : d_.ldc;
@@ -208,7 +210,7 @@ class PanelGemm final : public GemmRunner {
   const BatchedGemm g_;
   const GemmDims& d_;  // of one product
   Epilogue late_;      // what the loops do not do
-  const ConvLoops& loops_;
+  const Microkernels& kernels_;
   const int64_t width_;
   std::shared_ptr<const Columns> packed_;
   float low_;
@@ -221,50 +223,50 @@ std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const Batch
                                           float alpha, const Tensor* constant_b,
                                           const Epilogue& epilogue) {
   constexpr int64_t kLeastWork = 1 << 12;
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (kernels == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
       alpha != 1.f || g.work() < kLeastWork)
     return nullptr;
-  auto packed = PackFloatColumns(ctx, *constant_b, g.one, loops->lanes);
-  return std::make_unique<PanelGemm<FloatColumns>>(g, std::move(packed), epilogue, *loops);
+  auto packed = PackFloatColumns(ctx, *constant_b, g.one, kernels->lanes);
+  return std::make_unique<PanelGemm<FloatColumns>>(g, std::move(packed), epilogue, *kernels);
 }
 
 std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
                                           const Epilogue& epilogue) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one))
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (kernels == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one))
     return nullptr;
   auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
-  return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *loops);
+  return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *kernels);
 }
 
 bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr) return false;
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (kernels == nullptr) return false;
   for (const int64_t width : widths)
-    if (d.m > loops->rows && width % kMeet == 0 && width > 0) return false;
+    if (d.m > kernels->tile_rows && width % kMeet == 0 && width > 0) return false;
   // Each block of sums begins and ends once more for each piece, about as long as it takes to move
   // so many floats together.
   constexpr int64_t kMoved = 75;
-  const int64_t blocks = Ceil(d.n, 2 * loops->lanes) * Ceil(d.m, loops->rows);
+  const int64_t blocks = Ceil(d.n, 2 * kernels->lanes) * Ceil(d.m, kernels->tile_rows);
   return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
 }
 
 int64_t MostPanelRows() {
-  const ConvLoops* loops = convloops::BestLoops();
-  return loops == nullptr ? 0 : loops->rows;
+  const Microkernels* kernels = simd::BestMicrokernels();
+  return kernels == nullptr ? 0 : kernels->tile_rows;
 }
 
 std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
                                          float alpha, const Tensor* constant_b,
                                          const Epilogue& epilogue) {
   constexpr int64_t kLeastWeights = 1 << 12;
-  const ConvLoops* loops = convloops::BestLoops();
-  if (loops == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
+  const Microkernels* kernels = simd::BestMicrokernels();
+  if (kernels == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
       g.one.m == 0 || g.one.k * g.one.n < kLeastWeights)
     return nullptr;
-  auto packed = PackInt8Columns(ctx, *constant_b, g.one, loops->lanes, alpha);
-  return std::make_unique<PanelGemm<Int8Columns>>(g, std::move(packed), epilogue, *loops);
+  auto packed = PackInt8Columns(ctx, *constant_b, g.one, kernels->lanes, alpha);
+  return std::make_unique<PanelGemm<Int8Columns>>(g, std::move(packed), epilogue, *kernels);
 }
 
 }  // namespace heddle

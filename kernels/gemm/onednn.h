@@ -73,6 +73,7 @@ std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::me
 
 // A constant in another layout.
 struct Packed {
+  static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
   const void* data() const { return memory->data(); }
 };

@@ -23,7 +23,9 @@ inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
 // with fill(T*), which reads `source` by BorrowedContents and fills the new T's `memory`, all that
 // a T holds; others who ask for the same one meanwhile wait, those who ask for another one do not.
 // Where the cache has a store and it is known which file `source` comes from, the memory is looked
-// for there first. Threads: any. `fill` may throw: the next to ask tries again.
+// for there first. T::kPackingVersion is part of a copy's name in the store, which outlives the
+// build: raise it when the same `source` and `key` give other bytes. Threads: any. `fill` may
+// throw: the next to ask tries again.
 template <typename T, typename Fill>
 std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor& source,
                                          const std::string& key, Fill&& fill) {
@@ -38,7 +40,8 @@ std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor
     PackStore* const store = ctx.packs().store();
     const ContentsOrigin origin = store != nullptr ? OriginOf(source) : ContentsOrigin();
     if (!origin.file) return fill(&e.value);
-    const std::string kept = key + ' ' + source.shape().ToString();
+    const std::string kept =
+        key + " v" + std::to_string(T::kPackingVersion) + ' ' + source.shape().ToString();
     e.value.memory =
         store->Find(origin, kept, [&](size_t bytes) { return PackMemory(ctx, bytes); });
     if (e.value.memory) return;

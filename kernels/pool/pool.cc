@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/vector.h"
+
 namespace heddle {
 namespace {
 
@@ -118,8 +120,8 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
 template <typename T, bool kMax, int kLanes, int kVectors, int kSize>
 inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                           const PoolWindow& w, const T* from, T factor, T* to) {
-  typedef T V __attribute__((vector_size(kLanes * sizeof(T))));
-  typedef T Vu __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
+  using V = simd::VectorOf<T, kLanes * sizeof(T)>;
+  using Vu = simd::UnalignedVectorOf<T, kLanes * sizeof(T)>;
   V acc[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v)

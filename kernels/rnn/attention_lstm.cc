@@ -39,8 +39,8 @@ struct Layer {
     return l;
   }
 
-  // The sequence's mean, weighted by how it goes with the cell's state. `score` [n] comes with the
-  // part of the attention that does not change.
+  // The mean of the sequence, weighted by the softmax of its scores against the cell's state.
+  // `score` [n] holds the part of the scores that depends on the sequence alone.
   void Attend(const T* x, int64_t n, const std::vector<T>& fixed, const T* state, T* to) const {
     T from_state = 0;
     for (int64_t k = 0; k < size; ++k) from_state += state[k] * attention[width + k];

@@ -43,7 +43,7 @@ Result<GruStep<T>> StepOf(KernelContext& ctx, const Tensor& weight, int64_t size
   return GruStep<T>{size, act, gate, ctx.Bool("origin_mode"), weight.data<T>()};
 }
 
-// H0 in the order of the batch; empty without one.
+// H0 in the order of the batch; empty if there is no H0.
 template <typename T>
 Result<std::vector<T>> FirstHidden(KernelContext& ctx, const SequenceBatch& batch, int64_t size) {
   const Tensor* h0 = ctx.InOpt("H0");
@@ -57,7 +57,7 @@ Result<std::vector<T>> FirstHidden(KernelContext& ctx, const SequenceBatch& batc
   return sorted;
 }
 
-// All steps; `gate` comes with the projected inputs in batch order.
+// Runs all steps. `gate` holds the projected inputs in batch order.
 template <typename T>
 void RunSteps(const GruStep<T>& step, const SequenceBatch& batch, const std::vector<T>& first,
               T* gate, T* reset, T* hidden) {
@@ -71,7 +71,7 @@ void RunSteps(const GruStep<T>& step, const SequenceBatch& batch, const std::vec
   }
 }
 
-// gru bounds its sigmoids, fusion_gru does not.
+// gru bounds the arguments of its sigmoids, fusion_gru does not.
 template <typename T>
 Result<GruStep<T>> BoundedStepOf(KernelContext& ctx, const Tensor& weight, int64_t size) {
   HEDDLE_ASSIGN_OR_RETURN(GruStep<T> step, StepOf<T>(ctx, weight, size));

@@ -12,7 +12,7 @@ struct Cell {
   const T* weight;    // [size, 4 size]
   const T* peephole;  // [3 size] for input, forget and output gate, or null
 
-  // One step of one sequence; `g` [4 size] comes with the projected input, `h` and `c` are updated.
+  // Runs one step of one sequence. `g` [4 size] holds the projected input; `h` and `c` are updated.
   void Step(T* g, T* h, T* c, bool first) const {
     const int64_t d = size;
     if (!first)
@@ -109,7 +109,7 @@ Result<Cell<T>> CellOf(KernelContext& ctx, const Tensor& weight) {
   return c;
 }
 
-// All sequences; `gates` comes with the projected inputs and biases in sequence order.
+// Runs all sequences. `gates` holds the projected inputs with biases, in sequence order.
 template <typename T>
 Status RunSequences(KernelContext& ctx, const Cell<T>& cell, const Offsets& offsets, T* gates) {
   const int64_t d = cell.size, count = SequenceCount(offsets);
@@ -136,7 +136,7 @@ Status RunSequences(KernelContext& ctx, const Cell<T>& cell, const Offsets& offs
   return Status::Ok();
 }
 
-// Rows of values in the order in which the batched steps use them.
+// Copies rows into the order in which the batched steps read them.
 template <typename T>
 void Reorder(const SequenceBatch& batch, const T* from, int64_t width, T* to) {
   for (size_t i = 0; i < batch.row.size(); ++i)
@@ -175,7 +175,7 @@ struct FusionLstm {
   }
 };
 
-// The table's rows are projected inputs, biases included; Bias is there for the peepholes.
+// The rows of the table are projected inputs with biases; Bias is read for its peepholes only.
 template <typename T>
 struct EmbeddingLstm {
   static Status Run(KernelContext& ctx) {

@@ -60,7 +60,8 @@ struct LstmGrad {
     return Status::Ok();
   }
 
-  // From the last step back to the first; dh and dc are what comes from the step after.
+  // Goes from the last step back to the first. dh and dc are the gradients that the following step
+  // passes on.
   void Sequence(int64_t s) {
     const auto weight = MatrixAt<T>(ctx_.In("Weight"), 0);
     const T *hidden = ctx_.In("Hidden").template data<T>(), *c = ctx_.In("Cell").template data<T>();

@@ -94,7 +94,7 @@ Status RnnShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// PreState and WeightList are read like Input.
+// PreState and WeightList must have the dtype of Input.
 Status CheckDTypes(const KernelContext& ctx) {
   const DType dtype = ctx.In("Input").dtype();
   for (int i = 0; i < ctx.InCount("PreState"); ++i)
@@ -104,14 +104,14 @@ Status CheckDTypes(const KernelContext& ctx) {
   return Status::Ok();
 }
 
-// Constant weights, packed once per pass; or, where that is not to be had, recurrent weights that
-// are transposed (null entries: in every run).
+// Constant weights, packed once per pass. Without packed weights: the transposed recurrent weights;
+// null entries are transposed in every run.
 struct RnnState final : KernelState {
   std::vector<std::unique_ptr<const PackedRnn>> packed;
   std::vector<std::shared_ptr<const Tensor>> transposed;
 };
 
-// Dropout between layers: its mask is part of the outputs, for the gradient.
+// Whether there is dropout between layers. Its mask is an output, which the gradient reads.
 bool Drops(const OpContext& ctx, const Network& net) {
   return !ctx.Bool("is_test") && ctx.Float("dropout_prob") > 0 && net.layers > 1;
 }
@@ -133,7 +133,7 @@ std::shared_ptr<const Tensor> PackTransposed(PrepareContext& ctx, const Tensor& 
   });
 }
 
-// Whether a run needs no more than the packed weights: float, all weights constant, no dropout.
+// Whether runs can use packed weights: float32, all weights constant, no dropout.
 bool Packs(const PrepareContext& ctx, const Network& net) {
   if (ctx.InDType("Input") != DType::kF32 || Drops(ctx, net)) return false;
   for (int i = 0; i < ctx.InCount("WeightList"); ++i)
@@ -167,8 +167,7 @@ Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
-// The sequences' lengths; none when all have every step.
-// int64, one for each sequence; empty (not initialized) where none are given.
+// The lengths of the sequences as int64; an empty tensor when all sequences have every step.
 Result<Tensor> LengthsOf(const KernelContext& ctx, const Network& net) {
   const Tensor* t = ctx.InOpt("SequenceLength");
   if (!t) return Tensor();
@@ -184,7 +183,7 @@ Result<Tensor> LengthsOf(const KernelContext& ctx, const Network& net) {
   return lengths;
 }
 
-// One run with packed weights.
+// Runs the network with packed weights.
 Status RunPacked(const KernelContext& ctx, const Network& net, const RnnState& state) {
   HEDDLE_ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(ctx, net));
   const int64_t size = net.batch * net.hidden;
@@ -270,7 +269,7 @@ class Runner {
     return {at, states, states + net_.rows() * net_.hidden};
   }
 
-  // What layer `layer` reads.
+  // The input of layer `layer`.
   const T* Input(int64_t layer) {
     return layer == 0 ? ctx_.In("Input").template data<T>() : LayerInput(layer);
   }
@@ -283,8 +282,8 @@ class Runner {
     return ctx_.In("PreState", i).template data<T>() + pass * net_.batch * net_.hidden;
   }
 
-  // `out` receives the last layer's output; `mask` scales what goes from layer to layer, or is
-  // null. `done(pass)` is called while a pass's trace is there.
+  // Writes the last layer's output to `out`. `mask`, which may be null, is the dropout between
+  // layers. done(pass) is called while the trace of that pass is valid.
   template <typename Done>
   void Forward(T* out, const uint8_t* mask, T mask_scale, Done&& done) {
     for (int64_t layer = 0; layer < net_.layers; ++layer) {
@@ -326,7 +325,7 @@ void DrawMask(const KernelContext& ctx, Tensor& mask) {
   for (int64_t i = 0; i < mask.numel(); ++i) keep[i] = uniform(ctx.random()) >= p ? 1 : 0;
 }
 
-// Without a step, the states after are those before (and so are their gradients).
+// Copies the states before to the states after, or their gradients: for networks of no steps.
 Status KeepStates(const KernelContext& ctx, Key from, Key to) {
   for (int i = 0; i < ctx.OutCount(to); ++i) {
     Tensor* out = ctx.OutOpt(to, i);
@@ -390,7 +389,8 @@ Status RnnGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// The forward pass is run again: that is cheaper than keeping its traces in a program's variables.
+// Runs the forward pass again, which is cheaper than keeping its traces in variables of the
+// program.
 template <typename T>
 struct RnnGrad {
   static Status Run(KernelContext& ctx) {

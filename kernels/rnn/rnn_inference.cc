@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/rnn/rnn_strip.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
 
-// Multiplications that are worth another thread: within a step, and for a whole layer.
+// The least multiplications that are shared by threads: of a step, and of a whole layer.
 constexpr int64_t kStepWork = 128 * 1024;
 constexpr int64_t kLayerWork = 256 * 1024;
 
@@ -47,7 +47,8 @@ Tensor Zeros(int64_t n) {
   return t;
 }
 
-// Where a layer keeps its work: per direction the gates' input sums, then two states, then cells.
+// The work space of one direction: the gates' sums over the inputs, the old and the new state, the
+// cells.
 struct Work {
   float *gates, *h[2], *c;
 };
@@ -61,7 +62,7 @@ class Direction {
         index_(index),
         out_step_(out_step),
         work_(work),
-        kernel_(StripKernelOf(pack.mode)) {}
+        kernel_(simd::BestMicrokernels()->RecurrentFor(pack.mode)) {}
 
   static int64_t WorkSize(const PackedRnn& p, const RnnLayerArgs& a) {
     return a.steps * a.batch * p.columns() + 3 * a.batch * p.padded();
@@ -73,7 +74,7 @@ class Direction {
     if (a_.c0[index_] != nullptr) Load(a_.c0[index_], work_.c);
   }
 
-  // The inputs' part of the gates' sums for strips [begin, end), all steps at once.
+  // Multiplies the inputs of all steps with the weights of strips [begin, end).
   void Project(int64_t begin, int64_t end) const {
     const int64_t width = p_.strip_width();
     for (int64_t s = begin; s < end; ++s)
@@ -82,14 +83,14 @@ class Direction {
                       work_.gates + s * width, p_.columns());
   }
 
-  // Strips [begin, end) of the `i`-th step.
+  // Runs the i-th step of strips [begin, end).
   void Step(int64_t i, int64_t begin, int64_t end) const {
     const int64_t t = index_ == 1 ? a_.steps - 1 - i : i, width = p_.strip_width();
     StripStep s;
     s.batch = a_.batch, s.hidden = p_.hidden, s.padded = p_.padded(), s.t = t;
     s.lengths = a_.lengths;
     s.gates_step = p_.columns(), s.out_step = out_step_;
-    // Every other step goes back: what was read last is still in the first cache.
+    // Every other step reads the weights backwards: the last ones are still in the L1 cache.
     s.back = i % 2 == 1;
     for (int64_t n = begin; n < end; ++n) {
       const int64_t strip = s.back ? begin + end - 1 - n : n;
@@ -149,7 +150,7 @@ std::unique_ptr<PackedRnn> PackRnn(const PrepareContext& ctx, RnnMode mode, cons
   const int64_t gates = RnnGates(mode);
   p->mode = mode;
   p->in = ih.dim(1), p->hidden = hh.dim(1);
-  p->units = StripKernelOf(mode).units;
+  p->units = simd::BestMicrokernels()->RecurrentFor(mode).units;
   p->strips = (p->hidden + p->units - 1) / p->units;
   p->ih = PackStrips(ctx, ih, gates, p->hidden, p->units);
   p->hh = PackStrips(ctx, hh, gates, p->hidden, p->units);
@@ -176,7 +177,7 @@ void RunRnnLayer(const KernelContext& ctx, std::span<const PackedRnn* const> dir
   const PackedRnn& first = *directions[0];
   const int64_t size = Direction::WorkSize(first, args), states = args.batch * first.padded();
   Tensor hold = ctx.CallScratch(DType::kF32, {count * size});
-  // On the stack: at most two.
+  // At most two directions, on the stack.
   std::array<std::byte, 2 * sizeof(Direction) + alignof(Direction)> room;
   std::pmr::monotonic_buffer_resource resource(room.data(), room.size());
   std::pmr::vector<Direction> runs(&resource);
@@ -199,7 +200,7 @@ void RunRnnLayer(const KernelContext& ctx, std::span<const PackedRnn* const> dir
     });
     return;
   }
-  // The directions side by side, strip by strip.
+  // Threads share the strips of both directions.
   const auto over_strips = [&](bool share, const auto& fn) {
     const auto some = [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; ++at)

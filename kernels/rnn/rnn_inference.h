@@ -11,22 +11,23 @@
 
 namespace heddle {
 
-// One direction of one layer. Columns of the weights are in strips: `units` hidden units with all
-// their gates, so that a strip's sums are a new state's. Immutable.
+// The packed weights of one direction of one layer. Columns are ordered in strips: `units` hidden
+// units with all their gates, so that the sums of a strip suffice for its part of the new state.
+// Immutable.
 struct PackedRnn {
   RnnMode mode = RnnMode::kTanh;
   int64_t in = 0, hidden = 0, strips = 0;
-  int64_t units = 0;                     // of a strip; those behind `hidden` are zeros
+  int64_t units = 0;                     // in a strip; columns of units behind `hidden` are zeros
   std::shared_ptr<const Tensor> ih, hh;  // [strips, in or hidden, gates * units]
-  Tensor bias;            // [strips, gates * units]: what the inputs' sums start with
-  Tensor recurrent_bias;  // GRU, [strips, units]: that of the candidate's other part
+  Tensor bias;                           // [strips, gates * units], added to the inputs' sums
+  Tensor recurrent_bias;  // GRU, [strips, units]: the recurrent bias of the candidate
 
   int64_t strip_width() const { return RnnGates(mode) * units; }
   int64_t columns() const { return strips * strip_width(); }
   int64_t padded() const { return strips * units; }
 };
 
-// From weights [gates * hidden, in] and [gates * hidden, hidden]; biases of gates * hidden.
+// Packs weights [gates * hidden, in] and [gates * hidden, hidden] and biases [gates * hidden].
 std::unique_ptr<PackedRnn> PackRnn(const PrepareContext& ctx, RnnMode mode, const Tensor& ih,
                                    const Tensor& hh, const Tensor& bias_ih, const Tensor& bias_hh);
 
@@ -35,7 +36,8 @@ struct RnnLayerArgs {
   const int64_t* lengths = nullptr;  // per sequence, or null: all have `steps`
   const float* x = nullptr;          // [steps, batch, in]
   float* out = nullptr;              // [steps, batch, directions * hidden]
-  // Per direction, [batch, hidden]: the states before and after; those after may be null.
+  // Per direction, [batch, hidden]: the states before, and where the states after go; these
+  // pointers may be null.
   std::array<const float*, 2> h0{}, c0{};
   std::array<float*, 2> last_h{}, last_c{};
 };

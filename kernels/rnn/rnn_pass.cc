@@ -18,8 +18,8 @@ void Sigmoid(Row<T> x) {
   x = T(1) / (T(1) + (-x).exp());
 }
 
-// Turns the summed gates of one sequence into activations and makes the new state. `recurrent` is
-// GRU's product of state and weights, where it must stay apart from the input's.
+// Activates the gates' sums of one sequence and computes the new state. `recurrent` is the product
+// of state and weights for GRU, which keeps it apart from the input's.
 template <typename T>
 void Step(RnnMode mode, int64_t n, T* gates, const T* recurrent, const T* h_prev, const T* c_prev,
           T* cell, T* h) {
@@ -54,9 +54,9 @@ void Step(RnnMode mode, int64_t n, T* gates, const T* recurrent, const T* h_prev
   }
 }
 
-// Gradients of one sequence at one step. `dh`, `dc` come in for the new state and leave for the old
-// one, but for the part through the recurrent product. `dx` and `dr` are those of the gates' input
-// and recurrent parts.
+// The gradients of one sequence at one step. `dh` and `dc` hold the gradients of the new state and
+// are replaced by those of the old one, without the part through the recurrent product. `dx` and
+// `dr` become the gradients of the input's and the recurrent part of the gates.
 template <typename T>
 void StepBackward(RnnMode mode, int64_t n, const T* gates, const T* cell, const T* h_prev,
                   const T* c_prev, T* dh, T* dc, T* dx, T* dr) {
@@ -74,7 +74,7 @@ void StepBackward(RnnMode mode, int64_t n, const T* gates, const T* cell, const 
       break;
     case RnnMode::kLstm: {
       Row<T> g_c(dc, n);
-      to(1) = ConstRow<T>(cell, n).tanh();  // until its place is needed
+      to(1) = ConstRow<T>(cell, n).tanh();  // kept there until the gate is written
       to(3) = g_h * to(1) * gate(3) * (T(1) - gate(3));
       g_c += g_h * gate(3) * (T(1) - to(1).square());
       to(0) = g_c * gate(2) * gate(0) * (T(1) - gate(0));
@@ -149,7 +149,7 @@ void RnnForward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>
 
 namespace {
 
-// The sum of `rows` rows of `n`, added to `to`.
+// Adds the sum of `rows` rows of `n` elements to `to`.
 template <typename T>
 void SumRows(const T* from, int64_t rows, int64_t n, T* to) {
   Row<T> sum(to, n);

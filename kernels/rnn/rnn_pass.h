@@ -4,10 +4,9 @@
 #include <cstdint>
 
 #include "core/op_context.h"
+#include "kernels/simd/recurrent_step.h"
 
 namespace heddle {
-
-enum class RnnMode { kTanh, kRelu, kLstm, kGru };
 
 inline int64_t RnnGates(RnnMode mode) {
   return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1;
@@ -19,7 +18,7 @@ struct RnnSizes {
   bool reverse = false;
   const int64_t* lengths = nullptr;  // per sequence, or null: all have `steps`
   int64_t gates() const { return RnnGates(mode) * hidden; }
-  // The position of the s-th step in time.
+  // The time of the s-th step.
   int64_t At(int64_t s) const { return reverse ? steps - 1 - s : s; }
   bool Active(int64_t t, int64_t b) const { return lengths == nullptr || t < lengths[b]; }
 };
@@ -31,7 +30,7 @@ struct RnnWeights {
   const T *bias_ih, *bias_hh;
 };
 
-// What a forward pass leaves: activated gates [steps, batch, gates], the state after each step
+// The trace of a forward pass: activated gates [steps, batch, gates], the state after each step
 // [steps, batch, hidden], LSTM's cells likewise; for GRU `cells` is the candidate's recurrent part.
 template <typename T>
 struct RnnTrace {
@@ -48,7 +47,7 @@ template <typename T>
 struct RnnGrads {
   const T* out;  // rows `out_step` apart
   int64_t out_step;
-  T *h, *c;  // [batch, hidden]: in, of the last state; out, of the first one
+  T *h, *c;  // [batch, hidden]: gradient of the last state, replaced by that of the first
   T* x;      // [steps, batch, in], added to; may be null
   T *ih, *hh, *bias_ih, *bias_hh;
 };

@@ -36,7 +36,7 @@ struct SequenceBatch {
   int64_t Size(int64_t t) const { return Start(t + 1) - Start(t); }
 };
 
-// kBoundedSigmoid keeps its argument within [-40, 13], as Paddle's recurrent operators do.
+// kBoundedSigmoid cuts its argument to [-40, 13], as Paddle's recurrent operators do.
 enum class Activation { kIdentity, kSigmoid, kTanh, kRelu, kBoundedSigmoid };
 
 inline Result<Activation> ActivationOf(const std::string& name) {
@@ -62,7 +62,7 @@ T Activate(Activation a, T x) {
       return x;
   }
 }
-// The derivative, from the activated value.
+// The derivative of an activation, given its result.
 template <typename T>
 T Slope(Activation a, T y) {
   switch (a) {
@@ -88,7 +88,7 @@ struct GruStep {
   bool origin_mode;  // h = u p + (1 - u) c instead of (1 - u) p + u c
   const T* weight;
 
-  // `gate` comes with the projected input and leaves activated. `prev` may be null (zeros).
+  // `gate` holds the projected input and is activated in place. `prev` may be null, for zeros.
   void Forward(int64_t n, T* gate, const T* prev, T* reset_prev, T* hidden) const {
     using Strided = Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>>;
     const int64_t d = size;

@@ -1,8 +1,9 @@
 // Elementary functions written without branches, so that a plain loop over an array becomes SIMD
 // code.
 //
-// float: about 1-2 ulp where nothing else is said, correct at 0, infinities and NaN; double (and
-// whatever else): the library's. The polynomials are least-maximum fits made for these ranges.
+// float: about 1-2 ulp where nothing else is said, correct at 0, infinities and NaN; double and
+// complex numbers: the functions of the standard library. The polynomials are least-maximum fits
+// made for these ranges.
 #pragma once
 
 #include <bit>
@@ -10,6 +11,8 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+
+#include "kernels/simd/polynomials.h"
 
 namespace heddle {
 
@@ -28,6 +31,15 @@ inline T Poly(T, T c) {
 template <typename T, typename... Rest>
 inline T Poly(T x, T c0, Rest... rest) {
   return std::fma(Poly(x, rest...), x, c0);
+}
+
+// The same for an array of coefficients, from c[kFirst] on.
+template <int kFirst = 0, size_t kCount>
+inline float Poly(float x, const float (&c)[kCount]) {
+  if constexpr (kFirst + 1 == kCount)
+    return c[kFirst];
+  else
+    return std::fma(Poly<kFirst + 1>(x, c), x, c[kFirst]);
 }
 
 // c ? a : b. For float by bits: a plain conditional invites the compiler to branch around the
@@ -80,24 +92,23 @@ inline std::complex<R> Tanh(std::complex<R> x) {
 }
 
 inline double Exp(double x) { return std::exp(x); }
-inline constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
 // exp(c) = mantissa * 2^exponent, where that is a number.
 struct ExpParts {
   float mantissa;
   int32_t exponent;
 };
-// turns: c's multiple of log(2), to which kRound was added.
-inline ExpParts PartsOfExp(float c, float turns) {
-  const float n = turns - kRound;
+// shifted: c / log(2), rounded by adding kRoundingShift.
+inline ExpParts PartsOfExp(float c, float shifted) {
+  const float n = shifted - simd::kRoundingShift;
   float r = std::fma(n, -0.693359375f, c);
   r = std::fma(n, 2.12194440e-4f, r);
   const float p = Poly(r, 0.49999994f, 0.16666521f, 0.041668389f, 0.0083687352f, 0.0013814560f);
   return {std::fma(r * r, p, r) + 1.0f,
-          std::bit_cast<int32_t>(turns) - std::bit_cast<int32_t>(kRound)};
+          std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(simd::kRoundingShift)};
 }
 inline float Exp(float x) {
   const float c = Clamp(x, -110.0f, 100.0f);
-  const auto [e, k] = PartsOfExp(c, std::fma(c, 1.44269504088896341f, kRound));
+  const auto [e, k] = PartsOfExp(c, std::fma(c, simd::kLog2OfE, simd::kRoundingShift));
   // 2^k in two factors: k may leave the exponent's range on the way to infinity or to a subnormal.
   const int32_t half = k >> 1;
   const float s1 = std::bit_cast<float>((half + 127) << 23);
@@ -111,7 +122,7 @@ inline float Log(float x) {
   const bool tiny = x < std::numeric_limits<float>::min();
   const float a = Select(tiny, x * 8388608.0f, x);
   // The exponent is taken so that the mantissa lies in [sqrt(1/2), sqrt(2)).
-  // (Unsigned: of negative numbers, whose result is NaN anyway, the difference leaves int32.)
+  // The difference is unsigned: it leaves int32 for negative numbers, whose result is NaN anyway.
   const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(a) - 0x3f3504f3u);
   const float t = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const float n = static_cast<float>((bits >> 23) - (-static_cast<int32_t>(tiny) & 23));
@@ -126,25 +137,16 @@ inline float Log(float x) {
 }
 
 inline double Tanh(double x) { return std::tanh(x); }
-// x P(x^2) / Q(x^2), a least-maximum fit to 7e-9 of the value. As rounded, off by 0.6 ulp in the
-// mean and at most 5 (3e-7), which is beyond 5; never above 1, which it is from the bound on.
+// Off by 0.6 ulp in the mean and by 5 ulp (3e-7) at most, which happens beyond 5; never above 1.
 inline float Tanh(float x) {
-  constexpr float kOne = 8.13091373f;
-  const float c = Clamp(x, -kOne, kOne), z = c * c;
-  const float p = Poly(z, 1.f, 0.134383291f, 0.00356415912f, 2.17659423e-5f, 1.50345304e-8f);
-  const float q = Poly(z, 1.f, 0.467716556f, 0.0261364494f, 3.39888274e-4f, 8.44635237e-7f);
-  return c * p / q;
+  const float c = Clamp(x, -simd::kTanhBound, simd::kTanhBound), z = c * c;
+  return c * Poly(z, simd::kTanhP) / Poly(z, simd::kTanhQ);
 }
 
 inline double Erf(double x) { return std::erf(x); }
 inline float Erf(float x) {
-  const float c = Clamp(x, -3.92f, 3.92f);
-  const float z = c * c;
-  const float p = Poly(z, 1.12837915f, 0.190406581f, 0.0527487444f, 3.76562334e-3f, 2.84883125e-4f,
-                       2.05008986e-6f);
-  const float q =
-      Poly(z, 1.0f, 0.502076179f, 0.114109164f, 0.0149692295f, 1.16253752e-3f, 3.80917625e-5f);
-  return Clamp(c * p / q, -1.0f, 1.0f);
+  const float c = Clamp(x, -simd::kErfBound, simd::kErfBound), z = c * c;
+  return Clamp(c * Poly(z, simd::kErfP) / Poly(z, simd::kErfQ), -1.0f, 1.0f);
 }
 
 template <typename T>
@@ -152,8 +154,8 @@ inline T Sigmoid(T x) {
   return T(1) / (T(1) + Exp(-x));
 }
 
-// The same in fewer steps, off by up to 2e-7 whatever the value: for what others are multiplied
-// with.
+// The sigmoid in fewer steps than Sigmoid, off by up to 2e-7 whatever the value: for gates, which
+// other values are multiplied with.
 inline float Gate(float x) { return std::fma(0.5f, Tanh(0.5f * x), 0.5f); }
 
 // log(1 + exp(x)) without overflow.

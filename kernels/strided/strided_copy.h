@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/op_context.h"
+#include "kernels/simd/vector.h"
 
 namespace heddle {
 
@@ -91,7 +92,7 @@ Status CopyFirst(KernelContext& ctx);
 
 // memcpy for rows that are mostly short: saves the call.
 inline void CopyRow(std::byte* dst, const std::byte* src, int64_t bytes) {
-  typedef int64_t Vec __attribute__((vector_size(32), aligned(1), may_alias));
+  using Vec = simd::UnalignedVectorOf<int64_t, 32>;
   if (bytes > 512 || bytes < 32) {
     std::memcpy(dst, src, static_cast<size_t>(bytes));
     return;

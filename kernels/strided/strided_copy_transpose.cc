@@ -4,13 +4,15 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/simd/vector.h"
+
 namespace heddle {
 namespace {
 
-typedef uint32_t V8 __attribute__((vector_size(32)));
-typedef uint32_t V8u __attribute__((vector_size(32), aligned(1), may_alias));
-typedef uint64_t V4 __attribute__((vector_size(32)));
-typedef uint64_t V4u __attribute__((vector_size(32), aligned(1), may_alias));
+using V8 = simd::VectorOf<uint32_t, 32>;
+using V8u = simd::UnalignedVectorOf<uint32_t, 32>;
+using V4 = simd::VectorOf<uint64_t, 32>;
+using V4u = simd::UnalignedVectorOf<uint64_t, 32>;
 
 // Eight rows of eight 32-bit elements.
 inline void Block8x8(const std::byte* src, int64_t src_row, std::byte* dst, int64_t dst_row) {

@@ -1,9 +1,7 @@
-// Reads from a tensor array at places that are known: the reader gets the tensor that was written
-// there.
+// Reads of a tensor array at known positions: the readers get the tensor that was written there.
 #include <optional>
 
-#include "passes/pass.h"
-#include "passes/version_view.h"
+#include "passes/cleanup/block_sweep.h"
 
 namespace heddle::passes {
 namespace {
@@ -11,28 +9,16 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-class ArrayReads {
+class ArrayReads : public BlockSweep {
  public:
-  ArrayReads(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched) {}
-
-  bool Run() {
-    bool changed = false;
-    for (ir::Block& block : p_.blocks) {
-      view_.Enter(block.id);
-      block_ = &block;
-      std::vector<bool> gone(block.ops.size(), false);
-      bool any = false;
-      for (size_t i = 0; i < block.ops.size(); ++i)
-        if (block.ops[i].type() == "read_from_array" && Forward(static_cast<int>(i)))
-          gone[i] = any = true;
-      if (any) EraseOps(&block, gone);
-      changed = changed || any;
-    }
-    return changed;
-  }
+  using BlockSweep::BlockSweep;
 
  private:
+  void Sweep() override {
+    for (size_t i = 0; i < block_->ops.size(); ++i)
+      if (block_->ops[i].type() == "read_from_array" && Forward(static_cast<int>(i))) Erase(i);
+  }
+
   const ir::Op& OpAt(int at) const { return block_->ops[static_cast<size_t>(at)]; }
 
   bool Forward(int at) {
@@ -52,7 +38,7 @@ class ArrayReads {
     return true;
   }
 
-  // The operator that wrote the element; -1 when it is not known.
+  // The operator that wrote the element; -1 when unknown.
   int FindWrite(VarId array, int at, int64_t index) const {
     for (int w = view_.WriterBefore(array, at); w >= 0; w = view_.WriterBefore(array, w)) {
       const ir::Op& op = OpAt(w);
@@ -64,7 +50,7 @@ class ArrayReads {
     return -1;
   }
 
-  // The value of a counter, from where it was set and counted up.
+  // The value of a counter, from its initial value and its increments.
   std::optional<int64_t> IndexAt(VarId v, int at) const {
     int64_t steps = 0;
     for (int hops = 0; v != kNoVar && hops < 64; ++hops) {
@@ -90,15 +76,7 @@ class ArrayReads {
       return std::nullopt;
     return std::stoll(text) + steps;
   }
-
-  ir::Program& p_;
-  VersionView view_;
-  ir::Block* block_ = nullptr;
 };
-
-Result<bool> Run(ir::Program& program, PassContext& context) {
-  return ArrayReads(program, context).Run();
-}
 
 }  // namespace
 }  // namespace heddle::passes
@@ -108,15 +86,10 @@ HEDDLE_PASS(array_reads) {
   pass.before = "write_to_array(array, 0, a); b = read_from_array(array, 0); c = relu(b)";
   pass.after = "write_to_array(array, 0, a); c = relu(a)";
   pass.refuses =
-      "places that are not known; arrays that something else than write_to_array writes in "
-      "between, "
-      "blocks that run among it; tensors that are written again; results that are fetched or named "
-      "by "
-      "several blocks";
-  pass.gates = "counter 0, 1: element 1 | known | known (`ArrayReads.KnownPlaces`)\n";
-  pass.groupings = kCleanUp;
+      "positions that are not known; arrays that another operator than write_to_array, or a "
+      "block, writes in between; tensors that are written again; results that are fetched or "
+      "named by several blocks";
   pass.level = 1;
-  pass.phase = 1;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunSweep<ArrayReads>;
 }

@@ -1,5 +1,5 @@
-// batch_norm in inference leaves the running statistics as they are: without the outputs that say
-// so the parameters stay constant, and everything after it can be planned.
+// batch_norm in inference does not change the running statistics. Without these outputs the
+// parameters are constants, which later passes can fold.
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -30,10 +30,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(batch_norm_inference) {
   pass.doc = "drops the unchanged running statistics from the outputs of inference batch_norm";
-  pass.groupings = kCleanUp;
-  pass.level = 2;  // Paddle's shape function wants these outputs
+  pass.level = 2;  // Paddle's shape function requires these outputs
   pass.own_forms = {"batch_norm"};
-  pass.phase = 0;
   pass.before = "y, mean, variance = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.after = "y = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.refuses = "batch_norm that trains; statistics that are fetched or go to other variables";

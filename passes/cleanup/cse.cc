@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/ir_text.h"
-#include "passes/pass.h"
-#include "passes/version_view.h"
+#include "passes/cleanup/block_sweep.h"
+#include "passes/ir_text.h"
 
 namespace heddle::passes {
 namespace {
@@ -19,38 +18,26 @@ bool Commutes(const ir::Op& op) {
   return std::find(std::begin(kTypes), std::end(kTypes), op.type()) != std::end(kTypes);
 }
 
-class Eliminator {
+class Eliminator : public BlockSweep {
  public:
   Eliminator(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched), lod_(UsesLoD(program)) {}
-
-  bool Run() {
-    bool changed = false;
-    for (ir::Block& block : p_.blocks) changed = Sweep(&block) || changed;
-    return changed;
-  }
+      : BlockSweep(program, context), lod_(UsesLoD(program)) {}
 
  private:
-  bool Sweep(ir::Block* block) {
-    view_.Enter(block->id);
-    block_ = block;
+  void Sweep() override {
     std::unordered_map<uint64_t, std::vector<int>> leaders;
-    std::vector<bool> gone(block->ops.size(), false);
-    bool any = false;
-    for (size_t i = 0; i < block->ops.size(); ++i) {
-      const ir::Op& op = block->ops[i];
+    for (size_t i = 0; i < block_->ops.size(); ++i) {
+      const ir::Op& op = block_->ops[i];
       if (!Eligible(op)) continue;
       auto& bucket = leaders[Hash(op, static_cast<int>(i))];
       const bool merged = std::any_of(bucket.begin(), bucket.end(), [&](int leader) {
         return Equal(leader, static_cast<int>(i)) && Merge(leader, static_cast<int>(i));
       });
       if (merged)
-        gone[i] = any = true;
+        Erase(i);
       else
         bucket.push_back(static_cast<int>(i));
     }
-    if (any) EraseOps(block, gone);
-    return any;
   }
 
   static bool Eligible(const ir::Op& op) {
@@ -140,39 +127,24 @@ class Eliminator {
     return a.kind == b.kind && a.dtype == b.dtype && a.lod_level == b.lod_level;
   }
 
-  ir::Program& p_;
-  VersionView view_;
   const bool lod_;
-  ir::Block* block_ = nullptr;
 };
-
-Result<bool> Run(ir::Program& program, PassContext& context) {
-  return Eliminator(program, context).Run();
-}
 
 }  // namespace
 }  // namespace heddle::passes
 
 HEDDLE_PASS(cse) {
   pass.doc =
-      "computes once what is computed several times: the same operator with the same attributes on "
-      "the same versions of the same variables; sums and products of one shape in either order, "
-      "where no "
-      "sequence offsets are about";
+      "merges equal computations: the same operator with the same attributes on the same versions "
+      "of the same variables; sums and products of one shape in either order, unless sequence "
+      "offsets are used";
   pass.before = "b = exp(a); c = exp(a); d = b + c";
   pass.after = "b = exp(a); d = b + b";
   pass.refuses =
       "operators with side effects or random numbers, in-place ones; results that are fetched, "
-      "live "
-      "in a parameter or are named by several blocks; where the first result is written again "
-      "before the second is read; what stands in different blocks";
-  pass.gates =
-      "eight constants, four values | 4 | 4 (`Cse.EightConstantsAreFour`)\n"
-      "three of one | 1 | 1 (`Cse.ThreeTimesTheSame`)\n"
-      "a - b and b - a | stay | stay (`Cse.OrderMattersWhereItDoes`)\n";
-  pass.groupings = kCleanUp;
+      "live in a parameter or are named by several blocks; where the first result is written "
+      "again before the second is read; operators in different blocks";
   pass.level = 1;
-  pass.phase = 6;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunSweep<Eliminator>;
 }

@@ -1,7 +1,6 @@
 // Operators whose results nobody can see.
+#include "passes/cleanup/block_sweep.h"
 #include "passes/nested_blocks.h"
-#include "passes/pass.h"
-#include "passes/version_view.h"
 
 namespace heddle::passes {
 namespace {
@@ -9,29 +8,20 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-class DeadOps {
+class DeadOps : public BlockSweep {
  public:
   DeadOps(ir::Program& program, const PassContext& context)
-      : p_(program), view_(program, context.fetched), live_(program.vars.size(), false) {}
-
-  bool Run() {
-    bool changed = false;
-    for (ir::Block& block : p_.blocks) changed = Sweep(&block) || changed;
-    return changed;
-  }
+      : BlockSweep(program, context), live_(program.vars.size(), false) {}
 
  private:
   // From the last operator to the first: what is read further on is live.
-  bool Sweep(ir::Block* block) {
-    view_.Enter(block->id);
+  void Sweep() override {
     for (VarId v : marked_) live_[v] = false;
     marked_.clear();
-    std::vector<bool> gone(block->ops.size(), false);
-    bool any = false;
-    for (size_t i = block->ops.size(); i-- > 0;) {
-      const ir::Op& op = block->ops[i];
+    for (size_t i = block_->ops.size(); i-- > 0;) {
+      const ir::Op& op = block_->ops[i];
       if (!Needed(op)) {
-        gone[i] = any = true;
+        Erase(i);
         continue;
       }
       if (!op.def->has(kControlFlow))
@@ -42,8 +32,6 @@ class DeadOps {
       for (int sub : NestedBlocks(p_, op))
         for (const ir::Op& inner : p_.blocks[sub].ops) MarkRead(inner);
     }
-    if (any) EraseOps(block, gone);
-    return any;
   }
 
   bool Needed(const ir::Op& op) const {
@@ -69,33 +57,21 @@ class DeadOps {
     }
   }
 
-  ir::Program& p_;
-  VersionView view_;
   std::vector<bool> live_;
   std::vector<VarId> marked_;  // as live in this block
 };
-
-Result<bool> Run(ir::Program& program, PassContext& context) {
-  return DeadOps(program, context).Run();
-}
 
 }  // namespace
 }  // namespace heddle::passes
 
 HEDDLE_PASS(dead_ops) {
-  pass.doc = "removes operators whose results nobody reads, fetches or finds in a variable later";
+  pass.doc = "removes operators whose results are never read, fetched or kept in a variable";
   pass.before = "b = relu(a); c = tanh(a); fetch b";
   pass.after = "b = relu(a); fetch b";
   pass.refuses =
       "operators with side effects, that draw random numbers, communicate, read data or run "
-      "blocks; "
-      "writes to parameters and to variables that several blocks name";
-  pass.gates =
-      "1,000 operators for nobody | 0 left | 0 (`DeadOps.ALongDeadTailGoes`)\n"
-      "print, random numbers, loop-carried variables | stay | stay (`DeadOps.*`)\n";
-  pass.groupings = kCleanUp;
+      "blocks; writes to parameters and to variables that several blocks name";
   pass.level = 1;
-  pass.phase = 9;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunSweep<DeadOps>;
 }

@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/version_view.h"
 
 namespace heddle::passes {
 namespace {
@@ -52,13 +53,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
     Redirect(program, view, out, x);
     gone[i] = changed = true;
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < ops.size(); ++i)
-    if (!gone[i]) {
-      if (kept != i) ops[kept] = std::move(ops[i]);
-      ++kept;
-    }
-  ops.resize(kept);
+  EraseOps(&program.blocks[0], gone);
   return changed;
 }
 
@@ -67,16 +62,12 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(dropout_inference) {
   pass.doc = "dropout in inference is a scale, or nothing";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 0;
   pass.before = "b = dropout(a), is_test, upscale_in_train; c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =
-      "dropout that trains; masks that somebody reads or fetches; of dropout that does nothing, "
-      "results "
-      "that are fetched or written again and sources that are written again; of dropout that "
-      "scales, "
-      "what is not float32";
+      "dropout that trains; masks that somebody reads or fetches; dropout without effect whose "
+      "result is fetched or written again, or whose source is written again; scaling dropout of "
+      "other dtypes than float32";
   pass.run = Run;
 }

@@ -1,7 +1,7 @@
-// What depends on parameters and constants alone is computed now.
+// Computes operators that depend on parameters and constants alone ahead of all runs.
 #include <unordered_map>
 
-#include "core/evaluate.h"
+#include "passes/cleanup/evaluate.h"
 #include "passes/pass.h"
 #include "passes/version_view.h"
 
@@ -187,21 +187,17 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(fold_constants) {
-  pass.doc = "computes what depends on parameters and constants alone; the results are parameters";
+  pass.doc =
+      "computes operators that depend on parameters and constants alone; the results are "
+      "parameters";
   pass.before = "t = transpose2(w); y = matmul_v2(x, t), w a parameter";
   pass.after = "y = matmul_v2(x, t@heddle_7), a parameter";
   pass.refuses =
       "programs with gradients; parameters that some operator writes or that have no value yet; "
-      "results "
-      "larger than PassOptions::max_folded_bytes (10 MiB); operators that fail; operators with "
-      "side effects, "
-      "random numbers or blocks; results that are fetched or named by several blocks";
-  pass.gates =
-      "4,004 bytes at a limit of 4,000 | stay | stay (`FoldConstants.OnlyUpToTheLimit`)\n"
-      "the same at a limit of 4,004 | folded | folded\n";
-  pass.groupings = kCleanUp;
+      "results larger than PassOptions::max_folded_bytes (10 MiB); operators that fail; operators "
+      "with side effects, random numbers or blocks; results that are fetched or named by several "
+      "blocks";
   pass.level = 1;
-  pass.phase = 4;
   pass.repeat = true;
   pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads
   pass.run = Run;

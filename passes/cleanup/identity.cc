@@ -1,9 +1,8 @@
-// Operators that hand on what they are given.
+// Operators whose output is their input.
 #include <algorithm>
 
 #include "core/shapes.h"
-#include "passes/pass.h"
-#include "passes/version_view.h"
+#include "passes/cleanup/block_sweep.h"
 
 namespace heddle::passes {
 namespace {
@@ -11,44 +10,33 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-class IdentityRemover {
+class IdentityRemover : public BlockSweep {
  public:
   IdentityRemover(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched), lod_(UsesLoD(program)) {}
-
-  bool Run() {
-    bool changed = false;
-    for (ir::Block& block : p_.blocks) changed = Sweep(&block) || changed;
-    return changed;
-  }
+      : BlockSweep(program, context), lod_(UsesLoD(program)) {}
 
  private:
-  bool Sweep(ir::Block* block) {
-    view_.Enter(block->id);
-    std::vector<bool> gone(block->ops.size(), false);
-    bool any = false;
-    for (size_t i = 0; i < block->ops.size(); ++i) {
-      const ir::Op& op = block->ops[i];
+  void Sweep() override {
+    for (size_t i = 0; i < block_->ops.size(); ++i) {
+      const ir::Op& op = block_->ops[i];
       const VarId x = Source(op);
       if (x == kNoVar || !IsPure(op)) continue;
       const VarId out = op.outputs[static_cast<size_t>(OutSlot(op))][0];
       const int at = static_cast<int>(i);
       const auto readers = view_.Readers(out, at);
-      // Nor may a reader write the source: it would work in place all of a sudden.
+      // A reader that writes the source would then work in place.
       if (!readers || readers->empty() || !view_.Same(x, at, readers->back() + 1)) continue;
       if (!OthersUnread(op, at)) continue;
-      ReplaceReads(block, *readers, out, x);
-      gone[i] = any = true;
+      ReplaceReads(block_, *readers, out, x);
+      Erase(i);
     }
-    if (any) EraseOps(block, gone);
-    return any;
   }
 
   static int OutSlot(const ir::Op& op) {
     return std::max(op.def->FindOutput("Out"), op.def->FindOutput("Y"));
   }
 
-  // Further outputs (masks, shapes for gradients) that nobody reads.
+  // Nobody reads the other outputs (masks, shapes for gradients).
   bool OthersUnread(const ir::Op& op, int at) const {
     for (size_t s = 0; s < op.outputs.size(); ++s) {
       if (static_cast<int>(s) == OutSlot(op)) continue;
@@ -61,7 +49,7 @@ class IdentityRemover {
     return true;
   }
 
-  // The variable whose value the operator's output has, too; kNoVar when there is none.
+  // The input that the output equals; kNoVar when there is none.
   VarId Source(const ir::Op& op) const {
     const std::string& t = op.type();
     if (t != "concat" && t != "sum" && !HasOnlyInput(op, "X")) return kNoVar;
@@ -69,7 +57,8 @@ class IdentityRemover {
     if (x == kNoVar || out == kNoVar || x == out) return kNoVar;
     const ir::Var &from = p_.vars[x], &to = p_.vars[out];
     if (from.kind != ir::VarKind::kTensor || to.kind != ir::VarKind::kTensor) return kNoVar;
-    // What is neither written nor fed counts as absent, and is said to be missing at its reader.
+    // A variable that is neither written nor fed has no dtype here; its reader reports that it is
+    // missing.
     if (from.dtype != to.dtype && from.dtype != DType::kUnknown && to.dtype != DType::kUnknown)
       return kNoVar;
     return Hands(op, from) ? x : kNoVar;
@@ -78,15 +67,15 @@ class IdentityRemover {
   bool Hands(const ir::Op& op, const ir::Var& from) const {
     const std::string& t = op.type();
     if (t == "assign" || t == "share_data") return true;
-    // Not so a scale by 1: it adds 0, which makes 0 of -0.
+    // A scale by 1 is no identity: it adds 0, which turns -0 into 0.
     if (t == "cast")
       return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
              from.dtype != DType::kUnknown &&
              DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
     if (t == "transpose2" || t == "transpose") return IsOrder(op.Attr<Ints>("axis")) && !lod_;
     if (t == "sum" || t == "concat") return HasOnlyInput(op, "X") && !lod_;
-    // Reshapes and expansions are left alone: shapes in the file are what its writer expected, not
-    // what is fed. The plan, which knows, makes views of them.
+    // Reshapes and expansions stay: the shapes in a file are those that its writer expected, and
+    // feeds may differ. The plan knows the shapes and makes views of reshapes.
     return false;
   }
 
@@ -96,35 +85,23 @@ class IdentityRemover {
     return !axis.empty();
   }
 
-  ir::Program& p_;
-  VersionView view_;
   const bool lod_;
 };
-
-Result<bool> Run(ir::Program& program, PassContext& context) {
-  return IdentityRemover(program, context).Run();
-}
 
 }  // namespace
 }  // namespace heddle::passes
 
 HEDDLE_PASS(identity) {
   pass.doc =
-      "removes operators that hand on what they are given: assign, cast to the same dtype, "
-      "transpose "
+      "removes operators whose output is their input: assign, cast to the same dtype, transpose "
       "in the same order, sum and concat of one tensor";
   pass.before = "b = assign(a); c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =
       "results that are fetched, live in a parameter or are named by several blocks; sources that "
-      "are written again while the copy is read; results that nobody reads (dead_ops); where "
-      "sequence offsets are about, all but assign and cast; scale by 1, which makes 0 of -0";
-  pass.gates =
-      "chain of 50 copies | 0 left | 0 (`Identity.AChainOfCopiesGoes`)\n"
-      "fetched, unread, source rewritten | stay | stay (`Identity.*`)\n";
-  pass.groupings = kCleanUp;
+      "are written again while the copy is read; results that nobody reads (dead_ops); with "
+      "sequence offsets, all but assign and cast; scale by 1, which turns -0 into 0";
   pass.level = 1;
-  pass.phase = 3;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunSweep<IdentityRemover>;
 }

@@ -1,4 +1,4 @@
-// Calls of blocks: the block's operators take the call's place.
+// Replaces a call of a block by the block's operators.
 #include <algorithm>
 #include <unordered_map>
 
@@ -14,7 +14,7 @@ using ir::VarId;
 
 bool IsCall(const ir::Op& op) { return op.type() == "call"; }
 
-// Blocks that call each other twice and again would grow a program beyond all bounds.
+// A limit for blocks that call each other several times, since the program grows exponentially.
 constexpr size_t kMostOps = 1 << 17;
 
 class Inliner {
@@ -24,7 +24,7 @@ class Inliner {
   Result<bool> Run() {
     bool changed = false;
     for (const ir::Block& b : p_.blocks) count_ += b.ops.size();
-    const size_t blocks = p_.blocks.size();  // what is made on the way waits for the next round
+    const size_t blocks = p_.blocks.size();  // blocks made on the way are handled in the next round
     for (size_t b = 0; b < blocks; ++b) {
       HEDDLE_ASSIGN_OR_RETURN(const bool some, Sweep(static_cast<int>(b)));
       changed = changed || some;
@@ -34,7 +34,7 @@ class Inliner {
   }
 
  private:
-  // One level of calls.
+  // Inlines one level of calls.
   Result<bool> Sweep(int block) {
     const auto calls_here = [](const ir::Block& b) {
       return std::any_of(b.ops.begin(), b.ops.end(), IsCall);
@@ -92,12 +92,13 @@ class Inliner {
     return block == outer;
   }
 
-  // All that the block takes from outside can be seen from the call, and no operator in it knows
-  // variables by names.
+  // All outer variables of the block are visible from the call, and no operator in it names
+  // variables by attributes.
   bool MayInline(int block, int sub) const {
     if (!Within(block, p_.blocks[static_cast<size_t>(sub)].parent)) return false;
     for (const ir::Block& b : p_.blocks) {
-      if (b.forward_block >= 0 && Within(b.forward_block, sub)) return false;  // its gradient
+      if (b.forward_block >= 0 && Within(b.forward_block, sub))
+        return false;  // the gradient of the block
       if (!Within(b.id, sub)) continue;
       for (const ir::Op& op : b.ops) {
         const auto by_name = [](const SlotDef& s) { return s.name.starts_with("sub_block:"); };
@@ -131,7 +132,7 @@ class Inliner {
         assign(copier.Map(call.In("sub_block:results")[i]), call.Out("Out")[i]);
   }
 
-  // Variables of a block as new ones of another, and the blocks inside it as new blocks.
+  // Copies the variables of a block into another block, and the blocks inside it as new blocks.
   struct Copier {
     ir::Program& p;
     const int block, sub;
@@ -185,7 +186,7 @@ class Inliner {
     }
   };
 
-  // Blocks that nobody runs any more.
+  // Empties blocks that no operator runs.
   void EmptyUnused() {
     std::vector<bool> used(p_.blocks.size(), false);
     const auto visit = [&](auto& self, int b) -> void {
@@ -201,7 +202,7 @@ class Inliner {
   }
 
   ir::Program& p_;
-  size_t count_ = 0;  // operators, and what calls have brought in
+  size_t count_ = 0;  // operators, including those of inlined calls
 };
 
 Result<bool> Run(ir::Program& program, PassContext&) {
@@ -214,18 +215,15 @@ Result<bool> Run(ir::Program& program, PassContext&) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(inline_calls) {
-  pass.doc = "puts a block's operators in the place of a call of it, one level a round";
+  pass.doc = "replaces a call of a block by the block's operators, one level per round";
   pass.before = "y = call(x), block 1: { r = relu(p) }, parameters p, results r";
   pass.after = "p1 = assign(x); r1 = relu(p1); y = assign(r1)";
   pass.refuses =
-      "calls with noinline; blocks declared where the call cannot see them; blocks with gradients, "
-      "or with operators that know their block's variables by name (recurrent); calls that would "
-      "make "
-      "the program larger than 131,072 operators. An error: a wrong "
-      "number or dtype of values. (Recursion, direct or not, is refused when the program is read.)";
+      "calls with noinline; blocks declared where the call cannot see them; blocks with "
+      "gradients, or with operators that know their block's variables by name (recurrent); calls "
+      "that would make the program larger than 131,072 operators. An error: a wrong number or "
+      "dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
-  pass.phase = 7;
-  pass.groupings = In(PassGrouping::kPrePlacement);
   pass.repeat = true;
   pass.run = Run;
 }

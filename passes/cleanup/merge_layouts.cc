@@ -16,7 +16,7 @@ bool IsTranspose(const ir::Op& op) {
 bool IsReshape(const ir::Op& op) {
   return (op.type() == "reshape2" || op.type() == "reshape") && HasOnlyInput(op, "X");
 }
-// The same elements in the same order, whatever the shape.
+// The operator only changes the shape.
 bool KeepsOrder(const ir::Op& op) {
   constexpr const char* kTypes[] = {"reshape2",
                                     "reshape",
@@ -52,8 +52,8 @@ class Merger {
   }
 
  private:
-  // The operator whose only result, read by nobody else when `alone`, the one at `at` reads as X;
-  // and its own X still holds the same. nullptr when there is none.
+  // The operator whose output is the X of the one at `at`, and whose own X still has the same value
+  // there. nullptr when there is none. `alone`: nobody else reads that output.
   const ir::Op* Before(const ir::Op& op, int at, bool alone) const {
     const VarId m = OnlyIn(op, "X");
     if (m == kNoVar || !ShapeUnread(op, at)) return nullptr;
@@ -69,7 +69,7 @@ class Merger {
     return &before;
   }
 
-  // Gradients read the shape of X from there, which would be another.
+  // Gradients read the shape of X there, and X would change.
   bool ShapeUnread(const ir::Op& op, int at) const {
     const VarId shape = OnlyOut(op, "XShape");
     if (shape == kNoVar) return true;
@@ -101,8 +101,8 @@ class Merger {
   bool MergeReshape(ir::Op* op, int at) {
     const ir::Op* before = Before(*op, at, true);
     if (before == nullptr || !KeepsOrder(*before)) return false;
-    // 0 means: as in X, which would be another. (What the file says of X's shape is what its writer
-    // expected, not what is fed.)
+    // 0 takes a dimension of X, and X would change. (The shape of X in the file is what its writer
+    // expected; feeds may differ.)
     const Ints& shape = op->Attr<Ints>("shape");
     if (shape.empty() || std::count(shape.begin(), shape.end(), 0) > 0) return false;
     return Rewire(op, *before);
@@ -135,13 +135,7 @@ HEDDLE_PASS(merge_transposes) {
   pass.refuses =
       "a result in the middle that has other readers (unless the pair is inverse) or is fetched; "
       "sources written in between; gradients that read XShape; programs with sequence offsets";
-  pass.gates =
-      "chain of 4 | 1 | 1 (`MergeTransposes.*`)\n"
-      "inverse pair | 0 | 0\n"
-      "branch | ends the chain | ends it\n";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 2;
   pass.repeat = true;
   pass.run = MergeTransposes;
 }
@@ -155,9 +149,7 @@ HEDDLE_PASS(merge_reshapes) {
       "a result in the middle that has other readers or is fetched; sources written in between; a "
       "shape that variables hold or that takes over dimensions (0); gradients that read XShape; "
       "programs with sequence offsets";
-  pass.groupings = kCleanUp;
   pass.level = 1;
-  pass.phase = 2;
   pass.repeat = true;
   pass.run = MergeReshapes;
 }

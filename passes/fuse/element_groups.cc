@@ -16,7 +16,7 @@ bool Empty(const std::vector<VarId>& slot) {
   return std::all_of(slot.begin(), slot.end(), [](VarId v) { return v == ir::kNoVar; });
 }
 
-// Which operators the plan can compute ahead, because their operands never change: in a loop with
+// The operators that the plan computes ahead, because their operands never change. In a loop with
 // others they would be computed in every run.
 std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
   constexpr unsigned kNeverKnown = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
@@ -55,7 +55,7 @@ void ElementGroups::FindFusable() {
     ops_[i].fusable = !known[i] && Fusable(static_cast<int>(i), &ops_[i]);
 }
 
-// Its result is written once, and its operands are the same whenever they are read later.
+// The result is written once, and the operands have the same values later.
 bool ElementGroups::Fusable(int at, ElementOp* op) const {
   const ir::Op& from = p_.blocks[0].ops[static_cast<size_t>(at)];
   const bool sum = from.type() == "sum";
@@ -99,9 +99,9 @@ bool ElementGroups::Joins(int producer, int reader) const {
   return x.dtype == y.dtype && x.shape == y.shape;
 }
 
-// Layers: nobody waits for a later one, what joins may share one, and whatever else a fusable
-// operator waits for is in an earlier one. So operators of one layer that join can all be computed
-// together.
+// Assigns layers: no operator depends on a later layer, operators that join may share a layer, and
+// all other dependencies of a fusable operator are in earlier layers. Joined operators of one layer
+// can therefore be computed together.
 void ElementGroups::Layer() {
   layer_.assign(ops_.size(), 0);
   for (int i = 0; i < order_.size(); ++i) {
@@ -116,7 +116,7 @@ void ElementGroups::Layer() {
 // A fusable operator all of whose readers come later moves to the layer of those that it joins.
 void ElementGroups::Sink() {
   std::vector<int> latest(ops_.size(), std::numeric_limits<int>::max());
-  std::vector<bool> joined(ops_.size(), false);  // by a reader in that layer
+  std::vector<bool> joined(ops_.size(), false);  // joined by a reader in that layer
   for (int i = order_.size() - 1; i >= 0; --i) {
     const auto at = static_cast<size_t>(i);
     if (op(i).fusable && joined[at]) layer_[at] = std::max(layer_[at], latest[at]);
@@ -146,8 +146,7 @@ void ElementGroups::Join() {
     for (int b : order_.before(i))
       if (layer_[static_cast<size_t>(b)] == layer_[static_cast<size_t>(i)] && Joins(b, i))
         root[static_cast<size_t>(find(i))] = find(b);
-  std::map<int, std::vector<int>>
-      members;  // in the order of their roots, for the same result always
+  std::map<int, std::vector<int>> members;  // ordered by root, so that the result is deterministic
   for (int i = 0; i < order_.size(); ++i)
     if (op(i).fusable) members[find(i)].push_back(i);
   for (auto& [first, group] : members)

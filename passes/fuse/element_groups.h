@@ -1,4 +1,4 @@
-// Which element-wise operators of block 0 can be computed in one loop.
+// Groups of element-wise operators of block 0 that one loop can compute.
 #pragma once
 
 #include <vector>
@@ -10,22 +10,22 @@
 
 namespace heddle::passes {
 
-// An operator that is a step of a fused loop, or several: a sum of n is n - 1 additions.
+// An operator that is one or more steps of a fused loop: a sum of n operands is n - 1 additions.
 struct ElementOp {
   bool fusable = false;
   std::vector<ir::VarId> operands;
   ir::VarId out = ir::kNoVar;
 };
 
-// Groups that hang together by what their operators hand each other, of one dtype and one shape as
-// far as the program says; no way leads out of a group and back into it, nor through several groups
-// in a ring. Near-linear time.
+// Groups of operators that are connected by their operands and have one dtype and, as far as the
+// program says, one shape. Groups are convex, and their quotient graph has no cycle. Near-linear
+// time.
 class ElementGroups {
  public:
   ElementGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order);
 
   const ElementOp& op(int at) const { return ops_[static_cast<size_t>(at)]; }
-  // Positions, ascending, of each group of at least two.
+  // The ascending positions of each group of at least two operators.
   const std::vector<std::vector<int>>& groups() const { return groups_; }
 
  private:

@@ -1,4 +1,4 @@
-// Attention — product, factor, mask, softmax, product, with the transposes that part and join the
+// Attention — product, factor, mask, softmax, product, and the transposes that split and join the
 // heads — becomes one scaled_dot_attention.
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 
 using ir::VarId;
 
-// What an operand of the products is made from; layouts as scaled_dot_attention counts them.
+// The source of an operand; `layout` is numbered as in scaled_dot_attention.
 struct Source {
   VarId var = ir::kNoVar;
   int64_t layout = 0, part = 0;
@@ -20,8 +20,7 @@ struct Source {
 
 class AttentionFuser {
  public:
-  // `taken`: operators that belong to another attention already. What they make is made elsewhere,
-  // or not at all.
+  // `taken`: operators that already belong to another attention; their outputs may vanish.
   AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
                  const std::vector<bool>& taken)
       : p_(program), context_(context), view_(view), taken_(taken), ops_(program.blocks[0].ops) {}
@@ -55,8 +54,8 @@ class AttentionFuser {
     return fused;
   }
 
-  int last() const { return last_; }  // where the fused operator takes its place
-  // Operators that nobody needs any more, unless their output has other readers: later ones first.
+  int last() const { return last_; }  // the position of the fused operator
+  // Operators that become useless unless their output has other readers; later ones first.
   std::vector<int> absorbed, spare;
 
  private:
@@ -66,7 +65,7 @@ class AttentionFuser {
     return v != ir::kNoVar && p_.vars[v].dtype == DType::kF32 && p_.vars[v].shape.known_rank() &&
            p_.vars[v].shape.rank() == 4;
   }
-  // The one operator that writes `v`, where it stands before `reader`; -1: none or another kind.
+  // The only operator that writes `v`, if it has this type and stands before `reader`; else -1.
   int Writer(VarId v, const char* type, int reader) const {
     if (!view_.SingleWriter(v)) return -1;
     const int at = view_.writers(v)[0];
@@ -77,13 +76,13 @@ class AttentionFuser {
   }
   bool OnlyFor(VarId v, int reader) const { return view_.OnlyReader(v, context_) == reader; }
 
-  // A plain factor; nothing else that scale can do.
+  // A scale that only multiplies.
   static std::optional<double> Factor(const ir::Op& scale) {
     if (scale.Attr<double>("bias") != 0 || !scale.In("ScaleTensor").empty()) return std::nullopt;
     return scale.Attr<double>("scale");
   }
 
-  // From the softmax's input back to the first product: mask, then factor, both optional.
+  // Goes from the softmax's input back to the first product: mask, then factor, both optional.
   bool MatchScores(VarId v, int reader) {
     if (!OnlyFor(v, reader)) return false;
     if (const int add = Writer(v, "elementwise_add", reader); add >= 0) {
@@ -102,8 +101,7 @@ class AttentionFuser {
     return MatchProduct(v, reader);
   }
 
-  // Broadcast to the scores from its last dimensions on, without more rows or columns than they
-  // have.
+  // The mask broadcasts to the scores by its last dimensions, and is not larger than they are.
   bool MasksScores(VarId mask, const Shape& scores, int64_t axis) const {
     if (p_.vars[mask].dtype != DType::kF32 || !p_.vars[mask].shape.known_rank()) return false;
     const Shape& s = p_.vars[mask].shape;
@@ -113,7 +111,7 @@ class AttentionFuser {
     return true;
   }
 
-  // The scores are the operand that a product or a factor makes; `v` becomes them.
+  // Sets `v` to the operand that a product or a factor makes: the scores.
   bool MatchMask(const ir::Op& add, int at, VarId* v) {
     const int64_t axis = add.Attr<int64_t>("axis");
     const VarId x = add.In("X")[0], mask = add.In("Y")[0];
@@ -144,7 +142,7 @@ class AttentionFuser {
     bool trans_y = false;
     double alpha = 1;
   };
-  // A product whose left side is as it is.
+  // A product whose left operand is not transposed.
   static std::optional<Product> AsProduct(const ir::Op& op) {
     const bool v2 = op.type() == "matmul_v2";
     if ((!v2 && op.type() != "matmul") || !op.var_attrs.empty()) return std::nullopt;
@@ -185,7 +183,7 @@ class AttentionFuser {
     return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty() &&
            op.Attr<Ints>("axis") == axes;
   }
-  // The transposing operator that writes `v`; -1 when there is no such one.
+  // The transpose that writes `v`; -1 when there is none.
   int TransposeOf(VarId v, int reader, const Ints& axes) const {
     for (const char* type : {"transpose2", "transpose"})
       if (const int at = Writer(v, type, reader); at >= 0)
@@ -193,8 +191,7 @@ class AttentionFuser {
     return -1;
   }
 
-  // K whose last two dimensions the program has exchanged itself, perhaps along with parting the
-  // heads.
+  // K whose last two dimensions the program swaps, perhaps in the transpose that splits the heads.
   std::optional<Source> Flipped(VarId k, int reader) {
     if (const int both = TransposeOf(k, reader, {0, 2, 3, 1}); both >= 0) {
       spare.push_back(both);
@@ -206,8 +203,7 @@ class AttentionFuser {
     return SourceOf(Op(at).In("X")[0], at, true);
   }
 
-  // Where the operand `v` of the operator at `reader` comes from. `scaled`: a factor may be taken
-  // in.
+  // The source of operand `v` of the operator at `reader`. `scaled`: a factor may be absorbed.
   std::optional<Source> SourceOf(VarId v, int reader, bool scaled) {
     if (!view_.WrittenBefore(v, reader)) return std::nullopt;
     if (const int at = Writer(v, "scale", reader); scaled && at >= 0) {
@@ -227,7 +223,7 @@ class AttentionFuser {
     return Source{v, 0, 0};
   }
 
-  // One of several, [several, batch, heads, rows, depth], that a transpose has brought to the
+  // One part of [parts, batch, heads, rows, depth], where a transpose has moved the parts to the
   // front.
   std::optional<Source> PartOf(VarId v, int reader) {
     const int slice = Writer(v, "slice", reader);
@@ -263,7 +259,7 @@ class AttentionFuser {
   int last_ = -1;
 };
 
-// Takes out those of `spare` whose outputs nobody reads or fetches any more.
+// Erases the operators of `spare` whose outputs nobody reads or fetches.
 void DropUnread(ir::Program& program, const PassContext& context, std::vector<bool> spare) {
   const GraphView view(program);
   std::vector<size_t> readers(program.vars.size());
@@ -322,10 +318,8 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(fuse_attention) {
   pass.doc =
-      "product + factor + mask + softmax + product, and heads' transposes -> "
-      "scaled_dot_attention";
+      "product + factor + mask + softmax + product, and heads' transposes -> scaled_dot_attention";
   pass.level = 2;
-  pass.phase = 11;
   pass.tolerance = 1e-5;
   pass.own_ops = {"scaled_dot_attention"};
   pass.run = Run;

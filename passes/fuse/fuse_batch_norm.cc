@@ -1,5 +1,5 @@
-// An inference batch_norm that no convolution took up, and the activation after it, become one
-// fused_batch_norm: a factor and an offset per channel, worked out in double.
+// An inference batch_norm that no convolution absorbed, and the activation after it, become one
+// fused_batch_norm: a factor and an offset per channel, computed in double.
 #include <cmath>
 
 #include "core/op_registry.h"
@@ -70,7 +70,7 @@ class BatchNormFuser {
   std::vector<int> absorbed;
 
  private:
-  // Fixed statistics, and nobody reads more than Y.
+  // The statistics are fixed, and only Y is read.
   bool IsPlain(const ir::Op& norm) const {
     const bool fixed = (norm.Attr<bool>("is_test") && !norm.Attr<bool>("trainable_statistics")) ||
                        norm.Attr<bool>("use_global_stats");
@@ -102,15 +102,12 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(fuse_batch_norm) {
   pass.doc = "inference batch_norm + activation -> fused_batch_norm";
-  // Once more behind the last clean-ups, which may leave one reader of two that were the same.
-  pass.groupings = In(PassGrouping::kPostPlacement) | In(PassGrouping::kPostRewriteForExec);
   pass.before = "y = batch_norm(x, scale, bias, mean, variance); z = relu(y)";
   pass.after = "z = fused_batch_norm(x, factor, offset, relu)";
   pass.refuses =
       "batch_norm that uses the batch's statistics; parameters that are fed or written; an "
       "intermediate result that is fetched or read elsewhere; saved statistics that are read";
   pass.level = 2;
-  pass.phase = 15;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_batch_norm"};
   pass.run = Run;

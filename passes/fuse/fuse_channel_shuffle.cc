@@ -1,5 +1,5 @@
-// A channel shuffle, channels last: concat, reshape, transpose, reshape and split go through memory
-// three times; one operator does once.
+// A channel shuffle with channels last: concat, reshape, transpose, reshape and split pass over
+// memory three times, the fused operator once.
 #include <algorithm>
 #include <numeric>
 
@@ -59,8 +59,8 @@ class ShuffleFuser {
   const ir::Op& Op(int at) const { return ops_[static_cast<size_t>(at)]; }
   VarId OutOf(int at) const { return at < 0 ? kNoVar : Op(at).Out("Out")[0]; }
 
-  // The operator of this type that alone reads `v`, nothing else but attributes, and whose XShape
-  // nobody reads; -1: none.
+  // The only reader of `v`, if it has this type, no other input, and an XShape that nobody reads;
+  // else -1.
   int Next(VarId v, const char* type, const std::vector<bool>& gone) const {
     const int at = v == kNoVar ? -1 : view_.OnlyReader(v, context_);
     if (at < 0 || gone[static_cast<size_t>(at)]) return -1;
@@ -80,7 +80,7 @@ class ShuffleFuser {
     return shape.known_rank() && shape.rank() > 1 && (axis == -1 || axis == shape.rank() - 1);
   }
 
-  // Several float tensors of as many channels each.
+  // The parts are float tensors with the same number of channels.
   bool SameAndStable(const std::vector<VarId>& list) {
     constexpr size_t kMost = 16;
     if (list.size() < 2 || list.size() > kMost) return false;
@@ -116,13 +116,13 @@ class ShuffleFuser {
     shape_ = reshape.Attr<Ints>("shape");
     return !shape_.empty() && Plain(shape_) && shape_.back() == groups_ * channels_;
   }
-  // No dimension that another one's place decides (0), and one that is left over at most.
+  // The shape copies no dimension of its input (0) and infers at most one (-1).
   static bool Plain(const Ints& shape) {
     return std::count(shape.begin(), shape.end(), -1) <= 1 &&
            std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d == -1 || d > 0; });
   }
 
-  // The split's outputs instead, where it is along the last dimension.
+  // Takes the outputs of a split along the last dimension, if there is one.
   bool Cuts(const ir::Op& split) {
     const auto rank = static_cast<int64_t>(shape_.size());
     const int64_t axis = split.Attr<int64_t>("axis"), num = split.Attr<int64_t>("num");
@@ -165,16 +165,13 @@ HEDDLE_PASS(fuse_channel_shuffle) {
       "fused_channel_shuffle";
   pass.before =
       "c = concat([a, b], axis=3); d = reshape2(c, [-1, 28, 28, 2, 24]); e = transpose2(d, [0, 1, "
-      "2, "
-      "4, 3]); f = reshape2(e, [-1, 28, 28, 48]); g, h = split(f, 2, axis=3)";
+      "2, 4, 3]); f = reshape2(e, [-1, 28, 28, 48]); g, h = split(f, 2, axis=3)";
   pass.after = "g, h = fused_channel_shuffle([a, b], [-1, 28, 28, 48], [24, 24])";
   pass.refuses =
-      "parts that are no float32 or not alike; another dimension than the last; shapes that "
-      "variables "
-      "hold or that take over dimensions (0); results in the middle that are fetched or read "
-      "elsewhere; programs with sequence offsets";
+      "parts that are not float32 or differ in shape; another dimension than the last; shapes "
+      "that variables hold or that take over dimensions (0); results in the middle that are "
+      "fetched or read elsewhere; programs with sequence offsets";
   pass.level = 2;
-  pass.phase = 25;
   pass.own_ops = {"fused_channel_shuffle"};
   pass.run = Run;
 }

@@ -1,5 +1,5 @@
-// A product with a constant matrix reads what a concat joins piece by piece, and the concat is
-// gone.
+// A product with a constant matrix reads the inputs of a concat one by one, and the concat
+// vanishes.
 #include <algorithm>
 
 #include "core/op_registry.h"
@@ -46,7 +46,7 @@ class ConcatFuser {
     return shape.known_rank() && shape.rank() > 1 && (axis == -1 || axis == shape.rank() - 1);
   }
 
-  // Several, which may be read later.
+  // There are several inputs, which have the same values later.
   bool Pieces(const std::vector<VarId>& list) const {
     constexpr size_t kMost = 64;
     return list.size() > 1 && list.size() <= kMost &&
@@ -89,12 +89,10 @@ HEDDLE_PASS(fuse_concat) {
   pass.before = "c = concat([a, b], axis=1); y = fused_matmul(c, w, bias)";
   pass.after = "y = fused_matmul([a, b], w, bias)";
   pass.refuses =
-      "a result of concat that is fetched or read elsewhere; pieces that are no float32 or written "
-      "again; products with a transposed X, a factor, or a matrix that is no constant; programs "
-      "with "
-      "sequence offsets";
+      "a result of concat that is fetched or read elsewhere; inputs that are not float32 or are "
+      "written again; products with a transposed X, a factor, or a matrix that is not constant; "
+      "programs with sequence offsets";
   pass.level = 2;
-  pass.phase = 26;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
   pass.run = Run;

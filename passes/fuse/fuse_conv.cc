@@ -22,28 +22,32 @@ namespace {
 
 using ir::VarId;
 
-// A factor for each channel of a convolution's output, in the filter.
+// Factors for the output channels of a convolution, to be multiplied into its filter.
 struct FilterScale {
+  // Part of the name under which packed filters are kept in users' files: raise it when Apply
+  // gives other bits.
+  static constexpr int kVersion = 1;
+
   Shape shape;         // of the filter
-  int64_t group_rows;  // transposed: how many of dimension 0 a group has; else 0
+  int64_t group_rows;  // transposed convolutions: rows of dimension 0 per group; else 0
   std::vector<double> factors;
 
-  // To the filter's elements [first, last), which begin at `w`.
+  // Scales the filter's elements [first, last), which begin at `w`.
   void Apply(float* w, int64_t first, int64_t last) const {
     const int64_t window = shape[2] * shape[3];
     for (int64_t at = first; at < last;) {
       const int64_t i = at / window / shape[1], j = at / window % shape[1];
       const int64_t channel = group_rows > 0 ? i / group_rows * shape[1] + j : i;
-      // As far as the same factor goes.
+      // The elements that share a factor.
       const int64_t end =
           std::min(last, group_rows > 0 ? (at / window + 1) * window : (i + 1) * shape[1] * window);
       for (; at < end; ++at, ++w)
         *w = static_cast<float>(*w * factors[static_cast<size_t>(channel)]);
     }
   }
-  // The same for equal scales alone.
+  // Equal for equal scales only.
   std::string Fingerprint() const {
-    return StrCat(shape.ToString(), " ", group_rows, " ",
+    return StrCat("v", kVersion, " ", shape.ToString(), " ", group_rows, " ",
                   XXH3_64bits(factors.data(), factors.size() * sizeof(double)));
   }
 };
@@ -155,7 +159,7 @@ class ConvFuser {
     const ir::Op& op = ops_[static_cast<size_t>(view_.writers(v)[0])];
     if ((op.type() != "reshape2" && op.type() != "reshape") || !op.var_attrs.empty())
       return nullptr;
-    // Only X: the shape is no variable's.
+    // X is the only input: no variable gives the shape.
     for (size_t slot = 0; slot < op.inputs.size(); ++slot)
       if (static_cast<int>(slot) != op.def->FindInput("X") && !op.inputs[slot].empty())
         return nullptr;
@@ -227,8 +231,8 @@ class ConvFuser {
     return biased_ = true;
   }
 
-  // A sum with a tensor of the very same shape. Dimensions the program leaves open could still
-  // differ (and broadcast), but for the batch.
+  // A sum with a tensor of the same shape. Open dimensions might still differ and broadcast, so
+  // that only the batch may be open.
   bool Residual(const ir::Op& op) {
     if (activated() || linear_after() || residual_ || transposed_) return false;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
@@ -241,7 +245,7 @@ class ConvFuser {
     return true;
   }
 
-  // Of the filter, which is left where it is when it has not been read yet.
+  // The scaled filter. A filter that has not been read yet is not read here either.
   Tensor ScaledFilter() const {
     const FilterScale scale{filter_->shape(), transposed_ ? filter_->dim(0) / groups_ : 0, scale_};
     if (const auto contents = ContentsToCome(*filter_)) {
@@ -296,14 +300,13 @@ HEDDLE_PASS(fuse_conv) {
   pass.doc =
       "conv2d + batch_norm/bias/factor + residual + activation + factor/offset -> fused_conv2d";
   pass.level = 2;
-  pass.phase = 10;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv2d", "fused_conv2d_transpose"};
   pass.before = "b = conv2d(a, w); c = batch_norm(b, …); d = c + r; e = relu(d)";
   pass.after = "e = fused_conv2d(a, w', bias', r), fuse_activation relu";
   pass.refuses =
-      "filters that are no constant parameters; results in the middle that are read elsewhere, "
-      "fetched or "
-      "written again; operands written after the convolution; residual sums that might broadcast";
+      "filters that are not constant parameters; results in the middle that are read elsewhere, "
+      "fetched or written again; operands written after the convolution; residual sums that might "
+      "broadcast";
   pass.run = Run;
 }

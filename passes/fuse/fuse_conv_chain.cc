@@ -1,5 +1,5 @@
-// Pointwise and depthwise convolutions one behind the other become one operator that makes the
-// results in between a few rows at a time, where those are more than a core's own cache holds.
+// Consecutive pointwise and depthwise convolutions become one operator that computes the
+// intermediate results a few rows at a time, when those exceed a core's cache.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -67,7 +67,7 @@ class ChainFuser {
   std::vector<int> absorbed;
 
  private:
-  // Adds the only reader of the last one's results, if it is such a convolution.
+  // Appends the only reader of the chain's result, if it is such a convolution.
   bool Append(const std::vector<bool>& gone, bool depthwise) {
     const ir::Op& last = ops_[chain_.back()];
     const VarId between = last.Out("Output")[0];
@@ -107,8 +107,8 @@ class ChainFuser {
            std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; });
   }
 
-  // Where sizes are open, the kernel decides when it knows them: chains that look like those of the
-  // first layers, which have many pixels, so that it seldom has to do without stripes.
+  // With open sizes the kernel decides at run time. The pass then takes chains like those of the
+  // first layers only: they have many pixels, so that stripes nearly always pay.
   bool Pays(bool project) {
     const Shape& between = p_.vars[ops_[chain_[0]].Out("Output")[0]].shape;
     const Shape& rows = p_.vars[ops_[chain_[1]].Out("Output")[0]].shape;
@@ -145,19 +145,18 @@ HEDDLE_PASS(fuse_conv_chain) {
       "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
       "rows in between that are needed next";
   pass.level = 2;
-  pass.phase = 91;  // behind lower_precision, whose convolutions are left alone
+  pass.needs = PassNeeds::kHostCaches;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv_chain"};
   pass.before =
-      "b = fused_conv2d(a, w1, bias1), 1x1; c = fused_conv2d(b, w2, bias2), depthwise 3x3; "
-      "d = fused_conv2d(c, w3, bias3, a), 1x1";
+      "b = fused_conv2d(a, w1, bias1), 1x1; c = fused_conv2d(b, w2, bias2), depthwise 3x3; d = "
+      "fused_conv2d(c, w3, bias3, a), 1x1";
   pass.after = "d = fused_conv_chain(a, [w1, w2, w3], [bias1, bias2, bias3], a)";
   pass.refuses =
       "convolutions that are not channels last, have no constant filter and bias, or multiply in "
       "bfloat16; dilations, kernels other than 3x3 and 5x5; results in between that are read "
-      "elsewhere "
-      "or fetched; few rows or bytes in between, filters too large to stay in a core's cache along "
-      "with "
-      "the rows; without the last convolution, less than 1 MiB in between; programs for a device";
+      "elsewhere or fetched; few rows or bytes in between, filters too large to stay in a core's "
+      "cache along with the rows; without the last convolution, less than 1 MiB in between; "
+      "programs for a device";
   pass.run = Run;
 }

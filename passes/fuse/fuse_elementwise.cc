@@ -1,5 +1,5 @@
-// Element-wise operators that hand each other their results become one fused_elementwise, a loop
-// that takes each part of the tensors through all of them.
+// Connected element-wise operators become one fused_elementwise, a loop that applies all of them to
+// one tile after another.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -23,7 +23,7 @@ class ProgramWriter {
   ProgramWriter(const ir::Program& program, const ElementGroups& groups)
       : p_(program), groups_(groups) {}
 
-  // `members` in order; `outs`: what others read of their results, the last member's first.
+  // `members` in order; `outs`: the results that other operators read, the last member's first.
   ir::Op Write(const std::vector<int>& members, const std::vector<VarId>& inputs,
                const std::vector<VarId>& outs) {
     for (VarId v : inputs) value_.emplace(v, next_++);
@@ -103,7 +103,7 @@ class ElementFuser {
     for (const auto& group : groups_.groups()) Fuse(group);
     if (nodes_.empty()) return false;
     auto& ops = p_.blocks[0].ops;
-    std::vector<int> alone;  // the operator of each further node
+    std::vector<int> alone;  // the operator of each single node
     for (int i = 0; i < order_.size(); ++i) {
       int& node = node_of_[static_cast<size_t>(i)];
       if (node >= 0) continue;
@@ -134,7 +134,7 @@ class ElementFuser {
   }
 
   void Fuse(const std::vector<int>& group) {
-    // From the end: what nobody needs is left out.
+    // From the end, so that unused results are left out.
     std::vector<int> live;
     std::vector<VarId> outs;
     std::unordered_map<VarId, bool> needed;
@@ -153,8 +153,8 @@ class ElementFuser {
     for (int m : group) node_of_[static_cast<size_t>(m)] = node;
   }
 
-  // What the members read of others; first, if there is one, a tensor that nobody needs any more,
-  // for the first output to lie in.
+  // The operands from outside the group. The first one, if possible, is a tensor that is not used
+  // later, so that the first output can reuse its memory.
   std::vector<VarId> InputsOf(const std::vector<int>& live, const std::vector<int>& group,
                               VarId out) const {
     std::vector<VarId> inputs;
@@ -191,13 +191,11 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_elementwise) {
   pass.doc = "graphs of element-wise operators -> fused_elementwise";
   pass.level = 2;
-  pass.phase = 40;
   pass.own_ops = {"fused_elementwise"};
   pass.before = "b = tanh(a); c = b * a; d = c + 1";
   pass.after = "d = fused_elementwise(a)";
   pass.refuses =
-      "operators alone; other dtypes and shapes, as far as the program says; where a way leads out "
-      "of "
-      "the group and back into it; what stands in sub-blocks";
+      "single operators; operators with another dtype or shape, as far as the program says; "
+      "groups with a path that leaves and enters them again; sub-blocks";
   pass.run = Run;
 }

@@ -13,7 +13,7 @@ namespace {
 
 using ir::VarId;
 
-// The product in fused_matmul's terms.
+// Makes a fused_matmul from the product.
 struct Product {
   bool trans_x = false, trans_y = false;
   double alpha = 1;
@@ -32,7 +32,7 @@ class MatmulFuser {
     if (!product || !op.var_attrs.empty()) return false;
     product_ = *product;
     x_ = op.In("X")[0], y_ = op.In("Y")[0], out_ = op.Out("Out")[0];
-    // The operands are read later than before.
+    // The operands must have the same values later.
     if (!view_.WrittenBefore(x_, at_) || !view_.WrittenBefore(y_, at_)) return false;
     for (int r; (r = view_.OnlyReader(out_, context_)) >= 0 && !gone[static_cast<size_t>(r)] &&
                 Absorb(ops_[static_cast<size_t>(r)]);)
@@ -80,7 +80,7 @@ class MatmulFuser {
       return Product{op.Attr<bool>("transpose_X"), op.Attr<bool>("transpose_Y"),
                      op.Attr<double>("alpha")};
     }
-    // mul folds leading dimensions, as the product does; it may not fold trailing ones.
+    // mul folds leading dimensions, as fused_matmul does; folded trailing dimensions are refused.
     if (op.Attr<int64_t>("x_num_col_dims") != ShapeOf(x).rank() - 1 || ShapeOf(y).rank() != 2)
       return std::nullopt;
     return Product{};
@@ -120,8 +120,8 @@ class MatmulFuser {
     return true;
   }
 
-  // A sum with a tensor of the very same shape. Dimensions the program leaves open could still
-  // differ (and broadcast), but for the batch.
+  // A sum with a tensor of the same shape. Open dimensions might still differ and broadcast, so
+  // that only the batch may be open.
   bool Residual(const ir::Op& op) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
     if (residual_ || x == y || !ReadableLater(op, other) || p_.vars[other].dtype != DType::kF32)
@@ -155,14 +155,12 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_matmul) {
   pass.doc = "matmul_v2/matmul/mul + factor + bias + residual + activation -> fused_matmul";
   pass.level = 2;
-  pass.phase = 12;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
   pass.before = "p = matmul_v2(x, w); q = p + bias; r = gelu(q)";
   pass.after = "r = fused_matmul(x, w, bias), fuse_activation gelu";
   pass.refuses =
       "other dtypes than float32; results in the middle that are read elsewhere, fetched or "
-      "written "
-      "again; operands written after the product; sums that might broadcast the product";
+      "written again; operands written after the product; sums that might broadcast the product";
   pass.run = Run;
 }

@@ -13,7 +13,7 @@ struct FusedActivation {
   double alpha = 0, beta = 0;
 };
 
-// What `op` is as an activation; nothing when it is none that fused operators know.
+// `op` as an activation of fused operators; nullopt when they do not know it.
 std::optional<FusedActivation> AsActivation(const ir::Op& op);
 
 // Sets fuse_activation, fuse_alpha and fuse_beta.

@@ -1,6 +1,6 @@
-// The projections of one tensor to queries, keys and values become one product with the weights
-// side by side. Attention reads its operands where they lie in the result: nothing is copied.
-// It saves calls, not arithmetic, so it is for small products only.
+// The projections of one tensor to queries, keys and values become one product with concatenated
+// weights. Attention reads its operands inside the result, without a copy. This saves calls, not
+// arithmetic, and therefore pays for small products only.
 #include <algorithm>
 #include <optional>
 
@@ -15,8 +15,8 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// Of the weights side by side. Above, one product was never faster than three (BERT-base, 0.97 to
-// 0.99; Swin-like, 0.94), and loading pays for the copy.
+// The limit for the concatenated weights. Above it, one product was never faster than three
+// (BERT-base, 0.97 to 0.99; Swin-like, 0.94), and the concatenation slowed loading down.
 constexpr int64_t kMostWeightBytes = 256 << 10;
 
 // matmul -> (bias) -> reshape2 to [.., .., heads, depth] -> an operand of attention.
@@ -62,7 +62,8 @@ class ProjectionMerger {
     const char* const operands[] = {"Q", "K", "V"};
     for (size_t i = 0; i < 3; ++i)
       if (auto branch = BranchOf(at, operands[i], i)) branches.push_back(*branch);
-    // The most that are alike: keys and values of another tensor than the queries go together, too.
+    // The largest set of projections of one tensor: keys and values may come from another tensor
+    // than the queries.
     std::vector<Branch> chosen;
     for (const Branch& like : branches) {
       std::vector<Branch> group;
@@ -97,7 +98,7 @@ class ProjectionMerger {
     return b.matmul >= 0 && TakeProduct(Op(b.matmul), &b) ? std::optional(b) : std::nullopt;
   }
 
-  // The operator that writes `v` for the one at `reader` alone; -1 when there is none.
+  // The operator that writes `v`, if `reader` is its only reader; else -1.
   int OnlyWriter(VarId v, int reader) {
     if (v == kNoVar || view_.OnlyReader(v, context_) != reader) return -1;
     const int at = view_.writers(v)[0];
@@ -148,7 +149,7 @@ class ProjectionMerger {
     return t != nullptr && t->dtype() == DType::kF32 && t->shape() == shape;
   }
 
-  // They can be computed together: where the first one stands there is all that the others need.
+  // All projections can be computed at the position of the first one.
   bool Alike(const Branch& a, const Branch& b) {
     return a.x == b.x && a.heads == b.heads && a.depth == b.depth &&
            view_.WrittenBefore(a.x, std::min(a.matmul, b.matmul)) &&
@@ -242,7 +243,7 @@ class ProjectionMerger {
   const GraphView view_;
   std::vector<ir::Op>& ops_;
   std::vector<bool> gone_;
-  std::vector<std::vector<ir::Op>> before_;  // new operators, by the one they stand before
+  std::vector<std::vector<ir::Op>> before_;  // new operators, by the operator that they precede
 };
 
 Result<bool> Run(ir::Program& program, PassContext& context) {
@@ -254,20 +255,20 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(merge_matmul) {
   pass.doc =
-      "the projections of one tensor to attention's queries, keys and values: one product with the "
-      "weights side by side";
+      "the projections of one tensor to attention's queries, keys and values: one product with "
+      "the weights side by side";
   pass.before =
-      "q = reshape2(matmul_v2(x, wq) + bq, [0, 0, 12, 64]); k, v likewise; "
-      "y = scaled_dot_attention(q, k, v)";
+      "q = reshape2(matmul_v2(x, wq) + bq, [0, 0, 12, 64]); k, v likewise; y = "
+      "scaled_dot_attention(q, k, v)";
   pass.after =
       "p = reshape2(matmul_v2(x, w) + b, [0, 0, 3, 12, 64]); y = scaled_dot_attention(p, p, p), "
       "parts 0, 1, 2";
   pass.refuses =
-      "weights and biases that are no constant parameters; weights that together have more than "
-      "256 KiB; results in the middle that are read elsewhere or fetched; projections of different "
-      "tensors (keys and values of one still go together) or with different numbers of heads";
+      "weights and biases that are not constant parameters; weights that together have more than "
+      "256 KiB; results in the middle that are read elsewhere or fetched; projections of "
+      "different tensors (keys and values of one still go together) or with different numbers of "
+      "heads";
   pass.level = 2;
-  pass.phase = 11;  // behind fuse_attention
   pass.tolerance = 1e-5;
   pass.run = Run;
 }

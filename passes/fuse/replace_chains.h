@@ -1,4 +1,4 @@
-// Replacing chains of operators by one: what fusion passes share.
+// The frame of fusion passes that replace a chain of operators by one.
 #pragma once
 
 #include <optional>

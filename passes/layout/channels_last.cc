@@ -1,10 +1,9 @@
-// Convolutional parts of a network with channels last: the layout in which convolutions need no
-// reordering and per-channel operands are rows.
+// Moves the convolutional parts of a network to channels last: in this layout convolutions need no
+// reordering, and per-channel operands are rows.
 //
 // One scan over block 0. A 4-D variable gets a twin with channels last when an operator produces it
 // that way; readers that can take the twin do, for the others it is transposed back once. Feeds are
-// transposed once on entry. Channels that are dealt out anew by reshape, transpose and reshape stay
-// last.
+// transposed once on entry. Channel shuffles by reshape, transpose and reshape keep channels last.
 #include <map>
 #include <optional>
 
@@ -50,7 +49,8 @@ class LayoutRewriter {
   }
 
  private:
-  // At least two convolutions; none that trains (gradients read what this would move about).
+  // There are at least two convolutions, and no gradients, which read the variables that this pass
+  // replaces.
   bool Worthwhile(const std::vector<ir::Op>& ops) const {
     int convolutions = 0;
     for (const ir::Op& op : ops) {
@@ -83,7 +83,7 @@ class LayoutRewriter {
     return op;
   }
 
-  // The twin of v, transposed from v when there is none.
+  // The twin of v; transposes v when there is none.
   VarId Twin(VarId v) {
     if (auto it = twin_.find(v); it != twin_.end()) return it->second;
     const VarId t = NewTwin(v);
@@ -92,7 +92,7 @@ class LayoutRewriter {
     return t;
   }
 
-  // Makes v itself available, for readers that want channels second.
+  // Makes v itself available, for readers that need channels second.
   void Restore(VarId v) {
     if (v == ir::kNoVar || !HasTwin(v) || present_.count(v) > 0) return;
     present_.insert(v);
@@ -155,7 +155,7 @@ class LayoutRewriter {
     return true;
   }
 
-  // The operand of a broadcast beside a 4-D twin: a twin, a number, or a constant per channel.
+  // The other operand of a broadcast with a 4-D twin: a twin, a number, or a constant per channel.
   std::optional<VarId> Beside(VarId v, int64_t axis) {
     if (HasTwin(v) || (Is4D(v) && !p_.vars[v].persistable)) return Twin(v);
     const Tensor* t = context_.Constant(p_, view_, v);
@@ -215,7 +215,7 @@ class LayoutRewriter {
   }
   int Next(const ir::Op& op) const { return view_.OnlyReader(op.outputs[0][0], context_); }
 
-  // Channels dealt out anew: reshape to [n, groups, c, h, w], transpose to [n, c, groups, h, w],
+  // A channel shuffle: reshape to [n, groups, c, h, w], transpose to [n, c, groups, h, w],
   // reshape to [n, channels, h, w]. The same with channels last, where `reshape` is the first of
   // the three.
   bool Shuffle(ir::Op& reshape, std::vector<ir::Op>& ops) {
@@ -256,7 +256,7 @@ class LayoutRewriter {
   PassContext& context_;
   const GraphView view_;
   std::vector<ir::Op> out_;
-  std::set<int> moved_;  // operators that stand further ahead now
+  std::set<int> moved_;  // operators that have been moved ahead
   std::map<VarId, VarId> twin_;
   std::set<VarId> present_;  // variables with a twin that also exist themselves
   bool changed_ = false;
@@ -272,15 +272,13 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(channels_last) {
   pass.doc = "moves the convolutional part of a network to NHWC, with as few transposes as needed";
   pass.level = 2;
-  pass.phase = 20;
   pass.tolerance = 1e-5;
   pass.before = "b = conv2d(a); c = relu(b); d = conv2d(c)";
   pass.after =
-      "a1 = transpose2(a); b1 = conv2d(a1), NHWC; c1 = relu(b1); d1 = conv2d(c1), NHWC; "
-      "d = transpose2(d1)";
+      "a1 = transpose2(a); b1 = conv2d(a1), NHWC; c1 = relu(b1); d1 = conv2d(c1), NHWC; d = "
+      "transpose2(d1)";
   pass.refuses =
       "programs with fewer than two convolutions or with gradients; variables that have more than "
-      "one "
-      "value or that sub-blocks touch; operators that do not say how they take the layout";
+      "one value or that sub-blocks touch; operators that do not say how they take the layout";
   pass.run = Run;
 }

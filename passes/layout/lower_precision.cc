@@ -1,5 +1,5 @@
-// Products and convolutions with constant weights multiply in bfloat16, or hold the weights as
-// integers of 8 bits, where the user allows it.
+// If the user allows it, products and convolutions with constant weights multiply in bfloat16,
+// or store the weights as 8-bit integers.
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -51,7 +51,8 @@ class Lowerer {
     return true;
   }
 
-  // To the operator that knows the mark; slots and attributes have the same names there.
+  // Changes the operator to the fused one, which has the attribute for the precision; slots and
+  // other attributes have the same names.
   bool Convert(ir::Op& op, const char* weights, const char* type) {
     if (!IsConstant(op, weights)) return false;
     ir::Op to = ir::MakeOp(*FindOp(type));
@@ -90,13 +91,12 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(lower_precision) {
   pass.doc =
       "with --precision bf16: products and convolutions with constant weights multiply in "
-      "bfloat16; "
-      "with int8: constant matrices of products are held as integers of 8 bits";
+      "bfloat16; with int8: constant matrices of products are held as integers of 8 bits";
   pass.level = 2;
-  pass.phase = 90;
   pass.own_ops = {"fused_matmul", "fused_conv2d"};
   pass.before = "b = matmul_v2(a, w)";
   pass.after = "b = fused_matmul(a, w), fuse_bf16";
-  pass.refuses = "everything, unless asked for; weights that are no constant float32 parameters";
+  pass.refuses =
+      "everything, unless Precision asks for it; weights that are not constant float32 parameters";
   pass.run = Run;
 }

@@ -1,4 +1,4 @@
-// The gate that admits runs, and the thread that calls at given times.
+// The admission of runs, and the thread that calls at given times.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "scheduler/host_pool.h"
-#include "scheduler/run_gate.h"
+#include "scheduler/run_admission.h"
 #include "scheduler/watcher.h"
 
 namespace heddle {
@@ -23,9 +23,10 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 // Threads that a run may use; 0: its time came first.
-int ThreadsOfRun(RunGate& gate, const std::optional<RunGate::Time>& until = std::nullopt) {
+int ThreadsOfRun(RunAdmission& admission,
+                 const std::optional<RunAdmission::Time>& until = std::nullopt) {
   int threads = 0;
-  const bool ran = gate.Run([&](int n) { threads = n; }, until);
+  const bool ran = admission.Run([&](int n) { threads = n; }, until);
   EXPECT_EQ(ran, threads > 0);
   return threads;
 }
@@ -42,10 +43,10 @@ void Bind(int processor) {
 class Holder {
  public:
   // `processor`: that its thread is bound to; -1: none.
-  explicit Holder(RunGate& gate, int processor = -1)
-      : thread_([this, &gate, processor] {
+  explicit Holder(RunAdmission& admission, int processor = -1)
+      : thread_([this, &admission, processor] {
           if (processor >= 0) Bind(processor);
-          gate.Run([this](int n) {
+          admission.Run([this](int n) {
             threads_ = n;
             threads_.notify_one();
             end_.wait(false);
@@ -68,14 +69,14 @@ class Holder {
 };
 
 // Many callers at once; the most threads that runs had together. `threads`: what each may be told.
-int MostInside(RunGate& gate, int callers, int runs, std::set<int>* threads) {
+int MostInside(RunAdmission& admission, int callers, int runs, std::set<int>* threads) {
   std::atomic<int> inside{0}, most{0}, made{0};
   std::mutex mutex;
   std::vector<std::thread> all;
   for (int t = 0; t < callers; ++t)
     all.emplace_back([&] {
       for (int k = 0; k < runs; ++k)
-        gate.Run([&](int n) {
+        admission.Run([&](int n) {
           const int now = inside += n;
           for (int m = most; now > m && !most.compare_exchange_weak(m, now);) {
           }
@@ -95,50 +96,50 @@ int MostInside(RunGate& gate, int callers, int runs, std::set<int>* threads) {
 
 const auto Soon = [] { return steady_clock::now() + milliseconds(5); };
 
-TEST(RunGate, AloneARunGetsAllThreads) {
-  RunGate gate(4);
-  EXPECT_EQ(ThreadsOfRun(gate), 4);
-  EXPECT_EQ(ThreadsOfRun(gate), 4);
+TEST(RunAdmission, AloneARunGetsAllThreads) {
+  RunAdmission admission(4);
+  EXPECT_EQ(ThreadsOfRun(admission), 4);
+  EXPECT_EQ(ThreadsOfRun(admission), 4);
 }
 
-TEST(RunGate, WhoMeetsOthersGetsOneAndWhoComesTooManyWaits) {
-  RunGate gate(2);
+TEST(RunAdmission, WhoMeetsOthersGetsOneAndWhoComesTooManyWaits) {
+  RunAdmission admission(2);
   {
-    Holder alone(gate);
+    Holder alone(admission);
     EXPECT_EQ(alone.threads(), 2);
-    EXPECT_EQ(ThreadsOfRun(gate, Soon()), 0);
+    EXPECT_EQ(ThreadsOfRun(admission, Soon()), 0);
   }
   std::set<int> threads;
-  EXPECT_LE(MostInside(gate, 12, 200, &threads), 2);
+  EXPECT_LE(MostInside(admission, 12, 200, &threads), 2);
   EXPECT_EQ(threads.count(1), 1u);
-  EXPECT_EQ(ThreadsOfRun(gate), 2) << "everybody has left";
+  EXPECT_EQ(ThreadsOfRun(admission), 2) << "everybody has left";
 }
 
-TEST(RunGate, FewerRunsAtOnceThanThreads) {
-  RunGate gate(4, 2);
+TEST(RunAdmission, FewerRunsAtOnceThanThreads) {
+  RunAdmission admission(4, 2);
   std::set<int> threads;
-  MostInside(gate, 8, 200, &threads);
+  MostInside(admission, 8, 200, &threads);
   EXPECT_TRUE(threads == (std::set{1, 4}) || threads == (std::set{1}));
-  Holder alone(gate);
-  EXPECT_EQ(ThreadsOfRun(gate, Soon()), 0);
+  Holder alone(admission);
+  EXPECT_EQ(ThreadsOfRun(admission, Soon()), 0);
 }
 
-TEST(RunGate, OneRunAtOnceHasAllThreads) {
-  RunGate gate(4, 1);
+TEST(RunAdmission, OneRunAtOnceHasAllThreads) {
+  RunAdmission admission(4, 1);
   std::set<int> threads;
-  EXPECT_EQ(MostInside(gate, 8, 200, &threads), 4);
+  EXPECT_EQ(MostInside(admission, 8, 200, &threads), 4);
   EXPECT_EQ(threads, std::set{4});
 }
 
-TEST(RunGate, FirstComeFirstServed) {
-  RunGate gate(2);
-  auto holder = std::make_unique<Holder>(gate);
+TEST(RunAdmission, FirstComeFirstServed) {
+  RunAdmission admission(2);
+  auto holder = std::make_unique<Holder>(admission);
   std::mutex mutex;
   std::vector<int> order;
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
-      gate.Run([&](int) {
+      admission.Run([&](int) {
         {
           std::lock_guard lock(mutex);
           order.push_back(t);
@@ -158,14 +159,14 @@ TEST(RunGate, FirstComeFirstServed) {
 }
 
 // Runs of callers that wait, and the threads that made them.
-std::vector<bool> MadeByCallers(RunGate& gate, int callers) {
-  auto holder = std::make_unique<Holder>(gate);
+std::vector<bool> MadeByCallers(RunAdmission& admission, int callers) {
+  auto holder = std::make_unique<Holder>(admission);
   std::vector<char> own(static_cast<size_t>(callers));
   std::vector<std::thread> threads;
   for (int t = 0; t < callers; ++t) {
     threads.emplace_back([&, t] {
       const auto me = std::this_thread::get_id();
-      gate.Run([&](int) { own[static_cast<size_t>(t)] = std::this_thread::get_id() == me; });
+      admission.Run([&](int) { own[static_cast<size_t>(t)] = std::this_thread::get_id() == me; });
     });
     std::this_thread::sleep_for(milliseconds(20));
   }
@@ -174,26 +175,26 @@ std::vector<bool> MadeByCallers(RunGate& gate, int callers) {
   return {own.begin(), own.end()};
 }
 
-TEST(RunGate, WhereManyWaitTheGatesThreadsMakeTheRuns) {
-  RunGate gate(2);
+TEST(RunAdmission, WhereManyWaitTheGatesThreadsMakeTheRuns) {
+  RunAdmission admission(2);
   for (int round = 0; round < 3; ++round)
-    EXPECT_EQ(MadeByCallers(gate, 6), std::vector<bool>(6, false));
-  EXPECT_EQ(MadeByCallers(gate, 1), std::vector{true}) << "nobody else waits";
+    EXPECT_EQ(MadeByCallers(admission, 6), std::vector<bool>(6, false));
+  EXPECT_EQ(MadeByCallers(admission, 1), std::vector{true}) << "nobody else waits";
 }
 
-TEST(RunGate, TheGatesThreadsAreNotBoundAsCallersAre) {
-  RunGate gate(2);
+TEST(RunAdmission, TheGatesThreadsAreNotBoundAsCallersAre) {
+  RunAdmission admission(2);
   cpu_set_t all;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
   int first = 0;
   while (!CPU_ISSET(first, &all)) ++first;
-  auto holder = std::make_unique<Holder>(gate, first);
+  auto holder = std::make_unique<Holder>(admission, first);
   std::vector<int> processors(4);
   std::vector<std::thread> callers;
   for (int& count : processors) {
-    callers.emplace_back([&gate, &count, first] {
+    callers.emplace_back([&admission, &count, first] {
       Bind(first);
-      gate.Run([&](int) {
+      admission.Run([&](int) {
         cpu_set_t mine;
         if (sched_getaffinity(0, sizeof mine, &mine) == 0) count = CPU_COUNT(&mine);
       });
@@ -205,13 +206,13 @@ TEST(RunGate, TheGatesThreadsAreNotBoundAsCallersAre) {
   EXPECT_EQ(processors, std::vector<int>(4, CPU_COUNT(&all)));
 }
 
-TEST(RunGate, WithOneThreadCallersMakeTheirOwnRuns) {
-  RunGate gate(1, 1);
-  EXPECT_EQ(MadeByCallers(gate, 5), std::vector<bool>(5, true));
+TEST(RunAdmission, WithOneThreadCallersMakeTheirOwnRuns) {
+  RunAdmission admission(1, 1);
+  EXPECT_EQ(MadeByCallers(admission, 5), std::vector<bool>(5, true));
 }
 
-TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
-  RunGate gate(2);
+TEST(RunAdmission, DeadlinesAmongTheAdmittedLoseNoPlace) {
+  RunAdmission admission(2);
   std::atomic<int> entered{0}, late{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t)
@@ -222,33 +223,33 @@ TEST(RunGate, DeadlinesAmongTheAdmittedLoseNoPlace) {
         const auto run = [&](int) {
           if (k % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
         };
-        ++(gate.Run(run, until) ? entered : late);
+        ++(admission.Run(run, until) ? entered : late);
       }
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(entered + late, 8 * 300);
   EXPECT_GE(entered.load(), 4 * 300 / 2);
-  EXPECT_EQ(ThreadsOfRun(gate), 2) << "everybody has left";
+  EXPECT_EQ(ThreadsOfRun(admission), 2) << "everybody has left";
 }
 
-TEST(RunGate, WithOneThreadSomeMayBeInside) {
-  RunGate gate(1, 2);
-  auto first = std::make_unique<Holder>(gate);
-  Holder second(gate);
-  EXPECT_EQ(ThreadsOfRun(gate, Soon()), 0);
+TEST(RunAdmission, WithOneThreadSomeMayBeInside) {
+  RunAdmission admission(1, 2);
+  auto first = std::make_unique<Holder>(admission);
+  Holder second(admission);
+  EXPECT_EQ(ThreadsOfRun(admission, Soon()), 0);
   std::atomic<int> got{0};
-  std::thread third([&] { got = ThreadsOfRun(gate); });
+  std::thread third([&] { got = ThreadsOfRun(admission); });
   first.reset();
   third.join();
   EXPECT_EQ(got, 1);
-  Holder again(gate);
-  EXPECT_EQ(ThreadsOfRun(gate, steady_clock::now()), 0);
+  Holder again(admission);
+  EXPECT_EQ(ThreadsOfRun(admission, steady_clock::now()), 0);
 }
 
-TEST(RunGate, WithOneThreadNobodyWaits) {
-  RunGate gate(1);
-  Holder first(gate), second(gate);
-  EXPECT_EQ(ThreadsOfRun(gate), 1);
+TEST(RunAdmission, WithOneThreadNobodyWaits) {
+  RunAdmission admission(1);
+  Holder first(admission), second(admission);
+  EXPECT_EQ(ThreadsOfRun(admission), 1);
 }
 
 TEST(Watcher, CallsInTheOrderOfTheTimes) {

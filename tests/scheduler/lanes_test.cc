@@ -6,7 +6,7 @@
 #include <thread>
 #include <tuple>
 
-#include "scheduler/graph_runner.h"
+#include "scheduler/host_pool.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/lane_schedule.h"
 #include "scheduler/propose_lanes.h"
@@ -333,37 +333,6 @@ TEST(LaneRun, WithOneThreadNobodySleeps) {
   EXPECT_TRUE(run.finished());
   EXPECT_EQ(run.stats().parks, 0u);
   EXPECT_GT(run.stats().switches, 0u);
-}
-
-struct Counted {
-  Ledger* ledger;
-  uint32_t node;
-  static void Execute(void* p) {
-    auto* c = static_cast<Counted*>(p);
-    c->ledger->Execute(c->node);
-    volatile uint64_t x = 0;
-    for (int i = 0; i < 50; ++i) x = x + 1;
-  }
-};
-
-TEST(GraphRunner, StaysRightWhileItFindsItsWay) {
-  for (int threads : {1, 2, 4}) {
-    HostPool pool(threads);
-    const StaticGraph g = RandomGraph(400, 3, 100, 11);
-    Ledger ledger(g);
-    std::vector<Counted> args;
-    std::vector<GraphTask> tasks;
-    for (uint32_t v = 0; v < g.size; ++v) args.push_back({&ledger, v});
-    for (Counted& c : args) tasks.push_back({&Counted::Execute, &c});
-    GraphRunner runner(g, tasks, pool);
-    // How many runs are trials depends on how long they take.
-    for (int k = 0; k < 160 || (k < 2000 && !runner.settled()); ++k) {
-      ledger.NewRun();
-      runner.Run();
-      ASSERT_TRUE(ledger.Right()) << k;
-    }
-    EXPECT_TRUE(runner.settled());
-  }
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 // Runs the trials; `time(way, in_a_row)` says what a run takes.
 template <typename Time>
 int Best(int ways, int rounds, double margin, Time&& time) {
-  Trials trials(ways, rounds, margin);
+  Trials trials({.margin = margin});
+  trials.Open(ways, rounds);
   int last = -1, in_a_row = 0;
   std::vector<int> tried(static_cast<size_t>(ways), 0);
   while (!trials.settled()) {
@@ -84,7 +85,8 @@ TEST(Trials, WayZeroMostlyStaysWhereAllAreAlike) {
 
 TEST(Trials, WhatTheyTakeIsPaidBack) {
   const auto runs = [](double other_ns) {
-    Trials trials(2, 2, 0.03);
+    Trials trials;
+    trials.Open(2, 2);
     while (!trials.settled()) trials.Report(trials.next() == 0 ? 100 : other_ns);
     return trials.RunsToPayBack();
   };
@@ -95,9 +97,9 @@ TEST(Trials, WhatTheyTakeIsPaidBack) {
 }
 
 TEST(Trials, ShortRunsGetMoreRounds) {
-  EXPECT_GT(Trials::RoundsFor(1000, 2), 4);
-  EXPECT_EQ(Trials::RoundsFor(1e7, 2), 2);
-  EXPECT_EQ(Trials::RoundsFor(0, 2), 2);
+  EXPECT_GT(Trials().RoundsFor(1000, 2), 4);
+  EXPECT_EQ(Trials().RoundsFor(1e7, 2), 2);
+  EXPECT_EQ(Trials().RoundsFor(0, 2), 2);
 }
 
 }  // namespace

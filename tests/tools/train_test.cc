@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using heddle::testing::ProgramBuilder;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -396,6 +397,20 @@ TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {
   EXPECT_THAT(o.err, HasSubstr("step-00000004/train.json: is missing"));
   EXPECT_THAT(o.err, HasSubstr("resumed after step 2\n"));
   EXPECT_EQ(Results("c"), Results("whole"));
+}
+
+TEST_F(CheckpointTest, OneOfAnotherFormatIsRefusedInOneSentence) {
+  ASSERT_EQ(Heddle(Job("c", 4)).status, 0);
+  const std::string path = temp_ / "c/step-00000004/train.json";
+  nlohmann::ordered_json state = nlohmann::ordered_json::parse(ReadFile(path));
+  ASSERT_EQ(state["format"], 1);
+  for (const int format : {0, 2}) {
+    state["format"] = format;
+    WriteFile(path, state.dump());
+    ExpectError(Heddle(Job("c", 6) + "--resume"), 1,
+                {path + ": checkpoint format " + std::to_string(format) + "; 1 can be read"});
+    EXPECT_THAT(Checkpoints("c"), Contains("step-00000004")) << "nothing is thrown away";
+  }
 }
 
 TEST_F(CheckpointTest, WhatAKilledProcessLeftIsNoCheckpoint) {

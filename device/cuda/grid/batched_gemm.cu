@@ -11,7 +11,7 @@ bool StandsStill(const Shape& batch, const Steps& steps) {
     if (batch[d] != 1 && steps.at[d] != 0) return false;
   return true;
 }
-// The matrices lie one behind the other, without gaps, so that they are one taller matrix.
+// The matrices are contiguous, so that they form one taller matrix.
 bool OneBehindTheOther(const Shape& batch, const Steps& steps, int64_t rows, int64_t ld) {
   int64_t step = rows * ld;
   for (int d = batch.rank() - 1; d >= 0; --d) {
@@ -21,7 +21,7 @@ bool OneBehindTheOther(const Shape& batch, const Steps& steps, int64_t rows, int
   return true;
 }
 
-// Fewer, larger products where operands allow it.
+// Joins dimensions of the batch into fewer, larger products where the operands allow it.
 void Fold(BatchedProduct* p) {
   const int64_t count = p->batch.numel();
   if (count <= 1) return;

@@ -1,4 +1,4 @@
-// Products of batches of matrices that broadcast, as few calls of BLAS.
+// Products of batches of matrices that broadcast, in as few BLAS calls as possible.
 #pragma once
 
 #include "device/cuda/grid/grid.h"
@@ -6,8 +6,8 @@
 
 namespace heddle::HEDDLE_GRID {
 
-// Matrices of `rows` x `cols` elements as they lie, rows `ld` apart; `steps` along the dimensions
-// of the batch. `trans`: used transposed.
+// Matrices of `rows` x `cols` elements in memory, rows `ld` elements apart; `steps` along the
+// dimensions of the batch. `trans`: used transposed.
 struct MatrixBatch {
   const float* data = nullptr;
   int64_t rows = 0, cols = 0, ld = 0;
@@ -15,8 +15,8 @@ struct MatrixBatch {
   Steps steps;
 };
 
-// c = alpha op(a) op(b) + beta c over `batch`. Where c stands still (step 0), products are added
-// up. c is [m, n] with rows `ldc` apart.
+// c = alpha op(a) op(b) + beta c over `batch`. Along dimensions in which c has step 0, products are
+// added up. c is [m, n] with rows `ldc` apart.
 struct BatchedProduct {
   Shape batch;
   MatrixBatch a, b;

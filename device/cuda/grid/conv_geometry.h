@@ -9,12 +9,12 @@
 
 namespace heddle::HEDDLE_GRID {
 
-// Along one of the two dimensions.
+// One of the two spatial dimensions.
 struct ConvAxis {
   int32_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
 };
 
-// A convolution from `in` to `out`. Of a transposed one, `in` is the output.
+// A convolution from `in` to `out`. For a transposed convolution `in` is the output.
 struct ConvShape {
   bool channels_last = false;
   int64_t batch = 0, in_c = 0, out_c = 0, groups = 1;
@@ -23,7 +23,7 @@ struct ConvShape {
   HEDDLE_BODY int64_t in_size() const { return static_cast<int64_t>(h.in) * w.in; }
   HEDDLE_BODY int64_t out_size() const { return static_cast<int64_t>(h.out) * w.out; }
   HEDDLE_BODY int64_t taps() const { return static_cast<int64_t>(h.kernel) * w.kernel; }
-  // Of a tensor on either side: channels and pixels of one image.
+  // The index of channel c at pixel (y, x) of image n, in the input and in the output.
   HEDDLE_BODY int64_t InAt(int64_t n, int64_t c, int64_t y, int64_t x) const {
     const int64_t pixel = y * w.in + x;
     return channels_last ? (n * in_size() + pixel) * in_c + c : (n * in_c + c) * in_size() + pixel;
@@ -33,8 +33,8 @@ struct ConvShape {
     return channels_last ? (n * out_size() + pixel) * out_c + c
                          : (n * out_c + c) * out_size() + pixel;
   }
-  // The operand seen by products: rows of the image's patches, or the image itself where those are
-  // one and the same.
+  // The operand of the products is the patches of the image, or the image itself where both are
+  // equal.
   bool patches_are_image() const {
     return taps() == 1 && h.stride == 1 && w.stride == 1 && h.pad == 0 && w.pad == 0 &&
            h.in == h.out && w.in == w.out;

@@ -1,5 +1,5 @@
-// What element-wise operators compute of one element. One function for all of them: a kernel for
-// one operator has its number as a constant, the micro-programs of fused loops read it.
+// The functions of element-wise operators on one element, behind one entry point: the kernel of an
+// operator passes its number as a constant, fused loops read it from their program.
 #pragma once
 
 #include <cmath>
@@ -209,7 +209,7 @@ HEDDLE_BODY T OfTwo(Element op, T x, T y) {
 
 }  // namespace element_internal
 
-// How many operands.
+// The number of operands.
 HEDDLE_BODY constexpr int Operands(Element op) { return op < Element::kReluGrad ? 1 : 2; }
 
 HEDDLE_BODY inline float Compute(Element op, float x, float y, const ElementArgs& args) {

@@ -6,7 +6,7 @@
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "core/tile_ops.h"
-#include "device/cuda/grid/element_table.h"
+#include "device/cuda/grid/kernel_table.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -19,6 +19,12 @@ struct Kind {
   int64_t axis = -1;
 };
 
+// nullptr when the operator is no step of fused loops.
+const ElementStep* StepOf(const std::string& name) {
+  const GridKernel* const kernel = FindGridKernel(name);
+  return kernel != nullptr && kernel->step ? &*kernel->step : nullptr;
+}
+
 // The operator with the attributes that stand in `values` from *at on.
 Result<Kind> ReadKind(const std::string& name, const Floats& values, size_t* at) {
   const OpDef* const def = FindOp(name);
@@ -28,18 +34,14 @@ Result<Kind> ReadKind(const std::string& name, const Floats& values, size_t* at)
   op.def = def;
   op.attrs = attrs.data();
   const OpContext ctx(op, nullptr);
+  const ElementStep* const step = StepOf(name);
+  if (step == nullptr) return Unimplemented("'", name, "' is no step of CUDA's fused loops");
   Kind kind;
-  if (FindBroadcastOp(name, &kind.op)) {
-    kind.broadcasts = true;
-    kind.operands = 2;
-    kind.axis = ctx.Int("axis");
-    return kind;
-  }
-  const ElementOp* const known = FindElementOp(name);
-  if (known == nullptr) return Unimplemented("'", name, "' is no step of CUDA's fused loops");
-  kind.op = ElementOf(*known, ctx);
+  kind.op = step->choose != nullptr ? step->choose(ctx) : step->op;
   kind.operands = static_cast<uint32_t>(Operands(kind.op));
-  if (known->args != nullptr) kind.args = known->args(ctx);
+  kind.broadcasts = step->broadcasts;
+  if (kind.broadcasts) kind.axis = ctx.Int("axis");
+  if (step->args != nullptr) kind.args = step->args(ctx);
   return kind;
 }
 
@@ -108,7 +110,7 @@ class Planner {
     register_.assign(shapes_.size(), kNone);
   }
 
-  // Ends the loop before step `next`: what later steps read of it goes to memory.
+  // Ends the loop before step `next`; values that later steps read are stored in memory.
   void Cut(uint32_t next) {
     for (uint32_t v = 0; v < shapes_.size(); ++v) {
       if (register_[v] == kNone) continue;
@@ -189,7 +191,7 @@ class Planner {
     loop->code.strides = Strides<Code::kMostInputs>();
     for (int d = 0; d < domain_->rank(); ++d) {
       int64_t at[Code::kMostInputs] = {};
-      // Entries that nobody uses repeat the first one's, so that they hinder no joining.
+      // Unused entries repeat the first one, so that they do not prevent joining.
       for (size_t i = 0; i < Code::kMostInputs; ++i)
         at[i] = columns_.empty() ? 0 : columns_[i < columns_.size() ? i : 0].at[d];
       loop->code.strides.Add((*domain_)[d], at);
@@ -200,7 +202,7 @@ class Planner {
   std::vector<Shape> shapes_;  // of each value
   std::vector<Step> steps_;
   std::vector<uint32_t> last_use_, register_;  // of each value
-  // Of the loop at hand:
+  // State of the current loop:
   bool open_ = false;
   const Shape* domain_ = nullptr;
   std::vector<Steps> columns_;
@@ -210,9 +212,8 @@ class Planner {
 }  // namespace
 
 bool KnowsAllSteps(const OpContext& ctx) {
-  Element op;
   for (const std::string& name : ctx.Attr<Strings>("ops"))
-    if (FindElementOp(name) == nullptr && !FindBroadcastOp(name, &op)) return false;
+    if (StepOf(name) == nullptr) return false;
   return true;
 }
 

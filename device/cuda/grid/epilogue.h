@@ -1,5 +1,4 @@
-// What follows a product or a convolution in heddle's fused operators: scale * f(x + bias) + shift,
-// in place.
+// The epilogue of heddle's fused products and convolutions: scale * f(x + bias) + shift, in place.
 #pragma once
 
 #include <string_view>
@@ -33,7 +32,7 @@ struct EpilogueBody {
   }
 };
 
-// Over `n` elements; nothing to do: nothing done.
+// Over `n` elements; launches nothing when the epilogue is the identity.
 Status RunEpilogue(Queue& queue, float* c, int64_t n, const float* bias, int64_t inner,
                    int64_t channels, const Activation& activation, float scale = 1,
                    float shift = 0);

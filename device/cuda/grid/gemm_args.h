@@ -1,4 +1,4 @@
-// A matrix product as kernels ask for it, row by row, and as BLAS takes it, column by column.
+// A matrix product in row-major form, for kernels, and in column-major form, for BLAS.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ColumnMajorGemm {
   float alpha = 1, beta = 0;
 };
 
-// A matrix by rows is its transpose by columns: c' = b' a'.
+// A row-major matrix is its column-major transpose: c' = b' a'.
 inline ColumnMajorGemm ByColumns(const RowMajorGemm& g) {
   return {g.trans_b, g.trans_a, g.n,     g.m,      g.k,      g.b,      g.a,     g.c,   g.ldb,
           g.lda,     g.ldc,     g.batch, g.b_step, g.a_step, g.c_step, g.alpha, g.beta};

@@ -1,7 +1,7 @@
-// What kernels are written against: a grid that runs a body for each element, or a group of threads
-// for each row. The bodies and the functions that set them up are the same text on a card and on
-// the host: nvcc makes launches of it; a build without nvcc (HEDDLE_GRID_ON_HOST, for the tests)
-// makes loops, where a group is one thread or, so that barriers mean something, a few.
+// The interface of kernels: a grid runs a body for each element, or by a group of threads for each
+// row. Bodies and the functions that set them up are the same code for a card and for the host.
+// nvcc turns a grid into a launch, a build without nvcc (HEDDLE_GRID_ON_HOST, for the tests) into a
+// loop, in which a group is one thread or, to test barriers, a few.
 //
 // A body is a functor of plain numbers and pointers. Nothing may throw in it.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace heddle::HEDDLE_GRID {
 
-// Threads that share a row. Every thread of the group must come to each Reduce.
+// Threads that share a row. Every thread of the group must call each Reduce.
 class Group {
  public:
   static constexpr int kMost = 256;
@@ -30,7 +30,7 @@ class Group {
   HEDDLE_BODY int rank() const { return rank_; }
   HEDDLE_BODY int size() const { return size_; }  // a power of two
 
-  // op over all threads' values, the same for all; op must not care about the order.
+  // op over all threads' values, the same for all; op must be commutative and associative.
   template <typename T, typename Op>
   HEDDLE_BODY T Reduce(T value, Op op) {
     static_assert(sizeof(T) <= sizeof(Slot));

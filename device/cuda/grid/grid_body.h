@@ -1,5 +1,5 @@
-// Marks what runs on a card, and names the namespace that holds one of the two builds of the
-// kernels: `card`, or `grid_on_host` for the loops that tests run.
+// Marks functions that run on a card, and names the namespace that holds one of the two builds of
+// the kernels: `card`, or `grid_on_host` for the loops that tests run.
 #pragma once
 
 #ifdef __CUDACC__

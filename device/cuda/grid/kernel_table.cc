@@ -3,31 +3,27 @@
 #include <unordered_map>
 
 namespace heddle::HEDDLE_GRID {
+
+#define HEDDLE_DECLARE_CUDA_KERNEL(name, file) void DefineCudaKernel_##name(GridKernel& kernel);
+#include "kernels/all_cuda_kernels.inc"
+#undef HEDDLE_DECLARE_CUDA_KERNEL
+
 namespace {
 
-const std::unordered_map<std::string_view, GridKernel>& Table() {
+using KernelMap = std::unordered_map<std::string_view, GridKernel>;
+
+const KernelMap& Table() {
   static const auto* const table = [] {
-    KernelList list;
-    AddElementKernels(&list);
-    AddBinaryKernels(&list);
-    AddElementProgramKernels(&list);
-    AddReduceKernels(&list);
-    AddMoveKernels(&list);
-    AddIndexKernels(&list);
-    AddNormKernels(&list);
-    AddSoftmaxKernels(&list);
-    AddGemmKernels(&list);
-    AddConvKernels(&list);
-    AddPoolKernels(&list);
-    AddOptimizerKernels(&list);
-    auto* map = new std::unordered_map<std::string_view, GridKernel>;
-    for (const GridKernel& k : list) map->emplace(k.op, k);
+    auto* map = new KernelMap;
+#define HEDDLE_DECLARE_CUDA_KERNEL(name, file) DefineCudaKernel_##name((*map)[#name]);
+#include "kernels/all_cuda_kernels.inc"
+#undef HEDDLE_DECLARE_CUDA_KERNEL
     return map;
   }();
   return *table;
 }
 
-// Kernels count with 32 bits.
+// Kernels index elements with 32 bits.
 bool Countable(const Value* v) {
   return v == nullptr || (v->is_tensor() && v->tensor().numel() < (int64_t{1} << 31));
 }
@@ -39,11 +35,7 @@ const GridKernel* FindGridKernel(std::string_view op) {
   return found == Table().end() ? nullptr : &found->second;
 }
 
-std::vector<const GridKernel*> AllGridKernels() {
-  std::vector<const GridKernel*> all;
-  for (const auto& [name, kernel] : Table()) all.push_back(&kernel);
-  return all;
-}
+size_t CountGridKernels() { return Table().size(); }
 
 bool Covers(const CallView& call) {
   const GridKernel* const kernel = FindGridKernel(call.def().name());

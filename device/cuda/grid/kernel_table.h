@@ -1,49 +1,63 @@
-// The kernels of the CUDA device, by operator.
+// The kernels of the CUDA device, by operator. A kernel stands in the folder of its operator:
+//
+//   HEDDLE_CUDA_KERNEL(conv2d) { kernel = {Conv, FlatWithoutBias}; }
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "device/cuda/grid/element.h"
 #include "device/cuda/grid/queue.h"
 #include "device/device.h"
 
 namespace heddle::HEDDLE_GRID {
 
 using GridKernelFn = Status (*)(Queue& queue, KernelContext& ctx);
-// Whether a kernel serves this call: what it asks of attributes, shapes and which operands are
-// there. Of the call all is known.
+// Whether the kernel can compute this call, by its attributes, its shapes and the operands that are
+// there. Everything about the call is known.
 using CoversFn = bool (*)(const CallView& call);
+// An operator's attributes as numbers.
+using ElementArgsFn = ElementArgs (*)(const OpContext& attrs);
 
-struct GridKernel {
-  const char* op;
-  GridKernelFn run;
-  CoversFn covers = nullptr;                              // none: every call
-  uint32_t dtypes = 1u << static_cast<int>(DType::kF32);  // of the key
+// The operator as a step of fused loops (element_program.h).
+struct ElementStep {
+  Element op;
+  ElementArgsFn args = nullptr;                         // nullptr: there are none
+  Element (*choose)(const OpContext& attrs) = nullptr;  // instead of `op`, by the attributes
+  bool broadcasts = false;                              // two operands, with attribute axis
 };
+inline ElementStep StepOfTwo(Element op) { return {.op = op, .broadcasts = true}; }
 
 constexpr uint32_t Of(DType t) { return 1u << static_cast<int>(t); }
+inline constexpr uint32_t kFloat = Of(DType::kF32);
+inline constexpr uint32_t kNumbers = kFloat | Of(DType::kI32) | Of(DType::kI64);
+inline constexpr uint32_t kPlain = kNumbers | Of(DType::kBool);
 inline constexpr uint32_t kAnyDType = ~0u;
+
+struct GridKernel {
+  GridKernelFn run = nullptr;
+  CoversFn covers = nullptr;  // nullptr: every call
+  uint32_t dtypes = kFloat;   // of the key
+  std::optional<ElementStep> step = std::nullopt;
+};
+
+// Defines the kernel of an operator; the build lists every HEDDLE_CUDA_KERNEL line of
+// kernels/*/*.cu by itself.
+#define HEDDLE_CUDA_KERNEL(name)                    \
+  namespace heddle::HEDDLE_GRID {                   \
+  void DefineCudaKernel_##name(GridKernel& kernel); \
+  }                                                 \
+  void heddle::HEDDLE_GRID::DefineCudaKernel_##name(GridKernel& kernel)
 
 // nullptr when there is none. The table is made at first use; thread-safe.
 const GridKernel* FindGridKernel(std::string_view op);
-std::vector<const GridKernel*> AllGridKernels();
+// How many operators have a kernel.
+size_t CountGridKernels();
 
 // There is a kernel for this call.
 bool Covers(const CallView& call);
-
-// One for each file of kernels.
-using KernelList = std::vector<GridKernel>;
-void AddElementKernels(KernelList* list);
-void AddBinaryKernels(KernelList* list);
-void AddElementProgramKernels(KernelList* list);
-void AddReduceKernels(KernelList* list);
-void AddMoveKernels(KernelList* list);
-void AddIndexKernels(KernelList* list);
-void AddNormKernels(KernelList* list);
-void AddSoftmaxKernels(KernelList* list);
-void AddGemmKernels(KernelList* list);
-void AddConvKernels(KernelList* list);
-void AddPoolKernels(KernelList* list);
-void AddOptimizerKernels(KernelList* list);
+// For CoversFn: the output is of a type that kernels fill.
+inline bool PlainOut(const CallView& call) { return (kPlain & Of(call.OutDType("Out"))) != 0; }
 
 }  // namespace heddle::HEDDLE_GRID

@@ -1,4 +1,4 @@
-// Where kernels are put: a stream of the card with its cuBLAS handle, or, in the build for the
+// The target of launches: a stream of the card with its cuBLAS handle, or, in the build for the
 // host, the calling thread.
 #pragma once
 
@@ -39,18 +39,18 @@ class Queue {
 
 #else
 
-// Not synchronised: of one stream.
+// Not thread-safe; belongs to one stream.
 class Queue {
  public:
   Queue(cudaStream_t stream, cublasHandle_t blas) : stream_(stream), blas_(blas) {}
 
   cudaStream_t stream() const { return stream_; }
-  // What the launch before this call came to.
+  // The status of the last launch.
   Status Launched();
   Status Gemm(const ColumnMajorGemm& g);
   Status Zero(void* to, size_t bytes);
   Status Copy(void* to, const void* from, size_t bytes);
-  // In the stream's order: memory that is given back serves what comes later on it.
+  // In stream order: freed memory serves later work of the stream.
   Result<void*> Allocate(size_t bytes);
   void Free(void* memory);
 
@@ -61,7 +61,7 @@ class Queue {
 
 #endif
 
-// Work space of one call.
+// Work space of one call of a kernel.
 class Scratch {
  public:
   explicit Scratch(Queue& queue) : queue_(queue) {}
@@ -70,7 +70,7 @@ class Scratch {
   ~Scratch() {
     if (memory_ != nullptr) queue_.Free(memory_);
   }
-  // Once.
+  // Call it at most once.
   Status Take(int64_t floats) {
     HEDDLE_ASSIGN_OR_RETURN(
         memory_, queue_.Allocate(sizeof(float) * static_cast<size_t>(floats < 1 ? 1 : floats)));

@@ -1,6 +1,6 @@
-// Reductions: for each kept element, something of all reduced ones, combined. Where the kept
-// elements lie side by side a thread takes one of them, else a group does. Reductions of much to
-// little are cut into pieces, combined in a second launch: nothing depends on the order in which
+// Reductions: for each kept element, the mapped reduced elements are combined. A thread computes a
+// kept element where these are contiguous, else a group does. Reductions of many elements to few
+// are split, and a second launch combines the parts: results do not depend on the order in which
 // blocks run.
 #pragma once
 

@@ -1,5 +1,5 @@
-// From the number of an element to where each operand has it: broadcasting, transposing, slicing
-// and reducing are all strides. Fewer than 2^31 elements, so that 32 bits do.
+// Maps the index of an element to its offset in each operand: broadcasting, transposing, slicing
+// and reducing are all strides. There are fewer than 2^31 elements, so that 32 bits suffice.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace heddle::HEDDLE_GRID {
 
 inline constexpr int kMaxRank = Shape::kMaxRank;
 
-// n / d by a multiplication, for n and d below 2^31. What has no elements is never divided: d may
-// be 0.
+// n / d by a multiplication, for n and d below 2^31. d may be 0, since empty tensors are never
+// indexed.
 struct FastDiv {
   uint32_t d = 1, factor = 1, shift = 0;
 
@@ -35,7 +35,7 @@ struct Strides {
   int32_t step[K][kMaxRank] = {};
   int64_t numel = 1;
 
-  // Where operand k has element i.
+  // The offset of element i in operand k.
   struct Places {
     int32_t at[K];
   };
@@ -92,8 +92,8 @@ inline Steps Spread(const Shape& from, const Shape& to, int first) {
   return steps;
 }
 
-// Where the first dimension of each of two operands that broadcast stands in the result. The one of
-// the greater rank begins with it; the other one stands at `axis`, or at the end for -1.
+// The position of each operand's first dimension in the result of a broadcast. The operand of
+// greater rank starts at 0; the other one at `axis`, or so that both end together for -1.
 struct Alignment {
   int x = 0, y = 0;
 };

@@ -1,11 +1,14 @@
 // CompileOptions::packed_weights: results are those without the file, whatever is in it.
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "heddle/host.h"
@@ -110,7 +113,7 @@ TEST_F(PackedWeightsTest, OtherWaysOfPackingAreAdded) {
   const std::string before = ReadAll(file_);
   CompileOptions lean;
   lean.lean = true;
-  // Without the primitives library there is one way to pack a filter.
+  // Without oneDNN there is one way to pack a filter.
   const int other = HasLibrary() ? 1 : 0;
   EXPECT_GE(Check("", lean).made, other);
   EXPECT_GE(ReadAll(file_).size(), before.size() + static_cast<size_t>(other));
@@ -152,11 +155,46 @@ TEST_F(PackedWeightsTest, AFileOfAnythingElseIsReplaced) {
   EXPECT_EQ(Check().made, 0);
 }
 
+TEST_F(PackedWeightsTest, AFileOfTheFirstFormIsReplaced) {
+  Fill();
+  std::string old = ReadAll(file_);
+  ASSERT_EQ(old.substr(0, 15), "heddle packed 2");
+  old[14] = '1';
+  WriteAll(file_, old);
+  EXPECT_EQ(Check("in the form of an earlier heddle").found, 0);
+  EXPECT_EQ(Check().made, 0);
+}
+
+// The copies of another version stay for the builds that pack so.
+TEST_F(PackedWeightsTest, CopiesOfAnotherVersionAreMadeAnew) {
+  const int made = Fill();
+  std::string file = ReadAll(file_);
+  struct {
+    uint64_t at, bytes, hash;
+  } index;
+  ASSERT_GT(file.size(), 96u);
+  std::memcpy(&index, file.data() + 64, sizeof(index));
+  ASSERT_EQ(index.at + index.bytes, file.size());
+  int changed = 0;
+  for (size_t at = index.at; (at = file.find(" v1 [", at)) != std::string::npos; ++changed)
+    file.replace(at, 5, " v0 [");
+  EXPECT_GE(changed, made);
+  index.hash = XXH3_64bits(file.data() + index.at, index.bytes);
+  std::memcpy(file.data() + 64, &index, sizeof(index));
+  const uint64_t hash = XXH3_64bits(file.data(), 88);
+  std::memcpy(file.data() + 88, &hash, sizeof(hash));
+  WriteAll(file_, file);
+  const PackedWeightsReport report = Check();
+  EXPECT_EQ(report.found, 0);
+  EXPECT_EQ(report.made, made);
+  EXPECT_EQ(Check().found, made);
+}
+
 TEST_F(PackedWeightsTest, ACutFileIsReplaced) {
   const int made = Fill();
   const std::string whole = ReadAll(file_);
   for (const size_t left :
-       {size_t{1}, size_t{103}, size_t{104}, whole.size() / 2, whole.size() - 1}) {
+       {size_t{1}, size_t{95}, size_t{96}, whole.size() / 2, whole.size() - 1}) {
     WriteAll(file_, whole.substr(0, left));
     EXPECT_EQ(Check("cut short").found, 0) << left;
     EXPECT_EQ(Check().found, made) << left;
@@ -168,7 +206,7 @@ TEST_F(PackedWeightsTest, DamageIsFound) {
   const int made = Fill();
   const std::string whole = ReadAll(file_);
   int noticed = 0;
-  for (size_t at = 0; at < whole.size(); at += at < 104 ? 5 : whole.size() / 20) {
+  for (size_t at = 0; at < whole.size(); at += at < 96 ? 4 : whole.size() / 20) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     WriteAll(file_, damaged);

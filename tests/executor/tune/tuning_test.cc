@@ -15,6 +15,7 @@
 namespace heddle::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -73,6 +74,23 @@ TEST_F(TuningFile, TheFastestWayIsKept) {
   for (const auto& entry : fs::directory_iterator(dir_)) EXPECT_EQ(entry.path(), path_);
 }
 
+TEST_F(TuningFile, TheWayOfAPlanIsKeptWhereChoicesAreMeasured) {
+  {
+    TuningCache cache(path_, true, "here");
+    EXPECT_EQ(cache.KeptWay("plan"), "");
+    cache.KeepWay("plan", "serial", 2000);
+    EXPECT_EQ(cache.KeptWay("plan"), "serial");
+    EXPECT_EQ(cache.report().measured, 0) << "counts kernels";
+  }
+  TuningCache later(path_, false, "here"), elsewhere(path_, false, "elsewhere");
+  EXPECT_EQ(later.KeptWay("plan"), "serial");
+  EXPECT_EQ(later.KeptWay("other plan"), "");
+  EXPECT_EQ(later.Kept("plan"), "") << "keys of kernels are others";
+  EXPECT_EQ(elsewhere.KeptWay("plan"), "");
+  later.KeepWay("other plan", "serial", 2000);
+  EXPECT_EQ(later.KeptWay("other plan"), "") << "it does not measure";
+}
+
 TEST_F(TuningFile, WhatOthersHaveWrittenStays) {
   TuningCache one(path_, true, "one"), two(path_, true, "two");
   Choose(one, {0, 3});
@@ -106,6 +124,23 @@ TEST_F(TuningFile, ADamagedFileIsAWarningAndIsReplaced) {
   EXPECT_EQ(TuningCache(path_, false, "here").Kept("key"), "way1");
 }
 
+// What earlier builds have written: the bytes of a file of version 1, and undamaged ones of others.
+TEST_F(TuningFile, AnEarlierFileIsReadAndAnotherVersionRefusedInOneSentence) {
+  const std::string rest = " bed588ca6976a087\nhere\tkey\tway1\t12.500\n";
+  SetContent("heddle-tuning 1" + rest);
+  TuningCache earlier(path_, true, "here");
+  EXPECT_EQ(earlier.Kept("key"), "way1");
+  EXPECT_THAT(earlier.report().warnings, IsEmpty());
+  for (const char* version : {"0", "2"}) {
+    SetContent("heddle-tuning " + std::string(version) + rest);
+    TuningCache other(path_, true, "here");
+    EXPECT_EQ(other.Kept("key"), "");
+    EXPECT_THAT(other.report().warnings,
+                ElementsAre(AllOf(HasSubstr(path_), HasSubstr("is not used: "),
+                                  HasSubstr("not of this version"))));
+  }
+}
+
 TEST_F(TuningFile, AFileThatCannotBeWrittenIsAWarning) {
   TuningCache cache(dir_ / "no" / "such" / "directory", true, "here");
   EXPECT_EQ(Choose(cache, {3, 0}), "way1");
@@ -118,6 +153,37 @@ TEST_F(TuningFile, TheEnvironmentNamesProcessorThreadsAndBuild) {
   EXPECT_EQ(TuningEnvironment(2), TuningEnvironment(2));
   EXPECT_NE(TuningEnvironment(2), TuningEnvironment(3));
   EXPECT_THAT(TuningEnvironment(2), HasSubstr(", 2 threads, heddle "));
+}
+
+// Eight chains side by side: whether lanes gain anything is found out, twice with the same result,
+// and written down. The next process tries nothing where they do not.
+TEST_F(TuningFile, APlanThatGainsNothingFromLanesIsSettledAtOnce) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {64, 64});
+  for (int chain = 0; chain < 8; ++chain) {
+    const std::string name = "c" + std::to_string(chain);
+    b.Scale("x", name + "a", 2).Scale(name + "a", name + "b", 3).Fetch(name + "b");
+  }
+  const Program program = b.Build();
+  const std::vector<heddle::Feed> feeds = {{"x", F32({64, 64}, std::vector<float>(64 * 64, 1))}};
+  CompileOptions options;
+  options.opt_level = 0;
+  options.tuning_file = path_;
+  RunReport report;
+  {
+    options.tune = true;
+    Executor executor({.threads = 2});
+    const auto compiled = MustCompile(executor, program, std::make_shared<Scope>(), options);
+    for (int k = 0; k < 20000 && Content().find("\tplan ") == std::string::npos; ++k)
+      ASSERT_TRUE(executor.RunValues(compiled, feeds, {.report = &report}).ok());
+  }
+  ASSERT_THAT(Content(), HasSubstr("\tplan "));
+  const bool serial = Content().find("\tserial\t") != std::string::npos;
+  options.tune = false;
+  Executor executor({.threads = 2});
+  const auto compiled = MustCompile(executor, program, std::make_shared<Scope>(), options);
+  ASSERT_TRUE(executor.RunValues(compiled, feeds, {.report = &report}).ok());
+  EXPECT_EQ(report.settled, serial);
 }
 
 // Two convolutions of one form and one of another.

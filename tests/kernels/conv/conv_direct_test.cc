@@ -7,7 +7,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -189,10 +189,10 @@ TEST(PointwiseConv, PartsOfThePixels) {
 
 // Both sets of inner loops, on one block, where the machine has both: sums have one order.
 TEST(DirectConv, InstructionSetsAgree) {
-  using namespace convloops;
-  const ConvLoops* both[2] = {LoopsForAvx2(), LoopsForAvx512()};
-  if (both[0] == nullptr || both[1] == nullptr || !__builtin_cpu_supports("avx512f"))
-    GTEST_SKIP() << "one set of loops";
+  using namespace simd;
+  const Microkernels* both[2] = {Avx2Microkernels(), Avx512Microkernels()};
+  if (both[0] == nullptr || both[1] == nullptr || BestIsa() < Isa::kAvx512)
+    GTEST_SKIP() << "one instruction set";
   constexpr int64_t kDepth = 21, kPixels = 40, kChannels = 11;
   const Tensor x = RandomF32({(kPixels + 3) * kDepth}, 5), w = RandomF32({kDepth, kChannels}, 6);
   std::vector<float> out[2];
@@ -202,7 +202,7 @@ TEST(DirectConv, InstructionSetsAgree) {
     for (int64_t i = 0; i < kDepth * kChannels; ++i)
       panel[static_cast<size_t>(i / kChannels * width + i % kChannels)] = w.data<float>()[i];
     out[k].assign(kPixels * kChannels, 0.f);
-    DirectBlock b{};
+    DirectTile b{};
     b.pixels = x.data<float>();
     b.pixel_step = kDepth;
     b.filter = panel.data();
@@ -211,7 +211,7 @@ TEST(DirectConv, InstructionSetsAgree) {
     b.out = out[k].data();
     b.out_step = b.channels = kChannels;
     b.low = -1.f, b.high = 2.f;
-    both[k]->direct[width > both[k]->lanes](b, kPixels);
+    both[k]->direct_tile[width > both[k]->lanes](b, kPixels);
   }
   EXPECT_EQ(0, std::memcmp(out[0].data(), out[1].data(), out[0].size() * 4));
 }

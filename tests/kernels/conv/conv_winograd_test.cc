@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/simd/conv_loops.h"
+#include "kernels/simd/microkernels.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -151,8 +151,7 @@ bool LeanIsAsUsual(const Layer& l) {
 
 TEST(Winograd, LeanProgramsUseItForLargeImagesAlone) {
   EXPECT_TRUE(LeanIsAsUsual({.batch = 1, .height = 160, .width = 160, .in_c = 16, .out_c = 24}));
-  EXPECT_EQ(LeanIsAsUsual({.batch = 1, .height = 28, .width = 28, .in_c = 64, .out_c = 64}),
-            convloops::BestLoops() == nullptr);  // which Winograd's method is made of
+  EXPECT_FALSE(LeanIsAsUsual({.batch = 1, .height = 28, .width = 28, .in_c = 64, .out_c = 64}));
 }
 
 TEST(Winograd, KernelsOfFive) {
@@ -179,30 +178,31 @@ TEST(Winograd, KernelsOfFive) {
 
 // Both sets of inner loops, on one tile, where the machine has both.
 TEST(Winograd, InstructionSetsAgree) {
-  using namespace convloops;
-  const ConvLoops* narrow = LoopsForAvx2();
-  const ConvLoops* wide = LoopsForAvx512();
-  if (narrow == nullptr || wide == nullptr || !__builtin_cpu_supports("avx512f"))
-    GTEST_SKIP() << "one set of loops";
+  using namespace simd;
+  const Microkernels* narrow = Avx2Microkernels();
+  const Microkernels* wide = Avx512Microkernels();
+  if (narrow == nullptr || wide == nullptr || BestIsa() < Isa::kAvx512)
+    GTEST_SKIP() << "one instruction set";
   constexpr int64_t kChannels = 16, kStep = 64;
-  const Tensor image = Random(DType::kF32, {kWindow * kWindow * kChannels}, 5);
-  InputTile in{image.data<float>(), kWindow * kChannels, kChannels, 0, kWindow, 1, 5};
+  const Tensor image = Random(DType::kF32, {kWinogradWindow * kWinogradWindow * kChannels}, 5);
+  WinogradInput in{
+      image.data<float>(), kWinogradWindow * kChannels, kChannels, 0, kWinogradWindow, 1, 5};
   std::vector<float> points[2], product[2], pixels[2];
-  const ConvLoops* both[2] = {narrow, wide};
+  const Microkernels* both[2] = {narrow, wide};
   for (int k = 0; k < 2; ++k) {
-    points[k].assign(kPoints * kStep, 0);
-    both[k]->input(in, kChannels, points[k].data(), kStep);
+    points[k].assign(kWinogradPoints * kStep, 0);
+    both[k]->winograd_input(in, kChannels, points[k].data(), kStep);
     for (const int64_t kernel : {3, 5}) {
       const size_t at = pixels[k].size();
-      const int tile = TileOf(kernel);
+      const int tile = WinogradTileOf(kernel);
       pixels[k].resize(at + static_cast<size_t>(tile * tile * kChannels));
-      OutputTile out{};
+      WinogradOutput out{};
       out.data = pixels[k].data() + at;
       out.row_step = tile * kChannels;
       out.pixel_step = kChannels;
       out.rows = out.columns = tile;
-      both[k]->OutputFor(Activation::kNone, kernel)(points[k].data(), kStep, kChannels, nullptr, {},
-                                                    out);
+      both[k]->WinogradOutputFor(Activation::kNone, kernel)(points[k].data(), kStep, kChannels,
+                                                            nullptr, {}, out);
     }
   }
   EXPECT_EQ(0, std::memcmp(points[0].data(), points[1].data(), points[0].size() * 4));

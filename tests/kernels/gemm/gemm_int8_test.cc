@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/lazy_buffer.h"
-#include "kernels/simd/conv_loops.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -46,13 +45,6 @@ Tensor Multiply(const Product& p, const Tensor& x, const Value& y, int threads, 
   return MustRun(executor, compiled, feeds)[0];
 }
 
-class Int8Product : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (convloops::BestLoops() == nullptr) GTEST_SKIP() << "needs AVX2";
-  }
-};
-
 // Elements that are themselves integers times a factor lose nothing.
 void CheckExact(const Product& p) {
   SCOPED_TRACE(::testing::Message()
@@ -79,7 +71,7 @@ void CheckExact(const Product& p) {
   }
 }
 
-TEST_F(Int8Product, IsExactForIntegers) {
+TEST(Int8Product, IsExactForIntegers) {
   for (const int64_t m : {1, 5, 15, 300})
     for (const int64_t n : {33, 100})
       for (const int64_t k : {127, 128, 300})
@@ -90,7 +82,7 @@ TEST_F(Int8Product, IsExactForIntegers) {
   CheckExact({.m = 20, .n = 40, .k = 1536, .residual = true, .activation = "relu"});
 }
 
-TEST_F(Int8Product, WhatFollowsIsFused) {
+TEST(Int8Product, WhatFollowsIsFused) {
   for (const std::string activation : {"", "relu", "tanh"})
     for (const bool residual : {false, true})
       CheckExact({.m = 37,
@@ -102,7 +94,7 @@ TEST_F(Int8Product, WhatFollowsIsFused) {
 }
 
 // Others are off by half a step at most, and are off.
-TEST_F(Int8Product, IsOffByHalfAStep) {
+TEST(Int8Product, IsOffByHalfAStep) {
   const Product p{.m = 9, .n = 50, .k = 400};
   const Tensor y = RandomF32({p.k, p.n}, 2), x = RandomF32({p.m, p.k}, 1);
   const Tensor want = Multiply(p, x, Value(y), 1, false), got = Multiply(p, x, Value(y), 1, true);
@@ -125,7 +117,7 @@ TEST_F(Int8Product, IsOffByHalfAStep) {
     }
 }
 
-TEST_F(Int8Product, ZerosAndWhatIsNoNumber) {
+TEST(Int8Product, ZerosAndWhatIsNoNumber) {
   const Product p{.m = 2, .n = 40, .k = 200};
   Tensor y = RandomF32({p.k, p.n}, 2);
   std::fill_n(y.mutable_data<float>(), y.numel(), 0.f);
@@ -142,7 +134,7 @@ TEST_F(Int8Product, ZerosAndWhatIsNoNumber) {
 }
 
 // The matrix is read part by part, and not held besides.
-TEST_F(Int8Product, ReadsPartByPart) {
+TEST(Int8Product, ReadsPartByPart) {
   const Product p{.m = 4, .n = 512, .k = 2048};
   for (const bool trans : {false, true}) {
     size_t most = 0;

@@ -15,6 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 struct Copy {
+  static constexpr int kPackingVersion = 1;
   int value = 0;
   BufferRef memory;
 };
@@ -72,6 +73,50 @@ TEST_F(PackOnceTest, AFailureIsNotKept) {
 TEST_F(PackOnceTest, KeepsThePacksMemory) {
   const BufferRef a = PackMemory(Context(), 100), b = PackMemory(Context(), 100);
   EXPECT_NE(a->data(), b->data());
+}
+
+// A store that has nothing, and notes what it is asked for and given.
+class NotingStore : public PackStore {
+ public:
+  BufferRef Find(const ContentsOrigin&, const std::string& key, MakeRoom) override {
+    asked.push_back(key);
+    return BufferRef();
+  }
+  void Keep(const ContentsOrigin&, const std::string& key, BufferRef) override {
+    kept.push_back(key);
+  }
+  std::vector<std::string> asked, kept;
+};
+
+class AnyFile : public SourceFile {
+ public:
+  Stamp stamp() const override { return {}; }
+  Result<uint64_t> Hash() const override { return uint64_t{0}; }
+};
+
+struct NewerCopy {
+  static constexpr int kPackingVersion = 2;
+  BufferRef memory;
+};
+
+// A file of packed weights never serves a build that packs otherwise.
+TEST_F(PackOnceTest, TheStoreTellsVersionsOfALayoutApart) {
+  const auto store = std::make_shared<NotingStore>();
+  const Tensor source(DType::kF32, {4},
+                      MakeLazyBuffer(16, [](void*, size_t, size_t) { return Status::Ok(); },
+                                     {std::make_shared<AnyFile>(), "all"}));
+  const auto pack = [&](auto copy) {
+    PackCache packs(store);
+    services_.packs = &packs;
+    PackOnceInParts<decltype(copy)>(Context(), source, "a", [&](decltype(copy)* to) {
+      to->memory = PackMemory(Context(), 16);
+    });
+  };
+  pack(Copy());
+  pack(NewerCopy());
+  services_.packs = &packs_;
+  EXPECT_EQ(store->asked, store->kept);
+  EXPECT_EQ(store->kept, (std::vector<std::string>{"a v1 [4]", "a v2 [4]"}));
 }
 
 }  // namespace

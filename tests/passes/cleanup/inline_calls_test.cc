@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "passes/pass_manager.h"
 #include "tests/support/program_builder.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/ir_text.h"
+#include "passes/ir_text.h"
 #include "passes/pass_manager.h"
 #include "tests/support/program_builder.h"
 

@@ -1,0 +1,205 @@
+#include "core/program_builder.h"
+
+#include <algorithm>
+
+#include "core/op_registry.h"
+#include "core/sub_block_slots.h"
+
+namespace heddle::ir {
+namespace {
+
+constexpr size_t kMaxListed = 20;
+constexpr int kMostNested = 200;  // blocks in blocks
+constexpr int kNotVisited = -2, kOpen = -1;
+
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(std::string name, uint64_t hash) : p_(std::make_shared<Program>()) {
+  p_->name = std::move(name);
+  p_->hash = hash;
+}
+
+void ProgramBuilder::SetOpVersion(const std::string& type, int64_t version) {
+  p_->op_versions[type] = version;
+}
+
+void ProgramBuilder::AddBlock(int parent, int forward_block) {
+  const int b = static_cast<int>(p_->blocks.size());
+  Block block;
+  block.id = b;
+  block.parent = b == 0 ? -1 : parent;
+  block.forward_block = forward_block;
+  if (b > 0 && parent == b) Problem("block ", b, " is its own parent");
+  if (b > 0 && (parent < 0 || parent >= block_count_))
+    Problem("block ", b, " has parent ", parent, ", which does not exist");
+  else if (b > 0 && parent > b)
+    Problem("block ", b, " has parent ", parent, "; a parent comes before its children");
+  p_->blocks.push_back(std::move(block));
+}
+
+void ProgramBuilder::ReserveOps(int block, size_t count) { p_->blocks[block].ops.reserve(count); }
+
+VarId ProgramBuilder::AddVar(Var var) {
+  var.shape = Shape::Unknown();
+  return p_->AddVar(std::move(var));
+}
+
+VarId ProgramBuilder::AddVar(Var var, std::span<const int64_t> dims) {
+  var.shape = Shape::Unknown();
+  if (dims.size() > Shape::kMaxRank) {
+    Problem("block ", var.block, ", variable ", var.name, ": rank ", dims.size(),
+            " is above the limit of ", Shape::kMaxRank);
+  } else if (var.kind != VarKind::kArray) {
+    var.shape = Shape();
+    for (int64_t d : dims) var.shape.push_back(d);
+  }
+  return p_->AddVar(std::move(var));
+}
+
+VarId ProgramBuilder::Resolve(int block, const std::string& name) {
+  if (name == "@EMPTY@" || name.empty()) return kNoVar;
+  if (VarId v = p_->Find(block, name); v != kNoVar) return v;
+  Var var;  // files name variables that no block declares
+  var.name = name;
+  var.block = block;
+  return AddVar(std::move(var));
+}
+
+void ProgramBuilder::Add(OpBuilder op) {
+  Op& made = op.op_;
+  const auto& slots = made.def->inputs();
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (made.inputs[s].empty() && !(slots[s].flags & (kOptional | kList)))
+      Problem(op.Where(), ": misses input '", slots[s].name, "'");
+  for (const std::string& problem : op.bad_attrs_) Problem(problem);
+  SetVersion(&made);
+  for (const AttrValue& a : made.attrs)
+    if (const auto* one = std::get_if<BlockRef>(&a); one != nullptr && one->id < 0)
+      Problem(op.Where(), ": names no sub-block");
+  for (int sub : made.SubBlocks())
+    if (sub <= 0 || sub >= static_cast<int>(p_->blocks.size()))
+      Problem(op.Where(), ": sub-block ", sub, " does not exist");
+  p_->blocks[op.block_].ops.push_back(std::move(made));
+}
+
+// An operator whose meaning changed declares the attribute "op_version", with the present version
+// as its default; files that name versions decide. A gradient goes by its operator's version.
+void ProgramBuilder::SetVersion(Op* op) const {
+  const int a = op->def->FindAttr("op_version");
+  if (a < 0 || p_->op_versions.empty()) return;
+  std::string_view name = op->def->name();
+  while (name.ends_with("_grad")) name.remove_suffix(5);
+  const auto found = p_->op_versions.find(std::string(name));
+  op->attrs[a] = found == p_->op_versions.end() ? int64_t{0} : found->second;
+}
+
+Result<std::shared_ptr<Program>> ProgramBuilder::Finish(
+    std::shared_ptr<const formats::ProgramSource> source) && {
+  if (p_->blocks.empty()) return DataLoss(p_->name, ": the program has no block");
+  if (!unknown_.empty()) return UnknownOps();
+  CheckNesting();
+  auto by_col = [](const Port& a, const Port& b) { return a.col < b.col; };
+  std::stable_sort(p_->feeds.begin(), p_->feeds.end(), by_col);
+  std::stable_sort(p_->fetches.begin(), p_->fetches.end(), by_col);
+  if (problems_.empty()) FillSubBlockSlots(p_.get());
+  HEDDLE_RETURN_IF_ERROR(Summary());
+  p_->as_parsed_.value = source != nullptr;
+  p_->source = std::move(source);
+  return std::move(p_);
+}
+
+Status ProgramBuilder::Summary() const {
+  if (problems_.empty()) return Status::Ok();
+  std::string text = p_->name + ": ";
+  if (problems_.size() > 1) text += std::to_string(problems_.size()) + " problems:";
+  for (size_t i = 0; i < problems_.size() && i < kMaxListed; ++i)
+    text += (problems_.size() > 1 ? "\n  " : "") + problems_[i];
+  if (problems_.size() > kMaxListed) text += "\n  ...";
+  return InvalidArgument(text);
+}
+
+Status ProgramBuilder::UnknownOps() const {
+  std::string text = p_->name + ": " + std::to_string(unknown_.size()) +
+                     (unknown_.size() == 1 ? " operator that" : " operators that") +
+                     " heddle does not have:";
+  for (const auto& [type, where] : unknown_) text += "\n  " + type + " (" + where + ")";
+  return Unimplemented(text);
+}
+
+// A block must not contain itself through the operators that run blocks, nor stand deeper in
+// others than the stack of a run allows.
+void ProgramBuilder::CheckNesting() {
+  if (!problems_.empty()) return;
+  nesting_.assign(p_->blocks.size(), kNotVisited);
+  for (size_t b = 0; b < p_->blocks.size(); ++b) Visit(static_cast<int>(b), 0);
+}
+
+// Finds how many levels of blocks stand in `block`, which stands in `depth` others.
+void ProgramBuilder::Visit(int block, int depth) {
+  if (nesting_[block] != kNotVisited) return;
+  nesting_[block] = kOpen;
+  int levels = 0;
+  for (const Op& op : p_->blocks[block].ops) {
+    for (int sub : op.SubBlocks()) {
+      if (nesting_[sub] == kOpen) {
+        Problem("block ", block, ", op ", op.index, " (", op.type(), "): runs block ", sub,
+                ", inside which it stands");
+        continue;
+      }
+      if (depth < kMostNested) Visit(sub, depth + 1);
+      levels = std::max(levels, nesting_[sub] + 1);
+      if (depth < kMostNested && levels <= kMostNested) continue;
+      Problem("block ", block, ", op ", op.index, " (", op.type(), "): more than ", kMostNested,
+              " levels of blocks in blocks");
+      levels = 0;  // said once
+    }
+  }
+  nesting_[block] = levels;
+}
+
+OpBuilder::OpBuilder(ProgramBuilder& builder, int block, int index, std::string_view type)
+    : builder_(builder), block_(block) {
+  const OpDef* def = FindOp(type);
+  if (def == nullptr) {
+    builder.unknown_.emplace(type, StrCat("first: block ", block, ", op ", index));
+    return;
+  }
+  op_ = MakeOp(*def);
+  op_.index = index;
+}
+
+std::string OpBuilder::Where() const {
+  return StrCat("block ", block_, ", op ", op_.index, " (", op_.type(), ")");
+}
+
+std::vector<VarId>* OpBuilder::Slot(const SlotDef& def, int count, std::vector<VarId>* operands) {
+  if ((def.flags & kList) || count <= 1) return operands;
+  builder_.Problem(Where(), ": slot '", def.name, "' takes one variable, not ", count);
+  return nullptr;
+}
+
+std::vector<VarId>* OpBuilder::Input(std::string_view slot, int count) {
+  const int s = def().FindInput(slot);
+  if (s >= 0) return Slot(def().inputs()[s], count, &op_.inputs[s]);
+  if (count > 0) builder_.Problem(Where(), ": has no input slot '", slot, "'");
+  return nullptr;
+}
+
+std::vector<VarId>* OpBuilder::Output(std::string_view slot, int count) {
+  const int s = def().FindOutput(slot);
+  return s < 0 ? nullptr : Slot(def().outputs()[s], count, &op_.outputs[s]);
+}
+
+void OpBuilder::SetAttr(int a, Result<AttrValue> value) {
+  if (value.ok())
+    op_.attrs[a] = *std::move(value);
+  else
+    bad_attrs_.push_back(StrCat(Where(), ": ", value.status().message()));
+}
+
+void OpBuilder::SetAttrFrom(int a, std::vector<VarId> vars) {
+  op_.var_attrs.push_back(a);
+  op_.inputs.push_back(std::move(vars));
+}
+
+}  // namespace heddle::ir

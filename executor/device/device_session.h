@@ -1,0 +1,102 @@
+// What the parts of one run with a device share: its plan, the streams and the memory that it has
+// while it lasts, and what is kept from run to run.
+//
+//   DeviceInterpreter::Run   opens the session, has the steps dispatched, closes it
+//     Dispatcher             takes one step after another, whatever it is
+//       StepLauncher         puts the step's copy or kernel on its stream
+//     Replayer               puts all kernels on the device as one captured piece
+//     TaskHost               dispatches around tasks, which other threads of the host execute
+//
+// Ownership: has the streams from Open to Close; the RunState keeps the DeviceRun. Threads: all
+// belongs to the thread that dispatches, but that threads with tasks read the plans, use `host` and
+// `run` as RunState says, and call EventOf, Explain and At meanwhile.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/device/device_errors.h"
+#include "executor/device/device_runtime.h"
+#include "executor/plan/device_plan.h"
+#include "executor/run/run_state.h"
+#include "scheduler/kernel_arena.h"
+
+namespace heddle {
+
+// What a RunState keeps for its runs.
+struct DeviceRun {
+  std::vector<std::unique_ptr<Event>> events;  // of the plan
+  std::unique_ptr<Event> done;                 // of a call that the host waits for
+  Services services;                           // of kernels on streams
+  bool ran = false;                            // a run has come to its end
+  bool replayed = false;                       // the newest run had a graph
+  // The kernels of a run as one piece of work. It holds while they find their operands where they
+  // were when it was captured: see Replayer::Addresses.
+  std::unique_ptr<Graph> graph;
+  std::vector<const void*> addresses;
+  std::vector<std::pair<uint32_t, Value>> results;  // per slot that is read after the kernels
+  // Between the captured kernels and the rest, by lane; [0]: the kernels are done.
+  std::vector<std::unique_ptr<Event>> borders;
+  bool refused = false;  // it cannot be captured
+};
+
+class DeviceSession {
+ public:
+  // `host_arena`: where the host's kernels execute; `kernel_arena`: those that a device borrows.
+  DeviceSession(RunState& r, DeviceRuntime& d, KernelArena& host_arena, KernelArena& kernel_arena)
+      : run(r),
+        plan(r.plan()),
+        device_plan(*r.plan().device),
+        device(d),
+        host(host_arena),
+        kernels(kernel_arena) {}
+
+  // Takes streams.
+  Status Open();
+  // Makes events and memory ready, and copies what is copied once. Throws std::bad_alloc.
+  Status Prepare();
+  // Waits for all streams and takes their failures; the first one of all is the run's, unless it
+  // ended, with `status`, for another reason.
+  Status Drain(Status status);
+  // After Drain: gives up streams and memory.
+  void Close();
+
+  const Instruction& At(size_t i) const { return plan.blocks[0].instructions[i]; }
+  const DeviceStep& StepAt(size_t i) const { return device_plan.steps[i]; }
+  Stream& stream(uint32_t k) { return *set_->streams[k]; }
+  Stream& StreamOf(const DeviceStep& step) { return stream(step.lane - 1); }
+  DeviceRun& kept() { return *run.device_run(); }
+  Services& services() { return kept().services; }
+  // The plan's event; what comes after captured kernels waits for all of them.
+  Event& EventOf(uint32_t event);
+
+  Status Explain(const Status& s, uint32_t lane = 0) const {
+    return ExplainFailure(s, device.device(), device_plan, lane);
+  }
+  // The device did not take the step, or the host could not make it ready.
+  Status Refused(const Status& s, size_t i) const {
+    return Explain(s, StepAt(i).lane).At(plan.Locate(At(i)));
+  }
+
+  RunState& run;
+  const Plan& plan;
+  const DevicePlan& device_plan;
+  DeviceRuntime& device;
+  KernelArena& host;
+  KernelArena& kernels;
+  BufferRef arena;                // none: temporaries are allocated one by one
+  bool failed_on_device = false;  // the streams know more about it
+
+ private:
+  Status MakeKept();
+  // Memory for the plan's static temporaries. Where there is not enough in one piece they are given
+  // theirs one by one.
+  Status TakeArena();
+  Status Upload(uint32_t from, uint32_t to);
+
+  std::unique_ptr<StreamSet> set_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,73 @@
+#include "executor/device/dispatcher.h"
+
+#include "executor/run/interpreter.h"
+
+namespace heddle {
+
+using Kind = DeviceStep::Kind;
+
+Status Dispatcher::Step(size_t i) {
+  const DeviceStep& step = session_.StepAt(i);
+  if (step.kind == Kind::kTask) {
+    tasks_->HandOver(step.task);
+    return Status::Ok();
+  }
+  if (step.lane == 0) return HostStep(i);
+  if (session_.run.control().attention())
+    HEDDLE_RETURN_IF_ERROR(session_.run.control().Interrupted());
+  for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
+    if (Status s = session_.StreamOf(step).WaitFor(session_.EventOf(session_.device_plan.waits[w]));
+        !s.ok())
+      return session_.Refused(s, i);
+  const bool timed = session_.run.control().traces() && step.kind != Kind::kShare;
+  const auto mark = [&] {
+    return timed ? times_.Mark(i, session_.device.device(), session_.StreamOf(step)) : Status::Ok();
+  };
+  if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
+  if (Status s = launcher_.Put(i); !s.ok()) return session_.Refused(s, i);
+  if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
+  if (session_.run.control().checks_values() && step.kind == Kind::kLaunch)
+    HEDDLE_RETURN_IF_ERROR(launcher_.CheckValues(i));
+  if (step.record != DeviceStep::kNone)
+    if (Status s = session_.StreamOf(step).Record(*session_.kept().events[step.record]); !s.ok())
+      return session_.Refused(s, i);
+  return Release(session_.At(i));
+}
+
+Status Dispatcher::HostStep(size_t i) {
+  if (Status s = AwaitEvents(i); !s.ok()) {
+    session_.failed_on_device = true;
+    return s;
+  }
+  const Instruction& in = session_.At(i);
+  if (session_.StepAt(i).kind == Kind::kAwait) return Release(in);
+  Status status;
+  session_.host.Execute([&] { status = Interpreter::RunOne(in, session_.run, participant_); });
+  return status;
+}
+
+Status Dispatcher::AwaitEvents(size_t i) {
+  const DeviceStep& step = session_.StepAt(i);
+  for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
+    if (Status s = session_.EventOf(session_.device_plan.waits[w]).Wait(); !s.ok())
+      return session_.Explain(s).At(session_.plan.Locate(session_.At(i)));
+  return Status::Ok();
+}
+
+Status Dispatcher::Release(const Instruction& in) {
+  for (uint32_t slot : in.release) session_.run.value(slot) = Value();
+  for (uint32_t slot : in.reads) session_.run.CountRead(slot);
+  return Status::Ok();
+}
+
+Status Dispatcher::AllOf(std::optional<DevicePlan::Phase> phase) {
+  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i) {
+    if (phase && session_.device_plan.phases[i] != *phase) continue;
+    Status s = Step(i);
+    if (!s.ok()) [[unlikely]]
+      return s;
+  }
+  return Status::Ok();
+}
+
+}  // namespace heddle

@@ -1,0 +1,47 @@
+// Dispatcher: takes the steps of a device plan: the host's it executes, those of streams it puts
+// there behind what they wait for, tasks it hands over.
+//
+// Threads: that which dispatches, but for AwaitEvents, which threads with tasks call meanwhile.
+#pragma once
+
+#include <optional>
+
+#include "executor/device/device_session.h"
+#include "executor/device/device_tasks.h"
+#include "executor/device/device_times.h"
+#include "executor/device/step_launcher.h"
+
+namespace heddle {
+
+class Dispatcher {
+ public:
+  Dispatcher(DeviceSession& session, StepLauncher& launcher)
+      : session_(session), launcher_(launcher) {}
+
+  Status Step(size_t i);
+  // All steps in their order, or those of a phase.
+  Status AllOf(std::optional<DevicePlan::Phase> phase);
+  // The host waits for the step's events.
+  Status AwaitEvents(size_t i);
+
+  // Who tasks are handed over to; of a plan with tasks.
+  void UseTasks(DeviceTasks* tasks) { tasks_ = tasks; }
+  // The thread that dispatches, as watchers of the run know it.
+  void set_participant(int participant) { participant_ = participant; }
+  // In a run that is traced, after the streams are done.
+  Status TellTimes() const { return times_.Tell(session_.run, session_.device_plan); }
+
+ private:
+  Status HostStep(size_t i);
+  // What the instruction was the last to use. Memory of the device goes back in the order of
+  // streams; that of the host is held where a stream reads it.
+  Status Release(const Instruction& in);
+
+  DeviceSession& session_;
+  StepLauncher& launcher_;
+  DeviceTimes times_;
+  DeviceTasks* tasks_ = nullptr;
+  int participant_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,119 @@
+#include "executor/device/replayer.h"
+
+#include <utility>
+
+#include "core/guard.h"
+#include "executor/plan/bare_value.h"
+
+namespace heddle {
+
+using Kind = DeviceStep::Kind;
+using Phase = DevicePlan::Phase;
+
+bool Replayer::CanReplay() const {
+  const DeviceRun& kept = session_.kept();
+  return session_.device.capture() && kept.ran && !kept.refused && session_.arena &&
+         !session_.run.control().attention() && !session_.device_plan.phases.empty();
+}
+
+Status Replayer::ReplayKernels(bool* replayed) {
+  DeviceRun& kept = session_.kept();
+  if (auto now = Addresses(); kept.graph == nullptr || now != kept.addresses) {
+    kept.graph.reset();
+    kept.addresses = std::move(now);
+    if (Status s = Capture(); !s.ok()) {
+      // As in a run without; the device tells what is wrong with it, if anything is.
+      kept.refused = s.code() == StatusCode::kUnimplemented;
+      kept.graph.reset();
+      return Status::Ok();
+    }
+  }
+  if (Status s = Replay(); !s.ok()) return session_.Explain(s);
+  kept.replayed = *replayed = true;
+  for (const auto& [slot, value] : kept.results) session_.run.value(slot) = value;
+  return Status::Ok();
+}
+
+std::vector<const void*> Replayer::Addresses() {
+  std::vector<const void*> all = {session_.arena->data()};
+  const auto add = [&](uint32_t slot) {
+    const Value& v = session_.run.value(slot);
+    all.push_back(v.is_tensor() && v.initialized() ? v.tensor().raw() : nullptr);
+  };
+  for (const auto& [host, device] : session_.device_plan.resident) add(device);
+  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i)
+    if (session_.StepAt(i).kind == Kind::kCopyIn &&
+        session_.device_plan.phases[i] == Phase::kBefore)
+      add(session_.At(i).op.out[0]);
+  return all;
+}
+
+Status Replayer::Capture() {
+  DeviceRun& kept = session_.kept();
+  while (kept.borders.size() < session_.device_plan.lanes) {
+    HEDDLE_ASSIGN_OR_RETURN(auto event, session_.device.device().NewEvent(false));
+    kept.borders.push_back(std::move(event));
+  }
+  Stream& origin = session_.stream(0);
+  HEDDLE_RETURN_IF_ERROR(origin.BeginCapture());
+  Status status = Guard([&] { return PutCaptured(); });
+  auto graph = origin.EndCapture();
+  if (status.ok()) status = graph.status();
+  if (!status.ok()) return status;
+  kept.graph = *std::move(graph);
+  kept.results.clear();
+  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i) {
+    if (session_.device_plan.phases[i] != Phase::kAfter) continue;
+    for (uint32_t s : session_.At(i).op.in)
+      if (s != kNoSlot && session_.plan.slots[s].place != 0)
+        kept.results.emplace_back(s, Detached(session_.run.value(s)));
+  }
+  return Status::Ok();
+}
+
+Status Replayer::PutCaptured() {
+  DeviceRun& kept = session_.kept();
+  Stream& origin = session_.stream(0);
+  HEDDLE_RETURN_IF_ERROR(origin.Record(*kept.borders[0]));
+  for (uint32_t lane = 2; lane <= session_.device_plan.compute_streams; ++lane)
+    HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).WaitFor(*kept.borders[0]));
+  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i) {
+    if (session_.device_plan.phases[i] != Phase::kCaptured) continue;
+    const DeviceStep& step = session_.StepAt(i);
+    for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
+      const uint32_t event = session_.device_plan.waits[w];
+      if (session_.device_plan.phases[session_.device_plan.recorder[event]] == Phase::kCaptured)
+        HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).WaitFor(*kept.events[event]));
+    }
+    HEDDLE_RETURN_IF_ERROR(launcher_.Put(i));
+    for (uint32_t s : session_.At(i).op.out)
+      if (s != kNoSlot && !InPlace(s)) return Unimplemented("memory outside of the block");
+    if (step.record != DeviceStep::kNone)
+      HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).Record(*kept.events[step.record]));
+  }
+  for (uint32_t lane = 2; lane <= session_.device_plan.compute_streams; ++lane) {
+    HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).Record(*kept.borders[lane]));
+    HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
+  }
+  return Status::Ok();
+}
+
+bool Replayer::InPlace(uint32_t slot) {
+  const Value& v = session_.run.value(slot);
+  return !v.is_tensor() || !v.initialized() || v.tensor().bytes() == 0 ||
+         v.tensor().buffer().get() == session_.arena.get();
+}
+
+Status Replayer::Replay() {
+  DeviceRun& kept = session_.kept();
+  Stream& origin = session_.stream(0);
+  for (uint32_t lane = session_.device_plan.compute_streams + 1; lane < session_.device_plan.lanes;
+       ++lane) {
+    HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).Record(*kept.borders[lane]));
+    HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
+  }
+  HEDDLE_RETURN_IF_ERROR(origin.Replay(*kept.graph));
+  return origin.Record(*kept.borders[0]);
+}
+
+}  // namespace heddle

@@ -1,0 +1,206 @@
+#include "executor/plan_service.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/kernel_tuner.h"
+#include "executor/plan/dependency_graph.h"
+#include "executor/plan/memory_edges.h"
+#include "executor/report/memory_report.h"
+#include "executor/tune/propose_ways.h"
+
+namespace heddle::internal {
+
+PlanService::PlanService(RunResources& resources, int capacity)
+    : resources_(resources), cache_(static_cast<size_t>(std::max(1, capacity))) {}
+
+Result<std::shared_ptr<CachedPlan>> PlanService::ForRun(CompiledImpl& c,
+                                                        const std::vector<Feed>& feeds,
+                                                        std::string* key) {
+  HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
+  auto cached = Find(c, feeds, key);
+  if (cached.ok()) Propose(c, **cached);
+  return cached;
+}
+
+Result<std::shared_ptr<const Plan>> PlanService::Settled(CompiledImpl& c,
+                                                         const std::vector<Feed>& feeds) {
+  HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
+  std::string key;
+  HEDDLE_ASSIGN_OR_RETURN(const auto cached, Find(c, feeds, &key));
+  return cached->variant(cached->policy().settled_variant());
+}
+
+Result<MemoryReport> PlanService::Memory(CompiledImpl& c, const std::vector<Feed>& feeds) {
+  HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
+  std::string key;
+  HEDDLE_ASSIGN_OR_RETURN(const auto cached, Find(c, feeds, &key));
+  const auto plan = cached->variant(cached->policy().settled_variant());
+  MemoryReport report = ReportMemory(*plan);
+  report.block_bytes = cached->BlockBytes(*plan);
+  if (resources_.threads > 1 && report.decided) {
+    std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+    const auto build = [&](const PlanRequest& request) { return Build(request); };
+    HEDDLE_ASSIGN_OR_RETURN(report.ways, CompareMemory(cached->request(), plan, build));
+  }
+  return report;
+}
+
+Result<std::shared_ptr<CachedPlan>> PlanService::Find(CompiledImpl& c,
+                                                      const std::vector<Feed>& feeds,
+                                                      std::string* key) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> form, c.Current(feeds));
+  auto cached = FindOrMake(c, *form, feeds, key);
+  if (!c.options.max_shapes.empty() && cached.ok() && !(*cached)->has_blocks() &&
+      !resources_.device)
+    HEDDLE_RETURN_IF_ERROR(ShareBlocks(c, *form, feeds, **cached));
+  return cached;
+}
+
+Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, Form& form,
+                                                            const std::vector<Feed>& feeds,
+                                                            std::string* key) {
+  FeedKey(form, feeds, key);
+  const auto entry = cache_.EntryOf(XXH64(key->data(), key->size(), 0), *key);
+  MutexLock lock(entry->mutex);
+  if (entry->plan && entry->plan->UpToDate()) return entry->plan;
+  HEDDLE_ASSIGN_OR_RETURN(entry->plan, Make(c, form, feeds));
+  cache_.CountBuilt();
+  return entry->plan;
+}
+
+// Runs of the plan have their temporaries in blocks that are large enough for the largest feeds.
+Status PlanService::ShareBlocks(CompiledImpl& c, Form& form, const std::vector<Feed>& feeds,
+                                CachedPlan& cached) {
+  const std::vector<Feed> largest = LargestFeeds(c, feeds);
+  if (largest.empty()) return Status::Ok();
+  MutexLock lock(form.blocks_mutex);
+  if (!form.blocks) {
+    std::string key;
+    HEDDLE_ASSIGN_OR_RETURN(const auto bound, FindOrMake(c, form, largest, &key));
+    form.blocks = std::make_shared<ArenaBlocks>(bound->plan()->arena_bytes);
+    bound->UseBlocks(form.blocks);
+  }
+  cached.UseBlocks(form.blocks);
+  return Status::Ok();
+}
+
+// Other variants may need more memory; who sets a limit keeps the plan with the least.
+bool PlanService::Tuned(const CompiledImpl& c) const {
+  return c.options.schedule == Schedule::kAuto && resources_.threads > 1 && !resources_.limited &&
+         !resources_.device;
+}
+
+PlanWay PlanService::FirstWay(const CompiledImpl& c) const {
+  PlanWay way;
+  way.ask_worth = Tuned(c);
+  if (resources_.device)
+    way.dispatch = Dispatch::kDevice;
+  else if (resources_.threads > 1 && c.options.schedule == Schedule::kParallel)
+    way.dispatch = Dispatch::kQueue;
+  else if (resources_.threads > 1 && c.options.schedule == Schedule::kLanes)
+    way.dispatch = Dispatch::kLanes;
+  return way;
+}
+
+Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& form,
+                                                      const std::vector<Feed>& feeds) {
+  std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+  if (const uint64_t now = c.scope->version(); now != form.packs_version) {
+    form.source.packs = std::make_shared<PackCache>(c.packed);
+    form.packs_version = now;
+  }
+  PlanRequest request{{form.source}, resources_.target(), c.plan_choices(), FirstWay(c), {}};
+  request.spoil = c.spoil;
+  for (const Feed& f : feeds) request.feeds.push_back(SignatureOf(f));
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
+  DropWaiting(*c.scope, form);
+  if (c.tuning) c.tuning->Save();
+  if (c.packed) c.packed->Save();
+  return std::make_shared<CachedPlan>(std::move(plan), std::move(request),
+                                      c.tuning ? LastingKey(form, feeds) : std::string());
+}
+
+Result<std::shared_ptr<const Plan>> PlanService::Build(PlanRequest request) {
+  RandomState random;
+  Services services = resources_.ServicesFor(resources_.wide_arena);
+  services.packs = request.packs.get();
+  services.random = &random;
+  services.lean = request.lean;
+  request.services = &services;
+  // Kernels are prepared where they will run: oneDNN cuts its work for the threads there.
+  Result<std::shared_ptr<const Plan>> plan = Internal("not built");
+  std::optional<TuningCache::Measuring> measuring;  // ends however building ends
+  if (request.tuning) {
+    TunerOf(*request.packs, request.tuning);
+    measuring.emplace(*request.tuning, services);
+  }
+  resources_.wide_arena.Execute([&] { plan = BuildPlan(request); });
+  return plan;
+}
+
+void PlanService::Propose(CompiledImpl& c, CachedPlan& cached) {
+  RunPolicy::Costs costs;
+  if (!cached.policy().WantsCandidates(&costs)) return;
+  std::vector<std::shared_ptr<const Plan>> variants = MakeVariants(c, cached, costs);
+  const auto count = static_cast<int>(variants.size());
+  cached.AddVariants(std::move(variants));
+  cached.policy().Candidates(count);
+}
+
+namespace {
+
+// What a plan's temporaries would take without sharing.
+size_t TemporaryBytes(const Plan& plan) {
+  size_t bytes = 0;
+  for (uint32_t s : plan.arena_slots) bytes += plan.slots[s].bytes();
+  return bytes;
+}
+
+// What instructions wait for, edges included that let temporaries share memory.
+StaticGraph GraphOf(const Plan& plan, Reuse reuse, const RunPolicy::Costs& costs) {
+  StaticGraph graph = BuildDependencies(plan, plan.blocks[0].instructions).graph;
+  if (reuse != Reuse::kEdges) return graph;
+  const std::vector<OrderEdge> edges = FindMemoryEdges(plan, graph, costs.narrow_ns);
+  return edges.empty() ? graph : AddEdges(graph, edges);
+}
+
+}  // namespace
+
+// Plans that run the same instructions in the ways that the measured costs make look promising.
+std::vector<std::shared_ptr<const Plan>> PlanService::MakeVariants(const CompiledImpl& c,
+                                                                   const CachedPlan& cached,
+                                                                   const RunPolicy::Costs& costs) {
+  // With a queue, memory is shared less well than in an arena: too much for larger ones.
+  constexpr size_t kQueueBytes = 64 << 20;
+  std::vector<std::shared_ptr<const Plan>> variants;
+  std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+  const Plan& plain = *cached.plan();
+  PlanRequest request = cached.request();
+  request.ask_worth = false;
+  request.twin = cached.plan();
+  const auto add = [&] {
+    auto plan = Build(request);
+    if (plan.ok() && (*plan)->dispatch == request.dispatch) variants.push_back(*std::move(plan));
+  };
+  request.dispatch = Dispatch::kLanes;
+  for (LaneWay& way : ProposeLaneWays(GraphOf(plain, c.options.reuse, costs), costs,
+                                      resources_.threads, resources_.pool.HandOverNs())) {
+    request.lanes = std::make_shared<const LaneSchedule>(std::move(way.lanes));
+    request.wide = std::move(way.wide);
+    add();
+  }
+  if (!variants.empty() && CanAffordQueue(costs) && TemporaryBytes(plain) <= kQueueBytes) {
+    request.dispatch = Dispatch::kQueue;
+    request.lanes = nullptr;
+    request.wide.clear();
+    add();
+  }
+  return variants;
+}
+
+}  // namespace heddle::internal

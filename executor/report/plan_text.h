@@ -1,0 +1,13 @@
+// A plan for people to read: `heddle plan`.
+#pragma once
+
+#include <string>
+
+#include "executor/plan/plan.h"
+
+namespace heddle {
+
+// A line per feed, instruction and fetch.
+std::string PlanText(const Plan& plan);
+
+}  // namespace heddle

@@ -1,0 +1,41 @@
+// What all runs of one executor share: threads, memory, the order in which runs are let in.
+//
+// Threads: all members from any thread; the fields are constant after construction.
+#pragma once
+
+#include <memory>
+
+#include "core/services.h"
+#include "executor/device/device_runtime.h"
+#include "executor/plan/plan_builder.h"
+#include "heddle/executor.h"
+#include "memory/pool_allocator.h"
+#include "scheduler/host_pool.h"
+#include "scheduler/kernel_arena.h"
+#include "scheduler/run_admission.h"
+#include "scheduler/watcher.h"
+
+namespace heddle::internal {
+
+struct RunResources {
+  explicit RunResources(const ExecutorOptions& options);
+  // For kernels that find help in `arena`.
+  Services ServicesFor(KernelArena& arena);
+  // What plans are made for.
+  PlanTarget target() const;
+
+  const int threads;
+  const bool limited;        // memory is
+  const bool poison;         // see ExecutorOptions
+  const float host_task_ns;  // likewise
+  PoolAllocator allocator;
+  HostPool pool;
+  // Kernels of a run that goes one instruction after another use all threads; those of a run whose
+  // threads each have instructions of their own, or that shares the machine with others, use one.
+  KernelArena wide_arena, narrow_arena;
+  RunAdmission admission;
+  Watcher watcher;
+  const std::unique_ptr<DeviceRuntime> device;  // nullptr: none
+};
+
+}  // namespace heddle::internal

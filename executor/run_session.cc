@@ -1,0 +1,205 @@
+#include "executor/run_session.h"
+
+#include <exception>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+#include "executor/device/device_interpreter.h"
+#include "executor/report/fill_report.h"
+#include "executor/run/interpreter.h"
+#include "heddle/generator.h"
+#include "scheduler/spin.h"
+
+namespace heddle::internal {
+namespace {
+
+// The exception that is being handled.
+Status Caught() {
+  try {
+    throw;
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted("no memory for a run: ", e.what());
+  } catch (const std::exception& e) {  // no thread to be had, for example
+    return Internal("a run could not be made: ", e.what());
+  }
+}
+
+bool IsWatched(const RunOptions& o) {
+  return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace ||
+         o.check_nan_inf;
+}
+
+}  // namespace
+
+Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) try {
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CachedPlan> cached,
+                          plans.ForRun(call.compiled, call.feeds, &call.memory.key));
+  std::unique_lock<std::mutex> writes;
+  if (cached->plan()->writes_scope) writes = std::unique_lock(call.compiled.scope->write_mutex());
+  if (call.options.stop.stop_requested())
+    return Status(StatusCode::kCancelled, "the run was cancelled before it began");
+  Status status;
+  const auto run = [&](int threads) { status = Admitted(resources, *cached, call, threads); };
+  if (!resources.admission.Run(run, call.options.deadline))
+    return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
+  return status;
+} catch (...) {
+  return Caught();
+}
+
+// Perhaps on another thread than Run.
+Status RunSession::Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
+                            int threads) try {
+  const bool alone = resources.threads > 1 && threads == resources.threads;
+  return RunSession(resources, cached, call, alone).Make();
+} catch (...) {
+  return Caught();
+}
+
+Status RunSession::Make() {
+  turn_ = cached_.policy().Next(alone_, call_.options.trace);
+  if (turn_.what == RunPolicy::Turn::What::kTryVariant) TrimForTrial();
+  HEDDLE_RETURN_IF_ERROR(Acquire());
+  SeedRandom();
+  const Status status = Execute();
+  intact_ = true;
+  Report(status.ok());
+  return status.ok() ? Fetch() : status;
+}
+
+RunSession::~RunSession() {
+  if (!intact_) return;
+  try {
+    state_->End();
+    state_->plan().MarkWritten();
+    cached_.Release(turn_.variant, std::move(state_));
+  } catch (const std::bad_alloc&) {
+    // No memory to keep it among the idle ones: it goes, and the next run makes another.
+  }
+}
+
+// Large variants are tried one at a time in the same memory: the states of the others go before.
+// (The first run of each burst is not counted.)
+void RunSession::TrimForTrial() {
+  constexpr size_t kLargeBytes = 4 << 20;
+  if (cached_.plan()->arena_bytes < kLargeBytes) return;
+  if (cached_.TrimOthers(turn_.variant)) resources_.allocator.Trim();
+}
+
+// A state for the turn's variant, or, where there is no memory for another one, for the plan
+// itself.
+Status RunSession::Acquire() {
+  for (;;) {
+    try {
+      state_ = cached_.Acquire(turn_.variant, resources_.ServicesFor(resources_.wide_arena));
+      return Status::Ok();
+    } catch (const std::bad_alloc& e) {
+      cached_.policy().Drop(turn_);
+      if (turn_.variant == 0)
+        return ResourceExhausted("no memory for the temporaries of a run (",
+                                 cached_.plan()->arena_bytes, " bytes): ", e.what());
+      turn_ = RunPolicy::Turn();
+      cached_.TrimOthers(0);
+    }
+  }
+}
+
+void RunSession::SeedRandom() {
+  CompiledImpl& c = call_.compiled;
+  const uint64_t runs_before = c.runs.fetch_add(1, std::memory_order_relaxed);
+  if (!state_->plan().draws_random) return;
+  if (call_.options.generator != nullptr)
+    state_->random().engine = call_.options.generator->engine();
+  else
+    state_->random().engine.seed(c.options.seed + runs_before);
+}
+
+Status RunSession::Execute() {
+  RunMemory& memory = call_.memory;
+  // The program's order of feeds is that of the key the plan was found by.
+  memory.values.clear();
+  for (const Feed& f : call_.feeds) memory.values.push_back(&f.value);
+  const bool watched = IsWatched(call_.options);
+  if (watched) state_->control().Arm(call_.options, resources_.threads, resources_.watcher);
+  Status status;
+  try {
+    if (resources_.poison) state_->PoisonMemory();
+    state_->Begin(memory.values, memory.bound);
+    status = Interpret();
+  } catch (const std::bad_alloc& e) {
+    status = ResourceExhausted("while the run was set up: ", e.what());
+  }
+  if (watched) state_->control().Disarm();
+  return status;
+}
+
+Status RunSession::Interpret() {
+  RunState& run = *state_;
+  RunResources& r = resources_;
+  const Dispatch dispatch = run.plan().dispatch;
+  const bool wide = alone_ && !turn_.narrow;
+  if (dispatch == Dispatch::kDevice) return InterpretDevice(wide);
+  // With one thread, callers need not wait for each other: the wide arena gives each its own.
+  KernelArena& arena = wide || r.threads == 1 ? r.wide_arena : r.narrow_arena;
+  const bool shared = wide && dispatch != Dispatch::kSerial;
+  run.UseArenas(shared ? r.narrow_arena.intra() : arena.intra(), shared ? &r.wide_arena : nullptr);
+  const uint64_t start = NowNs();
+  Status status;
+  if (turn_.meter != nullptr) {
+    arena.Execute([&] { status = Interpreter::RunMeasured(run, *turn_.meter, &ns_); });
+    return status;
+  }
+  if (shared && dispatch == Dispatch::kLanes)
+    status = Interpreter::RunLanes(run, r.pool, r.narrow_arena);
+  else if (shared)
+    status = Interpreter::RunQueue(run, r.pool, r.narrow_arena);
+  else
+    arena.Execute([&] { status = Interpreter::RunOnOneThread(run); });
+  ns_ = static_cast<double>(NowNs() - start);
+  return status;
+}
+
+// What the host has to do itself goes in the wide arena; the streams' threads keep to themselves.
+Status RunSession::InterpretDevice(bool alone) {
+  RunResources& r = resources_;
+  state_->UseArenas(r.wide_arena.intra(), nullptr);
+  const uint64_t start = NowNs();
+  const Status status = DeviceInterpreter::Run(*state_, *r.device, alone ? &r.pool : nullptr,
+                                               r.wide_arena, r.narrow_arena);
+  ns_ = static_cast<double>(NowNs() - start);
+  return status;
+}
+
+void RunSession::Report(bool succeeded) {
+  RunPolicy& policy = cached_.policy();
+  if (RunReport* report = call_.options.report; report != nullptr) {
+    FillReport(*state_, alone_, ns_, report);
+    report->settled = policy.settled();
+  }
+  if (!succeeded) return policy.Drop(turn_);
+  if (!policy.Report(turn_, ns_)) return;
+  if (cached_.TrimOthers(policy.settled_variant())) resources_.allocator.Trim();
+  cached_.KeepWay(ns_);
+}
+
+Status RunSession::Fetch() {
+  const CompiledImpl& c = call_.compiled;
+  const RunOptions& options = call_.options;
+  std::vector<Value>& out = *call_.out;
+  const size_t outputs = c.outputs.size();
+  const size_t count = options.kept != nullptr ? c.fetch_names.size() : outputs;
+  HEDDLE_RETURN_IF_ERROR(state_->Fetch(count, outputs, call_.memory.bound, &out));
+  if (state_->plan().draws_random && options.generator != nullptr)
+    options.generator->engine() = state_->random().engine;
+  if (options.kept != nullptr) {
+    options.kept->clear();
+    for (size_t i = outputs; i < out.size(); ++i)
+      options.kept->emplace_back(c.fetch_names[i], std::move(out[i]));
+  }
+  out.resize(outputs);
+  return Status::Ok();
+}
+
+}  // namespace heddle::internal

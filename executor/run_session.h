@@ -1,0 +1,80 @@
+// RunSession: one call of Run, from the feeds that were given to the outputs that are handed over.
+//
+//   Run      the plan is found or made; the run waits until it is let in
+//   Make     RunPolicy says in which way; then, for that way,
+//     Acquire    a RunState of the plan, with memory
+//     Execute    feeds and outputs are bound, the instructions are interpreted
+//     Report     what was measured is told
+//     Fetch      outputs are moved out
+//   ~RunSession   whatever happened, the state is emptied and goes back for the next run
+//
+// Ownership: keeps the plan, its state and references to what the caller has, which waits in Run.
+// Threads: Run from any thread; the session itself lives on the one that makes the run, which
+// RunAdmission chooses. Errors: what is thrown by setting up a run ends as a Status; the executor
+// and its parameters stay usable.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/compiled.h"
+#include "executor/plan_cache.h"
+#include "executor/plan_service.h"
+#include "executor/run_resources.h"
+#include "heddle/run_options.h"
+
+namespace heddle::internal {
+
+// What a caller may keep from run to run, so that a run takes no memory for these.
+struct RunMemory {
+  std::string key;                   // the plan was found by
+  std::vector<const Value*> values;  // of the feeds
+  std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
+};
+
+// One call of Run.
+struct RunCall {
+  CompiledImpl& compiled;
+  const std::vector<Feed>& feeds;
+  const RunOptions& options;
+  RunMemory& memory;
+  std::vector<Value>* out;
+};
+
+class RunSession {
+ public:
+  static Status Run(RunResources& resources, PlanService& plans, const RunCall& call);
+
+  RunSession(const RunSession&) = delete;
+  RunSession& operator=(const RunSession&) = delete;
+
+ private:
+  // `alone`: the run may use all threads.
+  RunSession(RunResources& resources, CachedPlan& cached, const RunCall& call, bool alone)
+      : resources_(resources), cached_(cached), call_(call), alone_(alone) {}
+  ~RunSession();
+
+  static Status Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
+                         int threads);
+  Status Make();
+  Status Acquire();
+  Status Execute();
+  Status Interpret();
+  Status InterpretDevice(bool alone);
+  void SeedRandom();
+  void Report(bool succeeded);
+  Status Fetch();
+  void TrimForTrial();
+
+  RunResources& resources_;
+  CachedPlan& cached_;
+  const RunCall& call_;
+  const bool alone_;
+  RunPolicy::Turn turn_;
+  std::unique_ptr<RunState> state_;
+  bool intact_ = false;  // the state may be used again
+  double ns_ = 0;        // that the instructions took
+};
+
+}  // namespace heddle::internal

@@ -1,0 +1,203 @@
+#include "executor/tune/run_policy.h"
+
+#include <utility>
+
+#include "scheduler/units.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kTimedRuns = 2;
+// A run this long is disturbed too little to need many repetitions.
+constexpr double kLongRunNs = 50e6;
+
+// Lanes and queues against the plain way. 3 %: hand-overs are late when the machine is busy, which
+// costs other threads' time as well; chance is the run-off's to find out.
+constexpr TrialRules kVariantRules = {
+    .burst = 3, .margin = 0.03, .share = 0.02, .quantile = 4, .run_off = 3};
+constexpr int kFirstRounds = 2, kLaterRounds = 1;
+// Runs until the first repetition of these trials are kFirstInterval * kIntervalGrowth.
+constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
+
+// One thread against all, for runs of some microseconds, repeated for as long as a program runs:
+// half as much time may go into it, and there is no run-off, so that the margin has to cover
+// chance. The second least of three times counts.
+constexpr TrialRules kWidthRules = {
+    .burst = 4, .margin = 0.05, .share = 0.01, .quantile = 3, .run_off = 0};
+constexpr int kWidthRounds = 1;
+constexpr int64_t kLeastRuns = 256;   // between trials, if runs have become slower
+constexpr int64_t kNarrowRuns = 512;  // with one thread, before other trials
+constexpr int64_t kWideRuns = 2048;   // with all
+constexpr double kSlower = 1.3;       // than at the last trials, for some runs in a row
+constexpr int kSlowRuns = 8;
+
+}  // namespace
+
+RunPolicy::RunPolicy(const Subject& subject)
+    : subject_(subject), variant_trials_(kVariantRules), width_trials_(kWidthRules) {
+  if (subject.widths) width_trials_.Open(kWidths, kWidthRounds);  // takes the memory
+  if (!subject.variants) Settle(0);
+}
+
+RunPolicy::Turn RunPolicy::Next(bool alone, bool traced) {
+  if (!alone) return {};
+  if (stage_ >= Stage::kTryWidth) [[likely]] {
+    if (settled_runs_++ < next_trials_ || stage_ == Stage::kTryWidth) {
+      const int variant = settled_.load(std::memory_order_relaxed);
+      return variant == 0 && subject_.widths && !traced ? NextWidth() : Turn{.variant = variant};
+    }
+    OpenVariantTrials(kLaterRounds);
+  }
+  if (stage_ == Stage::kPropose && proposal_.load(std::memory_order_acquire) == Proposal::kMade) {
+    if (variants_ == 1) {
+      Settle(0);
+      return {};
+    }
+    next_trials_ = kFirstInterval;
+    OpenVariantTrials(costs_.plain_ns > kLongRunNs
+                          ? 1
+                          : variant_trials_.RoundsFor(costs_.plain_ns, kFirstRounds));
+  }
+  return NextOf(stage_);
+}
+
+RunPolicy::Turn RunPolicy::NextOf(Stage stage) {
+  using What = Turn::What;
+  switch (stage) {
+    case Stage::kWarmUp:
+      return {.what = What::kWarmUp, .judged = true};
+    case Stage::kTimeWide:
+      return {.what = What::kTime, .judged = true, .meter = meter_.get()};
+    case Stage::kTimeNarrow:
+      return {.what = What::kTime, .narrow = true, .judged = true, .meter = meter_.get()};
+    case Stage::kTryVariants:
+      return {.what = What::kTryVariant, .judged = true, .variant = variant_trials_.next()};
+    default:
+      return {};
+  }
+}
+
+RunPolicy::Turn RunPolicy::NextWidth() {
+  ++plain_runs_;
+  if (stage_ == Stage::kSettled && !too_long_ &&
+      (plain_runs_ > next_width_ || (slow_runs_ >= kSlowRuns && plain_runs_ > soonest_width_))) {
+    too_long_ = least_ns_ > kLongNs;
+    if (!too_long_) {
+      width_trials_.Open(kWidths, kWidthRounds);
+      stage_ = Stage::kTryWidth;
+    }
+  }
+  if (stage_ == Stage::kTryWidth)
+    return {
+        .what = Turn::What::kTryWidth, .narrow = width_trials_.next() == kNarrow, .judged = true};
+  return {.narrow = narrow_, .judged = true};
+}
+
+bool RunPolicy::Report(const Turn& turn, double ns) {
+  switch (turn.what) {
+    case Turn::What::kRun:
+      if (turn.judged) JudgeWidth(ns);
+      return false;
+    case Turn::What::kTryWidth:
+      width_trials_.Report(ns);
+      if (width_trials_.settled()) EndWidthTrials();
+      return false;
+    case Turn::What::kWarmUp:
+      BeginTiming(subject_.widths ? Stage::kTimeWide : Stage::kTimeNarrow);
+      return false;
+    case Turn::What::kTime:
+      if (!turn.narrow || !subject_.widths)
+        costs_.plain_ns = costs_.plain_ns == 0 ? ns : std::min(costs_.plain_ns, ns);
+      if (++timed_ >= kTimedRuns || ns > kLongRunNs) EndTiming();
+      return settled();
+    case Turn::What::kTryVariant:
+      variant_trials_.Report(ns);
+      if (!variant_trials_.settled()) return false;
+      Settle(variant_trials_.best());
+      return true;
+  }
+  return false;
+}
+
+void RunPolicy::BeginTiming(Stage stage) {
+  stage_ = stage;
+  timed_ = 0;
+  meter_ = std::make_unique<CostMeter>(subject_.steps);
+}
+
+void RunPolicy::EndTiming() {
+  std::vector<float> cost_ns = meter_->CostNs();
+  meter_.reset();
+  const bool first = stage_ == Stage::kTimeWide || !subject_.widths;
+  if (first && !PathIsShort(cost_ns)) return Settle(0);
+  if (stage_ == Stage::kTimeWide) {
+    costs_.wide_ns = std::move(cost_ns);
+    return BeginTiming(Stage::kTimeNarrow);
+  }
+  if (!subject_.widths) costs_.wide_ns = cost_ns;
+  costs_.narrow_ns = std::move(cost_ns);
+  stage_ = Stage::kPropose;
+  proposal_.store(Proposal::kWanted, std::memory_order_release);
+}
+
+// Lanes cannot get below the longest path by what steps cost with all threads.
+bool RunPolicy::PathIsShort(const std::vector<float>& cost_ns) {
+  const UnitGraph units = FormUnits(std::exchange(subject_.graph, nullptr)(), cost_ns, 0);
+  return units.path_ns <= (1 - kVariantRules.margin) * units.serial_ns;
+}
+
+void RunPolicy::Drop(const Turn& turn) {
+  if (turn.what == Turn::What::kTryVariant) Settle(0);
+}
+
+bool RunPolicy::WantsCandidates(Costs* costs) {
+  Proposal wanted = Proposal::kWanted;
+  if (proposal_.load(std::memory_order_relaxed) != wanted ||
+      !proposal_.compare_exchange_strong(wanted, Proposal::kTaken, std::memory_order_acquire))
+    return false;
+  *costs = costs_;
+  return true;
+}
+
+void RunPolicy::Candidates(int count) {
+  variants_ = count + 1;
+  proposal_.store(Proposal::kMade, std::memory_order_release);
+}
+
+void RunPolicy::OpenVariantTrials(int rounds) {
+  variant_trials_.Open(variants_, rounds);
+  stage_ = Stage::kTryVariants;
+  settled_runs_ = 0;
+  next_trials_ *= kIntervalGrowth;
+  settled_.store(-1, std::memory_order_release);
+}
+
+void RunPolicy::Settle(int variant) {
+  const bool tried = stage_ == Stage::kTryVariants && variant_trials_.settled();
+  // What other work on the machine made seem faster for a moment is found out soon.
+  if (variant != chosen_) next_trials_ = kFirstInterval;
+  if (tried) next_trials_ = std::max(next_trials_, variant_trials_.RunsToPayBack());
+  in_a_row_ = !tried ? 0 : variant == chosen_ ? in_a_row_ + 1 : 1;
+  chosen_ = variant;
+  stage_ = Stage::kSettled;
+  settled_.store(variant, std::memory_order_release);
+}
+
+// What an ordinary run took.
+void RunPolicy::JudgeWidth(double ns) {
+  least_ns_ = std::min(least_ns_, ns);
+  slow_runs_ = !narrow_ && ns > kSlower * wide_ns_ ? slow_runs_ + 1 : 0;
+}
+
+void RunPolicy::EndWidthTrials() {
+  narrow_ = width_trials_.best() == kNarrow;
+  wide_ns_ = width_trials_.TimeOf(kWide);
+  slow_runs_ = 0;
+  least_ns_ = std::numeric_limits<double>::infinity();
+  const int64_t pays_back = width_trials_.RunsToPayBack();
+  soonest_width_ = plain_runs_ + std::max(kLeastRuns, pays_back);
+  next_width_ = plain_runs_ + std::max(narrow_ ? kNarrowRuns : kWideRuns, pays_back);
+  stage_ = Stage::kSettled;
+}
+
+}  // namespace heddle

@@ -1,0 +1,141 @@
+// RunPolicy: finds out, from the runs themselves, in which way a graph of steps runs fastest: one
+// step after another with kernels on all threads or on one; lanes; a queue.
+//
+//   kWarmUp ─► kTimeWide ─► kTimeNarrow ─► kPropose ─► kTryVariants ─► kSettled ◄─► kTryWidth
+//                                                           ▲              │
+//                                                           └──────────────┘  seldom
+//
+//   1. One run to get warm, then some in which every step is timed while its kernel may use all
+//      threads; then some in which kernels keep to one thread.
+//   2. With the latter costs lanes are scheduled (propose_ways.h). Whoever runs the graph builds
+//      the variants that promise something.
+//   3. They and the plain way, variant 0, are run in turns; the fastest stays. Since the machine
+//      may have been busy just then, this is repeated after some hundred runs, and after ever more
+//      while the choice stays the same.
+//   4. While the plain way is the choice, short runs of it are tried with kernels on one thread,
+//      too: that is faster where what one thread writes and another reads has a long way, between
+//      processors that share no cache or on a machine that others use. Where a virtual machine's
+//      processors are moved about it changes within seconds, so it is tried when runs have become
+//      slower, and now and then besides.
+//
+// It knows no plans or programs: whoever runs the steps is told, run by run, what to do
+// (executor/run_session.h; benchmarks/scheduling/task_graph.h). Results do not depend on the way:
+// kernels cut their work alike in all of them.
+//
+// Threads: Next(true), and Report and Drop of what it answered, by one run at a time, whose effects
+// the next one sees: RunAdmission lets in one run alone. All else from any thread. Ownership: keeps
+// `graph` until it was asked for. Once it has settled it takes no memory, later trials included.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "scheduler/cost_meter.h"
+#include "scheduler/static_graph.h"
+#include "scheduler/trials.h"
+
+namespace heddle {
+
+class RunPolicy {
+ public:
+  struct Subject {
+    size_t steps = 0;
+    std::function<StaticGraph()> graph = nullptr;  // of the steps; asked for at most once
+    bool variants = false;                         // steps may go side by side
+    bool widths = false;                           // kernels may use several threads
+  };
+  explicit RunPolicy(const Subject& subject);
+
+  struct Turn {
+    enum class What : uint8_t { kRun, kWarmUp, kTime, kTryVariant, kTryWidth };
+    What what = What::kRun;
+    bool narrow = false;  // kernels keep to one thread
+    bool judged = false;  // the time that it takes matters: Report it
+    int variant = 0;
+    CostMeter* meter = nullptr;  // kTime: of the steps
+  };
+  // What the coming run is to do. `alone`: it has all threads to itself; others run variant 0 on
+  // one thread and are not looked at. `traced`: being looked at, it takes longer than others.
+  Turn Next(bool alone, bool traced = false);
+  // A run has succeeded in `ns`. True when with it the variant to run is found.
+  bool Report(const Turn& turn, double ns);
+  // A run has failed.
+  void Drop(const Turn& turn);
+
+  struct Costs {
+    // Per step, with all threads for its kernel and with one.
+    std::vector<float> wide_ns, narrow_ns;
+    double plain_ns = 0;  // the fastest plain run
+  };
+  // Once after the costs are known, to one caller: true, and the costs. The caller answers with
+  // Candidates: how many variants, 1, 2, …, there are besides the plain one.
+  bool WantsCandidates(Costs* costs);
+  void Candidates(int count);
+
+  // The variant that runs from now on; 0 while that is not known yet.
+  int settled_variant() const { return std::max(0, settled_.load(std::memory_order_acquire)); }
+  bool settled() const { return settled_.load(std::memory_order_acquire) >= 0; }
+  // The settled variant was found twice in a row, or is the only one. By the run that is alone.
+  bool confirmed() const { return settled() && (variants_ == 1 || in_a_row_ > 1); }
+
+  // Runs that take longer gain from several threads wherever these are: widths are not tried.
+  static constexpr double kLongNs = 2e6;
+  static constexpr int64_t kFirstRuns = 8;  // before the first trials of widths
+
+ private:
+  enum class Stage : uint8_t {
+    kWarmUp,
+    kTimeWide,
+    kTimeNarrow,
+    kPropose,
+    kTryVariants,
+    kTryWidth,
+    kSettled,
+  };
+  // Of the candidates, which another thread makes: it is asked with kWanted and answers with kMade.
+  enum class Proposal : uint8_t { kNone, kWanted, kTaken, kMade };
+  enum Width : int { kWide, kNarrow, kWidths };
+
+  Turn NextOf(Stage stage);
+  Turn NextWidth();
+  void BeginTiming(Stage stage);
+  void EndTiming();
+  bool PathIsShort(const std::vector<float>& cost_ns);
+  void OpenVariantTrials(int rounds);
+  void Settle(int variant);
+  void JudgeWidth(double ns);
+  void EndWidthTrials();
+
+  // Constant after construction, but that `graph` goes once it was asked for.
+  Subject subject_;
+
+  // Between the run that is alone and others.
+  std::atomic<int> settled_{-1};  // the variant to run
+  std::atomic<Proposal> proposal_{Proposal::kNone};
+  Costs costs_;       // handed over with kWanted
+  int variants_ = 1;  // handed over with kMade
+
+  // Of the run that is alone.
+  Stage stage_ = Stage::kWarmUp;
+  int timed_ = 0;     // runs of the present stage
+  int chosen_ = 0;    // by the last trials
+  int in_a_row_ = 0;  // trials that chose it
+  int64_t settled_runs_ = 0, next_trials_ = std::numeric_limits<int64_t>::max();
+  std::unique_ptr<CostMeter> meter_;
+  Trials variant_trials_;
+  // Widths: counted in plain runs.
+  Trials width_trials_;
+  bool narrow_ = false, too_long_ = false;
+  int slow_runs_ = 0;  // in a row
+  int64_t plain_runs_ = 0, next_width_ = kFirstRuns, soonest_width_ = kFirstRuns;
+  double least_ns_ = std::numeric_limits<double>::infinity();  // since the last trials
+  double wide_ns_ = 0;                                         // in the last trials
+};
+
+}  // namespace heddle

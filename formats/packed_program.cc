@@ -1,0 +1,54 @@
+// Programs that are let go. The file that one was read from is the smallest thing to remember.
+#include <xxhash.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "formats/program_source.h"
+
+namespace heddle::formats {
+namespace {
+
+bool IsThat(const FileBytes& bytes, uint64_t hash) {
+  return XXH64(bytes.view().data(), bytes.view().size(), 0) == hash;
+}
+
+class InFile : public PackedProgram {
+ public:
+  InFile(FileHandle file, std::string name, uint64_t hash)
+      : file_(std::move(file)), name_(std::move(name)), hash_(hash) {}
+  Result<std::shared_ptr<ir::Program>> Unpack() const override {
+    HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, file_.ReadAll());
+    if (!IsThat(bytes, hash_))
+      return DataLoss(name_, " was written to while the program in it was still needed");
+    return ParseProgram(bytes.view(), name_);
+  }
+
+ private:
+  const FileHandle file_;
+  const std::string name_;
+  const uint64_t hash_;
+};
+
+// The file that the program was read from, if it is there as it was. Where most of it is what
+// nobody holds anyway (call stacks), looking costs more than it saves.
+FileHandle FileOf(const ir::Program& program) {
+  constexpr size_t kLeast = 16 << 10, kMostTimes = 4;
+  const size_t held = program.source->bytes();
+  if (held < kLeast) return {};
+  auto file = FileHandle::Open(program.name);
+  if (!file.ok() || file->size() > kMostTimes * held) return {};
+  const auto bytes = file->ReadAll();
+  return bytes.ok() && IsThat(*bytes, program.hash) ? *std::move(file) : FileHandle();
+}
+
+}  // namespace
+
+std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) {
+  if (FileHandle file = FileOf(program); file)
+    return std::make_unique<InFile>(std::move(file), program.name, program.hash);
+  return program.source->Pack(program);
+}
+
+}  // namespace heddle::formats

@@ -1,0 +1,56 @@
+#include "formats/paddle/format.h"
+
+#include <filesystem>
+
+#include "formats/paddle/params.h"
+
+namespace heddle::paddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProgramDescs : public formats::Format {
+ public:
+  std::string_view name() const override { return "paddle"; }
+
+  // The fields of a ProgramDesc are messages: blocks (1), version (4), versions of operators (5).
+  bool Recognises(std::string_view bytes) const override {
+    return !bytes.empty() && (bytes[0] == '\x0a' || bytes[0] == '\x22' || bytes[0] == '\x2a');
+  }
+  Result<std::shared_ptr<const formats::ProgramSource>> Parse(
+      std::string_view bytes, ir::ProgramBuilder& builder) const override {
+    return ParseProgramDesc(bytes, builder);
+  }
+  Result<std::string> Write(const ir::Program& program) const override {
+    return WriteProgramDesc(program);
+  }
+
+  std::vector<std::string> FileNames() const override {
+    return {"model.pdmodel", "inference.pdmodel", "__model__"};
+  }
+  std::string Extension() const override { return ".pdmodel"; }
+  std::string DefaultParameters(const std::string& program_file) const override {
+    const fs::path p(program_file);
+    if (p.extension() == ".pdmodel") {
+      fs::path beside = p;
+      beside.replace_extension(".pdiparams");
+      return beside.string();
+    }
+    for (const char* name : {"__params__", "params"})
+      if (fs::is_regular_file(p.parent_path() / name)) return (p.parent_path() / name).string();
+    return p.parent_path().empty() ? "." : p.parent_path().string();
+  }
+  Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                        ParameterReading reading) const override {
+    return paddle::LoadParameters(program, path, scope, reading);
+  }
+};
+
+}  // namespace
+
+const formats::Format& ProgramDescFormat() {
+  static const ProgramDescs format;
+  return format;
+}
+
+}  // namespace heddle::paddle

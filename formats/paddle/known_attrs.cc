@@ -1,0 +1,81 @@
+#include "formats/paddle/known_attrs.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/op_registry.h"
+#include "formats/paddle/wire_fields.h"
+
+namespace heddle::paddle {
+namespace {
+
+using wire::Field;
+using wire::Fields;
+
+class Filter {
+ public:
+  bool Program(std::string_view bytes, std::string* out) {
+    Field f;
+    for (Fields fields(bytes); !fields.done();) {
+      if (!fields.Next(&f)) return false;
+      if (!f.Is(wire::kBlocks)) {
+        out->append(f.whole);
+        continue;
+      }
+      block_.clear();
+      if (!Block(f.payload)) return false;
+      wire::AppendBytesField(wire::kBlocks, block_, out);
+    }
+    return true;
+  }
+
+ private:
+  bool Block(std::string_view bytes) {
+    Field f;
+    for (Fields fields(bytes); !fields.done();) {
+      if (!fields.Next(&f)) return false;
+      if (!f.Is(wire::kOps)) {
+        block_.append(f.whole);
+        continue;
+      }
+      op_.clear();
+      if (!Op(f.payload)) return false;
+      wire::AppendBytesField(wire::kOps, op_, &block_);
+    }
+    return true;
+  }
+  bool Op(std::string_view bytes) {
+    const OpDef* def = nullptr;  // writers put the type before the attributes
+    Field f;
+    for (Fields fields(bytes); !fields.done();) {
+      if (!fields.Next(&f)) return false;
+      if (f.Is(wire::kOpType))
+        def = f.payload == "feed" || f.payload.starts_with("fetch") ? nullptr : FindOp(f.payload);
+      if (def == nullptr || !f.Is(wire::kAttrs) || IsRead(*def, f.payload)) op_.append(f.whole);
+    }
+    return true;
+  }
+  static bool IsRead(const OpDef& def, std::string_view attr) {
+    std::string_view name;
+    bool typed = false;
+    Field f;
+    for (Fields fields(attr); !fields.done();) {
+      if (!fields.Next(&f)) return true;  // the parser will complain
+      if (f.Is(wire::kAttrName)) name = f.payload;
+      typed |= f.number == wire::kAttrType;
+    }
+    return !typed || name.empty() || def.FindAttr(name) >= 0 || name == kDeviceAttr ||
+           std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) != std::end(kHintAttrs);
+  }
+
+  std::string block_, op_;
+};
+
+}  // namespace
+
+std::string WithKnownAttrs(std::string_view bytes) {
+  std::string out;
+  return Filter().Program(bytes, &out) ? out : std::string();
+}
+
+}  // namespace heddle::paddle

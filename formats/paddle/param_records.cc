@@ -1,0 +1,235 @@
+#include "formats/paddle/param_records.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/bytes.h"
+#include "core/error.h"
+#include "core/lazy_buffer.h"
+#include "core/shapes.h"
+#include "proto/framework.pb.h"
+
+namespace heddle::paddle {
+namespace {
+
+constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
+
+// Smaller weights are read together with their neighbours: a read and a page for each would cost
+// more than they take.
+constexpr size_t kLeastLater = 4 << 10;
+
+constexpr size_t kHashedBytes = 256 << 10;  // read at a time
+
+}  // namespace
+
+// Ownership: of the descriptor. Threads: any, once open.
+class RecordReader::File : public SourceFile {
+ public:
+  explicit File(const std::string& path) : path_(path) {}
+  ~File() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  Status Open() {
+    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) return NotFound("cannot open ", path_, ": ", std::strerror(errno));
+    if (::fstat(fd_, &opened_) != 0 || !S_ISREG(opened_.st_mode))
+      return InvalidArgument(path_, " is not a regular file");
+    return Status::Ok();
+  }
+  size_t size() const { return static_cast<size_t>(opened_.st_size); }
+
+  Status Fill(void* to, size_t bytes, size_t from) const {
+    char* at = static_cast<char*>(to);
+    while (bytes > 0) {
+      const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(from));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return DataLoss("cannot read ", path_, ": ", std::strerror(errno));
+      if (got == 0) return DataLoss(path_, ": cut short while it was read, at byte ", from);
+      at += got;
+      from += static_cast<size_t>(got);
+      bytes -= static_cast<size_t>(got);
+    }
+    return Status::Ok();
+  }
+  Stamp stamp() const override {
+    const auto ns = [](const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+    return {.device = opened_.st_dev,
+            .inode = opened_.st_ino,
+            .bytes = size(),
+            .modified_ns = ns(opened_.st_mtim),
+            .changed_ns = ns(opened_.st_ctim)};
+  }
+  Result<uint64_t> Hash() const override {
+    std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                          &XXH3_freeState);
+    std::vector<char> part(std::min(size(), kHashedBytes));
+    if (!state) throw std::bad_alloc();
+    XXH3_64bits_reset(state.get());
+    for (size_t at = 0; at < size(); at += part.size()) {
+      const size_t bytes = std::min(part.size(), size() - at);
+      HEDDLE_RETURN_IF_ERROR(Fill(part.data(), bytes, at));
+      XXH3_64bits_update(state.get(), part.data(), bytes);
+    }
+    HEDDLE_RETURN_IF_ERROR(CheckUnchanged());
+    return XXH3_64bits_digest(state.get());
+  }
+
+  // OK if nobody has written to the file since it was opened. Call it after a read.
+  Status CheckUnchanged() const {
+    struct stat now {};
+    if (::fstat(fd_, &now) == 0 && now.st_size == opened_.st_size &&
+        now.st_mtim.tv_sec == opened_.st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
+      return Status::Ok();
+    return DataLoss(path_, " was written to while parameters in it were still to be read");
+  }
+
+ private:
+  const std::string path_;
+  int fd_ = -1;
+  struct stat opened_ {};
+};
+
+size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
+  if (dtype != DType::kF32 || !shape.is_static()) return 0;
+  const size_t bytes = BytesFor(dtype, shape);
+  return bytes < kLeastLater ? (bytes + 63) / 64 * 64 : 0;
+}
+
+Status RecordReader::Open() {
+  auto file = std::make_shared<File>(path_);
+  HEDDLE_RETURN_IF_ERROR(file->Open());
+  size_ = file->size();
+  if (shelf_bytes_ > 0)
+    shelf_.emplace(std::min(shelf_bytes_, size_), [file](void* to, size_t place, size_t bytes) {
+      HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, place));
+      return file->CheckUnchanged();
+    });
+  file_ = std::move(file);
+  return Status::Ok();
+}
+
+Status RecordReader::Need(size_t bytes, const std::string& what) const {
+  if (bytes > left())
+    return DataLoss(path_, ": cut short: ", what, " needs ", bytes, " bytes at byte ", at_,
+                    ", the file ends after ", left());
+  return Status::Ok();
+}
+
+Status RecordReader::Take(void* to, size_t bytes, const std::string& what) {
+  HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+  char* at = static_cast<char*>(to);
+  const auto from_window = [&] {
+    const size_t end = window_at_ + window_.size();
+    if (bytes == 0 || at_ < window_at_ || at_ >= end) return;
+    const size_t n = std::min(bytes, end - at_);
+    std::memcpy(at, window_.data() + (at_ - window_at_), n);
+    at += n;
+    at_ += n;
+    bytes -= n;
+  };
+  from_window();
+  if (bytes >= kWindow) {
+    HEDDLE_RETURN_IF_ERROR(file_->Fill(at, bytes, at_));
+    at_ += bytes;
+  } else if (bytes > 0) {
+    window_.resize(std::min(kWindow, left()));
+    window_at_ = at_;
+    HEDDLE_RETURN_IF_ERROR(file_->Fill(window_.data(), window_.size(), at_));
+    from_window();
+  }
+  return Status::Ok();
+}
+
+Status RecordReader::ReadLoD(const std::string& what, LoD* lod) {
+  uint64_t levels = 0;
+  HEDDLE_RETURN_IF_ERROR(Take(&levels, sizeof(levels), what));
+  if (levels > 16)
+    return DataLoss(path_, ": ", what, ": ", levels, " LoD levels at byte ", at_ - 8);
+  for (uint64_t l = 0; l < levels; ++l) {
+    uint64_t bytes = 0;
+    HEDDLE_RETURN_IF_ERROR(Take(&bytes, sizeof(bytes), what));
+    HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+    std::vector<size_t> offsets(bytes / sizeof(uint64_t));
+    HEDDLE_RETURN_IF_ERROR(Take(offsets.data(), offsets.size() * sizeof(uint64_t), what));
+    at_ += bytes % sizeof(uint64_t);
+    lod->push_back(std::move(offsets));
+  }
+  return Status::Ok();
+}
+
+Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::string& what,
+                                         BufferSlab& slab) {
+  HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+  const bool large = bytes >= kLeastLater, later = later_ && dtype == DType::kF32 && large;
+  const auto read = [file = file_, from = at_](void* to, size_t begin, size_t end) {
+    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+    return file->CheckUnchanged();
+  };
+  BufferRef memory;
+  if (later) {
+    memory = MakeLazyBuffer(bytes, read, {file_, StrCat(at_, "+", bytes)});
+  } else {
+    if (shelf_ && dtype == DType::kF32 && !large) memory = shelf_->Add(bytes, at_);
+    if (!memory) memory = slab.Allocate(bytes);
+  }
+  if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");
+  if (later)
+    at_ += bytes;
+  else
+    HEDDLE_RETURN_IF_ERROR(Take(memory->data(), bytes, what));
+  return memory;
+}
+
+Result<Tensor> RecordReader::Read(const std::string& what, BufferSlab& slab) {
+  uint32_t version = 0;
+  HEDDLE_RETURN_IF_ERROR(Take(&version, sizeof(version), what));
+  if (version != 0)
+    return DataLoss(path_, ": ", what, ": tensor record of version ", version, " at byte ", at_ - 4,
+                    "; 0 is expected: the file is damaged or of another format");
+  LoD lod;
+  HEDDLE_RETURN_IF_ERROR(ReadLoD(what, &lod));
+  HEDDLE_RETURN_IF_ERROR(Take(&version, sizeof(version), what));
+  int32_t desc_size = 0;
+  HEDDLE_RETURN_IF_ERROR(Take(&desc_size, sizeof(desc_size), what));
+  if (version != 0 || desc_size <= 0 || desc_size > 4096)
+    return DataLoss(path_, ": ", what, ": damaged tensor header at byte ", at_ - 8);
+  std::string desc_bytes(static_cast<size_t>(desc_size), '\0');
+  HEDDLE_RETURN_IF_ERROR(Take(desc_bytes.data(), desc_bytes.size(), what));
+  proto::VarType_TensorDesc desc;
+  if (!desc.ParsePartialFromString(desc_bytes) || !desc.IsInitialized())
+    return DataLoss(path_, ": ", what, ": damaged tensor description at byte ",
+                    at_ - desc_bytes.size());
+  const DType dtype = DTypeFromProto(desc.data_type());
+  if (dtype == DType::kUnknown)
+    return Unimplemented(path_, ": ", what, ": element type ", static_cast<int>(desc.data_type()));
+  if (desc.dims_size() > Shape::kMaxRank)
+    return DataLoss(path_, ": ", what, ": rank ", desc.dims_size());
+  Shape shape;
+  size_t bytes = SizeOf(dtype);
+  for (int64_t d : desc.dims()) {
+    if (d < 0 || (d > 0 && bytes > size_ / static_cast<size_t>(d) && bytes > 0))
+      return DataLoss(path_, ": cut short: ", what, " has a dimension of ", d,
+                      ", more than the file of ", size_, " bytes holds");
+    bytes *= static_cast<size_t>(d);
+    shape.push_back(d);
+  }
+  HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
+  HEDDLE_ASSIGN_OR_RETURN(BufferRef memory, TakeData(dtype, bytes, what, slab));
+  Tensor t(dtype, shape, std::move(memory));
+  if (!lod.empty()) t.set_lod(std::move(lod));
+  return t;
+}
+
+}  // namespace heddle::paddle

@@ -1,0 +1,66 @@
+// Reads Paddle's records of tensors from a file, one after another.
+//
+// A record: u32 version 0 | u64 number of LoD levels, per level u64 byte size and u64 offsets |
+// u32 version 0 | i32 size of a TensorDesc | TensorDesc | the data, row-major, without padding.
+//
+// Data lies at odd places in such a file, so it is read to its final place. The file is not mapped:
+// that would touch another page for each tensor. Threads: one at a time.
+//
+// Large weights can be left in the file until somebody needs them; it stays open until then.
+// Another file may take its place. Weights that are read after it was written to in place are
+// kDataLoss.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/buffer_slab.h"
+#include "core/lazy_buffer.h"
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+namespace heddle::paddle {
+
+class RecordReader {
+ public:
+  explicit RecordReader(std::string path) : path_(std::move(path)) {}
+  // Weights of 4 KiB and more are read when needed (core/lazy_buffer.h); smaller ones,
+  // `shelf_bytes` in all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; a tensor
+  // that has no room there is read at once.
+  RecordReader(std::string path, size_t shelf_bytes)
+      : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
+  // Bytes that a tensor will take on the shelf.
+  static size_t ShelfBytes(DType dtype, const Shape& shape);
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
+
+  Status Open();
+  bool at_end() const { return at_ == size_; }
+  size_t left() const { return size_ - at_; }
+  // The next tensor, in memory of `slab`. `what` names it in messages.
+  Result<Tensor> Read(const std::string& what, BufferSlab& slab);
+
+ private:
+  // `bytes` from the present place on; moves on.
+  Status Take(void* to, size_t bytes, const std::string& what);
+  Status Need(size_t bytes, const std::string& what) const;
+  Status ReadLoD(const std::string& what, LoD* lod);
+
+  // Memory with the next `bytes`; moves on. An empty reference where there is no memory.
+  Result<BufferRef> TakeData(DType dtype, size_t bytes, const std::string& what, BufferSlab& slab);
+
+  class File;
+  const std::string path_;
+  const bool later_ = false;
+  const size_t shelf_bytes_ = 0;
+  std::optional<LazyShelf> shelf_;
+  std::shared_ptr<const File> file_;
+  size_t size_ = 0, at_ = 0;
+  std::vector<char> window_;  // bytes of the file from window_at_ on
+  size_t window_at_ = 0;
+};
+
+}  // namespace heddle::paddle

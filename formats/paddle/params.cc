@@ -1,0 +1,212 @@
+#include "formats/paddle/params.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/shapes.h"
+#include "formats/paddle/param_records.h"
+#include "formats/paddle/pickled_params.h"
+#include "proto/framework.pb.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+using paddle::RecordReader;
+
+Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string& path) {
+  bool fits = want.dtype == DType::kUnknown || want.dtype == got.dtype();
+  if (want.shape.known_rank()) {
+    // Paddle writes scalars of old programs as [1]; a rank-0 variable takes both.
+    fits =
+        fits && (want.shape.rank() == got.rank() || (want.shape.rank() == 0 && got.numel() == 1));
+    for (int i = 0; fits && i < want.shape.rank(); ++i)
+      fits = want.shape[i] < 0 || want.shape[i] == got.shape()[i];
+  }
+  if (fits) return Status::Ok();
+  return InvalidArgument(path, ": parameter '", want.name, "' should be ", Name(want.dtype), " ",
+                         want.shape.ToString(), "; the file has ", Name(got.dtype()), " ",
+                         got.shape().ToString(),
+                         " there (parameters are stored in the sorted order of their names)");
+}
+
+Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
+                    Scope& scope) {
+  size_t shelf = 0;
+  for (const TensorInfo& info : want) shelf += RecordReader::ShelfBytes(info.dtype, info.shape);
+  std::optional<RecordReader> opened;
+  if (later)
+    opened.emplace(path, shelf);
+  else
+    opened.emplace(path);
+  RecordReader& reader = *opened;
+  HEDDLE_RETURN_IF_ERROR(reader.Open());
+  BufferSlab slab(later ? 0 : reader.left());
+  std::vector<Tensor> tensors;
+  for (const TensorInfo& info : want) {
+    const std::string what = "parameter '" + info.name + "' (" +
+                             std::to_string(tensors.size() + 1) + " of " +
+                             std::to_string(want.size()) + ")";
+    auto t = reader.Read(what, slab);
+    if (!t.ok()) return t.status();
+    HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, *t, path));
+    tensors.push_back(*std::move(t));
+  }
+  if (!reader.at_end())
+    return DataLoss(path, ": ", reader.left(), " bytes follow the last of ", want.size(),
+                    " parameters; the file belongs to another program or is damaged");
+  for (size_t i = 0; i < want.size(); ++i) scope.Set(want[i].name, Value(std::move(tensors[i])));
+  return Status::Ok();
+}
+
+Status LoadSeparate(const std::vector<TensorInfo>& want, const std::string& dir, Scope& scope) {
+  BufferSlab slab;
+  std::vector<Tensor> tensors;
+  for (const TensorInfo& info : want) {
+    const std::string path = (fs::path(dir) / info.name).string();
+    RecordReader reader(path);
+    HEDDLE_RETURN_IF_ERROR(reader.Open());
+    auto t = reader.Read("parameter '" + info.name + "'", slab);
+    if (!t.ok()) return t.status();
+    if (!reader.at_end()) return DataLoss(path, ": ", reader.left(), " bytes too many");
+    HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, *t, path));
+    tensors.push_back(*std::move(t));
+  }
+  for (size_t i = 0; i < want.size(); ++i) scope.Set(want[i].name, Value(std::move(tensors[i])));
+  return Status::Ok();
+}
+
+template <typename T>
+void Put(std::string* out, T value) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+// The bytes before the data of a record.
+std::string RecordHeader(const Tensor& t) {
+  std::string out;
+  Put<uint32_t>(&out, 0);
+  Put<uint64_t>(&out, t.lod().size());
+  for (const auto& level : t.lod()) {
+    Put<uint64_t>(&out, level.size() * sizeof(uint64_t));
+    for (size_t offset : level) Put<uint64_t>(&out, offset);
+  }
+  Put<uint32_t>(&out, 0);
+  proto::VarType_TensorDesc desc;
+  desc.set_data_type(static_cast<proto::VarType_Type>(DTypeToProto(t.dtype())));
+  for (int64_t d : t.shape()) desc.add_dims(d);
+  const std::string bytes = desc.SerializeAsString();
+  Put<int32_t>(&out, static_cast<int32_t>(bytes.size()));
+  return out + bytes;
+}
+
+Status WriteRecords(const std::string& path, const NamedTensors& tensors) {
+  FileReplacement file(path);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  for (const auto& [name, tensor] : tensors) {
+    const Tensor t = tensor.Contiguous();
+    if (!t.initialized())
+      return ResourceExhausted(path, ": '", name, "': no memory for a row-major copy");
+    HEDDLE_RETURN_IF_ERROR(file.Append(RecordHeader(t)));
+    HEDDLE_RETURN_IF_ERROR(file.Append({static_cast<const char*>(t.raw()), t.bytes()}));
+  }
+  return file.Commit();
+}
+
+// The values to write. All are checked first, so that no file is begun when one cannot be written.
+Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope& scope,
+                             const std::string& path) {
+  NamedTensors tensors;
+  for (const TensorInfo& info : wanted) {
+    const Value* v = scope.Find(info.name);
+    if (v == nullptr || !v->initialized())
+      return NotFound(path, ": parameter '", info.name, "' (", Name(info.dtype), " ",
+                      info.shape.ToString(), ") has no value to save");
+    if (!v->is_tensor())
+      return InvalidArgument(path, ": parameter '", info.name,
+                             "' is no dense tensor; only those can be saved");
+    tensors.emplace_back(info.name, v->tensor());
+  }
+  return tensors;
+}
+
+// Sets the parameters that a pickle names; the others must have values.
+Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path, Scope& scope) {
+  HEDDLE_ASSIGN_OR_RETURN(NamedTensors found, ReadPickledTensors(path));
+  std::unordered_map<std::string, Tensor> by_name;
+  for (auto& [name, tensor] : found) by_name.emplace(name, std::move(tensor));
+  NamedTensors chosen;
+  std::string missing;
+  for (const TensorInfo& info : want) {
+    const auto it = by_name.find(info.name);
+    if (it != by_name.end()) {
+      HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, it->second, path));
+      chosen.emplace_back(info.name, it->second);
+      continue;
+    }
+    const Value* v = scope.Find(info.name);
+    if (v == nullptr || !v->initialized())
+      missing += (missing.empty() ? "'" : ", '") + info.name + "'";
+  }
+  if (chosen.empty() && !want.empty())
+    return InvalidArgument(path, ": holds none of the program's ", want.size(), " parameters ('",
+                           want[0].name, "', …); the first of its ", found.size(), " arrays is '",
+                           found.empty() ? "" : found[0].first, "'");
+  if (!missing.empty())
+    return NotFound(path, ": has no value for ", missing, ", nor has anything before it");
+  for (auto& [name, tensor] : chosen) scope.Set(name, Value(std::move(tensor)));
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status paddle::LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                              ParameterReading reading) {
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, scope);
+  if (paddle::LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
+  return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded,
+                      scope);
+}
+
+Status SaveParameters(const Program& program, const Scope& scope, const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const NamedTensors tensors, Collect(program.persistables(), scope, path));
+  return WriteRecords(path, tensors);
+}
+
+Status SaveParametersSeparately(const Program& program, const Scope& scope,
+                                const std::string& directory) {
+  HEDDLE_ASSIGN_OR_RETURN(const NamedTensors tensors,
+                          Collect(program.persistables(), scope, directory));
+  std::error_code ec;
+  fs::create_directories(directory, ec);
+  if (ec) return NotFound(directory, ": cannot be made: ", ec.message());
+  for (const auto& item : tensors)
+    HEDDLE_RETURN_IF_ERROR(WriteRecords((fs::path(directory) / item.first).string(), {item}));
+  return Status::Ok();
+}
+
+Result<std::vector<Tensor>> ReadTensors(const std::string& path) {
+  RecordReader reader(path);
+  HEDDLE_RETURN_IF_ERROR(reader.Open());
+  BufferSlab slab(reader.left());
+  std::vector<Tensor> tensors;
+  while (!reader.at_end()) {
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t,
+                            reader.Read("tensor " + std::to_string(tensors.size()), slab));
+    tensors.push_back(std::move(t));
+  }
+  return tensors;
+}
+
+Status WriteTensors(const std::string& path, const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (!tensor.initialized() || tensor.dtype() == DType::kUnknown)
+      return NotFound(path, ": '", name, "' has no value to save");
+  return WriteRecords(path, tensors);
+}
+
+}  // namespace heddle

@@ -1,0 +1,352 @@
+// Writes an ir::Program as a ProgramDesc. Everything that heddle does not use (other back ends'
+// attributes, integer widths, flags of variables) is taken from the file the program came from.
+#include <google/protobuf/arena.h>
+
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/ir.h"
+#include "core/shapes.h"
+#include "formats/paddle/attr_convert.h"
+#include "formats/paddle/format.h"
+#include "proto/framework.pb.h"
+
+namespace heddle::paddle {
+namespace {
+
+using ir::Block;
+using ir::kNoVar;
+using ir::Op;
+using ir::Port;
+using ir::Var;
+using ir::VarId;
+using ir::VarKind;
+using Attr = proto::OpDesc_Attr;
+
+bool FitsInt(int64_t v) { return v == static_cast<int32_t>(v); }
+bool FitInts(const Ints& list) {
+  for (int64_t v : list)
+    if (!FitsInt(v)) return false;
+  return true;
+}
+
+// Sets an attribute, and keeps its type in the file if that can hold the value.
+class AttrWriter {
+ public:
+  explicit AttrWriter(Attr* a) : a_(a), type_(a->has_type() ? a->type() : proto::AttrType(-1)) {
+    const std::string name = a->name();
+    a->Clear();
+    a->set_name(name);
+  }
+  void operator()(bool v) const {
+    if (type_ == proto::INT) return (*this)(int64_t{v});
+    a_->set_type(proto::BOOLEAN);
+    a_->set_b(v);
+  }
+  void operator()(int64_t v) const {
+    const bool wide = type_ == proto::LONG || !FitsInt(v);
+    a_->set_type(wide ? proto::LONG : proto::INT);
+    if (wide)
+      a_->set_l(v);
+    else
+      a_->set_i(static_cast<int32_t>(v));
+  }
+  void operator()(double v) const {
+    const bool wide = type_ == proto::FLOAT64;
+    a_->set_type(wide ? proto::FLOAT64 : proto::FLOAT);
+    if (wide)
+      a_->set_float64(v);
+    else
+      a_->set_f(static_cast<float>(v));
+  }
+  void operator()(const std::string& v) const {
+    a_->set_type(proto::STRING);
+    a_->set_s(v);
+  }
+  void operator()(const Ints& v) const {
+    const bool bools = type_ == proto::BOOLEANS;
+    const bool wide = type_ == proto::LONGS || !FitInts(v);
+    a_->set_type(bools ? proto::BOOLEANS : wide ? proto::LONGS : proto::INTS);
+    for (int64_t x : v) {
+      if (bools)
+        a_->add_bools(x != 0);
+      else if (wide)
+        a_->add_longs(x);
+      else
+        a_->add_ints(static_cast<int32_t>(x));
+    }
+  }
+  void operator()(const Floats& v) const {
+    const bool wide = type_ == proto::FLOAT64S;
+    a_->set_type(wide ? proto::FLOAT64S : proto::FLOATS);
+    for (double x : v) {
+      if (wide)
+        a_->add_float64s(x);
+      else
+        a_->add_floats(static_cast<float>(x));
+    }
+  }
+  void operator()(const Strings& v) const {
+    a_->set_type(proto::STRINGS);
+    for (const std::string& x : v) a_->add_strings(x);
+  }
+  void operator()(BlockRef v) const {
+    a_->set_type(proto::BLOCK);
+    a_->set_block_idx(v.id);
+  }
+  void operator()(const std::vector<BlockRef>& v) const {
+    a_->set_type(proto::BLOCKS);
+    for (BlockRef b : v) a_->add_blocks_idx(b.id);
+  }
+
+ private:
+  Attr* a_;
+  const proto::AttrType type_;
+};
+
+proto::VarType::Type TypeOf(VarKind kind) {
+  switch (kind) {
+    case VarKind::kTensor:
+      return proto::VarType::LOD_TENSOR;
+    case VarKind::kRows:
+      return proto::VarType::SELECTED_ROWS;
+    case VarKind::kArray:
+      return proto::VarType::LOD_TENSOR_ARRAY;
+    case VarKind::kScopes:
+      return proto::VarType::STEP_SCOPES;
+    case VarKind::kFeedHolder:
+      return proto::VarType::FEED_MINIBATCH;
+    case VarKind::kFetchHolder:
+      return proto::VarType::FETCH_LIST;
+    case VarKind::kRaw:
+      break;
+  }
+  return proto::VarType::RAW;
+}
+
+class Writer {
+ public:
+  Writer(const ir::Program& p, const proto::ProgramDesc& source, proto::ProgramDesc* out)
+      : p_(p), source_(source), out_(*out) {}
+
+  void Run() {
+    out_.mutable_version()->set_version(p_.version);
+    if (source_.has_op_version_map()) *out_.mutable_op_version_map() = source_.op_version_map();
+    for (const Block& block : p_.blocks) AddBlock(block);
+    for (VarId v = 0; v < p_.vars.size(); ++v) AddVar(p_.vars[v]);
+    for (const Port& f : p_.feeds) AddPort(f, true);
+    for (const Block& block : p_.blocks)
+      for (const Op& op : block.ops) AddOp(block.id, op);
+    for (const Port& f : p_.fetches) AddPort(f, false);
+  }
+
+ private:
+  void AddBlock(const Block& block) {
+    auto* desc = out_.add_blocks();
+    desc->set_idx(block.id);
+    // The first block's parent is no block, however the file writes that.
+    const bool known = block.id < source_.blocks_size();
+    desc->set_parent_idx(known && block.id == 0 ? source_.blocks(0).parent_idx() : block.parent);
+    if (!known || source_.blocks(block.id).has_forward_block_idx())
+      desc->set_forward_block_idx(block.forward_block);
+    known_.emplace_back();
+    written_.emplace_back();
+    if (!known) return;
+    for (const auto& var : source_.blocks(block.id).vars()) known_.back().emplace(var.name(), &var);
+  }
+
+  const proto::VarDesc* Known(int block, const std::string& name) const {
+    const auto found = known_[block].find(name);
+    return found == known_[block].end() ? nullptr : found->second;
+  }
+
+  void AddVar(const Var& var) {
+    const proto::VarDesc* known = Known(var.block, var.name);
+    // The builder gave the sub-block a variable that hides an outer one (core/sub_block_slots.h).
+    // It will do so again.
+    if (known == nullptr && var.block > 0)
+      if (p_.Find(p_.blocks[var.block].parent, var.name) != kNoVar) return;
+    if (!written_[var.block].insert(var.name).second) return;
+    auto* desc = out_.mutable_blocks(var.block)->add_vars();
+    if (known != nullptr) *desc = *known;
+    desc->set_name(var.name);
+    if (var.persistable || desc->has_persistable()) desc->set_persistable(var.persistable);
+    if (known == nullptr || var.kind != VarKind::kRaw)
+      desc->mutable_type()->set_type(TypeOf(var.kind));
+    proto::VarType::TensorDesc* tensor = nullptr;
+    if (var.kind == VarKind::kTensor)
+      tensor = desc->mutable_type()->mutable_lod_tensor()->mutable_tensor();
+    if (var.kind == VarKind::kRows) tensor = desc->mutable_type()->mutable_selected_rows();
+    if (var.kind == VarKind::kArray && known == nullptr)
+      tensor = desc->mutable_type()->mutable_tensor_array()->mutable_tensor();
+    if (tensor == nullptr) return;
+    // The file said nothing of this variable. A tensor type would need a dtype, so none is written.
+    if (known != nullptr && !known->type().has_lod_tensor() && var.kind == VarKind::kTensor &&
+        var.dtype == DType::kUnknown && !var.shape.known_rank())
+      return desc->mutable_type()->clear_lod_tensor();
+    const DType dtype = var.dtype == DType::kUnknown ? DType::kF32 : var.dtype;
+    if (!tensor->has_data_type() || var.dtype != DType::kUnknown)
+      tensor->set_data_type(static_cast<proto::VarType::Type>(DTypeToProto(dtype)));
+    if (!var.shape.known_rank()) return;
+    tensor->clear_dims();
+    for (int64_t d : var.shape) tensor->add_dims(d);
+  }
+
+  const std::string& NameOf(VarId v) const {
+    static const std::string kEmpty = "@EMPTY@";
+    return v == kNoVar ? kEmpty : p_.vars[v].name;
+  }
+
+  std::string Holder(VarKind kind, const char* fallback) {
+    for (const Var& v : p_.vars)
+      if (v.kind == kind && v.block == 0) return v.name;
+    if (!written_[0].insert(fallback).second) return fallback;
+    auto* desc = out_.mutable_blocks(0)->add_vars();
+    desc->set_name(fallback);
+    desc->set_persistable(true);
+    desc->mutable_type()->set_type(TypeOf(kind));
+    return fallback;
+  }
+
+  void AddPort(const Port& port, bool feed) {
+    auto* desc = out_.mutable_blocks(0)->add_ops();
+    desc->set_type(feed ? "feed" : "fetch");
+    const std::string holder =
+        feed ? Holder(VarKind::kFeedHolder, "feed") : Holder(VarKind::kFetchHolder, "fetch");
+    auto* in = desc->add_inputs();
+    in->set_parameter("X");
+    in->add_arguments(feed ? holder : NameOf(port.var));
+    auto* out = desc->add_outputs();
+    out->set_parameter("Out");
+    out->add_arguments(feed ? NameOf(port.var) : holder);
+    auto* col = desc->add_attrs();
+    col->set_name("col");
+    col->set_type(proto::INT);
+    col->set_i(port.col);
+  }
+
+  // The operator as it stands in the file, when it does.
+  const proto::OpDesc* SourceOf(int block, const Op& op) const {
+    if (op.index < 0 || block >= source_.blocks_size() ||
+        op.index >= source_.blocks(block).ops_size())
+      return nullptr;
+    const auto& desc = source_.blocks(block).ops(op.index);
+    return desc.type() == op.type() ? &desc : nullptr;
+  }
+
+  void AddOp(int block, const Op& op) {
+    auto* desc = out_.mutable_blocks(block)->add_ops();
+    const proto::OpDesc* source = SourceOf(block, op);
+    if (source != nullptr) *desc = *source;
+    desc->set_type(op.type());
+    for (size_t s = 0; s < op.def->inputs().size(); ++s)
+      SetSlot(op.def->inputs()[s], op.inputs[s], desc->mutable_inputs());
+    for (size_t s = 0; s < op.def->outputs().size(); ++s)
+      SetSlot(op.def->outputs()[s], op.outputs[s], desc->mutable_outputs());
+    AddUnknownOutputs(block, op, *desc);
+    for (size_t a = 0; a < op.attrs.size(); ++a) SetAttr(op, a, source == nullptr, desc);
+    if (op.call_stack.empty()) return;
+    auto* stack = desc->add_attrs();
+    stack->set_name("op_callstack");
+    stack->set_type(proto::STRINGS);
+    for (std::string_view line : op.call_stack.Lines())
+      stack->add_strings(line.data(), line.size());
+  }
+
+  template <typename Slots>
+  void SetSlot(const SlotDef& def, const std::vector<VarId>& vars, Slots* slots) const {
+    if (def.name.starts_with("sub_block:")) return;  // found again when the program is read
+    proto::OpDesc_Var* slot = nullptr;
+    for (auto& s : *slots)
+      if (s.parameter() == def.name) slot = &s;
+    if (slot == nullptr) {
+      if (vars.empty()) return;
+      slot = slots->Add();
+      slot->set_parameter(def.name);
+    }
+    slot->clear_arguments();
+    for (VarId v : vars) slot->add_arguments(NameOf(v));
+  }
+
+  // Variables of outputs that heddle does not compute.
+  void AddUnknownOutputs(int block, const Op& op, const proto::OpDesc& desc) {
+    for (const auto& slot : desc.outputs()) {
+      if (op.def->FindOutput(slot.parameter()) >= 0) continue;
+      for (const std::string& name : slot.arguments()) {
+        for (int b = block; b >= 0; b = p_.blocks[b].parent) {
+          const proto::VarDesc* known = Known(b, name);
+          if (known == nullptr) continue;
+          if (written_[b].insert(name).second) *out_.mutable_blocks(b)->add_vars() = *known;
+          break;
+        }
+      }
+    }
+  }
+
+  void SetAttr(const Op& op, size_t a, bool all, proto::OpDesc* desc) const {
+    const AttrDef& def = op.def->attrs()[a];
+    if (def.name == "op_version") return;  // in the file's map of versions
+    Attr* attr = nullptr;
+    for (auto& x : *desc->mutable_attrs())
+      if (x.name() == def.name) attr = &x;
+    const int variable = VariableOf(op, static_cast<int>(a));
+    if (attr != nullptr && variable < 0 && attr->type() != proto::VAR &&
+        attr->type() != proto::VARS) {
+      auto value = ConvertAttr(*attr, def.default_value);
+      if (value.ok() && *value == op.attrs[a]) return;
+    }
+    if (attr == nullptr) {
+      if (!all && variable < 0 && op.attrs[a] == def.default_value) return;
+      attr = desc->add_attrs();
+      attr->set_name(def.name);
+    }
+    if (variable < 0) {
+      std::visit(AttrWriter(attr), op.attrs[a]);
+      return;
+    }
+    const auto& vars = op.inputs[op.def->inputs().size() + static_cast<size_t>(variable)];
+    const bool list = attr->type() == proto::VARS || vars.size() != 1;
+    attr->Clear();
+    attr->set_name(def.name);
+    attr->set_type(list ? proto::VARS : proto::VAR);
+    if (!list) attr->set_var_name(NameOf(vars[0]));
+    if (list)
+      for (VarId v : vars) attr->add_vars_name(NameOf(v));
+  }
+  // Position in op.var_attrs; -1 when the attribute has a value of its own.
+  static int VariableOf(const Op& op, int a) {
+    for (size_t k = 0; k < op.var_attrs.size(); ++k)
+      if (op.var_attrs[k] == a) return static_cast<int>(k);
+    return -1;
+  }
+
+  const ir::Program& p_;
+  const proto::ProgramDesc& source_;
+  proto::ProgramDesc& out_;
+  // Per block: variables of the file, and names that are written.
+  std::vector<std::unordered_map<std::string_view, const proto::VarDesc*>> known_;
+  std::vector<std::unordered_set<std::string>> written_;
+};
+
+}  // namespace
+
+Result<std::string> WriteProgramDesc(const ir::Program& program) {
+  google::protobuf::Arena arena;
+  auto& source = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
+  const auto* bytes_of_source = dynamic_cast<const ProgramBytes*>(program.source.get());
+  if (bytes_of_source != nullptr && !source.ParseFromString(bytes_of_source->serialized()))
+    return Internal("the source of '", program.name, "' cannot be read again");
+  auto& out = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
+  Writer(program, source, &out).Run();
+  // Protobuf's limit, which a program without weights never meets.
+  if (out.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    return ResourceExhausted("the program is larger than 2 GiB");
+  std::string bytes;
+  if (!out.SerializeToString(&bytes)) return Internal("the program cannot be written");
+  return bytes;
+}
+
+}  // namespace heddle::paddle

@@ -1,0 +1,84 @@
+// The seam between heddle and the files that programs are stored in: what a format must be able to
+// do (Format), and what a program remembers of the file it was read from (ProgramSource).
+//
+// Each format is a folder of formats/ with one object of class Format, listed in
+// formats/registry.cc. Everything else calls these interfaces and knows no format by name.
+//
+// Ownership: a Format lives as long as the process. A ProgramSource is shared by the programs that
+// came of it. Threads: any; all are immutable. Errors: see each function; messages begin with the
+// name of the file.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ir.h"
+#include "core/program_builder.h"
+#include "heddle/params.h"
+#include "heddle/status.h"
+
+namespace heddle::formats {
+
+// A program that was let go. It can be made again, and takes a small part of its size until then.
+class PackedProgram {
+ public:
+  virtual ~PackedProgram() = default;
+  // kDataLoss where the file it is in was written to meanwhile.
+  virtual Result<std::shared_ptr<ir::Program>> Unpack() const = 0;
+};
+
+class Format;
+
+// The part of a file that its program remembers. Each format derives a class of its own.
+class ProgramSource {
+ public:
+  virtual ~ProgramSource() = default;
+  virtual const Format& format() const = 0;
+  virtual size_t bytes() const = 0;  // of memory that it holds
+  // Makes something that gives `program` again, without its file. Precondition: this is its source,
+  // and program.as_parsed().
+  virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;
+};
+
+// A file format of programs.
+class Format {
+ public:
+  virtual ~Format() = default;
+
+  virtual std::string_view name() const = 0;
+  // Whether the bytes of a file are of this format, by a look at its first ones. Bytes that are cut
+  // short or damaged further on are recognised, so that Parse can say what is wrong with them.
+  virtual bool Recognises(std::string_view bytes) const = 0;
+
+  // Hands over what the bytes say to `builder`, and returns what the program remembers of them.
+  // Mistakes within a file that can be read go to the builder, which lists them all. kDataLoss: not
+  // a file of this format, or cut short. `bytes` need not outlive the call.
+  virtual Result<std::shared_ptr<const ProgramSource>> Parse(std::string_view bytes,
+                                                             ir::ProgramBuilder& builder) const = 0;
+  // The bytes of a file that Parse makes this program of again. What heddle has no use for is taken
+  // from program.source where that is of this format. kResourceExhausted: it cannot be so large.
+  virtual Result<std::string> Write(const ir::Program& program) const = 0;
+
+  // How program files are called in a directory, the best first, and the end of other such names.
+  virtual std::vector<std::string> FileNames() const = 0;
+  virtual std::string Extension() const = 0;
+  // The parameters that belong to a program file when the user names none: a file or a directory.
+  virtual std::string DefaultParameters(const std::string& program_file) const = 0;
+  // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.
+  virtual Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                                ParameterReading reading) const = 0;
+};
+
+// Makes the program of a file's bytes, of whichever format they are; `name` stands before messages.
+// Everything wrong with a file is found here: kInvalidArgument lists it. kDataLoss: damaged;
+// kUnimplemented: a format, or operators, that heddle does not read.
+Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name);
+
+// Lets `program` be forgotten: where the file called program.name still is what it was read from,
+// that file, which stays open, else what its source packs. Precondition: program.as_parsed().
+std::unique_ptr<const PackedProgram> Pack(const ir::Program& program);
+
+}  // namespace heddle::formats

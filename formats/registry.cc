@@ -1,0 +1,18 @@
+#include "formats/registry.h"
+
+#include "formats/paddle/format.h"
+
+namespace heddle::formats {
+
+std::span<const Format* const> Formats() {
+  static const Format* const kAll[] = {
+      &paddle::ProgramDescFormat(),  // .pdmodel
+  };
+  return kAll;
+}
+
+const Format& FormatOf(const ir::Program& program) {
+  return program.source ? program.source->format() : *Formats()[0];
+}
+
+}  // namespace heddle::formats

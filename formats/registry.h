@@ -1,0 +1,26 @@
+// The formats that heddle reads and writes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/program_source.h"
+
+namespace heddle::formats {
+
+// All of them. The first one is for what no other is responsible for: programs that were read from
+// no file, and bytes that nobody recognises.
+std::span<const Format* const> Formats();
+
+// The one that the program was read from.
+const Format& FormatOf(const ir::Program& program);
+
+// The bytes are of a kind of file that heddle knows of and does not read: what they are, and what
+// to do. OK for all others.
+Status CheckKind(std::string_view bytes, const std::string& name);
+// A remark on a directory in which there is no program that heddle reads; begins with "; ", or is
+// empty.
+std::string HintOn(const std::string& directory);
+
+}  // namespace heddle::formats

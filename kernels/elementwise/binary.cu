@@ -1,0 +1,165 @@
+// Arithmetic of two operands that broadcast, and its gradients.
+#include <cmath>
+
+#include "device/cuda/grid/broadcast.h"
+#include "device/cuda/grid/element_ops.h"
+#include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/reduce.h"
+
+namespace heddle::HEDDLE_GRID {
+namespace {
+
+template <Element kOp>
+struct Arithmetic {
+  template <typename T>
+  HEDDLE_BODY static T Apply(T x, T y) {
+    return element_internal::OfTwo<T>(kOp, x, y);
+  }
+};
+
+template <Element kOp>
+Status Floats(Queue& queue, KernelContext& ctx) {
+  return Binary<Arithmetic<kOp>, float, float>(queue, ctx);
+}
+template <Element kOp>
+Status Numbers(Queue& queue, KernelContext& ctx) {
+  switch (ctx.In("X").dtype()) {
+    case DType::kF32:
+      return Floats<kOp>(queue, ctx);
+    case DType::kI32:
+      return Binary<Arithmetic<kOp>, int32_t, int32_t>(queue, ctx);
+    case DType::kI64:
+      return Binary<Arithmetic<kOp>, int64_t, int64_t>(queue, ctx);
+    default:
+      return Unimplemented("no CUDA kernel for ", Name(ctx.In("X").dtype()));
+  }
+}
+
+// --- gradients ---
+
+// The gradient of one operand at an element, from X, Y, the result and its gradient.
+#define HEDDLE_GRAD(name, expression)                                         \
+  struct name {                                                               \
+    HEDDLE_BODY static float Apply(float x, float y, float out, float dout) { \
+      (void)x, (void)y, (void)out;                                            \
+      return expression;                                                      \
+    }                                                                         \
+  }
+HEDDLE_GRAD(Pass, dout);
+HEDDLE_GRAD(Minus, -dout);
+HEDDLE_GRAD(TimesX, dout* x);
+HEDDLE_GRAD(TimesY, dout* y);
+HEDDLE_GRAD(DivX, dout / y);
+HEDDLE_GRAD(DivY, -dout*(out / y));
+HEDDLE_GRAD(MaxX, x > y ? dout : 0);
+HEDDLE_GRAD(MaxY, x <= y ? dout : 0);
+HEDDLE_GRAD(MinX, x < y ? dout : 0);
+HEDDLE_GRAD(MinY, x >= y ? dout : 0);
+HEDDLE_GRAD(PowX, dout* y* powf(x, y - 1));
+HEDDLE_GRAD(PowY, dout* logf(x) * powf(x, y));
+#undef HEDDLE_GRAD
+
+template <typename Fn>
+struct GradMap {
+  const float* x;
+  const float* y;
+  const float* out;
+  const float* dout;
+  // Places: X, Y, the result.
+  HEDDLE_BODY float operator()(const Strides<3>::Places& p) const {
+    return Fn::Apply(x == nullptr ? 0 : x[p.at[0]], y == nullptr ? 0 : y[p.at[1]],
+                     out == nullptr ? 0 : out[p.at[2]], dout[p.at[2]]);
+  }
+};
+
+// The gradient of operand `of` (0: X, 1: Y), summed over what it was repeated along.
+template <typename Fn>
+Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of, const GradMap<Fn>& map,
+               Tensor* d) {
+  if (d == nullptr) return Status::Ok();
+  const Steps steps[3] = {s.x, s.y, s.out};
+  Strides<3> kept, reduced;
+  Cut<3>(
+      shape, steps, [&](int i) { return steps[of].at[i] != 0 || shape[i] == 1; }, &kept, &reduced);
+  if (kept.numel != d->numel())
+    return InvalidArgument("a gradient has ", d->numel(), " elements, expected ", kept.numel);
+  return ReduceInto<SumOp>(queue, kept, reduced, map, d->mutable_data<float>());
+}
+
+// `kReadsXY`, `kReadsOut`: the operands that the gradients read.
+template <typename OfX, typename OfY, bool kReadsXY, bool kReadsOut>
+Status BinaryGrad(Queue& queue, KernelContext& ctx) {
+  const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &dout = ctx.In("Out@GRAD");
+  const Operands3 s = StepsOf(x.shape(), y.shape(), dout.shape(), AxisOf(ctx));
+  const float* const xs = kReadsXY ? x.data<float>() : nullptr;
+  const float* const ys = kReadsXY ? y.data<float>() : nullptr;
+  const float* const outs = kReadsOut ? ctx.In("Out").data<float>() : nullptr;
+  const float* const douts = dout.data<float>();
+  // X@GRAD may lie in the memory of Out@GRAD, so it is last.
+  HEDDLE_RETURN_IF_ERROR(
+      OneGrad(queue, dout.shape(), s, 1, GradMap<OfY>{xs, ys, outs, douts}, ctx.OutOpt("Y@GRAD")));
+  return OneGrad(queue, dout.shape(), s, 0, GradMap<OfX>{xs, ys, outs, douts},
+                 ctx.OutOpt("X@GRAD"));
+}
+
+// The result's gradient has the result's shape, and all are floats.
+bool CoversGrad(const CallView& call) {
+  if (call.InDType("X") != DType::kF32 || call.InDType("Y") != DType::kF32) return false;
+  const auto shape = BroadcastShape(call.InShape("X"), call.InShape("Y"), AxisOf(call));
+  return shape.ok() && *shape == call.InShape("Out@GRAD");
+}
+
+}  // namespace
+}  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(elementwise_add) {
+  kernel = {Numbers<Element::kAdd>, SameDTypes, kNumbers, StepOfTwo(Element::kAdd)};
+}
+HEDDLE_CUDA_KERNEL(grad_add) {
+  kernel = {Numbers<Element::kAdd>, SameDTypes, kNumbers, StepOfTwo(Element::kAdd)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_sub) {
+  kernel = {Numbers<Element::kSub>, SameDTypes, kNumbers, StepOfTwo(Element::kSub)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_mul) {
+  kernel = {Numbers<Element::kMul>, SameDTypes, kNumbers, StepOfTwo(Element::kMul)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_max) {
+  kernel = {Numbers<Element::kMax>, SameDTypes, kNumbers, StepOfTwo(Element::kMax)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_min) {
+  kernel = {Numbers<Element::kMin>, SameDTypes, kNumbers, StepOfTwo(Element::kMin)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_div) {
+  kernel = {Floats<Element::kDiv>, SameDTypes, kFloat, StepOfTwo(Element::kDiv)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_pow) {
+  kernel = {Floats<Element::kElementPow>, SameDTypes, kFloat, StepOfTwo(Element::kElementPow)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_mod) {
+  kernel = {Floats<Element::kMod>, SameDTypes, kFloat, StepOfTwo(Element::kMod)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_floordiv) {
+  kernel = {Floats<Element::kFloorDiv>, SameDTypes, kFloat, StepOfTwo(Element::kFloorDiv)};
+}
+HEDDLE_CUDA_KERNEL(elementwise_add_grad) {
+  kernel = {BinaryGrad<Pass, Pass, false, false>, CoversGrad};
+}
+HEDDLE_CUDA_KERNEL(elementwise_sub_grad) {
+  kernel = {BinaryGrad<Pass, Minus, false, false>, CoversGrad};
+}
+HEDDLE_CUDA_KERNEL(elementwise_mul_grad) {
+  kernel = {BinaryGrad<TimesY, TimesX, true, false>, CoversGrad};
+}
+HEDDLE_CUDA_KERNEL(elementwise_div_grad) {
+  kernel = {BinaryGrad<DivX, DivY, true, true>, CoversGrad};
+}
+HEDDLE_CUDA_KERNEL(elementwise_max_grad) {
+  kernel = {BinaryGrad<MaxX, MaxY, true, false>, CoversGrad};
+}
+HEDDLE_CUDA_KERNEL(elementwise_min_grad) {
+  kernel = {BinaryGrad<MinX, MinY, true, false>, CoversGrad};
+}
+HEDDLE_CUDA_KERNEL(elementwise_pow_grad) {
+  kernel = {BinaryGrad<PowX, PowY, true, false>, CoversGrad};
+}

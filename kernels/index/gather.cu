@@ -1,0 +1,27 @@
+// gather along an axis.
+#include "core/shapes.h"
+#include "device/cuda/grid/gather.h"
+#include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/kernel_table.h"
+
+namespace heddle::HEDDLE_GRID {
+namespace {
+
+constexpr int64_t kNoPadding = -1;  // is no row anyway
+
+Status Gather(Queue& queue, KernelContext& ctx) {
+  const Tensor &x = ctx.In("X"), &index = ctx.In("Index");
+  Tensor& out = ctx.Out("Out");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  return Each(queue, out.numel(),
+              GatherBody{x.data<float>(), Ids(index), out.mutable_data<float>(), x.dim(axis),
+                         x.shape().Product(axis + 1, x.rank()), index.numel(), kNoPadding});
+}
+bool CoversGather(const CallView& call) {
+  return AreIds(call.InDType("Index")) && !call.HasIn("Axis");
+}
+
+}  // namespace
+}  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(gather) { kernel = {Gather, CoversGather}; }

@@ -1,0 +1,162 @@
+// reduce_* over chosen axes, mean and norms of whole tensors, and their gradients.
+#include "core/shapes.h"
+#include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/reduce.h"
+
+namespace heddle::HEDDLE_GRID {
+namespace {
+
+// Bit d: dimension d is reduced.
+Result<uint32_t> ReducedAxes(const OpContext& ctx, int rank) {
+  const uint32_t every = (1u << rank) - 1;
+  const Ints& axes = ctx.IntList("dim");
+  if (ctx.Bool("reduce_all") || axes.empty()) return every;
+  uint32_t mask = 0;
+  for (const int64_t axis : axes) {
+    HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(axis, rank));
+    mask |= 1u << a;
+  }
+  return mask & every;
+}
+
+struct Load {
+  const float* x;
+  HEDDLE_BODY float operator()(const Strides<1>::Places& p) const { return x[p.at[0]]; }
+};
+struct LoadSquare {
+  const float* x;
+  HEDDLE_BODY float operator()(const Strides<1>::Places& p) const {
+    return x[p.at[0]] * x[p.at[0]];
+  }
+};
+
+template <typename Op, typename Map>
+Status ReduceAxes(Queue& queue, const Tensor& x, uint32_t mask, Tensor& out, bool mean) {
+  Strides<1> kept, reduced;
+  Cut<1>(
+      x.shape(), {RowMajor(x.shape())}, [&](int d) { return (mask >> d & 1) == 0; }, &kept,
+      &reduced);
+  return ReduceInto<Op>(queue, kept, reduced, Map{x.data<float>()}, out.mutable_data<float>(),
+                        mean ? 1.0f / static_cast<float>(reduced.numel) : 1.0f);
+}
+
+template <typename Op, bool kMean>
+Status Reduce(Queue& queue, KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, x.rank()));
+  return ReduceAxes<Op, Load>(queue, x, mask, ctx.Out("Out"), kMean);
+}
+template <typename Map, bool kMean>
+Status ReduceWhole(Queue& queue, KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  return ReduceAxes<SumOp, Map>(queue, x, (1u << x.rank()) - 1, ctx.Out("Out"), kMean);
+}
+
+bool AxesAreAttributes(const CallView& call) {
+  return call.def().FindInput("AxisTensor") < 0 ||
+         (!call.HasIn("AxisTensor") && call.InCount("AxisTensorList") == 0);
+}
+bool CoversReduce(const CallView& call) {
+  return AxesAreAttributes(call) && call.OutDType("Out") == DType::kF32;
+}
+bool CoversReduceGrad(const CallView& call) {
+  return AxesAreAttributes(call) && call.OutDType("X@GRAD") == DType::kF32;
+}
+
+// --- gradients: every element sees the result it went into ---
+
+struct SpreadGradBody {
+  Strides<1> strides;
+  const float* dout;
+  float* dx;
+  float scale;
+  HEDDLE_BODY void operator()(int64_t i) const {
+    dx[i] = dout[strides.At(static_cast<uint32_t>(i)).at[0]] * scale;
+  }
+};
+struct ExtremeGradBody {
+  Strides<1> strides;
+  const float* x;
+  const float* out;
+  const float* dout;
+  float* dx;
+  HEDDLE_BODY void operator()(int64_t i) const {
+    const int32_t at = strides.At(static_cast<uint32_t>(i)).at[0];
+    dx[i] = x[i] == out[at] ? dout[at] : 0;
+  }
+};
+struct TwiceBody {
+  const float* x;
+  const float* dout;
+  float* dx;
+  HEDDLE_BODY void operator()(int64_t i) const { dx[i] = 2 * x[i] * dout[0]; }
+};
+
+// The offset of the result of element i of X: reduced dimensions have step 0.
+Strides<1> ToResult(const Shape& x, uint32_t mask) {
+  Steps steps;
+  int64_t step = 1;
+  for (int d = x.rank() - 1; d >= 0; --d) {
+    if ((mask >> d & 1) != 0) continue;
+    steps.at[d] = step;
+    step *= x[d];
+  }
+  return MakeStrides<1>(x, {steps});
+}
+int64_t ReducedCount(const Shape& x, uint32_t mask) {
+  int64_t n = 1;
+  for (int d = 0; d < x.rank(); ++d)
+    if ((mask >> d & 1) != 0) n *= x[d];
+  return n;
+}
+
+template <bool kMean>
+Status SumGrad(Queue& queue, KernelContext& ctx) {
+  Tensor& dx = ctx.Out("X@GRAD");
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, dx.rank()));
+  const float scale = kMean ? 1.0f / static_cast<float>(ReducedCount(dx.shape(), mask)) : 1.0f;
+  return Each(queue, dx.numel(),
+              SpreadGradBody{ToResult(dx.shape(), mask), ctx.In("Out@GRAD").data<float>(),
+                             dx.mutable_data<float>(), scale});
+}
+
+Status MeanGrad(Queue& queue, KernelContext& ctx) {
+  Tensor& dx = ctx.Out("X@GRAD");
+  return Each(queue, dx.numel(),
+              SpreadGradBody{ToResult(dx.shape(), (1u << dx.rank()) - 1),
+                             ctx.In("Out@GRAD").data<float>(), dx.mutable_data<float>(),
+                             1.0f / static_cast<float>(std::max<int64_t>(1, dx.numel()))});
+}
+
+Status ExtremeGrad(Queue& queue, KernelContext& ctx) {
+  Tensor& dx = ctx.Out("X@GRAD");
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, dx.rank()));
+  return Each(queue, dx.numel(),
+              ExtremeGradBody{ToResult(dx.shape(), mask), ctx.In("X").data<float>(),
+                              ctx.In("Out").data<float>(), ctx.In("Out@GRAD").data<float>(),
+                              dx.mutable_data<float>()});
+}
+
+Status SquaredNormGrad(Queue& queue, KernelContext& ctx) {
+  Tensor& dx = ctx.Out("X@GRAD");
+  return Each(queue, dx.numel(),
+              TwiceBody{ctx.In("X").data<float>(), ctx.In("Out@GRAD").data<float>(),
+                        dx.mutable_data<float>()});
+}
+
+}  // namespace
+}  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(reduce_sum) { kernel = {Reduce<SumOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_mean) { kernel = {Reduce<SumOp, true>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_max) { kernel = {Reduce<MaxOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_min) { kernel = {Reduce<MinOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(reduce_prod) { kernel = {Reduce<ProdOp, false>, CoversReduce}; }
+HEDDLE_CUDA_KERNEL(mean) { kernel = {ReduceWhole<Load, true>}; }
+HEDDLE_CUDA_KERNEL(squared_l2_norm) { kernel = {ReduceWhole<LoadSquare, false>}; }
+HEDDLE_CUDA_KERNEL(reduce_sum_grad) { kernel = {SumGrad<false>, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_mean_grad) { kernel = {SumGrad<true>, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_max_grad) { kernel = {ExtremeGrad, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_min_grad) { kernel = {ExtremeGrad, CoversReduceGrad}; }
+HEDDLE_CUDA_KERNEL(mean_grad) { kernel = {MeanGrad}; }
+HEDDLE_CUDA_KERNEL(squared_l2_norm_grad) { kernel = {SquaredNormGrad}; }

@@ -1,0 +1,153 @@
+// The inner loops that heddle writes for each instruction set, as one table of functions, and their
+// operands. Convolutions, products, attention, recurrent layers and activations are built on them.
+//
+// Ownership: tables are constants of the program; operands belong to the caller. Threads: all
+// functions are re-entrant. Errors: none; preconditions are not checked.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simd/attention_head.h"
+#include "kernels/simd/epilogue.h"
+#include "kernels/simd/isa.h"
+#include "kernels/simd/recurrent_step.h"
+
+namespace heddle::simd {
+
+// c = a times one panel of a packed matrix: [rows, depth] x [depth, panel].
+using GemmTileFn = void (*)(int64_t rows, int64_t depth, const float* a, int64_t a_step,
+                            const float* panel, float* c, int64_t c_step);
+
+// Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5): a window of 6x6 pixels of the input gives 4x4
+// or 2x2 of the output by 36 products per pair of channels instead of 144 or 100. A set of windows
+// is transformed to 36 matrices [window, channel], each is multiplied with a matrix of the
+// transformed filter, and the products are transformed back. Only the last step differs between the
+// two.
+constexpr int kWinogradWindow = 6, kWinogradPoints = kWinogradWindow * kWinogradWindow;
+// Rows of the output that a window gives.
+constexpr int WinogradTileOf(int64_t kernel) {
+  return kWinogradWindow + 1 - static_cast<int>(kernel);
+}
+
+// A window of the input, steps in floats. Pixels outside of the given rows and columns are 0.
+struct WinogradInput {
+  const float* data;  // where the window's first pixel is, or would be
+  int64_t row_step, pixel_step;
+  int row_begin, row_end, column_begin, column_end;
+};
+
+struct WinogradOutput {
+  float* data;
+  int64_t row_step, pixel_step;
+  const float* residual;  // may be null, or `data`
+  int64_t residual_row_step, residual_pixel_step;
+  int rows, columns;  // at most those that a window gives
+};
+
+using WinogradOutputFn = void (*)(const float* m, int64_t point_step, int64_t channels,
+                                  const float* bias, const Epilogue& epilogue,
+                                  const WinogradOutput& tile);
+
+// Depthwise convolution: some pixels of a row of the output, all channels.
+struct DepthwiseTile {
+  // The pixels of the input that the outputs see, [row of the kernel][column]; zeros stand for
+  // pixels outside of the image.
+  const float* const* pixels;
+  int rows;             // rows of the kernel that meet the image, from `filter` on
+  const float* filter;  // [row][column][channel], channels padded to vectors
+  int64_t filter_step;  // between taps
+  const float* bias;    // may be null
+  float* out;
+  int64_t channels;
+};
+// How many pixels of the output a call may compute.
+constexpr int kDepthwisePixels[3] = {8, 4, 1};
+using DepthwiseTileFn = void (*)(const DepthwiseTile& tile, const Epilogue& epilogue);
+
+// Convolution by its definition: some pixels of the output at equal distances, which see the same
+// taps, and the channels of one panel of the filter. A product is the case of one tap: pixels are
+// rows of A, channels are columns of B.
+struct DirectTile {
+  const float* pixels;           // of the input: what the first of them sees through its first tap
+  int64_t pixel_step;            // from there to what the next one sees
+  const float* filter;           // [row][column][channel in][panel], from the first tap on
+  int64_t rows, columns, depth;  // taps; depth: consecutive floats that a tap sees
+  int64_t row_step, column_step, filter_row_step, filter_column_step;  // between taps
+  const float* bias;                                                   // may be null
+  const float* residual;                                               // may be null, or `out`
+  int64_t residual_step;
+  float* out;
+  int64_t out_step;
+  int channels;  // of the panel, the last vector may be partly used
+  // What becomes of a sum: it is cut to [low, high], if gated multiplied with
+  // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift.
+  float low, high;
+  bool gated, linear;
+  float gate_factor, gate_offset, scale, shift;
+  // Microkernels::gemm_prefetch_tile: what is read next, and how far to go with each row of the
+  // filter.
+  const float* ahead;
+  int64_t ahead_step;
+};
+using DirectTileFn = void (*)(DirectTile tile, int64_t pixels);
+
+struct Microkernels {
+  Isa isa;
+  int lanes;      // floats in a vector: rows of matrices are padded to a multiple
+  int panel;      // columns of a packed matrix that are multiplied at a time: two vectors
+  int tile_rows;  // most rows that are multiplied at a time
+
+  GemmTileFn gemm_tile[2];      // [vectors of the panel - 1]
+  DirectTileFn direct_tile[2];  // [vectors of the panel - 1]
+  // direct_tile for two vectors and one tap, which prefetches what is `ahead` meanwhile.
+  DirectTileFn gemm_prefetch_tile;
+  // Rows of integers of some vectors, times a factor for each column, to floats.
+  void (*widen_int8)(int64_t rows, int vectors, const int8_t* from, const float* factors,
+                     float* to);
+
+  // One window to its row in the 36 matrices, which are point_step apart; padding becomes 0.
+  void (*winograd_input)(const WinogradInput& tile, int64_t channels, float* out,
+                         int64_t point_step);
+  struct WinogradOutputs {
+    Activation activation;
+    WinogradOutputFn run[2];  // for kernels 3x3, 5x5
+  };
+  WinogradOutputs
+      winograd_outputs[10];  // one for each activation that they and depthwise_tile fuse
+
+  // [kernel 3x3, 5x5][stride 1, 2][index into kDepthwisePixels]
+  DepthwiseTileFn depthwise_tile[2][2][3];
+
+  // The epilogue without bias and residual, applied to `rows` rows of `width` floats, `step` apart.
+  void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step,
+                   float* data);
+  // y = exp(x - top), which may be in place, and the sum of these.
+  float (*exp_sum)(const float* x, int64_t n, float top, float* y);
+
+  // Attention of some queries of one head; `work` has AttentionWork() elements.
+  void (*attention)(const AttentionHead& head, float* work);
+  StripKernel recurrent[4];  // [RnnMode]
+
+  // `rounds` times as many multiply-adds of numbers as said, in registers: what the core does at
+  // most. Returns something that depends on all of them.
+  float (*multiply_adds)(int rounds);
+  int multiply_adds_per_round;
+
+  // kernel: 3 or 5. nullptr: Winograd and depthwise tiles don't fuse this activation.
+  WinogradOutputFn WinogradOutputFor(Activation a, int64_t kernel = 3) const {
+    for (const WinogradOutputs& o : winograd_outputs)
+      if (o.activation == a) return o.run[kernel == 5];
+    return nullptr;
+  }
+  const StripKernel& RecurrentFor(RnnMode mode) const { return recurrent[static_cast<int>(mode)]; }
+};
+
+// The table for one instruction set; nullptr when the build has none. Calling its functions takes
+// such a processor.
+const Microkernels* PortableMicrokernels();
+const Microkernels* Avx2Microkernels();
+const Microkernels* Avx512Microkernels();
+// The best table for this processor. Never null.
+const Microkernels* BestMicrokernels();
+
+}  // namespace heddle::simd

@@ -1,0 +1,99 @@
+// The order of the passes. A new pass is added to the list below; nothing else decides when it
+// runs.
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+
+namespace heddle::passes {
+
+Pipeline HeddlePipeline() {
+  Pipeline order;
+  // Clean-ups on the program as it came.
+  order[static_cast<int>(PassGrouping::kPrePlacement)] = {
+      "batch_norm_inference", "dropout_inference", "array_reads",    "merge_reshapes",
+      "merge_transposes",     "identity",          "fold_constants", "cse",
+      "inline_calls",         "dead_ops",
+  };
+  // Fusions and layouts. The comments say what a pass needs from those above it.
+  order[static_cast<int>(PassGrouping::kPostPlacement)] = {
+      "fuse_conv",
+      "fuse_attention",
+      "merge_matmul",     // finds the projections by the attention they feed
+      "fuse_matmul",      // takes what attention and merged products left
+      "fuse_batch_norm",  // takes the batch_norm that no convolution absorbed
+      "channels_last",
+      "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
+      "fuse_concat",           // absorbs concat into fused_matmul
+      "fuse_elementwise",      // takes what no other fusion wanted
+      "lower_precision",
+      "fuse_conv_chain",  // leaves convolutions alone that multiply in bfloat16
+  };
+  // The same clean-ups on what the fusions left. When they change something, both groupings have
+  // another turn.
+  order[static_cast<int>(PassGrouping::kPostRewriteForExec)] = {
+      "batch_norm_inference",
+      "dropout_inference",
+      "array_reads",
+      "merge_reshapes",
+      "merge_transposes",
+      "identity",
+      "fold_constants",
+      "cse",
+      "dead_ops",
+      "fuse_batch_norm",  // a clean-up may leave one reader of two equal ones
+  };
+  return order;
+}
+
+Status AddCustom(const std::vector<CustomPass>& custom, Pipeline* pipeline) {
+  std::array<int, kGroupings> first{};  // how many stand at the beginning of a grouping
+  for (const CustomPass& pass : custom) {
+    if (!pass.before.empty() || !pass.after.empty()) continue;
+    std::vector<std::string>& names = (*pipeline)[static_cast<int>(pass.grouping)];
+    names.insert(names.begin() + first[static_cast<int>(pass.grouping)]++, pass.name);
+  }
+  for (const CustomPass& pass : custom) {
+    if (pass.before.empty() && pass.after.empty()) continue;
+    if (!pass.before.empty() && !pass.after.empty())
+      return InvalidArgument("pass '", pass.name, "' is to run before '", pass.before,
+                             "' and after '", pass.after, "': name one of them");
+    const bool after = !pass.after.empty();
+    const std::string& neighbour = after ? pass.after : pass.before;
+    std::vector<std::string>& names = (*pipeline)[static_cast<int>(pass.grouping)];
+    const auto at = std::find(names.begin(), names.end(), neighbour);
+    if (at == names.end())
+      return InvalidArgument("pass '", pass.name, "' is to run ", after ? "after" : "before", " '",
+                             neighbour, "', which is no pass of ", Name(pass.grouping));
+    names.insert(at + after, pass.name);
+  }
+  return Status::Ok();
+}
+
+Status CheckPipeline(const Pipeline& pipeline, const std::vector<PassDef>& passes) {
+  std::map<std::string, bool> placed;  // of each pass: whether the list names it
+  for (const PassDef& pass : passes)
+    if (!placed.emplace(pass.name, false).second)
+      return InvalidArgument("there are two passes '", pass.name, "'");
+  for (int g = 0; g < kGroupings; ++g) {
+    std::set<std::string> here;
+    for (const std::string& name : pipeline[g]) {
+      const auto found = placed.find(name);
+      const char* const grouping = Name(static_cast<PassGrouping>(g));
+      if (found == placed.end())
+        return InvalidArgument("the order of passes names '", name, "' in ", grouping,
+                               ", but there is no such pass");
+      if (!here.insert(name).second)
+        return InvalidArgument("the order of passes names '", name, "' twice in ", grouping);
+      found->second = true;
+    }
+  }
+  for (const auto& [name, named] : placed)
+    if (!named) return InvalidArgument("pass '", name, "' stands nowhere in the order of passes");
+  return Status::Ok();
+}
+
+}  // namespace heddle::passes

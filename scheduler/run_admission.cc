@@ -1,0 +1,198 @@
+#include "scheduler/run_admission.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "scheduler/spin.h"
+
+namespace heddle {
+namespace {
+
+// So long a thread of its own makes runs before it lets others have the processor for once: the
+// callers it has woken, whose outputs are there. With eight callers of a run of 13 us the 99th
+// percentile of what they wait was 3.3 times the median without, and is 1.8 times it, with as many
+// runs.
+constexpr uint64_t kTurnNs = 50000;
+
+// Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A
+// condition variable wakes a thread into a lock that its waker still holds: with eight callers of a
+// run of 30 us that doubles the context switches.
+void Sleep(std::atomic<uint32_t>& word, uint32_t value,
+           const std::optional<RunAdmission::Time>& until) {
+  timespec deadline{};
+  if (until) {
+    // The steady clock is the one that the system call measures absolute times by.
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(until->time_since_epoch());
+    deadline.tv_sec = static_cast<time_t>(ns.count() / 1000000000);
+    deadline.tv_nsec = static_cast<long>(ns.count() % 1000000000);
+  }
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until ? &deadline : nullptr,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
+}
+
+// The word may be gone once it is stored: then nobody sleeps at that address, or somebody who looks
+// again.
+void StoreAndWake(std::atomic<uint32_t>* word, uint32_t value) {
+  word->store(value, std::memory_order_release);
+  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+}  // namespace
+
+RunAdmission::RunAdmission(int threads, int at_once)
+    : threads_(threads),
+      places_(threads == 1   ? at_once
+              : at_once <= 1 ? threads
+                             : std::min(threads, at_once)),
+      share_(at_once == 1 ? threads : 1) {
+  if (sched_getaffinity(0, sizeof processors_, &processors_) != 0) CPU_ZERO(&processors_);
+}
+
+RunAdmission::~RunAdmission() {
+  for (const auto& server : servers_) StoreAndWake(&server->called, 1);
+  for (const auto& server : servers_) server->thread.join();
+}
+
+bool RunAdmission::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) {
+  if (places_ == 0) {
+    run(1);
+    return true;
+  }
+  Waiter me(run);
+  int threads = Enter(&me);
+  while (threads == 0) {
+    const uint32_t state = me.state.load(std::memory_order_acquire);
+    if (state == Waiter::kEnded) return true;
+    if (state == Waiter::kCallers) {
+      threads = share_;
+      break;
+    }
+    std::optional<Time> wake = until;
+    if (until && std::chrono::steady_clock::now() >= *until) {
+      if (Remove(&me)) return false;
+      wake.reset();  // it has been let in: another thread makes it, or is about to say otherwise
+    }
+    Sleep(me.state, state, wake);
+  }
+  run(threads);
+  Leave(threads, nullptr);
+  return true;
+}
+
+// Threads for the run, if it may go at once; 0: it has been put in the list.
+int RunAdmission::Enter(Waiter* me) {
+  MutexLock lock(mutex_);
+  if (first_ == nullptr && taken_ == 0) return taken_ = threads_;
+  if (first_ == nullptr && HasRoom()) {
+    taken_ += share_;
+    return share_;
+  }
+  (first_ == nullptr ? first_ : last_->next) = me;
+  last_ = me;
+  return 0;
+}
+
+bool RunAdmission::Remove(Waiter* waiter) {
+  MutexLock lock(mutex_);
+  Waiter* before = nullptr;
+  Waiter* w = first_;
+  for (; w != nullptr && w != waiter; w = w->next) before = w;
+  if (w == nullptr) return false;
+  (before == nullptr ? first_ : before->next) = w->next;
+  if (last_ == w) last_ = before;
+  return true;
+}
+
+// Makes way for others, and sees to it that they go. `server`: who leaves, if it is one; it is
+// given its next run, or nullptr: then it is idle.
+RunAdmission::Waiter* RunAdmission::Leave(int threads, Server* server) {
+  Waiter* admitted = nullptr;
+  int count = 0;
+  {
+    MutexLock lock(mutex_);
+    taken_ -= threads;
+    admitted = first_;
+    count = Admit(server);
+    if (server != nullptr) server->idle = count == 0;
+  }
+  if (server == nullptr || count == 0) {
+    Call(admitted, count);
+    return nullptr;
+  }
+  Call(admitted->next, count - 1);
+  return admitted;
+}
+
+int RunAdmission::Admit(Server* server) {
+  int count = 0;
+  while (first_ != nullptr && HasRoom()) {
+    Waiter* const w = first_;
+    first_ = w->next;
+    taken_ += share_;
+    ++count;
+    if (server != nullptr)
+      w->server = server;
+    else if (first_ != nullptr && (w->server = IdleServer()) != nullptr)
+      w->server->job = w;
+    server = nullptr;
+  }
+  if (first_ == nullptr) last_ = nullptr;
+  return count;
+}
+
+// With one thread callers bring theirs.
+RunAdmission::Server* RunAdmission::IdleServer() {
+  for (const auto& server : servers_)
+    if (std::exchange(server->idle, false)) return server.get();
+  if (threads_ == 1 || servers_.size() == static_cast<size_t>(threads_)) return nullptr;
+  try {
+    servers_.reserve(static_cast<size_t>(threads_));
+    auto server = std::make_unique<Server>();
+    server->idle = false;
+    server->thread = std::thread(&RunAdmission::Serve, this, server.get());
+    return servers_.emplace_back(std::move(server)).get();
+  } catch (const std::exception&) {
+    return nullptr;  // no thread or no memory to be had: the caller makes its run itself
+  }
+}
+
+void RunAdmission::Call(Waiter* first, int count) {
+  for (; count > 0; --count) {
+    Waiter* const next = first->next;
+    if (first->server != nullptr)
+      StoreAndWake(&first->server->called, 1);
+    else
+      StoreAndWake(&first->state, Waiter::kCallers);
+    first = next;
+  }
+}
+
+void RunAdmission::Serve(Server* server) {
+  // A thread starts where its maker may run, and a caller may have been bound to one processor.
+  if (CPU_COUNT(&processors_) > 0) sched_setaffinity(0, sizeof processors_, &processors_);
+  for (;;) {
+    while (server->called.exchange(0, std::memory_order_acquire) == 0)
+      Sleep(server->called, 0, std::nullopt);
+    Waiter* job = std::exchange(server->job, nullptr);
+    if (job == nullptr) return;
+    uint64_t turn_ns = NowNs();
+    while (job != nullptr) {
+      job->run(share_);
+      Waiter* const next = Leave(share_, server);
+      StoreAndWake(&job->state, Waiter::kEnded);  // whose next run may find nobody inside
+      if (next != nullptr && NowNs() - turn_ns > kTurnNs) {
+        sched_yield();
+        turn_ns = NowNs();
+      }
+      job = next;
+    }
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,136 @@
+// What is written is read again as the same program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/ir.h"
+#include "passes/ir_text.h"
+#include "tests/support/random_program.h"
+
+namespace heddle::testing {
+namespace {
+
+// Text of the program as it is, and as it is after writing and reading.
+void ExpectSame(const Program& program) {
+  auto bytes = program.Serialize();
+  ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+  auto again = Program::Parse(*bytes);
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(ir::ToText(program.ir()), ir::ToText(again->ir()));
+  auto twice = again->Serialize();
+  ASSERT_TRUE(twice.ok());
+  EXPECT_EQ(*bytes, *twice);
+}
+
+TEST(ProgramWrite, RandomProgramsWithBlocks) {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    ExpectSame(*Program::Parse(RandomProgram(seed, {}).bytes()));
+  }
+}
+
+TEST(ProgramWrite, KeepsWhatHeddleDoesNotLookAt) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 4});
+  b.Scale("x", "y", 2).Fetch("y");
+  auto* op = b.desc().mutable_blocks(0)->mutable_ops(1);
+  auto* role = op->add_attrs();
+  role->set_name("op_role");
+  role->set_type(proto::INT);
+  role->set_i(7);
+  auto* wide = op->add_attrs();
+  wide->set_name("bias_after_scale");
+  wide->set_type(proto::INT);  // an integer where others write a bool
+  wide->set_i(0);
+  auto* x = b.desc().mutable_blocks(0)->mutable_vars(1);
+  ASSERT_EQ(x->name(), "x");
+  x->mutable_type()->mutable_lod_tensor()->set_lod_level(1);
+  x->set_need_check_feed(true);
+  proto::ProgramDesc again;
+  ASSERT_TRUE(again.ParseFromString(*b.Build().Serialize()));
+  const auto& written = again.blocks(0).ops(1);
+  ASSERT_EQ(written.type(), "scale");
+  const auto attr = [&](const std::string& name) {
+    for (const auto& a : written.attrs())
+      if (a.name() == name) return a;
+    return proto::OpDesc_Attr();
+  };
+  EXPECT_EQ(attr("op_role").i(), 7);
+  EXPECT_EQ(attr("bias_after_scale").type(), proto::INT);
+  EXPECT_EQ(again.blocks(0).vars(1).name(), "x");
+  EXPECT_EQ(again.blocks(0).vars(1).type().lod_tensor().lod_level(), 1);
+  EXPECT_TRUE(again.blocks(0).vars(1).need_check_feed());
+}
+
+TEST(ProgramWrite, WritesWhatHasChanged) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 4});
+  b.Scale("x", "y", 2);
+  b.Op("transpose2", {{"X", {"y"}}}, {{"Out", {"z"}}}, {{"axis", Ints{1, 0}}}).Fetch("z");
+  const Program program = b.Build();
+  auto changed = std::make_shared<ir::Program>(program.ir());
+  auto& ops = changed->blocks[0].ops;
+  ops[0].attrs[ops[0].def->FindAttr("scale")] = 5.0;
+  ops[0].attrs[ops[0].def->FindAttr("bias_after_scale")] = false;  // the file does not name it
+  ops[1].attrs[ops[1].def->FindAttr("axis")] = Ints{0, 1};
+  ir::Var var;
+  var.name = "w";
+  var.dtype = DType::kI64;
+  var.shape = {3};
+  var.persistable = true;
+  const ir::VarId w = changed->AddVar(var);
+  ops[1].inputs[0] = {w};
+  ExpectSame(Program(changed));
+  const std::string text = ir::ToText(Program::Parse(*Program(changed).Serialize())->ir());
+  EXPECT_THAT(text, ::testing::HasSubstr("scale=5"));
+  EXPECT_THAT(text, ::testing::HasSubstr("bias_after_scale=false"));
+  EXPECT_THAT(text, ::testing::HasSubstr("axis=[0, 1]"));
+  EXPECT_THAT(text, ::testing::HasSubstr("var w: int64 [3] persistable"));
+  EXPECT_THAT(text, ::testing::HasSubstr("transpose2(X=[w])"));
+}
+
+TEST(ProgramWrite, UnusedVariablesStayWhereTheyAreWanted) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Var("wanted", DType::kF32, {2}).Var("unused", DType::kF32, {2});
+  b.Var("y", DType::kF32, {2}).Scale("x", "y", 2).Fetch("y");
+  auto program = std::make_shared<ir::Program>(b.Build().ir());
+  program->DropUnusedVars({program->Find(0, "wanted")});
+  EXPECT_EQ(program->Find(0, "unused"), ir::kNoVar);
+  const ir::VarId wanted = program->Find(0, "wanted");
+  ASSERT_NE(wanted, ir::kNoVar);
+  EXPECT_EQ(program->vars[wanted].name, "wanted");
+}
+
+// The table of names grows; of variables with one name, the first one has it.
+TEST(ProgramWrite, ManyVariablesAreFoundByName) {
+  ir::Program program;
+  program.blocks.resize(1);
+  constexpr int kVars = 1000;
+  for (int i = 0; i < kVars; ++i) {
+    ir::Var var;
+    var.name = "v" + std::to_string(i % (kVars / 2));
+    program.AddVar(std::move(var));
+  }
+  for (int i = 0; i < kVars / 2; ++i)
+    EXPECT_EQ(program.Find(0, "v" + std::to_string(i)), static_cast<ir::VarId>(i));
+  EXPECT_EQ(program.Find(0, "v" + std::to_string(kVars / 2)), ir::kNoVar);
+}
+
+TEST(ProgramWrite, UnusedVariablesAreDropped) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Param("unused", DType::kF32, {2});
+  b.Var("also_unused", DType::kF32, {2}).Var("y", DType::kF32, {2});
+  b.Scale("x", "y", 2).Fetch("y");
+  auto program = std::make_shared<ir::Program>(b.Build().ir());
+  program->DropUnusedVars();
+  EXPECT_TRUE(Program(program).persistables().empty());
+  EXPECT_EQ(program->Find(0, "also_unused"), ir::kNoVar);
+  ASSERT_NE(program->Find(0, "y"), ir::kNoVar);
+  EXPECT_EQ(program->fetches[0].var, program->Find(0, "y"));
+  Executor executor;
+  const auto compiled = MustCompile(executor, *Program::Parse(*Program(program).Serialize()));
+  EXPECT_EQ(Floats(MustRun(executor, compiled, {{"x", F32({2}, {1, 2})}})[0]),
+            (std::vector<float>{2, 4}));
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,234 @@
+#include "tests/ops/example_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+
+#include "tests/ops/compare.h"
+#include "tests/ops/example_files.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::vector<Example> MustParse(const std::string& text) {
+  auto examples = ParseExamples("an_op", text, "a.cc", 10);
+  EXPECT_TRUE(examples.ok()) << examples.status().ToString();
+  return examples.ok() ? *std::move(examples) : std::vector<Example>();
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto examples = ParseExamples("an_op", text, "a.cc", 10);
+  return examples.ok() ? "" : examples.status().message();
+}
+
+Tensor InputOf(const std::string& tensor) {
+  const auto examples = MustParse("example x\nin X " + tensor + "\nout Out ?\n");
+  return examples.empty() ? Tensor() : examples[0].inputs.at(0).value.tensor();
+}
+
+template <typename T>
+std::vector<T> Elements(const Tensor& t) {
+  return std::vector<T>(t.data<T>(), t.data<T>() + t.numel());
+}
+
+TEST(ExampleParser, ReadsOperandsAndOutputs) {
+  const auto examples = MustParse(
+      "\n"
+      "# says nothing\n"
+      "example the first one\n"
+      "in X float32 [2, 3] 1 -2.5 1e-07\n"
+      "  0*3\n"
+      "in X float32 [] 4\n"
+      "in W int64 [2] param 5 6\n"
+      "out Out float32 [2] 1 2\n"
+      "out WOut=W int64 [2] ?\n"
+      "out XShape ?\n"
+      "example another\n"
+      "close 1e-3 0.5\n"
+      "out Out bool [1] 1\n");
+  ASSERT_THAT(examples, SizeIs(2));
+  const Example& e = examples[0];
+  EXPECT_EQ(e.op, "an_op");
+  EXPECT_EQ(e.title, "the first one");
+  EXPECT_EQ(e.file, "a.cc");
+  EXPECT_EQ(e.line, 12);
+  ASSERT_THAT(e.inputs, SizeIs(3));
+  EXPECT_THAT(Elements<float>(e.inputs[0].value.tensor()), ElementsAre(1, -2.5f, 1e-7f, 0, 0, 0));
+  EXPECT_EQ(e.inputs[1].value.tensor().shape(), Shape{});
+  EXPECT_FALSE(e.inputs[0].param);
+  EXPECT_TRUE(e.inputs[2].param);
+  ASSERT_THAT(e.outputs, SizeIs(3));
+  EXPECT_EQ(e.outputs[0].check, Check::kValues);
+  EXPECT_EQ(e.outputs[1].slot, "WOut");
+  EXPECT_EQ(e.outputs[1].same_as, "W");
+  EXPECT_EQ(e.outputs[1].check, Check::kMeta);
+  EXPECT_EQ(e.outputs[2].check, Check::kNothing);
+  EXPECT_FALSE(e.close.has_value());
+  ASSERT_TRUE(examples[1].close.has_value());
+  EXPECT_EQ(examples[1].close->atol, 0.5);
+}
+
+TEST(ExampleParser, ReadsEveryDType) {
+  EXPECT_THAT(Elements<bool>(InputOf("bool [2] 1 0")), ElementsAre(true, false));
+  EXPECT_THAT(Elements<int8_t>(InputOf("int8 [2] -128 127")), ElementsAre(-128, 127));
+  EXPECT_THAT(Elements<int64_t>(InputOf("int64 [1] 9007199254740993")),
+              ElementsAre(9007199254740993));
+  EXPECT_THAT(Elements<double>(InputOf("float64 [2] 0.1 -inf")), ElementsAre(0.1, -INFINITY));
+  EXPECT_TRUE(std::isnan(InputOf("float32 [1] nan").data<float>()[0]));
+  EXPECT_EQ(ElementAt(InputOf("float16 [1] 0.5"), 0).real(), 0.5);
+  EXPECT_EQ(ElementAt(InputOf("bfloat16 [1] -3"), 0).real(), -3);
+  using C = std::complex<double>;
+  EXPECT_THAT(Elements<C>(InputOf("complex128 [4] 1.5-2j 3 1e-3+2e2j -1j*1")),
+              ElementsAre(C(1.5, -2), C(3, 0), C(1e-3, 2e2), C(0, -1)));
+}
+
+TEST(ExampleParser, ReadsSequencesRowsAndArrays) {
+  EXPECT_EQ(InputOf("float32 [3] lod [[0, 2, 2], [0, 1, 3]] 1 2 3").lod(),
+            (LoD{{0, 2, 2}, {0, 1, 3}}));
+  EXPECT_EQ(InputOf("float32 [0, 3] none").shape(), Shape({0, 3}));
+  const auto examples = MustParse(
+      "example x\n"
+      "in G float32 [2, 1] rows [4, 1] height 6 1 2\n"
+      "in A array 2\n"
+      "item int32 [1] 7\n"
+      "item int32 [0]\n"
+      "out Out float32 [1] ?\n");
+  ASSERT_THAT(examples, SizeIs(1));
+  const Value &rows = examples[0].inputs[0].value, &array = examples[0].inputs[1].value;
+  ASSERT_TRUE(rows.is_rows());
+  EXPECT_THAT(rows.rows().rows, ElementsAre(4, 1));
+  EXPECT_EQ(rows.rows().height, 6);
+  ASSERT_TRUE(array.is_array());
+  ASSERT_THAT(array.array(), SizeIs(2));
+  EXPECT_EQ(array.array()[1].shape(), Shape({0}));
+}
+
+TEST(ExampleParser, ReadsAttributesOfTheFormatsTypes) {
+  const auto examples = MustParse(
+      "example x\n"
+      "attr a INT -3\n"
+      "attr b FLOATS [0.5, NaN, -Infinity]\n"
+      "attr c STRING \"a \\\"b\\\" [\"\n"
+      "attr d BOOLEANS [true, false]\n"
+      "attr e STRINGS [\"x, y\", \"z\"]\n"
+      "attr f SCALARS [1, 2.5]\n"
+      "attr g FLOAT64 0.1\n"
+      "attr h INTS []\n"
+      "out Out float32 [0]\n");
+  ASSERT_THAT(examples, SizeIs(1));
+  const auto& attrs = examples[0].attrs;
+  ASSERT_THAT(attrs, SizeIs(8));
+  EXPECT_EQ(attrs[0].i(), -3);
+  EXPECT_EQ(attrs[1].floats_size(), 3);
+  EXPECT_EQ(attrs[1].floats(2), -INFINITY);
+  EXPECT_EQ(attrs[2].s(), "a \"b\" [");
+  EXPECT_EQ(attrs[3].bools_size(), 2);
+  EXPECT_EQ(attrs[4].strings(0), "x, y");
+  EXPECT_EQ(attrs[5].scalars(0).i(), 1);
+  EXPECT_EQ(attrs[5].scalars(1).r(), 2.5);
+  EXPECT_EQ(attrs[6].float64(), 0.1);
+  EXPECT_EQ(attrs[7].ints_size(), 0);
+}
+
+TEST(ExampleParser, ReadsStatisticsSeedsAndReasons) {
+  const auto examples = MustParse(
+      "example x\n"
+      "random\n"
+      "seed 7\n"
+      "gradient none: not smooth here\n"
+      "out Out float32 [64] mean 0 0.1 var 1 0.2 range -6 6 count 3\n");
+  ASSERT_THAT(examples, SizeIs(1));
+  EXPECT_TRUE(examples[0].random);
+  EXPECT_EQ(examples[0].seed, 7u);
+  EXPECT_EQ(examples[0].no_gradient, "not smooth here");
+  const Statistics& s = examples[0].outputs[0].statistics;
+  EXPECT_EQ(examples[0].outputs[0].check, Check::kStatistics);
+  EXPECT_EQ(s.variance, std::pair(1.0, 0.2));
+  EXPECT_EQ(s.range, std::pair(-6.0, 6.0));
+  EXPECT_EQ(s.distinct, 3);
+}
+
+TEST(ExampleParser, LeavesPaddlesOperatorsOut) {
+  const auto examples = MustParse(
+      "example x\n"
+      "attr own INT 1\n"
+      "from relu X=X -> Out=Out\n"
+      "attr paddles INT 2\n"
+      "out Out float32 [0]\n"
+      "example y\n"
+      "attr own INT 1\n"
+      "out Out float32 [0]\n");
+  ASSERT_THAT(examples, SizeIs(2));
+  EXPECT_THAT(examples[0].attrs, SizeIs(1));
+  EXPECT_THAT(examples[1].attrs, SizeIs(1));
+}
+
+TEST(ExampleParser, ReadsPrograms) {
+  const auto examples = MustParse(
+      "example x\n"
+      "in i float32 [1] 0\n"
+      "var scopes step_scopes\n"
+      "op while X=i,n Condition=go -> Out=i,go StepScopes=scopes\n"
+      "attr sub_block BLOCK 1\n"
+      "out i float32 [1] 3\n"
+      "block 1 0\n"
+      "op increment X=i -> Out=i\n");
+  ASSERT_THAT(examples, SizeIs(1));
+  const Example& e = examples[0];
+  ASSERT_THAT(e.program, SizeIs(2));
+  EXPECT_THAT(e.program[0].inputs[0].second, ElementsAre("i", "n"));
+  EXPECT_THAT(e.program[0].outputs, SizeIs(2));
+  EXPECT_EQ(e.program[0].attrs.at(0).block_idx(), 1);
+  EXPECT_EQ(e.program[1].block, 1);
+  EXPECT_THAT(e.block_parents, ElementsAre(-1, 0));
+}
+
+TEST(ExampleParser, ErrorsNameTheLine) {
+  EXPECT_EQ(ErrorOf("in X float32 [1] 1\n"), "a.cc:10: expected 'example', not 'in'");
+  const std::string begin = "example x\n";
+  EXPECT_EQ(ErrorOf(begin + "out Out float32 [2] 1\n"), "a.cc:11: 1 values, the shape [2] has 2");
+  EXPECT_THAT(ErrorOf(begin + "out Out float32 [1] 1 2\n"), HasSubstr("a.cc:11: more values"));
+  EXPECT_THAT(ErrorOf(begin + "out Out float33 [1] 1\n"), HasSubstr("'float33' is not a dtype"));
+  EXPECT_THAT(ErrorOf(begin + "out Out float32 [1] 1x\n"), HasSubstr("'1x' is not a number"));
+  EXPECT_THAT(ErrorOf(begin + "out Out int8 [1] 128\n"), HasSubstr("range"));
+  EXPECT_THAT(ErrorOf(begin + "out Out bool [1] 2\n"), HasSubstr("'2' is not 0 or 1"));
+  EXPECT_THAT(ErrorOf(begin + "attr a INTEGER 1\n"), HasSubstr("attribute type"));
+  EXPECT_THAT(ErrorOf(begin + "shout Out\n"), HasSubstr("unknown statement 'shout'"));
+  EXPECT_THAT(ErrorOf(begin), HasSubstr("no 'out' line"));
+  EXPECT_THAT(ErrorOf(begin + "in A array 1\nout Out ?\n"), HasSubstr("lacks an 'item'"));
+  EXPECT_THAT(ErrorOf(begin + "out Out ?\n" + begin), HasSubstr("there is an example 'x'"));
+  EXPECT_THAT(ErrorOf(begin + "out Out ? x\n"), HasSubstr("'x' is left over"));
+}
+
+TEST(ExampleFiles, BlocksKnowTheirLines) {
+  ExampleFile file;
+  ReadExampleBlocks(
+      "// HEDDLE_EXAMPLES(not, R\"()\")\n"
+      "HEDDLE_EXAMPLES(a, R\"(\n"
+      "example one\n"
+      "out Out ?\n"
+      ")\")\n"
+      "HEDDLE_EXAMPLES(b,\n"
+      "                R\"x(\n"
+      "example two )\"\n"
+      "out Out ?\n"
+      ")x\")\n"
+      "HEDDLE_EXAMPLES(c, \"\")\n",
+      "f.cc", &file);
+  ASSERT_THAT(file.examples, SizeIs(2));
+  EXPECT_EQ(file.examples[0].op, "a");
+  EXPECT_EQ(file.examples[0].line, 3);
+  EXPECT_EQ(file.examples[1].title, "two )\"");
+  EXPECT_EQ(file.examples[1].line, 8);
+  EXPECT_THAT(file.errors,
+              ElementsAre("f.cc:11: HEDDLE_EXAMPLES takes an operator and a raw string"));
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,330 @@
+#include "tests/ops/gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "core/op_registry.h"
+#include "tests/ops/compare.h"
+#include "tests/ops/crash_note.h"
+#include "tests/ops/dtype_variants.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr double kStep = 1e-5;
+// Of the sum of all terms' sizes: rounding of the difference, and its error of the second order.
+constexpr double kTolerance = 1e-6;
+
+std::string GradOf(const std::string& slot) { return slot + "@GRAD"; }
+
+// The slot whose gradient `slot` is; empty when it is none.
+std::string WithoutGrad(const std::string& slot) {
+  const std::string suffix = "@GRAD";
+  return slot.ends_with(suffix) ? slot.substr(0, slot.size() - suffix.size()) : "";
+}
+
+Tensor Random(const Shape& shape, uint32_t seed) {
+  std::mt19937 rng(seed);
+  Tensor t = Tensor::Empty(DType::kF64, shape);
+  for (int64_t i = 0; i < t.numel(); ++i)
+    t.mutable_data<double>()[i] = static_cast<double>(rng()) / 2147483648.0 - 1.0;
+  return t;
+}
+
+Value InDouble(const Value& value) {
+  if (!value.is_tensor() || !IsFloat(value.tensor().dtype())) return value;
+  return Value(CastTensor(value.tensor(), DType::kF64));
+}
+
+bool IsDouble(const Value& value) {
+  return value.is_tensor() && value.tensor().initialized() && value.tensor().dtype() == DType::kF64;
+}
+
+std::vector<Value> OperandsOf(const Example& e, const std::string& slot) {
+  std::vector<Value> values;
+  for (const ExampleInput& in : e.inputs)
+    if (in.slot == slot) values.push_back(in.value);
+  return values;
+}
+
+void AddOperands(const std::string& slot, const std::vector<Value>& values, Example* e) {
+  for (const Value& value : values) e->inputs.push_back({slot, InDouble(value), false});
+}
+
+// The tensor that a gradient is, SelectedRows added up.
+Tensor Dense(const Value& gradient, const Shape& shape) {
+  if (gradient.is_tensor()) return gradient.tensor();
+  Tensor dense = Tensor::Zeros(DType::kF64, shape);
+  if (!gradient.is_rows()) return dense;
+  const SelectedRows& rows = gradient.rows();
+  const int64_t width =
+      rows.rows.empty() ? 0 : rows.value.numel() / static_cast<int64_t>(rows.rows.size());
+  for (size_t r = 0; r < rows.rows.size(); ++r)
+    for (int64_t k = 0; k < width; ++k)
+      dense.mutable_data<double>()[rows.rows[r] * width + k] +=
+          rows.value.data<double>()[static_cast<int64_t>(r) * width + k];
+  return dense;
+}
+
+// An example's program, compiled once, as a function of one of its operands.
+class Function {
+ public:
+  static Result<Function> Make(Executor& executor, const Example& e) {
+    Function f(executor);
+    HEDDLE_ASSIGN_OR_RETURN(f.program_, BuildProgram(e, Operands::kFed));
+    CompileOptions options;
+    options.fetches = f.program_.fetches;
+    options.opt_level = 0;
+    options.seed = e.seed;
+    HEDDLE_ASSIGN_OR_RETURN(auto compiled, executor.Compile(f.program_.program, nullptr, options));
+    f.compiled_.push_back(std::move(compiled));
+    return f;
+  }
+
+  Result<std::vector<Value>> operator()() {
+    return executor_.RunValues(compiled_[0], program_.feeds);
+  }
+  // With `value` in place of operand `operand`, by its position in the example.
+  Result<std::vector<Value>> operator()(size_t operand, const Tensor& value) {
+    std::vector<Feed> feeds = program_.feeds;
+    feeds[operand].value = Value(value);
+    return executor_.RunValues(compiled_[0], feeds);
+  }
+
+ private:
+  explicit Function(Executor& executor) : executor_(executor) {}
+  Executor& executor_;
+  ExampleProgram program_;
+  std::vector<CompiledProgram> compiled_;  // one
+};
+
+// The scalar function L = sum over outputs of <output, its gradient>, and its differences.
+class Scalar {
+ public:
+  Scalar(Function forward, std::vector<Value> weights)
+      : forward_(std::move(forward)), weights_(std::move(weights)) {}
+
+  struct Slopes {
+    double left = 0, right = 0, error = 0;
+    double central() const { return (left + right) / 2; }
+  };
+  // Along `direction` of operand `operand`, which is `x`.
+  Result<Slopes> Differences(size_t operand, const Tensor& x, const Tensor& direction) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto at, forward_());
+    HEDDLE_ASSIGN_OR_RETURN(const auto below, forward_(operand, Moved(x, direction, -kStep)));
+    HEDDLE_ASSIGN_OR_RETURN(const auto above, forward_(operand, Moved(x, direction, kStep)));
+    Slopes s;
+    double size = 0;
+    for (size_t o = 0; o < weights_.size(); ++o) {
+      if (!IsDouble(weights_[o])) continue;
+      const Tensor& w = weights_[o].tensor();
+      for (int64_t i = 0; i < w.numel(); ++i) {
+        const double y = at[o].tensor().data<double>()[i], wi = w.data<double>()[i];
+        const double right = wi * (above[o].tensor().data<double>()[i] - y) / kStep;
+        const double left = wi * (y - below[o].tensor().data<double>()[i]) / kStep;
+        s.left += left;
+        s.right += right;
+        size += std::max(std::abs(left), std::abs(right)) + std::abs(wi * y);
+      }
+    }
+    s.error = kTolerance * (1 + size);
+    return s;
+  }
+
+ private:
+  static Tensor Moved(const Tensor& x, const Tensor& direction, double step) {
+    Tensor moved = x.Clone();
+    for (int64_t i = 0; i < x.numel(); ++i)
+      moved.mutable_data<double>()[i] += step * direction.data<double>()[i];
+    return moved;
+  }
+  Function forward_;
+  std::vector<Value> weights_;  // per output; no float64 tensor where it does not count
+};
+
+class GradientChecker {
+ public:
+  GradientChecker(Lab& lab, const Example& example, const OpDef& gradient, const OpDef& forward,
+                  const ExamplesByOp& examples)
+      : lab_(lab), given_(example), gradient_(gradient), forward_(forward), examples_(examples) {}
+
+  GradientCheck Run() {
+    if (!ChooseForward()) return std::move(result_);
+    auto function = Function::Make(lab_.Plain(), f_);
+    if (!function.ok()) return Not(function.status());
+    const auto outputs = (*function)();
+    if (!outputs.ok()) return Not(outputs.status());
+    std::vector<Value> weights = MakeGradient(*outputs);
+    if (g_.outputs.empty()) return std::move(result_);
+    const auto gradients = RunExample(lab_.Plain(), g_);
+    if (!gradients.ok()) return Not(gradients.status());
+    Scalar scalar(*std::move(function), std::move(weights));
+    for (size_t i = 0; i < g_.outputs.size(); ++i)
+      Compare(scalar, operands_[i], g_.outputs[i].slot, gradients->outputs[i]);
+    return std::move(result_);
+  }
+
+ private:
+  GradientCheck Not(const Status& status) {
+    result_.why_not = status.ToString();
+    return std::move(result_);
+  }
+
+  // The forward operator with operands in float64. False when no example has them.
+  bool ChooseForward() {
+    const Example* source = &given_;
+    for (const SlotDef& slot : forward_.inputs())
+      if ((slot.flags & kOptional) == 0 && OperandsOf(given_, slot.name).empty()) source = nullptr;
+    if (source == nullptr) {
+      const auto found = examples_.find(forward_.name());
+      if (found == examples_.end() || found->second.front()->is_program()) {
+        result_.why_not = "no example has the operands of " + forward_.name();
+        return false;
+      }
+      source = found->second.front();
+    }
+    own_ = source == &given_;
+    f_ = *source;
+    f_.op = forward_.name();
+    f_.inputs.clear();
+    f_.outputs.clear();
+    for (const SlotDef& slot : forward_.inputs())
+      AddOperands(slot.name, OperandsOf(*source, slot.name), &f_);
+    for (const SlotDef& slot : forward_.outputs()) {
+      const size_t count = CountOf(*source, slot);
+      for (size_t i = 0; i < count; ++i)
+        f_.outputs.push_back({slot.name, "", Check::kMeta, {}, {}});
+    }
+    return true;
+  }
+
+  // How many variables the forward operator writes in a slot.
+  size_t CountOf(const Example& source, const SlotDef& slot) const {
+    size_t count = std::max(OperandsOf(source, GradOf(slot.name)).size(),
+                            OperandsOf(source, slot.name).size());
+    if (!own_)
+      for (const ExampleOutput& out : source.outputs) count += out.slot == slot.name ? 1 : 0;
+    return count == 0 && (slot.flags & kOptional) == 0 ? 1 : count;
+  }
+
+  // The gradient operator's call for these outputs of the forward one. Returns the outputs'
+  // gradients.
+  std::vector<Value> MakeGradient(const std::vector<Value>& outputs) {
+    std::vector<Value> weights(outputs.size());
+    g_ = own_ ? given_ : f_;
+    g_.op = gradient_.name();
+    g_.inputs.clear();
+    g_.outputs.clear();
+    for (const SlotDef& slot : gradient_.inputs()) {
+      const std::string of = WithoutGrad(slot.name);
+      if (forward_.FindInput(slot.name) >= 0) {
+        for (size_t i = 0; i < f_.inputs.size(); ++i)
+          if (f_.inputs[i].slot == slot.name) g_.inputs.push_back(f_.inputs[i]);
+      } else if (forward_.FindOutput(slot.name) >= 0) {
+        for (size_t i = 0; i < outputs.size(); ++i)
+          if (f_.outputs[i].slot == slot.name) g_.inputs.push_back({slot.name, outputs[i], false});
+      } else if (forward_.FindOutput(of) >= 0) {
+        AddWeights(slot.name, of, outputs, &weights);
+      }
+    }
+    for (size_t i = 0; i < f_.inputs.size(); ++i) {
+      if (!IsDouble(f_.inputs[i].value) || !Wanted(GradOf(f_.inputs[i].slot))) continue;
+      g_.outputs.push_back({GradOf(f_.inputs[i].slot), "", Check::kMeta, {}, {}});
+      operands_.push_back(i);
+    }
+    return weights;
+  }
+
+  // Whether to compare a gradient: the example has it, or the operator may give it.
+  bool Wanted(const std::string& slot) const {
+    if (gradient_.FindOutput(slot) < 0) return false;
+    if (!own_) return true;
+    return std::any_of(given_.outputs.begin(), given_.outputs.end(),
+                       [&](const ExampleOutput& out) { return out.slot == slot; });
+  }
+
+  void AddWeights(const std::string& slot, const std::string& of, const std::vector<Value>& outputs,
+                  std::vector<Value>* weights) {
+    const std::vector<Value> given = OperandsOf(given_, slot);
+    if (own_ && given.empty()) return;  // nothing depends on this output
+    size_t next = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (f_.outputs[i].slot != of) continue;
+      Value weight;
+      if (own_ && next < given.size())
+        weight = InDouble(given[next]);
+      else if (IsDouble(outputs[i]))
+        weight = Value(Random(outputs[i].tensor().shape(), static_cast<uint32_t>(i) + 1));
+      ++next;
+      if (IsDouble(weight)) weight.tensor().set_lod(outputs[i].tensor().lod());
+      g_.inputs.push_back({slot, weight, false});
+      (*weights)[i] = weight;
+    }
+  }
+
+  void Compare(Scalar& scalar, size_t operand, const std::string& slot, const Value& gradient) {
+    const Tensor& x = f_.inputs[operand].value.tensor();
+    const Tensor dx = Dense(gradient, x.shape());
+    if (dx.dtype() != DType::kF64 || dx.numel() != x.numel()) {
+      result_.problems.push_back(
+          {"gradient", slot + ": is no float64 tensor of the operand's size"});
+      return;
+    }
+    ++result_.compared;
+    if (Agrees(scalar, operand, x, dx, Random(x.shape(), 17)).empty()) return;
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      Tensor along = Tensor::Zeros(DType::kF64, x.shape());
+      along.mutable_data<double>()[i] = 1;
+      const std::string wrong = Agrees(scalar, operand, x, dx, along);
+      if (wrong.empty()) continue;
+      result_.problems.push_back({"gradient", slot + ": element " + std::to_string(i) + wrong});
+      return;
+    }
+  }
+
+  static std::string Agrees(Scalar& scalar, size_t operand, const Tensor& x, const Tensor& dx,
+                            const Tensor& along) {
+    const auto slopes = scalar.Differences(operand, x, along);
+    if (!slopes.ok()) return ": " + slopes.status().ToString();
+    double got = 0;
+    for (int64_t i = 0; i < x.numel(); ++i) got += dx.data<double>()[i] * along.data<double>()[i];
+    if (std::abs(got - slopes->central()) <= slopes->error) return "";
+    const double least = std::min(slopes->left, slopes->right) - slopes->error;
+    const double most = std::max(slopes->left, slopes->right) + slopes->error;
+    if (got >= least && got <= most) return "";
+    return " is " + std::to_string(got) + ", differences give " + std::to_string(slopes->central());
+  }
+
+  Lab& lab_;
+  const Example& given_;
+  const OpDef &gradient_, &forward_;
+  const ExamplesByOp& examples_;
+  bool own_ = true;               // the forward operands are the gradient example's
+  Example f_, g_;                 // the calls of both operators
+  std::vector<size_t> operands_;  // per output of g_, the operand of f_
+  GradientCheck result_;
+};
+
+}  // namespace
+
+const OpDef* ForwardOf(const OpDef& gradient) {
+  const std::string suffix = "_grad", &name = gradient.name();
+  if (!name.ends_with(suffix)) return nullptr;
+  const OpDef* const forward = FindOp(name.substr(0, name.size() - suffix.size()));
+  if (forward == nullptr || forward->has(kRandom) || forward->has(kControlFlow)) return nullptr;
+  const bool named =
+      std::any_of(gradient.outputs().begin(), gradient.outputs().end(), [&](const SlotDef& slot) {
+        const std::string of = WithoutGrad(slot.name);
+        return !of.empty() && forward->FindInput(of) >= 0;
+      });
+  return named ? forward : nullptr;
+}
+
+GradientCheck CheckGradient(Lab& lab, const Example& example, const OpDef& gradient,
+                            const OpDef& forward, const ExamplesByOp& examples) {
+  CrashNote note(example, "gradient");
+  return GradientChecker(lab, example, gradient, forward, examples).Run();
+}
+
+}  // namespace heddle::testing

@@ -1,0 +1,33 @@
+// Gradient operators against differences of their forward operators, in float64.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/ops/examine.h"
+
+namespace heddle::testing {
+
+using ExamplesByOp = std::map<std::string, std::vector<const Example*>>;
+
+// The forward operator of `x_grad`; nullptr where there is none, it draws random numbers or runs
+// blocks, or the gradient's outputs are not called after its inputs.
+const OpDef* ForwardOf(const OpDef& gradient);
+
+struct GradientCheck {
+  int compared = 0;     // gradients of operands
+  std::string why_not;  // the check was not made
+  Problems problems;
+};
+
+// Takes the forward operands from the gradient's example; where that has not all of them (the
+// gradient of tanh reads the output alone) from the forward operator's first example. Outputs are
+// computed, and their gradients drawn where the example gives none.
+//
+// Source: central differences along one direction per operand, then element by element where that
+// does not agree. Where the one-sided slopes differ (a kink), any value between them is right.
+GradientCheck CheckGradient(Lab& lab, const Example& example, const OpDef& gradient,
+                            const OpDef& forward, const ExamplesByOp& examples);
+
+}  // namespace heddle::testing

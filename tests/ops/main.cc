@@ -1,0 +1,26 @@
+// The suite over all operators: heddle_ops_tests [--op=NAME] [GoogleTest's options]
+//
+// One test per source file below kernels/, called FAMILY.FILE, runs the examples of its operators;
+// --op runs those of one operator alone.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/ops/crash_note.h"
+#include "tests/ops/operator_tests.h"
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  std::string op;
+  if (argc == 2 && std::strncmp(argv[1], "--op=", 5) == 0) op = argv[1] + 5;
+  if (argc > 1 && op.empty()) {
+    std::fprintf(stderr, "heddle_ops_tests [--op=NAME] [GoogleTest's options]\n");
+    return 2;
+  }
+  heddle::testing::InstallCrashNotes();
+  if (!heddle::testing::RegisterOperatorTests(op)) {
+    std::fprintf(stderr, "%s has no operator '%s'\n", "heddle", op.c_str());
+    return 2;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,162 @@
+#include "tests/ops/operator_tests.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "core/op_registry.h"
+#include "tests/ops/examine.h"
+#include "tests/ops/example_files.h"
+#include "tests/ops/gradients.h"
+
+namespace heddle::testing {
+namespace {
+
+// The examples of one source file.
+class ExamplesTest : public ::testing::Test {
+ public:
+  ExamplesTest(const ExampleFile& file, const ExamplesByOp& all, const std::string& only)
+      : file_(file), all_(all), only_(only) {}
+
+  void TestBody() override {
+    for (const std::string& error : file_.errors) ADD_FAILURE() << error;
+    for (const Example& example : file_.examples)
+      if (only_.empty() || example.op == only_) Examine(example);
+    for (const std::string& op : file_.operators)
+      if (all_.count(op) != 0 && (only_.empty() || op == only_)) {
+        ExpectOnGrid(op);
+        ExpectGradient(op);
+      }
+  }
+
+ private:
+  void Examine(const Example& example) {
+    const OpDef* const def = FindOp(example.op);
+    if (def == nullptr) {
+      ADD_FAILURE_AT(example.file.c_str(), example.line) << "no operator " << example.op;
+      return;
+    }
+    Report(example, CheckAnswers(lab_, example));
+    if (example.is_program()) return Report(example, CheckWays(lab_, example));
+    Report(example, CheckWays(lab_, example));
+    Report(example, CheckDTypes(lab_, example, *def));
+    Report(example, CheckSmallShapes(lab_, example, *def));
+  }
+
+  static void Report(const Example& example, const Problems& problems) {
+    for (const Problem& p : problems)
+      ADD_FAILURE_AT(example.file.c_str(), example.line)
+          << NameOf(example) << ", " << p.variant << ": " << p.what;
+  }
+
+  // A CUDA kernel that no example reaches would go untested.
+  void ExpectOnGrid(const std::string& op) {
+    if (grid_on_host::FindGridKernel(op) == nullptr) return;
+    EXPECT_GT(lab_.OnGrid(op), 0) << op << ": no example reaches its CUDA kernel";
+  }
+
+  // A gradient is compared with differences, or an example says why not.
+  void ExpectGradient(const std::string& op) {
+    const OpDef* const def = FindOp(op);
+    const OpDef* const forward = def == nullptr ? nullptr : ForwardOf(*def);
+    if (forward == nullptr || def->kernel(DType::kF64) == nullptr ||
+        forward->kernel(DType::kF64) == nullptr)
+      return;
+    int compared = 0;
+    std::string why_not = "every example is a program";
+    for (const Example* example : all_.at(op)) {
+      if (!example->no_gradient.empty()) return;
+      if (example->is_program()) continue;
+      const GradientCheck check = CheckGradient(lab_, *example, *def, *forward, all_);
+      Report(*example, check.problems);
+      compared += check.compared;
+      if (!check.why_not.empty()) why_not = check.why_not;
+    }
+    EXPECT_GT(compared, 0) << op << " is not compared with differences of " << forward->name()
+                           << ": " << why_not;
+  }
+
+  const ExampleFile& file_;
+  const ExamplesByOp& all_;
+  const std::string only_;
+  Lab lab_;
+};
+
+// Every registered operator has an example that compares something. Leaves "operators exercised: N
+// of M" for scripts/test.sh.
+class CoverageTest : public ::testing::Test {
+ public:
+  explicit CoverageTest(const ExamplesByOp& all) : all_(all) {}
+
+  void TestBody() override {
+    std::string missing;
+    size_t exercised = 0, width = 0;
+    const auto ops = AllOps();
+    for (const OpDef* op : ops) {
+      if (IsExercised(op->name())) {
+        ++exercised;
+        continue;
+      }
+      width += op->name().size() + 1;
+      missing += (width > 100 ? "\n " : " ") + op->name();
+      if (width > 100) width = op->name().size();
+    }
+    std::ofstream(HEDDLE_BUILD_DIR "/operators_exercised.txt")
+        << "operators exercised: " << exercised << " of " << ops.size() << "\n";
+    EXPECT_EQ(exercised, ops.size()) << "without an example in their source file:\n" << missing;
+  }
+
+ private:
+  bool IsExercised(const std::string& op) const {
+    const auto found = all_.find(op);
+    return found != all_.end() &&
+           std::any_of(found->second.begin(), found->second.end(), [](const Example* e) {
+             return std::any_of(e->outputs.begin(), e->outputs.end(), [](const ExampleOutput& out) {
+               return out.check != Check::kNothing;
+             });
+           });
+  }
+
+  const ExamplesByOp& all_;
+};
+
+// All examples of the tree. Made once, for the life of the process.
+struct Tree {
+  std::map<std::string, ExampleFile> files = ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels");
+  ExamplesByOp examples;
+  Tree() {
+    for (const auto& [name, file] : files)
+      for (const Example& example : file.examples) examples[example.op].push_back(&example);
+  }
+};
+const Tree& TheTree() {
+  static const auto* const tree = new Tree;
+  return *tree;
+}
+
+using MakeTest = std::function<::testing::Test*()>;
+void Add(const std::string& suite, const std::string& name, const MakeTest& make) {
+  ::testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__, make);
+}
+
+}  // namespace
+
+bool RegisterOperatorTests(const std::string& op) {
+  const Tree& tree = TheTree();
+  bool found = false;
+  for (const auto& [name, file] : tree.files) {
+    const auto& ops = file.operators;
+    if (!op.empty() && std::find(ops.begin(), ops.end(), op) == ops.end()) continue;
+    found = true;
+    Add(file.family, file.name,
+        [&file = file, &tree, op] { return new ExamplesTest(file, tree.examples, op); });
+  }
+  if (!op.empty()) return found;
+  Add("every_operator", "has_an_example", [&tree] { return new CoverageTest(tree.examples); });
+  return true;
+}
+
+}  // namespace heddle::testing

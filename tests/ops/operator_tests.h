@@ -1,0 +1,12 @@
+// The tests of all operators, one per source file below kernels/.
+#pragma once
+
+#include <string>
+
+namespace heddle::testing {
+
+// Adds them to GoogleTest: FAMILY.FILE. With an operator, only its file's, which then runs that
+// operator's examples alone; false when there is no such operator.
+bool RegisterOperatorTests(const std::string& op);
+
+}  // namespace heddle::testing

@@ -1,0 +1,12 @@
+// Read once for all sources of the tool (HEDDLE_PRECOMPILE).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "heddle/heddle.h"
