@@ -221,6 +221,25 @@ std::vector<std::string> Split(std::string_view text, char at) {
 
 }  // namespace
 
+InstructionSetNames ProcessorInstructionSets() {
+  InstructionSetNames names;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const auto note = [&](const char* name, bool there, bool needed) {
+    if (there) names.offered.emplace_back(name);
+    if (needed && !there) names.missing.emplace_back(name);
+  };
+  note("avx2", __builtin_cpu_supports("avx2"), true);
+  note("fma", __builtin_cpu_supports("fma"), true);
+  note("bmi2", __builtin_cpu_supports("bmi2"), true);
+  note("avx512f", __builtin_cpu_supports("avx512f"), false);
+  note("avx512vl", __builtin_cpu_supports("avx512vl"), false);
+  note("avx512_vnni", __builtin_cpu_supports("avx512vnni"), false);
+  note("avx512_bf16", __builtin_cpu_supports("avx512bf16"), false);
+#endif
+  return names;
+}
+
 const Machine& ThisMachine() {
   static const Machine machine = Detect();
   return machine;

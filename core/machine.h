@@ -60,6 +60,13 @@ const Machine& ThisMachine();
 // instructions would fault. ThisMachine() is without them then.
 bool AmxIsBroken();
 
+// The names of the instruction sets of this processor that matter to the kernels, and of those that
+// the kernels cannot do without and it lacks (see the compiler flags of kernels/).
+struct InstructionSetNames {
+  std::vector<std::string> offered, missing;
+};
+InstructionSetNames ProcessorInstructionSets();
+
 // `machine`, or this one where it is null.
 inline const Machine& MachineOr(const Machine* machine) {
   return machine != nullptr ? *machine : ThisMachine();
