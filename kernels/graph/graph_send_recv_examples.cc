@@ -58,16 +58,6 @@ out X@GRAD float32 [4, 2] -0.4 0.6 0*6
 )")
 
 HEDDLE_EXAMPLES(graph_send_ue_recv, R"(
-example float64 3x2, message_op MUL, reduce_op MIN
-attr message_op STRING "MUL"
-attr reduce_op STRING "MIN"
-in Dst_index int64 [3] 21 21 21
-in Src_index int64 [3] 5 5 5
-in X float64 [2, 1] 0.489 0.279
-in Y float64 [3, 2] 0.854 0.57 0.712 0.428 0.287 0.145
-out Dst_count ?
-out Out float64 [2, 2] 0*4
-
 example float64 2x3x4, reduce_op MAX
 attr reduce_op STRING "MAX"
 in Dst_index int64 [5] 0 0 1 0 1
@@ -91,26 +81,6 @@ in Y float64 [2, 1] 0.767 0.039
 out Dst_count int32 [4] 1 1 0 0
 out Out float64 [4, 3] 0.029991 0.035958000000000004 0.00312 0.296062 0.41341300000000003 0.472472
   0*6
-
-example float32 3x2, message_op MUL, reduce_op MIN
-attr message_op STRING "MUL"
-attr reduce_op STRING "MIN"
-in Dst_index int64 [3] 21 21 21
-in Src_index int64 [3] 5 5 5
-in X float32 [2, 1] 0.489 0.279
-in Y float32 [3, 2] 0.854 0.57 0.712 0.428 0.287 0.145
-out Dst_count ?
-out Out float32 [2, 2] 0*4
-
-example int32 3x2, message_op MUL, reduce_op MIN
-attr message_op STRING "MUL"
-attr reduce_op STRING "MIN"
-in Dst_index int64 [3] 21 21 21
-in Src_index int64 [3] 5 5 5
-in X int32 [2, 1] 1 1
-in Y int32 [3, 2] 0 0 1 1 0 1
-out Dst_count ?
-out Out int32 [2, 2] 0*4
 )")
 
 HEDDLE_EXAMPLES(graph_send_ue_recv_grad, R"(
@@ -127,17 +97,6 @@ in Y float64 [3, 2] 0.428 0.571 0.285 0.714 0.143 0.856
 out X@GRAD float64 [4, 2] 0 0 0.34245000000000003 0.7850999999999999 0*4
 out Y@GRAD float64 [3, 2] 0.05085 0.0669 0.0339 0.1115 0.05085 0.0669
 
-example float64 4x3, reduce_op MAX
-attr reduce_op STRING "MAX"
-in Dst_index int64 [4] 21*4
-in Out float64 [2, 3] 0*6
-in Out@GRAD float64 [2, 3] -0.3 -0.3 0.3 -0.5 -0.3 0.4
-in Src_index int64 [4] 5*4
-in X float64 [2, 1] 0.656 0.129
-in Y float64 [4, 3] 0.461 0.232 0.614 0.767 0.538 0.308 0.385 0.843 0.69 0.079 0.156 0.92
-out X@GRAD float64 [2, 1] 0 0
-out Y@GRAD float64 [4, 3] 0*12
-
 example float64 4x2, message_op MUL, reduce_op MIN
 attr message_op STRING "MUL"
 attr reduce_op STRING "MIN"
@@ -149,55 +108,13 @@ in X float64 [4, 2] 0.664 0.334 0.554 0.775 0.113 0.444 0.223 0.885
 in Y float64 [3, 2] 0.856 0.143 0.714 0.285 0.571 0.428
 out X@GRAD float64 [4, 2] 0 0 0.39969999999999994 0.042899999999999994 0*4
 out Y@GRAD float64 [3, 2] 0 0.23249999999999998 0 0 0.38780000000000003 0
-
-example float32 4x3, reduce_op MAX
-attr reduce_op STRING "MAX"
-in Dst_index int64 [4] 21*4
-in Out float32 [2, 3] 0*6
-in Out@GRAD float32 [2, 3] -0.3 -0.3 0.3 -0.5 -0.3 0.4
-in Src_index int64 [4] 5*4
-in X float32 [2, 1] 0.656 0.129
-in Y float32 [4, 3] 0.461 0.232 0.614 0.767 0.538 0.308 0.385 0.843 0.69 0.079 0.156 0.92
-out X@GRAD float32 [2, 1] 0 0
-out Y@GRAD float32 [4, 3] 0*12
 )")
 
 HEDDLE_EXAMPLES(graph_send_uv, R"(
-example float64 2x2, message_op MUL
-attr message_op STRING "MUL"
-in dst_index int64 [3] 10 10 10
-in src_index int64 [3] 1 1 1
-in x float64 [2, 1] 0.727 0.141
-in y float64 [2, 2] 0.799 0.599 0.2 0.4
-out out float64 [3, 2] 2.992014067e-315 6.6008360128985e-311 2.992014067e-315 6.6008360128985e-311
-  2.992014067e-315 6.6008360128985e-311
-
 example float32 3x3
 in dst_index int32 [4] 1 2 1 0
 in src_index int32 [4] 0 1 2 0
 in x float32 [3, 3] 0 3 4 0 6 7 1 4 4
 in y float32 [3, 3] 1 3 4 1 3 4 5 5 5
 out out float32 [4, 3] 1 6 8 5 11 12 2 7 8 1 6 8
-)")
-
-HEDDLE_EXAMPLES(graph_send_uv_grad, R"(
-example float64 3x2, message_op MUL
-attr message_op STRING "MUL"
-in dst_index int64 [3] 0 1 1
-in out@GRAD float64 [3, 2] -0.8 0.4 0 0.2 0.2 0.5
-in src_index int64 [3] 14 14 14
-in x float64 [2, 1] 0.243 0.704
-in y float64 [2, 2] 0.2 0.8 0.6 0.4
-out x@GRAD float64 [2, 1] 0 0
-out y@GRAD float64 [2, 2] 0*4
-
-example float32 3x2, message_op MUL
-attr message_op STRING "MUL"
-in dst_index int64 [3] 0 1 1
-in out@GRAD float32 [3, 2] -0.8 0.4 0 0.2 0.2 0.5
-in src_index int64 [3] 14 14 14
-in x float32 [2, 1] 0.243 0.704
-in y float32 [2, 2] 0.2 0.8 0.6 0.4
-out x@GRAD float32 [2, 1] 0 0
-out y@GRAD float32 [2, 2] 0*4
 )")

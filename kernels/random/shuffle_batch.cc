@@ -276,4 +276,70 @@ in X int64 [3] 0 8 1
 out Out int64 [3] range 0 9
 out Out_Count int32 [3] mean 1 0 range 1 1
 out Out_Eids ?
+
+example more than there are, int64
+attr sample_size INT 5
+in Row int64 [5] 3 7 0 9 1
+in Col_Ptr int64 [4] 0 2 4 5
+in X int64 [2] 0 2
+out Out int64 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids ?
+
+example with edges, int64
+attr sample_size INT 5
+attr return_eids BOOLEAN true
+in Row int64 [5] 3 7 0 9 1
+in Col_Ptr int64 [4] 0 2 4 5
+in X int64 [2] 0 2
+in Eids int64 [5] 5 6 7 8 9
+out Out int64 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids int64 [3] 5 6 9
+
+example more than there are, int32
+attr sample_size INT 5
+in Row int32 [5] 3 7 0 9 1
+in Col_Ptr int32 [4] 0 2 4 5
+in X int32 [2] 0 2
+out Out int32 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids ?
+
+example with edges, int32
+attr sample_size INT 5
+attr return_eids BOOLEAN true
+in Row int32 [5] 3 7 0 9 1
+in Col_Ptr int32 [4] 0 2 4 5
+in X int32 [2] 0 2
+in Eids int32 [5] 5 6 7 8 9
+out Out int32 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids int32 [3] 5 6 9
+)")
+
+HEDDLE_EXAMPLES(weighted_sample_neighbors, R"(
+example more than there are, int64
+attr sample_size INT 5
+attr return_eids BOOLEAN false
+in row int64 [5] 3 7 0 9 1
+in colptr int64 [4] 0 2 4 5
+in edge_weight float32 [5] 0.63 0.73 0.27 0.14 0.28
+in input_nodes int64 [2] 0 2
+in eids int64 [5] 0 1 2 3 4
+out out_neighbors int64 [3] 3 7 1
+out out_count int32 [2] 2 1
+out out_eids ?
+
+example more than there are, int32
+attr sample_size INT 5
+attr return_eids BOOLEAN false
+in row int32 [5] 3 7 0 9 1
+in colptr int32 [4] 0 2 4 5
+in edge_weight float32 [5] 0.2 0.75 0.71 0.53 0.5
+in input_nodes int32 [2] 0 2
+in eids int32 [5] 0 1 2 3 4
+out out_neighbors int32 [3] 3 7 1
+out out_count int32 [2] 2 1
+out out_eids ?
 )")

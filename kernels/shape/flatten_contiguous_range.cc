@@ -137,14 +137,6 @@ out Out bfloat16 [4] -0.5 -0.15 0.55 0.2
 out XShape ?
 )")
 
-HEDDLE_EXAMPLES(flatten_contiguous_range_grad, R"(
-example float64 2
-in Out@GRAD float64 [2] -0.2 0.1
-in XShape float32 [0, 3, 2, 5, 4] none
-out X@GRAD float64 [3, 2, 5, 4] -0.2 0.1 0*44 4.67479796471013e-310 3.18299368645e-313 0*15
-  4.67479796471685e-310 3.18299368645e-313 0*15 4.67479796472357e-310 3.18299368645e-313 0*38
-)")
-
 HEDDLE_EXAMPLES(flatten2, R"(
 example int64 4x2, axis 0
 attr axis INT 0
