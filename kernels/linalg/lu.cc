@@ -12,7 +12,7 @@ Status Infer(ShapeContext& ctx) {
   if (!x.known_rank()) return ctx.Defer();
   if (!ctx.Bool("pivots")) return Unimplemented("lu without pivoting");
   Shape pivots = LeadingAxes(x, 2);
-  ctx.SetOut("Infos", pivots, DType::kI32);
+  ctx.SetOut("Infos", pivots.rank() == 0 ? Shape{1} : pivots, DType::kI32);
   pivots.push_back(x.dim(-2) < 0 || x.dim(-1) < 0 ? -1 : std::min(x.dim(-2), x.dim(-1)));
   ctx.SetOut("Out", x, ctx.InDType("X"));
   ctx.SetOut("Pivots", pivots, DType::kI32);

@@ -59,6 +59,10 @@ Status InferOne(ShapeContext& ctx) {
   ctx.SetOut("Out", Shape{1}, ctx.InDType("X"));
   return Status::Ok();
 }
+Status InferScalar(ShapeContext& ctx) {
+  ctx.SetOut("Out", Shape{}, ctx.InDType("X"));
+  return Status::Ok();
+}
 
 }  // namespace
 }  // namespace heddle
@@ -72,7 +76,7 @@ HEDDLE_OP(squared_l2_norm_grad) {
   op.InferShape(&GradLikeInputs).Kernels<WholeGrad<TwiceX>::Kernel, float, double>();
 }
 HEDDLE_OP(l1_norm) {
-  op.Doc("sum of absolute values").Input("X").Output("Out").InferShape(&InferOne);
+  op.Doc("sum of absolute values").Input("X").Output("Out").InferShape(&InferScalar);
   op.Kernels<Whole<SumOfAbs>::Kernel, float, double>();
 }
 HEDDLE_OP(l1_norm_grad) {

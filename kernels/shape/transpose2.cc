@@ -119,6 +119,7 @@ HEDDLE_OP(transpose) {
 HEDDLE_OP(transpose_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer | kOptional)
+      .Input("Out", kOptional | kNoBuffer)
       .Output("X@GRAD")
       .Attr("axis", Ints{})
       .InferShape(TransposeGradShape)
