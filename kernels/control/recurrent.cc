@@ -263,3 +263,135 @@ in Out float32 [2, 3] -0.78 -0.27 -0.72 0.48 -0.05 0.99
 from fill_zeros_like X=X -> Out=X@GRAD
 out X@GRAD float32 [2, 3] 0*6
 )")
+
+HEDDLE_EXAMPLES(recurrent_grad, R"(
+example two steps
+in x float32 [2, 1, 2] 0.1 -0.2 0.3 0.4
+in h float32 [1, 2] 0.5 -0.5
+in w float32 [2] 0.5 2
+in gy float32 [2, 1, 2] 1 -1 0.5 2
+from slice Input=x -> Out=x0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from elementwise_mul X=h Y=w -> Out=a0
+from elementwise_add X=a0 Y=x0 -> Out=y0
+from slice Input=gy -> Out=g0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from slice Input=gy -> Out=g1
+attr axes INTS [0]
+attr starts INTS [1]
+attr ends INTS [2]
+attr decrease_axis INTS [0]
+from elementwise_mul X=g1 Y=w -> Out=t0
+from elementwise_add X=g0 Y=t0 -> Out=d0
+from stack X=d0,g1 -> Y=x@GRAD
+from elementwise_mul X=d0 Y=w -> Out=h@GRAD
+from elementwise_mul X=g1 Y=y0 -> Out=w1
+from elementwise_mul X=d0 Y=h -> Out=w0
+from elementwise_add X=w0 Y=w1 -> Out=ws
+from reduce_sum X=ws -> Out=w@GRAD
+attr dim INTS [0]
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+op assign X=gy -> Out=y@GRAD
+op recurrent_grad inputs=x initial_states=h parameters=w outputs=y outputs@GRAD=y@GRAD step_scopes=s
+  -> inputs@GRAD=x@GRAD initial_states@GRAD=h@GRAD parameters@GRAD=w@GRAD
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 2
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+out x@GRAD float32 [2, 1, 2] 1.25 3 0.5 2
+out h@GRAD float32 [1, 2] 0.625 6
+out w@GRAD float32 [2] 0.8 -3.9
+block 1 0
+var x dense float32 [1, 2]
+var p dense float32 [1, 2]
+var y dense float32 [1, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+block 2 1 1
+var x@GRAD dense float32 [1, 2]
+var p@GRAD dense float32 [1, 2]
+var y@GRAD dense float32 [1, 2]
+var w@GRAD dense float32 [2]
+op elementwise_add_grad X=a Y=x Out@GRAD=y@GRAD -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
+op elementwise_mul_grad X=p Y=w Out@GRAD=a@GRAD -> X@GRAD=p@GRAD Y@GRAD=w@GRAD
+
+example two steps, no. 2
+in x float32 [2, 1, 2] 0.1 -0.2 0.3 0.4
+in h float32 [1, 2] 0.5 -0.5
+in w float32 [2] 0.5 2
+in gy float32 [2, 1, 2] 1 -1 0.5 2
+from slice Input=x -> Out=x0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from elementwise_mul X=h Y=w -> Out=a0
+from elementwise_add X=a0 Y=x0 -> Out=y0
+from slice Input=gy -> Out=g0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from slice Input=gy -> Out=g1
+attr axes INTS [0]
+attr starts INTS [1]
+attr ends INTS [2]
+attr decrease_axis INTS [0]
+from elementwise_mul X=g1 Y=w -> Out=t0
+from elementwise_add X=g0 Y=t0 -> Out=d0
+from stack X=d0,g1 -> Y=x@GRAD
+from elementwise_mul X=d0 Y=w -> Out=h@GRAD
+from elementwise_mul X=g1 Y=y0 -> Out=w1
+from elementwise_mul X=d0 Y=h -> Out=w0
+from elementwise_add X=w0 Y=w1 -> Out=ws
+from reduce_sum X=ws -> Out=w@GRAD
+attr dim INTS [0]
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+op assign X=gy -> Out=y@GRAD
+op recurrent_grad inputs=x initial_states=h parameters=w outputs=y outputs@GRAD=y@GRAD step_scopes=s
+  -> inputs@GRAD=x@GRAD initial_states@GRAD=h@GRAD parameters@GRAD=w@GRAD
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 2
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+out x@GRAD float32 [2, 1, 2] 1.25 3 0.5 2
+out h@GRAD float32 [1, 2] 0.625 6
+out w@GRAD float32 [2] 0.8 -3.9
+block 1 0
+var x dense float32 [1, 2]
+var p dense float32 [1, 2]
+var y dense float32 [1, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+block 2 1 1
+var x@GRAD dense float32 [1, 2]
+var p@GRAD dense float32 [1, 2]
+var y@GRAD dense float32 [1, 2]
+var w@GRAD dense float32 [2]
+op elementwise_add_grad X=a Y=x Out@GRAD=y@GRAD -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
+op elementwise_mul_grad X=p Y=w Out@GRAD=a@GRAD -> X@GRAD=p@GRAD Y@GRAD=w@GRAD
+)")

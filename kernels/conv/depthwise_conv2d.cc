@@ -8,15 +8,6 @@ HEDDLE_OP(depthwise_conv2d_grad) { DefineConvGrad(op, 2); }
 HEDDLE_OP(depthwise_conv2d_grad_grad) { DefineConvDoubleGrad(op, 2); }
 
 HEDDLE_EXAMPLES(depthwise_conv2d, R"(
-example float32 2x1x3x3, groups 2, padding_algorithm VALID
-attr groups INT 2
-attr padding_algorithm STRING "VALID"
-in Filter float32 [2, 1, 3, 3] 0.55 0.35 -0.88 0.75 -0.16 0.45 0.24 0.65 0.14 0.86 -0.37 0.04 -0.68
-  -0.47 -0.27 -0.57 -0.78 -0.06
-in Input float32 [2, 2, 2, 2] 0.06 -0.41 -0.53 -0.76 0.41 -0.18 0.76 -0.88 0.88 0.18 0.53 -0.29 0.65
-  -0.06 -0.65 0.29
-out Output float32 [2, 2, 0, 0]
-
 example float32 1x1x4x4, padding_algorithm SAME
 attr padding_algorithm STRING "SAME"
 in Filter float32 [1, 1, 4, 4] 0.33 0.88 -0.65 0.22 0.55 0.12 0.44 0.77 -0.21 -0.76 -0.1 0.66 -0.43
@@ -24,15 +15,6 @@ in Filter float32 [1, 1, 4, 4] 0.33 0.88 -0.65 0.22 0.55 0.12 0.44 0.77 -0.21 -0
 in Input float32 [2, 1, 3, 2] -0.51 0.39 -0.21 -0.36 0.09 -0.06 -0.81 0.24 0.54 0.69 0.85 -0.66
 out Output float32 [2, 1, 3, 2] 0.27659997 0.06450002 -0.9483 0.042899996 0.0336 -0.3438 -0.74960005
   -1.2088 -1.0804001 0.64680004 -0.16169995 1.1737
-
-example float64 2x1x3x3, groups 2, padding_algorithm VALID
-attr groups INT 2
-attr padding_algorithm STRING "VALID"
-in Filter float64 [2, 1, 3, 3] 0.55 0.35 -0.88 0.75 -0.16 0.45 0.24 0.65 0.14 0.86 -0.37 0.04 -0.68
-  -0.47 -0.27 -0.57 -0.78 -0.06
-in Input float64 [2, 2, 2, 2] 0.06 -0.41 -0.53 -0.76 0.41 -0.18 0.76 -0.88 0.88 0.18 0.53 -0.29 0.65
-  -0.06 -0.65 0.29
-out Output float64 [2, 2, 0, 0]
 )")
 
 HEDDLE_EXAMPLES(depthwise_conv2d_grad, R"(

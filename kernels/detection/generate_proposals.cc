@@ -202,38 +202,6 @@ HEDDLE_OP(generate_proposals_v2) {
   op.Input("ImShape").Attr("pixel_offset", true).Kernels<Generate2, float, double>();
 }
 
-HEDDLE_EXAMPLES(generate_proposals, R"(
-example float32 2x2x2x2, eta 1, min_size 3, nms_thresh 0.7, post_nms_topN 5000
-attr eta FLOAT 1.0
-attr min_size FLOAT 3.0
-attr nms_thresh FLOAT 0.7
-attr post_nms_topN INT 5000
-attr pre_nms_topN INT 12000
-in Anchors float32 [2, 2, 2, 2] 52 86 19 2 253 119 203 102 186 136 236 35 220 69 153 169
-in BboxDeltas float32 [1, 2, 2, 2] 0.555 0.333 0.444 0.777 0.888 0.111 0.666 0.222
-in ImInfo float32 [1, 3] 64 64 8
-in Scores float32 [1, 2, 2, 2] 0.333 0.776 0.665 0.222 0.554 0.887 0.111 0.443
-in Variances float32 [2, 2, 2, 2] 1.2 0.98 1.3 0.74 1.1 1.3 1.4 0.56 1.1 1.3 0.7 0.52 1.1 1.5 1.2
-  1.2
-out RpnRoiProbs float32 [1, 1] lod [[0, 1]] 0
-out RpnRois float32 [1, 4] lod [[0, 1]] 0*4
-
-example float64 2x2x2x2, eta 1, min_size 3, nms_thresh 0.7, post_nms_topN 5000
-attr eta FLOAT 1.0
-attr min_size FLOAT 3.0
-attr nms_thresh FLOAT 0.7
-attr post_nms_topN INT 5000
-attr pre_nms_topN INT 12000
-in Anchors float64 [2, 2, 2, 2] 52 86 19 2 253 119 203 102 186 136 236 35 220 69 153 169
-in BboxDeltas float64 [1, 2, 2, 2] 0.555 0.333 0.444 0.777 0.888 0.111 0.666 0.222
-in ImInfo float64 [1, 3] 64 64 8
-in Scores float64 [1, 2, 2, 2] 0.333 0.776 0.665 0.222 0.554 0.887 0.111 0.443
-in Variances float64 [2, 2, 2, 2] 1.2 0.98 1.3 0.74 1.1 1.3 1.4 0.56 1.1 1.3 0.7 0.52 1.1 1.5 1.2
-  1.2
-out RpnRoiProbs float64 [1, 1] lod [[0, 1]] 0
-out RpnRois float64 [1, 4] lod [[0, 1]] 0*4
-)")
-
 HEDDLE_EXAMPLES(generate_proposals_v2, R"(
 example two anchors
 attr pre_nms_topN INT 6
@@ -253,5 +221,24 @@ in Variances float32 [2, 2, 2, 4] 0.5*32
 out RpnRois float32 [3, 4] 0.9843793 0.8841891 6.7156205 4.8958106 7.838387 9.931813 15 14.188188
   9.668348 8.331886 15 12.028114
 out RpnRoiProbs float32 [3, 1] 1 0.73 0.5
+out RpnRoisNum int32 [1] 3
+)")
+
+HEDDLE_EXAMPLES(generate_proposals, R"(
+example float32
+attr pre_nms_topN INT 6
+attr post_nms_topN INT 3
+attr nms_thresh FLOAT 0.5
+attr min_size FLOAT 1.0
+attr eta FLOAT 1.0
+in Scores float32 [1, 1, 2, 2] 0.01 0.85 0.07 0.58
+in BboxDeltas float32 [1, 4, 2, 2] 0.88 -0.23 0.62 0.59 0.17 -0.9 -0.81 -0.73 0.91 0.14 -0.38 0.53
+  -0.45 -0.38 -0.31 -0.61
+in ImInfo float32 [1, 3] 16 16 1
+in Anchors float32 [2, 2, 1, 4] 0 0 5 5 3 3 8 8 6 6 11 11 9 9 14 14
+in Variances float32 [2, 2, 1, 4] 0.5*16
+out RpnRois float32 [3, 4] lod [[0, 3]] 2.0924754 0.8191228 7.527525 4.7808776 9.859708 7.5986295 15
+  11.02137 8.379122 4.0007544 12.340878 8.139245
+out RpnRoiProbs float32 [3, 1] lod [[0, 3]] 0.85 0.58 0.07
 out RpnRoisNum int32 [1] 3
 )")

@@ -407,3 +407,57 @@ in BBoxes float64 [3, 2, 4] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.
 in Scores float64 [3, 1, 2] 1.4 1.5 1.4 0.92 0.53 1.5
 out Out float64 [1, 1] lod [[0, 1]] -1
 )")
+
+HEDDLE_EXAMPLES(multiclass_nms, R"(
+example two classes
+attr background_label INT -1
+attr score_threshold FLOAT 0.15
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [3, 6] lod [[0, 3]] 0 0.3 6 6 9 9 1 0.9 0 0 4 4 1 0.7 6 6 9 9
+
+example nothing is left
+attr background_label INT -1
+attr score_threshold FLOAT 0.95
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [1, 1] lod [[0, 1]] -1
+)")
+
+HEDDLE_EXAMPLES(multiclass_nms2, R"(
+example two classes, with indices
+attr background_label INT -1
+attr score_threshold FLOAT 0.15
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [3, 6] lod [[0, 3]] 0 0.3 6 6 9 9 1 0.9 0 0 4 4 1 0.7 6 6 9 9
+out Index int32 [3, 1] lod [[0, 3]] 2 0 2
+
+example background left out
+attr background_label INT 0
+attr score_threshold FLOAT 0.15
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [2, 6] lod [[0, 2]] 1 0.9 0 0 4 4 1 0.7 6 6 9 9
+out Index int32 [2, 1] lod [[0, 2]] 0 2
+)")

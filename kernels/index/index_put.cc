@@ -161,14 +161,6 @@ HEDDLE_OP(index_put_grad) {
 }
 
 HEDDLE_EXAMPLES(index_put, R"(
-example int32 3x2, accumulate
-attr accumulate BOOLEAN true
-in indices int32 [4] 10*4
-in indices int32 [4] 2*4
-in value int32 [4] 0*4
-in x int32 [3, 2] 0*6
-out out int32 [3, 2] 0*6
-
 example float32 2x3
 in indices bool [1] 1
 in value float32 [2, 3] 0.203 0.492 0.299 0.106 0.589 0.396

@@ -384,3 +384,37 @@ in Out@GRAD float32 [12] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0 0.3 0.8
 in X float32 [4] -0.17 0.03 0.44 0.24
 out X@GRAD float32 [4] 0.10000005 1.4 -0.7 1.1
 )")
+
+HEDDLE_EXAMPLES(index_add_grad, R"(
+example float32
+attr axis INT 0
+in Index int64 [3] 2 0 2
+in AddValue float32 [3, 2] -0.62 -0.99 0.76 0.76 0.16 -0.8
+in Out@GRAD float32 [3, 2] 0.02 -0.02 -0.02 0.51 0.85 -0.33
+out X@GRAD float32 [3, 2] 0.02 -0.02 -0.02 0.51 0.85 -0.33
+out AddValue@GRAD float32 [3, 2] 0.85 -0.33 0.02 -0.02 0.85 -0.33
+
+example float32, axis 1
+attr axis INT 1
+in Index int32 [2] 1 0
+in AddValue float32 [2, 2] 0.23 0.99 0.57 0.73
+in Out@GRAD float32 [2, 3] 0.89 -0.13 -0.81 0.5 0.61 -0.32
+out X@GRAD float32 [2, 3] 0.89 -0.13 -0.81 0.5 0.61 -0.32
+out AddValue@GRAD float32 [2, 2] -0.13 0.89 0.61 0.5
+
+example float64
+attr axis INT 0
+in Index int64 [3] 2 0 2
+in AddValue float64 [3, 2] -0.46 -0.36 -0.86 -0.07 0.88 0.14
+in Out@GRAD float64 [3, 2] 0.99 0.68 -0.16 0.63 0.92 0.61
+out X@GRAD float64 [3, 2] 0.99 0.68 -0.16 0.63 0.92 0.61
+out AddValue@GRAD float64 [3, 2] 0.92 0.61 0.99 0.68 0.92 0.61
+
+example float64, axis 1
+attr axis INT 1
+in Index int32 [2] 1 0
+in AddValue float64 [2, 2] 0.52 -0.74 0.1 -0.82
+in Out@GRAD float64 [2, 3] 0.88 -0.13 -0.43 0.56 -0.78 0.98
+out X@GRAD float64 [2, 3] 0.88 -0.13 -0.43 0.56 -0.78 0.98
+out AddValue@GRAD float64 [2, 2] -0.13 0.88 -0.78 0.56
+)")

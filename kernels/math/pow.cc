@@ -267,3 +267,28 @@ out X@GRAD float32 [4, 3] 3.121956 -28.05816 6.39198 -33.403778 9.684089 0 19.35
 out grad_out@GRAD float32 [4, 3] 0.4560867 -4.688736 1.7156886 -5.1298656 3.6143522 0 5.684451
   -8.856579 -2.7993603 -10.201008 4.694805 -5.1482997
 )")
+
+HEDDLE_EXAMPLES(pow_triple_grad, R"(
+example float32
+attr factor FLOAT 3.0
+in X float32 [4] 0.88 1.8 0.52 1.33
+in grad_out float32 [4] 0.06 0.85 -0.51 -0.87
+in grad_grad_x float32 [4] 0.8 0.75 -0.67 1
+in grad_x@GRAD float32 [4] -0.31 -0.37 0.69 0.76
+in grad_grad_out@GRAD float32 [4] 0.35 -0.89 0.12 0.39
+out X@GRAD float32 [4] 1.3891199 -8.624249 1.16379 -0.8549998
+out grad_out@GRAD float32 [4] -1.30944 -2.9969997 -1.4423759 6.0648003
+out grad_grad_x@GRAD float32 [4] 0.714912 -12.047399 -1.0005839 -3.206763
+
+example float64
+attr factor FLOAT 3.0
+in X float64 [4] 0.93 0.82 1.01 1.6
+in grad_out float64 [4] -0.11 -0.36 0.95 -0.12
+in grad_grad_x float64 [4] -0.63 0.45 0.68 0.06
+in grad_x@GRAD float64 [4] -0.6 0.83 -0.57 0.23
+in grad_grad_out@GRAD float64 [4] -0.09 -0.26 0.41 -0.35
+out X@GRAD float64 [4] 0.06690600000000002 -1.3824 -0.5197919999999998 -0.211536
+out grad_out@GRAD float64 [4] 2.1092400000000002 1.83762 -2.348856 0.13248000000000001
+out grad_grad_x@GRAD float64 [4] 0.13475699999999996 -1.9945679999999997 -2.0267670000000004
+  -2.95296
+)")

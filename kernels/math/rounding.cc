@@ -210,3 +210,18 @@ example int64 1x4
 in X int64 [1, 4] 0*4
 out Out int64 [1, 4] 0*4
 )")
+
+HEDDLE_EXAMPLES(trunc, R"(
+example int32 4x4
+in X int32 [4, 4] 0*16
+out Out int32 [4, 4] 0*16
+
+example float64 4x4
+in X float64 [4, 4] 0.181 0.766 0.298 0.239 0.064 0.415 0.707 0.649 0.59 0.356 0.532 0.473 0.824
+  0.883 0.941 0.122
+out Out float64 [4, 4] 0*16
+
+example float32 2
+in X float32 [2] -2.76 -1.19
+out Out float32 [2] -2 -1
+)")

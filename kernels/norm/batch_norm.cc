@@ -276,8 +276,8 @@ in Mean float32 [3] 0.42 0.86 0.11
 in Variance float32 [3] 0.84 0.68 1.4
 in X float32 [2, 3] -0.199 0.172 -0.076 0.296 -0.323 0.048
 out MeanOut=Mean float32 [3] 0.42 0.86 0.11
-out SavedMean float32 [] 0.768566
-out SavedVariance float32 [] 0.768566
+out SavedMean ?
+out SavedVariance ?
 out VarianceOut=Variance float32 [3] 0.84 0.68 1.4
 out Y float32 [2, 3] -0.67538035 -0.8343164 -0.15719813 -0.13529426 -1.4345876 -0.05239938
 
@@ -307,8 +307,8 @@ in Mean float64 [3] 0.42 0.86 0.11
 in Variance float64 [3] 0.84 0.68 1.4
 in X float64 [2, 3] -0.199 0.172 -0.076 0.296 -0.323 0.048
 out MeanOut=Mean float64 [3] 0.42 0.86 0.11
-out SavedMean float64 [] -0.5115333199170726
-out SavedVariance float64 [] -0.5115333199170726
+out SavedMean ?
+out SavedVariance ?
 out VarianceOut=Variance float64 [3] 0.84 0.68 1.4
 out Y float64 [2, 3] -0.6753803501713306 -0.8343164154681686 -0.1571981299586281
   -0.13529428662559773 -1.4345876736901795 -0.05239937665287604

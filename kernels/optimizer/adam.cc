@@ -436,3 +436,57 @@ out Moment1Out float64 [4] 0.8109999999999999 0.505 0.6155 0.7429999999999999
 out Moment2Out float64 [4] 0.772625 0.706125 0.193125 0.307125
 out ParamOut float64 [4] 0.6199970203279467 0.5699980425756612 0.7099954999680987 0.8899956713380586
 )")
+
+HEDDLE_EXAMPLES(merged_adam, R"(
+example float32
+in Param float32 [2] -0.53 0.4
+in Param float32 [3] -0.87 -0.73 -0.65
+in Grad float32 [2] -0.13 -0.64
+in Grad float32 [3] -0.04 0.22 0.71
+in LearningRate float32 [1] 0.1
+in LearningRate float32 [1] 0.2
+in Moment1 float32 [2] -1 0.28
+in Moment1 float32 [3] -0.89 -0.78 0.05
+in Moment2 float32 [2] 0.21 0.26
+in Moment2 float32 [3] 0.22 0.49 0.14
+in Beta1Pow float32 [1] 0.9
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param.0 float32 [2] -0.33067554 0.3631408
+out ParamOut=Param.1 float32 [3] -0.52657664 -0.5356269 -0.7119241
+out Moment1Out=Moment1.0 float32 [2] -0.913 0.188
+out Moment1Out=Moment1.1 float32 [3] -0.80499995 -0.67999995 0.11600001
+out Moment2Out=Moment2.0 float32 [2] 0.20980689 0.2601496
+out Moment2Out=Moment2.1 float32 [3] 0.21978159 0.48955843 0.1403641
+out Beta1PowOut=Beta1Pow.0 float32 [1] 0.80999994
+out Beta1PowOut=Beta1Pow.1 float32 [1] 0.80999994
+out Beta2PowOut=Beta2Pow.0 float32 [1] 0.98901004
+out Beta2PowOut=Beta2Pow.1 float32 [1] 0.98901004
+
+example float64
+in Param float64 [2] -0.31 -0.97
+in Param float64 [3] -0.48 -0.72 -0.73
+in Grad float64 [2] 0.2 0.52
+in Grad float64 [3] -0.75 0.4 -0.39
+in LearningRate float64 [1] 0.1
+in LearningRate float64 [1] 0.2
+in Moment1 float64 [2] -0.47 0.3
+in Moment1 float64 [3] -0.47 0.84 0.39
+in Moment2 float64 [2] 0.55 0.02
+in Moment2 float64 [3] 0.69 0.45 0.11
+in Beta1Pow float64 [1] 0.9
+in Beta1Pow float64 [1] 0.9
+in Beta2Pow float64 [1] 0.99
+in Beta2Pow float64 [1] 0.99
+out ParamOut=Param.0 float64 [2] -0.25563428186761245 -1.1962763200847248
+out ParamOut=Param.1 float64 [3] -0.36008460935505465 -0.9573978507364495 -0.9181070742883396
+out Moment1Out=Moment1.0 float64 [2] -0.40299998402595516 0.3220000052452088
+out Moment1Out=Moment1.1 float64 [3] -0.4980000066757202 0.7959999895095825 0.31199998140335083
+out Moment2Out=Moment2.0 float64 [2] 0.5494900065660477 0.02025039677619934
+out Moment2Out=Moment2.1 float64 [3] 0.6898725016415118 0.44971000373363496 0.1100420994579792
+out Beta1PowOut=Beta1Pow.0 float64 [1] 0.8099999785423279
+out Beta1PowOut=Beta1Pow.1 float64 [1] 0.8099999785423279
+out Beta2PowOut=Beta2Pow.0 float64 [1] 0.9890100127458572
+out Beta2PowOut=Beta2Pow.1 float64 [1] 0.9890100127458572
+)")

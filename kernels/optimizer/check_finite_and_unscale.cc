@@ -221,21 +221,6 @@ out LossScaling float64 [1] 4
 out OutGoodSteps int32 [1] 0
 out OutBadSteps int32 [1] 0
 
-example bad, but not often enough
-attr incr_every_n_steps INT 2
-attr decr_every_n_nan_or_inf INT 2
-attr incr_ratio FLOAT 2.0
-attr decr_ratio FLOAT 0.5
-in X float32 [2] 0.2 -0.1
-in FoundInfinite bool [1] 1
-in PrevLossScaling float32 [1] 8
-in InGoodSteps int32 [1] 1
-in InBadSteps int32 [1] 0
-out Out float32 [2] 0 0
-out LossScaling float32 [1] 0
-out OutGoodSteps int32 [1] 0
-out OutBadSteps int32 [1] 1
-
 example stopped
 attr incr_every_n_steps INT 2
 attr decr_every_n_nan_or_inf INT 2
@@ -251,4 +236,19 @@ out Out ?
 out LossScaling ?
 out OutGoodSteps ?
 out OutBadSteps ?
+
+example bad, but not often enough
+attr incr_every_n_steps INT 2
+attr decr_every_n_nan_or_inf INT 2
+attr incr_ratio FLOAT 2.0
+attr decr_ratio FLOAT 0.5
+in X float32 [2] 0.03 0.97
+in FoundInfinite bool [1] 1
+in PrevLossScaling float32 [1] 8
+in InGoodSteps int32 [1] 1
+in InBadSteps int32 [1] 0
+out Out float32 [2] 0 0
+out LossScaling=PrevLossScaling float32 [1] 8
+out OutGoodSteps=InGoodSteps int32 [1] 0
+out OutBadSteps=InBadSteps int32 [1] 1
 )")

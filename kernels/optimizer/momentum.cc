@@ -156,15 +156,6 @@ HEDDLE_OP(merged_momentum) {
 }
 
 HEDDLE_EXAMPLES(momentum, R"(
-example rows
-attr mu FLOAT 0.9
-in Param float32 [3, 2] 0.52 0.7 -0.9 0.36 0.42 -0.63
-in Grad float32 [2, 2] rows [2, 0] height 3 0.36 0.07 0.78 0.48
-in LearningRate float32 [1] 0.1
-in Velocity float32 [3, 2] 0.84 0.5 0.82 0.11 0.46 0.66
-out ParamOut=Param float32 [3, 2] 0.44439998 0.655 -0.97379994 0.3501 0.3426 -0.6964
-out VelocityOut=Velocity float32 [3, 2] 0.756 0.45 0.738 0.099 0.77400005 0.664
-
 example float32 3x1x1, mu 0.5, regularization_coeff 0.01
 attr mu FLOAT 0.5
 attr regularization_coeff FLOAT 0.01
@@ -211,4 +202,49 @@ in Param float64 [3, 1, 1] -0.753 -0.616 -0.724
 in Velocity float64 [3, 1, 1] -0.712 -0.696 -0.703
 out ParamOut float64 [3, 1, 1] -0.6674080915217876 -0.5930666380178236 -0.7217467070209485
 out VelocityOut float64 [3, 1, 1] -0.8985299998316914 -0.4091599998623132 -0.25173999983817336
+
+example rows
+attr mu FLOAT 0.9
+in Param float32 [3, 2] 0.15 0.61 -0.4 0.17 0.92 -0.79
+in Grad float32 [2, 2] rows [0, 2] height 3 0.26 -0.06 0.69 -0.82
+in LearningRate float32 [1] 0.1
+in Velocity float32 [3, 2] 0.92 0.58 0.32 0.23 0.79 0.12
+out ParamOut=Param float32 [3, 2] 0.041199997 0.56380004 -0.42880002 0.14930001 0.7799 -0.7188
+out VelocityOut=Velocity float32 [3, 2] 1.088 0.46199995 0.288 0.207 1.401 -0.712
+)")
+
+HEDDLE_EXAMPLES(merged_momentum, R"(
+example float32
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN false
+attr regularization_method STRINGS ["l2_decay", ""]
+attr regularization_coeff FLOATS [0.5, 0.0]
+in Param float32 [2] 0.01 0.66
+in Param float32 [3] -0.81 0.62 -0.8
+in Grad float32 [2] -0.07 -0.81
+in Grad float32 [3] 0.77 0.63 0.79
+in Velocity float32 [2] -0.55 -0.97
+in Velocity float32 [3] -0.28 0.54 0.78
+in LearningRate float32 [1] 0.1
+out ParamOut=Param.0 float32 [2] 0.066 0.7953
+out ParamOut=Param.1 float32 [3] -0.8618 0.5084 -0.94920003
+out VelocityOut=Velocity.0 float32 [2] -0.56 -1.353
+out VelocityOut=Velocity.1 float32 [3] 0.518 1.1159999 1.492
+
+example float64
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN true
+attr regularization_method STRINGS []
+attr regularization_coeff FLOATS []
+in Param float64 [2] 0.89 -0.11
+in Param float64 [3] 0.59 -0.24 0.39
+in Grad float64 [2] -0.13 -0.6
+in Grad float64 [3] -0.37 -0.95 0.68
+in Velocity float64 [2] 0.14 0.6
+in Velocity float64 [3] 0.05 0.67 0.25
+in LearningRate float64 [1] 0.1
+out ParamOut=Param.0 float64 [2] 0.9033600002908707 -0.044599998855590864
+out ParamOut=Param.1 float64 [3] 0.6562499993324279 -0.11376999938964846 0.24055000269412993
+out VelocityOut=Velocity.0 float64 [2] -0.004000003337860103 -0.0600000143051147
+out VelocityOut=Velocity.1 float64 [3] -0.3250000011920929 -0.34700001597404473 0.9049999940395356
 )")

@@ -40,18 +40,6 @@ out Out float64 [1, 1, 1, 1, 3] 0.5212777777777778 0.5029444444444444 0.47477777
 )")
 
 HEDDLE_EXAMPLES(pool3d_grad, R"(
-example float64 1x1x3x2x3, no exclusive, ksize 2 1 2, paddings 1 0 1, pooling_type avg
-attr exclusive BOOLEAN false
-attr ksize INTS [2, 1, 2]
-attr paddings INTS [1, 0, 1]
-attr pooling_type STRING "avg"
-attr strides INTS [2, 2, 1]
-in Out float64 [1, 1, 2, 1, 3] 0.055 0.3275 0.2725 -0.2725 -0.11000000000000001 0.1625
-in Out@GRAD float64 [1, 1, 3, 2, 3] 0 -0.9 0.3 -0.7 -0.7 0.6 0 -0.2 0.2 -0 -0.3 -0.7 0.8 -0.8 0.7
-  0.1 0.1 0.7
-in X float64 [1, 1, 2, 2, 2] 0.22 1.09 -1.52 -0.22 -1.09 0.65 1.52 -0.65
-out X@GRAD float64 [1, 1, 2, 2, 2] -0.225 -0.15000000000000002 0 0 -0.35 -0.024999999999999994 0 0
-
 example float64 1x1x2x4x3, no exclusive, global_pooling, ksize 1 2 2, paddings 0 1 1
 attr exclusive BOOLEAN false
 attr global_pooling BOOLEAN true
@@ -64,16 +52,4 @@ in Out@GRAD float64 [1, 1, 1, 1, 1] 0.7
 in X float64 [1, 1, 2, 4, 3] -1.02 1.65 -1.34 -0.87 1.81 1.34 -1.49 0.87 1.02 0.71 0.39 -0.24 0.55
   -1.18 -0.08 0.08 -0.39 -0.55 0.24 1.49 -1.65 -1.81 -0.71 1.18
 out X@GRAD float64 [1, 1, 2, 4, 3] 0*4 0.7 0*19
-
-example float32 1x1x3x2x3, no exclusive, ksize 2 1 2, paddings 1 0 1, pooling_type avg
-attr exclusive BOOLEAN false
-attr ksize INTS [2, 1, 2]
-attr paddings INTS [1, 0, 1]
-attr pooling_type STRING "avg"
-attr strides INTS [2, 2, 1]
-in Out float32 [1, 1, 2, 1, 3] 0.055 0.3275 0.2725 -0.2725 -0.11 0.1625
-in Out@GRAD float32 [1, 1, 3, 2, 3] 0 -0.9 0.3 -0.7 -0.7 0.6 0 -0.2 0.2 -0 -0.3 -0.7 0.8 -0.8 0.7
-  0.1 0.1 0.7
-in X float32 [1, 1, 2, 2, 2] 0.22 1.09 -1.52 -0.22 -1.09 0.65 1.52 -0.65
-out X@GRAD float32 [1, 1, 2, 2, 2] -0.225 -0.14999999 0 0 -0.35 -0.024999991 0 0
 )")

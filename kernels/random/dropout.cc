@@ -415,32 +415,26 @@ attr dropout_prob FLOAT 0.25
 attr dropout_implementation STRING "upscale_in_train"
 attr axis INTS [0]
 in Mask uint8 [2, 1] 1 0
-in Out@GRAD float32 [2, 3] -0.12 0.77 -0.42 0.57 0.52 -0.16
-out X@GRAD float32 [2, 3] -0.16 0 -0.56 0 0.6933333 -0
+in Out@GRAD float32 [2, 3] -0.8 0.3 -0.23 -0.06 0.57 0.84
+from cast X=Mask -> Out=m
+attr in_dtype INT 20
+attr out_dtype INT 5
+from elementwise_mul X=Out@GRAD Y=m -> Out=t
+from scale X=t -> Out=X@GRAD
+attr scale FLOAT 1.3333333333333333
+out X@GRAD float32 [2, 3] -1.0666667 0.40000004 -0.30666667 0 0 0
 
 example float64
 attr dropout_prob FLOAT 0.25
 attr dropout_implementation STRING "upscale_in_train"
 attr axis INTS [0]
 in Mask uint8 [2, 1] 1 0
-in Out@GRAD float64 [2, 3] 0.23 -0.72 -0.18 0.56 0.88 -0.79
-out X@GRAD float64 [2, 3] 0.3066666666666667 -0 -0.24 0 1.1733333333333333 -0
-
-example float64 4x2x3, axis 1, dropout_prob 0
-attr axis INTS [1]
-attr dropout_prob FLOAT 0.0
-in Mask uint8 [1, 2, 1] 1 1
-in Out@GRAD float64 [4, 2, 3] 0.3 0 0.1 0.8 0.4 0.4 0.4 -0.6 -0.6 -0.1 0.9 -1 -0.8 0.7 -0 0.8 -0.4
-  -0.2 0.2 -0.8 0.5 -0.4 0.3 -0.9
-out X@GRAD float64 [4, 2, 3] 0.3 0 0.1 0.8 0.4 0.4 0.4 -0.6 -0.6 -0.1 0.9 -1 -0.8 0.7 -0 0.8 -0.4
-  -0.2 0.2 -0.8 0.5 -0.4 0.3 -0.9
-
-example float32 4x2x3, axis 1, dropout_prob 0
-attr axis INTS [1]
-attr dropout_prob FLOAT 0.0
-in Mask uint8 [1, 2, 1] 1 1
-in Out@GRAD float32 [4, 2, 3] 0.3 0 0.1 0.8 0.4 0.4 0.4 -0.6 -0.6 -0.1 0.9 -1 -0.8 0.7 -0 0.8 -0.4
-  -0.2 0.2 -0.8 0.5 -0.4 0.3 -0.9
-out X@GRAD float32 [4, 2, 3] 0.3 0 0.1 0.8 0.4 0.4 0.4 -0.6 -0.6 -0.1 0.9 -1 -0.8 0.7 -0 0.8 -0.4
-  -0.2 0.2 -0.8 0.5 -0.4 0.3 -0.9
+in Out@GRAD float64 [2, 3] -0.87 -0.13 -0.51 -0.94 0.87 -0.84
+from cast X=Mask -> Out=m
+attr in_dtype INT 20
+attr out_dtype INT 6
+from elementwise_mul X=Out@GRAD Y=m -> Out=t
+from scale X=t -> Out=X@GRAD
+attr scale FLOAT 1.3333333333333333
+out X@GRAD float64 [2, 3] -1.160000034570694 -0.1733333384990692 -0.6800000202655793 0 0 0
 )")

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
@@ -29,15 +30,20 @@ Status ShuffleBatch(KernelContext& ctx) {
   std::minstd_rand0 engine(static_cast<uint32_t>(
       seed != nullptr && seed->numel() > 0 ? ToInts(*seed)[0] : ctx.Int("startup_seed")));
   const auto next_seed = static_cast<int64_t>(engine());  // for the next batch
-  Tensor& index = ctx.Alloc("ShuffleIdx", DType::kI64, Shape{rows.count});
-  int64_t* order = index.mutable_data<int64_t>();
-  std::iota(order, order + rows.count, int64_t{0});
+  std::vector<int64_t> order(static_cast<size_t>(rows.count));
+  std::iota(order.begin(), order.end(), int64_t{0});
   for (int64_t i = rows.count - 1; i > 0; --i)
-    std::swap(order[i], order[static_cast<int64_t>(engine()) % (i + 1)]);
+    std::swap(order[static_cast<size_t>(i)],
+              order[static_cast<size_t>(static_cast<int64_t>(engine()) % (i + 1))]);
+  // ShuffleIdx says where each row of X goes.
+  int64_t* index = ctx.Alloc("ShuffleIdx", DType::kI64, Shape{rows.count}).mutable_data<int64_t>();
+  for (int64_t i = 0; i < rows.count; ++i) index[order[static_cast<size_t>(i)]] = i;
   Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i)
-    std::memcpy(out.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
-                x.data<std::byte>() + static_cast<size_t>(order[i]) * rows.bytes, rows.bytes);
+    std::memcpy(
+        out.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
+        x.data<std::byte>() + static_cast<size_t>(order[static_cast<size_t>(i)]) * rows.bytes,
+        rows.bytes);
   if (x.has_lod()) out.set_lod(x.lod());
   if (ctx.HasOut("SeedOut"))
     *ctx.Alloc("SeedOut", DType::kI64, Shape{1}).mutable_data<int64_t>() = next_seed;
@@ -51,10 +57,10 @@ Status ShuffleBatchGrad(KernelContext& ctx) {
   if (std::ssize(order) != rows.count) return InvalidArgument("ShuffleIdx does not fit Out@GRAD");
   Tensor& dx = ctx.Alloc("X@GRAD", d.dtype(), d.shape());
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i) {
-    const int64_t to = order[static_cast<size_t>(i)];
-    if (to < 0 || to >= rows.count) return OutOfRange("ShuffleIdx holds ", to);
-    std::memcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(to) * rows.bytes,
-                d.data<std::byte>() + static_cast<size_t>(i) * rows.bytes, rows.bytes);
+    const int64_t from = order[static_cast<size_t>(i)];
+    if (from < 0 || from >= rows.count) return OutOfRange("ShuffleIdx holds ", from);
+    std::memcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
+                d.data<std::byte>() + static_cast<size_t>(from) * rows.bytes, rows.bytes);
   }
   return Status::Ok();
 }
@@ -276,4 +282,70 @@ in X int64 [3] 0 8 1
 out Out int64 [3] range 0 9
 out Out_Count int32 [3] mean 1 0 range 1 1
 out Out_Eids ?
+
+example more than there are, int64
+attr sample_size INT 5
+in Row int64 [5] 3 7 0 9 1
+in Col_Ptr int64 [4] 0 2 4 5
+in X int64 [2] 0 2
+out Out int64 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids ?
+
+example with edges, int64
+attr sample_size INT 5
+attr return_eids BOOLEAN true
+in Row int64 [5] 3 7 0 9 1
+in Col_Ptr int64 [4] 0 2 4 5
+in X int64 [2] 0 2
+in Eids int64 [5] 5 6 7 8 9
+out Out int64 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids int64 [3] 5 6 9
+
+example more than there are, int32
+attr sample_size INT 5
+in Row int32 [5] 3 7 0 9 1
+in Col_Ptr int32 [4] 0 2 4 5
+in X int32 [2] 0 2
+out Out int32 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids ?
+
+example with edges, int32
+attr sample_size INT 5
+attr return_eids BOOLEAN true
+in Row int32 [5] 3 7 0 9 1
+in Col_Ptr int32 [4] 0 2 4 5
+in X int32 [2] 0 2
+in Eids int32 [5] 5 6 7 8 9
+out Out int32 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids int32 [3] 5 6 9
+)")
+
+HEDDLE_EXAMPLES(weighted_sample_neighbors, R"(
+example more than there are, int64
+attr sample_size INT 5
+attr return_eids BOOLEAN false
+in row int64 [5] 3 7 0 9 1
+in colptr int64 [4] 0 2 4 5
+in edge_weight float32 [5] 0.63 0.73 0.27 0.14 0.28
+in input_nodes int64 [2] 0 2
+in eids int64 [5] 0 1 2 3 4
+out out_neighbors int64 [3] 3 7 1
+out out_count int32 [2] 2 1
+out out_eids ?
+
+example more than there are, int32
+attr sample_size INT 5
+attr return_eids BOOLEAN false
+in row int32 [5] 3 7 0 9 1
+in colptr int32 [4] 0 2 4 5
+in edge_weight float32 [5] 0.2 0.75 0.71 0.53 0.5
+in input_nodes int32 [2] 0 2
+in eids int32 [5] 0 1 2 3 4
+out out_neighbors int32 [3] 3 7 1
+out out_count int32 [2] 2 1
+out out_eids ?
 )")

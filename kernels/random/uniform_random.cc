@@ -99,12 +99,6 @@ attr seed INT 7
 attr dtype INT 5
 in Input float32 [40, 1] 0*40
 out Out float32 [40, 50] mean 0.5 0.15 var 2.0833 0.25 range -2 3
-
-example bfloat16 1x3, dtype 22, shape 2 4
-attr dtype INT 22
-attr shape INTS [2, 4]
-in Input bfloat16 [1, 3] 0 0 0
-out Out bfloat16 [1, 4] 0.918 0.424 -0.9 0.754
 )")
 
 HEDDLE_EXAMPLES(uniform_random_inplace, R"(

@@ -145,20 +145,6 @@ in X float64 [2, 1, 2, 4, 5] 0.091 0.421 0.226 0.519 0.984 0.605 0.837 0.201 0.6
 out Indices int64 [2, 1, 2, 4] 4 1 1 1 4 0 1 3 0 4 3 1 2 0 4 0
 out Out float64 [2, 1, 2, 4] 0.984 0.837 0.972 0.91 0.898 0.641 0.935 0.8 0.788 0.654 0.862 0.947
   0.568 0.959 0.703 0.886
-
-example int32 4x3, axis 0, k 3
-attr axis INT 0
-attr k INT 3
-in X int32 [4, 3] -1 -1 0 -1 -1 0 0 -1 -1 1 -1 1
-out Indices int64 [3] 2 0 0
-out Out int32 [3] 0 -1 0
-
-example int64 4x3, axis 0, k 3
-attr axis INT 0
-attr k INT 3
-in X int64 [4, 3] -1 -1 0 -1 -1 0 0 -1 -1 1 -1 1
-out Indices int64 [3] 2 0 0
-out Out int64 [3] 0 -1 0
 )")
 
 HEDDLE_EXAMPLES(kthvalue_grad, R"(

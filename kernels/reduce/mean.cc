@@ -70,3 +70,13 @@ in Out@GRAD bfloat16 [] 1
 in X bfloat16 [4, 4] 0*16
 out X@GRAD bfloat16 [4, 4] 0.0625*16
 )")
+
+HEDDLE_EXAMPLES(mean, R"(
+example float32
+in X float32 [2, 3] -0.32 0.9 -0.54 -0.66 -0.02 0.81
+out Out float32 [] 0.028333327
+
+example float64
+in X float64 [2, 3] 0.09 0.47 0.75 -0.3 0.6 0.83
+out Out float64 [] 0.4066666666666667
+)")

@@ -277,12 +277,12 @@ in X float64 [2, 3] 1 3 3 2 2 0
 out X@GRAD float64 [2, 3] -0 -0.05 -0.05 -0.35 -0.35 -0
 
 example all
+attr dim LONGS [0, 1]
 attr keep_dim BOOLEAN true
-attr reduce_all BOOLEAN true
-in Out float64 [1, 3] 3 0 0
-in Out@GRAD float64 [1, 3] -0.8 -0.3 0.7
+in Out float64 [1, 1] 3
+in Out@GRAD float64 [1, 1] 0
 in X float64 [2, 3] 1 3 3 -2 3 0
-out X@GRAD float64 [2, 3] -0 -0 0 -0 -0 0.7
+out X@GRAD float64 [2, 3] 0*6
 )")
 
 HEDDLE_EXAMPLES(reduce_amin_grad, R"(
@@ -294,10 +294,10 @@ in X float64 [2, 3] 1 3 3 2 2 0
 out X@GRAD float64 [2, 3] -0.1 -0*4 -0.7
 
 example all
+attr dim LONGS [0, 1]
 attr keep_dim BOOLEAN true
-attr reduce_all BOOLEAN true
-in Out float64 [1, 3] -2 4.68603179084777e-310 8.487983164e-313
-in Out@GRAD float64 [1, 3] -0.8 -0.3 0.7
+in Out float64 [1, 1] -2
+in Out@GRAD float64 [1, 1] 0
 in X float64 [2, 3] 1 3 3 -2 3 0
-out X@GRAD float64 [2, 3] -0 -0 0 -0.8 -0 0
+out X@GRAD float64 [2, 3] 0*6
 )")

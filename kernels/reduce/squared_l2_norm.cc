@@ -59,6 +59,10 @@ Status InferOne(ShapeContext& ctx) {
   ctx.SetOut("Out", Shape{1}, ctx.InDType("X"));
   return Status::Ok();
 }
+Status InferScalar(ShapeContext& ctx) {
+  ctx.SetOut("Out", Shape{}, ctx.InDType("X"));
+  return Status::Ok();
+}
 
 }  // namespace
 }  // namespace heddle
@@ -72,7 +76,7 @@ HEDDLE_OP(squared_l2_norm_grad) {
   op.InferShape(&GradLikeInputs).Kernels<WholeGrad<TwiceX>::Kernel, float, double>();
 }
 HEDDLE_OP(l1_norm) {
-  op.Doc("sum of absolute values").Input("X").Output("Out").InferShape(&InferOne);
+  op.Doc("sum of absolute values").Input("X").Output("Out").InferShape(&InferScalar);
   op.Kernels<Whole<SumOfAbs>::Kernel, float, double>();
 }
 HEDDLE_OP(l1_norm_grad) {
@@ -114,4 +118,14 @@ example float32 4x3
 in Out@GRAD float32 [] 0.1
 in X float32 [4, 3] -0.54 0.53 0.38 -0.08 -0.69 -0.23 0.08 0.84 -0.84 0.69 0.23 -0.38
 out X@GRAD float32 [4, 3] -0.1 0.1 0.1 -0.1 -0.1 -0.1 0.1 0.1 -0.1 0.1 0.1 -0.1
+)")
+
+HEDDLE_EXAMPLES(squared_l2_norm, R"(
+example float32
+in X float32 [2, 3] 0.32 -0.17 -0.49 0.75 -0.2 0.12
+out Out float32 [1] 0.9883
+
+example float64
+in X float64 [2, 3] -0.98 0.62 0.65 -0.19 -0.78 0.62
+out Out float64 [1] 2.7962000000000002
 )")

@@ -279,3 +279,19 @@ out Count int64 [2] 3 1
 out Index int64 [4] 0 0 1 0
 out Out int64 [2] 1 0
 )")
+
+HEDDLE_EXAMPLES(unique_consecutive, R"(
+example float64 4, dtype 2, return_counts
+attr dtype INT 2
+attr return_counts BOOLEAN true
+in X float64 [4] 10 13 13 9
+out Counts int32 [3] 1 2 1
+out Out float64 [3] 10 13 9
+
+example float32 4, dtype 3
+attr dtype INT 3
+in X float32 [4] 19 7 0 1
+out Counts ?
+out Index ?
+out Out float32 [4] 19 7 0 1
+)")

@@ -42,45 +42,59 @@ out Out float32 [2, 2, 5] -0.73 -0.31599998 0.018000014 0.19200002 0.25 -0.14 -0
 
 HEDDLE_EXAMPLES(linear_interp_grad, R"(
 example align_corners 1
+attr interp_method STRING "linear"
 attr out_w INT 5
 in Out@GRAD float64 [2, 2, 5] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
   -0.3 1 -0.9 0
 in X float64 [2, 2, 3] 0.02 -0.27 -0.97 0.48 0.96 0.8 0.27 -0.11 0.11 0.73 -0.33 0.57
-out X@GRAD float64 [2, 2, 3] 0*12
+out X@GRAD float64 [2, 2, 3] 0.5 0.4 -0.2 -0.2 -0.35000000000000003 0.45 0.7 0.09999999999999998
+  -0.6000000000000001 0.35 0.39999999999999997 -0.45
 
 example align_corners 0 align_mode 0
+attr interp_method STRING "linear"
 attr align_corners BOOLEAN false
 attr align_mode INT 0
 attr out_w INT 5
 in Out@GRAD float64 [2, 2, 5] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
   -0.3 1 -0.9 0
 in X float64 [2, 2, 3] 0.48 0.55 -0.26 -0.42 0.15 -0.73 0.69 0.22 0.35 0.61 0.77 0.53
-out X@GRAD float64 [2, 2, 3] 0*12
+out X@GRAD float64 [2, 2, 3] 0.5199999928474427 0.4000000357627869 -0.22000002861022952 -0.2
+  -0.4400001287460327 0.5400001287460328 0.6600000143051148 0.1800000429153442 -0.640000057220459
+  0.3200000107288361 0.5200001180171967 -0.5400001287460328
 
 example align_corners 0 align_mode 1
+attr interp_method STRING "linear"
 attr align_corners BOOLEAN false
 attr out_w INT 5
 in Out@GRAD float64 [2, 2, 5] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
   -0.3 1 -0.9 0
 in X float64 [2, 2, 3] -0.82 0.65 0.8 0.88 0.31 -0.17 0.94 0.53 -0.01 0.9 0.74 -0.27
-out X@GRAD float64 [2, 2, 3] 0*12
+out X@GRAD float64 [2, 2, 3] 0.47999999523162845 0.4 -0.1799999952316284 -0.2 -0.46000002622604375
+  0.5600000262260436 0.7400000095367432 0.07999999523162842 -0.6200000047683716 0.3800000071525574
+  0.4400000095367431 -0.5200000166893005
 
 example align_corners 0 align_mode 0, no. 2
+attr interp_method STRING "linear"
 attr align_corners BOOLEAN false
 attr align_mode INT 0
 attr out_w INT 5
 in Out@GRAD float64 [2, 2, 5] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
   -0.3 1 -0.9 0
 in X float64 [2, 2, 3] -0.02 -0.01 0.04 0.53 0.8 0.54 0.87 0.06 0.07 0.9 0.85 0.9
-out X@GRAD float64 [2, 2, 3] 0*12
+out X@GRAD float64 [2, 2, 3] 0.5199999928474427 0.4000000357627869 -0.22000002861022952 -0.2
+  -0.4400001287460327 0.5400001287460328 0.6600000143051148 0.1800000429153442 -0.640000057220459
+  0.3200000107288361 0.5200001180171967 -0.5400001287460328
 
 example align_corners 0 align_mode 1, no. 2
+attr interp_method STRING "linear"
 attr align_corners BOOLEAN false
 attr out_w INT 5
 in Out@GRAD float64 [2, 2, 5] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
   -0.3 1 -0.9 0
 in X float64 [2, 2, 3] 0.02 0.19 0.88 -0.14 0.3 -0.74 0.2 0.18 -0.98 0.62 0.65 -0.19
-out X@GRAD float64 [2, 2, 3] 0*12
+out X@GRAD float64 [2, 2, 3] 0.47999999523162845 0.4 -0.1799999952316284 -0.2 -0.46000002622604375
+  0.5600000262260436 0.7400000095367432 0.07999999523162842 -0.6200000047683716 0.3800000071525574
+  0.4400000095367431 -0.5200000166893005
 )")
 
 HEDDLE_EXAMPLES(linear_interp_v2, R"(
@@ -112,23 +126,28 @@ out Out float32 [1, 2, 5] -0.64 0.20600003 0.60599995 0.11399993 -0.05 0.39 0.67
 
 HEDDLE_EXAMPLES(linear_interp_v2_grad, R"(
 example align_corners 1
+attr interp_method STRING "linear"
 attr out_w INT 5
 in Out@GRAD float64 [1, 2, 5] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0
 in X float64 [1, 2, 3] -0.31 0.26 -0.67 0.47 -0.28 -0.26
-out X@GRAD float64 [1, 2, 3] 0*6
+out X@GRAD float64 [1, 2, 3] -0.7 1.1 1.2 0.24999999999999997 -0.6000000000000001 -0.45
 
 example align_corners 0 align_mode 0
+attr interp_method STRING "linear"
 attr align_corners BOOLEAN false
 attr align_mode INT 0
 attr out_w INT 5
 in Out@GRAD float64 [1, 2, 5] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0
 in X float64 [1, 2, 3] 0.72 0.35 -0.42 0.2 0.84 0.85
-out X@GRAD float64 [1, 2, 3] 0*6
+out X@GRAD float64 [1, 2, 3] -0.6600000143051148 0.9999999284744263 1.2600000858306886
+  0.31999997496604915 -0.5799998462200165 -0.5400001287460328
 
 example align_corners 0 align_mode 1
+attr interp_method STRING "linear"
 attr align_corners BOOLEAN false
 attr out_w INT 5
 in Out@GRAD float64 [1, 2, 5] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0
 in X float64 [1, 2, 3] -0.64 0.77 -0.05 0.39 0.87 0.58
-out X@GRAD float64 [1, 2, 3] 0*6
+out X@GRAD float64 [1, 2, 3] -0.7400000095367432 0.8399999380111693 1.5000000715255737
+  0.1799999833106994 -0.1599998950958252 -0.8200000882148742
 )")

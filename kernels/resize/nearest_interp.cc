@@ -13,6 +13,7 @@ HEDDLE_OP(nearest_interp_v2_grad) { DefineInterpGrad<InterpKind::kNearest, false
 
 HEDDLE_EXAMPLES(nearest_interp, R"(
 example float64 4x1x3x2, out_h 1, out_w 1
+attr interp_method STRING "nearest"
 attr out_h INT 1
 attr out_w INT 1
 in OutSize int32 [2] 2 2
@@ -22,22 +23,23 @@ out Out float64 [4, 1, 2, 2] 0.597 0.914 0.478 0.953 0.874 0.558 0.637 0.043 0.4
   0.122 0.835 0.756 0.281
 
 example float64 1x1x4x3, out_h 3, out_w 4
+attr interp_method STRING "nearest"
 attr out_h INT 3
 attr out_w INT 4
 in X float64 [1, 1, 4, 3] 0.769 0.922 0.077 0.384 0.538 0.615 0.308 0.846 0.154 0.231 0.692 0.461
-out Out float64 [1, 1, 3, 4] 0.769 0.8710000030398369 0.6403332997560501 0.077 0.346
-  0.576666673541069 0.5894999877810478 0.3845 0.231 0.5383333424925804 0.6149999908208847 0.461
+out Out float64 [1, 1, 3, 4] 0.769 0.922 0.922 0.077 0.308 0.846 0.846 0.154 0.231 0.692 0.692 0.461
 
 example float32 1x1x4x3, out_h 3, out_w 4
+attr interp_method STRING "nearest"
 attr out_h INT 3
 attr out_w INT 4
 in X float32 [1, 1, 4, 3] 0.769 0.922 0.077 0.384 0.538 0.615 0.308 0.846 0.154 0.231 0.692 0.461
-out Out float32 [1, 1, 3, 4] 0.769 0.87100005 0.6403333 0.077 0.34600002 0.57666665 0.58949995
-  0.3845 0.231 0.53833336 0.61499995 0.461
+out Out float32 [1, 1, 3, 4] 0.769 0.922 0.922 0.077 0.308 0.846 0.846 0.154 0.231 0.692 0.692 0.461
 )")
 
 HEDDLE_EXAMPLES(nearest_interp_grad, R"(
 example float64 4x1x3x2, out_h 1, out_w 1
+attr interp_method STRING "nearest"
 attr out_h INT 1
 attr out_w INT 1
 in Out@GRAD float64 [4, 1, 2, 2] 0.3 -0.3 -0.6 0.7 0.6 -0.7 0 0.9 -0.9 0.9 -0.3 -0.7 -0.2 -0.7 -0.9
@@ -49,6 +51,7 @@ out X@GRAD float64 [4, 1, 3, 2] 0.3 -0.3 0 0 -0.6 0.7 0.6 -0.7 0 0 0 0.9 -0.9 0.
   -0.7 0 0 -0.9 0.2
 
 example float32 4x1x3x2, out_h 1, out_w 1
+attr interp_method STRING "nearest"
 attr out_h INT 1
 attr out_w INT 1
 in Out@GRAD float32 [4, 1, 2, 2] 0.3 -0.3 -0.6 0.7 0.6 -0.7 0 0.9 -0.9 0.9 -0.3 -0.7 -0.2 -0.7 -0.9
@@ -62,6 +65,7 @@ out X@GRAD float32 [4, 1, 3, 2] 0.3 -0.3 0 0 -0.6 0.7 0.6 -0.7 0 0 0 0.9 -0.9 0.
 
 HEDDLE_EXAMPLES(nearest_interp_v2, R"(
 example float32 1x4x3x1, no align_corners, data_layout NHWC, out_d -1, out_h -1
+attr interp_method STRING "nearest"
 attr align_corners BOOLEAN false
 attr data_layout STRING "NHWC"
 attr out_d INT -1
@@ -73,6 +77,7 @@ in X float32 [1, 4, 3, 1] -0.26 -0.8 -0.39 0.56 -0.53 -0.66 0.29 0.42 0.02 0.69 
 out Out float32 [1, 4, 3, 1] -0.26 -0.8 -0.39 0.56 -0.53 -0.66 0.29 0.42 0.02 0.69 0.15 -0.12
 
 example float64 4x1x3x2, out_h 1, out_w 1
+attr interp_method STRING "nearest"
 attr out_h INT 1
 attr out_w INT 1
 in OutSize int32 [2] 2 2
@@ -82,16 +87,18 @@ out Out float64 [4, 1, 2, 2] 0.874 0.914 0.795 0.676 0.043 0.399 0.241 0.281 0.1
   0.36 0.716 0.637 0.518
 
 example float32 1x3x3x2, no align_corners, out_d -1, out_h 2, out_w 4
+attr interp_method STRING "nearest"
 attr align_corners BOOLEAN false
 attr out_d INT -1
 attr out_h INT 2
 attr out_w INT 4
 in X float32 [1, 3, 3, 2] 0.67 0.26 -0.66 0.36 -0.87 0.56 0.46 0.05 -0.56 0.87 0.15 -0.46 -0.36
   -0.15 -0.05 -0.77 0.77 -0.26
-out Out float32 [1, 3, 2, 4] 0.67 0.465 0.26 0.26 -0.765 -0.15249999 0.46 0.45999998 0.46 0.255 0.05
-  0.05 -0.205 0 0.205 0.20499998 -0.36 -0.255 -0.15 -0.15 0.35999998 -0.0775 -0.515 -0.515
+out Out float32 [1, 3, 2, 4] 0.67 0.67 0.26 0.26 -0.66 -0.66 0.36 0.36 0.46 0.46 0.05 0.05 -0.56
+  -0.56 0.87 0.87 -0.36 -0.36 -0.15 -0.15 -0.05 -0.05 -0.77 -0.77
 
 example float32 2x1x4x4, no align_corners, out_d -1, out_h 3, out_w 2
+attr interp_method STRING "nearest"
 attr align_corners BOOLEAN false
 attr out_d INT -1
 attr out_h INT 3
@@ -99,10 +106,10 @@ attr out_w INT 2
 in X float32 [2, 1, 4, 4] -0.09 -0.39 0.03 0.76 0.09 -0.81 0.7 0.58 0.46 -0.69 0.94 0.88 0.27 -0.03
   -0.15 -0.33 -0.27 -0.63 -0.93 0.64 -0.21 0.21 -0.51 0.4 -0.45 0.52 -0.57 0.15 -0.75 0.82 -0.87
   0.34
-out Out float32 [2, 1, 3, 2] -0.09 0.03 0.21333335 0.78 0.3333333 0.21333322 -0.27 -0.93 -0.29000002
-  -0.53 -0.65000004 -0.77
+out Out float32 [2, 1, 3, 2] -0.09 0.03 0.09 0.7 0.46 0.94 -0.27 -0.93 -0.21 -0.51 -0.45 -0.57
 
 example int64 1x4x3x1, no align_corners, data_layout NHWC, out_d -1, out_h -1, out_w -1
+attr interp_method STRING "nearest"
 attr align_corners BOOLEAN false
 attr data_layout STRING "NHWC"
 attr out_d INT -1
@@ -116,6 +123,7 @@ out Out int64 [1, 4, 3, 1] 0*12
 
 HEDDLE_EXAMPLES(nearest_interp_v2_grad, R"(
 example float64 1x3x2x4, no align_corners, out_d -1, out_h 2, out_w 4
+attr interp_method STRING "nearest"
 attr align_corners BOOLEAN false
 attr out_d INT -1
 attr out_h INT 2
@@ -124,25 +132,26 @@ in Out@GRAD float64 [1, 3, 2, 4] -0.7 -0.5 0.6 -0.4 -0.6 0.5 -0.2 1 -0 0.3 0.2 -
   -0.2 0.9 -0.7 0.5 -0.8 0.3 0.4 0.3
 in X float64 [1, 3, 3, 2] 0.26 -0.87 0.77 -0.56 -0.26 -0.36 0.56 0.36 0.67 -0.46 -0.77 0.05 0.46
   -0.66 0.15 -0.05 0.87 -0.15
-out X@GRAD float64 [1, 3, 3, 2] -0.95 -0.050000000000000044 -0.175 0.525 -0.175 0.525 0.15 -0.65 0
-  -0.15000000000000002 0 -0.15000000000000002 0.25 0.25000000000000006 -0.325 0.42500000000000004
-  -0.325 0.42500000000000004
+out X@GRAD float64 [1, 3, 3, 2] -1.2 0.19999999999999996 -0.09999999999999998 0.8 0 0 0.3 -0.8 0.3
+  -0.6 0 0 0.7 -0.19999999999999996 -0.5 0.7 0 0
 
 example float64 4x1x1x3x2, out_d 1, out_h 1, out_w 1
+attr interp_method STRING "nearest"
 attr out_d INT 1
 attr out_h INT 1
 attr out_w INT 1
 in Out@GRAD float64 [4, 1, 1, 1, 1] -0.7 -0.7 1 0.8
 in X float64 [4, 1, 1, 3, 2] 0.599 0.917 0.241 0.4 0.48 0.956 0.877 0.559 0.321 0.718 0.638 0.042
   0.44 0.082 0.162 0.36 0.519 0.678 0.122 0.837 0.797 0.201 0.758 0.281
-out X@GRAD float64 [4, 1, 1, 3, 2] 0*24
+out X@GRAD float64 [4, 1, 1, 3, 2] -0.7 0*5 -0.7 0*5 1 0*5 0.8 0*5
 
 example float32 4x1x1x3x2, out_d 1, out_h 1, out_w 1
+attr interp_method STRING "nearest"
 attr out_d INT 1
 attr out_h INT 1
 attr out_w INT 1
 in Out@GRAD float32 [4, 1, 1, 1, 1] -0.7 -0.7 1 0.8
 in X float32 [4, 1, 1, 3, 2] 0.599 0.917 0.241 0.4 0.48 0.956 0.877 0.559 0.321 0.718 0.638 0.042
   0.44 0.082 0.162 0.36 0.519 0.678 0.122 0.837 0.797 0.201 0.758 0.281
-out X@GRAD float32 [4, 1, 1, 3, 2] 0*24
+out X@GRAD float32 [4, 1, 1, 3, 2] -0.7 0*5 -0.7 0*5 1 0*5 0.8 0*5
 )")

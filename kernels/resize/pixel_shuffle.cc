@@ -216,30 +216,6 @@ out Out float64 [3, 4, 6, 1] 0.21 0.56 -0.36 -0.58 0.45 0.54 -0.61 0.97 -0.55 -0
   -0.2 -0.04 0.83 -0.85 0.86 -0.5 0.1
 )")
 
-HEDDLE_EXAMPLES(pixel_shuffle_grad, R"(
-example float64 3x4x3x2, data_format NHWC, upscale_factor 2
-attr data_format STRING "NHWC"
-attr upscale_factor INT 2
-in Out@GRAD float64 [3, 4, 3, 2] -0.1 -0.7 -0.7 0.7 0.2 -0.1 0.6 0.6 -0.4 -0.6 -0.2 0.9 0.4 0.2 0.3
-  -1 -0.3 -0.3 -0 0.8 0.5 0.3 -0.2 0.2 0.5 0.2 -0.8 -0.2 0.2 -0.8 -0.2 -0.9 0.2 -0.7 -0.3 -0.2 -0.5
-  0.5 0.1 -0.9 0.5 -0.8 0.4 0.2 0.2 0.7 0.1 -0.8 0.5 0.1 -0.3 -0.1 -0.6 -0.6 -0.1 -0.3 0.6 -0.7 0.6
-  -0.6 0.1 -0.8 0.4 -0.9 -0.4 0.8 -0.4 -0.6 -0.9 -0.9 0.7 1
-out X@GRAD float64 [3, 2, 1, 8] -0.1 -0.7 0.2 0.6 -0.7 0.7 -0.1 0.6 -0.4 -0.2 0.4 0.3 -0.6 0.9 0.2
-  -1 -0.3 -0 0.5 -0.2 -0.3 0.8 0.3 0.2 0.5 -0.8 0.2 -0.2 0.2 -0.2 -0.8 -0.9 0.2 -0.3 -0.5 0.1 -0.7
-  -0.2 0.5 -0.9 0.5 0.4 0.2 0.1 -0.8 0.2 0.7 -0.8
-
-example float32 3x4x3x2, data_format NHWC, upscale_factor 2
-attr data_format STRING "NHWC"
-attr upscale_factor INT 2
-in Out@GRAD float32 [3, 4, 3, 2] -0.1 -0.7 -0.7 0.7 0.2 -0.1 0.6 0.6 -0.4 -0.6 -0.2 0.9 0.4 0.2 0.3
-  -1 -0.3 -0.3 -0 0.8 0.5 0.3 -0.2 0.2 0.5 0.2 -0.8 -0.2 0.2 -0.8 -0.2 -0.9 0.2 -0.7 -0.3 -0.2 -0.5
-  0.5 0.1 -0.9 0.5 -0.8 0.4 0.2 0.2 0.7 0.1 -0.8 0.5 0.1 -0.3 -0.1 -0.6 -0.6 -0.1 -0.3 0.6 -0.7 0.6
-  -0.6 0.1 -0.8 0.4 -0.9 -0.4 0.8 -0.4 -0.6 -0.9 -0.9 0.7 1
-out X@GRAD float32 [3, 2, 1, 8] -0.1 -0.7 0.2 0.6 -0.7 0.7 -0.1 0.6 -0.4 -0.2 0.4 0.3 -0.6 0.9 0.2
-  -1 -0.3 -0 0.5 -0.2 -0.3 0.8 0.3 0.2 0.5 -0.8 0.2 -0.2 0.2 -0.2 -0.8 -0.9 0.2 -0.3 -0.5 0.1 -0.7
-  -0.2 0.5 -0.9 0.5 0.4 0.2 0.1 -0.8 0.2 0.7 -0.8
-)")
-
 HEDDLE_EXAMPLES(pixel_unshuffle, R"(
 example float32 1x3x3x1, data_format NHWC, downscale_factor 3
 attr data_format STRING "NHWC"
@@ -334,9 +310,75 @@ out Out float32 [2, 2, 2, 2] 0.353 0.177 0.823 0.588 0.412 0.941 0.294 0.647 0.5
 )")
 
 HEDDLE_EXAMPLES(shuffle_channel_grad, R"(
-example group 2
+example float32
 attr group INT 2
-in Out@GRAD float64 [1, 4, 1, 2] 0.1 0.6 0.6 -0.8 0.2 0.1 -0.1 -0.1
-out X@GRAD float64 [1, 4, 1, 2] 0.1 4.65127954603426e-310 0.2 2.37e-322 0.6 0 -0.1
-  4.6512795460643e-310
+in Out@GRAD float32 [1, 6, 1, 2] -0.3 0.41 -0.32 0.75 -0.15 0.21 -0.75 -0.39 -0.86 0.98 0.21 -0.53
+from reshape2 X=Out@GRAD -> Out=a XShape=s1
+attr shape INTS [1, 3, 2, 2]
+from transpose2 X=a -> Out=b XShape=s2
+attr axis INTS [0, 2, 1, 3]
+from reshape2 X=b -> Out=X@GRAD XShape=s3
+attr shape INTS [1, 6, 1, 2]
+out X@GRAD float32 [1, 6, 1, 2] -0.3 0.41 -0.15 0.21 -0.86 0.98 -0.32 0.75 -0.75 -0.39 0.21 -0.53
+
+example float64
+attr group INT 2
+in Out@GRAD float64 [1, 6, 1, 2] 0.69 -0.78 0.65 0.62 0.57 0.46 -0.77 0.76 0.4 -0.72 0.05 0.74
+from reshape2 X=Out@GRAD -> Out=a XShape=s1
+attr shape INTS [1, 3, 2, 2]
+from transpose2 X=a -> Out=b XShape=s2
+attr axis INTS [0, 2, 1, 3]
+from reshape2 X=b -> Out=X@GRAD XShape=s3
+attr shape INTS [1, 6, 1, 2]
+out X@GRAD float64 [1, 6, 1, 2] 0.69 -0.78 0.57 0.46 0.4 -0.72 0.65 0.62 -0.77 0.76 0.05 0.74
+)")
+
+HEDDLE_EXAMPLES(pixel_shuffle_grad, R"(
+example float32
+attr upscale_factor INT 2
+attr data_format STRING "NCHW"
+in Out@GRAD float32 [1, 1, 4, 2] 0.35 -0.16 0.36 -0.56 0.1 0.7 0.47 -0
+out X@GRAD float32 [1, 4, 2, 1] 0.35 0.1 -0.16 0.7 0.36 0.47 -0.56 -0
+
+example float32, channels last
+attr upscale_factor INT 2
+attr data_format STRING "NHWC"
+in Out@GRAD float32 [1, 2, 2, 2] -0.24 0.58 -0.66 0.17 -0.14 -0.88 -0.42 0.47
+out X@GRAD float32 [1, 1, 1, 8] -0.24 -0.66 -0.14 -0.42 0.58 0.17 -0.88 0.47
+
+example float64
+attr upscale_factor INT 2
+attr data_format STRING "NCHW"
+in Out@GRAD float64 [1, 1, 4, 2] -0.17 -0.63 0.73 -0.09 -0.7 -0.28 -0.22 0.27
+out X@GRAD float64 [1, 4, 2, 1] -0.17 -0.7 -0.63 -0.28 0.73 -0.22 -0.09 0.27
+
+example float64, channels last
+attr upscale_factor INT 2
+attr data_format STRING "NHWC"
+in Out@GRAD float64 [1, 2, 2, 2] 0.96 -0.24 0.34 0.65 0.88 -0.78 -0 -0.64
+out X@GRAD float64 [1, 1, 1, 8] 0.96 0.34 0.88 -0 -0.24 0.65 -0.78 -0.64
+
+example float32, no. 2
+attr upscale_factor INT 2
+attr data_format STRING "NCHW"
+in Out@GRAD float32 [1, 1, 4, 2] 0.35 -0.16 0.36 -0.56 0.1 0.7 0.47 -0
+out X@GRAD float32 [1, 4, 2, 1] 0.35 0.1 -0.16 0.7 0.36 0.47 -0.56 -0
+
+example float32, channels last, no. 2
+attr upscale_factor INT 2
+attr data_format STRING "NHWC"
+in Out@GRAD float32 [1, 2, 2, 2] -0.24 0.58 -0.66 0.17 -0.14 -0.88 -0.42 0.47
+out X@GRAD float32 [1, 1, 1, 8] -0.24 -0.66 -0.14 -0.42 0.58 0.17 -0.88 0.47
+
+example float64, no. 2
+attr upscale_factor INT 2
+attr data_format STRING "NCHW"
+in Out@GRAD float64 [1, 1, 4, 2] -0.17 -0.63 0.73 -0.09 -0.7 -0.28 -0.22 0.27
+out X@GRAD float64 [1, 4, 2, 1] -0.17 -0.7 -0.63 -0.28 0.73 -0.22 -0.09 0.27
+
+example float64, channels last, no. 2
+attr upscale_factor INT 2
+attr data_format STRING "NHWC"
+in Out@GRAD float64 [1, 2, 2, 2] 0.96 -0.24 0.34 0.65 0.88 -0.78 -0 -0.64
+out X@GRAD float64 [1, 1, 1, 8] 0.96 0.34 0.88 -0 -0.24 0.65 -0.78 -0.64
 )")

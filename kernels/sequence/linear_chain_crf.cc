@@ -334,3 +334,33 @@ in Label int64 [5, 1] lod [[0, 0, 2, 5, 5]] 4 4 3 2 4
 in Transition float32 [7, 5] 2 3 4 4 4 0 2 2 3 4 0 3 4 4 4 0 1 2 3 3 1 1 3 3 3 0 0 2 3 4 1 2 2 2 3
 out ViterbiPath int64 [5, 1] lod [[0, 0, 2, 5, 5]] 0 1 1 0 1
 )")
+
+HEDDLE_EXAMPLES(linear_chain_crf_grad, R"(
+example float64
+in e float64 [3, 2] lod [[0, 1, 3]] 0.49 0.27 -0.12 0.38 -0.77 -0.91
+in t float64 [4, 2] 0.33 0.98 -0.8 0.34 0.06 -0.34 0.62 -0.86
+in l int64 [3, 1] lod [[0, 1, 3]] 0 1 1
+in g float64 [2, 1] -0.7 0.04
+op linear_chain_crf Emission=e Transition=t Label=l -> Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood=ll
+op linear_chain_crf_grad Emission=e Transition=t Label=l Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood@GRAD=g -> Emission@GRAD=de Transition@GRAD=dt
+out de float64 [3, 2] lod [[0, 1, 3]] 0.5794485257862855 -0.5794485257862856 0.009589006218512653
+  -0.009589006218512653 0.022184130661226244 -0.022184130661226244
+out dt float64 [4, 2] 0.5890375320047981 -0.5890375320047982 0.6016326564475117 -0.6016326564475118
+  0.00339780388309159 0.006191202335421061 0.01878632677813465 -0.02837533299664731
+
+example float32
+in e float32 [3, 2] lod [[0, 1, 3]] 0.49 0.27 -0.12 0.38 -0.77 -0.91
+in t float32 [4, 2] 0.33 0.98 -0.8 0.34 0.06 -0.34 0.62 -0.86
+in l int64 [3, 1] lod [[0, 1, 3]] 0 1 1
+in g float32 [2, 1] -0.7 0.04
+op linear_chain_crf Emission=e Transition=t Label=l -> Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood=ll
+op linear_chain_crf_grad Emission=e Transition=t Label=l Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood@GRAD=g -> Emission@GRAD=de Transition@GRAD=dt
+out de float32 [3, 2] lod [[0, 1, 3]] 0.5794485 -0.5794485 0.009589005 -0.009589007 0.02218413
+  -0.02218413
+out dt float32 [4, 2] 0.58903754 -0.58903754 0.60163265 -0.60163265 0.0033978035 0.0061912015
+  0.018786326 -0.028375335
+)")

@@ -334,3 +334,47 @@ in Out@GRAD float64 [5, 2] lod [[0, 2, 5]] -0.63 0.02 0.25 0.79 -0.4 -0.49 0.26 
 out X@GRAD float64 [3, 2] lod [[0, 1, 3]] -0.63 0.02 -0.4 -0.49 0.26 0.99
 out X@GRAD float64 [2, 2] lod [[0, 1, 2]] 0.25 0.79 0.78 -0.86
 )")
+
+HEDDLE_EXAMPLES(sequence_reshape_grad, R"(
+example float32
+attr new_dim INT 4
+in X float32 [4, 2] lod [[0, 2, 4]] 0.76 0.83 -0.92 0.6 0.98 -0.75 -0.71 -0.87
+in Out@GRAD float32 [2, 4] lod [[0, 1, 2]] -0.32 0.59 0.13 0.48 -0.49 0.22 0.88 0.48
+out X@GRAD float32 [4, 2] lod [[0, 2, 4]] -0.32 0.59 0.13 0.48 -0.49 0.22 0.88 0.48
+
+example float64
+attr new_dim INT 4
+in X float64 [4, 2] lod [[0, 2, 4]] 0.16 0.84 0.74 -0.45 -0.04 0.76 -0.86 -0.24
+in Out@GRAD float64 [2, 4] lod [[0, 1, 2]] 0.7 -0.59 -0.06 -0.6 0.14 -0.84 0.09 0.46
+out X@GRAD float64 [4, 2] lod [[0, 2, 4]] 0.7 -0.59 -0.06 -0.6 0.14 -0.84 0.09 0.46
+)")
+
+HEDDLE_EXAMPLES(sequence_slice, R"(
+example float32
+in X float32 [5, 2] lod [[0, 3, 5]] -0.66 -0.98 -0.18 -0.79 0.05 -0.08 -0.18 0.52 -0.96 0.23
+in Offset int64 [2, 1] 1 0
+in Length int64 [2, 1] 2 1
+out Out float32 [3, 2] lod [[0, 2, 3]] -0.18 -0.79 0.05 -0.08 -0.18 0.52
+
+example float64
+in X float64 [5, 2] lod [[0, 3, 5]] -0.05 -0.38 -0.82 0.45 0.55 -0.01 -0.17 0.34 -0.52 -0.46
+in Offset int64 [2, 1] 1 0
+in Length int64 [2, 1] 2 1
+out Out float64 [3, 2] lod [[0, 2, 3]] -0.82 0.45 0.55 -0.01 -0.17 0.34
+)")
+
+HEDDLE_EXAMPLES(sequence_slice_grad, R"(
+example float32
+in X float32 [5, 2] lod [[0, 3, 5]] 0.3 0.44 0.15 0.99 0.22 0 -0.29 -0.71 0.53 0.73
+in Offset int64 [2, 1] 1 0
+in Length int64 [2, 1] 2 1
+in Out@GRAD float32 [3, 2] lod [[0, 2, 3]] -0.07 0.88 0.39 0.44 0.21 0.75
+out X@GRAD float32 [5, 2] lod [[0, 3, 5]] 0 0 -0.07 0.88 0.39 0.44 0.21 0.75 0 0
+
+example float64
+in X float64 [5, 2] lod [[0, 3, 5]] -0.75 -0.24 -0.08 -0.05 0.36 -0.57 0.17 0.08 -0.65 0.75
+in Offset int64 [2, 1] 1 0
+in Length int64 [2, 1] 2 1
+in Out@GRAD float64 [3, 2] lod [[0, 2, 3]] -0.57 0.21 0.65 0.34 -0.95 0.3
+out X@GRAD float64 [5, 2] lod [[0, 3, 5]] 0 0 -0.57 0.21 0.65 0.34 -0.95 0.3 0 0
+)")

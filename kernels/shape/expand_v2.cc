@@ -203,11 +203,6 @@ example float64 2x3
 in Out@GRAD float64 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
 in X float64 [2, 3] 0.256 -0.307 0.115 -0.166 -0.026 0.397
 out X@GRAD float64 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
-
-example float32 1
-in Out@GRAD float32 [1] -0.2
-in X float32 [] 1
-out X@GRAD float32 [] 0
 )")
 
 HEDDLE_EXAMPLES(expand_as_v2, R"(

@@ -263,39 +263,6 @@ out Out complex64 [1, 7, 5, 4, 2] -0.09+0.8j 0.43+0.3j 0.32+0.5j 0.48-0.7j 0.26-
   0.13-0.4j -0.34-0.1j 0.37+0.7j 0.1+0.3j 0.78-0.3j 0.1+0.3j 0.78-0.3j
 )")
 
-HEDDLE_EXAMPLES(pad3d_grad, R"(
-example float64 1x4x3x3x2, data_format NDHWC, mode replicate
-attr data_format STRING "NDHWC"
-attr mode STRING "replicate"
-attr paddings INTS [0, 1, 0, 2, 2, 1]
-in Out@GRAD float64 [1, 2, 3, 4, 2] 0.8 -0.9 -0.8 0.6 1 -0.5 0.7 -0.1 0.3 0.6 0.3 -0.7 1 0.3 -0.9
-  0.2 -0.3 0.5 -0.8 0 0.3 0.7 -0.8 -0.4 -0.9 0.3 -0.5 0 0.2 -0.1 0.5 0.9 -0.6 0.4 0.6 0.1 0.7 -1 0.2
-  0.2 0.1 0.8 0.6 -0.3 0.5 0.8 0.3 0.3
-in X float64 [1, 4, 3, 3, 2] -0.86 -0.28 0.21 -0.37 -0.88 0.48 0.75 -0.91 -0.72 -0.75 -0.01 -0.12
-  0.07 -0.04 0.45 -0.8 0.1 -0.07 -0.45 -0.56 0.81 -0.23 0.92 0.29 0.89 0.86 -0.5 0.59 0.73 -0.34
-  0.56 -0.53 -0.77 -0.26 0.23 -0.09 0.04 -0.66 -0.64 -0.83 -0.58 0.34 -0.69 -0.17 -0.39 0.37 -0.47
-  -0.61 0.97 -0.2 0.51 0.53 -0.31 0.64 -0.15 0.4 -0.42 0.94 0.15 0.62 0.18 0.32 0.83 0.67 0.02 0.13
-  0.26 -0.96 0.7 -0.94 0.78 0.43
-out X@GRAD float64 [1, 4, 3, 3, 2] -0.09999999999999998 -0.6000000000000001 -1.3 0.6 2.4
-  0.20000000000000007 -0.3 1 0.8999999999999999 -0.6 1 -0.3 -0.19999999999999998 1.3
-  -0.20000000000000007 -0.3 0.3 1.4000000000000001 0*54
-
-example float32 1x4x3x3x2, data_format NDHWC, mode replicate
-attr data_format STRING "NDHWC"
-attr mode STRING "replicate"
-attr paddings INTS [0, 1, 0, 2, 2, 1]
-in Out@GRAD float32 [1, 2, 3, 4, 2] 0.8 -0.9 -0.8 0.6 1 -0.5 0.7 -0.1 0.3 0.6 0.3 -0.7 1 0.3 -0.9
-  0.2 -0.3 0.5 -0.8 0 0.3 0.7 -0.8 -0.4 -0.9 0.3 -0.5 0 0.2 -0.1 0.5 0.9 -0.6 0.4 0.6 0.1 0.7 -1 0.2
-  0.2 0.1 0.8 0.6 -0.3 0.5 0.8 0.3 0.3
-in X float32 [1, 4, 3, 3, 2] -0.86 -0.28 0.21 -0.37 -0.88 0.48 0.75 -0.91 -0.72 -0.75 -0.01 -0.12
-  0.07 -0.04 0.45 -0.8 0.1 -0.07 -0.45 -0.56 0.81 -0.23 0.92 0.29 0.89 0.86 -0.5 0.59 0.73 -0.34
-  0.56 -0.53 -0.77 -0.26 0.23 -0.09 0.04 -0.66 -0.64 -0.83 -0.58 0.34 -0.69 -0.17 -0.39 0.37 -0.47
-  -0.61 0.97 -0.2 0.51 0.53 -0.31 0.64 -0.15 0.4 -0.42 0.94 0.15 0.62 0.18 0.32 0.83 0.67 0.02 0.13
-  0.26 -0.96 0.7 -0.94 0.78 0.43
-out X@GRAD float32 [1, 4, 3, 3, 2] -0.099999964 -0.59999996 -1.3 0.6 2.4 0.19999993 -0.3 1
-  0.90000004 -0.59999996 1 -0.3 -0.20000002 1.3 -0.19999999 -0.3 0.3 1.4000001 0*54
-)")
-
 HEDDLE_EXAMPLES(pad2d, R"(
 example constant, float32
 attr paddings INTS [1, 0, 2, 1]
@@ -449,4 +416,115 @@ attr value FLOAT 0.5
 from squeeze2 X=h -> Out=X@GRAD XShape=s3
 attr axes INTS [2]
 out X@GRAD float64 [1, 1, 3, 3] 0.51 0.24 -0.45999999999999985 -1.8 -0.51 -0.26 0.44 0.01 -0.18
+)")
+
+HEDDLE_EXAMPLES(pad3d_double_grad, R"(
+example float32
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "constant"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.0
+in grad_x@GRAD float32 [1, 1, 2, 2, 2] 0.65 -0.38 0.01 0.7 -0.41 0.35 -0.16 0.36
+out grad_out@GRAD float32 [1, 1, 2, 3, 3] 0 0.65 -0.38 0 0.01 0.7 0*4 -0.41 0.35 0 -0.16 0.36 0 0 0
+
+example float64
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "constant"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.0
+in grad_x@GRAD float64 [1, 1, 2, 2, 2] -0.82 -0.79 0.64 -0.79 -0.74 0.96 -0.2 0.81
+out grad_out@GRAD float64 [1, 1, 2, 3, 3] 0 -0.82 -0.79 0 0.64 -0.79 0*4 -0.74 0.96 0 -0.2 0.81 0 0
+  0
+)")
+
+HEDDLE_EXAMPLES(pad3d_grad, R"(
+example float32, constant
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "constant"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float32 [1, 1, 1, 2, 2] -0.31 -0.37 0.69 0.76
+in Out@GRAD float32 [1, 1, 1, 3, 3] 0.35 -0.89 0.12 0.39 0.65 -0.38 0.01 0.7 -0.41
+out X@GRAD float32 [1, 1, 1, 2, 2] -0.89 0.12 0.65 -0.38
+
+example float64, constant
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "constant"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 0.02 0.25 0.79 -0.4
+in Out@GRAD float64 [1, 1, 1, 3, 3] -0.49 0.26 0.99 0.78 -0.86 -0.03 -0.24 0.77 -0.54
+out X@GRAD float64 [1, 1, 1, 2, 2] 0.26 0.99 -0.86 -0.03
+
+example float64, reflect
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "reflect"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 1 -0.25 -0 -0
+in Out@GRAD float64 [1, 1, 1, 3, 3] -0.98 -0.25 0.46 0.48 -0.55 0.05 0.42 -0.04 -0.87
+out X@GRAD float64 [1, 1, 1, 2, 2] -0.29 -0.97 -0.55 0.53
+
+example float64, replicate
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "replicate"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 0.4 -0.44 -0.16 0.23
+in Out@GRAD float64 [1, 1, 1, 3, 3] 0.02 0.36 0.96 -0.36 -0.77 -0.49 0.18 0.01 0.91
+out X@GRAD float64 [1, 1, 1, 2, 2] 0.38 0.96 -0.94 0.42000000000000004
+
+example float64, circular
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "circular"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 0.02 -0.66 -0.46 0.9
+in Out@GRAD float64 [1, 1, 1, 3, 3] -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62 -0.16 -0.84
+out X@GRAD float64 [1, 1, 1, 2, 2] 0.24999999999999997 -0.10999999999999999 0.45 -0.8400000000000001
+
+example float32, constant, no. 2
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "constant"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float32 [1, 1, 1, 2, 2] -0.31 -0.37 0.69 0.76
+in Out@GRAD float32 [1, 1, 1, 3, 3] 0.35 -0.89 0.12 0.39 0.65 -0.38 0.01 0.7 -0.41
+out X@GRAD float32 [1, 1, 1, 2, 2] -0.89 0.12 0.65 -0.38
+
+example float64, constant, no. 2
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "constant"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 0.02 0.25 0.79 -0.4
+in Out@GRAD float64 [1, 1, 1, 3, 3] -0.49 0.26 0.99 0.78 -0.86 -0.03 -0.24 0.77 -0.54
+out X@GRAD float64 [1, 1, 1, 2, 2] 0.26 0.99 -0.86 -0.03
+
+example float64, reflect, no. 2
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "reflect"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 1 -0.25 -0 -0
+in Out@GRAD float64 [1, 1, 1, 3, 3] -0.98 -0.25 0.46 0.48 -0.55 0.05 0.42 -0.04 -0.87
+out X@GRAD float64 [1, 1, 1, 2, 2] -0.29 -0.97 -0.55 0.53
+
+example float64, replicate, no. 2
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "replicate"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 0.4 -0.44 -0.16 0.23
+in Out@GRAD float64 [1, 1, 1, 3, 3] 0.02 0.36 0.96 -0.36 -0.77 -0.49 0.18 0.01 0.91
+out X@GRAD float64 [1, 1, 1, 2, 2] 0.38 0.96 -0.94 0.42000000000000004
+
+example float64, circular, no. 2
+attr paddings INTS [1, 0, 0, 1, 0, 0]
+attr mode STRING "circular"
+attr data_format STRING "NCDHW"
+attr value FLOAT 0.5
+in X float64 [1, 1, 1, 2, 2] 0.02 -0.66 -0.46 0.9
+in Out@GRAD float64 [1, 1, 1, 3, 3] -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62 -0.16 -0.84
+out X@GRAD float64 [1, 1, 1, 2, 2] 0.24999999999999997 -0.10999999999999999 0.45 -0.8400000000000001
 )")

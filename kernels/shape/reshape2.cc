@@ -119,6 +119,7 @@ HEDDLE_OP(reshape) {
 HEDDLE_OP(reshape_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer)
+      .Input("Out", kOptional | kNoBuffer)
       .Input("Shape", kOptional | kNoBuffer)
       .Output("X@GRAD")
       .View("Out@GRAD", "X@GRAD")

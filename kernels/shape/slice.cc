@@ -307,16 +307,6 @@ in Input float64 [6] -0.4 0.42 -0.13 0.69 -0.67 0.14
 in Out@GRAD float64 [1] -0.4
 out Input@GRAD float64 [6] 0*4 -0.4 0
 
-example float64 4x3x2, axes 0 1 2, ends 3 2 4, infer_flags 1 1 1, starts -3 0 2
-attr axes INTS [0, 1, 2]
-attr ends INTS [3, 2, 4]
-attr infer_flags INTS [1, 1, 1]
-attr starts INTS [-3, 0, 2]
-in Input float64 [4, 3, 2] 0.87 0.86 1.3 1.4 0.92 1.4 1.2 0.6 0.68 1.2 1.3 1.1 1.1 0.52 0.92 1 1.5
-  1.1 1.4 0.6 1.3 0.84 0.76 1.5
-in Out@GRAD float64 [2, 2, 2] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8
-out Input@GRAD float64 [4, 3, 2] 0*6 2.37e-322 4e-322 0.4 0.2 0 0 0.4 -0.2 -0.1 -0.2 0*8
-
 example float32 6, axes 0, ends 5, infer_flags 1, starts 4
 attr axes INTS [0]
 attr ends INTS [5]

@@ -154,11 +154,6 @@ in RepeatTimes int32 [1] 2
 in X float64 [4] 0.212 0.604 0.8 0.408
 out X@GRAD float64 [4] -0.30000000000000004 1.4 0.8 0.8999999999999999
 
-example float64 2x2
-in Out@GRAD float64 [2, 2] -0.5 -0.9 0.2 -0.8
-in X float64 [1, 2] 0.756 0.801
-out X@GRAD float64 [1, 2] -0.5 -0.9
-
 example float64 scalar
 in Out@GRAD float64 [] -0.2
 in X float64 [] 0.696

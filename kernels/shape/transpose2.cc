@@ -119,6 +119,7 @@ HEDDLE_OP(transpose) {
 HEDDLE_OP(transpose_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer | kOptional)
+      .Input("Out", kOptional | kNoBuffer)
       .Output("X@GRAD")
       .Attr("axis", Ints{})
       .InferShape(TransposeGradShape)
@@ -178,4 +179,18 @@ in Out float64 [2, 2, 3] 0.87 -0.34 -0.13 -0.02 0.42 -0.1 -0.92 0.75 0.43 -0.38 
 in Out@GRAD float64 [2, 2, 3] 0.1 -0.5 0.2 -0.8 0.9 0 0.8 -0.8 -0.8 -1 0.6 -1
 in X float64 [2, 3, 2] 0.87 -0.92 -0.34 0.75 -0.13 0.43 -0.02 -0.38 0.42 0.21 -0.1 -0.19
 out X@GRAD float64 [2, 3, 2] 0.1 0.8 -0.5 -0.8 0.2 -0.8 -0.8 -1 0.9 0.6 0 -1
+)")
+
+HEDDLE_EXAMPLES(transpose2_grad, R"(
+example float32
+attr axis INTS [2, 0, 1]
+in XShape float32 [0, 2, 3, 1] none
+in Out@GRAD float32 [1, 2, 3] -0.27 -0.3 -0.73 0.69 -0.14 0.56
+out X@GRAD float32 [2, 3, 1] -0.27 -0.3 -0.73 0.69 -0.14 0.56
+
+example float64
+attr axis INTS [2, 0, 1]
+in XShape float64 [0, 2, 3, 1] none
+in Out@GRAD float64 [1, 2, 3] -0.17 0.79 0.16 -0.49 0.32 -0.43
+out X@GRAD float64 [2, 3, 1] -0.17 0.79 0.16 -0.49 0.32 -0.43
 )")

@@ -168,3 +168,23 @@ from unsqueeze2_grad XShape=shape Out@GRAD=Out@GRAD -> X@GRAD=X@GRAD
 attr axes INTS [0, 2]
 out X@GRAD float64 [3, 2] 0.73 -0.42 -0.7 -0.78 -0.59 0.42
 )")
+
+HEDDLE_EXAMPLES(unsqueeze2_grad, R"(
+example float64 3x4x1
+in AxesTensorList int32 [1] -1
+in Out@GRAD float64 [3, 4, 1] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7 0.7 0.7 -0.3 -0.6
+in XShape float32 [0, 3, 4] none
+out X@GRAD float64 [3, 4] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7 0.7 0.7 -0.3 -0.6
+
+example float64 1x4x1x2x1x4
+in Out@GRAD float64 [1, 4, 1, 2, 1, 4] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4
+  -0.4 0.5 -0.3 1 -0.9 0 0.4 -0.4 -0.9 0.3 0 -1 -0.7 0.3 0.7 -0.2 0.5 -0.6
+in XShape float32 [0, 4, 1, 2, 4] none
+out X@GRAD float64 [4, 1, 2, 4] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+  -0.3 1 -0.9 0 0.4 -0.4 -0.9 0.3 0 -1 -0.7 0.3 0.7 -0.2 0.5 -0.6
+
+example float64 1x1x2x2
+in Out@GRAD float64 [1, 1, 2, 2] -0.7 -0.7 -0.3 0.4
+in XShape float32 [0, 1, 2, 2] none
+out X@GRAD float64 [1, 2, 2] -0.7 -0.7 -0.3 0.4
+)")
