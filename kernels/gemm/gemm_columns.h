@@ -18,7 +18,7 @@ inline int64_t PanelWidth(const GemmDims& d, int64_t lanes, int64_t column) {
 // As it is: [panel][k][column]. Immutable once packed.
 struct FloatColumns {
   static constexpr int kPackingVersion = 1;  // see PackOnce
-  static constexpr int64_t kRoom = 1;  // floats that Block needs
+  static constexpr int64_t kRoom = 1;        // floats that Block needs
   // Of the other matrix, that are gone through for one panel after another.
   static constexpr int64_t kCacheBytes = 256 << 10;
   static constexpr bool kInBlocks = false;  // of kGroup rows
