@@ -44,6 +44,9 @@ if(_support)
   add_library(heddle_test_helpers STATIC ${_support})
   target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
   heddle_warnings(heddle_test_helpers)
+  # As the programs that read its precompiled header are compiled.
+  set_target_properties(heddle_test_helpers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(heddle_test_helpers PRIVATE -fPIE)
   heddle_precompile(heddle_test_helpers tests/support/precompiled.h)
 endif()
 
@@ -238,6 +241,17 @@ if(_installable AND NOT HEDDLE_SANITIZE)
             "-DBUILD_TYPE=${CMAKE_BUILD_TYPE}"
             -P "${PROJECT_SOURCE_DIR}/tests/package/run.cmake")
   set_tests_properties(package.consumer PROPERTIES TIMEOUT 300 LABELS package)
+endif()
+
+# The wheel and the archive are made of this build and tried. Status 77: pip brings nothing.
+if(TARGET _heddle AND TARGET heddle_cli AND CMAKE_BUILD_TYPE STREQUAL "Release" AND
+   NOT HEDDLE_SANITIZE)
+  add_test(NAME package.release
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_release.py"
+            --build "${PROJECT_BINARY_DIR}" --cmake "${CMAKE_COMMAND}"
+            --generator "${CMAKE_GENERATOR}" --cxx "${CMAKE_CXX_COMPILER}"
+            --cc "${CMAKE_C_COMPILER}")
+  set_tests_properties(package.release PROPERTIES TIMEOUT 300 LABELS package SKIP_RETURN_CODE 77)
 endif()
 
 # The Python package as it lies in the build folder. A sanitized one would have to be loaded by a

@@ -124,12 +124,11 @@ struct CompileOptions {
   std::string packed_weights = {};
   // Implementations that kernels must have, by family: "conv=direct,gemm=panels"; families are
   // conv, conv_chain and gemm, implementations those that PlanDescription names (its first word).
-  // Several for a family, as in "conv=winograd:direct", are tried in this order. What was tuned has
-  // no say in such families. Compile refuses families that there are not; making a plan fails where
-  // none covers an operator, and says which would. Results differ by rounding.
+  // Several for a family, as in "conv=winograd:direct", are tried in this order; tuning has no say
+  // there. Making a plan fails where none covers an operator, and says which would.
   std::string force = {};
-  // The description of a machine, as JSON (tests/machines has examples): plans are made as if for
-  // it, which need not be this one, and can be described, but not run. Empty: this machine.
+  // The description of a machine, as JSON (see tests/machines): plans are made as if for it, and
+  // can be described, but not run. Empty: this machine.
   std::string machine = {};
 };
 
