@@ -56,6 +56,7 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   if (known.int8_weights != 0) options.passes.precision = heddle::Precision::kInt8Weights;
   options.lean = known.lean != 0;
   if (known.packed_weights != nullptr) options.packed_weights = known.packed_weights;
+  if (known.force != nullptr) options.force = known.force;
   if (known.reuse_edges != 0) options.reuse = heddle::Reuse::kEdges;
   if (known.num_max_shapes > 0 && known.max_shapes == nullptr)
     return Invalid("options: max_shapes is NULL");

@@ -44,6 +44,9 @@ if(_support)
   add_library(heddle_test_helpers STATIC ${_support})
   target_link_libraries(heddle_test_helpers PUBLIC heddle_test_support)
   heddle_warnings(heddle_test_helpers)
+  # As the programs that read its precompiled header are compiled.
+  set_target_properties(heddle_test_helpers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(heddle_test_helpers PRIVATE -fPIE)
   heddle_precompile(heddle_test_helpers tests/support/precompiled.h)
 endif()
 
@@ -140,6 +143,14 @@ if(TARGET heddle_cli)
             --heddle $<TARGET_FILE:heddle_cli> "${PROJECT_SOURCE_DIR}/docs/errors.md")
   set_tests_properties(docs.console PROPERTIES TIMEOUT ${_test_timeout} LABELS docs
                        ENVIRONMENT "${_sanitizer_env}")
+endif()
+
+# Which implementations kernels get, on machines that are only described.
+if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
+  add_test(NAME scripts.choices
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_choices.py"
+            --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}")
+  set_tests_properties(scripts.choices PROPERTIES TIMEOUT 600 LABELS scripts)
 endif()
 
 # The tool on the recorded models and operator cases. Status 77: they are not here.

@@ -203,6 +203,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
   form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);
   form->key += options.tuning_file + '\0';
   form->key += options.packed_weights + '\0';
+  form->key += options.force + '\0';
+  form->key += options.machine + '\0';
   Append(&form->key, form->optimized.scope.get());
   return form;
 }
@@ -219,6 +221,14 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
   const auto& device = executor->resources().device;
   c->host_caches = !device || device->device().has_host_kernels();
   HEDDLE_RETURN_IF_ERROR(c->FindPorts(program));
+  if (!options.force.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(auto forced, ForcedImplementations::Parse(options.force));
+    c->forced = std::make_shared<const ForcedImplementations>(std::move(forced));
+  }
+  if (!options.machine.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(auto machine, Machine::Parse(options.machine));
+    c->machine = std::make_shared<const Machine>(std::move(machine));
+  }
   const int threads = executor->resources().threads;
   if (options.tune || !options.tuning_file.empty())
     c->tuning = std::make_shared<TuningCache>(options.tuning_file, options.tune,

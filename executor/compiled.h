@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/ir.h"
+#include "core/machine.h"
 #include "core/services.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
@@ -59,8 +60,13 @@ class CompiledImpl {
   // Of the last form that was made.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
   PlanChoices plan_choices() const {
-    return {options.reuse, options.lean, options.shuffle_seed, options.placement,
-            options.placement_seed};
+    return {options.reuse,
+            options.lean,
+            options.shuffle_seed,
+            options.placement,
+            options.placement_seed,
+            forced,
+            machine};
   }
 
   // Constant after Make.
@@ -72,8 +78,11 @@ class CompiledImpl {
   std::vector<TensorInfo> inputs, outputs;
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
-  bool declared_inputs = false;           // the program has feed operators
-  std::function<void(Plan&)> spoil;       // see PlanSource
+  // CompileOptions::force and machine; nullptr: none given.
+  std::shared_ptr<const ForcedImplementations> forced;
+  std::shared_ptr<const Machine> machine;
+  bool declared_inputs = false;      // the program has feed operators
+  std::function<void(Plan&)> spoil;  // see PlanSource
 
   std::atomic<uint64_t> runs{0};
 

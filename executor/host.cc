@@ -8,8 +8,10 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
+#include "core/machine.h"
 #include "scheduler/host_pool.h"
 
 #ifdef HEDDLE_WITH_ONEDNN
@@ -50,25 +52,6 @@ int64_t MemoryLimit(int64_t machine) {
   return 0;
 }
 
-// What the build asks for (see the kernels' compiler flags), then what kernels make use of at run
-// time.
-void FindInstructionSets([[maybe_unused]] HostReport& r) {
-#ifdef __x86_64__
-  __builtin_cpu_init();
-  auto note = [&](const char* name, bool there, bool needed) {
-    if (there) r.instruction_sets.push_back(name);
-    if (needed && !there) r.missing.push_back(name);
-  };
-  note("avx2", __builtin_cpu_supports("avx2"), true);
-  note("fma", __builtin_cpu_supports("fma"), true);
-  note("bmi2", __builtin_cpu_supports("bmi2"), true);
-  note("avx512f", __builtin_cpu_supports("avx512f"), false);
-  note("avx512vl", __builtin_cpu_supports("avx512vl"), false);
-  note("avx512_vnni", __builtin_cpu_supports("avx512vnni"), false);
-  note("avx512_bf16", __builtin_cpu_supports("avx512bf16"), false);
-#endif
-}
-
 std::vector<std::string> FindGpus() {
   std::vector<std::string> found;
   std::error_code ignored;
@@ -83,7 +66,9 @@ HostReport InspectHost() {
   HostReport r;
   r.version = HEDDLE_VERSION;
   r.cpu = FieldOf("/proc/cpuinfo", "model name");
-  FindInstructionSets(r);
+  InstructionSetNames sets = ProcessorInstructionSets();
+  r.instruction_sets = std::move(sets.offered);
+  r.missing = std::move(sets.missing);
   r.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -104,7 +89,9 @@ HostReport InspectHost() {
 
 Status CheckProcessor() {
   HostReport r;
-  FindInstructionSets(r);
+  InstructionSetNames sets = ProcessorInstructionSets();
+  r.instruction_sets = std::move(sets.offered);
+  r.missing = std::move(sets.missing);
   if (r.missing.empty()) return Status::Ok();
   std::string names;
   for (const std::string& m : r.missing) names += (names.empty() ? "" : ", ") + m;

@@ -21,6 +21,9 @@ PlanService::PlanService(RunResources& resources, int capacity)
 Result<std::shared_ptr<CachedPlan>> PlanService::ForRun(CompiledImpl& c,
                                                         const std::vector<Feed>& feeds,
                                                         std::string* key) {
+  if (c.machine)
+    return InvalidArgument("the program was compiled for the machine '", c.machine->name,
+                           "' as described: its plans can be shown, not run");
   HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
   auto cached = Find(c, feeds, key);
   if (cached.ok()) Propose(c, **cached);
@@ -131,6 +134,8 @@ Result<std::shared_ptr<const Plan>> PlanService::Build(PlanRequest request) {
   services.packs = request.packs.get();
   services.random = &random;
   services.lean = request.lean;
+  services.forced = request.forced.get();
+  services.machine = request.machine.get();
   request.services = &services;
   // Kernels are prepared where they will run: oneDNN cuts its work for the threads there.
   Result<std::shared_ptr<const Plan>> plan = Internal("not built");

@@ -187,6 +187,8 @@ typedef struct heddle_model_options {
   int int8_weights; /* 1 (and not with bf16): constant matrices are held as integers of 8 bits */
   const char* packed_weights; /* a file that keeps weights as kernels want them, made when absent: a
                                  quicker start; NULL: none; copied */
+  const char* force; /* implementations that kernels must have, as in "conv=direct,gemm=panels";
+                        NULL: none; copied */
 } heddle_model_options;
 /* The options that NULL stands for: level 2, everything else 0. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);

@@ -14,9 +14,16 @@ Pipeline HeddlePipeline() {
   Pipeline order;
   // Clean-ups on the program as it came.
   order[static_cast<int>(PassGrouping::kPrePlacement)] = {
-      "batch_norm_inference", "dropout_inference", "array_reads",    "merge_reshapes",
-      "merge_transposes",     "identity",          "fold_constants", "cse",
-      "inline_calls",         "dead_ops",
+      "batch_norm_inference",
+      "dropout_inference",
+      "array_reads",
+      "merge_reshapes",
+      "merge_transposes",
+      "identity",
+      "fold_constants",
+      "cse",
+      "inline_calls",  // the next round cleans the inlined operators up
+      "dead_ops",      // erases the operators that the others made useless
   };
   // Fusions and layouts. The comments say what a pass needs from those above it.
   order[static_cast<int>(PassGrouping::kPostPlacement)] = {

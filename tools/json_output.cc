@@ -52,6 +52,7 @@ Json InstructionJson(const PlanDescription::Instruction& in) {
   Json json;
   json["op"] = in.op;
   json["mode"] = in.mode;
+  if (!in.implementation.empty()) json["implementation"] = in.implementation;
   json["block"] = in.block;
   json["position"] = in.position;
   json["inputs"] = in.inputs;
@@ -145,7 +146,8 @@ Json InstructionsJson(const Profile& p) {
                     {"gbs", line.gbs()},
                     {"peak_share", p.PeakShare(line.us, line.flops, line.bytes)},
                     {"inputs", ShapesText(line.event.inputs)},
-                    {"outputs", ShapesText(line.event.outputs)}});
+                    {"outputs", ShapesText(line.event.outputs)},
+                    {"implementation", line.event.implementation}});
   return list;
 }
 
@@ -195,7 +197,7 @@ Json PlanJson(const Profile& p) {
 }  // namespace
 
 Json ProfileJson(const std::string& program, const Profile& p) {
-  Json json = NewJson("profile");
+  Json json = NewJson("profile", 2);
   json["program"] = program;
   json["threads"] = p.threads;
   json["dispatch"] = p.dispatch;

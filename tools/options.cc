@@ -232,6 +232,8 @@ CompileOptions ModelOptions::compile() const {
   options.tune = tune;
   options.tuning_file = tune && tuning_file.empty() ? DefaultTuningFile() : tuning_file;
   options.packed_weights = packed_weights;
+  options.force = force;
+  options.machine = machine;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
@@ -357,6 +359,10 @@ void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
   app.add_option("--packed-weights", options->packed_weights,
                  "file that keeps weights as kernels want them, made when absent: a quicker start")
       ->type_name("FILE");
+  app.add_option("--force", options->force,
+                 "implementations that kernels must have, as in conv=direct,gemm=panels; several "
+                 "for a family, as in conv=winograd:direct, are tried in this order")
+      ->type_name("FAMILY=NAME");
   AddPassOptions(app, &options->passes);
 }
 

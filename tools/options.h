@@ -35,6 +35,8 @@ struct ModelOptions {
   bool tune = false;
   std::string tuning_file;
   std::string packed_weights;  // a file; empty: none
+  std::string force;           // FAMILY=IMPLEMENTATION,...
+  std::string machine;         // the text of a description; empty: this machine
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;

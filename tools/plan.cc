@@ -1,5 +1,6 @@
 // heddle plan: what will be executed for inputs of given shapes, instruction by instruction.
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -16,6 +17,7 @@ struct Options {
   ModelOptions model;
   FeedOptions feeds;
   bool json = false, dot = false, memory = false;
+  std::string machine;  // file
 };
 
 void PrintMemoryJson(const Options& options, int threads, const MemoryReport& report) {
@@ -28,7 +30,7 @@ void PrintMemoryJson(const Options& options, int threads, const MemoryReport& re
 
 void PrintJson(const Options& options, int threads, const PlanStats& stats,
                const PlanDescription& plan, const std::string& text) {
-  Json json = NewJson("plan");
+  Json json = NewJson("plan", 2);
   json["program"] = options.model.model;
   json["threads"] = threads;
   json["instructions"] = stats.instructions;
@@ -48,7 +50,21 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
   WriteJson(json);
 }
 
-Status Show(const Options& options) {
+// Leaves `text` empty where no file is named.
+Status ReadMachine(const std::string& path, std::string* text) {
+  if (path.empty()) return Status::Ok();
+  std::ifstream file(path);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
+  *text = std::move(content).str();
+  if (text->empty()) return Status(StatusCode::kInvalidArgument, path + ": the file is empty");
+  return Status::Ok();
+}
+
+Status Show(const Options& given) {
+  Options options = given;
+  HEDDLE_RETURN_IF_ERROR(ReadMachine(options.machine, &options.model.machine));
   PlanStats stats;
   PlanDescription plan;
   std::string text;
@@ -100,6 +116,9 @@ void AddPlan(CLI::App& root, Action& chosen) {
          "--memory", options->memory,
          "where temporaries lie and for how long, what that takes and what it would at least")
       ->excludes(dot);
+  app->add_option("--machine", options->machine,
+                  "plan as if for the machine that this file describes, which need not be this one")
+      ->type_name("FILE.json");
   app->footer(
       "Inputs without a value are given random ones, open dimensions count as 1.\n"
       "Example:\n  heddle plan resnet50/ --shape x=1,3,224,224 --threads 2");

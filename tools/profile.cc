@@ -54,10 +54,12 @@ void PrintText(const Options& options, const Profile& p) {
   for (int i = 0; i < options.top && i < static_cast<int>(p.lines.size()); ++i) {
     const ProfileLine& line = p.lines[static_cast<size_t>(i)];
     const std::string& stream = line.event.stream;
-    std::printf("%12.1f %6.1f%%  %22s  %s %s: %s -> %s%s%s\n", line.us, 100 * p.Share(line.us),
+    const std::string& how = line.event.implementation;
+    std::printf("%12.1f %6.1f%%  %22s  %s %s: %s -> %s%s%s%s%s\n", line.us, 100 * p.Share(line.us),
                 Rate(p, line.us, line.flops, line.bytes).c_str(), line.event.op.c_str(),
                 line.event.output.c_str(), ShapesText(line.event.inputs).c_str(),
-                ShapesText(line.event.outputs).c_str(), stream.empty() ? "" : ", ", stream.c_str());
+                ShapesText(line.event.outputs).c_str(), stream.empty() ? "" : ", ", stream.c_str(),
+                how.empty() ? "" : ", ", how.c_str());
   }
   std::fflush(stdout);
 }
@@ -68,7 +70,8 @@ Result<Json> ReadProfile(const std::string& path) {
   if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
   Json json = Json::parse(file, nullptr, false);
   if (json.is_discarded() || !json.is_object() ||
-      json.value("schema", "") != NewJson("profile")["schema"])
+      (json.value("schema", "") != NewJson("profile", 2)["schema"] &&
+       json.value("schema", "") != "heddle.profile/1"))  // what is compared is the same there
     return Status(StatusCode::kInvalidArgument, path + ": not what `heddle profile --json` prints");
   return json;
 }

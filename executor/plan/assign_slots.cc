@@ -254,6 +254,7 @@ Status AssignSlots(PlanDraft& draft) {
   draft.plan->root_scope = draft.request.root_scope;
   draft.plan->packs = draft.request.packs;
   draft.plan->lean = draft.request.lean;
+  draft.plan->forced = draft.request.forced;
   return SlotAssigner(draft).Run();
 }
 

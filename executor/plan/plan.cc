@@ -50,6 +50,20 @@ Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Va
   return entries_.back().state;
 }
 
+const std::string& ImplementationOf(const Instruction& in) {
+  static const std::string kOnlyOne;
+  return in.state != nullptr ? in.state->facts.implementation : kOnlyOne;
+}
+
+Status Plan::Blame(const Status& status, const Instruction& in) const {
+  const std::string& implementation = ImplementationOf(in);
+  const bool stopped =
+      status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
+  if (implementation.empty() || stopped || status.location()) return status.At(Locate(in));
+  return Status(status.code(), StrCat(status.message(), " (implementation: ", implementation, ")"))
+      .At(Locate(in));
+}
+
 void Plan::MarkWritten() const {
   for (size_t i = 0; i < scope_slots.size(); ++i)
     if (scope_uses[i].written) scope->MarkWritten(program->vars[slots[scope_slots[i]].var].name);

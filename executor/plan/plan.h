@@ -103,6 +103,10 @@ struct Instruction {
   int ir_block = 0, ir_op = 0;  // position in the program, for messages
 };
 
+// How its kernel computes (KernelState::Facts); empty where there is one way only, or the plan does
+// not know it.
+const std::string& ImplementationOf(const Instruction& in);
+
 // How the instructions of block 0 reach the threads.
 enum class Dispatch : uint8_t {
   kSerial,  // one after another
@@ -170,6 +174,7 @@ struct Plan {
   std::shared_ptr<Scope> scope;         // looked up for persistable variables
   std::shared_ptr<Scope> root_scope;    // where those that do not exist yet are made
   std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
+  std::shared_ptr<const ForcedImplementations> forced;  // for kernels prepared while running
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
   // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
   // place always, perhaps also its dtype and shape, or its contents.
@@ -191,6 +196,9 @@ struct Plan {
   OpLocation Locate(const Instruction& in) const {
     return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
   }
+  // The failure of an instruction's kernel, with its place and, where the plan knows it, the
+  // kernel's implementation. What has a place already is left as it is.
+  Status Blame(const Status& status, const Instruction& in) const;
 };
 
 }  // namespace heddle

@@ -168,7 +168,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   // Before parameters come in, and before a run's memory: neither need go on top of what loading
   // and planning used for a moment.
   if (request.lean) TrimHeap();
-  HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
+  if (!request.machine) HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
   if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);

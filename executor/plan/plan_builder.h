@@ -52,6 +52,8 @@ struct PlanChoices {
   // kDevice: where operators run that do not say it themselves.
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
+  std::shared_ptr<const ForcedImplementations> forced;  // nullptr: none
+  std::shared_ptr<const Machine> machine;  // nullptr: this one; else it is only described
 };
 
 // How its instructions reach the threads.

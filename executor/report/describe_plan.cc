@@ -27,6 +27,7 @@ PlanDescription::Instruction Describe(const Instruction& in) {
   PlanDescription::Instruction i;
   i.op = in.op.def->name();
   i.mode = ModeName(in.mode);
+  i.implementation = ImplementationOf(in);
   i.block = in.ir_block;
   i.position = in.ir_op;
   for (uint32_t s : in.op.in) i.inputs.push_back(IdOf(s));
@@ -130,6 +131,7 @@ std::string PlanDescription::ToDot() const {
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& in = instructions[i];
     std::string label = StrCat(i, " ", in.op);
+    if (!in.implementation.empty()) label += StrCat("\\n", Escaped(in.implementation));
     for (int s : in.outputs) {
       if (s < 0) continue;
       const Slot& slot = slots[static_cast<size_t>(s)];

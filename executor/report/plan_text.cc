@@ -24,7 +24,9 @@ std::string InstructionText(const Plan& plan, const Instruction& in) {
   text += ") -> (";
   for (size_t k = 0; k < in.op.out.size(); ++k)
     text += (k ? ", " : "") + SlotText(plan, in.op.out[k]);
-  return text + StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+  text += StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+  const std::string& implementation = ImplementationOf(in);
+  return implementation.empty() ? text : StrCat(text, ", ", implementation);
 }
 
 // Lane after lane: what is waited for, what is executed, what is signalled.

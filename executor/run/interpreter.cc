@@ -230,7 +230,7 @@ Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int lane) {
     }
     return Status::Ok();
   });
-  return status.ok() ? status : status.At(run.plan().Locate(*in));
+  return status.ok() ? status : run.plan().Blame(status, *in);
 }
 
 Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunState& run) {

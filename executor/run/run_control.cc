@@ -131,6 +131,7 @@ TraceEvent RunControl::Describe(const Event& event, int lane) const {
   t.end_us = (static_cast<double>(event.end_ns) - static_cast<double>(start_ns_)) * 1e-3;
   t.inputs = OperandsOf(plan_, op.def->inputs(), op.in_begin, op.in);
   t.outputs = OperandsOf(plan_, op.def->outputs(), op.out_begin, op.out);
+  t.implementation = ImplementationOf(*event.in);
   return t;
 }
 
@@ -167,6 +168,7 @@ std::string RunReport::ToChromeTrace() const {
                   ", \"dur\": ", std::to_string(e.end_us - e.begin_us),
                   ", \"args\": {\"output\": ", quoted(e.output), ", \"block\": ", e.block,
                   ", \"index\": ", e.index);
+    if (!e.implementation.empty()) out += ", \"implementation\": " + quoted(e.implementation);
     out += host ? "}}" : StrCat(", \"stream\": ", quoted(e.stream), "}}");
   }
   return out + "\n]}\n";

@@ -19,6 +19,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
   services_.random = &random_;
   services_.packs = plan_->packs.get();
   services_.lean = plan_->lean;
+  services_.forced = plan_->forced.get();
   for (size_t i = 0; i < values_.size(); ++i) frame_[i] = &values_[i];
   for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
   // Tensors without elements have a place in an arena of no bytes.

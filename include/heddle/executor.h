@@ -122,6 +122,14 @@ struct CompileOptions {
   // it may be replaced or removed, not be cut short in place: that would end the process. Empty:
   // none.
   std::string packed_weights = {};
+  // Implementations that kernels must have, by family: "conv=direct,gemm=panels"; families are
+  // conv, conv_chain and gemm, implementations those that PlanDescription names (its first word).
+  // Several for a family, as in "conv=winograd:direct", are tried in this order; tuning has no say
+  // there. Making a plan fails where none covers an operator, and says which would.
+  std::string force = {};
+  // The description of a machine, as JSON (see tests/machines): plans are made as if for it, and
+  // can be described, but not run. Empty: this machine.
+  std::string machine = {};
 };
 
 // What CompileOptions::tune and tuning_file have done for a program so far.

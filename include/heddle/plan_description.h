@@ -27,7 +27,10 @@ struct PlanDescription {
   };
   struct Instruction {
     std::string op;
-    std::string mode;                  // static, pooled, dynamic, share or wide
+    std::string mode;  // static, pooled, dynamic, share or wide
+    // How its kernel computes, as in "winograd 4x4, avx2"; empty where there is one way only, or
+    // where shapes are known only at run time.
+    std::string implementation;
     int block = 0;                     // of the optimised program
     int position = 0;                  // in the block's operators
     std::vector<int> inputs, outputs;  // slots; -1 for none

@@ -32,6 +32,7 @@ struct TraceEvent {
     Shape shape = Shape::Unknown();
   };
   std::vector<Operand> inputs, outputs;
+  std::string implementation;  // as in PlanDescription::Instruction
 };
 
 // What happened in one run. Times are of the run itself, without finding the plan.

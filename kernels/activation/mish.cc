@@ -44,6 +44,26 @@ HEDDLE_OP(mish_grad) { DefineUnaryGrad<Mish>(op); }
 HEDDLE_TILE(mish) { return UnaryTile<Mish>(); }
 HEDDLE_TILE(mish_grad) { return UnaryGradTile<Mish>(); }
 
+HEDDLE_EXAMPLES(mish, R"(
+example float64 4x3
+in X float64 [4, 3] -0.23 -0.84 -0.38 0.69 -0.53 -0.69 0.38 0.54 0.08 0.84 0.23 -0.08
+out Out float64 [4, 3] -0.12100432255673235 -0.2891433072102483 -0.18184540567697247
+  0.5514782257940678 -0.2291769153773375 -0.2660017860357441 0.27239464308983735 0.4110708432924108
+  0.05003793014343616 0.6999800462777845 0.15460591023545583 -0.045945683445792515
+
+example float64 scalar
+in X float64 [] 0.295
+out Out float64 [] 0.20409428664815202
+
+example float32 scalar
+in X float32 [] 0.826
+out Out float32 [] 0.68583053
+
+example float32 0x7
+in X float32 [0, 7]
+out Out float32 [0, 7]
+)")
+
 HEDDLE_EXAMPLES(mish_grad, R"(
 example float64 scalar
 in Out@GRAD float64 [] -0.2

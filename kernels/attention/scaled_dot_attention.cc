@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "core/machine.h"
 #include "core/shapes.h"
 #include "kernels/attention/attention.h"
 #include "kernels/base/check.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -125,6 +127,8 @@ Result<std::unique_ptr<KernelState>> PrepareAttention(PrepareContext& ctx) {
   auto state = std::make_unique<AttentionState>();
   HEDDLE_ASSIGN_OR_RETURN(state->plan, Resolve(ctx));
   HEDDLE_ASSIGN_OR_RETURN(state->plan.out, ViewOf("Out", ctx.OutShape("Out"), LayoutOf(ctx, 3), 0));
+  state->facts.implementation = StrCat(FewQueries(state->plan.q.rows) ? "few queries" : "blocks",
+                                       ", ", simd::VectorsOf(MachineOr(ctx.machine())));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -196,3 +200,91 @@ HEDDLE_OP(scaled_dot_attention) {
   op.InferShape(AttentionShape).Prepare(PrepareAttention).Cost(AttentionCost);
   op.Kernel(DType::kF32, RunScaledDotAttention);
 }
+
+HEDDLE_EXAMPLES(scaled_dot_attention, R"(
+example heads first, mask
+attr scale FLOAT 0.5
+in Q float32 [1, 2, 3, 2] -0.99 0.71 -0.87 0.17 0.88 -0.23 0.62 0.59 0.17 -0.9 -0.81 -0.73
+in K float32 [1, 2, 4, 2] 0.91 0.14 -0.38 0.53 -0.45 -0.38 -0.31 -0.61 0.51 -0.08 0.38 -0.96 -0.91
+  0.41 -0.05 0.14
+in V float32 [1, 2, 4, 2] -0.85 -0.98 -0.65 -0.89 0.42 -0.79 -0.63 -0.54 0.52 -0.16 -0.37 0.91 -0.38
+  0.39 0.49 -0.02
+in Mask float32 [1, 1, 3, 4] 0.39 -0.7 0.36 -0.68 1.95 -1.28 1.73 1.36 -1.07 -1.33 1.79 1.08
+from matmul_v2 X=Q Y=K -> Out=s0
+attr trans_y BOOLEAN true
+from scale X=s0 -> Out=s1
+attr scale FLOAT 0.5
+from elementwise_add X=s1 Y=Mask -> Out=s2
+from softmax X=s2 -> Out=w
+attr axis INT -1
+from matmul_v2 X=w Y=V -> Out=Out
+out Out float32 [1, 2, 3, 2] -0.2540462 -0.8276739 -0.26051143 -0.7828549 -0.016896516 -0.72348815
+  0.13349505 0.1501337 0.2449823 0.050217997 -0.12854157 0.2836539
+
+example rows first
+attr scale FLOAT 0.5
+attr layouts INTS [1, 1, 1, 1]
+in Q float32 [1, 3, 2, 2] 0.3 0.97 -0.81 0.3 0.61 -0.19 -0.09 -0.35 -0.28 -0.03 -0.54 0.7
+in K float32 [1, 3, 2, 2] 0.17 0.38 -0.17 0.92 -0.64 -0.23 -0.4 0.51 0.61 0.37 -0.71 -0.95
+in V float32 [1, 3, 2, 2] -0.74 0.44 -0.54 0.24 -0.72 0.67 0.77 0.63 -0.44 0.24 0.6 0.69
+from transpose2 X=Q -> Out=q XShape=x1
+attr axis INTS [0, 2, 1, 3]
+from transpose2 X=K -> Out=k XShape=x2
+attr axis INTS [0, 2, 1, 3]
+from transpose2 X=V -> Out=v XShape=x3
+attr axis INTS [0, 2, 1, 3]
+from matmul_v2 X=q Y=k -> Out=s0
+attr trans_y BOOLEAN true
+from scale X=s0 -> Out=s1
+attr scale FLOAT 0.5
+from softmax X=s1 -> Out=w
+attr axis INT -1
+from matmul_v2 X=w Y=v -> Out=o
+from transpose2 X=o -> Out=Out XShape=x4
+attr axis INTS [0, 2, 1, 3]
+out Out float32 [1, 3, 2, 2] -0.61798984 0.41755575 0.27548462 0.5177624 -0.6188975 0.4270241
+  0.32754505 0.54310566 -0.6407653 0.46341637 0.21028529 0.48972687
+
+example Q, K and V in one tensor
+attr scale FLOAT 0.5
+attr layouts INTS [2, 2, 2, 1]
+attr parts INTS [0, 1, 2]
+in Q float32 [1, 2, 3, 2, 2] -0.54 0.02 -0.24 -0.9 0.98 -0.11 -0.06 -0.75 -0.26 0.71 0.6 -0.47 0.24
+  0.33 -0.21 0.37 0.14 0.61 -0.22 -0.63 0.62 0.92 0.05 0.02
+in K float32 [1, 2, 3, 2, 2] 0.75 0.2 0.37 0.23 -0.19 -0.82 -0.31 0.31 -0.86 0.32 0.95 -0.55 -0.39
+  -0.12 -0.73 -0.4 -0.18 -0.28 -0.22 -0.8 -0.84 0.63 0.89 0.24
+in V float32 [1, 2, 3, 2, 2] -0.09 -0.87 -0.16 0.48 0.59 0.16 -0.32 0.46 -0.62 -0.31 -0.73 0.83
+  -0.57 0.58 -0.07 -0.27 -0.38 -0.78 0.11 0.47 -0.09 -0.23 0.36 0.36
+from slice Input=Q -> Out=q0
+attr axes INTS [2]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [2]
+from slice Input=K -> Out=k0
+attr axes INTS [2]
+attr starts INTS [1]
+attr ends INTS [2]
+attr decrease_axis INTS [2]
+from slice Input=V -> Out=v0
+attr axes INTS [2]
+attr starts INTS [2]
+attr ends INTS [3]
+attr decrease_axis INTS [2]
+from transpose2 X=q0 -> Out=q XShape=x1
+attr axis INTS [0, 2, 1, 3]
+from transpose2 X=k0 -> Out=k XShape=x2
+attr axis INTS [0, 2, 1, 3]
+from transpose2 X=v0 -> Out=v XShape=x3
+attr axis INTS [0, 2, 1, 3]
+from matmul_v2 X=q Y=k -> Out=s0
+attr trans_y BOOLEAN true
+from scale X=s0 -> Out=s1
+attr scale FLOAT 0.5
+from softmax X=s1 -> Out=w
+attr axis INT -1
+from matmul_v2 X=w Y=v -> Out=o
+from transpose2 X=o -> Out=Out XShape=x4
+attr axis INTS [0, 2, 1, 3]
+out Out float32 [1, 2, 2, 2] -0.35464224 -0.26994598 -0.054417863 0.53869396 -0.3430434 -0.26819524
+  -0.24330898 0.6201424
+)")

@@ -45,3 +45,41 @@ HEDDLE_OP(pylayer_grad) {
   op.Output("Input@GRAD", kList | kOptional).Attr("backward_block", BlockRef{});
   op.Traits(kControlFlow).AnyKernel(Backward);
 }
+
+HEDDLE_EXAMPLES(pylayer, R"(
+example a block as its forward
+in x float32 [2] 1 -2
+var s step_scopes
+op pylayer Input=x -> Out=y Scope=s
+attr blocks BLOCKS [1]
+out y float32 [2] 0.7615942 -0.9640276
+block 1 0
+op tanh X=x -> Out=y
+)")
+
+HEDDLE_EXAMPLES(pylayer_grad, R"(
+example three times the gradient
+in x float32 [3] 0.18 0.4 -0.62
+var g0 step_scopes
+op pylayer Input=x -> Out=_generated_var_0 Scope=g0
+attr blocks BLOCKS [1, 2]
+op reduce_sum X=_generated_var_0 -> Out=s0
+attr dim INTS []
+op fill_any_like X=s0 -> Out=s0@GRAD
+attr dtype INT 5
+attr value FLOAT 1.0
+op reduce_sum_grad Out@GRAD=s0@GRAD X=_generated_var_0 -> X@GRAD=_generated_var_0@GRAD
+attr dim INTS []
+op pylayer_grad Input=x Out@GRAD=_generated_var_0@GRAD Scope=g0 -> Input@GRAD=x@GRAD
+attr backward_block BLOCK 2
+block 1 0
+op tanh X=x -> Out=t0
+op assign X=t0 -> Out=_generated_var_0
+block 2 0 1
+var x@GRAD dense float32
+op assign X=_generated_var_0@GRAD -> Out=g1
+op scale X=g1 -> Out=x@GRAD
+attr scale FLOAT 3.0
+out _generated_var_0 float32 [3] 0.17808086 0.379949 -0.55112803
+out x@GRAD float32 [3] 3 3 3
+)")

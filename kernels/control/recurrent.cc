@@ -169,3 +169,229 @@ HEDDLE_OP(rnn_memory_helper_grad) {
   op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD", kOptional).Output("X@GRAD");
   op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
 }
+
+HEDDLE_EXAMPLES(recurrent, R"(
+example forwards
+in x float32 [3, 2, 2] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 1.1 1.2
+in h float32 [2, 2] 0.5 -0.5 0.25 -0.25
+in w float32 [2] 0.5 2
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN false
+out y float32 [3, 2, 2] 0.35 -0.8 0.425 -0.099999994 0.675 -1 0.9125 0.6 1.2375 -1 1.5562501 2.4
+block 1 0
+var x dense float32 [2, 2]
+var p dense float32 [2, 2]
+var y dense float32 [2, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+
+example backwards
+in x float32 [3, 2, 2] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 1.1 1.2
+in h float32 [2, 2] 0.5 -0.5 0.25 -0.25
+in w float32 [2] 0.5 2
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN true
+attr is_train BOOLEAN false
+out y float32 [3, 2, 2] 0.63750005 1.4000001 0.95625 4.8 1.075 0.6 1.3125 2.2 1.15 0 1.225
+  0.70000005
+block 1 0
+var x dense float32 [2, 2]
+var p dense float32 [2, 2]
+var y dense float32 [2, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+
+example in training
+in x float32 [3, 2, 2] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 1.1 1.2
+in h float32 [2, 2] 0.5 -0.5 0.25 -0.25
+in w float32 [2] 0.5 2
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+out y float32 [3, 2, 2] 0.35 -0.8 0.425 -0.099999994 0.675 -1 0.9125 0.6 1.2375 -1 1.5562501 2.4
+block 1 0
+var x dense float32 [2, 2]
+var p dense float32 [2, 2]
+var y dense float32 [2, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+)")
+
+HEDDLE_EXAMPLES(rnn_memory_helper, R"(
+example float32
+attr dtype INT 5
+in X float32 [2, 3] 9 6 5 5 4 6
+from assign X=X -> Out=Out
+out Out float32 [2, 3] 9 6 5 5 4 6
+
+example int64
+attr dtype INT 3
+in X int64 [2, 3] 5 7 4 -2 -6 9
+from assign X=X -> Out=Out
+out Out int64 [2, 3] 5 7 4 -2 -6 9
+)")
+
+HEDDLE_EXAMPLES(rnn_memory_helper_grad, R"(
+example with a gradient
+attr dtype INT 5
+in X float32 [2, 3] 0.49 -0.22 0.89 0.33 0.8 -0.78
+in Out float32 [2, 3] -0.35 -0.31 0.3 -0.34 0.28 0.91
+in Out@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
+from assign X=Out@GRAD -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
+
+example without
+attr dtype INT 5
+in X float32 [2, 3] -0.18 0.48 0.06 -0.59 -0.82 -0.85
+in Out float32 [2, 3] -0.78 -0.27 -0.72 0.48 -0.05 0.99
+from fill_zeros_like X=X -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0*6
+)")
+
+HEDDLE_EXAMPLES(recurrent_grad, R"(
+example two steps
+in x float32 [2, 1, 2] 0.1 -0.2 0.3 0.4
+in h float32 [1, 2] 0.5 -0.5
+in w float32 [2] 0.5 2
+in gy float32 [2, 1, 2] 1 -1 0.5 2
+from slice Input=x -> Out=x0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from elementwise_mul X=h Y=w -> Out=a0
+from elementwise_add X=a0 Y=x0 -> Out=y0
+from slice Input=gy -> Out=g0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from slice Input=gy -> Out=g1
+attr axes INTS [0]
+attr starts INTS [1]
+attr ends INTS [2]
+attr decrease_axis INTS [0]
+from elementwise_mul X=g1 Y=w -> Out=t0
+from elementwise_add X=g0 Y=t0 -> Out=d0
+from stack X=d0,g1 -> Y=x@GRAD
+from elementwise_mul X=d0 Y=w -> Out=h@GRAD
+from elementwise_mul X=g1 Y=y0 -> Out=w1
+from elementwise_mul X=d0 Y=h -> Out=w0
+from elementwise_add X=w0 Y=w1 -> Out=ws
+from reduce_sum X=ws -> Out=w@GRAD
+attr dim INTS [0]
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+op assign X=gy -> Out=y@GRAD
+op recurrent_grad inputs=x initial_states=h parameters=w outputs=y outputs@GRAD=y@GRAD step_scopes=s
+  -> inputs@GRAD=x@GRAD initial_states@GRAD=h@GRAD parameters@GRAD=w@GRAD
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 2
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+out x@GRAD float32 [2, 1, 2] 1.25 3 0.5 2
+out h@GRAD float32 [1, 2] 0.625 6
+out w@GRAD float32 [2] 0.8 -3.9
+block 1 0
+var x dense float32 [1, 2]
+var p dense float32 [1, 2]
+var y dense float32 [1, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+block 2 1 1
+var x@GRAD dense float32 [1, 2]
+var p@GRAD dense float32 [1, 2]
+var y@GRAD dense float32 [1, 2]
+var w@GRAD dense float32 [2]
+op elementwise_add_grad X=a Y=x Out@GRAD=y@GRAD -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
+op elementwise_mul_grad X=p Y=w Out@GRAD=a@GRAD -> X@GRAD=p@GRAD Y@GRAD=w@GRAD
+
+example two steps, no. 2
+in x float32 [2, 1, 2] 0.1 -0.2 0.3 0.4
+in h float32 [1, 2] 0.5 -0.5
+in w float32 [2] 0.5 2
+in gy float32 [2, 1, 2] 1 -1 0.5 2
+from slice Input=x -> Out=x0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from elementwise_mul X=h Y=w -> Out=a0
+from elementwise_add X=a0 Y=x0 -> Out=y0
+from slice Input=gy -> Out=g0
+attr axes INTS [0]
+attr starts INTS [0]
+attr ends INTS [1]
+attr decrease_axis INTS [0]
+from slice Input=gy -> Out=g1
+attr axes INTS [0]
+attr starts INTS [1]
+attr ends INTS [2]
+attr decrease_axis INTS [0]
+from elementwise_mul X=g1 Y=w -> Out=t0
+from elementwise_add X=g0 Y=t0 -> Out=d0
+from stack X=d0,g1 -> Y=x@GRAD
+from elementwise_mul X=d0 Y=w -> Out=h@GRAD
+from elementwise_mul X=g1 Y=y0 -> Out=w1
+from elementwise_mul X=d0 Y=h -> Out=w0
+from elementwise_add X=w0 Y=w1 -> Out=ws
+from reduce_sum X=ws -> Out=w@GRAD
+attr dim INTS [0]
+var s step_scopes
+op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 1
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+op assign X=gy -> Out=y@GRAD
+op recurrent_grad inputs=x initial_states=h parameters=w outputs=y outputs@GRAD=y@GRAD step_scopes=s
+  -> inputs@GRAD=x@GRAD initial_states@GRAD=h@GRAD parameters@GRAD=w@GRAD
+attr has_states BOOLEAN true
+attr ex_states STRINGS ["p"]
+attr states STRINGS ["y"]
+attr sub_block BLOCK 2
+attr reverse BOOLEAN false
+attr is_train BOOLEAN true
+out x@GRAD float32 [2, 1, 2] 1.25 3 0.5 2
+out h@GRAD float32 [1, 2] 0.625 6
+out w@GRAD float32 [2] 0.8 -3.9
+block 1 0
+var x dense float32 [1, 2]
+var p dense float32 [1, 2]
+var y dense float32 [1, 2]
+op elementwise_mul X=p Y=w -> Out=a
+op elementwise_add X=a Y=x -> Out=y
+block 2 1 1
+var x@GRAD dense float32 [1, 2]
+var p@GRAD dense float32 [1, 2]
+var y@GRAD dense float32 [1, 2]
+var w@GRAD dense float32 [2]
+op elementwise_add_grad X=a Y=x Out@GRAD=y@GRAD -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
+op elementwise_mul_grad X=p Y=w Out@GRAD=a@GRAD -> X@GRAD=p@GRAD Y@GRAD=w@GRAD
+)")

@@ -89,3 +89,55 @@ HEDDLE_OP(load_combine) {
   op.Attr("file_path", "").Attr("load_as_fp16", false).Attr("model_from_memory", false);
   op.Traits(kSideEffect).AnyKernel(LoadCombined);
 }
+
+HEDDLE_EXAMPLES(save, R"(
+example kept as it is
+in x float32 [2, 2] 1 -2 3.5 0
+op save X=x ->
+attr file_path STRING "heddle_example_1.tmp"
+out x float32 [2, 2] 1 -2 3.5 0
+
+example read back
+in x float32 [2, 2] 1 -2 3.5 0
+op save X=x ->
+attr file_path STRING "/tmp/heddle_example_save"
+out x float32 [2, 2] 1 -2 3.5 0
+
+example read back, no. 2
+in x float32 [2, 2] 1 -2 3.5 0
+op save X=x ->
+attr file_path STRING "heddle_example_save.tmp"
+out x float32 [2, 2] 1 -2 3.5 0
+)")
+
+HEDDLE_EXAMPLES(save_combine, R"(
+example kept as they are
+in x float32 [2, 2] 1 -2 3.5 0
+in y int64 [3] 1 2 3
+op save_combine X=x,y ->
+attr file_path STRING "heddle_example_3.tmp"
+out x float32 [2, 2] 1 -2 3.5 0
+out y int64 [3] 1 2 3
+)")
+
+HEDDLE_EXAMPLES(load, R"(
+example what save wrote
+in x float32 [2, 2] 1 -2 3.5 0
+op save X=x ->
+attr file_path STRING "heddle_example_2.tmp"
+op load -> Out=y
+attr file_path STRING "heddle_example_2.tmp"
+out y float32 [2, 2] 1 -2 3.5 0
+)")
+
+HEDDLE_EXAMPLES(load_combine, R"(
+example what save_combine wrote
+in x float32 [2, 2] 1 -2 3.5 0
+in y int64 [3] 1 2 3
+op save_combine X=x,y ->
+attr file_path STRING "heddle_example_4.tmp"
+op load_combine -> Out=p,q
+attr file_path STRING "heddle_example_4.tmp"
+out p float32 [2, 2] 1 -2 3.5 0
+out q int64 [3] 1 2 3
+)")

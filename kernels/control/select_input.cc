@@ -44,3 +44,27 @@ HEDDLE_OP(select_output) {
       .Output("Out", kList | kOptional)
       .AnyKernel(SelectOutput);
 }
+
+HEDDLE_EXAMPLES(select_input, R"(
+example the second
+in X float32 [2] -0.51 0.64
+in X float32 [3] -0.86 -0.2 0.82
+in Mask int32 [1] 1
+out Out float32 [3] -0.86 -0.2 0.82
+
+example the first, int64
+in X int64 [2] 2 7
+in X int64 [3] 2 2 7
+in Mask int32 [1] 0
+out Out int64 [2] 2 7
+)")
+
+HEDDLE_EXAMPLES(select_output, R"(
+example to the second
+in X float32 [2, 2] 1 2 3 4
+in Mask int32 [1] 1
+in a float32 [1] 9
+op select_output X=X Mask=Mask -> Out=a,b
+out b float32 [2, 2] 1 2 3 4
+out a float32 [1] 9
+)")

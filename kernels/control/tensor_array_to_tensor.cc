@@ -117,3 +117,87 @@ HEDDLE_OP(tensor_array_to_tensor_grad) {
       .Attr("use_stack", false)
       .AnyKernel(JoinGrad);
 }
+
+HEDDLE_EXAMPLES(tensor_array_to_tensor, R"(
+example axis 0
+attr axis INT 0
+attr use_stack BOOLEAN false
+in X array 2
+item float32 [2, 2] -0.06 -0.68 -0.92 0.49
+item float32 [2, 2] -0.29 -0.71 0.22 -0.91
+out Out float32 [4, 2] -0.06 -0.68 -0.92 0.49 -0.29 -0.71 0.22 -0.91
+out OutIndex ?
+
+example axis 1
+attr axis INT 1
+attr use_stack BOOLEAN false
+in X array 2
+item float32 [2, 2] -0.85 -0.41 1 0.74
+item float32 [2, 2] -0.62 0.77 0.54 0.92
+out Out float32 [2, 4] -0.85 -0.41 -0.62 0.77 1 0.74 0.54 0.92
+out OutIndex ?
+
+example axis 0, stacked
+attr axis INT 0
+attr use_stack BOOLEAN true
+in X array 2
+item float32 [2, 2] -0.95 -0.38 -0.05 -0.29
+item float32 [2, 2] 0.35 -0.99 0.14 -0.76
+out Out float32 [2, 2, 2] -0.95 -0.38 -0.05 -0.29 0.35 -0.99 0.14 -0.76
+out OutIndex ?
+
+example axis 1, stacked
+attr axis INT 1
+attr use_stack BOOLEAN true
+in X array 2
+item float32 [2, 2] 0.03 -0.21 -0.56 -0.22
+item float32 [2, 2] -0.33 0.79 -0.87 -0.64
+out Out float32 [2, 2, 2] 0.03 -0.21 -0.33 0.79 -0.56 -0.22 -0.87 -0.64
+out OutIndex ?
+)")
+
+HEDDLE_EXAMPLES(tensor_array_to_tensor_grad, R"(
+example axis 0
+attr axis INT 0
+attr use_stack BOOLEAN false
+in X array 2
+item float32 [2, 1] 0.84 0.83
+item float32 [2, 1] 0.71 0.92
+in Out@GRAD float32 [4, 1] 0.44 -0.7 0.89 0.15
+out X@GRAD array 2
+item float32 [2, 1] 0.44 -0.7
+item float32 [2, 1] 0.89 0.15
+
+example axis 1
+attr axis INT 1
+attr use_stack BOOLEAN false
+in X array 2
+item float32 [2, 1] 0.38 -0.85
+item float32 [2, 1] 0.42 -0.86
+in Out@GRAD float32 [2, 2] -0.49 -0.7 -0.76 -0.23
+out X@GRAD array 2
+item float32 [2, 1] -0.49 -0.76
+item float32 [2, 1] -0.7 -0.23
+
+example axis 0, stacked
+attr axis INT 0
+attr use_stack BOOLEAN true
+in X array 2
+item float32 [2, 1] 0.52 -0.78
+item float32 [2, 1] -0.97 -0.22
+in Out@GRAD float32 [2, 2, 1] 0.54 0.9 0.58 0.93
+out X@GRAD array 2
+item float32 [2, 1] 0.54 0.9
+item float32 [2, 1] 0.58 0.93
+
+example axis 1, stacked
+attr axis INT 1
+attr use_stack BOOLEAN true
+in X array 2
+item float32 [2, 1] 0.94 -0.53
+item float32 [2, 1] -0.67 -0.44
+in Out@GRAD float32 [2, 2, 1] 0.43 -0.57 0.33 -0.11
+out X@GRAD array 2
+item float32 [2, 1] 0.43 0.33
+item float32 [2, 1] -0.57 -0.11
+)")

@@ -146,3 +146,113 @@ HEDDLE_OP(while_grad) {
       .Traits(kControlFlow)
       .AnyKernel(WhileGrad);
 }
+
+HEDDLE_EXAMPLES(while, R"(
+example three times
+in i int64 [1] 0
+in n int64 [1] 3
+in go bool [1] 1
+in x float32 [2] 1 -0.5
+var scopes step_scopes
+op while X=i,n,x Condition=go -> Out=i,x,go StepScopes=scopes
+attr sub_block BLOCK 1
+attr is_test BOOLEAN true
+out x float32 [2] 9.75 -2.25
+out i int64 [1] 3
+block 1 0
+op scale X=x -> Out=x
+attr scale FLOAT 2
+attr bias FLOAT 0.25
+op increment X=i -> Out=i
+attr step FLOAT 1
+op less_than X=i Y=n -> Out=go
+
+example not once
+in i int64 [1] 0
+in n int64 [1] 3
+in go bool [1] 0
+in x float32 [2] 1 -0.5
+var scopes step_scopes
+op while X=i,n,x Condition=go -> Out=i,x,go StepScopes=scopes
+attr sub_block BLOCK 1
+attr is_test BOOLEAN true
+out x float32 [2] 1 -0.5
+out i int64 [1] 0
+block 1 0
+op scale X=x -> Out=x
+attr scale FLOAT 2
+attr bias FLOAT 0.25
+op increment X=i -> Out=i
+attr step FLOAT 1
+op less_than X=i Y=n -> Out=go
+
+example keeps its scopes
+in i int64 [1] 0
+in n int64 [1] 2
+in go bool [1] 1
+in x float32 [2] 1 -0.5
+var scopes step_scopes
+op while X=i,n,x Condition=go -> Out=i,x,go StepScopes=scopes
+attr sub_block BLOCK 1
+out x float32 [2] 4.75 -1.25
+out i int64 [1] 2
+block 1 0
+op scale X=x -> Out=x
+attr scale FLOAT 2
+attr bias FLOAT 0.25
+op increment X=i -> Out=i
+attr step FLOAT 1
+op less_than X=i Y=n -> Out=go
+)")
+
+HEDDLE_EXAMPLES(while_grad, R"(
+example tanh of a product, twice
+in x float32 [2] 0.92 0.33
+in y float32 [2] 0.21 -0.1
+var g0 step_scopes
+op fill_constant -> Out=f0
+attr dtype INT 3
+attr shape LONGS [1]
+attr str_value STRING "0"
+op fill_constant -> Out=f1
+attr dtype INT 3
+attr shape LONGS [1]
+attr str_value STRING "2"
+attr value FLOAT 2.0
+op scale X=x -> Out=tmp_1
+op less_than X=f0 Y=f1 -> Out=tmp_2
+op while Condition=tmp_2 X=y,tmp_1,f1,f0 -> Out=f0,tmp_1,tmp_2 StepScopes=g0
+attr is_test BOOLEAN false
+attr sub_block BLOCK 1
+op reduce_sum X=tmp_1 -> Out=s0
+attr dim INTS []
+op fill_any_like X=s0 -> Out=s0@GRAD
+attr dtype INT 5
+attr value FLOAT 1.0
+op reduce_sum_grad Out@GRAD=s0@GRAD X=tmp_1 -> X@GRAD=tmp_1@GRAD
+attr dim INTS []
+op while_grad Out=f0,tmp_1,tmp_2 Out@GRAD=tmp_1@GRAD StepScopes=g0 X=y,tmp_1,f1,f0 ->
+  X@GRAD=y@GRAD,tmp_1@GRAD,@EMPTY@,@EMPTY@
+attr is_test BOOLEAN false
+attr original_output_grad STRINGS ["tmp_1@GRAD"]
+attr sub_block BLOCK 2
+op scale X=tmp_1@GRAD -> Out=x@GRAD
+block 1 0
+var t0 dense float32
+op scale X=f0 -> Out=tmp_3
+attr bias FLOAT 1.0
+op elementwise_mul X=tmp_1 Y=y -> Out=tmp_4
+op tanh X=tmp_4 -> Out=t0
+op less_than X=tmp_3 Y=f1 -> Out=tmp_5
+op assign X=tmp_3 -> Out=f0
+op assign X=t0 -> Out=tmp_1
+op assign X=tmp_5 -> Out=tmp_2
+block 2 0 1
+var y@GRAD dense float32
+op assign X=tmp_1@GRAD -> Out=t0@GRAD
+op tanh_grad Out=t0 Out@GRAD=t0@GRAD -> X@GRAD=tmp_4@GRAD
+op elementwise_mul_grad Out@GRAD=tmp_4@GRAD X=tmp_1 Y=y -> X@GRAD=tmp_1@GRAD Y@GRAD=y@GRAD
+out tmp_1 float32 [2] 0.040053178 0.0032987907
+out x@GRAD float32 [2] 0.042425852 0.00998901
+out y@GRAD float32 [2] 0.37639102 -0.0659514
+)")

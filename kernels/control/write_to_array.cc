@@ -81,3 +81,69 @@ HEDDLE_OP(lod_array_length) {
       .InferShape(LengthShape)
       .AnyKernel(Length);
 }
+
+HEDDLE_EXAMPLES(write_to_array, R"(
+example two items, one anew
+in x float32 [2] 1 2
+in y float32 [3] 3 4 5
+in i int64 [1] 0
+in j int64 [1] 1
+var a tensor_array float32
+op write_to_array X=x I=i -> Out=a
+op write_to_array X=y I=j -> Out=a
+op write_to_array X=y I=i -> Out=a
+op read_from_array X=a I=i -> Out=p
+op read_from_array X=a I=j -> Out=q
+op lod_array_length X=a -> Out=n
+out p float32 [3] 3 4 5
+out q float32 [3] 3 4 5
+out n int64 [1] 2
+
+example the first item
+in X float32 [2, 2] 0.2 0.92 0.33 0.21
+in I int64 [1] 0
+out Out array 1
+item float32 [2, 2] 0.2 0.92 0.33 0.21
+
+example int64
+in X int64 [3] 7 9 6
+in I int64 [1] 0
+out Out array 1
+item int64 [3] 7 9 6
+)")
+
+HEDDLE_EXAMPLES(read_from_array, R"(
+example float32
+in X array 2
+item float32 [2] 5 -0
+item float32 [1, 3] -2 -2 6
+in I int64 [1] 1
+out Out float32 [1, 3] -2 -2 6
+
+example int64
+in X array 2
+item int64 [2] -2 -5
+item int64 [1, 3] -4 2 0
+in I int64 [1] 1
+out Out int64 [1, 3] -4 2 0
+
+example float64
+in X array 2
+item float64 [2] 4 3
+item float64 [1, 3] -1 3 2
+in I int64 [1] 1
+out Out float64 [1, 3] -1 3 2
+)")
+
+HEDDLE_EXAMPLES(lod_array_length, R"(
+example three items
+in X array 3
+item float32 [1] 0.34
+item float32 [2] 0.39 -0.43
+item float32 [2] -0.18 0.92
+out Out int64 [1] 3
+
+example none
+in X array 0
+out Out int64 [1] 0
+)")

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "core/op_context.h"
 #include "kernels/gemm/gemm_epilogue.h"
@@ -56,16 +57,18 @@ class ConvRunner {
  public:
   virtual ~ConvRunner() = default;
   virtual void Run(const KernelContext& ctx, const ConvOperands& operands) const = 0;
+  // How it computes, as in "winograd 4x4, avx2": KernelState::Facts::implementation.
+  virtual std::string name() const = 0;
   // False: what it needs of the constant filter was copied, and the operand may point anywhere.
   virtual bool reads_filter() const { return true; }
 };
 
-// The best runner for float or double. `filter` is the filter operand when it is a constant, else
-// nullptr; its contents need not be in memory (PrepareContext::MarkPacked). Epilogues are for float
-// only; kBackwardFilter has none.
-std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
-                                     ConvDirection direction, const Tensor* filter,
-                                     const Epilogue& epilogue = {});
+// The best runner for float or double, or the one that the caller insists on (select.h). `filter`
+// is the filter operand when it is a constant, else nullptr; its contents need not be in memory
+// (PrepareContext::MarkPacked). Epilogues are for float only; kBackwardFilter has none.
+Result<std::unique_ptr<ConvRunner>> MakeConv(const PrepareContext& ctx, const ConvGeometry& g,
+                                             DType dtype, ConvDirection direction,
+                                             const Tensor* filter, const Epilogue& epilogue = {});
 
 // Estimated nanoseconds from the shapes of Input and Filter; 0 while they are not known.
 double ConvCost(const ShapeContext& ctx, bool transposed);

@@ -1,46 +1,40 @@
-// The implementations behind MakeConv. Used by conv.cc and conv_tune.cc alone.
+// The implementations behind MakeConv: what each covers, and how it is made, which takes a case
+// that it covers on this machine. Used by select.cc alone.
 #pragma once
 
-#include "kernels/conv/conv.h"
+#include "kernels/conv/select.h"
 
 namespace heddle {
 
-// By the primitives library; nullptr when it is not there or has nothing for this case.
-std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                            ConvDirection direction, const Tensor* filter,
-                                            const Epilogue& epilogue);
+// Winograd's method, channels last, kernels 3x3 and 5x5 of stride 1.
+bool WinogradCovers(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvCase& c);
 
-// Likewise, with the input and the constant filter rounded to bfloat16; nullptr where the processor
-// does not multiply such numbers.
-std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                         ConvDirection direction, const Tensor* filter,
-                                         const Epilogue& epilogue);
+// Depthwise convolutions 3x3 and 5x5, channels last.
+bool DepthwiseCovers(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c);
 
-// By Winograd's method; nullptr when the case is none for it, or when it is not expected to pay and
-// `always` is not said.
-std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                             ConvDirection direction, const Tensor* filter,
-                                             const Epilogue& epilogue, bool always = false);
+// Transposed convolutions, channels last: a patch of the output for each pixel of the input.
+bool PatchesCover(const ConvCase& c, const Machine& m);
+// A pixel has its patch to itself: the kernel is as large as its stride.
+bool PatchesAreApart(const ConvGeometry& g);
+std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvCase& c);
 
-// By the sums as they stand; nullptr for groups, other layouts than channels last and filters that
-// are no constants.
-std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                           ConvDirection direction, const Tensor* filter,
-                                           const Epilogue& epilogue);
+// The sums as they stand, channels last, in one group, with a constant filter.
+bool DirectCovers(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvCase& c);
 
-// Depthwise convolutions 3x3 and 5x5; nullptr for others.
-std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                              ConvDirection direction, const Tensor* filter,
-                                              const Epilogue& epilogue);
-// Transposed convolutions whose kernel is as large as their stride; nullptr for others.
-std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                          ConvDirection direction, const Tensor* filter,
-                                          const Epilogue& epilogue);
+// oneDNN's primitives. nullptr when oneDNN has only its reference loops for the case.
+bool OnednnCovers(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakeOnednnConv(const PrepareContext& ctx, const ConvCase& c);
+// oneDNN's 1x1 convolution, each thread with pixels of its own.
+bool OnednnPartsCover(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakeOnednnPartsConv(const PrepareContext& ctx, const ConvCase& c);
+// oneDNN's, with the input and the constant filter rounded to bf16.
+bool OnednnBf16Covers(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakeOnednnBf16Conv(const PrepareContext& ctx, const ConvCase& c);
 
-// By the way that is kept for this case, or that turns out fastest now; nullptr when the plan's
-// kernels are not tuned or there is no choice.
-std::unique_ptr<ConvRunner> MakeTunedConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                          ConvDirection direction, const Tensor* filter,
-                                          const Epilogue& epilogue);
+// Matrix products over unrolled windows: covers everything.
+std::unique_ptr<ConvRunner> MakeIm2colConv(const PrepareContext& ctx, const ConvCase& c);
 
 }  // namespace heddle

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/conv_stripes.h"
 #include "kernels/conv/conv_rows.h"
+#include "kernels/conv/conv_stripes.h"
 
 namespace heddle {
 namespace {
@@ -126,21 +126,27 @@ bool IsPointwise(const ConvGeometry& g) {
 
 }  // namespace
 
-std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
-                                         const std::vector<ChainStage>& stages) {
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (kernels == nullptr || stages.empty() || stages.size() > kMostChainStages) return nullptr;
+bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m) {
+  const Microkernels* const kernels = simd::MicrokernelsFor(m);
+  if (stages.empty() || stages.size() > kMostChainStages) return false;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const auto& [g, epilogue, filter] = stages[i];
+    const bool last = i + 1 == stages.size();
+    if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
+        !(IsPointwise(g) ? last || !epilogue.residual
+                         : DepthwiseRows::Takes(g, epilogue, *kernels)))
+      return false;
+  }
+  return true;
+}
+
+bool StripesAreCheaper(const std::vector<ChainStage>& stages) {
   constexpr int64_t kFloat = sizeof(float);
   int64_t floats = 0, filters = 0;
-  double work = 0;
   ConvStripes stripes{.rows = stages.back().geometry.out[1]};
   for (size_t i = 0; i < stages.size(); ++i) {
     const auto& [g, epilogue, filter] = stages[i];
     const bool last = i + 1 == stages.size(), pointwise = IsPointwise(g);
-    if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
-        !(pointwise ? last || !epilogue.residual : DepthwiseRows::Takes(g, epilogue, *kernels)))
-      return nullptr;
-    work += g.work();
     filters += filter->numel();
     if (pointwise) stripes.largest = std::max(stripes.largest, filter->numel() * kFloat);
     if (last) stripes.project = pointwise;
@@ -148,13 +154,20 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     stripes.between = std::max(stripes.between, g.out_size() * g.out_c * kFloat);
     floats += stages[i + 1].geometry.kernel[1] * g.out[2] * g.out_c;
   }
-  if (!StripesPay(stripes) || (floats + filters) * kFloat > kNearBytes) return nullptr;
+  return StripesPay(stripes) && (floats + filters) * kFloat <= kNearBytes;
+}
+
+std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
+                                         const std::vector<ChainStage>& stages) {
+  const Microkernels* const kernels = simd::BestMicrokernels();
+  int64_t floats = 0;
+  double work = 0;
   std::vector<Stage> made(stages.size());
-  floats = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
     const auto& [g, epilogue, filter] = stages[i];
     Stage& s = made[i];
     s.g = g;
+    work += g.work();
     if (IsPointwise(g))
       s.pointwise.emplace(ctx, *filter, epilogue, *kernels);
     else

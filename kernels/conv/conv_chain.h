@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/machine.h"
 #include "kernels/conv/conv.h"
 
 namespace heddle {
@@ -29,10 +30,13 @@ class ConvChain {
                    const float* residual, float* dst) const = 0;
 };
 
-// nullptr for more stages, for others than pointwise ones of stride 1 and depthwise ones 3x3 or
-// 5x5, for filters that are no constants, for residuals of stages but the last, a pointwise one,
-// and where stripes do not pay (core/conv_stripes.h) or the rows that have to be kept and the
-// filters would not stay in a core's own cache.
+// Stripes cover pointwise stages of stride 1 and depthwise ones 3x3 or 5x5 with constant filters
+// and no residuals but the last stage's, a pointwise one.
+bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m);
+// They pay where results in between would leave a core's own cache (conv_stripes.h), and the rows
+// that have to be kept stay there along with the filters. Precondition: StripesCover().
+bool StripesAreCheaper(const std::vector<ChainStage>& stages);
+// Precondition: StripesCover() on this machine.
 std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
                                          const std::vector<ChainStage>& stages);
 

@@ -106,8 +106,9 @@ class DepthwiseConv final : public ConvRunner {
  public:
   DepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                 const Epilogue& epilogue, const Microkernels& kernels)
-      : g_(g), rows_(ctx, g, filter, epilogue, kernels) {}
+      : g_(g), rows_(ctx, g, filter, epilogue, kernels), vectors_(IsaName(kernels.isa)) {}
 
+  std::string name() const override { return StrCat("depthwise, ", vectors_); }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -132,19 +133,20 @@ class DepthwiseConv final : public ConvRunner {
 
   const ConvGeometry g_;
   const DepthwiseRows rows_;
+  const std::string_view vectors_;
 };
 
 }  // namespace
 
-std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                              ConvDirection direction, const Tensor* filter,
-                                              const Epilogue& epilogue) {
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (direction != ConvDirection::kForward || filter == nullptr || kernels == nullptr ||
-      !DepthwiseRows::Takes(g, epilogue, *kernels) || g.batch * g.in_c * g.in_size() == 0 ||
-      g.out_size() == 0)
-    return nullptr;
-  return std::make_unique<DepthwiseConv>(ctx, g, *filter, epilogue, *kernels);
+bool DepthwiseCovers(const ConvCase& c, const Machine& m) {
+  const Microkernels* const kernels = simd::MicrokernelsFor(m);
+  return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
+         !c.empty() && DepthwiseRows::Takes(c.g, c.epilogue, *kernels);
+}
+
+std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c) {
+  return std::make_unique<DepthwiseConv>(ctx, c.g, *c.filter, c.epilogue,
+                                         *simd::BestMicrokernels());
 }
 
 }  // namespace heddle

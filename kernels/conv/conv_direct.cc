@@ -61,6 +61,7 @@ class DirectConv final : public ConvRunner {
     inner_columns_ = Inner(2);
   }
 
+  std::string name() const override { return StrCat("direct, ", IsaName(kernels_.isa)); }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -295,16 +296,13 @@ void PointwiseRows::Stretch(const float* in, int64_t pixels, const float* bias,
 
 }  // namespace convrows
 
-std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                           ConvDirection direction, const Tensor* filter,
-                                           const Epilogue& epilogue) {
-  if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
-      g.spatial != 2 || g.groups != 1 || g.batch * g.in_c * g.in_size() == 0 ||
-      g.out_c * g.out_size() == 0)
-    return nullptr;
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (kernels == nullptr) return nullptr;
-  return std::make_unique<DirectConv>(ctx, g, *filter, epilogue, *kernels);
+bool DirectCovers(const ConvCase& c, const Machine&) {
+  return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
+         c.g.channels_last && c.g.spatial == 2 && c.g.groups == 1 && !c.empty();
+}
+
+std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvCase& c) {
+  return std::make_unique<DirectConv>(ctx, c.g, *c.filter, c.epilogue, *simd::BestMicrokernels());
 }
 
 }  // namespace heddle

@@ -73,14 +73,16 @@ const void* Bring(const KernelContext& ctx, const Operand& o, const void* data, 
   return hold.raw();
 }
 
-class LibraryConv final : public ConvRunner {
+class OnednnConv final : public ConvRunner {
  public:
   Operand src, filter, dst;
   std::optional<Operand> residual;  // outside -> the layout of dst, where that is not the same
   std::shared_ptr<const onednn::Packed> packed;
   std::unique_ptr<onednn::Call> call;
   Epilogue epilogue;
+  std::string implementation;
 
+  std::string name() const override { return implementation; }
   bool reads_filter() const override { return packed == nullptr; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -113,8 +115,8 @@ class LibraryConv final : public ConvRunner {
   }
 };
 
-// A product of the pixels with a matrix, by parts of the pixels: each thread calls the library for
-// a part of its own. Left to itself, the library may let all threads read all pixels, or have work
+// A product of the pixels with a matrix, by parts of the pixels: each thread calls oneDNN for
+// a part of its own. Left to itself, oneDNN may let all threads read all pixels, or have work
 // for only some of them; and what a thread reads here is most often what it wrote in the
 // instruction before.
 class PartedConv final : public ConvRunner {
@@ -124,13 +126,15 @@ class PartedConv final : public ConvRunner {
     std::shared_ptr<const onednn::Call> call;
   };
   PartedConv(const ConvGeometry& g, const Epilogue& epilogue, std::vector<Part> parts,
-             std::shared_ptr<const onednn::Packed> packed)
+             std::shared_ptr<const onednn::Packed> packed, std::string implementation)
       : in_c_(g.in_c),
         out_c_(g.out_c),
         epilogue_(epilogue),
         parts_(std::move(parts)),
-        packed_(std::move(packed)) {}
+        packed_(std::move(packed)),
+        implementation_(std::move(implementation)) {}
 
+  std::string name() const override { return implementation_; }
   bool reads_filter() const override { return packed_ == nullptr; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -156,13 +160,14 @@ class PartedConv final : public ConvRunner {
   const Epilogue epilogue_;
   const std::vector<Part> parts_;
   const std::shared_ptr<const onednn::Packed> packed_;
+  const std::string implementation_;
 };
 
 struct Layouts {
   memory::desc src, filter, dst;
 };
 
-void Finish(LibraryConv& conv, const dnnl::primitive& primitive, const Layouts& outside,
+void Finish(OnednnConv& conv, const dnnl::primitive& primitive, const Layouts& outside,
             const Layouts& inside, std::array<int, 4> args, const memory::desc* bias,
             const memory::desc& scratchpad) {
   conv.src = MakeOperand(outside.src, inside.src, false);
@@ -180,8 +185,8 @@ struct Problem {
   const ConvGeometry& g;
   const Tensor* constant_filter;
   Dims in, out, filter, stride, dilation, pad_lo, pad_hi;
-  bool copies = false;  // tensors may be copied to the layout that the library likes best
-  bool half = false;    // multiplies in bfloat16
+  bool copies = false;  // tensors may be copied to the layout that oneDNN likes best
+  bool bf16 = false;    // multiplies in bf16
 
   memory::desc Wanted(const Dims& dims) const {
     return copies ? onednn::Any(dims) : Plain(g, dims);
@@ -192,14 +197,21 @@ struct Problem {
 
  private:
   memory::desc Rounded(const memory::desc& desc) const {
-    return half ? onednn::InHalf(desc) : desc;
+    return bf16 ? onednn::InBf16(desc) : desc;
   }
 };
 
-// The library's reference loops: correct, and slower than anything else.
+// oneDNN's reference loops: correct, and slower than anything else.
 template <typename Descriptor>
 bool IsReference(const Descriptor& pd) {
   return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;
+}
+
+// oneDNN's name for what it has chosen, and whether tensors are used where they lie.
+template <typename Descriptor>
+std::string NameOf(const Problem& p, const Descriptor& pd) {
+  return StrCat(p.bf16 ? "onednn_bf16 " : "onednn ", pd.impl_info_str(),
+                p.copies ? ", reordered" : ", nhwc");
 }
 
 std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
@@ -212,7 +224,8 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
       p.WantedFilter(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi,
       attr);
   if (IsReference(pd)) return nullptr;
-  auto conv = std::make_unique<LibraryConv>();
+  auto conv = std::make_unique<OnednnConv>();
+  conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
@@ -242,7 +255,8 @@ std::unique_ptr<ConvRunner> BackwardData(const Problem& p) {
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
   if (IsReference(pd)) return nullptr;
-  auto conv = std::make_unique<LibraryConv>();
+  auto conv = std::make_unique<OnednnConv>();
+  conv->implementation = NameOf(p, pd);
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
@@ -268,7 +282,8 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
       p.WantedFactor(p.out), p.WantedFilter(swapped), bias, p.Wanted(p.in), p.stride, p.dilation,
       p.pad_lo, p.pad_hi, onednn::Attributes(e));
   if (IsReference(pd)) return nullptr;
-  auto conv = std::make_unique<LibraryConv>();
+  auto conv = std::make_unique<OnednnConv>();
+  conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
@@ -284,7 +299,8 @@ std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p) {
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
   if (IsReference(pd)) return nullptr;
-  auto conv = std::make_unique<LibraryConv>();
+  auto conv = std::make_unique<OnednnConv>();
+  conv->implementation = NameOf(p, pd);
   Finish(*conv, dnnl::convolution_backward_weights(pd),
          {Plain(p.g, p.in), Plain(p.g, p.out), onednn::Dense(p.filter)},
          {pd.src_desc(), pd.diff_dst_desc(), pd.diff_weights_desc()},
@@ -310,21 +326,41 @@ std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
   return nullptr;
 }
 
-// Null where parts do not pay, or the library has no way to make them.
-std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry& g,
-                                   const Tensor* filter, const Epilogue& epilogue) {
-  constexpr int64_t kLeastPixels = 24;           // of a part
-  constexpr int64_t kMostFilterBytes = 1 << 20;  // every thread reads all of it
+std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvCase& c, bool bf16) {
+  const ConvGeometry& g = c.g;
+  Problem p{ctx,
+            g,
+            c.filter,
+            SideDims(g, g.in_c, g.in),
+            SideDims(g, g.out_c, g.out),
+            FilterDims(g),
+            SpatialDims(g, g.stride),
+            SpatialDims(g, g.dilation, 1),
+            SpatialDims(g, g.pad_lo),
+            SpatialDims(g, g.pad_hi),
+            false,
+            bf16};
+  // Channels-last tensors are used where they lie: oneDNN is as fast with them as with its own
+  // layouts. Its channels-first kernels are not worth having.
+  if (g.channels_last)
+    if (auto runner = Make(p, c.direction, c.epilogue)) return runner;
+  p.copies = true;
+  return Make(p, c.direction, c.epilogue);
+}
+
+}  // namespace
+
+std::unique_ptr<ConvRunner> MakeOnednnPartsConv(const PrepareContext& ctx, const ConvCase& c) {
+  const ConvGeometry& g = c.g;
+  const Tensor* const filter = c.filter;
+  const Epilogue& epilogue = c.epilogue;
   const std::array<int64_t, 3> none{}, one{1, 1, 1};
-  const int64_t pixels = g.batch * g.out_size(), threads = ctx.threads();
-  if (filter == nullptr || threads == 1 || !g.channels_last || g.groups != 1 ||
-      g.kernel_size() != 1 || g.stride != one || g.pad_lo != none || g.pad_hi != none ||
-      pixels < kLeastPixels * threads || g.in_c * g.out_c * 4 > kMostFilterBytes)
-    return nullptr;
+  const int64_t pixels = g.batch * g.out_size(), threads = c.threads;
   const int64_t most = (pixels + threads - 1) / threads;
   const memory::desc bias = epilogue.bias ? onednn::Dense({g.out_c}) : memory::desc();
   const memory::desc plain = onednn::Dense(FilterDims(g));
   memory::desc weights = onednn::Any(FilterDims(g));
+  std::string name;
   const auto make = [&](int64_t count) {
     ConvGeometry part = g;
     part.batch = 1;
@@ -337,6 +373,7 @@ std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry
         onednn::Attributes(epilogue));
     if (IsReference(pd)) throw dnnl::error(dnnl_unimplemented, "only by reference loops");
     weights = pd.weights_desc();  // of the other parts, too
+    if (name.empty()) name = StrCat("onednn_parts ", pd.impl_info_str());
     std::vector<std::pair<int, memory::desc>> args{
         {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, pd.dst_desc()}};
     if (epilogue.bias) args.emplace_back(DNNL_ARG_BIAS, bias);
@@ -357,49 +394,15 @@ std::unique_ptr<ConvRunner> Parted(const PrepareContext& ctx, const ConvGeometry
   }
   std::shared_ptr<const onednn::Packed> packed;
   if (weights != plain) packed = onednn::Pack(ctx, *filter, plain, weights);
-  return std::make_unique<PartedConv>(g, epilogue, std::move(parts), std::move(packed));
+  return std::make_unique<PartedConv>(g, epilogue, std::move(parts), std::move(packed),
+                                      std::move(name));
 }
 
-std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvGeometry& g,
-                                   ConvDirection direction, const Tensor* filter,
-                                   const Epilogue& epilogue, bool half) {
-  if (g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0) return nullptr;
-  Problem p{ctx,
-            g,
-            filter,
-            SideDims(g, g.in_c, g.in),
-            SideDims(g, g.out_c, g.out),
-            FilterDims(g),
-            SpatialDims(g, g.stride),
-            SpatialDims(g, g.dilation, 1),
-            SpatialDims(g, g.pad_lo),
-            SpatialDims(g, g.pad_hi),
-            false,
-            half};
-  // Channels-last tensors are used where they lie: the library is as fast with them as with its own
-  // layouts. Its channels-first kernels are not worth having.
-  if (g.channels_last)
-    if (auto runner = Make(p, direction, epilogue)) return runner;
-  p.copies = true;
-  return Make(p, direction, epilogue);
+std::unique_ptr<ConvRunner> MakeOnednnConv(const PrepareContext& ctx, const ConvCase& c) {
+  return Choose(ctx, c, false);
 }
-
-}  // namespace
-
-std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                            ConvDirection direction, const Tensor* filter,
-                                            const Epilogue& epilogue) {
-  if (direction == ConvDirection::kForward && g.batch * g.in_c * g.in_size() * g.out_c > 0)
-    if (auto runner = Parted(ctx, g, filter, epilogue)) return runner;
-  return Choose(ctx, g, direction, filter, epilogue, false);
-}
-
-std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                         ConvDirection direction, const Tensor* filter,
-                                         const Epilogue& epilogue) {
-  constexpr double kLeastWork = 1 << 21;  // rounding the input must pay
-  if (filter == nullptr || g.work() < kLeastWork || !onednn::MultipliesHalf()) return nullptr;
-  return Choose(ctx, g, direction, filter, epilogue, true);
+std::unique_ptr<ConvRunner> MakeOnednnBf16Conv(const PrepareContext& ctx, const ConvCase& c) {
+  return onednn::MultipliesBf16() ? Choose(ctx, c, true) : nullptr;
 }
 
 }  // namespace heddle
@@ -407,14 +410,45 @@ std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext& ctx, const ConvGe
 #else
 
 namespace heddle {
-std::unique_ptr<ConvRunner> MakeLibraryConv(const PrepareContext&, const ConvGeometry&,
-                                            ConvDirection, const Tensor*, const Epilogue&) {
+std::unique_ptr<ConvRunner> MakeOnednnConv(const PrepareContext&, const ConvCase&) {
   return nullptr;
 }
-std::unique_ptr<ConvRunner> MakeHalfConv(const PrepareContext&, const ConvGeometry&, ConvDirection,
-                                         const Tensor*, const Epilogue&) {
+std::unique_ptr<ConvRunner> MakeOnednnPartsConv(const PrepareContext&, const ConvCase&) {
+  return nullptr;
+}
+std::unique_ptr<ConvRunner> MakeOnednnBf16Conv(const PrepareContext&, const ConvCase&) {
   return nullptr;
 }
 }  // namespace heddle
 
 #endif  // HEDDLE_WITH_ONEDNN
+
+namespace heddle {
+namespace {
+
+#ifdef HEDDLE_WITH_ONEDNN
+constexpr bool kWithOnednn = true;
+#else
+constexpr bool kWithOnednn = false;
+#endif
+
+}  // namespace
+
+bool OnednnCovers(const ConvCase& c, const Machine&) {
+  return kWithOnednn && c.dtype == DType::kF32 && !c.empty();
+}
+
+bool OnednnPartsCover(const ConvCase& c, const Machine& m) {
+  const ConvGeometry& g = c.g;
+  const std::array<int64_t, 3> none{}, one{1, 1, 1};
+  return OnednnCovers(c, m) && c.direction == ConvDirection::kForward && c.filter != nullptr &&
+         c.threads > 1 && g.channels_last && g.groups == 1 && g.kernel_size() == 1 &&
+         g.stride == one && g.pad_lo == none && g.pad_hi == none;
+}
+
+bool OnednnBf16Covers(const ConvCase& c, const Machine& m) {
+  return OnednnCovers(c, m) && c.epilogue.bf16 && c.filter != nullptr && !c.g.depthwise() &&
+         m.has(kAvx512Bf16);
+}
+
+}  // namespace heddle

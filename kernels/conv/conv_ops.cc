@@ -14,6 +14,14 @@ struct ConvState final : KernelState {
 };
 using Prepared = Result<std::unique_ptr<KernelState>>;
 
+// What the runners are, one after another.
+Prepared Named(std::unique_ptr<ConvState> state) {
+  std::string& name = state->facts.implementation;
+  for (const auto& runner : state->runners)
+    if (runner) name += (name.empty() ? "" : "; ") + runner->name();
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
 template <bool kTransposed>
 Result<ConvGeometry> Geometry(const OpContext& ctx, const Shape& input, const Shape& filter) {
   if constexpr (kTransposed) return ConvTransposeGeometryOf(ctx, input, filter);
@@ -48,10 +56,11 @@ Prepared PrepareConv(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
                           Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   auto state = std::make_unique<ConvState>();
-  state->runners[0] =
-      MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter"));
+  HEDDLE_ASSIGN_OR_RETURN(
+      state->runners[0],
+      MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter")));
   if (!state->runners[0]->reads_filter()) ctx.MarkPacked("Filter", state.get());
-  return std::unique_ptr<KernelState>(std::move(state));
+  return Named(std::move(state));
 }
 
 Status RunConv(KernelContext& ctx) {
@@ -92,10 +101,14 @@ Prepared PrepareConvGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "Output@GRAD"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
-  if (ctx.HasOut("Input@GRAD"))
-    state->runners[0] = MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr);
-  if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
-  return std::unique_ptr<KernelState>(std::move(state));
+  if (ctx.HasOut("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
+                            MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr));
+  }
+  if (ctx.HasOut("Filter@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[1], MakeConv(ctx, g, dtype, kWeights, nullptr));
+  }
+  return Named(std::move(state));
 }
 
 // The filter's gradient for an input and an output's gradient, whichever way round the operator is.
@@ -132,12 +145,18 @@ Prepared PrepareConvDoubleGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "grad_out"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
-  if (ctx.HasOut("Input@GRAD"))
-    state->runners[0] = MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr);
-  if (ctx.HasOut("Filter@GRAD")) state->runners[1] = MakeConv(ctx, g, dtype, kWeights, nullptr);
-  if (ctx.HasOut("grad_out@GRAD"))
-    state->runners[2] = MakeConv(ctx, g, dtype, kForwardOf<kTransposed>, nullptr);
-  return std::unique_ptr<KernelState>(std::move(state));
+  if (ctx.HasOut("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
+                            MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr));
+  }
+  if (ctx.HasOut("Filter@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[1], MakeConv(ctx, g, dtype, kWeights, nullptr));
+  }
+  if (ctx.HasOut("grad_out@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[2],
+                            MakeConv(ctx, g, dtype, kForwardOf<kTransposed>, nullptr));
+  }
+  return Named(std::move(state));
 }
 
 template <typename T>

@@ -33,12 +33,8 @@ class PatchConv final : public ConvRunner {
                                        [&] { return Pack(BorrowedContents(filter).tensor()); });
   }
 
+  std::string name() const override { return StrCat("patches, ", IsaName(kernels_.isa)); }
   bool reads_filter() const override { return false; }
-
-  static bool PatchesAreApart(const ConvGeometry& g) {
-    return g.kernel == g.stride && g.pad_lo == std::array<int64_t, 3>{} &&
-           g.in[1] == g.out[1] * g.stride[1] && g.in[2] == g.out[2] * g.stride[2];
-  }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     apart_ ? RunApart(ctx, o) : RunOverlapping(ctx, o);
@@ -178,22 +174,22 @@ class PatchConv final : public ConvRunner {
 
 }  // namespace
 
-std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                          ConvDirection direction, const Tensor* filter,
-                                          const Epilogue& epilogue) {
-  constexpr int64_t kFewChannels = 4;  // of which the library fills little of a vector
-  constexpr int64_t kSomeChannels = 16, kFewPixels = 100;  // and is done soon after it has begun
-  const bool few =
-      g.in_c <= kFewChannels || (g.in_c <= kSomeChannels && g.batch * g.out_size() <= kFewPixels);
-  if (direction != ConvDirection::kBackwardData || filter == nullptr || !g.channels_last ||
-      g.spatial != 2 || g.groups != 1 || g.dilation != std::array<int64_t, 3>{1, 1, 1} ||
-      epilogue.residual || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0)
-    return nullptr;
-  if (!PatchConv::PatchesAreApart(g) && !few) return nullptr;
-  const Microkernels* kernels = simd::BestMicrokernels();
-  const int64_t columns = g.kernel[1] * g.kernel[2] * g.in_c;
-  if (kernels == nullptr || columns + kernels->panel > PatchConv::kMostWidth) return nullptr;
-  return std::make_unique<PatchConv>(ctx, g, *filter, epilogue, *kernels);
+bool PatchesAreApart(const ConvGeometry& g) {
+  return g.kernel == g.stride && g.pad_lo == std::array<int64_t, 3>{} &&
+         g.in[1] == g.out[1] * g.stride[1] && g.in[2] == g.out[2] * g.stride[2];
+}
+
+bool PatchesCover(const ConvCase& c, const Machine& m) {
+  const ConvGeometry& g = c.g;
+  const Microkernels* const kernels = simd::MicrokernelsFor(m);
+  return c.dtype == DType::kF32 && c.direction == ConvDirection::kBackwardData &&
+         c.filter != nullptr && g.channels_last && g.spatial == 2 && g.groups == 1 &&
+         g.dilation == std::array<int64_t, 3>{1, 1, 1} && !c.epilogue.residual && !c.empty() &&
+         g.kernel[1] * g.kernel[2] * g.in_c + kernels->panel <= PatchConv::kMostWidth;
+}
+
+std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvCase& c) {
+  return std::make_unique<PatchConv>(ctx, c.g, *c.filter, c.epilogue, *simd::BestMicrokernels());
 }
 
 }  // namespace heddle

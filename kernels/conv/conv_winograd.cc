@@ -1,6 +1,5 @@
 // Convolutions 3x3 and 5x5 with stride 1 by Winograd's method, channels last.
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/conv/conv_backend.h"
 #include "kernels/gemm/pack_once.h"
@@ -84,8 +83,6 @@ void PackFilter(const PrepareContext& ctx, const Tensor& filter, const Microkern
   }
 }
 
-constexpr double kCyclesToReadVector = 16;
-
 class WinogradConv final : public ConvRunner {
  public:
   WinogradConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
@@ -117,6 +114,9 @@ class WinogradConv final : public ConvRunner {
     block_ = Ceil(tiles_, blocks_);
   }
 
+  std::string name() const override {
+    return StrCat("winograd ", tile_, "x", tile_, ", ", IsaName(kernels_.isa));
+  }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
@@ -220,39 +220,25 @@ class WinogradConv final : public ConvRunner {
   bool alone_;
 };
 
-// Is it faster than the sums as they stand? In cycles of a core that begins two multiplications of
-// a vector at a time; what the loops need besides those was measured.
-bool Pays(const ConvGeometry& g, const Microkernels& kernels) {
-  if (g.in_c < kernels.lanes || g.out_c < kernels.lanes) return false;
-  const int tile = WinogradTileOf(g.kernel[1]);
-  const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
-  const double in = static_cast<double>(Ceil(g.in_c, kernels.lanes));
-  const double out = static_cast<double>(Ceil(g.out_c, kernels.lanes));
-  const double direct = g.work() / kernels.lanes / 2 * 1.15;
-  const double filter = kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
-  const double products = filter * tiles / 2 * 1.12;
-  // The transformed filter is larger than the plain one, four times with 3x3, and often comes from
-  // memory.
-  const double reading = filter * kCyclesToReadVector;
-  return std::max(products, reading) + tiles * (in * 130 + out * 180) < 0.9 * direct;
+WinogradOutputFn OutputFor(const ConvCase& c, const Machine& m) {
+  const Microkernels* const kernels = MicrokernelsFor(m);
+  return kernels->WinogradOutputFor(c.epilogue.activation, c.g.kernel[1]);
 }
 
 }  // namespace
 
-std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                             ConvDirection direction, const Tensor* filter,
-                                             const Epilogue& epilogue, bool always) {
+bool WinogradCovers(const ConvCase& c, const Machine& m) {
+  const ConvGeometry& g = c.g;
   const std::array<int64_t, 3> one{1, 1, 1};
-  if (direction != ConvDirection::kForward || filter == nullptr || !g.channels_last ||
-      g.spatial != 2 || g.groups != 1 || g.kernel[1] != g.kernel[2] ||
-      (g.kernel[1] != 3 && g.kernel[1] != 5) || g.stride != one || g.dilation != one ||
-      g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0)
-    return nullptr;
-  const Microkernels* kernels = BestMicrokernels();
-  const WinogradOutputFn output =
-      kernels ? kernels->WinogradOutputFor(epilogue.activation, g.kernel[1]) : nullptr;
-  if (output == nullptr || (!always && !Pays(g, *kernels))) return nullptr;
-  return std::make_unique<WinogradConv>(ctx, g, *filter, epilogue, output);
+  return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
+         g.channels_last && g.spatial == 2 && g.groups == 1 && g.kernel[1] == g.kernel[2] &&
+         (g.kernel[1] == 3 || g.kernel[1] == 5) && g.stride == one && g.dilation == one &&
+         !c.empty() && OutputFor(c, m) != nullptr;
+}
+
+std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvCase& c) {
+  return std::make_unique<WinogradConv>(ctx, c.g, *c.filter, c.epilogue,
+                                        OutputFor(c, ThisMachine()));
 }
 
 }  // namespace heddle

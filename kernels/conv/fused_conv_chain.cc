@@ -1,7 +1,9 @@
 // heddle's own: pointwise and depthwise convolutions one behind the other. A pass makes it.
 #include "core/shapes.h"
+#include "kernels/base/implementations.h"
 #include "kernels/conv/conv_chain.h"
 #include "kernels/conv/spread_residual.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -100,6 +102,20 @@ Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residua
   return e;
 }
 
+// Whether the chain is made by stripes of rows, or by one convolution after another.
+Result<bool> ChooseStripes(const PrepareContext& ctx, const std::vector<ChainStage>& stages) {
+  const bool covers = StripesCover(stages, MachineOr(ctx.machine()));
+  const auto* wanted = ctx.forced() != nullptr ? ctx.forced()->Find("conv_chain") : nullptr;
+  if (wanted == nullptr) return covers && StripesAreCheaper(stages);
+  for (const std::string& name : *wanted) {
+    if (name == "stripes" && covers) return true;
+    if (name == "convolutions") return false;
+  }
+  std::vector<std::string> names = {"convolutions"};
+  if (covers) names.insert(names.begin(), "stripes");
+  return CannotForce("conv_chain", *wanted, names);
+}
+
 Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<ConvGeometry> geometries,
                           Geometries(ctx, ctx.InShape("Input"), [&](int i) -> const Shape& {
@@ -115,13 +131,19 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   state->product = ConvOutShape(geometries.back());
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
     state->late = TakeFromResidual(&stages.back().epilogue);
-  state->chain = MakeConvChain(ctx, stages);
+  HEDDLE_ASSIGN_OR_RETURN(const bool stripes, ChooseStripes(ctx, stages));
   bool reads = false;
-  if (!state->chain) {
+  if (stripes) {
+    state->facts.implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));
+    if (ctx.machine() == nullptr) state->chain = MakeConvChain(ctx, stages);
+  } else {
     state->between.push_back(0);
+    std::string& name = state->facts.implementation = "convolutions";
     for (const ChainStage& s : stages) {
-      state->runners.push_back(
-          MakeConv(ctx, s.geometry, DType::kF32, ConvDirection::kForward, s.filter, s.epilogue));
+      HEDDLE_ASSIGN_OR_RETURN(auto runner, MakeConv(ctx, s.geometry, DType::kF32,
+                                                    ConvDirection::kForward, s.filter, s.epilogue));
+      state->runners.push_back(std::move(runner));
+      name += (state->runners.size() == 1 ? ": " : "; ") + state->runners.back()->name();
       reads = reads || state->runners.back()->reads_filter();
       constexpr int64_t kAlign = 16;
       state->between.push_back(state->between.back() +
@@ -200,3 +222,75 @@ HEDDLE_OP(fused_conv_chain) {
   op.InferShape(ChainShape).Cost(ChainCost).Prepare(PrepareChain);
   op.Kernel(DType::kF32, RunChain);
 }
+
+HEDDLE_EXAMPLES(fused_conv_chain, R"(
+example pointwise, depthwise
+attr strides INTS [1, 1, 1, 1]
+attr paddings INTS [0, 0, 0, 0, 1, 1, 1, 1]
+attr fuse_activation STRINGS ["relu", ""]
+attr fuse_alpha FLOATS [0.0, 0.0]
+attr fuse_beta FLOATS [0.0, 0.0]
+attr fuse_scale FLOATS [1.0, 1.0]
+attr fuse_shift FLOATS [0.0, 0.0]
+in Input float32 [1, 3, 3, 2] -0.36 -0.24 -0.94 -0.25 0.13 0.93 0.79 0.44 -0.24 0.63 -0.46 0.7 -0.3
+  0.14 -0.65 -0.94 0.33 0.46
+in Filters float32 [3, 2, 1, 1] 0.47 -0.12 -0.49 -0.26 0.3 -0.46
+in Filters float32 [3, 1, 3, 3] 0.26 0.53 -0.33 -0.05 -0.96 0.99 -0.86 0.6 -0.2 -0.08 -0.66 0.04
+  -0.16 -0.47 0.43 -0.67 -0.77 -0.33 0.71 0.24 0.16 0.83 -0.56 -0.56 -0.79 0.02 0.53
+in Biases float32 [3] -0.17 -0.5 0.35
+in Biases float32 [3] 0.4 -0.66 -0.21
+from conv2d Input=Input Filter=Filters.0 -> Output=a0
+attr data_format STRING "NHWC"
+from elementwise_add X=a0 Y=Biases.0 -> Out=a1
+attr axis INT 3
+from relu X=a1 -> Out=a2
+from conv2d Input=a2 Filter=Filters.1 -> Output=b0
+attr data_format STRING "NHWC"
+attr groups INT 3
+attr paddings INTS [1, 1, 1, 1]
+from elementwise_add X=b0 Y=Biases.1 -> Out=Output
+attr axis INT 3
+out Output float32 [1, 3, 3, 3] 0.4891 -0.648992 -0.502132 0.27229 -0.67203206 -0.32382202 0.4
+  -0.66409606 -0.05811 0.25744 -0.67973304 0.0037140101 0.392575 -0.725329 0.386388 0.4 -0.70419097
+  -0.53936803 0.478705 -0.63295305 -0.556176 0.43861002 -0.689563 -0.23647398 0.4 -0.67006403
+  0.14459799
+
+example a bottleneck with residual
+attr strides INTS [1, 1, 1, 1, 1, 1]
+attr paddings INTS [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]
+attr fuse_activation STRINGS ["relu", "", ""]
+attr fuse_alpha FLOATS [0.0, 0.0, 0.0]
+attr fuse_beta FLOATS [0.0, 0.0, 0.0]
+attr fuse_scale FLOATS [1.0, 1.0, 1.0]
+attr fuse_shift FLOATS [0.0, 0.0, 0.0]
+in Input float32 [2, 2, 3, 2] -0.37 -0.89 -0.38 -0.3 0.42 -0.04 -0.71 -0.54 -0.7 -0.41 0.1 -0.03
+  -0.49 0.85 0.11 -0.25 -0.32 0.08 -0.44 0.61 -0.43 -0.57 -0.12 0.38
+in Filters float32 [3, 2, 1, 1] -0.65 -0.23 -0.11 -0.58 -0.14 0.66
+in Filters float32 [3, 1, 3, 3] 0.06 0.9 0.32 -0.35 -0.3 0.72 0.69 -0.74 0.18 -0.17 -0.2 -0.63 0.78
+  0.21 -0.4 0.31 0.66 -0.01 0.28 0.7 0.95 0.8 0.69 -0.12 -0.71 0.05 0.11
+in Filters float32 [2, 3, 1, 1] 0.61 0.78 0.99 -0.81 -0.43 -0.12
+in Biases float32 [3] -0.47 -0.72 -0.82
+in Biases float32 [3] 0.53 0.39 -0.24
+in Biases float32 [2] 0.27 -0.43
+in ResidualData float32 [2, 2, 3, 2] 0.23 0 -0.85 0.22 0.19 -0.63 -0.7 -0.6 0.87 -0.11 0.35 0.49
+  0.85 -0.47 -0.29 -0.86 -0.69 -0.58 0.8 0.4 -0.74 0.87 -0.86 0.17
+from conv2d Input=Input Filter=Filters.0 -> Output=a0
+attr data_format STRING "NHWC"
+from elementwise_add X=a0 Y=Biases.0 -> Out=a1
+attr axis INT 3
+from relu X=a1 -> Out=a2
+from conv2d Input=a2 Filter=Filters.1 -> Output=b0
+attr data_format STRING "NHWC"
+attr groups INT 3
+attr paddings INTS [1, 1, 1, 1]
+from elementwise_add X=b0 Y=Biases.1 -> Out=b1
+attr axis INT 3
+from conv2d Input=b1 Filter=Filters.2 -> Output=c0
+attr data_format STRING "NHWC"
+from elementwise_add X=c0 Y=Biases.2 -> Out=c1
+attr axis INT 3
+from elementwise_add X=c1 Y=ResidualData -> Out=Output
+out Output float32 [2, 2, 3, 2] 0.8463801 -0.9404113 -0.17719793 -0.7953322 0.8832773 -1.6725208
+  -0.026444614 -1.6163327 1.4906862 -1.0561291 0.9929694 -0.48571843 1.5099 -1.4682 0.36989996
+  -1.8582001 -0.030100048 -1.5782 1.4598999 -0.59819996 -0.08010006 -0.1282 -0.20010006 -0.8282
+)")

@@ -174,3 +174,45 @@ HEDDLE_OP(mine_hard_examples) {
   op.Attr("neg_dist_threshold", 0.5).Attr("sample_size", 0).Attr("mining_type", "max_negative");
   op.KernelKey("ClsLoss").Kernels<MineHardExamples, float, double>();
 }
+
+HEDDLE_EXAMPLES(bipartite_match, R"(
+example float32 23x3
+in DistMat float32 [23, 3] lod [[0, 5, 11, 23]] 0.843 0.557 0.057 0.5 0.143 0.043 0.129 0.343 0.286
+  0.229 0.1 0.514 0.7 0.914 0.8 0.757 0.329 0.957 0.571 0.629 0.457 0.257 0.471 0.543 0.243 0.114
+  0.071 0.386 0.943 0.786 0.986 0.971 0.486 0.171 0.186 0.086 0.214 0.643 0.157 0.429 0.314 0.814
+  0.271 0.2 0.671 0.857 0.714 0.357 0.771 0.443 0.729 0.3 0.828 0.871 0.614 0.686 0.9 0.529 0.4
+  0.414 0.6 0.586 0.657 0.371 0.014 0.886 0.029 0.928 0.743
+out ColToRowMatchDist float32 [3, 3] 0.843 0.914 0.514 0.986 0.943 0.957 0.857 0.928 0.9
+out ColToRowMatchIndices int32 [3, 3] 0 4 3 5 4 0 4 11 7
+
+example float64 23x3
+in DistMat float64 [23, 3] lod [[0, 5, 11, 23]] 0.843 0.557 0.057 0.5 0.143 0.043 0.129 0.343 0.286
+  0.229 0.1 0.514 0.7 0.914 0.8 0.757 0.329 0.957 0.571 0.629 0.457 0.257 0.471 0.543 0.243 0.114
+  0.071 0.386 0.943 0.786 0.986 0.971 0.486 0.171 0.186 0.086 0.214 0.643 0.157 0.429 0.314 0.814
+  0.271 0.2 0.671 0.857 0.714 0.357 0.771 0.443 0.729 0.3 0.828 0.871 0.614 0.686 0.9 0.529 0.4
+  0.414 0.6 0.586 0.657 0.371 0.014 0.886 0.029 0.928 0.743
+out ColToRowMatchDist float64 [3, 3] 0.843 0.914 0.514 0.986 0.943 0.957 0.857 0.928 0.9
+out ColToRowMatchIndices int32 [3, 3] 0 4 3 5 4 0 4 11 7
+)")
+
+HEDDLE_EXAMPLES(mine_hard_examples, R"(
+example float64 2x3, mining_type hard_example, sample_size 2
+attr mining_type STRING "hard_example"
+attr sample_size INT 2
+in ClsLoss float64 [2, 3] 0.214 0.386 0.271 0.443 0.157 0.329
+in LocLoss float64 [2, 3] 0.186 0.243 0.214 0.271 0.129 0.157
+in MatchDist float64 [2, 3] 0.557 0.671 0.214 0.329 0.786 0.443
+in MatchIndices int32 [2, 3] 0 -1 0 -1 -1 0
+out NegIndices int32 [2, 1] lod [[0, 1, 2]] 1 0
+out UpdatedMatchIndices int32 [2, 3] -1 -1 0 -1 -1 0
+
+example float32 2x3, mining_type hard_example, sample_size 2
+attr mining_type STRING "hard_example"
+attr sample_size INT 2
+in ClsLoss float32 [2, 3] 0.214 0.386 0.271 0.443 0.157 0.329
+in LocLoss float32 [2, 3] 0.186 0.243 0.214 0.271 0.129 0.157
+in MatchDist float32 [2, 3] 0.557 0.671 0.214 0.329 0.786 0.443
+in MatchIndices int32 [2, 3] 0 -1 0 -1 -1 0
+out NegIndices int32 [2, 1] lod [[0, 1, 2]] 1 0
+out UpdatedMatchIndices int32 [2, 3] -1 -1 0 -1 -1 0
+)")

@@ -160,3 +160,55 @@ HEDDLE_OP(iou_similarity) {
       .InferShape(InferIou)
       .Kernels<IouSimilarity, float, double>();
 }
+
+HEDDLE_EXAMPLES(box_coder, R"(
+example float32 2x4, code_type decode_center_size
+attr code_type STRING "decode_center_size"
+in PriorBox float32 [2, 4] 4.04 7.59 6.7 3.15 5.81 8.47 2.27 4.93
+in TargetBox float32 [1, 2, 4] 0.05 -0.32 -0.13 0.43 0.61 -0.69 0.24 -0.51
+out OutputBox float32 [1, 2, 4] 4.335133 10.203512 6.6708665 3.3780882 4.130711 10.205478
+  -0.36951113 8.079722
+
+example float32 3x4, no box_normalized
+attr box_normalized BOOLEAN false
+in PriorBox float32 [3, 4] 3.36 0.88 2.74 7.07 2.12 1.5 5.83 6.45 4.59 7.69 5.21 3.97
+in PriorBoxVar float32 [3, 4] 0.251 0.264 0.278 0.141 0.237 0.127 0.196 0.209 0.182 0.223 0.154
+  0.168
+in TargetBox float32 [1, 4] 4.09 5.2 2.98 1.86
+out OutputBox float32 [1, 3, 4] -0.15726423 -0.4978505 -4.4593163 -7.961279 -0.84209 -1.2505789
+  -19.16817 -4.465265 -6.325465 4.616196 -17.465584 -0.8957209
+
+example float32 3x2x4, axis 1, no box_normalized, code_type decode_center_size
+attr axis INT 1
+attr box_normalized BOOLEAN false
+attr code_type STRING "decode_center_size"
+attr variance FLOATS [0.90534157, 0.20763586, 0.2924894, 0.5200102]
+in PriorBox float32 [3, 4] 0.461 0.843 0.232 0.69 0.155 0.766 0.537 0.614 0.919 0.384 0.308 0.079
+in TargetBox float32 [3, 2, 4] 0.68 0.04 0.6 0.08 0.56 0.44 0.4 0.24 0.12 0.88 0.28 0.72 0.8 0.84
+  0.52 0.48 0.96 0.76 0.2 0.36 0.92 0.64 0.16 0.32
+out OutputBox float32 [3, 2, 4] 0.8617004 0.83204514 0.7806047 0.71502423 0.80404407 0.8640882
+  0.67073655 0.8236753 0.24616903 0.7283954 0.7461145 0.96149707 1.0424349 0.7936915 1.6514564
+  0.882115 1.2453735 0.42213246 0.6578078 0.2602141 1.233685 0.41344187 0.64132214 0.23427105
+
+example float64 2x4, code_type decode_center_size
+attr code_type STRING "decode_center_size"
+in PriorBox float64 [2, 4] 4.04 7.59 6.7 3.15 5.81 8.47 2.27 4.93
+in TargetBox float64 [1, 2, 4] 0.05 -0.32 -0.13 0.43 0.61 -0.69 0.24 -0.51
+out OutputBox float64 [1, 2, 4] 4.335133076875653 10.203511702277185 6.670866923124347
+  3.3780882977228153 4.130710996068887 10.205477174497712 -0.36951099606888604 8.07972282550229
+)")
+
+HEDDLE_EXAMPLES(iou_similarity, R"(
+example float32 3x4, no box_normalized
+attr box_normalized BOOLEAN false
+in X float32 [2, 4] 0.478 0.813 0.729 0.394 0.646 0.897 0.311 0.562
+in Y float32 [3, 4] 0.268 0.477 0.112 0.164 0.425 0.216 0.373 0.634 0.321 0.686 0.529 0.581
+out Out float32 [2, 3] 0.20526597 0.33524275 0.5099812 0.13861148 0.32897183 0.40902823
+
+example float64 3x4, no box_normalized
+attr box_normalized BOOLEAN false
+in X float64 [2, 4] 0.478 0.813 0.729 0.394 0.646 0.897 0.311 0.562
+in Y float64 [3, 4] 0.268 0.477 0.112 0.164 0.425 0.216 0.373 0.634 0.321 0.686 0.529 0.581
+out Out float64 [2, 3] 0.20526599790565983 0.33524273094350837 0.5099811250993871 0.1386115229823155
+  0.32897183884051256 0.40902826589875435
+)")

@@ -97,3 +97,31 @@ HEDDLE_OP(polygon_box_transform) {
   op.Doc("offsets of polygons' corners to coordinates").Input("Input").Output("Output");
   op.InferShape(InferPolygon).Kernels<PolygonTransform, float, double>();
 }
+
+HEDDLE_EXAMPLES(box_decoder_and_assign, R"(
+example two boxes, two classes
+attr box_clip FLOAT 4.135
+in PriorBox float32 [2, 4] 0 0 9 9 4 4 15 12
+in PriorBoxVar float32 [4] 0.1 0.1 0.2 0.2
+in TargetBox float32 [2, 8] 0.11 0.88 0.5 0.73 -0.62 -0.94 -0.8 0.69 -0.29 -0.04 0.01 -0.65 0.34
+  -0.37 0.33 -0.51
+in BoxScore float32 [2, 2] 0.91 0.26 0.38 0.4
+out DecodeBox float32 [2, 8] -0.41585493 0.09401941 9.635855 10.665981 0.11928129 -1.6798778
+  7.6407185 8.799877 3.6399884 4.5125704 14.664013 11.415429 3.99864 4.103367 15.81736 11.230633
+out OutputAssignBox float32 [2, 4] 0.11928129 -1.6798778 7.6407185 8.799877 3.99864 4.103367
+  15.81736 11.230633
+)")
+
+HEDDLE_EXAMPLES(polygon_box_transform, R"(
+example float32 1x4x2x2
+in Input float32 [1, 4, 2, 2] 0.385 0.222 0.818 0.601 0.439 0.927 0.331 0.656 0.547 0.764 0.168 0.71
+  0.114 0.872 0.493 0.276
+out Output float32 [1, 4, 2, 2] -0.385 3.7779999 -0.818 3.399 -0.439 -0.927 3.669 3.3439999 -0.547
+  3.236 -0.168 3.29 -0.114 -0.872 3.507 3.724
+
+example float64 1x4x2x2
+in Input float64 [1, 4, 2, 2] 0.385 0.222 0.818 0.601 0.439 0.927 0.331 0.656 0.547 0.764 0.168 0.71
+  0.114 0.872 0.493 0.276
+out Output float64 [1, 4, 2, 2] -0.385 3.778 -0.818 3.399 -0.439 -0.927 3.669 3.344 -0.547
+  3.2359999999999998 -0.168 3.29 -0.114 -0.872 3.507 3.724
+)")

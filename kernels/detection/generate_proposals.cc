@@ -201,3 +201,44 @@ HEDDLE_OP(generate_proposals_v2) {
   Define(op);
   op.Input("ImShape").Attr("pixel_offset", true).Kernels<Generate2, float, double>();
 }
+
+HEDDLE_EXAMPLES(generate_proposals_v2, R"(
+example two anchors
+attr pre_nms_topN INT 6
+attr post_nms_topN INT 3
+attr nms_thresh FLOAT 0.5
+attr min_size FLOAT 1.0
+attr eta FLOAT 1.0
+attr pixel_offset BOOLEAN true
+in Scores float32 [1, 2, 2, 2] 0.23 1 0.37 0.5 0.5 0.01 0.38 0.73
+in BboxDeltas float32 [1, 8, 2, 2] 0.48 -0.55 0.05 0.42 -0.04 -0.87 0.4 -0.44 -0.16 0.23 0.02 0.36
+  0.96 -0.36 -0.77 -0.49 0.18 0.01 0.91 0.02 -0.66 -0.46 0.9 -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62
+  -0.16 -0.84
+in ImShape float32 [1, 2] 16 16
+in Anchors float32 [2, 2, 2, 4] 0 0 5 5 0 0 9 7 3 3 8 8 3 3 12 10 6 6 11 11 6 6 15 13 9 9 14 14 9 9
+  18 16
+in Variances float32 [2, 2, 2, 4] 0.5*32
+out RpnRois float32 [3, 4] 0.9843793 0.8841891 6.7156205 4.8958106 7.838387 9.931813 15 14.188188
+  9.668348 8.331886 15 12.028114
+out RpnRoiProbs float32 [3, 1] 1 0.73 0.5
+out RpnRoisNum int32 [1] 3
+)")
+
+HEDDLE_EXAMPLES(generate_proposals, R"(
+example float32
+attr pre_nms_topN INT 6
+attr post_nms_topN INT 3
+attr nms_thresh FLOAT 0.5
+attr min_size FLOAT 1.0
+attr eta FLOAT 1.0
+in Scores float32 [1, 1, 2, 2] 0.01 0.85 0.07 0.58
+in BboxDeltas float32 [1, 4, 2, 2] 0.88 -0.23 0.62 0.59 0.17 -0.9 -0.81 -0.73 0.91 0.14 -0.38 0.53
+  -0.45 -0.38 -0.31 -0.61
+in ImInfo float32 [1, 3] 16 16 1
+in Anchors float32 [2, 2, 1, 4] 0 0 5 5 3 3 8 8 6 6 11 11 9 9 14 14
+in Variances float32 [2, 2, 1, 4] 0.5*16
+out RpnRois float32 [3, 4] lod [[0, 3]] 2.0924754 0.8191228 7.527525 4.7808776 9.859708 7.5986295 15
+  11.02137 8.379122 4.0007544 12.340878 8.139245
+out RpnRoiProbs float32 [3, 1] lod [[0, 3]] 0.85 0.58 0.07
+out RpnRoisNum int32 [1] 3
+)")

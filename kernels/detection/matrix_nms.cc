@@ -174,3 +174,62 @@ HEDDLE_OP(nms) {
   op.Doc("the boxes, in order, that no earlier kept one overlaps").Input("Boxes");
   op.Output("KeepBoxesIdxs").Attr("iou_threshold", 1.0).Kernels<PlainNms, float, double>();
 }
+
+HEDDLE_EXAMPLES(matrix_nms, R"(
+example float32 1x4x4, keep_top_k 6, nms_top_k -1, score_threshold 0.1, use_gaussian
+attr keep_top_k INT 6
+attr nms_top_k INT -1
+attr score_threshold FLOAT 0.1
+attr use_gaussian BOOLEAN true
+in BBoxes float32 [1, 4, 4] 5 2.8 11 8 5.8 12.5 4.3 8.8 7.3 10.3 2 9.5 1.3 11.8 6.5 3.5
+in Scores float32 [1, 4, 4] 0.271 0.119 0.475 0.169 0.373 0.678 0.424 0.831 0.525 0.78 0.22 0.729
+  0.322 0.576 0.881 0.627
+out Index int32 [6, 1] 2 3 1 3 1 3
+out Out float32 [6, 6] 3 0.881 7.3 10.3 2 9.5 1 0.831 1.3 11.8 6.5 3.5 2 0.78 5.8 12.5 4.3 8.8 2
+  0.729 1.3 11.8 6.5 3.5 1 0.678 5.8 12.5 4.3 8.8 3 0.627 1.3 11.8 6.5 3.5
+out RoisNum int32 [1] 6
+
+example float32 3x5x4, keep_top_k 200, nms_top_k 400, post_threshold 2
+attr keep_top_k INT 200
+attr nms_top_k INT 400
+attr post_threshold FLOAT 2.0
+attr score_threshold FLOAT 0.01
+in BBoxes float32 [3, 5, 4] 0.311 0.902 0.033 0.607 0.623 0.23 0.59 0.738 0.951 0.377 0.639 0.934
+  0.18 0.803 0.246 0.262 0.426 0.525 0.967 0.016 0.721 0.41 0.984 0.098 0.869 0.148 0.787 0.705 0.82
+  0.754 0.885 0.393 0.836 0.918 0.443 0.689 0.115 0.131 0.197 0.541 0.213 0.328 0.344 0.574 0.77
+  0.557 0.082 0.164 0.066 0.279 0.492 0.459 0.049 0.508 0.475 0.361 0.672 0.852 0.295 0.656
+in Scores float32 [3, 2, 5] 0.0574 0.0248 0.0835 0.0335 0.0748 0.0552 0.0617 0.0531 0.0791 0.0487
+  0.0639 0.0444 0.0878 0.0292 0.0379 0.0661 0.0357 0.0704 0.0465 0.0813 0.0509 0.0422 0.0769 0.04
+  0.0314 0.0596 0.027 0.0726 0.0856 0.0683
+out Index int32 [0, 1]
+out Out float32 [0, 6]
+out RoisNum int32 [3] 0 0 0
+
+example float64 1x4x4, keep_top_k 6, nms_top_k -1, score_threshold 0.1, use_gaussian
+attr keep_top_k INT 6
+attr nms_top_k INT -1
+attr score_threshold FLOAT 0.1
+attr use_gaussian BOOLEAN true
+in BBoxes float64 [1, 4, 4] 5 2.8 11 8 5.8 12.5 4.3 8.8 7.3 10.3 2 9.5 1.3 11.8 6.5 3.5
+in Scores float64 [1, 4, 4] 0.271 0.119 0.475 0.169 0.373 0.678 0.424 0.831 0.525 0.78 0.22 0.729
+  0.322 0.576 0.881 0.627
+out Index int32 [6, 1] 2 3 1 3 1 3
+out Out float64 [6, 6] 3 0.881 7.3 10.3 2 9.5 1 0.831 1.3 11.8 6.5 3.5 2 0.78 5.8 12.5 4.3 8.8 2
+  0.729 1.3 11.8 6.5 3.5 1 0.678 5.8 12.5 4.3 8.8 3 0.627 1.3 11.8 6.5 3.5
+out RoisNum int32 [1] 6
+)")
+
+HEDDLE_EXAMPLES(nms, R"(
+example float64 3x4, iou_threshold 0.5
+attr iou_threshold FLOAT 0.5
+in Boxes float64 [3, 4] 0.44 1.32 1.2 0.82 0.31 0.69 0.94 1.57 0.19 1.45 1.07 0.56
+out KeepBoxesIdxs int64 [3] 0 1 2
+
+example float32 16x4, iou_threshold 0.5
+attr iou_threshold FLOAT 0.5
+in Boxes float32 [16, 4] 1.16 1.07 0.43 0.69 1.1 1.4 1.17 0.76 0.06 0.1 0.98 0.05 1.39 1.23 1.63
+  0.86 1.69 1.28 0.71 0.96 1.23 1.05 0.36 0.5 0.17 1.35 0.68 0.16 1.08 1.53 0.02 1.22 1.52 0.47 0.47
+  0.94 0.55 1.52 1.13 0.87 1.4 0.15 1.3 0.95 1.15 1.2 0.92 1.5 1.31 1.67 0.84 1.73 0.96 0.13 0.85
+  0.82 0.48 1.04 0.38 0.91 1.18 0.62 0.88 0.14
+out KeepBoxesIdxs int64 [16] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+)")

@@ -330,3 +330,134 @@ HEDDLE_OP(locality_aware_nms) {
   Define(op, -1);
   op.Kernels<LocalityAwareNms, float, double>();
 }
+
+HEDDLE_EXAMPLES(multiclass_nms3, R"(
+example float32 1x3x4, background_label -1, keep_top_k 3, nms_threshold 0.5
+attr background_label INT -1
+attr keep_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_top_k INT -1
+attr normalized BOOLEAN false
+attr score_threshold FLOAT 0.05
+in BBoxes float32 [1, 3, 4] 2.96 8.12 7.38 5.17 2.22 4.43 5.91 9.59 1.48 8.86 6.64 3.7
+in Scores float32 [1, 2, 3] 0.45 0.55 0.65 0.35 0.25 0.75
+out Index int32 [3, 1] 2 1 2
+out NmsRoisNum int32 [1] 3
+out Out float32 [3, 6] 0 0.65 1.48 8.86 6.64 3.7 0 0.55 2.22 4.43 5.91 9.59 1 0.75 1.48 8.86 6.64
+  3.7
+
+example float32 1x3x4, keep_top_k 6, nms_top_k 5, no normalized, score_threshold 0.3
+attr keep_top_k INT 6
+attr nms_top_k INT 5
+attr normalized BOOLEAN false
+attr score_threshold FLOAT 0.3
+in BBoxes float32 [1, 3, 4] 4.9 1 3.9 10.7 2.9 2 8.8 9.8 6.8 11.7 7.8 5.9
+in Scores float32 [1, 4, 3] 0.605 0.746 0.184 0.535 0.395 0.465 0.254 0.886 0.816 0.114 0.325 0.675
+out Index int32 [6, 1] 0 2 1 1 2 2
+out NmsRoisNum int32 [1] 6
+out Out float32 [6, 6] 1 0.535 4.9 1 3.9 10.7 1 0.465 6.8 11.7 7.8 5.9 1 0.395 2.9 2 8.8 9.8 2 0.886
+  2.9 2 8.8 9.8 2 0.816 6.8 11.7 7.8 5.9 3 0.675 6.8 11.7 7.8 5.9
+
+example float32 1x3x4, background_label -1, keep_top_k -1, nms_threshold 0.5
+attr background_label INT -1
+attr keep_top_k INT -1
+attr nms_threshold FLOAT 0.5
+attr nms_top_k INT 5
+attr normalized BOOLEAN false
+attr score_threshold FLOAT 0.3
+in BBoxes float32 [1, 3, 4] 3.2 8.4 4.9 4 6.6 5.8 1.4 7.5 9.2 10.1 11 2.3
+in Scores float32 [1, 4, 3] 0.892 0.678 0.464 0.179 0.821 0.108 0.536 0.75 0.322 0.393 0.607 0.25
+out Index int32 [9, 1] 0 1 2 1 1 0 2 1 0
+out NmsRoisNum int32 [1] 9
+out Out float32 [9, 6] 0 0.892 3.2 8.4 4.9 4 0 0.678 6.6 5.8 1.4 7.5 0 0.464 9.2 10.1 11 2.3 1 0.821
+  6.6 5.8 1.4 7.5 2 0.75 6.6 5.8 1.4 7.5 2 0.536 3.2 8.4 4.9 4 2 0.322 9.2 10.1 11 2.3 3 0.607 6.6
+  5.8 1.4 7.5 3 0.393 3.2 8.4 4.9 4
+
+example float64 1x3x4, background_label -1, keep_top_k 3, nms_threshold 0.5
+attr background_label INT -1
+attr keep_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_top_k INT -1
+attr normalized BOOLEAN false
+attr score_threshold FLOAT 0.05
+in BBoxes float64 [1, 3, 4] 2.96 8.12 7.38 5.17 2.22 4.43 5.91 9.59 1.48 8.86 6.64 3.7
+in Scores float64 [1, 2, 3] 0.45 0.55 0.65 0.35 0.25 0.75
+out Index int32 [3, 1] 2 1 2
+out NmsRoisNum int32 [1] 3
+out Out float64 [3, 6] 0 0.65 1.48 8.86 6.64 3.7 0 0.55 2.22 4.43 5.91 9.59 1 0.75 1.48 8.86 6.64
+  3.7
+)")
+
+HEDDLE_EXAMPLES(locality_aware_nms, R"(
+example float32 3x2x4, keep_top_k 3, nms_top_k 400, score_threshold 2
+attr keep_top_k INT 3
+attr nms_top_k INT 400
+attr score_threshold FLOAT 2.0
+in BBoxes float32 [3, 2, 4] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.6 0.44 0.64 0.2 0.48
+  0.52 0.4 0.36 0.56 0.88 0.08 0.04 0.32 0.8
+in Scores float32 [3, 1, 2] 1.4 1.5 1.4 0.92 0.53 1.5
+out Out float32 [1, 1] lod [[0, 1]] -1
+
+example float64 3x2x4, keep_top_k 3, nms_top_k 400, score_threshold 2
+attr keep_top_k INT 3
+attr nms_top_k INT 400
+attr score_threshold FLOAT 2.0
+in BBoxes float64 [3, 2, 4] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.6 0.44 0.64 0.2 0.48
+  0.52 0.4 0.36 0.56 0.88 0.08 0.04 0.32 0.8
+in Scores float64 [3, 1, 2] 1.4 1.5 1.4 0.92 0.53 1.5
+out Out float64 [1, 1] lod [[0, 1]] -1
+)")
+
+HEDDLE_EXAMPLES(multiclass_nms, R"(
+example two classes
+attr background_label INT -1
+attr score_threshold FLOAT 0.15
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [3, 6] lod [[0, 3]] 0 0.3 6 6 9 9 1 0.9 0 0 4 4 1 0.7 6 6 9 9
+
+example nothing is left
+attr background_label INT -1
+attr score_threshold FLOAT 0.95
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [1, 1] lod [[0, 1]] -1
+)")
+
+HEDDLE_EXAMPLES(multiclass_nms2, R"(
+example two classes, with indices
+attr background_label INT -1
+attr score_threshold FLOAT 0.15
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [3, 6] lod [[0, 3]] 0 0.3 6 6 9 9 1 0.9 0 0 4 4 1 0.7 6 6 9 9
+out Index int32 [3, 1] lod [[0, 3]] 2 0 2
+
+example background left out
+attr background_label INT 0
+attr score_threshold FLOAT 0.15
+attr nms_top_k INT 3
+attr nms_threshold FLOAT 0.5
+attr nms_eta FLOAT 1.0
+attr keep_top_k INT 3
+attr normalized BOOLEAN true
+in BBoxes float32 [1, 3, 4] 0 0 4 4 0 0 4 5 6 6 9 9
+in Scores float32 [1, 2, 3] 0.1 0.2 0.3 0.9 0.8 0.7
+out Out float32 [2, 6] lod [[0, 2]] 1 0.9 0 0 4 4 1 0.7 6 6 9 9
+out Index int32 [2, 1] lod [[0, 2]] 0 2
+)")

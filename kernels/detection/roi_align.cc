@@ -176,3 +176,86 @@ HEDDLE_OP(roi_align_grad) {
       .InferShape(InferGrad)
       .Kernels<RoiAlignGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(roi_align_grad, R"(
+example float64 2x4, sampling_ratio 2, spatial_scale 0.5
+attr sampling_ratio INT 2
+attr spatial_scale FLOAT 0.5
+in Out@GRAD float64 [2, 1, 1, 1] 0.8 0
+in ROIs float64 [2, 4] 4 5.1 8.5 6.2 9.6 1.8 7.4 2.9
+in RoisNum int32 [1] 2
+in X float64 [1, 1, 3, 2] -0.4 0.38 -0.14 0.64 -0.66 0.12
+out X@GRAD float64 [1, 1, 3, 2] 0*6
+
+example float64 2x1x2x3, aligned, pooled_height 2, pooled_width 3
+attr aligned BOOLEAN true
+attr pooled_height INT 2
+attr pooled_width INT 3
+in Out@GRAD float64 [2, 1, 2, 3] 0.5 -0.6 -0.4 0.6 0.1 0.5 0.9 0.5 -0.1 0.1 0.2 0.2
+in ROIs float64 [2, 4] 7.72 4.54 8.78 5.6 6.66 3.48 1.36 2.42
+in RoisNum int32 [1] 2
+in X float64 [1, 1, 3, 2] -0.71 0.41 -0.43 0.13 0.69 -0.15
+out X@GRAD float64 [1, 1, 3, 2] 0*6
+
+example float32 2x4, sampling_ratio 2, spatial_scale 0.5
+attr sampling_ratio INT 2
+attr spatial_scale FLOAT 0.5
+in Out@GRAD float32 [2, 1, 1, 1] 0.8 0
+in ROIs float32 [2, 4] 4 5.1 8.5 6.2 9.6 1.8 7.4 2.9
+in RoisNum int32 [1] 2
+in X float32 [1, 1, 3, 2] -0.4 0.38 -0.14 0.64 -0.66 0.12
+out X@GRAD float32 [1, 1, 3, 2] 0*6
+)")
+
+HEDDLE_EXAMPLES(roi_align, R"(
+example float32
+attr pooled_height INT 2
+attr pooled_width INT 2
+attr spatial_scale FLOAT 1.0
+attr sampling_ratio INT 2
+attr aligned BOOLEAN false
+in X float32 [1, 2, 4, 4] 0.58 -0.89 0.44 -0.63 0.02 0.25 0.79 -0.4 -0.49 0.26 0.99 0.78 -0.86 -0.03
+  -0.24 0.77 -0.54 1 -0.25 -0 -0 -0.98 -0.25 0.46 0.48 -0.55 0.05 0.42 -0.04 -0.87 0.4 -0.44
+in ROIs float32 [2, 4] lod [[0, 2]] 0 0 3 3 1 0 2 3
+out Out float32 [2, 2, 2, 2] 0.02828126 0.3021875 -0.036757816 0.6009766 -0.2667969 -0.06738281
+  -0.32441407 0.09363281 0.09406251 0.4934375 0.27484375 0.48703125 -0.30859375 -0.25703123
+  -0.47250003 -0.06375
+
+example float32, counted
+attr pooled_height INT 1
+attr pooled_width INT 2
+attr spatial_scale FLOAT 0.5
+attr sampling_ratio INT -1
+in X float32 [2, 1, 4, 4] -0.16 0.23 0.02 0.36 0.96 -0.36 -0.77 -0.49 0.18 0.01 0.91 0.02 -0.66
+  -0.46 0.9 -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62 -0.16 -0.84 -0.17 -0.63 0.73 -0.09 -0.7 -0.28 -0.22
+  0.27
+in ROIs float32 [2, 4] 0 0 3 3 1 0 2 3
+in RoisNum int32 [2] 1 1
+out Out float32 [2, 1, 1, 2] 0.2935937 -0.18570313 0.27953124 0.26468748
+
+example float64
+attr pooled_height INT 2
+attr pooled_width INT 2
+attr spatial_scale FLOAT 1.0
+attr sampling_ratio INT 2
+attr aligned BOOLEAN true
+in X float64 [1, 2, 4, 4] -0.27 -0.36 0.68 0.4 -0.55 0.47 -0.58 0.66 0.62 0.08 0.46 0.95 -0.99 0.84
+  0.55 0.01 0.8 0.09 0.65 -0.34 -0.24 0.7 -0.71 -0.18 0.55 -0.84 0.26 -0.87 0.78 -0.05 0.31 -0.7
+in ROIs float64 [2, 4] lod [[0, 2]] 0 0 3 3 1 0 2 3
+out Out float64 [2, 2, 2, 2] -0.2772265625 0.17753906250000007 0.18363281249999996 0.215859375
+  0.41425781250000004 0.21019531250000004 0.12160156250000004 -0.16191406249999996 -0.16484375
+  -0.003906249999999986 0.22546874999999997 0.22218749999999998 0.32921875000000006 0.26671875
+  -0.15265624999999997 -0.24203124999999998
+
+example float64, counted
+attr pooled_height INT 1
+attr pooled_width INT 2
+attr spatial_scale FLOAT 0.5
+attr sampling_ratio INT -1
+in X float64 [2, 1, 4, 4] -0.07 -0.29 0.34 0.99 0.06 0.4 -0.9 0.37 0.28 0.37 0.55 0.04 0.6 0.63
+  -0.22 -0.31 -0.23 0.39 0.13 0.05 -0.89 0.01 -0.67 -0.63 0.95 0.95 0.93 0.47 -0.55 0.43 -0.91 -0.75
+in ROIs float64 [2, 4] 0 0 3 3 1 0 2 3
+in RoisNum int32 [2] 1 1
+out Out float64 [2, 1, 1, 2] 0.089140625 0.10695312500000001 -0.0015625000000000083
+  0.06062499999999999
+)")

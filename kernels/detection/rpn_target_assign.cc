@@ -291,3 +291,40 @@ HEDDLE_OP(retinanet_target_assign) {
   op.Attr("positive_overlap", 0.5).Attr("negative_overlap", 0.4);
   op.Kernel(DType::kF32, RetinanetTargetAssign);
 }
+
+HEDDLE_EXAMPLES(rpn_target_assign, R"(
+example without drawing
+attr rpn_batch_size_per_im INT 4
+attr rpn_straddle_thresh FLOAT 0.0
+attr rpn_positive_overlap FLOAT 0.6
+attr rpn_negative_overlap FLOAT 0.3
+attr rpn_fg_fraction FLOAT 0.5
+attr use_random BOOLEAN false
+in Anchor float32 [5, 4] 0 0 7 7 2 2 9 9 4 4 15 15 0 8 7 15 8 0 15 7
+in GtBoxes float32 [2, 4] lod [[0, 2]] 0 0 8 8 8 1 15 8
+in IsCrowd int32 [2, 1] lod [[0, 2]] 0 0
+in ImInfo float32 [1, 3] 16 16 1
+out LocationIndex int32 [2] lod [[0, 2]] 0 4
+out ScoreIndex int32 [4] lod [[0, 4]] 0 4 2 3
+out TargetBBox float32 [2, 4] lod [[0, 2]] 0.0625 0.0625 0.11778303 0.11778303 0 0.125 0 0
+out TargetLabel int32 [4, 1] lod [[0, 4]] 1 1 0 0
+out BBoxInsideWeight float32 [2, 4] lod [[0, 2]] 1*8
+)")
+
+HEDDLE_EXAMPLES(retinanet_target_assign, R"(
+example two boxes
+attr positive_overlap FLOAT 0.5
+attr negative_overlap FLOAT 0.4
+in Anchor float32 [5, 4] 0 0 7 7 2 2 9 9 4 4 15 15 0 8 7 15 8 0 15 7
+in GtBoxes float32 [2, 4] lod [[0, 2]] 0 0 8 8 8 1 15 8
+in GtLabels int32 [2, 1] lod [[0, 2]] 1 3
+in IsCrowd int32 [2, 1] lod [[0, 2]] 0 0
+in ImInfo float32 [1, 3] 16 16 1
+out LocationIndex int32 [3] lod [[0, 3]] 0 1 4
+out ScoreIndex int32 [5] lod [[0, 5]] 0 1 4 2 3
+out TargetBBox float32 [3, 4] lod [[0, 3]] 0.0625 0.0625 0.11778303 0.11778303 -0.1875 -0.1875
+  0.11778303 0.11778303 0 0.125 0 0
+out TargetLabel int32 [5, 1] lod [[0, 5]] 1 1 3 0 0
+out BBoxInsideWeight float32 [3, 4] lod [[0, 3]] 1*12
+out ForegroundNumber int32 [1, 1] lod [[0, 1]] 4
+)")

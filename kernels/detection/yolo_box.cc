@@ -130,3 +130,48 @@ HEDDLE_OP(yolo_box) {
   op.Attr("scale_x_y", 1.0).Attr("iou_aware", false).Attr("iou_aware_factor", 0.5);
   op.InferShape(Infer).Kernels<YoloBox, float, double>();
 }
+
+HEDDLE_EXAMPLES(yolo_box, R"(
+example float32 1x6x2x2, anchors 10 13, no clip_bbox, conf_thresh 0.5, scale_x_y 1.2
+attr anchors INTS [10, 13]
+attr clip_bbox BOOLEAN false
+attr conf_thresh FLOAT 0.5
+attr scale_x_y FLOAT 1.2
+in ImgSize int32 [1, 2] 59 88
+in X float32 [1, 6, 2, 2] -1.05 1.46 -1.35 -0.91 1.6 1.16 -1.5 0.72 0.87 0.57 0.27 -0.32 0.42 -1.2
+  -0.17 -0.02 -0.46 -0.61 0.13 1.31 -1.65 -1.79 -0.76 1.01
+out Boxes float32 [1, 4, 4] 0*8 -2.5360508 27.952469 15.47596 38.063263 49.761314 44.48675 59.745865
+  56.23382
+out Scores float32 [1, 4, 1] 0 0 0.16966459 0.577263
+
+example float32 1x7x2x4, anchors 10 13, class_num 2, no clip_bbox, downsample_ratio 8
+attr anchors INTS [10, 13]
+attr class_num INT 2
+attr clip_bbox BOOLEAN false
+attr downsample_ratio INT 8
+attr scale_x_y FLOAT 1.2
+in ImgSize int32 [1, 2] 87 44
+in X float32 [1, 7, 2, 4] -0.35 -1.69 0.74 -0.86 0.42 0.54 0.23 -0.73 -0.54 0.99 1.25 -1.62 1.37
+  1.63 0.48 -1.37 1.56 -0.22 0.86 -0.48 0.61 1.18 0.35 -0.99 1.31 -1.3 -1.05 0.93 -1.43 -0.16 0.29
+  0.67 -1.24 -0.09 0.03 1.05 0.16 -0.28 -0.6 -0.03 -1.75 0.1 -1.56 -0.79 0.8 -1.5 -0.67 1.44 1.69
+  1.5 -1.18 1.12 1.76 -0.92 -1.11 -0.41
+out Boxes float32 [1, 8, 4] -28.360249 -116.120674 37.073544 145.85945 6.4389243 24.076097 17.473557
+  43.34069 13.589617 23.85694 46.083076 48.593163 31.570747 -85.30537 40.079018 93.85276 -5.786987
+  72.31517 19.518944 89.23132 -4.133898 52.6801 40.613747 112.916016 18.499584 24.162083 38.01176
+  118.6308 33.63798 -19.343323 38.747158 118.79683
+out Scores float32 [1, 8, 2] 0.03322712 0.18947428 0.25068554 0.39040425 0.08812559 0.11928887
+  0.2312467 0.55853593 0.3725275 0.4606606 0.07852576 0.122661196 0.119944215 0.08783148 0.39816436
+  0.19646443
+
+example float64 1x6x2x2, anchors 10 13, no clip_bbox, conf_thresh 0.5, scale_x_y 1.2
+attr anchors INTS [10, 13]
+attr clip_bbox BOOLEAN false
+attr conf_thresh FLOAT 0.5
+attr scale_x_y FLOAT 1.2
+in ImgSize int32 [1, 2] 59 88
+in X float64 [1, 6, 2, 2] -1.05 1.46 -1.35 -0.91 1.6 1.16 -1.5 0.72 0.87 0.57 0.27 -0.32 0.42 -1.2
+  -0.17 -0.02 -0.46 -0.61 0.13 1.31 -1.65 -1.79 -0.76 1.01
+out Boxes float64 [1, 4, 4] 0*8 -2.5360505848095745 27.952465327824005 15.475960612772576
+  38.06326086422129 49.76131632990577 44.48675440929444 59.74586558966902 56.233822884705084
+out Scores float64 [1, 4, 1] 0 0 0.16966457665827334 0.57726301104886
+)")

@@ -310,3 +310,88 @@ HEDDLE_OP(yolov3_loss_grad) {
   op.Output("GTScore@GRAD", kOptional).InferShape(InferGrad);
   op.Kernels<Yolov3LossGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(yolov3_loss, R"(
+example float32
+attr anchors INTS [4, 5, 6, 8, 10, 9]
+attr anchor_mask INTS [0, 1]
+attr class_num INT 2
+attr ignore_thresh FLOAT 0.5
+attr downsample_ratio INT 8
+attr use_label_smooth BOOLEAN true
+attr scale_x_y FLOAT 1.0
+in X float32 [1, 14, 2, 2] 0.35 -0.42 0.2 0.84 0.85 -0.55 -0.3 -0.5 0.37 -0.22 -0.8 -0.41 -0.62 -0.2
+  0.36 -0.68 0.67 -0.62 0.84 0.17 0.2 -0.38 0.44 -0.68 -0.59 0.17 -0.37 0.84 0.18 -0.6 0.65 -0.19
+  -0.56 -0.73 -0.04 0.25 -0.14 0.03 0.57 0.07 0.17 -0.56 -0.78 -0.73 -0.94 -0.64 0.77 -0.05 0.39
+  0.87 0.58 -0.77 0.05 0.27 0.85 0.8
+in GTBox float32 [1, 2, 4] 0.3 0.4 0.3 0.5 0.7 0.2 0.4 0.2
+in GTLabel int32 [1, 2] 0 1
+out Loss float32 [1] 17.370008
+out ObjectnessMask float32 [1, 2, 2, 2] 0 1 0 0 1 -1 0 0
+out GTMatchMask int32 [1, 2] 1 0
+
+example float64
+attr anchors INTS [4, 5, 6, 8, 10, 9]
+attr anchor_mask INTS [0, 1]
+attr class_num INT 2
+attr ignore_thresh FLOAT 0.5
+attr downsample_ratio INT 8
+attr use_label_smooth BOOLEAN false
+attr scale_x_y FLOAT 1.0
+in X float64 [1, 14, 2, 2] 0.8 -0.15 -0.24 0.55 -0.08 0.2 -0.25 0.86 -0.5 0.32 -0.16 0.23 0.27 -0.86
+  0.67 -0.73 0.8 -0.3 0.03 0.68 0.14 0.64 0.38 -0.61 0.48 0.82 0.5 -0.97 0.32 -0.21 -0.79 -0.9 0.67
+  0.35 0.84 0.11 -0.74 -0.25 0.34 0.6 -0.09 0.96 0.13 -0.92 -0.99 0.43 0.35 0.46 0.81 0.34 0.2 -0.71
+  0.05 0.84 0.49 -0.87
+in GTBox float64 [1, 2, 4] 0.3 0.4 0.3 0.5 0.7 0.2 0.4 0.2
+in GTLabel int32 [1, 2] 0 1
+out Loss float64 [1] 17.558667721527527
+out ObjectnessMask float64 [1, 2, 2, 2] 0 1 0 0 1 0 0 0
+out GTMatchMask int32 [1, 2] 1 0
+)")
+
+HEDDLE_EXAMPLES(yolov3_loss_grad, R"(
+example float32
+attr anchors INTS [4, 5, 6, 8, 10, 9]
+attr anchor_mask INTS [0, 1]
+attr class_num INT 2
+attr ignore_thresh FLOAT 0.5
+attr downsample_ratio INT 8
+attr use_label_smooth BOOLEAN true
+attr scale_x_y FLOAT 1.0
+in X float32 [1, 14, 2, 2] 0.35 -0.42 0.2 0.84 0.85 -0.55 -0.3 -0.5 0.37 -0.22 -0.8 -0.41 -0.62 -0.2
+  0.36 -0.68 0.67 -0.62 0.84 0.17 0.2 -0.38 0.44 -0.68 -0.59 0.17 -0.37 0.84 0.18 -0.6 0.65 -0.19
+  -0.56 -0.73 -0.04 0.25 -0.14 0.03 0.57 0.07 0.17 -0.56 -0.78 -0.73 -0.94 -0.64 0.77 -0.05 0.39
+  0.87 0.58 -0.77 0.05 0.27 0.85 0.8
+in GTBox float32 [1, 2, 4] 0.3 0.4 0.3 0.5 0.7 0.2 0.4 0.2
+in GTLabel int32 [1, 2] 0 1
+in Loss@GRAD float32 [1] -0.64
+in ObjectnessMask float32 [1, 2, 2, 2] 0 1 1 0 -1 0 1 0
+in GTMatchMask int32 [1, 2] 0 1
+out X@GRAD float32 [1, 14, 2, 2] 0.015844807 0 0 0 0.11772851 0 0 0 -1.184 0 0 0 1.184 0 0 0
+  -0.42336205 0.41613987 0.19298227 -0.34713465 0.27210626 0 0 0 -0.2122463 0*4 0.05610245 0 0 0
+  0.091920726 0 0 0 1.2287999 0 0 0 -1.2287999 0 0 0 -0.22095779 0.20254663 -0.31200165 0
+  -0.43503723 0 0 0 0.26106057 0 0
+
+example float64
+attr anchors INTS [4, 5, 6, 8, 10, 9]
+attr anchor_mask INTS [0, 1]
+attr class_num INT 2
+attr ignore_thresh FLOAT 0.5
+attr downsample_ratio INT 8
+attr use_label_smooth BOOLEAN false
+attr scale_x_y FLOAT 1.0
+in X float64 [1, 14, 2, 2] 0.8 -0.15 -0.24 0.55 -0.08 0.2 -0.25 0.86 -0.5 0.32 -0.16 0.23 0.27 -0.86
+  0.67 -0.73 0.8 -0.3 0.03 0.68 0.14 0.64 0.38 -0.61 0.48 0.82 0.5 -0.97 0.32 -0.21 -0.79 -0.9 0.67
+  0.35 0.84 0.11 -0.74 -0.25 0.34 0.6 -0.09 0.96 0.13 -0.92 -0.99 0.43 0.35 0.46 0.81 0.34 0.2 -0.71
+  0.05 0.84 0.49 -0.87
+in GTBox float64 [1, 2, 4] 0.3 0.4 0.3 0.5 0.7 0.2 0.4 0.2
+in GTLabel int32 [1, 2] 0 1
+in Loss@GRAD float64 [1] 0.74
+in ObjectnessMask float64 [1, 2, 2, 2] 0 1 1 0 -1 0 1 0
+in GTMatchMask int32 [1, 2] 0 1
+out X@GRAD float64 [1, 14, 2, 2] 0.12317506466370155 0 0 0 -0.4380654066729915 0 0 0 -1.369 0 0 0
+  -1.369 0 0 0 0.5105811160344332 -0.4250874624406276 -0.36445041621254093 0.49116663607922106
+  -0.34414222058292127 0 0 0 0.4571334273292442 0*4 0.0677609220767989 0 0 0 0.2651462561257426 0 0
+  0 -1.4207999999999998 0 0 0 1.4207999999999998 0 0 0 0.44834651463950287 -0.3059029916011757
+  0.45363049034310826 0 0.4323009869722015 0 0 0 -0.22313574015812132 0 0
+)")

@@ -38,3 +38,39 @@ HEDDLE_OP(elementwise_heaviside_grad) {
   DefineElementwiseGrad<HeavisideGradX, HeavisideGradY, float, double, int32_t, int64_t, float16,
                         bfloat16>(op, kUsesX | kUsesY);
 }
+
+HEDDLE_EXAMPLES(elementwise_heaviside, R"(
+example y broadcast along rows
+in X float32 [2, 3] -1.5 0 2 0 -3 1
+in Y float32 [2, 1] 0.5 -0.25
+out Out float32 [2, 3] 0 0.5 1 -0.25 0 1
+
+example float32
+in X float32 [2, 3] -1.5 0 2 0 -3 1
+in Y float32 [3] 2 5 -7
+out Out float32 [2, 3] 0 5 1 2 0 1
+
+example float64
+in X float64 [2, 3] -1.5 0 2 0 -3 1
+in Y float64 [3] 2 5 -7
+out Out float64 [2, 3] 0 5 1 2 0 1
+
+example int32
+in X int32 [2, 3] -1 0 2 0 -3 1
+in Y int32 [3] 2 5 -7
+out Out int32 [2, 3] 0 5 1 2 0 1
+
+example int64
+in X int64 [2, 3] -1 0 2 0 -3 1
+in Y int64 [3] 2 5 -7
+out Out int64 [2, 3] 0 5 1 2 0 1
+)")
+
+HEDDLE_EXAMPLES(elementwise_heaviside_grad, R"(
+example y broadcast along rows
+in Out@GRAD float64 [2, 3] -0.7 0.5 0.1 -0.5 -0.3 -0.7
+in X float64 [2, 3] -1.5 0 2 0 -3 1
+in Y float64 [2, 1] 0.5 -0.25
+out X@GRAD float64 [2, 3] -0 0 0 -0 -0 -0
+out Y@GRAD float64 [2, 1] 0.5 -0.5
+)")

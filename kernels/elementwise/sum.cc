@@ -221,3 +221,46 @@ HEDDLE_OP(sum) {
   op.Doc("sum of all inputs").Input("X", kList | kOptional).Output("Out");
   op.Inplace("X", "Out").InferShape(&InferSum).AnyKernel(&Sum);
 }
+
+HEDDLE_EXAMPLES(sum, R"(
+example float32 7
+in X float32 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+out Out float32 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+
+example float64 10x2
+in X float64 [10, 2] 5 7 5 6 9 9 1 4 3 8 0 3 2 7 4 6 0 9 8 8
+in X float64 [7, 2] rows [0, 1, 2, 2, 4, 5, 6] height 10 2 3 0 2 0 1 5 6 3 3 2 4 3 5
+out Out float64 [10, 2] 7 10 5 8 14 16 1 4 6 11 2 7 5 12 4 6 0 9 8 8
+
+example float32 scalar
+in X float32 [] -0.732
+in X float32 [] 0.103
+out Out float32 [] -0.629
+
+example float64 7x3 rows
+in X float64 [7, 3] rows [0, 1, 2, 3, 4, 5, 6] height 10 0 1 3 4 5 6 1 2 3 0 3 5 1 1 4 1 2 4 3 4 4
+in X float64 [7, 3] rows [0, 1, 2, 3, 4, 5, 6] height 10 0 3 3 0 4 6 2 3 5 2 5 6 5 5 6 0 4 5 0 1 2
+in X float64 [7, 3] rows [0, 1, 2, 3, 4, 5, 6] height 10 2 5 5 1 1 6 0 1 3 2 5 5 0 3 6 2*5 3
+out Out float64 [7, 3] rows [0, 1, 2, 3, 4, 5, 6] height 10 2 9 11 5 10 18 3 6 11 4 13 16 6 9 16 3 8
+  11 5 7 9
+
+example int32 7
+in X int32 [7] 0*7
+out Out int32 [7] 0*7
+
+example int64 7
+in X int64 [7] 0*7
+out Out int64 [7] 0*7
+
+example complex64 7
+in X complex64 [7] 0.43+0.8j -0.04+0.3j -0.74+0.5j -0.51-0.7j 0.66-0.8j -0.28+0.6j 0.19-0.3j
+out Out complex64 [7] 0.43+0.8j -0.04+0.3j -0.74+0.5j -0.51-0.7j 0.66-0.8j -0.28+0.6j 0.19-0.3j
+
+example bfloat16 7
+in X bfloat16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+out Out bfloat16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+
+example float16 7
+in X float16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+out Out float16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+)")

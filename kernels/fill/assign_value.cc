@@ -80,3 +80,89 @@ HEDDLE_OP(fill) {
   op.Attr("value", Floats{}).Attr("shape", Ints{}).Attr("dtype", 5);
   op.InferShape(FillShape).AnyKernel(RunFill);
 }
+
+HEDDLE_EXAMPLES(assign_value, R"(
+example bool_values , dtype 5, fp64_values , int32_values , int64_values , shape 2 5
+attr bool_values INTS []
+attr dtype INT 5
+attr fp32_values FLOATS [-84.73834, 55.983757, -12.318153, 44.693035, 95.5979, 7.699174, 0.22409274,
+  -85.589775, -46.312202, -0.023499835]
+attr fp64_values FLOAT64S []
+attr int32_values INTS []
+attr int64_values LONGS []
+attr shape INTS [2, 5]
+out Out float32 [2, 5] -84.73834 55.983757 -12.318153 44.693035 95.5979 7.699174 0.22409274
+  -85.589775 -46.312202 -0.023499835
+
+example bool_values , dtype 2, fp32_values , fp64_values , int32_values -3 -1 9
+attr bool_values INTS []
+attr dtype INT 2
+attr fp32_values FLOATS []
+attr fp64_values FLOAT64S []
+attr int32_values INTS [-3, -1, 9]
+attr int64_values LONGS []
+attr shape INTS [3]
+out Out int32 [3] -3 -1 9
+
+example dtype 0, fp32_values , fp64_values , int32_values , int64_values , shape 2 5
+attr bool_values INTS [0, 1, 1, 0, 0, 0, 1, 1, 0, 1]
+attr dtype INT 0
+attr fp32_values FLOATS []
+attr fp64_values FLOAT64S []
+attr int32_values INTS []
+attr int64_values LONGS []
+attr shape INTS [2, 5]
+out Out bool [2, 5] 0 1 1 0 0 0 1 1 0 1
+
+example bool_values , dtype 5, fp64_values , int32_values , int64_values , shape 5
+attr bool_values INTS []
+attr dtype INT 5
+attr fp32_values FLOATS [-0.10421295, 0.817191, -0.4127717, -0.42444932, -0.73994285]
+attr fp64_values FLOAT64S []
+attr int32_values INTS []
+attr int64_values LONGS []
+attr shape INTS [5]
+out Out float32 [5] -0.10421295 0.817191 -0.4127717 -0.42444932 -0.73994285
+)")
+
+HEDDLE_EXAMPLES(fill, R"(
+example float32
+attr value FLOATS [1.5, -2.0, 3.0, 0.0, 7.0, 0.25]
+attr shape INTS [2, 3]
+attr dtype INT 5
+from assign_value -> Out=Out
+attr shape INTS [2, 3]
+attr dtype INT 5
+attr fp32_values FLOATS [1.5, -2.0, 3.0, 0.0, 7.0, 0.25]
+out Out float32 [2, 3] 1.5 -2 3 0 7 0.25
+
+example int32
+attr value FLOATS [1.0, -2.0, 3.0, 0.0, 7.0, 9.0]
+attr shape INTS [2, 3]
+attr dtype INT 2
+from assign_value -> Out=Out
+attr shape INTS [2, 3]
+attr dtype INT 2
+attr int32_values INTS [1, -2, 3, 0, 7, 9]
+out Out int32 [2, 3] 1 -2 3 0 7 9
+
+example int64
+attr value FLOATS [1.0, -2.0, 3.0, 0.0, 7.0, 9.0]
+attr shape INTS [2, 3]
+attr dtype INT 3
+from assign_value -> Out=Out
+attr shape INTS [2, 3]
+attr dtype INT 3
+attr int64_values LONGS [1, -2, 3, 0, 7, 9]
+out Out int64 [2, 3] 1 -2 3 0 7 9
+
+example bool
+attr value FLOATS [1.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+attr shape INTS [2, 3]
+attr dtype INT 0
+from assign_value -> Out=Out
+attr shape INTS [2, 3]
+attr dtype INT 0
+attr bool_values INTS [1, 0, 1, 0, 0, 1]
+out Out bool [2, 3] 1 0 1 0 0 1
+)")

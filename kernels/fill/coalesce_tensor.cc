@@ -82,3 +82,26 @@ HEDDLE_OP(coalesce_tensor) {
   op.Attr("concated_shapes", Ints{}).Attr("concated_ranks", Ints{});
   op.InferShape(Infer).AnyKernel(Coalesce);
 }
+
+HEDDLE_EXAMPLES(coalesce_tensor, R"(
+example copies data, float32
+attr copy_data BOOLEAN true
+attr dtype INT 5
+attr use_align BOOLEAN false
+in Input float32 [2, 3] -0.25 -0.27 0 -0.86 0.67 -0.59
+in Input float32 [4] -0.79 -0.67 -0.08 0
+out Output float32 [2, 3] -0.25 -0.27 0 -0.86 0.67 -0.59
+out Output float32 [4] -0.79 -0.67 -0.08 0
+out FusedOutput float32 [10] -0.25 -0.27 0 -0.86 0.67 -0.59 -0.79 -0.67 -0.08 0
+
+example a constant
+attr set_constant BOOLEAN true
+attr constant FLOAT 2.5
+attr dtype INT 5
+attr use_align BOOLEAN false
+in Input float32 [2] 0.43 -0.98
+in Input float32 [3] 0.36 -0.56 0.16
+out Output float32 [2] 2.5 2.5
+out Output float32 [3] 2.5 2.5 2.5
+out FusedOutput float32 [5] 2.5*5
+)")

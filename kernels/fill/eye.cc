@@ -96,3 +96,55 @@ HEDDLE_OP(triu_indices) {
   op.Attr("col", 0).Attr("offset", 0).Attr("dtype", 3);
   op.InferShape(TriangleShape<true>).AnyKernel(RunTriangle<true>);
 }
+
+HEDDLE_EXAMPLES(eye, R"(
+example dtype 5, num_columns 4, num_rows 4
+attr dtype INT 5
+attr num_columns LONG 4
+attr num_rows LONG 4
+out Out float32 [4, 4] 1 0*4 1 0*4 1 0*4 1
+
+example dtype 3, num_columns -1, num_rows 1
+attr dtype INT 3
+attr num_columns LONG -1
+attr num_rows LONG 1
+out Out int64 [1, 1] 1
+
+example dtype 5, num_columns 3, num_rows 3
+attr dtype INT 5
+attr num_columns LONG 3
+attr num_rows LONG 3
+out Out float32 [3, 3] 1 0 0 0 1 0 0 0 1
+
+example dtype 5, num_columns 1, num_rows 99
+attr dtype INT 5
+attr num_columns LONG 1
+attr num_rows LONG 99
+out Out float32 [99, 1] 1 0*98
+)")
+
+HEDDLE_EXAMPLES(tril_indices, R"(
+example cols 4, offset 2, rows 4
+attr cols INT 4
+attr offset INT 2
+attr rows INT 4
+out out int64 [2, 15] 0 0 0 1*4 2*4 3*4 0 1 2 0 1 2 3 0 1 2 3 0 1 2 3
+
+example cols 3, offset -1, rows 1
+attr cols INT 3
+attr offset INT -1
+attr rows INT 1
+out out int64 [2, 0]
+)")
+
+HEDDLE_EXAMPLES(triu_indices, R"(
+example col 4, offset 2, row 4
+attr col INT 4
+attr offset INT 2
+attr row INT 4
+out out int64 [2, 3] 0 0 1 2 3 3
+
+example col 1
+attr col INT 1
+out out int64 [2, 0]
+)")

@@ -66,3 +66,52 @@ HEDDLE_OP(fill_constant_batch_size_like) {
   op.Attr("input_dim_idx", 0).Attr("output_dim_idx", 0).Attr("value", 0.0).Attr("str_value", "");
   op.InferShape(BatchSizeLikeShape).AnyKernel(RunBatchSizeLike);
 }
+
+HEDDLE_EXAMPLES(fill_constant, R"(
+example shape 10, str_value 1.0, value 1
+attr shape LONGS [10]
+attr str_value STRING "1.0"
+attr value FLOAT 1.0
+out Out float32 [10] 1*10
+
+example dtype 2, str_value 2, value 2
+attr dtype INT 2
+attr str_value STRING "2"
+attr value FLOAT 2.0
+out Out int32 [] 2
+
+example dtype 0, shape 0 3, value 1
+attr dtype INT 0
+attr shape LONGS [0, 3]
+attr value FLOAT 1.0
+out Out bool [0, 3]
+
+example shape 1, str_value 3.0, value 3
+attr shape LONGS [1]
+attr str_value STRING "3.0"
+attr value FLOAT 3.0
+out Out float32 [1] 3
+)")
+
+HEDDLE_EXAMPLES(fill_constant_batch_size_like, R"(
+example float32 10x1, dtype 5, input_dim_idx 0, output_dim_idx 0, shape -1 1
+attr dtype INT 5
+attr input_dim_idx INT 0
+attr output_dim_idx INT 0
+attr shape INTS [-1, 1]
+attr str_value STRING ""
+attr value FLOAT 10.0
+in Input float32 [10, 1] 0.104 0.375 0.826 0.465 0.195 0.646 0.917 0.285 0.736 0.556
+out Out float32 [10, 1] 10*10
+
+example float32 3x2x4, dtype 5, input_dim_idx 0, output_dim_idx 0, shape -1 3
+attr dtype INT 5
+attr input_dim_idx INT 0
+attr output_dim_idx INT 0
+attr shape INTS [-1, 3]
+attr str_value STRING "1.5"
+attr value FLOAT 1.5
+in Input float32 [3, 2, 4] -0.52 0.78 -0.67 -0.44 0.85 0.63 -0.74 0.4 0.47 0.32 0.17 -0.13 0.25
+  -0.59 -0.06 0.02 -0.21 -0.29 0.09 0.7 -0.82 -0.9 -0.36 0.55
+out Out float32 [3, 3] 1.5*9
+)")

@@ -108,3 +108,79 @@ HEDDLE_OP(einsum_grad) {
       .InferShape(InferGrad)
       .Kernels<EinsumGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(einsum, R"(
+example float64 4, equation i,i->
+attr equation STRING "i,i->"
+in Operands float64 [4] 0.212 0.408 0.8 0.604
+in Operands float64 [4] 0.2 0.594 0.397 0.791
+out InnerCache ?
+out InnerCache ?
+out Out float64 [] 1.080116
+out XShape ?
+out XShape ?
+
+example float64 4x4, equation ii->
+attr equation STRING "ii->"
+in Operands float64 [4, 4] 0.362 0.189 0.823 0.592 0.419 0.938 0.304 0.65 0.535 0.765 0.131 0.707
+  0.074 0.88 0.477 0.247
+out InnerCache ?
+out Out float64 [] 1.678
+out XShape ?
+
+example float64 3x3x2, equation mij,jk->ki
+attr equation STRING "mij,jk->ki"
+in Operands float64 [3, 3, 2] 0.211 0.894 0.789 0.263 0.631 0.421 0.158 0.947 0.737 0.368 0.842
+  0.474 0.684 0.105 0.053 0.316 0.579 0.526
+in Operands float64 [2, 4] 0.112 0.852 0.429 0.746 0.323 0.64 0.535 0.218
+out InnerCache ?
+out InnerCache ?
+out Out float64 [4, 3] 0.746494 0.482729 0.688807 2.142596 1.9513880000000001 2.6577439999999997
+  1.4928469999999998 1.1840359999999999 1.640543 1.209766 1.3843800000000002 1.8405699999999996
+out XShape ?
+out XShape ?
+
+example float64 4x4, equation ij,jk->ik
+attr equation STRING "ij,jk->ik"
+in Operands float64 [4, 4] 0.419 0.189 0.304 0.535 0.823 0.477 0.88 0.65 0.074 0.247 0.707 0.592
+  0.131 0.938 0.765 0.362
+in Operands float64 [4, 4] 0.061 0.235 0.409 0.872 0.525 0.293 0.93 0.64 0.582 0.351 0.814 0.467
+  0.177 0.756 0.119 0.698
+out InnerCache ?
+out InnerCache ?
+out Out float64 [4, 4] 0.39640699999999995 0.665006 0.658262 1.001726 0.9278379999999999 1.133446
+  1.573887 1.887596 0.650447 0.7854699999999999 0.9059219999999999 0.9659929999999999 1.009745
+  0.8478059999999998 1.591707 1.3244829999999999
+out XShape ?
+out XShape ?
+
+example float32 4, equation i,i->
+attr equation STRING "i,i->"
+in Operands float32 [4] 0.212 0.408 0.8 0.604
+in Operands float32 [4] 0.2 0.594 0.397 0.791
+out InnerCache ?
+out InnerCache ?
+out Out float32 [] 1.080116
+out XShape ?
+out XShape ?
+)")
+
+HEDDLE_EXAMPLES(einsum_grad, R"(
+example ij,jk->ik
+attr equation STRING "ij,jk->ik"
+in Operands float64 [2, 3] 0.5 -1 0.25 2 -0.5 1
+in Operands float64 [3, 2] 1 0.5 -0.25 0.75 2 -1
+in Out@GRAD float64 [2, 2] 0.5 -0.25 1 2
+from matmul_v2_grad X=Operands.0 Y=Operands.1 Out@GRAD=Out@GRAD -> X@GRAD=Operands@GRAD.0
+  Y@GRAD=Operands@GRAD.1
+out Operands@GRAD float64 [2, 3] 0.375 -0.3125 1.25 2 1.25 0
+out Operands@GRAD float64 [3, 2] 2.25 3.875 -1 -0.75 1.125 1.9375
+
+example ij->ji, float32
+attr equation STRING "ij->ji"
+in Operands float32 [2, 3] 0.5 -1 0.25 2 -0.5 1
+in Out@GRAD float32 [3, 2] 1 0.5 -0.25 0.75 2 -1
+from transpose2 X=Out@GRAD -> Out=Operands@GRAD XShape=s
+attr axis INTS [1, 0]
+out Operands@GRAD float32 [2, 3] 1 -0.25 2 0.5 0.75 -1
+)")

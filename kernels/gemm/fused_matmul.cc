@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/machine.h"
 #include "core/shapes.h"
 #include "kernels/conv/spread_residual.h"
 #include "kernels/gemm/gemm_matmul.h"
@@ -90,10 +91,13 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   const BatchedGemm product = PlanOut(s);
   std::vector<int64_t> widths;
   for (int i = 0; i < ctx.InCount("X"); ++i) widths.push_back(ctx.InShape("X", i).dim(-1));
-  state->pieces = widths.size() > 1 && PiecesPay(product.one, widths);
+  state->pieces = widths.size() > 1 && PiecesPay(product.one, widths, MachineOr(ctx.machine()));
   state->rows = x.Product(0, x.rank() - 1);
-  state->runner = MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")), ctx.ConstIn("Y"),
-                           epilogue, state->pieces ? *std::ranges::max_element(widths) : 0);
+  const GemmUse use{.piece = state->pieces ? *std::ranges::max_element(widths) : 0};
+  HEDDLE_ASSIGN_OR_RETURN(state->runner,
+                          MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")),
+                                   ctx.ConstIn("Y"), epilogue, use));
+  state->facts.implementation = state->runner->name();
   if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
   state->facts.prefetch = state->runner->ReadsFirst();
   return std::unique_ptr<KernelState>(std::move(state));
@@ -179,3 +183,108 @@ HEDDLE_OP(fused_matmul) {
   op.Inplace("ResidualData", "Out").InferShape(FusedMatmulShape).Prepare(PrepareFusedMatmul);
   op.Cost(FusedMatmulCost).Kernel(DType::kF32, RunFusedMatmul);
 }
+
+HEDDLE_EXAMPLES(fused_matmul, R"(
+example relu of product and bias
+attr fuse_activation STRING "relu"
+in X float32 [2, 3] 0.08 -0.26 -0.51 0.78 0.48 -0.43
+in Y float32 [3, 4] 0.73 -0.17 -0.25 -0.55 -0.89 -0.96 -0.06 0.31 0.49 -0.8 -0.3 0.7
+in Bias float32 [4] -0.65 0.99 0.76 0
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from relu X=u -> Out=Out
+out Out float32 [2, 4] 0 1.634 0.9086 0 0 0.7406 0.6652 0
+
+example gelu of product and bias
+attr fuse_activation STRING "gelu"
+in X float32 [2, 3] 0.75 -0.37 0.58 0.74 -0.59 0.7
+in Y float32 [3, 4] -0.61 -0.39 -0.7 0.77 0.6 0.57 -0.9 -0.9 0.94 -0.69 -0.87 0.81
+in Bias float32 [4] -0.91 -0.62 -0.96 0.6
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from gelu X=u -> Out=Out
+out Out float32 [2, 4] -0.1547374 -0.09721228 -0.08084241 1.9330997 -0.153497 -0.07257714
+  -0.09313292 2.241333
+
+example tanh of product and bias
+attr fuse_activation STRING "tanh"
+in X float32 [2, 3] 0.64 0.49 -0.02 0.83 -0.74 0.71
+in Y float32 [3, 4] 0.79 0.32 -0.56 0.6 0.63 0.62 -0.97 0.59 -0.05 0.99 -0.92 0.24
+in Bias float32 [4] -0.46 -0.14 0.54 0.15
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from tanh X=u -> Out=Out
+out Out float32 [2, 4] 0.34106737 0.33531088 -0.26854953 0.67414355 -0.29679376 0.35372922
+  0.13889636 0.36426964
+
+example swish of product and bias
+attr fuse_activation STRING "swish"
+in X float32 [2, 3] 0.4 -0.12 -0.54 -0.06 0.2 -0.62
+in Y float32 [3, 4] 0.55 0.66 -0.54 0.27 0.78 0.07 -0.37 -0.54 -0.08 -0.01 -0.94 -0.04
+in Bias float32 [4] 0.1 0.83 -0.24 0.93
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from swish X=u -> Out=Out
+attr beta FLOAT 1
+out Out float32 [2, 4] 0.15286179 0.8166899 0.050302234 0.8487016 0.15476349 0.56112754 0.17311047
+  0.5784978
+
+example sigmoid of product and bias
+attr fuse_activation STRING "sigmoid"
+in X float32 [2, 3] -0.95 0.81 0.84 -0.11 0.81 0.8
+in Y float32 [3, 4] -0.67 0.49 0.27 -0.12 0.38 -0.77 -0.91 0.33 0.98 -0.8 0.34 0.06
+in Bias float32 [4] -0.34 0.62 -0.86 -0.7
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from sigmoid X=u -> Out=Out
+out Out float32 [2, 4] 0.80651146 0.2421001 0.17250168 0.4333245 0.69540256 0.33234456 0.20508674
+  0.40817863
+
+example leaky_relu of product and bias
+attr fuse_activation STRING "leaky_relu"
+attr fuse_alpha FLOAT 0.2
+in X float32 [2, 3] 0.04 -0.8 0.3 -0.23 -0.06 0.57
+in Y float32 [3, 4] 0.84 -0.3 0.41 -0.32 0.75 -0.15 0.21 -0.75 -0.39 -0.86 0.98 0.21
+in Bias float32 [4] -0.53 -0.9 0.9 -0.61
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from leaky_relu X=u -> Out=Out
+attr alpha FLOAT 0.2
+out Out float32 [2, 4] -0.24268 -0.21 1.0424 0.040200055 -0.1981 -0.26244 1.3517 -0.07434001
+
+example transposed, alpha
+attr trans_x BOOLEAN true
+attr trans_y BOOLEAN true
+attr alpha FLOAT 0.5
+in X float32 [2, 3, 2] -0.27 0.65 0.14 -0.16 -0.87 -0.13 -0.51 -0.94 0.87 -0.84 0.69 -0.78
+in Y float32 [2, 4, 3] 0.65 0.62 0.57 0.46 -0.77 0.76 0.4 -0.72 0.05 0.74 -0.43 -0.79 -0.21 0.07
+  0.64 -0.31 -0.66 0.03 0.97 0.15 0.61 -0.4 0.17 0.92
+from matmul_v2 X=X Y=Y -> Out=t
+attr trans_x BOOLEAN true
+attr trans_y BOOLEAN true
+from scale X=t -> Out=Out
+attr scale FLOAT 0.5
+out Out float32 [2, 2, 4] -0.29230002 -0.4466 -0.12615001 0.21365 0.12459998 0.1617 0.18435 0.32625
+  0.3048 -0.19770001 0.02835001 0.49335 -0.18029998 0.41120002 -0.75680006 -0.24219999
+
+example residual
+attr fuse_activation STRING "relu"
+in X float32 [2, 2, 3] -0.79 0.26 -0.06 0.69 -0.82 0.81 0.06 -0.52 -0.71 0.54 -0.95 0.91
+in Y float32 [3, 2] 0.39 0.61 0.04 0.95 -0.64 0.25
+in Bias float32 [2] -0.3 0.63
+in ResidualData float32 [2, 2, 2] -0.22 0.97 0.4 -0.46 -0.13 -0.94 0.56 -0.92
+from matmul_v2 X=X Y=Y -> Out=t
+from elementwise_add X=t Y=Bias -> Out=u
+from elementwise_add X=u Y=ResidualData -> Out=v
+from relu X=v -> Out=Out
+out Out float32 [2, 2, 2] 0 1.3501 0 0.014400035 0.02699998 0 0 0
+
+example X in two parts
+in X float32 [2, 2] 0.85 -0.25 0.08 -0.41
+in X float32 [2, 1] 0.58 0.67
+in Y float32 [3, 2] 0.52 0.86 -0.19 -0.04 -0.54 0.36
+from concat X=X.0,X.1 -> Out=x
+attr axis INT -1
+from matmul_v2 X=x Y=Y -> Out=Out
+out Out float32 [2, 2] 0.17629999 0.9498 -0.24230002 0.3264
+)")

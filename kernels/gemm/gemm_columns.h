@@ -17,6 +17,7 @@ inline int64_t PanelWidth(const GemmDims& d, int64_t lanes, int64_t column) {
 
 // As it is: [panel][k][column]. Immutable once packed.
 struct FloatColumns {
+  static constexpr const char* kName = "panels";
   static constexpr int kPackingVersion = 1;  // see PackOnce
   static constexpr int64_t kRoom = 1;        // floats that Block needs
   // Of the other matrix, that are gone through for one panel after another.
@@ -38,6 +39,7 @@ struct FloatColumns {
 // by at most 1/254 of the largest of its group. Where that is no number, nor is what a product
 // gives.
 struct Int8Columns {
+  static constexpr const char* kName = "panels_int8";
   static constexpr int kPackingVersion = 1;  // see PackOnce
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
   static constexpr int64_t kCacheBytes = 1
@@ -58,6 +60,7 @@ struct Int8Columns {
 
 // Of a matrix that each run has another of: copied as they are asked for, times a factor.
 struct FreshColumns {
+  static constexpr const char* kName = "panels_variable";
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
   static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass copies anew
   static constexpr bool kInBlocks = true, kReadsB = true;

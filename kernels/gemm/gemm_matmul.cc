@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
+#include "kernels/gemm/gemm_implementations.h"
 
 namespace heddle {
 namespace {
@@ -15,6 +16,7 @@ class PlainGemmRunner final : public GemmRunner {
  public:
   PlainGemmRunner(const BatchedGemm& g, float alpha, const Epilogue& epilogue)
       : g_(g), alpha_(alpha), epilogue_(epilogue) {}
+  std::string name() const override { return "plain"; }
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
            const float* residual, float* c) const override {
     const int64_t width = g_.one.n, rows = g_.batch * g_.one.m;
@@ -89,31 +91,8 @@ BatchedGemm PlanYGrad(const MatmulShapes& s) {
                          GemmDims::Dense(s.k, s.n, s.m, !s.trans_x, false));
 }
 
-std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                     const Tensor* constant_b, const Epilogue& epilogue,
-                                     int64_t piece) {
-  if (epilogue.int8)
-    if (auto runner = MakeInt8Gemm(ctx, g, alpha, constant_b, epilogue)) return runner;
-  constexpr int64_t kFewBlocks = 4, kNearFloats = 1 << 15, kFew = 1 << 19;
-  const int64_t m = g.one.m, k = g.one.k, most = MostPanelRows();
-  // Where all rows fit a block of registers, the loops read the packed matrix once, at the speed of
-  // memory; the library takes up to twice as long. With a few blocks, of a matrix that stays near,
-  // the loops ask for what they read next while they multiply. Of few multiplications, too: one of
-  // the library's calls takes half a microsecond before it multiplies anything.
-  bool panels = m <= most || (m <= kFewBlocks * most && m * k <= kNearFloats) || g.work() < kFew;
-  // Of some more rows, which are short and need no copy, both are about as fast; but the library
-  // makes code first, and is slower in what follows.
-  constexpr int64_t kSomeRows = 256, kShort = 600, kCopied = 512;
-  panels = panels || (m <= kSomeRows && k <= kShort && k % kCopied != 0);
-  // Pieces need not be put together first. Each one is near while a block of B passes, and all of
-  // them from one panel to the next.
-  constexpr int64_t kPiecesFloats = 1 << 18;
-  panels = panels || (piece > 0 && m <= kFewBlocks * most && m * piece <= kNearFloats &&
-                      m * k <= kPiecesFloats);
-  if (constant_b != nullptr && !epilogue.bf16 && panels)
-    if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
-  if (auto runner = MakeLibraryGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
-  return std::make_unique<PlainGemmRunner>(g, alpha, epilogue);
+std::unique_ptr<GemmRunner> MakePlainGemm(const PrepareContext&, const GemmCase& c) {
+  return std::make_unique<PlainGemmRunner>(c.g, c.alpha, c.epilogue);
 }
 
 }  // namespace heddle

@@ -1,9 +1,10 @@
 // matmul and its kin: shapes of a product of two tensors, the products of its gradients, and the
-// library's fast path.
+// prepared product of floats.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_epilogue.h"
@@ -73,39 +74,28 @@ class GemmRunner {
                          const float* /*bias*/, const float* /*residual*/, float* /*c*/) const {
     return false;
   }
+  // How it computes, as in "panels, avx2": KernelState::Facts::implementation.
+  virtual std::string name() const = 0;
   // False: what it needs of the constant B was copied, and `b` may point anywhere.
   virtual bool reads_b() const { return true; }
   // See KernelState::Facts::prefetch.
   virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
-// The library's, with B packed when `constant_b` is its constant tensor; nullptr where the product
-// is too small for it. Without the library MakePanelGemm's. The tensor's contents need not be in
+// Whether a product of an A in pieces of these widths is made sooner by panels (gemm_panels.cc)
+// than its pieces are joined.
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths, const Machine& m);
+// How a product is used, as far as the choice depends on it.
+struct GemmUse {
+  int64_t piece = 0;     // columns of the widest piece that A lies in; 0: A lies in one piece
+  bool unfused = false;  // an operator that no pass has touched
+};
+
+// The best runner for a product of floats, or the one that the caller insists on (select.h).
+// `constant_b` is B's tensor when it is a constant, else nullptr; its contents need not be in
 // memory (PrepareContext::MarkPacked).
-std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                            float alpha, const Tensor* constant_b,
-                                            const Epilogue& epilogue);
-// By loops of heddle's own, with the constant matrix packed; nullptr where it is none or the
-// product is a batch, or too small.
-std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                          float alpha, const Tensor* constant_b,
-                                          const Epilogue& epilogue);
-// By the same loops, with a matrix that is no constant, in batches, too; nullptr where Gemm
-// needs no library.
-std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
-                                          const Epilogue& epilogue);
-// Whether a product of an A in pieces of these widths is sooner made by these loops than pieces are
-// joined.
-bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths);
-// How many rows their loops keep in registers; 0 where there are none.
-int64_t MostPanelRows();
-// Likewise with the matrix rounded to 8-bit integers (Int8Columns, gemm_columns.h).
-std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                         float alpha, const Tensor* constant_b,
-                                         const Epilogue& epilogue);
-// Always gives one. `piece`: columns of the widest piece that A lies in; 0: it is one.
-std::unique_ptr<GemmRunner> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                     const Tensor* constant_b, const Epilogue& epilogue,
-                                     int64_t piece = 0);
+Result<std::unique_ptr<GemmRunner>> MakeGemm(const PrepareContext& ctx, const BatchedGemm& g,
+                                             float alpha, const Tensor* constant_b,
+                                             const Epilogue& epilogue, GemmUse use = {});
 
 }  // namespace heddle

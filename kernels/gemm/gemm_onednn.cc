@@ -1,5 +1,5 @@
 // Matrix products by oneDNN's matmul primitive.
-#include "kernels/gemm/gemm_matmul.h"
+#include "kernels/gemm/gemm_implementations.h"
 
 #ifdef HEDDLE_WITH_ONEDNN
 
@@ -13,9 +13,6 @@ namespace {
 
 using dnnl::memory;
 
-// Below this many multiplications a call costs more than it saves; fused parts make up for some.
-constexpr int64_t kLeastWork = 64 * 64 * 64;
-constexpr int64_t kLeastFusedWork = 32 * 32 * 32;
 // Longer sums of single-precision products are made in parts of at most this many: rounding errors
 // grow with a chain's length. Packed operands, which are for inference, stay whole.
 constexpr int64_t kLongestSum = 256;
@@ -38,7 +35,7 @@ memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t ro
   return onednn::Strided(dims, strides);
 }
 
-class LibraryGemmRunner final : public GemmRunner {
+class OnednnGemmRunner final : public GemmRunner {
  public:
   // A stretch of the inner dimension, from these places of the operands on.
   struct Part {
@@ -51,7 +48,9 @@ class LibraryGemmRunner final : public GemmRunner {
   int64_t rounded_bytes = 0;
   Epilogue epilogue;
   int64_t c_size = 0;
+  std::string implementation;
 
+  std::string name() const override { return implementation; }
   bool reads_b() const override { return packed == nullptr; }
 
   void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
@@ -79,13 +78,14 @@ class LibraryGemmRunner final : public GemmRunner {
 
 // One call for a stretch of `k` of the inner dimension.
 std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
-                                             const Epilogue& epilogue) {
+                                             const Epilogue& epilogue, std::string* name) {
   const GemmDims& d = g.one;
   const memory::desc a = Operand(g, g.a_stride, d.m, k, d.trans_a, d.lda);
   const memory::desc b = Operand(g, g.b_stride, k, d.n, d.trans_b, d.ldb);
   const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
   const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, b, c,
                                         onednn::Attributes(epilogue, nullptr, 1.f));
+  *name = StrCat("onednn ", pd.impl_info_str(), ", K in parts");
   return std::make_shared<onednn::Call>(
       dnnl::matmul(pd),
       std::vector<std::pair<int, memory::desc>>{
@@ -100,12 +100,13 @@ std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
   const int64_t length = (d.k + count - 1) / count;
   Epilogue add;
   add.residual = true;
-  auto runner = std::make_unique<LibraryGemmRunner>();
+  auto runner = std::make_unique<OnednnGemmRunner>();
   std::shared_ptr<const onednn::Call> middle;
   for (int64_t at = 0; at < d.k; at += length) {
     const int64_t k = std::min(length, d.k - at);
     auto call = middle;
-    if (at == 0 || k != length || !middle) call = MakeCall(g, k, at == 0 ? Epilogue() : add);
+    if (at == 0 || k != length || !middle)
+      call = MakeCall(g, k, at == 0 ? Epilogue() : add, &runner->implementation);
     if (at > 0 && k == length) middle = call;
     runner->parts.push_back(
         {std::move(call), at * (d.trans_a ? d.lda : 1), at * (d.trans_b ? 1 : d.ldb)});
@@ -113,13 +114,17 @@ std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
   return runner;
 }
 
-std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g, float alpha,
-                                 const Tensor* constant_b, const Epilogue& epilogue, bool half) {
+std::unique_ptr<GemmRunner> MakeUnguarded(const PrepareContext& ctx, const GemmCase& product,
+                                          bool bf16) {
+  const BatchedGemm& g = product.g;
+  const Tensor* const constant_b = product.constant_b;
+  const Epilogue& epilogue = product.epilogue;
+  const float alpha = product.alpha;
   const GemmDims& d = g.one;
   if (constant_b == nullptr && epilogue.empty() && alpha == 1.f && d.k > kLongestSum)
     return MakeInParts(g);
   const memory::desc given = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
-  const memory::desc a = half ? onednn::InHalf(onednn::Dense({d.m, d.k})) : given;
+  const memory::desc a = bf16 ? onednn::InBf16(onednn::Dense({d.m, d.k})) : given;
   const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
   const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
   const bool pack = constant_b != nullptr && g.dims.rank() == 0;
@@ -127,20 +132,21 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
   memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
   bias_dims.back() = d.n;
   const memory::desc bias = epilogue.bias ? onednn::Dense(bias_dims) : memory::desc();
-  // The library adds its own bias before anything else: with a factor the bias follows it instead.
+  // oneDNN adds its own bias before anything else: with a factor the bias follows it instead.
   const bool scaled = alpha != 1.f;
   dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
   const dnnl::matmul::primitive_desc pd(onednn::Engine(), a,
-                                        half   ? onednn::InHalf(packed)
+                                        bf16   ? onednn::InBf16(packed)
                                         : pack ? packed
                                                : b,
                                         scaled ? memory::desc() : bias, c, attr);
-  auto runner = std::make_unique<LibraryGemmRunner>();
+  auto runner = std::make_unique<OnednnGemmRunner>();
+  runner->implementation = StrCat(bf16 ? "onednn_bf16 " : "onednn ", pd.impl_info_str());
   runner->epilogue = epilogue;
   runner->c_size = g.batch * d.m * d.n;
   if (pack && pd.weights_desc() != b)
     runner->packed = onednn::Pack(ctx, *constant_b, b, pd.weights_desc());
-  if (half) {
+  if (bf16) {
     runner->round = onednn::MakeReorder(given, a);
     runner->rounded_bytes = static_cast<int64_t>(a.get_size());
   }
@@ -152,26 +158,21 @@ std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const BatchedGemm& g
   return runner;
 }
 
-}  // namespace
-
-std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                            float alpha, const Tensor* constant_b,
-                                            const Epilogue& epilogue) {
-  if (ctx.lean() && !epilogue.bf16) {  // the library would make code first
-    if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
-    return MakeFreshGemm(g, alpha, epilogue);
-  }
-  if (g.sums || g.work() < (epilogue.empty() ? kLeastWork : kLeastFusedWork)) return nullptr;
-  // Rounding must pay: an operand is rounded once for all columns.
-  constexpr int64_t kLeastHalfWork = 1 << 21, kLeastHalfColumns = 32;
-  const bool half = epilogue.bf16 && constant_b != nullptr && g.dims.rank() == 0 &&
-                    g.work() >= kLeastHalfWork && g.one.n >= kLeastHalfColumns &&
-                    onednn::MultipliesHalf();
+std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const GemmCase& c, bool bf16) {
   try {
-    return Make(ctx, g, alpha, constant_b, epilogue, half);
+    return MakeUnguarded(ctx, c, bf16);
   } catch (const dnnl::error&) {  // no implementation for this case
     return nullptr;
   }
+}
+
+}  // namespace
+
+std::unique_ptr<GemmRunner> MakeOnednnGemm(const PrepareContext& ctx, const GemmCase& c) {
+  return Make(ctx, c, false);
+}
+std::unique_ptr<GemmRunner> MakeOnednnBf16Gemm(const PrepareContext& ctx, const GemmCase& c) {
+  return onednn::MultipliesBf16() ? Make(ctx, c, true) : nullptr;
 }
 
 }  // namespace heddle
@@ -179,12 +180,23 @@ std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const Bat
 #else
 
 namespace heddle {
-std::unique_ptr<GemmRunner> MakeLibraryGemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                            float alpha, const Tensor* constant_b,
-                                            const Epilogue& epilogue) {
-  if (auto runner = MakePanelGemm(ctx, g, alpha, constant_b, epilogue)) return runner;
-  return MakeFreshGemm(g, alpha, epilogue);
+std::unique_ptr<GemmRunner> MakeOnednnGemm(const PrepareContext&, const GemmCase&) {
+  return nullptr;
+}
+std::unique_ptr<GemmRunner> MakeOnednnBf16Gemm(const PrepareContext&, const GemmCase&) {
+  return nullptr;
 }
 }  // namespace heddle
 
 #endif  // HEDDLE_WITH_ONEDNN
+
+namespace heddle {
+
+bool OnednnGemmCovers(const GemmCase& c, const Machine&) { return kWithOnednn && !c.g.sums; }
+
+bool OnednnBf16GemmCovers(const GemmCase& c, const Machine& m) {
+  return OnednnGemmCovers(c, m) && c.epilogue.bf16 && c.constant_b != nullptr &&
+         c.g.dims.rank() == 0 && m.has(kAvx512Bf16);
+}
+
+}  // namespace heddle

@@ -16,7 +16,7 @@ using MatmulViewFn = Result<MatmulShapes> (*)(const OpContext& ctx, const Shape&
 struct MatmulForwardState final : KernelState {
   BatchedGemm gemm;
   double alpha = 1;
-  std::unique_ptr<GemmRunner> runner;  // where the product is large enough
+  std::unique_ptr<GemmRunner> runner;  // of floats
 };
 struct MatmulGradState final : KernelState {
   MatmulGradState(const MatmulShapes& s, double a) : plans(s), alpha(a) {}
@@ -112,10 +112,13 @@ struct MatmulFamily {
     auto state = std::make_unique<MatmulForwardState>();
     state->gemm = PlanOut(s);
     state->alpha = Alpha(ctx);
-    if (ctx.InDType("X") == DType::kF32)
-      state->runner =
-          MakeLibraryGemm(ctx, state->gemm, static_cast<float>(state->alpha), ctx.ConstIn("Y"), {});
-    if (state->runner && !state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
+    if (ctx.InDType("X") == DType::kF32) {
+      HEDDLE_ASSIGN_OR_RETURN(state->runner,
+                              MakeGemm(ctx, state->gemm, static_cast<float>(state->alpha),
+                                       ctx.ConstIn("Y"), Epilogue(), {.unfused = true}));
+      state->facts.implementation = state->runner->name();
+      if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
+    }
     return std::unique_ptr<KernelState>(std::move(state));
   }
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/gemm/gemm_columns.h"
-#include "kernels/gemm/gemm_matmul.h"
+#include "kernels/gemm/gemm_implementations.h"
 #include "kernels/simd/microkernels.h"
 
 namespace heddle {
@@ -39,6 +39,7 @@ class PanelGemm final : public GemmRunner {
     }
   }
 
+  std::string name() const override { return StrCat(Columns::kName, ", ", IsaName(kernels_.isa)); }
   bool reads_b() const override { return Columns::kReadsB; }
 
   std::span<const std::byte> ReadsFirst() const override {
@@ -219,30 +220,32 @@ class PanelGemm final : public GemmRunner {
 
 }  // namespace
 
-std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                          float alpha, const Tensor* constant_b,
-                                          const Epilogue& epilogue) {
-  constexpr int64_t kLeastWork = 1 << 12;
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (kernels == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
-      alpha != 1.f || g.work() < kLeastWork)
-    return nullptr;
-  auto packed = PackFloatColumns(ctx, *constant_b, g.one, kernels->lanes);
-  return std::make_unique<PanelGemm<FloatColumns>>(g, std::move(packed), epilogue, *kernels);
+bool PanelsCover(const GemmCase& c, const Machine&) {
+  constexpr int64_t kLeastWork = 1 << 12;  // less does not fill a panel
+  const BatchedGemm& g = c.g;
+  return c.constant_b != nullptr && g.batch == 1 && !g.sums && !g.one.trans_a && c.alpha == 1.f &&
+         g.work() >= kLeastWork;
 }
 
-std::unique_ptr<GemmRunner> MakeFreshGemm(const BatchedGemm& g, float alpha,
-                                          const Epilogue& epilogue) {
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (kernels == nullptr || g.sums || g.one.trans_a || g.batch == 0 || !IsLarge(g.one))
-    return nullptr;
-  auto columns = std::make_shared<const FreshColumns>(FreshColumns{alpha});
-  return std::make_unique<PanelGemm<FreshColumns>>(g, std::move(columns), epilogue, *kernels);
+std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const GemmCase& c) {
+  const Microkernels& kernels = *simd::BestMicrokernels();
+  auto packed = PackFloatColumns(ctx, *c.constant_b, c.g.one, kernels.lanes);
+  return std::make_unique<PanelGemm<FloatColumns>>(c.g, std::move(packed), c.epilogue, kernels);
 }
 
-bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (kernels == nullptr) return false;
+bool PanelsVariableCover(const GemmCase& c, const Machine&) {
+  const BatchedGemm& g = c.g;
+  return !g.sums && !g.one.trans_a && g.batch != 0 && IsLarge(g.one);
+}
+
+std::unique_ptr<GemmRunner> MakeVariableGemm(const PrepareContext&, const GemmCase& c) {
+  auto columns = std::make_shared<const FreshColumns>(FreshColumns{c.alpha});
+  return std::make_unique<PanelGemm<FreshColumns>>(c.g, std::move(columns), c.epilogue,
+                                                   *simd::BestMicrokernels());
+}
+
+bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths, const Machine& m) {
+  const Microkernels* const kernels = simd::MicrokernelsFor(m);
   for (const int64_t width : widths)
     if (d.m > kernels->tile_rows && width % kMeet == 0 && width > 0) return false;
   // Each block of sums begins and ends once more for each piece, about as long as it takes to move
@@ -252,21 +255,17 @@ bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths) {
   return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
 }
 
-int64_t MostPanelRows() {
-  const Microkernels* kernels = simd::BestMicrokernels();
-  return kernels == nullptr ? 0 : kernels->tile_rows;
+bool PanelsInt8Cover(const GemmCase& c, const Machine&) {
+  constexpr int64_t kLeastWeights = 1 << 12;
+  const BatchedGemm& g = c.g;
+  return c.epilogue.int8 && c.constant_b != nullptr && g.batch == 1 && !g.sums && !g.one.trans_a &&
+         g.one.m != 0 && g.one.k * g.one.n >= kLeastWeights;
 }
 
-std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const BatchedGemm& g,
-                                         float alpha, const Tensor* constant_b,
-                                         const Epilogue& epilogue) {
-  constexpr int64_t kLeastWeights = 1 << 12;
-  const Microkernels* kernels = simd::BestMicrokernels();
-  if (kernels == nullptr || constant_b == nullptr || g.batch != 1 || g.sums || g.one.trans_a ||
-      g.one.m == 0 || g.one.k * g.one.n < kLeastWeights)
-    return nullptr;
-  auto packed = PackInt8Columns(ctx, *constant_b, g.one, kernels->lanes, alpha);
-  return std::make_unique<PanelGemm<Int8Columns>>(g, std::move(packed), epilogue, *kernels);
+std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const GemmCase& c) {
+  const Microkernels& kernels = *simd::BestMicrokernels();
+  auto packed = PackInt8Columns(ctx, *c.constant_b, c.g.one, kernels.lanes, c.alpha);
+  return std::make_unique<PanelGemm<Int8Columns>>(c.g, std::move(packed), c.epilogue, kernels);
 }
 
 }  // namespace heddle

@@ -179,3 +179,175 @@ HEDDLE_OP(matmul_v2_triple_grad) {
   Attrs(op);
   op.InferShape(TripleGradShape).Prepare(PrepareHigher).Kernels<TripleGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(matmul_v2, R"(
+example float64 1x2x1x4
+in X float64 [1, 2, 1, 4] -0.078 -0.011 0.055 -0.033 -0.056 0.078 0.011 0.033
+in Y float64 [4] 0.06 -0.017 0.021 -0.056
+out Out float64 [1, 2, 1] -0.0014900000000000007 -0.006303
+
+example float32 1x4x4
+in X float32 [1, 2, 4] -0.36 0.05 -0.76 -0.15 0.25 0.46 0.66 -0.56
+in Y float32 [1, 4, 4] 0.74 -0.76 -0.88 0.51 -0.19 0.16 0.28 0.39 -0.65 -0.53 -0.42 -0.07 0.05 0.86
+  0.63 -0.3
+out Out float32 [1, 2, 4] 0.21059999 0.55539995 0.5555 -0.065900005 -0.35939997 -0.94780004 -0.7212
+  0.4287
+
+example int64 3x2x4
+in X int64 [3, 2, 4] 0*24
+in Y int64 [4, 2] 0*8
+out Out int64 [3, 2, 2] 0*12
+
+example float64 4
+in X float64 [4] -0.02 0.06 0.02 -0.059
+in Y float64 [4] 0.054 -0.061 -0.023 0.015
+out Out float64 [] -0.006085
+
+example int32 1x2x1x4
+in X int32 [1, 2, 1, 4] 0*8
+in Y int32 [4] 0*4
+out Out int32 [1, 2, 1] 0 0
+
+example complex64 1x2x1x4
+in X complex64 [1, 2, 1, 4] -0.078+0.8j -0.011+0.3j 0.055+0.5j -0.033-0.7j -0.056-0.8j 0.078+0.6j
+  0.011-0.3j 0.033+0.1j
+in Y complex64 [4] 0.06-0.5j -0.017+0.1j 0.021-0.2j -0.056+0.4j
+out Out complex64 [1, 2, 1] 0.74851+0.106300004j -0.566303-0.0233j
+)")
+
+HEDDLE_EXAMPLES(matmul_v2_grad, R"(
+example float64 2x2, trans_x
+attr trans_x BOOLEAN true
+in Out@GRAD float64 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float64 [2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float64 [2, 2] 0.3 0.65 -0.05 -0.4
+out X@GRAD float64 [2, 2] -0.435 -0.31000000000000005 0.16 0.2850000000000001
+out Y@GRAD float64 [2, 2] -0.359 0.131 0.377 0.152
+
+example float64 2
+in Out@GRAD float64 [] 0.5
+in X float64 [2] -0.83 0.2
+in Y float64 [2] 0.166 0.144
+out X@GRAD float64 [2] 0.083 0.072
+out Y@GRAD float64 [2] -0.415 0.1
+
+example float64 3x3, trans_x, trans_y
+attr trans_x BOOLEAN true
+attr trans_y BOOLEAN true
+in Out@GRAD float64 [3, 3] -0.7 0.7 0.9 -0 0.5 -0.3 -0.7 0 0.4
+in X float64 [2, 3] -0.12 0.39 0.13 -0.62 0.64 -0.37
+in Y float64 [3, 2] -0.38 -0.54 0.1 0.26 -0.22 -0.06
+out X@GRAD float64 [2, 3] 0.13799999999999996 0.116 0.17799999999999994 0.506 0.148 0.354
+out Y@GRAD float64 [3, 2] -0.007000000000000006 0.6930000000000001 0.11100000000000002
+  -0.11399999999999999 -0.173 -0.898
+
+example float32 2x2, trans_x
+attr trans_x BOOLEAN true
+in Out@GRAD float32 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float32 [2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float32 [2, 2] 0.3 0.65 -0.05 -0.4
+out X@GRAD float32 [2, 2] -0.435 -0.30999997 0.16000001 0.28500003
+out Y@GRAD float32 [2, 2] -0.359 0.131 0.377 0.15200001
+)")
+
+HEDDLE_EXAMPLES(matmul_v2_grad_grad, R"(
+example float64 2
+in X float64 [2] 0.07 -0.69
+in Y float64 [2] 0.419 0.152
+in grad_out float64 [] 0.978
+in grad_x@GRAD float64 [2] -0.3 -0.4
+in grad_y@GRAD float64 [2] -0.4 0.7
+out X@GRAD float64 [2] -0.3912 0.6846
+out Y@GRAD float64 [2] -0.2934 -0.3912
+out grad_out@GRAD float64 [] -0.6974999999999999
+
+example float64 2x2, trans_x
+attr trans_x BOOLEAN true
+in X float64 [2, 2] -0.25 0.23 -0.01 -0.48
+in Y float64 [2, 2] 0.65 -0.4 -0.05 0.3
+in grad_out float64 [2, 2] 0.494 0.639 0.204 0.349
+in grad_x@GRAD float64 [2, 2] 0.6 -0.5 0.1 0.3
+in grad_y@GRAD float64 [2, 2] -1 0.9 -0 -0.4
+out X@GRAD float64 [2, 2] 0.08110000000000006 0.1101 -0.2556 -0.1396
+out Y@GRAD float64 [2, 2] 0.19440000000000002 0.20890000000000003 0.11059999999999999
+  0.16859999999999997
+out grad_out@GRAD float64 [2, 2] 0.635 -0.431 -0.5700000000000001 0.6890000000000001
+
+example float64 3x2x2, trans_y
+attr trans_y BOOLEAN true
+in X float64 [1, 2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float64 [3, 2, 2] 0.71 0.85 -0.74 -0.59 0.56 -0.31 0.13 -0.45 -0.16 -0.02 0.27 0.42
+in grad_out float64 [3, 2, 2] 0.313 0.609 0.668 0.432 0.254 0.55 0.372 0.905 0.786 0.491 0.727 0.846
+in grad_x@GRAD float64 [1, 2, 2] 0.3 1 -0.2 0.7
+in grad_y@GRAD float64 [3, 2, 2] -0.1 0.1 0.2 -0.3 1 -0.5 0.9 -0.9 -0.2 0.7 0.2 -0.8
+out X@GRAD float64 [1, 2, 2] 0.7805000000000002 -0.6160000000000001 1.2299000000000002 -1.2312
+out Y@GRAD float64 [3, 2, 2] -0.03970000000000003 0.7806 0.0963 0.9114 0.001799999999999996 0.5144
+  -0.016000000000000014 1.1835 0.09040000000000001 1.2949 -0.02190000000000003 1.0832
+out grad_out@GRAD float64 [3, 2, 2] 1.015 -0.691 0.49999999999999994 -0.358 0.213
+  0.02100000000000002 -0.804 -0.764 -0.28900000000000003 0.747 0.107 0.152
+
+example float32 2
+in X float32 [2] 0.07 -0.69
+in Y float32 [2] 0.419 0.152
+in grad_out float32 [] 0.978
+in grad_x@GRAD float32 [2] -0.3 -0.4
+in grad_y@GRAD float32 [2] -0.4 0.7
+out X@GRAD float32 [2] -0.3912 0.6846
+out Y@GRAD float32 [2] -0.29340002 -0.3912
+out grad_out@GRAD float32 [] -0.6975
+)")
+
+HEDDLE_EXAMPLES(matmul_v2_triple_grad, R"(
+example float64 2, no trans_x, no trans_y
+attr trans_x BOOLEAN false
+attr trans_y BOOLEAN false
+in X float64 [2] 0.246 0.362
+in Y float64 [2] -0.552 -0.388
+in grad_grad_out@GRAD float64 [] -0.2
+in grad_grad_x float64 [2] 0.73 1.3
+in grad_grad_y float64 [2] 0.82 0.74
+in grad_out float64 [] 0.997
+in grad_x@GRAD float64 [2] 0.4 0.1
+in grad_y@GRAD float64 [2] 0.5 0.9
+out X@GRAD float64 [2] -0.164 -0.148
+out Y@GRAD float64 [2] -0.146 -0.26
+out grad_grad_x@GRAD float64 [2] 0.6089 0.9749
+out grad_grad_y@GRAD float64 [2] 0.3496 0.027300000000000005
+out grad_out@GRAD float64 [] 1.9370000000000003
+
+example float64 2x2, trans_x, trans_y
+attr trans_x BOOLEAN true
+attr trans_y BOOLEAN true
+in X float64 [2, 2] -0.48 -0.25 0.23 -0.01
+in Y float64 [2, 2] 0.65 -0.05 0.3 -0.4
+in grad_grad_out@GRAD float64 [2, 2] -0.7 -0.5 -0 -0.4
+in grad_grad_x float64 [2, 2] 0.78 1.1 1.1 1
+in grad_grad_y float64 [2, 2] 1.3 1.5 0.67 0.52
+in grad_out float64 [2, 2] 0.639 0.494 0.204 0.349
+in grad_x@GRAD float64 [2, 2] -0.5 -0.1 -0 -0.8
+in grad_y@GRAD float64 [2, 2] 0.7 0.6 0.6 0.3
+out X@GRAD float64 [2, 2] -1.2449999999999999 -0.268 -1.3099999999999998 -0.20800000000000002
+out Y@GRAD float64 [2, 2] -0.5459999999999999 -0.77 -0.8300000000000001 -0.9500000000000001
+out grad_grad_x@GRAD float64 [2, 2] 0.13870000000000005 0.23219999999999996 0.7666000000000001
+  0.3871
+out grad_grad_y@GRAD float64 [2, 2] -0.0039000000000000146 -0.32420000000000004 0.058099999999999985
+  -0.3902
+out grad_out@GRAD float64 [2, 2] 0.5559999999999999 0.463 0.040000000000000036 0.4769999999999999
+
+example float32 2, no trans_x, no trans_y
+attr trans_x BOOLEAN false
+attr trans_y BOOLEAN false
+in X float32 [2] 0.246 0.362
+in Y float32 [2] -0.552 -0.388
+in grad_grad_out@GRAD float32 [] -0.2
+in grad_grad_x float32 [2] 0.73 1.3
+in grad_grad_y float32 [2] 0.82 0.74
+in grad_out float32 [] 0.997
+in grad_x@GRAD float32 [2] 0.4 0.1
+in grad_y@GRAD float32 [2] 0.5 0.9
+out X@GRAD float32 [2] -0.164 -0.148
+out Y@GRAD float32 [2] -0.14600001 -0.26
+out grad_grad_x@GRAD float32 [2] 0.6089 0.97489995
+out grad_grad_y@GRAD float32 [2] 0.3496 0.0273
+out grad_out@GRAD float32 [] 1.9369999
+)")

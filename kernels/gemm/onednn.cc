@@ -2,24 +2,17 @@
 
 #include "kernels/gemm/onednn.h"
 
-#include <cpuid.h>
 #include <tbb/task_arena.h>
 
 #include <cstring>
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/machine.h"
 #include "kernels/gemm/pack_once.h"
 
 namespace heddle::onednn {
 namespace {
-
-// Some virtual machines advertise AMX but describe no tiles: its instructions then fault.
-bool AmxIsBroken() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & (1u << 24)) == 0) return false;
-  return __get_cpuid_count(0x1d, 0, &a, &b, &c, &d) == 0 || a == 0;
-}
 
 dnnl::engine MakeEngine() {
   if (AmxIsBroken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_fp16);
@@ -88,14 +81,14 @@ dnnl::memory::desc Any(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
-dnnl::memory::desc InHalf(const dnnl::memory::desc& desc) {
-  constexpr auto kHalf = dnnl::memory::data_type::bf16;
+dnnl::memory::desc InBf16(const dnnl::memory::desc& desc) {
+  constexpr auto kBf16 = dnnl::memory::data_type::bf16;
   if (desc.get_format_kind() == dnnl::memory::format_kind::any)
-    return {desc.get_dims(), kHalf, dnnl::memory::format_tag::any};
-  return {desc.get_dims(), kHalf, desc.get_strides()};
+    return {desc.get_dims(), kBf16, dnnl::memory::format_tag::any};
+  return {desc.get_dims(), kBf16, desc.get_strides()};
 }
 
-bool MultipliesHalf() {
+bool MultipliesBf16() {
   Engine();
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);

@@ -27,10 +27,10 @@ bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float
 dnnl::memory::desc Dense(const dnnl::memory::dims& dims);
 dnnl::memory::desc Strided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
 dnnl::memory::desc Any(const dnnl::memory::dims& dims);
-// The same layout, of bfloat16 numbers.
-dnnl::memory::desc InHalf(const dnnl::memory::desc& desc);
-// Does the processor have instructions that multiply bfloat16 numbers?
-bool MultipliesHalf();
+// The same layout, of bf16 numbers.
+dnnl::memory::desc InBf16(const dnnl::memory::desc& desc);
+// Does the processor have instructions that multiply bf16 numbers?
+bool MultipliesBf16();
 // Text that tells layouts apart.
 std::string Describe(const dnnl::memory::desc& desc);
 // User-mode scratchpad and the epilogue's post operations, but for the bias. A residual must lie in

@@ -123,3 +123,59 @@ HEDDLE_OP(segment_pool_grad) {
       .InferShape(GradLikeInputs)
       .Kernels<SegmentPoolGrad, float, double, float16, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(segment_pool, R"(
+example float32 3x3, pooltype MEAN
+attr pooltype STRING "MEAN"
+in SegmentIds int32 [3] 0 0 1
+in X float32 [3, 3] 4 1 4 5 2 6 1 2 6
+out Out float32 [2, 3] 4.5 1.5 5 1 2 6
+out SummedIds ?
+
+example float64 3x4, pooltype MIN
+attr pooltype STRING "MIN"
+in SegmentIds int64 [3] 0 1 2
+in X float64 [3, 4] -0.54 -0.38 0.38 0.54 0.84 0.08 -0.08 -0.85 -0.69 -0.23 0.23 0.69
+out Out float64 [3, 4] -0.54 -0.38 0.38 0.54 0.84 0.08 -0.08 -0.85 -0.69 -0.23 0.23 0.69
+out SummedIds ?
+
+example float32 3x3, pooltype MAX
+attr pooltype STRING "MAX"
+in SegmentIds int32 [3] 0 0 1
+in X float32 [3, 3] 4 1 4 5 2 6 1 2 6
+out Out float32 [2, 3] 5 2 6 1 2 6
+out SummedIds ?
+
+example float16 3x4, pooltype MEAN
+attr pooltype STRING "MEAN"
+in SegmentIds int64 [3] 1 1 2
+in X float16 [3, 4] 0.08 0.38 -0.38 -0.23 0.84 -0.85 -0.69 -0.08 0.54 0.23 -0.54 0.69
+out Out float16 [3, 4] 0*4 0.4597 -0.2351 -0.5347 -0.1549 0.54 0.23 -0.54 0.69
+out SummedIds ?
+)")
+
+HEDDLE_EXAMPLES(segment_pool_grad, R"(
+example float64 3x4, pooltype MEAN
+attr pooltype STRING "MEAN"
+in Out float64 [2, 4] -0.54 0.54 0.38 -0.08 -0.77 0.22999999999999998 0.155 0.22499999999999998
+in Out@GRAD float64 [2, 4] 0.1 0.4 0 0.7 0.3 0.3 -0.6 -0.5
+in SegmentIds int64 [3] 0 1 1
+in SummedIds float32 [0, 1] none
+in X float64 [3, 4] -0.54 0.54 0.38 -0.08 -0.69 -0.23 0.08 0.84 -0.85 0.69 0.23 -0.39
+out X@GRAD float64 [3, 4] 0.1 0.4 0 0.7 0.15 0.15 -0.3 -0.25 0.15 0.15 -0.3 -0.25
+
+example float64 3x4, pooltype MIN
+attr pooltype STRING "MIN"
+in Out float64 [2, 4] -0.54 -0.85 -0.39 0.54 0.08 0.84 0.23 -0.08
+in Out@GRAD float64 [2, 4] 0.3 0.8 -0.7 0.2 -0.8 -0.6 -0.5 -0
+in SegmentIds int64 [3] 0 0 1
+in X float64 [3, 4] -0.23 -0.85 -0.39 0.69 -0.54 -0.69 0.38 0.54 0.08 0.84 0.23 -0.08
+out X@GRAD float64 [3, 4] 0 0.8 -0.7 0 0.3 0 -0 0.2 -0.8 -0.6 -0.5 -0
+
+example float64 3x4
+in Out float64 [3, 4] 0*4 0.9199999999999999 -0.47 -1.08 -0.31 0.54 0.23 -0.54 0.69
+in Out@GRAD float64 [3, 4] 0.4 -0.1 -0.1 -0.4 0.6 -0.9 0.6 0.1 -0.7 -0.1 -0.3 -0.5
+in SegmentIds int32 [3] 1 1 2
+in X float64 [3, 4] 0.08 0.38 -0.39 -0.23 0.84 -0.85 -0.69 -0.08 0.54 0.23 -0.54 0.69
+out X@GRAD float64 [3, 4] 0.6 -0.9 0.6 0.1 0.6 -0.9 0.6 0.1 -0.7 -0.1 -0.3 -0.5
+)")

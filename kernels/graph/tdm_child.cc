@@ -103,3 +103,51 @@ HEDDLE_OP(similarity_focus) {
   op.Input("X").Output("Out").Attr("axis", 1).Attr("indexes", Ints{});
   op.InferShape(InferFocus).Kernels<SimilarityFocus, float, double>();
 }
+
+HEDDLE_EXAMPLES(similarity_focus, R"(
+example axis 1
+attr axis INT 1
+attr indexes INTS [0]
+in X float32 [1, 2, 2, 3] 0.7 0.9 0.49 0.87 0.35 0.67 0.61 0.19 0.39 0.95 0.61 0.69
+out Out float32 [1, 2, 2, 3] 0 1 0 1 0 0 0 1 0 1 0 0
+
+example axis 2, two indexes
+attr axis INT 2
+attr indexes INTS [0, 1]
+in X float32 [1, 2, 2, 2] 0.04 0.79 0.06 0.45 0.09 0.9 0.17 0.44
+out Out float32 [1, 2, 2, 2] 1*8
+)")
+
+HEDDLE_EXAMPLES(tdm_child, R"(
+example int32
+attr child_nums INT 2
+attr dtype INT 2
+in X int32 [2, 1] 1 2
+in TreeInfo int32 [7, 5] 0 0 0 1 2 0 1 0 3 4 0 1 0 5 6 0 2 1 0 0 10 2 1 0 0 11 2 2 0 0 12 2 2 0 0
+out Child int32 [2, 1, 2] 3 4 5 6
+out LeafMask int32 [2, 1, 2] 0 1 1 1
+
+example int64
+attr child_nums INT 2
+attr dtype INT 3
+in X int64 [2, 1] 1 2
+in TreeInfo int64 [7, 5] 0 0 0 1 2 0 1 0 3 4 0 1 0 5 6 0 2 1 0 0 10 2 1 0 0 11 2 2 0 0 12 2 2 0 0
+out Child int64 [2, 1, 2] 3 4 5 6
+out LeafMask int64 [2, 1, 2] 0 1 1 1
+
+example int32, no. 2
+attr child_nums INT 2
+attr dtype INT 2
+in X int32 [2, 1] 1 2
+in TreeInfo int32 [7, 5] 0 0 0 1 2 0 1 0 3 4 0 1 0 5 6 0 2 1 0 0 10 2 1 0 0 11 2 2 0 0 12 2 2 0 0
+out Child int32 [2, 1, 2] 3 4 5 6
+out LeafMask int32 [2, 1, 2] 0 1 1 1
+
+example int64, no. 2
+attr child_nums INT 2
+attr dtype INT 3
+in X int64 [2, 1] 1 2
+in TreeInfo int64 [7, 5] 0 0 0 1 2 0 1 0 3 4 0 1 0 5 6 0 2 1 0 0 10 2 1 0 0 11 2 2 0 0 12 2 2 0 0
+out Child int64 [2, 1, 2] 3 4 5 6
+out LeafMask int64 [2, 1, 2] 0 1 1 1
+)")

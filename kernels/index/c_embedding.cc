@@ -84,3 +84,34 @@ HEDDLE_OP(c_embedding_grad) {
   op.Attr("start_index", 0).Attr("vocab_size", -1).KernelKey("Out@GRAD");
   op.InferShape(EmbeddingGradShape).Kernels<EmbeddingGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(c_embedding, R"(
+example ids from 2
+attr start_index LONG 2
+attr vocab_size LONG 8
+in W float32 [3, 2] -0.23 -0.61 0.57 0.89 0.83 -0.89
+in Ids int64 [2, 2] 2 4 0 3
+out Out float32 [2, 2, 2] -0.23 -0.61 0.83 -0.89 0 0 0.57 0.89
+
+example int32, float64
+attr start_index LONG 0
+in W float64 [3, 2] 0.71 0.18 -0.74 0.99 0.12 0.64
+in Ids int32 [3] 0 2 2
+out Out float64 [3, 2] 0.71 0.18 0.12 0.64 0.12 0.64
+)")
+
+HEDDLE_EXAMPLES(c_embedding_grad, R"(
+example ids from 2
+attr start_index LONG 2
+in W float32 [3, 2] 0.01 0 0.61 -0.73 -1 -0.24
+in Ids int64 [2, 2] 2 4 0 4
+in Out@GRAD float32 [2, 2, 2] -0.45 -0.88 -0.05 -0.45 -0.23 -0.03 -0.19 -0.4
+out W@GRAD float32 [3, 2] -0.45 -0.88 0 0 -0.24 -0.85
+
+example float64
+attr start_index LONG 0
+in W float64 [3, 2] 0.16 -0.95 0.48 -0.96 -0.81 0.13
+in Ids int32 [3] 0 2 2
+in Out@GRAD float64 [3, 2] 0.79 0.97 0.98 0.31 0.67 0.76
+out W@GRAD float64 [3, 2] 0.79 0.97 0 0 1.65 1.07
+)")

@@ -88,3 +88,62 @@ HEDDLE_OP(gather_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(GatherGrad);
 }
+
+HEDDLE_EXAMPLES(gather, R"(
+example float32 2x1x6
+in Axis int32 [1] 0
+in Index int64 [0]
+in X float32 [2, 1, 6] -0.2 -0.78 -0.34 0.68 -0.49 -0.64 0.39 0.54 0.1 0.83 0.24 -0.05
+out Out float32 [0, 1, 6]
+
+example float64 3x2
+in Axis int32 [1] 1
+in Index int32 [2] 1 1
+in X float64 [3, 2] 2*4 1 6
+out Out float64 [3, 2] 2*4 6 6
+
+example float32 2x3, axis 1
+attr axis INT 1
+in Index int64 [2] 1 2
+in X float32 [2, 3] 3 6 6 7 8 9
+out Out float32 [2, 2] 6 6 8 9
+
+example float32 3
+in Index int64 [1] 1
+in X float32 [3] -0.118 -0.192 -0.149
+out Out float32 [1] -0.192
+
+example bfloat16 2x1x6
+in Axis int32 [1] 0
+in Index int64 [0]
+in X bfloat16 [2, 1, 6] -0.2 -0.78 -0.34 0.68 -0.49 -0.64 0.39 0.54 0.1 0.83 0.24 -0.05
+out Out bfloat16 [0, 1, 6]
+)")
+
+HEDDLE_EXAMPLES(gather_grad, R"(
+example float64 4
+in Axis int32 [1] 0
+in Index int64 [1] 3
+in Out@GRAD float64 [1] 0.3
+in X float64 [4] 0.07 -0.2 -0.47 0.33
+out X@GRAD float64 [4] 0 0 0 0.3
+
+example float64 4x3
+in Index int32 [2] 1 1
+in Out@GRAD float64 [2, 3] 0.7 -0.9 0.8 -0.1 -0.7 0.2
+in X float64 [4, 3] 0.919 0.079 0.537 0.843 0.766 0.232 0.384 0.461 0.69 0.308 0.155 0.614
+out X@GRAD float64 [4, 3] 0 0 0 0.6 -1.6 1 0*6
+
+example float64 3
+in Index int64 [1] 1
+in Out@GRAD float64 [1] 0.5
+in X float64 [3] 0.167 -0.291 0.419
+out X@GRAD float64 [3] 0 0.5 0
+
+example float32 4
+in Axis int32 [1] 0
+in Index int64 [1] 3
+in Out@GRAD float32 [1] 0.3
+in X float32 [4] 0.07 -0.2 -0.47 0.33
+out X@GRAD float32 [4] 0 0 0 0.3
+)")

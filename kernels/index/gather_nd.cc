@@ -69,3 +69,62 @@ HEDDLE_OP(gather_nd_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(GatherNdGrad);
 }
+
+HEDDLE_EXAMPLES(gather_nd, R"(
+example float64 4x3
+in Index int32 [1] 1
+in X float64 [4, 3] 0.23 0.685 0.382 0.306 0.533 0.458 0.079 0.609 0.761 0.837 0.913 0.154
+out Out float64 [3] 0.306 0.533 0.458
+
+example float32 2x3
+in Index int64 [2, 1] 1 0
+in X float32 [2, 3] 0.49483764 0.3395095 0.61942935 0.97752964 0.09643308 0.7442062
+out Out float32 [2, 3] 0.97752964 0.09643308 0.7442062 0.49483764 0.3395095 0.61942935
+
+example int64 3
+in Index int32 [2, 1] 1 2
+in X int64 [3] 8 -7 -1
+out Out int64 [2] -7 -1
+
+example float32 4
+in Index int32 [1, 1] 2
+in X float32 [4] -0.62 -0.34 -0.06 0.22
+out Out float32 [1] -0.06
+
+example bool 4x3
+in Index int32 [1] 1
+in X bool [4, 3] 0 0 0 1 1 0 1 0 1 0 1 0
+out Out bool [3] 1 1 0
+
+example complex64 4x3
+in Index int32 [1] 1
+in X complex64 [4, 3] 0.23+0.8j 0.685+0.3j 0.382+0.5j 0.306-0.7j 0.533-0.8j 0.458+0.6j 0.079-0.3j
+  0.609+0.1j 0.761-0.5j 0.837+0.1j 0.913-0.2j 0.154+0.4j
+out Out complex64 [3] 0.306-0.7j 0.533-0.8j 0.458+0.6j
+)")
+
+HEDDLE_EXAMPLES(gather_nd_grad, R"(
+example float64 4
+in Index int32 [1, 1] 2
+in Out@GRAD float64 [1] 0.3
+in X float64 [4] -0.62 -0.34 -0.06 0.22
+out X@GRAD float64 [4] 0 0 0.3 0
+
+example float64 4x4
+in Index int32 [2] 1 2
+in Out@GRAD float64 [] -0.2
+in X float64 [4, 4] 18.9 76.5 30.4 24.7 7.4 41.9 70.7 65 59.2 36.2 53.5 47.7 82.3 88 93.8 13.1
+out X@GRAD float64 [4, 4] 0*6 -0.2 0*9
+
+example int64 3x1
+in Index int64 [3, 1] 0 0 0
+in Out@GRAD float64 [3] 0.1 -0.4 -0.2
+in X float64 [1] 0.195
+out X@GRAD float64 [1] -0.5
+
+example float32 4
+in Index int32 [1, 1] 2
+in Out@GRAD float32 [1] 0.3
+in X float32 [4] -0.62 -0.34 -0.06 0.22
+out X@GRAD float32 [4] 0 0 0.3 0
+)")

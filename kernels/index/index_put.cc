@@ -159,3 +159,69 @@ HEDDLE_OP(index_put_grad) {
       .InferShape(GradShapes)
       .AnyKernel(IndexPutGrad);
 }
+
+HEDDLE_EXAMPLES(index_put, R"(
+example float32 2x3
+in indices bool [1] 1
+in value float32 [2, 3] 0.203 0.492 0.299 0.106 0.589 0.396
+in x float32 [1, 2, 3] 0.88 0.73 0.7 1.1 1.4 0.61
+out out float32 [1, 2, 3] 0.203 0.492 0.299 0.106 0.589 0.396
+
+example float32 5x2
+in indices int64 [3, 1] 0 1 0
+in value float32 [] 100
+in x float32 [5, 2] 6 2 4 3 3 2 2 7 0 8
+out out float32 [5, 2] 100*4 3 2 2 7 0 8
+
+example float32 2
+in indices int64 [1] 0
+in value float32 [] 100
+in x float32 [2] 0 1
+out out float32 [2] 100 1
+
+example float64 2x3
+in indices bool [1] 1
+in value float64 [2, 3] 0.203 0.492 0.299 0.106 0.589 0.396
+in x float64 [1, 2, 3] 0.88 0.73 0.7 1.1 1.4 0.61
+out out float64 [1, 2, 3] 0.203 0.492 0.299 0.106 0.589 0.396
+
+example complex64 2x3
+in indices bool [1] 1
+in value complex64 [2, 3] 0.203+0.8j 0.492+0.3j 0.299+0.5j 0.106-0.7j 0.589-0.8j 0.396+0.6j
+in x complex64 [1, 2, 3] 0.88-0.3j 0.73+0.1j 0.7-0.5j 1.1+0.1j 1.4-0.2j 0.61+0.4j
+out out complex64 [1, 2, 3] 0.203+0.8j 0.492+0.3j 0.299+0.5j 0.106-0.7j 0.589-0.8j 0.396+0.6j
+
+example bfloat16 2x3
+in indices bool [1] 1
+in value bfloat16 [2, 3] 0.203 0.492 0.299 0.106 0.59 0.396
+in x bfloat16 [1, 2, 3] 0.88 0.73 0.7 1.1 1.4 0.61
+out out bfloat16 [1, 2, 3] 0.203 0.492 0.299 0.106 0.59 0.396
+
+example float16 2x3
+in indices bool [1] 1
+in value float16 [2, 3] 0.203 0.492 0.299 0.106 0.589 0.396
+in x float16 [1, 2, 3] 0.88 0.73 0.7 1.1 1.4 0.61
+out out float16 [1, 2, 3] 0.203 0.492 0.299 0.106 0.589 0.396
+)")
+
+HEDDLE_EXAMPLES(index_put_grad, R"(
+example float32 4x2x5
+in indices int64 [3] 0 1 3
+in out@GRAD float32 [4, 2, 5] -0.5 0.8 -0.9 -1 -0.4 -0.4 -0.7 -0.3 -0.5 0.9 -0.5 -0.6 -0.9 0.7 0.2
+  0.8 -0.4 -1 0.7 -0.6 0.5 -0.7 -0.7 -0.9 0.6 -0.8 0.9 0.2 0.4 0.2 0.9 0.9 0 -0.2 0.1 -1 0.7 0.2 0.5
+  0.4
+in value float32 [5] 1*5
+in x float32 [4, 2, 5] 1*40
+out value@GRAD float32 [5] -0.7 0.6999999 -2.8999999 0.19999999 0.5999999
+out x@GRAD float32 [4, 2, 5] 0*20 0.5 -0.7 -0.7 -0.9 0.6 -0.8 0.9 0.2 0.4 0.2 0*10
+
+example float64 4x2x5
+in indices int64 [3] 0 1 3
+in out@GRAD float64 [4, 2, 5] -0.5 0.8 -0.9 -1 -0.4 -0.4 -0.7 -0.3 -0.5 0.9 -0.5 -0.6 -0.9 0.7 0.2
+  0.8 -0.4 -1 0.7 -0.6 0.5 -0.7 -0.7 -0.9 0.6 -0.8 0.9 0.2 0.4 0.2 0.9 0.9 0 -0.2 0.1 -1 0.7 0.2 0.5
+  0.4
+in value float64 [5] 1*5
+in x float64 [4, 2, 5] 1*40
+out value@GRAD float64 [5] -0.7 0.7000000000000001 -2.9 0.19999999999999996 0.6000000000000001
+out x@GRAD float64 [4, 2, 5] 0*20 0.5 -0.7 -0.7 -0.9 0.6 -0.8 0.9 0.2 0.4 0.2 0*10
+)")

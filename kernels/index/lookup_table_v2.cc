@@ -158,3 +158,121 @@ HEDDLE_OP(lookup_table_grad) {
       .InferShape(GradShape)
       .AnyKernel(LookupGrad);
 }
+
+HEDDLE_EXAMPLES(lookup_table_v2, R"(
+example bfloat16 3x3, no is_sparse, padding_idx 11
+attr is_sparse BOOLEAN false
+attr padding_idx LONG 11
+in Ids int64 [2] 11 11
+in W bfloat16 [3, 3] 0.2 0.7 0.3 0.1 0.7 0.9 0.7 0.8 0.8
+out Out bfloat16 [2, 3] 0*6
+
+example float32 7x2 rows
+in Ids int32 [4] 0 4 3 5
+in W float32 [7, 2] rows [0, 1, 2, 3, 4, 5, 6] height 7 0 3 3 6 1 4 0 5 1 5 0 1 3 4
+out Out float32 [4, 2] 0 3 1 5 0 5 0 1
+
+example float32 4x3, no is_sparse
+attr is_sparse BOOLEAN false
+in Ids int64 [1] 3
+in W float32 [4, 3] 0.82 0.07 0.37 -0.08 0.67 0.52 -0.52 -0.67 -0.82 0.22 -0.37 -0.23
+out Out float32 [1, 3] 0.22 -0.37 -0.23
+
+example float64 6x9, no is_sparse
+attr is_sparse BOOLEAN false
+in Ids int64 [3] 2 4 2
+in W float64 [6, 9] 0.68 -0.24 -0.38 0.08 0.29 -0.41 -0.27 0.01 0.36 0.93 0.54 -0.2 0.19 -0.87 0.22
+  0.61 0.4 0.89 0.75 -0.31 -0.34 -0.66 -0.17 -0.63 -0.59 0.86 -0.56 -0.49 -0.77 -0.84 -0.45 0.15
+  0.82 0.33 -0.1 -0.8 -0.73 -0.03 0.12 0.04 -0.52 0.72 0.57 0.26 -0.06 -0.7 0.65 -0.91 0.47 -0.13
+  0.5 0.79 0.43 -0.94
+out Out float64 [3, 9] 0.75 -0.31 -0.34 -0.66 -0.17 -0.63 -0.59 0.86 -0.56 -0.73 -0.03 0.12 0.04
+  -0.52 0.72 0.57 0.26 -0.06 0.75 -0.31 -0.34 -0.66 -0.17 -0.63 -0.59 0.86 -0.56
+)")
+
+HEDDLE_EXAMPLES(lookup_table_v2_grad, R"(
+example float64 3x3, no is_sparse
+attr is_sparse BOOLEAN false
+in Ids int64 [1, 1] 0
+in Out@GRAD float64 [1, 1, 3] -1 0.9 -0.1
+in W float64 [3, 3] -0.3900497021093728 -0.25 0.73 0.59 0.31 0.03 0.17 -0.11 0.45
+out W@GRAD float64 [3, 3] -1 0.9 -0.1 0*6
+
+example bfloat16 3x3, no is_sparse
+attr is_sparse BOOLEAN false
+in Ids int64 [2] 1 1
+in Out@GRAD bfloat16 [2, 3] 0.7 0.6 0.5 0.6 0.1 0.3
+in W bfloat16 [3, 3] 0.7 0.9 0.7 0.2 0.9 0.2 0.7 0.4 0.2
+out W@GRAD bfloat16 [3, 3] 0 0 0 1.3 0.7 0.8 0 0 0
+
+example float64 1x4x2, is_sparse
+attr is_sparse BOOLEAN true
+in Ids int64 [1, 4] 0 1 0 0
+in Out@GRAD float64 [1, 4, 2] 0.2 -0.7 -0.1 0.5 -0.4 -0.7 -1 -0.2
+in W float64 [3, 2] 0.857 0.573 0.431 0.148 0.29 0.715
+out W@GRAD float64 [4, 2] rows [0, 1, 0, 0] height 3 0.2 -0.7 -0.1 0.5 -0.4 -0.7 -1 -0.2
+
+example float32 3x3, no is_sparse
+attr is_sparse BOOLEAN false
+in Ids int64 [1, 1] 0
+in Out@GRAD float32 [1, 1, 3] -1 0.9 -0.1
+in W float32 [3, 3] -0.3900497 -0.25 0.73 0.59 0.31 0.03 0.17 -0.11 0.45
+out W@GRAD float32 [3, 3] -1 0.9 -0.1 0*6
+)")
+
+HEDDLE_EXAMPLES(lookup_table, R"(
+example float64 3x3, padding_idx 11
+attr padding_idx LONG 11
+in Ids int64 [2, 1] 11 11
+in W float64 [3, 3] 0.399 0.599 0.499 0.699 0.1 0.3 0.2 0.799 0.899
+out Out float64 [2, 3] 0*6
+
+example float32 4x4, padding_idx 0
+attr padding_idx LONG 0
+in Ids int64 [1, 1] 0
+in W float32 [4, 4] -0.31 -0.65 0.59 0.14 -0.2 0.82 -0.43 0.25 0.03 0.48 -0.77 0.37 -0.88 0.71 -0.09
+  -0.54
+out Out float32 [1, 4] 0*4
+
+example float64 4x3, padding_idx 1
+attr padding_idx LONG 1
+in Ids int64 [3, 3, 1] 3 0 0 1 3 0 0 2 3
+in W float64 [4, 3] 0.2 0.33 -0.05 -0.42 -0.3 -0.67 0.58 0.45 0.7 0.08 -0.55 -0.17
+out Out float64 [3, 3, 3] 0.08 -0.55 -0.17 0.2 0.33 -0.05 0.2 0.33 -0.05 0 0 0 0.08 -0.55 -0.17 0.2
+  0.33 -0.05 0.2 0.33 -0.05 0.58 0.45 0.7 0.08 -0.55 -0.17
+
+example int8 7x2 rows
+in W int8 [7, 2] rows [0, 1, 2, 3, 4, 5, 6] height 7 0 0 1*6 0*6
+in Ids int64 [4, 1] 0 4 3 5
+out Out int8 [4, 2] 0*4 1 1 0 0
+
+example bfloat16 3x3, padding_idx 11
+attr padding_idx LONG 11
+in Ids int64 [2, 1] 11 11
+in W bfloat16 [3, 3] 0.398 0.598 0.498 0.7 0.1 0.3 0.2 0.8 0.9
+out Out bfloat16 [2, 3] 0*6
+)")
+
+HEDDLE_EXAMPLES(lookup_table_grad, R"(
+example float64 2x4x4, padding_idx 5
+attr padding_idx LONG 5
+in Ids int64 [2, 4, 1] 1*8
+in Out@GRAD float64 [2, 4, 4] -0.4 -1 0.1 -0.8 0.3 0.5 0.2 -0.3 0.4 -0 0.9 0.1 -0.7 -0.8 -0.9 0.8
+  0.3 -0.2 -0.1 0.1 -0.1 0.8 -0.8 0.2 -0.3 -0.8 -0.9 0.5 -0.6 -0.5 -0.8 -0.1
+in W float64 [3, 4] 0.11 0.4 -0.32 -0.18 0.83 -0.75 -0.61 -0.03 0.54 0.25 -0.47 0.69
+out W@GRAD float64 [3, 4] 0*4 -1.1 -2 -2.3 0.5000000000000001 0*4
+
+example float64 7x4
+in Ids int64 [3, 1] 4 1 1
+in Out@GRAD float64 [3, 4] -0.7 -0.7 -0.6 -0.7 -0.5 -0.3 -0.3 -0 0.5 -0.7 -0.8 -0.1
+in W float64 [7, 4] -0.62 0.61 0.8 0.87 -0.49 -0.1 -0.43 0.09 0.48 0.29 -0.69 -0.04 0.35 0.93 0.22
+  -0.17 0.16 0.55 -0.56 -0.23 -0.3 0.03 0.74 -0.75 -0.82 -0.36 0.67 0.42
+out W@GRAD float64 [7, 4] 0*5 -1 -1.1 -0.1 0*8 -0.7 -0.7 -0.6 -0.7 0*8
+
+example float32 2x4x4, padding_idx 5
+attr padding_idx LONG 5
+in Ids int64 [2, 4, 1] 1*8
+in Out@GRAD float32 [2, 4, 4] -0.4 -1 0.1 -0.8 0.3 0.5 0.2 -0.3 0.4 -0 0.9 0.1 -0.7 -0.8 -0.9 0.8
+  0.3 -0.2 -0.1 0.1 -0.1 0.8 -0.8 0.2 -0.3 -0.8 -0.9 0.5 -0.6 -0.5 -0.8 -0.1
+in W float32 [3, 4] 0.11 0.4 -0.32 -0.18 0.83 -0.75 -0.61 -0.03 0.54 0.25 -0.47 0.69
+out W@GRAD float32 [3, 4] 0*4 -1.1 -2 -2.3 0.5 0*4
+)")

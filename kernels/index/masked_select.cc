@@ -113,3 +113,73 @@ HEDDLE_OP(where_index) {
       .Kernels<WhereIndex, bool, int32_t, int64_t, float, double, uint8_t, int8_t, int16_t, float16,
                bfloat16>();
 }
+
+HEDDLE_EXAMPLES(masked_select, R"(
+example float64 3x4
+in Mask bool [3, 1] 0 0 0
+in X float64 [3, 4] 0.384 0.079 0.308 0.843 0.232 0.155 0.69 0.766 0.537 0.919 0.614 0.461
+out Y float64 [0]
+
+example bool 4
+in Mask bool [4] 0 0 0 1
+in X float64 [4] 0.201 0.598 0.797 0.4
+out Y float64 [1] 0.4
+
+example bool 3x1x4
+in Mask bool [3, 1, 4] 0 1 1 1 0 1 1 0 1 1 0 1
+in X float32 [3, 1, 4] -0.07 0.19 -0.46 -0.33 0.58 -0.85 -0.72 -0.2 0.32 0.06 -0.59 0.45
+out Y float32 [8] 0.19 -0.46 -0.33 -0.85 -0.72 0.32 0.06 0.45
+
+example bool 4x3
+in Mask bool [4, 3] 1 1 1 0 1 0 0 1 1 0 0 1
+in X float32 [4, 3] -0.54 0.48 0.34 -0.1 -0.68 -0.25 0.05 0.77 -0.83 0.63 0.19 -0.39
+out Y float32 [7] -0.54 0.48 0.34 -0.68 0.77 -0.83 -0.39
+
+example int32 3x4
+in Mask bool [3, 1] 0 0 0
+in X int32 [3, 4] 1 1 0 0 1 1 0 1 0 1 1 1
+out Y int32 [0]
+
+example int64 3x4
+in Mask bool [3, 1] 0 0 0
+in X int64 [3, 4] 1 1 0 0 1 1 0 1 0 1 1 1
+out Y int64 [0]
+)")
+
+HEDDLE_EXAMPLES(masked_select_grad, R"(
+example bool 4
+in Mask bool [4] 1*4
+in X float64 [4] 0.201 0.4 0.797 0.598
+in Y@GRAD float64 [4] -0.8 -0.3 0.7 -0.8
+out X@GRAD float64 [4] -0.8 -0.3 0.7 -0.8
+
+example bool 3x4
+in Mask bool [3, 4] 1 0*6 1 0 1 1 1
+in X float64 [3, 1] 0.233 0.7 0.331
+in Y@GRAD float64 [5] 0.7 -0.9 0.8 -0.1 -0.7
+out X@GRAD float64 [3, 1] 0.7 -0.9 1.1102230246251565e-16
+
+example bool 4, no. 2
+in Mask bool [4] 1*4
+in X float32 [4] 0.201 0.4 0.797 0.598
+in Y@GRAD float32 [4] -0.8 -0.3 0.7 -0.8
+out X@GRAD float32 [4] -0.8 -0.3 0.7 -0.8
+)")
+
+HEDDLE_EXAMPLES(where_index, R"(
+example int64 3x2
+in Condition int64 [3, 2] 1 1 0 1 0 1
+out Out int64 [4, 2] 0 0 0 1 1 1 2 1
+
+example int64 5
+in Condition int64 [5] 1 1 1 0 1
+out Out int64 [4, 1] 0 1 2 4
+
+example float32 3x4
+in Condition float32 [3, 4] 0 3 4 0 4 1 4 2 0 3 3 2
+out Out int64 [9, 2] 0 1 0 2 1 0 1 1 1 2 1 3 2 1 2 2 2 3
+
+example bfloat16 3x4
+in Condition bfloat16 [3, 4] 2.9 0.5 1.5 2.4 0 1.7 1.4 0.9 1.8 3 3.9 0.9
+out Out int64 [11, 2] 0 0 0 1 0 2 0 3 1 1 1 2 1 3 2 0 2 1 2 2 2 3
+)")

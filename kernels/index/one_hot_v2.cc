@@ -85,3 +85,62 @@ HEDDLE_OP(one_hot) {
       .InferShape(OneHotV1Shape)
       .AnyKernel(OneHotV1);
 }
+
+HEDDLE_EXAMPLES(one_hot_v2, R"(
+example int64 1x2, depth 7, dtype 2
+attr depth INT 7
+attr dtype INT 2
+in X int64 [1, 2] 6 2
+out Out int32 [1, 2, 7] 0*6 1 0 0 1 0*4
+
+example int64 5, depth 5
+attr depth INT 5
+in X int64 [5] 2*4 4
+in depth_tensor int32 [1] 5
+out Out float32 [5, 5] 0 0 1 0*4 1 0*4 1 0*4 1 0*6 1
+
+example int32 2x1, depth 10
+attr depth INT 10
+in X int32 [2, 1] 0 0
+out Out float32 [2, 1, 10] 1 0*9 1 0*9
+
+example int64 4, depth 3
+attr depth INT 3
+in X int64 [4] 2 0 2 1
+out Out float32 [4, 3] 0 0 1 1 0*4 1 0 1 0
+)")
+
+HEDDLE_EXAMPLES(one_hot, R"(
+example int32
+attr depth INT 4
+attr dtype INT 5
+in X int32 [3, 1] 2 2 3
+from reshape2 X=X -> Out=x XShape=shape
+attr shape INTS [3]
+from one_hot_v2 X=x -> Out=Out
+attr depth INT 4
+attr dtype INT 5
+out Out float32 [3, 4] 0 0 1 0 0 0 1 0*4 1
+
+example int64
+attr depth INT 4
+attr dtype INT 5
+in X int64 [3, 1] 2 1 1
+from reshape2 X=X -> Out=x XShape=shape
+attr shape INTS [3]
+from one_hot_v2 X=x -> Out=Out
+attr depth INT 4
+attr dtype INT 5
+out Out float32 [3, 4] 0 0 1 0 0 1 0 0 0 1 0 0
+
+example depth from a tensor
+attr dtype INT 5
+in X int64 [2, 1] 0 0
+in depth_tensor int32 [1] 5
+from reshape2 X=X -> Out=x XShape=shape
+attr shape INTS [2]
+from one_hot_v2 X=x -> Out=Out
+attr depth INT 5
+attr dtype INT 5
+out Out float32 [2, 5] 1 0*4 1 0*4
+)")

@@ -148,3 +148,127 @@ HEDDLE_OP(scatter_nd_add_grad) {
       .InferShape(GradShapes)
       .AnyKernel(ScatterNdAddGrad);
 }
+
+HEDDLE_EXAMPLES(scatter, R"(
+example float32 4x1x1, no overwrite
+attr overwrite BOOLEAN false
+in Ids int64 [2] 2 2
+in Updates float32 [2, 1, 1] 0.489 0.668
+in X float32 [4, 1, 1] 0.38 0.226 0.071 0.535
+out Out float32 [4, 1, 1] 0.38 0.226 1.157 0.535
+
+example float32 2x4
+in Ids int32 [1] 1
+in Updates float32 [1, 4] -0.42 0.21 0.53 -0.11
+in X float32 [2, 4] -0.42 -0.04 -0.81 -0.23 0.16 0.35 0.54 -0.61
+out Out float32 [2, 4] -0.42 -0.04 -0.81 -0.23 -0.42 0.21 0.53 -0.11
+
+example int64 4
+in Ids int64 [4] 2 0 3 1
+in Updates float32 [4] -0.341 -0.23 -0.119 -0.008
+in X float32 [4] -0.22 0.26 0.5 0.02
+out Out float32 [4] -0.23 -0.008 -0.341 -0.119
+
+example float32 3x4
+in Ids int32 [2, 1] 1 2
+in Updates float32 [2, 4] 0.887 0.451 0.56 0.234 0.669 0.125 0.778 0.343
+in X float32 [3, 4] 0.88 0.73 0.7 1.1 1.4 0.61 1.1 1.2 1.1 1.3 1.3 1.3
+out Out float32 [3, 4] 0.88 0.73 0.7 1.1 0.887 0.451 0.56 0.234 0.669 0.125 0.778 0.343
+
+example float64 4x1x1, no overwrite
+attr overwrite BOOLEAN false
+in Ids int64 [2] 2 2
+in Updates float64 [2, 1, 1] 0.489 0.668
+in X float64 [4, 1, 1] 0.38 0.226 0.071 0.535
+out Out float64 [4, 1, 1] 0.38 0.226 1.157 0.535
+)")
+
+HEDDLE_EXAMPLES(scatter_grad, R"(
+example int64 4
+in Ids int64 [4] 2 0 3 1
+in Out@GRAD float64 [4] -0.8 -0.3 0.7 -0.8
+in Updates float64 [4] -0.23 -0.341 -0.119 -0.008
+out Updates@GRAD float64 [4] 0.7 -0.8 -0.8 -0.3
+out X@GRAD float64 [4] 0*4
+
+example float64 2x4
+in Ids int32 [1] 1
+in Out@GRAD float64 [2, 4] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
+in Updates float64 [1, 4] 0.21 -0.42 0.53 -0.11
+out Updates@GRAD float64 [1, 4] 0.7 0.5 0.9 0.7
+out X@GRAD float64 [2, 4] -1 0.9 -0.1 0.2 0*4
+
+example float64 3x4
+in Ids int32 [2, 1] 1 2
+in Out@GRAD float64 [3, 4] -0.6 0.4 -0.2 0.2 0.5 -0.6 0.1 0.2 0.1 0.6 0.1 -0.2
+in Updates float64 [2, 4] 0.887 0.343 0.234 0.778 0.125 0.451 0.669 0.56
+out Updates@GRAD float64 [2, 4] 0.5 -0.6 0.1 0.2 0.1 0.6 0.1 -0.2
+out X@GRAD float64 [3, 4] -0.6 0.4 -0.2 0.2 0*8
+
+example int64 4, no. 2
+in Ids int64 [4] 2 0 3 1
+in Out@GRAD float32 [4] -0.8 -0.3 0.7 -0.8
+in Updates float32 [4] -0.23 -0.341 -0.119 -0.008
+out Updates@GRAD float32 [4] 0.7 -0.8 -0.8 -0.3
+out X@GRAD float32 [4] 0*4
+)")
+
+HEDDLE_EXAMPLES(scatter_nd_add, R"(
+example int32 4x1
+in Index int32 [4, 1] 3 1 3 1
+in Updates float64 [4] 0.397 0.594 0.2 0.791
+in X float64 [4] 0.201 0.399 0.795 0.597
+out Out float64 [4] 0.201 1.784 0.795 1.194
+
+example int64 4x1
+in Index int64 [4, 1] 1 1 0 0
+in Updates float32 [4] 0.109 -0.076 0.294 0.479
+in X float32 [2] 0.099 0.029
+out Out float32 [2] 0.872 0.062
+
+example float64 2x4x4
+in Index int32 [2, 0]
+in Updates float64 [2, 4, 4] 0.213 0.785 0.545 0.424 0.454 0.183 0.153 0.755 0.274 0.093 0.876 0.815
+  0.244 0.484 0.334 0.695 0.364 0.063 0.725 0.605 0.846 0.906 0.575 0.514 0.635 0.123 0.966 0.936
+  0.033 0.394 0.665 0.304
+in X float64 [4, 4] 0.419 0.074 0.592 0.823 0.189 0.707 0.247 0.938 0.88 0.362 0.535 0.131 0.304
+  0.477 0.65 0.765
+out Out float64 [4, 4] 0.996 0.9219999999999999 1.862 1.8519999999999999 1.4889999999999999
+  1.7959999999999998 0.975 2.207 1.789 0.578 2.377 1.8820000000000001 0.5810000000000001 1.355 1.649
+  1.764
+
+example float32 4x3x4
+in Index int64 [4, 1] 0*4
+in Updates float32 [4, 3, 4] 0.77 -0.35 -0.89 0.42 0.46 -0.42 -0.23 0.73 0.69 0.04 0.5 0.58 0.27
+  0.88 -0.39 0.15 0.11 -0.27 -0.92 -0 0.23 -0.73 -0.85 -0.62 0.84 0.65 -0.31 0.54 -0.04 0.19 -0.08
+  -0.54 -0.12 0.08 0.61 -0.69 -0.65 -0.5 0.31 -0.46 -0.19 -0.15 0.38 0.81 0.34 -0.77 -0.58 -0.81
+in X float32 [1, 3, 4] 0.85 -0.8 0.1 0.7 0.55 -0.5 -0.2 -0.05 0.4 -0.35 -0.65 0.25
+out Out float32 [1, 3, 4] 2.08 -0.120000005 -1.1800001 1.3499999 0.89000005 -1.15 -1.0500001 0.95
+  1.5400001 -1.73 -0.96999997 -1.29
+)")
+
+HEDDLE_EXAMPLES(scatter_nd_add_grad, R"(
+example int32 4x1
+in Index int32 [4, 1] 2 3 2 3
+in Out@GRAD float64 [4] -0.8 -0.3 0.7 -0.8
+in Updates float64 [4] 0.6 0.204 0.798 0.402
+out Updates@GRAD float64 [4] 0.7 -0.8 0.7 -0.8
+out X@GRAD float64 [4] -0.8 -0.3 0.7 -0.8
+
+example float64 2x4x4
+in Index int32 [2, 0]
+in Out@GRAD float64 [4, 4] 0.8 0 -0.9 -0.2 0.4 -0.7 -0.9 0.4 0.8 -0.7 -1 0.2 0.6 -0.6 -0 -0.3
+in Updates float64 [2, 4, 4] 0.755 0.334 0.274 0.785 0.454 0.906 0.545 0.936 0.394 0.063 0.033 0.876
+  0.575 0.304 0.484 0.725 0.424 0.966 0.815 0.695 0.183 0.123 0.364 0.846 0.665 0.514 0.213 0.153
+  0.605 0.635 0.244 0.093
+out Updates@GRAD float64 [2, 4, 4] 0.8 0 -0.9 -0.2 0.4 -0.7 -0.9 0.4 0.8 -0.7 -1 0.2 0.6 -0.6 -0
+  -0.3 0.8 0 -0.9 -0.2 0.4 -0.7 -0.9 0.4 0.8 -0.7 -1 0.2 0.6 -0.6 -0 -0.3
+out X@GRAD float64 [4, 4] 0.8 0 -0.9 -0.2 0.4 -0.7 -0.9 0.4 0.8 -0.7 -1 0.2 0.6 -0.6 -0 -0.3
+
+example int32 4x1, no. 2
+in Index int32 [4, 1] 2 3 2 3
+in Out@GRAD float32 [4] -0.8 -0.3 0.7 -0.8
+in Updates float32 [4] 0.6 0.204 0.798 0.402
+out Updates@GRAD float32 [4] 0.7 -0.8 0.7 -0.8
+out X@GRAD float32 [4] -0.8 -0.3 0.7 -0.8
+)")

@@ -279,3 +279,152 @@ HEDDLE_OP(put_along_axis_grad) {
       .InferShape(PutGradShape)
       .AnyKernel(PutGrad);
 }
+
+HEDDLE_EXAMPLES(take_along_axis, R"(
+example float32 3x3, Axis 0
+attr Axis INT 0
+in Index int64 [1, 3] 0 1 2
+in Input float32 [3, 3] 0.586 0.802 0.748 0.532 0.694 0.91 0.478 0.856 0.64
+out Result float32 [1, 3] 0.586 0.694 0.64
+
+example float64 4x3, Axis 1
+attr Axis INT 1
+in Index int32 [4, 1] 1*4
+in Input float64 [4, 3] 0.136 0.486 0.626 0.276 0.556 0.905 0.206 0.416 0.696 0.346 0.765 0.835
+out Result float64 [4, 1] 0.486 0.556 0.416 0.765
+
+example float32 3, Axis 0
+attr Axis INT 0
+in Index int64 [1] 0
+in Input float32 [3] 0.23 0.58 -0.55
+out Result float32 [1] 0.23
+
+example float32 3x4x4, Axis 2
+attr Axis INT 2
+in Index int64 [3, 4, 3] 1 2 0 2 2 0 2 0 0 0 1 2 1 1 0 1 1 0 0 2 0 0 2 1 0 1 2 2 2 1 2 2 1 2 2 2
+in Input float32 [3, 4, 4] 0.09 -0.46 -0.69 0.8 0.6 0.41 0.64 -0.85 0.01 -0.3 -0.89 -0.38 0.72 -0.65
+  -0.5 0.53 -0.73 0.25 0.37 0.49 -0.18 0.57 0.33 -0.62 0.05 0.17 0.68 0.45 0.29 -0.06 -0.14 0.84
+  -0.03 -0.22 0.13 -0.93 0.21 -0.81 -0.34 -0.77 -0.26 0.76 0.88 -0.58 0.92 -0.42 -0.54 -0.1
+out Result float32 [3, 4, 3] -0.46 -0.69 0.09 0.64 0.64 0.6 -0.89 0.01 0.01 0.72 -0.65 -0.5 0.25
+  0.25 -0.73 0.57 0.57 -0.18 0.05 0.68 0.05 0.29 -0.14 -0.06 -0.03 -0.22 0.13 -0.34 -0.34 -0.81 0.88
+  0.88 0.76 -0.54 -0.54 -0.54
+)")
+
+HEDDLE_EXAMPLES(take_along_axis_grad, R"(
+example float64 5x1, Axis 0
+attr Axis INT 0
+in Index int64 [3, 1] 1 3 2
+in Input float64 [5, 1] 0.65 -0.59 0.34 -0.28 0.03
+in Result@GRAD float64 [3, 1] -0.7 -0.5 0.6
+out Input@GRAD float64 [5, 1] 0 -0.7 0.6 -0.5 0
+
+example float64 3, Axis 0
+attr Axis INT 0
+in Index int64 [1] 0
+in Input float64 [3] 0.38 -0.4 0.8
+in Result@GRAD float64 [1] 0.5
+out Input@GRAD float64 [3] 0.5 0 0
+
+example float32 5x1, Axis 0
+attr Axis INT 0
+in Index int64 [3, 1] 1 3 2
+in Input float32 [5, 1] 0.65 -0.59 0.34 -0.28 0.03
+in Result@GRAD float32 [3, 1] -0.7 -0.5 0.6
+out Input@GRAD float32 [5, 1] 0 -0.7 0.6 -0.5 0
+)")
+
+HEDDLE_EXAMPLES(put_along_axis, R"(
+example float32, assign
+attr Axis INT 0
+attr Reduce STRING "assign"
+in Input float32 [2, 3] -0.68 0.73 -0.42 -0.7 -0.78 -0.59
+in Index int64 [2, 3] 0 1 1 1 0 0
+in Value float32 [2, 3] 0.42 0.87 -0.92 -0.34 0.75 -0.13
+out Result float32 [2, 3] 0.42 0.75 -0.13 -0.34 0.87 -0.92
+
+example float32, add
+attr Axis INT 0
+attr Reduce STRING "add"
+in Input float32 [2, 3] 0.43 -0.02 -0.38 0.42 0.21 -0.1
+in Index int64 [2, 3] 0 1 1 1 0 0
+in Value float32 [2, 3] -0.19 -0.09 0.22 0.11 0.88 0.5
+out Result float32 [2, 3] 0.24000001 0.86 0.120000005 0.53 0.11999999 0.12
+
+example float32, multiply
+attr Axis INT 0
+attr Reduce STRING "multiply"
+in Input float32 [2, 3] 0.73 -0.62 -0.94 -0.8 0.69 -0.29
+in Index int64 [2, 3] 0 1 1 1 0 0
+in Value float32 [2, 3] -0.04 0.01 -0.65 0.34 -0.37 0.33
+out Result float32 [2, 3] -0.0292 0.22940001 -0.3102 -0.272 0.0069 0.18849999
+
+example float64, assign
+attr Axis INT 0
+attr Reduce STRING "assign"
+in Input float64 [2, 3] -0.4 -0.83 0.96 -0.55 -0.11 0.32
+in Index int64 [2, 3] 0 1 1 1 0 0
+in Value float64 [2, 3] 0.39 0.67 0.23 0.21 -0.29 0.94
+out Result float64 [2, 3] 0.39 -0.29 0.94 0.21 0.67 0.23
+
+example float64, add
+attr Axis INT 0
+attr Reduce STRING "add"
+in Input float64 [2, 3] -0.18 0.3 -0.11 0.75 -0.19 0.78
+in Index int64 [2, 3] 0 1 1 1 0 0
+in Value float64 [2, 3] 0.26 -0.09 0.34 -0.13 -0.82 -0.62
+out Result float64 [2, 3] 0.08000000000000002 -0.52 -0.73 0.62 -0.28 1.12
+
+example float64, multiply
+attr Axis INT 0
+attr Reduce STRING "multiply"
+in Input float64 [2, 3] 0.81 0.69 -0.91 -0.67 0.82 -0.13
+in Index int64 [2, 3] 0 1 1 1 0 0
+in Value float64 [2, 3] -0.1 0.75 0.41 -0.94 -0.71 0.43
+out Result float64 [2, 3] -0.08100000000000002 -0.48989999999999995 -0.3913 0.6298 0.615 -0.0533
+)")
+
+HEDDLE_EXAMPLES(put_along_axis_grad, R"(
+example float32, assign
+attr Axis INT 1
+attr Reduce STRING "assign"
+in Input float32 [2, 3] -0.51 0.83 -0.49 -0.25 -0.2 -0.56
+in Index int64 [2, 2] 1 0 2 1
+in Value float32 [2, 2] 0.35 -0.12 0.87 -0.22
+in Result float32 [2, 3] -0.42 -0.44 0.32 -0.78 -0.67 -0.4
+in Result@GRAD float32 [2, 3] -0.42 -0.95 -0.76 0.41 -0.52 -0.24
+out Input@GRAD float32 [2, 3] 0 0 -0.76 0.41 0 0
+out Value@GRAD float32 [2, 2] -0.95 -0.42 -0.24 -0.52
+
+example float32, add
+attr Axis INT 1
+attr Reduce STRING "add"
+in Input float32 [2, 3] -0.64 -0.47 0.23 -0.73 0.54 -0.78
+in Index int64 [2, 2] 1 0 2 1
+in Value float32 [2, 2] 0.33 0.4 0.03 -0.44
+in Result float32 [2, 3] -0.17 -0.84 0.24 0.73 -0.92 0.51
+in Result@GRAD float32 [2, 3] 0.94 0.58 -0.74 -0.65 -0.58 0
+out Input@GRAD float32 [2, 3] 0.94 0.58 -0.74 -0.65 -0.58 0
+out Value@GRAD float32 [2, 2] 0.58 0.94 0 -0.58
+
+example float64, assign
+attr Axis INT 1
+attr Reduce STRING "assign"
+in Input float64 [2, 3] 0.19 0.77 -0.59 0.94 0.47 0.91
+in Index int64 [2, 2] 1 0 2 1
+in Value float64 [2, 2] -0.19 -0.8 0.34 0.94
+in Result float64 [2, 3] -0.15 0.07 -0.43 0.32 -0.58 0.74
+in Result@GRAD float64 [2, 3] -0.17 0.86 0.85 0.9 0.25 0.91
+out Input@GRAD float64 [2, 3] 0 0 0.85 0.9 0 0
+out Value@GRAD float64 [2, 2] 0.86 -0.17 0.91 0.25
+
+example float64, add
+attr Axis INT 1
+attr Reduce STRING "add"
+in Input float64 [2, 3] -0.24 -0.51 0.99 -0.91 -0.63 0.3
+in Index int64 [2, 2] 1 0 2 1
+in Value float64 [2, 2] 0.22 -0.25 0.24 0.84
+in Result float64 [2, 3] 0.14 0.79 -0.58 -0.23 -0.57 -0.71
+in Result@GRAD float64 [2, 3] 0.73 -0.26 0.68 0.72 0.68 0.51
+out Input@GRAD float64 [2, 3] 0.73 -0.26 0.68 0.72 0.68 0.51
+out Value@GRAD float64 [2, 2] -0.26 0.73 0.51 0.68
+)")

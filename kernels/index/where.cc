@@ -93,3 +93,75 @@ HEDDLE_OP(where_grad) {
   op.Kernels<WhereGrad, float, double, int32_t, int64_t, float16, bfloat16, std::complex<float>,
              std::complex<double>>();
 }
+
+HEDDLE_EXAMPLES(where, R"(
+example bool 4
+in Condition bool [4] 1 0 1 1
+in X float64 [4] 1.8 -1.37 3.38 0.21
+in Y float64 [4] 1.62 -1.44 3.15 0.09
+out Out float64 [4] 1.8 -1.44 3.38 0.21
+
+example bool 4x2
+in Condition bool [4, 2] 0 0 0 1 0 1 0 1
+in X float64 [4, 2] 1.63 -2.77 -3.87 -1.67 2.73 -0.57 0.53 3.83
+in Y float64 [4, 2] 2.78 -1.63 -2.73 -3.84 -0.53 1.68 0.58 3.89
+out Out float64 [4, 2] 2.78 -1.63 -2.73 -1.67 -0.53 -0.57 0.58 3.83
+
+example bool scalar
+in Condition bool [] 1
+in X float64 [] -0.62
+in Y float64 [] 3.98
+out Out float64 [] -0.62
+
+example bool 2x4
+in Condition bool [2, 4] 0*8
+in X float32 [2, 4] 0*8
+in Y float32 [2, 4] 1 4 5 1 5 2 5 3
+out Out float32 [2, 4] 1 4 5 1 5 2 5 3
+
+example bool 4, no. 2
+in Condition bool [4] 1 0 1 1
+in X int32 [4] 3 3 2 -1
+in Y int32 [4] -1 0 3 2
+out Out int32 [4] 3 0 2 -1
+
+example bool 4, no. 3
+in Condition bool [4] 1 0 1 1
+in X int64 [4] 3 3 2 -1
+in Y int64 [4] -1 0 3 2
+out Out int64 [4] 3 0 2 -1
+)")
+
+HEDDLE_EXAMPLES(where_grad, R"(
+example bool scalar
+in Condition bool [] 1
+in Out@GRAD float64 [] 0.7
+in X float64 [] -0.62
+in Y float64 [] 3.98
+out X@GRAD float64 [] 0.7
+out Y@GRAD float64 [] 0
+
+example bool 4x2
+in Condition bool [4, 2] 1 0 1 1 0*4
+in Out@GRAD float64 [4, 2] -0.4 0.1 -0.5 -0.6 -0 0.6 0.6 0.6
+in X float64 [4, 2] 2.75 3.85 -1.66 -2.77 0.54 -3.87 1.64 -0.56
+in Y float64 [4, 2] -0.53 -1.63 -2.73 2.76 -3.83 3.86 0.57 1.67
+out X@GRAD float64 [4, 2] -0.4 0 -0.5 -0.6 -0 0 0 0
+out Y@GRAD float64 [4, 2] -0 0.1 -0 -0 -0 0.6 0.6 0.6
+
+example bool 1x1x4x2
+in Condition bool [1, 1, 4, 2] 0 0 0 1 0 1 0 1
+in Out@GRAD float64 [1, 1, 4, 2] -0.4 0.1 -0.5 -0.6 -0 0.6 0.6 0.6
+in X float64 [1, 1, 4, 2] 0.32 -0.26 -0.41 -0.12 0.46 0.03 0.17 0.61
+in Y float64 [1, 1, 4, 2] 5 -3 -4.9 -6.9 -1 3 1 7
+out X@GRAD float64 [1, 1, 4, 2] -0 0 -0 -0.6 -0 0.6 0 0.6
+out Y@GRAD float64 [1, 1, 4, 2] -0.4 0.1 -0.5 -0 -0 0 0.6 0
+
+example bool 4x2, no. 2
+in Condition bool [4, 2] 1 0 1 1 0*4
+in Out@GRAD float32 [4, 2] -0.4 0.1 -0.5 -0.6 -0 0.6 0.6 0.6
+in X float32 [4, 2] 2.75 3.85 -1.66 -2.77 0.54 -3.87 1.64 -0.56
+in Y float32 [4, 2] -0.53 -1.63 -2.73 2.76 -3.83 3.86 0.57 1.67
+out X@GRAD float32 [4, 2] -0.4 0 -0.5 -0.6 -0 0 0 0
+out Y@GRAD float32 [4, 2] -0 0.1 -0 -0 -0 0.6 0.6 0.6
+)")

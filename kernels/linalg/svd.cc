@@ -139,3 +139,70 @@ HEDDLE_OP(svd_grad) {
       .InferShape(InferGrad)
       .Kernels<SvdGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(svd, R"(
+example float64 1x4
+in X float64 [1, 4] 0.2 0.397 0.791 0.594
+out S float64 [1] 1.0844934301322438
+# The sign of singular vectors is not determined.
+out U ?
+out VH ?
+
+example float32 4x4
+in X float32 [4, 4] 0.224 0.776 0.335 0.279 0.114 0.445 0.721 0.666 0.611 0.39 0.556 0.5 0.832 0.887
+  0.942 0.169
+out S float32 [4] 2.2088046 0.60908014 0.43459347 0.24008605
+# The sign of singular vectors is not determined.
+out U ?
+out VH ?
+
+example float64 6x3, full_matrices
+attr full_matrices BOOLEAN true
+in X float64 [6, 3] 7 0 3 8 9 0 6 3 0 2 8 3 3 2 6 6 7 8
+out S float64 [3] 20.35439996354522 7.793160387330701 6.925680710325144
+# The sign of singular vectors is not determined.
+out U ?
+out VH ?
+
+example U diag(s) V^T, float32
+in x float32 [3, 2] 0.52 0.86 -0.19 -0.04 -0.54 0.36
+op svd X=x -> U=u S=s VH=v
+op elementwise_mul X=u Y=s -> Out=q
+op matmul_v2 X=q Y=v -> Out=y
+close 1e-05 1e-05
+out s float32 [2] 1.0140947 0.66371083
+out y float32 [3, 2] 0.52000004 0.86000025 -0.19000003 -0.040000096 -0.5400001 0.35999992
+
+example U diag(s) V^T, float64
+in x float64 [3, 2] -0.98 -0.65 -0.89 0.42 -0.79 -0.63
+op svd X=x -> U=u S=s VH=v
+op elementwise_mul X=u Y=s -> Out=q
+op matmul_v2 X=q Y=v -> Out=y
+close 1e-05 1e-05
+out s float64 [2] 1.6473111934930158 0.8116439070137935
+out y float64 [3, 2] -0.9799999999999994 -0.6499999999999997 -0.8899999999999998 0.4199999999999999
+  -0.7899999999999996 -0.6299999999999997
+)")
+
+HEDDLE_EXAMPLES(svd_grad, R"(
+example float64 1x4
+in S float64 [1] 1.1028254621652513
+in S@GRAD float64 [1] -0.7
+in U float64 [1, 1] -1
+in U@GRAD float64 [1, 1] 0.8
+in VH float64 [1, 4] -0.1922335013772407 -0.5476841265653463 -0.3699588139712935 -0.725409439159399
+in VH@GRAD float64 [1, 4] 0.2 0.8 -0.3 -0.7
+in X float64 [1, 4] 0.212 0.604 0.408 0.8
+out X@GRAD float64 [1, 4] -0.3406992495085813 -1.1793977476033324 -0.034639059396557786
+  0.033424241457939874
+
+example float32 1x4
+in S float32 [1] 1.1028254
+in S@GRAD float32 [1] -0.7
+in U float32 [1, 1] -1
+in U@GRAD float32 [1, 1] 0.8
+in VH float32 [1, 4] -0.1922335 -0.54768413 -0.36995882 -0.72540945
+in VH@GRAD float32 [1, 4] 0.2 0.8 -0.3 -0.7
+in X float32 [1, 4] 0.212 0.604 0.408 0.8
+out X@GRAD float32 [1, 4] -0.34069926 -1.1793978 -0.034639016 0.03342426
+)")

@@ -11,6 +11,7 @@ Status InferForward(ShapeContext& ctx, bool soft) {
   const Shape& label = ctx.InShape("Label");
   if (!x.known_rank() || !label.known_rank()) return ctx.Defer();
   if (x.rank() < 1) return InvalidArgument("X must have at least one axis");
+  if (x.dim(-1) == 0) return InvalidArgument("X ", x.ToString(), " has no classes");
   Shape y = x;
   y[x.rank() - 1] = 1;
   if (label.rank() == x.rank() - 1 && !soft) y.erase(x.rank() - 1);
@@ -203,3 +204,117 @@ HEDDLE_OP(cross_entropy_grad2) {
       .InferShape(InferGrad2)
       .Kernels<CrossEntropyGrad2, float, double>();
 }
+
+HEDDLE_EXAMPLES(cross_entropy, R"(
+example float64 3x4, ignore_index 3
+attr ignore_index INT 3
+in Label int64 [3] 2 1 2
+in X float64 [3, 4] 0.5 0.23 0.03 0.24 0.24 0.5 0.2 0.06 0.09 0.15 0.46 0.3
+out Y float64 [3] 3.506557897319982 0.6931471805599453 0.7765287894989963
+
+example float64 4x3, soft_label
+attr soft_label BOOLEAN true
+in Label float64 [4, 3] 0 0 1 0 0 1 0 1*4 0
+in X float64 [4, 3] 0.19 0.5 0.31 0.38 0.43 0.19 0.17 0.37 0.46 0.38 0.53 0.09
+out Y float64 [4, 1] 1.171182981502945 1.6607312068216509 1.7707810628428633 1.602462298697675
+
+example float64 3x4, ignore_index 3, no. 2
+attr ignore_index INT 3
+in Label int64 [3, 1] 2 2 2
+in X float64 [3, 4] 0 0.51 0.36 0.13 0.41 0.28 0.15 0.16 0.07 0.07 0.14 0.72
+out Y float64 [3, 1] 1.0216512475319814 1.8971199848858813 1.9661128563728327
+
+example float64 4x3x3, soft_label
+attr soft_label BOOLEAN true
+in Label float64 [4, 3, 3] 0.17 0.14 0.69 0.2 0.37 0.43 0.42 0.36 0.22 0.23 0.35 0.42 0.65 0.24 0.11
+  0.28 0.46 0.26 0.33 0.39 0.28 0.42 0.27 0.31 0.07 0.19 0.74 0.53 0.2 0.27 0.49 0.11 0.4 0.13 0.04
+  0.83
+in X float64 [4, 3, 3] 0.27 0.59 0.14 0.36 0.12 0.52 0.2 0.15 0.65 0.18 0.52 0.3 0.15 0.27 0.58 0.36
+  0.26 0.38 0.53 0.44 0.03 0.3 0.45 0.25 0.09 0.53 0.38 0.47 0.45 0.08 0.31 0.25 0.44 0.65 0.19 0.16
+out Y float64 [4, 3, 1] 1.6530731191860262 1.2700161388852955 1.4536993593215795 1.1289464798703688
+  1.60728797627051 1.1572880742016385 1.5115284564606988 1.1510169077428576 1.0051952438021274
+  1.2418102428741409 1.0547642614875632 1.6434736422759824
+
+example float32 3x4, ignore_index 3
+attr ignore_index INT 3
+in Label int64 [3] 2 1 2
+in X float32 [3, 4] 0.5 0.23 0.03 0.24 0.24 0.5 0.2 0.06 0.09 0.15 0.46 0.3
+out Y float32 [3] 3.506558 0.6931472 0.7765288
+)")
+
+HEDDLE_EXAMPLES(cross_entropy_grad, R"(
+example float64 3x4, ignore_index 3
+attr ignore_index INT 3
+in Label int64 [3, 1] 2 0 0
+in X float64 [3, 4] 0.13 0.33 0.2 0.34 0.47 0.21 0.1 0.22 0.17 0.31 0.44 0.08
+in Y@GRAD float64 [3, 1] 0.2 -0.7 -0.1
+out X@GRAD float64 [3, 4] 0 0 -1 0 1.4893617021276595 0 0 0 0.5882352941176471 0 0 0
+
+example float64 4x3, soft_label
+attr soft_label BOOLEAN true
+in Label float64 [4, 3] 0.57 0.16 0.27 0.08 0.29 0.63 0.53 0.25 0.22 0.14 0.56 0.3
+in X float64 [4, 3] 0.66 0.3 0.04 0.22 0.26 0.52 0.64 0.2 0.16 0.17 0.5 0.33
+in Y@GRAD float64 [4, 1] -0.8 -0.6 -0.5 -0.7
+out X@GRAD float64 [4, 3] 0.6909090909090908 0.4266666666666667 5.4 0.2181818181818182
+  0.6692307692307692 0.7269230769230769 0.4140625 0.625 0.6875 0.5764705882352941 0.784
+  0.6363636363636364
+
+example float32 3x4, ignore_index 3
+attr ignore_index INT 3
+in Label int64 [3, 1] 2 0 0
+in X float32 [3, 4] 0.13 0.33 0.2 0.34 0.47 0.21 0.1 0.22 0.17 0.31 0.44 0.08
+in Y@GRAD float32 [3, 1] 0.2 -0.7 -0.1
+out X@GRAD float32 [3, 4] 0 0 -1 0 1.4893616 0 0 0 0.5882353 0 0 0
+)")
+
+HEDDLE_EXAMPLES(cross_entropy2, R"(
+example float64 4x3, ignore_index 3
+attr ignore_index INT 3
+in Label int64 [4] 2*4
+in X float64 [4, 3] 1.384 1.077 1.308 1.846 1.231 1.154 1.692 1.769 1.538 1.922 1.615 1.461
+out MatchX float64 [4, 1] 1.308 1.154 1.538 1.461
+out XShape ?
+out Y float64 [4] -0.268499253035007 -0.14323416808590775 -0.43048287108345223 -0.37912113276856246
+
+example float32 4x3
+in Label int64 [4, 1] 1*4
+in X float32 [4, 3] 0 0.59 0.41 0.15 0.51 0.34 0.37 0.38 0.25 0.07 0.15 0.78
+out MatchX float32 [4, 1] 0.59 0.51 0.38 0.15
+out XShape ?
+out Y float32 [4, 1] 0.5276328 0.67334455 0.967584 1.89712
+
+example float32 1x6x2
+in Label int64 [1, 6, 1] 0*4 1 1
+in X float32 [1, 6, 2] 0.31 0.69 0.6 0.4 0.5 0.5 0.81 0.19 0.74 0.26 0.79 0.21
+out MatchX float32 [1, 6, 1] 0.31 0.6 0.5 0.81 0.26 0.21
+out XShape ?
+out Y float32 [1, 6, 1] 1.171183 0.5108256 0.6931472 0.21072103 1.3470737 1.5606477
+)")
+
+HEDDLE_EXAMPLES(cross_entropy_grad2, R"(
+example int64 4x1, ignore_index -100
+attr ignore_index INT -100
+in Label int64 [4, 1] 1*4
+in MatchX float64 [4, 1] 0.5 0.43 0.37 0.53
+in XShape float32 [4, 3, 0] none
+in Y@GRAD float64 [4, 1] -0.7 -0.7 -0.6 -0.7
+out X@GRAD float64 [4, 3] 0 1.4 0 0 1.627906976744186 0 0 1.6216216216216215 0 0 1.320754716981132 0
+
+example int64 1x6x1, ignore_index -100
+attr ignore_index INT -100
+in Label int64 [1, 6, 1] 1 1 0*4
+in MatchX float64 [1, 6, 1] 0.44 0.59 0.74 0.26 0.82 0.2
+in XShape float32 [1, 6, 2, 0] none
+in Y@GRAD float64 [1, 6, 1] 0.8 0.1 0.3 0.7 -0.6 -0.7
+out X@GRAD float64 [1, 6, 2] 0 -1.8181818181818183 0 -0.16949152542372883 -0.4054054054054054 0
+  -2.692307692307692 0 0.7317073170731707 0 3.4999999999999996 0
+
+example int64 4x1, ignore_index 3
+attr ignore_index INT 3
+in Label int64 [4, 1] 1 2 2 2
+in MatchX float64 [4, 1] 1.692 1.077 1.769 1.846
+in XShape float32 [4, 3, 0] none
+in Y@GRAD float64 [4, 1] -0.7 -0.7 -0.6 -0.7
+out X@GRAD float64 [4, 3] 0 0.41371158392434987 0 0 0 0.6499535747446611 0 0 0.3391746749576032 0 0
+  0.37919826652221017
+)")

@@ -194,3 +194,53 @@ HEDDLE_OP(hierarchical_sigmoid_grad) {
   op.Input("PreOut").Input("Out@GRAD").Output("X@GRAD", kOptional).Output("W@GRAD", kOptional);
   op.Output("Bias@GRAD", kOptional).Kernels<HierarchicalSigmoidGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(hierarchical_sigmoid, R"(
+example int64 4x3, num_classes 6
+attr num_classes INT 6
+in Bias float64 [3, 1] 0.237 0.455 0.628
+in Label int64 [4] 0 1 4 3
+in PathCode int64 [4, 3] -1 1 0 -1 -1 1 0 0 1 -1 1 -1
+in PathTable int64 [4, 3] 1 -1 -1 1 -1*4 1 -1 -1 1
+in W float64 [3, 2] 0.2 0.71 -0.58 -0.06 0.46 -0.32
+in X float64 [4, 2] -0.47 0.35 -0.27 0.55 0.76 0.14 -0.06 -0.68
+out Out float64 [4, 1] 1.7872952746287454 1.8314177617802379 2.0794415416798357 2.0794415416798357
+out PreOut float64 [4, 3] 1.1076009135088545 0.6931471805599453 0.6931471805599453 1.023723400660347
+  0.6931471805599453*8
+out W_Out ?
+)")
+
+HEDDLE_EXAMPLES(hierarchical_sigmoid_grad, R"(
+example int64 4x3, num_classes 6
+attr num_classes INT 6
+in Bias float64 [3, 1] 0.579 0.075 0.704
+in Label int64 [4] 0 1 4 3
+in Out@GRAD float64 [4, 1] 0.6 0.6 0.6 -0
+in PathCode int64 [4, 3] -1 0 0 -1 0 -1 -1 0 0 -1 -1 1
+in PathTable int64 [4, 3] -1 -1 1 0 0 0 1 1 -1 1 0 0
+in PreOut float64 [4, 3] 0.6931471805599453 0.6931471805599453 0.6931471805599453 1.2739294979741471
+  1.2739294979741471 1.2739294979741471 0.6297907734587388 0.6297907734587388 0.6931471805599453
+  0.8620747069124972 0.7001716803598645 0.7001716803598645
+in W float64 [3, 2] -0.58 0.46 0.2 -0.32 0.71 -0.06
+in X float64 [4, 2] 0.14 0.55 -0.68 -0.06 -0.47 0.35 0.76 -0.27
+out Bias@GRAD float64 [3, 1] 0.09648553234826981 -0.03924389400652861 0
+out W@GRAD float64 [3, 2] -0.06561016199682346 -0.005789131940896187 0.018444630183068467
+  -0.013735362902285012 0 0
+out X@GRAD float64 [4, 2] 0 0 -0.055961608761996504 0.044383344880204095 -0.007848778801305717
+  0.012558046082089158 0 0
+
+example int64 4x3, num_classes 6, no. 2
+attr num_classes INT 6
+in Bias float32 [3, 1] 0.579 0.075 0.704
+in Label int64 [4] 0 1 4 3
+in Out@GRAD float32 [4, 1] 0.6 0.6 0.6 -0
+in PathCode int64 [4, 3] -1 0 0 -1 0 -1 -1 0 0 -1 -1 1
+in PathTable int64 [4, 3] -1 -1 1 0 0 0 1 1 -1 1 0 0
+in PreOut float32 [4, 3] 0.6931472 0.6931472 0.6931472 1.2739295 1.2739295 1.2739295 0.6297908
+  0.6297908 0.6931472 0.86207473 0.7001717 0.7001717
+in W float32 [3, 2] -0.58 0.46 0.2 -0.32 0.71 -0.06
+in X float32 [4, 2] 0.14 0.55 -0.68 -0.06 -0.47 0.35 0.76 -0.27
+out Bias@GRAD float32 [3, 1] 0.096485555 -0.039243877 0
+out W@GRAD float32 [3, 2] -0.06561017 -0.005789132 0.018444628 -0.013735354 0 0
+out X@GRAD float32 [4, 2] 0 0 -0.05596161 0.044383362 -0.007848781 0.012558043 0 0
+)")

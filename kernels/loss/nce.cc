@@ -196,3 +196,68 @@ HEDDLE_OP(nce_grad) {
   op.Output("Input@GRAD", kOptional).Output("Weight@GRAD", kOptional);
   op.Output("Bias@GRAD", kOptional).InferShape(NceGradShape).Kernels<NceGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(nce, R"(
+example given negative classes
+attr num_total_classes INT 4
+attr num_neg_samples INT 2
+attr custom_neg_classes INTS [2, 3]
+attr seed INT 1
+in Input float32 [2, 3] -0.12 0.87 -0.22 -0.42 -0.44 0.32
+in Label int64 [2, 1] 1 0
+in Weight float32 [4, 3] -0.78 -0.67 -0.4 -0.42 -0.95 -0.76 0.41 -0.52 -0.24 -0.64 -0.47 0.23
+in Bias float32 [4, 1] -0.73 0.54 -0.78 0.33
+out Cost float32 [2, 1] 1.7641912 2.120857
+out SampleLogits float32 [2, 3] 0.48278183 0.22639151 0.48682803 0.44137093 0.30998275 0.7066564
+out SampleLabels int64 [2, 3] 1 2 3 0 2 3
+
+example float64, no bias
+attr num_total_classes INT 4
+attr num_neg_samples INT 2
+attr custom_neg_classes INTS [2, 3]
+attr seed INT 1
+in Input float64 [2, 3] 0.4 0.03 -0.44 -0.17 -0.84 0.24
+in Label int64 [2, 1] 1 0
+in Weight float64 [4, 3] 0.73 -0.92 0.51 0.94 0.58 -0.74 -0.65 -0.58 0 0.71 -0.1 -0.86
+out Cost float64 [2, 1] 2.018525557730994 2.008273858439022
+out SampleLogits float64 [2, 3] 0.6723867722526548 0.43109131562075625 0.6591255938977673
+  0.6837587977756473 0.6451299263625339 0.43952254646577854
+out SampleLabels int64 [2, 3] 1 2 3 0 2 3
+)")
+
+HEDDLE_EXAMPLES(nce_grad, R"(
+example two negatives
+attr num_total_classes INT 4
+attr num_neg_samples INT 2
+attr custom_neg_classes INTS [2, 3]
+in Input float32 [2, 3] -0.8 0.02 -0.02 -0.02 0.51 0.85
+in Label int64 [2, 1] 1 0
+in Weight float32 [4, 3] -0.33 0.23 0.99 0.57 0.73 0.89 -0.13 -0.81 0.5 0.61 -0.32 -0.68
+in Bias float32 [4, 1] 0.73 -0.42 -0.7 -0.78
+in SampleLogits float32 [2, 3] 0.26 0.67 0.85 0.13 0.36 0.8
+in SampleLabels int64 [2, 3] 1 2 3 0 3 2
+in Cost@GRAD float32 [2, 1] -0.13 0.43
+out Input@GRAD float32 [2, 3] 0.031779222 0.0700292 0.052393183 0.16137059 -0.14801979 -0.34581017
+out Weight@GRAD float32 [4, 3] 0.0059380955 -0.15142143 -0.25236908 -0.05063158 0.0012657894
+  -0.0012657894 0.01859487 0.026499435 0.045475952 0.0075182207 0.058506444 0.098165564
+out Bias@GRAD float32 [4, 1] -0.29690477 0.06328947 0.028356416 0.10292223
+
+example float64
+attr num_total_classes INT 4
+attr num_neg_samples INT 2
+in Input float64 [2, 3] -0.02 -0.38 0.42 0.21 -0.1 -0.19
+in Label int64 [2, 1] 1 0
+in Weight float64 [4, 3] -0.09 0.22 0.11 0.88 0.5 0.73 -0.62 -0.94 -0.8 0.69 -0.29 -0.04
+in Bias float64 [4, 1] 0.01 -0.65 0.34 -0.37
+in SampleLogits float64 [2, 3] 0.63 0.3 0.83 0.31 0.4 0.42
+in SampleLabels int64 [2, 3] 1 2 3 0 3 2
+in Cost@GRAD float64 [2, 1] -0.56 0.35
+out Input@GRAD float64 [2, 3] 0.13082638285980436 0.20124976059618072 0.18690385468095017
+  0.020358840579710116 -0.14697644122383252 -0.0942706119162641
+out Weight@GRAD float64 [4, 3] -0.03130555555555555 0.014907407407407406 0.02832407407407407
+  -0.001833628318584071 -0.034838938053097346 0.03850619469026549 0.022401521739130438
+  0.04659260869565217 -0.07934804347826087 0.020788210526315784 0.013242666666666673
+  -0.04268575438596492
+out Bias@GRAD float64 [4, 1] -0.14907407407407405 0.09168141592920355 -0.05432608695652172
+  0.033922807017543834
+)")

@@ -123,3 +123,59 @@ HEDDLE_OP(nll_loss_grad) {
       .InferShape(InferGrad)
       .Kernels<NllGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(nll_loss, R"(
+example float32 2x4, reduction sum
+attr reduction STRING "sum"
+in Label int64 [2] 2 1
+in Weight float32 [4] 0.757 0.705 0.602 0.653
+in X float32 [2, 4] -1.22 -0.62 -1.07 -0.48 -0.33 -0.77 -0.92 -1.37
+out Out float32 [] 1.18699
+out Total_weight float32 [] 1.3069999
+
+example float32 1x2x2x1, reduction none
+attr reduction STRING "none"
+in Label int64 [1, 2, 1] 1 1
+in Weight float32 [2] 0.589 0.645
+in X float32 [1, 2, 2, 1] -1.08 -1.44 -0.37 -0.73
+out Out float32 [1, 2, 1] 0.23865 0.47085
+out Total_weight float32 [] 0
+
+example float64 4x4, reduction sum
+attr reduction STRING "sum"
+in Label int64 [4] 0 0 2 1
+in Weight float64 [4] 0.274 0.63 0.808 0.452
+in X float64 [4, 4] 0.525 0.293 0.235 0.119 0.699 0.409 0.873 0.061 0.931 0.583 0.757 0.351 0.815
+  0.467 0.177 0.641
+out Out float64 [] -1.2412420000000002
+out Total_weight float64 [] 1.9860000000000002
+)")
+
+HEDDLE_EXAMPLES(nll_loss_grad, R"(
+example float64 1x2x2x1, reduction none
+attr reduction STRING "none"
+in Label int64 [1, 2, 1] 1 0
+in Out@GRAD float64 [1, 2, 1] -0.4 0.7
+in Total_weight float64 [] 0
+in Weight float64 [2] 0.408 0.796
+in X float64 [1, 2, 2, 1] -1.44 -0.37 -0.73 -1.08
+out X@GRAD float64 [1, 2, 2, 1] 0 -0.28559999999999997 0.3184 0
+
+example float64 2x4, reduction sum
+attr reduction STRING "sum"
+in Label int64 [2] 2 1
+in Out@GRAD float64 [] 0.3
+in Total_weight float64 [] 1.359
+in Weight float64 [4] 0.705 0.602 0.757 0.653
+in X float64 [2, 4] -1.07 -0.48 -0.62 -1.22 -0.77 -0.33 -1.37 -0.92
+out X@GRAD float64 [2, 4] 0 0 -0.2271 0 0 -0.18059999999999998 0 0
+
+example float32 1x2x2x1, reduction none
+attr reduction STRING "none"
+in Label int64 [1, 2, 1] 1 0
+in Out@GRAD float32 [1, 2, 1] -0.4 0.7
+in Total_weight float32 [] 0
+in Weight float32 [2] 0.408 0.796
+in X float32 [1, 2, 2, 1] -1.44 -0.37 -0.73 -1.08
+out X@GRAD float32 [1, 2, 2, 1] 0 -0.28559998 0.3184 0
+)")

@@ -243,3 +243,131 @@ HEDDLE_OP(bpr_loss_grad) {
       .InferShape(InferBprGrad)
       .Kernels<BprGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(rank_loss, R"(
+example float32 4x1
+in Label float32 [4, 1] 1 1 1 0
+in Left float32 [4, 1] 0.405 0.209 0.6 0.795
+in Right float32 [4, 1] 0.598 0.202 0.796 0.4
+out Out float32 [4, 1] 0.794296 0.6896533 0.7959415 0.91002476
+
+example float32 4
+in Label float32 [4] 1*4
+in Left float32 [4] 0.6 0.405 0.209 0.795
+in Right float32 [4] 0.202 0.598 0.796 0.4
+out Out float32 [4] 0.5138183 0.794296 1.0291138 0.5150248
+)")
+
+HEDDLE_EXAMPLES(rank_loss_grad, R"(
+example float32 4x1
+in Label float32 [4, 1] 1 1 1 0
+in Left float32 [4, 1] 0.409 0.213 0.604 0.8
+in Out@GRAD float32 [4, 1] 0.5 -0.8 -1 -0.4
+in Right float32 [4, 1] 0.598 0.201 0.797 0.4
+out Left@GRAD float32 [4, 1] -0.27355492 0.39760002 0.54810077 -0.23947506
+out Right@GRAD float32 [4, 1] 0.27355492 -0.39760002 -0.54810077 0.23947506
+
+example float32 4
+in Label float32 [4] 0 0 1 1
+in Left float32 [4] 0.213 0.604 0.8 0.409
+in Out@GRAD float32 [4] 0.5 -0.8 -1 -0.4
+in Right float32 [4] 0.4 0.797 0.598 0.201
+out Left@GRAD float32 [4] 0.22669287 -0.3615194 0.44967103 0.17927466
+out Right@GRAD float32 [4] -0.22669287 0.3615194 -0.44967103 -0.17927466
+)")
+
+HEDDLE_EXAMPLES(margin_rank_loss, R"(
+example margin 0.1, float32
+attr margin FLOAT 0.1
+in Label float32 [4, 1] 1 -1 1 1
+in X1 float32 [4, 1] -0.57 -0.5 -0.85 0.72
+in X2 float32 [4, 1] 0.22 -0.68 -0.02 0.86
+from elementwise_sub X=X1 Y=X2 -> Out=d
+from elementwise_mul X=Label Y=d -> Out=e
+from scale X=e -> Out=m
+attr scale FLOAT -1
+attr bias FLOAT 0.1
+from relu X=m -> Out=Out
+from sign X=Out -> Out=Activated
+out Out float32 [4, 1] 0.89 0.28 0.93000007 0.23999998
+out Activated float32 [4, 1] 1*4
+
+example margin 0.1, float64
+attr margin FLOAT 0.1
+in Label float64 [4, 1] 1 -1 1 1
+in X1 float64 [4, 1] -0.3 -0.36 0.16 0.64
+in X2 float64 [4, 1] -0.6 -0.2 0.5 0.05
+from elementwise_sub X=X1 Y=X2 -> Out=d
+from elementwise_mul X=Label Y=d -> Out=e
+from scale X=e -> Out=m
+attr scale FLOAT -1
+attr bias FLOAT 0.1
+from relu X=m -> Out=Out
+from sign X=Out -> Out=Activated
+out Out float64 [4, 1] 0 0 0.4400000014901161 0
+out Activated float64 [4, 1] 0 0 1 0
+
+example margin 0, float32
+attr margin FLOAT 0.0
+in Label float32 [4, 1] 1 -1 1 1
+in X1 float32 [4, 1] 0.96 -0.8 0.34 0.37
+in X2 float32 [4, 1] -0.6 -0.91 0.05 -0.24
+from elementwise_sub X=X1 Y=X2 -> Out=d
+from elementwise_mul X=Label Y=d -> Out=e
+from scale X=e -> Out=m
+attr scale FLOAT -1
+attr bias FLOAT 0
+from relu X=m -> Out=Out
+from sign X=Out -> Out=Activated
+out Out float32 [4, 1] 0 0.110000014 0 0
+out Activated float32 [4, 1] 0 1 0 0
+)")
+
+HEDDLE_EXAMPLES(margin_rank_loss_grad, R"(
+example float32
+attr margin FLOAT 0.1
+in Label float32 [4, 1] 1 -1 1 1
+in Activated float32 [4, 1] 1 0 1 1
+in Out@GRAD float32 [4, 1] 0.98 0.37 -0.99 0.45
+from elementwise_mul X=Out@GRAD Y=Activated -> Out=t
+from elementwise_mul X=t Y=Label -> Out=X2@GRAD
+from scale X=X2@GRAD -> Out=X1@GRAD
+attr scale FLOAT -1
+out X1@GRAD float32 [4, 1] -0.98 0 0.99 -0.45
+out X2@GRAD float32 [4, 1] 0.98 -0 -0.99 0.45
+
+example float64
+attr margin FLOAT 0.1
+in Label float64 [4, 1] 1 -1 1 1
+in Activated float64 [4, 1] 1 0 1 1
+in Out@GRAD float64 [4, 1] -0.35 -0.76 -0.66 0
+from elementwise_mul X=Out@GRAD Y=Activated -> Out=t
+from elementwise_mul X=t Y=Label -> Out=X2@GRAD
+from scale X=X2@GRAD -> Out=X1@GRAD
+attr scale FLOAT -1
+out X1@GRAD float64 [4, 1] 0.35 0 0.66 0
+out X2@GRAD float64 [4, 1] -0.35 0 -0.66 0
+)")
+
+HEDDLE_EXAMPLES(bpr_loss, R"(
+example float64 3x4
+in Label int64 [3, 1] 2 0 0
+in X float64 [3, 4] 0.13 0.33 0.2 0.34 0.47 0.21 0.1 0.22 0.17 0.31 0.44 0.08
+out Y float64 [3, 1] 0.7282043108558464 0.5575586186837388 0.7506622188283604
+
+example float32 3x4
+in Label int64 [3, 1] 2 0 0
+in X float32 [3, 4] 0.13 0.33 0.2 0.34 0.47 0.21 0.1 0.22 0.17 0.31 0.44 0.08
+out Y float32 [3, 1] 0.72820425 0.5575586 0.75066215
+)")
+
+HEDDLE_EXAMPLES(bpr_loss_grad, R"(
+example float32
+in Label int64 [3, 1] 2 3 2
+in X float64 [3, 4] 0.35 0.23 -0.63 -0.22 0.9 0.21 0.38 -0.91 0.58 -0.88 -0.09 -0.82
+in Y@GRAD float64 [3, 1] 0.2 -0.7 -0.1
+out X@GRAD float64 [3, 4] 0.048473881089408644 0.0468440436229821 -0.13539044996894872
+  0.04007252525655799 -0.20051777066203536 -0.17593070050475457 -0.18296767747474657
+  0.5594161486415365 -0.02205010530676508 -0.01040562231390532 0.04329555186792662
+  -0.010839824247256217
+)")

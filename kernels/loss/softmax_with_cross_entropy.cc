@@ -260,3 +260,84 @@ HEDDLE_OP(softmax_with_cross_entropy_grad) {
       .InferShape(InferGrad)
       .Kernels<SoftmaxCeGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(softmax_with_cross_entropy, R"(
+example float32 2x2, axis -2, ignore_index 1
+attr axis INT -2
+attr ignore_index INT 1
+in Label int64 [1, 2] 1 1
+in Logits float32 [2, 2] 0.34 -0.37 -1.09 1.05
+out Loss float32 [1, 2] 0 0
+out Softmax float32 [2, 2] 0.8069013 0.1946616 0.19309866 0.80533844
+
+example float64 3x4, ignore_index -1, soft_label, no use_softmax
+attr ignore_index INT -1
+attr soft_label BOOLEAN true
+attr use_softmax BOOLEAN false
+in Label float64 [3, 4] 0.12 0.22 0.46 0.2 0.19 0.3 0.28 0.23 0.03 0.3 0.43 0.24
+in Logits float64 [3, 4] 0.21 0.47 0.12 0.2 0.09 0.37 0.3 0.24 0.36 0.12 0.33 0.19
+out Loss float64 [3, 1] 1.6505915074717894 1.4211344946555113 1.5420290164674757
+out Softmax float64 [3, 4] 0.21 0.47 0.12 0.2 0.09 0.37 0.3 0.24 0.36 0.12 0.33 0.19
+
+example float64 3x4, ignore_index 2, no numeric_stable_mode, no use_softmax
+attr ignore_index INT 2
+attr numeric_stable_mode BOOLEAN false
+attr use_softmax BOOLEAN false
+in Label int64 [3, 1] 1 0 0
+in Logits float64 [3, 4] 0.38 0.09 0.28 0.25 0.34 0.52 0.07 0.07 0.25 0.03 0.14 0.58
+out Loss float64 [3, 1] 2.4079456086518722 1.0788096613719298 1.3862943611198906
+out Softmax float64 [3, 4] 0.38 0.09 0.28 0.25 0.34 0.52 0.07 0.07 0.25 0.03 0.14 0.58
+
+example float32 3x4x2, soft_label
+attr soft_label BOOLEAN true
+in Label float32 [3, 4, 2] 0.62 0.38 0.72 0.28 0.51 0.49 0.87 0.13 0.52 0.48 0.85 0.15 0.1 0.9 0.44
+  0.56 0.47 0.53 0.35 0.65 0.71 0.29 0.89 0.11
+in Logits float32 [3, 4, 2] -0.25 -0.41 0.7 1.34 -0.89 -1.84 0.38 -0.09 0.07 0.54 -1.52 -1.36 -1.21
+  1.18 -0.57 1.81 1.02 0.22 -1.05 -0.73 1.5 1.65 -1.68 0.86
+out Loss float32 [3, 4, 1] 0.67714375 0.8842966 0.7924564 0.5466092 0.7299092 0.7523437 0.32667175
+  1.135715 0.7951007 0.65789294 0.7274571 2.3365107
+out Softmax float32 [3, 4, 2] 0.5399149 0.46008512 0.34524652 0.6547535 0.7211152 0.2788848
+  0.61538374 0.38461623 0.38461623 0.61538374 0.46008515 0.5399149 0.08393844 0.9160615 0.084710576
+  0.9152894 0.6899744 0.3100255 0.42067575 0.57932425 0.46257013 0.5374298 0.07310118 0.92689884
+)")
+
+HEDDLE_EXAMPLES(softmax_with_cross_entropy_grad, R"(
+example float64 3x4, axis 1, ignore_index 2, no numeric_stable_mode, no use_softmax
+attr axis INT 1
+attr ignore_index INT 2
+attr numeric_stable_mode BOOLEAN false
+attr use_softmax BOOLEAN false
+in Label int64 [3, 1] 1 0 0
+in Loss@GRAD float64 [3, 1] 0.2 -0.7 -0.1
+in Softmax float64 [3, 4] 0.33 0.11 0.16 0.4 0.26 0.27 0.28 0.19 0.17 0.05 0.14 0.64
+out Logits@GRAD float64 [3, 4] 0 -1.8181818181818183 0 0 2.692307692307692 0 0 0 0.5882352941176471
+  0 0 0
+
+example float64 2x1x4
+in Label int64 [2, 1, 1] 2 1
+in Loss@GRAD float64 [2, 1, 1] -0.8 -0.3
+in Softmax float64 [2, 1, 4] 0.6761577047155184 0.18988646479320587 0.05279552006370346
+  0.08116031042757235 0.5481586039981389 0.23429117242497355 0.06514168510105349 0.152408538475834
+out Logits@GRAD float64 [2, 1, 4] -0.5409261637724148 -0.1519091718345647 0.7577635839490373
+  -0.06492824834205789 -0.16444758119944167 0.22971264827250792 -0.019542505530316046
+  -0.045722561542750194
+
+example float64 3x4, soft_label
+attr soft_label BOOLEAN true
+in Label float64 [3, 4] 0.33 0.11 0.06 0.5 0.54 0.02 0.2 0.24 0.03 0.14 0.46 0.37
+in Loss@GRAD float64 [3, 1] 0.4 0 0.2
+in Softmax float64 [3, 4] 0.37642782371328326 0.21501898478991124 0.28449802899406146
+  0.12405516250274407 0.24009650309982208 0.3176788410893424 0.02607666723366044 0.41614798857717505
+  0.4725961789565401 0.11889506288345611 0.0513282498305502 0.35718050832945347
+out Logits@GRAD float64 [3, 4] 0.0185711294853133 0.0420075939159645 0.08979921159762459
+  -0.1503779349989024 -0 0 -0 0 0.08851923579130803 -0.004220987423308781 -0.08173435003388997
+  -0.0025638983341093047
+
+example float32 2x1x4
+in Label int64 [2, 1, 1] 2 1
+in Loss@GRAD float32 [2, 1, 1] -0.8 -0.3
+in Softmax float32 [2, 1, 4] 0.6761577 0.18988647 0.052795522 0.08116031 0.5481586 0.23429117
+  0.065141685 0.15240854
+out Logits@GRAD float32 [2, 1, 4] -0.54092616 -0.15190917 0.7577636 -0.06492825 -0.16444758
+  0.22971267 -0.019542506 -0.045722563
+)")

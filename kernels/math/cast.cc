@@ -43,3 +43,44 @@ void Define(OpDef& op) {
 
 HEDDLE_OP(cast) { Define(op); }
 HEDDLE_OP(transfer_dtype) { Define(op); }
+
+HEDDLE_EXAMPLES(cast, R"(
+example float64 10x1, in_dtype 5, out_dtype 5
+attr in_dtype INT 5
+attr out_dtype INT 5
+in X float64 [10, 1] -0.45 -0.27 0.81 0.63 0.27 0.09 -0.81 -0.63 -0.09 0.45
+out Out float32 [10, 1] -0.45 -0.27 0.81 0.63 0.27 0.09 -0.81 -0.63 -0.09 0.45
+
+example uint8 scalar, in_dtype 20, out_dtype 3
+attr in_dtype INT 20
+attr out_dtype INT 3
+in X uint8 [] 39
+out Out int64 [] 39
+
+example int32 scalar, in_dtype 2, out_dtype 6
+attr in_dtype INT 2
+attr out_dtype INT 6
+in X int32 [] 29
+out Out float64 [] 29
+
+example int64 scalar, in_dtype 3, out_dtype 6
+attr in_dtype INT 3
+attr out_dtype INT 6
+in X int64 [] 53
+out Out float64 [] 53
+)")
+
+HEDDLE_EXAMPLES(transfer_dtype, R"(
+example float32 to float64
+attr out_dtype INT 6
+attr in_dtype INT 5
+in X float32 [2, 3] -0.84 -0.48 -0.5 0.27 -0.66 0.66
+out Out float64 [2, 3] -0.8399999737739563 -0.47999998927116394 -0.5 0.27000001072883606
+  -0.6600000262260437 0.6600000262260437
+
+example int32 to float32
+attr out_dtype INT 5
+attr in_dtype INT 2
+in X int32 [3] 7 2 9
+out Out float32 [3] 7 2 9
+)")

@@ -111,3 +111,130 @@ HEDDLE_OP(brelu_grad) { DefineUnaryGrad<Clip<BreluAttrs>>(op); }
 HEDDLE_TILE(clip) { return {1, &ClipTile<float>, &ClipTile<double>}; }
 HEDDLE_TILE(clip_grad) { return UnaryGradTile<ClipOp>(); }
 HEDDLE_TILE(brelu) { return UnaryTile<Clip<BreluAttrs>>(); }
+
+HEDDLE_EXAMPLES(clip, R"(
+example float32 1, max 0, min 0
+attr max FLOAT 0.0
+attr min FLOAT 0.0
+in Max float32 [1] 0.7
+in Min float32 [1] -0.5
+in X float32 [1] -1.21
+out Out float32 [1] -0.5
+
+example int64 6, max 11, min 0
+attr max FLOAT 11.0
+attr min FLOAT 0.0
+in X int64 [6] -20 -6 -19 -10 -11 -4
+out Out int64 [6] 0*6
+
+example float32 5x2, max 0.7, min -0.5
+attr max FLOAT 0.7
+attr min FLOAT -0.5
+in X float32 [5, 2] -1.52 -0.47 1.28 -0.12 -1.17 0.58 1.63 -0.82 0.93 0.23
+out Out float32 [5, 2] -0.5 -0.47 0.7 -0.12 -0.5 0.58 0.7 -0.5 0.7 0.23
+
+example float64 2, max 3.40282e+38, min 0
+attr max FLOAT 3.4028235e+38
+attr min FLOAT 0.0
+in X float64 [2] 0.7584353854104976 -0.21470836717965547
+out Out float64 [2] 0.7584353854104976 0
+)")
+
+HEDDLE_EXAMPLES(clip_grad, R"(
+example float64 1, max 0, min 0
+attr max FLOAT 0.0
+attr min FLOAT 0.0
+in Max float64 [1] 0.7
+in Min float64 [1] -0.5
+in Out@GRAD float64 [1] 0.7
+in X float64 [1] -1.21
+out X@GRAD float64 [1] 0
+
+example float64 5x2, max 0.7, min -0.5
+attr max FLOAT 0.7
+attr min FLOAT -0.5
+in Out@GRAD float64 [5, 2] -0.4 0.3 0.2 0.6 -0 0.9 1 0.7 -0.6 -0.7
+in X float64 [5, 2] -1.52 -0.47 1.28 -0.12 -1.17 0.58 1.63 -0.82 0.93 0.23
+out X@GRAD float64 [5, 2] 0 0.3 0 0.6 0 0.9 0 0 0 -0.7
+
+example float64 2x4x3, max 1, min -1
+attr max FLOAT 1.0
+attr min FLOAT -1.0
+in Out@GRAD float64 [2, 4, 3] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+in X float64 [2, 4, 3] -2.91 2.15 -2.52 2.54 -4.07 -2.13 0.2 1.76 2.93 0.59 3.7 -0.18 -0.96 -4.46
+  -3.29 1.37 0.98 4.48 -1.35 3.31 -0.57 -3.68 -1.74 4.09
+out X@GRAD float64 [2, 4, 3] 0*6 0.9 0 0 -0.8 0 -0.4 -0.7 0 0 0 -1 0 0 0 -0.4 0 0 0
+
+example float32 1, max 0, min 0
+attr max FLOAT 0.0
+attr min FLOAT 0.0
+in Max float32 [1] 0.7
+in Min float32 [1] -0.5
+in Out@GRAD float32 [1] 0.7
+in X float32 [1] -1.21
+out X@GRAD float32 [1] 0
+)")
+
+HEDDLE_EXAMPLES(clip_double_grad, R"(
+example float64 2x4x3, max 1, min -1
+attr max FLOAT 1.0
+attr min FLOAT -1.0
+in X float64 [2, 4, 3] -2.91 -4.46 2.15 3.7 -3.29 2.93 -0.57 -3.68 -0.96 -1.35 -1.74 1.76 0.2 3.31
+  4.48 -2.13 -2.52 4.09 1.37 0.98 -0.18 -4.07 2.54 0.59
+in grad_x@GRAD float64 [2, 4, 3] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0
+  -1 0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+out grad_out@GRAD float64 [2, 4, 3] 0*6 0.9 0*5 -0.7 0*6 -0.2 -0.4 0 0 -0.2
+
+example float32 2x4x3, max 1, min -1
+attr max FLOAT 1.0
+attr min FLOAT -1.0
+in X float32 [2, 4, 3] -2.91 -4.46 2.15 3.7 -3.29 2.93 -0.57 -3.68 -0.96 -1.35 -1.74 1.76 0.2 3.31
+  4.48 -2.13 -2.52 4.09 1.37 0.98 -0.18 -4.07 2.54 0.59
+in grad_x@GRAD float32 [2, 4, 3] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0
+  -1 0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+out grad_out@GRAD float32 [2, 4, 3] 0*6 0.9 0*5 -0.7 0*6 -0.2 -0.4 0 0 -0.2
+)")
+
+HEDDLE_EXAMPLES(brelu, R"(
+example float32 3x4, t_max 2, t_min -1
+attr t_max FLOAT 2.0
+attr t_min FLOAT -1.0
+in X float32 [3, 4] -1.58 1.56 1.11 -0.23 -2.03 -0.68 0.21 2.46 -2.48 2.01 0.66 -1.13
+out Out float32 [3, 4] -1 1.56 1.11 -0.23 -1 -0.68 0.21 2 -1 2 0.66 -1
+
+example float64 4x3, t_max 4, t_min 1
+attr t_max FLOAT 4.0
+attr t_min FLOAT 1.0
+in X float64 [4, 3] 3.1 5.4 -0.4 0.8 8.8 -3.8 -2.6 1.9 6.5 4.2 -1.5 7.7
+out Out float64 [4, 3] 3.1 4 1 1 4 1 1 1.9 4 4 1 4
+
+example float64 3, t_max 2, t_min -1
+attr t_max FLOAT 2.0
+attr t_min FLOAT -1.0
+in X float64 [3] -2.42 -1.47 -2.22
+out Out float64 [3] -1 -1 -1
+)")
+
+HEDDLE_EXAMPLES(brelu_grad, R"(
+example float64 3, t_max 2, t_min -1
+attr t_max FLOAT 2.0
+attr t_min FLOAT -1.0
+in Out@GRAD float64 [3] -0.5 -0.9 0.2
+in X float64 [3] -1.57 -2.65 -0.97
+out X@GRAD float64 [3] -0 -0 0.2
+
+example float64 4x3, t_max 2, t_min -1
+attr t_max FLOAT 2.0
+attr t_min FLOAT -1.0
+in Out@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+in X float64 [4, 3] 0.21 1.12 -1.14 -0.69 2.47 -2.5 -2.04 -0.24 1.57 0.66 -1.59 2.02
+out X@GRAD float64 [4, 3] -0.6 -0.6 -0 0.5 -0 0 0 -0.2 0.7 -0 -0 0
+
+example float32 3, t_max 2, t_min -1
+attr t_max FLOAT 2.0
+attr t_min FLOAT -1.0
+in Out@GRAD float32 [3] -0.5 -0.9 0.2
+in X float32 [3] -1.57 -2.65 -0.97
+out X@GRAD float32 [3] -0 -0 0.2
+)")

@@ -58,3 +58,135 @@ HEDDLE_OP(greater_than) { DefineCompare<GreaterFn>(op, "x > y"); }
 HEDDLE_OP(greater_equal) { DefineCompare<GreaterEqualFn>(op, "x >= y"); }
 HEDDLE_OP(equal) { DefineCompare<EqualFn>(op, "x == y"); }
 HEDDLE_OP(not_equal) { DefineCompare<NotEqualFn>(op, "x != y"); }
+
+HEDDLE_EXAMPLES(less_than, R"(
+example int64 4
+in X int64 [4] 1 2 3 4
+in Y int64 [4] 1 3 2 4
+out Out bool [4] 0 1 0 0
+
+example int64 1x4x1
+in X int64 [1, 4, 1] 1 2 3 1
+in Y int64 [2, 1, 1] 0 1
+out Out bool [2, 4, 1] 0*8
+
+example int32 5
+in X int32 [5] 0 1 2 3 4
+in Y int32 [3, 1] 5 3 2
+out Out bool [3, 5] 1*8 0 0 1 1 0 0 0
+
+example int32 1x2x3
+in X int32 [1, 2, 3] 0 2 3 1 4 5
+in Y int32 [1, 2, 1, 3] 2 3 5 1 4 6
+out Out bool [1, 2, 2, 3] 1*4 0 0 1 1 1 0 0 1
+)")
+
+HEDDLE_EXAMPLES(less_equal, R"(
+example int32 5
+in X int32 [5] 2 2 1 1 0
+in Y int32 [5] 3*5
+out Out bool [5] 1*5
+
+example int32 1x2x1x3
+in X int32 [1, 2, 1, 3] 1 3 4 2 5 6
+in Y int32 [1, 2, 3] 1 2 4 0 3 5
+out Out bool [1, 2, 2, 3] 1 0 1 0 1 1 0*6
+
+example int32 1x2x3
+in X int32 [1, 2, 3] 2 4 5 0 1 3
+in Y int32 [1, 2, 1, 3] 1 5 6 2 3 4
+out Out bool [1, 2, 2, 3] 0 1*6 0 0 1 1 1
+
+example int64 3x4x1
+in X int64 [3, 4, 1] 0 0 0 1 1 0 0 1 0*4
+in Y int64 [1, 1] 0
+out Out bool [3, 4, 1] 1 1 1 0 0 1 1 0 1*4
+)")
+
+HEDDLE_EXAMPLES(greater_than, R"(
+example int32 5
+in X int32 [5] 0 1 2 3 4
+in Y int32 [3, 1] 5 3 2
+out Out bool [3, 5] 0*9 1 0 0 0 1 1
+
+example int32 4x3x1
+in X int32 [4, 3, 1] 0 1 0 0 1 0 0 1 0 0 0 1
+in Y int32 [1] 2
+out Out bool [4, 3, 1] 0*12
+
+example bool 3
+in X bool [3] 0 1 0
+in Y bool [1] 1
+out Out bool [3] 0 0 0
+
+example float32 2
+in X float32 [2] 0.391 0.695
+in Y float32 [2] 1 1
+out Out bool [2] 0 0
+)")
+
+HEDDLE_EXAMPLES(greater_equal, R"(
+example int64 5
+in X int64 [5] 0 3 0 0 3
+in Y int64 [5] 2 0 1 0 2
+out Out bool [5] 0 1 0 1 1
+
+example int32 5
+in X int32 [5] 0 1 2 3 4
+in Y int32 [3, 1] 5 3 2
+out Out bool [3, 5] 0*8 1 1 0 0 1 1 1
+
+example float32 4x3
+in X float32 [4, 3] 1.14 1.26 1.6 1.84 1.035 1.36 1.03 1.26 1.84 1.61 1.38 1.15
+in Y float32 [] 1
+out Out bool [4, 3] 1*12
+
+example bool 3
+in X bool [3] 0 1 0
+in Y bool [1] 1
+out Out bool [3] 0 1 0
+)")
+
+HEDDLE_EXAMPLES(equal, R"(
+example int64 1x6
+in X int64 [1, 6] 0 3 2 2 2 3
+in Y int64 [1, 6] 1 0 1 0 1 1
+out Out bool [1, 6] 0*6
+
+example int32 5
+in X int32 [5] 0 1 2 3 4
+in Y int32 [3, 1] 5 3 2
+out Out bool [3, 5] 0*8 1 0 0 0 1 0 0
+
+example int32 1x2x1x3
+in X int32 [1, 2, 1, 3] 2 3 5 1 4 6
+in Y int32 [1, 2, 3] 2 3 5 0 1 4
+out Out bool [1, 2, 2, 3] 1 1 1 0*9
+
+example bool 3
+in X bool [3] 0 1 0
+in Y bool [1] 1
+out Out bool [3] 0 1 0
+)")
+
+HEDDLE_EXAMPLES(not_equal, R"(
+example int64 6
+in X int64 [6] 0 3 2 2 2 3
+in Y int64 [6] 1 0 1 0 1 1
+out Out bool [6] 1*6
+
+example int64 2x2x2x1
+in X int64 [2, 2, 2, 1] 1 0 1 1 0 0 1 1
+in Y int64 [] -100
+out Out bool [2, 2, 2, 1] 1*8
+
+example int32 5
+in X int32 [5] 0 1 2 3 4
+in Y int32 [3, 1] 5 3 2
+out Out bool [3, 5] 1*8 0 1 1 1 0 1 1
+
+example bool 3
+in X bool [3] 0 1 0
+in Y bool [1] 1
+out Out bool [3] 1 0 1
+)")

@@ -30,3 +30,14 @@ HEDDLE_OP(increment) {
   op.Inplace("X", "Out").InferShape(IncrementShape);
   op.Kernels<Increment, float, double, int32_t, int64_t, float16, bfloat16>();
 }
+
+HEDDLE_EXAMPLES(increment, R"(
+example int32 1, step -1
+attr step FLOAT -1.0
+in X int32 [1] 1
+out Out int32 [1] 0
+
+example int64 1
+in X int64 [1] 3
+out Out int64 [1] 4
+)")

@@ -136,3 +136,74 @@ HEDDLE_OP(equal_all) {
       .Output("Out");
   op.InferShape(&InferScalarBool).Kernels<EqualAll, float, double, int32_t, int64_t, bool>();
 }
+
+HEDDLE_EXAMPLES(isclose, R"(
+example float64 2
+in Atol float64 [1] 1e-14
+in Input float64 [2] 0.68 0.32
+in Other float64 [2] 0.13 0.87
+in Rtol float64 [1] 1e-13
+out Out bool [2] 0 0
+
+example float64 4x4, atol 1e-08, rtol 1e-05
+attr atol STRING "1e-08"
+attr rtol STRING "1e-05"
+in Input float64 [4, 4] 0.178 0.742 0.291 0.234 0.065 0.404 0.686 0.63 0.573 0.347 0.517 0.46 0.799
+  0.855 0.912 0.121
+in Other float64 [4, 4] 0.645 0.933 0.127 0.587 0.76 0.53 0.703 0.875 0.357 0.069 0.415 0.818 0.242
+  0.299 0.472 0.184
+out Out bool [4, 4] 0*16
+
+example float64 1
+in Atol float64 [1] 0
+in Input complex128 [1] -1.1+0.8j
+in Other complex128 [1] -0.7-1.6j
+in Rtol float64 [1] 0.01
+out Out bool [1] 0
+)")
+
+HEDDLE_EXAMPLES(allclose, R"(
+example float32 2
+in Atol float64 [1] 1e-08
+in Input float32 [2] 2318 7022
+in Other float32 [2] 3308 909
+in Rtol float64 [1] 1e-05
+out Out bool [] 0
+
+example float32 2, atol 1e-08, equal_nan, rtol 1e-05
+attr atol STRING "1e-08"
+attr equal_nan BOOLEAN true
+attr rtol STRING "1e-05"
+in Input float32 [2] 12 6.2
+in Other float32 [2] 15 9.8
+out Out bool [] 0
+
+example float32 2, atol 0.0, rtol 0.01
+attr atol STRING "0.0"
+attr rtol STRING "0.01"
+in Input float32 [2] 12 6.2
+in Other float32 [2] 15 9.8
+out Out bool [] 0
+)")
+
+HEDDLE_EXAMPLES(equal_all, R"(
+example bool 2x2x2
+in X bool [2, 2, 2] 0*8
+in Y bool [2, 2, 2] 0*8
+out Out bool [] 1
+
+example bool 3
+in X bool [3] 0 1 0
+in Y bool [1] 1
+out Out bool [] 0
+
+example int32 3x4
+in X int32 [3, 4] 0*12
+in Y int32 [3, 4] 0*12
+out Out bool [] 1
+
+example float32 3
+in X float32 [3] 0 0 1
+in Y float32 [1] 0.696
+out Out bool [] 0
+)")

@@ -99,3 +99,309 @@ HEDDLE_OP(isinf) {
   DefineTest(op, "Whether any element is infinite.", WholeShape, RunWhole<IsInf>);
 }
 HEDDLE_OP(isfinite) { DefineTest(op, "Whether all are finite.", WholeShape, RunWhole<IsFinite>); }
+
+HEDDLE_EXAMPLES(isnan_v2, R"(
+example float32 2x4
+in X float32 [2, 4] 8 2 4 9 6 3 1 4
+out Out bool [2, 4] 0*8
+
+example float32 6
+in X float32 [6] -0.4 0.43 -0.12 0.71 -0.68 0.15
+out Out bool [6] 0*6
+
+example float64 4x3
+in X float64 [4, 3] 0.486 0.416 0.206 0.556 0.276 0.765 0.835 0.346 0.626 0.696 0.136 0.905
+out Out bool [4, 3] 0*12
+
+example int64 4
+in X int64 [4] 8*4
+out Out bool [4] 0*4
+
+example int32 2x4
+in X int32 [2, 4] 8 5 5 6 9 1 8 6
+out Out bool [2, 4] 0*8
+
+example bfloat16 2x4
+in X bfloat16 [2, 4] 8 2 4 9 6 3 1 4
+out Out bool [2, 4] 0*8
+
+example float16 2x4
+in X float16 [2, 4] 8 2 4 9 6 3 1 4
+out Out bool [2, 4] 0*8
+)")
+
+HEDDLE_EXAMPLES(isinf_v2, R"(
+example float32 4x3
+in X float32 [4, 3] 0*4 1 -3 -3 1 1 -1 -1 1
+out Out bool [4, 3] 0*12
+
+example float64 4x3
+in X float64 [4, 3] 1 -1 0 -3 1 1 1 0 0 -1 0 -3
+out Out bool [4, 3] 0*12
+
+example int64 4
+in X int64 [4] 1*4
+out Out bool [4] 0*4
+
+example float64 3
+in X float64 [3] -2.659260036932778 -1.8325814637483102 -0.2613647641344075
+out Out bool [3] 0 0 0
+
+example int32 4x3
+in X int32 [4, 3] 1 1 0 -3 -3 -2 1 0 -3 0 1 1
+out Out bool [4, 3] 0*12
+
+example bfloat16 4x3
+in X bfloat16 [4, 3] 0*4 1 -3 -3 1 1 -1 -1 1
+out Out bool [4, 3] 0*12
+
+example float16 4x3
+in X float16 [4, 3] 0*4 1 -3 -3 1 1 -1 -1 1
+out Out bool [4, 3] 0*12
+)")
+
+HEDDLE_EXAMPLES(isfinite_v2, R"(
+example float32 1x1x7
+in X float32 [1, 1, 7] 0.327 0.022 0.429 0.123 0.53 -0.08 0.225
+out Out bool [1, 1, 7] 1*7
+
+example float32 4x3
+in X float32 [4, 3] 0.444 0.169 0.375 0.857 0.307 0.238 0.719 0.788 0.582 0.926 0.651 0.513
+out Out bool [4, 3] 1*12
+
+example float64 1x1x7
+in X float64 [1, 1, 7] 0.327 0.022 0.429 0.123 0.53 -0.08 0.225
+out Out bool [1, 1, 7] 1*7
+
+example int32 1x1x7
+in X int32 [1, 1, 7] 0*7
+out Out bool [1, 1, 7] 1*7
+
+example int64 1x1x7
+in X int64 [1, 1, 7] 0*7
+out Out bool [1, 1, 7] 1*7
+
+example bfloat16 1x1x7
+in X bfloat16 [1, 1, 7] 0.326 0.022 0.43 0.123 0.53 -0.08 0.225
+out Out bool [1, 1, 7] 1*7
+
+example float16 1x1x7
+in X float16 [1, 1, 7] 0.327 0.022 0.429 0.123 0.53 -0.08 0.225
+out Out bool [1, 1, 7] 1*7
+)")
+
+HEDDLE_EXAMPLES(isnan, R"(
+example with NaN, float32
+in X float32 [2, 3] 1.5 nan 2 0 1 2
+from isnan_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 1
+
+example with infinity, float32
+in X float32 [2, 3] 1 inf -3 0 1 2
+from isnan_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example with infinity, float64
+in X float64 [2, 3] 1 inf -3 0 1 2
+from isnan_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example finite, float32
+in X float32 [2, 3] 1 2 3 0 1 2
+from isnan_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example int32
+in X int32 [2, 2] 1 0 4 2
+from isnan_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example int64
+in X int64 [2, 2] 6 2 7 6
+from isnan_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example float32 nan
+in X float32 [2, 3] 1.5 nan 2 0 1 2
+out Out bool [1] 1
+
+example float32 inf
+in X float32 [2, 3] 1 inf -3 0 1 2
+out Out bool [1] 0
+
+example float32 2
+in X float32 [2, 3] 1 2 3 0 1 2
+out Out bool [1] 0
+
+example int32, no. 2
+in X int32 [2, 2] 1 9 6 6
+out Out bool [1] 0
+
+example float64
+in X float64 [2] -inf 1
+out Out bool [1] 0
+
+example int64, no. 2
+in X int64 [2, 2] 1 1 4 1
+out Out bool [1] 0
+)")
+
+HEDDLE_EXAMPLES(isinf, R"(
+example with NaN, float32
+in X float32 [2, 3] 1.5 nan 2 0 1 2
+from isinf_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example with infinity, float32
+in X float32 [2, 3] 1 inf -3 0 1 2
+from isinf_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 1
+
+example with infinity, float64
+in X float64 [2, 3] 1 inf -3 0 1 2
+from isinf_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 1
+
+example finite, float32
+in X float32 [2, 3] 1 2 3 0 1 2
+from isinf_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example int32
+in X int32 [2, 2] 8 0 5 2
+from isinf_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example int64
+in X int64 [2, 2] 0 7 8 6
+from isinf_v2 X=X -> Out=each
+from reduce_any X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example float32 nan
+in X float32 [2, 3] 1.5 nan 2 0 1 2
+out Out bool [1] 0
+
+example float32 inf
+in X float32 [2, 3] 1 inf -3 0 1 2
+out Out bool [1] 1
+
+example float32 2
+in X float32 [2, 3] 1 2 3 0 1 2
+out Out bool [1] 0
+
+example int32, no. 2
+in X int32 [2, 2] 2 0 6 5
+out Out bool [1] 0
+
+example float64
+in X float64 [2] -inf 1
+out Out bool [1] 1
+
+example int64, no. 2
+in X int64 [2, 2] 0 0 5 3
+out Out bool [1] 0
+)")
+
+HEDDLE_EXAMPLES(isfinite, R"(
+example with NaN, float32
+in X float32 [2, 3] 1.5 nan 2 0 1 2
+from isfinite_v2 X=X -> Out=each
+from reduce_all X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example with infinity, float32
+in X float32 [2, 3] 1 inf -3 0 1 2
+from isfinite_v2 X=X -> Out=each
+from reduce_all X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example with infinity, float64
+in X float64 [2, 3] 1 inf -3 0 1 2
+from isfinite_v2 X=X -> Out=each
+from reduce_all X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 0
+
+example finite, float32
+in X float32 [2, 3] 1 2 3 0 1 2
+from isfinite_v2 X=X -> Out=each
+from reduce_all X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 1
+
+example int32
+in X int32 [2, 2] 2 7 7 5
+from isfinite_v2 X=X -> Out=each
+from reduce_all X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 1
+
+example int64
+in X int64 [2, 2] 2 3 8 3
+from isfinite_v2 X=X -> Out=each
+from reduce_all X=each -> Out=all
+attr reduce_all BOOLEAN true
+from reshape2 X=all -> Out=Out XShape=shape
+attr shape INTS [1]
+out Out bool [1] 1
+)")

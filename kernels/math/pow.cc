@@ -189,3 +189,106 @@ HEDDLE_OP(pow_triple_grad) {
 }
 
 HEDDLE_TILE(pow) { return {1, &PowTile<float>, &PowTile<double>}; }
+
+HEDDLE_EXAMPLES(pow, R"(
+example float32 6, factor 2
+attr factor FLOAT 2.0
+in X float32 [6] 0 0 1 3 3 5
+out Out float32 [6] 0 0 1 9 9 25
+
+example float64 4, factor 3
+attr factor FLOAT 3.0
+in X float64 [4] 2.03 8 6.01 4.02
+out Out float64 [4] 8.365426999999997 512 217.08180099999998 64.96480799999998
+
+example int64 4, factor 6
+attr factor FLOAT 6.0
+in X int64 [4] 1*4
+out Out int64 [4] 1*4
+
+example float32 scalar, factor 2
+attr factor FLOAT 2.0
+in X float32 [] 1.92
+out Out float32 [] 3.6864
+
+example int32 6, factor 2
+attr factor FLOAT 2.0
+in X int32 [6] 4 4 3 5 0 0
+out Out int32 [6] 16 16 9 25 0 0
+)")
+
+HEDDLE_EXAMPLES(pow_grad, R"(
+example float64 1, factor -1.5
+attr factor FLOAT -1.5
+in Out@GRAD float64 [1] -0.2
+in X float64 [1] 2.12
+out X@GRAD float64 [1] 0.045843904842255596
+
+example float64 scalar, factor 3
+attr factor FLOAT 3.0
+in Out@GRAD float64 [] -0.2
+in X float64 [] 1.65
+out X@GRAD float64 [] -1.6335
+
+example float64 4x3, factor 3
+attr factor FLOAT 3.0
+in Out@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+in X float64 [4, 3] 1.844 1.768 1.31 1.233 1.386 1.921 1.462 1.615 1.691 1.157 1.08 1.539
+out X@GRAD float64 [4, 3] -6.1206048 -5.6264832 -3.6038099999999997 2.2804335000000004
+  -2.8814939999999996 3.3212169 1.2824664000000001 -1.5649350000000002 6.004910099999999 -0 -1.7496
+  4.973894099999999
+
+example float32 1, factor -1.5
+attr factor FLOAT -1.5
+in Out@GRAD float32 [1] -0.2
+in X float32 [1] 2.12
+out X@GRAD float32 [1] 0.04584391
+)")
+
+HEDDLE_EXAMPLES(pow_double_grad, R"(
+example float64 4x3, factor 3
+attr factor FLOAT 3.0
+in X float64 [4, 3] 1.233 1.768 1.691 1.462 1.157 1.386 1.539 1.921 1.08 1.844 1.615 1.31
+in grad_out float64 [4, 3] 4.22 5.29 3.15 4.76 1.55 2.08 2.62 7.43 6.89 3.69 6.36 5.82
+in grad_x@GRAD float64 [4, 3] 0.1 -0.5 0.2 -0.8 0.9 0 0.8 -0.8 -0.8 -1 0.6 -1
+out X@GRAD float64 [4, 3] 3.1219560000000004 -28.05816 6.39198 -33.403776 9.68409 0 19.354464
+  -68.510544 -35.717760000000006 -40.82616 36.97704 -45.745200000000004
+out grad_out@GRAD float64 [4, 3] 0.45608670000000007 -4.6887360000000005 1.7156886000000002
+  -5.1298656000000005 3.6143522999999997 0 5.6844504 -8.856578400000002 -2.7993600000000005
+  -10.201008000000002 4.694805 -5.148300000000001
+
+example float32 4x3, factor 3
+attr factor FLOAT 3.0
+in X float32 [4, 3] 1.233 1.768 1.691 1.462 1.157 1.386 1.539 1.921 1.08 1.844 1.615 1.31
+in grad_out float32 [4, 3] 4.22 5.29 3.15 4.76 1.55 2.08 2.62 7.43 6.89 3.69 6.36 5.82
+in grad_x@GRAD float32 [4, 3] 0.1 -0.5 0.2 -0.8 0.9 0 0.8 -0.8 -0.8 -1 0.6 -1
+out X@GRAD float32 [4, 3] 3.121956 -28.05816 6.39198 -33.403778 9.684089 0 19.354464 -68.510544
+  -35.717762 -40.82616 36.977043 -45.7452
+out grad_out@GRAD float32 [4, 3] 0.4560867 -4.688736 1.7156886 -5.1298656 3.6143522 0 5.684451
+  -8.856579 -2.7993603 -10.201008 4.694805 -5.1482997
+)")
+
+HEDDLE_EXAMPLES(pow_triple_grad, R"(
+example float32
+attr factor FLOAT 3.0
+in X float32 [4] 0.88 1.8 0.52 1.33
+in grad_out float32 [4] 0.06 0.85 -0.51 -0.87
+in grad_grad_x float32 [4] 0.8 0.75 -0.67 1
+in grad_x@GRAD float32 [4] -0.31 -0.37 0.69 0.76
+in grad_grad_out@GRAD float32 [4] 0.35 -0.89 0.12 0.39
+out X@GRAD float32 [4] 1.3891199 -8.624249 1.16379 -0.8549998
+out grad_out@GRAD float32 [4] -1.30944 -2.9969997 -1.4423759 6.0648003
+out grad_grad_x@GRAD float32 [4] 0.714912 -12.047399 -1.0005839 -3.206763
+
+example float64
+attr factor FLOAT 3.0
+in X float64 [4] 0.93 0.82 1.01 1.6
+in grad_out float64 [4] -0.11 -0.36 0.95 -0.12
+in grad_grad_x float64 [4] -0.63 0.45 0.68 0.06
+in grad_x@GRAD float64 [4] -0.6 0.83 -0.57 0.23
+in grad_grad_out@GRAD float64 [4] -0.09 -0.26 0.41 -0.35
+out X@GRAD float64 [4] 0.06690600000000002 -1.3824 -0.5197919999999998 -0.211536
+out grad_out@GRAD float64 [4] 2.1092400000000002 1.83762 -2.348856 0.13248000000000001
+out grad_grad_x@GRAD float64 [4] 0.13475699999999996 -1.9945679999999997 -2.0267670000000004
+  -2.95296
+)")

@@ -73,3 +73,67 @@ HEDDLE_OP(scale) {
 }
 
 HEDDLE_TILE(scale) { return {1, &Affine<float>::Make, &Affine<double>::Make}; }
+
+HEDDLE_EXAMPLES(scale, R"(
+example float32 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X float32 [2, 4] 0.108 0.43 0.751 0.537 0.216 0.858 0.323 0.644
+out Out float32 [2, 4] 3.216 3.8600001 4.502 4.074 3.432 4.716 3.646 4.288
+
+example float64 2, bias 0.614934, scale 0.241695
+attr bias FLOAT 0.61493397
+attr scale FLOAT 0.24169523
+in ScaleTensor float64 [1] 1.7
+in X float64 [2] -0.657 -0.606
+out Out float64 [2] -0.501966032409668 -0.415266032409668
+
+example float64 3x4 rows, scale 2
+attr scale FLOAT 2.0
+in X float64 [3, 4] rows [0, 4, 7] height 10 0.156 0.597 0.744 0.45 0.082 0.891 0.818 0.671 0.303
+  0.377 0.229 0.524
+out Out float64 [3, 4] rows [0, 4, 7] height 10 0.312 1.194 1.488 0.9 0.164 1.782 1.636 1.342 0.606
+  0.754 0.458 1.048
+
+example float32 2x4x3, bias 0.0305735, scale -1.16477
+attr bias FLOAT 0.030573465
+attr scale FLOAT -1.1647675
+in X float32 [2, 4, 3] 0.62 -0.54 0.16 0 -0.15 -0.07 0.47 -0.46 0.86 -0.92 0.78 0.08 0.7 0.24 -0.85
+  -0.61 -0.23 -0.69 0.31 -0.77 -0.3 0.55 0.39 -0.38
+out Out float32 [2, 4, 3] -0.6915824 0.659548 -0.15578935 0.030573465 0.20528859 0.11210719
+  -0.5168672 0.56636655 -0.97112656 1.1021596 -0.8779451 -0.06260794 -0.78476375 -0.24897075
+  1.0206258 0.74108166 0.29847 0.8342631 -0.33050448 0.92744446 0.38000372 -0.61004865 -0.42368585
+  0.4731851
+
+example int32 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X int32 [2, 4] 1 1 0 0 1 1 0 1
+out Out int32 [2, 4] 5 5 3 3 5 5 3 5
+
+example int64 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X int64 [2, 4] 1 1 0 0 1 1 0 1
+out Out int64 [2, 4] 5 5 3 3 5 5 3 5
+
+example complex64 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X complex64 [2, 4] 0.108+0.8j 0.43+0.3j 0.751+0.5j 0.537-0.7j 0.216-0.8j 0.858+0.6j 0.323-0.3j
+  0.644+0.1j
+out Out complex64 [2, 4] 3.216+1.6j 3.8600001+0.6j 4.502+1j 4.074-1.4j 3.432-1.6j 4.716+1.2j
+  3.646-0.6j 4.288+0.2j
+
+example bfloat16 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X bfloat16 [2, 4] 0.108 0.43 0.75 0.535 0.216 0.86 0.322 0.645
+out Out bfloat16 [2, 4] 3.2 3.86 4.5 4.06 3.42 4.72 3.64 4.28
+
+example float16 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X float16 [2, 4] 0.108 0.43 0.751 0.537 0.216 0.858 0.323 0.644
+out Out float16 [2, 4] 3.215 3.86 4.5 4.074 3.432 4.715 3.645 4.285
+)")

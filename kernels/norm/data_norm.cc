@@ -164,3 +164,76 @@ HEDDLE_OP(data_norm_grad) {
   Attrs(op);
   op.InferShape(GradShape).Kernels<DataNormGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(data_norm, R"(
+example float32 2x3, epsilon 1e-05, slot_dim 1, enable_scale_and_shift
+attr epsilon FLOAT 1e-05
+attr slot_dim INT 1
+attr enable_scale_and_shift BOOLEAN true
+in scale_w float32 [3] 0.73 1.2 0.83
+in bias float32 [3] 0.18 0.75 0.94
+in X float32 [2, 3] 0.193 0.257 0.386 0.064 0.322 0.129
+in BatchSize float32 [3] 9900 12000 15000
+in BatchSum float32 [3] 0.85 0.66 1
+in BatchSquareSum float32 [3] 14000 6800 14000
+out Y float32 [2, 3] 0.2984242 1.1595978 1.2715676 0.21923497 1.2632148 1.0507706
+out Means float32 [3] 8.585859e-5 5.5e-5 6.666667e-5
+out Scales float32 [3] 0.8409178 1.3284223 1.0350983
+
+example float64 2x3, epsilon 1e-05, slot_dim 1, enable_scale_and_shift
+attr epsilon FLOAT 1e-05
+attr slot_dim INT 1
+attr enable_scale_and_shift BOOLEAN true
+in scale_w float64 [3] 0.73 1.2 0.83
+in bias float64 [3] 0.18 0.75 0.94
+in X float64 [2, 3] 0.193 0.257 0.386 0.064 0.322 0.129
+in BatchSize float64 [3] 9900 12000 15000
+in BatchSum float64 [3] 0.85 0.66 1
+in BatchSquareSum float64 [3] 14000 6800 14000
+out Y float64 [2, 3] 0.29842421210900316 1.1595977701771796 1.2715675304117298 0.21923497667982916
+  1.2632147117853707 1.0507707037167533
+out Means float64 [3] 8.585858585858585e-5 5.5e-5 6.666666666666667e-5
+out Scales float64 [3] 0.8409178658720822 1.3284223283101428 1.0350983390135313
+)")
+
+HEDDLE_EXAMPLES(data_norm_grad, R"(
+example float64 2x4, epsilon 1e-05
+attr epsilon FLOAT 1e-05
+in Means float64 [4] 0.00012112676056338028 5.37037037037037e-5 8.555555555555556e-5
+  6.164383561643835e-5
+in Scales float64 [4] 1.0218207509435417 0.6708203932499369 1.2565617248750864 0.7221001117771493
+in X float64 [2, 4] -0.31 0.56 0.34 -0.53 0.12 0.77 -0.75 -0.1
+in Y@GRAD float64 [2, 4] -0.3 -0.7 0.3 0.6 0.8 -0.4 0.2 -0.2
+in bias float64 [4] 0.98 0.41 0.74 0.43
+in scale_w float64 [4] 1.5 1.4 0.92 0.53
+out BatchSize ?
+out BatchSize@GRAD float64 [4] 2*4
+out BatchSquareSum ?
+out BatchSquareSum@GRAD float64 [4] 0.11056605751189308 0.9063771539158185 0.6781901701945565
+  0.2909976788322965
+out BatchSum ?
+out BatchSum@GRAD float64 [4] -0.19 1.33 -0.41 -0.63
+out X@GRAD float64 [2, 4] -0.3065462252830625 -0.4695742752749558 0.3769685174625259
+  0.43326006706628956 0.8174566007548334 -0.2683281572999748 0.2513123449750173 -0.14442002235542986
+out bias@GRAD ?
+out scale_w@GRAD ?
+
+example float32 2x4, epsilon 1e-05
+attr epsilon FLOAT 1e-05
+in Means float32 [4] 0.00012112676 5.3703705e-5 8.5555555e-5 6.1643834e-5
+in Scales float32 [4] 1.0218208 0.6708204 1.2565618 0.72210014
+in X float32 [2, 4] -0.31 0.56 0.34 -0.53 0.12 0.77 -0.75 -0.1
+in Y@GRAD float32 [2, 4] -0.3 -0.7 0.3 0.6 0.8 -0.4 0.2 -0.2
+in bias float32 [4] 0.98 0.41 0.74 0.43
+in scale_w float32 [4] 1.5 1.4 0.92 0.53
+out BatchSize ?
+out BatchSize@GRAD float32 [4] 2*4
+out BatchSquareSum ?
+out BatchSquareSum@GRAD float32 [4] 0.11056605 0.90637714 0.6781902 0.29099762
+out BatchSum ?
+out BatchSum@GRAD float32 [4] -0.19 1.3299999 -0.41 -0.63
+out X@GRAD float32 [2, 4] -0.30654624 -0.46957427 0.37696853 0.4332601 0.81745666 -0.26832816
+  0.25131235 -0.14442003
+out bias@GRAD ?
+out scale_w@GRAD ?
+)")

@@ -99,3 +99,141 @@ HEDDLE_OP(fused_batch_norm) {
   op.Traits(kChannelsLast).Inplace("X", "Y").InferShape(InferShape).Prepare(Prepare);
   op.Kernel(DType::kF32, Run);
 }
+
+HEDDLE_EXAMPLES(fused_batch_norm, R"(
+example relu
+attr fuse_activation STRING "relu"
+in X float32 [2, 2, 2, 1] 0.94 -0.1 -1.11 -0.84 -0.57 1.14 -1.67 -0.84
+in Scale float32 [2] 1.4 1.27
+in Bias float32 [2] -0.63 0.59
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from relu X=u -> Out=Y
+out Y float32 [2, 2, 2, 1] 0.686 0*4 0.96599996 0 0
+
+example leaky_relu
+attr fuse_activation STRING "leaky_relu"
+attr fuse_alpha FLOAT 0.2
+in X float32 [2, 2, 2, 1] 1.64 -1.69 0.2 1.83 -1.61 1.73 -1.4 -0.95
+in Scale float32 [2] 1.89 0.92
+in Bias float32 [2] -0.95 0.36
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from leaky_relu X=u -> Out=Y
+attr alpha FLOAT 0.2
+out Y float32 [2, 2, 2, 1] 2.1495998 -0.82882005 0.544 2.0436 -0.79858005 2.3197 -0.1856
+  -0.102800004
+
+example clip
+attr fuse_activation STRING "clip"
+attr fuse_alpha FLOAT -0.5
+attr fuse_beta FLOAT 0.4
+in X float32 [2, 2, 2, 1] 1.96 -1.08 -1.26 0.26 -1.93 -0.09 -0.84 -0.39
+in Scale float32 [2] 1.66 1.11
+in Bias float32 [2] -0.36 -0.36
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from clip X=u -> Out=Y
+attr min FLOAT -0.5
+attr max FLOAT 0.4
+out Y float32 [2, 2, 2, 1] 0.4 -0.5 -0.5 -0.07140002 -0.5*4
+
+example hard_swish
+attr fuse_activation STRING "hard_swish"
+attr fuse_alpha FLOAT 0.0
+attr fuse_beta FLOAT 0.0
+in X float32 [2, 2, 2, 1] 0.7 -1.98 1.63 -0.17 0.16 1.84 -0.32 -1.66
+in Scale float32 [2] 1.19 1.18
+in Bias float32 [2] -0.6 0.93
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from hard_swish X=u -> Out=Y
+out Y float32 [2, 2, 2, 1] 0.12554815 -0.021580199 2.7836819 0.45337078 -0.17683798 1.2159382
+  0.32705763 -0.33799505
+
+example swish
+attr fuse_activation STRING "swish"
+in X float32 [2, 2, 2, 1] 1.54 1.33 1.61 -1.11 -1.31 0.92 0.4 -0.1
+in Scale float32 [2] 0.77 0.62
+in Bias float32 [2] -0.48 -0.5
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from swish X=u -> Out=Y
+attr beta FLOAT 1
+out Y float32 [2, 2, 2, 1] 0.4725136 0.34428784 0.30989844 -0.27754095 -0.27409488 0.12718524
+  -0.110207476 -0.20405367
+
+example gelu
+attr fuse_activation STRING "gelu"
+in X float32 [2, 2, 2, 1] 0.53 -1.32 1.33 1.43 -0.11 -1.05 -0.54 1.9
+in Scale float32 [2] 0.51 1.19
+in Bias float32 [2] -0.6 0.38
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from gelu X=u -> Out=Y
+out Y float32 [2, 2, 2, 1] -0.122257166 -0.1291961 1.9139457 2.0428033 -0.1678828 -0.1454382
+  -0.10410239 2.6300848
+
+example sigmoid
+attr fuse_activation STRING "sigmoid"
+in X float32 [2, 2, 2, 1] 0.54 1.56 -0.73 -1.15 -1.68 -1.85 0.12 -0.12
+in Scale float32 [2] 1.47 1
+in Bias float32 [2] -0.02 -0.78
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from sigmoid X=u -> Out=Y
+out Y float32 [2, 2, 2, 1] 0.6843423 0.9066331 0.1809388 0.12675059 0.076590486 0.060682394
+  0.3407396 0.2890505
+
+example tanh
+attr fuse_activation STRING "tanh"
+in X float32 [2, 2, 2, 1] 0.02 -1 -1.33 1.44 -0.88 1.11 1.57 -1.68
+in Scale float32 [2] 1.51 1.43
+in Bias float32 [2] 0.12 -0.29
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from tanh X=u -> Out=Y
+out Y float32 [2, 2, 2, 1] 0.14908059 -0.88317084 -0.97535175 0.9435218 -0.8363192 0.9464005
+  0.96071416 -0.9908704
+
+example hard_sigmoid
+attr fuse_activation STRING "hard_sigmoid"
+in X float32 [2, 2, 2, 1] 0.4 -0.2 0.88 1.11 -0.55 -0.53 0.81 -0.2
+in Scale float32 [2] 1.82 1.24
+in Bias float32 [2] -0.56 0.07
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 1
+from elementwise_add X=t Y=Bias -> Out=u
+attr axis INT 1
+from hard_sigmoid X=u -> Out=Y
+out Y float32 [2, 2, 2, 1] 0.53360003 0.31519997 0.73224 0.78928006 0.18779996 0.19507998 0.71488
+  0.4644
+
+example channels last
+attr data_layout STRING "NHWC"
+in X float32 [1, 2, 2, 3] -1.12 -0.7 -0.22 -1.57 -1.43 -0.32 -1.59 1.12 -0.44 1.85 0.37 0.93
+in Scale float32 [3] 1.26 1.87 0.58
+in Bias float32 [3] 0.46 -0.81 -0.29
+from elementwise_mul X=X Y=Scale -> Out=t
+attr axis INT 3
+from elementwise_add X=t Y=Bias -> Out=Y
+attr axis INT 3
+out Y float32 [1, 2, 2, 3] -0.9512 -2.119 -0.41759998 -1.5182 -3.4840999 -0.4756 -1.5434 1.2844
+  -0.5452 2.7910001 -0.11809999 0.24939999
+)")

@@ -1,5 +1,7 @@
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/shapes.h"
 #include "kernels/base/check.h"
@@ -71,7 +73,11 @@ struct LayerNorm {
     Tensor* variance_out = ctx.OutOpt("Variance");
     T* means = mean_out ? mean_out->mutable_data<T>() : nullptr;
     T* variances = variance_out ? variance_out->mutable_data<T>() : nullptr;
-    if (r.width == 0) return Status::Ok();
+    if (r.width == 0) {  // the mean of nothing
+      if (means) std::fill_n(means, r.rows, std::numeric_limits<T>::quiet_NaN());
+      if (variances) std::fill_n(variances, r.rows, std::numeric_limits<T>::quiet_NaN());
+      return Status::Ok();
+    }
     ctx.ParallelFor(r.rows, 1 + 65536 / r.width, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const ConstRow<T> in(from + i * r.width, r.width);
@@ -202,3 +208,68 @@ HEDDLE_OP(layer_norm_grad) {
   op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1);
   op.InferShape(LayerNormGradShape).Kernels<LayerNormGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(layer_norm, R"(
+example float32 4, epsilon 0.001
+attr epsilon FLOAT 0.001
+in Bias float32 [4] -0.372 -0.31 -0.279 -0.341
+in Scale float32 [4] 1.112 0.845 0.978 0.712
+in X float32 [1, 4] -0.06 -0.51 0.17 -0.28
+out Mean float32 [1] -0.16999999
+out Variance float32 [1] 0.06385
+out Y float32 [1, 4] 0.10833296 -1.4381857 1.026758 -0.6485514
+
+example float32 3x3x4, begin_norm_axis 2
+attr begin_norm_axis INT 2
+in Bias float32 [4] -0.036 -0.088 0.068 0.016
+in Scale float32 [4] 0.93 0.86 1.4 0.69
+in X float32 [3, 3, 4] -0.8192228 -0.92274094 -0.8258905 -0.33109426 -0.18171489 0.24979892
+  0.8280444 0.35923165 -0.65529615 -0.63352215 -0.34213272 -0.9141742 0.06517692 0.86972547
+  0.60317993 -0.9470232 0.17111951 0.9216604 0.27001908 0.56181693 -0.1949259 -0.7418953 0.43394607
+  0.45977676 0.05094254 -0.21497679 0.9437059 0.24639311 -0.54051185 -0.11078215 0.78306615
+  0.02944088 -0.90974754 0.690601 0.67344224 0.40971887
+out Mean float32 [3, 3] -0.7247371 0.31384003 -0.6362813 0.14776479 0.48115396 -0.0107745975
+  0.2565162 0.04030326 0.21600364
+out Variance float32 [3, 3] 0.053329937 0.12903562 0.04102926 0.4835029 0.08531293 0.24691108
+  0.18422458 0.22799695 0.43483347
+out Y float32 [3, 3, 4] -0.41647208 -0.82530266 -0.54517174 1.1920484 -1.3189304 -0.24131535
+  2.0719745 0.10318728 -0.12329227 -0.07628681 2.1008022 -0.93051344 -0.1464575 0.8049106 0.98492
+  -1.0703632 -1.0230974 1.2089338 -0.9439408 0.20654185 -0.38065028 -1.3533435 1.3209573 0.6693969
+  -0.48141497 -1.0326874 2.3093987 -0.00027330965 -1.1672193 -0.36011153 2.2457309 0.00030360185
+  -1.623665 0.53095245 1.039168 0.21869656
+
+example float64 4, epsilon 0.001
+attr epsilon FLOAT 0.001
+in Bias float64 [4] -0.372 -0.31 -0.279 -0.341
+in Scale float64 [4] 1.112 0.845 0.978 0.712
+in X float64 [1, 4] -0.06 -0.51 0.17 -0.28
+out Mean float64 [1] -0.17
+out Variance float64 [1] 0.06385
+out Y float64 [1, 4] 0.10833306340193966 -1.4381858168359813 1.0267582590125324 -0.6485513859192276
+)")
+
+HEDDLE_EXAMPLES(layer_norm_grad, R"(
+example float64 2, epsilon 0.001
+attr epsilon FLOAT 0.001
+in Bias float64 [2] -0.511 -0.474
+in Mean float64 [1] -0.5425
+in Scale float64 [2] 1.105 1.04
+in Variance float64 [1] 5.62500000000001e-5
+in X float64 [1, 2] -0.535 -0.55
+in Y@GRAD float64 [1, 2] 0.4 0.2
+out Bias@GRAD float64 [2] 0.4 0.2
+out Scale@GRAD float64 [2] 0.09230769023224557 -0.04615384511612347
+out X@GRAD float64 [1, 2] 3.4082839556578697 -3.4082839556578675
+
+example float32 2, epsilon 0.001
+attr epsilon FLOAT 0.001
+in Bias float32 [2] -0.511 -0.474
+in Mean float32 [1] -0.5425
+in Scale float32 [2] 1.105 1.04
+in Variance float32 [1] 5.625e-5
+in X float32 [1, 2] -0.535 -0.55
+in Y@GRAD float32 [1, 2] 0.4 0.2
+out Bias@GRAD float32 [2] 0.4 0.2
+out Scale@GRAD float32 [2] 0.0923076 -0.0461538
+out X@GRAD float32 [1, 2] 3.4082847 -3.4082842
+)")

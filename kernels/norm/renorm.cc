@@ -87,3 +87,50 @@ HEDDLE_OP(renorm_grad) {
   DefineAttrs(op);
   op.InferShape(&GradLikeInputs).Kernels<RenormGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(renorm, R"(
+example float64 2x2x3, axis 2, max_norm 2.05, p 1
+attr axis INT 2
+attr max_norm FLOAT 2.05
+attr p FLOAT 1.0
+in X float64 [2, 2, 3] -5.3 1 0.1 -2.6 -6.2 -3.5 -1.7 2.8 -7.1 1.9 -0.8 -4.4
+# Paddle computes with constants of single precision.
+close 1e-06 1e-07
+out Out float64 [2, 2, 3] -0.9447825867196787 0.18981481039965592 0.013576158624611154
+  -0.46347825008889904 -1.1768518244778667 -0.47516555186139037 -0.30304347121197245
+  0.5314814691190365 -0.9639072623473919 0.3386956442957339 -0.15185184831972476 -0.5973509794828908
+
+example float32 2x2x3, axis 2, max_norm 2.05, p 1
+attr axis INT 2
+attr max_norm FLOAT 2.05
+attr p FLOAT 1.0
+in X float32 [2, 2, 3] -5.3 1 0.1 -2.6 -6.2 -3.5 -1.7 2.8 -7.1 1.9 -0.8 -4.4
+# Paddle computes with constants of single precision.
+close 1e-06 1e-07
+out Out float32 [2, 2, 3] -0.9447826 0.1898148 0.013576159 -0.46347824 -1.1768517 -0.47516555
+  -0.30304348 0.53148144 -0.96390724 0.33869565 -0.15185185 -0.597351
+)")
+
+HEDDLE_EXAMPLES(renorm_grad, R"(
+example axis 0
+attr axis INT 0
+attr max_norm FLOAT 1.0
+attr p FLOAT 2.0
+in Out@GRAD float64 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
+in X float64 [2, 3] -1.27 -1.5 1.93 0.69 -1.72 -1.7
+# Paddle computes with constants of single precision.
+close 1e-06 1e-07
+out X@GRAD float64 [2, 3] -0.1441138319216328 0.30486967119863423 0.14211395868263094
+  -0.10336992876924969 -0.23850618634093684 0.1993561115621347
+
+example axis 1, p 1
+attr axis INT 1
+attr max_norm FLOAT 1.5
+attr p FLOAT 1.0
+in Out@GRAD float64 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
+in X float64 [2, 3] 1 0.96 -1.72 -1.71 -0.35 1.2
+# Paddle computes with constants of single precision.
+close 1e-06 1e-07
+out X@GRAD float64 [2, 3] -0.31433395514766954 0.6 0.2744417339088009 -0.18382102640214593 -0.5
+  0.3933664852692813
+)")

@@ -135,3 +135,111 @@ HEDDLE_OP(spectral_norm_grad) {
   Attrs(op);
   op.InferShape(GradShape).Kernels<SpectralNormGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(spectral_norm, R"(
+example float64 4x3, power_iters 0
+attr power_iters INT 0
+in U float64 [4] -1.09 0.45 -0.58 -0.07
+in V float64 [3] 0.51 0.17 0.58
+in Weight float64 [4, 3] 0.539 0.691 0.31 0.387 0.92 0.082 0.158 0.463 0.767 0.615 0.234 0.844
+out Out float64 [4, 3] -0.6322807598724365 -0.810586280281732 -0.36364941662422134
+  -0.45397523946314083 -1.0792176235299473 -0.0961911360102779 -0.18534389621492572
+  -0.5431279996677887 -0.8997390404863799 -0.7214335200770843 -0.27449665641957355
+  -0.9900648633252993
+
+example float32 4x3, power_iters 0
+attr power_iters INT 0
+in U float32 [4] -1.09 0.45 -0.58 -0.07
+in V float32 [3] 0.51 0.17 0.58
+in Weight float32 [4, 3] 0.539 0.691 0.31 0.387 0.92 0.082 0.158 0.463 0.767 0.615 0.234 0.844
+out Out float32 [4, 3] -0.63228077 -0.8105863 -0.36364943 -0.45397523 -1.0792177 -0.09619114
+  -0.1853439 -0.543128 -0.8997391 -0.7214335 -0.27449664 -0.99006486
+)")
+
+HEDDLE_EXAMPLES(spectral_norm_grad, R"(
+example float32
+attr dim INT 0
+attr power_iters INT 2
+attr eps FLOAT 1e-12
+in Weight float32 [2, 3] 0.36 0.45 0.67 0.85 0.39 0.24
+in U float32 [2] 0.74 0.89
+in V float32 [3] 0.63 0.73 0.26
+in Out@GRAD float32 [2, 3] 0.06 0.74 0.68 0.94 0.56 -0.61
+out Weight@GRAD float32 [2, 3] -0.0070962473 0.13790028 0.10288474 -0.22184397 0.059932582
+  -0.04120733
+
+example float32, dim 1
+attr dim INT 1
+attr power_iters INT 1
+attr eps FLOAT 1e-12
+in Weight float32 [2, 3] 0.65 0.53 0.65 0.23 0.47 0.8
+in U float32 [3] 0.95 0.19 0.94
+in V float32 [2] 0.82 0.4
+in Out@GRAD float32 [2, 3] -0.38 -0.42 -0.65 0.76 0.64 0.47
+out Weight@GRAD float32 [2, 3] -0.034114905 -0.01510872 0.1643815 0.1650207 0.11150992 -0.02636052
+
+example float64
+attr dim INT 0
+attr power_iters INT 2
+attr eps FLOAT 1e-12
+in Weight float64 [2, 3] 0.16 0.77 0.79 0.72 0.58 0.98
+in U float64 [2] 0.38 0.46
+in V float64 [3] 0.8 0.37 0.9
+in Out@GRAD float64 [2, 3] -0.75 0.05 0.49 -0.01 -0.41 -0.18
+out Weight@GRAD float64 [2, 3] -0.18797011273294564 0.005513479002532878 -0.02688670884536269
+  -0.0017076808607019277 0.001165207261858988 0.037279210075138694
+
+example float64, dim 1
+attr dim INT 1
+attr power_iters INT 1
+attr eps FLOAT 1e-12
+in Weight float64 [2, 3] 0.47 0.13 0.15 0.61 0.74 0.49
+in U float64 [3] 0.57 0.96 0.37
+in V float64 [2] 0.51 0.5
+in Out@GRAD float64 [2, 3] 0.32 0.43 -0.11 0.44 0.68 0.12
+out Weight@GRAD float64 [2, 3] 0.14351118293645743 0.191238912373493 -0.06305939682073265
+  -0.12340320303551519 -0.1977293912568695 0.007755738041383089
+
+example float32, no. 2
+attr dim INT 0
+attr power_iters INT 2
+attr eps FLOAT 1e-12
+in Weight float32 [2, 3] 0.36 0.45 0.67 0.85 0.39 0.24
+in U float32 [2] 0.74 0.89
+in V float32 [3] 0.63 0.73 0.26
+in Out@GRAD float32 [2, 3] 0.06 0.74 0.68 0.94 0.56 -0.61
+out Weight@GRAD float32 [2, 3] -0.0070962473 0.13790028 0.10288474 -0.22184397 0.059932582
+  -0.04120733
+
+example float32, dim 1, no. 2
+attr dim INT 1
+attr power_iters INT 1
+attr eps FLOAT 1e-12
+in Weight float32 [2, 3] 0.65 0.53 0.65 0.23 0.47 0.8
+in U float32 [3] 0.95 0.19 0.94
+in V float32 [2] 0.82 0.4
+in Out@GRAD float32 [2, 3] -0.38 -0.42 -0.65 0.76 0.64 0.47
+out Weight@GRAD float32 [2, 3] -0.034114905 -0.01510872 0.1643815 0.1650207 0.11150992 -0.02636052
+
+example float64, no. 2
+attr dim INT 0
+attr power_iters INT 2
+attr eps FLOAT 1e-12
+in Weight float64 [2, 3] 0.16 0.77 0.79 0.72 0.58 0.98
+in U float64 [2] 0.38 0.46
+in V float64 [3] 0.8 0.37 0.9
+in Out@GRAD float64 [2, 3] -0.75 0.05 0.49 -0.01 -0.41 -0.18
+out Weight@GRAD float64 [2, 3] -0.18797011273294564 0.005513479002532878 -0.02688670884536269
+  -0.0017076808607019277 0.001165207261858988 0.037279210075138694
+
+example float64, dim 1, no. 2
+attr dim INT 1
+attr power_iters INT 1
+attr eps FLOAT 1e-12
+in Weight float64 [2, 3] 0.47 0.13 0.15 0.61 0.74 0.49
+in U float64 [3] 0.57 0.96 0.37
+in V float64 [2] 0.51 0.5
+in Out@GRAD float64 [2, 3] 0.32 0.43 -0.11 0.44 0.68 0.12
+out Weight@GRAD float64 [2, 3] 0.14351118293645743 0.191238912373493 -0.06305939682073265
+  -0.12340320303551519 -0.1977293912568695 0.007755738041383089
+)")

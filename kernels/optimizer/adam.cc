@@ -298,3 +298,195 @@ HEDDLE_OP(merged_adam) {
       .InferShape(InferMerged)
       .Kernels<MergedAdam, float, double>();
 }
+
+HEDDLE_EXAMPLES(adam, R"(
+example rows
+in Param float32 [3, 2] -0.31 -0.08 -0.11 0.35 0.55 0.7
+in Grad float32 [2, 2] rows [2, 0] height 3 -0.24 0.59 -0.75 0.31
+in LearningRate float32 [1] 0.1
+in Moment1 float32 [3, 2] 0.44 -0.98 -0.32 0.35 0.5 0.21
+in Moment2 float32 [3, 2] 0.13 0.02 0 0.89 0.13 0.38
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param float32 [3, 2] -0.35904068 0.2513861 1589047.4 0.3315678 0.48479164 0.67780155
+out Moment1Out=Moment1 float32 [3, 2] 0.32099998 -0.85099995 -0.288 0.315 0.42599997 0.24800001
+out Moment2Out=Moment2 float32 [3, 2] 0.13043249 0.0200761 0 0.88910997 0.12992759 0.37996808
+out Beta1PowOut=Beta1Pow float32 [1] 0.80999994
+out Beta2PowOut=Beta2Pow float32 [1] 0.98901004
+
+example rows, lazily
+attr lazy_mode BOOLEAN true
+in Param float32 [3, 2] 0.3 0.21 0.41 0.56 0.16 0.44
+in Grad float32 [2, 2] rows [2, 0] height 3 -0.11 -0.6 -0.02 -0.18
+in LearningRate float32 [1] 0.1
+in Moment1 float32 [3, 2] -0.72 -0.9 0.9 -0.66 0.4 -0.17
+in Moment2 float32 [3, 2] 0.67 0.7 0.62 0.87 0.88 0.36
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param float32 [3, 2] 0.34383667 0.2646302 0.41 0.56 0.13946272 0.45958722
+out Moment1Out=Moment1 float32 [3, 2] -0.65 -0.82799995 0.9 -0.66 0.34899998 -0.21300001
+out Moment2Out=Moment2 float32 [3, 2] 0.6693304 0.6993324 0.62 0.87 0.8791321 0.36
+out Beta1PowOut=Beta1Pow float32 [1] 0.80999994
+out Beta2PowOut=Beta2Pow float32 [1] 0.98901004
+
+example float32 2
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.999
+in Grad float32 [2] 0.5 0.5
+in LearningRate float32 [] 0.001
+in Moment1 float32 [2] 0.84 0.82
+in Moment2 float32 [2] 0.69 0.62
+in Param float32 [2] 0.79 0.36
+out Beta1PowOut float32 [1] 0.80999994
+out Beta2PowOut float32 [1] 0.99800104
+out Moment1Out float32 [2] 0.806 0.788
+out Moment2Out float32 [2] 0.68956 0.61963
+out ParamOut float32 [2] 0.78969306 0.35968345
+
+example float32 4x3, use_global_beta_pow
+attr use_global_beta_pow BOOLEAN true
+in Beta1Pow float32 [1] 0.197
+in Beta1Tensor float32 [1] 0.85
+in Beta2Pow float32 [1] 0.599
+in Beta2Tensor float32 [1] 0.95
+in EpsilonTensor float32 [1] 1e-08
+in Grad float32 [4, 3] 0.08 0.23 -0.69 -0.23 -0.85 -0.54 0.85 -0.08 0.54 -0.38 0.38 0.69
+in LearningRate float32 [1] 0.001
+in Moment1 float32 [4, 3] 0.69 -0.85 -0.69 0.38 0.08 -0.54 -0.38 0.54 -0.08 -0.23 0.85 0.23
+in Moment2 float32 [4, 3] 0.154 0.385 0.923 0.692 0.846 0.462 0.231 0.538 0.769 0.308 0.615 0.077
+in Param float32 [4, 3] 0.08 -0.23 -0.08 -0.54 0.54 0.69 -0.69 0.85 0.38 -0.38 -0.85 0.23
+out Beta1PowOut ?
+out Beta2PowOut ?
+out Moment1Out float32 [4, 3] 0.5985 -0.688 -0.69 0.2885 -0.05949998 -0.54 -0.19550003 0.44700003
+  0.012999989 -0.2525 0.7795 0.299
+out Moment2Out float32 [4, 3] 0.14662 0.36839497 0.900655 0.66004497 0.83982503 0.45348 0.255575
+  0.51142 0.74513 0.29982 0.59147 0.096955
+out ParamOut float32 [4, 3] 0.07876739 -0.2291061 -0.07942664 -0.54028004 0.5400512 0.69063234
+  -0.68969506 0.8495071 0.3799881 -0.37963635 -0.8507993 0.22924274
+
+example float64 2
+in Beta1Pow float64 [1] 0.9
+in Beta2Pow float64 [1] 0.999
+in Grad float64 [2] 0.5 0.5
+in LearningRate float64 [] 0.001
+in Moment1 float64 [2] 0.84 0.82
+in Moment2 float64 [2] 0.69 0.62
+in Param float64 [2] 0.79 0.36
+out Beta1PowOut float64 [1] 0.8099999785423279
+out Beta2PowOut float64 [1] 0.9980010128617287
+out Moment1Out float64 [2] 0.8059999918937683 0.7879999923706055
+out Moment2Out float64 [2] 0.6895600056648253 0.6196300047636032
+out ParamOut float64 [2] 0.789693063168926 0.3596834371164435
+)")
+
+HEDDLE_EXAMPLES(adamw, R"(
+example float32 4, with_decay
+attr with_decay BOOLEAN true
+in Beta1Pow float32 [1] 0.9
+in Beta1Tensor float32 [1] 0.85
+in Beta2Pow float32 [1] 0.999
+in Beta2Tensor float32 [1] 0.95
+in Grad float32 [4] 0.25*4
+in LearningRate float32 [] 1e-05
+in Moment1 float32 [4] 0.91 0.55 0.68 0.83
+in Moment2 float32 [4] 0.81 0.74 0.2 0.32
+in Param float32 [4] 0.62 0.57 0.71 0.89
+out Beta1PowOut float32 [1] 0.765
+out Beta2PowOut float32 [1] 0.94905
+out Moment1Out float32 [4] 0.811 0.505 0.6155 0.74300003
+out Moment2Out float32 [4] 0.772625 0.706125 0.193125 0.307125
+out ParamOut float32 [4] 0.619997 0.569998 0.7099955 0.8899957
+
+example float32 4x3, beta1 0.78, beta2 0.836, coeff 0.5, epsilon 0.0001, with_decay
+attr beta1 FLOAT 0.78
+attr beta2 FLOAT 0.836
+attr coeff FLOAT 0.5
+attr epsilon FLOAT 0.0001
+attr with_decay BOOLEAN true
+in Beta1Pow float32 [1] 0.0834
+in Beta2Pow float32 [1] 0.167
+in Grad float32 [4, 3] 0.23 -0.08 -0.85 0.85 0.08 -0.54 0.38 -0.69 -0.23 0.69 0.54 -0.38
+in LearningRate float32 [1] 0.004
+in Moment1 float32 [4, 3] 0.38 0.54 -0.69 0.69 -0.08 -0.54 -0.38 -0.23 -0.85 0.08 0.23 0.85
+in Moment2 float32 [4, 3] 0.846 0.308 0.769 0.154 0.615 0.538 0.923 0.231 0.692 0.385 0.077 0.462
+in Param float32 [4, 3] 0.85 -0.85 0.08 0.69 0.54 -0.54 -0.23 -0.08 0.38 -0.38 -0.69 0.23
+out Beta1PowOut float32 [1] 0.065052
+out Beta2PowOut float32 [1] 0.139612
+out Moment1Out float32 [4, 3] 0.347 0.4036 -0.7252 0.7252 -0.04479999 -0.54 -0.21279997 -0.3312
+  -0.7136 0.21420002 0.2982 0.5794
+out Moment2Out float32 [4, 3] 0.7159316 0.25853762 0.761374 0.24723399 0.5151896 0.4975904 0.7953096
+  0.2711964 0.5871876 0.3999404 0.112194404 0.4099136
+out ParamOut float32 [4, 3] 0.8466668 -0.85146093 0.0831499 0.682812 0.5391686 -0.53587145
+  -0.2285897 -0.07730735 0.38294867 -0.38058886 -0.6921649 0.2259361
+
+example float64 4, with_decay
+attr with_decay BOOLEAN true
+in Beta1Pow float64 [1] 0.9
+in Beta1Tensor float64 [1] 0.85
+in Beta2Pow float64 [1] 0.999
+in Beta2Tensor float64 [1] 0.95
+in Grad float64 [4] 0.25*4
+in LearningRate float64 [] 1e-05
+in Moment1 float64 [4] 0.91 0.55 0.68 0.83
+in Moment2 float64 [4] 0.81 0.74 0.2 0.32
+in Param float64 [4] 0.62 0.57 0.71 0.89
+out Beta1PowOut float64 [1] 0.765
+out Beta2PowOut float64 [1] 0.94905
+out Moment1Out float64 [4] 0.8109999999999999 0.505 0.6155 0.7429999999999999
+out Moment2Out float64 [4] 0.772625 0.706125 0.193125 0.307125
+out ParamOut float64 [4] 0.6199970203279467 0.5699980425756612 0.7099954999680987 0.8899956713380586
+)")
+
+HEDDLE_EXAMPLES(merged_adam, R"(
+example float32
+in Param float32 [2] -0.53 0.4
+in Param float32 [3] -0.87 -0.73 -0.65
+in Grad float32 [2] -0.13 -0.64
+in Grad float32 [3] -0.04 0.22 0.71
+in LearningRate float32 [1] 0.1
+in LearningRate float32 [1] 0.2
+in Moment1 float32 [2] -1 0.28
+in Moment1 float32 [3] -0.89 -0.78 0.05
+in Moment2 float32 [2] 0.21 0.26
+in Moment2 float32 [3] 0.22 0.49 0.14
+in Beta1Pow float32 [1] 0.9
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param.0 float32 [2] -0.33067554 0.3631408
+out ParamOut=Param.1 float32 [3] -0.52657664 -0.5356269 -0.7119241
+out Moment1Out=Moment1.0 float32 [2] -0.913 0.188
+out Moment1Out=Moment1.1 float32 [3] -0.80499995 -0.67999995 0.11600001
+out Moment2Out=Moment2.0 float32 [2] 0.20980689 0.2601496
+out Moment2Out=Moment2.1 float32 [3] 0.21978159 0.48955843 0.1403641
+out Beta1PowOut=Beta1Pow.0 float32 [1] 0.80999994
+out Beta1PowOut=Beta1Pow.1 float32 [1] 0.80999994
+out Beta2PowOut=Beta2Pow.0 float32 [1] 0.98901004
+out Beta2PowOut=Beta2Pow.1 float32 [1] 0.98901004
+
+example float64
+in Param float64 [2] -0.31 -0.97
+in Param float64 [3] -0.48 -0.72 -0.73
+in Grad float64 [2] 0.2 0.52
+in Grad float64 [3] -0.75 0.4 -0.39
+in LearningRate float64 [1] 0.1
+in LearningRate float64 [1] 0.2
+in Moment1 float64 [2] -0.47 0.3
+in Moment1 float64 [3] -0.47 0.84 0.39
+in Moment2 float64 [2] 0.55 0.02
+in Moment2 float64 [3] 0.69 0.45 0.11
+in Beta1Pow float64 [1] 0.9
+in Beta1Pow float64 [1] 0.9
+in Beta2Pow float64 [1] 0.99
+in Beta2Pow float64 [1] 0.99
+out ParamOut=Param.0 float64 [2] -0.25563428186761245 -1.1962763200847248
+out ParamOut=Param.1 float64 [3] -0.36008460935505465 -0.9573978507364495 -0.9181070742883396
+out Moment1Out=Moment1.0 float64 [2] -0.40299998402595516 0.3220000052452088
+out Moment1Out=Moment1.1 float64 [3] -0.4980000066757202 0.7959999895095825 0.31199998140335083
+out Moment2Out=Moment2.0 float64 [2] 0.5494900065660477 0.02025039677619934
+out Moment2Out=Moment2.1 float64 [3] 0.6898725016415118 0.44971000373363496 0.1100420994579792
+out Beta1PowOut=Beta1Pow.0 float64 [1] 0.8099999785423279
+out Beta1PowOut=Beta1Pow.1 float64 [1] 0.8099999785423279
+out Beta2PowOut=Beta2Pow.0 float64 [1] 0.9890100127458572
+out Beta2PowOut=Beta2Pow.1 float64 [1] 0.9890100127458572
+)")

@@ -76,3 +76,77 @@ HEDDLE_OP(average_accumulates) {
   op.Attr("average_window", 0.0).Attr("max_average_window", 0).Attr("min_average_window", 10000);
   op.InferShape(AverageShape).Kernels<AverageAccumulates, float, double>();
 }
+
+HEDDLE_EXAMPLES(average_accumulates, R"(
+example float32 window 0.15
+attr average_window FLOAT 0.15
+attr max_average_window LONG 5
+attr min_average_window LONG 2
+in param float32 [3] -0.72 -0.38 -0.48
+in in_sum_1 float32 [3] -0.75 -0.91 -0.17
+in in_sum_2 float32 [3] 0.42 0.96 -0.23
+in in_sum_3 float32 [3] 0.51 0.94 0.04
+in in_num_accumulates int64 [1] 4
+in in_old_num_accumulates int64 [1] 2
+in in_num_updates int64 [1] 7
+out out_sum_1=in_sum_1 float32 [3] 0 0 0
+out out_sum_2=in_sum_2 float32 [3] 0 0 0
+out out_sum_3=in_sum_3 float32 [3] -1.0500001 -0.32999998 -0.88
+out out_num_accumulates=in_num_accumulates int64 [1] 0
+out out_old_num_accumulates=in_old_num_accumulates int64 [1] 5
+out out_num_updates=in_num_updates int64 [1] 8
+
+example float64 window 0.15
+attr average_window FLOAT 0.15
+attr max_average_window LONG 5
+attr min_average_window LONG 2
+in param float64 [3] -0.66 -0.82 -0.21
+in in_sum_1 float64 [3] 0.02 -0.04 -0.28
+in in_sum_2 float64 [3] -0.59 0.24 -0.68
+in in_sum_3 float64 [3] 0.09 -0.87 -0.14
+in in_num_accumulates int64 [1] 4
+in in_old_num_accumulates int64 [1] 2
+in in_num_updates int64 [1] 7
+out out_sum_1=in_sum_1 float64 [3] 0 0 0
+out out_sum_2=in_sum_2 float64 [3] 0 0 0
+out out_sum_3=in_sum_3 float64 [3] -1.23 -0.62 -1.17
+out out_num_accumulates=in_num_accumulates int64 [1] 0
+out out_old_num_accumulates=in_old_num_accumulates int64 [1] 5
+out out_num_updates=in_num_updates int64 [1] 8
+
+example float32 window 0.5
+attr average_window FLOAT 0.5
+attr max_average_window LONG 100
+attr min_average_window LONG 50
+in param float32 [3] -0.91 0.57 0.95
+in in_sum_1 float32 [3] -0.29 0.31 -0.2
+in in_sum_2 float32 [3] 0.86 0.64 -0.48
+in in_sum_3 float32 [3] -0.08 0.58 0.94
+in in_num_accumulates int64 [1] 4
+in in_old_num_accumulates int64 [1] 2
+in in_num_updates int64 [1] 7
+out out_sum_1=in_sum_1 float32 [3] -1.2 0.88 0.75
+out out_sum_2=in_sum_2 float32 [3] 0.86 0.64 -0.48
+out out_sum_3=in_sum_3 float32 [3] -0.08 0.58 0.94
+out out_num_accumulates=in_num_accumulates int64 [1] 5
+out out_old_num_accumulates=in_old_num_accumulates int64 [1] 2
+out out_num_updates=in_num_updates int64 [1] 8
+
+example float64 window 0.5
+attr average_window FLOAT 0.5
+attr max_average_window LONG 100
+attr min_average_window LONG 50
+in param float64 [3] -0.36 -0.25 -0.59
+in in_sum_1 float64 [3] -0.67 0.98 -0.32
+in in_sum_2 float64 [3] 0.18 -0.71 0.82
+in in_sum_3 float64 [3] -0.14 0.7 0.07
+in in_num_accumulates int64 [1] 4
+in in_old_num_accumulates int64 [1] 2
+in in_num_updates int64 [1] 7
+out out_sum_1=in_sum_1 float64 [3] -1.03 0.73 -0.9099999999999999
+out out_sum_2=in_sum_2 float64 [3] 0.18 -0.71 0.82
+out out_sum_3=in_sum_3 float64 [3] -0.14 0.7 0.07
+out out_num_accumulates=in_num_accumulates int64 [1] 5
+out out_old_num_accumulates=in_old_num_accumulates int64 [1] 2
+out out_num_updates=in_num_updates int64 [1] 8
+)")

@@ -189,3 +189,114 @@ HEDDLE_OP(lars_momentum) {
       .InferShape(InferLars)
       .Kernels<Lars, float, double>();
 }
+
+HEDDLE_EXAMPLES(lamb, R"(
+example float32 1, weight_decay 0.01
+attr weight_decay FLOAT 0.01
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.999
+in Grad float32 [1] 0.33046997
+in LearningRate float32 [] 0.2
+in Moment1 float32 [1] 0
+in Moment2 float32 [1] 0
+in Param float32 [1] 0
+out Beta1PowOut float32 [1] 0.80999994
+out Beta2PowOut float32 [1] 0.99800104
+out Moment1Out float32 [1] 0.033047006
+out Moment2Out float32 [1] 0.00010920899
+out ParamOut float32 [1] -0.19999939
+
+example float32 3x1, weight_decay 0.01
+attr weight_decay FLOAT 0.01
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.999
+in Grad float32 [3, 1] 0.14121348 0.21486536 0.22889201
+in LearningRate float32 [] 0.2
+in Moment1 float32 [3, 1] 0.63 0.91 0.44
+in Moment2 float32 [3, 1] 0.97 0.64 0.64
+in Param float32 [3, 1] 0.42 0.59 0.38
+out Beta1PowOut float32 [1] 0.80999994
+out Beta2PowOut float32 [1] 0.99800104
+out Moment1Out float32 [3, 1] 0.5811213 0.8404865 0.4188892
+out Moment2Out float32 [3, 1] 0.96905 0.6394062 0.6394124
+out ParamOut float32 [3, 1] 0.34632343 0.45942605 0.31459194
+
+example float32 3x4x1, weight_decay 0.01
+attr weight_decay FLOAT 0.01
+in Beta1Pow float32 [1] 0.59
+in Beta2Pow float32 [1] 0.995
+in Grad float32 [3, 4, 1] 0.35 0.21 0.06 -0.39 -0.09 0.65 0.8 -0.83 -0.24 -0.68 0.5 -0.54
+in LearningRate float32 [1] 0.14
+in Moment1 float32 [3, 4, 1] 0.64 0.24 -0.58 0.1 0.78 -0.31 0.37 -0.71 -0.04 0.51 -0.44 -0.17
+in Moment2 float32 [3, 4, 1] 0.242 0.373 0.438 0.635 0.831 0.307 0.569 0.176 0.897 0.504 0.766 0.7
+in Param float32 [3, 4, 1] 0.14 0.42 -0.28 -0.14 0.84 -0.7 -0.56 -0 0.56 0.28 -0.42 0.7
+out Beta1PowOut float32 [1] 0.53099996
+out Beta2PowOut float32 [1] 0.994005
+out Moment1Out float32 [3, 4, 1] 0.611 0.23699999 -0.516 0.050999988 0.69299996 -0.21399997
+  0.41300002 -0.72199994 -0.060000002 0.39099997 -0.346 -0.20700002
+out Moment2Out float32 [3, 4, 1] 0.2418805 0.3726711 0.4375656 0.63451713 0.83017707 0.30711553
+  0.569071 0.1765129 0.8961606 0.5039584 0.765484 0.6995916
+out ParamOut float32 [3, 4, 1] 0.02781269 0.3829846 -0.2085588 -0.14501582 0.7673929 -0.66171384
+  -0.6062049 0.15417837 0.5627732 0.22912899 -0.38233522 0.7185621
+
+example float32 4x3, beta1 0.78, beta2 0.836, epsilon 0.0001, weight_decay 0.01
+attr beta1 FLOAT 0.78
+attr beta2 FLOAT 0.836
+attr epsilon FLOAT 0.0001
+attr weight_decay FLOAT 0.01
+in Beta1Pow float32 [1] 0.78
+in Beta2Pow float32 [1] 0.836
+in Grad float32 [4, 3] -0.69 -0.54 0.54 -0.85 -0.08 0.08 -0.23 0.85 0.38 0.69 -0.38 0.23
+in LearningRate float32 [1] 0.001
+in Moment1 float32 [4, 3] 0.85 -0.69 0.69 -0.85 0.23 -0.08 -0.54 0.54 0.08 -0.23 0.38 -0.38
+in Moment2 float32 [4, 3] 0.462 0.231 0.077 0.769 0.538 0.923 0.615 0.846 0.385 0.692 0.154 0.308
+in Param float32 [4, 3] -0.08 0.69 -0.54 0.38 -0.69 0.54 0.08 0.23 0.85 -0.23 -0.38 -0.85
+out Beta1PowOut float32 [1] 0.6083999
+out Beta2PowOut float32 [1] 0.69889605
+out Moment1Out float32 [4, 3] 0.51119995 -0.657 0.657 -0.85 0.1618 -0.04479999 -0.47180003 0.6082001
+  0.146 -0.027599975 0.21279997 -0.24579997
+out Moment2Out float32 [4, 3] 0.4643124 0.24093841 0.112194404 0.761374 0.4508176 0.7726776
+  0.5228156 0.825746 0.3455416 0.65659237 0.1524256 0.26616362
+out ParamOut float32 [4, 3] -0.08046926 0.69083536 -0.54122573 0.38060838 -0.6901485 0.54003006
+  0.080408104 0.22958033 0.8498417 -0.2299779 -0.38033983 -0.84969896
+
+example float64 1, weight_decay 0.01
+attr weight_decay FLOAT 0.01
+in Beta1Pow float64 [1] 0.9
+in Beta2Pow float64 [1] 0.999
+in Grad float64 [1] 0.33046997
+in LearningRate float64 [] 0.2
+in Moment1 float64 [1] 0
+in Moment2 float64 [1] 0
+in Param float64 [1] 0
+out Beta1PowOut float64 [1] 0.8099999785423279
+out Beta2PowOut float64 [1] 0.9980010128617287
+out Moment1Out float64 [1] 0.03304700487901807
+out Moment2Out float64 [1] 0.00010920899503121399
+out ParamOut float64 [1] -0.20000072995196727
+)")
+
+HEDDLE_EXAMPLES(lars_momentum, R"(
+example float32 1x6x1, lars_weight_decay 0.0005, mu 0.9
+attr lars_weight_decay FLOATS [0.0005]
+attr mu FLOAT 0.9
+in Grad float32 [1, 6, 1] -0.19 0.1 -0.05 0.24 -0.48 -0.34
+in LearningRate float32 [1] 0.1
+in Param float32 [1, 6, 1] -0.44 0.32 -0.19 0.57 -0.69 0.06
+in Velocity float32 [1, 6, 1] 0.52 -0.22 -0.72 0.02 0.27 -0.47
+out ParamOut float32 [1, 6, 1] -0.90796983 0.51798415 0.45800793 0.5519619 -0.9329239 0.48305383
+out VelocityOut float32 [1, 6, 1] 0.46796983 -0.19798413 -0.6480079 0.018038066 0.2429239
+  -0.42305383
+
+example float64 1x6x1, lars_weight_decay 0.0005, mu 0.9
+attr lars_weight_decay FLOATS [0.0005]
+attr mu FLOAT 0.9
+in Grad float64 [1, 6, 1] -0.19 0.1 -0.05 0.24 -0.48 -0.34
+in LearningRate float64 [1] 0.1
+in Param float64 [1, 6, 1] -0.44 0.32 -0.19 0.57 -0.69 0.06
+in Velocity float64 [1, 6, 1] 0.52 -0.22 -0.72 0.02 0.27 -0.47
+out ParamOut float64 [1, 6, 1] -0.907969852705663 0.5179841272790232 0.45800791894806564
+  0.5519619342187015 -0.9329238966912177 0.4830538472781171
+out VelocityOut float64 [1, 6, 1] 0.467969852705663 -0.1979841272790232 -0.6480079189480656
+  0.0180380657812984 0.24292389669121778 -0.4230538472781171
+)")

@@ -154,3 +154,97 @@ HEDDLE_OP(merged_momentum) {
       .InferShape(InferMerged)
       .Kernels<MergedMomentum, float, double>();
 }
+
+HEDDLE_EXAMPLES(momentum, R"(
+example float32 3x1x1, mu 0.5, regularization_coeff 0.01
+attr mu FLOAT 0.5
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+attr use_nesterov BOOLEAN true
+in Grad float32 [3, 1, 1] -0.535 -0.055 0.107
+in LearningRate float32 [1] 0.0863
+in Param float32 [3, 1, 1] -0.753 -0.616 -0.724
+in Velocity float32 [3, 1, 1] -0.712 -0.696 -0.703
+out ParamOut float32 [3, 1, 1] -0.6674081 -0.59306663 -0.7217467
+out VelocityOut float32 [3, 1, 1] -0.89853 -0.40916 -0.25174
+
+example float32 3, mu 0.9, regularization_coeff 0.01, regularization_method l2_decay
+attr mu FLOAT 0.9
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+in Grad float32 [3] 0.22 -0.08 -0.53
+in LearningRate float32 [1] 0.0516
+in Param float32 [3] -0.04 0.23 -0.61
+in Velocity float32 [3] 0.329 0.154 0.364
+out ParamOut float32 [3] -0.06661012 0.22685756 -0.59924144
+out VelocityOut float32 [3] 0.5157 0.060899995 -0.2085
+
+example float32 2x4, mu 0.9, regularization_coeff 2, regularization_method l2_decay
+attr mu FLOAT 0.9
+attr regularization_coeff FLOAT 2.0
+attr regularization_method STRING "l2_decay"
+in Grad float32 [2, 4] 0.122 0.871 0.764 0.657 0.229 0.55 0.336 0.443
+in LearningRate float32 [1] 0.58
+in Param float32 [2, 4] 0.346 0.446 0.745 0.845 0.645 0.545 0.246 0.147
+in Velocity float32 [2, 4] 0.653 0.546 0.117 0.438 0.331 0.76 0.868 0.224
+out ParamOut float32 [2, 4] -0.46698603 -0.861552 -0.6233939 -0.74489605 -0.4088019 -0.80292004
+  -0.68733597 -0.39738798
+out VelocityOut float32 [2, 4] 1.4017 2.2544 2.3593 2.7412002 1.8168999 2.3240001 1.6092 0.9386
+
+example float64 3x1x1, mu 0.5, regularization_coeff 0.01
+attr mu FLOAT 0.5
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+attr use_nesterov BOOLEAN true
+in Grad float64 [3, 1, 1] -0.535 -0.055 0.107
+in LearningRate float64 [1] 0.0863
+in Param float64 [3, 1, 1] -0.753 -0.616 -0.724
+in Velocity float64 [3, 1, 1] -0.712 -0.696 -0.703
+out ParamOut float64 [3, 1, 1] -0.6674080915217876 -0.5930666380178236 -0.7217467070209485
+out VelocityOut float64 [3, 1, 1] -0.8985299998316914 -0.4091599998623132 -0.25173999983817336
+
+example rows
+attr mu FLOAT 0.9
+in Param float32 [3, 2] 0.15 0.61 -0.4 0.17 0.92 -0.79
+in Grad float32 [2, 2] rows [0, 2] height 3 0.26 -0.06 0.69 -0.82
+in LearningRate float32 [1] 0.1
+in Velocity float32 [3, 2] 0.92 0.58 0.32 0.23 0.79 0.12
+out ParamOut=Param float32 [3, 2] 0.041199997 0.56380004 -0.42880002 0.14930001 0.7799 -0.7188
+out VelocityOut=Velocity float32 [3, 2] 1.088 0.46199995 0.288 0.207 1.401 -0.712
+)")
+
+HEDDLE_EXAMPLES(merged_momentum, R"(
+example float32
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN false
+attr regularization_method STRINGS ["l2_decay", ""]
+attr regularization_coeff FLOATS [0.5, 0.0]
+in Param float32 [2] 0.01 0.66
+in Param float32 [3] -0.81 0.62 -0.8
+in Grad float32 [2] -0.07 -0.81
+in Grad float32 [3] 0.77 0.63 0.79
+in Velocity float32 [2] -0.55 -0.97
+in Velocity float32 [3] -0.28 0.54 0.78
+in LearningRate float32 [1] 0.1
+out ParamOut=Param.0 float32 [2] 0.066 0.7953
+out ParamOut=Param.1 float32 [3] -0.8618 0.5084 -0.94920003
+out VelocityOut=Velocity.0 float32 [2] -0.56 -1.353
+out VelocityOut=Velocity.1 float32 [3] 0.518 1.1159999 1.492
+
+example float64
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN true
+attr regularization_method STRINGS []
+attr regularization_coeff FLOATS []
+in Param float64 [2] 0.89 -0.11
+in Param float64 [3] 0.59 -0.24 0.39
+in Grad float64 [2] -0.13 -0.6
+in Grad float64 [3] -0.37 -0.95 0.68
+in Velocity float64 [2] 0.14 0.6
+in Velocity float64 [3] 0.05 0.67 0.25
+in LearningRate float64 [1] 0.1
+out ParamOut=Param.0 float64 [2] 0.9033600002908707 -0.044599998855590864
+out ParamOut=Param.1 float64 [3] 0.6562499993324279 -0.11376999938964846 0.24055000269412993
+out VelocityOut=Velocity.0 float64 [2] -0.004000003337860103 -0.0600000143051147
+out VelocityOut=Velocity.1 float64 [3] -0.3250000011920929 -0.34700001597404473 0.9049999940395356
+)")

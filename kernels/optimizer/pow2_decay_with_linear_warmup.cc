@@ -43,3 +43,65 @@ HEDDLE_OP(pow2_decay_with_linear_warmup) {
   op.Attr("warmup_steps", 0).Attr("total_steps", 0).Attr("base_lr", 0.0).Attr("end_lr", 0.0);
   op.InferShape(Infer).Kernels<Decay, float, double>();
 }
+
+HEDDLE_EXAMPLES(pow2_decay_with_linear_warmup, R"(
+example float32 step 1
+attr warmup_steps LONG 3
+attr total_steps LONG 8
+attr base_lr FLOAT 0.2
+attr end_lr FLOAT 0.01
+in LearningRate float32 [1] 0.1
+in Step int64 [1] 1
+out LearningRateOut=LearningRate float32 [1] 0.13333334
+out StepOut=Step int64 [1] 2
+
+example float32 step 4
+attr warmup_steps LONG 3
+attr total_steps LONG 8
+attr base_lr FLOAT 0.2
+attr end_lr FLOAT 0.01
+in LearningRate float32 [1] 0.1
+in Step int64 [1] 4
+out LearningRateOut=LearningRate float32 [1] 0.0784
+out StepOut=Step int64 [1] 5
+
+example float32 step 9
+attr warmup_steps LONG 3
+attr total_steps LONG 8
+attr base_lr FLOAT 0.2
+attr end_lr FLOAT 0.01
+in LearningRate float32 [1] 0.1
+in Step int64 [1] 9
+out LearningRateOut=LearningRate float32 [1] 0.01
+out StepOut=Step int64 [1] 10
+
+example float64 step 1
+attr warmup_steps LONG 3
+attr total_steps LONG 8
+attr base_lr FLOAT 0.2
+attr end_lr FLOAT 0.01
+in LearningRate float64 [1] 0.1
+in Step int64 [1] 1
+out LearningRateOut=LearningRate float64 [1] 0.13333333532015482
+out StepOut=Step int64 [1] 2
+
+example float64 step 4
+attr warmup_steps LONG 3
+attr total_steps LONG 8
+attr base_lr FLOAT 0.2
+attr end_lr FLOAT 0.01
+in LearningRate float64 [1] 0.1
+in Step int64 [1] 4
+out LearningRateOut=LearningRate float64 [1] 0.07840000092983246
+out StepOut=Step int64 [1] 5
+
+example float64 step 9
+attr warmup_steps LONG 3
+attr total_steps LONG 8
+attr base_lr FLOAT 0.2
+attr end_lr FLOAT 0.01
+in LearningRate float64 [1] 0.1
+in Step int64 [1] 9
+out LearningRateOut=LearningRate float64 [1] 0.009999999776482582
+out StepOut=Step int64 [1] 10
+)")

@@ -78,3 +78,42 @@ HEDDLE_OP(sgd) {
       .InferShape(Infer)
       .Kernels<Sgd, float, double, bfloat16, float16>();
 }
+
+HEDDLE_EXAMPLES(sgd, R"(
+example rows
+in Param float32 [4, 2] -0.34 -0.94 -0.99 0.5 0.97 -0.33 0.62 0.46
+in LearningRate float32 [1] 0.5
+in Grad float32 [2, 2] rows [3, 1] height 4 -0.88 0.5 0.91 0.48
+out ParamOut=Param float32 [4, 2] -0.34 -0.94 -1.445 0.26 0.97 -0.33 1.06 0.21000001
+
+example float32 4
+in Grad float32 [4] 0.25000003*4
+in LearningRate float32 [] 0
+in Param float32 [4] 0.44 0.2 0.75 0.87
+out ParamOut float32 [4] 0.44 0.2 0.75 0.87
+
+example float32 3x1
+in Grad float32 [3, 1] 0 -0.42710316 0.62218434
+in LearningRate float32 [] 0.001
+in Param float32 [3, 1] 0.68 0.25 0.5
+out ParamOut float32 [3, 1] 0.68 0.2504271 0.49937782
+
+example float32 3x2x2
+in Grad float32 [3, 2, 2] 0.18 0.44 -0.61 0.04 -0.22 -0.09 -0.48 0.7 0.57 -0.74 -0.35 0.31
+in LearningRate float32 [1] 0.0663
+in Param float32 [3, 2, 2] -0.34 -0.86 -0.47 0.45 -0.6 -0.73 0.19 0.32 -0.08 0.58 0.06 -0.21
+out ParamOut float32 [3, 2, 2] -0.35193402 -0.889172 -0.429557 0.447348 -0.58541405 -0.724033
+  0.22182399 0.27359 -0.117791 0.629062 0.083205 -0.23055299
+
+example bfloat16 4x3
+in Grad bfloat16 [4, 3] 0.2 0.2 0.2 0.6 0.2 0.1 0.7 0.7 0.4 0.5 0.8 0.5
+in LearningRate bfloat16 [1] 0.1
+in Param bfloat16 [4, 3] 0.3 0.1 0.8 0.2 0.9 0.3 0.2 0.7 0.2 1 1 0.3
+out ParamOut bfloat16 [4, 3] 0.28 0.08 0.777 0.14 0.875 0.29 0.13 0.63 0.16 0.95 0.918 0.25
+
+example float64 4
+in Grad float64 [4] 0.25000003*4
+in LearningRate float64 [] 0
+in Param float64 [4] 0.44 0.2 0.75 0.87
+out ParamOut float64 [4] 0.44 0.2 0.75 0.87
+)")

@@ -87,3 +87,69 @@ HEDDLE_OP(sparse_momentum) {
       .InferShape(Infer)
       .Kernels<SparseMomentum, float, double>();
 }
+
+HEDDLE_EXAMPLES(sparse_momentum, R"(
+example float32 axis 0
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN false
+attr axis INT 0
+attr regularization_method STRING ""
+attr regularization_coeff FLOAT 0.0
+in Param float32 [3, 2] 0.47 -0.46 -0.31 -0.5 0.3 -0.71
+in Grad float32 [2, 2] 0.72 -0.49 0.76 -0.97
+in Velocity float32 [3, 2] -0.24 0.1 -0.67 0.8 -0.57 0.47
+in Index int64 [2] 2 0
+in Axis int32 [1] 0
+in LearningRate float32 [1] 0.1
+out ParamOut float32 [3, 2] 0.4156 -0.372 -0.24970001 -0.572 0.2793 -0.7033
+out VelocityOut float32 [3, 2] 0.544 -0.88000005 -0.603 0.71999997 0.20700008 -0.06700003
+
+example float32 axis 1, Nesterov
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN true
+attr axis INT 1
+attr regularization_method STRING "l2_decay"
+attr regularization_coeff FLOAT 0.5
+in Param float32 [3, 2] 0.35 0.42 0.65 0.09 -0.72 0.37
+in Grad float32 [3, 1] -0.86 0.34 0.63
+in Velocity float32 [3, 2] 0.28 -0.8 0.71 0.55 -0.12 0.86
+in Index int32 [1] 1
+in Axis int32 [1] 1
+in LearningRate float32 [1] 0.1
+out ParamOut float32 [3, 2] 0.29407 0.6083 0.53073996 -0.0277 -0.64188004 0.14549
+out VelocityOut float32 [3, 2] 0.427 -1.37 0.9639999 0.88 -0.468 1.589
+
+example float64 axis 0
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN false
+attr axis INT 0
+attr regularization_method STRING ""
+attr regularization_coeff FLOAT 0.0
+in Param float64 [3, 2] -0.26 0.38 0.27 0.63 -0.61 0.79
+in Grad float64 [2, 2] 0.08 -0.5 -0.17 0.27
+in Velocity float64 [3, 2] -0.47 0.02 0.23 0.21 0.93 -0.71
+in Index int64 [2] 2 0
+in Axis int32 [1] 0
+in LearningRate float64 [1] 0.1
+out ParamOut float64 [3, 2] -0.20070000112056732 0.3512000000476837 0.24930000054836274
+  0.611100000500679 -0.7016999977827072 0.9038999983072281
+out VelocityOut float64 [3, 2] -0.5929999887943268 0.28799999952316285 0.2069999945163727
+  0.18899999499320982 0.9169999778270721 -1.138999983072281
+
+example float64 axis 1, Nesterov
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN true
+attr axis INT 1
+attr regularization_method STRING "l2_decay"
+attr regularization_coeff FLOAT 0.5
+in Param float64 [3, 2] -0.3 0.44 -0.37 0.89 -0.4 0.61
+in Grad float64 [3, 1] -0.19 -0.16 -0.86
+in Velocity float64 [3, 2] -0.47 0.82 0.97 -0.69 -0.14 -0.17
+in Index int32 [1] 1
+in Axis int32 [1] 1
+in LearningRate float64 [1] 0.1
+out ParamOut float64 [3, 2] -0.233430002374649 0.36788000359058376 -0.413419996278286
+  0.8917399977183342 -0.350660001077652 0.729219997947216
+out VelocityOut float64 [3, 2] -0.5729999887943268 0.7679999804496765 0.6879999768733978
+  -0.335999983549118 -0.3259999966621399 -0.7079999959468841
+)")

@@ -244,7 +244,8 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
     }
     return;
   }
-  ctx.ParallelFor(positions, 1 + 65536 / (taps * g.channels), [&](int64_t begin, int64_t end) {
+  const int64_t reads = taps * std::max<int64_t>(g.channels, 1);
+  ctx.ParallelFor(positions, 1 + 65536 / reads, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end;) {
       const int64_t image = p / g.out_size(), first = p % g.out_size();
       const int64_t last = std::min(g.out_size(), first + end - p);

@@ -312,3 +312,150 @@ HEDDLE_OP(stright_throuth_estimator_grad) {
       .InferShape(SameShape)
       .Kernels<StraightThrough, float, double>();
 }
+
+HEDDLE_EXAMPLES(fake_quantize_abs_max, R"(
+example float32 4x3, round_type 1
+attr round_type INT 1
+in X float32 [4, 3] 0.538 0.692 0.308 0.385 0.923 0.077 0.154 0.462 0.769 0.615 0.231 0.846
+out Out float32 [4, 3] 74 95 42 53 127 11 21 64 106 85 32 116
+out OutScale float32 [1] 0.923
+)")
+
+HEDDLE_EXAMPLES(fake_quantize_dequantize_abs_max, R"(
+example float32 4x3, round_type 0
+attr round_type INT 0
+in X float32 [4, 3] 0.231 0.769 0.692 0.462 0.154 0.385 0.538 0.923 0.077 0.846 0.615 0.308
+out Out float32 [4, 3] 0.23256692 0.77037793 0.690433 0.46513385 0.15262204 0.38518897 0.53781104
+  0.923 0.07994488 0.8430551 0.61775595 0.3052441
+out OutScale float32 [1] 0.923
+)")
+
+HEDDLE_EXAMPLES(fake_channel_wise_quantize_abs_max, R"(
+example float32 4x4, round_type 0, quant_axis 1
+attr round_type INT 0
+attr quant_axis INT 1
+in X float32 [4, 4] 0.529 0.294 0.235 0.118 0.705 0.411 0.881 0.059 0.94 0.587 0.763 0.353 0.822
+  0.47 0.176 0.646
+out Out float32 [4, 4] 71 64 34 23 95 89 127 12 127 127 110 69 111 102 25 127
+out OutScale float32 [4] 0.94 0.587 0.881 0.646
+
+example float32 4x4, round_type 1, quant_axis 1
+attr round_type INT 1
+attr quant_axis INT 1
+in X float32 [4, 4] 0.765 0.178 0.53 0.882 0.706 0.237 0.061 0.295 0.119 0.823 0.589 0.413 0.94
+  0.647 0.471 0.354
+out Out float32 [4, 4] 103 27 114 127 95 37 13 42 16 127 127 59 127 100 102 51
+out OutScale float32 [4] 0.94 0.823 0.589 0.882
+)")
+
+HEDDLE_EXAMPLES(fake_channel_wise_quantize_dequantize_abs_max, R"(
+example float32 3x4, round_type 1
+attr round_type INT 1
+in X float32 [3, 4] 0.232 0.769 0.692 0.462 0.155 0.385 0.539 0.922 0.078 0.845 0.615 0.308
+out Out float32 [3, 4] 0.23009449 0.769 0.6902835 0.46018898 0.15245669 0.38477167 0.53722835 0.922
+  0.07984252 0.845 0.61212605 0.30606303
+out OutScale float32 [3] 0.769 0.922 0.845
+)")
+
+HEDDLE_EXAMPLES(fake_quantize_moving_average_abs_max, R"(
+example float32 3x2x4x4, round_type 1, bit_length 5
+attr round_type INT 1
+attr bit_length INT 5
+in InAccum float32 [1] 1
+in InScale float32 [1] 0.001
+in InState float32 [1] 1
+in X float32 [3, 2, 4, 4] 0.979 0.052 0.649 0.659 0.505 0.876 0.762 0.865 0.412 0.495 0.35 0.958
+  0.567 0.556 0.361 0.103 0.855 0.371 0.752 0.268 0.392 0.464 0.577 0.69 0.845 0.402 0.886 0.68
+  0.237 0.206 0.041 0.711 0.783 0.072 0.144 0.031 0.989 0.093 0.258 0.598 0.134 0.587 0.309 0.062
+  0.186 0.165 0.618 0.289 0.484 0.732 0.948 0.196 0.917 0.773 0.33 0.927 0.515 0.453 0.793 0.247
+  0.701 0.175 0.083 0.896 0.278 0.227 0.526 0.968 0.34 0.546 0.124 0.721 0.938 0.155 0.804 0.114
+  0.814 0.824 0.299 0.835 0.32 0.217 0.433 0.608 0.443 0.629 0.381 0.423 0.474 0.011 0.639 0.021
+  0.67 0.742 0.907 0.536
+out Out float32 [3, 2, 4, 4] 15 1 10 10 8 13 11 13 6 7 5 14 9 8 5 2 13 6 11 4 6 7 9 10 13 6 13 10 4
+  3 1 11 12 1 2 0 15 1 4 9 2 9 5 1 3 2 9 4 7 11 14 3 14 12 5 14 8 7 12 4 11 3 1 14 4 3 8 15 5 8 2 11
+  14 2 12 2 12 12 5 13 5 3 7 9 7 9 6 6 7 0 10 0 10 11 14 8
+out OutAccum float32 [1] 1.8889999
+out OutScale float32 [1] 0.9942105
+out OutState float32 [1] 1.9
+)")
+
+HEDDLE_EXAMPLES(fake_quantize_dequantize_moving_average_abs_max, R"(
+example training
+attr moving_rate FLOAT 0.8
+attr bit_length INT 8
+attr round_type INT 1
+attr is_test BOOLEAN false
+in X float32 [2, 3] 0.81 0.69 -0.91 -0.67 0.82 -0.13
+in InScale float32 [1] 0.7
+in InAccum float32 [1] 0.5
+in InState float32 [1] 1.5
+out Out float32 [2, 3] 0.5954546 0.5954546 -0.5954546 -0.5954546 0.5954546 -0.13128132
+out OutScale float32 [1] 0.5954546
+out OutState float32 [1] 2.2
+out OutAccum float32 [1] 1.3100001
+
+example ties to even
+attr bit_length INT 4
+attr round_type INT 0
+attr is_test BOOLEAN false
+in X float32 [2, 3] -0.1 0.75 0.41 -0.94 -0.71 0.43
+in InScale float32 [1] 0.7
+in InAccum float32 [1] 0.5
+in InState float32 [1] 1.5
+out Out float32 [2, 3] -0.08449848 0.5914894 0.4224924 -0.67598784 -0.67598784 0.4224924
+out OutScale float32 [1] 0.5914894
+out OutState float32 [1] 2.35
+out OutAccum float32 [1] 1.39
+
+example testing
+attr is_test BOOLEAN true
+attr bit_length INT 8
+in X float32 [2, 3] 0.19 0.77 -0.59 0.94 0.47 0.91
+in InScale float32 [1] 0.7
+out Out float32 [2, 3] 0.18740156 0.7 -0.5897638 0.7 0.46850392 0.7
+out OutScale ?
+)")
+
+HEDDLE_EXAMPLES(moving_average_abs_max_scale, R"(
+example testing
+attr is_test BOOLEAN true
+in X float32 [2, 3] -0.92 -0.29 -0.07 0.72 0.67 -0.75
+out Out float32 [2, 3] -0.92 -0.29 -0.07 0.72 0.67 -0.75
+out OutScale ?
+
+example training
+attr moving_rate FLOAT 0.8
+attr is_test BOOLEAN false
+in X float32 [2, 3] -0.18 0.3 -0.11 0.75 -0.19 0.78
+in InAccum float32 [1] 0.5
+in InState float32 [1] 1.5
+out Out float32 [2, 3] -0.18 0.3 -0.11 0.75 -0.19 0.78
+out OutScale float32 [1] 0.5363636
+out OutState float32 [1] 2.2
+out OutAccum float32 [1] 1.18
+)")
+
+HEDDLE_EXAMPLES(fake_dequantize_max_abs, R"(
+example float64 4x3, max_range 127
+attr max_range FLOAT 127.0
+in Scale float64 [] 3.8
+in X float64 [4, 3] 52 -40 -56 65 -33 -35 -126 62 1 -38 -82 -87
+out Out float64 [4, 3] 1.5559055118110237 -1.1968503937007875 -1.6755905511811022 1.9448818897637796
+  -0.9874015748031495 -1.047244094488189 -3.77007874015748 1.8551181102362204 0.029921259842519685
+  -1.137007874015748 -2.4535433070866137 -2.6031496062992123
+
+example float32 4x3, max_range 127
+attr max_range FLOAT 127.0
+in Scale float32 [] 3.8
+in X float32 [4, 3] 52 -40 -56 65 -33 -35 -126 62 1 -38 -82 -87
+out Out float32 [4, 3] 1.5559055 -1.1968504 -1.6755906 1.9448819 -0.9874016 -1.0472441 -3.7700787
+  1.855118 0.02992126 -1.1370078 -2.4535434 -2.6031497
+)")
+
+HEDDLE_EXAMPLES(stright_throuth_estimator_grad, R"(
+example float32 4x3, round_type 0, bit_length 8
+attr round_type INT 0
+attr bit_length INT 8
+in Out@GRAD float32 [4, 3] -0.8 0.2 -0.7 -0.5 -0.3 0.7 0.3 0.1 -0.9 0.5 -0.2 0.6
+out X@GRAD float32 [4, 3] -0.8 0.2 -0.7 -0.5 -0.3 0.7 0.3 0.1 -0.9 0.5 -0.2 0.6
+)")

@@ -104,3 +104,31 @@ HEDDLE_OP(dequantize_log) {
   op.Doc("values of a table named by 8-bit codes").Input("X").Input("Dict").Output("Out");
   op.InferShape(LogShape).Kernel(DType::kI8, DequantizeLog);
 }
+
+HEDDLE_EXAMPLES(quantize, R"(
+example int8
+attr is_negative_input BOOLEAN true
+attr Scale FLOAT 100.0
+attr output_format STRING "NCHW"
+in Input float32 [1, 2, 2, 2] 0.1 -0.53 0.11 0.94 -0.55 0.03 0.66 0.37
+out Output int8 [1, 2, 2, 2] 10 -53 11 94 -55 3 66 37
+)")
+
+HEDDLE_EXAMPLES(dequantize, R"(
+example int8
+attr Scale FLOAT 50.0
+in Input int8 [3] -100 3 77
+out Output float32 [3] -2 0.06 1.54
+)")
+
+HEDDLE_EXAMPLES(dequantize_log, R"(
+example int8
+in X int8 [2, 3] 0 3 -128 -1 127 5
+in Dict float32 [128] 1.4 1.2 1.4 1.3 1 1.2 1.8 1.4 1 0.4 1.2 0.5 0.1 1.9 1.8 1.7 1.1 1 0.8 1.5 1.7
+  1.3 1.8 1.1 1 1.8 1.3 0.3 0.1 1.8 1.4 1.2 0.2 0.8 1.3 0.3 1.3 1.3 0.3 1.5 0.4 1.1 1.2 1 0.9 0.4
+  1.4 0 1.8 1.8 0.4 0.7 0.6 0.6 1.6 0.3 2 1.2 0.1 1.9 1.2 0.2 0.3 2 0.9 0.4 0.5 0.4 0.6 0.7 0.5 0.7
+  0 0.7 0.7 1.8 0.6 1 0.6 1.7 1.1 1.7 1.9 0.6 1.6 1.5 2 1.4 0.4 0.2 1 1.5 1 1.6 0.1 1.4 0.6 0.8 1.9
+  1.1 1.1 0.7 1.7 1.6 1.3 1.1 0.2 1.3 0.4 2 1.1 1.2 2 0.1 0.6 1.7 1.5 0 0.4 0.6 1.1 1.6 1.3 0.7 0.6
+  0.5 1.4 1.6
+out Out float32 [2, 3] 1.4 1.3 -1.4 -1.6 1.6 1.2
+)")

@@ -178,3 +178,263 @@ HEDDLE_OP(dropout_nd_grad) {
   DefineGrad(op);
   op.Attr("axis", Ints{});
 }
+
+HEDDLE_EXAMPLES(dropout, R"(
+example float32, upscale
+random
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr seed INT 3
+attr fix_seed BOOLEAN true
+in X float32 [40, 50] 2*2000
+out Out float32 [40, 50] mean 2 0.2 range 0 2.66667 count 2
+out Mask uint8 [40, 50] mean 0.75 0.05 range 0 1
+
+example float32, downgrade
+random
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "downgrade_in_infer"
+attr seed INT 3
+attr fix_seed BOOLEAN true
+in X float32 [40, 50] 2*2000
+out Out float32 [40, 50] mean 1.5 0.15 range 0 2 count 2
+out Mask uint8 [40, 50] mean 0.75 0.05 range 0 1
+
+example float32, test, upscale_in_train
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr is_test BOOLEAN true
+in X float32 [2, 3] -0.91 -0.59 -0.79 0.45 0.36 -0.05
+out Out float32 [2, 3] -0.91 -0.59 -0.79 0.45 0.36 -0.05
+
+example float32, test, downgrade_in_infer
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "downgrade_in_infer"
+attr is_test BOOLEAN true
+in X float32 [2, 3] -0.1 -0.96 0.51 0.2 0.92 0.33
+out Out float32 [2, 3] -0.075 -0.71999997 0.3825 0.15 0.69 0.2475
+
+example float64, upscale
+random
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr seed INT 3
+attr fix_seed BOOLEAN true
+in X float64 [40, 50] 2*2000
+out Out float64 [40, 50] mean 2 0.2 range 0 2.66667 count 2
+out Mask uint8 [40, 50] mean 0.75 0.05 range 0 1
+
+example float64, downgrade
+random
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "downgrade_in_infer"
+attr seed INT 3
+attr fix_seed BOOLEAN true
+in X float64 [40, 50] 2*2000
+out Out float64 [40, 50] mean 1.5 0.15 range 0 2 count 2
+out Mask uint8 [40, 50] mean 0.75 0.05 range 0 1
+
+example float64, test, upscale_in_train
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr is_test BOOLEAN true
+in X float64 [2, 3] 0.7 0.47 -0 -0.24 0.58 -0.66
+out Out float64 [2, 3] 0.7 0.47 -0 -0.24 0.58 -0.66
+
+example float64, test, downgrade_in_infer
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "downgrade_in_infer"
+attr is_test BOOLEAN true
+in X float64 [2, 3] 0.17 -0.14 -0.88 -0.42 0.47 -0.42
+out Out float64 [2, 3] 0.1275 -0.10500000000000001 -0.66 -0.315 0.3525 -0.315
+
+example float32 4x3, fix_seed, seed 0, dropout_implementation upscale_in_train
+attr fix_seed BOOLEAN true
+attr seed INT 0
+attr dropout_implementation STRING "upscale_in_train"
+attr dropout_prob FLOAT 0.35
+attr is_test BOOLEAN true
+in X float32 [4, 3] 0.538 0.692 0.308 0.385 0.923 0.077 0.154 0.461 0.769 0.615 0.231 0.846
+out Mask ?
+out Out float32 [4, 3] 0.538 0.692 0.308 0.385 0.923 0.077 0.154 0.461 0.769 0.615 0.231 0.846
+
+example float32 4x3, no fix_seed, seed 0, dropout_prob 0
+attr fix_seed BOOLEAN false
+attr seed INT 0
+attr dropout_prob FLOAT 0.0
+in Seed int32 [1] 125
+in X float32 [4, 3] 0.846 0.769 0.308 0.231 0.385 0.923 0.461 0.615 0.692 0.154 0.077 0.538
+out Mask uint8 [4, 3] 1*12
+out Out float32 [4, 3] 0.846 0.769 0.308 0.231 0.385 0.923 0.461 0.615 0.692 0.154 0.077 0.538
+
+example float32 scalar, fix_seed, seed 0, dropout_prob 0
+attr fix_seed BOOLEAN true
+attr seed INT 0
+attr dropout_prob FLOAT 0.0
+in X float32 [] 0.696
+out Mask uint8 [] 1
+out Out float32 [] 0.696
+
+example bfloat16 4x3, fix_seed, seed 0, dropout_prob 1
+attr fix_seed BOOLEAN true
+attr seed INT 0
+attr dropout_prob FLOAT 1.0
+in X bfloat16 [4, 3] 0.7 0.1 0.9 0.5 0.9 0.2 0 0.4 0.2 0.8 0.2 0.7
+out Mask uint8 [4, 3] 0*12
+out Out bfloat16 [4, 3] 0*12
+
+example float64 scalar, fix_seed, seed 0, dropout_prob 0
+attr fix_seed BOOLEAN true
+attr seed INT 0
+attr dropout_prob FLOAT 0.0
+in X float64 [] 0.696
+out Mask uint8 [] 1
+out Out float64 [] 0.696
+)")
+
+HEDDLE_EXAMPLES(dropout_grad, R"(
+example float32, upscale_in_train
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+in Mask uint8 [2, 3] 1 0 1 1 1 0
+in Out@GRAD float32 [2, 3] 0.21 -0.1 -0.55 0.34 0.47 -0.48
+out X@GRAD float32 [2, 3] 0.28 -0 -0.73333335 0.45333335 0.62666667 -0
+
+example float32, downgrade_in_infer
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "downgrade_in_infer"
+in Mask uint8 [2, 3] 1 0 1 1 1 0
+in Out@GRAD float32 [2, 3] -0.81 0.92 -0.5 -0.44 0.54 0.6
+out X@GRAD float32 [2, 3] -0.81 0 -0.5 -0.44 0.54 0
+
+example float64, upscale_in_train
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+in Mask uint8 [2, 3] 1 0 1 1 1 0
+in Out@GRAD float64 [2, 3] -0.22 0.27 0.66 -0.36 -0.68 0.42
+out X@GRAD float64 [2, 3] -0.29333333333333333 0 0.88 -0.48 -0.9066666666666667 0
+
+example float64, downgrade_in_infer
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "downgrade_in_infer"
+in Mask uint8 [2, 3] 1 0 1 1 1 0
+in Out@GRAD float64 [2, 3] 0.75 0.19 0.39 -0.65 0.06 0.74
+out X@GRAD float64 [2, 3] 0.75 0 0.39 -0.65 0.06 0
+
+example uint8 scalar, dropout_prob 0
+attr dropout_prob FLOAT 0.0
+in Mask uint8 [] 1
+in Out@GRAD float64 [] -0.2
+out X@GRAD float64 [] -0.2
+
+example uint8 4x3, dropout_prob 0
+attr dropout_prob FLOAT 0.0
+in Mask uint8 [4, 3] 1*12
+in Out@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+out X@GRAD float64 [4, 3] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+
+example uint8 4x3x2, dropout_implementation upscale_in_train, dropout_prob 0
+attr dropout_implementation STRING "upscale_in_train"
+attr dropout_prob FLOAT 0.0
+in Mask uint8 [4, 3, 2] 1*24
+in Out@GRAD float64 [4, 3, 2] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+out X@GRAD float64 [4, 3, 2] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+
+example uint8 scalar, dropout_prob 0, no. 2
+attr dropout_prob FLOAT 0.0
+in Mask uint8 [] 1
+in Out@GRAD float32 [] -0.2
+out X@GRAD float32 [] -0.2
+)")
+
+HEDDLE_EXAMPLES(dropout_nd, R"(
+example float32, test
+attr dropout_prob FLOAT 0.25
+attr is_test BOOLEAN true
+attr axis INTS [0]
+in X float32 [2, 3] 0.09 -0.23 -0.24 -0.43 0.48 -0.52
+out Out float32 [2, 3] 0.0675 -0.1725 -0.17999999 -0.3225 0.35999998 -0.39
+
+example float32, along axis 0
+random
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr axis INTS [0]
+attr seed INT 3
+attr fix_seed BOOLEAN true
+in X float32 [2000, 2] 2*4000
+out Out float32 [2000, 2] mean 2 0.2 range 0 2.66667 count 2
+out Mask ?
+
+example float64, test
+attr dropout_prob FLOAT 0.25
+attr is_test BOOLEAN true
+attr axis INTS [0]
+in X float64 [2, 3] 0.68 0.94 0.56 -0.61 0.22 -0.04
+out Out float64 [2, 3] 0.51 0.705 0.42000000000000004 -0.4575 0.165 -0.03
+
+example float64, along axis 0
+random
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr axis INTS [0]
+attr seed INT 3
+attr fix_seed BOOLEAN true
+in X float64 [2000, 2] 2*4000
+out Out float64 [2000, 2] mean 2 0.2 range 0 2.66667 count 2
+out Mask ?
+
+example float64 4x2x3, fix_seed, seed 0, axis 1, dropout_prob 0
+attr fix_seed BOOLEAN true
+attr seed INT 0
+attr axis INTS [1]
+attr dropout_prob FLOAT 0.0
+in X float64 [4, 2, 3] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.6 0.44 0.64 0.2 0.48 0.52
+  0.4 0.36 0.56 0.88 0.08 0.04 0.32 0.8
+out Mask uint8 [1, 2, 1] 1 1
+out Out float64 [4, 2, 3] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.6 0.44 0.64 0.2 0.48
+  0.52 0.4 0.36 0.56 0.88 0.08 0.04 0.32 0.8
+
+example float32 4x2x3, fix_seed, seed 0, axis 1, dropout_prob 0
+attr fix_seed BOOLEAN true
+attr seed INT 0
+attr axis INTS [1]
+attr dropout_prob FLOAT 0.0
+in X float32 [4, 2, 3] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.6 0.44 0.64 0.2 0.48 0.52
+  0.4 0.36 0.56 0.88 0.08 0.04 0.32 0.8
+out Mask uint8 [1, 2, 1] 1 1
+out Out float32 [4, 2, 3] 0.24 0.92 0.16 0.28 0.96 0.84 0.12 0.72 0.76 0.68 0.6 0.44 0.64 0.2 0.48
+  0.52 0.4 0.36 0.56 0.88 0.08 0.04 0.32 0.8
+)")
+
+HEDDLE_EXAMPLES(dropout_nd_grad, R"(
+example float32
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr axis INTS [0]
+in Mask uint8 [2, 1] 1 0
+in Out@GRAD float32 [2, 3] -0.8 0.3 -0.23 -0.06 0.57 0.84
+from cast X=Mask -> Out=m
+attr in_dtype INT 20
+attr out_dtype INT 5
+from elementwise_mul X=Out@GRAD Y=m -> Out=t
+from scale X=t -> Out=X@GRAD
+attr scale FLOAT 1.3333333333333333
+out X@GRAD float32 [2, 3] -1.0666667 0.40000004 -0.30666667 0 0 0
+
+example float64
+attr dropout_prob FLOAT 0.25
+attr dropout_implementation STRING "upscale_in_train"
+attr axis INTS [0]
+in Mask uint8 [2, 1] 1 0
+in Out@GRAD float64 [2, 3] -0.87 -0.13 -0.51 -0.94 0.87 -0.84
+from cast X=Mask -> Out=m
+attr in_dtype INT 20
+attr out_dtype INT 6
+from elementwise_mul X=Out@GRAD Y=m -> Out=t
+from scale X=t -> Out=X@GRAD
+attr scale FLOAT 1.3333333333333333
+out X@GRAD float64 [2, 3] -1.160000034570694 -0.1733333384990692 -0.6800000202655793 0 0 0
+)")

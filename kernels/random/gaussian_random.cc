@@ -101,3 +101,107 @@ HEDDLE_OP(truncated_gaussian_random) {
   DeclareNormal(op);
   op.Attr("dtype", 5).InferShape(TruncatedShape).AnyKernel(RunTruncated);
 }
+
+HEDDLE_EXAMPLES(gaussian_random, R"(
+example float32
+random
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example float64
+random
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+)")
+
+HEDDLE_EXAMPLES(gaussian_random_batch_size_like, R"(
+example float32
+random
+attr shape INTS [-1, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+in Input float32 [40, 1] 0*40
+from gaussian_random -> Out=Out
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example float64
+random
+attr shape INTS [-1, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+in Input float32 [40, 1] 0*40
+from gaussian_random -> Out=Out
+attr shape LONGS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+)")
+
+HEDDLE_EXAMPLES(gaussian_inplace, R"(
+example float32
+random
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+in x float32 [40, 50] 0*2000
+out out float32 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+
+example float64
+random
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+in x float64 [40, 50] 0*2000
+out out float64 [40, 50] mean 1 0.2 var 4 0.6 range -10 12
+)")
+
+HEDDLE_EXAMPLES(gaussian_inplace_grad, R"(
+example float32
+in out@GRAD float32 [2, 3] 0.75 -0.67 1 -0.31 -0.37 0.69
+from fill_zeros_like X=out@GRAD -> Out=x@GRAD
+out x@GRAD float32 [2, 3] 0*6
+
+example float64
+in out@GRAD float64 [2, 3] -0.54 -0.66 -0.02 0.81 0.77 -0.61
+from fill_zeros_like X=out@GRAD -> Out=x@GRAD
+out x@GRAD float64 [2, 3] 0*6
+)")
+
+HEDDLE_EXAMPLES(truncated_gaussian_random, R"(
+example float32
+random
+attr shape INTS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 1 0.2 var 3.095 0.5 range -3 5
+
+example float64
+random
+attr shape INTS [40, 50]
+attr mean FLOAT 1.0
+attr std FLOAT 2.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 1 0.2 var 3.095 0.5 range -3 5
+)")

@@ -190,3 +190,89 @@ HEDDLE_OP(dirichlet) {
   op.Doc("points of the simplex, Dirichlet distributed").Input("Alpha").Output("Out");
   op.Traits(kRandom).InferShape(InferDirichlet).Kernels<Dirichlet, float, double>();
 }
+
+HEDDLE_EXAMPLES(multinomial, R"(
+example float32, with replacement
+random
+attr num_samples INT 1000
+attr replacement BOOLEAN true
+in X float32 [4] 0 1 0 3
+out Out int64 [1000] mean 2.5 0.2 var 0.75 0.15 range 1 3 count 2
+
+example float32, without replacement
+random
+attr num_samples INT 4
+in X float32 [2, 4] 1 2 3 4 4 3 2 1
+out Out int64 [2, 4] mean 1.5 0 var 1.25 0 range 0 3 count 4
+
+example float64, with replacement
+random
+attr num_samples INT 1000
+attr replacement BOOLEAN true
+in X float64 [4] 0 1 0 3
+out Out int64 [1000] mean 2.5 0.2 var 0.75 0.15 range 1 3 count 2
+
+example float64, without replacement
+random
+attr num_samples INT 4
+in X float64 [2, 4] 1 2 3 4 4 3 2 1
+out Out int64 [2, 4] mean 1.5 0 var 1.25 0 range 0 3 count 4
+)")
+
+HEDDLE_EXAMPLES(gumbel_softmax, R"(
+example float32, hard
+random
+attr hard BOOLEAN true
+attr temperature FLOAT 0.5
+attr axis INT -1
+in X float32 [400, 4] 0*1600
+out Out float32 [400, 4] mean 0.25 1e-5 var 0.1875 1e-4 range 0 1
+
+example float32, soft
+random
+attr temperature FLOAT 1.0
+attr axis INT -1
+in X float32 [400, 4] 0*1600
+out Out float32 [400, 4] mean 0.25 1e-5 range 0 1
+
+example float64, hard
+random
+attr hard BOOLEAN true
+attr temperature FLOAT 0.5
+attr axis INT -1
+in X float64 [400, 4] 0*1600
+out Out float64 [400, 4] mean 0.25 1e-5 var 0.1875 1e-4 range 0 1
+
+example float64, soft
+random
+attr temperature FLOAT 1.0
+attr axis INT -1
+in X float64 [400, 4] 0*1600
+out Out float64 [400, 4] mean 0.25 1e-5 range 0 1
+)")
+
+HEDDLE_EXAMPLES(gumbel_softmax_grad, R"(
+example float32
+in Out float32 [2, 3] 0.78986573 0.15602727 0.054106988 0.27617738 0.15323772 0.5705849
+in Out@GRAD float32 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
+out X@GRAD float32 [2, 3] -0.20344715 0.14704451 0.056402653 -0.13336022 -0.10464279 0.23800302
+
+example float64
+in Out float64 [2, 3] 0.8865830701589431 0.08872504456725276 0.024691885273804184
+  0.45369425653301476 0.14966066962799568 0.3966450738389895
+in Out@GRAD float64 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
+out X@GRAD float64 [2, 3] -0.12285337658518895 0.09417546803277203 0.028677908552416996
+  -0.14837999544675545 -0.07887842133874919 0.22725841678550465
+)")
+
+HEDDLE_EXAMPLES(dirichlet, R"(
+example float32
+random
+in Alpha float32 [400, 4] 2*1600
+out Out float32 [400, 4] mean 0.25 1e-5 var 0.02083 0.004 range 0 1
+
+example float64
+random
+in Alpha float64 [400, 4] 2*1600
+out Out float64 [400, 4] mean 0.25 1e-5 var 0.02083 0.004 range 0 1
+)")

@@ -95,3 +95,72 @@ HEDDLE_OP(seed) {
   op.Doc("A seed for other operators.").Output("Out").Traits(kRandom).Attr("seed", 0);
   op.InferShape(SeedShape).AnyKernel(RunSeed);
 }
+
+HEDDLE_EXAMPLES(randint, R"(
+example int32
+random
+attr shape LONGS [40, 50]
+attr low INT -2
+attr high INT 4
+attr seed INT 7
+attr dtype INT 2
+out Out int32 [40, 50] mean 0.5 0.2 var 2.9167 0.3 range -2 3 count 6
+
+example int64
+random
+attr shape LONGS [40, 50]
+attr low INT -2
+attr high INT 4
+attr seed INT 7
+attr dtype INT 3
+out Out int64 [40, 50] mean 0.5 0.2 var 2.9167 0.3 range -2 3 count 6
+
+example shape from a tensor
+random
+attr shape LONGS []
+attr low INT 0
+attr high INT 2
+attr seed INT 7
+attr dtype INT 3
+in ShapeTensor int32 [2] 20 30
+out Out int64 [20, 30] mean 0.5 0.1 range 0 1 count 2
+)")
+
+HEDDLE_EXAMPLES(randperm, R"(
+example int32
+random
+attr n INT 50
+attr dtype INT 2
+attr seed INT 7
+out Out int32 [50] mean 24.5 0 var 208.25 0 range 0 49 count 50
+
+example int64
+random
+attr n INT 50
+attr dtype INT 3
+attr seed INT 7
+out Out int64 [50] mean 24.5 0 var 208.25 0 range 0 49 count 50
+)")
+
+HEDDLE_EXAMPLES(bernoulli, R"(
+example float32
+random
+in X float32 [40, 50] 0.25*2000
+out Out float32 [40, 50] mean 0.25 0.05 range 0 1 count 2
+
+example float64
+random
+in X float64 [40, 50] 0.25*2000
+out Out float64 [40, 50] mean 0.25 0.05 range 0 1 count 2
+)")
+
+HEDDLE_EXAMPLES(seed, R"(
+example given
+attr seed INT 42
+out Out int32 [1] 42
+
+example drawn
+random
+attr seed INT 0
+out Out int32 [1] ?
+)")

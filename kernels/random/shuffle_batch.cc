@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
@@ -29,15 +30,20 @@ Status ShuffleBatch(KernelContext& ctx) {
   std::minstd_rand0 engine(static_cast<uint32_t>(
       seed != nullptr && seed->numel() > 0 ? ToInts(*seed)[0] : ctx.Int("startup_seed")));
   const auto next_seed = static_cast<int64_t>(engine());  // for the next batch
-  Tensor& index = ctx.Alloc("ShuffleIdx", DType::kI64, Shape{rows.count});
-  int64_t* order = index.mutable_data<int64_t>();
-  std::iota(order, order + rows.count, int64_t{0});
+  std::vector<int64_t> order(static_cast<size_t>(rows.count));
+  std::iota(order.begin(), order.end(), int64_t{0});
   for (int64_t i = rows.count - 1; i > 0; --i)
-    std::swap(order[i], order[static_cast<int64_t>(engine()) % (i + 1)]);
+    std::swap(order[static_cast<size_t>(i)],
+              order[static_cast<size_t>(static_cast<int64_t>(engine()) % (i + 1))]);
+  // ShuffleIdx says where each row of X goes.
+  int64_t* index = ctx.Alloc("ShuffleIdx", DType::kI64, Shape{rows.count}).mutable_data<int64_t>();
+  for (int64_t i = 0; i < rows.count; ++i) index[order[static_cast<size_t>(i)]] = i;
   Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i)
-    std::memcpy(out.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
-                x.data<std::byte>() + static_cast<size_t>(order[i]) * rows.bytes, rows.bytes);
+    std::memcpy(
+        out.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
+        x.data<std::byte>() + static_cast<size_t>(order[static_cast<size_t>(i)]) * rows.bytes,
+        rows.bytes);
   if (x.has_lod()) out.set_lod(x.lod());
   if (ctx.HasOut("SeedOut"))
     *ctx.Alloc("SeedOut", DType::kI64, Shape{1}).mutable_data<int64_t>() = next_seed;
@@ -51,10 +57,10 @@ Status ShuffleBatchGrad(KernelContext& ctx) {
   if (std::ssize(order) != rows.count) return InvalidArgument("ShuffleIdx does not fit Out@GRAD");
   Tensor& dx = ctx.Alloc("X@GRAD", d.dtype(), d.shape());
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i) {
-    const int64_t to = order[static_cast<size_t>(i)];
-    if (to < 0 || to >= rows.count) return OutOfRange("ShuffleIdx holds ", to);
-    std::memcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(to) * rows.bytes,
-                d.data<std::byte>() + static_cast<size_t>(i) * rows.bytes, rows.bytes);
+    const int64_t from = order[static_cast<size_t>(i)];
+    if (from < 0 || from >= rows.count) return OutOfRange("ShuffleIdx holds ", from);
+    std::memcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
+                d.data<std::byte>() + static_cast<size_t>(from) * rows.bytes, rows.bytes);
   }
   return Status::Ok();
 }
@@ -212,3 +218,134 @@ HEDDLE_OP(weighted_sample_neighbors) {
   op.Attr("sample_size", -1).Attr("return_eids", false).Traits(kRandom);
   op.Kernels<WeightedSampleNeighbors, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(shuffle_batch, R"(
+example four rows
+random
+attr startup_seed INT 3
+in X float32 [4, 1] 1 2 3 4
+in Seed int64 [1] 3
+out Out float32 [4, 1] mean 2.5 0 var 1.25 0 range 1 4 count 4
+out ShuffleIdx int64 [4] mean 1.5 0 var 1.25 0 range 0 3 count 4
+out SeedOut ?
+)")
+
+HEDDLE_EXAMPLES(shuffle_batch_grad, R"(
+example four rows
+in ShuffleIdx int64 [4] 2 0 3 1
+in Out@GRAD float32 [4, 2] -0.49 0.75 -0.2 0.12 -0.66 -0.98 -0.18 -0.79
+out X@GRAD float32 [4, 2] -0.66 -0.98 -0.49 0.75 -0.18 -0.79 -0.2 0.12
+
+example float64
+in ShuffleIdx int64 [3] 1 0 2
+in Out@GRAD float64 [3, 1] 0.05 -0.08 -0.18
+out X@GRAD float64 [3, 1] -0.08 0.05 -0.18
+)")
+
+HEDDLE_EXAMPLES(class_center_sample, R"(
+example two of six classes
+random
+attr num_classes INT 6
+attr num_samples INT 4
+attr fix_seed BOOLEAN true
+attr seed INT 3
+in Label int64 [3] 1 4 1
+out RemappedLabel int64 [3] range 0 3
+out SampledLocalClassCenter int64 [4] range 0 5 count 4
+
+example as many as there are positives
+attr num_classes INT 6
+attr num_samples INT 2
+attr fix_seed BOOLEAN true
+attr seed INT 3
+in Label int64 [3] 1 4 1
+out RemappedLabel int64 [3] 0 1 0
+out SampledLocalClassCenter int64 [2] 1 4
+
+example int32
+attr num_classes INT 3
+attr num_samples INT 2
+attr fix_seed BOOLEAN true
+attr seed INT 3
+in Label int32 [2] 0 2
+out RemappedLabel int32 [2] 0 1
+out SampledLocalClassCenter int32 [2] 0 2
+)")
+
+HEDDLE_EXAMPLES(graph_sample_neighbors, R"(
+example one neighbour
+random
+attr sample_size INT 1
+in Row int64 [13] 3 7 0 9 1 4 2 9 3 9 1 9 7
+in Col_Ptr int64 [11] 0 2 4 5 6 7 9 11 11 13 13
+in X int64 [3] 0 8 1
+out Out int64 [3] range 0 9
+out Out_Count int32 [3] mean 1 0 range 1 1
+out Out_Eids ?
+
+example more than there are, int64
+attr sample_size INT 5
+in Row int64 [5] 3 7 0 9 1
+in Col_Ptr int64 [4] 0 2 4 5
+in X int64 [2] 0 2
+out Out int64 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids ?
+
+example with edges, int64
+attr sample_size INT 5
+attr return_eids BOOLEAN true
+in Row int64 [5] 3 7 0 9 1
+in Col_Ptr int64 [4] 0 2 4 5
+in X int64 [2] 0 2
+in Eids int64 [5] 5 6 7 8 9
+out Out int64 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids int64 [3] 5 6 9
+
+example more than there are, int32
+attr sample_size INT 5
+in Row int32 [5] 3 7 0 9 1
+in Col_Ptr int32 [4] 0 2 4 5
+in X int32 [2] 0 2
+out Out int32 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids ?
+
+example with edges, int32
+attr sample_size INT 5
+attr return_eids BOOLEAN true
+in Row int32 [5] 3 7 0 9 1
+in Col_Ptr int32 [4] 0 2 4 5
+in X int32 [2] 0 2
+in Eids int32 [5] 5 6 7 8 9
+out Out int32 [3] 3 7 1
+out Out_Count int32 [2] 2 1
+out Out_Eids int32 [3] 5 6 9
+)")
+
+HEDDLE_EXAMPLES(weighted_sample_neighbors, R"(
+example more than there are, int64
+attr sample_size INT 5
+attr return_eids BOOLEAN false
+in row int64 [5] 3 7 0 9 1
+in colptr int64 [4] 0 2 4 5
+in edge_weight float32 [5] 0.63 0.73 0.27 0.14 0.28
+in input_nodes int64 [2] 0 2
+in eids int64 [5] 0 1 2 3 4
+out out_neighbors int64 [3] 3 7 1
+out out_count int32 [2] 2 1
+out out_eids ?
+
+example more than there are, int32
+attr sample_size INT 5
+attr return_eids BOOLEAN false
+in row int32 [5] 3 7 0 9 1
+in colptr int32 [4] 0 2 4 5
+in edge_weight float32 [5] 0.2 0.75 0.71 0.53 0.5
+in input_nodes int32 [2] 0 2
+in eids int32 [5] 0 1 2 3 4
+out out_neighbors int32 [3] 3 7 1
+out out_count int32 [2] 2 1
+out out_eids ?
+)")

@@ -68,3 +68,65 @@ HEDDLE_OP(uniform_random_inplace) {
 HEDDLE_OP(uniform_random_inplace_grad) {
   op.Input("Out@GRAD", kNoBuffer).Output("X@GRAD").InferShape(SameShape).AnyKernel(RunZeroGrad);
 }
+
+HEDDLE_EXAMPLES(uniform_random, R"(
+example float32
+random
+attr shape LONGS [40, 50]
+attr min FLOAT -2.0
+attr max FLOAT 3.0
+attr seed INT 7
+attr dtype INT 5
+out Out float32 [40, 50] mean 0.5 0.15 var 2.0833 0.25 range -2 3
+
+example float64
+random
+attr shape LONGS [40, 50]
+attr min FLOAT -2.0
+attr max FLOAT 3.0
+attr seed INT 7
+attr dtype INT 6
+out Out float64 [40, 50] mean 0.5 0.15 var 2.0833 0.25 range -2 3
+)")
+
+HEDDLE_EXAMPLES(uniform_random_batch_size_like, R"(
+example rows of Input
+random
+attr shape INTS [-1, 50]
+attr min FLOAT -2.0
+attr max FLOAT 3.0
+attr seed INT 7
+attr dtype INT 5
+in Input float32 [40, 1] 0*40
+out Out float32 [40, 50] mean 0.5 0.15 var 2.0833 0.25 range -2 3
+)")
+
+HEDDLE_EXAMPLES(uniform_random_inplace, R"(
+example float32
+random
+attr min FLOAT -2.0
+attr max FLOAT 3.0
+attr seed INT 7
+in X float32 [40, 50] 0*2000
+out Out float32 [40, 50] mean 0.5 0.15 var 2.0833 0.25 range -2 3
+
+example float64
+random
+attr min FLOAT -2.0
+attr max FLOAT 3.0
+attr seed INT 7
+in X float64 [40, 50] 0*2000
+out Out float64 [40, 50] mean 0.5 0.15 var 2.0833 0.25 range -2 3
+)")
+
+HEDDLE_EXAMPLES(uniform_random_inplace_grad, R"(
+example float32
+in Out@GRAD float32 [2, 3] 0.76 0.35 -0.89 0.12 0.39 0.65
+from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0*6
+
+example float64
+in Out@GRAD float64 [2, 3] 0.04 -0.65 0.8 -0.24 0.41 0.02
+from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
+out X@GRAD float64 [2, 3] 0*6
+)")

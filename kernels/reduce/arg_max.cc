@@ -112,3 +112,77 @@ void DefineArg(OpDef& op, const char* doc) {
 
 HEDDLE_OP(arg_max) { DefineArg<Max>(op, "position of the greatest element along an axis"); }
 HEDDLE_OP(arg_min) { DefineArg<Min>(op, "position of the smallest element along an axis"); }
+
+HEDDLE_EXAMPLES(arg_max, R"(
+example float32 4x4, axis 0, dtype 3, flatten, no keepdims
+attr axis LONG 0
+attr dtype INT 3
+attr flatten BOOLEAN true
+attr keepdims BOOLEAN false
+in X float32 [4, 4] 0.938 0.65 0.765 0.707 0.304 0.419 0.88 0.823 0.074 0.592 0.189 0.362 0.535
+  0.247 0.131 0.477
+out Out int64 [] 0
+
+example float32 3x3x2, axis -3, dtype 2, no flatten, no keepdims
+attr axis LONG -3
+attr dtype INT 2
+attr flatten BOOLEAN false
+attr keepdims BOOLEAN false
+in X float32 [3, 3, 2] 0.47 -1.6 1.41 -1.04 -0.47 -0.66 1.04 0.66 1.22 -0.85 -1.41 0.09 0.85 -1.22
+  0.28 -0.09 1.6 -0.28
+out Out int32 [3, 2] 1 1 0 2 2 1
+
+example float64 6, axis -1, dtype 3, no flatten, no keepdims
+attr axis LONG -1
+attr dtype INT 3
+attr flatten BOOLEAN false
+attr keepdims BOOLEAN false
+in X float64 [6] -0.61 0.61 -0.2 1.02 -1.02 0.2
+out Out int64 [] 3
+
+example float64 4x3x2, axis 1, dtype 3, no flatten, no keepdims
+attr axis LONG 1
+attr dtype INT 3
+attr flatten BOOLEAN false
+attr keepdims BOOLEAN false
+in X float64 [4, 3, 2] 400 241 281 797 201 122 439 519 162 678 598 42 956 638 916 837 320 479 717 82
+  757 360 876 559
+out Out int64 [4, 2] 0 1 2 1 0 1 2 2
+)")
+
+HEDDLE_EXAMPLES(arg_min, R"(
+example float32 4x4, axis 0, dtype 3, flatten, no keepdims
+attr axis LONG 0
+attr dtype INT 3
+attr flatten BOOLEAN true
+attr keepdims BOOLEAN false
+in X float32 [4, 4] 0.65 0.592 0.362 0.477 0.535 0.419 0.88 0.765 0.189 0.707 0.131 0.823 0.938
+  0.304 0.247 0.074
+out Out int64 [] 15
+
+example float32 4, axis -1, dtype 3, no flatten, keepdims
+attr axis LONG -1
+attr dtype INT 3
+attr flatten BOOLEAN false
+attr keepdims BOOLEAN true
+in X float32 [4] 0.24 -0.24 -0.72 0.72
+out Out int64 [1] 2
+
+example float32 3x2x4, axis 0, dtype 2, no flatten, no keepdims
+attr axis LONG 0
+attr dtype INT 2
+attr flatten BOOLEAN false
+attr keepdims BOOLEAN false
+in X float32 [3, 2, 4] -0.23 -0.39 0.7 1.32 -0.85 -1.78 0.39 -0.08 0.08 0.54 -1.47 -1.32 -1.16 1.16
+  -0.54 1.78 1.01 0.23 -1.01 -0.7 1.47 1.62 -1.62 0.85
+out Out int32 [2, 4] 0 0 1 1 1 0 2 0
+
+example float64 4x3x2, axis 2, dtype 3, no flatten, no keepdims
+attr axis LONG 2
+attr dtype INT 3
+attr flatten BOOLEAN false
+attr keepdims BOOLEAN false
+in X float64 [4, 3, 2] 519 400 201 82 241 757 956 281 598 479 678 876 360 439 122 717 837 916 797
+  638 162 559 42 320
+out Out int64 [4, 3] 1 1 0 1 1 0*4 1 0 0
+)")

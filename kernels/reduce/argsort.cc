@@ -68,3 +68,84 @@ HEDDLE_OP(argsort_grad) {
   op.Attr("axis", -1).Attr("descending", false);
   op.Kernels<PickGrad, float, double, int32_t, int64_t, float16, bfloat16>();
 }
+
+HEDDLE_EXAMPLES(argsort, R"(
+example float64 4x1, axis 0, descending
+attr axis INT 0
+attr descending BOOLEAN true
+in X float64 [4, 1] 0.2 0.6 0.8 0.4
+out Indices int64 [4, 1] 2 1 3 0
+out Out float64 [4, 1] 0.8 0.6 0.4 0.2
+
+example float32 2x2, axis -2, descending
+attr axis INT -2
+attr descending BOOLEAN true
+in X float32 [2, 2] -0.72 0.24 -0.24 0.72
+out Indices int64 [2, 2] 1 1 0 0
+out Out float32 [2, 2] -0.24 0.72 -0.72 0.24
+
+example float32 1x4x4, axis -3, descending
+attr axis INT -3
+attr descending BOOLEAN true
+in X float32 [1, 4, 4] -0.52 -1.14 1.14 0.31 -0.31 1.56 -0.73 0.52 0.1 0.93 -1.35 0.73 -1.56 1.35
+  -0.1 -0.93
+out Indices int64 [1, 4, 4] 0*16
+out Out float32 [1, 4, 4] -0.52 -1.14 1.14 0.31 -0.31 1.56 -0.73 0.52 0.1 0.93 -1.35 0.73 -1.56 1.35
+  -0.1 -0.93
+
+example float32 2x3x4, axis 1
+attr axis INT 1
+in X float32 [2, 3, 4] 5 7 5 6 9 9 1 4 8 3 0 3 2 7 4 6 0 9 8 8 3 8 2 8
+out Indices int64 [2, 3, 4] 0 2*4 0 1*4 0 0 1 0 2 0 0 2 0 1 2 1 1 2
+out Out float32 [2, 3, 4] 5 3 0 3 8 7 1 4 9 9 5 6 0 7 2 6 2 8 4 8 3 9 8 8
+
+example int32 4x1, axis 0, descending
+attr axis INT 0
+attr descending BOOLEAN true
+in X int32 [4, 1] 1 1 0 0
+out Indices int64 [4, 1] 0 1 2 3
+out Out int32 [4, 1] 1 1 0 0
+
+example int64 4x1, axis 0, descending
+attr axis INT 0
+attr descending BOOLEAN true
+in X int64 [4, 1] 1 1 0 0
+out Indices int64 [4, 1] 0 1 2 3
+out Out int64 [4, 1] 1 1 0 0
+)")
+
+HEDDLE_EXAMPLES(argsort_grad, R"(
+example int64 2x2, axis -2, descending
+attr axis INT -2
+attr descending BOOLEAN true
+in Indices int64 [2, 2] 0 1 1 0
+in Out@GRAD float64 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float64 [2, 2] 0.24 -0.24 -0.72 0.72
+out X@GRAD float64 [2, 2] -0.8 -0.8 0.7 -0.3
+
+example int64 3, axis 0, descending
+attr axis INT 0
+attr descending BOOLEAN true
+in Indices int64 [3] 1 0 2
+in Out@GRAD float64 [3] 0.2 0.4 -0.4
+in X float64 [3] 0 1 0
+out X@GRAD float64 [3] 0.4 0.2 -0.4
+
+example int64 2x4x3, axis 2
+attr axis INT 2
+in Indices int64 [2, 4, 3] 2 1 0 1 2 0 2 0 1 0 2 1 0 2 1 2 0 1 1 0 2 1 2 0
+in Out@GRAD float64 [2, 4, 3] 0.7 0.2 0.8 0.9 0.9 0.6 -0.6 -0.9 0.8 -0.4 0.6 -0.5 -0.6 0.8 0.8 0.3
+  0.4 0.9 0.5 -0.6 0.3 -0.6 0.4 0.5
+in X float64 [2, 4, 3] -0.08 -0.38 -1.74 1.29 -0.23 0.23 0.68 1.74 -0.83 -1.29 0.08 -0.98 -1.59 0.83
+  -0.53 -1.14 0.53 -1.44 1.14 0.38 1.59 1.44 -0.68 0.98
+out X@GRAD float64 [2, 4, 3] 0.8 0.2 0.7 0.6 0.9 0.9 -0.9 0.8 -0.6 -0.4 -0.5 0.6 -0.6 0.8 0.8 0.4
+  0.9 0.3 -0.6 0.5 0.3 0.5 -0.6 0.4
+
+example int64 2x2, axis -2, descending, no. 2
+attr axis INT -2
+attr descending BOOLEAN true
+in Indices int64 [2, 2] 0 1 1 0
+in Out@GRAD float32 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float32 [2, 2] 0.24 -0.24 -0.72 0.72
+out X@GRAD float32 [2, 2] -0.8 -0.8 0.7 -0.3
+)")

@@ -122,3 +122,86 @@ HEDDLE_OP(cummax) { Define<Max>(op, "running maximum along an axis, and its posi
 HEDDLE_OP(cummin) { Define<Min>(op, "running minimum along an axis, and its position"); }
 HEDDLE_OP(cummax_grad) { DefineGrad(op, "gradient of cummax"); }
 HEDDLE_OP(cummin_grad) { DefineGrad(op, "gradient of cummin"); }
+
+HEDDLE_EXAMPLES(cummax, R"(
+example float32 2x4, axis -2, dtype 2
+attr axis INT -2
+attr dtype INT 2
+in x float32 [2, 4] 0.52 -0.52 0.17 0.86 -1.21 -0.17 -0.86 1.21
+out indices int32 [2, 4] 0*5 1 0 1
+out out float32 [2, 4] 0.52 -0.52 0.17 0.86 0.52 -0.17 0.17 1.21
+
+example float64 4x4, dtype 2
+attr dtype INT 2
+in x float64 [4, 4] 0.351 0.177 0.814 0.582 0.409 0.93 0.293 0.64 0.525 0.756 0.119 0.698 0.061
+  0.872 0.467 0.235
+out indices int32 [4, 4] 0 0 2 2 0 1 1 1 0 1 1 1 0 1 1 1
+out out float64 [4, 4] 0.351 0.351 0.814 0.814 0.409 0.93 0.93 0.93 0.525 0.756 0.756 0.756 0.061
+  0.872 0.872 0.872
+)")
+
+HEDDLE_EXAMPLES(cummin, R"(
+example float32 4, axis 0, dtype 2
+attr axis INT 0
+attr dtype INT 2
+in x float32 [4] 0.24 -0.24 -0.72 0.72
+out indices int32 [4] 0 1 2 2
+out out float32 [4] 0.24 -0.24 -0.72 -0.72
+
+example float32 4x3, axis -2, dtype 2
+attr axis INT -2
+attr dtype INT 2
+in x float32 [4, 3] -0.99 0.71 -0.42 -0.71 0.14 -0.14 -1.56 0.42 0.99 1.27 1.56 -1.27
+out indices int32 [4, 3] 0*4 1 0 2 1 0 2 1 3
+out out float32 [4, 3] -0.99 0.71 -0.42 -0.99 0.14 -0.42 -1.56 0.14 -0.42 -1.56 0.14 -1.27
+
+example float64 4x4, axis -2
+attr axis INT -2
+in x float64 [4, 4] 0.525 0.293 0.235 0.119 0.698 0.409 0.872 0.061 0.93 0.582 0.756 0.351 0.814
+  0.467 0.177 0.64
+out indices int64 [4, 4] 0*7 1 0 0 0 1 0 0 3 1
+out out float64 [4, 4] 0.525 0.293 0.235 0.119 0.525 0.293 0.235 0.061 0.525 0.293 0.235 0.061 0.525
+  0.293 0.177 0.061
+)")
+
+HEDDLE_EXAMPLES(cummax_grad, R"(
+example int64 2x1, axis -2
+attr axis INT -2
+in indices int64 [2, 1] 0 0
+in out@GRAD float64 [2, 1] 0.3 -0
+in x float64 [2, 1] 0.2 -0.51
+out x@GRAD float64 [2, 1] 0.3 0
+
+example int32 2x4, axis -2, dtype 2
+attr axis INT -2
+attr dtype INT 2
+in indices int32 [2, 4] 0*6 1 0
+in out@GRAD float64 [2, 4] -0.1 -0.4 -0.5 0.8 -0.6 0.9 -0.9 0.5
+in x float64 [2, 4] 0.17 0.86 -1.21 -0.17 -0.86 0.52 1.21 -0.52
+out x@GRAD float64 [2, 4] -0.7 0.5 -0.5 1.3 0 0 -0.9 0
+
+example int64 2x1, axis -2, no. 2
+attr axis INT -2
+in indices int64 [2, 1] 0 0
+in out@GRAD float32 [2, 1] 0.3 -0
+in x float32 [2, 1] 0.2 -0.51
+out x@GRAD float32 [2, 1] 0.3 0
+)")
+
+HEDDLE_EXAMPLES(cummin_grad, R"(
+example int32 4x3, axis -2, dtype 2
+attr axis INT -2
+attr dtype INT 2
+in indices int32 [4, 3] 0*4 1 1 0 1 2 0 1 2
+in out@GRAD float64 [4, 3] 0.1 -0.5 0.2 -0.8 0.9 0 0.8 -0.8 -0.8 -1 0.6 -1
+in x float64 [4, 3] -0.99 0.99 0.71 -0.14 -1.27 -0.42 0.14 1.56 -1.56 1.27 0.42 -0.71
+out x@GRAD float64 [4, 3] -0.9 -0.5 0.2 0 0.7 0 0 0 -1.8 0 0 0
+
+example int64 4x4, axis -2
+attr axis INT -2
+in indices int64 [4, 4] 0*7 1 0 0 0 1 0 0 3 1
+in out@GRAD float64 [4, 4] 0.8 0 -0.9 -0.2 0.4 -0.7 -0.9 0.4 0.8 -0.7 -1 0.2 0.6 -0.6 -0 -0.3
+in x float64 [4, 4] 0.535 0.304 0.247 0.131 0.707 0.419 0.88 0.074 0.938 0.592 0.765 0.362 0.823
+  0.477 0.189 0.65
+out x@GRAD float64 [4, 4] 2.6 -2 -2.8 -0.2 0 0 0 0.3000000000000001 0*8
+)")

@@ -103,3 +103,60 @@ HEDDLE_OP(dist_grad) {
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional).Attr("p", 2.0);
   op.InferShape(&GradLikeInputs).Kernels<DistGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(dist, R"(
+example Euclidean, y broadcast
+attr p FLOAT 2.0
+in X float32 [2, 3] 0.18 0.4 -0.62 -0.91 -0.59 -0.79
+in Y float32 [3] 0.45 0.36 -0.05
+out Out float32 [] 1.9233044
+
+example p 1
+attr p FLOAT 1.0
+in X float32 [2, 2] -0.96 0.51 0.2 0.92
+in Y float32 [2, 2] 0.33 0.21 -0.1 -0.55
+out Out float32 [] 3.36
+
+example p infinite
+attr p FLOAT Infinity
+in X float32 [2, 2] 0.47 -0.48 -0.81 0.92
+in Y float32 [2, 2] -0.5 -0.44 0.54 0.6
+out Out float32 [] 1.35
+
+example p 0
+attr p FLOAT 0.0
+in X float32 [2, 2] -0.23 -0.24 -0.43 0.48
+in Y float32 [2, 2] -0.52 -0.12 0.77 -0.42
+out Out float32 [] 4
+)")
+
+HEDDLE_EXAMPLES(dist_grad, R"(
+example Euclidean, y broadcast
+in Out float64 [] 1.9233044480788788
+in Out@GRAD float64 [] 0.3
+in X float64 [2, 3] 0.18 0.4 -0.62 -0.91 -0.59 -0.79
+in Y float64 [3] 0.45 0.36 -0.05
+out X@GRAD float64 [2, 3] -0.042115017245899854 0.006239261814207391 -0.08890948085245524
+  -0.21213490168305113 -0.14818246808742538 -0.11542634356283663
+out Y@GRAD float64 [3] 0.254249918928951 0.141943206273218 0.20433582441529186
+
+example p 1
+attr p FLOAT 1.0
+in Out float64 [] 3.3600000000000003
+in Out@GRAD float64 [] 0.6
+in X float64 [2, 2] -0.96 0.51 0.2 0.92
+in Y float64 [2, 2] 0.33 0.21 -0.1 -0.55
+out X@GRAD float64 [2, 2] -0.5999999999993999 0.5999999999993999 0.5999999999993999
+  0.5999999999993999
+out Y@GRAD float64 [2, 2] 0.5999999999993999 -0.5999999999993999 -0.5999999999993999
+  -0.5999999999993999
+
+example p infinite
+attr p FLOAT Infinity
+in Out float64 [] 1.35
+in Out@GRAD float64 [] 0.6
+in X float64 [2, 2] 0.47 -0.48 -0.81 0.92
+in Y float64 [2, 2] -0.5 -0.44 0.54 0.6
+out X@GRAD float64 [2, 2] 0 -0 -0.6 0
+out Y@GRAD float64 [2, 2] -0 -0 0.6 -0
+)")

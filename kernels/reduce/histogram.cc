@@ -164,3 +164,65 @@ HEDDLE_OP(searchsorted) {
   op.Attr("out_int32", false).Attr("right", false).InferShape(&InferSearchsorted);
   op.Kernels<Searchsorted, float, double, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(histogram, R"(
+example int64 2x3, bins 5, max 5, min 1
+attr bins LONG 5
+attr max INT 5
+attr min INT 1
+in X int64 [2, 3] 4 4 5 5 3 5
+out Out int64 [5] 0 0 1 2 3
+
+example float32 4, bins 10, max 2, min -2
+attr bins LONG 10
+attr max INT 2
+attr min INT -2
+in X float32 [4] -1.06 1.11 0.39 -0.34
+out Out int64 [10] 0 0 1 0 1 1 0 1 0 0
+
+example float64 scalar, bins 5, max 5, min 1
+attr bins LONG 5
+attr max INT 5
+attr min INT 1
+in X float64 [] 13.9
+out Out int64 [5] 0*5
+)")
+
+HEDDLE_EXAMPLES(bincount, R"(
+example int64 7
+in Weights int64 [7] 2 1 1 0 1 1 0
+in X int64 [7] 7 1 3 0 5 4 6
+out Out float64 [8] 0 1 0 1 1 1 0 2
+
+example int64 4, minlength 9
+attr minlength INT 9
+in X int64 [4] 4 6 2 4
+out Out int64 [9] 0 0 1 0 2 0 1 0 0
+
+example int64 10, minlength 20
+attr minlength INT 20
+in X int64 [10] 5 7 5 6 9 9 1 4 8 3
+out Out int64 [20] 0 1 0 1 1 2 1 1 1 2 0*10
+)")
+
+HEDDLE_EXAMPLES(searchsorted, R"(
+example float32 2x3
+in SortedSequence float32 [5] 1 2 4 8 8
+in Values float32 [2, 3] 6 3 6 6 3 6
+out Out int64 [2, 3] 3 2 3 3 2 3
+
+example int64 2x3
+in SortedSequence int64 [5] 1 4 5 7 9
+in Values int64 [2, 3] 4 5 5 3 4 7
+out Out int64 [2, 3] 1 2 2 1 1 3
+
+example float64 2x3
+in SortedSequence float64 [5] 1 2 4 8 8
+in Values float64 [2, 3] 6 3 6 6 3 6
+out Out int64 [2, 3] 3 2 3 3 2 3
+
+example int32 2x3
+in SortedSequence int32 [5] 8 8 5 5 4
+in Values int32 [2, 3] 4 3 6 3 4 6
+out Out int64 [2, 3] 0 0 5 0 0 5
+)")

@@ -116,3 +116,100 @@ HEDDLE_OP(mode_grad) {
   op.Attr("axis", -1).Attr("keepdim", false);
   op.Kernels<PickGrad, float, double, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(kthvalue, R"(
+example float32 4x3, axis 0, k 3
+attr axis INT 0
+attr k INT 3
+in X float32 [4, 3] -1.01 0.72 -0.43 -0.72 0.14 -0.14 -1.58 0.43 1.01 1.3 1.58 -1.3
+out Indices int64 [3] 1 0 1
+out Out float32 [3] -0.72 0.72 -0.14
+
+example float32 3x4x2, axis 2, k 2, keepdim
+attr axis INT 2
+attr k INT 2
+attr keepdim BOOLEAN true
+in X float32 [3, 4, 2] -0.97 1.57 -1.27 -0.82 1.72 1.27 -1.42 0.82 0.97 0.67 0.37 -0.22 0.52 -1.12
+  -0.07 0.07 -0.37 -0.52 0.22 1.42 -1.57 -1.72 -0.67 1.12
+out Indices int64 [3, 4, 1] 1 1 0 1 0 0 0 1 0 1 0 1
+out Out float32 [3, 4, 1] 1.57 -0.82 1.72 0.82 0.97 0.37 0.52 0.07 -0.37 1.42 -1.57 1.12
+
+example float64 2x1x2x4x5, k 5
+attr k INT 5
+in X float64 [2, 1, 2, 4, 5] 0.091 0.421 0.226 0.519 0.984 0.605 0.837 0.201 0.69 0.213 0.14 0.972
+  0.434 0.079 0.544 0.25 0.91 0.409 0.018 0.739 0.495 0.727 0.874 0.825 0.898 0.641 0.054 0.556
+  0.152 0.03 0.116 0.935 0.177 0.764 0.299 0.776 0.752 0.336 0.8 0.593 0.788 0.458 0.385 0.372 0.397
+  0.165 0.262 0.482 0.067 0.654 0.678 0.531 0.287 0.862 0.715 0.47 0.947 0.311 0.923 0.128 0.446
+  0.36 0.568 0.348 0.275 0.959 0.849 0.813 0.629 0.507 0.617 0.042 0.58 0.189 0.703 0.886 0.323
+  0.666 0.103 0.238
+out Indices int64 [2, 1, 2, 4] 4 1 1 1 4 0 1 3 0 4 3 1 2 0 4 0
+out Out float64 [2, 1, 2, 4] 0.984 0.837 0.972 0.91 0.898 0.641 0.935 0.8 0.788 0.654 0.862 0.947
+  0.568 0.959 0.703 0.886
+)")
+
+HEDDLE_EXAMPLES(kthvalue_grad, R"(
+example float64 4x3, axis 0, k 3
+attr axis INT 0
+attr k INT 3
+in Indices int64 [3] 2 0 1
+in Out@GRAD float64 [3] 0.2 -0.7 -0.1
+in X float64 [4, 3] -1.01 1.01 0.72 -0.14 -1.3 -0.43 0.14 1.58 -1.58 1.3 0.43 -0.72
+out X@GRAD float64 [4, 3] 0 -0.7 0 0 0 -0.1 0.2 0*5
+
+example float32 4x3, axis 0, k 3
+attr axis INT 0
+attr k INT 3
+in Indices int64 [3] 2 0 1
+in Out@GRAD float32 [3] 0.2 -0.7 -0.1
+in X float32 [4, 3] -1.01 1.01 0.72 -0.14 -1.3 -0.43 0.14 1.58 -1.58 1.3 0.43 -0.72
+out X@GRAD float32 [4, 3] 0 -0.7 0 0 0 -0.1 0.2 0*5
+)")
+
+HEDDLE_EXAMPLES(mode, R"(
+example float32
+attr axis INT -1
+in X float32 [3, 4] 1 2 2 3 4 4 4 1 2 3 2 3
+out Out float32 [3] 2 4 2
+out Indices int64 [3] 2 2 2
+
+example float64
+attr axis INT -1
+in X float64 [3, 4] 1 2 2 3 4 4 4 1 2 3 2 3
+out Out float64 [3] 2 4 2
+out Indices int64 [3] 2 2 2
+
+example int32
+attr axis INT -1
+in X int32 [3, 4] 1 2 2 3 4 4 4 1 2 3 2 3
+out Out int32 [3] 2 4 2
+out Indices int64 [3] 2 2 2
+
+example int64
+attr axis INT -1
+in X int64 [3, 4] 1 2 2 3 4 4 4 1 2 3 2 3
+out Out int64 [3] 2 4 2
+out Indices int64 [3] 2 2 2
+
+example axis 0, keepdim
+attr axis INT 0
+attr keepdim BOOLEAN true
+in X float32 [3, 2] 1 2 1 3 2 3
+out Out float32 [1, 2] 1 3
+out Indices int64 [1, 2] 1 2
+)")
+
+HEDDLE_EXAMPLES(mode_grad, R"(
+example last axis
+in Indices int64 [3] 2 2 2
+in Out@GRAD float64 [3] 0.2 -0.7 -0.1
+in X float64 [3, 4] 1 2 2 3 4 4 4 1 2 3 2 3
+out X@GRAD float64 [3, 4] 0 0 0.2 0 0 0 -0.7 0 0 0 -0.1 0
+
+example axis 0, keepdim
+attr axis INT 0
+attr keepdim BOOLEAN true
+in Indices int64 [1, 2] 1 2
+in Out@GRAD float64 [1, 2] -0.1 -0.7
+in X float64 [3, 2] 1 2 1 3 2 3
+out X@GRAD float64 [3, 2] 0 0 -0.1 0 0 -0.7
+)")

@@ -127,3 +127,101 @@ HEDDLE_OP(nanmedian_grad) {
   op.Output("X@GRAD").Attr("axis", Ints{}).Attr("keepdim", true).KernelKey("Out@GRAD");
   op.InferShape(&GradLikeInputs).Kernels<NanmedianGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(nanmedian, R"(
+example axis 1, keepdim 1
+attr axis INTS [1]
+attr keepdim BOOLEAN true
+in X float32 [2, 4] 1 nan 3 4 2 5 nan nan
+out Out float32 [2, 1] 3 3.5
+out MedianIndex ?
+
+example axis 1, keepdim 0
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+in X float32 [2, 4] 1 nan 3 4 2 5 nan nan
+out Out float32 [2] 3 3.5
+out MedianIndex ?
+
+example all
+attr axis INTS []
+attr keepdim BOOLEAN false
+in X float32 [4] 3 1 2 8
+out Out float32 [] 2.5
+out MedianIndex ?
+
+example float64
+attr axis INTS [0]
+attr keepdim BOOLEAN true
+in X float64 [2, 4] 1 nan 3 4 2 5 nan nan
+out Out float64 [1, 4] 1.5 5 3 4
+out MedianIndex ?
+)")
+
+HEDDLE_EXAMPLES(nanmedian_grad, R"(
+example float32, axis 1, keepdim
+in x float32 [2, 3] 1 7 3 2 5 9
+in g float32 [2, 1] -0.9 0.9
+op nanmedian X=x -> Out=o MedianIndex=i
+attr axis INTS [1]
+attr keepdim BOOLEAN true
+op nanmedian_grad X=x MedianIndex=i Out@GRAD=g -> X@GRAD=dx
+attr axis INTS [1]
+attr keepdim BOOLEAN true
+out dx float32 [2, 3] 0 0 -0.9 0 0.9 0
+
+example float32, axis 1
+in x float32 [2, 3] 1 7 3 2 5 9
+in g float32 [2] -0.61 -0.27
+op nanmedian X=x -> Out=o MedianIndex=i
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+op nanmedian_grad X=x MedianIndex=i Out@GRAD=g -> X@GRAD=dx
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+out dx float32 [2, 3] 0 0 -0.61 0 -0.27 0
+
+example float32, axis 0
+in x float32 [2, 3] 1 7 3 2 5 9
+in g float32 [3] 0.65 0.14 -0.16
+op nanmedian X=x -> Out=o MedianIndex=i
+attr axis INTS [0]
+attr keepdim BOOLEAN false
+op nanmedian_grad X=x MedianIndex=i Out@GRAD=g -> X@GRAD=dx
+attr axis INTS [0]
+attr keepdim BOOLEAN false
+out dx float32 [2, 3] 0.325 0.07 -0.08 0.325 0.07 -0.08
+
+example float64, axis 1, keepdim
+in x float64 [2, 3] 1 7 3 2 5 9
+in g float64 [2, 1] -0.43 -0.79
+op nanmedian X=x -> Out=o MedianIndex=i
+attr axis INTS [1]
+attr keepdim BOOLEAN true
+op nanmedian_grad X=x MedianIndex=i Out@GRAD=g -> X@GRAD=dx
+attr axis INTS [1]
+attr keepdim BOOLEAN true
+out dx float64 [2, 3] 0 0 -0.43 0 -0.79 0
+
+example float64, axis 1
+in x float64 [2, 3] 1 7 3 2 5 9
+in g float64 [2] -0.21 0.07
+op nanmedian X=x -> Out=o MedianIndex=i
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+op nanmedian_grad X=x MedianIndex=i Out@GRAD=g -> X@GRAD=dx
+attr axis INTS [1]
+attr keepdim BOOLEAN false
+out dx float64 [2, 3] 0 0 -0.21 0 0.07 0
+
+example float64, axis 0
+in x float64 [2, 3] 1 7 3 2 5 9
+in g float64 [3] 0.64 -0.31 -0.66
+op nanmedian X=x -> Out=o MedianIndex=i
+attr axis INTS [0]
+attr keepdim BOOLEAN false
+op nanmedian_grad X=x MedianIndex=i Out@GRAD=g -> X@GRAD=dx
+attr axis INTS [0]
+attr keepdim BOOLEAN false
+out dx float64 [2, 3] 0.32 -0.155 -0.33 0.32 -0.155 -0.33
+)")

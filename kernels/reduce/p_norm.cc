@@ -142,3 +142,62 @@ HEDDLE_OP(p_norm_grad) {
   DefineAttrs(op);
   op.InferShape(&GradLikeInputs).Kernels<PNormGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(p_norm, R"(
+example float32 5, asvector, keepdim, porder 3
+attr asvector BOOLEAN true
+attr keepdim BOOLEAN true
+attr porder FLOAT 3.0
+in X float32 [5] -0.49 -0.88 -1.28 0.3 -0.09
+out Out float32 [1] 1.4299666
+
+example float64 3x4, axis 1
+attr axis INT 1
+in X float64 [3, 4] 1.404 1.123 1.334 1.825 1.264 1.193 1.684 1.755 1.544 1.895 1.614 1.474
+out Out float64 [3] 2.8883431236610373 2.9894524582270914 3.279120766303065
+
+example float32 3x4x3, axis 2, keepdim
+attr axis INT 2
+attr keepdim BOOLEAN true
+in X float32 [3, 4, 3] 1.174 0.718 0.879 0.664 1.255 1.228 0.799 0.933 0.825 0.906 1.469 1.362 0.557
+  1.067 1.013 1.335 1.121 0.96 0.611 1.147 0.53 0.852 1.201 0.772 1.442 1.389 0.691 0.584 0.986 1.04
+  1.281 1.416 1.094 0.745 0.638 1.308
+out Out float32 [3, 4, 1] 1.6329241 1.8772067 1.479701 2.1985998 1.5731837 1.990092 1.4035063
+  1.6626151 2.118057 1.5475309 2.2006483 1.6349107
+
+example float32 3x4, asvector
+attr asvector BOOLEAN true
+in X float32 [3, 4] 1.4 1.514 1.229 1.286 1.684 1.058 1.115 1.343 1.57 1.457 1.172 1.627
+out Out float32 [] 4.7986445
+)")
+
+HEDDLE_EXAMPLES(p_norm_grad, R"(
+example float64 4x4, porder 1
+attr porder FLOAT 1.0
+in Out float64 [4] 3.56 4.27 3.2600000000000002 2.8299999999999996
+in Out@GRAD float64 [4] -0.1 -0.4 -0.5 0.8
+in X float64 [4, 4] 0.91 -1.26 0.04 1.35 0.7 -1.04 -1.7 -0.83 -1.48 1.13 0.26 -0.39 1.57 0.48 -0.17
+  -0.61
+out X@GRAD float64 [4, 4] -0.0999999999999 0.0999999999999 -0.0999999999999 -0.0999999999999
+  -0.3999999999996 0.3999999999996 0.3999999999996 0.3999999999996 0.49999999999949996
+  -0.49999999999949996 -0.49999999999949996 0.49999999999949996 0.7999999999992 0.7999999999992
+  -0.7999999999992 -0.7999999999992
+
+example float64 5x4x1, keepdim, porder 0
+attr keepdim BOOLEAN true
+attr porder FLOAT 0.0
+in Out float64 [5, 4, 1] 1*20
+in Out@GRAD float64 [5, 4, 1] -0.7 0.1 -0 -0.9 -0 0.6 -0.6 -0 0 -0.4 0.5 0.3 0.6 -0.2 0.4 0.1 -0.6
+  -0.7 0.2 -0.6
+in X float64 [5, 4, 1] -0.71 -1.81 0.02 0.38 -1.26 1.3 -0.89 0.2 0.57 -0.35 -1.08 -1.62 -0.16 0.93
+  -1.44 1.11 0.75 1.66 -0.53 1.48
+out X@GRAD float64 [5, 4, 1] 0*20
+
+example float32 4x4, porder 1
+attr porder FLOAT 1.0
+in Out float32 [4] 3.56 4.27 3.26 2.83
+in Out@GRAD float32 [4] -0.1 -0.4 -0.5 0.8
+in X float32 [4, 4] 0.91 -1.26 0.04 1.35 0.7 -1.04 -1.7 -0.83 -1.48 1.13 0.26 -0.39 1.57 0.48 -0.17
+  -0.61
+out X@GRAD float32 [4, 4] -0.1 0.1 -0.1 -0.1 -0.4 0.4 0.4 0.4 0.5 -0.5 -0.5 0.5 0.8 0.8 -0.8 -0.8
+)")

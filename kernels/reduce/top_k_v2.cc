@@ -150,3 +150,105 @@ HEDDLE_OP(top_k_grad) {
   op.Doc("gradient of top_k");
   DefineTopKGrad(op);
 }
+
+HEDDLE_EXAMPLES(top_k_v2, R"(
+example float64 4x3, axis 0, k 3, no largest
+attr axis INT 0
+attr k INT 3
+attr largest BOOLEAN false
+in X float64 [4, 3] 0.233 0.691 0.385 0.309 0.538 0.462 0.08 0.614 0.767 0.843 0.92 0.156
+out Indices int64 [3, 3] 2 1 3 0 2 0 1 0 1
+out Out float64 [3, 3] 0.08 0.538 0.156 0.233 0.614 0.385 0.309 0.691 0.462
+
+example float32 7, k 2
+attr k INT 2
+in X float32 [7] -0.38 0.38 1.12 0 0.75 -0.75 -1.12
+out Indices int64 [2] 2 4
+out Out float32 [2] 1.12 0.75
+
+example float32 2x3x2x4, axis 3
+attr axis INT 3
+in K int32 [1] 1
+in X float32 [2, 3, 2, 4] -0.94 0.61 1.34 1.18 -0.53 -0.61 1.67 -1.75 -0.2 0.45 1.83 -0.37 0.37 1.59
+  0.2 -1.59 -1.18 -0.77 -1.1 0.77 -1.51 -0.29 -0.69 1.51 -1.34 -1.83 1.91 -1.26 -0.04 -1.43 -0.12
+  1.02 -1.02 0.86 1.1 1.43 -0.45 -1.67 1.75 -1.91 0.12 0.04 0.94 -0.86 0.53 0.29 0.69 1.26
+out Indices int64 [2, 3, 2, 1] 2 2 2 1 3 3 2 3 3 2 2 3
+out Out float32 [2, 3, 2, 1] 1.34 1.67 1.83 1.59 0.77 1.51 1.91 1.02 1.43 1.75 0.94 1.26
+
+example int64 7, k 2
+attr k INT 2
+in X int64 [7] -1 -1 0 -1 -1 0 0
+out Indices int64 [2] 2 5
+out Out int64 [2] 0 0
+)")
+
+HEDDLE_EXAMPLES(top_k, R"(
+example float32 4x3, k 2
+attr k INT 2
+in X float32 [4, 3] -0.96 0.96 0.69 -0.14 -1.24 -0.41 0.14 1.51 -1.51 1.24 0.41 -0.69
+out Indices int64 [4, 2] 1 2 0 2 1 0 0 1
+out Out float32 [4, 2] 0.96 0.69 -0.14 -0.41 1.51 0.14 1.24 0.41
+
+example float32 2x2x3, k 2
+attr k INT 2
+in X float32 [2, 2, 3] 0.15 0.75 -0.75 -0.45 1.65 -1.65 -1.35 -0.15 1.05 0.45 -1.05 1.35
+out Indices int64 [2, 2, 2] 1 0 1 0 2 1 2 0
+out Out float32 [2, 2, 2] 0.75 0.15 1.65 -0.45 1.05 -0.15 1.35 0.45
+
+example float64 4x3, k 2
+attr k INT 2
+in X float64 [4, 3] -0.96 0.96 0.69 -0.14 -1.24 -0.41 0.14 1.51 -1.51 1.24 0.41 -0.69
+out Indices int64 [4, 2] 1 2 0 2 1 0 0 1
+out Out float64 [4, 2] 0.96 0.69 -0.14 -0.41 1.51 0.14 1.24 0.41
+)")
+
+HEDDLE_EXAMPLES(top_k_v2_grad, R"(
+example float64 7, k 2
+attr k INT 2
+in Indices int64 [2] 6 2
+in Out@GRAD float64 [2] -0.7 -0.5
+in X float64 [7] -0.75 -1.12 0.75 0 0.38 -0.38 1.12
+out X@GRAD float64 [7] 0 0 -0.5 0 0 0 -0.7
+
+example float64 4x3, axis 0, k 3, no largest
+attr axis INT 0
+attr k INT 3
+attr largest BOOLEAN false
+in Indices int64 [3, 3] 3 0 1 2 3 0 1 2 3
+in Out@GRAD float64 [3, 3] 0.4 -0.4 -0.5 0.1 0.4 -0.2 1 0.4 -0
+in X float64 [4, 3] 0.919 0.079 0.537 0.843 0.766 0.232 0.384 0.461 0.69 0.308 0.155 0.614
+out X@GRAD float64 [4, 3] 0 -0.4 -0.2 1 0 -0.5 0.1 0.4 0 0.4 0.4 -0
+
+example int64 scalar
+in Indices int64 [] 0
+in Out@GRAD float64 [] -0.6
+in X float64 [] 0.696
+out X@GRAD float64 [] -0.6
+
+example float32 7, k 2
+attr k INT 2
+in Indices int64 [2] 6 2
+in Out@GRAD float32 [2] -0.7 -0.5
+in X float32 [7] -0.75 -1.12 0.75 0 0.38 -0.38 1.12
+out X@GRAD float32 [7] 0 0 -0.5 0 0 0 -0.7
+)")
+
+HEDDLE_EXAMPLES(top_k_grad, R"(
+example float64 4x3
+in Indices int64 [4, 2] 1 2 0 2 1 0 0 1
+in Out@GRAD float64 [4, 2] -0.8 -0.6 -0.5 -0.7 0.7 -0.2 0.1 0.5
+in X float64 [4, 3] -0.96 0.96 0.69 -0.14 -1.24 -0.41 0.14 1.51 -1.51 1.24 0.41 -0.69
+out X@GRAD float64 [4, 3] 0 -0.8 -0.6 -0.5 0 -0.7 -0.2 0.7 0 0.1 0.5 0
+
+example float64 2x2x3
+in Indices int64 [2, 2, 2] 1 0 1 0 2 1 2 0
+in Out@GRAD float64 [2, 2, 2] -0.8 -0.6 -0.5 -0.7 0.7 -0.2 0.1 0.5
+in X float64 [2, 2, 3] 0.15 0.75 -0.75 -0.45 1.65 -1.65 -1.35 -0.15 1.05 0.45 -1.05 1.35
+out X@GRAD float64 [2, 2, 3] -0.6 -0.8 0 -0.7 -0.5 0 0 -0.2 0.7 0.5 0 0.1
+
+example float32 4x3
+in Indices int64 [4, 2] 1 2 0 2 1 0 0 1
+in Out@GRAD float32 [4, 2] -0.8 -0.6 -0.5 -0.7 0.7 -0.2 0.1 0.5
+in X float32 [4, 3] -0.96 0.96 0.69 -0.14 -1.24 -0.41 0.14 1.51 -1.51 1.24 0.41 -0.69
+out X@GRAD float32 [4, 3] 0 -0.8 -0.6 -0.5 0 -0.7 -0.2 0.7 0 0.1 0.5 0
+)")

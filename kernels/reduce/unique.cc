@@ -209,3 +209,89 @@ HEDDLE_OP(unique_with_counts) {
   op.Output("Index", kOptional).Output("Count", kOptional).Attr("dtype", 3);
   op.Kernels<WithCounts, float, double, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(unique, R"(
+example float64 3x2, axis 0, is_sorted, return_counts, return_inverse
+attr axis INTS [0]
+attr is_sorted BOOLEAN true
+attr return_counts BOOLEAN true
+attr return_inverse BOOLEAN true
+in X float64 [3, 2] 2*4 4 1
+out Counts int64 [2] 2 1
+out Index int64 [3] 0 0 1
+out Indices ?
+out Out float64 [2, 2] 2 2 4 1
+
+example float64 4x1x3, axis -1, dtype 2, is_sorted, return_counts, return_index
+attr axis INTS [-1]
+attr dtype INT 2
+attr is_sorted BOOLEAN true
+attr return_counts BOOLEAN true
+attr return_index BOOLEAN true
+attr return_inverse BOOLEAN true
+in X float64 [4, 1, 3] 46 49 60 64 64 31 6 51 10 47 87 74
+out Counts int32 [3] 1 1 1
+out Index int32 [3] 0 1 2
+out Indices int32 [3] 0 1 2
+out Out float64 [4, 1, 3] 46 49 60 64 64 31 6 51 10 47 87 74
+
+example int64 6, dtype 2
+attr dtype INT 2
+in X int64 [6] 2 4 1 5 3 4
+out Index int32 [6] 0 1 2 3 4 1
+out Out int64 [5] 2 4 1 5 3
+
+example int32 3, is_sorted, return_counts, return_index, return_inverse
+attr is_sorted BOOLEAN true
+attr return_counts BOOLEAN true
+attr return_index BOOLEAN true
+attr return_inverse BOOLEAN true
+in X int32 [3] 5 0 4
+out Counts int64 [3] 1 1 1
+out Index int64 [3] 2 0 1
+out Indices int64 [3] 1 2 0
+out Out int32 [3] 0 4 5
+
+example float32 3x2, axis 0, is_sorted, return_counts, return_inverse
+attr axis INTS [0]
+attr is_sorted BOOLEAN true
+attr return_counts BOOLEAN true
+attr return_inverse BOOLEAN true
+in X float32 [3, 2] 2*4 4 1
+out Counts int64 [2] 2 1
+out Index int64 [3] 0 0 1
+out Indices ?
+out Out float32 [2, 2] 2 2 4 1
+)")
+
+HEDDLE_EXAMPLES(unique_with_counts, R"(
+example int64 6, dtype 2
+attr dtype INT 2
+in X int64 [6] 3 3 2 1 3 3
+out Count int32 [3] 4 1 1
+out Index int32 [6] 0 0 1 2 0 0
+out Out int64 [3] 3 2 1
+
+example int64 4, dtype 3
+attr dtype INT 3
+in X int64 [4] 1 1 0 1
+out Count int64 [2] 3 1
+out Index int64 [4] 0 0 1 0
+out Out int64 [2] 1 0
+)")
+
+HEDDLE_EXAMPLES(unique_consecutive, R"(
+example float64 4, dtype 2, return_counts
+attr dtype INT 2
+attr return_counts BOOLEAN true
+in X float64 [4] 10 13 13 9
+out Counts int32 [3] 1 2 1
+out Out float64 [3] 10 13 9
+
+example float32 4, dtype 3
+attr dtype INT 3
+in X float32 [4] 19 7 0 1
+out Counts ?
+out Index ?
+out Out float32 [4] 19 7 0 1
+)")

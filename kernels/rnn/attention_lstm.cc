@@ -136,3 +136,50 @@ HEDDLE_OP(attention_lstm) {
   op.Attr("candidate_activation", "tanh");
   op.InferShape(Infer).Kernels<AttentionLstm, float, double>();
 }
+
+HEDDLE_EXAMPLES(attention_lstm, R"(
+example float32 5x8, candidate_activation sigmoid, gate_activation relu
+attr candidate_activation STRING "sigmoid"
+attr gate_activation STRING "relu"
+in AttentionBias float32 [1, 1] 1
+in AttentionScalar float32 [1, 1] 0.386
+in AttentionScalarBias float32 [1, 1] 0.737
+in AttentionWeight float32 [5, 1] 0.31 0.78 -0.16 1.26 1.73
+in C0 float32 [1, 2] -0.827 -0.859
+in H0 float32 [1, 2] 0.65 0.11
+in LSTMBias float32 [1, 8] -0.72 -0.41 -1.02 0.81 1.11 0.5 0.2 -0.11
+in LSTMWeight float32 [5, 8] 1.51 0.62 -1.53 -0.77 -1.66 0.75 -1.91 -2.29 1.38 -2.42 1 -2.55 0.11
+  0.49 -0.52 -0.27 -0.65 -1.79 -2.17 1.25 0.24 -2.67 2.27 2.14 -1.28 -1.15 -2.04 -0.9 -1.41 -0.01
+  1.63 -0.39 -1.03 1.76 0.87 2.01 0.37 1.13 -0.14 1.89
+in X float32 [3, 3] lod [[0, 3]] -1.2 0.43 0.02 -1.61 -0.39 1.24 -2.02 0.84 -0.8
+out AttentionFCOut ?
+out AttentionedX ?
+out Cell float32 [3, 2] lod [[0, 3]] -0.75103474 -2.1829195 0 -32.03789 0 -257.9099
+out Hidden float32 [3, 2] lod [[0, 3]] -0 -5.372181 0 -2.336665 0 -3.8240678
+out LSTMOUT float32 [1, 8] 0 -1 0 0.2886715 0.109700084 3.8240678 0.14393705 0.060137447
+out LSTMX float32 [1, 3] -1.6100001 0.29333335 0.15333334
+
+example float64 5x8, candidate_activation sigmoid, gate_activation relu
+attr candidate_activation STRING "sigmoid"
+attr gate_activation STRING "relu"
+in AttentionBias float64 [1, 1] 1
+in AttentionScalar float64 [1, 1] 0.386
+in AttentionScalarBias float64 [1, 1] 0.737
+in AttentionWeight float64 [5, 1] 0.31 0.78 -0.16 1.26 1.73
+in C0 float64 [1, 2] -0.827 -0.859
+in H0 float64 [1, 2] 0.65 0.11
+in LSTMBias float64 [1, 8] -0.72 -0.41 -1.02 0.81 1.11 0.5 0.2 -0.11
+in LSTMWeight float64 [5, 8] 1.51 0.62 -1.53 -0.77 -1.66 0.75 -1.91 -2.29 1.38 -2.42 1 -2.55 0.11
+  0.49 -0.52 -0.27 -0.65 -1.79 -2.17 1.25 0.24 -2.67 2.27 2.14 -1.28 -1.15 -2.04 -0.9 -1.41 -0.01
+  1.63 -0.39 -1.03 1.76 0.87 2.01 0.37 1.13 -0.14 1.89
+in X float64 [3, 3] lod [[0, 3]] -1.2 0.43 0.02 -1.61 -0.39 1.24 -2.02 0.84 -0.8
+out AttentionFCOut ?
+out AttentionedX ?
+out Cell float64 [3, 2] lod [[0, 3]] -0.7510346459851545 -2.182919433333333 0 -32.03788793445006 0
+  -257.90986246041035
+out Hidden float64 [3, 2] lod [[0, 3]] -0 -5.372180673042828 0 -2.336664803542347 0
+  -3.8240675795975827
+out LSTMOUT float64 [1, 8] 0 -1 0 0.28867160013681087 0.10970020494367527 3.8240675795975827
+  0.14393707790262134 0.060137470490385724
+out LSTMX float64 [1, 3] -1.6099999999999999 0.2933333333333333 0.15333333333333332
+)")

@@ -257,3 +257,175 @@ HEDDLE_OP(fused_embedding_fc_lstm) {
   op.Attr("candidate_activation", "tanh").KernelKey("Embeddings").InferShape(InferEmbedding);
   op.Kernels<EmbeddingLstm, float, double>();
 }
+
+HEDDLE_EXAMPLES(fused_embedding_fc_lstm, R"(
+example float32, peepholes 1
+attr use_peepholes BOOLEAN true
+in Ids int64 [3, 1] lod [[0, 2, 3]] 1 0 2
+in Embeddings float32 [3, 4] 0.13 0.14 -0.35 0.89 -0.15 -0.47 0.36 -0.07 -0.4 -0.33 -0.5 -0.32
+in WeightH float32 [1, 4] -0.98 -0.66 0.02 0.79
+in Bias float32 [1, 7] -0.8 -0.58 0.05 0.61 0.52 0.66 -0.42
+out Hidden float32 [3, 1] lod [[0, 2, 3]] -0.027943572 0.04183828 -0.06886849
+out Cell float32 [3, 1] lod [[0, 2, 3]] -0.057263594 0.05992218 -0.15891008
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+
+example float32, peepholes 0
+attr use_peepholes BOOLEAN false
+in Ids int64 [3, 1] lod [[0, 2, 3]] 1 0 2
+in Embeddings float32 [3, 4] -0.89 0.61 0.1 -0.53 0.11 0.94 -0.55 0.03 0.66 0.37 -0.5 0.03
+in WeightH float32 [1, 4] 0.6 0.32 0.64 0.12
+in Bias float32 [1, 4] 0.56 0.29 0.46 -0.53
+out Hidden float32 [3, 1] lod [[0, 2, 3]] 0.03990001 -0.14541614 0.16713557
+out Cell float32 [3, 1] lod [[0, 2, 3]] 0.07878345 -0.41332033 0.34207824
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+
+example float64, peepholes 1
+attr use_peepholes BOOLEAN true
+in Ids int64 [3, 1] lod [[0, 2, 3]] 1 0 2
+in Embeddings float64 [3, 4] 0.16 -0.38 0.25 -0.57 -0.89 -0.2 0.36 -0.63 -0.22 0.14 -0.78 0.19
+in WeightH float64 [1, 4] 0.06 0.99 0.45 0.05
+in Bias float64 [1, 7] -0.2 0.97 0.45 0.98 0.25 -0.78 -0.31
+out Hidden float64 [3, 1] lod [[0, 2, 3]] -0.11470741323437234 -0.0517059533947855
+  -0.06413953517656742
+out Cell float64 [3, 1] lod [[0, 2, 3]] -0.3202452725899015 -0.1406586361322858 -0.1158248094950282
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+
+example float64, peepholes 0
+attr use_peepholes BOOLEAN false
+in Ids int64 [3, 1] lod [[0, 2, 3]] 1 0 2
+in Embeddings float64 [3, 4] -0.94 0.33 0.46 0.47 -0.12 -0.49 -0.26 0.3 -0.46 0.26 0.53 -0.33
+in WeightH float64 [1, 4] -0.05 -0.96 0.99 -0.86
+in Bias float64 [1, 4] 0.6 -0.2 -0.08 -0.66
+out Hidden float64 [3, 1] lod [[0, 2, 3]] -0.026044395591814293 -0.26662096051505935
+  -0.09961552143136491
+out Cell float64 [3, 1] lod [[0, 2, 3]] -0.045369662515854725 -0.45936772660288494
+  -0.2428411542890438
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+)")
+
+HEDDLE_EXAMPLES(fusion_lstm, R"(
+example float32, peepholes 1
+attr use_peepholes BOOLEAN true
+in X float32 [3, 2] lod [[0, 2, 3]] 0.51 0.59 0.34 0.28 -0.94 0.78
+in WeightX float32 [2, 4] 0.12 -0.06 -0.33 -0.56 0.67 0.63 0.45 0.22
+in WeightH float32 [1, 4] 0.08 0.88 -0.69 0.96
+in Bias float32 [1, 7] 0.1 -0.48 0.99 0.78 0.8 0.69 -0.2
+out Hidden float32 [3, 1] lod [[0, 2, 3]] 0.14788832 0.21958452 0.19217478
+out Cell float32 [3, 1] lod [[0, 2, 3]] 0.23516697 0.33820975 0.24285458
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+out CheckedCell ?
+
+example float32, peepholes 0
+attr use_peepholes BOOLEAN false
+in X float32 [3, 2] lod [[0, 2, 3]] 0.13 0.72 -0.62 -0.03 -0.31 -0.43
+in WeightX float32 [2, 4] -0.78 -0.25 -0.21 -0.59 -0.27 0.43 0.02 0.97
+in WeightH float32 [1, 4] -0.63 0.58 0.42 0.25
+in Bias float32 [1, 4] 0.02 0.66 -0.25 0.49
+out Hidden float32 [3, 1] lod [[0, 2, 3]] -0.14365554 0.18405762 0.12689078
+out Cell float32 [3, 1] lod [[0, 2, 3]] -0.19328982 0.2741966 0.22906592
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+out CheckedCell ?
+
+example float64, peepholes 1
+attr use_peepholes BOOLEAN true
+in X float64 [3, 2] lod [[0, 2, 3]] -1 -0.55 0.54 0.95 0.23 -0.22
+in WeightX float64 [2, 4] -0.58 -0.01 0.29 -0.37 -0.37 -0.25 -0.27 0
+in WeightH float64 [1, 4] -0.86 0.67 -0.59 -0.79
+in Bias float64 [1, 7] -0.67 -0.08 0 0.43 -0.98 0.36 -0.56
+out Hidden float64 [3, 1] lod [[0, 2, 3]] 0.03984757034278542 -0.1921387659462291
+  -0.18517518337814126
+out Cell float64 [3, 1] lod [[0, 2, 3]] 0.05841396632856812 -0.33469126658793974 -0.3048547215313066
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+out CheckedCell ?
+
+example float64, peepholes 0
+attr use_peepholes BOOLEAN false
+in X float64 [3, 2] lod [[0, 2, 3]] 0.39 -0.05 0.26 0.82 -0.55 -0.08
+in WeightX float64 [2, 4] -0.47 -0.36 -0.24 -0.94 -0.25 0.13 0.93 0.79
+in WeightH float64 [1, 4] 0.44 -0.24 0.63 -0.46
+in Bias float64 [1, 4] 0.7 -0.3 0.14 -0.65
+out Hidden float64 [3, 1] lod [[0, 2, 3]] 0.04822671913210618 0.1233912407222832 0.15377301619207612
+out Cell float64 [3, 1] lod [[0, 2, 3]] 0.18910758019120064 0.29293396646804903 0.35508726321712103
+out XX ?
+out BatchedInput ?
+out BatchedHidden ?
+out BatchedCell ?
+out ReorderedH0 ?
+out ReorderedC0 ?
+out CheckedCell ?
+)")
+
+HEDDLE_EXAMPLES(lstm, R"(
+example float32, peepholes 1
+in x float32 [3, 4] lod [[0, 2, 3]] -0.45 0.74 0.7 -0.19 -0.5 -0.68 0.83 0.88 0.21 0.85 -0.35 -0.42
+in w float32 [1, 4] -0.04 -0.03 -0.82 0.49
+in b float32 [1, 7] 0.24 -0.05 -0.49 0.94 0.05 0.87 -0.06
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN true
+out h float32 [3, 1] lod [[0, 2, 3]] -0.09327123 -0.13616215 0.17641577
+out c float32 [3, 1] lod [[0, 2, 3]] -0.13783285 -0.16039592 0.29109955
+
+example float32, peepholes 0
+in x float32 [3, 4] lod [[0, 2, 3]] -0.22 0.03 -0.3 0.24 -0.54 0.44 -0.71 -0.68 -0.86 -0.52 -0.66
+  0.64
+in w float32 [1, 4] 0.62 0.08 -0.69 0.04
+in b float32 [1, 4] 0.85 -0.36 -0.2 -0.45
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN false
+out h float32 [3, 1] lod [[0, 2, 3]] 0.10263441 0.06001052 -0.0016046758
+out c float32 [3, 1] lod [[0, 2, 3]] 0.23340006 0.2501093 -0.0029316782
+
+example float64, peepholes 1
+in x float64 [3, 4] lod [[0, 2, 3]] -0.15 0.31 -0.88 -0.2 0.14 -0.81 0.31 -0.68 0.94 -0.43 -0.02
+  0.41
+in w float64 [1, 4] -0.76 -0.93 0.41 0.09
+in b float64 [1, 7] 0.95 0.34 0.86 -0.85 0.87 -0.38 -0.01
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN true
+out h float64 [3, 1] lod [[0, 2, 3]] 0.10608268841637976 0.10432750556344049 0.16680409329328766
+out c float64 [3, 1] lod [[0, 2, 3]] 0.4362791056658953 0.6696639785067771 0.45620516402846817
+
+example float64, peepholes 0
+in x float64 [3, 4] lod [[0, 2, 3]] -0.34 0.11 0.91 -0.1 0.28 0.5 -1 -0.14 0.98 -0.81 0.28 0.06
+in w float64 [1, 4] 0.55 -0.67 0.21 -0.03
+in b float64 [1, 4] 0.6 0.96 -0.26 0.13
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN false
+out h float64 [3, 1] lod [[0, 2, 3]] 0.09496166666705072 0.27688313084937494 0.25021661889274455
+out c float64 [3, 1] lod [[0, 2, 3]] 0.1893476693023161 0.628976197846054 0.4936840732106493
+)")

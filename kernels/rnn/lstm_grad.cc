@@ -143,3 +143,84 @@ HEDDLE_OP(lstm_grad) {
   op.Attr("candidate_activation", "tanh");
   op.InferShape(LstmGradShape).Kernels<LstmGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(lstm_grad, R"(
+example peepholes, float64
+in x float64 [3, 4] lod [[0, 2, 3]] 0.1 0.06 0.85 -0.51 -0.87 0.8 0.75 -0.67 1 -0.31 -0.37 0.69
+in w float64 [1, 4] 0.76 0.35 -0.89 0.12
+in b float64 [1, 7] 0.39 0.65 -0.38 0.01 0.7 -0.41 0.35
+in g float64 [3, 1] lod [[0, 2, 3]] -0.2 0.4 -0.6
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN true
+attr is_reverse BOOLEAN false
+op lstm_grad Input=x Weight=w Bias=b Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc Hidden@GRAD=g
+  -> Input@GRAD=dx Weight@GRAD=dw Bias@GRAD=db
+attr use_peepholes BOOLEAN true
+attr is_reverse BOOLEAN false
+out dx float64 [3, 4] 0.0014912976680600289 0.0002812958676128357 0 -0.010143116154366277
+  0.09136700568955822 -0.006046162175633097 0.009485682082177947 -0.01330211557124982
+  -0.04489285909212007 -0.07493342609431114 -0 -0.05899021884043825
+out dw float64 [1, 4] 0.010875199711737355 -0.0007196604578787997 0.0011290584195813608
+  -0.0015833195181801357
+out db float64 [1, 7] 0.047965444265498175 -0.08069829240233141 0.009485682082177947
+  -0.08243545056605435 -0.0018411000555689414 0.0028884587117080523 -0.03151465115406345
+
+example no peepholes, float64
+in x float64 [3, 4] lod [[0, 2, 3]] 0.1 0.7 0.47 -0 -0.24 0.58 -0.66 0.17 -0.14 -0.88 -0.42 0.47
+in w float64 [1, 4] -0.42 -0.22 0.27 0.66
+in b float64 [1, 4] -0.36 -0.68 0.42 0.75
+in g float64 [3, 1] lod [[0, 2, 3]] 0.2 0.4 -0.7
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN false
+attr is_reverse BOOLEAN false
+op lstm_grad Input=x Weight=w Bias=b Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc Hidden@GRAD=g
+  -> Input@GRAD=dx Weight@GRAD=dw Bias@GRAD=db
+attr use_peepholes BOOLEAN false
+attr is_reverse BOOLEAN false
+out dx float64 [3, 4] 0.10033611265967496 -0.01350313863713721 0 -0.004191122027190961
+  0.0912625096144206 -0.032792457345513476 -0.00811903967157355 -0.024378394677506972
+  -0.07333204735643802 0.03560752862284206 -0 0.009863989077289345
+out dw float64 [1, 4] -0.007916408309085536 0.00284452490844429 0.0007042720322878775
+  0.0021146616173777465
+out db float64 [1, 4] 0.11826657491765755 -0.010688067359808623 -0.00811903967157355
+  -0.018705527627408586
+
+example peepholes, reversed, float64
+in x float64 [3, 4] lod [[0, 2, 3]] 0.06 0.74 0.68 0.94 0.56 -0.61 0.22 -0.04 0.23 -0.72 -0.18 0.56
+in w float64 [1, 4] 0.88 -0.79 0.88 0.59
+in b float64 [1, 7] -0.34 -0.38 -0.42 -0.65 0.76 0.64 0.47
+in g float64 [3, 1] lod [[0, 2, 3]] 0.7 0.2 -0.3
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN true
+attr is_reverse BOOLEAN true
+op lstm_grad Input=x Weight=w Bias=b Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc Hidden@GRAD=g
+  -> Input@GRAD=dx Weight@GRAD=dw Bias@GRAD=db
+attr use_peepholes BOOLEAN true
+attr is_reverse BOOLEAN true
+out dx float64 [3, 4] 0.21028476628410725 -0.023335350693171247 0.005403404031076633
+  -0.020420604690293914 0.08801033935918555 0.014576732342222303 0 0.005210430917466644
+  -0.03484596497379662 0.002899043345815077 -0 0.002046155210358095
+out dw float64 [1, 4] 0.004191398126786388 -0.00046512045029033303 0.00010770070478394078
+  -0.00040702370294909933
+out db float64 [1, 7] 0.2634491406694962 -0.005859575005133868 0.005403404031076633
+  -0.013164018562469175 -0.0013687900170507997 0.0003169494040642001 0.002680099538575539
+
+example peepholes, float32
+in x float32 [3, 4] lod [[0, 2, 3]] -0.54 0.89 -0.42 -0.18 -0.32 0.9 -0.54 -0.66 -0.02 0.81 0.77
+  -0.61
+in w float32 [1, 4] 0.04 -0.65 0.8 -0.24
+in b float32 [1, 7] 0.41 0.02 0.27 0.87 -0.58 -0.33 0.32
+in g float32 [3, 1] lod [[0, 2, 3]] -0.2 -0.5 0.8
+op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc
+attr use_peepholes BOOLEAN true
+attr is_reverse BOOLEAN false
+op lstm_grad Input=x Weight=w Bias=b Hidden=h Cell=c BatchGate=bg BatchCellPreAct=bc Hidden@GRAD=g
+  -> Input@GRAD=dx Weight@GRAD=dw Bias@GRAD=db
+attr use_peepholes BOOLEAN true
+attr is_reverse BOOLEAN false
+out dx float32 [3, 4] -0.17396095 0.0065638544 -0 0.004113434 -0.2036329 -0.004775521 0.0063137272
+  -0.0030315823 0.2723458 0.03562286 0 0.04913946
+out dw float32 [1, 4] 0.012340947 0.00028941515 -0.00038263647 0.0001837257
+out db float32 [1, 7] -0.10524805 0.037411194 0.0063137272 0.05022131 0.00044016648 -0.0005819451
+  0.012253715
+)")

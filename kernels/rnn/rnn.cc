@@ -5,10 +5,12 @@
 
 #include "core/dtype_of.h"
 #include "core/lazy_buffer.h"
+#include "core/machine.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/rnn/rnn_inference.h"
 #include "kernels/rnn/rnn_pass.h"
+#include "kernels/simd/microkernels.h"
 
 namespace heddle {
 namespace {
@@ -153,8 +155,10 @@ Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
     for (int p = 0; p < all; ++p)
       state->packed.push_back(PackRnn(ctx, net.mode, weight(2 * p), weight(2 * p + 1),
                                       weight(2 * (all + p)), weight(2 * (all + p) + 1)));
+    state->facts.implementation = StrCat("strips, ", simd::VectorsOf(MachineOr(ctx.machine())));
     return std::unique_ptr<KernelState>(std::move(state));
   }
+  state->facts.implementation = "gemm per step";
   for (int p = 0; p < net.passes(); ++p) {
     const Tensor* w = ctx.ConstIn("WeightList", 2 * p + 1);
     if (!w)

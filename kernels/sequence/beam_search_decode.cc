@@ -141,3 +141,20 @@ HEDDLE_OP(beam_search_decode) {
   op.Input("Ids").Input("Scores").Output("SentenceIds").Output("SentenceScores");
   op.Attr("beam_size", 1).Attr("end_id", 0).AnyKernel(Decode);
 }
+
+HEDDLE_EXAMPLES(beam_search_decode, R"(
+example three steps
+attr beam_size INT 2
+attr end_id INT 0
+in Ids array 3
+item int64 [2, 1] lod [[0, 1, 2], [0, 1, 2]] 1 2
+item int64 [4, 1] lod [[0, 1, 2], [0, 2, 4]] 3 4 5 6
+item int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0 7 8 0
+in Scores array 3
+item float32 [2, 1] lod [[0, 1, 2], [0, 1, 2]] 0.1 0.2
+item float32 [4, 1] lod [[0, 1, 2], [0, 2, 4]] 0.3 0.4 0.5 0.6
+item float32 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.7 0.8 0.9 1
+out SentenceIds int64 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 1 4 7 1 3 0 2 6 0 2 5 8
+out SentenceScores float32 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 0.1 0.4 0.8 0.1 0.3 0.7 0.2 0.6 1
+  0.2 0.5 0.9
+)")

@@ -218,3 +218,48 @@ HEDDLE_OP(precision_recall) {
   op.Input("StatesInfo", kOptional).Output("BatchMetrics").Output("AccumMetrics");
   op.Output("AccumStatesInfo").Attr("class_number", 1).AnyKernel(PrecisionRecall);
 }
+
+HEDDLE_EXAMPLES(chunk_eval, R"(
+example int64 50, chunk_scheme IOE, excluded_chunk_types 1, num_chunk_types 3
+attr chunk_scheme STRING "IOE"
+attr excluded_chunk_types INTS [1]
+attr num_chunk_types INT 3
+in Inference int64 [50] lod [[0, 11, 14, 31, 49, 50]] 1 1 1 0 1 0 0 1 1 0 1 1 0 1 0 1 0 0 1 1 0 0 1
+  0*4 1 0*6 1 0 0 1 1 0 0 0 1 1 0 1 0 1 0 0
+in Label int64 [50] lod [[0, 11, 14, 31, 49, 50]] 0 1 0 0 1 0 0 1 0 1*4 0 1 0 1 0 1 1 0 1*6 0 1 1 0
+  1 1 1 0*4 1 1 1 0 0 0 1 1 0 1 1 0
+out F1-Score float32 [1] 0.21428572
+out NumCorrectChunks int64 [1] 6
+out NumInferChunks int64 [1] 24
+out NumLabelChunks int64 [1] 32
+out Precision float32 [1] 0.25
+out Recall float32 [1] 0.1875
+)")
+
+HEDDLE_EXAMPLES(precision_recall, R"(
+example float32 3x4, class_number 3
+attr class_number INT 3
+in Indices int32 [2, 1] 1 0
+in Labels int32 [2, 1] 1 0
+in MaxProbs float32 [2, 1] 0.274 0.71
+in StatesInfo float32 [3, 4] 17 4 8 15 3 29 0 12 29 19 27 18
+in Weights float32 [2, 1] 0.713 0.923
+# Paddle computes with constants of single precision.
+close 1e-06 1e-07
+out AccumMetrics float64 [6] 0.5117374062538147 0.4659046232700348 0.4877466559410095
+  0.4933551549911499 0.529465913772583 0.5107730627059937
+out AccumStatesInfo float32 [3, 4] 17.923 4 8.713 15 3.713 29 0.923 12 29 19 28.636 18
+out BatchMetrics float64 [6] 1*6
+
+example int32 4x1, class_number 10
+attr class_number INT 10
+in Indices int32 [4, 1] 2 0 1 1
+in Labels int32 [4, 1] 0 1 1 0
+in MaxProbs float32 [4, 1] 0.615 0.43 0.245 0.8
+# Paddle computes with constants of single precision.
+close 1e-06 1e-07
+out AccumMetrics float64 [6] 0.75 0.8500000238418579 0.7968750596046448 0.25 0.25 0.25
+out AccumStatesInfo float32 [10, 4] 0 1 1 2 1*4 0 1 3 0 0 0 4 0 0 0 4 0 0 0 4 0 0 0 4 0 0 0 4 0 0 0
+  4 0 0 0 4 0
+out BatchMetrics float64 [6] 0.75 0.8500000238418579 0.7968750596046448 0.25 0.25 0.25
+)")

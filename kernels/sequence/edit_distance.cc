@@ -13,6 +13,8 @@ struct Tokens {
 Result<Tokens> TokensOf(const Tensor& t, const Tensor* lengths, const char* slot) {
   Tokens tokens;
   if (lengths == nullptr) {
+    if (t.rank() < 1 || t.numel() != t.dim(0))
+      return InvalidArgument(slot, " ", t.shape().ToString(), " is not one token per row");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(t, slot, 0));
     for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
       tokens.begin.push_back(Begin(*offsets, i));
@@ -151,3 +153,34 @@ HEDDLE_OP(ctc_align) {
   op.Output("OutputLength", kOptional).Attr("blank", 0).Attr("merge_repeated", true);
   op.Attr("padding_value", 0).Kernels<CtcAlign, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(edit_distance, R"(
+example int64 2x4, normalized
+attr normalized BOOLEAN true
+in Hyps int64 [2, 4] 1*4 7 8 5 5
+in HypsLength int64 [2] 2 4
+in Refs int64 [2, 3] 1 10 0 6 9 2
+in RefsLength int64 [2] 2 3
+out Out float32 [2, 1] 0.5 1.3333334
+out SequenceNum int64 [1] 2
+
+example int64 6x1, normalized
+attr normalized BOOLEAN true
+in Hyps int64 [6, 1] lod [[0, 0, 6, 6]] 8 6 5 10 2 3
+in Refs int64 [5, 1] lod [[0, 2, 3, 5]] 7 9 4 8 5
+out Out float32 [3, 1] 1 6 1
+out SequenceNum int64 [1] 3
+)")
+
+HEDDLE_EXAMPLES(ctc_align, R"(
+example int32 3x6, no merge_repeated
+attr merge_repeated BOOLEAN false
+in Input int32 [3, 6] 1*4 7 0 5*5 0 7 4 3 2 7 4
+in InputLength int32 [3, 1] 6 5 4
+out Output int32 [3, 6] 1*4 7 0 5*5 0 7 4 3 2 0 0
+out OutputLength int32 [3, 1] 5 5 4
+
+example int32 4x1
+in Input int32 [4, 1] lod [[0, 4]] 0*4
+out Output int32 [1, 1] lod [[0, 0]] -1
+)")

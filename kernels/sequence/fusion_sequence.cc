@@ -132,3 +132,72 @@ HEDDLE_OP(fusion_seqconv_eltadd_relu) {
   op.Attr("contextLength", 1).Attr("contextStart", 0).Attr("contextStride", 1);
   op.InferShape(SeqconvShape).Kernels<SeqconvRelu, float, double>();
 }
+
+HEDDLE_EXAMPLES(fusion_seqpool_concat, R"(
+example SUM
+attr pooltype STRING "SUM"
+attr axis INT 1
+in X float32 [3, 2] lod [[0, 1, 3]] 0.83 0.39 -0.07 -0.56 0.34 0.57
+in X float32 [4, 2] lod [[0, 2, 4]] 0.6 0.3 0.85 -0.76 0.61 0.67 -0.46 -0.43
+out Out float32 [2, 4] lod [[0, 1, 2]] 0.83 0.39 1.45 -0.45999998 0.27 0.00999999 0.15 0.24000001
+
+example AVERAGE
+attr pooltype STRING "AVERAGE"
+attr axis INT 1
+in X float32 [3, 2] lod [[0, 1, 3]] 0.69 -0.68 0.55 -0.12 0.76 -0.46
+in X float32 [4, 2] lod [[0, 2, 4]] 0.63 0.45 0.02 0.03 -0.91 0.08 -0.02 0.22
+out Out float32 [2, 4] lod [[0, 1, 2]] 0.69 -0.68 0.325 0.24 0.655 -0.29 -0.465 0.15
+
+example SQRT
+attr pooltype STRING "SQRT"
+attr axis INT 1
+in X float32 [3, 2] lod [[0, 1, 3]] 0.22 -0.95 -0.34 0.48 -0.08 -0.56
+in X float32 [4, 2] lod [[0, 2, 4]] 0.66 0.71 -0.6 0.28 -0.39 0.45 -0.1 -0.21
+out Out float32 [2, 4] lod [[0, 1, 2]] 0.22 -0.95 0.042426407 0.7000357 -0.29698485 -0.05656855
+  -0.3464823 0.16970561
+)")
+
+HEDDLE_EXAMPLES(fusion_seqpool_cvm_concat, R"(
+example SUM
+attr pooltype STRING "SUM"
+attr use_cvm BOOLEAN true
+attr axis INT 1
+in X float32 [3, 3] lod [[0, 1, 3]] 1 1.34 1.29 0.61 1.04 1.93 0.94 0.3 0.63
+in X float32 [4, 3] lod [[0, 2, 4]] 0.68 0.29 0.14 1.67 1.95 1.57 0.34 0.68 0.96 0.88 0.66 1.97
+in CVM float32 [2, 2] -0.27 0.25 -0.04 -0.46
+out Out float32 [2, 6] lod [[0, 1, 2]] 0.6931472 0.15700382 1.29 1.2089603 -0.033386946 1.71
+  0.93609333 -0.08594245 2.56 0.7975072 0.052643776 2.93
+
+example AVERAGE
+attr pooltype STRING "AVERAGE"
+attr use_cvm BOOLEAN true
+attr axis INT 1
+in X float32 [3, 3] lod [[0, 1, 3]] 0.74 0.65 0.84 1.17 1.82 0.32 0.6 1.57 0.67
+in X float32 [4, 3] lod [[0, 2, 4]] 1.83 0.14 0.13 1.8 1.79 1.17 0.17 1.08 1.38 0.45 0.75 0.71
+in CVM float32 [2, 2] 0.59 -0.2 0.62 0.85
+out Out float32 [2, 6] lod [[0, 1, 2]] 0.5538851 -0.053109825 0.84 1.0349623 -0.35947007 0.65
+  0.6339278 0.35747045 0.495 0.2700271 0.37969053 1.045
+
+example SQRT
+attr pooltype STRING "SQRT"
+attr use_cvm BOOLEAN true
+attr axis INT 1
+in X float32 [3, 3] lod [[0, 1, 3]] 0.69 0.26 0.78 1.98 1.1 0.13 1.5 1.95 1.58
+in X float32 [4, 3] lod [[0, 2, 4]] 0.26 0.11 1.12 0.6 0.86 0.11 1.72 0.26 0.32 1.96 1.32 1.96
+in CVM float32 [2, 2] -0.13 -0.8 0.88 -0.28
+out Out float32 [2, 6] lod [[0, 1, 2]] 0.52472854 -0.29361683 0.78 0.47506073 0.047234982 0.8697413
+  1.24148 -0.09196043 1.2091526 1.2815317 -0.5314236 1.6122034
+)")
+
+HEDDLE_EXAMPLES(fusion_seqconv_eltadd_relu, R"(
+example three rows of context
+attr contextLength INT 3
+attr contextStart INT -1
+attr contextStride INT 1
+in X float32 [5, 2] lod [[0, 2, 5]] 0.74 -0.5 0.4 -0.04 -0.41 -0.16 -0.97 -0.62 0.55 -0.87
+in Filter float32 [6, 2] 0.11 0.52 -0.08 0.75 0.67 -0.68 -0.96 -0.64 0.01 0.71 0.11 0.66
+in Bias float32 [1, 2] 0.89 -0.02
+out Out float32 [5, 2] lod [[0, 2, 5]] 1.8654001 0.05440001 1.3178 0 0.691 0 0.71279997 0.5195
+  2.0366 0
+out ColMat ?
+)")

@@ -308,3 +308,59 @@ HEDDLE_OP(crf_decoding) {
   op.Input("Transition").Input("Label", kOptional).Input("Length", kOptional);
   op.Output("ViterbiPath").Kernels<CrfDecoding, float, double>();
 }
+
+HEDDLE_EXAMPLES(linear_chain_crf, R"(
+example two sequences
+in Emission float32 [3, 2] lod [[0, 1, 3]] 0.33 -0.65 -0.85 -0.48 -0.05 0.94
+in Transition float32 [4, 2] 0.2 0.19 -0.14 0.53 0.04 0.64 -0.34 0.75
+in Label int64 [3, 1] lod [[0, 1, 3]] 0 1 1
+out Alpha float32 [3, 2] 0.7290879 0.27091208 0.41095957 0.58904046 0.13443379 0.8655662
+out EmissionExps float32 [3, 2] 1 0.3753111 0.6907343 1 0.3715767 1
+out TransitionExps float32 [4, 2] 1.2214028 1.2092496 0.86935824 1.6989323 1.0408107 1.8964808
+  0.7117703 2.117
+out LogLikelihood float32 [2, 1] 0.5458929 0.56198406
+)")
+
+HEDDLE_EXAMPLES(crf_decoding, R"(
+example float64 7x5
+in Emission float64 [5, 5] lod [[0, 0, 2, 5, 5]] 0 1 3 3 4 0 0 1 1 4 2 2 3 4 4 1 1 2 4 4 0 2 2 4 4
+in Label int64 [5, 1] lod [[0, 0, 2, 5, 5]] 4 4 3 2 4
+in Transition float64 [7, 5] 2 3 4 4 4 0 2 2 3 4 0 3 4 4 4 0 1 2 3 3 1 1 3 3 3 0 0 2 3 4 1 2 2 2 3
+out ViterbiPath int64 [5, 1] lod [[0, 0, 2, 5, 5]] 0 1 1 0 1
+
+example float32 7x5
+in Emission float32 [5, 5] lod [[0, 0, 2, 5, 5]] 0 1 3 3 4 0 0 1 1 4 2 2 3 4 4 1 1 2 4 4 0 2 2 4 4
+in Label int64 [5, 1] lod [[0, 0, 2, 5, 5]] 4 4 3 2 4
+in Transition float32 [7, 5] 2 3 4 4 4 0 2 2 3 4 0 3 4 4 4 0 1 2 3 3 1 1 3 3 3 0 0 2 3 4 1 2 2 2 3
+out ViterbiPath int64 [5, 1] lod [[0, 0, 2, 5, 5]] 0 1 1 0 1
+)")
+
+HEDDLE_EXAMPLES(linear_chain_crf_grad, R"(
+example float64
+in e float64 [3, 2] lod [[0, 1, 3]] 0.49 0.27 -0.12 0.38 -0.77 -0.91
+in t float64 [4, 2] 0.33 0.98 -0.8 0.34 0.06 -0.34 0.62 -0.86
+in l int64 [3, 1] lod [[0, 1, 3]] 0 1 1
+in g float64 [2, 1] -0.7 0.04
+op linear_chain_crf Emission=e Transition=t Label=l -> Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood=ll
+op linear_chain_crf_grad Emission=e Transition=t Label=l Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood@GRAD=g -> Emission@GRAD=de Transition@GRAD=dt
+out de float64 [3, 2] lod [[0, 1, 3]] 0.5794485257862855 -0.5794485257862856 0.009589006218512653
+  -0.009589006218512653 0.022184130661226244 -0.022184130661226244
+out dt float64 [4, 2] 0.5890375320047981 -0.5890375320047982 0.6016326564475117 -0.6016326564475118
+  0.00339780388309159 0.006191202335421061 0.01878632677813465 -0.02837533299664731
+
+example float32
+in e float32 [3, 2] lod [[0, 1, 3]] 0.49 0.27 -0.12 0.38 -0.77 -0.91
+in t float32 [4, 2] 0.33 0.98 -0.8 0.34 0.06 -0.34 0.62 -0.86
+in l int64 [3, 1] lod [[0, 1, 3]] 0 1 1
+in g float32 [2, 1] -0.7 0.04
+op linear_chain_crf Emission=e Transition=t Label=l -> Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood=ll
+op linear_chain_crf_grad Emission=e Transition=t Label=l Alpha=al EmissionExps=ee TransitionExps=te
+  LogLikelihood@GRAD=g -> Emission@GRAD=de Transition@GRAD=dt
+out de float32 [3, 2] lod [[0, 1, 3]] 0.5794485 -0.5794485 0.009589005 -0.009589007 0.02218413
+  -0.02218413
+out dt float32 [4, 2] 0.58903754 -0.58903754 0.60163265 -0.60163265 0.0033978035 0.0061912015
+  0.018786326 -0.028375335
+)")

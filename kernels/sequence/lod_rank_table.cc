@@ -267,3 +267,118 @@ HEDDLE_OP(shrink_rnn_memory) {
 HEDDLE_OP(shrink_rnn_memory_grad) {
   op.Input("X").Input("Out@GRAD", kOptional).Output("X@GRAD").AnyKernel(ShrinkGrad);
 }
+
+HEDDLE_EXAMPLES(lod_rank_table, R"(
+example its longest sequence and its order
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+op max_sequence_len RankTable=t -> Out=n
+op reorder_lod_tensor_by_rank X=x RankTable=t -> Out=y
+out n int64 [1] 3
+out y float32 [6, 1] lod [[0, 3, 5, 6]] 2 3 4 5 6 1
+)")
+
+HEDDLE_EXAMPLES(max_sequence_len, R"(
+example three sequences
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+op max_sequence_len RankTable=t -> Out=n
+out n int64 [1] 3
+)")
+
+HEDDLE_EXAMPLES(lod_tensor_to_array, R"(
+example three sequences
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+var a tensor_array float32
+op lod_tensor_to_array X=x RankTable=t -> Out=a
+out a array 3
+item float32 [3, 1] 2 5 1
+item float32 [2, 1] 3 6
+item float32 [1, 1] 4
+)")
+
+HEDDLE_EXAMPLES(array_to_lod_tensor, R"(
+example there and back
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+var a tensor_array float32
+op lod_tensor_to_array X=x RankTable=t -> Out=a
+op array_to_lod_tensor X=a RankTable=t -> Out=y
+out y float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+)")
+
+HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank, R"(
+example sequences
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+op reorder_lod_tensor_by_rank X=x RankTable=t -> Out=y
+out y float32 [6, 1] lod [[0, 3, 5, 6]] 2 3 4 5 6 1
+
+example rows
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+in r float32 [3, 2] 1 2 3 4 5 6
+op reorder_lod_tensor_by_rank X=r RankTable=t -> Out=y
+out y float32 [3, 2] 3 4 5 6 1 2
+)")
+
+HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank_grad, R"(
+example rows
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+in r float32 [3, 2] 1 2 3 4 5 6
+in g float32 [3, 2] 1 2 3 4 5 6
+in back int64 [3] 2 0 1
+from gather X=g Index=back -> Out=y
+out y float32 [3, 2] 5 6 1 2 3 4
+var t rank_table
+op lod_rank_table X=x -> Out=t
+op reorder_lod_tensor_by_rank_grad X=r RankTable=t Out@GRAD=g -> X@GRAD=y
+)")
+
+HEDDLE_EXAMPLES(shrink_rnn_memory, R"(
+example step 0
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+in m float32 [3, 2] 1 2 3 4 5 6
+in i int64 [1] 0
+op shrink_rnn_memory X=m RankTable=t I=i -> Out=y
+out y float32 [3, 2] 1 2 3 4 5 6
+
+example step 1
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+in m float32 [3, 2] 1 2 3 4 5 6
+in i int64 [1] 1
+op shrink_rnn_memory X=m RankTable=t I=i -> Out=y
+out y float32 [2, 2] 1 2 3 4
+
+example step 2
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+in m float32 [3, 2] 1 2 3 4 5 6
+in i int64 [1] 2
+op shrink_rnn_memory X=m RankTable=t I=i -> Out=y
+out y float32 [1, 2] 1 2
+)")
+
+HEDDLE_EXAMPLES(shrink_rnn_memory_grad, R"(
+example two of three run on
+in X float32 [3, 2] 0.85 -0.23 -0.63 0.12 -0.42 0.05
+in Out@GRAD float32 [2, 2] -0.37 -0.89 -0.02 0.57
+out X@GRAD float32 [3, 2] -0.37 -0.89 -0.02 0.57 0 0
+
+example float64
+in X float64 [2, 2] -0.12 0.09 0.73 0.17
+in Out@GRAD float64 [1, 2] -0.78 0.84
+out X@GRAD float64 [2, 2] -0.78 0.84 0 0
+)")

@@ -241,3 +241,88 @@ HEDDLE_OP(var_conv_2d_grad) {
   op.Input("Col").Input("Out", kOptional | kNoBuffer).Input("Out@GRAD");
   op.Output("X@GRAD", kOptional).Output("W@GRAD", kOptional).Kernel(DType::kF32, VarConvGrad);
 }
+
+HEDDLE_EXAMPLES(match_matrix_tensor, R"(
+example float32 9x2
+in W float32 [2, 1, 2] 0.6 0.2 0.4 0.8
+in X float32 [5, 2] lod [[0, 1, 3, 5]] 0.64 0.46 0.37 0.91 0.1 0.19 0.55 0.82 0.73 0.28
+in Y float32 [9, 2] lod [[0, 3, 5, 9]] 0.631 0.526 0.053 0.421 0.578 0.736 0.894 0.789 0.368 0.21
+  0.684 0.316 0.105 0.946 0.473 0.263 0.841 0.158
+out Out float32 [15, 1] lod [[0, 3, 7, 15]] 0.619304 0.23891999 0.69336003 1.156662 0.384068
+  0.257292 0.086168 0.692128 0.793726 0.51269203 0.674406 0.49312 0.40776998 0.35746 0.52101004
+out Tmp float32 [10, 1] 0.568 0.496 0.586 0.80200005 0.136 0.17199999 0.658 0.76600003 0.55 0.37
+)")
+
+HEDDLE_EXAMPLES(match_matrix_tensor_grad, R"(
+example two channels
+in x float32 [3, 2] lod [[0, 1, 3]] 0.5 -1 0.25 2 -0.5 1
+in y float32 [3, 2] lod [[0, 2, 3]] 1 0.5 -0.25 0.75 2 -1
+in w float32 [2, 2, 2] 0.1 0.2 -0.3 0.4 0.5 -0.6 0.7 0.8
+in g float32 [8, 1] lod [[0, 4, 8]] 1 -1 0.5 0.25 2 -0.5 1 0.75
+op match_matrix_tensor X=x Y=y W=w -> Out=o Tmp=t
+attr dim_t INT 2
+op match_matrix_tensor_grad X=x Y=y W=w Tmp=t Out@GRAD=g -> X@GRAD=dx Y@GRAD=dy W@GRAD=dw
+attr dim_t INT 2
+out dx float32 [3, 2] lod [[0, 1, 3]] 0.11874999 1.43125 -1 3.8 -0.75 -0.35000008
+out dy float32 [3, 2] lod [[0, 2, 3]] -0.875 0.40000004 0.23749998 -0.85 3.7875 0.1999999
+out dw float32 [2, 2, 2] 2.125 -0.875 -0.03125 0.34375 5.75 -3.25 5.0625 -3.1875
+)")
+
+HEDDLE_EXAMPLES(var_conv_2d, R"(
+example float32 3x9, KernelH 3, KernelW 3, OutputChannel 3
+attr KernelH INT 3
+attr KernelW INT 3
+attr OutputChannel INT 3
+in COLUMN float32 [2, 10] lod [[0, 1, 2]] 0.402 0.191 0.275 0.445 0.868 0.529 0.487 0.826 0.233
+  0.784 0.148 0.318 0.614 0.657 0.36 0.953 0.741 0.572 0.911 0.699
+in ROW float32 [2, 10] lod [[0, 1, 2]] 0.276 0.362 0.189 0.319 0.839 0.882 0.146 0.752 0.665 0.709
+  0.795 0.492 0.233 0.536 0.579 0.449 0.406 0.622 0.059 0.103
+in W float32 [3, 9] 0.179 0.918 0.848 0.812 0.143 0.742 0.39 0.108 0.355 0.32 0.284 0.601 0.46 0.777
+  0.883 0.249 0.214 0.953 0.707 0.566 0.531 0.425 0.073 0.672 0.496 0.038 0.636
+in X float32 [2, 1] lod [[0, 1, 2]] 0.407 0.151
+out Col float32 [18, 1] lod [[0, 9, 18]] 0*4 0.407 0*8 0.151 0*4
+out Out float32 [6, 1] lod [[0, 3, 6]] 0.058201004 0.316239 0.029711 0.021593 0.117327 0.011022999
+
+example two images
+in x float32 [8, 1] lod [[0, 4, 8]] 0.62 -0.97 0.59 -0.05 0.99 -0.92 0.24 -0.46
+in r float32 [4, 1] lod [[0, 2, 4]] -0.14 0.54 0.15 0.4
+in c float32 [4, 1] lod [[0, 2, 4]] -0.12 -0.54 -0.06 0.2
+in w float32 [2, 4] -0.62 0.55 0.66 -0.54 0.27 0.78 0.07 -0.37
+op var_conv_2d X=x ROW=r COLUMN=c W=w -> Out=o Col=l
+attr InputChannel INT 1
+attr OutputChannel INT 2
+attr StrideH INT 1
+attr StrideW INT 1
+attr KernelH INT 2
+attr KernelW INT 2
+out o float32 [16, 1] lod [[0, 8, 16]] -0.3348 0.933 0.022400022 -0.5015 -0.22940001 0.4023
+  0.26529998 -0.5294 -0.5346 1.1502 0.4149 -0.71300006 -0.36630002 0.4097 0.6834 -0.2633
+)")
+
+HEDDLE_EXAMPLES(var_conv_2d_grad, R"(
+example two images
+in x float32 [8, 1] lod [[0, 4, 8]] 0.62 -0.97 0.59 -0.05 0.99 -0.92 0.24 -0.46
+in r float32 [4, 1] lod [[0, 2, 4]] -0.14 0.54 0.15 0.4
+in c float32 [4, 1] lod [[0, 2, 4]] -0.12 -0.54 -0.06 0.2
+in w float32 [2, 4] -0.62 0.55 0.66 -0.54 0.27 0.78 0.07 -0.37
+in g float32 [16, 1] lod [[0, 8, 16]] -0.54 -0.08 -0.01 -0.94 -0.04 0.1 0.83 -0.24 0.93 -0.95 0.81
+  0.84 -0.11 0.81 0.8 -0.67
+op var_conv_2d X=x ROW=r COLUMN=c W=w -> Out=o Col=l
+attr InputChannel INT 1
+attr OutputChannel INT 2
+attr StrideH INT 1
+attr StrideW INT 1
+attr KernelH INT 2
+attr KernelW INT 2
+op var_conv_2d_grad X=x ROW=r COLUMN=c W=w Col=l Out=o Out@GRAD=g -> X@GRAD=dx W@GRAD=dw
+attr InputChannel INT 1
+attr OutputChannel INT 2
+attr StrideH INT 1
+attr StrideW INT 1
+attr KernelH INT 2
+attr KernelW INT 2
+out dx float32 [8, 1] lod [[0, 4, 8]] 1.4205 -0.698 -0.9389 0.5964 -0.66400003 0.1527 -0.22589993
+  -0.20569998
+out dw float32 [2, 4] 0.24879998 0.9347001 -1.3431001 1.3866 -0.81210005 2.1558 0.5615001
+  0.025999904
+)")

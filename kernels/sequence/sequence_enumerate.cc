@@ -81,3 +81,29 @@ HEDDLE_OP(sequence_erase) {
       .Attr("tokens", Ints{})
       .Kernels<Erase, int32_t, int64_t>();
 }
+
+HEDDLE_EXAMPLES(sequence_enumerate, R"(
+example int32
+attr win_size INT 2
+attr pad_value INT 0
+in X int32 [5, 1] lod [[0, 3, 5]] 4 5 1 4 4
+out Out int32 [5, 2] lod [[0, 3, 5]] 4 5 5 1 1 0 4 4 4 0
+
+example int64
+attr win_size INT 2
+attr pad_value INT 0
+in X int64 [5, 1] lod [[0, 3, 5]] 1 2 8 1 5
+out Out int64 [5, 2] lod [[0, 3, 5]] 1 2 2 8 8 0 1 5 5 0
+)")
+
+HEDDLE_EXAMPLES(sequence_erase, R"(
+example int32
+attr tokens INTS [2, 3]
+in X int32 [6, 1] lod [[0, 3, 6]] 2 2 6 1 3 9
+out Out int32 [3, 1] lod [[0, 1, 3]] 6 1 9
+
+example int64
+attr tokens INTS [2, 3]
+in X int64 [6, 1] lod [[0, 3, 6]] 2 2 6 1 3 9
+out Out int64 [3, 1] lod [[0, 1, 3]] 6 1 9
+)")

@@ -59,3 +59,47 @@ HEDDLE_OP(sequence_mask) {
       .InferShape(MaskShape)
       .AnyKernel(Mask);
 }
+
+HEDDLE_EXAMPLES(sequence_mask, R"(
+example int32 to int64
+attr maxlen INT 4
+attr out_dtype INT 3
+in X int32 [3] 2 2 1
+out Y int64 [3, 4] 1 1 0 0 1 1 0 0 1 0 0 0
+
+example int32 to float32
+attr maxlen INT 4
+attr out_dtype INT 5
+in X int32 [3] 1 4 0
+out Y float32 [3, 4] 1 0 0 0 1*4 0*4
+
+example int32 to bool
+attr maxlen INT 4
+attr out_dtype INT 0
+in X int32 [3] 4 3 3
+out Y bool [3, 4] 1*7 0 1 1 1 0
+
+example int64 to int64
+attr maxlen INT 4
+attr out_dtype INT 3
+in X int64 [3] 2 0 1
+out Y int64 [3, 4] 1 1 0*6 1 0 0 0
+
+example int64 to float32
+attr maxlen INT 4
+attr out_dtype INT 5
+in X int64 [3] 4 3 1
+out Y float32 [3, 4] 1*7 0 1 0 0 0
+
+example int64 to bool
+attr maxlen INT 4
+attr out_dtype INT 0
+in X int64 [3] 4 3 2
+out Y bool [3, 4] 1*7 0 1 1 0 0
+
+example as long as the longest
+attr maxlen INT -1
+attr out_dtype INT 3
+in X int64 [3] 2 0 3
+out Y int64 [3, 3] 1 1 0*4 1 1 1
+)")

@@ -153,3 +153,76 @@ HEDDLE_OP(sequence_pool_grad) {
       .InferShape(SequenceGradLikeX)
       .Kernels<SequencePoolGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(sequence_pool, R"(
+example float32 4x2, pooltype LAST
+attr pooltype STRING "LAST"
+in X float32 [4, 2] lod [[0, 4]] -0.52 0.86 0.52 -0.86 0.17 1.21 -1.21 -0.17
+out MaxIndex ?
+out Out float32 [1, 2] -1.21 -0.17
+
+example float32 11x3, pad_value 0.3, pooltype FIRST
+attr pad_value FLOAT 0.3
+attr pooltype STRING "FIRST"
+in X float32 [11, 3] lod [[0, 11]] 0.946 0.602 0.497 0.153 0.84 0.55 0.629 0.259 0.285 0.655 0.312
+  0.179 0.417 0.867 0.761 0.444 0.127 0.206 0.523 0.338 0.232 0.576 0.788 0.92 0.814 0.364 0.893
+  0.708 0.973 0.47 0.391 0.735 0.682
+out MaxIndex ?
+out Out float32 [1, 3] 0.946 0.602 0.497
+
+example float32 11x3, pooltype SQRT
+attr pooltype STRING "SQRT"
+in X float32 [11, 3] lod [[0, 11]] 0.497 0.259 0.417 0.708 0.312 0.391 0.867 0.55 0.153 0.602 0.523
+  0.735 0.761 0.814 0.655 0.206 0.788 0.127 0.444 0.364 0.946 0.84 0.285 0.179 0.92 0.629 0.973
+  0.682 0.47 0.338 0.576 0.232 0.893
+out MaxIndex ?
+out Out float32 [1, 3] 2.1416352 1.5756984 1.7508762
+
+example float32 13x3, pad_value 0.5, pooltype MAX
+attr pad_value FLOAT 0.5
+attr pooltype STRING "MAX"
+in X float32 [13, 3] lod [[0, 13]] 1.33 0.61 2.77 1.18 0.32 2.48 1.61 1.25 2.62 1.4 1.69 1.9 2.05
+  0.89 1.04 0.39 0.46 2.55 2.69 0.82 2.91 1.76 0.53 2.19 1.54 1.83 2.33 0.17 2.26 2.84 0.75 2.12
+  0.68 0.97 1.97 0.24 1.47 2.41 1.11
+out MaxIndex int32 [1, 3] 6 12 6
+out Out float32 [1, 3] 2.69 2.41 2.91
+
+example float64 4x2, pooltype LAST
+attr pooltype STRING "LAST"
+in X float64 [4, 2] lod [[0, 4]] -0.52 0.86 0.52 -0.86 0.17 1.21 -1.21 -0.17
+out MaxIndex ?
+out Out float64 [1, 2] -1.21 -0.17
+)")
+
+HEDDLE_EXAMPLES(sequence_pool_grad, R"(
+example float64 4x1, pooltype LAST
+attr pooltype STRING "LAST"
+in Out@GRAD float64 [1, 1] 0.1
+in X float64 [4, 1] lod [[0, 4]] 0.24 -0.24 -0.72 0.72
+out X@GRAD float64 [4, 1] lod [[0, 4]] 0 0 0 0.1
+
+example float64 13x3, pad_value 0.5, pooltype MAX
+attr pad_value FLOAT 0.5
+attr pooltype STRING "MAX"
+in MaxIndex int32 [1, 3] 11 7 12
+in Out@GRAD float64 [1, 3] 0.5 0.4 -0.4
+in X float64 [13, 3] lod [[0, 13]] 0.25 2.48 0.32 2.12 2.63 2.34 1.26 1.54 0.82 0.97 2.7 0.17 1.98
+  1.11 1.47 1.04 2.77 2.55 1.62 0.75 2.19 0.68 2.84 1.69 2.05 0.61 0.39 1.76 0.9 0.46 0.54 2.41 1.18
+  2.27 1.83 1.91 1.4 1.33 2.91
+out X@GRAD float64 [13, 3] lod [[0, 13]] 0*22 0.4 0*10 0.5 0*4 -0.4
+
+example float64 7x2, pooltype SQRT
+attr pooltype STRING "SQRT"
+in Out@GRAD float64 [2, 2] 0 0.4 -0.5 0.3
+in X float64 [7, 2] lod [[0, 4, 7]] -0.12 -0.81 0.35 -0.58 0.58 1.27 -1.5 -1.27 1.5 -0.35 1.04 0.12
+  -1.04 0.81
+out X@GRAD float64 [7, 2] lod [[0, 4, 7]] 0 0.2 0 0.2 0 0.2 0 0.2 -0.2886751345948129
+  0.17320508075688773 -0.2886751345948129 0.17320508075688773 -0.2886751345948129
+  0.17320508075688773
+
+example float32 4x1, pooltype LAST
+attr pooltype STRING "LAST"
+in Out@GRAD float32 [1, 1] 0.1
+in X float32 [4, 1] lod [[0, 4]] 0.24 -0.24 -0.72 0.72
+out X@GRAD float32 [4, 1] lod [[0, 4]] 0 0 0 0.1
+)")

@@ -67,3 +67,41 @@ HEDDLE_OP(sequence_softmax_grad) {
       .InferShape(SequenceGradLikeX)
       .Kernels<SequenceSoftmaxGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(sequence_softmax, R"(
+example float32 4x1, data_format AnyLayout
+attr data_format STRING "AnyLayout"
+in X float32 [4, 1] lod [[0, 4]] -0.61 -0.18 0.04 -0.39
+out Out float32 [4, 1] lod [[0, 4]] 0.17547321 0.26974753 0.33612612 0.2186531
+
+example float64 4x1, data_format AnyLayout
+attr data_format STRING "AnyLayout"
+in X float64 [4, 1] lod [[0, 4]] -0.61 -0.18 0.04 -0.39
+out Out float64 [4, 1] lod [[0, 4]] 0.17547322680519906 0.2697475380875862 0.3361261303441744
+  0.21865310476304037
+)")
+
+HEDDLE_EXAMPLES(sequence_softmax_grad, R"(
+example float64 4x1, data_format AnyLayout
+attr data_format STRING "AnyLayout"
+in Out float64 [4, 1] lod [[0, 4]] 0.17547322680519906 0.2697475380875862 0.3361261303441744
+  0.21865310476304037
+in Out@GRAD float64 [4, 1] lod [[0, 4]] -0.8 -0.3 0.7 -0.8
+in X float64 [4, 1] lod [[0, 4]] -0.61 -0.18 0.04 -0.39
+out X@GRAD float64 [4, 1] lod [[0, 4]] -0.11213844052304937 -0.03751189232923599 0.28938343419241414
+  -0.1397331013401288
+
+example float64 3x1, data_format AnyLayout
+attr data_format STRING "AnyLayout"
+in Out float64 [3, 1] lod [[0, 2, 3]] 0.7310585786300049 0.26894142136999516 1
+in Out@GRAD float64 [3, 1] 0.2 0.4 -0.4
+in X float64 [3, 1] lod [[0, 2, 3]] 0.24 -0.76 0.79
+out X@GRAD float64 [3, 1] lod [[0, 2, 3]] -0.03932238664829636 0.03932238664829638 0
+
+example float32 4x1, data_format AnyLayout
+attr data_format STRING "AnyLayout"
+in Out float32 [4, 1] lod [[0, 4]] 0.17547323 0.26974753 0.33612612 0.2186531
+in Out@GRAD float32 [4, 1] lod [[0, 4]] -0.8 -0.3 0.7 -0.8
+in X float32 [4, 1] lod [[0, 4]] -0.61 -0.18 0.04 -0.39
+out X@GRAD float32 [4, 1] lod [[0, 4]] -0.11213845 -0.037511893 0.2893834 -0.1397331
+)")

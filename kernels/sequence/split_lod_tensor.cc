@@ -118,3 +118,47 @@ HEDDLE_OP(split_lod_tensor) {
 }
 HEDDLE_OP(merge_lod_tensor) { DefineMerge(op); }
 HEDDLE_OP(merge_lod_tensor_infer) { DefineMerge(op); }
+
+HEDDLE_EXAMPLES(split_lod_tensor, R"(
+example rows
+attr level INT 0
+in X float32 [4, 2] -0.55 -0.73 -0.76 0.42 0.73 -0.54 0.32 -0.91
+in Mask bool [4, 1] 1 0 0 1
+out OutTrue float32 [2, 2] -0.55 -0.73 0.32 -0.91
+out OutFalse float32 [2, 2] -0.76 0.42 0.73 -0.54
+
+example sequences
+attr level INT 0
+in X float32 [5, 1] lod [[0, 2, 3, 5]] 0.81 -0.69 0.16 -0.71 0.08
+in Mask bool [3, 1] 0 1 0
+out OutTrue float32 [1, 1] lod [[0, 1]] 0.16
+out OutFalse float32 [4, 1] lod [[0, 2, 4]] 0.81 -0.69 -0.71 0.08
+)")
+
+HEDDLE_EXAMPLES(merge_lod_tensor, R"(
+example rows
+attr level INT 0
+in X float32 [3, 2] 0.77 -0.82 -0.26 0.74 0.79 -0.86
+in Mask bool [3, 1] 1 0 1
+in InTrue float32 [2, 2] 0.87 -0.15 -0.9 0.75
+in InFalse float32 [1, 2] -0.23 0.71
+out Out float32 [3, 2] 0.87 -0.15 -0.23 0.71 -0.9 0.75
+
+example int64
+attr level INT 0
+in X int64 [2, 1] 4 6
+in Mask bool [2, 1] 0 1
+in InTrue int64 [1, 1] 0
+in InFalse int64 [1, 1] 9
+out Out int64 [2, 1] 9 0
+)")
+
+HEDDLE_EXAMPLES(merge_lod_tensor_infer, R"(
+example rows
+attr level INT 0
+in X float32 [3, 2] 0.07 0.3 0.98 -0.45 0.03 0.34
+in Mask bool [3, 1] 1 0 1
+in InTrue float32 [2, 2] 0.37 -0.84 0.24 0.94
+in InFalse float32 [1, 2] -0.88 -0.51
+out Out float32 [3, 2] 0.37 -0.84 -0.88 -0.51 0.24 0.94
+)")

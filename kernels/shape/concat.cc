@@ -140,3 +140,123 @@ HEDDLE_OP(concat_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(ConcatGrad);
 }
+
+HEDDLE_EXAMPLES(concat, R"(
+example float32 1x4, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in X float32 [1, 2] 0.666 0.633
+in X float32 [1, 4] 0.461 0.095 0.278 -0.087
+in X float32 [1, 1] 0.724
+in X float32 [1, 1] 0.233
+out Out float32 [1, 8] 0.666 0.633 0.461 0.095 0.278 -0.087 0.724 0.233
+
+example bool 3, axis -1
+attr axis INT -1
+in AxisTensor int32 [1] -1
+in X bool [3] 0 1 0
+in X bool [1] 1
+out Out bool [4] 0 1 0 1
+
+example float64 3, axis -1
+attr axis INT -1
+in X float64 [3] -1.12 -0.82 -1.3
+out Out float64 [3] -1.12 -0.82 -1.3
+
+example float64 1x3x4, axis 1
+attr axis INT 1
+in X float64 [1, 1, 4] -0.37 0.06 0.28 -0.15
+in X float64 [1, 1, 4] -0.37 -0.03 0.3 0.64
+in X float64 [1, 3, 4] -0.06 -0.49 -0.64 -0.78 0.52 -0.21 -0.35 0.23 0.8 0.66 0.37 0.08
+in X float64 [1, 1, 4] 0.812 0.282 0.459 0.635
+out Out float64 [1, 6, 4] -0.37 0.06 0.28 -0.15 -0.37 -0.03 0.3 0.64 -0.06 -0.49 -0.64 -0.78 0.52
+  -0.21 -0.35 0.23 0.8 0.66 0.37 0.08 0.812 0.282 0.459 0.635
+
+example int64 1x4, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in X int64 [1, 2] 1 1
+in X int64 [1, 4] 0*4
+in X int64 [1, 1] 1
+in X int64 [1, 1] 1
+out Out int64 [1, 8] 1 1 0*4 1 1
+
+example complex64 1x4, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in X complex64 [1, 2] 0.666+0.8j 0.633+0.3j
+in X complex64 [1, 4] 0.461+0.5j 0.095-0.7j 0.278-0.8j -0.087+0.6j
+in X complex64 [1, 1] 0.724-0.3j
+in X complex64 [1, 1] 0.233+0.1j
+out Out complex64 [1, 8] 0.666+0.8j 0.633+0.3j 0.461+0.5j 0.095-0.7j 0.278-0.8j -0.087+0.6j
+  0.724-0.3j 0.233+0.1j
+
+example bfloat16 1x4, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in X bfloat16 [1, 2] 0.664 0.633
+in X bfloat16 [1, 4] 0.46 0.095 0.277 -0.087
+in X bfloat16 [1, 1] 0.723
+in X bfloat16 [1, 1] 0.233
+out Out bfloat16 [1, 8] 0.664 0.633 0.46 0.095 0.277 -0.087 0.723 0.233
+
+example float16 1x4, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in X float16 [1, 2] 0.666 0.633
+in X float16 [1, 4] 0.461 0.095 0.278 -0.087
+in X float16 [1, 1] 0.724
+in X float16 [1, 1] 0.233
+out Out float16 [1, 8] 0.666 0.633 0.461 0.095 0.278 -0.087 0.724 0.233
+)")
+
+HEDDLE_EXAMPLES(concat_grad, R"(
+example float64 1x8, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in Out@GRAD float64 [1, 8] 0.7 -0.6 -0.1 0.3 0.9 -0.6 0.2 0.8
+in X float64 [1, 2] 0.753 0.848
+in X float64 [1, 4] -0.087 0.278 0.461 0.095
+in X float64 [1, 1] 0.724
+in X float64 [1, 1] 0.233
+out X@GRAD float64 [1, 2] 0.7 -0.6
+out X@GRAD float64 [1, 4] -0.1 0.3 0.9 -0.6
+out X@GRAD float64 [1, 1] 0.2
+out X@GRAD float64 [1, 1] 0.8
+
+example float64 12
+in AxisTensor int32 [1] 0
+in Out@GRAD float64 [12] 0.1 -0.8 0.4 -0.5 0.9 -0 -0.2 -0.9 0.6 0.2 -0.3 0.7
+in X float64 [4] 0.604 0.408 0.212 0.8
+in X float64 [4] 0.2 0.791 0.397 0.594
+in X float64 [4] 0.6 0.402 0.204 0.798
+out X@GRAD float64 [4] 0.1 -0.8 0.4 -0.5
+out X@GRAD float64 [4] 0.9 -0 -0.2 -0.9
+out X@GRAD float64 [4] 0.6 0.2 -0.3 0.7
+
+example float64 1x6x4, axis 1
+attr axis INT 1
+in Out@GRAD float64 [1, 6, 4] 0.7 -0.6 -0.1 0.3 0.9 -0.6 0.2 0.8 -0.5 0.5 0.3 0.6 0.8 -0.3 0.2 0 0.3
+  0.3 -1 0 0.4 0.8 -0.1 -0.5
+in X float64 [1, 1, 4] -0.37 0.28 0.06 -0.15
+in X float64 [1, 1, 4] -0.37 0.64 0.3 -0.03
+in X float64 [1, 3, 4] -0.06 -0.49 0.37 0.23 0.08 -0.35 -0.78 -0.21 -0.64 0.8 0.66 0.52
+in X float64 [1, 1, 4] 0.282 0.459 0.635 0.812
+out X@GRAD float64 [1, 1, 4] 0.7 -0.6 -0.1 0.3
+out X@GRAD float64 [1, 1, 4] 0.9 -0.6 0.2 0.8
+out X@GRAD float64 [1, 3, 4] -0.5 0.5 0.3 0.6 0.8 -0.3 0.2 0 0.3 0.3 -1 0
+out X@GRAD float64 [1, 1, 4] 0.4 0.8 -0.1 -0.5
+
+example float32 1x8, axis 1
+attr axis INT 1
+in AxisTensor int32 [1] 1
+in Out@GRAD float32 [1, 8] 0.7 -0.6 -0.1 0.3 0.9 -0.6 0.2 0.8
+in X float32 [1, 2] 0.753 0.848
+in X float32 [1, 4] -0.087 0.278 0.461 0.095
+in X float32 [1, 1] 0.724
+in X float32 [1, 1] 0.233
+out X@GRAD float32 [1, 2] 0.7 -0.6
+out X@GRAD float32 [1, 4] -0.1 0.3 0.9 -0.6
+out X@GRAD float32 [1, 1] 0.2
+out X@GRAD float32 [1, 1] 0.8
+)")

@@ -154,3 +154,113 @@ HEDDLE_OP(crop_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(CropGrad);
 }
+
+HEDDLE_EXAMPLES(crop_tensor, R"(
+example float64 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X float64 [4, 4] 0.525 0.293 0.235 0.119 0.698 0.409 0.872 0.061 0.93 0.582 0.756 0.351 0.814
+  0.467 0.177 0.64
+out Out float64 [2, 2] 0.872 0.061 0.756 0.351
+
+example float32 1x1, offsets 0 0, shape 1 1
+attr offsets INTS [0, 0]
+attr shape INTS [1, 1]
+in X float32 [1, 1] 0.094
+out Out float32 [1, 1] 0.094
+
+example float32 1, offsets 0, shape 1
+attr offsets INTS [0]
+attr shape INTS [1]
+in X float32 [1] 0.634
+out Out float32 [1] 0.634
+
+example float64 2x3x2x2, offsets 0 0 1 0
+attr offsets INTS [0, 0, 1, 0]
+in Shape int32 [4] -1 3 -1 2
+in X float64 [2, 3, 2, 2] 0.719 0.599 0.16 0.24 0.48 0.32 0.919 0.2 0.839 0.559 0.879 0.12 0.679
+  0.799 0.759 0.28 0.639 0.36 0.519 0.08 0.04 0.44 0.4 0.959
+out Out float64 [2, 3, 1, 2] 0.16 0.24 0.919 0.2 0.879 0.12 0.759 0.28 0.519 0.08 0.4 0.959
+
+example int64 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X int64 [4, 4] 1 1 0 0 1 1 0 1 0 1 1 1 0 1 0 1
+out Out int64 [2, 2] 0 1 1 1
+)")
+
+HEDDLE_EXAMPLES(crop_tensor_grad, R"(
+example float64 1x1, offsets 0 0
+attr offsets INTS [0, 0]
+in Out@GRAD float64 [1, 1] -0.2
+in X float64 [1, 1] 0.094
+out X@GRAD float64 [1, 1] -0.2
+
+example float64 1, offsets 0
+attr offsets INTS [0]
+in Out@GRAD float64 [1] -0.2
+in X float64 [1] 0.634
+out X@GRAD float64 [1] -0.2
+
+example float64 2x3x2x2, offsets 0 0 1 0
+attr offsets INTS [0, 0, 1, 0]
+in Out@GRAD float64 [2, 3, 1, 2] 0.5 0.1 -0.4 0.6 -0 -0.8 -0.2 -0.2 -0.3 -0.8 -0.3 -0.2
+in X float64 [2, 3, 2, 2] 0.08 0.759 0.839 0.24 0.28 0.519 0.599 0.679 0.4 0.559 0.48 0.879 0.36
+  0.44 0.919 0.16 0.32 0.12 0.719 0.639 0.959 0.2 0.799 0.04
+out X@GRAD float64 [2, 3, 2, 2] 0 0 0.5 0.1 0 0 -0.4 0.6 0 0 -0 -0.8 0 0 -0.2 -0.2 0 0 -0.3 -0.8 0 0
+  -0.3 -0.2
+
+example float32 1x1, offsets 0 0
+attr offsets INTS [0, 0]
+in Out@GRAD float32 [1, 1] -0.2
+in X float32 [1, 1] 0.094
+out X@GRAD float32 [1, 1] -0.2
+)")
+
+HEDDLE_EXAMPLES(crop, R"(
+example float64 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X float64 [4, 4] 0.351 0.177 0.814 0.582 0.409 0.93 0.293 0.64 0.525 0.756 0.119 0.698 0.061
+  0.872 0.467 0.235
+out Out float64 [2, 2] 0.293 0.64 0.119 0.698
+
+example float64 4x4, offsets 0 0
+attr offsets INTS [0, 0]
+in X float64 [4, 4] 0.18 0.763 0.297 0.239 0.064 0.413 0.705 0.646 0.588 0.355 0.53 0.472 0.821 0.88
+  0.938 0.122
+in Y float64 [4, 4] 0.622 0.903 0.116 0.566 0.734 0.51 0.678 0.847 0.341 0.06 0.397 0.791 0.228
+  0.285 0.453 0.172
+out Out float64 [4, 4] 0.18 0.763 0.297 0.239 0.064 0.413 0.705 0.646 0.588 0.355 0.53 0.472 0.821
+  0.88 0.938 0.122
+
+example float32 4x4, offsets 1 2, shape 2 2
+attr offsets INTS [1, 2]
+attr shape INTS [2, 2]
+in X float32 [4, 4] 0.351 0.177 0.814 0.582 0.409 0.93 0.293 0.64 0.525 0.756 0.119 0.698 0.061
+  0.872 0.467 0.235
+out Out float32 [2, 2] 0.293 0.64 0.119 0.698
+)")
+
+HEDDLE_EXAMPLES(crop_grad, R"(
+example float64 4x4, offsets 1 2
+attr offsets INTS [1, 2]
+in Out@GRAD float64 [2, 2] -0.4 0.3 0.2 0.6
+in X float64 [4, 4] 0.362 0.189 0.823 0.592 0.419 0.938 0.304 0.65 0.535 0.765 0.131 0.707 0.074
+  0.88 0.477 0.247
+out X@GRAD float64 [4, 4] 0*6 -0.4 0.3 0 0 0.2 0.6 0*4
+
+example float64 4x4, offsets 0 0
+attr offsets INTS [0, 0]
+in Out@GRAD float64 [4, 4] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+in X float64 [4, 4] 0.765 0.189 0.535 0.88 0.707 0.247 0.074 0.304 0.131 0.823 0.592 0.419 0.938
+  0.65 0.477 0.362
+out X@GRAD float64 [4, 4] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+
+example float32 4x4, offsets 1 2
+attr offsets INTS [1, 2]
+in Out@GRAD float32 [2, 2] -0.4 0.3 0.2 0.6
+in X float32 [4, 4] 0.362 0.189 0.823 0.592 0.419 0.938 0.304 0.65 0.535 0.765 0.131 0.707 0.074
+  0.88 0.477 0.247
+out X@GRAD float32 [4, 4] 0*6 -0.4 0.3 0 0 0.2 0.6 0*4
+)")

@@ -69,3 +69,57 @@ HEDDLE_OP(fill_diagonal_grad) {
       .InferShape(SameShape)
       .Kernels<FillDiagonalGrad, float, double, int32_t, int64_t, float16, bool>();
 }
+
+HEDDLE_EXAMPLES(fill_diagonal, R"(
+example float32 square
+attr value FLOAT 5.0
+in X float32 [3, 3] -8 -3 2 6 -1 -2 -7 -5 -2
+out Out float32 [3, 3] 5 -3 2 6 5 -2 -7 -5 5
+
+example float64 square
+attr value FLOAT 5.0
+in X float64 [3, 3] -7 2 6 -1 2 -6 2 0 -4
+out Out float64 [3, 3] 5 2 6 -1 5 -6 2 0 5
+
+example int32 square
+attr value FLOAT 5.0
+in X int32 [3, 3] -4 6 -7 -8 -3 -1 5 -1 -2
+out Out int32 [3, 3] 5 6 -7 -8 5 -1 5 -1 5
+
+example int64 square
+attr value FLOAT 5.0
+in X int64 [3, 3] 4 9 3 -4 9 -5 5 -1 -6
+out Out int64 [3, 3] 5 9 3 -4 5 -5 5 -1 5
+
+example tall, wrapped
+attr value FLOAT -1.5
+attr wrap BOOLEAN true
+in X float32 [7, 2] 0.54 0.07 0.79 -0.05 0.11 -0.13 -0.4 0.07 -0.88 -0.5 -0.49 -0.54 -0.75 0.04
+out Out float32 [7, 2] -1.5 0.07 0.79 -1.5 0.11 -0.13 -1.5 0.07 -0.88 -1.5 -0.49 -0.54 -1.5 0.04
+
+example offset
+attr value FLOAT 2.0
+attr offset INT 1
+in X float32 [3, 4] 0.57 0.17 0.83 -0.15 0.19 -0.44 0.84 0.2 -0.54 -0.07 0.63 -0.35
+out Out float32 [3, 4] 0.57 2 0.83 -0.15 0.19 -0.44 2 0.2 -0.54 -0.07 0.63 2
+)")
+
+HEDDLE_EXAMPLES(fill_diagonal_grad, R"(
+example offset, square
+attr offset INT -1
+attr value FLOAT 2.0
+in Out@GRAD float64 [3, 3] -0.2 -0.9 0.6 -0.4 -0.1 -0.4 0.1 0.2 0.6
+out X@GRAD float64 [3, 3] -0.2 -0.9 0.6 0 -0.1 -0.4 0.1 0 0.6
+
+example offset
+attr value FLOAT 2.0
+attr offset INT 1
+in Out@GRAD float64 [3, 4] -0.78 -0.67 -0.4 -0.42 -0.95 -0.76 0.41 -0.52 -0.24 -0.64 -0.47 0.23
+out X@GRAD float64 [3, 4] -0.78 0 -0.4 -0.42 -0.95 -0.76 0 -0.52 -0.24 -0.64 -0.47 0
+
+example tall, wrapped
+attr value FLOAT -1.5
+attr wrap BOOLEAN true
+in Out@GRAD float64 [7, 2] 0.84 0.4 -0.37 -0.13 0.44 0.22 -0.29 0.6 0.57 0.19 0.7 -0.07 -0.29 -0.04
+out X@GRAD float64 [7, 2] 0 0.4 -0.37 0 0.44 0.22 0 0.6 0.57 0 0.7 -0.07 0 -0.04
+)")

@@ -151,3 +151,134 @@ HEDDLE_OP(roll_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(RollGrad);
 }
+
+HEDDLE_EXAMPLES(flip, R"(
+example int32 1x1x2x4, axis -4 1 -2 -1
+attr axis INTS [-4, 1, -2, -1]
+in X int32 [1, 1, 2, 4] -2 -2 5 5 -7 8 6 -1
+out Out int32 [1, 1, 2, 4] -1 6 8 -7 5 5 -2 -2
+
+example float32 2x3, axis 0
+attr axis INTS [0]
+in X float32 [2, 3] 1 4 4 2 5 6
+out Out float32 [2, 3] 2 5 6 1 4 4
+
+example float64 4x3x1, axis 0 1 2
+attr axis INTS [0, 1, 2]
+in X float64 [4, 3, 1] 0.363 0.12 0.303 0.728 0.242 0.181 0.606 0.667 0.485 0.789 0.546 0.424
+out Out float64 [4, 3, 1] 0.424 0.546 0.789 0.485 0.667 0.606 0.181 0.242 0.728 0.303 0.12 0.363
+
+example float32 3x2x2, axis 0 1
+attr axis INTS [0, 1]
+in X float32 [3, 2, 2] -0.02 0.68 -0.44 0.4 -0.58 0.54 0.12 0.26 0.82 -0.16 -0.3 -0.72
+out Out float32 [3, 2, 2] -0.3 -0.72 0.82 -0.16 0.12 0.26 -0.58 0.54 -0.44 0.4 -0.02 0.68
+)")
+
+HEDDLE_EXAMPLES(reverse, R"(
+example float64 3x4, axis 0
+attr axis INTS [0]
+in X float64 [3, 4] 0.236 0.692 0.388 0.312 0.54 0.464 0.083 0.616 0.768 0.844 0.92 0.16
+out Out float64 [3, 4] 0.768 0.844 0.92 0.16 0.54 0.464 0.083 0.616 0.236 0.692 0.388 0.312
+
+example float64 3x4, axis 0 -1
+attr axis INTS [0, -1]
+in X float64 [3, 4] 0.232 0.308 0.69 0.766 0.919 0.537 0.461 0.079 0.155 0.384 0.614 0.843
+out Out float64 [3, 4] 0.843 0.614 0.384 0.155 0.079 0.461 0.537 0.919 0.766 0.69 0.308 0.232
+
+example float64 3x4, axis -1
+attr axis INTS [-1]
+in X float64 [3, 4] 0.155 0.614 0.766 0.461 0.079 0.919 0.843 0.69 0.308 0.384 0.232 0.537
+out Out float64 [3, 4] 0.461 0.766 0.614 0.155 0.69 0.843 0.919 0.079 0.537 0.232 0.384 0.308
+
+example float64 3x4x3, axis 0 2
+attr axis INTS [0, 2]
+in X float64 [3, 4, 3] 0.889 0.194 0.488 0.114 0.756 0.943 0.328 0.595 0.408 0.862 0.515 0.462 0.569
+  0.168 0.355 0.088 0.622 0.542 0.969 0.675 0.301 0.435 0.729 0.141 0.275 0.248 0.382 0.702 0.916
+  0.809 0.061 0.782 0.836 0.034 0.221 0.649
+out Out float64 [3, 4, 3] 0.382 0.248 0.275 0.809 0.916 0.702 0.836 0.782 0.061 0.649 0.221 0.034
+  0.355 0.168 0.569 0.542 0.622 0.088 0.301 0.675 0.969 0.141 0.729 0.435 0.488 0.194 0.889 0.943
+  0.756 0.114 0.408 0.595 0.328 0.462 0.515 0.862
+
+example float32 3x4, axis 0
+attr axis INTS [0]
+in X float32 [3, 4] 0.236 0.692 0.388 0.312 0.54 0.464 0.083 0.616 0.768 0.844 0.92 0.16
+out Out float32 [3, 4] 0.768 0.844 0.92 0.16 0.54 0.464 0.083 0.616 0.236 0.692 0.388 0.312
+
+example int32 3x4, axis 0
+attr axis INTS [0]
+in X int32 [3, 4] 1 1 0 0 1 1 0 1 0 1 1 1
+out Out int32 [3, 4] 0 1*5 0 1 1 1 0 0
+
+example int64 3x4, axis 0
+attr axis INTS [0]
+in X int64 [3, 4] 1 1 0 0 1 1 0 1 0 1 1 1
+out Out int64 [3, 4] 0 1*5 0 1 1 1 0 0
+
+example bool 3x4, axis 0
+attr axis INTS [0]
+in X bool [3, 4] 0 0 0 1 1 0 1 0 1 0 1 0
+out Out bool [3, 4] 1 0 1 0 1 0 1 0*4 1
+)")
+
+HEDDLE_EXAMPLES(roll, R"(
+example float32 3x3, axis 0 1
+attr axis LONGS [0, 1]
+in ShiftsTensor int32 [2] 1 1
+in X float32 [3, 3] 0 1 2 3 4 5 6 7 8
+out Out float32 [3, 3] 8 6 7 2 0 1 5 3 4
+
+example float64 2x4x3, axis 0 -2, shifts 101 -1
+attr axis LONGS [0, -2]
+attr shifts LONGS [101, -1]
+in X float64 [2, 4, 3] 0.72 0.68 0.64 0.28 0.48 0.76 0.6 0.24 0.32 0.12 0.52 0.04 0.16 0.36 0.2 0.08
+  0.8 0.919 0.839 0.4 0.959 0.56 0.44 0.879
+out Out float64 [2, 4, 3] 0.08 0.8 0.919 0.839 0.4 0.959 0.56 0.44 0.879 0.16 0.36 0.2 0.28 0.48
+  0.76 0.6 0.24 0.32 0.12 0.52 0.04 0.72 0.68 0.64
+
+example int32 4x4, axis 0 1, shifts -4 -4
+attr axis LONGS [0, 1]
+attr shifts LONGS [-4, -4]
+in X int32 [4, 4] -6 -1 -1 -3 -1 1 -1 0 -6 -6 1 -7 -4 0 -6 -7
+out Out int32 [4, 4] -6 -1 -1 -3 -1 1 -1 0 -6 -6 1 -7 -4 0 -6 -7
+
+example float32 4x1, axis 1, shifts 1
+attr axis LONGS [1]
+attr shifts LONGS [1]
+in X float32 [4, 1] -0.06 0.27 0.59 -0.39
+out Out float32 [4, 1] -0.06 0.27 0.59 -0.39
+
+example int64 3x3, axis 0 1
+attr axis LONGS [0, 1]
+in ShiftsTensor int32 [2] 1 1
+in X int64 [3, 3] 7 4 4 5 8 0 7 5 3
+out Out int64 [3, 3] 3 7 5 4 7 4 0 5 8
+
+example complex64 3x3, axis 0 1
+attr axis LONGS [0, 1]
+in ShiftsTensor int32 [2] 1 1
+in X complex64 [3, 3] 0+0.8j 1+0.3j 2+0.5j 3-0.7j 4-0.8j 5+0.6j 6-0.3j 7+0.1j 8-0.5j
+out Out complex64 [3, 3] 8-0.5j 6-0.3j 7+0.1j 2+0.5j 0+0.8j 1+0.3j 5+0.6j 3-0.7j 4-0.8j
+)")
+
+HEDDLE_EXAMPLES(roll_grad, R"(
+example float64 1x5, axis 0 1, shifts 6 3
+attr axis LONGS [0, 1]
+attr shifts LONGS [6, 3]
+in Out@GRAD float64 [1, 5] -0.8 0.4 0.1 -0.3 -0.2
+in X float64 [1, 5] -0.642 -0.712 -0.782 -0.502 -0.572
+out X@GRAD float64 [1, 5] -0.3 -0.2 -0.8 0.4 0.1
+
+example float64 4x1, axis 1, shifts 1
+attr axis LONGS [1]
+attr shifts LONGS [1]
+in Out@GRAD float64 [4, 1] 0.9 0.7 0.2 0.8
+in X float64 [4, 1] -0.39 -0.06 0.59 0.27
+out X@GRAD float64 [4, 1] 0.9 0.7 0.2 0.8
+
+example float32 1x5, axis 0 1, shifts 6 3
+attr axis LONGS [0, 1]
+attr shifts LONGS [6, 3]
+in Out@GRAD float32 [1, 5] -0.8 0.4 0.1 -0.3 -0.2
+in X float32 [1, 5] -0.642 -0.712 -0.782 -0.502 -0.572
+out X@GRAD float32 [1, 5] -0.3 -0.2 -0.8 0.4 0.1
+)")

@@ -66,3 +66,62 @@ HEDDLE_OP(meshgrid_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(GridGrad);
 }
+
+HEDDLE_EXAMPLES(meshgrid, R"(
+example float64 3
+in X float64 [] 0.696
+in X float64 [2] 0.2696 0.2339
+in X float64 [3] 0.537 0.602 0.424
+out Out float64 [1, 2, 3] 0.696*6
+out Out float64 [1, 2, 3] 0.2696 0.2696 0.2696 0.2339 0.2339 0.2339
+out Out float64 [1, 2, 3] 0.537 0.602 0.424 0.537 0.602 0.424
+
+example float32 2
+in X float32 [1] 0.142
+in X float32 [2] 0.58 0.687
+out Out float32 [1, 2] 0.142 0.142
+out Out float32 [1, 2] 0.58 0.687
+
+example int32 4
+in X int32 [4] 1 1 1 0
+in X int32 [3] 1 0 0
+out Out int32 [4, 3] 1*9 0 0 0
+out Out int32 [4, 3] 1 0 0 1 0 0 1 0 0 1 0 0
+
+example int64 3
+in X int64 [] 1
+in X int64 [2] 1 1
+in X int64 [3] 0 0 1
+out Out int64 [1, 2, 3] 1*6
+out Out int64 [1, 2, 3] 1*6
+out Out int64 [1, 2, 3] 0 0 1 0 0 1
+)")
+
+HEDDLE_EXAMPLES(meshgrid_grad, R"(
+example float64 2
+in X float64 [1] 0.142
+in X float64 [2] 0.625 0.394
+in outputs@GRAD float64 [1, 2] 0.3 0.9
+in outputs@GRAD float64 [1, 2] -0.2 0.3
+out X@GRAD float64 [1] 1.2
+out X@GRAD float64 [2] -0.2 0.3
+
+example float64 1x2x3
+in X float64 [] 0.696
+in X float64 [2] 0.2684 0.2785
+in X float64 [3] 0.636 0.489 0.682
+in outputs@GRAD float64 [1, 2, 3] -0.8 -0.4 0.6 0 -0.8 -0.8
+in outputs@GRAD float64 [1, 2, 3] 0.7 0.7 -0.2 0.5 -0.7 0.9
+in outputs@GRAD float64 [1, 2, 3] -0.9 0.7 0.1 0.8 0.8 -0.7
+out X@GRAD float64 [] -2.2
+out X@GRAD float64 [2] 1.2 0.7000000000000001
+out X@GRAD float64 [3] -0.09999999999999998 1.5 -0.6
+
+example float32 2
+in X float32 [1] 0.142
+in X float32 [2] 0.625 0.394
+in outputs@GRAD float32 [1, 2] 0.3 0.9
+in outputs@GRAD float32 [1, 2] -0.2 0.3
+out X@GRAD float32 [1] 1.2
+out X@GRAD float32 [2] -0.2 0.3
+)")

@@ -133,3 +133,119 @@ HEDDLE_OP(pad_constant_like_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(PadLikeGrad);
 }
+
+HEDDLE_EXAMPLES(pad, R"(
+example float64 2, pad_value 2, paddings 2 1
+attr pad_value FLOAT 2.0
+attr paddings INTS [2, 1]
+in X float64 [2] -0.532 -0.567
+out Out float64 [5] 2 2 -0.532 -0.567 2
+
+example int32 1x1, pad_value 2, paddings 0 1 1 2
+attr pad_value FLOAT 2.0
+attr paddings INTS [0, 1, 1, 2]
+in X int32 [1, 1] 9
+out Out int32 [2, 4] 2 9 2*6
+
+example float64 2x4, pad_value 2, paddings 1 2 2 0
+attr pad_value FLOAT 2.0
+attr paddings INTS [1, 2, 2, 0]
+in X float64 [2, 4] -0.55 0.03 0.61 0.22 -0.36 0.8 -0.16 0.42
+out Out float64 [5, 6] 2*8 -0.55 0.03 0.61 0.22 2 2 -0.36 0.8 -0.16 0.42 2*12
+
+example float64 4x4, paddings 0 1 2 3
+attr paddings INTS [0, 1, 2, 3]
+in X float64 [4, 4] 0.938 0.12 0.295 0.821 0.353 0.178 0.645 0.762 0.412 0.879 0.587 0.529 0.236
+  0.704 0.061 0.47
+out Out float64 [5, 9] 0 0 0.938 0.12 0.295 0.821 0*5 0.353 0.178 0.645 0.762 0*5 0.412 0.879 0.587
+  0.529 0*5 0.236 0.704 0.061 0.47 0*12
+
+example float32 2, pad_value 2, paddings 2 1
+attr pad_value FLOAT 2.0
+attr paddings INTS [2, 1]
+in X float32 [2] -0.532 -0.567
+out Out float32 [5] 2 2 -0.532 -0.567 2
+
+example int64 2, pad_value 2, paddings 2 1
+attr pad_value FLOAT 2.0
+attr paddings INTS [2, 1]
+in X int64 [2] 0 0
+out Out int64 [5] 2 2 0 0 2
+
+example complex64 2, pad_value 2, paddings 2 1
+attr pad_value FLOAT 2.0
+attr paddings INTS [2, 1]
+in X complex64 [2] -0.532+0.8j -0.567+0.3j
+out Out complex64 [5] 2+0j 2+0j -0.532+0.8j -0.567+0.3j 2+0j
+
+example bfloat16 2, pad_value 2, paddings 2 1
+attr pad_value FLOAT 2.0
+attr paddings INTS [2, 1]
+in X bfloat16 [2] -0.53 -0.566
+out Out bfloat16 [5] 2 2 -0.53 -0.566 2
+)")
+
+HEDDLE_EXAMPLES(pad_grad, R"(
+example float64 3x2, paddings 1 2 2 0
+attr paddings INTS [1, 2, 2, 0]
+in Out@GRAD float64 [3, 2] 0.9 -0.1 -0.6 0.2 0.2 0.4
+out X@GRAD float64 [0, 0]
+
+example float64 5, paddings 2 1
+attr paddings INTS [2, 1]
+in Out@GRAD float64 [5] 0.5 0.2 0.9 -0.7 0.6
+out X@GRAD float64 [2] 0.9 -0.7
+
+example float64 3x4x3x2
+attr paddings INTS [1, 0, 1, 0, 1, 0, 1, 0]
+in Out@GRAD float64 [3, 4, 3, 2] -0.1 -0.7 -0.7 0.7 0.2 -0.1 0.6 0.6 -0.4 -0.6 -0.2 0.9 0.4 0.2 0.3
+  -1 -0.3 -0.3 -0 0.8 0.5 0.3 -0.2 0.2 0.5 0.2 -0.8 -0.2 0.2 -0.8 -0.2 -0.9 0.2 -0.7 -0.3 -0.2 -0.5
+  0.5 0.1 -0.9 0.5 -0.8 0.4 0.2 0.2 0.7 0.1 -0.8 0.5 0.1 -0.3 -0.1 -0.6 -0.6 -0.1 -0.3 0.6 -0.7 0.6
+  -0.6 0.1 -0.8 0.4 -0.9 -0.4 0.8 -0.4 -0.6 -0.9 -0.9 0.7 1
+out X@GRAD float64 [2, 3, 2, 1] -0.7 -0.2 -0.9 -0.8 0.7 -0.8 -0.7 -0.6 -0.9 0.8 -0.9 1
+
+example float32 3x2, paddings 1 2 2 0
+attr paddings INTS [1, 2, 2, 0]
+in Out@GRAD float32 [3, 2] 0.9 -0.1 -0.6 0.2 0.2 0.4
+out X@GRAD float32 [0, 0]
+)")
+
+HEDDLE_EXAMPLES(pad_constant_like, R"(
+example float32
+attr pad_value FLOAT 2.0
+in X float32 [3, 4] 0.3 -0.9 -0.65 0.37 0.03 0.85 0.23 0.84 -0.46 0.75 -0.38 -0.34
+in Y float32 [2, 3] 6 6.8 4.5 -6.4 2.7 3.1
+from pad X=Y -> Out=Out
+attr paddings INTS [0, 1, 0, 1]
+attr pad_value FLOAT 2
+out Out float32 [3, 4] 6 6.8 4.5 2 -6.4 2.7 3.1 2*5
+
+example int64
+attr pad_value FLOAT 2.0
+in X int64 [3, 4] 0*12
+in Y int64 [2, 3] -6 -1 0 3 -3 3
+from pad X=Y -> Out=Out
+attr paddings INTS [0, 1, 0, 1]
+attr pad_value FLOAT 2
+out Out int64 [3, 4] -6 -1 0 2 3 -3 3 2*5
+)")
+
+HEDDLE_EXAMPLES(pad_constant_like_grad, R"(
+example float32
+in Y float32 [2, 3] 0.91 0.15 0.49 0.47 -0.46 -0.31
+in Out@GRAD float32 [3, 4] -0.5 0.3 -0.71 0.72 -0.49 0.76 -0.97 -0.24 0.1 -0.67 0.8 -0.57
+from slice Input=Out@GRAD -> Out=Y@GRAD
+attr axes INTS [0, 1]
+attr starts INTS [0, 0]
+attr ends INTS [2, 3]
+out Y@GRAD float32 [2, 3] -0.5 0.3 -0.71 -0.49 0.76 -0.97
+
+example float64
+in Y float64 [2, 3] 0.47 0.35 0.42 0.65 0.09 -0.72
+in Out@GRAD float64 [3, 4] 0.37 -0.86 0.34 0.63 0.28 -0.8 0.71 0.55 -0.12 0.86 -0.26 0.38
+from slice Input=Out@GRAD -> Out=Y@GRAD
+attr axes INTS [0, 1]
+attr starts INTS [0, 0]
+attr ends INTS [2, 3]
+out Y@GRAD float64 [2, 3] 0.37 -0.86 0.34 0.28 -0.8 0.71
+)")

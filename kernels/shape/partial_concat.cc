@@ -126,3 +126,72 @@ HEDDLE_OP(partial_sum_grad) {
   DeclareGrad(op);
   op.InferShape(PartialGradShape<true>).AnyKernel(RunPartialGrad<true>);
 }
+
+HEDDLE_EXAMPLES(partial_concat, R"(
+example two columns from 1
+attr start_index INT 1
+attr length INT 2
+in X float32 [2, 4] 0.5 -0.64 -0.47 0.84 -0.29 0.76 -0.25 -0.35
+in X float32 [2, 4] 0.94 -0.53 0.94 0.46 -0.45 -0.49 -0.55 0.83
+out Out float32 [2, 4] -0.64 -0.47 -0.53 0.94 0.76 -0.25 -0.49 -0.55
+
+example to the end
+attr start_index INT -2
+attr length INT -1
+in X float32 [2, 3] -0.62 -0.19 -0.22 0.69 0.7 -0.67
+in X float32 [2, 3] 0.81 0.67 -0.87 0.78 -0.14 -0.99
+out Out float32 [2, 4] -0.19 -0.22 0.67 -0.87 0.7 -0.67 -0.14 -0.99
+
+example int64
+attr start_index INT 0
+attr length INT 1
+in X int64 [2, 3] 4 3 3 1 9 7
+in X int64 [2, 3] 8 4 2 1 8 9
+out Out int64 [2, 2] 4 8 1 1
+)")
+
+HEDDLE_EXAMPLES(partial_concat_grad, R"(
+example two columns from 1
+attr length INT 2
+attr start_index INT 1
+in Out@GRAD float64 [2, 4] -0.1 -0.4 -0.5 0.8 -0.6 0.9 -0.9 0.5
+in X float64 [2, 4] 0.5 -0.64 -0.47 0.84 -0.29 0.76 -0.25 -0.35
+in X float64 [2, 4] 0.94 -0.53 0.94 0.46 -0.45 -0.49 -0.55 0.83
+out X@GRAD float64 [2, 4] 0 -0.1 -0.4 0 0 -0.6 0.9 0
+out X@GRAD float64 [2, 4] 0 -0.5 0.8 0 0 -0.9 0.5 0
+
+example to the end
+attr start_index INT -2
+in Out@GRAD float64 [2, 4] 0.7 -0.9 0.8 -0.1 -0.7 0.2 0.7 -0.1
+in X float64 [2, 3] -0.62 -0.19 -0.22 0.69 0.7 -0.67
+in X float64 [2, 3] 0.81 0.67 -0.87 0.78 -0.14 -0.99
+out X@GRAD float64 [2, 3] 0 0.7 -0.9 0 -0.7 0.2
+out X@GRAD float64 [2, 3] 0 0.8 -0.1 0 0.7 -0.1
+)")
+
+HEDDLE_EXAMPLES(partial_sum, R"(
+example two columns from 1
+attr start_index INT 1
+attr length INT 2
+in X float32 [2, 4] -0.77 0.11 0.38 -0.6 0.24 -0.12 0.59 0.26
+in X float32 [2, 4] 0.81 -0.87 0.69 -0.47 -0.44 0.91 -0.13 0.07
+out Out float32 [2, 2] -0.76 1.0699999 0.79 0.45999998
+
+example int32
+attr start_index INT 0
+attr length INT -1
+in X int32 [2, 3] 3 8 7 3 7 7
+in X int32 [2, 3] 1 0 2 8 0 6
+out Out int32 [2, 3] 4 8 9 11 7 13
+)")
+
+HEDDLE_EXAMPLES(partial_sum_grad, R"(
+example two columns from 1
+attr length INT 2
+attr start_index INT 1
+in Out@GRAD float64 [2, 2] 0.7 -0.9 0.8 -0.1
+in X float64 [2, 4] -0.77 0.11 0.38 -0.6 0.24 -0.12 0.59 0.26
+in X float64 [2, 4] 0.81 -0.87 0.69 -0.47 -0.44 0.91 -0.13 0.07
+out X@GRAD float64 [2, 4] 0 0.7 -0.9 0 0 0.8 -0.1 0
+out X@GRAD float64 [2, 4] 0 0.7 -0.9 0 0 0.8 -0.1 0
+)")

@@ -190,3 +190,144 @@ HEDDLE_OP(set_value_grad) {
       .InferShape(GradShapes)
       .AnyKernel(SetValueGrad);
 }
+
+HEDDLE_EXAMPLES(set_value, R"(
+example float32 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input float32 [1, 6] -0.73 0.26 -0.48 0.02 0.51 -0.23
+in ValueTensor float32 [1, 2] -0.513 -0.599
+out Out float32 [1, 6] -0.73 0.26 -0.48 0.02 -0.513 -0.599
+
+example float32 1x3x4, axes 0 2, ends 1 3, shape 1, starts 0 1, steps 1 2
+attr axes LONGS [0, 2]
+attr ends LONGS [1, 3]
+attr shape LONGS [1]
+attr starts LONGS [0, 1]
+attr steps LONGS [1, 2]
+attr values SCALARS [1.5710726976394653]
+in Input float32 [1, 3, 4] -0.46 0.54 0.4 -0.03 -0.61 -0.18 0.11 0.83 -0.75 0.68 0.25 -0.32
+out Out float32 [1, 3, 4] -0.46 1.5710727 0.4 -0.03 -0.61 1.5710727 0.11 0.83 -0.75 1.5710727 0.25
+  -0.32
+
+example float16 3x4, axes 0 1, ends 1 2, shape 2, starts 0 0, steps 1 1
+attr axes LONGS [0, 1]
+attr ends LONGS [1, 2]
+attr shape LONGS [2]
+attr starts LONGS [0, 0]
+attr steps LONGS [1, 1]
+attr values SCALARS [65504.0, -65504.0]
+in Input float16 [3, 4] 1*12
+out Out float16 [3, 4] 65500 -65500 1*10
+
+example float32 2x3x4, axes 0 1 2, decrease_axes 0 1 2, ends 1 1 2, none_axes 1 3
+attr axes LONGS [0, 1, 2]
+attr decrease_axes LONGS [0, 1, 2]
+attr ends LONGS [1, 1, 2]
+attr none_axes LONGS [1, 3]
+attr shape LONGS [1]
+attr starts LONGS [0, 0, 1]
+attr steps LONGS [1, 1, 1]
+attr values SCALARS [6.0]
+in Input float32 [2, 3, 4] 1*24
+out Out float32 [2, 3, 4] 1 6 1*22
+
+example float64 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input float64 [1, 6] -0.73 0.26 -0.48 0.02 0.51 -0.23
+in ValueTensor float64 [1, 2] -0.513 -0.599
+out Out float64 [1, 6] -0.73 0.26 -0.48 0.02 -0.513 -0.599
+
+example int32 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input int32 [1, 6] 0*6
+in ValueTensor int32 [1, 2] 0 0
+out Out int32 [1, 6] 0*6
+
+example int64 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input int64 [1, 6] 0*6
+in ValueTensor int64 [1, 2] 0 0
+out Out int64 [1, 6] 0*6
+
+example bool 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input bool [1, 6] 0 0 0 1 1 0
+in ValueTensor bool [1, 2] 1 0
+out Out bool [1, 6] 0 0 0 1 1 0
+
+example complex64 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input complex64 [1, 6] -0.73+0.8j 0.26+0.3j -0.48+0.5j 0.02-0.7j 0.51-0.8j -0.23+0.6j
+in ValueTensor complex64 [1, 2] -0.513-0.3j -0.599+0.1j
+out Out complex64 [1, 6] -0.73+0.8j 0.26+0.3j -0.48+0.5j 0.02-0.7j -0.513-0.3j -0.599+0.1j
+
+example bfloat16 1x6, axes 1, ends 6, starts 4, steps 1
+attr axes LONGS [1]
+attr ends LONGS [6]
+attr starts LONGS [4]
+attr steps LONGS [1]
+in Input bfloat16 [1, 6] -0.73 0.26 -0.48 0.02 0.51 -0.23
+in ValueTensor bfloat16 [1, 2] -0.51 -0.598
+out Out bfloat16 [1, 6] -0.73 0.26 -0.48 0.02 -0.51 -0.598
+)")
+
+HEDDLE_EXAMPLES(set_value_grad, R"(
+example float64 5, axes 0, ends 2, starts 0, steps 2
+attr axes LONGS [0]
+attr ends LONGS [2]
+attr starts LONGS [0]
+attr steps LONGS [2]
+in Out@GRAD float64 [5] -0.5 -0.9 0.2 -0.8 0.2
+in ValueTensor float64 [1] -0.795
+out Input@GRAD float64 [5] 0 -0.9 0.2 -0.8 0.2
+out ValueTensor@GRAD float64 [1] -0.5
+
+example float64 3, axes 0, ends 3, starts 1, steps 1
+attr axes LONGS [0]
+attr ends LONGS [3]
+attr starts LONGS [1]
+attr steps LONGS [1]
+in Out@GRAD float64 [3] 0.1 0.7 0.4
+in ValueTensor float64 [2] 0.003 -0.163
+out Input@GRAD float64 [3] 0.1 0 0
+out ValueTensor@GRAD float64 [2] 0.7 0.4
+
+example float64 4x4, axes 0, decrease_axes 0, ends 1, starts 0, steps 1
+attr axes LONGS [0]
+attr decrease_axes LONGS [0]
+attr ends LONGS [1]
+attr starts LONGS [0]
+attr steps LONGS [1]
+in Out@GRAD float64 [4, 4] -0.4 0.3 0.2 0.6 -0 0.9 1 0.7 -0.6 -0.7 0.2 0.2 0.3 1 -0.3 0.6
+in ValueTensor float64 [4] 0.732 0.351 0.569 0.624
+out Input@GRAD float64 [4, 4] 0*4 -0 0.9 1 0.7 -0.6 -0.7 0.2 0.2 0.3 1 -0.3 0.6
+out ValueTensor@GRAD float64 [4] -0.4 0.3 0.2 0.6
+
+example float32 5, axes 0, ends 2, starts 0, steps 2
+attr axes LONGS [0]
+attr ends LONGS [2]
+attr starts LONGS [0]
+attr steps LONGS [2]
+in Out@GRAD float32 [5] -0.5 -0.9 0.2 -0.8 0.2
+in ValueTensor float32 [1] -0.795
+out Input@GRAD float32 [5] 0 -0.9 0.2 -0.8 0.2
+out ValueTensor@GRAD float32 [1] -0.5
+)")

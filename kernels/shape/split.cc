@@ -96,3 +96,58 @@ HEDDLE_OP(split) {
       .InferShape(SplitShape)
       .AnyKernel(Split);
 }
+
+HEDDLE_EXAMPLES(split, R"(
+example float64 1x10, axis 1, sections 3 -1
+attr axis INT 1
+attr sections INTS [3, -1]
+in SectionsTensorList int32 [1] 3
+in SectionsTensorList int32 [1] 7
+in X float64 [1, 10] 0.323 0.239 0.829 0.492 0.913 0.576 0.66 0.408 0.155 0.745
+out Out float64 [1, 3] 0.323 0.239 0.829
+out Out float64 [1, 7] 0.492 0.913 0.576 0.66 0.408 0.155 0.745
+
+example float32 5x1, axis -1, sections -1
+attr axis INT -1
+attr sections INTS [-1]
+in X float32 [5, 1] -0.37 -0.65 -0.09 0.19 0.47
+out Out float32 [5, 1] -0.37 -0.65 -0.09 0.19 0.47
+
+example float32 3x4x1x2, axis 3, num 2
+attr axis INT 3
+attr num INT 2
+in X float32 [3, 4, 1, 2] -0.47 0.77 -0.62 -0.4 0.84 0.62 -0.69 0.4 0.48 0.33 0.18 -0.11 0.26 -0.55
+  -0.04 0.04 -0.18 -0.26 0.11 0.7 -0.77 -0.84 -0.33 0.55
+out Out float32 [3, 4, 1, 1] -0.47 -0.62 0.84 -0.69 0.48 0.18 0.26 -0.04 -0.18 0.11 -0.77 -0.33
+out Out float32 [3, 4, 1, 1] 0.77 -0.4 0.62 0.4 0.33 -0.11 -0.55 0.04 -0.26 0.7 -0.84 0.55
+
+example int64 2x4x3, axis -2, sections 4
+attr axis INT -2
+attr sections INTS [4]
+in X int64 [2, 4, 3] -4 -2 1 -4 -3 0 1 0 -8 -5 -1 -6 -9 -6 -7 -2 -5 -3 -9 0 -1 -1 1 -6
+out Out int64 [2, 4, 3] -4 -2 1 -4 -3 0 1 0 -8 -5 -1 -6 -9 -6 -7 -2 -5 -3 -9 0 -1 -1 1 -6
+
+example bool 5x1, axis -1, sections -1
+attr axis INT -1
+attr sections INTS [-1]
+in X bool [5, 1] 0 0 0 1 1
+out Out bool [5, 1] 0 0 0 1 1
+
+example complex64 5x1, axis -1, sections -1
+attr axis INT -1
+attr sections INTS [-1]
+in X complex64 [5, 1] -0.37+0.8j -0.65+0.3j -0.09+0.5j 0.19-0.7j 0.47-0.8j
+out Out complex64 [5, 1] -0.37+0.8j -0.65+0.3j -0.09+0.5j 0.19-0.7j 0.47-0.8j
+
+example bfloat16 5x1, axis -1, sections -1
+attr axis INT -1
+attr sections INTS [-1]
+in X bfloat16 [5, 1] -0.37 -0.65 -0.09 0.19 0.47
+out Out bfloat16 [5, 1] -0.37 -0.65 -0.09 0.19 0.47
+
+example float16 5x1, axis -1, sections -1
+attr axis INT -1
+attr sections INTS [-1]
+in X float16 [5, 1] -0.37 -0.65 -0.09 0.19 0.47
+out Out float16 [5, 1] -0.37 -0.65 -0.09 0.19 0.47
+)")

@@ -141,3 +141,154 @@ HEDDLE_OP(unbind) {
       .InferShape(UnbindShape)
       .AnyKernel(Unbind);
 }
+
+HEDDLE_EXAMPLES(stack, R"(
+example int64 4x3, axis 2
+attr axis INT 2
+in X int64 [4, 3] -1 3 3 -4 -1 2 0 -3 1 -4 -3 1
+out Y int64 [4, 3, 1] -1 3 3 -4 -1 2 0 -3 1 -4 -3 1
+
+example int64 3
+in X int64 [3] 1 1 1
+in X int64 [3] 0 0 0
+out Y int64 [2, 3] 1 1 1 0 0 0
+
+example float64 1x2
+in X float64 [1, 2] 0.569 0.69
+in X float64 [1, 2] 0.643 0.502
+in X float64 [1, 2] 0.923 0.623
+out Y float64 [3, 1, 2] 0.569 0.69 0.643 0.502 0.923 0.623
+
+example float32 scalar, axis -1
+attr axis INT -1
+in X float32 [] 1.03
+in X float32 [] 1.45
+in X float32 [] 1.43
+out Y float32 [3] 1.03 1.45 1.43
+)")
+
+HEDDLE_EXAMPLES(stack_grad, R"(
+example float64 2, axis -1
+attr axis INT -1
+in X float64 [] 3.03
+in X float64 [] 1.4
+in Y@GRAD float64 [2] 0.7 0.9
+out X@GRAD float64 [] 0.7
+out X@GRAD float64 [] 0.9
+
+example float32 2, axis -1
+attr axis INT -1
+in X float32 [] 3.03
+in X float32 [] 1.4
+in Y@GRAD float32 [2] 0.7 0.9
+out X@GRAD float32 [] 0.7
+out X@GRAD float32 [] 0.9
+)")
+
+HEDDLE_EXAMPLES(unstack_grad, R"(
+example float64 3x2x4, axis -2, num 2
+attr axis INT -2
+attr num INT 2
+in Y@GRAD float64 [3, 2, 4] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+in Y@GRAD float64 [3, 2, 4] -0.3 -0.9 -0.8 0.7 -0 -0.5 0.5 0.1 -0.2 0.3 -0.7 0.4 -0.9 0.2 -0.6 -0.5
+  -0.2 0.4 0.6 0.8 -0.6 -1 0.5 -0.6
+out X@GRAD float64 [3, 2, 2, 4] -0.8 0.3 -0.2 0.2 -0.3 -0.9 -0.8 0.7 0.4 0.4 0.9 0.3 -0 -0.5 0.5 0.1
+  0 -0.8 -0.2 -0.4 -0.2 0.3 -0.7 0.4 -0.7 -1 -0.2 -0 -0.9 0.2 -0.6 -0.5 -1 0.1 -0.8 -0.2 -0.2 0.4
+  0.6 0.8 -0.4 0.5 0.2 -0.2 -0.6 -1 0.5 -0.6
+
+example float32 3x2x4, axis -2, num 2
+attr axis INT -2
+attr num INT 2
+in Y@GRAD float32 [3, 2, 4] -0.8 0.3 -0.2 0.2 0.4 0.4 0.9 0.3 0 -0.8 -0.2 -0.4 -0.7 -1 -0.2 -0 -1
+  0.1 -0.8 -0.2 -0.4 0.5 0.2 -0.2
+in Y@GRAD float32 [3, 2, 4] -0.3 -0.9 -0.8 0.7 -0 -0.5 0.5 0.1 -0.2 0.3 -0.7 0.4 -0.9 0.2 -0.6 -0.5
+  -0.2 0.4 0.6 0.8 -0.6 -1 0.5 -0.6
+out X@GRAD float32 [3, 2, 2, 4] -0.8 0.3 -0.2 0.2 -0.3 -0.9 -0.8 0.7 0.4 0.4 0.9 0.3 -0 -0.5 0.5 0.1
+  0 -0.8 -0.2 -0.4 -0.2 0.3 -0.7 0.4 -0.7 -1 -0.2 -0 -0.9 0.2 -0.6 -0.5 -1 0.1 -0.8 -0.2 -0.2 0.4
+  0.6 0.8 -0.4 0.5 0.2 -0.2 -0.6 -1 0.5 -0.6
+)")
+
+HEDDLE_EXAMPLES(unbind, R"(
+example complex64 3x2x2, axis -1
+attr axis INT -1
+in X complex64 [3, 2, 2] 0.8+0.6j 1.5-1.5j 0.9-0.9j -1.1+1.8j 1.5-0.7j -1.2-0.2j 1+1.3j -0.3-1.2j
+  -1.4-0.1j 0.8+0.1j 0.6+1.3j 0.2-0.6j
+out Out complex64 [3, 2] 0.8+0.6j 0.9-0.9j 1.5-0.7j 1+1.3j -1.4-0.1j 0.6+1.3j
+out Out complex64 [3, 2] 1.5-1.5j -1.1+1.8j -1.2-0.2j -0.3-1.2j 0.8+0.1j 0.2-0.6j
+
+example float64 3x2x2, axis 2
+attr axis INT 2
+in X float64 [3, 2, 2] 7 1 3 8 5 2 11 9 0 3 9 9
+out Out float64 [3, 2] 7 3 5 11 0 9
+out Out float64 [3, 2] 1 8 2 9 3 9
+
+example complex128 3x2x2, axis -2
+attr axis INT -2
+in X complex128 [3, 2, 2] 1-1.7j 1.4+0.2j -0.4-0.7j -0.6+0.8j 0.6+0.1j -1.3+1.1j -0.2+1.4j -1.5+0.1j
+  -0.5-0.1j 0.2+1.6j -0.3-1.7j -1.7-1.1j
+out Out complex128 [3, 2] 1-1.7j 1.4+0.2j 0.6+0.1j -1.3+1.1j -0.5-0.1j 0.2+1.6j
+out Out complex128 [3, 2] -0.4-0.7j -0.6+0.8j -0.2+1.4j -1.5+0.1j -0.3-1.7j -1.7-1.1j
+
+example float32 2x3
+in X float32 [2, 3] 0.334 0.72 0.463 0.849 0.205 0.592
+out Out float32 [3] 0.334 0.72 0.463
+out Out float32 [3] 0.849 0.205 0.592
+
+example int32 2x3
+in X int32 [2, 3] 1 1 0 0 1 1
+out Out int32 [3] 1 1 0
+out Out int32 [3] 0 1 1
+
+example int64 2x3
+in X int64 [2, 3] 1 1 0 0 1 1
+out Out int64 [3] 1 1 0
+out Out int64 [3] 0 1 1
+
+example bool 2x3
+in X bool [2, 3] 0 0 0 1 1 0
+out Out bool [3] 0 0 0
+out Out bool [3] 1 1 0
+
+example bfloat16 2x3
+in X bfloat16 [2, 3] 0.334 0.72 0.463 0.848 0.205 0.594
+out Out bfloat16 [3] 0.334 0.72 0.463
+out Out bfloat16 [3] 0.848 0.205 0.594
+
+example float16 2x3
+in X float16 [2, 3] 0.334 0.72 0.463 0.849 0.205 0.592
+out Out float16 [3] 0.334 0.72 0.463
+out Out float16 [3] 0.849 0.205 0.592
+)")
+
+HEDDLE_EXAMPLES(unstack, R"(
+example float32 axis 0
+attr axis INT 0
+attr num INT 2
+in X float32 [2, 3] 0.71 -0.1 -0.86 0.59 -0.01 -0.86
+out Y float32 [3] 0.71 -0.1 -0.86
+out Y float32 [3] 0.59 -0.01 -0.86
+
+example float32 axis 1
+attr axis INT 1
+attr num INT 3
+in X float32 [2, 3] 0.23 0.14 -0.06 -0.31 -0.41 -0.57
+out Y float32 [2] 0.23 -0.31
+out Y float32 [2] 0.14 -0.41
+out Y float32 [2] -0.06 -0.57
+
+example float64 axis 0
+attr axis INT 0
+attr num INT 2
+in X float64 [2, 3] 0.16 0.82 1 0.7 -0.53 0.95
+out Y float64 [3] 0.16 0.82 1
+out Y float64 [3] 0.7 -0.53 0.95
+
+example float64 axis 1
+attr axis INT 1
+attr num INT 3
+in X float64 [2, 3] 0.63 0.15 0.8 -0.97 0.82 -0.78
+out Y float64 [2] 0.63 -0.97
+out Y float64 [2] 0.15 0.82
+out Y float64 [2] 0.8 -0.78
+)")

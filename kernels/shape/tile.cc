@@ -101,3 +101,142 @@ HEDDLE_OP(expand_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(TileGrad);
 }
+
+HEDDLE_EXAMPLES(tile, R"(
+example float64 4, repeat_times -1
+attr repeat_times INTS [-1]
+in X float64 [4] 0.2 0.594 0.397 0.791
+in repeat_times_tensor int32 [1] 2
+out Out float64 [8] 0.2 0.594 0.397 0.791 0.2 0.594 0.397 0.791
+
+example float64 4x3, repeat_times 1 -1
+attr repeat_times INTS [1, -1]
+in X float64 [4, 3] 0.156 0.614 0.767 0.462 0.08 0.92 0.843 0.691 0.309 0.385 0.233 0.538
+in repeat_times_tensor int32 [1] 1
+in repeat_times_tensor int32 [1] 1
+out Out float64 [4, 3] 0.156 0.614 0.767 0.462 0.08 0.92 0.843 0.691 0.309 0.385 0.233 0.538
+
+example int32 3, repeat_times 1 3 1
+attr repeat_times INTS [1, 3, 1]
+in RepeatTimes int32 [3] 1 3 1
+in X float32 [1] 0.124
+out Out float32 [1, 3, 1] 0.124 0.124 0.124
+
+example float32 1x3, repeat_times 2
+attr repeat_times INTS [2]
+in X float32 [1, 3] 0.1 0.38 -0.5
+out Out float32 [1, 6] 0.1 0.38 -0.5 0.1 0.38 -0.5
+
+example int64 4, repeat_times -1
+attr repeat_times INTS [-1]
+in X int64 [4] 1 1 0 0
+in repeat_times_tensor int32 [1] 2
+out Out int64 [8] 1 1 0 0 1 1 0 0
+
+example bool 4, repeat_times -1
+attr repeat_times INTS [-1]
+in X bool [4] 0 0 0 1
+in repeat_times_tensor int32 [1] 2
+out Out bool [8] 0 0 0 1 0 0 0 1
+
+example complex64 4, repeat_times -1
+attr repeat_times INTS [-1]
+in X complex64 [4] 0.2+0.8j 0.594+0.3j 0.397+0.5j 0.791-0.7j
+in repeat_times_tensor int32 [1] 2
+out Out complex64 [8] 0.2+0.8j 0.594+0.3j 0.397+0.5j 0.791-0.7j 0.2+0.8j 0.594+0.3j 0.397+0.5j
+  0.791-0.7j
+)")
+
+HEDDLE_EXAMPLES(tile_grad, R"(
+example float64 8
+in Out@GRAD float64 [8] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
+in RepeatTimes int32 [1] 2
+in X float64 [4] 0.212 0.604 0.8 0.408
+out X@GRAD float64 [4] -0.30000000000000004 1.4 0.8 0.8999999999999999
+
+example float64 scalar
+in Out@GRAD float64 [] -0.2
+in X float64 [] 0.696
+out X@GRAD float64 [] -0.2
+
+example float32 8
+in Out@GRAD float32 [8] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
+in RepeatTimes int32 [1] 2
+in X float32 [4] 0.212 0.604 0.8 0.408
+out X@GRAD float32 [4] -0.3 1.4 0.79999995 0.9
+)")
+
+HEDDLE_EXAMPLES(expand, R"(
+example float64 4, expand_times -1
+attr expand_times INTS [-1]
+in X float64 [4] 0.2 0.594 0.397 0.791
+in expand_times_tensor int32 [1] 2
+out Out float64 [8] 0.2 0.594 0.397 0.791 0.2 0.594 0.397 0.791
+
+example float64 4
+in ExpandTimes int32 [1] 2
+in X float64 [4] 0.2 0.594 0.791 0.397
+out Out float64 [8] 0.2 0.594 0.791 0.397 0.2 0.594 0.791 0.397
+
+example float64 2x3x4, expand_times 1 1 1
+attr expand_times INTS [1, 1, 1]
+in X float64 [2, 3, 4] 0.712 0.673 0.634 0.279 0.476 0.752 0.594 0.239 0.318 0.121 0.515 0.042 0.16
+  0.358 0.2 0.082 0.791 0.909 0.831 0.397 0.949 0.555 0.436 0.87
+out Out float64 [2, 3, 4] 0.712 0.673 0.634 0.279 0.476 0.752 0.594 0.239 0.318 0.121 0.515 0.042
+  0.16 0.358 0.2 0.082 0.791 0.909 0.831 0.397 0.949 0.555 0.436 0.87
+
+example float64 4, expand_times 2
+attr expand_times INTS [2]
+in X float64 [4] 0.408 0.212 0.8 0.604
+out Out float64 [8] 0.408 0.212 0.8 0.604 0.408 0.212 0.8 0.604
+
+example float32 4, expand_times -1
+attr expand_times INTS [-1]
+in X float32 [4] 0.2 0.594 0.397 0.791
+in expand_times_tensor int32 [1] 2
+out Out float32 [8] 0.2 0.594 0.397 0.791 0.2 0.594 0.397 0.791
+
+example int64 4, expand_times -1
+attr expand_times INTS [-1]
+in X int64 [4] 1 1 0 0
+in expand_times_tensor int32 [1] 2
+out Out int64 [8] 1 1 0 0 1 1 0 0
+
+example bool 4, expand_times -1
+attr expand_times INTS [-1]
+in X bool [4] 0 0 0 1
+in expand_times_tensor int32 [1] 2
+out Out bool [8] 0 0 0 1 0 0 0 1
+)")
+
+HEDDLE_EXAMPLES(expand_grad, R"(
+example float64 8
+in ExpandTimes int32 [1] 2
+in Out@GRAD float64 [8] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
+in X float64 [4] 0.212 0.8 0.604 0.408
+out X@GRAD float64 [4] -0.30000000000000004 1.4 0.8 0.8999999999999999
+
+example float64 8, no. 2
+in Out@GRAD float64 [8] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
+in X float64 [4] 0.212 0.604 0.8 0.408
+in expand_times_tensor int32 [1] 2
+out X@GRAD float64 [4] -0.30000000000000004 1.4 0.8 0.8999999999999999
+
+example float64 8x9
+in Out@GRAD float64 [8, 9] -0.8 -0.4 0.6 0 -0.8 -0.8 0.7 0.7 -0.2 0.5 -0.7 0.9 -0.9 0.7 0.1 0.8 0.8
+  -0.7 -0.5 -0.6 0.6 -0.9 0.6 0.7 -0.4 -0.7 0.3 0.7 -0.3 0.5 -0.2 0 0.8 -0.6 0.5 -0.8 0.2 1 0.1 -0.1
+  -0.9 0.6 -0.4 0.4 -0 -0.3 -0.5 -1 -0.7 0.4 -0.7 -0.1 -0.3 -0.1 -0.2 0.7 -0.9 0.1 -0.9 0.5 -0.3 -0
+  -0 0.8 0.9 -1 -0.5 0.1 0.2 -0.7 0.4 -0.8
+in X float64 [4, 3] 0.155 0.614 0.766 0.461 0.079 0.919 0.843 0.69 0.308 0.384 0.232 0.537
+in expand_times_tensor int32 [1] 2
+in expand_times_tensor int32 [1] 3
+out X@GRAD float64 [4, 3] -0.40000000000000013 -1.1102230246251565e-16 0.2999999999999999
+  -0.6999999999999998 0.4000000000000001 -1.5 -2.1999999999999997 -0.9 1.2 -0.4999999999999999 1.6
+  -1.1
+
+example float32 8
+in ExpandTimes int32 [1] 2
+in Out@GRAD float32 [8] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
+in X float32 [4] 0.212 0.8 0.604 0.408
+out X@GRAD float32 [4] -0.3 1.4 0.79999995 0.9
+)")

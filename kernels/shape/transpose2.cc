@@ -119,9 +119,78 @@ HEDDLE_OP(transpose) {
 HEDDLE_OP(transpose_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer | kOptional)
+      .Input("Out", kOptional | kNoBuffer)
       .Output("X@GRAD")
       .Attr("axis", Ints{})
       .InferShape(TransposeGradShape)
       .Prepare(PrepareGrad)
       .AnyKernel(TransposeGrad);
 }
+
+HEDDLE_EXAMPLES(transpose2, R"(
+example bfloat16 3x2, axis 1 0
+attr axis INTS [1, 0]
+in X bfloat16 [3, 2] 0.2 0.5 0.3 0.1 0.5 0.7
+out Out bfloat16 [2, 3] 0.2 0.3 0.5 0.5 0.1 0.7
+out XShape ?
+
+example float32 5x3x1, axis 0 2 1
+attr axis INTS [0, 2, 1]
+in X float32 [5, 3, 1] -0.62 0.45 -0.38 -0.5 -0.86 -0.14 0.33 0.21 -0.26 0.09 -0.03 0.57 0.69 0.8
+  -0.74
+out Out float32 [5, 1, 3] -0.62 0.45 -0.38 -0.5 -0.86 -0.14 0.33 0.21 -0.26 0.09 -0.03 0.57 0.69 0.8
+  -0.74
+out XShape ?
+
+example float64 4, axis 0
+attr axis INTS [0]
+in X float64 [4] 0.6 0.204 0.798 0.402
+out Out float64 [4] 0.6 0.204 0.798 0.402
+out XShape ?
+
+example float64 scalar, axis
+attr axis INTS []
+in X float64 [] 0.227
+out Out float64 [] 0.227
+out XShape ?
+)")
+
+HEDDLE_EXAMPLES(transpose, R"(
+example 2 0 1
+attr axis INTS [2, 0, 1]
+in X float32 [2, 3, 2] -0.89 0.44 -0.63 0.02 0.25 0.79 -0.4 -0.49 0.26 0.99 0.78 -0.86
+out Out float32 [2, 2, 3] -0.89 -0.63 0.25 -0.4 0.26 0.78 0.44 0.02 0.79 -0.49 0.99 -0.86
+
+example int64
+attr axis INTS [1, 0]
+in X int64 [2, 3] 4 2 4 6 0 5
+out Out int64 [3, 2] 4 6 2 0 4 5
+
+example bool
+attr axis INTS [1, 0]
+in X bool [2, 3] 1 0 0 1 1 0
+out Out bool [3, 2] 1 1 0 1 0 0
+)")
+
+HEDDLE_EXAMPLES(transpose_grad, R"(
+example 2 0 1
+attr axis INTS [2, 0, 1]
+in Out float64 [2, 2, 3] 0.87 -0.34 -0.13 -0.02 0.42 -0.1 -0.92 0.75 0.43 -0.38 0.21 -0.19
+in Out@GRAD float64 [2, 2, 3] 0.1 -0.5 0.2 -0.8 0.9 0 0.8 -0.8 -0.8 -1 0.6 -1
+in X float64 [2, 3, 2] 0.87 -0.92 -0.34 0.75 -0.13 0.43 -0.02 -0.38 0.42 0.21 -0.1 -0.19
+out X@GRAD float64 [2, 3, 2] 0.1 0.8 -0.5 -0.8 0.2 -0.8 -0.8 -1 0.9 0.6 0 -1
+)")
+
+HEDDLE_EXAMPLES(transpose2_grad, R"(
+example float32
+attr axis INTS [2, 0, 1]
+in XShape float32 [0, 2, 3, 1] none
+in Out@GRAD float32 [1, 2, 3] -0.27 -0.3 -0.73 0.69 -0.14 0.56
+out X@GRAD float32 [2, 3, 1] -0.27 -0.3 -0.73 0.69 -0.14 0.56
+
+example float64
+attr axis INTS [2, 0, 1]
+in XShape float64 [0, 2, 3, 1] none
+in Out@GRAD float64 [1, 2, 3] -0.17 0.79 0.16 -0.49 0.32 -0.43
+out X@GRAD float64 [2, 3, 1] -0.17 0.79 0.16 -0.49 0.32 -0.43
+)")

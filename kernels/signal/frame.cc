@@ -191,3 +191,110 @@ HEDDLE_OP(overlap_add_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(OverlapAddGrad);
 }
+
+HEDDLE_EXAMPLES(frame, R"(
+example last axis
+attr frame_length INT 3
+attr hop_length INT 2
+attr axis INT -1
+in X float32 [2, 7] 0.44 0.21 0.75 0.76 0.83 -0.92 0.6 0.98 -0.75 -0.71 -0.87 -0.32 0.59 0.13
+out Out float32 [2, 3, 3] 0.44 0.75 0.83 0.21 0.76 -0.92 0.75 0.83 0.6 0.98 -0.71 -0.32 -0.75 -0.87
+  0.59 -0.71 -0.32 0.13
+
+example first axis
+attr frame_length INT 4
+attr hop_length INT 1
+attr axis INT 0
+in X float32 [6, 2] -0.02 -0.02 0.51 0.85 -0.33 0.23 0.99 0.57 0.73 0.89 -0.13 -0.81
+out Out float32 [3, 4, 2] -0.02 -0.02 0.51 0.85 -0.33 0.23 0.99 0.57 0.51 0.85 -0.33 0.23 0.99 0.57
+  0.73 0.89 -0.33 0.23 0.99 0.57 0.73 0.89 -0.13 -0.81
+)")
+
+HEDDLE_EXAMPLES(frame_grad, R"(
+example last axis
+attr frame_length INT 3
+attr hop_length INT 2
+in Out@GRAD float64 [2, 3, 3] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+  -0.3 1
+in X float64 [2, 7] 0.44 0.21 0.75 0.76 0.83 -0.92 0.6 0.98 -0.75 -0.71 -0.87 -0.32 0.59 0.13
+out X@GRAD float64 [2, 7] 0.4 -0.2 0.2 -0.1 -0.4 -0.2 0.9 0 0.5 1.4 -0.4 -0.7 -0.4 1
+
+example first axis
+attr axis INT 0
+attr frame_length INT 4
+attr hop_length INT 1
+in Out@GRAD float64 [3, 4, 2] 0.5 0.1 -0.4 0.6 -0 -0.8 -0.2 -0.2 -0.3 -0.8 -0.3 -0.2 0.9 -0.4 0.7 1
+  -0.2 0.4 0.9 -0.1 0.4 -0.4 1 0.4
+in X float64 [6, 2] -0.02 -0.02 0.51 0.85 -0.33 0.23 0.99 0.57 0.73 0.89 -0.13 -0.81
+out X@GRAD float64 [6, 2] 0.5 0.1 -0.7 -0.20000000000000007 -0.5 -0.6 1.6 -0.7000000000000001 1.1
+  0.6 1 0.4
+
+example last axis, no. 2
+attr axis INT -1
+attr frame_length INT 3
+attr hop_length INT 2
+in Out@GRAD float64 [2, 3, 3] 0.4 0.2 0.4 -0.2 -0.1 -0.2 0 -0.8 0.9 -0 0.9 -0.4 0.5 -0.4 -0.4 0.5
+  -0.3 1
+in X float64 [2, 7] 0.18 0.01 0.91 0.02 -0.66 -0.46 0.9 -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62
+out X@GRAD float64 [2, 7] 0.4 -0.2 0.2 -0.1 -0.4 -0.2 0.9 0 0.5 1.4 -0.4 -0.7 -0.4 1
+
+example first axis, no. 2
+attr axis INT 0
+attr frame_length INT 4
+attr hop_length INT 1
+in Out@GRAD float64 [3, 4, 2] 0.5 0.1 -0.4 0.6 -0 -0.8 -0.2 -0.2 -0.3 -0.8 -0.3 -0.2 0.9 -0.4 0.7 1
+  -0.2 0.4 0.9 -0.1 0.4 -0.4 1 0.4
+in X float64 [6, 2] -0.87 0.48 0.52 0.37 0.06 0.97 -0.38 -0.2 0.55 -0.4 0.78 -0.75
+out X@GRAD float64 [6, 2] 0.5 0.1 -0.7 -0.20000000000000007 -0.5 -0.6 1.6 -0.7000000000000001 1.1
+  0.6 1 0.4
+)")
+
+HEDDLE_EXAMPLES(overlap_add, R"(
+example float64 3x4, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in X float64 [3, 4] 0.234 0.767 0.691 0.463 0.158 0.387 0.539 0.92 0.082 0.844 0.615 0.31
+out Out float64 [12] 0.234 0.767 0.691 0.463 0.158 0.387 0.539 0.92 0.082 0.844 0.615 0.31
+
+example float32 3x4, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in X float32 [3, 4] 0.234 0.767 0.691 0.463 0.158 0.387 0.539 0.92 0.082 0.844 0.615 0.31
+out Out float32 [12] 0.234 0.767 0.691 0.463 0.158 0.387 0.539 0.92 0.082 0.844 0.615 0.31
+
+example int32 3x4, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in X int32 [3, 4] 1 1 0 0 1 1 0 1 0 1 1 1
+out Out int32 [12] 1 1 0 0 1 1 0 1 0 1 1 1
+
+example int64 3x4, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in X int64 [3, 4] 1 1 0 0 1 1 0 1 0 1 1 1
+out Out int64 [12] 1 1 0 0 1 1 0 1 0 1 1 1
+
+example complex64 3x4, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in X complex64 [3, 4] 0.234+0.8j 0.767+0.3j 0.691+0.5j 0.463-0.7j 0.158-0.8j 0.387+0.6j 0.539-0.3j
+  0.92+0.1j 0.082-0.5j 0.844+0.1j 0.615-0.2j 0.31+0.4j
+out Out complex64 [12] 0.234+0.8j 0.767+0.3j 0.691+0.5j 0.463-0.7j 0.158-0.8j 0.387+0.6j 0.539-0.3j
+  0.92+0.1j 0.082-0.5j 0.844+0.1j 0.615-0.2j 0.31+0.4j
+)")
+
+HEDDLE_EXAMPLES(overlap_add_grad, R"(
+example float64 12, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in Out@GRAD float64 [12] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+in X float64 [3, 4] 0.232 0.766 0.69 0.461 0.155 0.384 0.537 0.919 0.079 0.843 0.614 0.308
+out X@GRAD float64 [3, 4] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+
+example float32 12, axis 0, hop_length 4
+attr axis INT 0
+attr hop_length INT 4
+in Out@GRAD float32 [12] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+in X float32 [3, 4] 0.232 0.766 0.69 0.461 0.155 0.384 0.537 0.919 0.079 0.843 0.614 0.308
+out X@GRAD float32 [3, 4] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
+)")

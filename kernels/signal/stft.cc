@@ -118,3 +118,74 @@ HEDDLE_OP(stft_grad) {
   Declare(op).Input("Out@GRAD").Output("X@GRAD").InferShape(StftGradShape);
   op.Kernels<StftGrad, float, double>();
 }
+
+HEDDLE_EXAMPLES(stft, R"(
+example float64 2x2, hop_length 15, n_fft 2, no normalized, onesided
+attr hop_length INT 15
+attr n_fft INT 2
+attr normalized BOOLEAN false
+attr onesided BOOLEAN true
+in Window float64 [2] 0.089 0.412
+in X float64 [2, 2] 0.599 0.401 0.202 0.798
+out Out complex128 [2, 2, 1] 0.218523+0j -0.111901+0j 0.346754+0j -0.310798+0j
+
+example float32 2x2, hop_length 15, n_fft 2, no normalized, onesided
+attr hop_length INT 15
+attr n_fft INT 2
+attr normalized BOOLEAN false
+attr onesided BOOLEAN true
+in Window float32 [2] 0.089 0.412
+in X float32 [2, 2] 0.599 0.401 0.202 0.798
+out Out complex64 [2, 2, 1] 0.218523+0j -0.11190099+0j 0.346754+0j -0.310798+0j
+)")
+
+HEDDLE_EXAMPLES(stft_grad, R"(
+example float32 one-sided
+attr n_fft INT 4
+attr hop_length INT 2
+attr normalized BOOLEAN false
+attr onesided BOOLEAN true
+in X float32 [1, 6] 0.33 0.47 0.97 -0.89 0.95 -0.41
+in Window float32 [4] 0.22 0.72 0.98 0.9
+in Out@GRAD complex64 [1, 3, 2] -0.5-0.8j -0.6+0.2j 0.1+0.4j 0.6+0.5j 0.3-0.4j -0.6+0.7j
+out X@GRAD float32 [1, 6] -0.021999996 -0.8640001 -0.426 -0.72 -1.764 0.45
+
+example float32 two-sided
+attr n_fft INT 4
+attr hop_length INT 2
+attr normalized BOOLEAN false
+attr onesided BOOLEAN false
+in X float32 [1, 6] 0.78 0.95 -0.25 0.69 -0.3 -0.36
+in Window float32 [4] 0.32 0.56 0.95 0.14
+in Out@GRAD complex64 [1, 4, 2] 0.6-0.8j 0.4-0.1j -0.4+0.3j 0-0.8j -0.1-0.9j -0.3+0.7j -0.8+0.8j
+  -0.3-0.8j
+out X@GRAD float32 [1, 6] -0.224 0.67200005 1.551 0.42000002 0.38 0.098000005
+
+example float64 one-sided
+attr n_fft INT 4
+attr hop_length INT 2
+attr normalized BOOLEAN false
+attr onesided BOOLEAN true
+in X float64 [1, 6] 0.24 0.34 0.46 0.61 0.71 -0.64
+in Window float64 [4] 0.55 0.81 0.48 0.85
+in Out@GRAD complex128 [1, 3, 2] 0.800000011920929-0.8999999761581421j 0.5-0.6000000238418579j
+  -0.699999988079071+0.4000000059604645j 0.30000001192092896+0j
+  0.30000001192092896+0.8999999761581421j 0.30000001192092896+0.20000000298023224j
+out X@GRAD float64 [1, 6] 0.22000001966953278 0.08099999517202378 1.4690000188350676
+  0.9269999954104423 0.24 0.16999998986721038
+
+example float64 two-sided
+attr n_fft INT 4
+attr hop_length INT 2
+attr normalized BOOLEAN false
+attr onesided BOOLEAN false
+in X float64 [1, 6] 0.84 -0.46 0.75 -0.38 -0.34 -0.64
+in Window float64 [4] 0.5 0.54 0.7 0.38
+in Out@GRAD complex128 [1, 4, 2] 0.30000001192092896+0.800000011920929j
+  0.800000011920929+0.6000000238418579j 0.10000000149011612+0.8999999761581421j
+  -0.800000011920929-0.10000000149011612j -0.800000011920929-0.5j
+  0.6000000238418579+0.8999999761581421j -0.4000000059604645+0.10000000149011612j
+  0.800000011920929+0.5j
+out X@GRAD float64 [1, 6] -0.4000000022351742 0.16200002655386925 0.5600000210106373
+  1.153999993801117 0.9800000250339508 -0.15200000509619713
+)")

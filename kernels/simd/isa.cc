@@ -1,23 +1,8 @@
 #include "kernels/simd/isa.h"
 
+#include "core/machine.h"
+
 namespace heddle::simd {
-namespace {
-
-// __builtin_cpu_supports also asks whether the operating system saves the registers.
-Isa Detect() {
-#if defined(__x86_64__)
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kPortable;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd"))
-    return Isa::kAvx512;
-  return Isa::kAvx2;
-#else
-  return Isa::kPortable;
-#endif
-}
-
-}  // namespace
 
 std::string_view IsaName(Isa isa) {
   switch (isa) {
@@ -31,9 +16,11 @@ std::string_view IsaName(Isa isa) {
   return "";
 }
 
-Isa BestIsa() {
-  static const Isa best = Detect();
-  return best;
+Isa IsaOf(const Machine& machine) {
+  if (!machine.has(kAvx2 | kFma)) return Isa::kPortable;
+  return machine.has(kAvx512) ? Isa::kAvx512 : Isa::kAvx2;
 }
+
+Isa BestIsa() { return IsaOf(ThisMachine()); }
 
 }  // namespace heddle::simd

@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <string_view>
 
+namespace heddle {
+struct Machine;
+}
+
 namespace heddle::simd {
 
 // In the order of preference, the best one last.
@@ -15,8 +19,10 @@ enum class Isa : uint8_t {
 
 std::string_view IsaName(Isa isa);
 
-// The best one that the processor and the operating system run, found once per process. The build
-// need not have an instance for it. Threads: any.
+// The best one of a machine, which need not be this one.
+Isa IsaOf(const Machine& machine);
+// The best one that the processor and the operating system run (ThisMachine()). The build need not
+// have an instance for it. Threads: any.
 Isa BestIsa();
 
 }  // namespace heddle::simd

@@ -1,13 +1,22 @@
 #include "kernels/simd/microkernels.h"
 
+#include "core/machine.h"
+
 namespace heddle::simd {
 
+const Microkernels* MicrokernelsFor(const Machine& machine) {
+  const Isa isa = IsaOf(machine);
+  if (isa >= Isa::kAvx512 && Avx512Microkernels() != nullptr) return Avx512Microkernels();
+  // Kernels that are built for AVX2 run nowhere else: then there is no other table.
+  return Avx2Microkernels() != nullptr ? Avx2Microkernels() : PortableMicrokernels();
+}
+
+std::string_view VectorsOf(const Machine& machine) {
+  return IsaName(MicrokernelsFor(machine)->isa);
+}
+
 const Microkernels* BestMicrokernels() {
-  static const Microkernels* const best = [] {
-    if (BestIsa() >= Isa::kAvx512 && Avx512Microkernels() != nullptr) return Avx512Microkernels();
-    // Kernels that are built for AVX2 run nowhere else: then there is no other table.
-    return Avx2Microkernels() != nullptr ? Avx2Microkernels() : PortableMicrokernels();
-  }();
+  static const Microkernels* const best = MicrokernelsFor(ThisMachine());
   return best;
 }
 

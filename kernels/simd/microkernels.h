@@ -147,6 +147,10 @@ struct Microkernels {
 const Microkernels* PortableMicrokernels();
 const Microkernels* Avx2Microkernels();
 const Microkernels* Avx512Microkernels();
+// The best table for a machine, which need not be this one, to read what it covers. Never null.
+const Microkernels* MicrokernelsFor(const Machine& machine);
+// The instruction set of that table: "avx2".
+std::string_view VectorsOf(const Machine& machine);
 // The best table for this processor. Never null.
 const Microkernels* BestMicrokernels();
 

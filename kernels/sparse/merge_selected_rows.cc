@@ -46,3 +46,15 @@ HEDDLE_OP(get_tensor_from_selected_rows) {
       .Output("Out")
       .AnyKernel(GetTensor);
 }
+
+HEDDLE_EXAMPLES(merge_selected_rows, R"(
+example float32 5x2 rows
+in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
+out Out float32 [4, 2] rows [0, 4, 5, 19] height 20 4 4 1 2 8 4 2 1
+)")
+
+HEDDLE_EXAMPLES(get_tensor_from_selected_rows, R"(
+example float32 5x2 rows
+in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
+out Out float32 [5, 2] 4 4 4 1 4 3 1 2 2 1
+)")

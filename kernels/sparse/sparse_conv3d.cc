@@ -186,3 +186,75 @@ HEDDLE_OP(sparse_conv3d) {
   op.Attr("strides", Ints{1, 1, 1}).Attr("groups", 1).Attr("subm", false).Attr("key", "");
   op.AnyKernel(Conv3d);
 }
+
+HEDDLE_EXAMPLES(sparse_batch_norm, R"(
+example is_test true
+in v float32 [3, 2] 1 -2 3 -0.5 0.25 2
+in i int32 [4, 3] 0 0 0 0 0 1 0 1 1 0 2 1
+in m float32 [2] 0.5 0.25
+in q float32 [2] 1.5 2
+in w float32 [2] 1 2
+in b float32 [2] 0 1
+var s sparse_coo
+var r sparse_coo
+op sparse_sparse_coo_tensor values=v indices=i -> out=s
+attr shape LONGS [1, 2, 2, 3, 2]
+op sparse_batch_norm x=s mean=m variance=q scale=w bias=b -> out=r mean_out=m variance_out=q
+  saved_mean=sm saved_variance=sv reserve_space=rs
+attr is_test BOOLEAN true
+attr momentum FLOAT 0.9
+attr epsilon FLOAT 1e-05
+attr data_layout STRING "NHWC"
+attr use_global_stats BOOLEAN false
+attr trainable_statistics BOOLEAN false
+op sparse_to_dense x=r -> out=d
+out d float32 [1, 2, 2, 3, 2] 0.40824693 -2.1819725 0*8 2.0412345 -0.06065744 0*8 -0.20412347
+  3.4748673 0 0
+out m float32 [2] 0.5 0.25
+out q float32 [2] 1.5 2
+
+example is_test false
+in v float32 [3, 2] 1 -2 3 -0.5 0.25 2
+in i int32 [4, 3] 0 0 0 0 0 1 0 1 1 0 2 1
+in m float32 [2] 0.5 0.25
+in q float32 [2] 1.5 2
+in w float32 [2] 1 2
+in b float32 [2] 0 1
+var s sparse_coo
+var r sparse_coo
+op sparse_sparse_coo_tensor values=v indices=i -> out=s
+attr shape LONGS [1, 2, 2, 3, 2]
+op sparse_batch_norm x=s mean=m variance=q scale=w bias=b -> out=r mean_out=m variance_out=q
+  saved_mean=sm saved_variance=sv reserve_space=rs
+attr is_test BOOLEAN false
+attr momentum FLOAT 0.9
+attr epsilon FLOAT 1e-05
+attr data_layout STRING "NHWC"
+attr use_global_stats BOOLEAN false
+attr trainable_statistics BOOLEAN false
+op sparse_to_dense x=r -> out=d
+out d float32 [1, 2, 2, 3, 2] -0.35897774 -1.2223315 0*8 1.3641155 0.59593976 0*8 -1.0051377
+  3.626392 0 0
+out m float32 [2] 0.5916667 0.20833333
+out q float32 [2] 1.4847221 2.0722222
+)")
+
+HEDDLE_EXAMPLES(sparse_conv3d, R"(
+example 1x2x2
+in v float32 [3, 2] 1 -2 3 -0.5 0.25 2
+in i int32 [4, 3] 0 0 0 0 0 1 0 1 1 0 2 1
+in k float32 [1, 2, 2, 2, 1] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8
+var s sparse_coo
+var r sparse_coo
+op sparse_sparse_coo_tensor values=v indices=i -> out=s
+attr shape LONGS [1, 2, 2, 3, 2]
+op sparse_conv3d x=s kernel=k -> out=r rulebook=b counter=c
+attr subm BOOLEAN false
+attr paddings INTS [0, 0, 0]
+attr dilations INTS [1, 1, 1]
+attr strides INTS [1, 1, 1]
+attr groups INT 1
+attr key STRING ""
+op sparse_to_dense x=r -> out=d
+out d float32 [1, 2, 1, 2, 1] -0.3 1.6999999 1.775 1.325
+)")

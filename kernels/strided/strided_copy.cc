@@ -272,6 +272,10 @@ Status CopyFirst(KernelContext& ctx) {
   Value* out = op.out.empty() || op.out[0] == kNoSlot ? nullptr : ctx.frame()[op.out[0]];
   if (in == nullptr || out == nullptr || !in->is_tensor())
     return InvalidArgument("the operator needs an input and an output tensor");
+  if (in->tensor().bytes() != out->tensor().bytes())
+    return InvalidArgument("the input of shape ", in->tensor().shape().ToString(),
+                           " has not as many elements as the output of shape ",
+                           out->tensor().shape().ToString());
   CopyBytes(ctx, in->tensor().raw(), out->tensor().mutable_raw(), out->tensor().bytes());
   return Status::Ok();
 }

@@ -157,7 +157,7 @@ class Executor:
                 opt_level: int = 2, schedule: str = "auto", seed: int = 0, precision: str = "f32",
                 lean: bool = False, reuse: str = "ordered",
                 max_shapes: Mapping[str, Sequence[int]] = {},
-                packed_weights: str = "") -> Session: ...
+                packed_weights: str = "", force: str = "") -> Session: ...
 
 class Session:
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None,

@@ -134,7 +134,7 @@ class Model:
                  plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0, precision: str = "f32",
                  lean: bool = False, reuse: str = "ordered",
                  max_shapes: Mapping[str, Sequence[int]] | None = None,
-                 packed_weights: str | os.PathLike[str] = "") -> None:
+                 packed_weights: str | os.PathLike[str] = "", force: str = "") -> None:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit,
@@ -143,7 +143,7 @@ class Model:
                          "schedule": "serial" if deterministic else schedule, "seed": seed,
                          "precision": precision, "lean": lean, "reuse": reuse,
                          "max_shapes": {k: list(v) for k, v in (max_shapes or {}).items()},
-                         "packed_weights": os.fspath(packed_weights)}
+                         "packed_weights": os.fspath(packed_weights), "force": force}
         self._session = self._executor.compile(program, scope, list(fetch), **self._options)
         self._names = tuple(info.name for info in self._session.outputs)
         self._run = self._session.run
@@ -301,10 +301,11 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
       in blocks of one size, which are used again whatever the shape
     * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker
       start
+    * `force`: implementations that kernels must have, as in "conv=direct,gemm=panels"
     """
     known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
              "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse", "max_shapes",
-             "packed_weights"}
+             "packed_weights", "force"}
     for name in options:
         if name not in known:
             raise TypeError(f"heddle.load() has no option '{name}'; there are "

@@ -195,6 +195,7 @@ nb::dict Session::Describe(nb::dict feeds) {
     nb::dict step;
     step["op"] = in.op;
     step["mode"] = in.mode;
+    step["implementation"] = in.implementation;
     step["block"] = in.block;
     step["inputs"] = in.inputs;
     step["outputs"] = in.outputs;
@@ -254,7 +255,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::string& schedule, uint64_t seed,
                                  const std::string& precision, bool lean, const std::string& reuse,
                                  const std::map<std::string, std::vector<int64_t>>& max_shapes,
-                                 const std::string& packed_weights) {
+                                 const std::string& packed_weights, const std::string& force) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
@@ -264,6 +265,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   options.lean = lean;
   options.reuse = ReuseNamed(reuse);
   options.packed_weights = packed_weights;
+  options.force = force;
   for (const auto& [name, dims] : max_shapes) {
     if (dims.size() > Shape::kMaxRank)
       throw nb::value_error(("the largest shape of '" + name + "' has rank " +
@@ -303,7 +305,7 @@ void BindSession(nb::module_& module) {
            nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32",
            nb::arg("lean") = false, nb::arg("reuse") = "ordered",
            nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>(),
-           nb::arg("packed_weights") = "");
+           nb::arg("packed_weights") = "", nb::arg("force") = "");
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")

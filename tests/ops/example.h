@@ -68,6 +68,7 @@ struct Example {
   std::optional<Tolerance> close;         // of floating-point outputs, instead of the dtype's
   bool random = false;
   uint64_t seed = 0;
+  std::string no_dtypes;    // why other dtypes give other values; empty: they do not
   std::string no_gradient;  // why the gradient is not compared with differences; empty: it is
 
   // A program instead of one operator; `inputs` and `outputs` name its variables.

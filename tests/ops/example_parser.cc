@@ -75,9 +75,9 @@ class Parser {
       e.random = true;
     } else if (what == "seed") {
       e.seed = static_cast<uint64_t>(ToInt(words->Next("a number")));
-    } else if (what == "gradient") {
+    } else if (what == "gradient" || what == "dtypes") {
       if (!words->Take("none:")) throw BadExample("expected 'none:'");
-      e.no_gradient = TakeRest(words, "a reason");
+      (what == "gradient" ? e.no_gradient : e.no_dtypes) = TakeRest(words, "a reason");
     } else {
       throw BadExample("unknown statement '" + what + "'");
     }

@@ -142,11 +142,13 @@ TEST(ExampleParser, ReadsStatisticsSeedsAndReasons) {
       "random\n"
       "seed 7\n"
       "gradient none: not smooth here\n"
+      "dtypes none: any order is right\n"
       "out Out float32 [64] mean 0 0.1 var 1 0.2 range -6 6 count 3\n");
   ASSERT_THAT(examples, SizeIs(1));
   EXPECT_TRUE(examples[0].random);
   EXPECT_EQ(examples[0].seed, 7u);
   EXPECT_EQ(examples[0].no_gradient, "not smooth here");
+  EXPECT_EQ(examples[0].no_dtypes, "any order is right");
   const Statistics& s = examples[0].outputs[0].statistics;
   EXPECT_EQ(examples[0].outputs[0].check, Check::kStatistics);
   EXPECT_EQ(s.variance, std::pair(1.0, 0.2));

@@ -11,8 +11,8 @@ namespace heddle::testing {
 
 using ExamplesByOp = std::map<std::string, std::vector<const Example*>>;
 
-// The forward operator of `x_grad`; nullptr where there is none, it draws random numbers or runs
-// blocks, or the gradient's outputs are not called after its inputs.
+// The forward operator of `x_grad`; nullptr where there is none, it draws random numbers, runs
+// blocks or is a gradient itself, or the gradient's outputs are not called after its inputs.
 const OpDef* ForwardOf(const OpDef& gradient);
 
 struct GradientCheck {
@@ -22,7 +22,7 @@ struct GradientCheck {
 };
 
 // Takes the forward operands from the gradient's example; where that has not all of them (the
-// gradient of tanh reads the output alone) from the forward operator's first example. Outputs are
+// gradient of tanh reads the output alone) from the forward operator's first that has. Outputs are
 // computed, and their gradients drawn where the example gives none.
 //
 // Source: central differences along one direction per operand, then element by element where that

@@ -171,13 +171,13 @@ TEST(InlineCalls, WrongCallsAreErrors) {
       "call", {{"X", {"x", "x"}}}, {{"Out", {"y"}}},
       {{"sub_block", BlockRef{f}}, {"parameters", Strings{"p"}}, {"results", Strings{"r"}}});
   EXPECT_EQ(ErrorOf(many),
-            "PRE_PLACEMENT/7/inline_calls: call of block 1: it has 1 parameters, the call names 2");
+            "PRE_PLACEMENT/inline_calls: call of block 1: it has 1 parameters, the call names 2");
 
   Calls dtypes;
   const int g = dtypes.Function();
   dtypes.V("n", DType::kI64).Call(g, "n", "y");
   EXPECT_EQ(ErrorOf(dtypes),
-            "PRE_PLACEMENT/7/inline_calls: call of block 1: parameter 'p' is float32, 'n' int64");
+            "PRE_PLACEMENT/inline_calls: call of block 1: parameter 'p' is float32, 'n' int64");
 
   Calls names;
   const int h = names.Block(0);

@@ -1,7 +1,5 @@
-// Convolution as matrix products over unrolled windows: the path for double precision, and for
-// groups and gradients in builds without a primitives library.
-#include "kernels/conv/conv.h"
-
+// Convolution as matrix products over unrolled windows (im2col): for double precision, and for
+// groups and gradients in builds without oneDNN.
 #include <algorithm>
 
 #include "kernels/conv/conv_backend.h"
@@ -19,6 +17,8 @@ class UnrolledConv final : public ConvRunner {
     in_channel_ = g.channels_last ? 1 : g.in_size();
     in_pixel_ = g.channels_last ? g.in_c : 1;
   }
+
+  std::string name() const override { return "im2col + gemm"; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     const int64_t in_image = g_.in_c * g_.in_size(), out_image = g_.out_c * g_.out_size();
@@ -157,65 +157,12 @@ class UnrolledConv final : public ConvRunner {
   int64_t rows_, in_channel_, in_pixel_;
 };
 
-// Of one image with few channels, the library gives each thread its part of the output's channels,
-// so that all of them read all pixels and write to all lines of memory; not with larger windows.
-// With very few channels to write it does worse still.
-bool LibrarySharesBadly(const PrepareContext& ctx, const ConvGeometry& g) {
-  return ctx.threads() > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= 32 &&
-         g.kernel_size() > 1 && (g.out_c >= 32 || g.out_c <= 8);
-}
-
-// What the library does before it begins, and to share such work out, takes longer than the sums.
-bool IsSmall(const ConvGeometry& g) {
-  constexpr int64_t kFewPixels = 40;
-  return g.batch * g.out_size() <= kFewPixels;
-}
-
-// What the library takes for such an activation, besides what heddle's own loops do, is some part
-// of short sums.
-bool ActivatesSlowly(const ConvGeometry& g, Activation a) {
-  constexpr int64_t kShortSum = 640;
-  switch (a) {
-    case Activation::kSwish:
-    case Activation::kSigmoid:
-    case Activation::kTanh:
-    case Activation::kGeluErf:
-    case Activation::kGeluTanh:
-    case Activation::kMish:
-      return g.in_c / g.groups * g.kernel_size() <= kShortSum;
-    default:
-      return false;
-  }
-}
-
-// What a copy of the filter some times as large takes, in time as in memory, and work space do, is
-// little beside the values.
-bool FilterIsSmall(const ConvGeometry& g) {
-  constexpr int64_t kShare = 24, kLarge = 1 << 19;
-  const int64_t values = g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size());
-  return values >= kLarge && kShare * g.out_c * g.in_c / g.groups * g.kernel_size() <= values;
-}
-
 }  // namespace
 
-std::unique_ptr<ConvRunner> MakeConv(const PrepareContext& ctx, const ConvGeometry& g, DType dtype,
-                                     ConvDirection direction, const Tensor* filter,
-                                     const Epilogue& epilogue) {
-  if (dtype == DType::kF64) return std::make_unique<UnrolledConv<double>>(g, direction, epilogue);
-  if (epilogue.bf16 && filter != nullptr && !g.depthwise())
-    if (auto runner = MakeHalfConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (!ctx.lean())
-    if (auto runner = MakeTunedConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (!ctx.lean() || FilterIsSmall(g))
-    if (auto runner = MakeWinogradConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (auto runner = MakeDepthwiseConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (auto runner = MakePatchConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (ctx.lean() || IsSmall(g) || LibrarySharesBadly(ctx, g) ||
-      ActivatesSlowly(g, epilogue.activation))
-    if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (auto runner = MakeLibraryConv(ctx, g, direction, filter, epilogue)) return runner;
-  if (auto runner = MakeDirectConv(ctx, g, direction, filter, epilogue)) return runner;
-  return std::make_unique<UnrolledConv<float>>(g, direction, epilogue);
+std::unique_ptr<ConvRunner> MakeIm2colConv(const PrepareContext&, const ConvCase& c) {
+  if (c.dtype == DType::kF64)
+    return std::make_unique<UnrolledConv<double>>(c.g, c.direction, c.epilogue);
+  return std::make_unique<UnrolledConv<float>>(c.g, c.direction, c.epilogue);
 }
 
 }  // namespace heddle

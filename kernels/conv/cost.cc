@@ -1,0 +1,145 @@
+#include "kernels/conv/cost.h"
+
+#include <algorithm>
+
+#include "kernels/conv/conv_backend.h"
+#include "kernels/simd/microkernels.h"
+
+namespace heddle::convcost {
+namespace {
+
+int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Cycles in which a core begins the multiply-adds of so many floats.
+double Cycles(double work, const Machine& m) {
+  return work / simd::MicrokernelsFor(m)->lanes / m.vector_fmas_per_cycle;
+}
+// Direct kernels, heddle's as oneDNN's, take 1.15 times as long as their multiply-adds alone:
+// bounds of rows, loads and stores. Measured over the layers of the residual networks.
+constexpr double kDirectOverhead = 1.15;
+double BaseNs(const ConvCase& c, const Machine& m) {
+  return Cycles(std::max(1.0, c.g.work()), m) * kDirectOverhead / m.cycles_per_ns;
+}
+
+// An implementation that computes a case and should not be taken for it.
+constexpr double kSlow = 20;
+
+// Of so few pixels, what oneDNN does before it begins, and to share such work out, takes longer
+// than the sums.
+constexpr int64_t kFewPixels = 40;
+bool IsSmall(const ConvGeometry& g) { return g.batch * g.out_size() <= kFewPixels; }
+
+// Of one image with few channels, oneDNN gives each thread its part of the output's channels, so
+// that all of them read all pixels and write to all lines of memory; not with larger windows. With
+// very few channels to write it does worse still.
+constexpr int64_t kFewInputs = 32, kManyChannels = 32, kVeryFewChannels = 8;
+bool OnednnSharesBadly(const ConvCase& c) {
+  const ConvGeometry& g = c.g;
+  return c.threads > 1 && g.batch == 1 && g.in_c * g.kernel_size() <= kFewInputs &&
+         g.kernel_size() > 1 && (g.out_c >= kManyChannels || g.out_c <= kVeryFewChannels);
+}
+
+// What oneDNN takes for such an activation, beyond what heddle's own loops take, is a noticeable
+// part of short sums.
+constexpr int64_t kShortSum = 640;
+bool OnednnActivatesSlowly(const ConvGeometry& g, Activation a) {
+  switch (a) {
+    case Activation::kSwish:
+    case Activation::kSigmoid:
+    case Activation::kTanh:
+    case Activation::kGeluErf:
+    case Activation::kGeluTanh:
+    case Activation::kMish:
+      return g.in_c / g.groups * g.kernel_size() <= kShortSum;
+    default:
+      return false;
+  }
+}
+
+// A copy of the filter that is several times as large, and work space, are small beside the values.
+bool FilterIsSmall(const ConvGeometry& g) {
+  constexpr int64_t kShare = 24, kLarge = 1 << 19;
+  const int64_t values = g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size());
+  return values >= kLarge && kShare * g.out_c * g.in_c / g.groups * g.kernel_size() <= values;
+}
+
+}  // namespace
+
+// Transforming a window of one vector of channels takes so many cycles, in and out; the products
+// 1.12 times as long as their multiply-adds. Less than a tenth gained is none: it costs memory.
+double Winograd(const ConvCase& c, const Machine& m) {
+  constexpr double kInputCycles = 130, kOutputCycles = 180, kProductOverhead = 1.12;
+  constexpr double kLeastGain = 0.9;
+  const ConvGeometry& g = c.g;
+  const int64_t lanes = simd::MicrokernelsFor(m)->lanes;
+  if (g.in_c < lanes || g.out_c < lanes || (c.lean && !FilterIsSmall(g)))
+    return kSlow * BaseNs(c, m);
+  const int tile = simd::WinogradTileOf(g.kernel[1]);
+  const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
+  const double in = static_cast<double>(Ceil(g.in_c, lanes));
+  const double out = static_cast<double>(Ceil(g.out_c, lanes));
+  const double filter = simd::kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
+  const double products = filter * tiles / m.vector_fmas_per_cycle * kProductOverhead;
+  // The transformed filter is larger than the plain one, four times with 3x3, and often comes from
+  // memory.
+  const double reading = filter * m.cycles_to_read_vector;
+  const double cycles =
+      std::max(products, reading) + tiles * (in * kInputCycles + out * kOutputCycles);
+  return cycles / kLeastGain / m.cycles_per_ns;
+}
+
+// oneDNN's depthwise loops take longer for every shape that these cover.
+double Depthwise(const ConvCase& c, const Machine& m) {
+  constexpr double kGain = 0.9;
+  return kGain * BaseNs(c, m);
+}
+
+// Patches that overlap are added one by one, which pays with few channels, of which oneDNN fills
+// little of a vector, or where it would be done soon after it has begun.
+double Patches(const ConvCase& c, const Machine& m) {
+  constexpr int64_t kVeryFew = 4, kSome = 16, kPatchPixels = 100;
+  constexpr double kGain = 0.9, kAdding = 1.5;
+  const ConvGeometry& g = c.g;
+  const bool few =
+      g.in_c <= kVeryFew || (g.in_c <= kSome && g.batch * g.out_size() <= kPatchPixels);
+  return (PatchesAreApart(g) || few ? kGain : kAdding) * BaseNs(c, m);
+}
+
+double Direct(const ConvCase& c, const Machine& m) { return BaseNs(c, m); }
+
+double Onednn(const ConvCase& c, const Machine& m) {
+  // Beyond the sums, in the cases above: a fifth and more.
+  constexpr double kBehind = 1.2;
+  // It makes code for every new case, about as long as a first run takes.
+  constexpr double kMakesCode = 2;
+  const bool behind =
+      IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue.activation);
+  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m);
+}
+
+// Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them;
+// and what a thread reads here is most often what it wrote in the instruction before. Every thread
+// reads all of the filter, which therefore must not be large.
+double OnednnParts(const ConvCase& c, const Machine& m) {
+  constexpr int64_t kLeastPixels = 24;           // of a part
+  constexpr int64_t kMostFilterBytes = 1 << 20;  // larger ones leave a core's own cache
+  constexpr double kGain = 0.98, kLoss = 1.5;
+  const ConvGeometry& g = c.g;
+  const bool pays = g.batch * g.out_size() >= kLeastPixels * c.threads &&
+                    g.in_c * g.out_c * 4 <= kMostFilterBytes;
+  return (pays ? kGain : kLoss) * Onednn(c, m);
+}
+
+// With fewer multiplications, rounding the input takes longer than it saves.
+double OnednnBf16(const ConvCase& c, const Machine& m) {
+  constexpr double kLeastWork = 1 << 21, kGain = 0.25, kLoss = 1.5;
+  return (c.g.work() >= kLeastWork ? kGain : kLoss) * BaseNs(c, m);
+}
+
+// Windows are copied as often as the kernel has taps.
+double Im2col(const ConvCase& c, const Machine& m) {
+  constexpr double kCopies = 10;
+  return kCopies * BaseNs(c, m);
+}
+
+}  // namespace heddle::convcost

@@ -1,0 +1,132 @@
+// The choice among implementations of convolutions and products: forced, for another machine, and
+// as plans and errors show it.
+#include "kernels/conv/select.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/machine.h"
+#include "kernels/gemm/select.h"
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kOldMachine = R"({"name": "old", "instructions": "avx2 fma"})";
+constexpr const char* kNewMachine =
+    R"({"name": "new", "instructions": "avx2 fma avx512 avx512_vnni avx512_bf16 amx_bf16"})";
+
+// A convolution 3x3 of 32 channels, channels last, and a product with a constant matrix.
+class Choice : public ::testing::Test {
+ protected:
+  Choice() {
+    const Shape image = {1, 28, 28, 32}, filter = {32, 32, 3, 3}, matrix = {32, 8};
+    b_.Feed("x", DType::kF32, image).Param("w", DType::kF32, filter);
+    b_.Var("y", DType::kF32, image).Param("m", DType::kF32, matrix);
+    b_.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"y"}}},
+          {{"paddings", Ints{1, 1}}, {"data_format", "NHWC"}});
+    b_.Op("fused_matmul", {{"X", {"y"}}, {"Y", {"m"}}}, {{"Out", {"z"}}}).Fetch("z");
+    scope_->Set("w", Value(Ones(filter)));
+    scope_->Set("m", Value(Ones(matrix)));
+    feeds_ = {{"x", Ones(image)}};
+  }
+
+  static Tensor Ones(const Shape& shape) {
+    return F32(shape, std::vector<float>(static_cast<size_t>(shape.numel()), 1.f));
+  }
+  Result<CompiledProgram> Compile(const CompileOptions& options) {
+    return executor_.Compile(b_.Build(), scope_, options);
+  }
+  // Of the convolution and of the product, or the error.
+  std::pair<std::string, std::string> Names(CompileOptions options) {
+    options.opt_level = 0;
+    auto compiled = Compile(options);
+    if (!compiled.ok()) return {compiled.status().message(), ""};
+    auto plan = executor_.DescribePlan(*compiled, feeds_);
+    if (!plan.ok()) return {plan.status().ToString(), ""};
+    return {plan->instructions[0].implementation, plan->instructions[1].implementation};
+  }
+
+  ProgramBuilder b_;
+  std::shared_ptr<Scope> scope_ = std::make_shared<Scope>();
+  std::vector<heddle::Feed> feeds_;
+  Executor executor_{{.threads = 1}};
+};
+
+TEST_F(Choice, EveryImplementationThatCoversACaseCanBeForcedAndAgrees) {
+  const auto run = [&](const std::string& force) {
+    auto compiled = Compile({.opt_level = 0, .force = force});
+    EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+    auto out = executor_.Run(*compiled, feeds_);
+    EXPECT_TRUE(out.ok()) << out.status().message();
+    return out.ok() ? (*out)[0] : Tensor();
+  };
+  const Tensor usual = run("");
+  int forced = 0;
+  const auto check = [&](const std::string& family, const char* name) {
+    const std::string force = family + "=" + name;
+    const auto [conv, gemm] = Names({.force = force});
+    if (conv.find("does not cover") != std::string::npos) return;
+    EXPECT_THAT(family == "conv" ? conv : gemm, StartsWith(name));
+    const Tensor out = run(force);
+    ASSERT_EQ(out.shape(), usual.shape()) << force;
+    for (int64_t i = 0; i < out.numel(); ++i)
+      ASSERT_NEAR(out.data<float>()[i], usual.data<float>()[i], 1e-4 * 9 * 32 * 32) << force;
+    ++forced;
+  };
+  for (const auto& i : ConvImplementations()) check("conv", i.name);
+  for (const auto& i : GemmImplementations()) check("gemm", i.name);
+  EXPECT_GE(forced, 3);  // im2col, plain and, on every machine that is supported, others
+}
+
+TEST_F(Choice, TheFirstThatCoversIsTakenOfSeveral) {
+  EXPECT_EQ(Names({.force = "conv=depthwise:im2col"}).first, "im2col + gemm");
+}
+
+TEST_F(Choice, WhatDoesNotCoverIsRefusedWithWhatDoes) {
+  const std::string why = Names({.force = "conv=depthwise"}).first;
+  EXPECT_THAT(why, HasSubstr("force: conv=depthwise does not cover this case; implementations that "
+                             "do are "));
+  EXPECT_THAT(why, HasSubstr("im2col"));
+  EXPECT_THAT(why, HasSubstr("conv2d -> y"));
+  EXPECT_THAT(Names({.force = "convs=direct"}).first, HasSubstr("there is no family \"convs\""));
+}
+
+TEST_F(Choice, PlansForOtherMachinesAreShownAndNotRun) {
+  EXPECT_EQ(Names({.machine = kNewMachine}).first, "winograd 4x4, avx512");
+  EXPECT_EQ(Names({.machine = kOldMachine}).first, "winograd 4x4, avx2");
+  EXPECT_EQ(Names({.force = "conv=direct", .machine = kNewMachine}).first, "direct, avx512");
+  EXPECT_THAT(Names({.machine = "{"}).first, HasSubstr("machine: no JSON object"));
+  auto compiled = Compile({.machine = kNewMachine});
+  ASSERT_TRUE(compiled.ok());
+  EXPECT_THAT(executor_.Run(*compiled, feeds_).status().message(),
+              HasSubstr("machine 'new' as described: its plans can be shown, not run"));
+}
+
+// One choice for one case and machine, whatever machine asks.
+TEST(Ranking, IsAFunctionOfCaseAndMachine) {
+  ConvGeometry g;
+  g.channels_last = true;
+  g.batch = 1, g.in_c = g.out_c = 64;
+  g.in = g.out = {1, 56, 56};
+  g.kernel = {1, 3, 3}, g.pad_lo = g.pad_hi = {0, 1, 1};
+  const Tensor filter = Tensor::Empty(DType::kF32, {64, 64, 3, 3});
+  const Epilogue none;
+  const ConvCase c{g, DType::kF32, ConvDirection::kForward, &filter, none, 1, false};
+  Machine wide;
+  wide.instructions = kAvx2 | kFma | kAvx512;
+  EXPECT_EQ(DescribeConv(c, wide), "winograd 4x4, avx512");
+  const auto ranked = Ranked(ConvImplementations(), c, wide);
+  EXPECT_STREQ(ranked.back()->name, "im2col");
+  for (size_t i = 1; i < ranked.size(); ++i)
+    EXPECT_LE(ranked[i - 1]->cost_ns(c, wide), ranked[i]->cost_ns(c, wide));
+  // A filter that is read once per run costs as much as a vector takes to come.
+  wide.cycles_to_read_vector = 1e6;
+  EXPECT_NE(DescribeConv(c, wide), "winograd 4x4, avx512");
+}
+
+}  // namespace
+}  // namespace heddle::testing
