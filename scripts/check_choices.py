@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compares which implementation each instruction gets, on machines that are only described, with what is
-recorded: check_choices.py --heddle TOOL [--shared DIR] [--record].
+"""Compares the implementations that instructions get on described machines with what is recorded.
 
-tests/machines has the descriptions (*.json) and what is recorded: examples.tsv for the programs of the
-repository, shared_models.tsv for the recorded models outside of it, which are left out where they are not.
-A line names an instruction by its place and first output, its operator, and its implementation for each
-description at 1 and 2 threads; one that holds for all of them stands once. --record writes the files anew:
-read the difference before it is committed.
+  check_choices.py --heddle TOOL [--shared DIR] [--record]
+
+tests/machines has the descriptions (*.json) and the records: examples.tsv for the programs of the
+repository, shared_models.tsv for the recorded models outside of it, left out where they are not.
+A line names an instruction by its place and first output, its operator, and its implementation for
+each description at 1 and 2 threads; one that holds for all of them stands once. --record writes the
+files anew: read the difference before it is committed.
 """
 
 import argparse
@@ -25,7 +26,8 @@ EXAMPLES = ("examples/digits",)
 
 
 def plan(heddle, program, feeds, machine, threads):
-    command = [heddle, "plan", program, "--json", "--machine", machine, "--threads", str(threads), *feeds]
+    command = [heddle, "plan", program, "--json", "--machine", machine, "--threads", str(threads),
+               *feeds]
     run = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     if run.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{run.stderr}")
@@ -33,7 +35,7 @@ def plan(heddle, program, feeds, machine, threads):
 
 
 def choices(heddle, program, feeds):
-    """One row per instruction that has several implementations: place, output, operator, what it gets."""
+    """A row per instruction with several implementations: place, output, operator, choice."""
     rows = {}
     columns = [(machine, threads) for machine in MACHINES for threads in THREADS]
     for at, (machine, threads) in enumerate(columns):
@@ -66,7 +68,8 @@ def shared_lines(heddle, models):
             if (folder / "params_spec.json").exists() and not (folder / "model.pdiparams").exists():
                 model = Path(scratch) / folder.name
                 shutil.copytree(folder, model)
-                subprocess.run([sys.executable, models / "tools" / "regen_params.py", model], check=True)
+                tool = models / "tools" / "regen_params.py"
+                subprocess.run([sys.executable, tool, model], check=True)
             feeds = []
             for name, value in meta["cases"][0]["inputs"].items():
                 feeds += ["--feed", f"{name}={folder / value['file']}"]
