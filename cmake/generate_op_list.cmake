@@ -1,7 +1,7 @@
 # cmake -DROOT=… -DFOLDER=… -DENDING=cc -DMACRO=HEDDLE_OP -DDECLARE=HEDDLE_DECLARE_OP -DOUTPUT=…
 #       -P generate_op_list.cmake
-# Collects the lines `MACRO(name)` at column 0 of the sources *.ENDING below ROOT/FOLDER into OUTPUT, sorted:
-# `DECLARE(name, "path of the source from ROOT")`.
+# Collects the lines `MACRO(name)` at column 0 of the sources *.ENDING below ROOT/FOLDER into OUTPUT,
+# sorted: `DECLARE(name, "path of the source from ROOT")`.
 
 cmake_minimum_required(VERSION 3.22)
 

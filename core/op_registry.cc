@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "heddle/program.h"
 #include "core/thread_annotations.h"
+#include "heddle/program.h"
 
 namespace heddle {
 

@@ -60,8 +60,13 @@ class CompiledImpl {
   // Of the last form that was made.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
   PlanChoices plan_choices() const {
-    return {options.reuse, options.lean, options.shuffle_seed, options.placement,
-            options.placement_seed, forced, machine};
+    return {options.reuse,
+            options.lean,
+            options.shuffle_seed,
+            options.placement,
+            options.placement_seed,
+            forced,
+            machine};
   }
 
   // Constant after Make.
@@ -76,8 +81,8 @@ class CompiledImpl {
   // CompileOptions::force and machine; nullptr: none given.
   std::shared_ptr<const ForcedImplementations> forced;
   std::shared_ptr<const Machine> machine;
-  bool declared_inputs = false;           // the program has feed operators
-  std::function<void(Plan&)> spoil;       // see PlanSource
+  bool declared_inputs = false;      // the program has feed operators
+  std::function<void(Plan&)> spoil;  // see PlanSource
 
   std::atomic<uint64_t> runs{0};
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that code for one instruction set stands in kernels/simd alone.
 
-Intrinsics, target attributes, vector types, macros of instruction sets and questions to the processor:
-prints each that stands elsewhere as file:line, and fails if there is one.
+Intrinsics, target attributes, vector types, macros of instruction sets and questions to the
+processor: prints each that stands elsewhere as file:line, and fails if there is one.
 """
 
 import re
@@ -32,7 +32,8 @@ FORBIDDEN = {
         r"#\s*pragma\s+(?:GCC|clang)\s+(?:target|attribute)"),
     "a vector type": re.compile(r"\b(?:__)?(?:ext_)?vector_(?:size|type)(?:__)?\s*\("),
     "a question to the processor": re.compile(
-        r"\b__builtin_cpu_(?:supports|init|is)\b|\b__(?:get_)?cpuid\w*\b|\b_?xgetbv\b|\bgetauxval\b"),
+        r"\b__builtin_cpu_(?:supports|init|is)\b|\b__(?:get_)?cpuid\w*\b|"
+        r"\b_?xgetbv\b|\bgetauxval\b"),
     "a macro of an instruction set": re.compile(
         r"\b__(?:AVX|SSE|FMA|BMI|AMX|ARM_NEON|ARM_FEATURE)\w*\b"),
 }

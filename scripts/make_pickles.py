@@ -65,7 +65,8 @@ def program(out, protocol):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "tests" / "formats" / "paddle" / "pickles")
+    parser.add_argument("--out", type=Path,
+                        default=ROOT / "tests" / "formats" / "paddle" / "pickles")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     for protocol in (2, 3, 4):

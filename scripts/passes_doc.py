@@ -24,30 +24,32 @@ heddle run resnet50/ --random-feed --disable-pass channels_last
 heddle run resnet50/ --random-feed --dump-passes dumps --dump-filter 'fuse' --verify-passes
 ```
 
-Users add passes of their own with the options (`CompileOptions::passes`, `include/heddle/pass.h`); there
-is no global list. How to add a pass to heddle: [passes/README.md](../passes/README.md).
+Users add passes of their own with the options (`CompileOptions::passes`, `include/heddle/pass.h`);
+there is no global list. How to add a pass to heddle: [passes/README.md](../passes/README.md).
 
-**Levels.** 0: no passes. 1: passes whose results every reader of the file understands. 2: fusion and
-layouts as well.
+**Levels.** 0: no passes. 1: passes whose results every reader of the file understands. 2: fusion
+and layouts as well.
 
-**Order.** The table below, from `passes/pipeline.cc`. Passes *in rounds* run again until nothing changes,
-at most 10 times; when the program returns to a form that it had before, the rounds end with a warning.
-When a pass of POST_REWRITE_FOR_EXEC changes something, POST_PLACEMENT and POST_REWRITE_FOR_EXEC run once
-more, since a clean-up may make way for a fusion. A second `heddle opt` therefore finds nothing to do.
+**Order.** The table below, from `passes/pipeline.cc`. Passes *in rounds* run again until nothing
+changes, at most 10 times; when the program returns to a form that it had before, the rounds end
+with a warning. When a pass of POST_REWRITE_FOR_EXEC changes something, POST_PLACEMENT and
+POST_REWRITE_FOR_EXEC run once more, since a clean-up may make way for a fusion. A second `heddle
+opt` therefore finds nothing to do.
 
-**Variables.** A program may write a variable several times. Passes reason about (variable, version), in
-sub-blocks as in the first block, and leave alone what they cannot prove.
+**Variables.** A program may write a variable several times. Passes reason about (variable,
+version), in sub-blocks as in the first block, and leave alone what they cannot prove.
 
-**Checks.** After each change a verifier examines the program: slots and attributes fit the definitions,
-ids exist, operands are visible where they are used, nothing is read before it is written, every fetched
-variable is written, variables keep their names, kinds and dtypes, and operators with side effects are
-still there. `--verify-passes` also compares fingerprints when a pass says "unchanged". An error reads
-`POST_PLACEMENT/foo: …`, and the given program stays as it was. `tests/passes/law_test.cc` runs every pass,
-and all together, on random programs (100 in the tests; more with `HEDDLE_LAW_PROGRAMS=1000`): results are
-equal, a second run changes nothing, a failing pass leaves no trace.
+**Checks.** After each change a verifier examines the program: slots and attributes fit the
+definitions, ids exist, operands are visible where they are used, nothing is read before it is
+written, every fetched variable is written, variables keep their names, kinds and dtypes, and
+operators with side effects are still there. `--verify-passes` also compares fingerprints when a
+pass says "unchanged". An error reads `POST_PLACEMENT/foo: …`, and the given program stays as it
+was. `tests/passes/law_test.cc` runs every pass, and all together, on random programs (100 in the
+tests; more with `HEDDLE_LAW_PROGRAMS=1000`): results are equal, a second run changes nothing, a
+failing pass leaves no trace.
 
-*Results* below says whether a pass keeps every bit of the results, or how far results may move relative
-to the largest element. (Zeros of different sign count as equal.)
+*Results* below says whether a pass keeps every bit of the results, or how far results may move
+relative to the largest element. (Zeros of different sign count as equal.)
 """
 
 
@@ -72,7 +74,8 @@ def page(said):
     level = {p["name"]: p["level"] for p in passes}
     lines = [HEAD, "## In the order they run", "", "| grouping | passes |", "|---|---|"]
     for stage in said["order"]:
-        names = [f"[{name}](#{name})" + (" ²" if level[name] == 2 else "") for name in stage["passes"]]
+        names = [f"[{name}](#{name})" + (" ²" if level[name] == 2 else "")
+                 for name in stage["passes"]]
         lines.append(f"| {stage['grouping']} | {', '.join(names)} |")
     lines += ["", "² at level 2 only"]
     lines += ["", "## One by one", ""]
@@ -82,4 +85,5 @@ def page(said):
 
 
 if __name__ == "__main__":
-    sys.exit(generated_page.run(__doc__, "passes", ["passes", "--json"], lambda said: page(json.loads(said))))
+    sys.exit(generated_page.run(__doc__, "passes", ["passes", "--json"],
+                                lambda said: page(json.loads(said))))

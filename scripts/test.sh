@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs all tests: scripts/test.sh [PRESET] [ctest arguments…]
-# PRESET is one of CMakePresets.json (release when left out). Ends with "operators exercised: N of M"
-# and "N passed, M failed"; the exit status is that of the tests.
+# PRESET is one of CMakePresets.json (release when left out). Ends with "operators exercised: N of
+# M" and "N passed, M failed"; the exit status is that of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/conv/conv_stripes.h"
 #include "core/op_registry.h"
+#include "kernels/conv/conv_stripes.h"
 #include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
