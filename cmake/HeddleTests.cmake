@@ -81,8 +81,9 @@ foreach(_folder IN LISTS _test_folders)
     target_link_libraries(${_target} PRIVATE heddle_test_helpers)
   endif()
   heddle_warnings(${_target})
-  # The tests of the C interface and of the grid see other definitions, hence other headers.
-  if(_support AND NOT _name MATCHES "^(capi|grid)$")
+  # The tests of the C interface and of the grid see other definitions; those of the tool call
+  # testing:: what is heddle::testing in the header.
+  if(_support AND NOT _name MATCHES "^(capi|grid|tools)$")
     heddle_precompile_like(${_target} heddle_test_helpers)
   endif()
   if(_name STREQUAL "tools")

@@ -22,7 +22,7 @@ SYSTEM = re.compile(r"/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|z|gcc_s|stdc\+\+|uti
 # Prints the shared libraries that the process holds in the end.
 RUN_WHEEL = """
 import sys, numpy, heddle
-model = heddle.load(sys.argv[1])
+model = heddle.load(sys.argv[1], threads=1)
 output = model(numpy.load(sys.argv[1] + "/input.npy"))
 output = output[0] if isinstance(output, (list, tuple)) else output
 numpy.save(sys.argv[2], numpy.asarray(output))
@@ -92,7 +92,7 @@ def try_archive(archive, options, work):
     check_libraries(re.findall(r"=> (/\S+)", said), root.resolve())
     out = work / "out"
     run(root / "bin/heddle", "run", DIGITS, "--feed", f"x={DIGITS}/input.npy", "--out", out,
-        env=BARE, cwd=work)
+        "--threads", 1, env=BARE, cwd=work)
     run(options.cmake, f"-DWORK={work / 'consumer'}", f"-DPREFIX={root}",
         f"-DSOURCE_DIR={ROOT / 'tests/package'}", f"-DGENERATOR={options.generator}",
         f"-DCXX={options.cxx}", f"-DCC={options.cc}", "-DBUILD_TYPE=Release",

@@ -142,19 +142,20 @@ TEST(CallStack, DamagedFiles) {
 // Stacks that begin as the one before does, for no line, some, all or more than it has; longer
 // ones, shorter ones, and lines of which one is the other's beginning.
 TEST(CallStack, StacksThatBeginAlike) {
-  const std::vector<std::vector<std::string>> stacks = {
-      {"in main", "in a", "in b"},
-      {"in main", "in a", "in b"},
-      {"in main", "in a"},
-      {"in main", "in a", "in c"},
-      {"in main", "in ab", "in c"},
-      {},
-      {"in main", "in ab"},
-      {"in main", "in ab", "", "", ""},
-      {"in main", "in ab", ""},
-      {"out", "in ab", ""},
-      {"out", "in a", std::string(300, 'x')},
-      {"out", "in a", std::string(299, 'x') + "y"}};
+  std::vector<std::vector<std::string>> stacks = {{"in main", "in a", "in b"},
+                                                  {"in main", "in a", "in b"},
+                                                  {"in main", "in a"},
+                                                  {"in main", "in a", "in c"},
+                                                  {"in main", "in ab", "in c"},
+                                                  {},
+                                                  {"in main", "in ab"},
+                                                  {"in main", "in ab", "", "", ""},
+                                                  {"in main", "in ab", ""},
+                                                  {"out", "in ab", ""},
+                                                  {"out", "in a"},
+                                                  {"out", "in a"}};
+  stacks[stacks.size() - 2].push_back(std::string(300, 'x'));
+  stacks[stacks.size() - 1].push_back(std::string(299, 'x') + "y");
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 2});
   for (size_t k = 0; k < stacks.size(); ++k)
