@@ -155,7 +155,8 @@ TEST(CallStack, StacksThatBeginAlike) {
                                                   {"out", "in a"},
                                                   {"out", "in a"}};
   stacks[stacks.size() - 2].push_back(std::string(300, 'x'));
-  stacks[stacks.size() - 1].push_back(std::string(299, 'x') + "y");
+  stacks[stacks.size() - 1].push_back(std::string(300, 'x'));
+  stacks[stacks.size() - 1].back().back() = 'y';
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 2});
   for (size_t k = 0; k < stacks.size(); ++k)
