@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "core/op_registry.h"
 #include "tests/ops/examine.h"
@@ -14,6 +15,22 @@
 
 namespace heddle::testing {
 namespace {
+
+// Operators whose examples are known to disagree with heddle, each with the reason:
+// open_findings.txt. Their findings are printed instead of failing; one that has none left must
+// leave the list.
+using OpenFindings = std::map<std::string, std::string>;
+const OpenFindings& TheOpenFindings() {
+  static const auto* const open = [] {
+    auto* found = new OpenFindings;
+    std::ifstream file(HEDDLE_SOURCE_DIR "/tests/ops/open_findings.txt");
+    for (std::string line; std::getline(file, line);)
+      if (const size_t colon = line.find(": "); !line.empty() && line[0] != '#')
+        found->emplace(line.substr(0, colon), line.substr(colon + 2));
+    return found;
+  }();
+  return *open;
+}
 
 // The examples of one source file.
 class ExamplesTest : public ::testing::Test {
@@ -30,6 +47,10 @@ class ExamplesTest : public ::testing::Test {
         ExpectOnGrid(op);
         ExpectGradient(op);
       }
+    for (const std::string& op : file_.operators)
+      if (TheOpenFindings().count(op) != 0 && (only_.empty() || op == only_) &&
+          found_.count(op) == 0)
+        ADD_FAILURE() << op << " has no finding any more: tests/ops/open_findings.txt";
   }
 
  private:
@@ -47,16 +68,25 @@ class ExamplesTest : public ::testing::Test {
     Report(example, CheckSmallShapes(lab_, example, *def));
   }
 
-  static void Report(const Example& example, const Problems& problems) {
+  void Report(const Example& example, const Problems& problems) {
     for (const Problem& p : problems)
-      ADD_FAILURE_AT(example.file.c_str(), example.line)
-          << NameOf(example) << ", " << p.variant << ": " << p.what;
+      Report(example.op, example.file, example.line,
+             NameOf(example) + ", " + p.variant + ": " + p.what);
+  }
+  void Report(const std::string& op, const std::string& file, int line, const std::string& what) {
+    if (TheOpenFindings().count(op) == 0) {
+      ADD_FAILURE_AT(file.c_str(), line) << what;
+      return;
+    }
+    found_.insert(op);
+    std::printf("open finding: %s:%d: %s\n", file.c_str(), line, what.c_str());
   }
 
   // A CUDA kernel that no example reaches would go untested.
   void ExpectOnGrid(const std::string& op) {
     if (grid_on_host::FindGridKernel(op) == nullptr) return;
-    EXPECT_GT(lab_.OnGrid(op), 0) << op << ": no example reaches its CUDA kernel";
+    if (lab_.OnGrid(op) == 0)
+      Report(op, __FILE__, __LINE__, op + ": no example reaches its CUDA kernel");
   }
 
   // A gradient is compared with differences, or an example says why not.
@@ -76,14 +106,16 @@ class ExamplesTest : public ::testing::Test {
       compared += check.compared;
       if (!check.why_not.empty()) why_not = check.why_not;
     }
-    EXPECT_GT(compared, 0) << op << " is not compared with differences of " << forward->name()
-                           << ": " << why_not;
+    if (compared == 0)
+      Report(op, __FILE__, __LINE__,
+             op + " is not compared with differences of " + forward->name() + ": " + why_not);
   }
 
   const ExampleFile& file_;
   const ExamplesByOp& all_;
   const std::string only_;
   Lab lab_;
+  std::set<std::string> found_;  // operators with open findings that were seen
 };
 
 // Every registered operator has an example that compares something. Leaves "operators exercised: N
@@ -94,11 +126,15 @@ class CoverageTest : public ::testing::Test {
 
   void TestBody() override {
     std::string missing;
-    size_t exercised = 0, width = 0;
+    size_t exercised = 0, open = 0, width = 0;
     const auto ops = AllOps();
     for (const OpDef* op : ops) {
       if (IsExercised(op->name())) {
         ++exercised;
+        continue;
+      }
+      if (TheOpenFindings().count(op->name()) != 0) {
+        ++open;
         continue;
       }
       width += op->name().size() + 1;
@@ -106,8 +142,10 @@ class CoverageTest : public ::testing::Test {
       if (width > 100) width = op->name().size();
     }
     std::ofstream(HEDDLE_BUILD_DIR "/operators_exercised.txt")
-        << "operators exercised: " << exercised << " of " << ops.size() << "\n";
-    EXPECT_EQ(exercised, ops.size()) << "without an example in their source file:\n" << missing;
+        << "operators exercised: " << exercised << " of " << ops.size() << ", "
+        << TheOpenFindings().size() << " with open findings\n";
+    EXPECT_EQ(exercised + open, ops.size()) << "without an example in their source file:\n"
+                                            << missing;
   }
 
  private:
