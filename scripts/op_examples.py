@@ -228,9 +228,9 @@ def shortest(value, dtype):
     if dtype.startswith('float'):
         text = str(getattr(np, dtype)(value))
         text = re.sub(r'\.0$', '', text)
-        if 'e' not in text or '.' not in text:
-            return text
-        return re.sub(r'\.?0*e([+-]?)0*(\d)', r'e\1\2', text)
+        if 'e' in text and '.' in text:
+            text = re.sub(r'\.?0*e([+-]?)0*(\d)', r'e\1\2', text)
+        return text
     return str(int(value))
 
 

@@ -286,6 +286,12 @@ bool Flat(const CallView& call) {
 bool FlatWithoutBias(const CallView& call) {
   return Flat(call) && (call.def().FindInput("Bias") < 0 || !call.HasIn("Bias"));
 }
+// A batch of 1 that serves the whole batch of the residual, or the reverse, is not covered.
+bool FlatOfOneBatch(const CallView& call) {
+  if (!Flat(call) || !call.HasIn("ResidualData")) return Flat(call);
+  const Shape& out = call.OutShape("Output");
+  return call.InShape("ResidualData") == out && call.InShape("Input")[0] == out[0];
+}
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
@@ -297,5 +303,5 @@ HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) { kernel = {ConvTranspose, FlatWi
 HEDDLE_CUDA_KERNEL(conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
 HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
 HEDDLE_CUDA_KERNEL(conv2d_transpose_grad) { kernel = {ConvTransposeGrad, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(fused_conv2d) { kernel = {FusedConv<false>, Flat}; }
-HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) { kernel = {FusedConv<true>, Flat}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d) { kernel = {FusedConv<false>, FlatOfOneBatch}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) { kernel = {FusedConv<true>, FlatOfOneBatch}; }

@@ -320,11 +320,11 @@ in GtBoxes float32 [2, 4] lod [[0, 2]] 0 0 8 8 8 1 15 8
 in GtLabels int32 [2, 1] lod [[0, 2]] 1 3
 in IsCrowd int32 [2, 1] lod [[0, 2]] 0 0
 in ImInfo float32 [1, 3] 16 16 1
-out LocationIndex int32 [3] lod [[0, 3]] 0 1 4
-out ScoreIndex int32 [5] lod [[0, 5]] 0 1 4 2 3
-out TargetBBox float32 [3, 4] lod [[0, 3]] 0.0625 0.0625 0.11778303 0.11778303 -0.1875 -0.1875
+out LocationIndex int32 [3] 0 1 4
+out ScoreIndex int32 [5] 0 1 4 2 3
+out TargetBBox float32 [3, 4] 0.0625 0.0625 0.11778303 0.11778303 -0.1875 -0.1875
   0.11778303 0.11778303 0 0.125 0 0
-out TargetLabel int32 [5, 1] lod [[0, 5]] 1 1 3 0 0
-out BBoxInsideWeight float32 [3, 4] lod [[0, 3]] 1*12
-out ForegroundNumber int32 [1, 1] lod [[0, 1]] 4
+out TargetLabel int32 [5, 1] 1 1 3 0 0
+out BBoxInsideWeight float32 [3, 4] 1*12
+out ForegroundNumber int32 [1, 1] 4
 )")

@@ -168,17 +168,17 @@ out XShape ?
 HEDDLE_EXAMPLES(einsum_grad, R"(
 example ij,jk->ik
 attr equation STRING "ij,jk->ik"
-in Operands float64 [2, 3] 0.5 -1 0.25 2 -0.5 1
-in Operands float64 [3, 2] 1 0.5 -0.25 0.75 2 -1
+in InnerCache float64 [2, 3] 0.5 -1 0.25 2 -0.5 1
+in InnerCache float64 [3, 2] 1 0.5 -0.25 0.75 2 -1
 in Out@GRAD float64 [2, 2] 0.5 -0.25 1 2
-from matmul_v2_grad X=Operands.0 Y=Operands.1 Out@GRAD=Out@GRAD -> X@GRAD=Operands@GRAD.0
+from matmul_v2_grad X=InnerCache.0 Y=InnerCache.1 Out@GRAD=Out@GRAD -> X@GRAD=Operands@GRAD.0
   Y@GRAD=Operands@GRAD.1
 out Operands@GRAD float64 [2, 3] 0.375 -0.3125 1.25 2 1.25 0
 out Operands@GRAD float64 [3, 2] 2.25 3.875 -1 -0.75 1.125 1.9375
 
 example ij->ji, float32
 attr equation STRING "ij->ji"
-in Operands float32 [2, 3] 0.5 -1 0.25 2 -0.5 1
+in InnerCache float32 [2, 3] 0.5 -1 0.25 2 -0.5 1
 in Out@GRAD float32 [3, 2] 1 0.5 -0.25 0.75 2 -1
 from transpose2 X=Out@GRAD -> Out=Operands@GRAD XShape=s
 attr axis INTS [1, 0]

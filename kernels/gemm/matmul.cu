@@ -143,6 +143,16 @@ bool BothFloat(const CallView& call) {
   return call.InDType("X") == DType::kF32 && call.InDType("Y") == DType::kF32 &&
          call.InShape("X").rank() > 0 && call.InShape("Y").rank() > 0;
 }
+// A batch of 1 that serves the whole batch of the residual, or the reverse, is not covered.
+bool CoversFused(const CallView& call) {
+  if (!BothFloat(call) || !call.HasIn("ResidualData")) return BothFloat(call);
+  const Shape &x = call.InShape("X"), &y = call.InShape("Y"), &out = call.OutShape("Out");
+  const Result<Shape> batch = BroadcastShape(BatchOf(x), BatchOf(y), -1);
+  if (!batch.ok()) return false;
+  const int64_t m = x.rank() < 2 ? 1 : x.dim(call.Bool("trans_x") ? -1 : -2);
+  const int64_t n = y.rank() < 2 ? 1 : y.dim(call.Bool("trans_y") ? -2 : -1);
+  return call.InShape("ResidualData") == out && batch->numel() * m * n == out.numel();
+}
 // The attribute head_number of the old operator is not covered.
 bool CoversV1(const CallView& call) {
   return BothFloat(call) &&
@@ -160,4 +170,4 @@ HEDDLE_CUDA_KERNEL(matmul_v2_grad) { kernel = {ProductGrad<ViewV2>, BothFloat}; 
 HEDDLE_CUDA_KERNEL(matmul_grad) { kernel = {ProductGrad<ViewV1>, CoversV1}; }
 HEDDLE_CUDA_KERNEL(mul_grad) { kernel = {ProductGrad<ViewMul>, BothFloat}; }
 HEDDLE_CUDA_KERNEL(bmm_grad) { kernel = {ProductGrad<ViewBmm>, BothFloat}; }
-HEDDLE_CUDA_KERNEL(fused_matmul) { kernel = {FusedProduct, BothFloat}; }
+HEDDLE_CUDA_KERNEL(fused_matmul) { kernel = {FusedProduct, CoversFused}; }

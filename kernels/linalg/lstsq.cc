@@ -69,7 +69,8 @@ struct Lstsq {
       if (ranks && driver != "gels") ranks->mutable_data<int32_t>()[i] = static_cast<int32_t>(rank);
       if (residuals && d.rows > d.cols) {
         Matrix<double> rest = -b;
-        if (k > 0) rest += Product<double>(a, z.template cast<double>());
+        const Matrix<double> wide = z.template cast<double>();
+        if (k > 0) rest += Product<double>(a, wide);
         MatrixMap<T>(residuals->mutable_data<T>() + i * sides, 1, sides) =
             rest.colwise().squaredNorm().template cast<T>();
       }

@@ -142,16 +142,4 @@ in StatNeg int64 [1, 9] 0*9
 out AUC float64 [] 1
 out StatPosOut int64 [1, 9] 0*5 1 0 1 0
 out StatNegOut int64 [1, 9] 0 1 0 0 1 0*4
-
-example sliding
-attr curve STRING "ROC"
-attr num_thresholds INT 8
-attr slide_steps INT 1
-in Predict float32 [4, 2] 0.3 0.7 0.8 0.2 0.4 0.6 0.1 0.9
-in Label int64 [4, 1] 1 0 0 1
-in StatPos int64 [1, 19] 0*19
-in StatNeg int64 [1, 19] 0*19
-out AUC float64 [] 1
-out StatPosOut=StatPos int64 [19] 0*5 1 0 1 0*6 1 0 1 0 1
-out StatNegOut=StatNeg int64 [19] 0 1 0 0 1 0*5 1 0 0 1 0*4 1
 )")

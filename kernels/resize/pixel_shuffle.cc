@@ -357,28 +357,4 @@ attr upscale_factor INT 2
 attr data_format STRING "NHWC"
 in Out@GRAD float64 [1, 2, 2, 2] 0.96 -0.24 0.34 0.65 0.88 -0.78 -0 -0.64
 out X@GRAD float64 [1, 1, 1, 8] 0.96 0.34 0.88 -0 -0.24 0.65 -0.78 -0.64
-
-example float32, no. 2
-attr upscale_factor INT 2
-attr data_format STRING "NCHW"
-in Out@GRAD float32 [1, 1, 4, 2] 0.35 -0.16 0.36 -0.56 0.1 0.7 0.47 -0
-out X@GRAD float32 [1, 4, 2, 1] 0.35 0.1 -0.16 0.7 0.36 0.47 -0.56 -0
-
-example float32, channels last, no. 2
-attr upscale_factor INT 2
-attr data_format STRING "NHWC"
-in Out@GRAD float32 [1, 2, 2, 2] -0.24 0.58 -0.66 0.17 -0.14 -0.88 -0.42 0.47
-out X@GRAD float32 [1, 1, 1, 8] -0.24 -0.66 -0.14 -0.42 0.58 0.17 -0.88 0.47
-
-example float64, no. 2
-attr upscale_factor INT 2
-attr data_format STRING "NCHW"
-in Out@GRAD float64 [1, 1, 4, 2] -0.17 -0.63 0.73 -0.09 -0.7 -0.28 -0.22 0.27
-out X@GRAD float64 [1, 4, 2, 1] -0.17 -0.7 -0.63 -0.28 0.73 -0.22 -0.09 0.27
-
-example float64, channels last, no. 2
-attr upscale_factor INT 2
-attr data_format STRING "NHWC"
-in Out@GRAD float64 [1, 2, 2, 2] 0.96 -0.24 0.34 0.65 0.88 -0.78 -0 -0.64
-out X@GRAD float64 [1, 1, 1, 8] 0.96 0.34 0.88 -0 -0.24 0.65 -0.78 -0.64
 )")

@@ -246,18 +246,4 @@ attr stop_axis INT 2
 in XShape float64 [0, 2, 3, 2] none
 in Out@GRAD float64 [2, 6] -0.89 -0.78 0.05 -0.59 -0.49 -0.56 -0.02 -0.72 0.58 -0.89 0.44 -0.63
 out X@GRAD float64 [2, 3, 2] -0.89 -0.78 0.05 -0.59 -0.49 -0.56 -0.02 -0.72 0.58 -0.89 0.44 -0.63
-
-example float32, no. 2
-attr start_axis INT 1
-attr stop_axis INT 2
-in XShape float32 [0, 2, 3, 2] none
-in Out@GRAD float32 [2, 6] -0.49 0.73 -0.97 0.1 0.06 0.85 -0.51 -0.87 0.8 0.75 -0.67 1
-out X@GRAD float32 [2, 3, 2] -0.49 0.73 -0.97 0.1 0.06 0.85 -0.51 -0.87 0.8 0.75 -0.67 1
-
-example float64, no. 2
-attr start_axis INT 1
-attr stop_axis INT 2
-in XShape float64 [0, 2, 3, 2] none
-in Out@GRAD float64 [2, 6] -0.89 -0.78 0.05 -0.59 -0.49 -0.56 -0.02 -0.72 0.58 -0.89 0.44 -0.63
-out X@GRAD float64 [2, 3, 2] -0.89 -0.78 0.05 -0.59 -0.49 -0.56 -0.02 -0.72 0.58 -0.89 0.44 -0.63
 )")

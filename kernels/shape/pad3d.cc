@@ -482,49 +482,4 @@ attr value FLOAT 0.5
 in X float64 [1, 1, 1, 2, 2] 0.02 -0.66 -0.46 0.9
 in Out@GRAD float64 [1, 1, 1, 3, 3] -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62 -0.16 -0.84
 out X@GRAD float64 [1, 1, 1, 2, 2] 0.24999999999999997 -0.10999999999999999 0.45 -0.8400000000000001
-
-example float32, constant, no. 2
-attr paddings INTS [1, 0, 0, 1, 0, 0]
-attr mode STRING "constant"
-attr data_format STRING "NCDHW"
-attr value FLOAT 0.5
-in X float32 [1, 1, 1, 2, 2] -0.31 -0.37 0.69 0.76
-in Out@GRAD float32 [1, 1, 1, 3, 3] 0.35 -0.89 0.12 0.39 0.65 -0.38 0.01 0.7 -0.41
-out X@GRAD float32 [1, 1, 1, 2, 2] -0.89 0.12 0.65 -0.38
-
-example float64, constant, no. 2
-attr paddings INTS [1, 0, 0, 1, 0, 0]
-attr mode STRING "constant"
-attr data_format STRING "NCDHW"
-attr value FLOAT 0.5
-in X float64 [1, 1, 1, 2, 2] 0.02 0.25 0.79 -0.4
-in Out@GRAD float64 [1, 1, 1, 3, 3] -0.49 0.26 0.99 0.78 -0.86 -0.03 -0.24 0.77 -0.54
-out X@GRAD float64 [1, 1, 1, 2, 2] 0.26 0.99 -0.86 -0.03
-
-example float64, reflect, no. 2
-attr paddings INTS [1, 0, 0, 1, 0, 0]
-attr mode STRING "reflect"
-attr data_format STRING "NCDHW"
-attr value FLOAT 0.5
-in X float64 [1, 1, 1, 2, 2] 1 -0.25 -0 -0
-in Out@GRAD float64 [1, 1, 1, 3, 3] -0.98 -0.25 0.46 0.48 -0.55 0.05 0.42 -0.04 -0.87
-out X@GRAD float64 [1, 1, 1, 2, 2] -0.29 -0.97 -0.55 0.53
-
-example float64, replicate, no. 2
-attr paddings INTS [1, 0, 0, 1, 0, 0]
-attr mode STRING "replicate"
-attr data_format STRING "NCDHW"
-attr value FLOAT 0.5
-in X float64 [1, 1, 1, 2, 2] 0.4 -0.44 -0.16 0.23
-in Out@GRAD float64 [1, 1, 1, 3, 3] 0.02 0.36 0.96 -0.36 -0.77 -0.49 0.18 0.01 0.91
-out X@GRAD float64 [1, 1, 1, 2, 2] 0.38 0.96 -0.94 0.42000000000000004
-
-example float64, circular, no. 2
-attr paddings INTS [1, 0, 0, 1, 0, 0]
-attr mode STRING "circular"
-attr data_format STRING "NCDHW"
-attr value FLOAT 0.5
-in X float64 [1, 1, 1, 2, 2] 0.02 -0.66 -0.46 0.9
-in Out@GRAD float64 [1, 1, 1, 3, 3] -0.11 0.41 0.22 -0.44 0.45 -0.4 0.62 -0.16 -0.84
-out X@GRAD float64 [1, 1, 1, 2, 2] 0.24999999999999997 -0.10999999999999999 0.45 -0.8400000000000001
 )")

@@ -48,7 +48,13 @@ struct Portable : BaseVector<float, 8> {
   static HEDDLE_SIMD_INLINE T AddToExponent(T y, T shifted) {
     return reinterpret_cast<T>(reinterpret_cast<I>(y) + (reinterpret_cast<I>(shifted) << 23));
   }
-  static HEDDLE_SIMD_INLINE T Fms(T a, T b, T c) { return a * b - c; }
+  // Rounded once, unlike Fma on a processor without such an instruction: the range reduction of the
+  // exponential subtracts nearly equal numbers.
+  static HEDDLE_SIMD_INLINE T Fms(T a, T b, T c) {
+    for (int i = 0; i < kLanes; ++i)
+      a[i] = static_cast<float>(static_cast<double>(a[i]) * b[i] - c[i]);
+    return a;
+  }
   // b where one of them is NaN.
   static HEDDLE_SIMD_INLINE T Max(T a, T b) { return a > b ? a : b; }
   static HEDDLE_SIMD_INLINE T Min(T a, T b) { return a < b ? a : b; }

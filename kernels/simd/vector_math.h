@@ -27,8 +27,8 @@ HEDDLE_SIMD_INLINE typename V::T Poly(typename V::T x, const float (&c)[kCount])
   return p;
 }
 
-// e^x = 2^n 2^f for the whole number n next to log2(e) x and the rest f. Off by at most 1.5e-7 of
-// the value for |x| < 10, 1.5e-6 anywhere.
+// e^x = 2^n 2^f for the whole number n next to log2(e) x and the rest f. Off by at most 3e-7 of the
+// value for |x| < 10, 1.5e-6 anywhere.
 template <typename V>
 HEDDLE_SIMD_INLINE typename V::T Exp(typename V::T x) {
   using T = typename V::T;

@@ -15,12 +15,14 @@ std::complex<double> ElementAt(const Tensor& t, int64_t i);
 // Equal kind, dtypes, shapes, LoD and bits; but NaN is NaN, whatever its bits.
 std::string SameElements(const Value& got, const Value& want);
 
-// `got` is what the output expects, by its check. `close` replaces the dtype's tolerance.
+// `got` is what the output expects, by its check. `close` replaces the dtype's tolerance. Sequence
+// offsets are compared where the output has some.
 std::string Matches(const Value& got, const ExampleOutput& want,
                     const std::optional<Tolerance>& close);
 
-// Equal shapes and LoD; floating-point elements within `tolerance`, whose atol counts relative to
-// the largest finite element of `want` where that is above 1. Dtypes may differ.
+// Equal shapes, and LoD where `want` has one; floating-point elements within `tolerance`, whose
+// atol counts relative to the largest finite element of `want` where that is above 1. Dtypes may
+// differ.
 std::string Near(const Tensor& got, const Tensor& want, const Tolerance& tolerance);
 
 }  // namespace heddle::testing

@@ -19,7 +19,8 @@ using Problems = std::vector<Problem>;
 // The expected outputs, from the program as it is and from the optimised one.
 Problems CheckAnswers(Lab& lab, const Example& example);
 
-// Every way to run it gives the same: with more threads, in place, again, on devices.
+// Every way to run it gives the same bits: in place, again, on the emulated device. With more
+// threads, and with the CUDA kernels, the expected values.
 Problems CheckWays(Lab& lab, const Example& example);
 
 // In each other dtype that the operator has a kernel for. A cast that changes the inputs' values

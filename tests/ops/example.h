@@ -38,6 +38,7 @@ enum class Check { kNothing, kMeta, kValues, kStatistics };
 struct ExampleOutput {
   std::string slot;
   std::string same_as;  // the input slot whose variable this is; empty: a variable of its own
+  int same_index = -1;  // which of that slot's variables; -1: the one of this output's position
   Check check = Check::kValues;
   Value value;
   Statistics statistics;
@@ -75,6 +76,7 @@ struct Example {
   std::vector<ExampleOp> program;
   std::vector<ExampleVar> vars;
   std::vector<int> block_parents = {-1};
+  std::vector<int> forward_blocks = {-1};  // whose gradient a block computes; -1: none
   bool is_program() const { return !program.empty(); }
 };
 

@@ -126,6 +126,10 @@ class Parser {
     if (const size_t equals = out.slot.find('='); equals != std::string::npos) {
       out.same_as = out.slot.substr(equals + 1);
       out.slot.resize(equals);
+      if (const size_t dot = out.same_as.rfind('.'); dot != std::string::npos) {
+        out.same_index = static_cast<int>(ToInt(out.same_as.substr(dot + 1)));
+        out.same_as.resize(dot);
+      }
     }
     if (words->Take("?")) {
       out.check = Check::kNothing;
@@ -270,6 +274,8 @@ class Parser {
     if (number != static_cast<int64_t>(e->block_parents.size()) || parent < 0 || parent >= number)
       throw BadExample("blocks are numbered from 1 on, behind their parents");
     e->block_parents.push_back(static_cast<int>(parent));
+    e->forward_blocks.push_back(words->empty() ? -1
+                                               : static_cast<int>(ToInt(words->Next("a block"))));
     block_ = static_cast<int>(number);
   }
 

@@ -47,7 +47,7 @@ TEST(ExampleParser, ReadsOperandsAndOutputs) {
       "in X float32 [] 4\n"
       "in W int64 [2] param 5 6\n"
       "out Out float32 [2] 1 2\n"
-      "out WOut=W int64 [2] ?\n"
+      "out WOut=W.1 int64 [2] ?\n"
       "out XShape ?\n"
       "example another\n"
       "close 1e-3 0.5\n"
@@ -67,6 +67,7 @@ TEST(ExampleParser, ReadsOperandsAndOutputs) {
   EXPECT_EQ(e.outputs[0].check, Check::kValues);
   EXPECT_EQ(e.outputs[1].slot, "WOut");
   EXPECT_EQ(e.outputs[1].same_as, "W");
+  EXPECT_EQ(e.outputs[1].same_index, 1);
   EXPECT_EQ(e.outputs[1].check, Check::kMeta);
   EXPECT_EQ(e.outputs[2].check, Check::kNothing);
   EXPECT_FALSE(e.close.has_value());
@@ -180,7 +181,8 @@ TEST(ExampleParser, ReadsPrograms) {
       "attr sub_block BLOCK 1\n"
       "out i float32 [1] 3\n"
       "block 1 0\n"
-      "op increment X=i -> Out=i\n");
+      "op increment X=i -> Out=i\n"
+      "block 2 0 1\n");
   ASSERT_THAT(examples, SizeIs(1));
   const Example& e = examples[0];
   ASSERT_THAT(e.program, SizeIs(2));
@@ -188,7 +190,8 @@ TEST(ExampleParser, ReadsPrograms) {
   EXPECT_THAT(e.program[0].outputs, SizeIs(2));
   EXPECT_EQ(e.program[0].attrs.at(0).block_idx(), 1);
   EXPECT_EQ(e.program[1].block, 1);
-  EXPECT_THAT(e.block_parents, ElementsAre(-1, 0));
+  EXPECT_THAT(e.block_parents, ElementsAre(-1, 0, 0));
+  EXPECT_THAT(e.forward_blocks, ElementsAre(-1, -1, 1));
 }
 
 TEST(ExampleParser, ErrorsNameTheLine) {

@@ -106,7 +106,8 @@ class Build {
       std::string name = "out." + out.slot + "." + std::to_string(names.size());
       if (!out.same_as.empty()) {
         const auto& shared = NamesOf(out.same_as, &inputs);
-        if (names.size() < shared.size()) name = shared[names.size()];
+        const size_t at = out.same_index >= 0 ? static_cast<size_t>(out.same_index) : names.size();
+        if (at < shared.size()) name = shared[at];
         written.insert(name);
       } else if (!out.value.is_tensor()) {
         Declare(name, KindOf(out.value));
@@ -125,8 +126,11 @@ class Build {
   }
 
   void AddProgram() {
-    for (size_t b = 1; b < example_.block_parents.size(); ++b)
-      builder_.Block(example_.block_parents[b]);
+    for (size_t b = 1; b < example_.block_parents.size(); ++b) {
+      const int block = builder_.Block(example_.block_parents[b]);
+      if (example_.forward_blocks[b] >= 0)
+        builder_.desc().mutable_blocks(block)->set_forward_block_idx(example_.forward_blocks[b]);
+    }
     std::set<std::string> declared;
     for (const ExampleInput& in : example_.inputs) {
       Give(in.slot, in);

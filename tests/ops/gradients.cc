@@ -48,6 +48,14 @@ std::vector<Value> OperandsOf(const Example& e, const std::string& slot) {
   return values;
 }
 
+// An output that is fetched.
+ExampleOutput Expecting(const std::string& slot) {
+  ExampleOutput out;
+  out.slot = slot;
+  out.check = Check::kMeta;
+  return out;
+}
+
 void AddOperands(const std::string& slot, const std::vector<Value>& values, Example* e) {
   for (const Value& value : values) e->inputs.push_back({slot, InDouble(value), false});
 }
@@ -190,8 +198,7 @@ class GradientChecker {
       AddOperands(slot.name, OperandsOf(*source, slot.name), &f_);
     for (const SlotDef& slot : forward_.outputs()) {
       const size_t count = CountOf(*source, slot);
-      for (size_t i = 0; i < count; ++i)
-        f_.outputs.push_back({slot.name, "", Check::kMeta, {}, {}});
+      for (size_t i = 0; i < count; ++i) f_.outputs.push_back(Expecting(slot.name));
     }
     return true;
   }
@@ -240,7 +247,7 @@ class GradientChecker {
     }
     for (size_t i = 0; i < f_.inputs.size(); ++i) {
       if (!IsDouble(f_.inputs[i].value) || !Wanted(GradOf(f_.inputs[i].slot))) continue;
-      g_.outputs.push_back({GradOf(f_.inputs[i].slot), "", Check::kMeta, {}, {}});
+      g_.outputs.push_back(Expecting(GradOf(f_.inputs[i].slot)));
       operands_.push_back(i);
     }
     return weights;

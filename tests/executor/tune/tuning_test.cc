@@ -136,7 +136,7 @@ TEST_F(TuningFile, AnEarlierFileIsReadAndAnotherVersionRefusedInOneSentence) {
     TuningCache other(path_, true, "here");
     EXPECT_EQ(other.Kept("key"), "");
     EXPECT_THAT(other.report().warnings,
-                ElementsAre(AllOf(HasSubstr(path_), HasSubstr("is not used: "),
+                ElementsAre(AllOf(HasSubstr(path_.string()), HasSubstr("is not used: "),
                                   HasSubstr("not of this version"))));
   }
 }
