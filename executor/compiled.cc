@@ -195,12 +195,13 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
   Append(&form->key, options.shuffle_seed);
   Append(&form->key, options.placement);
   Append(&form->key, options.placement_seed);
-  Append(&form->key, options.tune);
   Append(&form->key, options.reuse);
   Append(&form->key, options.lean);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   for (const std::string& name : fetch_names) form->key += name + '\0';
   form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);
+  // A way that was found while tuning is for runs without tuning, too.
+  Append(&form->key, options.tune);
   form->key += options.tuning_file + '\0';
   form->key += options.packed_weights + '\0';
   form->key += options.force + '\0';

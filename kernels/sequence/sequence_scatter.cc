@@ -58,10 +58,13 @@ struct SequenceScatterGrad {
     const int64_t width = RowSize(dout);
     if (dout.rank() != 2) return InvalidArgument("Out@GRAD must be a matrix");
     HEDDLE_RETURN_IF_ERROR(CheckIds(*offsets, ids, index.numel(), dout.dim(0), width));
-    if (Tensor* du = ctx.OutOpt("Updates@GRAD"))
+    if (Tensor* du = ctx.OutOpt("Updates@GRAD")) {
+      if (du->numel() != index.numel())
+        return InvalidArgument("Updates has ", du->numel(), " elements, Ids has ", index.numel());
       for (int64_t i = 0; i < dout.dim(0); ++i)
         for (int64_t k = Begin(*offsets, i); k < Begin(*offsets, i + 1); ++k)
           du->mutable_data<T>()[k] = dout.data<T>()[i * width + ids[k]];
+    }
     if (Tensor* dx = ctx.OutOpt("X@GRAD"))
       if (dx->raw() != dout.raw() && dout.bytes() > 0)
         std::memcpy(dx->mutable_raw(), dout.raw(), dout.bytes());
