@@ -179,5 +179,6 @@ HEDDLE_EXAMPLES(shadow_output, R"(
 example float32
 attr name STRING "y"
 in x float32 [2, 3] 0.02 0.66 -0.25 0.49 -0.89 0.61
-out out ?
+from assign X=x -> Out=out
+out out float32 [2, 3] 0.02 0.66 -0.25 0.49 -0.89 0.61
 )")
