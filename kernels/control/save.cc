@@ -100,12 +100,6 @@ out x float32 [2, 2] 1 -2 3.5 0
 example read back
 in x float32 [2, 2] 1 -2 3.5 0
 op save X=x ->
-attr file_path STRING "/tmp/heddle_example_save"
-out x float32 [2, 2] 1 -2 3.5 0
-
-example read back, no. 2
-in x float32 [2, 2] 1 -2 3.5 0
-op save X=x ->
 attr file_path STRING "heddle_example_save.tmp"
 out x float32 [2, 2] 1 -2 3.5 0
 )")
