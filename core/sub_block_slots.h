@@ -16,10 +16,15 @@
 // output slots.
 #pragma once
 
+#include <string_view>
+
 #include "core/ir.h"
 
 namespace heddle::ir {
 
 void FillSubBlockSlots(Program* program);
+
+// Whether a definition's slot is one of those.
+bool NamesSubBlock(std::string_view slot);
 
 }  // namespace heddle::ir

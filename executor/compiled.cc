@@ -197,6 +197,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
   Append(&form->key, options.placement_seed);
   Append(&form->key, options.reuse);
   Append(&form->key, options.lean);
+  Append(&form->key, options.dynamic_bodies);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   for (const std::string& name : fetch_names) form->key += name + '\0';
   form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);

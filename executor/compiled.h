@@ -62,6 +62,7 @@ class CompiledImpl {
   PlanChoices plan_choices() const {
     return {options.reuse,
             options.lean,
+            options.dynamic_bodies,
             options.shuffle_seed,
             options.placement,
             options.placement_seed,

@@ -37,11 +37,13 @@ Pieces FindPieces(const Plan& plan, const Instruction& in) {
 
 }  // namespace
 
-ArenaSharing::ArenaSharing(const PlanDraft& draft, bool pieces)
+ArenaSharing::ArenaSharing(const PlanDraft& draft, int block, bool pieces)
     : plan_(*draft.plan),
-      ins_(plan_.blocks[0].instructions),
+      block_(block),
+      lanes_(block == 0 ? plan_.lanes.get() : nullptr),
+      ins_(plan_.blocks[block].instructions),
       places_(plan_.slots.size()),
-      life_(plan_.slots.size(), plan_.lanes.get()) {
+      life_(plan_.slots.size(), lanes_) {
   for (uint32_t s = 0; s < places_.size(); ++s) places_[s] = {plan_.RootOf(s), 0};
   BlockAccess blocks(plan_);
   Walk([&](uint32_t i) {
@@ -50,6 +52,8 @@ ArenaSharing::ArenaSharing(const PlanDraft& draft, bool pieces)
     for (int sub : BlocksOf(plan_, ins_[i])) {
       Touch(blocks.Of(sub).reads, i);
       Touch(blocks.Of(sub).writes, i);
+      const uint32_t workspace = plan_.blocks[sub].workspace;
+      Touch({&workspace, 1}, i);
     }
   });
   Walk([&](uint32_t i) {
@@ -60,7 +64,7 @@ ArenaSharing::ArenaSharing(const PlanDraft& draft, bool pieces)
 
 template <typename Fn>
 void ArenaSharing::Walk(Fn&& fn) {
-  if (!plan_.lanes) {
+  if (lanes_ == nullptr) {
     for (uint32_t i = 0; i < ins_.size(); ++i) fn(i);
   } else {
     for (uint32_t i : plan_.serial_order) fn(i);

@@ -18,8 +18,9 @@ namespace heddle {
 
 class ArenaSharing {
  public:
-  // Takes the slots' storages as they are; refers to the draft. `pieces`: whether those share.
-  ArenaSharing(const PlanDraft& draft, bool pieces);
+  // Of the values at home in a block. Takes the slots' storages as they are; refers to the draft.
+  // `pieces`: whether those share.
+  ArenaSharing(const PlanDraft& draft, int block, bool pieces);
 
   // The slot that stands for the buffer which `slot` lies in, and where, in bytes.
   uint32_t BufferOf(uint32_t slot) { return Find(slot).buffer; }
@@ -39,7 +40,11 @@ class ArenaSharing {
   };
   Place Find(uint32_t slot);
   const Slot& At(uint32_t s) const { return plan_.slots[s]; }
-  bool InArena(uint32_t s) const { return s != kNoSlot && At(s).storage == Storage::kArena; }
+  // One that may share; a variable that is written again and again has memory to itself meanwhile.
+  bool InArena(uint32_t s) const {
+    return s != kNoSlot && At(s).storage == Storage::kArena && At(s).home == block_ &&
+           At(s).versioned;
+  }
   // Calls fn(instruction) in an order that one thread could follow.
   template <typename Fn>
   void Walk(Fn&& fn);
@@ -51,6 +56,8 @@ class ArenaSharing {
   bool PutIn(uint32_t whole, uint32_t piece, size_t offset);
 
   const Plan& plan_;
+  const int block_;
+  const LaneSchedule* const lanes_;
   const std::vector<Instruction>& ins_;
   std::vector<Place>
       places_;  // per slot: another of the buffer, nearer to the one that stands for it

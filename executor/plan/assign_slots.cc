@@ -1,9 +1,12 @@
 // Slots: which storage each operand of each operator means.
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.h"
+#include "core/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/variable_uses.h"
 
 namespace heddle {
 namespace {
@@ -18,12 +21,15 @@ class SlotAssigner {
 
   Status Run() {
     FindShared();
+    if (d_.CompilesBodies()) KeepVersions();
     plan_.slots.reserve(written_count_ + d_.request.feeds.size());
     plan_.blocks.resize(p_.blocks.size());
     HEDDLE_RETURN_IF_ERROR(AddFeeds());
     HEDDLE_RETURN_IF_ERROR(AddBlock(0));
     HEDDLE_RETURN_IF_ERROR(AddFetches());
     DropUnread();
+    d_.handed.assign(plan_.slots.size(), false);
+    for (uint32_t s : handed_) d_.handed[s] = true;
     return Status::Ok();
   }
 
@@ -55,11 +61,29 @@ class SlotAssigner {
     }
   }
 
+  // A variable that is written once, before everybody who reads it, in a block that runs when they
+  // do, needs no slot that stays: it is versioned, however many blocks touch it.
+  void KeepVersions() {
+    const std::vector<VariableUse> uses = FindVariableUses(p_, &d_.run_once);
+    for (const FeedSignature& f : d_.request.feeds) fed_.push_back(p_.Find(0, f.name));
+    crosses_.assign(p_.vars.size(), false);
+    for (VarId v = 0; v < p_.vars.size(); ++v) {
+      if (!shared_[v] || p_.vars[v].persistable || p_.vars[v].kind != ir::VarKind::kTensor ||
+          uses[v].writes != 1 || uses[v].elsewhere ||
+          std::find(fed_.begin(), fed_.end(), v) != fed_.end())
+        continue;
+      shared_[v] = false;
+      crosses_[v] = true;
+    }
+  }
+
   uint32_t NewSlot(VarId v, Storage storage, bool versioned) {
     Slot s;
     s.var = v;
     s.storage = storage;
     s.versioned = versioned;
+    s.crosses = v != kNoVar && !crosses_.empty() && crosses_[v];
+    s.home = block_;
     plan_.slots.push_back(s);
     return static_cast<uint32_t>(plan_.slots.size() - 1);
   }
@@ -123,7 +147,10 @@ class SlotAssigner {
 
   Status AddBlock(int b) {
     const auto& ops = p_.blocks[b].ops;
+    const int outer = std::exchange(block_, b);
     plan_.blocks[b].instructions.reserve(ops.size());
+    if (b > 0 && d_.CompilesBodies())
+      plan_.blocks[b].workspace = NewSlot(kNoVar, Storage::kNone, false);
     for (size_t i = 0; i < ops.size(); ++i) {
       const ir::Op& op = ops[i];
       // What a sub-block runs stands, in order, where its operator stands.
@@ -137,8 +164,22 @@ class SlotAssigner {
       for (int sub : op.SubBlocks())
         if (plan_.blocks[sub].instructions.empty()) HEDDLE_RETURN_IF_ERROR(AddBlock(sub));
       BindOutputs(op, &in);
+      if (op.def->has(kControlFlow)) NoteHanded(in);
     }
+    block_ = outer;
     return Status::Ok();
+  }
+
+  void NoteHanded(const Instruction& in) {
+    const auto note = [&](const std::vector<SlotDef>& defs, const IdList& begin,
+                          const IdList& list) {
+      for (size_t d = 0; d < defs.size(); ++d)
+        if (ir::NamesSubBlock(defs[d].name))
+          for (uint32_t k = begin[d]; k < begin[d + 1]; ++k)
+            if (list[k] != kNoSlot) handed_.push_back(list[k]);
+    };
+    note(in.op.def->inputs(), in.op.in_begin, in.op.in);
+    note(in.op.def->outputs(), in.op.out_begin, in.op.out);
   }
 
   Status BindInputs(int b, const ir::Op& op, Instruction* in) {
@@ -243,6 +284,10 @@ class SlotAssigner {
   Plan& plan_;
   std::vector<uint32_t> current_;  // per variable: its slot now
   std::vector<bool> shared_, written_;
+  std::vector<bool> crosses_;  // versioned, though several blocks touch it; empty: none
+  std::vector<VarId> fed_;
+  std::vector<uint32_t> handed_;
+  int block_ = 0;             // whose operators are looked at
   size_t written_count_ = 0;  // operands written: about as many slots will there be
 };
 

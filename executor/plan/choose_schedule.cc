@@ -75,7 +75,8 @@ void ChooseSchedule(PlanDraft& d) {
   constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
   Plan& plan = *d.plan;
   auto& ins = plan.blocks[0].instructions;
-  for (Instruction& in : ins) in.cost_ns = EstimateCost(d, in);
+  for (BlockPlan& block : plan.blocks)
+    for (Instruction& in : block.instructions) in.cost_ns = EstimateCost(d, in);
   plan.stats.tasks = 1;
   if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
   if (d.request.dispatch == Dispatch::kDevice) return;

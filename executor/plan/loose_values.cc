@@ -27,7 +27,7 @@ class LooseFinder {
  private:
   bool IsLoose(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
-    return slot.storage == Storage::kPool && slot.versioned && !d_.fetched[s];
+    return slot.storage == Storage::kPool && slot.versioned && !slot.crosses && !d_.fetched[s];
   }
 
   void Visit(const Instruction& in, uint32_t block, int32_t at) {

@@ -27,6 +27,7 @@ std::vector<Temporary> FindTemporaries(const Plan& plan) {
     const auto touch = [&](std::span<const uint32_t> slots) {
       for (uint32_t s : slots) {
         if (s == kNoSlot || plan.slots[s].storage != Storage::kArena) continue;
+        if (plan.slots[plan.RootOf(s)].home != 0) continue;  // has its place in a work space
         auto& users = all[plan.RootOf(s)].users;
         if (users.empty() || users.back() != i) users.push_back(i);
       }
@@ -36,6 +37,7 @@ std::vector<Temporary> FindTemporaries(const Plan& plan) {
     for (int sub : BlocksOf(plan, ins[i])) {
       touch(blocks.Of(sub).reads);
       touch(blocks.Of(sub).writes);
+      touch({&plan.blocks[sub].workspace, 1});
     }
   }
   for (uint32_t s = 0; s < all.size(); ++s)

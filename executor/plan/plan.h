@@ -38,10 +38,12 @@ struct Slot {
   ir::VarId var = ir::kNoVar;
   Storage storage = Storage::kPool;
   bool versioned = false;  // written once: the slot's contents never change after that
+  bool crosses = false;    // several blocks touch it
   bool is_static = false;  // dtype and shape are known before the run
   DType dtype = DType::kUnknown;
   uint32_t base = kNoSlot;      // kView: the slot whose memory it is
   uint8_t place = 0;            // of a device plan, see place_instructions.h
+  int home = 0;                 // the block in whose work space it lies, see BlockPlan
   size_t offset = 0;            // kArena
   const Value* meta = nullptr;  // is_static: holds the shape; the plan's (Plan::metas)
   // Precondition for both: is_static.
@@ -74,6 +76,7 @@ struct Instruction {
     kPooled,   // shapes known, memory of outputs taken now
     kDynamic,  // shapes inferred now
     kShare,    // output = input with another shape, the memory shared
+    kReplace,  // kStatic into hidden slots, whose bytes then become the variables' (rewrites)
     kWide,     // kStatic, and while it runs no other lane has anything to do: its kernel may use
                // their threads
   };
@@ -116,8 +119,13 @@ enum class Dispatch : uint8_t {
 };
 
 // The instructions of one block: in a valid order; of block 0 with lanes, lane after lane.
+//
+// Memory of a sub-block's own static values: each block has one layout, which every run of the
+// block uses anew. It lies, as a value of its own, in the layout of the block that runs it, and
+// there it is alive while the operator runs that runs the block.
 struct BlockPlan {
   std::vector<Instruction> instructions;
+  uint32_t workspace = kNoSlot;  // a slot that stands for the layout; block 0's is the arena
 };
 
 struct PlanFeed {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
@@ -17,7 +18,8 @@ namespace heddle {
 namespace {
 
 bool IsPrepared(const Instruction& in) {
-  return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kPooled;
+  return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kPooled ||
+         in.mode == Instruction::Mode::kReplace;
 }
 
 Status PrepareOne(PlanDraft& d, Instruction& in) {
@@ -76,20 +78,22 @@ size_t BytesToPack(const Plan& plan) {
 
 Status PrepareKernels(PlanDraft& d) {
   if (d.request.lean) PackSlab(*d.request.services->packs, BytesToPack(*d.plan), true);
-  std::vector<std::shared_ptr<const KernelState>> made;  // by operator of block 0
-  if (d.request.twin) {
-    made.resize(d.program.blocks[0].ops.size());
-    for (const Instruction& in : d.request.twin->blocks[0].instructions)
-      made[static_cast<size_t>(in.ir_op)] = in.state_owner;
-  }
   std::vector<Instruction*> todo;
-  for (Instruction& in : d.plan->blocks[0].instructions) {
-    if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
-    if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
-      in.state_owner = made[static_cast<size_t>(in.ir_op)];
-      in.state = in.state_owner.get();
-    } else {
-      todo.push_back(&in);
+  for (size_t b = 0; b < d.plan->blocks.size(); ++b) {
+    std::vector<std::shared_ptr<const KernelState>> made;  // by operator
+    if (d.request.twin) {
+      made.resize(d.program.blocks[b].ops.size());
+      for (const Instruction& in : d.request.twin->blocks[b].instructions)
+        made[static_cast<size_t>(in.ir_op)] = in.state_owner;
+    }
+    for (Instruction& in : d.plan->blocks[b].instructions) {
+      if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
+      if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
+        in.state_owner = made[static_cast<size_t>(in.ir_op)];
+        in.state = in.state_owner.get();
+      } else {
+        todo.push_back(&in);
+      }
     }
   }
   return PrepareAll(d, todo);
@@ -99,9 +103,11 @@ namespace {
 
 // In lanes the one that follows in the same lane. A plan's states live as long as it does.
 void LookAhead(Plan* plan) {
-  auto& ins = plan->blocks[0].instructions;
-  for (size_t i = 1; i < ins.size(); ++i)
-    if (ins[i].state != nullptr) ins[i - 1].op.ahead = ins[i].state->facts.prefetch;
+  for (BlockPlan& block : plan->blocks) {
+    auto& ins = block.instructions;
+    for (size_t i = 1; i < ins.size(); ++i)
+      if (ins[i].state != nullptr) ins[i - 1].op.ahead = ins[i].state->facts.prefetch;
+  }
 }
 
 void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
@@ -142,13 +148,26 @@ Status BringInParameters(const Plan& plan) {
   return Status::Ok();
 }
 
+// Slots and shapes; anew while a shared variable turns out to have no one shape.
+Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
+  constexpr int kMostTimes = 4;  // then no shared variable has one
+  for (int times = 1;; ++times) {
+    shapes.none = request.dynamic_bodies || times == kMostTimes;
+    PlanDraft& d = draft->emplace(request, shapes);
+    d.BeginStage("slots");
+    HEDDLE_RETURN_IF_ERROR(AssignSlots(d));
+    d.BeginStage("shapes");
+    HEDDLE_RETURN_IF_ERROR(PropagateShapes(d));
+    if (!shapes.contradicted) return Status::Ok();
+  }
+}
+
 Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   const auto start = std::chrono::steady_clock::now();
-  PlanDraft draft(request);
-  draft.BeginStage("slots");
-  HEDDLE_RETURN_IF_ERROR(AssignSlots(draft));
-  draft.BeginStage("shapes");
-  HEDDLE_RETURN_IF_ERROR(PropagateShapes(draft));
+  SharedShapes shapes;
+  std::optional<PlanDraft> analysed;
+  HEDDLE_RETURN_IF_ERROR(Analyse(request, shapes, &analysed));
+  PlanDraft& draft = *analysed;
   if (request.dispatch == Dispatch::kDevice) {
     HEDDLE_RETURN_IF_ERROR(PlanForDevice(draft));
   } else {

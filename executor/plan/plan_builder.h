@@ -48,6 +48,7 @@ struct PlanTarget {
 struct PlanChoices {
   Reuse reuse = Reuse::kOrdered;
   bool lean = false;
+  bool dynamic_bodies = false;
   uint64_t shuffle_seed = 0;  // kQueue
   // kDevice: where operators run that do not say it themselves.
   Placement placement = Placement::kDevice;

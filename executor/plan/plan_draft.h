@@ -10,6 +10,15 @@
 
 namespace heddle {
 
+// Variables that several blocks touch have one slot. Its shape is part of the plan if every
+// operator that writes the variable gives it the same one; whether it is so is found by assuming
+// it, and by planning anew without the assumption where an operator contradicts.
+struct SharedShapes {
+  std::vector<bool> varies;   // per variable: no one shape; empty: none is known to
+  bool none = false;          // no shared variable has a shape
+  bool contradicted = false;  // by the latest analysis
+};
+
 struct PlanDraft {
   const PlanRequest& request;
   const ir::Program& program;
@@ -19,12 +28,22 @@ struct PlanDraft {
   std::vector<Value*> frame;
   std::deque<Value> contents;    // where the frame has contents; other values of it are plan->metas
   std::vector<bool> known_meta;  // per slot: the frame tells dtype and shape for certain
-  std::vector<bool> fetched;     // per slot
-  bool has_tasks = false;        // kDevice: see device_plan.h
+  SharedShapes& shared;
+  // Per slot: operators with sub-blocks put values there themselves, or keep what is there.
+  std::vector<bool> handed;
+  // Per slot: somebody may read it before it is written.
+  std::vector<bool> unsure;
+  std::vector<bool> run_once;  // per block: one instruction runs it
+  std::vector<bool> fetched;   // per slot
+  bool has_tasks = false;      // kDevice: see device_plan.h
 
-  PlanDraft(const PlanRequest& r)
-      : request(r), program(*r.program), plan(std::make_shared<Plan>()) {}
+  PlanDraft(const PlanRequest& r, SharedShapes& shapes)
+      : request(r), program(*r.program), plan(std::make_shared<Plan>()), shared(shapes) {}
 
+  // Sub-blocks are planned as block 0 is; else their operators find shapes while running.
+  bool CompilesBodies() const { return request.dispatch != Dispatch::kDevice && !shared.none; }
+  // A shared variable whose memory is the same throughout a run.
+  bool IsFixed(uint32_t slot) const;
   bool Stable(uint32_t slot) const;
   bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) const;
 

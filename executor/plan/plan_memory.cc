@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "executor/plan/arena_sharing.h"
+#include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
 #include "memory/arena_planner.h"
 
@@ -15,10 +16,21 @@ class MemoryPlanner {
       : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions) {}
 
   void Run() {
-    if (plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice)
+    const bool at_run_time =
+        plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice;
+    if (!at_run_time) ChooseStorages(0);
+    if (d_.CompilesBodies()) FindNested(0);
+    for (const Nested& n : nested_) ChooseStorages(n.block);
+    for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
+      if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
+        s.storage = Storage::kArena;
+    for (size_t n = nested_.size(); n-- > 0;) PlaceInWorkspace(nested_[n]);
+    if (at_run_time)
       ShareAtRunTime();
     else
-      PlaceInArena();
+      Take(SmallEnough(0), 0);
+    if (at_run_time) StackWorkspaces();
+    PlaceWorkspaces();
     MarkFetches();
     Lists();
   }
@@ -64,33 +76,95 @@ class MemoryPlanner {
     size_t bytes = 0, bound = 0;
   };
 
-  void PlaceInArena() {
-    for (const Instruction& in : ins_) {
-      if (in.mode != Instruction::Mode::kStatic) continue;
-      for (uint32_t s : in.op.out)
-        if (s != kNoSlot && At(s).storage == Storage::kPool)
+  // The memory of what the block's instructions write, where it is known before the run.
+  void ChooseStorages(int block) {
+    using Mode = Instruction::Mode;
+    for (Instruction& in : plan_.blocks[block].instructions) {
+      if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
+      for (uint32_t s : in.op.out) {
+        if (s == kNoSlot || At(s).storage != Storage::kPool) continue;
+        if (!IsPlaced(in, s))
+          in.mode = in.mode == Mode::kStatic ? Mode::kPooled : in.mode;
+        else
           At(s).storage = d_.fetched[s] ? Storage::kOutput : Storage::kArena;
+      }
     }
-    for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
-      if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
-        s.storage = Storage::kArena;
-    Take(SmallEnough());
+  }
+  bool IsPlaced(const Instruction& in, uint32_t s) const {
+    const Slot& slot = plan_.slots[s];
+    if (d_.fetched[s] && slot.home != 0) return false;
+    for (const auto& r : in.rewrites)
+      if (r.hidden == s && plan_.slots[r.real].storage == Storage::kPool && !d_.IsFixed(r.real))
+        return false;  // its memory becomes the variable's
+    return slot.versioned || d_.IsFixed(s);
   }
 
+  // Sub-blocks that run, each behind the one that runs it: its layout is a value there.
+  struct Nested {
+    int block, runner;
+  };
+  void FindNested(int runner) {
+    for (const Instruction& in : plan_.blocks[runner].instructions)
+      for (int sub : BlocksOf(plan_, in)) {
+        if (!d_.run_once[sub]) continue;  // nothing is placed there
+        nested_.push_back({sub, runner});
+        FindNested(sub);
+      }
+  }
+
+  void PlaceInWorkspace(const Nested& nested) {
+    const uint32_t w = plan_.blocks[nested.block].workspace;
+    const Arena arena = SmallEnough(nested.block);
+    Take(arena, nested.block);
+    if (arena.bytes == 0) return;
+    Slot& workspace = At(w);
+    workspace.meta =
+        plan_.metas.Of(DType::kU8, Shape{static_cast<int64_t>((arena.bytes + 63) / 64 * 64)});
+    workspace.dtype = DType::kU8;
+    workspace.is_static = true;
+    workspace.storage = Storage::kArena;
+    workspace.home = nested.runner;
+  }
+
+  // Instructions that run side by side in no known order: each has its own work space.
+  void StackWorkspaces() {
+    plan_.buffers.resize(plan_.slots.size(), kNoSlot);
+    for (const Nested& n : nested_) {
+      const uint32_t w = plan_.blocks[n.block].workspace;
+      if (At(w).storage != Storage::kArena || n.runner != 0) continue;
+      At(w).offset = plan_.arena_bytes;
+      plan_.buffers[w] = w;
+      plan_.arena_bytes += At(w).bytes();
+    }
+    plan_.arena_bound = plan_.arena_bytes;
+  }
+
+  // From offsets in work spaces to offsets in the arena.
+  void PlaceWorkspaces() {
+    std::vector<std::vector<uint32_t>> at_home(plan_.blocks.size());
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s)
+      if (At(s).storage == Storage::kArena && HomeOf(s) != 0)
+        at_home[static_cast<size_t>(HomeOf(s))].push_back(s);
+    for (const Nested& n : nested_)
+      for (uint32_t s : at_home[static_cast<size_t>(n.block)])
+        At(s).offset += At(plan_.blocks[n.block].workspace).offset;
+  }
+  int HomeOf(uint32_t s) { return At(plan_.RootOf(s)).home; }
+
   // Pieces in their wholes save copies, but the whole's memory is taken from the first piece on.
-  Arena SmallEnough() const {
+  Arena SmallEnough(int block) const {
     constexpr size_t kWorth = 16;  // a copy is worth a 16th more memory
-    Arena arena = Layout(true);
+    Arena arena = Layout(block, true);
     if (arena.sharing->pieces() == 0) return arena;
-    Arena without = Layout(false);
+    Arena without = Layout(block, false);
     return arena.bytes <= without.bytes + without.bytes / kWorth ? std::move(arena)
                                                                  : std::move(without);
   }
 
   // Regions one after another, each with its own layout; with lanes, perhaps all in one.
-  Arena Layout(bool pieces) const {
+  Arena Layout(int block, bool pieces) const {
     Arena arena;
-    arena.sharing = std::make_unique<ArenaSharing>(d_, pieces);
+    arena.sharing = std::make_unique<ArenaSharing>(d_, block, pieces);
     const Lifetimes& life = arena.sharing->life();
     struct Region {
       std::vector<LiveRange> ranges;
@@ -98,8 +172,8 @@ class MemoryPlanner {
     };
     std::vector<Region> regions(static_cast<size_t>(life.regions()));
     for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      if (plan_.slots[s].storage != Storage::kArena || arena.sharing->BufferOf(s) != s ||
-          !life.touched(s))
+      if (plan_.slots[s].storage != Storage::kArena || plan_.slots[s].home != block ||
+          arena.sharing->BufferOf(s) != s || !life.touched(s))
         continue;
       const Lifetimes::Range range = life.RangeOf(s);
       Region& region = regions[static_cast<size_t>(range.region)];
@@ -116,7 +190,7 @@ class MemoryPlanner {
       arena.bytes += layout.bytes;
       arena.bound += layout.bound;
     }
-    if (plan_.lanes) ShareAcrossLanes(&arena);
+    if (plan_.lanes && block == 0) ShareAcrossLanes(&arena);
     return arena;
   }
 
@@ -144,17 +218,19 @@ class MemoryPlanner {
     arena->bytes = layout.bytes;
   }
 
-  void Take(const Arena& arena) {
-    plan_.arena_bytes = arena.bytes;
-    plan_.arena_bound = arena.bound;
+  void Take(const Arena& arena, int block) {
+    if (block == 0) {
+      plan_.arena_bytes = arena.bytes;
+      plan_.arena_bound = arena.bound;
+    }
     for (size_t k = 0; k < arena.owners.size(); ++k) At(arena.owners[k]).offset = arena.offsets[k];
     plan_.buffers.resize(plan_.slots.size(), kNoSlot);
     for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      if (At(s).storage != Storage::kArena) continue;
+      if (At(s).storage != Storage::kArena || HomeOf(s) != block) continue;
       const uint32_t owner = plan_.buffers[s] = arena.sharing->BufferOf(s);
       if (owner != s) At(s).offset = At(owner).offset + arena.sharing->OffsetOf(s);
     }
-    if (plan_.dispatch == Dispatch::kSerial) FindSpare(arena);
+    if (plan_.dispatch == Dispatch::kSerial && block == 0) FindSpare(arena);
   }
 
   // Where kernels find work space: for each instruction, the largest stretch of the arena that no
@@ -232,6 +308,7 @@ class MemoryPlanner {
   PlanDraft& d_;
   Plan& plan_;
   std::vector<Instruction>& ins_;
+  std::vector<Nested> nested_;
 };
 
 }  // namespace

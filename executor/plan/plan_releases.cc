@@ -29,7 +29,7 @@ class ReleasePlanner {
     releasable_.reserve(plan_.slots.size());
     for (uint32_t s = 0; s < plan_.slots.size(); ++s)
       releasable_.push_back(plan_.slots[s].storage == Storage::kPool && plan_.slots[s].versioned &&
-                            !d_.fetched[s]);
+                            !plan_.slots[s].crosses && !d_.fetched[s]);
   }
 
   // Slots that several threads may read at the same time.

@@ -18,8 +18,25 @@ class ShapePropagator {
   explicit ShapePropagator(PlanDraft& draft) : d_(draft), plan_(*draft.plan) {}
 
   Status Run() {
+    open_.assign(plan_.blocks.size(), false);
+    open_[0] = true;
     HEDDLE_RETURN_IF_ERROR(Seed());
-    auto& instructions = plan_.blocks[0].instructions;
+    HEDDLE_RETURN_IF_ERROR(VisitBlock(0));
+    open_[0] = true;
+    for (const PlanFetch& f : plan_.fetches) NoteRead(f.slot);
+    if (d_.CompilesBodies()) return Status::Ok();
+    for (size_t b = 1; b < plan_.blocks.size(); ++b)
+      for (Instruction& in : plan_.blocks[b].instructions)
+        if (in.op.def->prepare() && in.var_attrs.empty())
+          in.states = std::make_unique<StateCache>();
+    return Status::Ok();
+  }
+
+ private:
+  // Leaves out the instructions whose results are known.
+  Status VisitBlock(int b) {
+    auto& instructions = plan_.blocks[b].instructions;
+    open_[b] = true;
     size_t kept = 0;
     for (Instruction& in : instructions) {
       bool evaluated = false;
@@ -30,30 +47,28 @@ class ShapePropagator {
     }
     instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(kept),
                        instructions.end());
-    for (size_t b = 1; b < plan_.blocks.size(); ++b)
-      for (Instruction& in : plan_.blocks[b].instructions)
-        if (in.op.def->prepare() && in.var_attrs.empty())
-          in.states = std::make_unique<StateCache>();
+    open_[b] = false;
     return Status::Ok();
   }
 
- private:
   // What is known at the start: feeds, and scope variables nobody writes.
   Status Seed() {
     const size_t n = plan_.slots.size();
     d_.frame.assign(n, plan_.metas.Of(DType::kUnknown, Shape()));
     d_.known_meta.assign(n, false);
     plan_.constant.assign(n, false);
-    bool any_lod = false;
+    d_.unsure.assign(n, false);
+    d_.shared.varies.resize(d_.program.vars.size());
+    d_.shared.contradicted = false;
+    // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
+    for (const FeedSignature& f : d_.request.feeds) infer_now_ = infer_now_ && !f.has_lod;
     for (size_t i = 0; i < plan_.feeds.size(); ++i) {
       const FeedSignature& f = d_.request.feeds[i];
       const uint32_t s = plan_.feeds[i].slot;
-      any_lod = any_lod || f.has_lod;
-      if (f.kind != Value::Kind::kTensor || plan_.feeds[i].copied) continue;
+      if (f.kind != Value::Kind::kTensor) continue;
+      if (plan_.feeds[i].copied && (!infer_now_ || !MayHaveShape(s))) continue;
       SetKnown(s, f.dtype, f.shape);
     }
-    // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
-    infer_now_ = !any_lod;
     return SeedScope();
   }
 
@@ -120,7 +135,30 @@ class ShapePropagator {
     }
   }
 
+  // A shared variable's slot whose shape may be a part of the plan.
+  bool MayHaveShape(uint32_t s) const {
+    const Slot& slot = plan_.slots[s];
+    // A fed variable's memory stays what it is: operators that keep values would see it change.
+    if (slot.storage == Storage::kFeed && d_.handed[s]) return false;
+    return d_.CompilesBodies() && !slot.versioned && slot.storage != Storage::kScope &&
+           d_.program.vars[slot.var].kind == ir::VarKind::kTensor && !d_.shared.varies[slot.var];
+  }
+
+  // A shared variable is written in a way that the plan does not know, or not as it is elsewhere.
+  void NoteVarying(uint32_t s) {
+    if (!MayHaveShape(s)) return;
+    d_.shared.varies[plan_.slots[s].var] = true;
+    d_.shared.contradicted = d_.shared.contradicted || plan_.slots[s].is_static;
+  }
+
+  void NoteRead(uint32_t s) {
+    if (!plan_.slots[s].versioned && (!d_.known_meta[s] || !open_[plan_.slots[s].home]))
+      d_.unsure[s] = true;
+  }
+
   void SetKnown(uint32_t s, DType dtype, const Shape& shape) {
+    if (!plan_.slots[s].versioned && !d_.known_meta[s]) became_known_.push_back(s);
+    if (!open_[plan_.slots[s].home]) d_.unsure[s] = true;
     d_.frame[s] = plan_.metas.Of(dtype, shape);
     d_.known_meta[s] = true;
     Slot& slot = plan_.slots[s];
@@ -142,30 +180,85 @@ class ShapePropagator {
   }
 
   Status Visit(Instruction& in, bool* evaluated) {
-    const OpDef& def = *in.op.def;
-    HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
+    for (uint32_t s : in.op.in)
+      if (s != kNoSlot) NoteRead(s);
+    if (in.op.def->has(kControlFlow)) return VisitControl(in);
     bool settled = false;
-    if (infer_now_ && in.var_attrs.empty() && def.infer_shape() != nullptr &&
-        !def.has(kControlFlow) && InputsKnown(in)) {
-      ShapeContext ctx(in.op, d_.frame.data());
-      Status status = Guard([&] { return def.infer_shape()(ctx); });
-      if (!status.ok()) return status.At(plan_.Locate(in));
-      if (!ctx.deferred()) {
-        HEDDLE_RETURN_IF_ERROR(CheckSizes(in, ctx.outs()));
-        settled = Settle(in, ctx.outs());
-      }
-    }
+    // Whether a sub-block comes to the operator is not known: the run reports the error, or not.
+    if (Status status = Infer(in, &settled); !status.ok() && in.ir_block == 0)
+      return status.At(plan_.Locate(in));
     if (!settled) {
-      if (def.prepare() && in.var_attrs.empty()) in.states = std::make_unique<StateCache>();
-      for (uint32_t s : in.op.out)
-        if (s != kNoSlot) SetUnknown(s);
+      LeaveForRun(in);
       return Status::Ok();
     }
-    if (Status s = SelectKernel(in.op, d_.frame.data(), &in.fn); !s.ok())
-      return s.At(plan_.Locate(in));
-    in.mode = Instruction::Mode::kStatic;
-    *evaluated = Evaluate(in);
+    in.mode = in.rewrites.empty() ? Instruction::Mode::kStatic : Instruction::Mode::kReplace;
+    *evaluated = in.rewrites.empty() && Evaluate(in);
     return Status::Ok();
+  }
+
+  Status Infer(Instruction& in, bool* settled) {
+    const OpDef& def = *in.op.def;
+    HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
+    if (!infer_now_ || !in.var_attrs.empty() || def.infer_shape() == nullptr || !InputsKnown(in))
+      return Status::Ok();
+    ShapeContext ctx(in.op, d_.frame.data());
+    HEDDLE_RETURN_IF_ERROR(Guard([&] { return def.infer_shape()(ctx); }));
+    if (ctx.deferred()) return Status::Ok();
+    HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx.outs()));
+    if (!MaySettle(in, ctx.outs())) return Status::Ok();
+    KernelFn fn = nullptr;
+    HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, d_.frame.data(), &fn));
+    in.fn = fn;
+    Settle(in, ctx.outs());
+    *settled = true;
+    return Status::Ok();
+  }
+
+  void LeaveForRun(Instruction& in) {
+    if (in.op.def->prepare() && in.var_attrs.empty()) in.states = std::make_unique<StateCache>();
+    for (uint32_t s : in.op.out) {
+      if (s == kNoSlot) continue;
+      NoteVarying(s);
+      SetUnknown(s);
+    }
+    for (const auto& r : in.rewrites) NoteVarying(r.real);
+  }
+
+  // An operator that runs sub-blocks. What its own kernel writes, a shape function tells; it says
+  // nothing of what the blocks write.
+  Status VisitControl(Instruction& in) {
+    const OpDef& def = *in.op.def;
+    if (!d_.CompilesBodies()) {
+      LeaveForRun(in);
+      return Status::Ok();
+    }
+    if (def.infer_shape() == nullptr) LeaveForRun(in);
+    for (int sub : d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks()) {
+      const size_t before = became_known_.size();
+      if (d_.run_once[sub]) {
+        HEDDLE_RETURN_IF_ERROR(VisitBlock(sub));
+      } else {
+        LeaveBlock(sub);
+      }
+      // Behind the block it is not certain that the block has run.
+      for (; became_known_.size() > before; became_known_.pop_back())
+        d_.known_meta[became_known_.back()] = false;
+    }
+    for (uint32_t s : in.op.out)
+      if (s != kNoSlot && plan_.slots[s].versioned) SetUnknown(s);
+    return Status::Ok();
+  }
+
+  // A block that several operators run: its shapes are found while running.
+  void LeaveBlock(int b) {
+    for (Instruction& in : plan_.blocks[b].instructions) {
+      for (uint32_t s : in.op.in)
+        if (s != kNoSlot) NoteRead(s);
+      LeaveForRun(in);
+      if (!in.op.def->has(kControlFlow)) continue;
+      for (int sub : d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks())
+        if (sub > b) LeaveBlock(sub);
+    }
   }
 
   // Attributes given by variables become plain ones when all their values are known.
@@ -175,62 +268,70 @@ class ShapePropagator {
     for (size_t k = in.op.in_begin[slots]; k < in.op.in.size(); ++k)
       if (in.op.in[k] != kNoSlot && !d_.frame[in.op.in[k]]->initialized()) return Status::Ok();
     in.fixed_attrs = std::make_unique<std::vector<AttrValue>>();
-    if (Status s =
-            ReadVarAttrs(in.var_attrs.vector(), d_.frame.data(), &in.op, in.fixed_attrs.get());
-        !s.ok())
-      return s.At(plan_.Locate(in));
+    HEDDLE_RETURN_IF_ERROR(
+        ReadVarAttrs(in.var_attrs.vector(), d_.frame.data(), &in.op, in.fixed_attrs.get()));
     in.var_attrs.clear();
     in.op.in_begin.resize(slots + 1);
     in.op.in.resize(in.op.in_begin.back());
     return Status::Ok();
   }
 
-  Status CheckSizes(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) const {
+  static Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs) {
     for (const auto& out : outs)
       if (out.set && out.shape.is_static() && BytesFor(out.dtype, out.shape) >= kImpossibleBytes)
         return ResourceExhausted("out of memory: an output of ", Name(out.dtype), " ",
-                                 out.shape.ToString(), " is larger than any memory")
-            .At(plan_.Locate(in));
+                                 out.shape.ToString(), " is larger than any memory");
     return Status::Ok();
   }
 
-  // The variable that an in-place rewrite's output stands for; any other output is itself.
-  static uint32_t RealOf(const Instruction& in, uint32_t slot) {
+  static const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot) {
     for (const auto& r : in.rewrites)
-      if (r.hidden == slot && r.inplace) return r.real;
-    return slot;
+      if (r.hidden == slot) return &r;
+    return nullptr;
   }
 
-  // Takes over what the shape function said; true when every output is now static.
-  bool Settle(Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+  // What the plan takes for granted about a variable allows it to be rewritten with this.
+  bool KeepsShape(uint32_t s, const ShapeContext::OutMeta& out) const {
+    const Slot& slot = plan_.slots[s];
+    if (slot.versioned) return true;
+    if (slot.storage == Storage::kScope ? !d_.known_meta[s] : !MayHaveShape(s)) return false;
+    return !slot.is_static || (slot.dtype == out.dtype && slot.shape() == out.shape);
+  }
+
+  // With what the shape function said every output is static.
+  bool MaySettle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) const {
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
       // Sequence offsets are made at run time, and whoever reads them is inferred then.
       if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
-          outs[i].dtype == DType::kUnknown || !plan_.slots[s].versioned)
+          outs[i].dtype == DType::kUnknown)
         return false;
-      const uint32_t real = RealOf(in, s);
-      const Slot& held = plan_.slots[real];
-      if (real != s && (held.storage != Storage::kScope || !d_.known_meta[real] ||
-                        held.dtype != outs[i].dtype || !(held.shape() == outs[i].shape)))
+      const Instruction::Rewrite* rewrite = RewriteOf(in, s);
+      const uint32_t real = rewrite != nullptr ? rewrite->real : s;
+      if (!KeepsShape(real, outs[i])) return false;
+      // A variable of the scope that is no input, or not to be overwritten yet.
+      if ((rewrite == nullptr || !rewrite->inplace) && plan_.slots[real].storage == Storage::kScope)
         return false;
     }
-    for (const auto& r : in.rewrites)
-      if (!r.inplace) return false;
+    return true;
+  }
+
+  void Settle(Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+    RareList<Instruction::Rewrite> later;
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       uint32_t& s = in.op.out[i];
       if (s == kNoSlot) continue;
-      const uint32_t real = RealOf(in, s);
-      if (real == s) {
+      const Instruction::Rewrite* rewrite = RewriteOf(in, s);
+      if (rewrite == nullptr || !rewrite->inplace) {
         SetKnown(s, outs[i].dtype, outs[i].shape);
+        if (rewrite != nullptr) later.push_back(*rewrite);
       } else {  // the kernel is given the variable itself
         plan_.slots[s].storage = Storage::kNone;
-        s = real;
+        s = rewrite->real;
       }
     }
-    in.rewrites.clear();
-    return true;
+    in.rewrites = std::move(later);
   }
 
   // Computes the outputs now when everything they depend on is known and they are small. True when
@@ -302,7 +403,9 @@ class ShapePropagator {
   PlanDraft& d_;
   Plan& plan_;
   bool infer_now_ = true;
-  std::vector<bool> required_;  // per slot, see Required()
+  std::vector<uint32_t> became_known_;  // slots of shared variables, in this order
+  std::vector<bool> open_;              // per block: it, or one that it runs, is being visited
+  std::vector<bool> required_;          // per slot, see Required()
 };
 
 }  // namespace

@@ -1,11 +1,21 @@
 // Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory
 // they look at, where that never changes: nothing is left to run.
+#include "executor/plan/block_access.h"
+#include "executor/plan/join_copies.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {
 
 // Contents that never change after they are there.
 bool PlanDraft::Stable(uint32_t s) const { return plan->slots[s].versioned || plan->constant[s]; }
+
+bool PlanDraft::IsFixed(uint32_t s) const {
+  const Slot& slot = plan->slots[s];
+  return !slot.versioned && slot.is_static && !handed[s] && !unsure[s] &&
+         (slot.storage == Storage::kPool || slot.storage == Storage::kFeed) &&
+         (slot.home > 0 || slot.storage == Storage::kFeed ||
+          (request.dispatch != Dispatch::kQueue && request.dispatch != Dispatch::kDevice));
+}
 
 // The view an instruction is, or false when it must compute.
 bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) const {
@@ -20,20 +30,31 @@ bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) co
     if (k != o && in.op.out[k] != kNoSlot) return false;
   const Slot& a = plan->slots[*from];
   const Slot& b = plan->slots[*to];
+  if (!b.versioned) return false;
   return a.is_static && a.bytes() == b.bytes() && a.dtype == b.dtype;
 }
 
-void ResolveViews(PlanDraft& d) {
+namespace {
+
+// Whether a slot's memory is there before the block runs that looks at it, and stays.
+bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
+  if (block == 0) return d.request.dispatch != Dispatch::kQueue;
+  const uint32_t r = d.plan->RootOf(slot);
+  const Slot& root = d.plan->slots[r];
+  if (root.storage != Storage::kPool) return true;
+  return d.fetched[r] ? root.home == 0 && d.request.dispatch != Dispatch::kQueue
+                      : root.home > 0 || d.request.dispatch != Dispatch::kQueue;
+}
+
+void ResolveBlock(PlanDraft& d, int block) {
   Plan& plan = *d.plan;
-  d.fetched.assign(plan.slots.size(), false);
-  for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
-  // From a queue, memory is there only while it is used: views share it when they run.
-  if (d.request.dispatch == Dispatch::kQueue) return;
-  auto& ins = plan.blocks[0].instructions;
+  auto& ins = plan.blocks[block].instructions;
   size_t kept = 0;
   for (size_t i = 0; i < ins.size(); ++i) {
+    for (int sub : BlocksOf(plan, ins[i]))
+      if (d.CompilesBodies() && d.run_once[sub]) ResolveBlock(d, sub);
     uint32_t from, to;
-    if (d.FindView(ins[i], &from, &to)) {
+    if (d.FindView(ins[i], &from, &to) && HasPlace(d, from, block)) {
       plan.slots[to].storage = Storage::kView;
       plan.slots[to].base = plan.RootOf(from);
       continue;
@@ -42,6 +63,17 @@ void ResolveViews(PlanDraft& d) {
     ++kept;
   }
   ins.erase(ins.begin() + static_cast<std::ptrdiff_t>(kept), ins.end());
+  if (block > 0) JoinCopies(d, block);
+}
+
+}  // namespace
+
+void ResolveViews(PlanDraft& d) {
+  Plan& plan = *d.plan;
+  d.fetched.assign(plan.slots.size(), false);
+  for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
+  // From a queue, memory is there only while it is used: views of block 0 share it when they run.
+  ResolveBlock(d, 0);
 }
 
 }  // namespace heddle

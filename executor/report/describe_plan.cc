@@ -105,8 +105,15 @@ const char* StorageName(Storage s) {
 }
 
 const char* ModeName(Instruction::Mode m) {
-  constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share", "wide"};
+  constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share", "replace", "wide"};
   return kNames[static_cast<int>(m)];
+}
+
+std::string SlotName(const Plan& plan, uint32_t slot) {
+  if (const ir::VarId v = plan.slots[slot].var; v != ir::kNoVar) return plan.program->vars[v].name;
+  for (size_t b = 0; b < plan.blocks.size(); ++b)
+    if (plan.blocks[b].workspace == slot) return StrCat("(work space of block ", b, ")");
+  return "";
 }
 
 PlanDescription DescribePlan(const Plan& plan) {

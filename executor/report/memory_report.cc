@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "executor/plan/block_access.h"
+#include "executor/report/describe_plan.h"
 #include "executor/report/memory_report.h"
 
 namespace heddle {
@@ -45,6 +46,7 @@ class Reporter {
   bool Counts(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
     if (!slot.is_static || first_[s] == kNever) return false;
+    if (plan_.slots[plan_.RootOf(s)].home != 0) return false;  // a part of a work space
     if (slot.storage == Storage::kArena) return true;
     return at_run_time_ && slot.storage == Storage::kPool && slot.versioned && !fetched_[s];
   }
@@ -62,6 +64,7 @@ class Reporter {
       for (int sub : BlocksOf(plan_, in)) {
         Touch(blocks.Of(sub).reads, at);
         Touch(blocks.Of(sub).writes, at);
+        Touch({&plan_.blocks[sub].workspace, 1}, at);
       }
     }
   }
@@ -131,8 +134,8 @@ class Reporter {
       r.bytes = std::max(r.bytes, Rounded(slot.bytes()));
       r.first = std::min(r.first, first_[s]);
       r.last = std::max(r.last, last_[s]);
-      report_.values.push_back({plan_.program->vars[slot.var].name, s, buffer, slot.offset,
-                                slot.bytes(), first_[s], last_[s]});
+      report_.values.push_back(
+          {SlotName(plan_, s), s, buffer, slot.offset, slot.bytes(), first_[s], last_[s]});
     }
     std::vector<int64_t> change(plan_.blocks[0].instructions.size() + 1, 0);
     for (const Range& r : ranges) {

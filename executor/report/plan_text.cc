@@ -10,7 +10,7 @@ namespace {
 std::string SlotText(const Plan& plan, uint32_t s) {
   if (s == kNoSlot) return "-";
   const Slot& slot = plan.slots[s];
-  std::string t = StrCat(plan.program->vars[slot.var].name, "#", s, ":", StorageName(slot.storage));
+  std::string t = StrCat(SlotName(plan, s), "#", s, ":", StorageName(slot.storage));
   if (slot.place != 0) t += "@device";
   if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
   if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());

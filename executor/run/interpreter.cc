@@ -1,5 +1,7 @@
 #include "executor/run/interpreter.h"
 
+#include <cstring>
+
 #include "core/error.h"
 #include "core/guard.h"
 #include "core/kernel_selector.h"
@@ -46,6 +48,16 @@ void EndRewrites(const Instruction& in, Value* const* frame) {
     if (!frame[r.hidden]->initialized()) continue;
     *frame[r.real] = std::move(*frame[r.hidden]);
     frame[r.hidden]->Clear();
+  }
+}
+
+// The variable, whose memory stays where it has a place, becomes what the hidden slot holds.
+void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* frame) {
+  if (plan.slots[r.real].storage == Storage::kPool) {
+    *frame[r.real] = std::move(*frame[r.hidden]);
+    frame[r.hidden]->Clear();
+  } else if (const Tensor& now = frame[r.hidden]->tensor(); now.bytes() > 0) {
+    std::memcpy(frame[r.real]->tensor().mutable_raw(), now.raw(), now.bytes());
   }
 }
 
@@ -108,7 +120,8 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     const uint32_t s = in.op.out[k];
     if (s == kNoSlot) continue;
     const Slot& slot = plan.slots[s];
-    if (slot.storage == Storage::kScope) continue;  // rewritten in place
+    // What has its place, and a variable that is rewritten in place.
+    if (slot.storage != Storage::kPool || (!slot.versioned && IsOperand(in.op.in, s))) continue;
     bool taken = false;
     for (size_t t = 0; t < in.takeovers.size() && !taken; t += 2) {
       const uint32_t source = in.op.in[in.takeovers[t]];
@@ -121,7 +134,10 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     if (!taken) *frame[s] = Tensor(slot.dtype, slot.shape(), run.TakeMemory(s, slot.bytes()));
   }
   KernelContext ctx(in.op, frame, run.services(), in.state);
-  return in.fn(ctx);
+  if (in.mode != Mode::kReplace) return in.fn(ctx);
+  HEDDLE_RETURN_IF_ERROR(in.fn(ctx));
+  for (const auto& r : in.rewrites) Replace(r, plan, frame);
+  return Status::Ok();
 }
 
 namespace {
@@ -158,7 +174,8 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   }
   const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
   BeginRewrites(in, frame);
-  if (def.infer_shape() != nullptr) HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
+  if (def.infer_shape() != nullptr && !def.has(kControlFlow))
+    HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
   KernelFn fn = in.fn;
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
   std::shared_ptr<const KernelState> state;

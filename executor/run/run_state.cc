@@ -132,6 +132,7 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
 Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
                        std::vector<Value>* out) {
   out->resize(count);
+  for (uint32_t s : plan_->view_slots) value(s) = Value();  // memory may be handed over
   for (size_t i = 0; i < count; ++i) {
     const PlanFetch& f = plan_->fetches[i];
     Value& v = value(f.slot);

@@ -101,6 +101,9 @@ struct CompileOptions {
   // program's file stays open while the compiled program lives: it may be removed or replaced, but
   // not written to in place.
   bool lean = false;
+  // For tests: the shapes of what sub-blocks compute are found while they run, as if they changed
+  // from run to run.
+  bool dynamic_bodies = false;
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;

@@ -25,6 +25,9 @@ Status ConditionalBlock(KernelContext& ctx) {
   return taken ? ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")) : Status::Ok();
 }
 
+// The kernel writes nothing: what is written, the block writes.
+Status BlockWrites(ShapeContext&) { return Status::Ok(); }
+
 // What the gradient block computes; zeros for the inputs it says nothing about, and when the block
 // did not run.
 Status ConditionalBlockGrad(KernelContext& ctx) {
@@ -56,6 +59,7 @@ void DefineBlock(OpDef& op) {
       .Attr("sub_block", BlockRef{})
       .Attr("is_scalar_condition", false)
       .Traits(kControlFlow)
+      .InferShape(BlockWrites)
       .AnyKernel(ConditionalBlock);
 }
 

@@ -12,13 +12,16 @@ Status While(KernelContext& ctx) {
   Value* scopes = ctx.Bool("is_test") ? nullptr : ctx.OutVar("StepScopes");
   std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
   if (steps != nullptr) steps->clear();
+  const bool arrays = ctx.InCount("sub_block:arrays") > 0;
+  const Value* go_on = ctx.InVar("Condition");
+  if (go_on == nullptr || !go_on->is_tensor()) return InvalidArgument("'Condition' is no tensor");
   for (;;) {
-    const Tensor& condition = ctx.In("Condition");
+    const Tensor& condition = go_on->tensor();
     if (!condition.initialized() || condition.dtype() != DType::kBool || condition.numel() != 1)
       return InvalidArgument("'Condition' must be one bool; it is ", Name(condition.dtype()), " ",
                              condition.shape().ToString());
     if (!*condition.data<bool>()) return Status::Ok();
-    ClearArrays(ctx, "sub_block:arrays");
+    if (arrays) ClearArrays(ctx, "sub_block:arrays");
     StepValues now;
     if (steps != nullptr) TakeValues(ctx, "sub_block:carried", &now);
     HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(body));
@@ -27,6 +30,9 @@ Status While(KernelContext& ctx) {
     steps->push_back(std::move(now));
   }
 }
+
+// The kernel writes the record of steps alone; all else the body writes.
+Status BodyWrites(ShapeContext&) { return Status::Ok(); }
 
 // The loop's gradients on their way back through the steps.
 class GradLoop {
@@ -123,6 +129,7 @@ HEDDLE_OP(while) {
       .Attr("sub_block", BlockRef{})
       .Attr("is_test", false)
       .Traits(kControlFlow)
+      .InferShape(BodyWrites)
       .AnyKernel(While);
 }
 HEDDLE_OP(while_grad) {

@@ -1,0 +1,100 @@
+// Copies into variables that a loop carries: gone where nobody needs the value before.
+#include <gtest/gtest.h>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using Rows = std::vector<float>;
+
+class JoinCopies : public ::testing::Test {
+ protected:
+  // h = x; c = x; n times { `body` }, and the copies that are left in it.
+  void Run(const std::function<void(ProgramBuilder&)>& body, int copies_left, int trips,
+           const Rows& h, const Rows& c) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+    b.Scale("x", "h", 1).Scale("x", "c", 1);
+    b.Fill("i", {1}, 0).Binary("less_than", "i", "n", "go");
+    const int block = b.Block(0);
+    b.In(block);
+    body(b);
+    b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+    b.Op("while", {{"X", {"h", "c", "x", "i", "n"}}, {"Condition", {"go"}}},
+         {{"Out", {"h", "c", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{block}}});
+    b.Scale("h", "y", 1).Scale("c", "z", 1).Fetch("y").Fetch("z");
+    auto compiled =
+        MustCompile(executor_, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kSerial});
+    const std::vector<heddle::Feed> feeds = {{"x", F32({2}, {1, 2})},
+                                             {"n", F32({1}, {static_cast<float>(trips)})}};
+    auto plan = executor_.DescribePlan(compiled, feeds);
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    int copies = 0;
+    for (const auto& in : plan->instructions) copies += in.block == block && in.op == "assign";
+    EXPECT_EQ(copies, copies_left);
+    for (int k = 0; k < 2; ++k) {
+      const auto out = MustRun(executor_, compiled, feeds);
+      EXPECT_EQ(Floats(out[0]), h);
+      EXPECT_EQ(Floats(out[1]), c);
+    }
+  }
+  Executor executor_{{.threads = 1, .poison = true}};
+};
+
+TEST_F(JoinCopies, TheNextValueIsMadeInTheVariable) {
+  Run([](ProgramBuilder& b) { b.Scale("h", "t", 2).Unary("assign", "t", "h"); }, 0, 3, {8, 16},
+      {1, 2});
+}
+
+// t is made before h is read for the last time.
+TEST_F(JoinCopies, TheValueBeforeIsStillRead) {
+  Run(
+      [](ProgramBuilder& b) {
+        b.Scale("h", "t", 2).Binary("elementwise_add", "c", "h", "d");
+        b.Unary("assign", "t", "h").Unary("assign", "d", "c");
+      },
+      1, 3, {8, 16}, {8, 16});
+}
+
+// An operator that cannot work where its operand lies.
+TEST_F(JoinCopies, AnOperatorThatNeedsItsOperandWhole) {
+  Run(
+      [](ProgramBuilder& b) {
+        b.Op("reverse", {{"X", {"h"}}}, {{"Out", {"t"}}}, {{"axis", Ints{0}}});
+        b.Unary("assign", "t", "h");
+      },
+      1, 3, {2, 1}, {1, 2});
+}
+
+// The value lives on after the variable has changed again.
+TEST_F(JoinCopies, TheValueIsReadLater) {
+  Run(
+      [](ProgramBuilder& b) {
+        b.Scale("h", "t", 2).Unary("assign", "t", "h");
+        b.Scale("h", "u", 1, 1).Unary("assign", "u", "h").Unary("assign", "t", "c");
+      },
+      1, 2, {7, 11}, {6, 10});
+}
+
+// One value for two variables.
+TEST_F(JoinCopies, OneValueForTwoVariables) {
+  Run(
+      [](ProgramBuilder& b) {
+        b.Scale("h", "t", 2).Unary("assign", "t", "h").Unary("assign", "t", "c");
+      },
+      1, 2, {4, 8}, {4, 8});
+}
+
+// Variables that change places: the one that is made first needs a place of its own.
+TEST_F(JoinCopies, VariablesThatChangePlaces) {
+  Run(
+      [](ProgramBuilder& b) {
+        b.Scale("h", "t", 1).Scale("c", "u", -1);
+        b.Unary("assign", "u", "h").Unary("assign", "t", "c");
+      },
+      1, 3, {1, 2}, {-1, -2});
+}
+
+}  // namespace
+}  // namespace heddle::testing

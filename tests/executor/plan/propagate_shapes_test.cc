@@ -1,0 +1,274 @@
+// Shapes of what sub-blocks compute: known before the run where they do not change, found while
+// running where they do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using Rows = std::vector<float>;
+
+struct Way {
+  int threads;
+  Schedule schedule;
+};
+
+class Bodies : public ::testing::TestWithParam<Way> {
+ protected:
+  CompiledProgram Compile(const ProgramBuilder& b, bool dynamic = false) {
+    return MustCompile(
+        executor_, b.Build(), nullptr,
+        {.opt_level = 0, .schedule = GetParam().schedule, .dynamic_bodies = dynamic});
+  }
+  // The modes of a block's instructions, by operator.
+  std::vector<std::pair<std::string, std::string>> Modes(const CompiledProgram& compiled,
+                                                         const std::vector<heddle::Feed>& feeds,
+                                                         int block) {
+    auto plan = executor_.DescribePlan(compiled, feeds);
+    EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+    std::vector<std::pair<std::string, std::string>> modes;
+    for (const auto& in : plan->instructions)
+      if (in.block == block) modes.emplace_back(in.op, in.mode);
+    return modes;
+  }
+  Executor executor_{{.threads = GetParam().threads, .poison = true}};
+};
+INSTANTIATE_TEST_SUITE_P(Ways, Bodies,
+                         ::testing::Values(Way{1, Schedule::kSerial}, Way{2, Schedule::kParallel},
+                                           Way{2, Schedule::kLanes}, Way{8, Schedule::kAuto}),
+                         [](const auto& info) {
+                           return ScheduleName(info.param.schedule) +
+                                  std::to_string(info.param.threads);
+                         });
+
+// for (i = 0; i < n; ++i) { body }, with `body` between the two calls.
+int BeginLoop(ProgramBuilder& b, const std::string& i = "i", const std::string& n = "n") {
+  b.Fill(i, {1}, 0).Binary("less_than", i, n, "go_" + i);
+  const int body = b.Block(b.current());
+  b.In(body);
+  return body;
+}
+void EndLoop(ProgramBuilder& b, int outer, int body, std::vector<std::string> reads,
+             std::vector<std::string> writes, const std::string& i = "i",
+             const std::string& n = "n") {
+  b.Increment(i).Binary("less_than", i, n, "go_" + i).In(outer);
+  for (const std::string& name : {i, n}) reads.push_back(name);
+  for (const std::string& name : {i, "go_" + i}) writes.push_back(name);
+  b.Op("while", {{"X", reads}, {"Condition", {"go_" + i}}}, {{"Out", writes}, {"StepScopes", {}}},
+       {{"sub_block", BlockRef{body}}});
+}
+
+std::vector<heddle::Feed> Feeds(const Rows& x, float n) {
+  return {{"x", F32({static_cast<int64_t>(x.size())}, x)}, {"n", F32({1}, {n})}};
+}
+
+TEST_P(Bodies, KnownShapesAreStatic) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Scale("x", "h", 1);
+  const int body = BeginLoop(b);
+  b.Scale("h", "t", 2).Binary("elementwise_add", "t", "x", "u").Unary("assign", "u", "h");
+  EndLoop(b, 0, body, {"h", "x"}, {"h"});
+  b.Scale("h", "y", 1).Fetch("y").Fetch("h");
+  auto compiled = Compile(b);
+  for (const auto& [op, mode] : Modes(compiled, Feeds({1, 2}, 1), body))
+    EXPECT_NE(mode, "dynamic") << op;
+  for (const float n : {3.f, 0.f, 1.f, 3.f}) {
+    Rows h = {1, 2};
+    for (int k = 0; k < static_cast<int>(n); ++k) h = {2 * h[0] + 1, 2 * h[1] + 2};
+    const auto out = MustRun(executor_, compiled, Feeds({1, 2}, n));
+    EXPECT_EQ(Floats(out[0]), h) << n;
+    EXPECT_EQ(Floats(out[1]), h) << n;
+  }
+  auto as_before = Compile(b, true);
+  for (const auto& [op, mode] : Modes(as_before, Feeds({1, 2}, 1), body))
+    EXPECT_EQ(mode, "dynamic") << op;
+  EXPECT_EQ(Floats(MustRun(executor_, as_before, Feeds({1, 2}, 2))[0]), (Rows{7, 14}));
+}
+
+TEST_P(Bodies, AShapeThatGrowsIsFoundWhileRunning) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Scale("x", "all", 1).Scale("x", "h", 1);
+  const int body = BeginLoop(b);
+  b.Scale("h", "t", 2).Unary("assign", "t", "h");
+  b.Op("concat", {{"X", {"all", "h"}}}, {{"Out", {"more"}}}, {{"axis", int64_t{0}}});
+  b.Unary("assign", "more", "all");
+  EndLoop(b, 0, body, {"all", "h"}, {"all", "h"});
+  b.Scale("all", "y", 1).Fetch("y").Fetch("h");
+  auto compiled = Compile(b);
+  int dynamic = 0, known = 0;
+  for (const auto& [op, mode] : Modes(compiled, Feeds({1}, 1), body))
+    ++(mode == "dynamic" ? dynamic : known);
+  EXPECT_EQ(dynamic, 2) << "concat and the copy of what it makes";
+  EXPECT_GE(known, 3);
+  for (const float n : {2.f, 0.f, 3.f}) {
+    Rows all = {1}, h = {1};
+    for (int k = 0; k < static_cast<int>(n); ++k) {
+      h[0] *= 2;
+      all.push_back(h[0]);
+    }
+    const auto out = MustRun(executor_, compiled, Feeds({1}, n));
+    EXPECT_EQ(Floats(out[0]), all);
+    EXPECT_EQ(Floats(out[1]), h);
+  }
+}
+
+// Shapes that change in the first and in later iterations, in a loop within a loop.
+TEST_P(Bodies, AnInnerLoopMayChangeWhatTheOuterOneAssumed) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Scale("x", "h", 1);
+  const int outer = BeginLoop(b);
+  b.Scale("h", "doubled", 2).Unary("assign", "doubled", "h");
+  const int inner = BeginLoop(b, "j");
+  b.Op("concat", {{"X", {"h", "x"}}}, {{"Out", {"more"}}}, {{"axis", int64_t{0}}});
+  b.Unary("assign", "more", "h");
+  EndLoop(b, outer, inner, {"h", "x"}, {"h"}, "j");
+  EndLoop(b, 0, outer, {"h", "x"}, {"h"});
+  b.Scale("h", "y", 1).Fetch("y");
+  auto compiled = Compile(b);
+  for (const int n : {2, 0, 3, 1}) {
+    Rows h = {1, -1};
+    for (int i = 0; i < n; ++i) {
+      for (float& v : h) v *= 2;
+      for (int j = 0; j < n; ++j) h.insert(h.end(), {1, -1});
+    }
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, Feeds({1, -1}, static_cast<float>(n)))[0]), h);
+  }
+}
+
+TEST_P(Bodies, WhatALoopWithoutTripsWritesIsMissing) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Var("late", DType::kF32, {-1});
+  const int body = BeginLoop(b);
+  b.Scale("x", "late", 3);
+  EndLoop(b, 0, body, {"x"}, {"late"});
+  b.Fetch("late");
+  auto compiled = Compile(b);
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, Feeds({1, 2}, 2))[0]), (Rows{3, 6}));
+  const auto none = executor_.Run(compiled, Feeds({1, 2}, 0));
+  ASSERT_FALSE(none.ok()) << "nothing of the run before may be taken for a result";
+  EXPECT_NE(none.status().ToString().find("late"), std::string::npos) << none.status().ToString();
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, Feeds({4}, 1))[0]), (Rows{12}));
+}
+
+// A variable that the operator does not work on in place, rewritten by its own reader.
+TEST_P(Bodies, AVariableMayBeReplacedByAnOperatorThatReadsIt) {
+  ProgramBuilder b;
+  b.Feed("w", DType::kF32, {2, 2}).Feed("x", DType::kF32, {2, 2}).Feed("n", DType::kF32, {1});
+  b.Scale("x", "h", 1);
+  const int body = BeginLoop(b);
+  b.Op("matmul_v2", {{"X", {"h"}}, {"Y", {"w"}}}, {{"Out", {"h"}}});
+  EndLoop(b, 0, body, {"h", "w"}, {"h"});
+  b.Scale("h", "y", 1).Fetch("y");
+  auto compiled = Compile(b);
+  const std::vector<heddle::Feed> feeds = {
+      {"w", F32({2, 2}, {0, 1, 1, 1})}, {"x", F32({2, 2}, {1, 0, 0, 1})}, {"n", F32({1}, {6})}};
+  for (const auto& [op, mode] : Modes(compiled, feeds, body)) EXPECT_NE(mode, "dynamic") << op;
+  for (int k = 0; k < 2; ++k)
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{5, 8, 8, 13}));
+}
+
+// A block that cannot run with these shapes is no error until it runs.
+TEST_P(Bodies, AnUntakenBlockMayBeImpossible) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("flag", DType::kBool, {1});
+  b.Scale("x", "y", 2);
+  const int taken = b.Block(0);
+  b.In(taken).Reshape("x", "pairs", {2, 2}).Reshape("pairs", "flat", {-1});
+  b.Unary("assign", "flat", "y").In(0);
+  b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"x"}}}, {{"Out", {"y"}}, {"Scope", {}}},
+       {{"sub_block", BlockRef{taken}}, {"is_scalar_condition", true}});
+  b.Scale("y", "z", 1).Fetch("z");
+  auto compiled = Compile(b);
+  const Tensor three = F32({3}, {1, 2, 3}), four = F32({4}, {1, 2, 3, 4});
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"x", three}, {"flag", Bool(false)}})[0]),
+              (Rows{2, 4, 6}));
+    const auto out = executor_.Run(compiled, {{"x", three}, {"flag", Bool(true)}});
+    ASSERT_FALSE(out.ok());
+    EXPECT_NE(out.status().ToString().find("reshape2"), std::string::npos)
+        << out.status().ToString();
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, {{"x", four}, {"flag", Bool(true)}})[0]),
+              (Rows{1, 2, 3, 4}));
+  }
+}
+
+// x[i] while it is there: the loop fails when it goes on for too long.
+TEST_P(Bodies, AnErrorInALoopLeavesTheExecutorUsable) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Fill("at", {1}, 0, DType::kI64).Fill("sum", {1}, 0);
+  const int body = BeginLoop(b);
+  b.Op("gather", {{"X", {"x"}}, {"Index", {"at"}}}, {{"Out", {"item"}}});
+  b.Binary("elementwise_add", "sum", "item", "next").Unary("assign", "next", "sum");
+  b.Increment("at");
+  EndLoop(b, 0, body, {"x", "at", "sum"}, {"at", "sum"});
+  b.Scale("sum", "y", 1).Fetch("y");
+  auto compiled = Compile(b);
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, Feeds({1, 10, 100}, 3))[0]), (Rows{111}));
+    const auto out = executor_.Run(compiled, Feeds({1, 10, 100}, 4));
+    ASSERT_FALSE(out.ok());
+    EXPECT_NE(out.status().ToString().find("gather"), std::string::npos) << out.status().ToString();
+  }
+}
+
+TEST_P(Bodies, ALoopThatDoesNotEndIsEndedFromOutside) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Scale("x", "h", 1);
+  const int body = BeginLoop(b);
+  b.Scale("h", "t", -1).Unary("assign", "t", "h").Scale("i", "i", 0);
+  EndLoop(b, 0, body, {"h"}, {"h"});
+  b.Scale("h", "y", 1).Fetch("y");
+  auto compiled = Compile(b);
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, Feeds({1}, 1))[0]), (Rows{-1}));
+  const auto late =
+      executor_.Run(compiled, Feeds({1}, 2),
+                    {.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20)});
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status().ToString();
+  std::stop_source stop;
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop.request_stop();
+  });
+  const auto cancelled = executor_.Run(compiled, Feeds({1}, 2), {.stop = stop.get_token()});
+  ASSERT_FALSE(cancelled.ok());
+  EXPECT_EQ(cancelled.status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, Feeds({5}, 1))[0]), (Rows{-5}));
+}
+
+TEST_P(Bodies, RunsOfOneLoopKeepApart) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
+  b.Scale("x", "h", 1);
+  const int body = BeginLoop(b);
+  b.Scale("h", "t", 1, 1).Binary("elementwise_add", "t", "x", "u").Unary("assign", "u", "h");
+  EndLoop(b, 0, body, {"h", "x"}, {"h"});
+  b.Scale("h", "y", 1).Fetch("y");
+  auto compiled = Compile(b);
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int k = 0; k < 50; ++k) {
+        const auto x = static_cast<float>(t), n = static_cast<float>(k % 7);
+        const auto out = executor_.Run(compiled, Feeds({x, -x}, n));
+        wrong += !out.ok() || Floats((*out)[0]) != Rows{x + n * (1 + x), -x + n * (1 - x)};
+      }
+    });
+  threads.clear();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+}  // namespace
+}  // namespace heddle::testing
