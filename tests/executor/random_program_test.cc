@@ -18,6 +18,7 @@ struct Way {
   int opt_level;
   uint64_t shuffle_seed = 0;
   Reuse reuse = Reuse::kOrdered;
+  bool dynamic_bodies = false;
 };
 constexpr Way kWays[] = {
     {1, Schedule::kSerial, 0},
@@ -33,6 +34,9 @@ constexpr Way kWays[] = {
     {3, Schedule::kParallel, 2, 2},
     {2, Schedule::kLanes, 0, 0, Reuse::kEdges},
     {3, Schedule::kAuto, 2, 0, Reuse::kEdges},
+    {1, Schedule::kSerial, 2},
+    {1, Schedule::kSerial, 0, 0, Reuse::kOrdered, true},
+    {2, Schedule::kParallel, 2, 0, Reuse::kOrdered, true},
 };
 
 // Runs twice with each way and compares fetches and parameters with the interpreter's.
@@ -44,6 +48,7 @@ void Check(Executor& executor, const Way& way, const RandomProgram& random) {
                                    {.opt_level = way.opt_level,
                                     .schedule = way.schedule,
                                     .reuse = way.reuse,
+                                    .dynamic_bodies = way.dynamic_bodies,
                                     .shuffle_seed = way.shuffle_seed});
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   const std::vector<heddle::Feed> feeds = random.Feeds();
@@ -95,6 +100,20 @@ TEST(RandomPrograms, FlatWithParameters) {
   CheckMany(1000, 120, {.ops = 25, .control_flow = false});
 }
 TEST(RandomPrograms, WithBlocks) { CheckMany(2000, 150, {.ops = 12}); }
+// Memory of iterations before is full of NaN where a body might take it for its own.
+TEST(RandomPrograms, BodiesWithPoisonedMemory) {
+  for (const Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
+    Executor executor({.threads = 2, .plan_cache_capacity = 4, .poison = true});
+    for (uint32_t seed = 8000; seed < 8060; ++seed) {
+      const RandomProgram random(seed, {.ops = 14});
+      RandomProgram::State state = random.start();
+      if (!random.Execute(&state) || !random.Execute(&state)) continue;  // numbers too large
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + ScheduleName(schedule));
+      for (const int opt_level : {0, 2}) Check(executor, {2, schedule, opt_level}, random);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
 // Ready instructions in thousands of orders, memory filled with NaN as soon as it is given back: a
 // plan that gave it back too early, or that let two values share it, would show.
 // HEDDLE_TEST_SHUFFLES says how many orders, 300 when it is not set.
