@@ -101,14 +101,11 @@ struct CompileOptions {
   // program's file stays open while the compiled program lives: it may be removed or replaced, but
   // not written to in place.
   bool lean = false;
-  // For tests: the shapes of what sub-blocks compute are found while they run, as if they changed
-  // from run to run.
-  bool dynamic_bodies = false;
+  bool dynamic_bodies = false;  // for tests: shapes in sub-blocks are found while they run
   uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
-  // For tests: with kParallel, ready instructions are taken in an order drawn from this seed. 0 =
-  // off.
+  // For tests: with kParallel, the order of ready instructions comes from this seed; 0 = off.
   uint64_t shuffle_seed = 0;
   PassOptions passes = {};  // which passes run, and how they are watched
   // Kernels that can compute the same in several ways (convolutions) take the one that was the

@@ -1,4 +1,4 @@
-#include "executor/plan/variable_uses.h"
+#include "core/variable_uses.h"
 
 #include "core/sub_block_slots.h"
 
