@@ -7,10 +7,7 @@
 
 #include "heddle/executor.h"
 #include "heddle/program.h"
-
-namespace CLI {
-class App;
-}
+#include "tools/command_line.h"
 
 namespace heddle::tools {
 
@@ -42,11 +39,11 @@ struct ModelOptions {
   CompileOptions compile() const;
 };
 // MODEL, --params and --fetch.
-void AddModelOptions(CLI::App& app, ModelOptions* options);
+void AddModelOptions(Command app, ModelOptions* options);
 // --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
-void AddPassOptions(CLI::App& app, PassOptions* options);
+void AddPassOptions(Command app, PassOptions* options);
 // --threads, --serial, --parallel, --opt, --place, --random-places and --tune, and those of passes.
-void AddExecutionOptions(CLI::App& app, ModelOptions* options);
+void AddExecutionOptions(Command app, ModelOptions* options);
 
 // A line about what was tuned, for people, where tuning was asked for; empty where it was not. What
 // went wrong becomes warnings.
@@ -62,7 +59,7 @@ struct FeedOptions {
 
   bool empty() const { return files.empty() && npz.empty() && !random; }
 };
-void AddFeedOptions(CLI::App& app, FeedOptions* options);
+void AddFeedOptions(Command app, FeedOptions* options);
 // Why `text` is not of the form NAME=0,2,5|0,1,2,3,4,5; empty when it is.
 std::string CheckLod(const std::string& text);
 

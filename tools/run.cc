@@ -1,7 +1,6 @@
 // heddle run: runs a model once (or several times) and shows or writes its outputs.
 #include <glog/logging.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -265,39 +264,39 @@ Status Run(const Options& options) {
 
 }  // namespace
 
-void AddRun(CLI::App& root, Action& chosen) {
+void AddRun(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("run", "run a model and show or write its outputs");
-  AddModelOptions(*app, &options->model);
-  AddFeedOptions(*app, &options->feeds);
-  AddExecutionOptions(*app, &options->model);
-  app->add_option("--out,--fetch-dir", options->out,
-                  "write output k to DIR/out_<k>.npy instead of showing it")
-      ->type_name("DIR");
-  app->add_option("--repeat", options->repeat,
-                  "run R times; fail unless every run gives the same bits")
-      ->type_name("R")
-      ->check(CLI::PositiveNumber.description(""))
-      ->capture_default_str();
-  app->add_option("--trace", options->trace,
-                  "write when each instruction of one more run began and ended, for "
-                  "chrome://tracing or ui.perfetto.dev")
-      ->type_name("FILE");
-  app->add_option("--deadline-ms", options->deadline_ms, "give up a run that takes longer")
-      ->type_name("MS")
-      ->check(CLI::PositiveNumber.description(""));
-  app->add_flag("--check-nan-inf", options->check_nan_inf,
-                "stop at the first operator that writes a NaN or an infinity, and name it");
-  app->add_option("--labels", options->labels,
-                  "a text file with one class name a line, shown for the largest value of a row")
-      ->type_name("FILE");
-  app->add_flag("--json", options->json, "one JSON object instead of text");
-  app->footer(
+  Command app = root.add_command("run", "run a model and show or write its outputs");
+  AddModelOptions(app, &options->model);
+  AddFeedOptions(app, &options->feeds);
+  AddExecutionOptions(app, &options->model);
+  app.add_option("--out,--fetch-dir", options->out,
+                 "write output k to DIR/out_<k>.npy instead of showing it")
+      .type_name("DIR");
+  app.add_option("--repeat", options->repeat,
+                 "run R times; fail unless every run gives the same bits")
+      .type_name("R")
+      .positive()
+      .show_default();
+  app.add_option("--trace", options->trace,
+                 "write when each instruction of one more run began and ended, for "
+                 "chrome://tracing or ui.perfetto.dev")
+      .type_name("FILE");
+  app.add_option("--deadline-ms", options->deadline_ms, "give up a run that takes longer")
+      .type_name("MS")
+      .positive();
+  app.add_flag("--check-nan-inf", options->check_nan_inf,
+               "stop at the first operator that writes a NaN or an infinity, and name it");
+  app.add_option("--labels", options->labels,
+                 "a text file with one class name a line, shown for the largest value of a row")
+      .type_name("FILE");
+  app.add_flag("--json", options->json, "one JSON object instead of text");
+  app.footer(
       "Examples:\n"
       "  heddle run examples/digits --feed x=examples/digits/input.npy\n"
       "  heddle run resnet50/ --random-feed --shape x=1,3,224,224 --threads 2\n"
       "  heddle run model.pdmodel --feed-npz inputs.npz --out results/ --repeat 3");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools

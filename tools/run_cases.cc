@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -175,24 +174,24 @@ Status Run(const Options& options) {
 
 }  // namespace
 
-void AddRunCases(CLI::App& root, Action& chosen) {
+void AddRunCases(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   options->run.opt_level = 0;
-  CLI::App* app = root.add_subcommand("run-cases", "run a list of operator cases");
-  app->add_option("--list", options->list,
-                  "lines of a case directory, a tab and an existing output directory")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--limit", options->limit_s, "end a case that takes longer")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 86400.0).description(""))
-      ->capture_default_str();
-  AddExecutionOptions(*app, &options->run);
-  app->footer(
+  Command app = root.add_command("run-cases", "run a list of operator cases");
+  app.add_option("--list", options->list,
+                 "lines of a case directory, a tab and an existing output directory")
+      .required()
+      .type_name("FILE");
+  app.add_option("--limit", options->limit_s, "end a case that takes longer")
+      .type_name("SECONDS")
+      .in_range(0.001, 86400.0)
+      .show_default();
+  AddExecutionOptions(app, &options->run);
+  app.footer(
       "A case that fails, crashes or takes too long is reported on stderr and leaves no outputs;\n"
       "the others go on, and the exit status is 0.\n"
       "Example:\n  heddle run-cases --list cases.txt --threads 2");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools
