@@ -27,20 +27,31 @@ struct Decomposition {
   WideMatrix vectors;
   bool converged;
 };
+template <typename Solver, typename Matrix>
+Decomposition Solved(const Matrix& a, bool vectors) {
+  const Solver solver(a, vectors);
+  Decomposition d;
+  d.converged = solver.info() == Eigen::Success;
+  if (!d.converged) return d;
+  d.values = solver.eigenvalues();
+  if (vectors) d.vectors = solver.eigenvectors();
+  return d;
+}
+
+// One instantiation per solver, not one per dtype: each takes seconds to compile.
+Decomposition DecomposeReal(const Eigen::MatrixXd& a, bool vectors) {
+  return Solved<Eigen::EigenSolver<Eigen::MatrixXd>>(a, vectors);
+}
+Decomposition DecomposeComplex(const WideMatrix& a, bool vectors) {
+  return Solved<Eigen::ComplexEigenSolver<WideMatrix>>(a, vectors);
+}
+
 template <typename T>
 Decomposition Decompose(const ConstMatrixMap<T>& a, bool vectors) {
-  Decomposition d;
-  const auto take = [&](const auto& solver) {
-    d.converged = solver.info() == Eigen::Success;
-    if (!d.converged) return;
-    d.values = solver.eigenvalues();
-    if (vectors) d.vectors = solver.eigenvectors();
-  };
   if constexpr (std::is_floating_point_v<T>)
-    take(Eigen::EigenSolver<Eigen::MatrixXd>(a.template cast<double>(), vectors));
+    return DecomposeReal(a.template cast<double>(), vectors);
   else
-    take(Eigen::ComplexEigenSolver<WideMatrix>(a.template cast<Wide>(), vectors));
-  return d;
+    return DecomposeComplex(a.template cast<Wide>(), vectors);
 }
 
 // LAPACK's choice of phase: columns of length 1 whose largest element is real.
