@@ -25,8 +25,8 @@ Status ConditionalBlock(KernelContext& ctx) {
   return taken ? ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")) : Status::Ok();
 }
 
-// What the gradient block computes; zeros for the inputs it says nothing about, and when the block
-// did not run.
+// Runs the gradient block; zeros for inputs without a gradient in it, and when the block did not
+// run.
 Status ConditionalBlockGrad(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const bool taken, IsTaken(ctx));
   if (taken) {
@@ -63,7 +63,7 @@ void DefineBlock(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(conditional_block) { DefineBlock(op); }
-// What Paddle's pruning for inference makes of conditional_block.
+// The form of conditional_block that Paddle's pruning for inference writes.
 HEDDLE_OP(conditional_block_infer) { DefineBlock(op); }
 HEDDLE_OP(conditional_block_grad) {
   op.Doc("Runs the gradient block sub_block when the condition holds; otherwise gradients are 0.")

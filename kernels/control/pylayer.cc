@@ -11,7 +11,7 @@ Status Forward(KernelContext& ctx) {
   return ctx.RunBlock(blocks[0]);
 }
 
-// What the gradient block computes; zeros for the inputs it says nothing about.
+// Runs the gradient block; zeros for inputs without a gradient in it.
 Status Backward(KernelContext& ctx) {
   for (int i = 0; i < ctx.InCount("sub_block:grad(Input)"); ++i)
     if (Value* inside = ctx.InVar("sub_block:grad(Input)", i)) inside->Clear();

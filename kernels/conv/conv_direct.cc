@@ -1,5 +1,5 @@
-// Convolution by its definition, channels last: sums stay in registers for some pixels and one
-// panel of channels at a time, and what they multiply is read where it lies.
+// Direct convolution, channels last: the sums of some pixels and one panel of channels stay in
+// registers, and the input is read in place.
 #include <algorithm>
 #include <limits>
 
@@ -91,7 +91,7 @@ class DirectConv final : public ConvRunner {
   // panels pass, by groups of panels where there are too few lines.
   void Divide(int64_t threads) {
     constexpr int64_t kCacheBytes = 256 << 10;
-    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth a hand-over
+    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth waking a thread
     const int64_t in_bytes = g_.batch * g_.in_size() * g_.in_c * 4;
     const int64_t filter_bytes = g_.out_c * g_.in_c * g_.kernel_size() * 4;
     const int64_t lines = g_.batch * g_.out[1];
@@ -101,7 +101,7 @@ class DirectConv final : public ConvRunner {
     parts_ = std::min(most, Ceil(in_bytes, kCacheBytes));
     if (filter_bytes <= in_bytes) parts_ = std::min(most, std::max(parts_, wanted));
     groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels_);
-    // A stretch that stays in the first cache while the panels pass, unless those come from afar.
+    // Pixels that stay in L1 from panel to panel, unless the panels come from memory.
     constexpr int64_t kNearBytes = 24 << 10, kFarBytes = 1 << 20;
     const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : kernels_.tile_rows;
     step_ = std::max<int64_t>(1, kNearBytes / (one * g_.in_c * 4));
@@ -264,7 +264,7 @@ PointwiseRows::PointwiseRows(const PrepareContext& ctx, const Tensor& filter,
 
 void PointwiseRows::Run(const float* in, int64_t pixels, const float* bias, const float* residual,
                         float* out) const {
-  // A stretch stays in the first cache while the panels pass.
+  // The pixels stay in L1 from panel to panel.
   constexpr int64_t kNearBytes = 24 << 10;
   const int64_t rows = kernels_.tile_rows, one = rows * in_c_ * static_cast<int64_t>(sizeof(float));
   const int64_t step = std::max<int64_t>(1, kNearBytes / one) * rows;

@@ -14,8 +14,8 @@ using namespace simd;
 int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
 
-// The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the
-// last one of as many as it needs.
+// The filter as 36 matrices [in_c, out_c], each cut into panels of columns two vectors wide; the
+// last one is one or two vectors wide.
 struct PackedFilter {
   static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
@@ -102,8 +102,7 @@ class WinogradConv final : public ConvRunner {
     tiles_ = g.batch * tile_rows_ * tile_columns_;
     in_width_ = RoundUp(g.in_c, kernels_.lanes);
     out_width_ = RoundUp(g.out_c, kernels_.lanes);
-    // As many tiles at a time as fit the cache of a core, and few enough for all threads to have
-    // some.
+    // As many tiles at a time as fit L2, and few enough that every thread gets some.
     const int64_t fit =
         kCacheBytes / (kWinogradPoints * (in_width_ + out_width_) * 4) / kernels_.tile_rows;
     const int64_t most = std::clamp<int64_t>(fit, 2, 8) * kernels_.tile_rows;
@@ -143,8 +142,7 @@ class WinogradConv final : public ConvRunner {
   static constexpr int64_t kCacheBytes = 640 << 10;
   static constexpr int64_t kFewTiles = 20;
 
-  // The 36 matrices are a little further apart than they are large, so that their rows do not
-  // compete for the same places in the caches.
+  // Padding between the 36 matrices keeps their rows from mapping to the same cache sets.
   int64_t InStep() const { return block_ * in_width_ + kMostLanes; }
   int64_t OutStep() const { return block_ * out_width_ + kMostLanes; }
 

@@ -1,4 +1,4 @@
-// What operators that make or read boxes share: variances and operand checks.
+// Variances and operand checks of operators on boxes.
 #pragma once
 
 #include "kernels/base/shape_checks.h"

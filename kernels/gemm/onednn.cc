@@ -174,7 +174,7 @@ void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*>
   spares_.Put(std::move(handles));
 }
 
-// The library asks the arena how many threads there will be.
+// oneDNN asks the arena for the number of threads.
 void OnOneThread(FunctionRef<void()> make) {
   tbb::task_arena(1).execute([&] { make(); });
 }

@@ -122,7 +122,7 @@ Status Put(KernelContext& ctx) {
   return known ? status : Unimplemented("no sums of ", Name(x.dtype()), " tensors");
 }
 
-// Of the values put at one element only the last one counts; the others had no effect.
+// If several values are put at one element, the last one counts; the others get gradient zero.
 void ZeroOverwritten(const KernelContext& ctx, const Tensor& elements, const Shape& shape,
                      int64_t size, Tensor& value_grad) {
   Tensor last = ctx.Scratch(DType::kI64, shape);
@@ -134,7 +134,7 @@ void ZeroOverwritten(const KernelContext& ctx, const Tensor& elements, const Sha
     if (writer[at[i]] != i) std::memset(to + i * size, 0, static_cast<size_t>(size));
 }
 
-// Of a product: the gradient of one factor is the product's, times the product, over that factor.
+// Gradient of reduce = "mul": that of the product, times the product, divided by the factor.
 template <typename T>
 Status ProductGrad(KernelContext& ctx, const Tensor& elements) {
   const Tensor &grad = ctx.In("Result@GRAD"), &out = ctx.In("Result");

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// How often item i is repeated; `n` items, `total` results.
+// Number of repeats per item; `n` items, `total` results.
 struct Counts {
   const Tensor* each = nullptr;  // nullptr: `all` times every one
   int64_t all = 0, total = 0;

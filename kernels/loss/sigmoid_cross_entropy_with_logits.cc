@@ -24,7 +24,7 @@ struct Operands {
     if (const Tensor* w = ctx.InOpt("pos_weight")) weight = w->data<T>();
   }
   bool Ignored(int64_t i) const { return static_cast<int>(label[i]) == ignore; }
-  // What `normalize` divides by.
+  // Divisor of `normalize`.
   T Count() const {
     int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) count += !Ignored(i);

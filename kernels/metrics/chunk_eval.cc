@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// What a tag says about its place in a chunk; -1: the scheme has no such tag.
+// Tags of a chunk's positions; -1: the scheme has no such tag.
 struct Scheme {
   int64_t tags, begin, inside, end, single;
 };

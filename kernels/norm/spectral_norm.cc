@@ -42,7 +42,7 @@ struct Iteration {
   T *matrix = nullptr, *u = nullptr, *v = nullptr;
   T sigma = T(0);
 
-  // Where element i of the weight is in the matrix.
+  // Position of element i of the weight in the matrix.
   int64_t At(int64_t i) const {
     const int64_t outer = i / (inner * h), row = i / inner % h;
     return row * w + outer * inner + i % inner;

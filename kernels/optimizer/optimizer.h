@@ -1,4 +1,4 @@
-// What optimizers share: gradients that are dense or selected rows, operand checks, small scalars.
+// Parts that optimizers share: gradients that are dense or selected rows, operand checks, scalars.
 //
 // Everything that can be wrong is found before the first parameter is written.
 #pragma once

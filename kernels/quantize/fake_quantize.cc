@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// How values of one range are rounded.
+// Rounds values of one range.
 template <typename T>
 struct Rounder {
   T bins;

@@ -61,7 +61,7 @@ void Scale(const KernelContext& ctx, const Tensor& from, double by, Tensor& to) 
   });
 }
 
-// What kept elements are multiplied by. A probability that a variable gives may be anything.
+// Factor of kept elements. A probability that a variable gives may be anything.
 template <typename C>
 C Factor(bool upscale, double p) {
   return !upscale ? C(1) : p != 1 ? static_cast<C>(1 / (1 - p)) : C(0);

@@ -1,4 +1,4 @@
-// What tile and expand share: the shape of a repeated tensor and the copies.
+// Shape and kernels of repeated tensors, shared by tile and expand.
 #pragma once
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// How far each axis is rolled, in [0, size). Without axes the tensor is one long axis.
+// Shift of each axis, in [0, size). Without axes the tensor is one long axis.
 Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
               std::array<int64_t, Shape::kMaxRank>* shift) {
   IntArgs shifts;

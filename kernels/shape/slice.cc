@@ -153,7 +153,7 @@ Status Slice(KernelContext& ctx) {
   Args args;
   SliceSpec spec;
   HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x.shape(), &args, &spec));
-  // Of dropped axes one element was assumed when Out got its memory.
+  // Dropped axes were assumed to have one element when Out was allocated.
   HEDDLE_ASSIGN_OR_RETURN(const Shape part, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
   if (part.numel() != out.numel())
     return InvalidArgument("the slice ", part.ToString(), " of Input ", x.shape().ToString(),

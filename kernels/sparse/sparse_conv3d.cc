@@ -47,7 +47,7 @@ Result<Geometry> GeometryOf(const KernelContext& ctx, const CooTensor& x) {
   return g;
 }
 
-// Where in the output an entry at `c` goes through tap `tap`; -1 for nowhere.
+// Output position that tap `tap` adds an entry at `c` to; -1: none.
 int64_t Target(const Geometry& g, const std::vector<int64_t>& c, int64_t tap) {
   const std::array<int64_t, 3> at = {tap / (g.kernel[1] * g.kernel[2]),
                                      tap / g.kernel[2] % g.kernel[1], tap % g.kernel[2]};
