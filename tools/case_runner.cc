@@ -59,9 +59,13 @@ void RemoveOutputs(const std::string& out) {
       std::filesystem::remove(entry.path(), error);
 }
 
-// A fed variable that is read from the scope afterwards lives there.
-bool LivesInScope(const Case& c, const CaseEntry& input) {
+// A fed variable that is read from the scope afterwards lives there, and so does one that the
+// program keeps.
+bool LivesInScope(const Case& c, const Program& program, const CaseEntry& input) {
+  const auto kept = program.persistables();
   return input.role == CaseEntry::Role::kParam ||
+         std::any_of(kept.begin(), kept.end(),
+                     [&](const TensorInfo& info) { return info.name == input.name; }) ||
          std::any_of(c.outputs.begin(), c.outputs.end(), [&](const CaseEntry& output) {
            return output.role == CaseEntry::Role::kScope && output.name == input.name;
          });
@@ -75,7 +79,7 @@ Status RunOneCase(Executor& executor, const std::string& directory, const std::s
   std::vector<Feed> feeds;
   for (const CaseEntry& input : c.inputs) {
     HEDDLE_ASSIGN_OR_RETURN(Value value, ReadInput(c, input));
-    if (LivesInScope(c, input)) {
+    if (LivesInScope(c, program, input)) {
       scope->Set(input.name, std::move(value));
     } else {
       feeds.push_back({input.name, std::move(value)});
