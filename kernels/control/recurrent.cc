@@ -141,7 +141,7 @@ void DefineRecurrent(OpDef& op) {
 HEDDLE_OP(recurrent) {
   op.Doc("Runs sub_block for each item of the first axis of the inputs.");
   DefineRecurrent(op);
-  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional);
+  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional | kRecord);
   op.Output("sub_block:local(inputs)", kList | kOptional);
   op.Input("sub_block:local(outputs)", kList | kOptional);
   op.Output("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
@@ -151,7 +151,7 @@ HEDDLE_OP(recurrent) {
 HEDDLE_OP(recurrent_grad) {
   DefineRecurrent(op);
   op.Input("outputs", kList | kOptional).Input("outputs@GRAD", kList | kOptional);
-  op.Input("step_scopes").Input("step_scopes@GRAD", kOptional);
+  op.Input("step_scopes", kRecord).Input("step_scopes@GRAD", kOptional | kRecord);
   op.Output("sub_block:local(outputs@GRAD)", kList | kOptional);
   op.Output("sub_block:grad(states)", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);
@@ -162,11 +162,14 @@ HEDDLE_OP(recurrent_grad) {
   op.AnyKernel(RecurrentGrad);
 }
 HEDDLE_OP(rnn_memory_helper) {
-  op.Doc("A copy of X.").Input("X").Output("Out").Attr("dtype", 5).InferShape(SameShape);
+  op.Doc("A copy of X.").Input("X", kAnyKind).Output("Out").Attr("dtype", 5).InferShape(SameShape);
   op.AnyKernel(MemoryHelper);
 }
 HEDDLE_OP(rnn_memory_helper_grad) {
-  op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD", kOptional).Output("X@GRAD");
+  op.Input("X", kOptional | kAnyKind)
+      .Input("Out", kOptional)
+      .Input("Out@GRAD", kOptional | kAnyKind)
+      .Output("X@GRAD");
   op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
 }
 

@@ -32,14 +32,14 @@ Status SelectOutput(KernelContext& ctx) {
 
 HEDDLE_OP(select_input) {
   op.Doc("The variable of X that Mask names; the others may hold nothing.")
-      .Input("X", kList | kOptional)
+      .Input("X", kList | kOptional | kAnyKind)
       .Input("Mask")
       .Output("Out")
       .AnyKernel(SelectInput);
 }
 HEDDLE_OP(select_output) {
   op.Doc("X goes to the variable of Out that Mask names.")
-      .Input("X")
+      .Input("X", kAnyKind)
       .Input("Mask")
       .Output("Out", kList | kOptional)
       .AnyKernel(SelectOutput);

@@ -68,7 +68,7 @@ HEDDLE_OP(write_to_array) {
 }
 HEDDLE_OP(read_from_array) {
   op.Doc("A copy of item I of the array X.")
-      .Input("X", kOptional)
+      .Input("X", kOptional | kAnyKind)
       .Input("I")
       .Input("X_W", kOptional)
       .Output("Out")
@@ -76,7 +76,7 @@ HEDDLE_OP(read_from_array) {
 }
 HEDDLE_OP(lod_array_length) {
   op.Doc("The number of items of the array X.")
-      .Input("X", kOptional)
+      .Input("X", kOptional | kAnyKind)
       .Output("Out")
       .InferShape(LengthShape)
       .AnyKernel(Length);

@@ -152,7 +152,7 @@ struct Adamax {
 HEDDLE_OP(adagrad) {
   op.Doc("rate divided by the root of summed squared gradients")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("Moment")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)
@@ -170,7 +170,7 @@ HEDDLE_OP(adagrad) {
 HEDDLE_OP(decayed_adagrad) {
   op.Doc("adagrad with a decaying mean of squares")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("Moment")
       .Input("LearningRate")
       .Output("ParamOut")
@@ -186,7 +186,7 @@ HEDDLE_OP(decayed_adagrad) {
 HEDDLE_OP(adadelta) {
   op.Doc("steps scaled by the ratio of past updates to past gradients")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("AvgSquaredGrad")
       .Input("AvgSquaredUpdate")
       .Input("LearningRate")
@@ -208,7 +208,7 @@ HEDDLE_OP(adadelta) {
 HEDDLE_OP(adamax) {
   op.Doc("Adam with the infinity norm")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Input("Moment")
       .Input("InfNorm")

@@ -143,7 +143,7 @@ struct Lars {
 HEDDLE_OP(lamb) {
   op.Doc("Adam with weight decay and a per-layer trust ratio")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Input("Moment1")
       .Input("Moment2")

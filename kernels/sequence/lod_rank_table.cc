@@ -241,28 +241,36 @@ HEDDLE_OP(lod_rank_table) {
   op.AnyKernel(MakeTable);
 }
 HEDDLE_OP(max_sequence_len) {
-  op.Doc("the length of a table's longest sequence").Input("RankTable").Output("Out");
+  op.Doc("the length of a table's longest sequence").Input("RankTable", kAnyKind).Output("Out");
   op.AnyKernel(MaxLength);
 }
 HEDDLE_OP(lod_tensor_to_array) {
-  op.Doc("sequences cut into an array of steps").Input("X").Input("RankTable").Output("Out");
+  op.Doc("sequences cut into an array of steps")
+      .Input("X")
+      .Input("RankTable", kAnyKind)
+      .Output("Out");
   op.AnyKernel(ToArray);
 }
 HEDDLE_OP(array_to_lod_tensor) {
-  op.Doc("an array of steps put together to sequences").Input("X").Input("RankTable");
+  op.Doc("an array of steps put together to sequences")
+      .Input("X", kAnyKind)
+      .Input("RankTable", kAnyKind);
   op.Output("Out").AnyKernel(FromArray);
 }
 HEDDLE_OP(reorder_lod_tensor_by_rank) {
-  op.Doc("sequences in a table's order").Input("X").Input("RankTable").Output("Out");
+  op.Doc("sequences in a table's order").Input("X").Input("RankTable", kAnyKind).Output("Out");
   op.AnyKernel(Reorder<false>);
 }
 HEDDLE_OP(reorder_lod_tensor_by_rank_grad) {
-  op.Input("X", kOptional | kNoBuffer).Input("RankTable").Input("Out@GRAD").Output("X@GRAD");
+  op.Input("X", kOptional | kNoBuffer)
+      .Input("RankTable", kAnyKind)
+      .Input("Out@GRAD")
+      .Output("X@GRAD");
   op.AnyKernel(Reorder<true>);
 }
 HEDDLE_OP(shrink_rnn_memory) {
   op.Doc("the states of the sequences that still run at step I");
-  op.Input("X").Input("RankTable").Input("I").Output("Out").AnyKernel(Shrink);
+  op.Input("X").Input("RankTable", kAnyKind).Input("I").Output("Out").AnyKernel(Shrink);
 }
 HEDDLE_OP(shrink_rnn_memory_grad) {
   op.Input("X").Input("Out@GRAD", kOptional).Output("X@GRAD").AnyKernel(ShrinkGrad);

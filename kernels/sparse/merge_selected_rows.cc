@@ -37,12 +37,12 @@ Status GetTensor(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(merge_selected_rows) {
-  op.Doc("adds up repeated rows").Input("X").Output("Out").AnyKernel(MergeKernel);
+  op.Doc("adds up repeated rows").Input("X", kAnyKind).Output("Out").AnyKernel(MergeKernel);
 }
 
 HEDDLE_OP(get_tensor_from_selected_rows) {
   op.Doc("the values of selected rows as a plain tensor")
-      .Input("X")
+      .Input("X", kAnyKind)
       .Output("Out")
       .AnyKernel(GetTensor);
 }

@@ -172,7 +172,7 @@ Status Conv3d(KernelContext& ctx) {
 
 HEDDLE_OP(sparse_batch_norm) {
   op.Doc("batch_norm over the entries of a sparse tensor, with channels last");
-  op.Input("x").Input("mean").Input("variance").Input("scale").Input("bias");
+  op.Input("x", kAnyKind).Input("mean").Input("variance").Input("scale").Input("bias");
   op.Output("out").Output("mean_out", kOptional).Output("variance_out", kOptional);
   op.Output("saved_mean", kOptional).Output("saved_variance", kOptional);
   op.Output("reserve_space", kOptional).Attr("is_test", false).Attr("momentum", 0.9f);
@@ -181,7 +181,7 @@ HEDDLE_OP(sparse_batch_norm) {
 }
 HEDDLE_OP(sparse_conv3d) {
   op.Doc("3-D convolution of a sparse tensor, channels last; with subm, only where x has entries");
-  op.Input("x").Input("kernel").Output("out").Output("rulebook", kOptional);
+  op.Input("x", kAnyKind).Input("kernel").Output("out").Output("rulebook", kOptional);
   op.Output("counter", kOptional).Attr("paddings", Ints{0, 0, 0}).Attr("dilations", Ints{1, 1, 1});
   op.Attr("strides", Ints{1, 1, 1}).Attr("groups", 1).Attr("subm", false).Attr("key", "");
   op.AnyKernel(Conv3d);
