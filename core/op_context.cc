@@ -103,7 +103,7 @@ void ShapeContext::ShareLoD(Key in, Key out) {
 }
 
 void PrepareContext::MarkPacked(Key input, KernelState* state) const {
-  uint32_t& packed = state->facts.packed_inputs;
+  uint32_t& packed = state->facts().packed_inputs;
   if (const int slot = def().FindInput(input.name); slot >= 0 && slot < 32)
     packed |= uint32_t{1} << slot;
 }

@@ -4,6 +4,11 @@
 #include <cstdlib>
 
 namespace heddle {
+
+const KernelState::Facts& KernelState::NoFacts() {
+  static const Facts kNone;
+  return kNone;
+}
 namespace {
 
 // A definition that contradicts itself is a bug of heddle, found by the first test that runs.

@@ -27,7 +27,7 @@ class KernelContext;
 
 // What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
 struct KernelState {
-  // What plans and tools read of a state. The Prepare function sets what applies.
+  // Read by plans and tools. The Prepare function sets what applies.
   struct Facts {
     // How the kernel computes, as in "winograd 4x4, avx512"; empty: the operator has one way only.
     std::string implementation;
@@ -40,7 +40,19 @@ struct KernelState {
   };
 
   virtual ~KernelState() = default;
-  Facts facts;
+
+  // Most states have no facts. They are kept apart, because a run of thousands of small kernels is
+  // bound by the cache that their states need.
+  Facts& facts() {
+    if (facts_ == nullptr) facts_ = std::make_unique<Facts>();
+    return *facts_;
+  }
+  const Facts& facts() const { return facts_ != nullptr ? *facts_ : NoFacts(); }
+
+ private:
+  static const Facts& NoFacts();
+
+  std::unique_ptr<Facts> facts_;
 };
 
 using KernelFn = Status (*)(KernelContext&);

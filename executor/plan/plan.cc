@@ -52,7 +52,7 @@ Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Va
 
 const std::string& ImplementationOf(const Instruction& in) {
   static const std::string kOnlyOne;
-  return in.state != nullptr ? in.state->facts.implementation : kOnlyOne;
+  return in.state != nullptr ? in.state->facts().implementation : kOnlyOne;
 }
 
 Status Plan::Blame(const Status& status, const Instruction& in) const {
