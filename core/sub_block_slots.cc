@@ -154,6 +154,8 @@ class Filler {
 
 }  // namespace
 
+bool IsSubBlockSlot(const SlotDef& slot) { return slot.name.starts_with(kPrefix); }
+
 void FillSubBlockSlots(Program* program) {
   for (size_t b = 0; b < program->blocks.size(); ++b)
     for (size_t i = 0; i < program->blocks[b].ops.size(); ++i)

@@ -21,5 +21,7 @@
 namespace heddle::ir {
 
 void FillSubBlockSlots(Program* program);
+// Its operands are those above, which no file lists.
+bool IsSubBlockSlot(const SlotDef& slot);
 
 }  // namespace heddle::ir

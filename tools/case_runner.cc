@@ -25,7 +25,8 @@ Status CheckHasValue(const CaseEntry& output, const Value& value) {
   const bool empty_tensor =
       value.is_tensor() && value.tensor().dtype() != DType::kUnknown && value.tensor().numel() == 0;
   if (!value.initialized() && !empty_tensor)
-    return Status(StatusCode::kInternal, "output '" + output.name + "' was not written");
+    return Status(StatusCode::kInvalidArgument,
+                  "output '" + output.name + "' holds nothing: no operator wrote it in this run");
   return Status::Ok();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
@@ -30,6 +31,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
     return Status::Ok();
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("while preparing: ", e.what());
+  } catch (const std::invalid_argument& e) {
+    return InvalidArgument(e.what());
   } catch (const std::exception& e) {
     return Internal("while preparing: ", e.what());
   }
