@@ -73,7 +73,7 @@ bool LivesInScope(const Case& c, const Program& program, const CaseEntry& input)
 }
 
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
-                  CompileOptions options) {
+                  CompileOptions options, const RunOptions& run) {
   HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
   HEDDLE_ASSIGN_OR_RETURN(const Program program, LoadProgram(c));
   auto scope = std::make_shared<Scope>();
@@ -91,7 +91,7 @@ Status RunOneCase(Executor& executor, const std::string& directory, const std::s
     if (output.role == CaseEntry::Role::kFetch) options.fetches.push_back(output.name);
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(program, scope, options));
-  HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> fetched, executor.RunValues(compiled, feeds));
+  HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> fetched, executor.RunValues(compiled, feeds, run));
   HEDDLE_ASSIGN_OR_RETURN(const auto values, Gather(c, std::move(fetched), *scope));
   for (size_t k = 0; k < values.size(); ++k) {
     const auto written = WriteValue(values[k], out + "/out_" + std::to_string(k));

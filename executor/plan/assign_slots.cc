@@ -38,11 +38,16 @@ class SlotAssigner {
     std::vector<int> block_of(p_.vars.size(), -1);
     for (VarId v = 0; v < p_.vars.size(); ++v)
       shared_[v] = p_.vars[v].persistable || p_.vars[v].kind != ir::VarKind::kTensor;
+    for (const FeedSignature& f : d_.request.feeds)
+      if (const VarId v = p_.Find(0, f.name); v != kNoVar) block_of[v] = 0;
     for (const auto& block : p_.blocks) {
       for (const auto& op : block.ops) {
+        const bool runs_blocks = op.def->has(kControlFlow);
         const auto touch = [&](VarId v, bool write) {
           if (v == kNoVar) return;
           if (block_of[v] >= 0 && block_of[v] != block.id) shared_[v] = true;
+          // It keeps its value where the operator's blocks do not write it.
+          if (write && runs_blocks && block_of[v] >= 0) shared_[v] = true;
           // Read before any write, in a block that may run again: carried from run to run of it.
           if (!write && !written_[v] && block.id != 0) shared_[v] = true;
           block_of[v] = block.id;

@@ -65,8 +65,9 @@ Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutM
 }
 
 // An output that the operator will not write holds nothing afterwards, whatever an earlier run or
-// step of a loop left in its variable.
+// step of a loop left in its variable. (One of the scope keeps what it has.)
 void Forget(const Instruction& in, uint32_t slot, RunState& run) {
+  if (run.plan().slots[slot].storage == Storage::kScope) return;
   Value& v = run.value(slot);
   if (v.is_tensor() && v.tensor().initialized() && !IsOperand(in.op.in, slot)) v = Value();
 }
@@ -155,7 +156,8 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
   for (size_t i = 0; i < outs.size(); ++i) {
     if (in.op.out[i] == kNoSlot) continue;
-    if (outs[i].set)
+    // Where a size stays unknown, the kernel takes memory itself.
+    if (outs[i].set && outs[i].shape.is_static())
       PlaceOutput(in, in.op.out[i], outs[i], run);
     else if (!shapes.deferred())
       Forget(in, in.op.out[i], run);
