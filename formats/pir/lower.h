@@ -98,9 +98,16 @@ class Lowering {
   void LowerIntArray(const Operation& op);
   void LowerAssignValue(const Operation& op);
   void LowerCreateArray(const Operation& op);
-  void LowerShape64(const Operation& op);
   void NameVar(int var, const std::string& name, bool persistable);
   bool MayBeNamed(const Operation& op, int var);
+
+  // --- lower_composite.cc: several operators for one
+  void LowerArange(const Operation& op);
+  void LowerShape64(const Operation& op);
+  void LowerMedian(const Operation& op);
+  void LowerLpPool(const Operation& op);
+  int Step(const Operation& op, std::string_view type, int x, DType dtype,
+           DraftOp::Slots<AttrValue> attributes);
 
   // --- lower_control.cc: if, while, select, stacks
   void LowerIf(const Operation& op);

@@ -57,6 +57,7 @@ Lowering::Handler Lowering::HandlerOf(std::string_view name) {
       {"cf.tuple_push", &L::LowerPush},
       {"cf.yield", &L::LowerYield},
       {"p", &L::LowerParameter},
+      {"pd_op.arange", &L::LowerArange},
       {"pd_op.assign_value", &L::LowerAssignValue},
       {"pd_op.create_array", &L::LowerCreateArray},
       {"pd_op.data", &L::LowerData},
@@ -66,6 +67,8 @@ Lowering::Handler Lowering::HandlerOf(std::string_view name) {
       {"pd_op.full_int_array", &L::LowerIntArray},
       {"pd_op.has_elements", &L::LowerHasElements},
       {"pd_op.if", &L::LowerIf},
+      {"pd_op.lp_pool2d", &L::LowerLpPool},
+      {"pd_op.median", &L::LowerMedian},
       {"pd_op.select_input", &L::LowerSelectInput},
       {"pd_op.select_output", &L::LowerSelectOutput},
       {"pd_op.shape64", &L::LowerShape64},
@@ -249,22 +252,6 @@ void Lowering::LowerAssignValue(const Operation& op) {
 // An array is there from the beginning, and empty.
 void Lowering::LowerCreateArray(const Operation& op) {
   if (HasOperands(op, 0, 1)) Bind(op.results[0].id, NewBinding(op.results[0]));
-}
-
-// heddle's shape is int32.
-void Lowering::LowerShape64(const Operation& op) {
-  if (!HasOperands(op, 1, 1)) return;
-  const int x = OperandVar(op, 0), narrow = NewVar("shape", DType::kI32);
-  const Binding binding = NewBinding(op.results[0]);
-  DraftOp& shape = Emit("shape", op);
-  In(&shape, "Input", {x});
-  Out(&shape, "Out", {narrow});
-  DraftOp& cast = Emit("cast", op);
-  In(&cast, "X", {narrow});
-  Out(&cast, "Out", {binding.var});
-  cast.attributes = {{"in_dtype", DTypeToProto(DType::kI32)},
-                     {"out_dtype", DTypeToProto(DType::kI64)}};
-  Bind(op.results[0].id, binding);
 }
 
 }  // namespace heddle::pir

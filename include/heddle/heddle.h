@@ -5,7 +5,6 @@
 #include "heddle/executor.h"
 #include "heddle/generator.h"
 #include "heddle/host.h"
-#include "heddle/model_files.h"
 #include "heddle/params.h"
 #include "heddle/pass.h"
 #include "heddle/program.h"
