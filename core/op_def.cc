@@ -4,6 +4,11 @@
 #include <cstdlib>
 
 namespace heddle {
+
+const KernelState::Facts& KernelState::NoFacts() {
+  static const Facts kNone;
+  return kNone;
+}
 namespace {
 
 // A definition that contradicts itself is a bug of heddle, found by the first test that runs.
@@ -42,6 +47,13 @@ OpDef& OpDef::Input(std::string_view name, unsigned flags) {
 OpDef& OpDef::Output(std::string_view name, unsigned flags) {
   CheckNew(name_, outputs_, name);
   outputs_.push_back({std::string(name), HashName(name), flags});
+  return *this;
+}
+
+OpDef& OpDef::InputFlags(std::string_view name, unsigned flags) {
+  const int input = FindInput(name);
+  if (input < 0) Broken(name_, "no input " + std::string(name));
+  inputs_[static_cast<size_t>(input)].flags |= flags;
   return *this;
 }
 

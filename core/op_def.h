@@ -27,7 +27,7 @@ class KernelContext;
 
 // What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
 struct KernelState {
-  // What plans and tools read of a state. The Prepare function sets what applies.
+  // Read by plans and tools. The Prepare function sets what applies.
   struct Facts {
     // How the kernel computes, as in "winograd 4x4, avx512"; empty: the operator has one way only.
     std::string implementation;
@@ -40,7 +40,19 @@ struct KernelState {
   };
 
   virtual ~KernelState() = default;
-  Facts facts;
+
+  // Most states have no facts. They are kept apart, because a run of thousands of small kernels is
+  // bound by the cache that their states need.
+  Facts& facts() {
+    if (facts_ == nullptr) facts_ = std::make_unique<Facts>();
+    return *facts_;
+  }
+  const Facts& facts() const { return facts_ != nullptr ? *facts_ : NoFacts(); }
+
+ private:
+  static const Facts& NoFacts();
+
+  std::unique_ptr<Facts> facts_;
 };
 
 using KernelFn = Status (*)(KernelContext&);
@@ -53,6 +65,10 @@ enum SlotFlags : unsigned {
   kList = 2,        // any number of variables
   kNoBuffer = 4,    // only dtype, shape and LoD are read ("no-need-buffer")
   kShapeValue = 8,  // the value decides the output's shape: read when shapes are inferred
+  kAnyKind = 16,    // may be selected rows or a tensor array; other operands are tensors
+  kRecord = 32,     // what an operator that runs blocks leaves for its gradient: a variable for
+                    // slots of this kind alone, changed by whoever reads it
+  kNoData = 64,     // an output with dtype and shape but no contents: for kNoBuffer slots alone
 };
 
 enum OpTraits : unsigned {
@@ -87,6 +103,8 @@ class OpDef {
   OpDef& Doc(std::string_view text);
   OpDef& Input(std::string_view name, unsigned flags = 0);
   OpDef& Output(std::string_view name, unsigned flags = 0);
+  // More flags for an input that is declared already.
+  OpDef& InputFlags(std::string_view name, unsigned flags);
   // Declares an attribute; the default's type is the type ctx.Attr<T>() gives, whatever integer or
   // float type the file uses. Names come as views and all of this stands out of line: every
   // operator of the library calls it.

@@ -71,7 +71,14 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, For
   const auto entry = cache_.EntryOf(XXH64(key->data(), key->size(), 0), *key);
   MutexLock lock(entry->mutex);
   if (entry->plan && entry->plan->UpToDate()) return entry->plan;
-  HEDDLE_ASSIGN_OR_RETURN(entry->plan, Make(c, form, feeds));
+  auto made = Make(c, form, feeds);
+  if (!made.ok() && c.options.opt_level > 0) {
+    // The passes went by what the program declares, and something else was fed. The program as it
+    // is in the file does for it, or says what is wrong in terms of the file's operators.
+    HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());
+    made = Make(c, *plain, feeds);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(entry->plan, std::move(made));
   cache_.CountBuilt();
   return entry->plan;
 }
@@ -116,6 +123,11 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& for
   if (const uint64_t now = c.scope->version(); now != form.packs_version) {
     form.source.packs = std::make_shared<PackCache>(c.packed);
     form.packs_version = now;
+  }
+  for (const std::string& name : form.required) {
+    const Value* value = c.scope->Find(name);
+    if (value == nullptr || !value->initialized() || !value->is_tensor())
+      return NotFound("parameter '", name, "' holds no tensor");
   }
   PlanRequest request{{form.source}, resources_.target(), c.plan_choices(), FirstWay(c), {}};
   request.spoil = c.spoil;

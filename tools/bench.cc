@@ -98,6 +98,7 @@ struct Job {
   Executor& executor;
   const CompiledProgram& compiled;
   const std::vector<Feed>& feeds;
+  const ModelOptions& options;
 };
 
 // Runs until `end`, at least once.
@@ -105,7 +106,7 @@ Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& st
               Samples* samples) {
   do {
     const auto start = Clock::now();
-    const auto outputs = job.executor.RunValues(job.compiled, job.feeds);
+    const auto outputs = job.executor.RunValues(job.compiled, job.feeds, job.options.run());
     const double ms = MsSince(start);
     if (!outputs.ok()) return outputs.status();
     samples->Add(ms);
@@ -170,9 +171,12 @@ Status WarmUp(const Job& job, int runs, RunReport* report) {
   constexpr double kMostMs = 20000;
   const auto start = Clock::now();
   report->settled = false;
-  for (int r = 0; r < runs || (!report->settled && r < kMostRuns && MsSince(start) < kMostMs); ++r)
-    HEDDLE_RETURN_IF_ERROR(
-        job.executor.RunValues(job.compiled, job.feeds, {.report = report}).status());
+  for (int r = 0; r < runs || (!report->settled && r < kMostRuns && MsSince(start) < kMostMs);
+       ++r) {
+    RunOptions run = job.options.run();
+    run.report = report;
+    HEDDLE_RETURN_IF_ERROR(job.executor.RunValues(job.compiled, job.feeds, run).status());
+  }
   return Status::Ok();
 }
 
@@ -248,9 +252,9 @@ Result<Measured> Measure(const Options& options) {
   m.load_ms += MsSince(start);
   LOG(INFO) << "ready: " << m.load_ms << " ms";
 
-  const Job job{executor, compiled, feeds};
+  const Job job{executor, compiled, feeds, options.model};
   start = Clock::now();
-  HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
+  HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, options.model.run()).status());
   m.first_ms = MsSince(start);
   m.rss_first_mb = PeakRssMb();
   LOG(INFO) << "first run: " << m.first_ms << " ms";
@@ -361,6 +365,7 @@ void AddBench(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddLimitOptions(app, &options->model);
   app.add_option("--clients", options->clients, "threads that call Run at the same time")
       .type_name("C")
       .in_range(1, 1024)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "heddle/model_files.h"
 #include "heddle/program.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"

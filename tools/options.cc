@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -204,6 +205,7 @@ ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
   options.runs_at_once = runs_at_once;
+  options.memory_limit = memory_limit;
   if (place != "cpu")
     options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
@@ -214,6 +216,23 @@ std::string CheckLod(const std::string& text) {
   if (!why.empty()) return why;
   const auto lod = ParseLod(text.substr(text.find('=') + 1));
   return lod.ok() ? CheckOffsets(*lod).message() : lod.status().message();
+}
+
+RunOptions ModelOptions::run() const {
+  RunOptions options;
+  if (deadline_ms > 0)
+    options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
+  return options;
+}
+
+void AddLimitOptions(Command app, ModelOptions* options, const std::string& run) {
+  app.add_option("--memory-limit", options->memory_limit,
+                 "fail when temporaries and outputs would take more at once")
+      .type_name("BYTES")
+      .positive();
+  app.add_option("--deadline-ms", options->deadline_ms, "give up a " + run + " that takes longer")
+      .type_name("MS")
+      .positive();
 }
 
 CompileOptions ModelOptions::compile() const {

@@ -34,9 +34,12 @@ struct ModelOptions {
   std::string packed_weights;  // a file; empty: none
   std::string force;           // FAMILY=IMPLEMENTATION,...
   std::string machine;         // the text of a description; empty: this machine
+  size_t memory_limit = 0;     // bytes; 0: none
+  int deadline_ms = 0;         // of a run; 0: none
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;
+  RunOptions run() const;  // of a run that begins now
 };
 // MODEL, --params and --fetch.
 void AddModelOptions(Command app, ModelOptions* options);
@@ -44,6 +47,9 @@ void AddModelOptions(Command app, ModelOptions* options);
 void AddPassOptions(Command app, PassOptions* options);
 // --threads, --serial, --parallel, --opt, --place, --random-places and --tune, and those of passes.
 void AddExecutionOptions(Command app, ModelOptions* options);
+
+// --memory-limit and --deadline-ms. `run`: what a deadline is for, as in "run".
+void AddLimitOptions(Command app, ModelOptions* options, const std::string& run = "run");
 
 // A line about what was tuned, for people, where tuning was asked for; empty where it was not. What
 // went wrong becomes warnings.

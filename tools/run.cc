@@ -25,7 +25,6 @@ struct Options {
   std::string labels;
   std::string trace;
   int repeat = 1;
-  int deadline_ms = 0;
   bool check_nan_inf = false;
   bool json = false;
 };
@@ -160,10 +159,8 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
   std::vector<Output> outputs;
   for (int run = 0; run < options.repeat; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    RunOptions run_options;
+    RunOptions run_options = options.model.run();
     run_options.check_nan_inf = options.check_nan_inf;
-    if (options.deadline_ms > 0)
-      run_options.deadline = start + std::chrono::milliseconds(options.deadline_ms);
     HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values,
                             executor.RunValues(compiled, feeds, run_options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -270,6 +267,7 @@ void AddRun(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddLimitOptions(app, &options->model);
   app.add_option("--out,--fetch-dir", options->out,
                  "write output k to DIR/out_<k>.npy instead of showing it")
       .type_name("DIR");
@@ -282,9 +280,6 @@ void AddRun(Command root, Action& chosen) {
                  "write when each instruction of one more run began and ended, for "
                  "chrome://tracing or ui.perfetto.dev")
       .type_name("FILE");
-  app.add_option("--deadline-ms", options->deadline_ms, "give up a run that takes longer")
-      .type_name("MS")
-      .positive();
   app.add_flag("--check-nan-inf", options->check_nan_inf,
                "stop at the first operator that writes a NaN or an infinity, and name it");
   app.add_option("--labels", options->labels,

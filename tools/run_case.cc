@@ -21,7 +21,8 @@ Status Run(const Options& options) {
     return Status(StatusCode::kInvalidArgument,
                   options.out + ": cannot be made: " + error.message());
   Executor executor(options.run.executor());
-  return RunOneCase(executor, options.directory, options.out, options.run.compile());
+  return RunOneCase(executor, options.directory, options.out, options.run.compile(),
+                    options.run.run());
 }
 
 }  // namespace
@@ -35,6 +36,7 @@ void AddRunCase(Command root, Action& chosen) {
       .type_name("");
   app.add_option("--out", options->out, "directory for out_<k>.npy").required().type_name("DIR");
   AddExecutionOptions(app, &options->run);
+  AddLimitOptions(app, &options->run);
   app.footer("Example:\n  heddle run-case cases/relu.fwd.001 --out relu_out");
   app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }

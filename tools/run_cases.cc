@@ -1,7 +1,8 @@
 // heddle run-cases: runs a list of operator cases.
 //
 // The cases run in a child process, so that one that crashes or does not end costs only itself: the
-// parent reports it and starts another child behind it. Both see which case is running in a page of
+// parent reports it and starts another child behind it; with --isolate there is a child for each.
+// Both see which case is running in a page of
 // shared memory. The parent has no threads, hence fork() is safe.
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,6 +33,7 @@ struct Options {
   ModelOptions run;
   std::string list;
   double limit_s = 20;
+  bool isolate = false;
 };
 
 struct Item {
@@ -94,15 +96,17 @@ void RunRest(const Options& options, const std::vector<Item>& items, Shared* pro
     progress->started_ms = NowMs();
     Status status;
     try {
-      status = RunOneCase(executor, items[i].directory, items[i].out, compile);
+      status = RunOneCase(executor, items[i].directory, items[i].out, compile, options.run.run());
     } catch (const std::exception& e) {
       status = Status(StatusCode::kInternal, std::string("exception: ") + e.what());
     }
-    if (status.ok()) continue;
-    ++progress->failed;
-    Report(items[i], OneLine(status));
+    if (!status.ok()) {
+      ++progress->failed;
+      Report(items[i], OneLine(status));
+    }
+    progress->next = i + 1;
+    if (options.isolate) return;
   }
-  progress->next = static_cast<int64_t>(items.size());
 }
 
 [[noreturn]] void Child(const Options& options, const std::vector<Item>& items, Shared* progress) {
@@ -160,6 +164,7 @@ Status Run(const Options& options) {
     if (child == 0) Child(options, items, progress);
     bool too_long = false;
     const int status = WaitFor(child, options, *progress, &too_long);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     if (progress->next >= count) break;
     const Item& item = items[progress->next];
     Report(item, HowItEnded(status, too_long, options.limit_s));
@@ -186,7 +191,10 @@ void AddRunCases(Command root, Action& chosen) {
       .type_name("SECONDS")
       .in_range(0.001, 86400.0)
       .show_default();
+  app.add_flag("--isolate", options->isolate,
+               "each case in a process of its own, so that none finds what another left in memory");
   AddExecutionOptions(app, &options->run);
+  AddLimitOptions(app, &options->run);
   app.footer(
       "A case that fails, crashes or takes too long is reported on stderr and leaves no outputs;\n"
       "the others go on, and the exit status is 0.\n"

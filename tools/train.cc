@@ -108,7 +108,10 @@ Status Trainer::OpenCheckpoints(std::vector<std::string>* warnings) {
                  std::to_string(checkpoints_.Steps().back()) +
                  "); give --resume to go on from there, or another directory");
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto state, checkpoints_.LoadNewest(main_, *scope_, warnings));
+  TrainState job;
+  job.program = main_.hash();
+  job.data = data_.Describe();
+  HEDDLE_ASSIGN_OR_RETURN(const auto state, checkpoints_.LoadNewest(job, main_, *scope_, warnings));
   if (!state) return Status::Ok();
   return Resume(*state);
 }
@@ -118,10 +121,6 @@ Status Trainer::Resume(const TrainState& state) {
   if (state.step > steps_)
     return Wrong(path + ": " + std::to_string(state.step) +
                  " steps are done there, more than the " + std::to_string(steps_) + " asked for");
-  if (state.data != data_.Describe())
-    return Wrong(path + ": was trained with other batches (" + state.data + "), now there are (" +
-                 data_.Describe() + "); to go on with its parameters alone, give --init " + path +
-                 "/persistables.pdiparams and another --checkpoint");
   HEDDLE_RETURN_IF_ERROR(generator_.SetState(state.generator));
   if (!options_.out.empty()) HEDDLE_RETURN_IF_ERROR(stacks_.Restore(state.fetched));
   first_ = done_ = saved_ = state.step;
@@ -149,7 +148,7 @@ Status Trainer::Compile() {
 Status Trainer::Step(TrainProgress& progress) {
   HEDDLE_RETURN_IF_ERROR(sets_.Apply(done_, *scope_));
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, data_.Step(done_));
-  RunOptions run;
+  RunOptions run = options_.model.run();
   run.generator = &generator_;
   run.check_nan_inf = options_.check_nan_inf;
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
@@ -400,6 +399,7 @@ void AddTrain(Command root, Action& chosen) {
   AddData(app, options.get());
   AddCheckpoints(app, options.get());
   AddExecutionOptions(app, &options->model);
+  AddLimitOptions(app, &options->model, "step");
   app.footer(
       "Examples:\n"
       "  heddle train --startup startup.pdmodel --main main.pdmodel --data train.npz\n"

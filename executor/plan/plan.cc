@@ -52,7 +52,7 @@ Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Va
 
 const std::string& ImplementationOf(const Instruction& in) {
   static const std::string kOnlyOne;
-  return in.state != nullptr ? in.state->facts.implementation : kOnlyOne;
+  return in.state != nullptr ? in.state->facts().implementation : kOnlyOne;
 }
 
 Status Plan::Blame(const Status& status, const Instruction& in) const {
@@ -62,6 +62,21 @@ Status Plan::Blame(const Status& status, const Instruction& in) const {
   if (implementation.empty() || stopped || status.location()) return status.At(Locate(in));
   return Status(status.code(), StrCat(status.message(), " (implementation: ", implementation, ")"))
       .At(Locate(in));
+}
+
+Status Plan::BlameLargest(const Status& status) const {
+  const Instruction* largest = nullptr;
+  size_t most = 0;
+  for (const Instruction& in : blocks[0].instructions)
+    for (uint32_t s : in.op.out) {
+      if (s == kNoSlot || !slots[s].is_static || slots[s].bytes() <= most) continue;
+      most = slots[s].bytes();
+      largest = &in;
+    }
+  if (largest == nullptr) return status;
+  return Status(status.code(),
+                StrCat(status.message(), "; the operator's output takes ", most, " of them"))
+      .At(Locate(*largest));
 }
 
 void Plan::MarkWritten() const {

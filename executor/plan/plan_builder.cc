@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
@@ -30,6 +31,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
     return Status::Ok();
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("while preparing: ", e.what());
+  } catch (const std::invalid_argument& e) {
+    return InvalidArgument(e.what());
   } catch (const std::exception& e) {
     return Internal("while preparing: ", e.what());
   }
@@ -101,7 +104,7 @@ namespace {
 void LookAhead(Plan* plan) {
   auto& ins = plan->blocks[0].instructions;
   for (size_t i = 1; i < ins.size(); ++i)
-    if (ins[i].state != nullptr) ins[i - 1].op.ahead = ins[i].state->facts.prefetch;
+    if (ins[i].state != nullptr) ins[i - 1].op.ahead = ins[i].state->facts().prefetch;
 }
 
 void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
@@ -117,7 +120,7 @@ Status BringInParameters(const Plan& plan) {
   std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
   for (const BlockPlan& block : plan.blocks) {
     for (const Instruction& in : block.instructions) {
-      const uint32_t copied = in.state != nullptr ? in.state->facts.packed_inputs : 0;
+      const uint32_t copied = in.state != nullptr ? in.state->facts().packed_inputs : 0;
       for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
         while (slot < in.op.def->inputs().size() && in.op.in_begin[slot + 1] <= k) ++slot;
         if (in.op.in[k] == kNoSlot) continue;

@@ -147,6 +147,7 @@ class ShapePropagator {
     bool settled = false;
     if (infer_now_ && in.var_attrs.empty() && def.infer_shape() != nullptr &&
         !def.has(kControlFlow) && InputsKnown(in)) {
+      if (Status s = CheckOperands(in.op, d_.frame.data()); !s.ok()) return s.At(plan_.Locate(in));
       ShapeContext ctx(in.op, d_.frame.data());
       Status status = Guard([&] { return def.infer_shape()(ctx); });
       if (!status.ok()) return status.At(plan_.Locate(in));

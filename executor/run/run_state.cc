@@ -170,7 +170,9 @@ void RunState::End() {
   if (tokens_) tokens_->End();
 }
 
+// Also of a block without instructions, which may stand in a loop without end.
 Status RunState::RunBlock(int block) {
+  if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Interrupted());
   return Interpreter::RunNested(plan_->blocks[block].instructions, *this);
 }
 

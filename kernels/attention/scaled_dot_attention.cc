@@ -127,8 +127,8 @@ Result<std::unique_ptr<KernelState>> PrepareAttention(PrepareContext& ctx) {
   auto state = std::make_unique<AttentionState>();
   HEDDLE_ASSIGN_OR_RETURN(state->plan, Resolve(ctx));
   HEDDLE_ASSIGN_OR_RETURN(state->plan.out, ViewOf("Out", ctx.OutShape("Out"), LayoutOf(ctx, 3), 0));
-  state->facts.implementation = StrCat(FewQueries(state->plan.q.rows) ? "few queries" : "blocks",
-                                       ", ", simd::VectorsOf(MachineOr(ctx.machine())));
+  state->facts().implementation = StrCat(FewQueries(state->plan.q.rows) ? "few queries" : "blocks",
+                                         ", ", simd::VectorsOf(MachineOr(ctx.machine())));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

@@ -20,7 +20,7 @@ Status Length(KernelContext& ctx) {
 
 HEDDLE_OP(lod_array_length) {
   op.Doc("The number of items of the array X.")
-      .Input("X", kOptional)
+      .Input("X", kOptional | kAnyKind)
       .Output("Out")
       .InferShape(LengthShape)
       .AnyKernel(Length);

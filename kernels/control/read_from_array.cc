@@ -33,7 +33,7 @@ Status Read(KernelContext& ctx) {
 
 HEDDLE_OP(read_from_array) {
   op.Doc("A copy of item I of the array X.")
-      .Input("X", kOptional)
+      .Input("X", kOptional | kAnyKind)
       .Input("I")
       .Input("X_W", kOptional)
       .Output("Out")

@@ -122,7 +122,7 @@ void DefineRecurrent(OpDef& op) {
 HEDDLE_OP(recurrent) {
   op.Doc("Runs sub_block for each item of the first axis of the inputs.");
   DefineRecurrent(op);
-  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional);
+  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional | kRecord);
   op.Output("sub_block:local(inputs)", kList | kOptional);
   op.Input("sub_block:local(outputs)", kList | kOptional);
   op.Output("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
@@ -133,7 +133,7 @@ HEDDLE_OP(recurrent) {
 HEDDLE_OP(recurrent_grad) {
   DefineRecurrent(op);
   op.Input("outputs", kList | kOptional).Input("outputs@GRAD", kList | kOptional);
-  op.Input("step_scopes").Input("step_scopes@GRAD", kOptional);
+  op.Input("step_scopes", kRecord).Input("step_scopes@GRAD", kOptional | kRecord);
   op.Output("sub_block:local(outputs@GRAD)", kList | kOptional);
   op.Output("sub_block:grad(states)", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);

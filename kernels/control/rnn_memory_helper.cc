@@ -28,12 +28,15 @@ Status MemoryHelper(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(rnn_memory_helper) {
-  op.Doc("A copy of X.").Input("X").Output("Out").Attr("dtype", 5).InferShape(SameShape);
+  op.Doc("A copy of X.").Input("X", kAnyKind).Output("Out").Attr("dtype", 5).InferShape(SameShape);
   op.AnyKernel(MemoryHelper);
 }
 
 HEDDLE_OP(rnn_memory_helper_grad) {
-  op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD", kOptional).Output("X@GRAD");
+  op.Input("X", kOptional | kAnyKind)
+      .Input("Out", kOptional)
+      .Input("Out@GRAD", kOptional | kAnyKind)
+      .Output("X@GRAD");
   op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
 }
 

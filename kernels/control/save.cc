@@ -37,13 +37,15 @@ Status SaveCombined(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(save) {
-  op.Doc("Writes X to the file file_path.").Input("X").Output("kLookupTablePath", kOptional);
+  op.Doc("Writes X to the file file_path.")
+      .Input("X", kAnyKind)
+      .Output("kLookupTablePath", kOptional);
   op.Attr("file_path", "").Attr("overwrite", true).Attr("save_as_fp16", false);
   op.Traits(kSideEffect).AnyKernel(Save);
 }
 
 HEDDLE_OP(save_combine) {
-  op.Doc("Writes all of X to the file file_path, in their order.").Input("X", kList);
+  op.Doc("Writes all of X to the file file_path, in their order.").Input("X", kList | kAnyKind);
   op.Output("Y", kOptional).Attr("file_path", "").Attr("overwrite", true);
   op.Attr("save_as_fp16", false).Attr("save_to_memory", false);
   op.Traits(kSideEffect).AnyKernel(SaveCombined);

@@ -20,7 +20,7 @@ Status SelectInput(KernelContext& ctx) {
 
 HEDDLE_OP(select_input) {
   op.Doc("The variable of X that Mask names; the others may hold nothing.")
-      .Input("X", kList | kOptional)
+      .Input("X", kList | kOptional | kAnyKind)
       .Input("Mask")
       .Output("Out")
       .AnyKernel(SelectInput);

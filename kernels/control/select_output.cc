@@ -20,7 +20,7 @@ Status SelectOutput(KernelContext& ctx) {
 
 HEDDLE_OP(select_output) {
   op.Doc("X goes to the variable of Out that Mask names.")
-      .Input("X")
+      .Input("X", kAnyKind)
       .Input("Mask")
       .Output("Out", kList | kOptional)
       .AnyKernel(SelectOutput);

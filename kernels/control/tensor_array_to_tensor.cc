@@ -102,7 +102,7 @@ Status JoinGrad(KernelContext& ctx) {
 
 HEDDLE_OP(tensor_array_to_tensor) {
   op.Doc("The items of the array X joined along `axis` (use_stack: along a new axis).")
-      .Input("X")
+      .Input("X", kAnyKind)
       .Output("Out")
       .Output("OutIndex", kOptional)
       .Attr("axis", 0)
@@ -110,7 +110,7 @@ HEDDLE_OP(tensor_array_to_tensor) {
       .AnyKernel(Join);
 }
 HEDDLE_OP(tensor_array_to_tensor_grad) {
-  op.Input("X")
+  op.Input("X", kAnyKind)
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("axis", 0)

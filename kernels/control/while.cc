@@ -12,12 +12,15 @@ Status While(KernelContext& ctx) {
   Value* scopes = ctx.Bool("is_test") ? nullptr : ctx.OutVar("StepScopes");
   std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
   if (steps != nullptr) steps->clear();
-  for (;;) {
+  const bool may_end = ctx.InVar("sub_block:changing(Condition)") != nullptr;
+  for (bool first = true;; first = false) {
     const Tensor& condition = ctx.In("Condition");
     if (!condition.initialized() || condition.dtype() != DType::kBool || condition.numel() != 1)
       return InvalidArgument("'Condition' must be one bool; it is ", Name(condition.dtype()), " ",
                              condition.shape().ToString());
     if (!*condition.data<bool>()) return Status::Ok();
+    if (!first && !may_end)
+      return InvalidArgument("never ends: no step changes what 'Condition' depends on");
     ClearArrays(ctx, "sub_block:arrays");
     StepValues now;
     if (steps != nullptr) TakeValues(ctx, "sub_block:carried", &now);
@@ -115,11 +118,12 @@ HEDDLE_OP(while) {
   op.Doc("Runs sub_block again and again while Condition, which the block updates, is true.")
       .Input("X", kList | kOptional)
       .Input("Condition")
+      .Input("sub_block:changing(Condition)", kOptional)
       .Input("sub_block:carried", kList | kOptional)
       .Input("sub_block:kept", kList | kOptional)
       .Input("sub_block:arrays", kList | kOptional)
       .Output("Out", kList | kOptional)
-      .Output("StepScopes", kOptional)
+      .Output("StepScopes", kOptional | kRecord)
       .Attr("sub_block", BlockRef{})
       .Attr("is_test", false)
       .Traits(kControlFlow)
@@ -130,7 +134,7 @@ HEDDLE_OP(while_grad) {
       .Input("X", kList | kOptional)
       .Input("Out", kList | kOptional)
       .Input("Out@GRAD", kList | kOptional)
-      .Input("StepScopes")
+      .Input("StepScopes", kRecord)
       .Input("sub_block:primal(Out@GRAD)", kList | kOptional)
       .Input("sub_block:Out@GRAD", kList | kOptional)
       .Input("sub_block:carried", kList | kOptional)

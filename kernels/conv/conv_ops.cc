@@ -16,7 +16,7 @@ using Prepared = Result<std::unique_ptr<KernelState>>;
 
 // Joins the names of the runners.
 Prepared Named(std::unique_ptr<ConvState> state) {
-  std::string& name = state->facts.implementation;
+  std::string& name = state->facts().implementation;
   for (const auto& runner : state->runners)
     if (runner) name += (name.empty() ? "" : "; ") + runner->name();
   return std::unique_ptr<KernelState>(std::move(state));

@@ -57,7 +57,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
       state->runner, MakeConv(ctx, g, DType::kF32,
                               kTransposed ? ConvDirection::kBackwardData : ConvDirection::kForward,
                               ctx.ConstIn("Filter"), epilogue));
-  state->facts.implementation = state->runner->name();
+  state->facts().implementation = state->runner->name();
   if (!state->runner->reads_filter()) ctx.MarkPacked("Filter", state.get());
   return std::unique_ptr<KernelState>(std::move(state));
 }

@@ -135,11 +135,11 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const bool stripes, ChooseStripes(ctx, stages));
   bool reads = false;
   if (stripes) {
-    state->facts.implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));
+    state->facts().implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));
     if (ctx.machine() == nullptr) state->chain = MakeConvChain(ctx, stages);
   } else {
     state->between.push_back(0);
-    std::string& name = state->facts.implementation = "convolutions";
+    std::string& name = state->facts().implementation = "convolutions";
     for (const ChainStage& s : stages) {
       HEDDLE_ASSIGN_OR_RETURN(auto runner, MakeConv(ctx, s.geometry, DType::kF32,
                                                     ConvDirection::kForward, s.filter, s.epilogue));

@@ -43,7 +43,7 @@ Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
   for (int i = 0; i < static_cast<int>(program.inputs); ++i) inputs.push_back(&ctx.InShape("X", i));
   HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes, InferElementShapes(program, inputs));
   HEDDLE_ASSIGN_OR_RETURN(auto loops, MakeElementLoops(program, shapes, ctx.InDType("X")));
-  std::string& name = loops->facts.implementation;
+  std::string& name = loops->facts().implementation;
   for (const ElementLoop& loop : loops->loops)
     name +=
         StrCat(name.empty() ? "" : ", ", "loop of ", loop.steps.size(), " steps by ", loop.tile);

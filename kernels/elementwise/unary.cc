@@ -62,9 +62,20 @@ void RunChunks(const unary_internal::ErasedMap& map, const MapOperands& operands
 }  // namespace
 
 Status unary_internal::RunErasedMap(KernelContext& ctx, const ErasedMap& map) {
+  bool direct = map.stored_in == map.compute && map.stored_out == map.compute;
+  if (direct && map.ins.size() == 1 && map.outs.size() == 1) [[likely]] {
+    // The most frequent case, without what the others need.
+    const Tensor& x = ctx.In(map.ins[0]);
+    Tensor* y = ctx.OutOpt(map.outs[0]);
+    if (const int64_t n = x.numel(); n <= map.grain && y != nullptr) {
+      const void* in = x.raw();
+      void* out = y->mutable_raw();
+      if (n > 0) map.loop(map.functor, &in, &out, n);
+      return Status::Ok();
+    }
+  }
   MapOperands operands;
   int64_t n = 0;
-  bool direct = map.stored_in == map.compute && map.stored_out == map.compute;
   for (size_t k = 0; k < map.ins.size(); ++k) {
     const Tensor* t = map.ins.size() == 1 ? &ctx.In(map.ins[k]) : ctx.InOpt(map.ins[k]);
     operands.in[k] = t != nullptr ? static_cast<const std::byte*>(t->raw()) : nullptr;

@@ -63,9 +63,9 @@ Result<std::unique_ptr<KernelState>> PrepareFc(PrepareContext& ctx) {
   if (ctx.InDType("Input") == DType::kF32) {
     HEDDLE_ASSIGN_OR_RETURN(state->runner,
                             MakeGemm(ctx, state->gemm, 1.f, ctx.ConstIn("W"), state->epilogue));
-    state->facts.implementation = state->runner->name();
+    state->facts().implementation = state->runner->name();
     if (!state->runner->reads_b()) ctx.MarkPacked("W", state.get());
-    state->facts.prefetch = state->runner->ReadsFirst();
+    state->facts().prefetch = state->runner->ReadsFirst();
   }
   return std::unique_ptr<KernelState>(std::move(state));
 }

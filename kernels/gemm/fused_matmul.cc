@@ -97,9 +97,9 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(state->runner,
                           MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")),
                                    ctx.ConstIn("Y"), epilogue, use));
-  state->facts.implementation = state->runner->name();
+  state->facts().implementation = state->runner->name();
   if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
-  state->facts.prefetch = state->runner->ReadsFirst();
+  state->facts().prefetch = state->runner->ReadsFirst();
   return std::unique_ptr<KernelState>(std::move(state));
 }
 

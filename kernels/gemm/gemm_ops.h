@@ -116,7 +116,7 @@ struct MatmulFamily {
       HEDDLE_ASSIGN_OR_RETURN(state->runner,
                               MakeGemm(ctx, state->gemm, static_cast<float>(state->alpha),
                                        ctx.ConstIn("Y"), Epilogue(), {.unfused = true}));
-      state->facts.implementation = state->runner->name();
+      state->facts().implementation = state->runner->name();
       if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
     }
     return std::unique_ptr<KernelState>(std::move(state));

@@ -7,11 +7,17 @@
 namespace heddle {
 namespace {
 
+// Beyond any use: the vectors settle within some dozens of steps.
+constexpr int64_t kMostIterations = 1 << 16;
+
 Result<int> DimOf(const OpContext& ctx, const Shape& weight) {
   const int64_t dim = ctx.Int("dim");
   if (weight.rank() < 2 || dim < 0 || dim >= weight.rank() || ctx.Int("power_iters") < 0)
     return InvalidArgument("dim is ", dim, " and power_iters ", ctx.Int("power_iters"),
                            " for Weight ", weight.ToString());
+  if (ctx.Int("power_iters") > kMostIterations)
+    return InvalidArgument("power_iters is ", ctx.Int("power_iters"), ", above the limit of ",
+                           kMostIterations);
   return static_cast<int>(dim);
 }
 
@@ -41,6 +47,7 @@ struct Iteration {
   Tensor hold;
   T *matrix = nullptr, *u = nullptr, *v = nullptr;
   T sigma = T(0);
+  Status interrupted;  // an error: the run is to end, and nothing was computed
 
   // Position of element i of the weight in the matrix.
   int64_t At(int64_t i) const {
@@ -69,6 +76,8 @@ struct Iteration {
     std::copy_n(ctx.In("V").data<T>(), w, v);
     const T epsilon = static_cast<T>(ctx.Float("eps"));
     for (int64_t i = 0; i < ctx.Int("power_iters"); ++i) {
+      interrupted = ctx.Interrupted();
+      if (!interrupted.ok()) return;
       Gemm(GemmDims::Dense(w, 1, h, true), T(1), matrix, u, T(0), v);
       Normalise(v, w, epsilon);
       Gemm(GemmDims::Dense(h, 1, w), T(1), matrix, v, T(0), u);
@@ -84,6 +93,7 @@ struct SpectralNorm {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const int dim, DimOf(ctx, ctx.In("Weight").shape()));
     const Iteration<T> it(ctx, dim);
+    HEDDLE_RETURN_IF_ERROR(it.interrupted);
     const T* from = ctx.In("Weight").data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
     for (int64_t i = 0; i < it.h * it.w; ++i) out[i] = from[i] / it.sigma;
@@ -106,6 +116,7 @@ struct SpectralNormGrad {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const int dim, DimOf(ctx, ctx.In("Weight").shape()));
     const Iteration<T> it(ctx, dim);
+    HEDDLE_RETURN_IF_ERROR(it.interrupted);
     const T* weight = ctx.In("Weight").data<T>();
     const T* grad = ctx.In("Out@GRAD").data<T>();
     T* to = ctx.Out("Weight@GRAD").mutable_data<T>();

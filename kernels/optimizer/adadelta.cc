@@ -43,7 +43,7 @@ struct Adadelta {
 HEDDLE_OP(adadelta) {
   op.Doc("steps scaled by the ratio of past updates to past gradients")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("AvgSquaredGrad")
       .Input("AvgSquaredUpdate")
       .Input("LearningRate")

@@ -67,7 +67,7 @@ struct DecayedAdagrad {
 HEDDLE_OP(adagrad) {
   op.Doc("rate divided by the root of summed squared gradients")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("Moment")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)
@@ -85,7 +85,7 @@ HEDDLE_OP(adagrad) {
 HEDDLE_OP(decayed_adagrad) {
   op.Doc("adagrad with a decaying mean of squares")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("Moment")
       .Input("LearningRate")
       .Output("ParamOut")

@@ -225,7 +225,7 @@ struct MergedAdam {
 
 void Declare(OpDef& op) {
   op.Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Input("Moment1")
       .Input("Moment2")

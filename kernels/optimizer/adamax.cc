@@ -45,7 +45,7 @@ struct Adamax {
 HEDDLE_OP(adamax) {
   op.Doc("Adam with the infinity norm")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Input("Moment")
       .Input("InfNorm")

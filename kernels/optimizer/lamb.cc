@@ -79,7 +79,7 @@ struct Lamb {
 HEDDLE_OP(lamb) {
   op.Doc("Adam with weight decay and a per-layer trust ratio")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Input("Moment1")
       .Input("Moment2")

@@ -155,10 +155,10 @@ Result<std::unique_ptr<KernelState>> PrepareRnn(PrepareContext& ctx) {
     for (int p = 0; p < all; ++p)
       state->packed.push_back(PackRnn(ctx, net.mode, weight(2 * p), weight(2 * p + 1),
                                       weight(2 * (all + p)), weight(2 * (all + p) + 1)));
-    state->facts.implementation = StrCat("strips, ", simd::VectorsOf(MachineOr(ctx.machine())));
+    state->facts().implementation = StrCat("strips, ", simd::VectorsOf(MachineOr(ctx.machine())));
     return std::unique_ptr<KernelState>(std::move(state));
   }
-  state->facts.implementation = "gemm per step";
+  state->facts().implementation = "gemm per step";
   for (int p = 0; p < net.passes(); ++p) {
     const Tensor* w = ctx.ConstIn("WeightList", 2 * p + 1);
     if (!w)

@@ -38,7 +38,7 @@ HEDDLE_OP(lod_rank_table) {
 }
 
 HEDDLE_OP(max_sequence_len) {
-  op.Doc("the length of a table's longest sequence").Input("RankTable").Output("Out");
+  op.Doc("the length of a table's longest sequence").Input("RankTable", kAnyKind).Output("Out");
   op.AnyKernel(MaxLength);
 }
 

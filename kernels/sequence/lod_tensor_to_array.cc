@@ -88,12 +88,17 @@ Status FromArray(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(lod_tensor_to_array) {
-  op.Doc("sequences cut into an array of steps").Input("X").Input("RankTable").Output("Out");
+  op.Doc("sequences cut into an array of steps")
+      .Input("X")
+      .Input("RankTable", kAnyKind)
+      .Output("Out");
   op.AnyKernel(ToArray);
 }
 
 HEDDLE_OP(array_to_lod_tensor) {
-  op.Doc("an array of steps put together to sequences").Input("X").Input("RankTable");
+  op.Doc("an array of steps put together to sequences")
+      .Input("X", kAnyKind)
+      .Input("RankTable", kAnyKind);
   op.Output("Out").AnyKernel(FromArray);
 }
 

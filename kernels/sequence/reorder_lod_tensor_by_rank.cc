@@ -34,12 +34,15 @@ Status Reorder(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(reorder_lod_tensor_by_rank) {
-  op.Doc("sequences in a table's order").Input("X").Input("RankTable").Output("Out");
+  op.Doc("sequences in a table's order").Input("X").Input("RankTable", kAnyKind).Output("Out");
   op.AnyKernel(Reorder<false>);
 }
 
 HEDDLE_OP(reorder_lod_tensor_by_rank_grad) {
-  op.Input("X", kOptional | kNoBuffer).Input("RankTable").Input("Out@GRAD").Output("X@GRAD");
+  op.Input("X", kOptional | kNoBuffer)
+      .Input("RankTable", kAnyKind)
+      .Input("Out@GRAD")
+      .Output("X@GRAD");
   op.AnyKernel(Reorder<true>);
 }
 

@@ -46,7 +46,7 @@ Status ShrinkGrad(KernelContext& ctx) {
 
 HEDDLE_OP(shrink_rnn_memory) {
   op.Doc("the states of the sequences that still run at step I");
-  op.Input("X").Input("RankTable").Input("I").Output("Out").AnyKernel(Shrink);
+  op.Input("X").Input("RankTable", kAnyKind).Input("I").Output("Out").AnyKernel(Shrink);
 }
 
 HEDDLE_OP(shrink_rnn_memory_grad) {

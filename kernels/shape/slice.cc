@@ -201,7 +201,7 @@ void Declare(OpDef& op, bool strided, unsigned flags) {
 
 template <bool kStrided>
 void DeclareForward(OpDef& op) {
-  op.Input("Input");
+  op.Input("Input", kAnyKind);
   Declare(op, kStrided, kShapeValue);
   op.Output("Out")
       .InferShape(SliceShape<kStrided>)
@@ -211,7 +211,7 @@ void DeclareForward(OpDef& op) {
 
 template <bool kStrided>
 void DeclareGrad(OpDef& op) {
-  op.Input("Out@GRAD").Input("Input", kNoBuffer);
+  op.Input("Out@GRAD", kAnyKind).Input("Input", kNoBuffer | kAnyKind);
   Declare(op, kStrided, 0);
   op.Output("Input@GRAD")
       .InferShape(SliceGradShape)

@@ -18,7 +18,7 @@ Status GetTensor(KernelContext& ctx) {
 
 HEDDLE_OP(get_tensor_from_selected_rows) {
   op.Doc("the values of selected rows as a plain tensor")
-      .Input("X")
+      .Input("X", kAnyKind)
       .Output("Out")
       .AnyKernel(GetTensor);
 }

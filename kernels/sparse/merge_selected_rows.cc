@@ -28,7 +28,7 @@ Status MergeKernel(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(merge_selected_rows) {
-  op.Doc("adds up repeated rows").Input("X").Output("Out").AnyKernel(MergeKernel);
+  op.Doc("adds up repeated rows").Input("X", kAnyKind).Output("Out").AnyKernel(MergeKernel);
 }
 
 HEDDLE_EXAMPLES(merge_selected_rows, R"(

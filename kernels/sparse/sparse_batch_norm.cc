@@ -72,7 +72,7 @@ Status BatchNorm(KernelContext& ctx) {
 
 HEDDLE_OP(sparse_batch_norm) {
   op.Doc("batch_norm over the entries of a sparse tensor, with channels last");
-  op.Input("x").Input("mean").Input("variance").Input("scale").Input("bias");
+  op.Input("x", kAnyKind).Input("mean").Input("variance").Input("scale").Input("bias");
   op.Output("out").Output("mean_out", kOptional).Output("variance_out", kOptional);
   op.Output("saved_mean", kOptional).Output("saved_variance", kOptional);
   op.Output("reserve_space", kOptional).Attr("is_test", false).Attr("momentum", 0.9f);

@@ -47,11 +47,11 @@ TEST(PlanBuilder, KernelsKnowWhatIsReadBehindThem) {
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   const auto& ins = (*plan)->blocks[0].instructions;
   ASSERT_EQ(ins.size(), 3u);
-  const auto next = ins[1].state->facts.prefetch;
+  const auto next = ins[1].state->facts().prefetch;
   EXPECT_GE(next.size(), 64u * 16 * sizeof(float));  // a panel of one vector at least
   EXPECT_EQ(ins[0].op.ahead.data(), next.data());
   EXPECT_EQ(ins[0].op.ahead.size(), next.size());
-  EXPECT_NE(ins[0].state->facts.prefetch.data(), next.data());
+  EXPECT_NE(ins[0].state->facts().prefetch.data(), next.data());
   EXPECT_TRUE(ins[1].op.ahead.empty());
 }
 
