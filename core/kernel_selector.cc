@@ -71,6 +71,10 @@ Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn) {
   const DType key = KernelKey(op, frame);
   *fn = def.kernel(key);
   if (*fn != nullptr) return Status::Ok();
+  if (key == DType::kUnknown && !op.in.empty())
+    return InvalidArgument(
+        "the input that decides the kernel holds nothing: nothing was written "
+        "to it");
   return Unimplemented("has no kernel for ", Name(key), "; it has kernels for ",
                        def.KernelDTypes());
 }

@@ -64,6 +64,28 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Find(CompiledImpl& c,
   return cached;
 }
 
+namespace {
+
+// No operator of block 0 reads a variable of another dtype than the program declares, as far as the
+// plan knows.
+bool IsAsDeclared(const Plan& plan) {
+  for (const Instruction& in : plan.blocks[0].instructions) {
+    const auto& defs = in.op.def->inputs();
+    for (size_t i = 0; i < defs.size(); ++i) {
+      if (defs[i].flags & kNoBuffer) continue;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
+        if (in.op.in[k] == kNoSlot) continue;
+        const Slot& slot = plan.slots[in.op.in[k]];
+        const DType declared = plan.program->vars[slot.var].dtype;
+        if (slot.is_static && declared != DType::kUnknown && declared != slot.dtype) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, Form& form,
                                                             const std::vector<Feed>& feeds,
                                                             std::string* key) {
@@ -72,7 +94,7 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, For
   MutexLock lock(entry->mutex);
   if (entry->plan && entry->plan->UpToDate()) return entry->plan;
   auto made = Make(c, form, feeds);
-  if (!made.ok() && c.options.opt_level > 0) {
+  if (c.options.opt_level > 0 && !(made.ok() && IsAsDeclared(*(*made)->plan()))) {
     // The passes went by what the program declares, and something else was fed. The program as it
     // is in the file does for it, or says what is wrong in terms of the file's operators.
     HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());

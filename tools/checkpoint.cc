@@ -124,7 +124,7 @@ bool HasRightSum(std::string text) {
 
 // Whether drawing leads from the seed to this state of the generator; looked at for some seconds.
 bool IsReached(uint64_t seed, const std::string& state) {
-  constexpr int kMostRounds = 1 << 22;  // 1.3e9 numbers
+  constexpr int kMostRounds = 1 << 19;  // 1.6e8 numbers
   constexpr size_t kRound = std::mt19937_64::state_size;
   Generator given, drawn;
   const size_t last = state.rfind(' ');

@@ -137,7 +137,8 @@ Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>&
     Value& v = value(f.slot);
     if (!v.initialized() && i >= required) continue;
     if (!v.initialized())
-      return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run");
+      return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run; ",
+                             "the operator that could leaves it out");
     if (!v.is_tensor()) {
       (*out)[i] = v;
       continue;

@@ -141,7 +141,8 @@ class DepthwiseConv final : public ConvRunner {
 bool DepthwiseCovers(const ConvCase& c, const Machine& m) {
   const Microkernels* const kernels = simd::MicrokernelsFor(m);
   return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
-         !c.empty() && DepthwiseRows::Takes(c.g, c.epilogue, *kernels);
+         !c.empty() && std::min(c.g.pad_lo[1], c.g.pad_lo[2]) >= 0 &&
+         DepthwiseRows::Takes(c.g, c.epilogue, *kernels);
 }
 
 std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c) {

@@ -118,7 +118,9 @@ class DirectConv final : public ConvRunner {
   }
   // The output positions whose taps all meet the image.
   Range Inner(int d) const {
-    const int64_t begin = std::min(g_.out[d], Ceil(g_.pad_lo[d], g_.stride[d]));
+    // Padding below 0 leaves out the first pixels: none is outside then.
+    const int64_t begin =
+        std::min(g_.out[d], Ceil(std::max<int64_t>(g_.pad_lo[d], 0), g_.stride[d]));
     const int64_t room = g_.in[d] + g_.pad_lo[d] - (g_.kernel[d] - 1) * g_.dilation[d] - 1;
     const int64_t end = room < 0 ? 0 : room / g_.stride[d] + 1;
     return {begin, std::clamp<int64_t>(end, begin, g_.out[d])};

@@ -230,8 +230,8 @@ bool WinogradCovers(const ConvCase& c, const Machine& m) {
   const std::array<int64_t, 3> one{1, 1, 1};
   return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
          g.channels_last && g.spatial == 2 && g.groups == 1 && g.kernel[1] == g.kernel[2] &&
-         (g.kernel[1] == 3 || g.kernel[1] == 5) && g.stride == one && g.dilation == one &&
-         !c.empty() && OutputFor(c, m) != nullptr;
+         (g.kernel[1] == 3 || g.kernel[1] == 5) && std::min(g.pad_lo[1], g.pad_lo[2]) >= 0 &&
+         g.stride == one && g.dilation == one && !c.empty() && OutputFor(c, m) != nullptr;
 }
 
 std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvCase& c) {

@@ -14,7 +14,10 @@ struct Poisson {
     T* y = ctx.Out("Out").mutable_data<T>();
     for (int64_t i = 0; i < x.numel(); ++i) {
       const T mean = x.data<T>()[i];
-      if (!(mean >= T(0))) return InvalidArgument("X[", i, "], ", mean, ", is not a mean");
+      // The distribution draws ints again and again until one is in range.
+      constexpr double kLargest = 1 << 30;
+      if (!(mean >= T(0) && static_cast<double>(mean) <= kLargest))
+        return InvalidArgument("X[", i, "], ", mean, ", is no mean from 0 to ", kLargest);
       if (mean == T(0)) {
         ctx.random()();  // as many draws as for any other mean
         y[i] = T(0);

@@ -38,7 +38,7 @@ Result<Images> ImagesOf(const KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(m.cols, OffsetsOf(ctx.In("COLUMN"), "COLUMN", 0));
   if (m.stride_h < 1 || m.stride_w < 1 || m.patch() < 1 ||
       w.numel() != m.out_channels * m.patch() || m.rows->size() != m.in->size() ||
-      m.cols->size() != m.in->size())
+      m.cols->size() != m.in->size() || x.numel() != static_cast<int64_t>(m.in->back()))
     return InvalidArgument("W ", w.shape().ToString(),
                            " or the sequences of ROW and COLUMN do not "
                            "fit X");
