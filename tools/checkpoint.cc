@@ -142,7 +142,7 @@ bool IsReached(uint64_t seed, const std::string& state) {
 
 }  // namespace
 
-// What train.json says, for a checkpoint of that step.
+// The contents of train.json for a checkpoint of that step.
 Result<TrainState> CheckpointDirectory::ReadState(int64_t step, bool* sealed) const {
   const fs::path directory = PathOf(step);
   const std::string path = (directory / kState).string();

@@ -31,7 +31,7 @@ class Option {
   // Help texts show the present value of the variable, or `text`, as the default.
   Option show_default();
   Option show_default(const std::string& text);
-  // Of an option that may be repeated: takes one value each time.
+  // For an option that may be repeated: it takes one value each time.
   Option one_value_each();
 
   // Wrong usage unless `why` returns an empty string for the text that was given.

@@ -22,7 +22,7 @@ std::string Gigabytes(int64_t bytes) {
   return text.str();
 }
 
-// What a user should know or do; empty when all is well.
+// Advice for the user; empty when all is well.
 std::vector<std::string> Advice(const HostReport& r) {
   std::vector<std::string> advice;
   if (!r.missing.empty())

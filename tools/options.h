@@ -55,7 +55,7 @@ void AddLimitOptions(Command app, ModelOptions* options, const std::string& run 
 // went wrong becomes warnings.
 std::string CachesText(const ModelOptions& options, const CompiledProgram& compiled);
 
-// What the inputs are fed with.
+// Values for the inputs.
 struct FeedOptions {
   std::vector<std::string> files;  // NAME=FILE.npy
   std::string npz;      // file whose members are named as the inputs (and tools/sequences.h)

@@ -45,7 +45,7 @@ struct Item {
   }
 };
 
-// What the child tells its parent, who writes to it only while there is no child.
+// Messages from the child to its parent, which writes only while there is no child.
 struct Shared {
   std::atomic<int64_t> next{0};        // the case that runs, or is to run
   std::atomic<int64_t> started_ms{0};  // of the steady clock, which both share

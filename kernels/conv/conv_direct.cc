@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/conv_rows.h"
 #include "kernels/gemm/pack_once.h"
@@ -15,12 +16,10 @@ using convrows::PackedPanels;
 using simd::DirectTile;
 using simd::Microkernels;
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 void PackPanels(const PrepareContext& ctx, const Tensor& filter, int64_t lanes,
                 PackedPanels* packed) {
   const int64_t out_c = filter.dim(0), in_c = filter.dim(1), taps = filter.dim(2) * filter.dim(3);
-  const int64_t width = Ceil(out_c, lanes) * lanes, depth = in_c * taps;
+  const int64_t width = CeilDiv(out_c, lanes) * lanes, depth = in_c * taps;
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * depth) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   const int64_t part = std::max<int64_t>(1, kPackBytes / (8 * lanes * depth)) * 2 * lanes;
@@ -47,7 +46,10 @@ class DirectConv final : public ConvRunner {
  public:
   DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
              const Epilogue& epilogue, const Microkernels& kernels)
-      : g_(g), epilogue_(epilogue), kernels_(kernels), panels_(Ceil(g.out_c, 2 * kernels.lanes)) {
+      : g_(g),
+        epilogue_(epilogue),
+        kernels_(kernels),
+        panels_(CeilDiv(g.out_c, 2 * kernels.lanes)) {
     packed_ = convrows::PanelsOf(ctx, filter, kernels);
     // Without borders and steps, the pixels of all images are one line.
     const std::array<int64_t, 3> none{};
@@ -95,12 +97,12 @@ class DirectConv final : public ConvRunner {
     const int64_t in_bytes = g_.batch * g_.in_size() * g_.in_c * 4;
     const int64_t filter_bytes = g_.out_c * g_.in_c * g_.kernel_size() * 4;
     const int64_t lines = g_.batch * g_.out[1];
-    const int64_t most = lines > 1 ? lines : Ceil(g_.out[2], 2 * kernels_.tile_rows);
+    const int64_t most = lines > 1 ? lines : CeilDiv(g_.out[2], 2 * kernels_.tile_rows);
     const int64_t wanted =
         std::clamp<int64_t>(static_cast<int64_t>(g_.work() / kLeastWork), 1, 4 * threads);
-    parts_ = std::min(most, Ceil(in_bytes, kCacheBytes));
+    parts_ = std::min(most, CeilDiv(in_bytes, kCacheBytes));
     if (filter_bytes <= in_bytes) parts_ = std::min(most, std::max(parts_, wanted));
-    groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels_);
+    groups_ = std::clamp<int64_t>(CeilDiv(wanted, parts_), 1, panels_);
     // Pixels that stay in L1 from panel to panel, unless the panels come from memory.
     constexpr int64_t kNearBytes = 24 << 10, kFarBytes = 1 << 20;
     const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : kernels_.tile_rows;
@@ -112,15 +114,15 @@ class DirectConv final : public ConvRunner {
   // The taps that meet the image from output position `at` on.
   Range Inside(int d, int64_t at) const {
     const int64_t first = at * g_.stride[d] - g_.pad_lo[d], step = g_.dilation[d];
-    const int64_t begin = first < 0 ? std::min(g_.kernel[d], Ceil(-first, step)) : 0;
-    const int64_t end = std::clamp<int64_t>(Ceil(g_.in[d] - first, step), begin, g_.kernel[d]);
+    const int64_t begin = first < 0 ? std::min(g_.kernel[d], CeilDiv(-first, step)) : 0;
+    const int64_t end = std::clamp<int64_t>(CeilDiv(g_.in[d] - first, step), begin, g_.kernel[d]);
     return {begin, end};
   }
   // The output positions whose taps all meet the image.
   Range Inner(int d) const {
     // Padding below 0 leaves out the first pixels: none is outside then.
     const int64_t begin =
-        std::min(g_.out[d], Ceil(std::max<int64_t>(g_.pad_lo[d], 0), g_.stride[d]));
+        std::min(g_.out[d], CeilDiv(std::max<int64_t>(g_.pad_lo[d], 0), g_.stride[d]));
     const int64_t room = g_.in[d] + g_.pad_lo[d] - (g_.kernel[d] - 1) * g_.dilation[d] - 1;
     const int64_t end = room < 0 ? 0 : room / g_.stride[d] + 1;
     return {begin, std::clamp<int64_t>(end, begin, g_.out[d])};

@@ -1,6 +1,7 @@
 // Convolutions 3x3 and 5x5 with stride 1 by Winograd's method, channels last.
 #include <algorithm>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/gemm/pack_once.h"
 #include "kernels/simd/microkernels.h"
@@ -11,8 +12,7 @@ namespace {
 
 using namespace simd;
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
+int64_t RoundUp(int64_t n, int64_t by) { return CeilDiv(n, by) * by; }
 
 // The filter as 36 matrices [in_c, out_c], each cut into panels of columns two vectors wide; the
 // last one is one or two vectors wide.
@@ -97,8 +97,8 @@ class WinogradConv final : public ConvRunner {
                                      [&](const Tensor& plain, PackedFilter* packed) {
                                        PackFilter(ctx, plain, kernels_, packed);
                                      });
-    tile_rows_ = Ceil(g.out[1], tile_);
-    tile_columns_ = Ceil(g.out[2], tile_);
+    tile_rows_ = CeilDiv(g.out[1], tile_);
+    tile_columns_ = CeilDiv(g.out[2], tile_);
     tiles_ = g.batch * tile_rows_ * tile_columns_;
     in_width_ = RoundUp(g.in_c, kernels_.lanes);
     out_width_ = RoundUp(g.out_c, kernels_.lanes);
@@ -108,9 +108,9 @@ class WinogradConv final : public ConvRunner {
     const int64_t most = std::clamp<int64_t>(fit, 2, 8) * kernels_.tile_rows;
     const int64_t threads = ctx.threads();
     alone_ = tiles_ >= threads * kFewTiles;
-    blocks_ = Ceil(tiles_, most);
+    blocks_ = CeilDiv(tiles_, most);
     if (alone_) blocks_ = RoundUp(blocks_, threads);
-    block_ = Ceil(tiles_, blocks_);
+    block_ = CeilDiv(tiles_, blocks_);
   }
 
   std::string name() const override {

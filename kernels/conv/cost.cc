@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/simd/microkernels.h"
 
 namespace heddle::convcost {
 namespace {
-
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // Cycles that a core needs to issue this many multiply-adds.
 double Cycles(double work, const Machine& m) {
@@ -73,9 +72,10 @@ double Winograd(const ConvCase& c, const Machine& m) {
   if (g.in_c < lanes || g.out_c < lanes || (c.lean && !FilterIsSmall(g)))
     return kSlow * BaseNs(c, m);
   const int tile = simd::WinogradTileOf(g.kernel[1]);
-  const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
-  const double in = static_cast<double>(Ceil(g.in_c, lanes));
-  const double out = static_cast<double>(Ceil(g.out_c, lanes));
+  const double tiles =
+      static_cast<double>(g.batch * CeilDiv(g.out[1], tile) * CeilDiv(g.out[2], tile));
+  const double in = static_cast<double>(CeilDiv(g.in_c, lanes));
+  const double out = static_cast<double>(CeilDiv(g.out_c, lanes));
   const double filter = simd::kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
   const double products = filter * tiles / m.vector_fmas_per_cycle * kProductOverhead;
   // The transformed filter is larger than the plain one, four times with 3x3, and often comes from

@@ -6,16 +6,15 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/gemm/pack_once.h"
 
 namespace heddle {
 namespace {
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 void PackFloats(const PrepareContext& ctx, const Tensor& b, const GemmDims& d, int64_t lanes,
                 FloatColumns* packed) {
-  const int64_t width = Ceil(d.n, lanes) * lanes;
+  const int64_t width = CeilDiv(d.n, lanes) * lanes;
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * d.k) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   // Rows in memory order, some at a time: columns of B if it is transposed.

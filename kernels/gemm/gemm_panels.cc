@@ -5,6 +5,7 @@
 #include <span>
 #include <type_traits>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/gemm/gemm_columns.h"
 #include "kernels/gemm/gemm_implementations.h"
 #include "kernels/simd/microkernels.h"
@@ -14,8 +15,6 @@ namespace {
 
 using simd::DirectTile;
 using simd::Microkernels;
-
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // Rows of A whose distance is a multiple of this many floats map to the same few cache sets.
 constexpr int64_t kMeet = 2048 / sizeof(float);
@@ -121,7 +120,7 @@ class PanelGemm final : public GemmRunner {
   // some rows.
   void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
               int64_t from, int64_t to) const {
-    const int64_t panels = Ceil(d_.n, width_), depth = to - from;
+    const int64_t panels = CeilDiv(d_.n, width_), depth = to - from;
     int64_t longest = 0;
     for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
     const Order order = OrderOf(longest);
@@ -129,7 +128,7 @@ class PanelGemm final : public GemmRunner {
     // multiply-adds.
     constexpr int64_t kToRead = 8;
     const int64_t grain = 1 + kUnitWork / ((order.rows + kToRead) * width_ * depth);
-    const int64_t parts = Ceil(d_.m, order.rows), all = parts * panels;
+    const int64_t parts = CeilDiv(d_.m, order.rows), all = parts * panels;
     ctx.ParallelFor(g_.batch * all, grain, [&](int64_t begin, int64_t end) {
       Room room;
       for (int64_t i = begin; i < end; ++i) {
@@ -174,9 +173,9 @@ class PanelGemm final : public GemmRunner {
     b.high = kAny;
     // Blocks of rows are computed one after another while the next part of B is prefetched from
     // memory. A single block takes no longer than the prefetch itself.
-    const int64_t blocks = Ceil(count, kernels_.tile_rows);
+    const int64_t blocks = CeilDiv(count, kernels_.tile_rows);
     const bool last_rows = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m;
-    b.ahead_step = Ceil(width_, blocks);
+    b.ahead_step = CeilDiv(width_, blocks);
     int64_t k = from;
     for (const GemmPiece& piece : a) {
       const bool last = &piece == &a.back();
@@ -252,7 +251,7 @@ bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths, const Machine
   // Each block of sums starts and ends once more per piece, which costs about as much as copying
   // this many floats.
   constexpr int64_t kMoved = 75;
-  const int64_t blocks = Ceil(d.n, 2 * kernels->lanes) * Ceil(d.m, kernels->tile_rows);
+  const int64_t blocks = CeilDiv(d.n, 2 * kernels->lanes) * CeilDiv(d.m, kernels->tile_rows);
   return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
 }
 
