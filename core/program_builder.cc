@@ -75,6 +75,7 @@ void ProgramBuilder::Add(OpBuilder op) {
   op.CheckUnknown();
   for (const std::string& problem : op.bad_attrs_) Problem(problem);
   SetVersion(&made);
+  SetRewrites(&made);
   for (const AttrValue& a : made.attrs)
     if (const auto* one = std::get_if<BlockRef>(&a); one != nullptr && one->id < 0)
       Problem(op.Where(), ": names no sub-block");
@@ -93,6 +94,21 @@ void ProgramBuilder::SetVersion(Op* op) const {
   while (name.ends_with("_grad")) name.remove_suffix(5);
   const auto found = p_->op_versions.find(std::string(name));
   op->attrs[a] = found == p_->op_versions.end() ? int64_t{0} : found->second;
+}
+
+// Whether an operator rewrites a variable shows in the program alone: in a run, the memory of both
+// operands may be one or two for other reasons.
+void ProgramBuilder::SetRewrites(Op* op) {
+  const auto& attrs = op->def->attrs();
+  for (size_t a = 0; a < attrs.size(); ++a) {
+    if (!attrs[a].name.starts_with(kRewrites)) continue;
+    const std::string_view in = std::string_view(attrs[a].name).substr(kRewrites.size());
+    for (const auto& pair : op->def->inplace()) {
+      if (op->def->inputs()[pair.in].name != in) continue;
+      const auto &from = op->inputs[pair.in], &to = op->outputs[pair.out];
+      op->attrs[a] = !from.empty() && from == to && from[0] != kNoVar;
+    }
+  }
 }
 
 Result<std::shared_ptr<Program>> ProgramBuilder::Finish(

@@ -36,6 +36,11 @@ namespace heddle::ir {
 
 class OpBuilder;
 
+// Begins the name of a bool attribute that the builder sets: "rewrites:X" is true where the
+// operator gives the output that may be computed in X's memory (OpDef::Inplace) the same variable
+// as X.
+inline constexpr std::string_view kRewrites = "rewrites:";
+
 class ProgramBuilder {
  public:
   // `name` stands before messages and becomes Program::name, `hash` becomes Program::hash.
@@ -86,6 +91,7 @@ class ProgramBuilder {
   Status Summary() const;
   Status UnknownOps() const;
   void SetVersion(Op* op) const;
+  static void SetRewrites(Op* op);
   void CheckNesting();
   void Visit(int block, int depth);
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/ir.h"
+#include "core/program_builder.h"
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
 #include "formats/paddle/format.h"
@@ -296,7 +297,8 @@ class Writer {
 
   void SetAttr(const Op& op, size_t a, bool all, proto::OpDesc* desc) const {
     const AttrDef& def = op.def->attrs()[a];
-    if (def.name == "op_version") return;  // in the file's map of versions
+    if (def.name == "op_version") return;             // in the file's map of versions
+    if (def.name.starts_with(ir::kRewrites)) return;  // the operands say it
     Attr* attr = nullptr;
     for (auto& x : *desc->mutable_attrs())
       if (x.name() == def.name) attr = &x;

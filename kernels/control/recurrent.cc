@@ -243,7 +243,7 @@ var s step_scopes
 op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
 attr has_states BOOLEAN true
 attr ex_states STRINGS ["p"]
-attr states STRINGS ["y"]
+attr states STRINGS ["m"]
 attr sub_block BLOCK 1
 attr reverse BOOLEAN false
 attr is_train BOOLEAN true
@@ -252,7 +252,7 @@ op recurrent_grad inputs=x initial_states=h parameters=w outputs=y outputs@GRAD=
   -> inputs@GRAD=x@GRAD initial_states@GRAD=h@GRAD parameters@GRAD=w@GRAD
 attr has_states BOOLEAN true
 attr ex_states STRINGS ["p"]
-attr states STRINGS ["y"]
+attr states STRINGS ["m"]
 attr sub_block BLOCK 2
 attr reverse BOOLEAN false
 attr is_train BOOLEAN true
@@ -263,13 +263,20 @@ block 1 0
 var x dense float32 [1, 2]
 var p dense float32 [1, 2]
 var y dense float32 [1, 2]
+var m dense float32 [1, 2]
 op elementwise_mul X=p Y=w -> Out=a
 op elementwise_add X=a Y=x -> Out=y
+op rnn_memory_helper X=y -> Out=m
+attr dtype INT 5
 block 2 1 1
 var x@GRAD dense float32 [1, 2]
 var p@GRAD dense float32 [1, 2]
 var y@GRAD dense float32 [1, 2]
 var w@GRAD dense float32 [2]
-op elementwise_add_grad X=a Y=x Out@GRAD=y@GRAD -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
+var m@GRAD dense float32 [1, 2]
+op rnn_memory_helper_grad X=y Out=m Out@GRAD=m@GRAD -> X@GRAD=from_m
+attr dtype INT 5
+op sum X=y@GRAD,from_m -> Out=all
+op elementwise_add_grad X=a Y=x Out@GRAD=all -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
 op elementwise_mul_grad X=p Y=w Out@GRAD=a@GRAD -> X@GRAD=p@GRAD Y@GRAD=w@GRAD
 )")

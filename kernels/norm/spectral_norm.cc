@@ -110,7 +110,8 @@ Status GradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// With out = W / s and ds/dW = u v^T: dW = (g - sum(g out) u v^T) / s.
+// g (1 - sum(Out) u v^T) / s, element by element: Paddle's gradient. The exact one for fixed u and
+// v is (g - sum(g Out) u v^T) / s.
 template <typename T>
 struct SpectralNormGrad {
   static Status Run(KernelContext& ctx) {
@@ -121,10 +122,10 @@ struct SpectralNormGrad {
     const T* grad = ctx.In("Out@GRAD").data<T>();
     T* to = ctx.Out("Weight@GRAD").mutable_data<T>();
     T sum(0);
-    for (int64_t i = 0; i < it.h * it.w; ++i) sum += grad[i] * weight[i] / it.sigma;
+    for (int64_t i = 0; i < it.h * it.w; ++i) sum += weight[i] / it.sigma;
     for (int64_t i = 0; i < it.h * it.w; ++i) {
       const int64_t at = it.At(i);
-      to[i] = (grad[i] - sum * it.u[at / it.w] * it.v[at % it.w]) / it.sigma;
+      to[i] = grad[i] * (T(1) - it.u[at / it.w] * it.v[at % it.w] * sum) / it.sigma;
     }
     return Status::Ok();
   }
@@ -169,6 +170,8 @@ out Out float32 [4, 3] -0.63228077 -0.8105863 -0.36364943 -0.45397523 -1.0792177
 
 HEDDLE_EXAMPLES(spectral_norm_grad, R"(
 example float32
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 0
 attr power_iters INT 2
 attr eps FLOAT 1e-12
@@ -180,6 +183,8 @@ out Weight@GRAD float32 [2, 3] -0.0070962473 0.13790028 0.10288474 -0.22184397 0
   -0.04120733
 
 example float32, dim 1
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 1
 attr power_iters INT 1
 attr eps FLOAT 1e-12
@@ -190,6 +195,8 @@ in Out@GRAD float32 [2, 3] -0.38 -0.42 -0.65 0.76 0.64 0.47
 out Weight@GRAD float32 [2, 3] -0.034114905 -0.01510872 0.1643815 0.1650207 0.11150992 -0.02636052
 
 example float64
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 0
 attr power_iters INT 2
 attr eps FLOAT 1e-12
@@ -201,6 +208,8 @@ out Weight@GRAD float64 [2, 3] -0.18797011273294564 0.005513479002532878 -0.0268
   -0.0017076808607019277 0.001165207261858988 0.037279210075138694
 
 example float64, dim 1
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 1
 attr power_iters INT 1
 attr eps FLOAT 1e-12

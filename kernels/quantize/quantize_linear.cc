@@ -334,6 +334,7 @@ out Out float64 [4, 3, 3, 3] 1.62592125984252 -1.2507086614173228 -1.75099212598
 
 HEDDLE_EXAMPLES(fake_quantize_range_abs_max, R"(
 example float32 3x2x4x4, round_type 1, bit_length 5, window_size 1
+dtypes none: a value half-way between two steps goes to either, as the precision decides
 attr round_type INT 1
 attr bit_length INT 5
 attr window_size INT 1

@@ -65,6 +65,7 @@ out y float32 [3, 2] 3 4 5 6 1 2
 
 HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank_grad, R"(
 example rows
+gradient none: the operator reads a rank table, which only programs can make
 in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
 in r float32 [3, 2] 1 2 3 4 5 6
 in g float32 [3, 2] 1 2 3 4 5 6

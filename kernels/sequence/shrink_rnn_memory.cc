@@ -84,11 +84,13 @@ out y float32 [1, 2] 1 2
 
 HEDDLE_EXAMPLES(shrink_rnn_memory_grad, R"(
 example two of three run on
+gradient none: shrink_rnn_memory reads a rank table, which only programs can make
 in X float32 [3, 2] 0.85 -0.23 -0.63 0.12 -0.42 0.05
 in Out@GRAD float32 [2, 2] -0.37 -0.89 -0.02 0.57
 out X@GRAD float32 [3, 2] -0.37 -0.89 -0.02 0.57 0 0
 
 example float64
+gradient none: shrink_rnn_memory reads a rank table, which only programs can make
 in X float64 [2, 2] -0.12 0.09 0.73 0.17
 in Out@GRAD float64 [1, 2] -0.78 0.84
 out X@GRAD float64 [2, 2] -0.78 0.84 0 0
