@@ -318,12 +318,12 @@ void AddFiles(Command app, Options* o) {
       .type_name("FILE.pdiparams");
   Option infer = app.add_option("--infer", o->infer, "inference program for --export")
                      .type_name("MODEL.pdmodel");
-  const Option exported =
+  Option exported =
       app.add_option("--export", o->exported,
                      "write that program with the trained parameters: a model for `heddle run`")
           .type_name("DIR")
           .needs(infer);
-  infer.needs(app.get_option("--export"));
+  infer.needs(exported);
   app.add_option("--metrics", o->metrics, "a line per step, as CSV or as JSON lines")
       .type_name("FILE.csv|FILE.jsonl")
       .check(CheckMetrics);
