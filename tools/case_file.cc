@@ -159,7 +159,8 @@ Result<Tensor> ReadCaseTensor(const Case& c, const CaseTensor& expected) {
 std::string Case::program_file() const {
   std::error_code error;
   const std::string pir = directory + "/program.json", usual = directory + "/program.pb";
-  return std::filesystem::exists(usual, error) || !std::filesystem::exists(pir, error) ? usual : pir;
+  return std::filesystem::exists(usual, error) || !std::filesystem::exists(pir, error) ? usual
+                                                                                       : pir;
 }
 
 Result<Case> ReadCase(const std::string& directory) {

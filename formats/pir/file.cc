@@ -61,8 +61,7 @@ class Reader {
     if (depth > kMaxNesting)
       return DataLoss("more than ", kMaxNesting, " levels of blocks in blocks");
     const Json blocks = region["blocks"];
-    if (blocks.size() != 1)
-      return DataLoss("a region of ", blocks.size(), " blocks; each has one");
+    if (blocks.size() != 1) return DataLoss("a region of ", blocks.size(), " blocks; each has one");
     return ReadBlock(*blocks.begin(), block, depth);
   }
 
