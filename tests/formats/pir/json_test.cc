@@ -79,7 +79,7 @@ TEST(Json, IsStrict) {
                           "[1] x",
                           "[1e999]"})
     EXPECT_NE(Message(bad), "") << bad;
-  EXPECT_THAT(Message("[1, 2"), HasSubstr("cut short at byte 6"));
+  EXPECT_THAT(Message("[1, 2"), HasSubstr("cut short at byte 5"));
   EXPECT_THAT(Message("{\"a\":1,\"a\":2}"), HasSubstr("the key 'a' twice"));
 }
 

@@ -68,7 +68,7 @@ class PirText {
   }
   PirText& Fetch(int id, const std::string& name) {
     const std::string col = std::to_string(fetches_++);
-    return Op("1.fetch", {id}, {1000 + fetches_},
+    return Op("1.fetch", {id}, {40 + fetches_},
               Text("name", name) + "," + Attr("col", "0.a_i32", col));
   }
   PirText& Add(const std::string& operation) {
