@@ -328,7 +328,7 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
   const Option lean = app.add_flag(
       "--lean", [options] { options->lean = true; },
       "prefer little memory and a quick start to speed: no copies of parameters larger than these, "
-      "little generated code [run: yes, unless with --repeat or --tune; else no]");
+      "little generated code [run: yes, unless with --repeat above 3 or --tune; else no]");
   app.add_flag(
          "--no-lean", [options] { options->lean = false; }, "the contrary")
       .excludes(lean);

@@ -143,10 +143,11 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
   return labels;
 }
 
-// For a single run, preparing costs more than it saves.
+// For a few runs, preparing costs more than it saves.
 CompileOptions Compile(const Options& options) {
+  constexpr int kFew = 3;
   CompileOptions compile = options.model.compile();
-  compile.lean = options.model.lean.value_or(options.repeat == 1 && !compile.tune &&
+  compile.lean = options.model.lean.value_or(options.repeat <= kFew && !compile.tune &&
                                              compile.tuning_file.empty());
   return compile;
 }

@@ -40,23 +40,34 @@ void FillControlSlots(const Draft& draft, DraftOp* op) {
   op->outputs.emplace_back("Out", written.Take());
 }
 
-// Variables that somebody reads, or that are there for the outside.
-std::vector<bool> Wanted(const Draft& draft) {
-  std::vector<bool> wanted(draft.vars.size());
-  const auto want = [&](const std::vector<int>& vars) {
-    for (int v : vars)
-      if (v != kNoDraft) wanted[static_cast<size_t>(v)] = true;
+// Drops optional operators whose output nobody reads: from the last one on, since one may be the
+// only reader of another.
+void DropUnread(Draft* draft) {
+  std::vector<int> readers(draft->vars.size());
+  const auto count = [&](const DraftOp& op, int by) {
+    for (const auto& [slot, vars] : op.inputs)
+      for (int v : vars)
+        if (v != kNoDraft) readers[static_cast<size_t>(v)] += by;
+    for (const auto& [attribute, vars] : op.attributes_from)
+      for (int v : vars)
+        if (v != kNoDraft) readers[static_cast<size_t>(v)] += by;
   };
-  for (const DraftBlock& block : draft.blocks) {
-    for (const DraftOp& op : block.ops) {
-      for (const auto& [slot, vars] : op.inputs) want(vars);
-      for (const auto& [attribute, vars] : op.attributes_from) want(vars);
+  for (const DraftBlock& block : draft->blocks)
+    for (const DraftOp& op : block.ops) count(op, 1);
+  for (const auto& [var, column] : draft->fetches) ++readers[static_cast<size_t>(var)];
+  for (size_t b = draft->blocks.size(); b-- > 0;) {
+    std::vector<DraftOp>& ops = draft->blocks[b].ops;
+    std::vector<bool> unread(ops.size());
+    for (size_t i = ops.size(); i-- > 0;) {
+      if (!ops[i].optional) continue;
+      const auto made = static_cast<size_t>(ops[i].outputs[0].second[0]);
+      if (readers[made] > 0 || draft->vars[made].named) continue;
+      unread[i] = true;
+      count(ops[i], -1);
     }
+    size_t i = 0;
+    std::erase_if(ops, [&](const DraftOp&) { return unread[i++]; });
   }
-  for (size_t v = 0; v < draft.vars.size(); ++v)
-    if (draft.vars[v].named) wanted[v] = true;
-  for (const auto& [var, column] : draft.fetches) want({var});
-  return wanted;
 }
 
 class Emitter {
@@ -105,11 +116,12 @@ class Emitter {
   static std::string Label(const Operation& op) {
     const auto list = [](const auto& items, auto id) {
       std::string text;
-      for (const auto& item : items) text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
+      for (const auto& item : items)
+        text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
       return text.empty() ? "none" : text;
     };
-    std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) + " -> " +
-                       list(op.results, [](const Definition& d) { return d.id; });
+    std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) +
+                       " -> " + list(op.results, [](const Definition& d) { return d.id; });
     std::string_view place;
     if (const Attribute* a = op.Find("struct_name"); a != nullptr && a->value["D"].Get(&place))
       text += " in " + std::string(place);
@@ -148,15 +160,11 @@ class Emitter {
 }  // namespace
 
 void FinishDraft(Draft* draft) {
+  DropUnread(draft);
   // From the inside out: what inner operators name, outer ones do too.
   for (size_t b = draft->blocks.size(); b-- > 0;)
     for (DraftOp& op : draft->blocks[b].ops)
       if (op.sub_block >= 0) FillControlSlots(*draft, &op);
-  const std::vector<bool> wanted = Wanted(*draft);
-  for (DraftBlock& block : draft->blocks)
-    std::erase_if(block.ops, [&](const DraftOp& op) {
-      return op.constant && !wanted[static_cast<size_t>(op.outputs[0].second[0])];
-    });
 }
 
 void Emit(const Draft& draft, ir::ProgramBuilder* builder) { Emitter(draft, builder).Run(); }

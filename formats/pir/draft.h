@@ -22,6 +22,7 @@ inline constexpr int kNoDraft = -1;  // no variable
 
 struct DraftVar {
   std::string name;
+  ValueId id = 0;  // of the file; 0: it has none
   int block = 0;
   ir::VarKind kind = ir::VarKind::kTensor;
   DType dtype = DType::kUnknown;
@@ -43,7 +44,7 @@ struct DraftOp {
   Slots<AttrValue> attributes;
   Slots<std::vector<int>> attributes_from;  // variables
   int sub_block = -1;
-  bool constant = false;  // may go when nobody reads its only output
+  bool optional = false;  // may go when nobody reads its only output
 };
 
 struct DraftBlock {
@@ -53,9 +54,13 @@ struct DraftBlock {
 
 struct Draft {
   std::vector<DraftVar> vars;
-  std::vector<DraftBlock> blocks;  // as the file numbers them
+  std::vector<DraftBlock> blocks;                   // as the file numbers them
   std::vector<std::pair<int, int>> feeds, fetches;  // variable and column
 };
+
+// Puts products together again that Paddle's translator took apart: reshapes around a matmul become
+// mul where they do what mul does.
+void RestoreProducts(Draft* draft);
 
 // Drops constants that are attributes now, and says which outer variables sub-blocks read and
 // write. Then nothing more is changed.

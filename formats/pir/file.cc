@@ -45,7 +45,7 @@ class Reader {
     if (!root["base_code"]["magic"].Get(&magic) || magic != "pir")
       return DataLoss("no PIR program: base_code.magic is not \"pir\"");
     if (!root["base_code"]["version"].Get(&file.version) || file.version < 0)
-      return DataLoss("base_code.version is no number");
+      return DataLoss("no PIR program: base_code.version is no number");
     if (file.version > kNewestVersion)
       return Unimplemented("is of version ", file.version, " of the PIR format; versions up to ",
                            kNewestVersion, " are read");
@@ -61,8 +61,7 @@ class Reader {
     if (depth > kMaxNesting)
       return DataLoss("more than ", kMaxNesting, " levels of blocks in blocks");
     const Json blocks = region["blocks"];
-    if (blocks.size() != 1)
-      return DataLoss("a region of ", blocks.size(), " blocks; each has one");
+    if (blocks.size() != 1) return DataLoss("a region of ", blocks.size(), " blocks; each has one");
     return ReadBlock(*blocks.begin(), block, depth);
   }
 

@@ -43,8 +43,8 @@ struct Definition {
 struct Block;
 
 struct Operation {
-  std::string name;         // "pd_op.relu", "cf.yield", "builtin.combine"; "p" for a parameter
-  int index = 0;            // in its block
+  std::string name;  // "pd_op.relu", "cf.yield", "builtin.combine"; "p" for a parameter
+  int index = 0;     // in its block
   std::vector<Attribute> attributes;
   std::vector<ValueId> operands;
   std::vector<Definition> results;
@@ -68,7 +68,8 @@ struct File {
   Block main;
 };
 
-// kDataLoss: no PIR program, or damaged; kUnimplemented: of a newer version. The message says where.
+// kDataLoss: no PIR program, or damaged; kUnimplemented: of a newer version. The message says
+// where.
 Result<File> ReadFile(const JsonDocument& document);
 
 // "operator 12 of block 0 (pd_op.relu)": for messages. `block` counts in the order of the file.

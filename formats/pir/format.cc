@@ -22,7 +22,6 @@ Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   if (!document.ok()) return in_file(document.status());
   const auto file = ReadFile(*document);
   if (!file.ok()) return in_file(file.status());
-  builder->SetVersion(file->version);
   Lowering lowering(*file, builder);
   HEDDLE_ASSIGN_OR_RETURN(const Draft draft, lowering.Run());
   Emit(draft, builder);

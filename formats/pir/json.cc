@@ -28,7 +28,8 @@ class JsonParser {
   using Kind = JsonDocument::Kind;
 
   Status Expected(const char* what) const {
-    if (at_ >= bytes_.size()) return DataLoss("cut short at byte ", at_, ", where ", what, " is due");
+    if (at_ >= bytes_.size())
+      return DataLoss("cut short at byte ", at_, ", where ", what, " is due");
     return DataLoss("not JSON at byte ", at_, ", where ", what, " is expected");
   }
   void SkipSpace() {
@@ -176,7 +177,12 @@ class JsonParser {
   Status Plain() {
     const auto c = static_cast<unsigned char>(bytes_[at_]);
     if (c < 0x20) return Expected("no control character");
-    const size_t more = c < 0x80 ? 0 : c < 0xc2 ? 9 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 9;
+    const size_t more = c < 0x80   ? 0
+                        : c < 0xc2 ? 9
+                        : c < 0xe0 ? 1
+                        : c < 0xf0 ? 2
+                        : c < 0xf5 ? 3
+                                   : 9;
     if (more == 9) return Expected("UTF-8");
     for (size_t i = 1; i <= more; ++i) {
       const auto next = at_ + i < bytes_.size() ? static_cast<unsigned char>(bytes_[at_ + i]) : 0u;
@@ -266,9 +272,7 @@ bool Json::is_number() const {
   return Get(&ignored);
 }
 
-size_t Json::size() const {
-  return is_object() || is_array() ? document_->nodes_[at_].size : 0;
-}
+size_t Json::size() const { return is_object() || is_array() ? document_->nodes_[at_].size : 0; }
 
 Json Json::operator[](std::string_view key) const {
   if (!is_object()) return {};
@@ -327,9 +331,7 @@ Json::Iterator& Json::Iterator::operator++() {
   at_ = document_->nodes_[at_].next;
   return *this;
 }
-Json::Iterator Json::begin() const {
-  return {document_, is_array() ? at_ + 1 : 0};
-}
+Json::Iterator Json::begin() const { return {document_, is_array() ? at_ + 1 : 0}; }
 Json::Iterator Json::end() const {
   return {document_, is_array() ? document_->nodes_[at_].next : 0};
 }

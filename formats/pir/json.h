@@ -66,8 +66,8 @@ class Json {
 
 class JsonDocument {
  public:
-  static constexpr size_t kMaxDepth = 1500;            // PIR: 12, and 6 for each nested region
-  static constexpr size_t kMaxMembers = 64;            // of one object
+  static constexpr size_t kMaxDepth = 1500;             // PIR: 12, and 6 for each nested region
+  static constexpr size_t kMaxMembers = 64;             // of one object
   static constexpr size_t kMaxBytes = size_t{1} << 30;  // of the input
 
   static Result<JsonDocument> Parse(std::string_view bytes);

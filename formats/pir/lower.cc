@@ -22,6 +22,7 @@ Result<Draft> Lowering::Run() {
               (unknown.count == 1 ? " time" : " times") + ", first: " + unknown.first + ")";
     return Unimplemented(text);
   }
+  RestoreProducts(&draft_);
   FinishDraft(&draft_);
   return std::move(draft_);
 }
@@ -82,6 +83,7 @@ int Lowering::OperandVar(const Operation& op, size_t i) {
 int Lowering::NewVar(const Type& type, ValueId id) {
   DraftVar& var = draft_.vars.emplace_back();
   var.name = "%" + std::to_string(id);
+  var.id = id;
   var.block = block_;
   var.dtype = type.dtype;
   var.ranked = type.ranked && type.dims.size() <= static_cast<size_t>(Shape::kMaxRank);

@@ -27,8 +27,8 @@ class Lowering {
   // Mistakes go to `builder`. Both must outlive it.
   Lowering(const File& file, ir::ProgramBuilder* builder);
 
-  // The program, finished. kUnimplemented: it has operators that heddle has no counterpart of, which
-  // are all listed, with their number and where they first stand.
+  // The program, finished. kUnimplemented: it has operators that heddle has no counterpart of,
+  // which are all listed, with their number and where they first stand.
   Result<Draft> Run();
 
  private:
@@ -83,6 +83,7 @@ class Lowering {
   void MapOperand(const Operation& op, const Mapping& m, size_t i, DraftOp* to);
   void MapAttributes(const Operation& op, const Mapping& m, DraftOp* to);
   void MapResults(const Operation& op, const Mapping& m, DraftOp* to);
+  bool IsOneTensor(const Binding& binding) const;
   const Numbers* ConstantOf(const Binding& binding, Numbers* joined) const;
 
   // --- lower_structure.cc: inputs, outputs, lists, constants
@@ -132,7 +133,7 @@ class Lowering {
   OpTable table_;
   const Uses uses_;
   Draft draft_;
-  int block_ = 0;  // where operators go
+  int block_ = 0;                                // where operators go
   std::unordered_map<ValueId, Binding> values_;  // that can be seen
   std::unordered_map<int, Numbers> constants_;   // by variable
   std::unordered_map<std::string, int> names_;   // that the file gives

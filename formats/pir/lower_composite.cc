@@ -32,8 +32,8 @@ int Lowering::Step(const Operation& op, std::string_view type, int x, DType dtyp
 void Lowering::LowerArange(const Operation& op) {
   if (!HasOperands(op, 3, 1)) return;
   const Numbers number = NumbersOf(op, "dtype");
-  const DType dtype = number.integral && number.size() == 1 ? DTypeFromProto(number.integers[0])
-                                                            : DType::kUnknown;
+  const DType dtype =
+      number.integral && number.size() == 1 ? DTypeFromProto(number.integers[0]) : DType::kUnknown;
   std::vector<int> bounds;
   for (size_t i = 0; i < 3; ++i) {
     const int x = OperandVar(op, i);
@@ -41,9 +41,8 @@ void Lowering::LowerArange(const Operation& op) {
     if (x == kNoDraft || dtype == DType::kUnknown) continue;
     const DType from = draft_.vars[static_cast<size_t>(x)].dtype;
     if (from == dtype) continue;
-    bounds.back() = Step(
-        op, "cast", x, dtype,
-        {{"in_dtype", DTypeToProto(from)}, {"out_dtype", DTypeToProto(dtype)}});
+    bounds.back() = Step(op, "cast", x, dtype,
+                         {{"in_dtype", DTypeToProto(from)}, {"out_dtype", DTypeToProto(dtype)}});
   }
   const Binding binding = NewBinding(op.results[0]);
   DraftOp& range = Emit("range", op);
@@ -75,7 +74,8 @@ void Lowering::LowerMedian(const Operation& op) {
   if (!HasOperands(op, 1, 2)) return;
   const Numbers axis = NumbersOf(op, "axis"), keep = NumbersOf(op, "keepdim");
   std::string_view mode;
-  if (const Attribute* a = op.Find("mode"); a == nullptr || !ReadText(a->value, &mode) || mode != "avg")
+  if (const Attribute* a = op.Find("mode");
+      a == nullptr || !ReadText(a->value, &mode) || mode != "avg")
     Problem(op, "has a mode other than \"avg\"");
   if (!axis.integral) Problem(op, "needs integers as 'axis'");
   const bool keepdim = keep.size() == 1 && keep.reals[0] != 0;
@@ -86,13 +86,12 @@ void Lowering::LowerMedian(const Operation& op) {
   positions.missing = true;
   Bind(op.results[0].id, binding);
   Bind(op.results[1].id, positions);
-  const int median = Step(op, "nanmedian", x, dtype,
-                          {{"axis", axis.integers}, {"keepdim", keepdim}});
+  const int median =
+      Step(op, "nanmedian", x, dtype, {{"axis", axis.integers}, {"keepdim", keepdim}});
   const int is_nan = Step(op, "isnan_v2", x, DType::kBool, {});
-  const int any = Step(op, "reduce_any", is_nan, DType::kBool,
-                       {{"dim", axis.integers},
-                        {"keep_dim", keepdim},
-                        {"reduce_all", axis.integers.empty()}});
+  const int any =
+      Step(op, "reduce_any", is_nan, DType::kBool,
+           {{"dim", axis.integers}, {"keep_dim", keepdim}, {"reduce_all", axis.integers.empty()}});
   const int nan = Step(op, "fill_any_like", median, dtype,
                        {{"value", std::numeric_limits<double>::quiet_NaN()}});
   DraftOp& where = Emit("where", op);
@@ -112,8 +111,9 @@ void Lowering::LowerLpPool(const Operation& op) {
   };
   if (size.size() != 2 || !size.integral || order.size() != 1 || order.reals[0] == 0 ||
       is_set("global_pooling") || is_set("adaptive"))
-    Problem(op, "needs two integers as 'kernel_size' and a 'norm_type', and no global or adaptive "
-                "windows");
+    Problem(op,
+            "needs two integers as 'kernel_size' and a 'norm_type', and no global or adaptive "
+            "windows");
   const int x = OperandVar(op, 0);
   const Binding binding = NewBinding(op.results[0]);
   Bind(op.results[0].id, binding);
@@ -121,9 +121,8 @@ void Lowering::LowerLpPool(const Operation& op) {
   const DType dtype = op.results[0].type.dtype;
   const double p = order.reals[0];
   const int power = Step(op, "pow", x, dtype, {{"factor", p}});
-  DraftOp::Slots<AttrValue> pool = {{"ksize", size.integers},
-                                    {"pooling_type", std::string("avg")},
-                                    {"exclusive", false}};
+  DraftOp::Slots<AttrValue> pool = {
+      {"ksize", size.integers}, {"pooling_type", std::string("avg")}, {"exclusive", false}};
   for (const auto& [name, like] : {std::pair<std::string_view, AttrValue>{"strides", Ints{}},
                                    {"paddings", Ints{}},
                                    {"ceil_mode", false},

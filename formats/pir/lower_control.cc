@@ -98,8 +98,8 @@ void Lowering::LowerIf(const Operation& op) {
   std::vector<Choice> choices;
   for (size_t i = 0; i < op.results.size(); ++i) {
     const Definition& result = op.results[i];
-    const bool same = yes[i].kind == Binding::Kind::kVar && no[i].kind == yes[i].kind &&
-                      yes[i].var == no[i].var;
+    const bool same =
+        yes[i].kind == Binding::Kind::kVar && no[i].kind == yes[i].kind && yes[i].var == no[i].var;
     if (same) {
       draft_.vars[static_cast<size_t>(yes[i].var)].shared = true;
       Bind(result.id, yes[i]);

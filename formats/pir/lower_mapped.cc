@@ -11,12 +11,29 @@ namespace {
 
 // Attributes that heddle's kernels have no use for: places, labels, hints, and what follows from
 // operands or from the operator's name.
-constexpr std::string_view kUnneeded[] = {
-    "place",        "struct_name",     "op_role",     "interp_method", "input_size",
-    "stable",       "im2col_step",     "sparse",      "is_sparse",     "seed",
-    "overwrite",    "rng_name",        "force_cpu",   "op_device",     "use_cudnn",
-    "out_stride",   "deterministic",   "epsilon",     "target_shape",  "workspace_size_MB",
-    "multi_precision", "exclude_from_weight_decay",    "qmin"};
+constexpr std::string_view kUnneeded[] = {"place",
+                                          "struct_name",
+                                          "op_role",
+                                          "interp_method",
+                                          "input_size",
+                                          "stable",
+                                          "im2col_step",
+                                          "sparse",
+                                          "is_sparse",
+                                          "seed",
+                                          "overwrite",
+                                          "rng_name",
+                                          "force_cpu",
+                                          "op_device",
+                                          "use_cudnn",
+                                          "out_stride",
+                                          "deterministic",
+                                          "epsilon",
+                                          "target_shape",
+                                          "workspace_size_MB",
+                                          "multi_precision",
+                                          "exclude_from_weight_decay",
+                                          "qmin"};
 
 // The attribute has the value that says "as ever": 0, false, -1 or nothing.
 bool SaysNothing(const Attribute& attribute) {
@@ -30,6 +47,10 @@ bool SaysNothing(const Attribute& attribute) {
 
 bool IsUnneeded(std::string_view name) {
   return std::find(std::begin(kUnneeded), std::end(kUnneeded), name) != std::end(kUnneeded);
+}
+
+bool IsIn(const std::vector<Mapping::Attribute>& list, std::string_view name) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& a) { return a.name == name; });
 }
 
 const SlotDef* InputOf(const OpDef& def, std::string_view slot) {
@@ -107,14 +128,22 @@ const Numbers* Lowering::ConstantOf(const Binding& binding, Numbers* joined) con
   return joined;
 }
 
+// A list of one variable that holds several numbers, which the translator makes of a tensor.
+bool Lowering::IsOneTensor(const Binding& binding) const {
+  if (binding.list.size() != 1 || binding.list[0] == kNoDraft) return false;
+  const DraftVar& var = draft_.vars[static_cast<size_t>(binding.list[0])];
+  return var.ranked && var.dims.size() == 1 && var.dims[0] != 1;
+}
+
 void Lowering::MapOperand(const Operation& op, const Mapping& m, size_t i, DraftOp* to) {
   const Mapping::Operand& operand = m.operands[i];
   if (operand.slot.empty() && operand.attribute.empty()) return;
   const Binding* binding = Operand(op, i);
   if (binding == nullptr) return;
-  const bool list = binding->kind == Binding::Kind::kList;
+  const bool list = binding->kind == Binding::Kind::kList && !IsOneTensor(*binding);
   if (binding->kind == Binding::Kind::kStack) return Problem(op, "operand ", i, " is a stack");
-  const std::vector<int> vars = list ? binding->list : std::vector<int>{binding->var};
+  const std::vector<int> vars =
+      binding->kind == Binding::Kind::kList ? binding->list : std::vector<int>{binding->var};
   if (operand.attribute.empty()) return In(to, operand.slot, vars);
   const int a = m.def->FindAttr(operand.attribute);
   Numbers joined;
@@ -146,6 +175,9 @@ void Lowering::MapAttributes(const Operation& op, const Mapping& m, DraftOp* to)
       if (known.name == attribute.name) name = known.to;
     const int a = m.def->FindAttr(name);
     if (a < 0) {
+      const bool known = name != attribute.name || IsIn(m.attributes, name);
+      // A gradient may do without what its operator needs.
+      if (known && m.def->name().ends_with("_grad")) continue;
       if (!IsUnneeded(attribute.name) && !SaysNothing(attribute) && attribute.name != "qmax")
         Problem(op, "heddle's ", m.def->name(), " has no attribute '", std::string(attribute.name),
                 "', which is set");

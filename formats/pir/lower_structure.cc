@@ -131,12 +131,19 @@ void Lowering::LowerFetch(const Operation& op) {
   int var = OperandVar(op, 0);
   for (const Definition& result : op.results) BindVar(result.id, var);
   if (var == kNoDraft) return;
-  const bool same = draft_.vars[static_cast<size_t>(var)].name == name;
-  if (!same && !MayBeNamed(op, var)) var = CopyOf(var, op);
-  if (!same && names_.count(name) > 0)
-    Problem(op, "a second variable called '", name, "'");
-  else if (!same && !name.empty())
+  const auto known = names_.find(name);
+  if (known != names_.end() && known->second != var) {
+    // The old program wrote this to the variable that it was fed by: so does this one, unless
+    // somebody still reads what was fed.
+    const DraftVar& other = draft_.vars[static_cast<size_t>(known->second)];
+    if (other.fed && !uses_.used_behind(other.id, op)) {
+      Copy(var, known->second, op);
+      var = known->second;
+    }
+  } else if (known == names_.end() && !name.empty()) {
+    if (!MayBeNamed(op, var)) var = CopyOf(var, op);
     NameVar(var, name, false);
+  }
   draft_.fetches.emplace_back(
       var, static_cast<int>(IntegerOf(op, "col", static_cast<int64_t>(draft_.fetches.size()))));
 }
@@ -200,12 +207,11 @@ void Lowering::LowerFull(const Operation& op) {
   if (binding.kind != Binding::Kind::kVar) return Problem(op, "makes no tensor");
   DraftOp& made = Emit("fill_constant", op);
   Out(&made, "Out", {binding.var});
-  made.attributes = {{"shape", shape.integers},
-                     {"value", value.reals[0]},
-                     {"dtype", DTypeToProto(dtype)}};
+  made.attributes = {
+      {"shape", shape.integers}, {"value", value.reals[0]}, {"dtype", DTypeToProto(dtype)}};
   const int64_t count = SmallCount(shape.integers);
   if (count < 0 || uses_.rewritten(op.results[0].id)) return;
-  made.constant = true;
+  made.optional = true;
   Numbers numbers;
   for (int64_t i = 0; i < count; ++i) numbers.Append(value);
   constants_[binding.var] = Rounded(numbers, dtype);
@@ -224,7 +230,7 @@ void Lowering::LowerIntArray(const Operation& op) {
                      {"dtype", IntegerOf(op, "dtype", DTypeToProto(DType::kI64))},
                      {"int64_values", value.integers}};
   if (uses_.rewritten(op.results[0].id)) return;
-  made.constant = true;
+  made.optional = true;
   constants_[binding.var] = value;
 }
 
@@ -245,7 +251,7 @@ void Lowering::LowerAssignValue(const Operation& op) {
     made.attributes.emplace_back("values", values.reals);
   const int64_t count = SmallCount(shape.integers);
   if (count != static_cast<int64_t>(values.size()) || uses_.rewritten(op.results[0].id)) return;
-  made.constant = true;
+  made.optional = true;
   constants_[binding.var] = Rounded(values, DTypeFromProto(dtype));
 }
 

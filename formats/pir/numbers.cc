@@ -1,6 +1,7 @@
 #include "formats/pir/numbers.h"
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -137,9 +138,14 @@ Result<AttrValue> ToAttr(const Numbers& numbers, const AttrValue& like) {
   if (std::holds_alternative<double>(like)) return AttrValue(numbers.reals[0]);
   if (std::holds_alternative<Floats>(like)) return AttrValue(numbers.reals);
   if (std::holds_alternative<bool>(like)) return AttrValue(numbers.reals[0] != 0);
+  if (std::holds_alternative<std::string>(like)) {  // tolerances of old programs are texts
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.17g", numbers.reals[0]);
+    return AttrValue(std::string(text));
+  }
   std::vector<int64_t> integers;
   if (!std::holds_alternative<int64_t>(like) && !std::holds_alternative<Ints>(like))
-    return InvalidArgument("is a number; a text is expected");
+    return InvalidArgument("is a number, which is not expected");
   if (!AllIntegers(numbers, &integers)) return InvalidArgument("is no integer");
   if (list) return AttrValue(std::move(integers));
   return AttrValue(integers[0]);

@@ -12,7 +12,8 @@ namespace {
 struct Row {
   std::string_view pir, old, operands, attributes, results, in_place;
 };
-constexpr Row kRows[] = {  // sorted by the first column
+constexpr Row kRows[] = {
+    // sorted by the first column
 #include "formats/pir/op_table.inc"
 };
 

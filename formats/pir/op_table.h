@@ -36,8 +36,8 @@ struct Mapping {
   const OpDef* def = nullptr;
   std::vector<Operand> operands;  // one for each of the file
   std::vector<Attribute> attributes;
-  std::vector<Fixed> fixed;       // attributes that are always set
-  std::vector<Result> results;    // one for each of the file
+  std::vector<Fixed> fixed;     // attributes that are always set
+  std::vector<Result> results;  // one for each of the file
 };
 
 // Threads: one at a time. Ownership: mappings live as long as the table.

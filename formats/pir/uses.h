@@ -24,6 +24,10 @@ class Uses {
   bool rewritten_behind(ValueId id, const Operation& op) const {
     return Of(id).last_write > ends_.at(&op);
   }
+  // An operator behind `op` uses them.
+  bool used_behind(ValueId id, const Operation& op) const {
+    return Of(id).last_use > ends_.at(&op);
+  }
   // `op` uses them for the last time, and as one operand only.
   bool ends_with(ValueId id, const Operation& op) const {
     return Of(id).last_use == starts_.at(&op) && Of(id).at_last == 1;
