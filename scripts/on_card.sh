@@ -3,7 +3,7 @@
 #
 #   scripts/on_card.sh pack DEPS.tar.xz         on Debian 12 with what scripts/setup.sh installs:
 #                                               headers and libraries that the build needs
-#   scripts/on_card.sh all --out OUT --deps DEPS.tar.xz --shared DIR      on the machine with the card
+#   scripts/on_card.sh all --out OUT --deps DEPS.tar.xz --shared DIR     on the card's machine
 #
 # Instead of `all`, one or more of the stages, in this order:
 #   build        the tool and the device's tests, for one architecture
@@ -26,8 +26,8 @@ set -uo pipefail
 tree=$(cd "$(dirname "$0")/.." && pwd)
 
 packages=(
-  libeigen3-dev libtbb-dev libtbb12 libtbbmalloc2 libtbbbind-2-5 protobuf-compiler libprotobuf-dev libprotobuf32
-  libprotobuf-lite32 libprotoc32 libgoogle-glog-dev libgoogle-glog0v6 libgflags-dev
+  libeigen3-dev libtbb-dev libtbb12 libtbbmalloc2 libtbbbind-2-5 protobuf-compiler
+  libprotobuf-dev libprotobuf32 libprotobuf-lite32 libprotoc32 libgoogle-glog-dev libgoogle-glog0v6 libgflags-dev
   libgflags2.2 libunwind-dev libunwind8 liblzma-dev liblzma5 libxxhash-dev zlib1g-dev zlib1g
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libpng-dev libpng16-16
 )
@@ -111,7 +111,9 @@ step() {
     status=too_long
   fi
   record "$stage" "$name" "$status" $((SECONDS - begin))
-  say "$stage $name: $([ "$status" = 0 ] && echo passed || echo "FAILED ($status)"), $((SECONDS - begin)) s"
+  local word="FAILED ($status)"
+  [ "$status" = 0 ] && word=passed
+  say "$stage $name: $word, $((SECONDS - begin)) s"
   [ "$status" = 0 ]
 }
 
@@ -127,7 +129,8 @@ stage_build() {
     mkdir -p "$out/deps" && tar -C "$out/deps" -xJf "$deps" || exit 1
   fi
   local options=(-DCMAKE_BUILD_TYPE=Release -DHEDDLE_CUDA=ON -DHEDDLE_ONEDNN=OFF
-    -DHEDDLE_PYTHON=OFF -DHEDDLE_BUILD_BENCHMARKS=OFF "-DCMAKE_CUDA_ARCHITECTURES=${arch:-$(card_arch)}")
+    -DHEDDLE_PYTHON=OFF -DHEDDLE_BUILD_BENCHMARKS=OFF
+    "-DCMAKE_CUDA_ARCHITECTURES=${arch:-$(card_arch)}")
   if [ -n "$deps" ]; then
     local lib=$out/deps/usr/lib/x86_64-linux-gnu
     options+=("-DCMAKE_PREFIX_PATH=$out/deps/usr" -DCMAKE_LIBRARY_ARCHITECTURE=x86_64-linux-gnu
@@ -151,7 +154,8 @@ stage_conformance() {
   local check
   for check in memcheck racecheck; do
     if command -v compute-sanitizer >/dev/null; then
-      step conformance $check 120 compute-sanitizer --tool $check --error-exitcode 9 "$tests" "$filter"
+      step conformance $check 120 compute-sanitizer --tool $check --error-exitcode 9 \
+        "$tests" "$filter"
     else
       skip conformance $check "there is no compute-sanitizer"
     fi
@@ -178,8 +182,8 @@ stage_models() {
   for model in "$shared"/models/*/; do
     model=$(basename "$model")
     [ -f "$shared/models/$model/meta.json" ] || continue
-    step models "$model" 30 python3 "$tree/scripts/check_card.py" --heddle "$tool" --place "$place" \
-      --model "$(model_dir "$model")" --out "$out/results/$model"
+    step models "$model" 30 python3 "$tree/scripts/check_card.py" --heddle "$tool" \
+      --place "$place" --model "$(model_dir "$model")" --out "$out/results/$model"
   done
 }
 
@@ -188,7 +192,8 @@ stage_cases() {
   for kind in generated captured; do
     [ -f "$shared/opcases/$kind.tar.xz" ] || { skip cases $kind "no recorded cases"; continue; }
     if [ ! -d "$corpus/$kind" ]; then
-      mkdir -p "$corpus/$kind" && tar -C "$corpus/$kind" -xJf "$shared/opcases/$kind.tar.xz" || exit 1
+      mkdir -p "$corpus/$kind" &&
+        tar -C "$corpus/$kind" -xJf "$shared/opcases/$kind.tar.xz" || exit 1
     fi
     list=$(find "$corpus/$kind" -maxdepth 2 -name main.txt -printf '%h\n' -quit)
     step cases $kind 120 python3 "$shared/opcases/check_cases.py" "${list:-$corpus/$kind}" \

@@ -40,7 +40,8 @@ def rows(path):
         for line in facts:
             if line.startswith("#"):
                 continue
-            pir, old, _, seen, operands, attributes, results, inplace = line.rstrip("\n").split("\t")
+            row = line.rstrip("\n").split("\t")
+            pir, old, _, seen, operands, attributes, results, inplace = row
             if old != "-" and pir not in replaced:
                 found.append([pir, old, operands, attributes, results, inplace, int(seen)])
     # The counterpart that most programs use goes first.

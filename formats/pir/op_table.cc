@@ -13,7 +13,7 @@ struct Row {
   std::string_view pir, old, operands, attributes, results, in_place;
 };
 constexpr Row kRows[] = {
-    // sorted by the first column
+// sorted by the first column
 #include "formats/pir/op_table.inc"
 };
 
