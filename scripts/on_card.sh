@@ -27,7 +27,8 @@ tree=$(cd "$(dirname "$0")/.." && pwd)
 
 packages=(
   libeigen3-dev libtbb-dev libtbb12 libtbbmalloc2 libtbbbind-2-5 protobuf-compiler
-  libprotobuf-dev libprotobuf32 libprotobuf-lite32 libprotoc32 libgoogle-glog-dev libgoogle-glog0v6 libgflags-dev
+  libprotobuf-dev libprotobuf32 libprotobuf-lite32 libprotoc32 libgoogle-glog-dev libgoogle-glog0v6
+  libgflags-dev
   libgflags2.2 libunwind-dev libunwind8 liblzma-dev liblzma5 libxxhash-dev zlib1g-dev zlib1g
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libpng-dev libpng16-16
 )
