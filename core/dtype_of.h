@@ -1,4 +1,4 @@
-// The DType of a C++ type, and dispatch from a DType to a C++ type.
+// Dispatch from a DType to a C++ type. (The other way round: kDTypeOf in heddle/dtype.h.)
 #pragma once
 
 #include <complex>
@@ -8,33 +8,6 @@
 #include "heddle/dtype.h"
 
 namespace heddle {
-
-template <typename T>
-inline constexpr DType kDTypeOf = DType::kUnknown;
-template <>
-inline constexpr DType kDTypeOf<bool> = DType::kBool;
-template <>
-inline constexpr DType kDTypeOf<uint8_t> = DType::kU8;
-template <>
-inline constexpr DType kDTypeOf<int8_t> = DType::kI8;
-template <>
-inline constexpr DType kDTypeOf<int16_t> = DType::kI16;
-template <>
-inline constexpr DType kDTypeOf<int32_t> = DType::kI32;
-template <>
-inline constexpr DType kDTypeOf<int64_t> = DType::kI64;
-template <>
-inline constexpr DType kDTypeOf<float16> = DType::kF16;
-template <>
-inline constexpr DType kDTypeOf<bfloat16> = DType::kBF16;
-template <>
-inline constexpr DType kDTypeOf<float> = DType::kF32;
-template <>
-inline constexpr DType kDTypeOf<double> = DType::kF64;
-template <>
-inline constexpr DType kDTypeOf<std::complex<float>> = DType::kC64;
-template <>
-inline constexpr DType kDTypeOf<std::complex<double>> = DType::kC128;
 
 // The type arithmetic on T is done in.
 template <typename T>

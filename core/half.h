@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "heddle/dtype.h"
+
 namespace heddle {
 
 struct bfloat16 {
@@ -55,5 +57,10 @@ inline float16::operator float() const {
   const float value = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
 }
+
+template <>
+inline constexpr DType kDTypeOf<bfloat16> = DType::kBF16;
+template <>
+inline constexpr DType kDTypeOf<float16> = DType::kF16;
 
 }  // namespace heddle

@@ -13,4 +13,8 @@ DType KernelKey(const BoundOp& op, Value* const* frame);
 // `fn`; an error when the operator has no kernel for that dtype.
 Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn);
 
+// Before an operator's functions see a call: each operand is of a kind that its slot takes, and a
+// required one holds something, or will when the kernel runs (at plan time).
+Status CheckOperands(const BoundOp& op, Value* const* frame);
+
 }  // namespace heddle

@@ -20,11 +20,28 @@ void OpContext::Missing(const char* what, Key key, int i) const {
   throw std::invalid_argument(StrCat(what, " '", key.name, "' [", i, "] is missing"));
 }
 
-bool ShapeContext::HasIn(Key key, int i) const {
-  const Value* v = InVar(key, i);
+namespace {
+// At plan time dtype and shape stand for what a tensor will hold.
+bool Holds(const Value* v) {
   if (v == nullptr) return false;
   return !v->is_tensor() || v->tensor().initialized() || v->tensor().dtype() != DType::kUnknown ||
          !v->tensor().shape().known_rank();
+}
+}  // namespace
+
+bool ShapeContext::HasIn(Key key, int i) const { return Holds(InVar(key, i)); }
+bool PrepareContext::HasIn(Key key, int i) const { return Holds(InVar(key, i)); }
+
+const Tensor& PrepareContext::Present(Key input, int i) const {
+  const Value* v = InVar(input, i);
+  if (v == nullptr || !v->is_tensor()) Missing("input", input, i);
+  return v->tensor();
+}
+
+const Shape& PrepareContext::OutShape(Key key, int i) const {
+  const Value* v = OutVar(key, i);
+  if (v == nullptr) Missing("output", key, i);
+  return v->tensor().shape();
 }
 
 const Shape& ShapeContext::InShape(Key key, int i) const {

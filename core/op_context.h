@@ -150,10 +150,11 @@ class PrepareContext : public OpContext {
   PrepareContext(const BoundOp& op, Value* const* frame, Services& services,
                  const std::vector<bool>* constant)
       : OpContext(op, frame), services_(services), constant_(constant) {}
-  bool HasIn(Key key, int i = 0) const { return InVar(key, i) != nullptr; }
-  const Shape& InShape(Key key, int i = 0) const { return InVar(key, i)->tensor().shape(); }
-  DType InDType(Key key, int i = 0) const { return InVar(key, i)->tensor().dtype(); }
-  const Shape& OutShape(Key key, int i = 0) const { return OutVar(key, i)->tensor().shape(); }
+  // The operand is there and will hold something when the kernel runs.
+  bool HasIn(Key key, int i = 0) const;
+  const Shape& InShape(Key key, int i = 0) const { return Present(key, i).shape(); }
+  DType InDType(Key key, int i = 0) const { return Present(key, i).dtype(); }
+  const Shape& OutShape(Key key, int i = 0) const;
   // The operand when its contents never change while the plan lives, else nullptr. They need not be
   // in memory: PackOnce reads them nevertheless, see core/lazy_buffer.h and MarkPacked.
   const Tensor* ConstIn(Key key, int i = 0) const;
@@ -168,6 +169,8 @@ class PrepareContext : public OpContext {
   void MarkPacked(Key input, KernelState* state) const;
 
  private:
+  const Tensor& Present(Key input, int i) const;
+
   Services& services_;
   const std::vector<bool>* constant_;  // per frame slot; nullptr: none
 };
@@ -230,6 +233,11 @@ class KernelContext : public OpContext {
   }
   Services& services() const { return services_; }
   Status RunBlock(BlockRef block) const { return services_.blocks->RunBlock(block.id); }
+  // kCancelled or kDeadlineExceeded when the run is to end: for kernels that may take long, which
+  // look from time to time and return it.
+  Status Interrupted() const {
+    return services_.blocks != nullptr ? services_.blocks->Interrupted() : Status::Ok();
+  }
   std::mt19937_64& random() const { return services_.random->engine; }
 
  private:

@@ -50,6 +50,13 @@ OpDef& OpDef::Output(std::string_view name, unsigned flags) {
   return *this;
 }
 
+OpDef& OpDef::InputFlags(std::string_view name, unsigned flags) {
+  const int input = FindInput(name);
+  if (input < 0) Broken(name_, "no input " + std::string(name));
+  inputs_[static_cast<size_t>(input)].flags |= flags;
+  return *this;
+}
+
 OpDef& OpDef::AddAttr(std::string_view name, AttrValue value) {
   CheckNew(name_, attrs_, name);
   attrs_.push_back({std::string(name), HashName(name), std::move(value)});

@@ -65,6 +65,10 @@ enum SlotFlags : unsigned {
   kList = 2,        // any number of variables
   kNoBuffer = 4,    // only dtype, shape and LoD are read ("no-need-buffer")
   kShapeValue = 8,  // the value decides the output's shape: read when shapes are inferred
+  kAnyKind = 16,    // may be selected rows or a tensor array; other operands are tensors
+  kRecord = 32,     // what an operator that runs blocks leaves for its gradient: a variable for
+                    // slots of this kind alone, changed by whoever reads it
+  kNoData = 64,     // an output with dtype and shape but no contents: for kNoBuffer slots alone
 };
 
 enum OpTraits : unsigned {
@@ -99,6 +103,8 @@ class OpDef {
   OpDef& Doc(std::string_view text);
   OpDef& Input(std::string_view name, unsigned flags = 0);
   OpDef& Output(std::string_view name, unsigned flags = 0);
+  // More flags for an input that is declared already.
+  OpDef& InputFlags(std::string_view name, unsigned flags);
   // Declares an attribute; the default's type is the type ctx.Attr<T>() gives, whatever integer or
   // float type the file uses. Names come as views and all of this stands out of line: every
   // operator of the library calls it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/op_check.h"
 #include "core/op_registry.h"
 #include "core/sub_block_slots.h"
 
@@ -67,12 +68,14 @@ VarId ProgramBuilder::Resolve(int block, const std::string& name) {
 
 void ProgramBuilder::Add(OpBuilder op) {
   Op& made = op.op_;
-  const auto& slots = made.def->inputs();
-  for (size_t s = 0; s < slots.size(); ++s)
-    if (made.inputs[s].empty() && !(slots[s].flags & (kOptional | kList)))
-      Problem(op.Where(), ": misses input '", slots[s].name, "'");
+  if (!op.broken_)
+    CheckOperands(*p_, op.block_, made, [&](int, const Op&, const std::string& problem) {
+      Problem(op.Where(), ": ", problem);
+    });
+  op.CheckUnknown();
   for (const std::string& problem : op.bad_attrs_) Problem(problem);
   SetVersion(&made);
+  SetRewrites(&made);
   for (const AttrValue& a : made.attrs)
     if (const auto* one = std::get_if<BlockRef>(&a); one != nullptr && one->id < 0)
       Problem(op.Where(), ": names no sub-block");
@@ -93,11 +96,29 @@ void ProgramBuilder::SetVersion(Op* op) const {
   op->attrs[a] = found == p_->op_versions.end() ? int64_t{0} : found->second;
 }
 
+// Whether an operator rewrites a variable shows in the program alone: in a run, the memory of both
+// operands may be one or two for other reasons.
+void ProgramBuilder::SetRewrites(Op* op) {
+  const auto& attrs = op->def->attrs();
+  for (size_t a = 0; a < attrs.size(); ++a) {
+    if (!attrs[a].name.starts_with(kRewrites)) continue;
+    const std::string_view in = std::string_view(attrs[a].name).substr(kRewrites.size());
+    for (const auto& pair : op->def->inplace()) {
+      if (op->def->inputs()[pair.in].name != in) continue;
+      const auto &from = op->inputs[pair.in], &to = op->outputs[pair.out];
+      op->attrs[a] = !from.empty() && from == to && from[0] != kNoVar;
+    }
+  }
+}
+
 Result<std::shared_ptr<Program>> ProgramBuilder::Finish(
     std::shared_ptr<const formats::ProgramSource> source) && {
   if (p_->blocks.empty()) return DataLoss(p_->name, ": the program has no block");
   if (!unknown_.empty()) return UnknownOps();
   CheckNesting();
+  CheckReserved(*p_, [&](int block, const Op& op, const std::string& problem) {
+    Problem("block ", block, ", op ", op.index, " (", op.type(), "): ", problem);
+  });
   auto by_col = [](const Port& a, const Port& b) { return a.col < b.col; };
   std::stable_sort(p_->feeds.begin(), p_->feeds.end(), by_col);
   std::stable_sort(p_->fetches.begin(), p_->fetches.end(), by_col);
@@ -172,22 +193,57 @@ std::string OpBuilder::Where() const {
   return StrCat("block ", block_, ", op ", op_.index, " (", op_.type(), ")");
 }
 
-std::vector<VarId>* OpBuilder::Slot(const SlotDef& def, int count, std::vector<VarId>* operands) {
-  if ((def.flags & kList) || count <= 1) return operands;
-  builder_.Problem(Where(), ": slot '", def.name, "' takes one variable, not ", count);
+std::vector<VarId>* OpBuilder::Slot(const SlotDef& def, int count, std::vector<VarId>* operands,
+                                    std::vector<const SlotDef*>* given) {
+  const bool again = std::find(given->begin(), given->end(), &def) != given->end();
+  given->push_back(&def);
+  if (again) builder_.Problem(Where(), ": slot '", def.name, "' is given twice");
+  const bool fits = (def.flags & kList) || count <= 1;
+  if (!fits) builder_.Problem(Where(), ": slot '", def.name, "' takes one variable, not ", count);
+  if (!again && fits) return operands;
+  broken_ = true;
   return nullptr;
 }
 
 std::vector<VarId>* OpBuilder::Input(std::string_view slot, int count) {
   const int s = def().FindInput(slot);
-  if (s >= 0) return Slot(def().inputs()[s], count, &op_.inputs[s]);
+  if (s >= 0) return Slot(def().inputs()[s], count, &op_.inputs[s], &given_in_);
   if (count > 0) builder_.Problem(Where(), ": has no input slot '", slot, "'");
   return nullptr;
 }
 
 std::vector<VarId>* OpBuilder::Output(std::string_view slot, int count) {
   const int s = def().FindOutput(slot);
-  return s < 0 ? nullptr : Slot(def().outputs()[s], count, &op_.outputs[s]);
+  if (s >= 0) return Slot(def().outputs()[s], count, &op_.outputs[s], &given_out_);
+  if (count > 0) unknown_outputs_.emplace_back(slot);
+  return nullptr;
+}
+
+namespace {
+
+// One letter more, less or another; or only case differs.
+bool IsMisspelling(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() < 3 || b.size() - a.size() > 1) return false;
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin());
+  if (std::equal(x + (a.size() == b.size() && x != a.end() ? 1 : 0), a.end(),
+                 y + (y != b.end() ? 1 : 0), b.end()))
+    return true;
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char c, char d) { return lower(c) == lower(d); });
+}
+
+}  // namespace
+
+// An output slot that heddle does not know is one that nothing here computes, unless its name is
+// a known one misspelt.
+void OpBuilder::CheckUnknown() {
+  for (const std::string& name : unknown_outputs_)
+    for (size_t s = 0; s < op_.outputs.size(); ++s)
+      if (op_.outputs[s].empty() && IsMisspelling(name, def().outputs()[s].name))
+        builder_.Problem(Where(), ": has no output slot '", name, "'; there is '",
+                         def().outputs()[s].name, "'");
 }
 
 void OpBuilder::SetAttr(int a, Result<AttrValue> value) {

@@ -36,6 +36,11 @@ namespace heddle::ir {
 
 class OpBuilder;
 
+// Begins the name of a bool attribute that the builder sets: "rewrites:X" is true where the
+// operator gives the output that may be computed in X's memory (OpDef::Inplace) the same variable
+// as X.
+inline constexpr std::string_view kRewrites = "rewrites:";
+
 class ProgramBuilder {
  public:
   // `name` stands before messages and becomes Program::name, `hash` becomes Program::hash.
@@ -86,6 +91,7 @@ class ProgramBuilder {
   Status Summary() const;
   Status UnknownOps() const;
   void SetVersion(Op* op) const;
+  static void SetRewrites(Op* op);
   void CheckNesting();
   void Visit(int block, int depth);
 
@@ -106,9 +112,10 @@ class OpBuilder {
   const OpDef& def() const { return *op_.def; }
 
   // The operands of a slot, to be filled with `count` variables. Null where none are to be added:
-  // more than the slot takes, or no such slot. The former is a mistake, and so is the latter for an
-  // input, while an output that heddle does not know is one that nothing here computes; whoever
-  // reads its variable is told so.
+  // more than the slot takes, a slot given before, or no such slot. The former are mistakes, and so
+  // is the latter for an input, while an output that heddle does not know is one that nothing here
+  // computes, unless its name is nearly that of a slot left out; whoever reads its variable is told
+  // so.
   std::vector<VarId>* Input(std::string_view slot, int count);
   std::vector<VarId>* Output(std::string_view slot, int count);
 
@@ -130,12 +137,17 @@ class OpBuilder {
   friend class ProgramBuilder;
 
   std::string Where() const;
-  std::vector<VarId>* Slot(const SlotDef& def, int count, std::vector<VarId>* operands);
+  std::vector<VarId>* Slot(const SlotDef& def, int count, std::vector<VarId>* operands,
+                           std::vector<const SlotDef*>* given);
+  void CheckUnknown();
 
   ProgramBuilder& builder_;
   const int block_;
   Op op_;
   std::vector<std::string> bad_attrs_;  // told behind what is wrong with the slots
+  std::vector<const SlotDef*> given_in_, given_out_;
+  std::vector<std::string> unknown_outputs_;
+  bool broken_ = false;  // operands were left out, which was told
 };
 
 }  // namespace heddle::ir

@@ -38,11 +38,14 @@ class TensorAllocator {
   virtual BufferRef AllocateTight(size_t bytes) { return Allocate(bytes); }
 };
 
-// Runs sub-blocks, for control flow. `block` is the program's block id.
+// The run that a kernel is part of. Runs sub-blocks, for control flow: `block` is the program's
+// block id.
 class BlockRunner {
  public:
   virtual ~BlockRunner() = default;
   virtual Status RunBlock(int block) = 0;
+  // kCancelled or kDeadlineExceeded when the run is to end. Any thread of the run.
+  virtual Status Interrupted() const { return Status::Ok(); }
 };
 
 // Random numbers. One engine per run, drawn from in program order by the operators marked random.

@@ -19,6 +19,29 @@ Status SameShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+namespace {
+
+// A kernel for any dtype moves elements as they are: what comes in has to be what goes out.
+Status CheckGradDTypes(const ShapeContext& ctx, DType dtype) {
+  const OpDef& def = ctx.def();
+  const BoundOp& op = ctx.op();
+  if (def.kernel(DType::kUnknown) == nullptr || dtype == DType::kUnknown) return Status::Ok();
+  for (size_t s = 0; s < def.inputs().size(); ++s) {
+    const SlotDef& slot = def.inputs()[s];
+    if (!slot.name.ends_with("@GRAD")) continue;
+    for (uint32_t i = op.in_begin[s]; i < op.in_begin[s + 1]; ++i) {
+      const Value* v = op.in[i] == kNoSlot ? nullptr : ctx.frame()[op.in[i]];
+      const DType in = v != nullptr && v->is_tensor() ? v->tensor().dtype() : DType::kUnknown;
+      if (in != DType::kUnknown && in != dtype)
+        return InvalidArgument("'", slot.name, "' is ", Name(in), ", but the gradient is of ",
+                               Name(dtype));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status GradLikeInputs(ShapeContext& ctx) {
   const OpDef& def = ctx.def();
   const BoundOp& op = ctx.op();
@@ -40,6 +63,7 @@ Status GradLikeInputs(ShapeContext& ctx) {
       if (op.out[i] == kNoSlot || in >= op.in_begin[from + 1] || op.in[in] == kNoSlot) continue;
       const Value& v = *ctx.frame()[op.in[in]];
       if (!v.is_tensor()) continue;
+      HEDDLE_RETURN_IF_ERROR(CheckGradDTypes(ctx, v.tensor().dtype()));
       ctx.SetOutAt(i, v.tensor().shape(), v.tensor().dtype());
       if (v.tensor().has_lod()) ctx.SetOutLoDAt(i, v.tensor().lod());
     }

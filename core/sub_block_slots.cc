@@ -52,6 +52,12 @@ class Filler {
     } else if (const auto of_primal = argument("primal"); !of_primal.empty()) {
       for (const std::string& name : Names(of_primal))
         slot->push_back(p_.Find(sub_, name.substr(0, name.find(kGrad))));
+    } else if (const auto of_changing = argument("changing"); !of_changing.empty()) {
+      const std::vector<bool> changing = Changing();
+      for (const std::string& name : Names(of_changing)) {
+        const VarId v = p_.Find(sub_, name);
+        slot->push_back(v != kNoVar && v < changing.size() && changing[v] ? v : kNoVar);
+      }
     } else if (const auto of_local = argument("local"); !of_local.empty()) {
       for (const std::string& name : Names(of_local))
         slot->push_back(name.empty() ? kNoVar : MakeLocal(name));
@@ -70,6 +76,35 @@ class Filler {
     return names;
   }
 
+  // Per variable, whether its value behind the sub-block may differ from run to run of it.
+  std::vector<bool> Changing() const {
+    std::vector<bool> written(p_.vars.size()), now(p_.vars.size()), changing(p_.vars.size());
+    for (const Block& block : p_.blocks)
+      if (Within(block.id, sub_))
+        for (const Op& op : block.ops) Mark(op.outputs, &written);
+    for (const Op& op : p_.blocks[sub_].ops) {
+      constexpr unsigned kOwnWill = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
+      bool changes = (op.def->traits() & kOwnWill) != 0;
+      for (const auto& slot : op.inputs)
+        for (VarId v : slot)
+          if (v != kNoVar) changes = changes || changing[v] || (written[v] && !now[v]);
+      for (const auto& slot : op.outputs)
+        for (VarId v : slot) {
+          if (v == kNoVar) continue;
+          now[v] = true;
+          const bool in_part = p_.vars[v].kind != VarKind::kTensor;  // arrays keep other items
+          changing[v] = changes || in_part || p_.vars[v].persistable;
+        }
+      for (int inner : op.SubBlocks())
+        for (const Block& block : p_.blocks)
+          if (Within(block.id, inner))
+            for (const Op& nested : block.ops) {
+              Mark(nested.outputs, &now);
+              Mark(nested.outputs, &changing);
+            }
+    }
+    return changing;
+  }
   // Block `b` is `outer` or stands inside it.
   bool Within(int b, int outer) const {
     while (b > 0 && b != outer) b = p_.blocks[b].parent;
@@ -155,6 +190,7 @@ class Filler {
 }  // namespace
 
 bool NamesSubBlock(std::string_view slot) { return slot.starts_with(kPrefix); }
+bool IsSubBlockSlot(const SlotDef& slot) { return slot.name.starts_with(kPrefix); }
 
 void FillSubBlockSlots(Program* program) {
   for (size_t b = 0; b < program->blocks.size(); ++b)

@@ -9,6 +9,9 @@
 //   sub_block:carried    what the forward block rewrites from step to step and its gradient reads
 //   sub_block:kept       other variables of the forward block that its gradient reads
 //   sub_block:arrays     tensor arrays that the sub-block declares
+//   sub_block:changing(S)  for each name in S, the variable where running the sub-block once more
+//                        can give it another value: it depends on something carried from run to
+//                        run, on random numbers or on operators with side effects
 //
 // S is another slot of the operator, or an attribute that lists names. "The forward block" is the
 // one that the sub-block is the gradient of, or the sub-block itself. The operand is empty when
@@ -23,6 +26,8 @@
 namespace heddle::ir {
 
 void FillSubBlockSlots(Program* program);
+// Its operands are those above, which no file lists.
+bool IsSubBlockSlot(const SlotDef& slot);
 
 // Whether a definition's slot is one of those.
 bool NamesSubBlock(std::string_view slot);

@@ -155,11 +155,13 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
   return t;
 }
 
-void Tensor::CheckSmall(size_t size) const {
-  if (data_ == nullptr || numel() == 0) return;
-  throw std::invalid_argument("an operand " + shape_.ToString() + " is " +
-                              std::string(Name(dtype_)) + ", but is read as elements of " +
-                              std::to_string(size) + " bytes");
+void Tensor::CheckRead(DType as, size_t size) const {
+  if (numel() == 0) return;
+  if (data_ == nullptr) throw std::invalid_argument("an operand is read that holds nothing");
+  throw std::invalid_argument(
+      "an operand " + shape_.ToString() + " is " + std::string(Name(dtype_)) + ", but is read as " +
+      (as == DType::kUnknown ? "elements of " + std::to_string(size) + " bytes"
+                             : std::string(Name(as))));
 }
 
 const LoD& Tensor::lod() const {

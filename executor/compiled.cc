@@ -171,11 +171,49 @@ FeedSignature SignatureOf(const Feed& feed) {
   return s;
 }
 
-Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
+namespace {
+
+// Per variable, whether some operator needs its value: none has been written by another before.
+std::vector<bool> NeededParameters(const ir::Program& program) {
+  std::vector<bool> needed(program.vars.size(), false), written(program.vars.size(), false);
+  for (const ir::Block& block : program.blocks) {
+    for (const ir::Op& op : block.ops) {
+      const auto& slots = op.def->inputs();
+      for (size_t s = 0; s < slots.size() && !op.def->has(kControlFlow); ++s)
+        for (ir::VarId v : op.inputs[s])
+          if (v != ir::kNoVar && !(slots[s].flags & kOptional) && !written[v]) needed[v] = true;
+      for (const auto& slot : op.outputs)
+        for (ir::VarId v : slot)
+          if (v != ir::kNoVar) written[v] = true;
+    }
+  }
+  for (ir::VarId v = 0; v < program.vars.size(); ++v)
+    needed[v] = needed[v] && program.vars[v].persistable;
+  return needed;
+}
+
+std::vector<std::string> OnlyNeededBefore(const ir::Program& before, const ir::Program& after) {
+  std::vector<std::string> names;
+  if (&before == &after) return names;
+  const std::vector<bool> needed = NeededParameters(before), still = NeededParameters(after);
+  for (const ir::Block& block : after.blocks)
+    for (const ir::Op& op : block.ops)
+      for (const auto& slot : op.inputs)
+        for (ir::VarId v : slot) {
+          if (v == ir::kNoVar || still[v] || !after.vars[v].persistable) continue;
+          const ir::VarId was = before.Find(0, after.vars[v].name);
+          if (was != ir::kNoVar && needed[was]) names.push_back(after.vars[v].name);
+        }
+  return names;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) const {
   auto form = std::make_shared<Form>();
   std::lock_guard writes(scope->write_mutex());  // parameters are read
   form->version = form->packs_version = scope->version();
-  const OptimizeOptions optimize{options.opt_level, fetch_names, options.passes, fed_};
+  const OptimizeOptions optimize{level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   HEDDLE_ASSIGN_OR_RETURN(form->optimized,
                           passes::Optimize(program, scope, optimize,
@@ -190,7 +228,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm() const {
   if (!declared_inputs)
     for (const auto& [name, stamp] : form->optimized.used) form->constants.insert(name);
   Append(&form->key, source_.hash());
-  Append(&form->key, options.opt_level);
+  form->required = OnlyNeededBefore(*program, *form->optimized.program);
+  Append(&form->key, level);
   Append(&form->key, options.schedule);
   Append(&form->key, options.shuffle_seed);
   Append(&form->key, options.placement);
@@ -286,11 +325,20 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vec
   }
   while (!form_ || FeedsConstants(feeds)) {
     form_ = nullptr;
-    HEDDLE_ASSIGN_OR_RETURN(form_, MakeForm());
+    HEDDLE_ASSIGN_OR_RETURN(form_, MakeForm(options.opt_level));
     report_ = form_->optimized.report;
     if (options.lean) source_.LetGo();
   }
   return form_;
+}
+
+Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {
+  MutexLock lock(mutex_);
+  if (!plain_) {
+    HEDDLE_ASSIGN_OR_RETURN(plain_, MakeForm(0));
+    if (options.lean) source_.LetGo();
+  }
+  return plain_;
 }
 
 PassReport CompiledImpl::pass_report() const {

@@ -37,6 +37,9 @@ class CompiledImpl {
     uint64_t lasting_hash = 0;  // of what means the same in another process
     // Names of parameters that were folded into it, where anything may be fed.
     std::unordered_set<std::string> constants;
+    // Parameters without which an operator of the file cannot do, while those that the passes put
+    // in its place could.
+    std::vector<std::string> required;
 
     // Guarded by the scope's write_mutex: `source.packs` are copies of parameters as they were at
     // `packs_version` of the scope. What else is in `source` is constant.
@@ -57,6 +60,8 @@ class CompiledImpl {
   // fed.
   Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {})
       HEDDLE_EXCLUDES(mutex_);
+  // The program as it is in the file, for feeds that the passes' result does not do for.
+  Result<std::shared_ptr<Form>> Plain() HEDDLE_EXCLUDES(mutex_);
   // Of the last form that was made.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
   PlanChoices plan_choices() const {
@@ -89,12 +94,13 @@ class CompiledImpl {
 
  private:
   Status FindPorts(const Program& program);
-  Result<std::shared_ptr<Form>> MakeForm() const HEDDLE_REQUIRES(mutex_);
+  Result<std::shared_ptr<Form>> MakeForm(int level) const HEDDLE_REQUIRES(mutex_);
   bool FeedsConstants(const std::vector<Feed>& feeds) HEDDLE_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   SourceProgram source_ HEDDLE_GUARDED_BY(mutex_);
   std::shared_ptr<Form> form_ HEDDLE_GUARDED_BY(mutex_);
+  std::shared_ptr<Form> plain_ HEDDLE_GUARDED_BY(mutex_);  // once it was asked for
   // Parameters that some run has fed, so that they are no constants.
   std::vector<std::string> fed_ HEDDLE_GUARDED_BY(mutex_);
   PassReport report_ HEDDLE_GUARDED_BY(mutex_);

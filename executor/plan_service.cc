@@ -64,6 +64,28 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Find(CompiledImpl& c,
   return cached;
 }
 
+namespace {
+
+// No operator of block 0 reads a variable of another dtype than the program declares, as far as the
+// plan knows.
+bool IsAsDeclared(const Plan& plan) {
+  for (const Instruction& in : plan.blocks[0].instructions) {
+    const auto& defs = in.op.def->inputs();
+    for (size_t i = 0; i < defs.size(); ++i) {
+      if (defs[i].flags & kNoBuffer) continue;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
+        if (in.op.in[k] == kNoSlot) continue;
+        const Slot& slot = plan.slots[in.op.in[k]];
+        const DType declared = plan.program->vars[slot.var].dtype;
+        if (slot.is_static && declared != DType::kUnknown && declared != slot.dtype) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, Form& form,
                                                             const std::vector<Feed>& feeds,
                                                             std::string* key) {
@@ -71,7 +93,14 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, For
   const auto entry = cache_.EntryOf(XXH64(key->data(), key->size(), 0), *key);
   MutexLock lock(entry->mutex);
   if (entry->plan && entry->plan->UpToDate()) return entry->plan;
-  HEDDLE_ASSIGN_OR_RETURN(entry->plan, Make(c, form, feeds));
+  auto made = Make(c, form, feeds);
+  if (c.options.opt_level > 0 && !(made.ok() && IsAsDeclared(*(*made)->plan()))) {
+    // The passes went by what the program declares, and something else was fed. The program as it
+    // is in the file does for it, or says what is wrong in terms of the file's operators.
+    HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());
+    made = Make(c, *plain, feeds);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(entry->plan, std::move(made));
   cache_.CountBuilt();
   return entry->plan;
 }
@@ -116,6 +145,11 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& for
   if (const uint64_t now = c.scope->version(); now != form.packs_version) {
     form.source.packs = std::make_shared<PackCache>(c.packed);
     form.packs_version = now;
+  }
+  for (const std::string& name : form.required) {
+    const Value* value = c.scope->Find(name);
+    if (value == nullptr || !value->initialized() || !value->is_tensor())
+      return NotFound("parameter '", name, "' holds no tensor");
   }
   PlanRequest request{{form.source}, resources_.target(), c.plan_choices(), FirstWay(c), {}};
   request.spoil = c.spoil;

@@ -98,8 +98,9 @@ Status RunSession::Acquire() {
     } catch (const std::bad_alloc& e) {
       cached_.policy().Drop(turn_);
       if (turn_.variant == 0)
-        return ResourceExhausted("no memory for the temporaries of a run (",
-                                 cached_.plan()->arena_bytes, " bytes): ", e.what());
+        return cached_.plan()->BlameLargest(
+            ResourceExhausted("no memory for the temporaries of a run (",
+                              cached_.plan()->arena_bytes, " bytes): ", e.what()));
       turn_ = RunPolicy::Turn();
       cached_.TrimOthers(0);
     }
@@ -129,7 +130,8 @@ Status RunSession::Execute() {
     state_->Begin(memory.values, memory.bound);
     status = Interpret();
   } catch (const std::bad_alloc& e) {
-    status = ResourceExhausted("while the run was set up: ", e.what());
+    status = state_->plan().BlameLargest(
+        ResourceExhausted("no memory for what the run returns: ", e.what()));
   }
   if (watched) state_->control().Disarm();
   return status;

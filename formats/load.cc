@@ -3,10 +3,13 @@
 #include <xxhash.h>
 
 #include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "formats/registry.h"
+#include "heddle/model_files.h"
 #include "heddle/params.h"
 #include "heddle/program.h"
 
@@ -16,8 +19,24 @@ namespace {
 namespace fs = std::filesystem;
 using formats::Format;
 
+// Files called as those of this format are, whose first bytes are of it.
+std::vector<std::string> FilesOf(const Format& format, const std::string& dir) {
+  constexpr size_t kFirst = 256;
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    if (entry.path().extension() != format.Extension()) continue;
+    std::string first(kFirst, '\0');
+    std::ifstream file(entry.path(), std::ios::binary);
+    file.read(first.data(), static_cast<std::streamsize>(kFirst));
+    first.resize(static_cast<size_t>(file.gcount()));
+    if (first.empty() || format.Recognises(first) || &format == formats::Formats()[0])
+      found.push_back(entry.path().string());
+  }
+  return found;
+}
+
 // The program file in a directory.
-Result<std::string> FindProgramFile(const std::string& dir) {
+Result<std::string> FindInDirectory(const std::string& dir) {
   std::string usual, extension;
   for (const Format* format : formats::Formats()) {
     for (const std::string& name : format->FileNames()) {
@@ -27,16 +46,15 @@ Result<std::string> FindProgramFile(const std::string& dir) {
   }
   std::vector<std::string> found;
   for (const Format* format : formats::Formats()) {
-    for (const auto& entry : fs::directory_iterator(dir)) {
-      if (entry.path().extension() != format->Extension()) continue;
-      found.push_back(entry.path().string());
+    for (std::string& file : FilesOf(*format, dir)) {
+      found.push_back(std::move(file));
       extension = format->Extension();
     }
   }
   if (found.size() == 1) return found[0];
   if (found.size() > 1)
     return InvalidArgument(dir, " holds several ", extension, " files; name one");
-  return NotFound(dir, " holds no program (", usual, ")", formats::HintOn(dir));
+  return NotFound(dir, " holds no program (", usual, ")");
 }
 
 }  // namespace
@@ -73,14 +91,22 @@ Result<Program> Program::Load(const std::string& path) {
 
 Result<std::string> Program::Serialize() const { return formats::FormatOf(*impl_).Write(*impl_); }
 
+Result<std::string> FindProgramFile(const std::string& path) {
+  std::error_code ec;
+  if (!fs::is_directory(path, ec)) return path;
+  return FindInDirectory(path);
+}
+
+std::string DefaultParameters(const std::string& program_file) {
+  const std::string extension = fs::path(program_file).extension().string();
+  for (const Format* format : formats::Formats())
+    if (format->Extension() == extension) return format->DefaultParameters(program_file);
+  return formats::Formats()[0]->DefaultParameters(program_file);
+}
+
 Result<Model> LoadModel(const std::string& path, const std::string& params) {
   std::error_code ec;
-  std::string file = path;
-  if (fs::is_directory(path, ec)) {
-    auto found = FindProgramFile(path);
-    if (!found.ok()) return found.status();
-    file = *found;
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(path));
   auto program = Program::Load(file);
   if (!program.ok()) return program.status();
   Model model{*program, std::make_shared<Scope>()};

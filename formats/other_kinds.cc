@@ -1,6 +1,4 @@
 // Files that heddle knows of and does not read, to say more than "damaged".
-#include <filesystem>
-
 #include "core/error.h"
 #include "formats/registry.h"
 
@@ -10,8 +8,8 @@ Status CheckKind(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) return DataLoss(name, ": the file is empty; a Paddle program is expected");
   if (bytes[0] == '{')
     return Unimplemented(name,
-                         ": this is a JSON file, probably Paddle 3's PIR format; export the "
-                         "model with FLAGS_enable_pir_api=0 to get a .pdmodel");
+                         ": this is a JSON file, but not a PIR program, which begins with "
+                         "\"base_code\"");
   if (bytes.starts_with("PK\x03\x04"))
     return Unimplemented(name, ": this is a zip archive (PyTorch, Keras?), not a Paddle program");
   for (const char* pickle : {"\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"})
@@ -25,14 +23,6 @@ Status CheckKind(std::string_view bytes, const std::string& name) {
                          ": this looks like an ONNX model; heddle reads Paddle's .pdmodel "
                          "(convert with x2paddle, or export from Paddle)");
   return Status::Ok();
-}
-
-std::string HintOn(const std::string& directory) {
-  for (const auto& entry : std::filesystem::directory_iterator(directory))
-    if (entry.path().extension() == ".json")
-      return "; " + entry.path().filename().string() +
-             " may be a Paddle 3 PIR program: export with FLAGS_enable_pir_api=0";
-  return "";
 }
 
 }  // namespace heddle::formats

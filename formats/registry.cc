@@ -1,12 +1,14 @@
 #include "formats/registry.h"
 
 #include "formats/paddle/format.h"
+#include "formats/pir/format.h"
 
 namespace heddle::formats {
 
 std::span<const Format* const> Formats() {
   static const Format* const kAll[] = {
       &paddle::ProgramDescFormat(),  // .pdmodel
+      &pir::PirFormat(),             // .json
   };
   return kAll;
 }

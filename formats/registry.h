@@ -19,8 +19,5 @@ const Format& FormatOf(const ir::Program& program);
 // The bytes are of a kind of file that heddle knows of and does not read: what they are, and what
 // to do. OK for all others.
 Status CheckKind(std::string_view bytes, const std::string& name);
-// A remark on a directory in which there is no program that heddle reads; begins with "; ", or is
-// empty.
-std::string HintOn(const std::string& directory);
 
 }  // namespace heddle::formats

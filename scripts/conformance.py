@@ -7,6 +7,7 @@
 Cases of other seeds are made with `gen_op_cases.py --out build/cases_2 --seed 2` (see the folder
 given with --shared). The reasons stand in scripts/conformance_reasons.tsv: a regular expression for
 the names of cases, a tab, the reason. A failing case without a reason makes the exit status 1.
+What heddle refuses stands in scripts/conformance_refused.tsv.
 """
 
 import argparse
@@ -64,6 +65,19 @@ def reason_of(case, said, reasons):
     if said.startswith("UNIMPLEMENTED"):
         return "heddle does not have the operator."
     return None
+
+
+def refused():
+    """What Paddle takes and heddle does not, as a table."""
+    lines = ["## What heddle refuses", "",
+             "Paddle has a CPU kernel for these, and heddle says UNIMPLEMENTED.", "",
+             "| operators | of | why |", "|---|---|---|"]
+    for line in (ROOT / "scripts" / "conformance_refused.tsv").read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            operators, what, reason = line.split("\t")
+            names = ", ".join(f"`{name}`" for name in operators.split(", "))
+            lines.append(f"| {names} | {what} | {reason} |")
+    return lines + [""]
 
 
 def rate(rows):
@@ -128,6 +142,7 @@ def main():
         lines += ["## Generated cases of other seeds", ""]
         lines += table("seed", list(seeds.items()) + [("all", rows)])
         lines += failures(rows, reasons, unexplained)
+    lines += refused()
     args.out.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     for case in unexplained:
         print(f"no reason for {case}")

@@ -169,7 +169,7 @@ def parse_statement(text):
         s.rtol, s.atol = [float(x) for x in rest.split()]
     elif kind == 'seed':
         s.value = int(rest)
-    elif kind not in ('example', 'random'):
+    elif kind not in ('example', 'random', 'gradient', 'dtypes'):
         raise BadExample('unknown line: ' + text)
     return s
 

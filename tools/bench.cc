@@ -1,7 +1,6 @@
 // heddle bench: how long a model takes to load, to run for the first time, and to run again.
 #include <glog/logging.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -99,6 +98,7 @@ struct Job {
   Executor& executor;
   const CompiledProgram& compiled;
   const std::vector<Feed>& feeds;
+  const ModelOptions& options;
 };
 
 // Runs until `end`, at least once.
@@ -106,7 +106,7 @@ Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& st
               Samples* samples) {
   do {
     const auto start = Clock::now();
-    const auto outputs = job.executor.RunValues(job.compiled, job.feeds);
+    const auto outputs = job.executor.RunValues(job.compiled, job.feeds, job.options.run());
     const double ms = MsSince(start);
     if (!outputs.ok()) return outputs.status();
     samples->Add(ms);
@@ -171,9 +171,12 @@ Status WarmUp(const Job& job, int runs, RunReport* report) {
   constexpr double kMostMs = 20000;
   const auto start = Clock::now();
   report->settled = false;
-  for (int r = 0; r < runs || (!report->settled && r < kMostRuns && MsSince(start) < kMostMs); ++r)
-    HEDDLE_RETURN_IF_ERROR(
-        job.executor.RunValues(job.compiled, job.feeds, {.report = report}).status());
+  for (int r = 0; r < runs || (!report->settled && r < kMostRuns && MsSince(start) < kMostMs);
+       ++r) {
+    RunOptions run = job.options.run();
+    run.report = report;
+    HEDDLE_RETURN_IF_ERROR(job.executor.RunValues(job.compiled, job.feeds, run).status());
+  }
   return Status::Ok();
 }
 
@@ -249,9 +252,9 @@ Result<Measured> Measure(const Options& options) {
   m.load_ms += MsSince(start);
   LOG(INFO) << "ready: " << m.load_ms << " ms";
 
-  const Job job{executor, compiled, feeds};
+  const Job job{executor, compiled, feeds, options.model};
   start = Clock::now();
-  HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds).status());
+  HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, options.model.run()).status());
   m.first_ms = MsSince(start);
   m.rss_first_mb = PeakRssMb();
   LOG(INFO) << "first run: " << m.first_ms << " ms";
@@ -356,34 +359,35 @@ Status Run(const Options& options) {
 
 }  // namespace
 
-void AddBench(CLI::App& root, Action& chosen) {
+void AddBench(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("bench", "measure a model");
-  AddModelOptions(*app, &options->model);
-  AddFeedOptions(*app, &options->feeds);
-  AddExecutionOptions(*app, &options->model);
-  app->add_option("--clients", options->clients, "threads that call Run at the same time")
-      ->type_name("C")
-      ->check(CLI::Range(1, 1024).description(""))
-      ->capture_default_str();
-  app->add_option("--seconds", options->seconds, "measure for this long, at least one run")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0).description(""))
-      ->capture_default_str();
-  app->add_option("--warmup", options->warmup, "runs before the measurement, besides the first")
-      ->type_name("W")
-      ->check(CLI::Range(0, 1000000).description(""))
-      ->capture_default_str();
-  app->add_option("--trace", options->trace,
-                  "write when each instruction of one more run began and ended, for "
-                  "chrome://tracing or ui.perfetto.dev")
-      ->type_name("FILE");
-  app->add_flag("--json", options->json, "one JSON object instead of a table");
-  app->add_flag("--on-request", options->on_request,
-                "measure when told to: for each line {\"slice\": seconds, \"clients\": C} on "
-                "standard input one "
-                "JSON line, after a first one about the start");
-  app->footer(
+  Command app = root.add_command("bench", "measure a model");
+  AddModelOptions(app, &options->model);
+  AddFeedOptions(app, &options->feeds);
+  AddExecutionOptions(app, &options->model);
+  AddLimitOptions(app, &options->model);
+  app.add_option("--clients", options->clients, "threads that call Run at the same time")
+      .type_name("C")
+      .in_range(1, 1024)
+      .show_default();
+  app.add_option("--seconds", options->seconds, "measure for this long, at least one run")
+      .type_name("S")
+      .in_range(0.0, 86400.0)
+      .show_default();
+  app.add_option("--warmup", options->warmup, "runs before the measurement, besides the first")
+      .type_name("W")
+      .in_range(0, 1000000)
+      .show_default();
+  app.add_option("--trace", options->trace,
+                 "write when each instruction of one more run began and ended, for "
+                 "chrome://tracing or ui.perfetto.dev")
+      .type_name("FILE");
+  app.add_flag("--json", options->json, "one JSON object instead of a table");
+  app.add_flag("--on-request", options->on_request,
+               "measure when told to: for each line {\"slice\": seconds, \"clients\": C} on "
+               "standard input one "
+               "JSON line, after a first one about the start");
+  app.footer(
       "Times are of the run call itself with feeds in memory. load_ms: from opening the files to "
       "a\n"
       "ready plan. heap_allocs_per_run counts the calls of malloc, calloc, realloc and the "
@@ -398,7 +402,7 @@ void AddBench(CLI::App& root, Action& chosen) {
       "Examples:\n"
       "  heddle bench examples/digits --feed x=examples/digits/input.npy --threads 1\n"
       "  heddle bench resnet50/ --random-feed --shape x=8,3,224,224 --seconds 10 --json");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -1,6 +1,7 @@
 #include "tools/case_file.h"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -154,6 +155,13 @@ Result<Tensor> ReadCaseTensor(const Case& c, const CaseTensor& expected) {
 }
 
 }  // namespace
+
+std::string Case::program_file() const {
+  std::error_code error;
+  const std::string pir = directory + "/program.json", usual = directory + "/program.pb";
+  return std::filesystem::exists(usual, error) || !std::filesystem::exists(pir, error) ? usual
+                                                                                       : pir;
+}
 
 Result<Case> ReadCase(const std::string& directory) {
   const std::string path = directory + "/io.txt";

@@ -1,8 +1,9 @@
 // Operator cases: a small program, the values it is given and the files its results go to.
 //
 // A case is a directory with `program.pb` (a serialized ProgramDesc without feed and fetch
-// operators), the .npy files of its inputs, and `io.txt`: the line "opcase 1", then one line per
-// input and one per output. Fields are separated by a tab:
+// operators) or `program.json` (a PIR program, whose inputs and outputs have the names below), the
+// .npy files of its inputs, and `io.txt`: the line "opcase 1", then one line per input and one per
+// output. Fields are separated by a tab:
 //   in   ROLE TYPE                  FILE DTYPE SHAPE LOD [ROWS_FILE HEIGHT] NAME
 //   out  ROLE TYPE CHECK RTOL ATOL  FILE DTYPE SHAPE LOD [ROWS_FILE HEIGHT] NAME
 // ROLE is feed or param (set before the run in the feeds, in the scope), fetch or scope (read after
@@ -44,7 +45,8 @@ struct Case {
   std::string directory;
   std::vector<CaseEntry> inputs, outputs;
 
-  std::string program_file() const { return directory + "/program.pb"; }
+  // program.pb, or program.json where there is no such file.
+  std::string program_file() const;
 };
 
 // Reads `io.txt`, and what is only in `meta.json`.

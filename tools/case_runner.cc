@@ -25,7 +25,8 @@ Status CheckHasValue(const CaseEntry& output, const Value& value) {
   const bool empty_tensor =
       value.is_tensor() && value.tensor().dtype() != DType::kUnknown && value.tensor().numel() == 0;
   if (!value.initialized() && !empty_tensor)
-    return Status(StatusCode::kInternal, "output '" + output.name + "' was not written");
+    return Status(StatusCode::kInvalidArgument,
+                  "output '" + output.name + "' holds nothing: no operator wrote it in this run");
   return Status::Ok();
 }
 
@@ -59,23 +60,27 @@ void RemoveOutputs(const std::string& out) {
       std::filesystem::remove(entry.path(), error);
 }
 
-// A fed variable that is read from the scope afterwards lives there.
-bool LivesInScope(const Case& c, const CaseEntry& input) {
+// A fed variable that is read from the scope afterwards lives there, and so does one that the
+// program keeps.
+bool LivesInScope(const Case& c, const Program& program, const CaseEntry& input) {
+  const auto kept = program.persistables();
   return input.role == CaseEntry::Role::kParam ||
+         std::any_of(kept.begin(), kept.end(),
+                     [&](const TensorInfo& info) { return info.name == input.name; }) ||
          std::any_of(c.outputs.begin(), c.outputs.end(), [&](const CaseEntry& output) {
            return output.role == CaseEntry::Role::kScope && output.name == input.name;
          });
 }
 
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
-                  CompileOptions options) {
+                  CompileOptions options, const RunOptions& run) {
   HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
   HEDDLE_ASSIGN_OR_RETURN(const Program program, LoadProgram(c));
   auto scope = std::make_shared<Scope>();
   std::vector<Feed> feeds;
   for (const CaseEntry& input : c.inputs) {
     HEDDLE_ASSIGN_OR_RETURN(Value value, ReadInput(c, input));
-    if (LivesInScope(c, input)) {
+    if (LivesInScope(c, program, input)) {
       scope->Set(input.name, std::move(value));
     } else {
       feeds.push_back({input.name, std::move(value)});
@@ -86,7 +91,7 @@ Status RunOneCase(Executor& executor, const std::string& directory, const std::s
     if (output.role == CaseEntry::Role::kFetch) options.fetches.push_back(output.name);
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(program, scope, options));
-  HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> fetched, executor.RunValues(compiled, feeds));
+  HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> fetched, executor.RunValues(compiled, feeds, run));
   HEDDLE_ASSIGN_OR_RETURN(const auto values, Gather(c, std::move(fetched), *scope));
   for (size_t k = 0; k < values.size(); ++k) {
     const auto written = WriteValue(values[k], out + "/out_" + std::to_string(k));

@@ -10,7 +10,7 @@ namespace heddle::tools {
 // Reads the case in `directory`, runs its program once and writes its outputs to `out`. `options`
 // apply but for the fetches, which the case names. A failed case leaves no outputs.
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
-                  CompileOptions options);
+                  CompileOptions options, const RunOptions& run = {});
 
 // Removes what an unfinished case has written to `out`.
 void RemoveOutputs(const std::string& out);

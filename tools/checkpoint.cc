@@ -10,7 +10,9 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 
+#include "heddle/generator.h"
 #include "tools/npy.h"
 
 namespace heddle::tools {
@@ -21,7 +23,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "step-", kUnfinished = ".unfinished-", kRemoved = ".removed-";
 constexpr const char *kParameters = "persistables.pdiparams", *kState = "train.json";
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;  // 1 had no checksum of train.json
+constexpr std::string_view kOwnSum = "\"checksum\": \"";
+constexpr size_t kSumDigits = 16;
 
 Status Damaged(const std::string& path, const std::string& why) {
   return Status(StatusCode::kDataLoss, path + ": " + why);
@@ -99,56 +103,135 @@ std::vector<int64_t> CheckpointDirectory::Steps() const {
   return steps;
 }
 
-Result<TrainState> CheckpointDirectory::Load(int64_t step, const Program& program,
-                                             Scope& scope) const {
+namespace {
+
+std::string SumOf(const std::string& text) { return Hex(XXH64(text.data(), text.size(), 0)); }
+
+// The text of train.json: its last member is the checksum of what the text is without it.
+std::string WithSum(Json json) {
+  json["checksum"] = "";
+  std::string text = json.dump(1) + "\n";
+  const std::string sum = SumOf(text);
+  return text.insert(text.rfind(kOwnSum) + kOwnSum.size(), sum);
+}
+
+bool HasRightSum(std::string text) {
+  const size_t at = text.rfind(kOwnSum);
+  if (at == std::string::npos || at + kOwnSum.size() + kSumDigits > text.size()) return false;
+  const std::string sum = text.substr(at + kOwnSum.size(), kSumDigits);
+  return sum == SumOf(text.erase(at + kOwnSum.size(), kSumDigits));
+}
+
+// Whether drawing leads from the seed to this state of the generator; looked at for some seconds.
+bool IsReached(uint64_t seed, const std::string& state) {
+  constexpr int kMostRounds = 1 << 19;  // 1.6e8 numbers
+  constexpr size_t kRound = std::mt19937_64::state_size;
+  Generator given, drawn;
+  const size_t last = state.rfind(' ');
+  // The text ends with how many numbers of a round were drawn. That apart, rounds are compared.
+  if (last == std::string::npos ||
+      !given.SetState(state.substr(0, last + 1) + std::to_string(kRound)).ok())
+    return false;
+  drawn.Seed(seed);
+  for (int k = 0; k < kMostRounds; ++k) {
+    if (drawn.engine() == given.engine()) return true;
+    drawn.engine().discard(kRound);
+  }
+  return false;
+}
+
+}  // namespace
+
+// The contents of train.json for a checkpoint of that step.
+Result<TrainState> CheckpointDirectory::ReadState(int64_t step, bool* sealed) const {
   const fs::path directory = PathOf(step);
   const std::string path = (directory / kState).string();
-  std::ifstream file(path);
+  std::ifstream file(path, std::ios::binary);
   if (!file) return Damaged(path, "is missing");
-  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   TrainState state;
   try {
-    if (json.at("format") != kFormat)
-      return Status(StatusCode::kUnimplemented,
-                    path + ": checkpoint format " + json.at("format").dump() + "; 1 can be read");
+    const int format = json.at("format");
+    *sealed = format == kFormat || json.contains("checksum");
+    if (*sealed && !HasRightSum(text)) return Damaged(path, "does not fit its own checksum");
+    if (format != 1 && format != kFormat)
+      return Status(
+          StatusCode::kUnimplemented,
+          path + ": checkpoint format " + std::to_string(format) + "; 1 and 2 can be read");
     state.step = json.at("step");
     state.program = std::stoull(json.at("program").get<std::string>(), nullptr, 16);
     state.seed = json.at("seed");
     state.generator = json.at("generator");
     state.data = json.at("data");
-    for (const auto& [name, expected] : json.at("files").items()) {
+    if (state.step != step)
+      return Damaged(path,
+                     "is of step " + std::to_string(state.step) + ", not " + std::to_string(step));
+    if (!*sealed && !IsReached(state.seed, state.generator))
+      return Damaged(path, "seed " + std::to_string(state.seed) +
+                               " does not lead to its state of the random numbers");
+    const Json& files = json.at("files");
+    const auto listed = [&](const std::string& name) { return files.contains(name); };
+    if (!listed(kParameters)) return Damaged(path, "does not list " + std::string(kParameters));
+    for (const auto& [name, expected] : files.items()) {
       HEDDLE_ASSIGN_OR_RETURN(const std::string found, Fingerprint((directory / name).string()));
       if (found != expected.get<std::string>())
         return Damaged((directory / name).string(),
                        "has " + found + "; " + expected.get<std::string>() + " was written");
     }
     for (const auto& name : json.at("fetched")) {
-      const std::string npy = (directory / FetchFile(state.fetched.size())).string();
-      HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(npy));
+      const std::string npy = FetchFile(state.fetched.size());
+      if (!listed(npy)) return Damaged(path, "does not list " + npy);
+      HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy((directory / npy).string()));
+      if (tensor.rank() == 0 || tensor.dim(0) != step)
+        return Damaged((directory / npy).string(),
+                       "holds " + tensor.shape().ToString() + ", not a row for each step");
       state.fetched.emplace_back(name.get<std::string>(), std::move(tensor));
     }
   } catch (const std::exception& e) {
     return Damaged(path, std::string("is damaged: ") + e.what());
   }
-  if (state.program != program.hash())
+  return state;
+}
+
+Result<TrainState> CheckpointDirectory::Load(int64_t step, const TrainState& job,
+                                             const Program& program, Scope& scope,
+                                             bool* another) const {
+  const std::string directory = PathOf(step);
+  bool sealed = false;
+  HEDDLE_ASSIGN_OR_RETURN(TrainState state, ReadState(step, &sealed));
+  *another = !sealed;  // a job's name may be what is damaged
+  if (state.program != job.program)
     return Status(StatusCode::kInvalidArgument,
-                  directory.string() + ": belongs to another main program (hash " +
-                      Hex(state.program) + ", this one has " + Hex(program.hash()) + ")");
-  HEDDLE_RETURN_IF_ERROR(LoadParameters(program, (directory / kParameters).string(), scope));
+                  directory + ": belongs to another main program (hash " + Hex(state.program) +
+                      ", this one has " + Hex(job.program) + ")");
+  if (state.data != job.data)
+    return Status(StatusCode::kInvalidArgument,
+                  directory + ": was trained with other batches (" + state.data +
+                      "), now there are (" + job.data +
+                      "); to go on with its parameters alone, give --init " + directory + "/" +
+                      kParameters + " and another --checkpoint");
+  *another = false;
+  HEDDLE_RETURN_IF_ERROR(
+      LoadParameters(program, (fs::path(directory) / kParameters).string(), scope));
   return state;
 }
 
 Result<std::optional<TrainState>> CheckpointDirectory::LoadNewest(
-    const Program& program, Scope& scope, std::vector<std::string>* warnings) const {
+    const TrainState& job, const Program& program, Scope& scope,
+    std::vector<std::string>* warnings) const {
   std::vector<int64_t> steps = Steps();
-  Status last;
+  Status last, of_another;
   for (; !steps.empty(); steps.pop_back()) {
-    auto state = Load(steps.back(), program, scope);
+    bool another = false;
+    auto state = Load(steps.back(), job, program, scope, &another);
     if (state.ok()) return std::optional<TrainState>(*std::move(state));
     last = state.status();
-    if (last.code() != StatusCode::kDataLoss) return last;
+    if (last.code() != StatusCode::kDataLoss && !another) return last;
+    if (another && of_another.ok()) of_another = last;
     warnings->push_back(last.message() + "; an older checkpoint is looked for");
   }
+  if (!of_another.ok()) return of_another;
   if (!last.ok())
     return Damaged(path_, "no checkpoint there is undamaged; the oldest: " + last.message());
   return std::optional<TrainState>();
@@ -178,7 +261,7 @@ Status CheckpointDirectory::Save(const Program& program, const Scope& scope,
         {"format", kFormat},  {"step", state.step},          {"program", Hex(state.program)},
         {"seed", state.seed}, {"data", state.data},          {"fetched", fetched},
         {"files", files},     {"generator", state.generator}};
-    HEDDLE_RETURN_IF_ERROR(WriteDurable((aside / kState).string(), json.dump(1) + "\n"));
+    HEDDLE_RETURN_IF_ERROR(WriteDurable((aside / kState).string(), WithSum(json)));
     HEDDLE_RETURN_IF_ERROR(Flush(aside.string()));
     Remove(state.step);  // a damaged one that was passed over
     fs::rename(aside, final_path, error);

@@ -2,7 +2,8 @@
 //
 //   DIR/step-00000120/persistables.pdiparams   parameters and optimizer state, combined layout
 //                     fetch_<k>.npy            what was fetched so far (with --out)
-//                     train.json               everything else, sizes and checksums of the files
+//                     train.json               everything else, sizes and checksums of the files,
+//                                              and a checksum of itself
 //
 // A checkpoint is made aside, flushed, and gets its name when it is complete: under `step-…` there
 // is all of it or nothing, at whatever moment the process or the machine stops.
@@ -37,8 +38,10 @@ class CheckpointDirectory {
   // Steps of the checkpoints there, ascending.
   std::vector<int64_t> Steps() const;
   // Reads the newest checkpoint that is undamaged, its parameters into `scope`; nullopt when there
-  // is none. Each damaged one that was passed over adds a line to `warnings`.
-  Result<std::optional<TrainState>> LoadNewest(const Program& program, Scope& scope,
+  // is none. Each damaged one that was passed over adds a line to `warnings`. One that belongs to
+  // another job than `job` (main program, data) is an error.
+  Result<std::optional<TrainState>> LoadNewest(const TrainState& job, const Program& program,
+                                               Scope& scope,
                                                std::vector<std::string>* warnings) const;
   // Adds a checkpoint and removes those beyond the newest `keep`.
   Status Save(const Program& program, const Scope& scope, const TrainState& state);
@@ -46,7 +49,11 @@ class CheckpointDirectory {
   std::string PathOf(int64_t step) const;
 
  private:
-  Result<TrainState> Load(int64_t step, const Program& program, Scope& scope) const;
+  // `sealed`: a checksum says that it is as it was written.
+  Result<TrainState> ReadState(int64_t step, bool* sealed) const;
+  // `another`: the error is that it belongs to another job, and nothing vouches for that.
+  Result<TrainState> Load(int64_t step, const TrainState& job, const Program& program, Scope& scope,
+                          bool* another) const;
   void RemoveLeftovers() const;
   void Remove(int64_t step) const;
 

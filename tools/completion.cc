@@ -1,5 +1,4 @@
 // heddle completion: words for the shell to complete, taken from the commands themselves.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <sstream>
 
@@ -12,16 +11,12 @@ struct Word {
   std::string text, help;
 };
 
-std::vector<Word> OptionsOf(const CLI::App& app) {
+std::vector<Word> OptionsOf(Command command) {
   std::vector<Word> words;
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames())
-      words.push_back({"--" + name, option->get_description()});
+  for (const Option option : command.options())
+    for (const std::string& name : option.long_names())
+      words.push_back({name, option.description()});
   return words;
-}
-
-std::vector<const CLI::App*> CommandsOf(const CLI::App& root) {
-  return root.get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); });
 }
 
 std::string Texts(const std::vector<Word>& words) {
@@ -32,9 +27,9 @@ std::string Texts(const std::vector<Word>& words) {
 
 // Files are completed everywhere: models, feeds and outputs are files. NAME=FILE completes the
 // file.
-void PrintBash(const CLI::App& root) {
+void PrintBash(Command root) {
   std::string names;
-  for (const CLI::App* c : CommandsOf(root)) names += (names.empty() ? "" : " ") + c->get_name();
+  for (const Command c : root.commands()) names += (names.empty() ? "" : " ") + c.name();
   std::cout << "# bash completion for heddle; zsh: autoload bashcompinit && bashcompinit first\n"
                "_heddle() {\n"
                "  local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
@@ -45,8 +40,8 @@ void PrintBash(const CLI::App& root) {
                "    return\n"
                "  fi\n"
                "  case ${COMP_WORDS[1]} in\n";
-  for (const CLI::App* c : CommandsOf(root))
-    std::cout << "    " << c->get_name() << ") words=\"" << Texts(OptionsOf(*c)) << "\" ;;\n";
+  for (const Command c : root.commands())
+    std::cout << "    " << c.name() << ") words=\"" << Texts(OptionsOf(c)) << "\" ;;\n";
   std::cout
       << "  esac\n"
          "  case $cur in\n"
@@ -67,33 +62,33 @@ std::string Quoted(const std::string& text) {
   return out + "'";
 }
 
-void PrintFish(const CLI::App& root) {
+void PrintFish(Command root) {
   std::cout << "# fish completion for heddle\n";
-  for (const CLI::App* c : CommandsOf(root)) {
-    std::cout << "complete -c heddle -n __fish_use_subcommand -a " << c->get_name() << " -d "
-              << Quoted(c->get_description()) << "\n";
-    for (const Word& w : OptionsOf(*c))
-      std::cout << "complete -c heddle -n '__fish_seen_subcommand_from " << c->get_name() << "' -l "
+  for (const Command c : root.commands()) {
+    std::cout << "complete -c heddle -n __fish_use_subcommand -a " << c.name() << " -d "
+              << Quoted(c.description()) << "\n";
+    for (const Word& w : OptionsOf(c))
+      std::cout << "complete -c heddle -n '__fish_seen_subcommand_from " << c.name() << "' -l "
                 << w.text.substr(2) << " -d " << Quoted(w.help) << "\n";
   }
 }
 
 }  // namespace
 
-void AddCompletion(CLI::App& root, Action& chosen) {
-  CLI::App* app =
-      root.add_subcommand("completion", "print a script that completes heddle's words in a shell");
+void AddCompletion(Command root, Action& chosen) {
+  Command app =
+      root.add_command("completion", "print a script that completes heddle's words in a shell");
   auto shell = std::make_shared<std::string>();
-  app->add_option("SHELL", *shell, "bash (and zsh), or fish")
-      ->required()
-      ->type_name("")
-      ->check(CLI::IsMember({"bash", "fish"}));
-  app->footer(
+  app.add_option("SHELL", *shell, "bash (and zsh), or fish")
+      .required()
+      .type_name("")
+      .one_of({"bash", "fish"});
+  app.footer(
       "Examples:\n"
       "  source <(heddle completion bash)\n"
       "  heddle completion fish > ~/.config/fish/completions/heddle.fish");
-  app->callback([=, &root, &chosen] {
-    chosen = [=, &root] {
+  app.on_chosen([=, &chosen] {
+    chosen = [=] {
       *shell == "bash" ? PrintBash(root) : PrintFish(root);
       return Status::Ok();
     };

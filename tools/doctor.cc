@@ -1,5 +1,4 @@
 // heddle doctor: what this machine offers, what heddle was built with, and what to do about it.
-#include <CLI/CLI.hpp>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -23,7 +22,7 @@ std::string Gigabytes(int64_t bytes) {
   return text.str();
 }
 
-// What a user should know or do; empty when all is well.
+// Advice for the user; empty when all is well.
 std::vector<std::string> Advice(const HostReport& r) {
   std::vector<std::string> advice;
   if (!r.missing.empty())
@@ -102,13 +101,12 @@ Status Doctor(bool json) {
 
 }  // namespace
 
-void AddDoctor(CLI::App& root, Action& chosen) {
-  CLI::App* app =
-      root.add_subcommand("doctor", "what this machine offers, and what to do about it");
+void AddDoctor(Command root, Action& chosen) {
+  Command app = root.add_command("doctor", "what this machine offers, and what to do about it");
   auto json = std::make_shared<bool>(false);
-  app->add_flag("--json", *json, "one JSON object");
-  app->footer("Examples:\n  heddle doctor\n  heddle doctor --json");
-  app->callback([=, &chosen] { chosen = [=] { return Doctor(*json); }; });
+  app.add_flag("--json", *json, "one JSON object");
+  app.footer("Examples:\n  heddle doctor\n  heddle doctor --json");
+  app.on_chosen([=, &chosen] { chosen = [=] { return Doctor(*json); }; });
 }
 
 }  // namespace heddle::tools

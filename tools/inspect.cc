@@ -1,8 +1,8 @@
 // heddle inspect: what a program asks for, gives and consists of. Parameters are not read.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 
+#include "heddle/model_files.h"
 #include "heddle/program.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"
@@ -109,16 +109,16 @@ Status Inspect(const Options& options) {
 
 }  // namespace
 
-void AddInspect(CLI::App& root, Action& chosen) {
+void AddInspect(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app =
-      root.add_subcommand("inspect", "list a model's inputs, outputs, parameters and operators");
-  app->add_option("MODEL", options->model, "a .pdmodel file, or a directory with one")
-      ->required()
-      ->type_name("");
-  app->add_flag("--json", options->json, "one JSON object instead of text");
-  app->footer("Example:\n  heddle inspect examples/digits");
-  app->callback([options, &chosen] { chosen = [options] { return Inspect(*options); }; });
+  Command app =
+      root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
+  app.add_option("MODEL", options->model, "a .pdmodel file, or a directory with one")
+      .required()
+      .type_name("");
+  app.add_flag("--json", options->json, "one JSON object instead of text");
+  app.footer("Example:\n  heddle inspect examples/digits");
+  app.on_chosen([options, &chosen] { chosen = [options] { return Inspect(*options); }; });
 }
 
 }  // namespace heddle::tools

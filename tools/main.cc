@@ -4,7 +4,6 @@
 // signal, in good order.
 #include <glog/logging.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -28,7 +27,7 @@ int Fail(const std::string& error) {
   return kFailed;
 }
 
-void AddCommands(CLI::App& app, heddle::tools::Action& action) {
+void AddCommands(heddle::tools::Command app, heddle::tools::Action& action) {
   heddle::tools::AddRun(app, action);
   heddle::tools::AddBench(app, action);
   heddle::tools::AddInspect(app, action);
@@ -45,8 +44,8 @@ void AddCommands(CLI::App& app, heddle::tools::Action& action) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("heddle runs Paddle models, unchanged and fast.", "heddle");
-  app.require_subcommand(0, 1);
+  heddle::tools::CommandLine line("heddle", "heddle runs Paddle models, unchanged and fast.");
+  heddle::tools::Command app = line.root();
   app.footer(
       "Examples:\n"
       "  heddle inspect examples/digits            what goes in, what comes out, which operators\n"
@@ -60,25 +59,21 @@ int Main(int argc, char** argv) {
   bool verbose = false;
   app.add_flag("-v,--verbose", verbose, "say on stderr what is being done");
 #ifdef HEDDLE_VERSION
-  app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
+  line.set_version("heddle " HEDDLE_VERSION);
 #endif
-  app.fallthrough();  // --verbose may follow the command
   heddle::tools::Action action;
   AddCommands(app, action);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::cerr << "heddle: " << e.what() << " (see heddle --help)" << std::endl;
+  const auto outcome = line.Parse(argc, argv);
+  if (outcome == heddle::tools::CommandLine::Outcome::kAnswered) return kDone;
+  if (outcome == heddle::tools::CommandLine::Outcome::kWrongUsage) {
+    std::cerr << "heddle: " << line.error() << " (see heddle --help)" << std::endl;
     return kWrongUsage;
   }
   if (!action) {
-    std::cerr << app.help();
+    std::cerr << line.help();
     return kWrongUsage;
   }
-  const auto chosen = app.get_subcommands();
-  const auto* flag = chosen.empty() ? nullptr : chosen[0]->get_option_no_throw("--json");
-  const bool json = flag != nullptr && flag->count() > 0;
+  const bool json = line.given("--json");
   StartLogging(argv[0], verbose);
   const heddle::Status status = action();
   if (status.code() == heddle::StatusCode::kCancelled) {

@@ -3,12 +3,8 @@
 
 #include <string>
 
-#include "heddle/status.h"
-
 namespace heddle::tools {
 
-// The program file that LoadModel would read for `path`.
-Result<std::string> FindProgramFile(const std::string& path);
 // The combined parameter file beside a program file; "" when there is none.
 std::string FindParameterFile(const std::string& program_file);
 // 2006002 -> "2.6.2".

@@ -1,5 +1,4 @@
 // heddle ops: the operators heddle knows.
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "heddle/program.h"
@@ -50,14 +49,14 @@ Status List(const Options& options) {
 
 }  // namespace
 
-void AddOps(CLI::App& root, Action& chosen) {
+void AddOps(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("ops", "list the supported operators, or describe one");
-  app->add_option("NAME", options->name, "the operator to describe")->type_name("");
-  app->add_flag("--all", options->all, "describe every operator");
-  app->add_flag("--json", options->json, "one JSON object instead of text");
-  app->footer("Examples:\n  heddle ops\n  heddle ops conv2d\n  heddle ops --all");
-  app->callback([options, &chosen] { chosen = [options] { return List(*options); }; });
+  Command app = root.add_command("ops", "list the supported operators, or describe one");
+  app.add_option("NAME", options->name, "the operator to describe").type_name("");
+  app.add_flag("--all", options->all, "describe every operator");
+  app.add_flag("--json", options->json, "one JSON object instead of text");
+  app.footer("Examples:\n  heddle ops\n  heddle ops conv2d\n  heddle ops --all");
+  app.on_chosen([options, &chosen] { chosen = [options] { return List(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -1,5 +1,4 @@
 // heddle opt: the optimised program as a file. heddle passes: what the optimiser consists of.
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 
@@ -150,34 +149,34 @@ Status ListPasses(bool json) {
 
 }  // namespace
 
-void AddOpt(CLI::App& root, Action& chosen) {
+void AddOpt(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("opt", "optimise a model and write it as a file");
-  AddModelOptions(*app, &options->model);
-  app->add_option("-o,--output", options->output,
-                  "what to write: OUT.pdmodel and OUT.pdiparams, or model.* in a directory")
-      ->required()
-      ->type_name("OUT");
-  app->add_option("--opt", options->optimize.level,
-                  "1 = clean-ups, for heddle and Paddle; 2 = also fusion and layouts, for heddle")
-      ->type_name("LEVEL")
-      ->check(CLI::Range(0, 2).description(""))
-      ->capture_default_str();
-  AddPassOptions(*app, &options->optimize.passes);
-  app->add_flag("--pass-stats", options->stats, "say what each pass did, and how long it took");
-  app->add_flag("--json", options->json, "one JSON object instead of text");
-  app->footer(
+  Command app = root.add_command("opt", "optimise a model and write it as a file");
+  AddModelOptions(app, &options->model);
+  app.add_option("-o,--output", options->output,
+                 "what to write: OUT.pdmodel and OUT.pdiparams, or model.* in a directory")
+      .required()
+      .type_name("OUT");
+  app.add_option("--opt", options->optimize.level,
+                 "1 = clean-ups, for heddle and Paddle; 2 = also fusion and layouts, for heddle")
+      .type_name("LEVEL")
+      .in_range(0, 2)
+      .show_default();
+  AddPassOptions(app, &options->optimize.passes);
+  app.add_flag("--pass-stats", options->stats, "say what each pass did, and how long it took");
+  app.add_flag("--json", options->json, "one JSON object instead of text");
+  app.footer(
       "Examples:\n"
       "  heddle opt resnet50/ -o resnet50.opt --pass-stats\n"
       "  heddle opt resnet50/ -o fused --opt 2 --disable-pass channels_last --dump-passes dumps");
-  app->callback([options, &chosen] { chosen = [options] { return Optimise(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Optimise(*options); }; });
 }
 
-void AddPasses(CLI::App& root, Action& chosen) {
+void AddPasses(Command root, Action& chosen) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* app = root.add_subcommand("passes", "list the passes of the optimiser");
-  app->add_flag("--json", *json, "one JSON object with everything about them");
-  app->callback([=, &chosen] { chosen = [=] { return ListPasses(*json); }; });
+  Command app = root.add_command("passes", "list the passes of the optimiser");
+  app.add_flag("--json", *json, "one JSON object with everything about them");
+  app.on_chosen([=, &chosen] { chosen = [=] { return ListPasses(*json); }; });
 }
 
 }  // namespace heddle::tools

@@ -2,8 +2,8 @@
 
 #include <glog/logging.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -62,13 +62,10 @@ std::string CheckPlace(const std::string& text) {
 }
 
 // Every option of this kind takes one value each time it is given.
-void AddPairs(CLI::App& app, const std::string& name, std::vector<std::string>* pairs,
+void AddPairs(Command app, const std::string& name, std::vector<std::string>* pairs,
               const std::string& type, const std::string& help,
               std::function<std::string(const std::string&)> check) {
-  app.add_option(name, *pairs, help)
-      ->type_name(type)
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(std::move(check), ""));
+  app.add_option(name, *pairs, help).type_name(type).one_value_each().check(std::move(check));
 }
 
 std::string InputNames(const std::vector<TensorInfo>& inputs) {
@@ -208,6 +205,7 @@ ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
   options.runs_at_once = runs_at_once;
+  options.memory_limit = memory_limit;
   if (place != "cpu")
     options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
@@ -218,6 +216,23 @@ std::string CheckLod(const std::string& text) {
   if (!why.empty()) return why;
   const auto lod = ParseLod(text.substr(text.find('=') + 1));
   return lod.ok() ? CheckOffsets(*lod).message() : lod.status().message();
+}
+
+RunOptions ModelOptions::run() const {
+  RunOptions options;
+  if (deadline_ms > 0)
+    options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
+  return options;
+}
+
+void AddLimitOptions(Command app, ModelOptions* options, const std::string& run) {
+  app.add_option("--memory-limit", options->memory_limit,
+                 "fail when temporaries and outputs would take more at once")
+      .type_name("BYTES")
+      .positive();
+  app.add_option("--deadline-ms", options->deadline_ms, "give up a " + run + " that takes longer")
+      .type_name("MS")
+      .positive();
 }
 
 CompileOptions ModelOptions::compile() const {
@@ -248,129 +263,128 @@ CompileOptions ModelOptions::compile() const {
   return options;
 }
 
-void AddModelOptions(CLI::App& app, ModelOptions* options) {
+void AddModelOptions(Command app, ModelOptions* options) {
   app.add_option("MODEL", options->model,
                  "a .pdmodel file, or a directory with one (model.pdmodel, inference.pdmodel, "
                  "__model__)")
-      ->required()
-      ->type_name("");
+      .required()
+      .type_name("");
   app.add_option("--params", options->params,
                  "parameters: a combined file, or a directory with one file each "
                  "[the .pdiparams beside the model]")
-      ->type_name("FILE");
+      .type_name("FILE");
   app.add_option("--fetch", options->fetches,
                  "variable to return; may be repeated [the model's outputs]")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+      .type_name("NAME")
+      .one_value_each();
 }
 
-void AddPassOptions(CLI::App& app, PassOptions* options) {
+void AddPassOptions(Command app, PassOptions* options) {
   app.add_option("--disable-pass", options->disable, "a pass not to run; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+      .type_name("NAME")
+      .one_value_each();
   app.add_option("--only-pass", options->only, "run no other passes; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+      .type_name("NAME")
+      .one_value_each();
   app.add_flag("--verify-passes", options->check_unchanged,
                "also check that passes which say so have changed nothing");
   app.add_option("--dump-passes", options->dump_dir,
                  "write the program there before and after what changes it")
-      ->type_name("DIR")
-      ->check(CLI::ExistingDirectory.description(""));
+      .type_name("DIR")
+      .existing_directory();
   app.add_option("--dump-filter", options->dump_filter, "only after passes whose names match")
-      ->type_name("REGEX");
+      .type_name("REGEX");
   app.add_flag("--dump-dot", options->dump_dot, "with --dump-passes: for Graphviz as well");
 }
 
-void AddExecutionOptions(CLI::App& app, ModelOptions* options) {
+void AddExecutionOptions(Command app, ModelOptions* options) {
   app.add_option("--threads", options->threads, "threads to use; 0 = as many as there are CPUs")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024).description(""))
-      ->capture_default_str();
+      .type_name("N")
+      .in_range(0, 1024)
+      .show_default();
   app.add_option("--runs-at-once", options->runs_at_once,
                  "of several clients, runs that may be under way; 1 = each with all threads; 0 = "
                  "one a thread, and with --threads 1 any number")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024).description(""))
-      ->capture_default_str();
-  auto* serial = app.add_flag("--serial", options->serial,
-                              "one instruction after another (kernels still use all threads)");
-  auto* parallel =
+      .type_name("N")
+      .in_range(0, 1024)
+      .show_default();
+  const Option serial = app.add_flag(
+      "--serial", options->serial, "one instruction after another (kernels still use all threads)");
+  const Option parallel =
       app.add_flag("--parallel", options->parallel,
                    "independent instructions side by side, from a queue [found out by timing]")
-          ->excludes(serial);
+          .excludes(serial);
   app.add_flag("--lanes", options->lanes,
                "side by side, each thread's instructions decided ahead of time")
-      ->excludes(serial)
-      ->excludes(parallel);
-  app.add_option(
-         "--reuse", options->reuse_edges,
+      .excludes(serial)
+      .excludes(parallel);
+  app.add_choice(
+         "--reuse", {{"ordered", false}, {"edges", true}},
+         [options](int edges) { options->reuse_edges = edges != 0; },
          "edges: in lanes, instructions also wait so that temporaries share memory, while the "
          "longest path grows by 5 % at most")
-      ->type_name("ordered|edges")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"ordered", false}, {"edges", true}})
-              .description(""))
-      ->default_str("ordered");
-  auto* lean = app.add_flag_callback(
+      .type_name("ordered|edges")
+      .show_default("ordered");
+  const Option lean = app.add_flag(
       "--lean", [options] { options->lean = true; },
       "prefer little memory and a quick start to speed: no copies of parameters larger than these, "
-      "little generated code [run: yes, unless with --repeat or --tune; else no]");
-  app.add_flag_callback(
+      "little generated code [run: yes, unless with --repeat above 3 or --tune; else no]");
+  app.add_flag(
          "--no-lean", [options] { options->lean = false; }, "the contrary")
-      ->excludes(lean);
+      .excludes(lean);
   AddPairs(app, "--max-shape", &options->max_shapes, "NAME=32,3,224,224",
            "largest shape of an input: runs up to it have their temporaries in one block",
            CheckShape);
   app.add_option("--opt", options->opt_level,
                  "0 = run the program as it is, 1 = clean-ups, 2 = also fusion and layouts")
-      ->type_name("LEVEL")
-      ->check(CLI::Range(0, 2).description(""))
-      ->capture_default_str();
-  app.add_option(
-         "--precision", options->passes.precision,
+      .type_name("LEVEL")
+      .in_range(0, 2)
+      .show_default();
+  app.add_choice(
+         "--precision",
+         {{"f32", static_cast<int>(Precision::kFloat32)},
+          {"bf16", static_cast<int>(Precision::kBFloat16)},
+          {"int8", static_cast<int>(Precision::kInt8Weights)}},
+         [options](int precision) {
+           options->passes.precision = static_cast<Precision>(precision);
+         },
          "bf16: products and convolutions with constant weights round what they multiply to "
          "bfloat16, where the processor is faster that way; int8: constant matrices are held as "
          "integers of 8 bits")
-      ->type_name("f32|bf16|int8")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, Precision>{{"f32", Precision::kFloat32},
-                                                       {"bf16", Precision::kBFloat16},
-                                                       {"int8", Precision::kInt8Weights}})
-                      .description(""))
-      ->default_str("f32");
+      .type_name("f32|bf16|int8")
+      .show_default("f32");
   app.add_option("--place", options->place, "device to run on")
-      ->type_name("PLACE")
-      ->check(CLI::Validator(CheckPlace, ""))
-      ->capture_default_str();
+      .type_name("PLACE")
+      .check(CheckPlace)
+      .show_default();
   app.add_flag(
       "--tf32", options->tf32,
       "with --place cuda: products take their factors in TF32, which has ten bits of fraction");
   app.add_option("--random-places", options->random_places,
                  "with a device: each operator there or on the host, drawn from SEED")
-      ->type_name("SEED")
-      ->check(CLI::NonNegativeNumber.description(""));
+      .type_name("SEED")
+      .not_negative();
   app.add_flag("--tune", options->tune,
                "measure which kernels are the fastest here, where the tuning file does not say it");
   app.add_option("--tuning-file", options->tuning_file,
                  "choices that were measured; without --tune they are only used "
                  "[heddle/tuning in the user's cache directory]")
-      ->type_name("FILE");
+      .type_name("FILE");
   app.add_option("--packed-weights", options->packed_weights,
                  "file that keeps weights as kernels want them, made when absent: a quicker start")
-      ->type_name("FILE");
+      .type_name("FILE");
   app.add_option("--force", options->force,
                  "implementations that kernels must have, as in conv=direct,gemm=panels; several "
                  "for a family, as in conv=winograd:direct, are tried in this order")
-      ->type_name("FAMILY=NAME");
+      .type_name("FAMILY=NAME");
   AddPassOptions(app, &options->passes);
 }
 
-void AddFeedOptions(CLI::App& app, FeedOptions* options) {
+void AddFeedOptions(Command app, FeedOptions* options) {
   AddPairs(app, "--feed", &options->files, "NAME=FILE.npy",
            "value of an input; once for each input", CheckPair);
   app.add_option("--feed-npz", options->npz, "values of inputs, under their names")
-      ->type_name("FILE.npz");
+      .type_name("FILE.npz");
   app.add_flag(
       "--random-feed", options->random,
       "random values for the inputs without one: the same in every run; floats in [-1, 1), "

@@ -7,10 +7,7 @@
 
 #include "heddle/executor.h"
 #include "heddle/program.h"
-
-namespace CLI {
-class App;
-}
+#include "tools/command_line.h"
 
 namespace heddle::tools {
 
@@ -37,22 +34,28 @@ struct ModelOptions {
   std::string packed_weights;  // a file; empty: none
   std::string force;           // FAMILY=IMPLEMENTATION,...
   std::string machine;         // the text of a description; empty: this machine
+  size_t memory_limit = 0;     // bytes; 0: none
+  int deadline_ms = 0;         // of a run; 0: none
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;
+  RunOptions run() const;  // of a run that begins now
 };
 // MODEL, --params and --fetch.
-void AddModelOptions(CLI::App& app, ModelOptions* options);
+void AddModelOptions(Command app, ModelOptions* options);
 // --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
-void AddPassOptions(CLI::App& app, PassOptions* options);
+void AddPassOptions(Command app, PassOptions* options);
 // --threads, --serial, --parallel, --opt, --place, --random-places and --tune, and those of passes.
-void AddExecutionOptions(CLI::App& app, ModelOptions* options);
+void AddExecutionOptions(Command app, ModelOptions* options);
+
+// --memory-limit and --deadline-ms. `run`: what a deadline is for, as in "run".
+void AddLimitOptions(Command app, ModelOptions* options, const std::string& run = "run");
 
 // A line about what was tuned, for people, where tuning was asked for; empty where it was not. What
 // went wrong becomes warnings.
 std::string CachesText(const ModelOptions& options, const CompiledProgram& compiled);
 
-// What the inputs are fed with.
+// Values for the inputs.
 struct FeedOptions {
   std::vector<std::string> files;  // NAME=FILE.npy
   std::string npz;      // file whose members are named as the inputs (and tools/sequences.h)
@@ -62,7 +65,7 @@ struct FeedOptions {
 
   bool empty() const { return files.empty() && npz.empty() && !random; }
 };
-void AddFeedOptions(CLI::App& app, FeedOptions* options);
+void AddFeedOptions(Command app, FeedOptions* options);
 // Why `text` is not of the form NAME=0,2,5|0,1,2,3,4,5; empty when it is.
 std::string CheckLod(const std::string& text);
 

@@ -1,5 +1,4 @@
 // heddle plan: what will be executed for inputs of given shapes, instruction by instruction.
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -103,26 +102,25 @@ Status Show(const Options& given) {
 
 }  // namespace
 
-void AddPlan(CLI::App& root, Action& chosen) {
+void AddPlan(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("plan", "print the plan that a run follows");
-  AddModelOptions(*app, &options->model);
-  AddFeedOptions(*app, &options->feeds);
-  AddExecutionOptions(*app, &options->model);
-  auto* json = app->add_flag("--json", options->json, "one JSON object instead of text");
-  auto* dot = app->add_flag("--dot", options->dot, "a graph for Graphviz instead of text");
-  dot->excludes(json);
-  app->add_flag(
-         "--memory", options->memory,
-         "where temporaries lie and for how long, what that takes and what it would at least")
-      ->excludes(dot);
-  app->add_option("--machine", options->machine,
-                  "plan as if for the machine that this file describes, which need not be this one")
-      ->type_name("FILE.json");
-  app->footer(
+  Command app = root.add_command("plan", "print the plan that a run follows");
+  AddModelOptions(app, &options->model);
+  AddFeedOptions(app, &options->feeds);
+  AddExecutionOptions(app, &options->model);
+  const Option json = app.add_flag("--json", options->json, "one JSON object instead of text");
+  Option dot = app.add_flag("--dot", options->dot, "a graph for Graphviz instead of text");
+  dot.excludes(json);
+  app.add_flag("--memory", options->memory,
+               "where temporaries lie and for how long, what that takes and what it would at least")
+      .excludes(dot);
+  app.add_option("--machine", options->machine,
+                 "plan as if for the machine that this file describes, which need not be this one")
+      .type_name("FILE.json");
+  app.footer(
       "Inputs without a value are given random ones, open dimensions count as 1.\n"
       "Example:\n  heddle plan resnet50/ --shape x=1,3,224,224 --threads 2");
-  app->callback([options, &chosen] { chosen = [options] { return Show(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Show(*options); }; });
 }
 
 }  // namespace heddle::tools

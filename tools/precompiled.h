@@ -1,7 +1,6 @@
 // Read once for all sources of the tool (HEDDLE_PRECOMPILE).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <memory>

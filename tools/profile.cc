@@ -1,5 +1,4 @@
 // heddle profile: where a run's time goes, operator by operator, beside what the machine can do.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -97,35 +96,35 @@ Status Run(const Options& options) {
 
 }  // namespace
 
-void AddProfile(CLI::App& root, Action& chosen) {
+void AddProfile(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("profile", "show where a run's time goes");
-  AddModelOptions(*app, &options->model);
-  AddFeedOptions(*app, &options->feeds);
-  AddExecutionOptions(*app, &options->model);
-  app->add_option("--seconds", options->seconds, "measure for this long, at least three runs")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0).description(""))
-      ->capture_default_str();
-  app->add_option("--top", options->top, "how many instructions are listed")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000000).description(""))
-      ->capture_default_str();
-  app->add_flag("--json", options->json, "one JSON object with every instruction");
-  auto* html =
-      app->add_option("--html", options->html,
-                      "write a page with time line, operators, memory and the plan's graph: "
-                      "one file that needs no network")
-          ->type_name("FILE");
-  app->add_option("--compare", options->compare,
-                  "what --json printed for an earlier run, to be set beside this one in the page")
-      ->type_name("FILE.json")
-      ->needs(html);
-  app->add_option("--trace", options->trace,
-                  "write when each instruction of one run began and ended, for chrome://tracing or "
-                  "ui.perfetto.dev")
-      ->type_name("FILE");
-  app->footer(
+  Command app = root.add_command("profile", "show where a run's time goes");
+  AddModelOptions(app, &options->model);
+  AddFeedOptions(app, &options->feeds);
+  AddExecutionOptions(app, &options->model);
+  app.add_option("--seconds", options->seconds, "measure for this long, at least three runs")
+      .type_name("S")
+      .in_range(0.0, 86400.0)
+      .show_default();
+  app.add_option("--top", options->top, "how many instructions are listed")
+      .type_name("N")
+      .in_range(0, 1000000)
+      .show_default();
+  app.add_flag("--json", options->json, "one JSON object with every instruction");
+  const Option html =
+      app.add_option("--html", options->html,
+                     "write a page with time line, operators, memory and the plan's graph: "
+                     "one file that needs no network")
+          .type_name("FILE");
+  app.add_option("--compare", options->compare,
+                 "what --json printed for an earlier run, to be set beside this one in the page")
+      .type_name("FILE.json")
+      .needs(html);
+  app.add_option("--trace", options->trace,
+                 "write when each instruction of one run began and ended, for chrome://tracing or "
+                 "ui.perfetto.dev")
+      .type_name("FILE");
+  app.footer(
       "Times are medians over runs of one instruction each, as the clock around it says; the "
       "share\n"
       "outside kernels is that of the lanes' time, waiting included. Convolutions and matrix\n"
@@ -136,7 +135,7 @@ void AddProfile(CLI::App& root, Action& chosen) {
       "Examples:\n"
       "  heddle profile resnet50/ --random-feed --shape x=1,3,224,224 --threads 1\n"
       "  heddle profile examples/digits --random-feed --html report.html");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools

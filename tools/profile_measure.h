@@ -36,7 +36,8 @@ struct Profile {
   MemoryReport memory;
 
   double Share(double us) const { return kernels_us > 0 ? us / kernels_us : 0; }
-  // Of what the machine can do: of its arithmetic for what computes, of its copies for all else.
+  // Fraction of the peak: of arithmetic for operators that compute, of copy bandwidth for the
+  // others.
   double PeakShare(double us, double flops, double bytes) const;
 };
 

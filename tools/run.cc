@@ -1,7 +1,6 @@
 // heddle run: runs a model once (or several times) and shows or writes its outputs.
 #include <glog/logging.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -26,7 +25,6 @@ struct Options {
   std::string labels;
   std::string trace;
   int repeat = 1;
-  int deadline_ms = 0;
   bool check_nan_inf = false;
   bool json = false;
 };
@@ -145,10 +143,11 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
   return labels;
 }
 
-// For a single run, preparing costs more than it saves.
+// For a few runs, preparing costs more than it saves.
 CompileOptions Compile(const Options& options) {
+  constexpr int kFew = 3;
   CompileOptions compile = options.model.compile();
-  compile.lean = options.model.lean.value_or(options.repeat == 1 && !compile.tune &&
+  compile.lean = options.model.lean.value_or(options.repeat <= kFew && !compile.tune &&
                                              compile.tuning_file.empty());
   return compile;
 }
@@ -161,10 +160,8 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
   std::vector<Output> outputs;
   for (int run = 0; run < options.repeat; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    RunOptions run_options;
+    RunOptions run_options = options.model.run();
     run_options.check_nan_inf = options.check_nan_inf;
-    if (options.deadline_ms > 0)
-      run_options.deadline = start + std::chrono::milliseconds(options.deadline_ms);
     HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values,
                             executor.RunValues(compiled, feeds, run_options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -265,39 +262,37 @@ Status Run(const Options& options) {
 
 }  // namespace
 
-void AddRun(CLI::App& root, Action& chosen) {
+void AddRun(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("run", "run a model and show or write its outputs");
-  AddModelOptions(*app, &options->model);
-  AddFeedOptions(*app, &options->feeds);
-  AddExecutionOptions(*app, &options->model);
-  app->add_option("--out,--fetch-dir", options->out,
-                  "write output k to DIR/out_<k>.npy instead of showing it")
-      ->type_name("DIR");
-  app->add_option("--repeat", options->repeat,
-                  "run R times; fail unless every run gives the same bits")
-      ->type_name("R")
-      ->check(CLI::PositiveNumber.description(""))
-      ->capture_default_str();
-  app->add_option("--trace", options->trace,
-                  "write when each instruction of one more run began and ended, for "
-                  "chrome://tracing or ui.perfetto.dev")
-      ->type_name("FILE");
-  app->add_option("--deadline-ms", options->deadline_ms, "give up a run that takes longer")
-      ->type_name("MS")
-      ->check(CLI::PositiveNumber.description(""));
-  app->add_flag("--check-nan-inf", options->check_nan_inf,
-                "stop at the first operator that writes a NaN or an infinity, and name it");
-  app->add_option("--labels", options->labels,
-                  "a text file with one class name a line, shown for the largest value of a row")
-      ->type_name("FILE");
-  app->add_flag("--json", options->json, "one JSON object instead of text");
-  app->footer(
+  Command app = root.add_command("run", "run a model and show or write its outputs");
+  AddModelOptions(app, &options->model);
+  AddFeedOptions(app, &options->feeds);
+  AddExecutionOptions(app, &options->model);
+  AddLimitOptions(app, &options->model);
+  app.add_option("--out,--fetch-dir", options->out,
+                 "write output k to DIR/out_<k>.npy instead of showing it")
+      .type_name("DIR");
+  app.add_option("--repeat", options->repeat,
+                 "run R times; fail unless every run gives the same bits")
+      .type_name("R")
+      .positive()
+      .show_default();
+  app.add_option("--trace", options->trace,
+                 "write when each instruction of one more run began and ended, for "
+                 "chrome://tracing or ui.perfetto.dev")
+      .type_name("FILE");
+  app.add_flag("--check-nan-inf", options->check_nan_inf,
+               "stop at the first operator that writes a NaN or an infinity, and name it");
+  app.add_option("--labels", options->labels,
+                 "a text file with one class name a line, shown for the largest value of a row")
+      .type_name("FILE");
+  app.add_flag("--json", options->json, "one JSON object instead of text");
+  app.footer(
       "Examples:\n"
       "  heddle run examples/digits --feed x=examples/digits/input.npy\n"
       "  heddle run resnet50/ --random-feed --shape x=1,3,224,224 --threads 2\n"
       "  heddle run model.pdmodel --feed-npz inputs.npz --out results/ --repeat 3");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -1,5 +1,4 @@
 // heddle run-case: runs one operator case.
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "tools/case_runner.h"
@@ -22,22 +21,24 @@ Status Run(const Options& options) {
     return Status(StatusCode::kInvalidArgument,
                   options.out + ": cannot be made: " + error.message());
   Executor executor(options.run.executor());
-  return RunOneCase(executor, options.directory, options.out, options.run.compile());
+  return RunOneCase(executor, options.directory, options.out, options.run.compile(),
+                    options.run.run());
 }
 
 }  // namespace
 
-void AddRunCase(CLI::App& root, Action& chosen) {
+void AddRunCase(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   options->run.opt_level = 0;
-  CLI::App* app = root.add_subcommand("run-case", "run one operator case");
-  app->add_option("CASE_DIR", options->directory, "directory with program.pb, io.txt and inputs")
-      ->required()
-      ->type_name("");
-  app->add_option("--out", options->out, "directory for out_<k>.npy")->required()->type_name("DIR");
-  AddExecutionOptions(*app, &options->run);
-  app->footer("Example:\n  heddle run-case cases/relu.fwd.001 --out relu_out");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  Command app = root.add_command("run-case", "run one operator case");
+  app.add_option("CASE_DIR", options->directory, "directory with program.pb, io.txt and inputs")
+      .required()
+      .type_name("");
+  app.add_option("--out", options->out, "directory for out_<k>.npy").required().type_name("DIR");
+  AddExecutionOptions(app, &options->run);
+  AddLimitOptions(app, &options->run);
+  app.footer("Example:\n  heddle run-case cases/relu.fwd.001 --out relu_out");
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools

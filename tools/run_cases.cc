@@ -1,7 +1,8 @@
 // heddle run-cases: runs a list of operator cases.
 //
 // The cases run in a child process, so that one that crashes or does not end costs only itself: the
-// parent reports it and starts another child behind it. Both see which case is running in a page of
+// parent reports it and starts another child behind it; with --isolate there is a child for each.
+// Both see which case is running in a page of
 // shared memory. The parent has no threads, hence fork() is safe.
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -9,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -33,6 +33,7 @@ struct Options {
   ModelOptions run;
   std::string list;
   double limit_s = 20;
+  bool isolate = false;
 };
 
 struct Item {
@@ -44,7 +45,7 @@ struct Item {
   }
 };
 
-// What the child tells its parent, who writes to it only while there is no child.
+// Messages from the child to its parent, which writes only while there is no child.
 struct Shared {
   std::atomic<int64_t> next{0};        // the case that runs, or is to run
   std::atomic<int64_t> started_ms{0};  // of the steady clock, which both share
@@ -95,15 +96,17 @@ void RunRest(const Options& options, const std::vector<Item>& items, Shared* pro
     progress->started_ms = NowMs();
     Status status;
     try {
-      status = RunOneCase(executor, items[i].directory, items[i].out, compile);
+      status = RunOneCase(executor, items[i].directory, items[i].out, compile, options.run.run());
     } catch (const std::exception& e) {
       status = Status(StatusCode::kInternal, std::string("exception: ") + e.what());
     }
-    if (status.ok()) continue;
-    ++progress->failed;
-    Report(items[i], OneLine(status));
+    if (!status.ok()) {
+      ++progress->failed;
+      Report(items[i], OneLine(status));
+    }
+    progress->next = i + 1;
+    if (options.isolate) return;
   }
-  progress->next = static_cast<int64_t>(items.size());
 }
 
 [[noreturn]] void Child(const Options& options, const std::vector<Item>& items, Shared* progress) {
@@ -161,6 +164,7 @@ Status Run(const Options& options) {
     if (child == 0) Child(options, items, progress);
     bool too_long = false;
     const int status = WaitFor(child, options, *progress, &too_long);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     if (progress->next >= count) break;
     const Item& item = items[progress->next];
     Report(item, HowItEnded(status, too_long, options.limit_s));
@@ -175,24 +179,27 @@ Status Run(const Options& options) {
 
 }  // namespace
 
-void AddRunCases(CLI::App& root, Action& chosen) {
+void AddRunCases(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   options->run.opt_level = 0;
-  CLI::App* app = root.add_subcommand("run-cases", "run a list of operator cases");
-  app->add_option("--list", options->list,
-                  "lines of a case directory, a tab and an existing output directory")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--limit", options->limit_s, "end a case that takes longer")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 86400.0).description(""))
-      ->capture_default_str();
-  AddExecutionOptions(*app, &options->run);
-  app->footer(
+  Command app = root.add_command("run-cases", "run a list of operator cases");
+  app.add_option("--list", options->list,
+                 "lines of a case directory, a tab and an existing output directory")
+      .required()
+      .type_name("FILE");
+  app.add_option("--limit", options->limit_s, "end a case that takes longer")
+      .type_name("SECONDS")
+      .in_range(0.001, 86400.0)
+      .show_default();
+  app.add_flag("--isolate", options->isolate,
+               "each case in a process of its own, so that none finds what another left in memory");
+  AddExecutionOptions(app, &options->run);
+  AddLimitOptions(app, &options->run);
+  app.footer(
       "A case that fails, crashes or takes too long is reported on stderr and leaves no outputs;\n"
       "the others go on, and the exit status is 0.\n"
       "Example:\n  heddle run-cases --list cases.txt --threads 2");
-  app->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -1,5 +1,4 @@
 // heddle train: runs a startup program, then a main program step after step.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -109,7 +108,10 @@ Status Trainer::OpenCheckpoints(std::vector<std::string>* warnings) {
                  std::to_string(checkpoints_.Steps().back()) +
                  "); give --resume to go on from there, or another directory");
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto state, checkpoints_.LoadNewest(main_, *scope_, warnings));
+  TrainState job;
+  job.program = main_.hash();
+  job.data = data_.Describe();
+  HEDDLE_ASSIGN_OR_RETURN(const auto state, checkpoints_.LoadNewest(job, main_, *scope_, warnings));
   if (!state) return Status::Ok();
   return Resume(*state);
 }
@@ -119,10 +121,6 @@ Status Trainer::Resume(const TrainState& state) {
   if (state.step > steps_)
     return Wrong(path + ": " + std::to_string(state.step) +
                  " steps are done there, more than the " + std::to_string(steps_) + " asked for");
-  if (state.data != data_.Describe())
-    return Wrong(path + ": was trained with other batches (" + state.data + "), now there are (" +
-                 data_.Describe() + "); to go on with its parameters alone, give --init " + path +
-                 "/persistables.pdiparams and another --checkpoint");
   HEDDLE_RETURN_IF_ERROR(generator_.SetState(state.generator));
   if (!options_.out.empty()) HEDDLE_RETURN_IF_ERROR(stacks_.Restore(state.fetched));
   first_ = done_ = saved_ = state.step;
@@ -150,7 +148,7 @@ Status Trainer::Compile() {
 Status Trainer::Step(TrainProgress& progress) {
   HEDDLE_RETURN_IF_ERROR(sets_.Apply(done_, *scope_));
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, data_.Step(done_));
-  RunOptions run;
+  RunOptions run = options_.model.run();
   run.generator = &generator_;
   run.check_nan_inf = options_.check_nan_inf;
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
@@ -295,104 +293,97 @@ std::string CheckMetrics(const std::string& text) {
   return "'" + text + "' ends neither with .csv nor with .jsonl";
 }
 
-void AddFiles(CLI::App& app, Options* o) {
+void AddFiles(Command app, Options* o) {
   app.add_option("--startup", o->startup, "program that makes the parameters")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--main", o->main, "program of one step")->required()->type_name("FILE");
+      .required()
+      .type_name("FILE");
+  app.add_option("--main", o->main, "program of one step").required().type_name("FILE");
   app.add_option(
          "--init", o->init,
          "parameters to begin with instead of the startup program's: a combined file of all "
          "persistable variables, a directory of single files, or a .pdparams or .pdopt; may "
          "be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+      .type_name("FILE")
+      .one_value_each();
   app.add_option("--fetch", o->model.fetches,
                  "variable to follow; may be repeated [the program's outputs, or its loss]")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+      .type_name("NAME")
+      .one_value_each();
   app.add_option("--out", o->out, "write fetch k of all steps, stacked, to DIR/out_<k>.npy")
-      ->type_name("DIR");
+      .type_name("DIR");
   app.add_option(
          "--save", o->save,
          "write all persistable variables at the end; a name that ends with / gets one file "
          "each")
-      ->type_name("FILE.pdiparams");
-  auto* infer = app.add_option("--infer", o->infer, "inference program for --export")
-                    ->type_name("MODEL.pdmodel");
-  app.add_option("--export", o->exported,
-                 "write that program with the trained parameters: a model for `heddle run`")
-      ->type_name("DIR")
-      ->needs(infer);
-  infer->needs(app.get_option("--export"));
+      .type_name("FILE.pdiparams");
+  Option infer = app.add_option("--infer", o->infer, "inference program for --export")
+                     .type_name("MODEL.pdmodel");
+  Option exported =
+      app.add_option("--export", o->exported,
+                     "write that program with the trained parameters: a model for `heddle run`")
+          .type_name("DIR")
+          .needs(infer);
+  infer.needs(exported);
   app.add_option("--metrics", o->metrics, "a line per step, as CSV or as JSON lines")
-      ->type_name("FILE.csv|FILE.jsonl")
-      ->check(CLI::Validator(CheckMetrics, ""));
+      .type_name("FILE.csv|FILE.jsonl")
+      .check(CheckMetrics);
 }
 
-void AddData(CLI::App& app, Options* o) {
-  const auto positive = CLI::PositiveNumber.description("");
+void AddData(Command app, Options* o) {
   app.add_option("--feed", o->data.feeds,
                  "an input's batches, stacked along the first axis; step s takes batch s mod their "
                  "number")
-      ->type_name("NAME=FILE.npy")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckFile, ""));
+      .type_name("NAME=FILE.npy")
+      .one_value_each()
+      .check(CheckFile);
   app.add_option("--lod", o->data.lods,
                  "sequence offsets of each batch of a --feed, levels separated by |")
-      ->type_name("NAME=0,2,5")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckLod, ""));
+      .type_name("NAME=0,2,5")
+      .one_value_each()
+      .check(CheckLod);
   app.add_option("--set", o->sets, "row s is put into a persistable variable before step s")
-      ->type_name("NAME=FILE.npy")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(CheckFile, ""));
+      .type_name("NAME=FILE.npy")
+      .one_value_each()
+      .check(CheckFile);
   app.add_option("--data", o->data.shards,
                  "arrays named as the inputs, their first axis stacking batches or, with "
                  "--batch-size, samples; may be several files")
-      ->type_name("FILE.npz");
+      .type_name("FILE.npz");
   app.add_option("--batch-size", o->data.batch_size, "samples of --data in a batch")
-      ->type_name("B")
-      ->check(positive);
+      .type_name("B")
+      .positive();
   app.add_flag("--shuffle", o->data.shuffle, "take --data in another order in every epoch");
   app.add_flag("--drop-last", o->data.drop_last,
                "leave out the samples of a file that fill no batch [a smaller batch]");
   app.add_option("--data-memory", o->data.memory_mb,
                  "files of --data that are larger together are kept in memory one at a time")
-      ->type_name("MB")
-      ->capture_default_str();
+      .type_name("MB")
+      .show_default();
   app.add_option("--seed", o->data.seed,
                  "of --shuffle and of operators without a seed of their own")
-      ->type_name("S")
-      ->capture_default_str();
-  auto* length = app.add_option_group("length");
-  length->add_option("--steps", o->steps, "train until N steps are done")
-      ->type_name("N")
-      ->check(positive);
-  length->add_option("--epochs", o->epochs, "train until the data were seen E times")
-      ->type_name("E")
-      ->check(positive);
-  length->require_option(1);
+      .type_name("S")
+      .show_default();
+  Command length = app.add_choice_of_options("length");
+  length.add_option("--steps", o->steps, "train until N steps are done").type_name("N").positive();
+  length.add_option("--epochs", o->epochs, "train until the data were seen E times")
+      .type_name("E")
+      .positive();
 }
 
-void AddCheckpoints(CLI::App& app, Options* o) {
-  const auto positive = CLI::PositiveNumber.description("");
-  auto* checkpoint = app.add_option("--checkpoint", o->checkpoint,
-                                    "keep checkpoints there, from which --resume goes on")
-                         ->type_name("DIR");
+void AddCheckpoints(Command app, Options* o) {
+  const Option checkpoint = app.add_option("--checkpoint", o->checkpoint,
+                                           "keep checkpoints there, from which --resume goes on")
+                                .type_name("DIR");
   app.add_option("--every", o->every, "steps between checkpoints")
-      ->type_name("K")
-      ->check(positive)
-      ->capture_default_str();
-  app.add_option("--keep", o->keep, "checkpoints to keep")
-      ->type_name("M")
-      ->check(positive)
-      ->capture_default_str();
+      .type_name("K")
+      .positive()
+      .show_default();
+  app.add_option("--keep", o->keep, "checkpoints to keep").type_name("M").positive().show_default();
   app.add_flag("--resume", o->resume, "go on from the newest checkpoint; begin where there is none")
-      ->needs(checkpoint);
+      .needs(checkpoint);
   app.add_option("--log-every", o->log_every, "steps between lines where there is no terminal")
-      ->type_name("K")
-      ->check(positive);
+      .type_name("K")
+      .positive();
   app.add_flag("--check-nan-inf", o->check_nan_inf,
                "stop at the first operator that writes a NaN or an infinity, and name it");
   app.add_flag("--quiet", o->quiet, "no progress on stderr");
@@ -401,21 +392,22 @@ void AddCheckpoints(CLI::App& app, Options* o) {
 
 }  // namespace
 
-void AddTrain(CLI::App& root, Action& chosen) {
+void AddTrain(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* app = root.add_subcommand("train", "train a model, or go on with training it");
-  AddFiles(*app, options.get());
-  AddData(*app, options.get());
-  AddCheckpoints(*app, options.get());
-  AddExecutionOptions(*app, &options->model);
-  app->footer(
+  Command app = root.add_command("train", "train a model, or go on with training it");
+  AddFiles(app, options.get());
+  AddData(app, options.get());
+  AddCheckpoints(app, options.get());
+  AddExecutionOptions(app, &options->model);
+  AddLimitOptions(app, &options->model, "step");
+  app.footer(
       "Examples:\n"
       "  heddle train --startup startup.pdmodel --main main.pdmodel --data train.npz\n"
       "               --batch-size 32 --shuffle --epochs 20 --save trained.pdiparams\n"
       "  heddle train … --checkpoint run1/ --every 500 --resume    (again after a crash)\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped by SIGINT or SIGTERM with the step\n"
       "finished and everything saved. docs/training.md tells more.");
-  app->callback([options, &chosen] { chosen = [options] { return Trainer(*options).Run(); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Trainer(*options).Run(); }; });
 }
 
 }  // namespace heddle::tools

@@ -1,4 +1,4 @@
-// What each training step is fed with.
+// The feeds of each training step.
 #pragma once
 
 #include <cstdint>

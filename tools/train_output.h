@@ -1,4 +1,4 @@
-// What a training job leaves behind besides parameters: fetched values, metrics, lines on stderr.
+// Results of a training job besides parameters: fetched values, metrics, lines on stderr.
 #pragma once
 
 #include <chrono>

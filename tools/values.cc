@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -120,7 +121,7 @@ Result<std::vector<std::string>> WriteValue(const Value& value, const std::strin
     return paths;
   }
   if (!value.is_tensor())
-    return Status(StatusCode::kUnimplemented, stem + ": this kind of value has no file format");
+    return Status(StatusCode::kUnimplemented, stem + ".npy: this kind of value has no file format");
   HEDDLE_RETURN_IF_ERROR(WriteTensor(value.tensor(), stem, &paths));
   return paths;
 }
@@ -167,9 +168,9 @@ double NumberAt(const Tensor& t, int64_t i) {
     case DType::kF64:
       return t.data<double>()[i];
     case DType::kC64:
-      return t.data<float>()[2 * i];
+      return t.data<std::complex<float>>()[i].real();
     case DType::kC128:
-      return t.data<double>()[2 * i];
+      return t.data<std::complex<double>>()[i].real();
     case DType::kUnknown:
       break;
   }
@@ -182,8 +183,8 @@ std::string TextAt(const Tensor& t, int64_t i) {
   if (IsInteger(t.dtype())) return std::to_string(static_cast<int64_t>(NumberAt(t, i)));
   std::string text = Short(NumberAt(t, i));
   if (!IsComplex(t.dtype())) return text;
-  const double imaginary =
-      t.dtype() == DType::kC64 ? t.data<float>()[2 * i + 1] : t.data<double>()[2 * i + 1];
+  const double imaginary = t.dtype() == DType::kC64 ? t.data<std::complex<float>>()[i].imag()
+                                                    : t.data<std::complex<double>>()[i].imag();
   return text + (std::signbit(imaginary) ? "-" : "+") + Short(std::abs(imaginary)) + "j";
 }
 

@@ -39,14 +39,20 @@ class SlotAssigner {
   void FindShared() {
     shared_.assign(p_.vars.size(), false);
     written_.assign(p_.vars.size(), false);
+    defined_.assign(p_.vars.size(), false);
     std::vector<int> block_of(p_.vars.size(), -1);
     for (VarId v = 0; v < p_.vars.size(); ++v)
       shared_[v] = p_.vars[v].persistable || p_.vars[v].kind != ir::VarKind::kTensor;
+    for (const FeedSignature& f : d_.request.feeds)
+      if (const VarId v = p_.Find(0, f.name); v != kNoVar) block_of[v] = 0;
     for (const auto& block : p_.blocks) {
       for (const auto& op : block.ops) {
+        const bool runs_blocks = op.def->has(kControlFlow);
         const auto touch = [&](VarId v, bool write) {
           if (v == kNoVar) return;
           if (block_of[v] >= 0 && block_of[v] != block.id) shared_[v] = true;
+          // It keeps its value where the operator's blocks do not write it.
+          if (write && runs_blocks && block_of[v] >= 0) shared_[v] = true;
           // Read before any write, in a block that may run again: carried from run to run of it.
           if (!write && !written_[v] && block.id != 0) shared_[v] = true;
           block_of[v] = block.id;
@@ -110,6 +116,7 @@ class SlotAssigner {
       feed.copied = shared_[v] && written_[v];
       feed.slot = NewSlot(v, Storage::kFeed, !feed.copied && f.kind == Value::Kind::kTensor);
       current_[v] = feed.slot;
+      defined_[v] = true;
       plan_.feeds.push_back(feed);
     }
     return Status::Ok();
@@ -123,6 +130,7 @@ class SlotAssigner {
 
   uint32_t Write(VarId v) {
     if (v == kNoVar) return kNoSlot;
+    defined_[v] = true;
     if (shared_[v]) return SharedSlot(v);
     current_[v] = NewSlot(v, Storage::kPool, true);
     return current_[v];
@@ -133,7 +141,7 @@ class SlotAssigner {
     const bool attribute = slot >= slots.size();
     if (v == kNoVar || (!attribute && (slots[slot].flags & kOptional))) return Status::Ok();
     const ir::Var& var = p_.vars[v];
-    const bool absent = s == kNoSlot || (plan_.slots[s].storage == Storage::kPool && !written_[v]);
+    const bool absent = s == kNoSlot || (plan_.slots[s].storage == Storage::kPool && !defined_[v]);
     if (!absent || op.def->has(kControlFlow) || var.kind != ir::VarKind::kTensor)
       return Status::Ok();
     const std::string& reader =
@@ -161,6 +169,7 @@ class SlotAssigner {
       in.op.attrs = op.attrs.data();
       in.var_attrs.Assign(op.var_attrs);
       HEDDLE_RETURN_IF_ERROR(BindInputs(b, op, &in));
+      if (op.def->has(kControlFlow)) DefineGiven(op);
       for (int sub : op.SubBlocks())
         if (plan_.blocks[sub].instructions.empty()) HEDDLE_RETURN_IF_ERROR(AddBlock(sub));
       BindOutputs(op, &in);
@@ -180,6 +189,14 @@ class SlotAssigner {
     };
     note(in.op.def->inputs(), in.op.in_begin, in.op.in);
     note(in.op.def->outputs(), in.op.out_begin, in.op.out);
+  }
+
+  // Variables that an operator writes for its blocks to read (core/sub_block_slots.h).
+  void DefineGiven(const ir::Op& op) {
+    for (size_t s = 0; s < op.outputs.size(); ++s)
+      if (ir::IsSubBlockSlot(op.def->outputs()[s]))
+        for (VarId v : op.outputs[s])
+          if (v != kNoVar) defined_[v] = true;
   }
 
   Status BindInputs(int b, const ir::Op& op, Instruction* in) {
@@ -208,8 +225,7 @@ class SlotAssigner {
         // Only a shared variable keeps the slot that it is read by.
         const auto same =
             slot != kNoSlot && shared_[v] ? std::find(ins.begin(), ins.end(), slot) : ins.end();
-        if (same != ins.end() && p_.vars[v].kind == ir::VarKind::kTensor &&
-            !op.def->has(kControlFlow)) {
+        if (same != ins.end() && !op.def->has(kControlFlow)) {
           const uint32_t at = static_cast<uint32_t>(same - ins.begin());
           const uint32_t hidden = NewSlot(v, Storage::kPool, true);
           in->rewrites.push_back({hidden, slot, MayWorkInPlace(*in, at, static_cast<int>(s))});
@@ -287,8 +303,10 @@ class SlotAssigner {
   std::vector<bool> crosses_;  // versioned, though several blocks touch it; empty: none
   std::vector<VarId> fed_;
   std::vector<uint32_t> handed_;
-  int block_ = 0;             // whose operators are looked at
-  size_t written_count_ = 0;  // operands written: about as many slots will there be
+  int block_ = 0;              // whose operators are looked at
+  size_t written_count_ = 0;   // operands written: about as many slots will there be
+  std::vector<bool> defined_;  // written so far, by operators in the order in which blocks run
+  size_t written_count_ = 0;   // operands written: about as many slots will there be
 };
 
 }  // namespace

@@ -86,7 +86,7 @@ class Placer {
     return !OnlyShapes(in);
   }
 
-  // Nothing that would have to be copied is read: the answer is at hand on the host.
+  // Only shapes of values on the host are read: the answer is at hand there.
   bool OnlyShapes(const Instruction& in) const {
     const auto& inputs = in.op.def->inputs();
     size_t present = 0;
@@ -94,6 +94,8 @@ class Placer {
       const uint32_t count = in.op.in_begin[i + 1] - in.op.in_begin[i];
       present += count;
       if (count > 0 && (inputs[i].flags & kNoBuffer) == 0) return false;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
+        if (in.op.in[k] != kNoSlot && on_device_[in.op.in[k]]) return false;
     }
     return present > 0;
   }

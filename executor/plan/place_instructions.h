@@ -17,7 +17,7 @@ const OpDef& AwaitDef();
 
 // For each instruction of block 0. Host only: what the device has no kernel for, what runs blocks
 // or touches variables that are no tensors or that several blocks use, and what only looks at
-// shapes.
+// shapes of the host's values.
 std::vector<uint8_t> PlaceInstructions(const PlanDraft& draft);
 
 // Gives slots of the device to what runs there and inserts the copies: once a value, for all

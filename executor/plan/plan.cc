@@ -64,6 +64,21 @@ Status Plan::Blame(const Status& status, const Instruction& in) const {
       .At(Locate(in));
 }
 
+Status Plan::BlameLargest(const Status& status) const {
+  const Instruction* largest = nullptr;
+  size_t most = 0;
+  for (const Instruction& in : blocks[0].instructions)
+    for (uint32_t s : in.op.out) {
+      if (s == kNoSlot || !slots[s].is_static || slots[s].bytes() <= most) continue;
+      most = slots[s].bytes();
+      largest = &in;
+    }
+  if (largest == nullptr) return status;
+  return Status(status.code(),
+                StrCat(status.message(), "; the operator's output takes ", most, " of them"))
+      .At(Locate(*largest));
+}
+
 void Plan::MarkWritten() const {
   for (size_t i = 0; i < scope_slots.size(); ++i)
     if (scope_uses[i].written) scope->MarkWritten(program->vars[slots[scope_slots[i]].var].name);

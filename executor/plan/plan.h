@@ -207,6 +207,9 @@ struct Plan {
   // The failure of an instruction's kernel, with its place and, where the plan knows it, the
   // kernel's implementation. What has a place already is left as it is.
   Status Blame(const Status& status, const Instruction& in) const;
+  // A failure to get memory before any kernel runs, with the place of the operator whose output
+  // takes most.
+  Status BlameLargest(const Status& status) const;
 };
 
 }  // namespace heddle

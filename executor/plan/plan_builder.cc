@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
@@ -32,6 +33,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
     return Status::Ok();
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("while preparing: ", e.what());
+  } catch (const std::invalid_argument& e) {
+    return InvalidArgument(e.what());
   } catch (const std::exception& e) {
     return Internal("while preparing: ", e.what());
   }

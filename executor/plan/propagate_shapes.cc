@@ -201,6 +201,7 @@ class ShapePropagator {
     HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
     if (!infer_now_ || !in.var_attrs.empty() || def.infer_shape() == nullptr || !InputsKnown(in))
       return Status::Ok();
+    HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, d_.frame.data()));
     ShapeContext ctx(in.op, d_.frame.data());
     HEDDLE_RETURN_IF_ERROR(Guard([&] { return def.infer_shape()(ctx); }));
     if (ctx.deferred()) return Status::Ok();

@@ -76,6 +76,22 @@ Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutM
   return Status::Ok();
 }
 
+// An output that the operator will not write holds nothing afterwards, whatever an earlier run or
+// step of a loop left in its variable. (One of the scope keeps what it has.)
+void Forget(const Instruction& in, uint32_t slot, RunState& run) {
+  if (run.plan().slots[slot].storage == Storage::kScope) return;
+  Value& v = run.value(slot);
+  if (v.is_tensor() && v.tensor().initialized() && !IsOperand(in.op.in, slot)) v = Value();
+}
+
+// Operators without a shape function give those outputs memory that they write. (Those that run
+// blocks may leave a variable as it is.)
+void ForgetOutputs(const Instruction& in, RunState& run) {
+  if (in.op.def->infer_shape() != nullptr || in.op.def->has(kControlFlow)) return;
+  for (uint32_t slot : in.op.out)
+    if (slot != kNoSlot && in.rewrites.empty()) Forget(in, slot, run);
+}
+
 // Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
 // when shape and dtype stay; any other one must not write where somebody may still read.
 void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
@@ -154,8 +170,14 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   outs.swap(*room);
   HEDDLE_RETURN_IF_ERROR(op.def->infer_shape()(shapes));
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
-  for (size_t i = 0; i < outs.size(); ++i)
-    if (outs[i].set && in.op.out[i] != kNoSlot) PlaceOutput(in, in.op.out[i], outs[i], run);
+  for (size_t i = 0; i < outs.size(); ++i) {
+    if (in.op.out[i] == kNoSlot) continue;
+    // Where a size stays unknown, the kernel takes memory itself.
+    if (outs[i].set && outs[i].shape.is_static())
+      PlaceOutput(in, in.op.out[i], outs[i], run);
+    else if (!shapes.deferred())
+      Forget(in, in.op.out[i], run);
+  }
   room->swap(outs);
   run.GiveBackOutMetas(std::move(room));
   return Status::Ok();
@@ -173,7 +195,9 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
     HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs.vector(), frame, &with_attrs, &attrs));
   }
   const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
+  HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, frame));
   BeginRewrites(in, frame);
+  ForgetOutputs(in, run);
   if (def.infer_shape() != nullptr && !def.has(kControlFlow))
     HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
   KernelFn fn = in.fn;

@@ -138,7 +138,8 @@ Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>&
     Value& v = value(f.slot);
     if (!v.initialized() && i >= required) continue;
     if (!v.initialized())
-      return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run");
+      return InvalidArgument("cannot fetch '", f.name, "': nothing was written to it in this run; ",
+                             "the operator that could leaves it out");
     if (!v.is_tensor()) {
       (*out)[i] = v;
       continue;
@@ -171,7 +172,9 @@ void RunState::End() {
   if (tokens_) tokens_->End();
 }
 
+// Also of a block without instructions, which may stand in a loop without end.
 Status RunState::RunBlock(int block) {
+  if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Interrupted());
   return Interpreter::RunNested(plan_->blocks[block].instructions, *this);
 }
 

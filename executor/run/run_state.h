@@ -60,6 +60,7 @@ class RunState final : public BlockRunner {
   void End();
 
   Status RunBlock(int block) override;
+  Status Interrupted() const override { return control_.Interrupted(); }
 
   // Memory for what is written to a pooled slot. Throws std::bad_alloc.
   BufferRef TakeMemory(uint32_t slot, size_t bytes) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <type_traits>
 #include <unordered_map>
 
+#include "core/dtype_of.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/shapes.h"
@@ -34,8 +36,31 @@ Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string
                          " there (parameters are stored in the sorted order of their names)");
 }
 
+// The tensor in the floating-point type that is declared; others, and those that need no change, as
+// they are.
+Result<Tensor> Converted(const TensorInfo& want, Tensor got) {
+  if (want.dtype == got.dtype() || !IsFloat(want.dtype) || !IsFloat(got.dtype())) return got;
+  Tensor made = Tensor::Empty(want.dtype, got.shape());
+  if (!made.initialized() && made.numel() > 0)
+    return ResourceExhausted("parameter '", want.name, "': no memory for ", got.numel(),
+                             " elements of ", std::string(Name(want.dtype)));
+  made.set_lod(got.lod());
+  VisitDType<float16, bfloat16, float, double>(got.dtype(), [&](auto from) {
+    VisitDType<float16, bfloat16, float, double>(want.dtype, [&](auto to) {
+      using From = typename decltype(from)::type;
+      using To = typename decltype(to)::type;
+      using Wide = std::conditional_t<std::is_same_v<To, double>, double, float>;
+      const From* x = got.data<From>();
+      To* y = made.mutable_data<To>();
+      for (int64_t i = 0; i < got.numel(); ++i)
+        y[i] = static_cast<To>(static_cast<Wide>(static_cast<ComputeType<From>>(x[i])));
+    });
+  });
+  return made;
+}
+
 Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
-                    Scope& scope) {
+                    bool cast, Scope& scope) {
   size_t shelf = 0;
   for (const TensorInfo& info : want) shelf += RecordReader::ShelfBytes(info.dtype, info.shape);
   std::optional<RecordReader> opened;
@@ -52,6 +77,7 @@ Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path
                              std::to_string(tensors.size() + 1) + " of " +
                              std::to_string(want.size()) + ")";
     auto t = reader.Read(what, slab);
+    if (t.ok() && cast) t = Converted(info, *std::move(t));
     if (!t.ok()) return t.status();
     HEDDLE_RETURN_IF_ERROR(CheckAgainst(info, *t, path));
     tensors.push_back(*std::move(t));
@@ -164,11 +190,11 @@ Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path,
 }  // namespace
 
 Status paddle::LoadParameters(const Program& program, const std::string& path, Scope& scope,
-                              ParameterReading reading) {
+                              ParameterReading reading, bool cast) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, scope);
   if (paddle::LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
-  return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded,
+  return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded, cast,
                       scope);
 }
 

@@ -8,8 +8,9 @@
 
 namespace heddle::paddle {
 
-// heddle::LoadParameters.
+// heddle::LoadParameters. `cast`: floating-point tensors may be stored in another width than the
+// program declares (Paddle 3's save_as_fp16); they are converted.
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
-                      ParameterReading reading);
+                      ParameterReading reading, bool cast = false);
 
 }  // namespace heddle::paddle

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/ir.h"
+#include "core/program_builder.h"
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
 #include "formats/paddle/format.h"
@@ -163,12 +164,20 @@ class Writer {
     return found == known_[block].end() ? nullptr : found->second;
   }
 
+  bool IsFed(const std::string& name) const {
+    return std::any_of(p_.feeds.begin(), p_.feeds.end(), [&](const ir::Port& feed) {
+      return feed.var != kNoVar && p_.vars[feed.var].name == name;
+    });
+  }
+
   void AddVar(const Var& var) {
     const proto::VarDesc* known = Known(var.block, var.name);
     // The builder gave the sub-block a variable that hides an outer one (core/sub_block_slots.h).
     // It will do so again.
     if (known == nullptr && var.block > 0)
       if (p_.Find(p_.blocks[var.block].parent, var.name) != kNoVar) return;
+    // An input that the file does not declare may be anything; a declaration would say what.
+    if (known == nullptr && IsFed(var.name) && !var.shape.known_rank()) return;
     if (!written_[var.block].insert(var.name).second) return;
     auto* desc = out_.mutable_blocks(var.block)->add_vars();
     if (known != nullptr) *desc = *known;
@@ -288,7 +297,8 @@ class Writer {
 
   void SetAttr(const Op& op, size_t a, bool all, proto::OpDesc* desc) const {
     const AttrDef& def = op.def->attrs()[a];
-    if (def.name == "op_version") return;  // in the file's map of versions
+    if (def.name == "op_version") return;             // in the file's map of versions
+    if (def.name.starts_with(ir::kRewrites)) return;  // the operands say it
     Attr* attr = nullptr;
     for (auto& x : *desc->mutable_attrs())
       if (x.name() == def.name) attr = &x;

@@ -1,6 +1,7 @@
 // Element types of tensors.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -38,5 +39,29 @@ constexpr bool IsFloat(DType t) {
 }
 constexpr bool IsComplex(DType t) { return t == DType::kC64 || t == DType::kC128; }
 constexpr bool IsInteger(DType t) { return t <= DType::kI64; }  // bool included
+
+// The DType of a C++ type; kUnknown where it stands for none.
+template <typename T>
+inline constexpr DType kDTypeOf = DType::kUnknown;
+template <>
+inline constexpr DType kDTypeOf<bool> = DType::kBool;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::kU8;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::kI8;
+template <>
+inline constexpr DType kDTypeOf<int16_t> = DType::kI16;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::kI32;
+template <>
+inline constexpr DType kDTypeOf<int64_t> = DType::kI64;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kF32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kF64;
+template <>
+inline constexpr DType kDTypeOf<std::complex<float>> = DType::kC64;
+template <>
+inline constexpr DType kDTypeOf<std::complex<double>> = DType::kC128;
 
 }  // namespace heddle

@@ -112,19 +112,19 @@ class Tensor {
   int64_t numel() const { return shape_.numel(); }
   size_t bytes() const { return static_cast<size_t>(numel()) * SizeOf(dtype_); }
 
-  // The elements as T's. Throws std::invalid_argument where T is larger than they are: reading them
-  // would leave the memory. (Equal sizes are not told apart, so that elements can be moved as
-  // bits.)
+  // The elements as T's. Throws std::invalid_argument where they are not: another dtype, or nothing
+  // is held. To move elements as bits, T may also be uint8_t or a type without a dtype, such as
+  // uint32_t, that is no larger than they are.
   template <typename T>
   const T* data() const {
-    if (SizeOf(dtype_) < sizeof(T)) [[unlikely]]
-      CheckSmall(sizeof(T));
+    if (!IsReadAs<T>()) [[unlikely]]
+      CheckRead(kDTypeOf<T>, sizeof(T));
     return reinterpret_cast<const T*>(data_);
   }
   template <typename T>
   T* mutable_data() {
-    if (SizeOf(dtype_) < sizeof(T)) [[unlikely]]
-      CheckSmall(sizeof(T));
+    if (!IsReadAs<T>()) [[unlikely]]
+      CheckRead(kDTypeOf<T>, sizeof(T));
     return reinterpret_cast<T*>(data_);
   }
   const void* raw() const { return data_; }
@@ -163,8 +163,16 @@ class Tensor {
     std::vector<int64_t> strides;
     LoD lod;
   };
+  template <typename T>
+  bool IsReadAs() const {
+    if (data_ == nullptr) return false;
+    if constexpr (kDTypeOf<T> == DType::kUnknown || kDTypeOf<T> == DType::kU8)
+      return SizeOf(dtype_) >= sizeof(T);
+    else
+      return dtype_ == kDTypeOf<T>;
+  }
   // Throws unless there are no elements.
-  void CheckSmall(size_t size) const;
+  void CheckRead(DType as, size_t size) const;
 
   DType dtype_ = DType::kUnknown;
   Shape shape_;

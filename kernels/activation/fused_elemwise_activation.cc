@@ -135,7 +135,7 @@ struct Forward {
 
 Status Infer(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferBinary<SlotsXY>(ctx));
-  if (!ctx.HasOut("IntermediateOut")) return Status::Ok();
+  if (!ctx.Bool("save_intermediate_out") || !ctx.HasOut("IntermediateOut")) return Status::Ok();
   HEDDLE_ASSIGN_OR_RETURN(const Functors f, ReadFunctors(ctx));
   if (!f.unary_outside) {
     ctx.SetOut("IntermediateOut", ctx.InShape("Y"), ctx.InDType("Y"));

@@ -43,7 +43,9 @@ Status RunConverted(const KernelContext& ctx, DType to) {
     Value* out = ctx.frame()[op.out[i]];
     op.out[i] = static_cast<uint32_t>(op.in.size() + i);
     frame[op.out[i]] = out;
-    if (!out->is_tensor() || out->tensor().dtype() == to) continue;
+    // What answers a question is bool, whatever was asked about.
+    if (!out->is_tensor() || out->tensor().dtype() == to || out->tensor().dtype() == DType::kBool)
+      continue;
     values[op.out[i]] = ctx.Scratch(to, out->tensor().shape());
     frame[op.out[i]] = &values[op.out[i]];
   }

@@ -28,8 +28,8 @@ Status ConditionalBlock(KernelContext& ctx) {
 // The kernel writes nothing: what is written, the block writes.
 Status BlockWrites(ShapeContext&) { return Status::Ok(); }
 
-// What the gradient block computes; zeros for the inputs it says nothing about, and when the block
-// did not run.
+// Runs the gradient block; zeros for inputs without a gradient in it, and when the block did not
+// run.
 Status ConditionalBlockGrad(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const bool taken, IsTaken(ctx));
   if (taken) {
@@ -55,7 +55,7 @@ void DefineBlock(OpDef& op) {
       .Input("Cond", kList)
       .Input("Input", kList | kOptional)
       .Output("Out", kList | kOptional)
-      .Output("Scope", kOptional)
+      .Output("Scope", kOptional | kRecord)
       .Attr("sub_block", BlockRef{})
       .Attr("is_scalar_condition", false)
       .Traits(kControlFlow)
@@ -67,7 +67,7 @@ void DefineBlock(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(conditional_block) { DefineBlock(op); }
-// What Paddle's pruning for inference makes of conditional_block.
+// The form of conditional_block that Paddle's pruning for inference writes.
 HEDDLE_OP(conditional_block_infer) { DefineBlock(op); }
 HEDDLE_OP(conditional_block_grad) {
   op.Doc("Runs the gradient block sub_block when the condition holds; otherwise gradients are 0.")
@@ -75,7 +75,7 @@ HEDDLE_OP(conditional_block_grad) {
       .Input("Input", kList | kOptional)
       .Input("Out", kList | kOptional)
       .Input("Out@GRAD", kList | kOptional)
-      .Input("Scope", kOptional)
+      .Input("Scope", kOptional | kRecord)
       .Input("sub_block:grad(Input)", kList | kOptional)
       .Output("Input@GRAD", kList | kOptional)
       .Output("Cond@GRAD", kList | kOptional)

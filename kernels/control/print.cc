@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// How often this plan has printed already, for first_n.
+// Number of times that this plan has printed, for first_n.
 struct Printed : KernelState {
   mutable std::atomic<int64_t> times{0};
 };

@@ -11,7 +11,7 @@ Status Forward(KernelContext& ctx) {
   return ctx.RunBlock(blocks[0]);
 }
 
-// What the gradient block computes; zeros for the inputs it says nothing about.
+// Runs the gradient block; zeros for inputs without a gradient in it.
 Status Backward(KernelContext& ctx) {
   for (int i = 0; i < ctx.InCount("sub_block:grad(Input)"); ++i)
     if (Value* inside = ctx.InVar("sub_block:grad(Input)", i)) inside->Clear();
@@ -34,13 +34,13 @@ Status Backward(KernelContext& ctx) {
 HEDDLE_OP(pylayer) {
   op.Doc("Runs the first of `blocks`; the second one computes the gradient.");
   op.Input("Input", kList | kOptional).Output("Out", kList | kOptional);
-  op.Output("Scope", kOptional).Attr("blocks", std::vector<BlockRef>{});
+  op.Output("Scope", kOptional | kRecord).Attr("blocks", std::vector<BlockRef>{});
   op.Traits(kControlFlow).AnyKernel(Forward);
 }
 HEDDLE_OP(pylayer_grad) {
   op.Doc("Runs the gradient block of a pylayer.");
   op.Input("Input", kList | kOptional).Input("Out", kList | kOptional);
-  op.Input("Out@GRAD", kList | kOptional).Input("Scope", kOptional);
+  op.Input("Out@GRAD", kList | kOptional).Input("Scope", kOptional | kRecord);
   op.Input("sub_block:grad(Input)", kList | kOptional);
   op.Output("Input@GRAD", kList | kOptional).Attr("backward_block", BlockRef{});
   op.Traits(kControlFlow).AnyKernel(Backward);

@@ -1,9 +1,7 @@
-// recurrent: runs a block for each item of the first axis of its inputs, states going from step to
-// step; its gradient; and rnn_memory_helper, which marks states in such blocks.
+// recurrent: runs a block for each item of the first axis of its inputs and hands states from step
+// to step; and its gradient.
 #include "core/op_context.h"
-#include "core/shapes.h"
 #include "kernels/control/steps.h"
-#include "kernels/index/index_value.h"
 
 namespace heddle {
 namespace {
@@ -110,23 +108,6 @@ Status RecurrentGrad(KernelContext& ctx) {
   return Status::Ok();
 }
 
-// Without a gradient of Out — nobody reads the last state — X's is 0.
-Status MemoryHelperGrad(KernelContext& ctx) {
-  const Value* grad = ctx.InVar("Out@GRAD");
-  Value* out = ctx.OutVar("X@GRAD");
-  if (out == nullptr) return Status::Ok();
-  if (grad != nullptr && grad->initialized())
-    CopyValue(ctx, *grad, out);
-  else if (const Value* x = ctx.InVar("X"))
-    ZeroLike(ctx, *x, out);
-  return Status::Ok();
-}
-
-Status MemoryHelper(KernelContext& ctx) {
-  CopyValue(ctx, *ctx.InVar("X"), ctx.OutVar("Out"));
-  return Status::Ok();
-}
-
 void DefineRecurrent(OpDef& op) {
   op.Input("inputs", kList).Input("initial_states", kList | kOptional);
   op.Input("parameters", kList | kOptional).Input("sub_block:arrays", kList | kOptional);
@@ -141,17 +122,18 @@ void DefineRecurrent(OpDef& op) {
 HEDDLE_OP(recurrent) {
   op.Doc("Runs sub_block for each item of the first axis of the inputs.");
   DefineRecurrent(op);
-  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional);
+  op.Output("outputs", kList | kOptional).Output("step_scopes", kOptional | kRecord);
   op.Output("sub_block:local(inputs)", kList | kOptional);
   op.Input("sub_block:local(outputs)", kList | kOptional);
   op.Output("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);
   op.AnyKernel(Recurrent);
 }
+
 HEDDLE_OP(recurrent_grad) {
   DefineRecurrent(op);
   op.Input("outputs", kList | kOptional).Input("outputs@GRAD", kList | kOptional);
-  op.Input("step_scopes").Input("step_scopes@GRAD", kOptional);
+  op.Input("step_scopes", kRecord).Input("step_scopes@GRAD", kOptional | kRecord);
   op.Output("sub_block:local(outputs@GRAD)", kList | kOptional);
   op.Output("sub_block:grad(states)", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);
@@ -160,14 +142,6 @@ HEDDLE_OP(recurrent_grad) {
   for (const char* of : {"inputs@GRAD", "initial_states@GRAD", "parameters@GRAD"})
     op.Output(of, kList | kOptional);
   op.AnyKernel(RecurrentGrad);
-}
-HEDDLE_OP(rnn_memory_helper) {
-  op.Doc("A copy of X.").Input("X").Output("Out").Attr("dtype", 5).InferShape(SameShape);
-  op.AnyKernel(MemoryHelper);
-}
-HEDDLE_OP(rnn_memory_helper_grad) {
-  op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD", kOptional).Output("X@GRAD");
-  op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
 }
 
 HEDDLE_EXAMPLES(recurrent, R"(
@@ -233,37 +207,6 @@ op elementwise_mul X=p Y=w -> Out=a
 op elementwise_add X=a Y=x -> Out=y
 )")
 
-HEDDLE_EXAMPLES(rnn_memory_helper, R"(
-example float32
-attr dtype INT 5
-in X float32 [2, 3] 9 6 5 5 4 6
-from assign X=X -> Out=Out
-out Out float32 [2, 3] 9 6 5 5 4 6
-
-example int64
-attr dtype INT 3
-in X int64 [2, 3] 5 7 4 -2 -6 9
-from assign X=X -> Out=Out
-out Out int64 [2, 3] 5 7 4 -2 -6 9
-)")
-
-HEDDLE_EXAMPLES(rnn_memory_helper_grad, R"(
-example with a gradient
-attr dtype INT 5
-in X float32 [2, 3] 0.49 -0.22 0.89 0.33 0.8 -0.78
-in Out float32 [2, 3] -0.35 -0.31 0.3 -0.34 0.28 0.91
-in Out@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
-from assign X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
-
-example without
-attr dtype INT 5
-in X float32 [2, 3] -0.18 0.48 0.06 -0.59 -0.82 -0.85
-in Out float32 [2, 3] -0.78 -0.27 -0.72 0.48 -0.05 0.99
-from fill_zeros_like X=X -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0*6
-)")
-
 HEDDLE_EXAMPLES(recurrent_grad, R"(
 example two steps
 in x float32 [2, 1, 2] 0.1 -0.2 0.3 0.4
@@ -300,7 +243,7 @@ var s step_scopes
 op recurrent inputs=x initial_states=h parameters=w -> outputs=y step_scopes=s
 attr has_states BOOLEAN true
 attr ex_states STRINGS ["p"]
-attr states STRINGS ["y"]
+attr states STRINGS ["m"]
 attr sub_block BLOCK 1
 attr reverse BOOLEAN false
 attr is_train BOOLEAN true
@@ -309,7 +252,7 @@ op recurrent_grad inputs=x initial_states=h parameters=w outputs=y outputs@GRAD=
   -> inputs@GRAD=x@GRAD initial_states@GRAD=h@GRAD parameters@GRAD=w@GRAD
 attr has_states BOOLEAN true
 attr ex_states STRINGS ["p"]
-attr states STRINGS ["y"]
+attr states STRINGS ["m"]
 attr sub_block BLOCK 2
 attr reverse BOOLEAN false
 attr is_train BOOLEAN true
@@ -320,13 +263,20 @@ block 1 0
 var x dense float32 [1, 2]
 var p dense float32 [1, 2]
 var y dense float32 [1, 2]
+var m dense float32 [1, 2]
 op elementwise_mul X=p Y=w -> Out=a
 op elementwise_add X=a Y=x -> Out=y
+op rnn_memory_helper X=y -> Out=m
+attr dtype INT 5
 block 2 1 1
 var x@GRAD dense float32 [1, 2]
 var p@GRAD dense float32 [1, 2]
 var y@GRAD dense float32 [1, 2]
 var w@GRAD dense float32 [2]
-op elementwise_add_grad X=a Y=x Out@GRAD=y@GRAD -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
+var m@GRAD dense float32 [1, 2]
+op rnn_memory_helper_grad X=y Out=m Out@GRAD=m@GRAD -> X@GRAD=from_m
+attr dtype INT 5
+op sum X=y@GRAD,from_m -> Out=all
+op elementwise_add_grad X=a Y=x Out@GRAD=all -> X@GRAD=a@GRAD Y@GRAD=x@GRAD
 op elementwise_mul_grad X=p Y=w Out@GRAD=a@GRAD -> X@GRAD=p@GRAD Y@GRAD=w@GRAD
 )")

@@ -1,5 +1,4 @@
-// select_input and select_output: where the two branches of a condition come together, and the way
-// back of their gradients.
+// select_input: joins the two branches of a condition; the gradient of select_output.
 #include "kernels/index/index_value.h"
 
 namespace heddle {
@@ -16,33 +15,15 @@ Status SelectInput(KernelContext& ctx) {
   return Status::Ok();
 }
 
-Status SelectOutput(KernelContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t branch, ScalarIn(ctx, "Mask"));
-  if (branch < 0 || branch >= ctx.OutCount("Out"))
-    return OutOfRange("'Mask' is ", branch, ", but 'Out' names ", ctx.OutCount("Out"),
-                      " variables");
-  const Value* x = ctx.InVar("X");
-  Value* out = ctx.OutVar("Out", static_cast<int>(branch));
-  if (x != nullptr && out != nullptr) CopyValue(ctx, *x, out);
-  return Status::Ok();
-}
-
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(select_input) {
   op.Doc("The variable of X that Mask names; the others may hold nothing.")
-      .Input("X", kList | kOptional)
+      .Input("X", kList | kOptional | kAnyKind)
       .Input("Mask")
       .Output("Out")
       .AnyKernel(SelectInput);
-}
-HEDDLE_OP(select_output) {
-  op.Doc("X goes to the variable of Out that Mask names.")
-      .Input("X")
-      .Input("Mask")
-      .Output("Out", kList | kOptional)
-      .AnyKernel(SelectOutput);
 }
 
 HEDDLE_EXAMPLES(select_input, R"(
@@ -57,14 +38,4 @@ in X int64 [2] 2 7
 in X int64 [3] 2 2 7
 in Mask int32 [1] 0
 out Out int64 [2] 2 7
-)")
-
-HEDDLE_EXAMPLES(select_output, R"(
-example to the second
-in X float32 [2, 2] 1 2 3 4
-in Mask int32 [1] 1
-in a float32 [1] 9
-op select_output X=X Mask=Mask -> Out=a,b
-out b float32 [2, 2] 1 2 3 4
-out a float32 [1] 9
 )")

@@ -1,4 +1,4 @@
-// What loops keep of their steps for their gradients, and how gradients of steps come together.
+// Values that loops keep per step for their gradients, and sums of the gradients of steps.
 #pragma once
 
 #include <vector>

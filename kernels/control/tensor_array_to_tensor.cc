@@ -102,7 +102,7 @@ Status JoinGrad(KernelContext& ctx) {
 
 HEDDLE_OP(tensor_array_to_tensor) {
   op.Doc("The items of the array X joined along `axis` (use_stack: along a new axis).")
-      .Input("X")
+      .Input("X", kAnyKind)
       .Output("Out")
       .Output("OutIndex", kOptional)
       .Attr("axis", 0)
@@ -110,7 +110,7 @@ HEDDLE_OP(tensor_array_to_tensor) {
       .AnyKernel(Join);
 }
 HEDDLE_OP(tensor_array_to_tensor_grad) {
-  op.Input("X")
+  op.Input("X", kAnyKind)
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("axis", 0)
@@ -158,6 +158,7 @@ out OutIndex ?
 
 HEDDLE_EXAMPLES(tensor_array_to_tensor_grad, R"(
 example axis 0
+gradient none: X is a tensor array, which only programs can make
 attr axis INT 0
 attr use_stack BOOLEAN false
 in X array 2
@@ -169,6 +170,7 @@ item float32 [2, 1] 0.44 -0.7
 item float32 [2, 1] 0.89 0.15
 
 example axis 1
+gradient none: X is a tensor array, which only programs can make
 attr axis INT 1
 attr use_stack BOOLEAN false
 in X array 2
@@ -180,6 +182,7 @@ item float32 [2, 1] -0.49 -0.76
 item float32 [2, 1] -0.7 -0.23
 
 example axis 0, stacked
+gradient none: X is a tensor array, which only programs can make
 attr axis INT 0
 attr use_stack BOOLEAN true
 in X array 2
@@ -191,6 +194,7 @@ item float32 [2, 1] 0.54 0.9
 item float32 [2, 1] 0.58 0.93
 
 example axis 1, stacked
+gradient none: X is a tensor array, which only programs can make
 attr axis INT 1
 attr use_stack BOOLEAN true
 in X array 2

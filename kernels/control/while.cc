@@ -13,14 +13,17 @@ Status While(KernelContext& ctx) {
   std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
   if (steps != nullptr) steps->clear();
   const bool arrays = ctx.InCount("sub_block:arrays") > 0;
+  const bool may_end = ctx.InVar("sub_block:changing(Condition)") != nullptr;
   const Value* go_on = ctx.InVar("Condition");
   if (go_on == nullptr || !go_on->is_tensor()) return InvalidArgument("'Condition' is no tensor");
-  for (;;) {
+  for (bool first = true;; first = false) {
     const Tensor& condition = go_on->tensor();
     if (!condition.initialized() || condition.dtype() != DType::kBool || condition.numel() != 1)
       return InvalidArgument("'Condition' must be one bool; it is ", Name(condition.dtype()), " ",
                              condition.shape().ToString());
     if (!*condition.data<bool>()) return Status::Ok();
+    if (!first && !may_end)
+      return InvalidArgument("never ends: no step changes what 'Condition' depends on");
     if (arrays) ClearArrays(ctx, "sub_block:arrays");
     StepValues now;
     if (steps != nullptr) TakeValues(ctx, "sub_block:carried", &now);
@@ -121,11 +124,12 @@ HEDDLE_OP(while) {
   op.Doc("Runs sub_block again and again while Condition, which the block updates, is true.")
       .Input("X", kList | kOptional)
       .Input("Condition")
+      .Input("sub_block:changing(Condition)", kOptional)
       .Input("sub_block:carried", kList | kOptional)
       .Input("sub_block:kept", kList | kOptional)
       .Input("sub_block:arrays", kList | kOptional)
       .Output("Out", kList | kOptional)
-      .Output("StepScopes", kOptional)
+      .Output("StepScopes", kOptional | kRecord)
       .Attr("sub_block", BlockRef{})
       .Attr("is_test", false)
       .Traits(kControlFlow)
@@ -137,7 +141,7 @@ HEDDLE_OP(while_grad) {
       .Input("X", kList | kOptional)
       .Input("Out", kList | kOptional)
       .Input("Out@GRAD", kList | kOptional)
-      .Input("StepScopes")
+      .Input("StepScopes", kRecord)
       .Input("sub_block:primal(Out@GRAD)", kList | kOptional)
       .Input("sub_block:Out@GRAD", kList | kOptional)
       .Input("sub_block:carried", kList | kOptional)

@@ -1,8 +1,5 @@
-// Tensor arrays: writing, reading and counting items. The gradient of a write is a read and the
-// other way round, so there are no gradient operators.
-#include "core/shapes.h"
+// write_to_array: stores an item of a tensor array. Its gradient is read_from_array.
 #include "kernels/index/index_value.h"
-#include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {
@@ -21,41 +18,6 @@ Status Write(KernelContext& ctx) {
   return Status::Ok();
 }
 
-// Out = X[I]. As a gradient (X_W is the tensor once written): zeros where nothing came back.
-Status Read(KernelContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "I"));
-  const Value* x = ctx.InVar("X");
-  const size_t n = x != nullptr && x->is_array() && x->initialized() ? x->array().size() : 0;
-  if (at >= 0 && static_cast<size_t>(at) < n) {
-    const Tensor& item = x->array()[static_cast<size_t>(at)];
-    if (item.initialized()) {
-      Tensor& out = ctx.Alloc("Out", item.dtype(), item.shape());
-      CopyBytes(ctx, item.raw(), out.mutable_raw(), item.bytes());
-      if (item.has_lod()) out.set_lod(item.lod());
-      return Status::Ok();
-    }
-  }
-  const Tensor* like = ctx.InOpt("X_W");
-  if (like == nullptr)
-    return OutOfRange("item ", at, " of a tensor array with ", n, " items was never written");
-  Tensor& out = ctx.Alloc("Out", like->dtype(), like->shape());
-  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
-  if (like->has_lod()) out.set_lod(like->lod());
-  return Status::Ok();
-}
-
-Status LengthShape(ShapeContext& ctx) {
-  ctx.SetOut("Out", Shape{1}, DType::kI64);
-  return Status::Ok();
-}
-
-Status Length(KernelContext& ctx) {
-  const Value* x = ctx.InVar("X");
-  const bool array = x != nullptr && x->is_array() && x->initialized();
-  ctx.Out("Out").mutable_data<int64_t>()[0] = array ? static_cast<int64_t>(x->array().size()) : 0;
-  return Status::Ok();
-}
-
 }  // namespace
 }  // namespace heddle
 
@@ -65,21 +27,6 @@ HEDDLE_OP(write_to_array) {
       .Input("I")
       .Output("Out")
       .AnyKernel(Write);
-}
-HEDDLE_OP(read_from_array) {
-  op.Doc("A copy of item I of the array X.")
-      .Input("X", kOptional)
-      .Input("I")
-      .Input("X_W", kOptional)
-      .Output("Out")
-      .AnyKernel(Read);
-}
-HEDDLE_OP(lod_array_length) {
-  op.Doc("The number of items of the array X.")
-      .Input("X", kOptional)
-      .Output("Out")
-      .InferShape(LengthShape)
-      .AnyKernel(Length);
 }
 
 HEDDLE_EXAMPLES(write_to_array, R"(
@@ -110,40 +57,4 @@ in X int64 [3] 7 9 6
 in I int64 [1] 0
 out Out array 1
 item int64 [3] 7 9 6
-)")
-
-HEDDLE_EXAMPLES(read_from_array, R"(
-example float32
-in X array 2
-item float32 [2] 5 -0
-item float32 [1, 3] -2 -2 6
-in I int64 [1] 1
-out Out float32 [1, 3] -2 -2 6
-
-example int64
-in X array 2
-item int64 [2] -2 -5
-item int64 [1, 3] -4 2 0
-in I int64 [1] 1
-out Out int64 [1, 3] -4 2 0
-
-example float64
-in X array 2
-item float64 [2] 4 3
-item float64 [1, 3] -1 3 2
-in I int64 [1] 1
-out Out float64 [1, 3] -1 3 2
-)")
-
-HEDDLE_EXAMPLES(lod_array_length, R"(
-example three items
-in X array 3
-item float32 [1] 0.34
-item float32 [2] 0.39 -0.43
-item float32 [2] -0.18 0.92
-out Out int64 [1] 3
-
-example none
-in X array 0
-out Out int64 [1] 0
 )")

@@ -31,8 +31,8 @@ struct ConvGeometry {
 
 // Geometry of conv2d / conv3d from attributes and shapes, checked; dimensions may be -1.
 Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, const Shape& filter);
-// Likewise of the transposed convolutions: the result is that of the convolution whose gradient
-// they are, so `input` here is its output side.
+// The same for transposed convolutions: the geometry of the convolution whose gradient they are, so
+// `input` is its output side.
 Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& input,
                                              const Shape& filter);
 // The shapes of a geometry's two sides.
@@ -41,7 +41,7 @@ Shape ConvOutShape(const ConvGeometry& g);
 
 enum class ConvDirection { kForward, kBackwardData, kBackwardFilter };
 
-// What a direction reads and writes. For kForward: src = in, filter -> dst = out. kBackwardData:
+// Operands of a direction. kForward: src = in, filter -> dst = out. kBackwardData:
 // src = gradient of out, filter -> dst = gradient of in. kBackwardFilter: src = in, filter =
 // gradient of out -> dst = gradient of the filter.
 struct ConvOperands {
@@ -57,9 +57,9 @@ class ConvRunner {
  public:
   virtual ~ConvRunner() = default;
   virtual void Run(const KernelContext& ctx, const ConvOperands& operands) const = 0;
-  // How it computes, as in "winograd 4x4, avx2": KernelState::Facts::implementation.
+  // Name of the implementation, as in "winograd 4x4, avx2": KernelState::Facts::implementation.
   virtual std::string name() const = 0;
-  // False: what it needs of the constant filter was copied, and the operand may point anywhere.
+  // False: the constant filter was packed, and the operand is not read.
   virtual bool reads_filter() const { return true; }
 };
 

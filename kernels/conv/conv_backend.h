@@ -20,7 +20,7 @@ bool PatchesCover(const ConvCase& c, const Machine& m);
 bool PatchesAreApart(const ConvGeometry& g);
 std::unique_ptr<ConvRunner> MakePatchConv(const PrepareContext& ctx, const ConvCase& c);
 
-// The sums as they stand, channels last, in one group, with a constant filter.
+// Direct convolution, channels last, one group, with a constant filter.
 bool DirectCovers(const ConvCase& c, const Machine& m);
 std::unique_ptr<ConvRunner> MakeDirectConv(const PrepareContext& ctx, const ConvCase& c);
 

@@ -13,23 +13,23 @@ using convrows::DepthwiseRows;
 using convrows::PointwiseRows;
 using simd::Microkernels;
 
-// What the rows that are kept and the filters may take of a core's own cache.
+// Bytes of L2 that the kept rows and the filters may take.
 constexpr int64_t kNearBytes = 320 << 10;
 
 struct Stage {
   ConvGeometry g;
   std::optional<PointwiseRows> pointwise;
   std::optional<DepthwiseRows> depthwise;
-  // Of its results: floats in a row, rows that are kept, and where the first of them lies.
+  // Its results: floats per row, rows kept in the buffer, offset of the buffer.
   int64_t row = 0, kept = 1, at = 0;
 
-  // Rows of its input that row y sees.
+  // Rows of the input that row y reads.
   std::pair<int64_t, int64_t> Seen(int64_t y) const {
     return depthwise ? depthwise->Seen(y) : std::pair(y, y + 1);
   }
 };
 
-// One thread's walk through the rows of one image.
+// Computes rows of one image on one thread.
 class Stripe {
  public:
   Stripe(const std::vector<Stage>& stages, std::span<const float* const> biases, float* memory)
@@ -46,7 +46,7 @@ class Stripe {
   }
 
  private:
-  // The rows of a stage up to `end`. Those that it reads are made just before.
+  // Computes the rows of a stage up to `end`, after the rows that they read.
   void Make(size_t i, int64_t end) {
     const Stage& s = stages_[i];
     for (int64_t& y = next_[i]; y < end; ++y) {
@@ -76,7 +76,7 @@ class Stripe {
   const std::vector<Stage>& stages_;
   const std::span<const float* const> biases_;
   float* const memory_;
-  std::array<int64_t, kMostChainStages> next_{};  // of each stage: the row to be made next
+  std::array<int64_t, kMostChainStages> next_{};  // per stage: the next row to compute
   const float* src_ = nullptr;
   const float* residual_ = nullptr;
   float* dst_ = nullptr;
@@ -89,7 +89,7 @@ class StripedChain final : public ConvChain {
 
   void Run(const KernelContext& ctx, const float* src, std::span<const float* const> biases,
            const float* residual, float* dst) const override {
-    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth a hand-over
+    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth waking a thread
     const ConvGeometry &in = stages_.front().g, &out = stages_.back().g;
     const int64_t rows = in.batch * out.out[1], out_row = stages_.back().row;
     const int64_t in_image = in.in_size() * in.in_c, out_image = out.out[1] * out_row;
@@ -114,7 +114,7 @@ class StripedChain final : public ConvChain {
 
  private:
   const std::vector<Stage> stages_;
-  const int64_t floats_;  // of the rows that a thread keeps
+  const int64_t floats_;  // size of the row buffers of a thread
   const double work_;
 };
 

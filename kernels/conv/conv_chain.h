@@ -1,6 +1,6 @@
-// Pointwise and depthwise convolutions one behind the other, channels last, by stripes of rows:
-// each thread makes a contiguous range of the last one's rows, and of the results in between it
-// keeps only the rows that are needed next. Rows at the border of two ranges are computed twice.
+// Pointwise and depthwise convolutions in sequence, channels last, by stripes of rows: each
+// thread computes a contiguous range of the rows of the last one and keeps only those rows of the
+// intermediate results that are needed next. Rows at the border of two ranges are computed twice.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ inline constexpr size_t kMostChainStages = 8;
 struct ChainStage {
   ConvGeometry geometry;
   Epilogue epilogue;
-  const Tensor* filter;  // a constant; null: it is none
+  const Tensor* filter;  // null: not a constant
 };
 
 // Immutable; Run is re-entrant.
@@ -33,8 +33,8 @@ class ConvChain {
 // Stripes cover pointwise stages of stride 1 and depthwise ones 3x3 or 5x5 with constant filters
 // and no residuals but the last stage's, a pointwise one.
 bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m);
-// They pay where results in between would leave a core's own cache (conv_stripes.h), and the rows
-// that have to be kept stay there along with the filters. Precondition: StripesCover().
+// They pay where intermediate results would not fit L2 (conv_stripes.h) while the kept rows and the
+// filters do. Precondition: StripesCover().
 bool StripesAreCheaper(const std::vector<ChainStage>& stages);
 // Precondition: StripesCover() on this machine.
 std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,

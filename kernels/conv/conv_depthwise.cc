@@ -1,5 +1,5 @@
-// Depthwise convolution 3x3 and 5x5, channels last: a stretch of a row of the output at a time, so
-// that a pixel of the input is loaded once for all of those that it counts for.
+// Depthwise convolution 3x3 and 5x5, channels last: several pixels of an output row at a time,
+// so that an input pixel is loaded once for all of them.
 #include <algorithm>
 
 #include "core/lazy_buffer.h"
@@ -80,7 +80,7 @@ void DepthwiseRows::Run(const InputRows& in, int64_t y, const float* bias, float
   }
 }
 
-// Those from column x on.
+// Addresses of the pixels from column x on.
 void DepthwiseRows::FindPixels(const InputRows& in, int rows, int64_t x, Pixels* pixels) const {
   const float** to = pixels->data();
   const bool inside = x >= 0 && x + columns_ <= g_.in[2];
@@ -112,7 +112,7 @@ class DepthwiseConv final : public ConvRunner {
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
-    constexpr int64_t kLeastWork = 30000;  // multiplications that are worth a hand-over
+    constexpr int64_t kLeastWork = 30000;  // multiplications that are worth waking a thread
     const int64_t grain = 1 + kLeastWork / rows_.work();
     ctx.ParallelFor(g_.batch * g_.out[1], grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) Row(o, row);
@@ -141,7 +141,8 @@ class DepthwiseConv final : public ConvRunner {
 bool DepthwiseCovers(const ConvCase& c, const Machine& m) {
   const Microkernels* const kernels = simd::MicrokernelsFor(m);
   return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
-         !c.empty() && DepthwiseRows::Takes(c.g, c.epilogue, *kernels);
+         !c.empty() && std::min(c.g.pad_lo[1], c.g.pad_lo[2]) >= 0 &&
+         DepthwiseRows::Takes(c.g, c.epilogue, *kernels);
 }
 
 std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c) {

@@ -1,8 +1,9 @@
-// Convolution by its definition, channels last: sums stay in registers for some pixels and one
-// panel of channels at a time, and what they multiply is read where it lies.
+// Direct convolution, channels last: the sums of some pixels and one panel of channels stay in
+// registers, and the input is read in place.
 #include <algorithm>
 #include <limits>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/conv_rows.h"
 #include "kernels/gemm/pack_once.h"
@@ -15,12 +16,10 @@ using convrows::PackedPanels;
 using simd::DirectTile;
 using simd::Microkernels;
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 void PackPanels(const PrepareContext& ctx, const Tensor& filter, int64_t lanes,
                 PackedPanels* packed) {
   const int64_t out_c = filter.dim(0), in_c = filter.dim(1), taps = filter.dim(2) * filter.dim(3);
-  const int64_t width = Ceil(out_c, lanes) * lanes, depth = in_c * taps;
+  const int64_t width = CeilDiv(out_c, lanes) * lanes, depth = in_c * taps;
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * depth) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
   const int64_t part = std::max<int64_t>(1, kPackBytes / (8 * lanes * depth)) * 2 * lanes;
@@ -47,7 +46,10 @@ class DirectConv final : public ConvRunner {
  public:
   DirectConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
              const Epilogue& epilogue, const Microkernels& kernels)
-      : g_(g), epilogue_(epilogue), kernels_(kernels), panels_(Ceil(g.out_c, 2 * kernels.lanes)) {
+      : g_(g),
+        epilogue_(epilogue),
+        kernels_(kernels),
+        panels_(CeilDiv(g.out_c, 2 * kernels.lanes)) {
     packed_ = convrows::PanelsOf(ctx, filter, kernels);
     // Without borders and steps, the pixels of all images are one line.
     const std::array<int64_t, 3> none{};
@@ -91,17 +93,17 @@ class DirectConv final : public ConvRunner {
   // panels pass, by groups of panels where there are too few lines.
   void Divide(int64_t threads) {
     constexpr int64_t kCacheBytes = 256 << 10;
-    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth a hand-over
+    constexpr double kLeastWork = 1 << 18;  // multiplications that are worth waking a thread
     const int64_t in_bytes = g_.batch * g_.in_size() * g_.in_c * 4;
     const int64_t filter_bytes = g_.out_c * g_.in_c * g_.kernel_size() * 4;
     const int64_t lines = g_.batch * g_.out[1];
-    const int64_t most = lines > 1 ? lines : Ceil(g_.out[2], 2 * kernels_.tile_rows);
+    const int64_t most = lines > 1 ? lines : CeilDiv(g_.out[2], 2 * kernels_.tile_rows);
     const int64_t wanted =
         std::clamp<int64_t>(static_cast<int64_t>(g_.work() / kLeastWork), 1, 4 * threads);
-    parts_ = std::min(most, Ceil(in_bytes, kCacheBytes));
+    parts_ = std::min(most, CeilDiv(in_bytes, kCacheBytes));
     if (filter_bytes <= in_bytes) parts_ = std::min(most, std::max(parts_, wanted));
-    groups_ = std::clamp<int64_t>(Ceil(wanted, parts_), 1, panels_);
-    // A stretch that stays in the first cache while the panels pass, unless those come from afar.
+    groups_ = std::clamp<int64_t>(CeilDiv(wanted, parts_), 1, panels_);
+    // Pixels that stay in L1 from panel to panel, unless the panels come from memory.
     constexpr int64_t kNearBytes = 24 << 10, kFarBytes = 1 << 20;
     const int64_t one = lines > 1 ? g_.stride[1] * g_.in[2] : kernels_.tile_rows;
     step_ = std::max<int64_t>(1, kNearBytes / (one * g_.in_c * 4));
@@ -112,13 +114,15 @@ class DirectConv final : public ConvRunner {
   // The taps that meet the image from output position `at` on.
   Range Inside(int d, int64_t at) const {
     const int64_t first = at * g_.stride[d] - g_.pad_lo[d], step = g_.dilation[d];
-    const int64_t begin = first < 0 ? std::min(g_.kernel[d], Ceil(-first, step)) : 0;
-    const int64_t end = std::clamp<int64_t>(Ceil(g_.in[d] - first, step), begin, g_.kernel[d]);
+    const int64_t begin = first < 0 ? std::min(g_.kernel[d], CeilDiv(-first, step)) : 0;
+    const int64_t end = std::clamp<int64_t>(CeilDiv(g_.in[d] - first, step), begin, g_.kernel[d]);
     return {begin, end};
   }
   // The output positions whose taps all meet the image.
   Range Inner(int d) const {
-    const int64_t begin = std::min(g_.out[d], Ceil(g_.pad_lo[d], g_.stride[d]));
+    // Padding below 0 leaves out the first pixels: none is outside then.
+    const int64_t begin =
+        std::min(g_.out[d], CeilDiv(std::max<int64_t>(g_.pad_lo[d], 0), g_.stride[d]));
     const int64_t room = g_.in[d] + g_.pad_lo[d] - (g_.kernel[d] - 1) * g_.dilation[d] - 1;
     const int64_t end = room < 0 ? 0 : room / g_.stride[d] + 1;
     return {begin, std::clamp<int64_t>(end, begin, g_.out[d])};
@@ -264,7 +268,7 @@ PointwiseRows::PointwiseRows(const PrepareContext& ctx, const Tensor& filter,
 
 void PointwiseRows::Run(const float* in, int64_t pixels, const float* bias, const float* residual,
                         float* out) const {
-  // A stretch stays in the first cache while the panels pass.
+  // The pixels stay in L1 from panel to panel.
   constexpr int64_t kNearBytes = 24 << 10;
   const int64_t rows = kernels_.tile_rows, one = rows * in_c_ * static_cast<int64_t>(sizeof(float));
   const int64_t step = std::max<int64_t>(1, kNearBytes / one) * rows;

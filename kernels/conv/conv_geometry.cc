@@ -72,7 +72,7 @@ Shape ShapeOf(const ConvGeometry& g, int64_t channels, const std::array<int64_t,
   return s;
 }
 
-// What both kinds share: ranks, groups, layout, kernel.
+// The part that both kinds share: ranks, groups, layout, kernel.
 Result<ConvGeometry> Basics(const OpContext& ctx, const Shape& input, const Shape& filter) {
   if (input.rank() != 4 && input.rank() != 5)
     return InvalidArgument("Input has shape ", input.ToString(), ", expected rank 4 or 5");

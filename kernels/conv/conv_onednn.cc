@@ -191,7 +191,7 @@ struct Problem {
   memory::desc Wanted(const Dims& dims) const {
     return copies ? onednn::Any(dims) : Plain(g, dims);
   }
-  // Of the operands that are multiplied.
+  // Layouts of the factors; rounded to bf16 where that is asked for.
   memory::desc WantedFactor(const Dims& dims) const { return Rounded(Wanted(dims)); }
   memory::desc WantedFilter(const Dims& dims) const { return Rounded(onednn::Any(dims)); }
 
@@ -201,7 +201,7 @@ struct Problem {
   }
 };
 
-// oneDNN's reference loops: correct, and slower than anything else.
+// Whether oneDNN has only its reference loops, which are slower than any other implementation.
 template <typename Descriptor>
 bool IsReference(const Descriptor& pd) {
   return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;

@@ -14,7 +14,7 @@ struct ConvState final : KernelState {
 };
 using Prepared = Result<std::unique_ptr<KernelState>>;
 
-// What the runners are, one after another.
+// Joins the names of the runners.
 Prepared Named(std::unique_ptr<ConvState> state) {
   std::string& name = state->facts().implementation;
   for (const auto& runner : state->runners)

@@ -139,12 +139,12 @@ class PatchConv final : public ConvRunner {
   }
 
   int64_t OutRow() const { return g_.in[2] * g_.in_c; }
-  // Where the patch of a pixel begins in the output.
+  // Offset of the patch of a pixel in the output.
   int64_t PatchAt(int64_t row, int64_t x) const {
     return row * g_.kernel[1] * OutRow() + x * line_;
   }
 
-  // The patches of n pixels, one to a row of results, to where they belong.
+  // Adds or copies the patches of n pixels, one per row of results, to the output.
   void Scatter(const float* results, int64_t width, int64_t n, float* to) const {
     for (int64_t i = 0; i < g_.kernel[1]; ++i) {
       const float* from = results + i * line_;

@@ -1,6 +1,6 @@
-// Convolutions with channels last, one row of the output at a time: what conv_direct.cc,
-// conv_depthwise.cc and conv_chain.cc share. Rows may lie anywhere, so that chains of convolutions
-// keep only those that are needed next.
+// Convolutions with channels last, one row of the output at a time, shared by conv_direct.cc,
+// conv_depthwise.cc and conv_chain.cc. Each row has an address of its own, so that chains of
+// convolutions keep only the rows that are needed next.
 //
 // Ownership: packed filters belong to the plans that share them (core/pack_slab.h). Threads: all of
 // it is immutable after construction; Run is re-entrant.
@@ -19,8 +19,8 @@ using simd::DepthwiseTileFn;
 using simd::DirectTile;
 using simd::Microkernels;
 
-// The filter as panels [row][column][channel in][channel out]: of two vectors, the last one of as
-// many as it needs.
+// The filter as panels [row][column][channel in][channel out], two vectors wide; the last one is
+// one or two vectors wide.
 struct PackedPanels {
   static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
@@ -32,9 +32,9 @@ std::shared_ptr<const PackedPanels> PanelsOf(const PrepareContext& ctx, const Te
 // An epilogue as the direct loops take it.
 struct DirectEpilogue {
   explicit DirectEpilogue(const Epilogue& epilogue);
-  // What the loops are to do with the sums of `block`, but for bias and residual, which they add.
+  // Sets the epilogue of a tile, except bias and residual.
   void Set(DirectTile* block) const;
-  // What is left to do behind the loops.
+  // Applies the part of the epilogue that the microkernel leaves out.
   void Finish(int64_t pixels, int64_t channels, int64_t step, float* out) const {
     if (late.activation != Activation::kNone || late.linear())
       ApplyEpilogue(late, pixels, channels, step, nullptr, false, out);
@@ -74,7 +74,7 @@ class DepthwiseRows {
   // Precondition: Takes().
   DepthwiseRows(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                 const Epilogue& epilogue, const Microkernels& kernels);
-  // Rows [first, last) of the input that row `y` of the output sees.
+  // Rows [first, last) of the input that row `y` of the output reads.
   std::pair<int64_t, int64_t> Seen(int64_t y) const;
   // Row `y` of the output. in: the rows of Seen(y); `out` is none of them.
   void Run(const InputRows& in, int64_t y, const float* bias, float* out) const;

@@ -1,5 +1,5 @@
-// When a chain of convolutions (fused_conv_chain) is made by stripes of rows: what the pass that
-// forms chains and the kernel that knows the shapes agree on.
+// When a chain of convolutions (fused_conv_chain) is computed by stripes of rows. The pass that
+// forms chains and the kernel use the same rule.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,14 @@ namespace heddle {
 
 // A pointwise convolution, a depthwise one and perhaps another pointwise one.
 struct ConvStripes {
-  int64_t rows = 0;      // of the depthwise one's results
-  int64_t between = 0;   // bytes of what the first one gives for an image
+  int64_t rows = 0;      // of the depthwise result
+  int64_t between = 0;   // bytes of the first result, per image
   int64_t largest = 0;   // bytes of the larger pointwise filter
-  bool project = false;  // there is a second pointwise one
+  bool project = false;  // there is a second pointwise convolution
 };
 
-// Fewer bytes stay in a core's own cache on their way from one convolution to the next, and larger
-// filters do not stay there along with the rows. Of few rows, too many are computed twice by
-// threads that share them.
+// Smaller intermediate results stay in L2 anyway; larger filters do not fit L2 together with the
+// rows; with few rows, threads compute too many border rows twice.
 inline bool StripesPay(const ConvStripes& s) {
   constexpr int64_t kLeast = 32 << 10, kLeastAlone = 1 << 20, kLargestFilter = 64 << 10;
   constexpr int64_t kLeastRows = 10;

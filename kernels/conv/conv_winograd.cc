@@ -1,6 +1,7 @@
 // Convolutions 3x3 and 5x5 with stride 1 by Winograd's method, channels last.
 #include <algorithm>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/gemm/pack_once.h"
 #include "kernels/simd/microkernels.h"
@@ -11,11 +12,10 @@ namespace {
 
 using namespace simd;
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-int64_t RoundUp(int64_t n, int64_t by) { return Ceil(n, by) * by; }
+int64_t RoundUp(int64_t n, int64_t by) { return CeilDiv(n, by) * by; }
 
-// The filter as 36 matrices [in_c, out_c], each cut into panels of columns: of two vectors, the
-// last one of as many as it needs.
+// The filter as 36 matrices [in_c, out_c], each cut into panels of columns two vectors wide; the
+// last one is one or two vectors wide.
 struct PackedFilter {
   static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
@@ -97,21 +97,20 @@ class WinogradConv final : public ConvRunner {
                                      [&](const Tensor& plain, PackedFilter* packed) {
                                        PackFilter(ctx, plain, kernels_, packed);
                                      });
-    tile_rows_ = Ceil(g.out[1], tile_);
-    tile_columns_ = Ceil(g.out[2], tile_);
+    tile_rows_ = CeilDiv(g.out[1], tile_);
+    tile_columns_ = CeilDiv(g.out[2], tile_);
     tiles_ = g.batch * tile_rows_ * tile_columns_;
     in_width_ = RoundUp(g.in_c, kernels_.lanes);
     out_width_ = RoundUp(g.out_c, kernels_.lanes);
-    // As many tiles at a time as fit the cache of a core, and few enough for all threads to have
-    // some.
+    // As many tiles at a time as fit L2, and few enough that every thread gets some.
     const int64_t fit =
         kCacheBytes / (kWinogradPoints * (in_width_ + out_width_) * 4) / kernels_.tile_rows;
     const int64_t most = std::clamp<int64_t>(fit, 2, 8) * kernels_.tile_rows;
     const int64_t threads = ctx.threads();
     alone_ = tiles_ >= threads * kFewTiles;
-    blocks_ = Ceil(tiles_, most);
+    blocks_ = CeilDiv(tiles_, most);
     if (alone_) blocks_ = RoundUp(blocks_, threads);
-    block_ = Ceil(tiles_, blocks_);
+    block_ = CeilDiv(tiles_, blocks_);
   }
 
   std::string name() const override {
@@ -143,8 +142,7 @@ class WinogradConv final : public ConvRunner {
   static constexpr int64_t kCacheBytes = 640 << 10;
   static constexpr int64_t kFewTiles = 20;
 
-  // The 36 matrices are a little further apart than they are large, so that their rows do not
-  // compete for the same places in the caches.
+  // Padding between the 36 matrices keeps their rows from mapping to the same cache sets.
   int64_t InStep() const { return block_ * in_width_ + kMostLanes; }
   int64_t OutStep() const { return block_ * out_width_ + kMostLanes; }
 
@@ -232,8 +230,8 @@ bool WinogradCovers(const ConvCase& c, const Machine& m) {
   const std::array<int64_t, 3> one{1, 1, 1};
   return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
          g.channels_last && g.spatial == 2 && g.groups == 1 && g.kernel[1] == g.kernel[2] &&
-         (g.kernel[1] == 3 || g.kernel[1] == 5) && g.stride == one && g.dilation == one &&
-         !c.empty() && OutputFor(c, m) != nullptr;
+         (g.kernel[1] == 3 || g.kernel[1] == 5) && std::min(g.pad_lo[1], g.pad_lo[2]) >= 0 &&
+         g.stride == one && g.dilation == one && !c.empty() && OutputFor(c, m) != nullptr;
 }
 
 std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvCase& c) {

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/simd/microkernels.h"
 
 namespace heddle::convcost {
 namespace {
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-// Cycles in which a core begins the multiply-adds of so many floats.
+// Cycles that a core needs to issue this many multiply-adds.
 double Cycles(double work, const Machine& m) {
   return work / simd::MicrokernelsFor(m)->lanes / m.vector_fmas_per_cycle;
 }
@@ -21,17 +20,16 @@ double BaseNs(const ConvCase& c, const Machine& m) {
   return Cycles(std::max(1.0, c.g.work()), m) * kDirectOverhead / m.cycles_per_ns;
 }
 
-// An implementation that computes a case and should not be taken for it.
+// The cost of an implementation that covers a case and must not be chosen for it.
 constexpr double kSlow = 20;
 
-// Of so few pixels, what oneDNN does before it begins, and to share such work out, takes longer
-// than the sums.
+// For so few pixels the set-up of oneDNN and the distribution to threads take longer than the sums.
 constexpr int64_t kFewPixels = 40;
 bool IsSmall(const ConvGeometry& g) { return g.batch * g.out_size() <= kFewPixels; }
 
-// Of one image with few channels, oneDNN gives each thread its part of the output's channels, so
-// that all of them read all pixels and write to all lines of memory; not with larger windows. With
-// very few channels to write it does worse still.
+// For one image with few channels, oneDNN splits the output channels over threads, so that every
+// thread reads all pixels and writes to all cache lines; not with larger windows. Very few output
+// channels make it worse.
 constexpr int64_t kFewInputs = 32, kManyChannels = 32, kVeryFewChannels = 8;
 bool OnednnSharesBadly(const ConvCase& c) {
   const ConvGeometry& g = c.g;
@@ -39,8 +37,7 @@ bool OnednnSharesBadly(const ConvCase& c) {
          g.kernel_size() > 1 && (g.out_c >= kManyChannels || g.out_c <= kVeryFewChannels);
 }
 
-// What oneDNN takes for such an activation, beyond what heddle's own loops take, is a noticeable
-// part of short sums.
+// For sums of at most this length, the slower activation of oneDNN shows.
 constexpr int64_t kShortSum = 640;
 bool OnednnActivatesSlowly(const ConvGeometry& g, Activation a) {
   switch (a) {
@@ -75,9 +72,10 @@ double Winograd(const ConvCase& c, const Machine& m) {
   if (g.in_c < lanes || g.out_c < lanes || (c.lean && !FilterIsSmall(g)))
     return kSlow * BaseNs(c, m);
   const int tile = simd::WinogradTileOf(g.kernel[1]);
-  const double tiles = static_cast<double>(g.batch * Ceil(g.out[1], tile) * Ceil(g.out[2], tile));
-  const double in = static_cast<double>(Ceil(g.in_c, lanes));
-  const double out = static_cast<double>(Ceil(g.out_c, lanes));
+  const double tiles =
+      static_cast<double>(g.batch * CeilDiv(g.out[1], tile) * CeilDiv(g.out[2], tile));
+  const double in = static_cast<double>(CeilDiv(g.in_c, lanes));
+  const double out = static_cast<double>(CeilDiv(g.out_c, lanes));
   const double filter = simd::kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
   const double products = filter * tiles / m.vector_fmas_per_cycle * kProductOverhead;
   // The transformed filter is larger than the plain one, four times with 3x3, and often comes from

@@ -1,6 +1,6 @@
-// What each implementation of a convolution is expected to take, from the case and the machine.
+// Estimated time of each implementation of a convolution, from the case and the machine.
 //
-// The unit is the time of the sums as they stand at the full speed of a core, BaseNs, and most
+// The unit is BaseNs, the time of a direct convolution at the peak speed of a core, and most
 // factors are measured ratios to it: they say which implementation wins, not how long a run takes.
 #pragma once
 

@@ -1,4 +1,5 @@
-// heddle's own: convolutions with what follows them. The fusion passes make them.
+// fused_conv2d and fused_conv2d_transpose: convolutions with their epilogue. Operators of heddle,
+// made by fusion passes.
 #include "core/shapes.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/spread_residual.h"
@@ -8,7 +9,7 @@ namespace {
 
 struct FusedConvState final : KernelState {
   std::unique_ptr<ConvRunner> runner;
-  std::optional<Epilogue> late;  // what comes behind a residual of another batch
+  std::optional<Epilogue> late;  // the epilogue after a residual with another batch size
   Shape product;
 };
 

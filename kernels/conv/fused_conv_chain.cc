@@ -1,4 +1,5 @@
-// heddle's own: pointwise and depthwise convolutions one behind the other. A pass makes it.
+// fused_conv_chain: pointwise and depthwise convolutions in sequence. An operator of heddle, made
+// by passes/fuse/fuse_conv_chain.cc.
 #include "core/shapes.h"
 #include "kernels/base/implementations.h"
 #include "kernels/conv/conv_chain.h"
@@ -10,10 +11,10 @@ namespace {
 
 struct ConvChainState final : KernelState {
   std::unique_ptr<ConvChain> chain;
-  // Otherwise: one after the other, with all of the results in between.
+  // Without stripes: one after the other, with complete intermediate results.
   std::vector<std::unique_ptr<ConvRunner>> runners;
-  std::vector<int64_t> between;  // where the results in between begin, in floats, and their end
-  std::optional<Epilogue> late;  // what comes behind a residual of another batch
+  std::vector<int64_t> between;  // offsets of the intermediate results in floats, and their end
+  std::optional<Epilogue> late;  // the epilogue after a residual with another batch size
   Shape product;
 };
 

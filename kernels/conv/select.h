@@ -24,9 +24,9 @@ struct ConvCase {
 
 using ConvImplementation = Implementation<ConvCase, ConvRunner>;
 
-// Where costs are equal, the first one is taken.
+// The first of equal costs is chosen.
 std::span<const ConvImplementation> ConvImplementations();
-// What MakeConv takes on such a machine, by estimates.
+// The implementation that MakeConv chooses on machine `m` by its cost estimates.
 std::string DescribeConv(const ConvCase& c, const Machine& m);
 
 }  // namespace heddle

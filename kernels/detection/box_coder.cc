@@ -1,15 +1,9 @@
-// box_coder and iou_similarity: boxes as corners (x1, y1, x2, y2).
+// box_coder: boxes as offsets from priors and back.
 #include "kernels/base/shape_checks.h"
+#include "kernels/detection/box_slots.h"
 
 namespace heddle {
 namespace {
-
-Status CheckBoxes(const ShapeContext& ctx, Key key) {
-  const Shape& s = ctx.InShape(key);
-  if (s.known_rank() && (s.rank() != 2 || (s[1] >= 0 && s[1] != 4)))
-    return InvalidArgument(key.name, " must be [N, 4], not ", s.ToString());
-  return Status::Ok();
-}
 
 Status InferCoder(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckBoxes(ctx, "PriorBox"));
@@ -98,42 +92,6 @@ struct BoxCoder {
   }
 };
 
-Status InferIou(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckBoxes(ctx, "X"));
-  HEDDLE_RETURN_IF_ERROR(CheckBoxes(ctx, "Y"));
-  const Shape &x = ctx.InShape("X"), &y = ctx.InShape("Y");
-  if (!x.known_rank() || !y.known_rank()) return ctx.Defer();
-  if (ctx.InDType("X") != ctx.InDType("Y"))
-    return InvalidArgument("X and Y must have the same dtype");
-  ctx.SetOut("Out", Shape{x[0], y[0]}, ctx.InDType("X"));
-  ctx.ShareLoD("X", "Out");
-  return Status::Ok();
-}
-
-template <typename T>
-T Overlap(const T* a, const T* b, T extra) {
-  const T w = std::max(T(0), std::min(a[2], b[2]) - std::max(a[0], b[0]) + extra);
-  const T h = std::max(T(0), std::min(a[3], b[3]) - std::max(a[1], b[1]) + extra);
-  const T both = w * h;
-  const T all = (a[2] - a[0] + extra) * (a[3] - a[1] + extra) +
-                (b[2] - b[0] + extra) * (b[3] - b[1] + extra) - both;
-  return both / all;
-}
-
-template <typename T>
-struct IouSimilarity {
-  static Status Run(KernelContext& ctx) {
-    const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
-    const T extra = ctx.Bool("box_normalized") ? T(0) : T(1);
-    const T *a = x.data<T>(), *b = y.data<T>();
-    const int64_t cols = y.dim(0);
-    T* out = ctx.Out("Out").template mutable_data<T>();
-    ForEachIndex(ctx, x.dim(0) * cols,
-                 [=](int64_t i) { out[i] = Overlap(a + i / cols * 4, b + i % cols * 4, extra); });
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -149,16 +107,6 @@ HEDDLE_OP(box_coder) {
       .Attr("variance", Floats{})
       .InferShape(InferCoder)
       .Kernels<BoxCoder, float, double>();
-}
-
-HEDDLE_OP(iou_similarity) {
-  op.Doc("intersection over union of every pair of boxes")
-      .Input("X")
-      .Input("Y")
-      .Output("Out")
-      .Attr("box_normalized", true)
-      .InferShape(InferIou)
-      .Kernels<IouSimilarity, float, double>();
 }
 
 HEDDLE_EXAMPLES(box_coder, R"(
@@ -196,19 +144,4 @@ in PriorBox float64 [2, 4] 4.04 7.59 6.7 3.15 5.81 8.47 2.27 4.93
 in TargetBox float64 [1, 2, 4] 0.05 -0.32 -0.13 0.43 0.61 -0.69 0.24 -0.51
 out OutputBox float64 [1, 2, 4] 4.335133076875653 10.203511702277185 6.670866923124347
   3.3780882977228153 4.130710996068887 10.205477174497712 -0.36951099606888604 8.07972282550229
-)")
-
-HEDDLE_EXAMPLES(iou_similarity, R"(
-example float32 3x4, no box_normalized
-attr box_normalized BOOLEAN false
-in X float32 [2, 4] 0.478 0.813 0.729 0.394 0.646 0.897 0.311 0.562
-in Y float32 [3, 4] 0.268 0.477 0.112 0.164 0.425 0.216 0.373 0.634 0.321 0.686 0.529 0.581
-out Out float32 [2, 3] 0.20526597 0.33524275 0.5099812 0.13861148 0.32897183 0.40902823
-
-example float64 3x4, no box_normalized
-attr box_normalized BOOLEAN false
-in X float64 [2, 4] 0.478 0.813 0.729 0.394 0.646 0.897 0.311 0.562
-in Y float64 [3, 4] 0.268 0.477 0.112 0.164 0.425 0.216 0.373 0.634 0.321 0.686 0.529 0.581
-out Out float64 [2, 3] 0.20526599790565983 0.33524273094350837 0.5099811250993871 0.1386115229823155
-  0.32897183884051256 0.40902826589875435
 )")

@@ -1,4 +1,4 @@
-// box_decoder_and_assign and polygon_box_transform.
+// box_decoder_and_assign: decodes a box per class and picks the one of the best class.
 #include <cmath>
 
 #include "kernels/base/shape_checks.h"
@@ -61,29 +61,6 @@ struct DecodeAndAssign {
   }
 };
 
-Status InferPolygon(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("Input");
-  if (x.known_rank() && (x.rank() != 4 || x[1] % 2 != 0))
-    return InvalidArgument("Input must be [N, 2 C, H, W], not ", x.ToString());
-  ctx.SetOut("Output", x, ctx.InDType("Input"));
-  return Status::Ok();
-}
-
-// Offsets from cells of 4 pixels become coordinates; even channels are x, odd ones y.
-template <typename T>
-struct PolygonTransform {
-  static Status Run(KernelContext& ctx) {
-    const Tensor& x = ctx.In("Input");
-    const int64_t w = x.dim(3), plane = x.dim(2) * w, channels = x.dim(1);
-    T* out = ctx.Out("Output").template mutable_data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) {
-      const int64_t at = i % plane, cell = i / plane % channels % 2 == 0 ? at % w : at / w;
-      out[i] = static_cast<T>(cell * 4) - x.data<T>()[i];
-    }
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -92,10 +69,6 @@ HEDDLE_OP(box_decoder_and_assign) {
   op.Input("PriorBox").Input("PriorBoxVar").Input("TargetBox").Input("BoxScore");
   op.Output("DecodeBox").Output("OutputAssignBox").Attr("box_clip", 4.135);
   op.InferShape(Infer).Kernels<DecodeAndAssign, float, double>();
-}
-HEDDLE_OP(polygon_box_transform) {
-  op.Doc("offsets of polygons' corners to coordinates").Input("Input").Output("Output");
-  op.InferShape(InferPolygon).Kernels<PolygonTransform, float, double>();
 }
 
 HEDDLE_EXAMPLES(box_decoder_and_assign, R"(
@@ -110,18 +83,4 @@ out DecodeBox float32 [2, 8] -0.41585493 0.09401941 9.635855 10.665981 0.1192812
   7.6407185 8.799877 3.6399884 4.5125704 14.664013 11.415429 3.99864 4.103367 15.81736 11.230633
 out OutputAssignBox float32 [2, 4] 0.11928129 -1.6798778 7.6407185 8.799877 3.99864 4.103367
   15.81736 11.230633
-)")
-
-HEDDLE_EXAMPLES(polygon_box_transform, R"(
-example float32 1x4x2x2
-in Input float32 [1, 4, 2, 2] 0.385 0.222 0.818 0.601 0.439 0.927 0.331 0.656 0.547 0.764 0.168 0.71
-  0.114 0.872 0.493 0.276
-out Output float32 [1, 4, 2, 2] -0.385 3.7779999 -0.818 3.399 -0.439 -0.927 3.669 3.3439999 -0.547
-  3.236 -0.168 3.29 -0.114 -0.872 3.507 3.724
-
-example float64 1x4x2x2
-in Input float64 [1, 4, 2, 2] 0.385 0.222 0.818 0.601 0.439 0.927 0.331 0.656 0.547 0.764 0.168 0.71
-  0.114 0.872 0.493 0.276
-out Output float64 [1, 4, 2, 2] -0.385 3.778 -0.818 3.399 -0.439 -0.927 3.669 3.344 -0.547
-  3.2359999999999998 -0.168 3.29 -0.114 -0.872 3.507 3.724
 )")

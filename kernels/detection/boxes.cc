@@ -39,7 +39,7 @@ void AddCrossing(const Edge& a, const Edge& b, std::vector<double>* ys) {
     ys->push_back(top + (bottom - top) * before / (before - after));
 }
 
-// Where a horizontal line enters and leaves a polygon, in order.
+// Abscissas at which a horizontal line enters and leaves a polygon, in order.
 void Spans(const std::vector<Edge>& edges, double y, std::vector<double>* xs) {
   xs->clear();
   for (const Edge& e : edges)

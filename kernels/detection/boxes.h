@@ -28,7 +28,7 @@ T BoxOverlap(const T* a, const T* b, bool normalized) {
 // is.
 double PolygonOverlap(const double* a, const double* b, int64_t size);
 
-// Of boxes (size 4) or polygons.
+// Intersection over union of boxes (size 4) or polygons.
 template <typename T>
 T Overlap(const T* a, const T* b, int64_t size, bool normalized) {
   if (size == 4) return BoxOverlap(a, b, normalized);

@@ -19,7 +19,7 @@ struct Hit {
 };
 using Hits = std::map<int, std::vector<Hit>>;  // by class
 
-// What has been counted so far.
+// Running counts.
 struct Counts {
   std::map<int, int> truths;  // by class
   Hits right, wrong;
@@ -150,7 +150,7 @@ float MeanPrecision(const Counts& counts, bool eleven, int64_t background) {
   return classes == 0 ? 0 : sum / static_cast<float>(classes);
 }
 
-// What earlier batches counted: [classes, 1] and, class by class, [n, 2] of score and flag.
+// Reads the counts of earlier batches: [classes, 1] and, class by class, [n, 2] of score and flag.
 Status ReadState(KernelContext& ctx, int64_t classes, Counts* counts) {
   const Tensor* has = ctx.InOpt("HasState");
   if (has == nullptr || has->dtype() != DType::kI32 || has->numel() < 1) return Status::Ok();

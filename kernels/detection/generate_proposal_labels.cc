@@ -171,7 +171,7 @@ Settings SettingsOf(const OpContext& ctx) {
           ctx.Bool("is_cls_agnostic")};
 }
 
-// Of a cascade's regions those stay that have an area and are no truths themselves.
+// In a cascade, regions without area and those equal to a ground truth are dropped.
 Image ImageAt(const KernelContext& ctx, int64_t i, const Offsets& regions, const Offsets& truths,
               bool cascade) {
   Image image;

@@ -147,7 +147,7 @@ std::vector<Pick> PickFrom(const Image<T>& image, const Options& options, bool m
   return picks;
 }
 
-// Where the boxes of each image begin, for scores [boxes, classes].
+// Offsets of the boxes of each image, for scores [boxes, classes].
 Result<Offsets> ImageOffsets(const KernelContext& ctx, const Tensor& boxes, bool has_numbers) {
   const Tensor* numbers = has_numbers ? ctx.InOpt("RoisNum") : nullptr;
   if (numbers == nullptr) {
@@ -174,7 +174,7 @@ Status CheckOperands(const Tensor& boxes, const Tensor& scores) {
                          scores.shape().ToString());
 }
 
-// What was found: rows of label, score and box; the images' offsets in them.
+// Detections: rows of label, score and box, and the offsets of the images.
 template <typename T>
 struct Found {
   std::vector<T> rows;

@@ -7,7 +7,17 @@
 namespace heddle {
 namespace {
 
+// Samples along one side of a bin: far more than there are pixels to sample.
+constexpr int64_t kMostSamples = 1 << 10;
+
+Status CheckRatio(const OpContext& ctx) {
+  if (ctx.Int("sampling_ratio") <= kMostSamples) return Status::Ok();
+  return InvalidArgument("sampling_ratio is ", ctx.Int("sampling_ratio"), ", above the limit of ",
+                         kMostSamples);
+}
+
 Status Infer(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckRatio(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
   if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
@@ -111,6 +121,7 @@ struct RoiAlign {
 };
 
 Status InferGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckRatio(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs"), &d = ctx.InShape("Out@GRAD");
   if (x.is_static() && rois.is_static() && d.is_static() &&

@@ -30,7 +30,7 @@ void Delta(const Box& from, const Box& to, float* out) {
   out[3] = std::log(to_h / h);
 }
 
-// What one image gives; indices are of its own anchors.
+// Result for one image; indices count its own anchors.
 struct Assigned {
   std::vector<int> location, score;     // anchors that learn a box; that learn a score
   std::vector<int> label;               // of `score`

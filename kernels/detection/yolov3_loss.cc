@@ -33,7 +33,7 @@ T Iou(const Box<T>& a, const Box<T>& b) {
   return both / (a.w * a.h + b.w * b.h - both);
 }
 
-// Where things lie in X [N, masks * (5 + classes), H, W], and the operator's parameters.
+// Layout of X [N, masks * (5 + classes), H, W] and the parameters of the operator.
 template <typename T>
 struct Head {
   const Ints &anchors, &mask;
@@ -106,7 +106,7 @@ struct Head {
       return OutOfRange("a true box has its centre outside the image");
     return row * w + col;
   }
-  // What the four box values should be at the cell.
+  // Target values of the four box coordinates at the cell.
   Box<T> Target(const Box<T>& truth, int64_t anchor, int64_t cell) const {
     return {truth.x * static_cast<T>(h) - static_cast<T>(cell % w),
             truth.y * static_cast<T>(h) - static_cast<T>(cell / w),

@@ -68,4 +68,14 @@ void CopyBytes(const KernelContext& ctx, void* dst, const void* src, int64_t n);
 // Makes output `out` selected rows with the rows of `in` and a new value of `in`'s shape.
 SelectedRows& AllocRowsLike(const KernelContext& ctx, const SelectedRows& in, Value& out);
 
+// `t` converted to fp16 in scratch memory, LoD included; dtypes other than float32 and float64 are
+// returned as they are.
+inline Tensor ToFp16(const KernelContext& ctx, const Tensor& t) {
+  if (t.dtype() != DType::kF32 && t.dtype() != DType::kF64) return t;
+  Tensor half = ctx.Scratch(DType::kF16, t.shape());
+  ConvertElements(ctx, t.raw(), t.dtype(), half.mutable_raw(), half.dtype(), t.numel());
+  if (t.has_lod()) half.set_lod(t.lod());
+  return half;
+}
+
 }  // namespace heddle

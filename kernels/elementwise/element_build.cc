@@ -294,7 +294,7 @@ class Builder {
   std::vector<uint32_t> loop_of_;     // per value; kNone: an operand
   std::vector<ElementPlace> place_of_;
   std::vector<bool> in_memory_;
-  // Of the loop at hand:
+  // State of the loop that is being built:
   std::map<uint32_t, uint32_t> last_use_, registers_, streams_;
   std::map<uint32_t, std::vector<std::pair<Shape, uint32_t>>> spreads_;
   std::vector<uint32_t> free_, kind_of_;  // free registers; of each step

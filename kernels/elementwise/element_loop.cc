@@ -137,8 +137,8 @@ class Runner {
     }
   }
 
-  // Where row `row` of the spread operand begins. Beyond the last row (when a tile that is filled
-  // once is longer than the tensor) it begins anew.
+  // Offset of row `row` of the broadcast operand. Rows beyond the last wrap around, which happens
+  // when a tile that is filled once is longer than the tensor.
   static int64_t RowOffset(const BroadcastPlan& plan, int64_t row) {
     int64_t offset = 0;
     for (int i = plan.rank - 2; i >= 0; --i) {

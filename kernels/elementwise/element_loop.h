@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// Where a value lies that is no register: an operand, an output, or a tensor between two loops.
+// Location of a value in memory: an operand, an output, or a tensor between two loops.
 struct ElementPlace {
   enum Kind : uint8_t { kInput, kOutput, kBetween } kind = kInput;
   uint32_t index = 0;
@@ -41,7 +41,7 @@ struct ElementLoop {
   int64_t grain = 1;  // tiles worth a thread of their own
 };
 
-// What Prepare makes for one set of shapes.
+// State of the operator for one set of shapes.
 struct ElementLoops : KernelState {
   std::vector<ElementLoop> loops;  // one after another
   std::vector<Shape> between;      // tensors that one loop writes and later ones read

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-// Where a tangent is absent it counts as zeros, of DOut's shape (x) or of Y's (y).
+// An absent tangent counts as zeros of the shape of DOut (x) or of Y (y).
 struct Tangents {
   const Tensor* x;
   const Tensor* y;

@@ -68,6 +68,7 @@ out Out int64 [2, 3] 0 5 1 2 0 1
 
 HEDDLE_EXAMPLES(elementwise_heaviside_grad, R"(
 example y broadcast along rows
+gradient none of X: the step at 0 has no slope; Paddle gives 0
 in Out@GRAD float64 [2, 3] -0.7 0.5 0.1 -0.5 -0.3 -0.7
 in X float64 [2, 3] -1.5 0 2 0 -3 1
 in Y float64 [2, 1] 0.5 -0.25

@@ -46,7 +46,7 @@ struct Mul {
 
 HEDDLE_OP(elementwise_mul) {
   DefineElementwise<MulFn>(op, "x * y");
-  op.InferShape(InferMul).Prepare(PrepareMul);
+  op.InputFlags("X", kAnyKind).InferShape(InferMul).Prepare(PrepareMul);
   op.Kernels<Mul, float, double, int32_t, int64_t, float16, bfloat16, bool, std::complex<float>,
              std::complex<double>>();
 }

@@ -23,7 +23,7 @@ struct Second {
     HEDDLE_ASSIGN_OR_RETURN(const T* ddx, full.LikeX(ctx.InOpt("DDX")));
     HEDDLE_ASSIGN_OR_RETURN(const T* ddy, full.LikeY(ctx.InOpt("DDY")));
     const auto mul = [](T a, T b) { return MulFn::Apply(a, b); };
-    // Of complex tensors Paddle conjugates DDX here, but not DDY.
+    // For complex tensors Paddle conjugates DDX here, but not DDY.
     full.StoreX(ctx.OutOpt("X@GRAD"), [&](int64_t i) { return mul(dout[i], ddy[i]); });
     full.StoreY(ctx.OutOpt("Y@GRAD"), [&](int64_t i) { return mul(dout[i], Conj(ddx[i])); });
     full.StoreOut(ctx.OutOpt("DDOut"),

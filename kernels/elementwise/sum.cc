@@ -218,7 +218,7 @@ Status InferSum(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(sum) {
-  op.Doc("sum of all inputs").Input("X", kList | kOptional).Output("Out");
+  op.Doc("sum of all inputs").Input("X", kList | kOptional | kAnyKind).Output("Out");
   op.Inplace("X", "Out").InferShape(&InferSum).AnyKernel(&Sum);
 }
 

@@ -49,7 +49,7 @@ Status RunShadow(KernelContext& ctx) {
 }
 
 void DefineAssign(OpDef& op, unsigned input_flags) {
-  op.Doc("A copy of X.").Input("X", input_flags).Output("Out").View("X", "Out");
+  op.Doc("A copy of X.").Input("X", input_flags | kAnyKind).Output("Out").View("X", "Out");
   op.InferShape(AssignShape).AnyKernel(RunAssign);
 }
 
@@ -62,7 +62,11 @@ HEDDLE_OP(memcpy) { DefineAssign(op, 0); }
 HEDDLE_OP(memcpy_h2d) { DefineAssign(op, 0); }
 HEDDLE_OP(memcpy_d2h) { DefineAssign(op, 0); }
 HEDDLE_OP(shadow_output) {
-  op.Doc("x under another name.").Input("x").Output("out").Attr("name", "").View("x", "out");
+  op.Doc("x under another name.")
+      .Input("x", kAnyKind)
+      .Output("out")
+      .Attr("name", "")
+      .View("x", "out");
   op.InferShape(&SameShape).AnyKernel(RunShadow);
 }
 

@@ -1,17 +1,10 @@
-// assign_value and fill: constants listed in the program.
-#include <cstring>
-
+// assign_value: a constant listed in the program.
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/fill/store_values.h"
 
 namespace heddle {
 namespace {
-
-template <typename T, typename V>
-void Store(const std::vector<V>& values, Tensor& out) {
-  T* y = out.mutable_data<T>();
-  for (size_t i = 0; i < values.size(); ++i) y[i] = ConvertTo<T>(values[i]);
-}
 
 // Calls fn(list) with the one list of values that is not empty; older and newer programs name it
 // differently, and its type need not be that of the tensor.
@@ -41,26 +34,7 @@ Status RunAssignValue(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   VisitAnyDType(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    VisitValues(ctx, [&](const auto& v) { Store<T>(v, out); });
-  });
-  return Status::Ok();
-}
-
-Status FillShape(ShapeContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, CheckedDType(ctx.Int("dtype")));
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ctx.IntList("shape"), "attribute shape"));
-  const auto count = static_cast<int64_t>(ctx.Attr<Floats>("value").size());
-  if (count != shape.numel())
-    return InvalidArgument("shape ", shape.ToString(), " needs ", shape.numel(), " values, but ",
-                           count, " are given");
-  ctx.SetOut("Out", shape, dtype);
-  return Status::Ok();
-}
-
-Status RunFill(KernelContext& ctx) {
-  Tensor& out = ctx.Out("Out");
-  VisitAnyDType(out.dtype(), [&](auto tag) {
-    Store<typename decltype(tag)::type>(ctx.Attr<Floats>("value"), out);
+    VisitValues(ctx, [&](const auto& v) { StoreValues<T>(v, out); });
   });
   return Status::Ok();
 }
@@ -74,11 +48,6 @@ HEDDLE_OP(assign_value) {
   op.Attr("int32_values", Ints{}).Attr("int64_values", Ints{}).Attr("fp32_values", Floats{});
   op.Attr("fp64_values", Floats{}).Attr("values", Floats{});
   op.InferShape(AssignValueShape).AnyKernel(RunAssignValue);
-}
-HEDDLE_OP(fill) {
-  op.Doc("The listed values in the given shape.").Output("Out");
-  op.Attr("value", Floats{}).Attr("shape", Ints{}).Attr("dtype", 5);
-  op.InferShape(FillShape).AnyKernel(RunFill);
 }
 
 HEDDLE_EXAMPLES(assign_value, R"(
@@ -123,46 +92,4 @@ attr int32_values INTS []
 attr int64_values LONGS []
 attr shape INTS [5]
 out Out float32 [5] -0.10421295 0.817191 -0.4127717 -0.42444932 -0.73994285
-)")
-
-HEDDLE_EXAMPLES(fill, R"(
-example float32
-attr value FLOATS [1.5, -2.0, 3.0, 0.0, 7.0, 0.25]
-attr shape INTS [2, 3]
-attr dtype INT 5
-from assign_value -> Out=Out
-attr shape INTS [2, 3]
-attr dtype INT 5
-attr fp32_values FLOATS [1.5, -2.0, 3.0, 0.0, 7.0, 0.25]
-out Out float32 [2, 3] 1.5 -2 3 0 7 0.25
-
-example int32
-attr value FLOATS [1.0, -2.0, 3.0, 0.0, 7.0, 9.0]
-attr shape INTS [2, 3]
-attr dtype INT 2
-from assign_value -> Out=Out
-attr shape INTS [2, 3]
-attr dtype INT 2
-attr int32_values INTS [1, -2, 3, 0, 7, 9]
-out Out int32 [2, 3] 1 -2 3 0 7 9
-
-example int64
-attr value FLOATS [1.0, -2.0, 3.0, 0.0, 7.0, 9.0]
-attr shape INTS [2, 3]
-attr dtype INT 3
-from assign_value -> Out=Out
-attr shape INTS [2, 3]
-attr dtype INT 3
-attr int64_values LONGS [1, -2, 3, 0, 7, 9]
-out Out int64 [2, 3] 1 -2 3 0 7 9
-
-example bool
-attr value FLOATS [1.0, 0.0, 1.0, 0.0, 0.0, 1.0]
-attr shape INTS [2, 3]
-attr dtype INT 0
-from assign_value -> Out=Out
-attr shape INTS [2, 3]
-attr dtype INT 0
-attr bool_values INTS [1, 0, 1, 0, 0, 1]
-out Out bool [2, 3] 1 0 1 0 0 1
 )")

@@ -73,6 +73,16 @@ attr value FLOAT 8888.0
 in X int64 [4, 4] 0*16
 out Out int64 [4, 4] 8888*16
 
+example 20 kB between operators
+# More than a plan computes before it runs.
+in x float32 [50, 100] 0.5*2500 -0.25*2500
+op relu X=x -> Out=a
+op fill_any_like X=a -> Out=b
+attr dtype INT 5
+attr value FLOAT 2.5
+op elementwise_mul X=a Y=b -> Out=y
+out y float32 [50, 100] 1.25*2500 0*2500
+
 example float32 2x3x1
 in X float32 [2, 3, 1] 0.102908544 0.042702675 -0.069244474 0.0047163633 -0.07167311 0.087135084
 out Out float32 [2, 3, 1] 0*6
@@ -90,6 +100,14 @@ out Out float32 [4, 3] 0*12
 example float32 scalar
 in X float32 [] 0.684
 out Out float32 [] 0
+
+example 20 kB between operators
+# More than a plan computes before it runs.
+in x float32 [50, 100] 0.5*2500 -0.25*2500
+op relu X=x -> Out=a
+op fill_zeros_like X=a -> Out=b
+op elementwise_max X=a Y=b -> Out=y
+out y float32 [50, 100] 0.5*2500 0*2500
 )")
 
 HEDDLE_EXAMPLES(fill_zeros_like2, R"(

@@ -1,4 +1,4 @@
-// What each implementation of a matrix product is expected to take, from the case and the machine.
+// Estimated time of each implementation of a matrix product, from the case and the machine.
 //
 // The unit is the time of the multiply-adds at the full speed of a core, BaseNs, and the factors
 // are measured ratios to it: they say which implementation wins, not how long a run takes.

@@ -92,7 +92,7 @@ HEDDLE_OP(einsum) {
       .Input("Operands", kList)
       .Output("Out")
       .Output("InnerCache", kList | kOptional)
-      .Output("XShape", kList | kOptional)
+      .Output("XShape", kList | kOptional | kNoData)
       .Attr("equation", "")
       .InferShape(Infer)
       .Kernels<Einsum, float, double>();

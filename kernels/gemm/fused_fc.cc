@@ -1,5 +1,5 @@
-// Fused chains of matrix products: fusion_repeated_fc_relu, fusion_seqexpand_concat_fc,
-// fusion_squared_mat_sub, and fused_embedding_seq_pool.
+// Fused chains of matrix products: fusion_repeated_fc_relu, fusion_seqexpand_concat_fc and
+// fusion_squared_mat_sub.
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -96,70 +96,6 @@ struct SquaredMatSub {
   }
 };
 
-// --- fused_embedding_seq_pool ---
-
-// Calls fn(sequence, place in a step, id) for all ids.
-template <typename Fn>
-Status ForEachId(KernelContext& ctx, Fn fn) {
-  const Tensor &ids = ctx.In("Ids"), &w = ctx.In("W");
-  HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
-  const Ints all = ToInts(ids);
-  const int64_t per_step = RowSize(ids), padding = ctx.Int("padding_idx");
-  for (int64_t s = 0; s < SequenceCount(*offsets); ++s)
-    for (int64_t i = Begin(*offsets, s) * per_step; i < Begin(*offsets, s + 1) * per_step; ++i) {
-      const int64_t id = all[static_cast<size_t>(i)];
-      if (id == padding && padding >= 0) continue;
-      if (id < 0 || id >= w.dim(0)) return OutOfRange("id ", id, " is not in [0, ", w.dim(0), ")");
-      fn(s, i % per_step, id);
-    }
-  return Status::Ok();
-}
-
-template <typename T>
-struct EmbeddingSeqPool {
-  static Status Run(KernelContext& ctx) {
-    const Tensor &ids = ctx.In("Ids"), &w = ctx.In("W");
-    HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
-    if (w.rank() != 2 || ctx.Str("combiner") != "sum")
-      return InvalidArgument("W must be a matrix and combiner 'sum'");
-    const int64_t d = w.dim(1), width = d * RowSize(ids);
-    Tensor& out = ctx.Alloc("Out", w.dtype(), Shape{SequenceCount(*offsets), width});
-    ZeroAll(out);
-    return ForEachId(ctx, [&](int64_t s, int64_t place, int64_t id) {
-      T* to = out.mutable_data<T>() + s * width + place * d;
-      for (int64_t k = 0; k < d; ++k) to[k] += w.data<T>()[id * d + k];
-    });
-  }
-};
-
-template <typename T>
-struct EmbeddingSeqPoolGrad {
-  static Status Run(KernelContext& ctx) {
-    const Tensor &ids = ctx.In("Ids"), &w = ctx.In("W"), &d_out = ctx.In("Out@GRAD");
-    HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
-    const int64_t d = w.dim(1), width = d * RowSize(ids);
-    if (d_out.numel() != SequenceCount(*offsets) * width)
-      return InvalidArgument("Out@GRAD ", d_out.shape().ToString(), " does not fit Ids");
-    if (!ctx.Bool("is_sparse")) {
-      Tensor& dw = ctx.Alloc("W@GRAD", w.dtype(), w.shape());
-      ZeroAll(dw);
-      return ForEachId(ctx, [&](int64_t s, int64_t place, int64_t id) {
-        const T* from = d_out.data<T>() + s * width + place * d;
-        for (int64_t k = 0; k < d; ++k) dw.mutable_data<T>()[id * d + k] += from[k];
-      });
-    }
-    SelectedRows rows{{}, w.dim(0), ctx.Scratch(w.dtype(), Shape{ids.numel(), d})};
-    T* to = rows.value.mutable_data<T>();
-    HEDDLE_RETURN_IF_ERROR(ForEachId(ctx, [&](int64_t s, int64_t place, int64_t id) {
-      rows.rows.push_back(id);
-      to = std::copy_n(d_out.data<T>() + s * width + place * d, d, to);
-    }));
-    rows.value.SetMeta(w.dtype(), Shape{std::ssize(rows.rows), d});
-    ctx.OutVar("W@GRAD")->mutable_rows() = std::move(rows);
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -168,25 +104,17 @@ HEDDLE_OP(fusion_repeated_fc_relu) {
   op.Input("X").Input("W", kList).Input("Bias", kList).Output("ReluOut", kList | kOptional);
   op.Output("Out").Kernels<RepeatedFcRelu, float, double>();
 }
+
 HEDDLE_OP(fusion_seqexpand_concat_fc) {
   op.Doc("a fully connected layer over steps and what belongs to their whole sequence");
   op.Input("X", kList).Input("FCWeight").Input("FCBias", kOptional).Output("Out");
   op.Attr("fc_activation", "identity").Kernels<SeqExpandConcatFc, float, double>();
 }
+
 HEDDLE_OP(fusion_squared_mat_sub) {
   op.Doc("((X Y)^2 - X^2 Y^2) * scalar").Input("X").Input("Y").Output("Out");
   op.Output("SquaredX", kOptional).Output("SquaredY", kOptional).Output("SquaredXY", kOptional);
   op.Attr("scalar", 1.0).Kernels<SquaredMatSub, float, double>();
-}
-HEDDLE_OP(fused_embedding_seq_pool) {
-  op.Doc("the sum of each sequence's rows of a table").Input("W").Input("Ids").Output("Out");
-  op.Attr("combiner", "sum").Attr("padding_idx", -1).Attr("is_sparse", false);
-  op.Kernels<EmbeddingSeqPool, float, double>();
-}
-HEDDLE_OP(fused_embedding_seq_pool_grad) {
-  op.Input("W", kNoBuffer).Input("Ids").Input("Out@GRAD").Output("W@GRAD");
-  op.Attr("combiner", "sum").Attr("padding_idx", -1).Attr("is_sparse", false);
-  op.Kernels<EmbeddingSeqPoolGrad, float, double>();
 }
 
 HEDDLE_EXAMPLES(fusion_repeated_fc_relu, R"(
@@ -308,33 +236,4 @@ out SquaredXY float64 [3, 2] 1.6633596223689997 0.859749909529 0.856529889121000
   1.3524154883560002 0.6392114430489999
 out SquaredY float64 [4, 2] 0.786769 0.11764900000000002 0.605284 0.203401 0.31360000000000005
   0.054756000000000006 0.015625 0.44756100000000004
-)")
-
-HEDDLE_EXAMPLES(fused_embedding_seq_pool, R"(
-example int64 4x1x2x1, padding_idx 1
-attr padding_idx LONG 1
-in Ids int64 [4, 1, 2, 1] lod [[0, 3, 4]] 1*8
-in W float64 [2, 3] 0.287 0.711 0.428 0.852 0.146 0.57
-out Out float64 [2, 6] 0*12
-
-example float32 5x4, padding_idx 5
-attr padding_idx LONG 5
-in Ids int64 [8] lod [[0, 4, 8]] 4*8
-in W float32 [5, 4] -0.113 -0.307 0.016 0.08 -0.21 0.242 -0.146 0.048 0.113 -0.049 -0.178 -0.275
-  -0.016 0.177 -0.242 0.21 0.145 0.307 -0.081 0.274
-out Out float32 [2, 4] 0.58 1.228 -0.324 1.096 0.58 1.228 -0.324 1.096
-)")
-
-HEDDLE_EXAMPLES(fused_embedding_seq_pool_grad, R"(
-example float64 2x6
-in Ids int64 [4, 1, 2, 1] lod [[0, 3, 4]] 1*8
-in Out@GRAD float64 [2, 6] 0.7 -0 -0.6 0.5 0.3 -0.9 -0.9 -0.2 1 -0.8 -0.8 0.1
-in W float64 [2, 3] 0.296 0.716 0.436 0.855 0.156 0.576
-out W@GRAD float64 [2, 3] 0 0 0 1.8999999999999997 -0.10000000000000009 -3.4
-
-example float32 2x6
-in Ids int64 [4, 1, 2, 1] lod [[0, 3, 4]] 1*8
-in Out@GRAD float32 [2, 6] 0.7 -0 -0.6 0.5 0.3 -0.9 -0.9 -0.2 1 -0.8 -0.8 0.1
-in W float32 [2, 3] 0.296 0.716 0.436 0.855 0.156 0.576
-out W@GRAD float32 [2, 3] 0 0 0 1.8999999 -0.099999964 -3.4
 )")

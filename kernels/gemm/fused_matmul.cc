@@ -1,4 +1,4 @@
-// heddle's own: a matrix product with what follows it. The fusion passes make it.
+// fused_matmul: a matrix product with its epilogue. An operator of heddle, made by fusion passes.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -15,9 +15,9 @@ namespace {
 
 struct FusedMatmulState final : KernelState {
   std::unique_ptr<GemmRunner> runner;
-  bool pieces = false;           // X is read where its pieces lie
-  int64_t rows = 0;              // of X, else
-  std::optional<Epilogue> late;  // what comes behind a residual of another batch
+  bool pieces = false;           // X is read from its pieces, without joining them
+  int64_t rows = 0;              // of X, when it is one tensor
+  std::optional<Epilogue> late;  // the epilogue after a residual with another batch size
   Shape product;
 };
 
@@ -25,8 +25,8 @@ Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) 
   return MatmulShapesOf(x, y, ctx.Bool("trans_x"), ctx.Bool("trans_y"));
 }
 
-// Of X, whose pieces lie side by side along the last dimension; of no known rank where one piece
-// is.
+// Shape of X, whose pieces are concatenated along the last dimension; its rank is unknown where
+// the rank of a piece is.
 template <typename Context>
 Result<Shape> WholeX(const Context& ctx) {
   const int count = ctx.InCount("X");
@@ -119,7 +119,7 @@ Tensor Together(const KernelContext& ctx, int64_t rows) {
   return whole;
 }
 
-// False: the runner does not take pieces, or they are too many.
+// False: the runner cannot read pieces, or there are too many.
 bool RunPieces(const KernelContext& ctx, const GemmRunner& runner, const float* bias,
                const float* residual, float* out) {
   constexpr int kMost = 64;

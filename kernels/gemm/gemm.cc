@@ -12,9 +12,9 @@ namespace {
 
 // Products below this many multiplications stay in the tile kernel below: no packing, no set-up.
 constexpr int64_t kTileWork = 24 * 24 * 24;
-// Below this, even with a transposed B and so few rows that packing it does not pay.
+// The same limit for a transposed B with so few rows that packing does not pay.
 constexpr int64_t kPackedTileWork = 1024;
-// One thread's share of a product is worth at least this many multiplications.
+// Grain: the least number of multiplications per thread.
 constexpr int64_t kThreadWork = 64 * 1024;
 constexpr int64_t kDepth = 256;  // of a packed strip of B
 

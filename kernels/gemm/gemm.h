@@ -44,10 +44,10 @@ struct BatchedGemm {
   int64_t batch = 1;
   Shape dims;                          // of the batch, adjacent dimensions merged
   Shape a_stride, b_stride, c_stride;  // elements per step of each batch dimension; 0: broadcast
-  bool sums = false;                   // several products go to one place of C
+  bool sums = false;                   // several products are added up in one matrix of C
 
   int64_t work() const { return batch * one.work(); }
-  // Where the matrices of product `at` of the batch begin, in elements.
+  // Offsets of the matrices of product `at` of the batch, in elements.
   struct Offsets {
     int64_t a = 0, b = 0, c = 0;
   };

@@ -6,19 +6,18 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/gemm/pack_once.h"
 
 namespace heddle {
 namespace {
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 void PackFloats(const PrepareContext& ctx, const Tensor& b, const GemmDims& d, int64_t lanes,
                 FloatColumns* packed) {
-  const int64_t width = Ceil(d.n, lanes) * lanes;
+  const int64_t width = CeilDiv(d.n, lanes) * lanes;
   packed->memory = PackMemory(ctx, static_cast<size_t>(width * d.k) * sizeof(float));
   float* to = static_cast<float*>(packed->memory->data());
-  // Rows as they lie in memory, some at a time: columns of B if it is transposed.
+  // Rows in memory order, some at a time: columns of B if it is transposed.
   const int64_t rows = d.trans_b ? d.n : d.k, length = d.trans_b ? d.k : d.n;
   const int64_t part = std::max<int64_t>(1, kPackBytes / (4 * d.ldb));
   BorrowedStretches source(b);
@@ -53,7 +52,7 @@ class Int8Packer {
       : d_(d), lanes_(lanes), alpha_(alpha), to_(to) {}
 
   void Pack(const Tensor& b) {
-    // Whole groups of each column: rows of B in groups, or whole columns if it is transposed.
+    // Reads whole groups: groups of rows of B, or whole columns if it is transposed.
     const int64_t rows = d_.trans_b ? d_.n : d_.k, length = d_.trans_b ? d_.k : d_.n;
     const int64_t unit = d_.trans_b ? 2 * lanes_ : Int8Columns::kGroup;
     const int64_t part = std::max<int64_t>(1, kPackBytes / (4 * d_.ldb * unit)) * unit;
@@ -72,7 +71,7 @@ class Int8Packer {
   }
 
  private:
-  // Rows [k, k + rows) of a panel; they begin at (x, y) of what is in memory.
+  // Rows [k, k + rows) of a panel; they start at (x, y) of the part in memory.
   void Group(const float* from, int64_t column, int64_t k, int64_t rows, int64_t x, int64_t y) {
     const int64_t width = PanelWidth(d_, lanes_, column), used = std::min(width, d_.n - column);
     values_.assign(static_cast<size_t>(rows * width), 0.f);

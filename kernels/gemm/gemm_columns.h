@@ -1,5 +1,5 @@
-// A constant matrix B [k, n] as the loops of gemm_panels.cc read it: panels of two vectors of
-// columns, the last one of as many as it needs.
+// Matrix B [k, n] packed for gemm_panels.cc: panels two vectors wide; the last one is one or two
+// vectors wide.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace heddle {
 
-// Of how many columns the panel that begins at `column` is.
+// Width of the panel that starts at `column`.
 inline int64_t PanelWidth(const GemmDims& d, int64_t lanes, int64_t column) {
   return d.n - column > lanes ? 2 * lanes : lanes;
 }
 
-// As it is: [panel][k][column]. Immutable once packed.
+// B as floats: [panel][k][column]. Immutable once packed.
 struct FloatColumns {
   static constexpr const char* kName = "panels";
   static constexpr int kPackingVersion = 1;  // see PackOnce
   static constexpr int64_t kRoom = 1;        // floats that Block needs
-  // Of the other matrix, that are gone through for one panel after another.
+  // Bytes of A that are multiplied with one panel after another.
   static constexpr int64_t kCacheBytes = 256 << 10;
   static constexpr bool kInBlocks = false;  // of kGroup rows
   static constexpr int64_t kGroup = 0;
-  static constexpr bool kReadsB = false;  // as it is given for a run
+  static constexpr bool kReadsB = false;  // whether the B of a run is read
   // The columns of a panel from row `begin` on, [row][column].
   const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* /*b*/,
                      int64_t column, int64_t begin, float* /*room*/) const {
@@ -34,16 +34,14 @@ struct FloatColumns {
   BufferRef memory;
 };
 
-// Rounded to integers in [-127, 127] times a factor, which the 128 elements of a column share that
-// follow each other: [panel][group of rows]([factor of a column], [row][column]). An element is off
-// by at most 1/254 of the largest of its group. Where that is no number, nor is what a product
-// gives.
+// B as integers in [-127, 127] times a factor that 128 consecutive elements of a column share:
+// [panel][group of rows]([factor of a column], [row][column]). The error of an element is at most
+// 1/254 of the largest of its group. A group with a NaN gives NaN.
 struct Int8Columns {
   static constexpr const char* kName = "panels_int8";
   static constexpr int kPackingVersion = 1;  // see PackOnce
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
-  static constexpr int64_t kCacheBytes = 1
-                                         << 20;  // more rows, since each pass makes the floats anew
+  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass converts B again
   static constexpr bool kInBlocks = true, kReadsB = false;
   static int64_t GroupBytes(int64_t rows, int64_t width) {
     return width * (static_cast<int64_t>(sizeof(float)) + rows);
@@ -52,27 +50,27 @@ struct Int8Columns {
     const int64_t groups = (k + kGroup - 1) / kGroup;
     return width * (groups * static_cast<int64_t>(sizeof(float)) + k);
   }
-  // Writes them to `room` as floats.
+  // Writes the columns to `room` as floats.
   const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* b,
                      int64_t column, int64_t begin, float* room) const;
   BufferRef memory;
 };
 
-// Of a matrix that each run has another of: copied as they are asked for, times a factor.
+// B that varies from run to run: packed on demand, multiplied by alpha.
 struct FreshColumns {
   static constexpr const char* kName = "panels_variable";
   static constexpr int64_t kGroup = 128, kRoom = kGroup * 2 * 16;
-  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass copies anew
+  static constexpr int64_t kCacheBytes = 1 << 20;  // more rows, since each pass packs B again
   static constexpr bool kInBlocks = true, kReadsB = true;
   const float* Block(const simd::Microkernels& kernels, const GemmDims& d, const float* b,
                      int64_t column, int64_t begin, float* room) const;
   float alpha;
 };
 
-// Shared through the plans' cache; read part by part. Throws std::bad_alloc.
+// Packs B; shared through the plans' cache, read part by part. Throws std::bad_alloc.
 std::shared_ptr<const FloatColumns> PackFloatColumns(const PrepareContext& ctx, const Tensor& b,
                                                      const GemmDims& d, int64_t lanes);
-// Those of alpha * B.
+// The same for alpha * B.
 std::shared_ptr<const Int8Columns> PackInt8Columns(const PrepareContext& ctx, const Tensor& b,
                                                    const GemmDims& d, int64_t lanes, float alpha);
 

@@ -72,7 +72,7 @@ void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_
 }
 
 void ActivateMany(Activation activation, float alpha, const float* x, int64_t n, float* y) {
-  constexpr int64_t kNear = 2048;  // elements that stay in the first-level cache
+  constexpr int64_t kNear = 2048;  // elements that stay in L1
   const simd::Microkernels& kernels = *simd::BestMicrokernels();
   Epilogue e;
   e.activation = activation;

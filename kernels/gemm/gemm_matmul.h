@@ -56,7 +56,7 @@ struct MatmulPlans {
   }
 };
 
-// Some columns of A, as another tensor holds them: [m, columns], rows `lda` floats apart.
+// A block of columns of A, held by a tensor of its own: [m, columns], rows `lda` floats apart.
 struct GemmPiece {
   const float* data;
   int64_t lda, columns;
@@ -68,26 +68,26 @@ class GemmRunner {
   virtual ~GemmRunner() = default;
   virtual void Run(const KernelContext& ctx, const float* a, const float* b, const float* bias,
                    const float* residual, float* c) const = 0;
-  // The same of an A that lies in pieces, side by side; B has been copied. False: it is not done,
-  // and takes them together.
+  // The same for an A that consists of column blocks in separate tensors; B is packed. False:
+  // nothing was computed; join the blocks and call Run.
   virtual bool RunPieces(const KernelContext&, std::span<const GemmPiece> /*a*/,
                          const float* /*bias*/, const float* /*residual*/, float* /*c*/) const {
     return false;
   }
-  // How it computes, as in "panels, avx2": KernelState::Facts::implementation.
+  // Name of the implementation, as in "panels, avx2": KernelState::Facts::implementation.
   virtual std::string name() const = 0;
-  // False: what it needs of the constant B was copied, and `b` may point anywhere.
+  // False: the constant B was packed, and `b` is not read.
   virtual bool reads_b() const { return true; }
   // See KernelState::Facts::prefetch.
   virtual std::span<const std::byte> ReadsFirst() const { return {}; }
 };
 
-// Whether a product of an A in pieces of these widths is made sooner by panels (gemm_panels.cc)
-// than its pieces are joined.
+// Whether panels (gemm_panels.cc) are faster on an A in pieces of these widths than joining the
+// pieces first.
 bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths, const Machine& m);
-// How a product is used, as far as the choice depends on it.
+// Facts about the use of a product that its choice of implementation depends on.
 struct GemmUse {
-  int64_t piece = 0;     // columns of the widest piece that A lies in; 0: A lies in one piece
+  int64_t piece = 0;     // columns of the widest piece of A; 0: A is one tensor
   bool unfused = false;  // an operator that no pass has touched
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 using dnnl::memory;
 
-// Longer sums of single-precision products are made in parts of at most this many: rounding errors
-// grow with a chain's length. Packed operands, which are for inference, stay whole.
+// K-split: single-precision sums are cut into parts of at most this length, since rounding errors
+// grow with the length of a chain. Packed operands, which serve inference, are not split.
 constexpr int64_t kLongestSum = 256;
 
 // A matrix operand with its batch dimensions; broadcast ones have size 1.
@@ -37,14 +37,14 @@ memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t ro
 
 class OnednnGemmRunner final : public GemmRunner {
  public:
-  // A stretch of the inner dimension, from these places of the operands on.
+  // A range of the inner dimension; offsets into the operands.
   struct Part {
     std::shared_ptr<const onednn::Call> call;
     int64_t a_at = 0, b_at = 0;
   };
   std::vector<Part> parts;
   std::shared_ptr<const onednn::Packed> packed;
-  std::unique_ptr<onednn::Call> round;  // A's to bfloat16; null: it is used as it is
+  std::unique_ptr<onednn::Call> round;  // converts A to bf16; null: A is used directly
   int64_t rounded_bytes = 0;
   Epilogue epilogue;
   int64_t c_size = 0;
@@ -76,7 +76,7 @@ class OnednnGemmRunner final : public GemmRunner {
   }
 };
 
-// One call for a stretch of `k` of the inner dimension.
+// One call for `k` elements of the inner dimension.
 std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
                                              const Epilogue& epilogue, std::string* name) {
   const GemmDims& d = g.one;
@@ -93,7 +93,7 @@ std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
       pd.scratchpad_desc());
 }
 
-// Parts of equal length, but for the last one; all but the first are added to what is there.
+// Parts of equal length except the last; all but the first accumulate into C.
 std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
   const GemmDims& d = g.one;
   const int64_t count = (d.k + kLongestSum - 1) / kLongestSum;

@@ -1,9 +1,11 @@
-// Products with a constant matrix by heddle's own loops: the convolution of one tap.
+// GEMM with a packed B by heddle's own microkernels, which it shares with convolutions: a product
+// is a convolution with one tap.
 #include <algorithm>
 #include <limits>
 #include <span>
 #include <type_traits>
 
+#include "kernels/base/ceil_div.h"
 #include "kernels/gemm/gemm_columns.h"
 #include "kernels/gemm/gemm_implementations.h"
 #include "kernels/simd/microkernels.h"
@@ -14,9 +16,7 @@ namespace {
 using simd::DirectTile;
 using simd::Microkernels;
 
-int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-// Rows of A that begin a multiple of so many floats apart share few places in the caches.
+// Rows of A whose distance is a multiple of this many floats map to the same few cache sets.
 constexpr int64_t kMeet = 2048 / sizeof(float);
 
 template <typename Columns>
@@ -79,10 +79,9 @@ class PanelGemm final : public GemmRunner {
 
  private:
   static constexpr int64_t kTileRows = 128;
-  static constexpr int64_t kUnitWork =
-      1 << 19;  // less is done before another thread has come to help
-  // Where rows meet (below), a copy of A has them apart: of the whole, or of kDepth columns at a
-  // time, for all panels.
+  static constexpr int64_t kUnitWork = 1 << 19;  // less work ends before another thread wakes up
+  // Rows that map to the same cache sets are copied with a stride that spreads them: all of A at
+  // once (kWhole floats at most), or kDepth columns at a time for all panels.
   static constexpr int64_t kApart = 16, kDepth = 512, kWhole = 1 << 17;
   struct Operands {
     const float *a, *b, *bias, *residual;
@@ -99,15 +98,14 @@ class PanelGemm final : public GemmRunner {
     alignas(64) float sums[Columns::kInBlocks ? kTileRows * 2 * 16 : 1];
   };
 
-  // How many rows are gone through for one panel after another, and whether the next unit of work
-  // has the next panel. Else it has the same panel and the next rows: the panel is still near then.
+  // Rows per unit of work, and whether the next unit takes the next panel. Otherwise the next unit
+  // takes the next rows with the same panel, which is still in the cache.
   struct Order {
     int64_t rows;
     bool panels_first;
   };
   Order OrderOf(int64_t depth) const {
-    // A matrix that stays near as a whole: then A and C, which are large beside it, need to pass
-    // once.
+    // B stays in the cache as a whole: A and C, which are larger, are then read once.
     constexpr int64_t kNearBytes = 192 << 10, kPassBytes = 192 << 10, kFloat = sizeof(float);
     const int64_t pass =
         kPassBytes / (kFloat * (depth + d_.n)) / kernels_.tile_rows * kernels_.tile_rows;
@@ -118,18 +116,19 @@ class PanelGemm final : public GemmRunner {
     return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
   }
 
-  // Adds the products of columns [from, to) of A, which are `a`. A unit of work is a panel for some
-  // rows.
+  // Adds the products of columns [from, to) of A, stored at `a`. A unit of work is one panel times
+  // some rows.
   void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
               int64_t from, int64_t to) const {
-    const int64_t panels = Ceil(d_.n, width_), depth = to - from;
+    const int64_t panels = CeilDiv(d_.n, width_), depth = to - from;
     int64_t longest = 0;
     for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
     const Order order = OrderOf(longest);
-    // Of few rows the panels decide, which come from afar: a number takes as long as some products.
+    // With few rows the time goes into reading B from memory: one float costs kToRead
+    // multiply-adds.
     constexpr int64_t kToRead = 8;
     const int64_t grain = 1 + kUnitWork / ((order.rows + kToRead) * width_ * depth);
-    const int64_t parts = Ceil(d_.m, order.rows), all = parts * panels;
+    const int64_t parts = CeilDiv(d_.m, order.rows), all = parts * panels;
     ctx.ParallelFor(g_.batch * all, grain, [&](int64_t begin, int64_t end) {
       Room room;
       for (int64_t i = begin; i < end; ++i) {
@@ -145,8 +144,8 @@ class PanelGemm final : public GemmRunner {
     });
   }
 
-  // What follows a block of B: of the same panel, of the next one, or what is read behind the
-  // product; may be nullptr.
+  // Address to prefetch during a block of B: the next block of this panel, of the next panel, or
+  // the first bytes that follow the product; may be nullptr.
   const float* Next(const KernelContext& ctx, const Operands& o, bool last, int64_t column,
                     int64_t k, Room& room) const {
     if (!last) return packed_->Block(kernels_, d_, o.b, column, k, room.panel);
@@ -172,11 +171,11 @@ class PanelGemm final : public GemmRunner {
     }
     b.channels = static_cast<int>(columns);
     b.high = kAny;
-    // The rows in registers are done one block after another: meanwhile what is next of B, which
-    // comes from afar, is asked for. A lone block takes no longer than that itself does to come.
-    const int64_t blocks = Ceil(count, kernels_.tile_rows);
+    // Blocks of rows are computed one after another while the next part of B is prefetched from
+    // memory. A single block takes no longer than the prefetch itself.
+    const int64_t blocks = CeilDiv(count, kernels_.tile_rows);
     const bool last_rows = !Columns::kInBlocks && two && blocks > 1 && first + count == d_.m;
-    b.ahead_step = Ceil(width_, blocks);
+    b.ahead_step = CeilDiv(width_, blocks);
     int64_t k = from;
     for (const GemmPiece& piece : a) {
       const bool last = &piece == &a.back();
@@ -188,7 +187,7 @@ class PanelGemm final : public GemmRunner {
         b.depth = std::min(rows, piece.columns - at);
         b.pixels = piece.data + first * piece.lda + at;
         b.filter = packed_->Block(kernels_, d_, o.b, column, k, room.panel);
-        // Sums that are not complete wait beside each other, or in C.
+        // Partial sums are kept in a dense buffer, or in C.
         b.low = k + b.depth >= d_.k ? low_ : -kAny;
         const bool wait = Columns::kInBlocks && at + b.depth < piece.columns;
         b.out = wait ? room.sums : out;
@@ -201,7 +200,8 @@ class PanelGemm final : public GemmRunner {
     }
   }
 
-  // What the loops do not do, for a panel's columns of some rows.
+  // Applies the part of the epilogue that the microkernel leaves out, to a panel's columns of some
+  // rows.
   void Finish(int64_t column, int64_t first, int64_t count, float* c) const {
     if (late_.activation != Activation::kNone || late_.linear())
       ApplyEpilogue(late_, count, std::min(width_, d_.n - column), d_.ldc, nullptr, false,
@@ -210,7 +210,7 @@ class PanelGemm final : public GemmRunner {
 
   const BatchedGemm g_;
   const GemmDims& d_;  // of one product
-  Epilogue late_;      // what the loops do not do
+  Epilogue late_;      // the part of the epilogue that the microkernel leaves out
   const Microkernels& kernels_;
   const int64_t width_;
   std::shared_ptr<const Columns> packed_;
@@ -248,10 +248,10 @@ bool PiecesPay(const GemmDims& d, std::span<const int64_t> widths, const Machine
   const Microkernels* const kernels = simd::MicrokernelsFor(m);
   for (const int64_t width : widths)
     if (d.m > kernels->tile_rows && width % kMeet == 0 && width > 0) return false;
-  // Each block of sums begins and ends once more for each piece, about as long as it takes to move
-  // so many floats together.
+  // Each block of sums starts and ends once more per piece, which costs about as much as copying
+  // this many floats.
   constexpr int64_t kMoved = 75;
-  const int64_t blocks = Ceil(d.n, 2 * kernels->lanes) * Ceil(d.m, kernels->tile_rows);
+  const int64_t blocks = CeilDiv(d.n, 2 * kernels->lanes) * CeilDiv(d.m, kernels->tile_rows);
   return static_cast<int64_t>(widths.size()) * blocks * kMoved < d.m * d.k;
 }
 

@@ -44,11 +44,28 @@ Status TripleGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// Gradients have as many elements as what they are the gradients of.
+Status CheckSizes(const PrepareContext& ctx, Key slot, int64_t numel) {
+  if (ctx.HasIn(slot) && ctx.InShape(slot).numel() != numel)
+    return InvalidArgument(slot.name, " has shape ", ctx.InShape(slot).ToString(), ", expected ",
+                           numel, " elements");
+  return Status::Ok();
+}
+
+template <bool kTriple>
 Result<std::unique_ptr<KernelState>> PrepareHigher(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const MatmulShapes s, View(ctx, ctx.InShape("X"), ctx.InShape("Y")));
   if (ctx.InShape("grad_out").numel() != s.out.numel())
     return InvalidArgument("grad_out has shape ", ctx.InShape("grad_out").ToString(), ", expected ",
                            s.result.ToString());
+  const int64_t x = ctx.InShape("X").numel(), y = ctx.InShape("Y").numel();
+  HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx, "grad_x@GRAD", x));
+  HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx, "grad_y@GRAD", y));
+  if constexpr (kTriple) {
+    HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx, "grad_grad_x", x));
+    HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx, "grad_grad_y", y));
+    HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx, "grad_grad_out@GRAD", s.out.numel()));
+  }
   return std::unique_ptr<KernelState>(std::make_unique<MatmulGradState>(s, 1.0));
 }
 
@@ -167,7 +184,7 @@ HEDDLE_OP(matmul_v2_grad_grad) {
   op.Input("grad_x@GRAD", kOptional).Input("grad_y@GRAD", kOptional);
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional).Output("grad_out@GRAD", kOptional);
   Attrs(op);
-  op.InferShape(DoubleGradShape).Prepare(PrepareHigher).Kernels<DoubleGrad, float, double>();
+  op.InferShape(DoubleGradShape).Prepare(PrepareHigher<false>).Kernels<DoubleGrad, float, double>();
 }
 HEDDLE_OP(matmul_v2_triple_grad) {
   op.Input("X").Input("Y").Input("grad_out");
@@ -177,7 +194,7 @@ HEDDLE_OP(matmul_v2_triple_grad) {
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional).Output("grad_out@GRAD", kOptional);
   op.Output("grad_grad_x@GRAD", kOptional).Output("grad_grad_y@GRAD", kOptional);
   Attrs(op);
-  op.InferShape(TripleGradShape).Prepare(PrepareHigher).Kernels<TripleGrad, float, double>();
+  op.InferShape(TripleGradShape).Prepare(PrepareHigher<true>).Kernels<TripleGrad, float, double>();
 }
 
 HEDDLE_EXAMPLES(matmul_v2, R"(

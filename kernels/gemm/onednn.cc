@@ -5,6 +5,7 @@
 #include <tbb/task_arena.h>
 
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "core/error.h"
@@ -30,7 +31,9 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
     case Activation::kNone:
       return;
     case Activation::kRelu:
-      return ops.append_eltwise(algorithm::eltwise_relu, 0.f, 0.f);
+      // oneDNN's relu keeps NaN, of which heddle's makes 0.
+      return ops.append_eltwise(algorithm::eltwise_clip, 0.f,
+                                std::numeric_limits<float>::infinity());
     case Activation::kLeakyRelu:
       return ops.append_eltwise(algorithm::eltwise_relu, e.alpha, 0.f);
     case Activation::kClip:
@@ -174,7 +177,7 @@ void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*>
   spares_.Put(std::move(handles));
 }
 
-// The library asks the arena how many threads there will be.
+// oneDNN asks the arena for the number of threads.
 void OnOneThread(FunctionRef<void()> make) {
   tbb::task_arena(1).execute([&] { make(); });
 }

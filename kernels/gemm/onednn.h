@@ -1,4 +1,4 @@
-// oneDNN: the engine, primitives called from kernels, weights in the library's layouts.
+// oneDNN: the engine, primitives called from kernels, weights in oneDNN's layouts.
 //
 // Only sources that hold primitives include this; no other header of heddle shows a oneDNN type.
 #pragma once
@@ -17,10 +17,10 @@
 
 namespace heddle::onednn {
 
-// The CPU engine. The first call fixes the instruction sets the library may use.
+// The CPU engine. The first call fixes the instruction sets that oneDNN may use.
 const dnnl::engine& Engine();
 
-// dnnl_sgemm; false when the library refuses.
+// dnnl_sgemm; false when oneDNN refuses.
 bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta, float* c);
 
 // A float memory descriptor with row-major strides, or the given ones.
@@ -41,7 +41,7 @@ dnnl::primitive_attr Attributes(const Epilogue& epilogue,
                                 const dnnl::memory::desc* scaled_bias = nullptr, float factor = 1);
 int ScaledBiasArg();
 
-// A primitive and what it is called with. Re-entrant: the library's memory objects are made per
+// A primitive and what it is called with. Re-entrant: oneDNN's memory objects are made per
 // concurrent call and kept for the next one.
 class Call {
  public:
@@ -51,7 +51,7 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // `data` in the order of the constructor's `args`. Throws std::runtime_error when the library
+  // `data` in the order of the constructor's `args`. Throws std::runtime_error when oneDNN
   // reports a failure.
   void Run(const KernelContext& ctx, std::initializer_list<const void*> data) const;
   // The same within a piece of a ParallelFor, for a primitive that was made OnOneThread.

@@ -22,10 +22,10 @@ inline BufferRef PackMemory(const PrepareContext& ctx, size_t bytes) {
 // The copy of `source` called `key`, shared through the plans' cache. The first to ask makes it
 // with fill(T*), which reads `source` by BorrowedContents and fills the new T's `memory`, all that
 // a T holds; others who ask for the same one meanwhile wait, those who ask for another one do not.
-// Where the cache has a store and it is known which file `source` comes from, the memory is looked
-// for there first. T::kPackingVersion is part of a copy's name in the store, which outlives the
-// build: raise it when the same `source` and `key` give other bytes. Threads: any. `fill` may
-// throw: the next to ask tries again.
+// If the cache has a store and the file of `source` is known, the copy is looked up there first.
+// T::kPackingVersion is part of a copy's name in the store, which outlives the build: raise it when
+// the same `source` and `key` give other bytes. Threads: any. `fill` may throw: the next to ask
+// tries again.
 template <typename T, typename Fill>
 std::shared_ptr<const T> PackOnceInParts(const PrepareContext& ctx, const Tensor& source,
                                          const std::string& key, Fill&& fill) {
@@ -59,7 +59,7 @@ std::shared_ptr<const T> PackOnce(const PrepareContext& ctx, const Tensor& sourc
                             [&](T* to) { fill(BorrowedContents(source).tensor(), to); });
 }
 
-// How much of a parameter to read at once where it is packed part by part.
+// Bytes of a parameter to read at once when it is packed part by part.
 inline constexpr int64_t kPackBytes = 512 << 10;
 
 }  // namespace heddle

@@ -22,7 +22,7 @@ struct GemmCase {
 
 using GemmImplementation = Implementation<GemmCase, GemmRunner>;
 
-// Where costs are equal, the first one is taken.
+// The first of equal costs is chosen.
 std::span<const GemmImplementation> GemmImplementations();
 
 }  // namespace heddle

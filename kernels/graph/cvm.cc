@@ -123,6 +123,7 @@ out Y float64 [2, 2] 0.755 0.565 0.376 0.66
 
 HEDDLE_EXAMPLES(cvm_grad, R"(
 example float64 2x4, no use_cvm
+gradient none: Paddle hands the values of CVM back in the first two columns
 attr use_cvm BOOLEAN false
 in CVM float64 [2, 2] 0.53 0.47 0.52 0.48
 in X float64 [2, 4] 0.162 0.469 0.776 0.571 0.264 0.878 0.367 0.674
@@ -130,6 +131,7 @@ in Y@GRAD float64 [2, 2] 0.2 -0 0.4 -0.6
 out X@GRAD float64 [2, 4] 0.53 0.47 0.2 -0 0.52 0.48 0.4 -0.6
 
 example float64 1x11, no use_cvm
+gradient none: Paddle hands the values of CVM back in the first two columns
 attr use_cvm BOOLEAN false
 in CVM float64 [1, 2] 0.61 0.39
 in X float64 [1, 11] lod [[0, 1]] 0.415 0.667 0.792 0.604 0.353 0.541 0.918 0.29 0.855 0.729 0.478
@@ -137,6 +139,7 @@ in Y@GRAD float64 [1, 9] lod [[0, 1]] -0.6 0.4 -0.2 0.2 0.5 -0.6 0.1 0.2 0.1
 out X@GRAD float64 [1, 11] lod [[0, 1]] 0.61 0.39 -0.6 0.4 -0.2 0.2 0.5 -0.6 0.1 0.2 0.1
 
 example float32 2x4, no use_cvm
+gradient none: Paddle hands the values of CVM back in the first two columns
 attr use_cvm BOOLEAN false
 in CVM float32 [2, 2] 0.53 0.47 0.52 0.48
 in X float32 [2, 4] 0.162 0.469 0.776 0.571 0.264 0.878 0.367 0.674

@@ -24,7 +24,7 @@ Result<bool> MultipliesOf(const std::string& name) {
 
 Shape Features(const Shape& s) { return Shape(s.dims().subspan(s.rank() > 0 ? 1 : 0)); }
 
-// Where the features of a broadcast message come from: element k is x[x_at(k)] op y[y_at(k)].
+// Sources of the features of a broadcast message: element k is x[x_at(k)] op y[y_at(k)].
 struct FeatureMap {
   Shape shape;
   int64_t size = 0, x_size = 0, y_size = 0;

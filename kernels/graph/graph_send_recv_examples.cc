@@ -39,6 +39,7 @@ in X float64 [4, 2] 0.554 0.775 0.113 0.444 0.223 0.664 0.885 0.334
 out X@GRAD float64 [4, 2] 0 -0.8 0*6
 
 example float64 4x2, reduce_op MIN
+gradient none: two edges bring the same row, and Paddle counts the gradient for each of them
 attr reduce_op STRING "MIN"
 in Dst_index int64 [3] 1 1 1
 in Out float64 [4, 2] 0 0 0.113 0.444 0*4
@@ -48,6 +49,7 @@ in X float64 [4, 2] 0.113 0.444 0.775 0.554 0.223 0.885 0.334 0.664
 out X@GRAD float64 [4, 2] -0.4 0.6 0*6
 
 example float32 4x2, reduce_op MIN
+gradient none: two edges bring the same row, and Paddle counts the gradient for each of them
 attr reduce_op STRING "MIN"
 in Dst_index int64 [3] 1 1 1
 in Out float32 [4, 2] 0 0 0.113 0.444 0*4
@@ -218,6 +220,7 @@ out X@GRAD float64 [4, 2] 0 0 0.34245000000000003 0.7850999999999999 0*4
 out Y@GRAD float64 [3, 2] 0.05085 0.0669 0.0339 0.1115 0.05085 0.0669
 
 example float64 4x2, message_op MUL, reduce_op MIN
+dtypes none: a message that equals Out is the one that was taken, and a cast ends the equality
 attr message_op STRING "MUL"
 attr reduce_op STRING "MIN"
 in Dst_index int64 [3] 1 1 1

@@ -1,7 +1,4 @@
-// tdm_child: the children of nodes of a tree. similarity_focus: the largest elements of a plane,
-// each row and column once.
-#include <numeric>
-
+// tdm_child: the children of nodes of a tree.
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -44,52 +41,6 @@ Status TdmChild(KernelContext& ctx) {
   return Status::Ok();
 }
 
-Status InferFocus(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  const int64_t axis = ctx.Int("axis");
-  if (x.known_rank() && x.rank() != 4) return InvalidArgument("X must be 4-D");
-  if (axis < 1 || axis > 3) return InvalidArgument("axis must be 1, 2 or 3, not ", axis);
-  ctx.SetOut("Out", x, ctx.InDType("X"));
-  return Status::Ok();
-}
-
-template <typename T>
-struct SimilarityFocus {
-  static Status Run(KernelContext& ctx) {
-    const Tensor& x = ctx.In("X");
-    const auto axis = static_cast<int>(ctx.Int("axis"));
-    Tensor& out = ctx.Out("Out");
-    ZeroAll(out);
-    const int row_axis = axis == 1 ? 2 : 1, col_axis = axis == 3 ? 2 : 3;
-    int64_t stride[4];
-    for (int d = 0; d < 4; ++d) stride[d] = x.shape().Product(d + 1, 4);
-    const int64_t rows = x.dim(row_axis), cols = x.dim(col_axis);
-    std::vector<int64_t> order(static_cast<size_t>(rows * cols));
-    for (int64_t n = 0; n < x.dim(0); ++n)
-      for (int64_t index : ctx.IntList("indexes")) {
-        if (index < 0 || index >= x.dim(axis))
-          return OutOfRange("index ", index, " is not in [0, ", x.dim(axis), ")");
-        const int64_t base = n * stride[0];
-        const auto place = [&](int64_t i) {
-          return base + i / cols * stride[row_axis] + i % cols * stride[col_axis];
-        };
-        const T* plane = x.data<T>() + index * stride[axis];
-        std::iota(order.begin(), order.end(), int64_t{0});
-        std::sort(order.begin(), order.end(),
-                  [&](int64_t a, int64_t b) { return plane[place(a)] > plane[place(b)]; });
-        std::vector<bool> row_used(static_cast<size_t>(rows)), col_used(static_cast<size_t>(cols));
-        for (int64_t i : order) {
-          const auto r = static_cast<size_t>(i / cols), c = static_cast<size_t>(i % cols);
-          if (row_used[r] || col_used[c]) continue;
-          row_used[r] = col_used[c] = true;
-          for (int64_t k = 0; k < x.dim(axis); ++k)
-            out.mutable_data<T>()[place(i) + k * stride[axis]] = T(1);
-        }
-      }
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -98,25 +49,6 @@ HEDDLE_OP(tdm_child) {
   op.Output("Child").Output("LeafMask").Attr("child_nums", 2).Attr("dtype", 2);
   op.AnyKernel(TdmChild);
 }
-HEDDLE_OP(similarity_focus) {
-  op.Doc("1 where an element is the largest left in its row and column, all along an axis");
-  op.Input("X").Output("Out").Attr("axis", 1).Attr("indexes", Ints{});
-  op.InferShape(InferFocus).Kernels<SimilarityFocus, float, double>();
-}
-
-HEDDLE_EXAMPLES(similarity_focus, R"(
-example axis 1
-attr axis INT 1
-attr indexes INTS [0]
-in X float32 [1, 2, 2, 3] 0.7 0.9 0.49 0.87 0.35 0.67 0.61 0.19 0.39 0.95 0.61 0.69
-out Out float32 [1, 2, 2, 3] 0 1 0 1 0 0 0 1 0 1 0 0
-
-example axis 2, two indexes
-attr axis INT 2
-attr indexes INTS [0, 1]
-in X float32 [1, 2, 2, 2] 0.04 0.79 0.06 0.45 0.09 0.9 0.17 0.44
-out Out float32 [1, 2, 2, 2] 1*8
-)")
 
 HEDDLE_EXAMPLES(tdm_child, R"(
 example int32

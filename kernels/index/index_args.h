@@ -50,4 +50,10 @@ inline int64_t IntAt(const Tensor& t, int64_t i) {
 // Error unless `t` (slot `name`) holds int32 or int64.
 Status CheckIntDType(DType dtype, const char* name);
 
+// The attribute "axis", which the first versions called "dims".
+inline const Ints& AxisOrDims(const OpContext& ctx) {
+  const Ints& axes = ctx.IntList("axis");
+  return axes.empty() ? ctx.IntList("dims") : axes;
+}
+
 }  // namespace heddle

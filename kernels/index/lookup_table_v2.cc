@@ -120,7 +120,7 @@ Status LookupGrad(KernelContext& ctx) {
 
 HEDDLE_OP(lookup_table_v2) {
   op.Doc("Rows of W named by Ids; padding_idx (unless -1) stands for a row of zeros.")
-      .Input("W")
+      .Input("W", kAnyKind)
       .Input("Ids")
       .Output("Out")
       .Attr("padding_idx", -1)
@@ -140,7 +140,7 @@ HEDDLE_OP(lookup_table_v2_grad) {
 }
 HEDDLE_OP(lookup_table) {
   op.Doc("lookup_table_v2 whose Ids have a last dimension of 1.")
-      .Input("W")
+      .Input("W", kAnyKind)
       .Input("Ids")
       .Output("Out")
       .Attr("padding_idx", -1)

@@ -25,4 +25,10 @@ inline IndexRange GoodRows(int64_t size) {
   return range;
 }
 
+// Row numbers of the elements of X that the operands Index and Axis pick.
+inline Result<Tensor> ElementsOfIndex(const KernelContext& ctx, const Shape& x) {
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("Axis"), x.rank()));
+  return ElementsAlongAxis(ctx, ctx.In("Index"), x, axis, "Index");
+}
+
 }  // namespace heddle

@@ -27,20 +27,31 @@ struct Decomposition {
   WideMatrix vectors;
   bool converged;
 };
+template <typename Solver, typename Matrix>
+Decomposition Solved(const Matrix& a, bool vectors) {
+  const Solver solver(a, vectors);
+  Decomposition d;
+  d.converged = solver.info() == Eigen::Success;
+  if (!d.converged) return d;
+  d.values = solver.eigenvalues();
+  if (vectors) d.vectors = solver.eigenvectors();
+  return d;
+}
+
+// One instantiation per solver, not one per dtype: each takes seconds to compile.
+Decomposition DecomposeReal(const Eigen::MatrixXd& a, bool vectors) {
+  return Solved<Eigen::EigenSolver<Eigen::MatrixXd>>(a, vectors);
+}
+Decomposition DecomposeComplex(const WideMatrix& a, bool vectors) {
+  return Solved<Eigen::ComplexEigenSolver<WideMatrix>>(a, vectors);
+}
+
 template <typename T>
 Decomposition Decompose(const ConstMatrixMap<T>& a, bool vectors) {
-  Decomposition d;
-  const auto take = [&](const auto& solver) {
-    d.converged = solver.info() == Eigen::Success;
-    if (!d.converged) return;
-    d.values = solver.eigenvalues();
-    if (vectors) d.vectors = solver.eigenvectors();
-  };
   if constexpr (std::is_floating_point_v<T>)
-    take(Eigen::EigenSolver<Eigen::MatrixXd>(a.template cast<double>(), vectors));
+    return DecomposeReal(a.template cast<double>(), vectors);
   else
-    take(Eigen::ComplexEigenSolver<WideMatrix>(a.template cast<Wide>(), vectors));
-  return d;
+    return DecomposeComplex(a.template cast<Wide>(), vectors);
 }
 
 // LAPACK's choice of phase: columns of length 1 whose largest element is real.
@@ -276,6 +287,8 @@ out t complex128 [] -1.2500000000000004+0j
 
 HEDDLE_EXAMPLES(eig_grad, R"(
 example complex64 4x4
+gradient none: the phases of eigenvectors are free, and the example's Eigenvectors@GRAD depends on
+  them
 in Eigenvalues complex64 [4] 0.38244748+4.0859694j 0.9799393+1.0065134j -2.786984-0.7794377j
   -2.0754+2.0869539j
 in Eigenvalues@GRAD complex64 [4] -2+0.8j -1.7-0.4j -1+1.5j -1.5-1.3j
@@ -292,6 +305,8 @@ out X@GRAD complex64 [4, 4] -1.8283778+0.21466096j 0.14890222-0.2606433j 0.36118
   -1.6725134-1.3040484j
 
 example complex128 4x4
+gradient none: the phases of eigenvectors are free, and the example's Eigenvectors@GRAD depends on
+  them
 in Eigenvalues complex128 [4] -1.4219053102893588+2.591894367222821j
   2.6524713877251616+0.47563599876239104j 1.7074077247477577-1.7310095830985985j
   -0.7379738021835546+0.16347921711338817j

@@ -67,6 +67,9 @@ Status InferGrad(ShapeContext& ctx) {
   const Shape& v = ctx.InShape("Eigenvectors");
   for (Key key : {Key("Eigenvalues"), Key("Eigenvalues@GRAD")}) {
     if (ctx.def().FindInput(key.name) < 0 || !ctx.HasIn(key)) continue;
+    const DType real = RealDType(ctx.InDType("Eigenvectors"));
+    if (ctx.InDType(key) != real)
+      return InvalidArgument(key.name, " is ", Name(ctx.InDType(key)), ", expected ", Name(real));
     const Shape& w = ctx.InShape(key);
     if (v.is_static() && w.is_static() && w.numel() != LeadingAxes(v, 1).numel())
       return InvalidArgument(key.name, " ", w.ToString(), " does not fit Eigenvectors ",
@@ -76,8 +79,12 @@ Status InferGrad(ShapeContext& ctx) {
   return Status::Ok();
 }
 Status InferEighGrad(ShapeContext& ctx) {
-  if (ctx.HasIn("Eigenvectors@GRAD"))
+  if (ctx.HasIn("Eigenvectors@GRAD")) {
     HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Eigenvectors", "Eigenvectors@GRAD"));
+    if (ctx.InDType("Eigenvectors@GRAD") != ctx.InDType("Eigenvectors"))
+      return InvalidArgument("Eigenvectors@GRAD is ", Name(ctx.InDType("Eigenvectors@GRAD")),
+                             ", Eigenvectors ", Name(ctx.InDType("Eigenvectors")));
+  }
   return InferGrad(ctx);
 }
 
@@ -237,6 +244,7 @@ out y float64 [3, 3] 2 0.4999999999999999 -0.24999999999999994 0.5 1 0.749999999
 
 HEDDLE_EXAMPLES(eigh_grad, R"(
 example float64 4x4, UPLO U
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
 attr UPLO STRING "U"
 in Eigenvalues float64 [4] -0.34669098691913336 0.40720040248696115 0.570313873898191
   1.7381767105339816
@@ -253,6 +261,7 @@ out X@GRAD float64 [4, 4] -0.21693019268492633 -0.05166581021896993 0.4883517365
   0.0915110450918526 1.465403539618821 -0.012231115566594827 0.09151104509185258 -0.1579566521689431
 
 example float32 4x4, UPLO U
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
 attr UPLO STRING "U"
 in Eigenvalues float32 [4] -0.34669098 0.4072004 0.5703139 1.7381767
 in Eigenvalues@GRAD float32 [4] -0.3 -0.4 -0.4 0.7
@@ -264,6 +273,14 @@ in Eigenvectors@GRAD float32 [4, 4] -0 0.4 -0.8 0.6 0.1 -0.7 0.2 -0.4 -0.7 -0.9 
 out X@GRAD float32 [4, 4] -0.21693015 -0.05166576 0.4883518 1.4654033 -0.051665723 0.043163575
   0.29794797 -0.012231141 0.48835176 0.29794794 -0.06827673 0.09151116 1.4654033 -0.012231134
   0.09151115 -0.15795669
+
+example complex64 2x2
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
+in Eigenvalues float32 [2] -1 2
+in Eigenvalues@GRAD float32 [2] 0.5 -0.25
+in Eigenvectors complex64 [2, 2] 0.6+0j 0+0.8j 0+0.8j 0.6+0j
+in Eigenvectors@GRAD complex64 [2, 2] 0.1+0.2j -0.4+0.3j 0.7-0.1j 0.2+0.5j
+out X@GRAD complex64 [2, 2] 0.00079999864+0j -0.07000001-0.3544j -0.07000001+0.35440004j 0.2492+0j
 )")
 
 HEDDLE_EXAMPLES(eigvalsh, R"(
@@ -292,6 +309,7 @@ out Eigenvectors ?
 
 HEDDLE_EXAMPLES(eigvalsh_grad, R"(
 example lower
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
 in Eigenvalues@GRAD float64 [2] -0.5 -0.9
 in Eigenvectors float64 [2, 2] 0.3826834323650898 -0.9238795325112867 -0.9238795325112867
   -0.3826834323650898
@@ -299,6 +317,7 @@ out X@GRAD float64 [2, 2] -0.8414213562373095 -0.14142135623730948 -0.1414213562
   -0.5585786437626905
 
 example float64 4x4, UPLO U
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
 attr UPLO STRING "U"
 in Eigenvalues@GRAD float64 [4] -0.4 0.3 0.2 0.6
 in Eigenvectors float64 [4, 4] -0.44261988532436586 -0.5809388436264399 -0.4913866701327142
@@ -311,6 +330,7 @@ out X@GRAD float64 [4, 4] 0.20625631127159083 0.13090064534224055 0.300908032796
   -0.04696253246203441 0.1002170317045106 0.29416917243559804 0.27751617949109764
 
 example float32 4x4, UPLO U
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
 attr UPLO STRING "U"
 in Eigenvalues@GRAD float32 [4] -0.4 0.3 0.2 0.6
 in Eigenvectors float32 [4, 4] -0.4426199 -0.5809388 -0.49138668 0.47448587 0.05804508 -0.29863137
@@ -319,4 +339,10 @@ in Eigenvectors float32 [4, 4] -0.4426199 -0.5809388 -0.49138668 0.47448587 0.05
 out X@GRAD float32 [4, 4] 0.20625633 0.13090065 0.30090803 -0.04696253 0.13090065 0.31384084
   0.06887875 0.10021703 0.30090806 0.068878755 -0.097613305 0.2941692 -0.046962544 0.10021703
   0.29416916 0.2775162
+
+example complex64 2x2
+gradient symmetric: X is Hermitian, and Paddle gives either triangle half of the slope
+in Eigenvalues@GRAD float32 [2] 0.5 -0.25
+in Eigenvectors complex64 [2, 2] 0.6+0j 0+0.8j 0+0.8j 0.6+0j
+out X@GRAD complex64 [2, 2] 0.019999996+0j 0-0.36j 0+0.36j 0.23000002+0j
 )")

@@ -30,6 +30,9 @@ struct Qr {
     const bool want_q = ctx.Str("mode") != "r";
     Tensor& r_out = ctx.Out("R");
     const int64_t inner = r_out.dim(-2);
+    if (d.cols == 0 && want_q)  // an orthonormal basis all the same
+      for (int64_t i = 0; i < d.batch; ++i)
+        MutableMatrixAt<T>(ctx.Out("Q"), i) = Matrix<T>::Identity(d.rows, inner);
     for (int64_t i = 0; i < d.batch && x.numel() > 0; ++i) {
       Matrix<T> r = MatrixAt<T>(x, i);
       const Matrix<T> q = FactorQr<T>(r, want_q ? inner : 0);

@@ -187,7 +187,7 @@ HEDDLE_OP(cross_entropy2) {
       .Input("X")
       .Input("Label")
       .Output("Y")
-      .Output("XShape", kOptional)
+      .Output("XShape", kOptional | kNoData)
       .Output("MatchX", kOptional)
       .Attr("ignore_index", -100)
       .InferShape(InferSecond)

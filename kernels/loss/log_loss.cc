@@ -1,4 +1,4 @@
-// log_loss and hinge_loss: element-wise losses of binary labels.
+// log_loss: the negative log-likelihood of binary labels.
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -6,10 +6,6 @@ namespace {
 
 Status InferLog(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Labels"));
-  return SameShape(ctx);
-}
-Status InferHinge(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Labels"));
   return SameShape(ctx);
 }
 
@@ -50,42 +46,6 @@ struct LogLossGrad {
   }
 };
 
-template <typename T>
-struct Hinge {
-  static Status Run(KernelContext& ctx) {
-    const Tensor& in = ctx.In("Logits");
-    const T* x = in.data<T>();
-    const T* label = ctx.In("Labels").data<T>();
-    T* out = ctx.Out("Loss").mutable_data<T>();
-    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
-      out[i] = std::max(T(0), T(1) - x[i] * (T(2) * label[i] - T(1)));
-    });
-    return Status::Ok();
-  }
-};
-
-Status InferHingeGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Labels"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Loss@GRAD"));
-  return GradLikeInputs(ctx);
-}
-
-template <typename T>
-struct HingeGrad {
-  static Status Run(KernelContext& ctx) {
-    const Tensor& in = ctx.In("Logits");
-    const T* x = in.data<T>();
-    const T* label = ctx.In("Labels").data<T>();
-    const T* dout = ctx.In("Loss@GRAD").data<T>();
-    T* dx = ctx.Out("Logits@GRAD").mutable_data<T>();
-    ForEachIndex(ctx, in.numel(), [=](int64_t i) {
-      const T sign = T(2) * label[i] - T(1);
-      dx[i] = x[i] * sign < T(1) ? -sign * dout[i] : T(0);
-    });
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -111,26 +71,6 @@ HEDDLE_OP(log_loss_grad) {
       .Kernels<LogLossGrad, float, double>();
 }
 
-HEDDLE_OP(hinge_loss) {
-  op.Doc("max(0, 1 - x (2 label - 1))")
-      .Input("Logits")
-      .Input("Labels")
-      .Output("Loss")
-      .Inplace("Logits", "Loss")
-      .InferShape(InferHinge)
-      .Kernels<Hinge, float, double>();
-}
-
-HEDDLE_OP(hinge_loss_grad) {
-  op.Input("Logits")
-      .Input("Labels")
-      .Input("Loss@GRAD")
-      .Output("Logits@GRAD")
-      .Inplace("Loss@GRAD", "Logits@GRAD")
-      .InferShape(InferHingeGrad)
-      .Kernels<HingeGrad, float, double>();
-}
-
 HEDDLE_EXAMPLES(log_loss, R"(
 example float32 4x1, epsilon 0.0001
 attr epsilon FLOAT 0.0001
@@ -146,19 +86,4 @@ in Labels float32 [4, 1] 0.11 0.42 0.86 0.11
 in Loss@GRAD float32 [4, 1] -0.8 -0.3 0.7 -0.8
 in Predicted float32 [4, 1] 0.296 0.237 0.178 0.355
 out Predicted@GRAD float32 [4, 1] -0.7140231 0.30340403 -3.2609165 -0.85588735
-)")
-
-HEDDLE_EXAMPLES(hinge_loss, R"(
-example float32 4x1
-in Labels float32 [4, 1] 0 0 1 1
-in Logits float32 [4, 1] 2.1 -1.8 -5.8 6
-out Loss float32 [4, 1] 3.1 0 6.8 0
-)")
-
-HEDDLE_EXAMPLES(hinge_loss_grad, R"(
-example float32 4x1
-in Labels float32 [4, 1] 0 0 1 1
-in Logits float32 [4, 1] 2.1 -1.8 -5.8 6
-in Loss@GRAD float32 [4, 1] -0.8 -0.3 0.7 -0.8
-out Logits@GRAD float32 [4, 1] -0.8 -0 -0.7 0
 )")

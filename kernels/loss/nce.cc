@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// How noise classes are drawn and how likely each is.
+// Draws noise classes and knows their probabilities.
 class Sampler {
  public:
   static Result<Sampler> Of(const KernelContext& ctx) {

@@ -24,7 +24,7 @@ struct Operands {
     if (const Tensor* w = ctx.InOpt("pos_weight")) weight = w->data<T>();
   }
   bool Ignored(int64_t i) const { return static_cast<int>(label[i]) == ignore; }
-  // What `normalize` divides by.
+  // Divisor of `normalize`.
   T Count() const {
     int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) count += !Ignored(i);
@@ -138,6 +138,7 @@ in X float64 [1, 2, 1] -1.1343 -1.129
 out X@GRAD float64 [1, 2, 1] -0.10878947268371138 0
 
 example float64 3x4
+gradient none: Paddle's operator weights the logarithm alone, its gradient sigmoid(X)
 in Label float64 [3, 4] 0.615 0.461 0.077 0.923 0.538 0.231 0.692 0.154 0.385 0.846 0.769 0.308
 in Out@GRAD float64 [3, 4] -0.7 -0.8 -0.4 0.4 0.2 0.8 -0.4 -0.4 -0.5 -0.1 0.4 0.4
 in X float64 [3, 4] 5.9 -8.1 -0.5 4.6 3.3 -5.6 -3 -1.8 2 -4.3 -6.9 0.8

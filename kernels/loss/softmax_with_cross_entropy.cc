@@ -37,6 +37,8 @@ Status InferForward(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("Logits");
   if (!x.known_rank()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  if (x.rank() > 0 && x[axis] == 0)
+    return InvalidArgument("Logits ", x.ToString(), " has no classes along axis ", axis);
   HEDDLE_RETURN_IF_ERROR(CheckLabelShape(ctx, x, axis));
   Shape loss = x;
   if (x.rank() > 0) loss[axis] = 1;

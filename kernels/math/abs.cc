@@ -255,12 +255,25 @@ out Out float64 [4] 3.141592653589793 3.141592653589793 0 0
 
 HEDDLE_EXAMPLES(angle_grad, R"(
 example float64 4
+dtypes real: the argument of a real number is constant, that of a complex one is not
 in Out@GRAD float64 [4] 0.9 0.7 0.2 0.8
 in X float64 [4] -3 -1 1 3
 out X@GRAD float64 [4] 0*4
 
 example float32 4
+dtypes real: the argument of a real number is constant, that of a complex one is not
 in Out@GRAD float32 [4] 0.9 0.7 0.2 0.8
 in X float32 [4] -3 -1 1 3
 out X@GRAD float32 [4] 0*4
+
+example complex64
+gradient none: one of the numbers is 0, which has no argument
+in Out@GRAD float32 [4] 0.9 0.7 0.2 0.8
+in X complex64 [4] -3-1j -1+0.5j 1+2j 0+0j
+out X@GRAD complex64 [4] 0.089999996-0.26999998j -0.28-0.56j -0.08+0.04j 0+0j
+
+example complex128
+in Out@GRAD float64 [3] 0.9 0.7 0.2
+in X complex128 [3] -3-1j -1+0.5j 1+2j
+out X@GRAD complex128 [3] 0.09-0.27j -0.27999999999999997-0.5599999999999999j -0.08+0.04j
 )")

@@ -1,9 +1,8 @@
-// Further functions of two operands: atan2, nextafter, minus.
+// atan2: the angle of a point.
 #include <cmath>
 
 #include "core/error.h"
 #include "kernels/base/check.h"
-#include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_op.h"
 
 namespace heddle {
@@ -62,20 +61,6 @@ struct Atan2Grad {
   }
 };
 
-struct NextafterSlots {
-  static constexpr Key x() { return "x"; }
-  static constexpr Key y() { return "y"; }
-  static constexpr Key out() { return "out"; }
-};
-
-struct NextafterFn {
-  static constexpr int64_t kGrain = kHeavyGrain;
-  template <typename T>
-  static T Apply(T a, T b) {
-    return std::nextafter(a, b);
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -89,16 +74,6 @@ HEDDLE_OP(atan2_grad) {
   op.Doc("gradient of atan2").Input("X1").Input("X2").Input("Out@GRAD").KernelKey("Out@GRAD");
   op.Output("X1@GRAD", kOptional).Output("X2@GRAD", kOptional).InferShape(&GradLikeInputs);
   op.Kernels<Atan2Grad, float, double>();
-}
-
-HEDDLE_OP(nextafter) {
-  op.Doc("the number next to x in the direction of y").Input("x").Input("y").Output("out");
-  BinaryKernels<NextafterFn, NextafterSlots, float, double>(op);
-}
-
-HEDDLE_OP(minus) {
-  op.Doc("x - y").Input("X").Input("Y").Output("Out").Inplace("X", "Out");
-  BinaryKernels<SubFn, SlotsXY, float, double, int32_t, int64_t>(op);
 }
 
 HEDDLE_EXAMPLES(atan2, R"(
@@ -168,41 +143,4 @@ in X1 float32 [6] -0.75 0.59 -0.3 1.04 -1.19 0.15
 in X2 float32 [6] -0.43 0.6 0.08 1.12 -1.47 -0.95
 out X1@GRAD float32 [6] -0.11506557 -0.5931366 -0.082987554 0.23972604 0.16438356 0.7189189
 out X2@GRAD float32 [6] 0.20069575 0.58325094 -0.31120333 -0.22260274 -0.1330724 0.11351352
-)")
-
-HEDDLE_EXAMPLES(nextafter, R"(
-example float32 3
-in x float32 [3] 0 0 10
-in y float32 [3] 6.4 9.6 6.8
-out out float32 [3] 1e-45 1e-45 9.999999
-
-example float64 2
-in x float64 [2] 2 2
-in y float64 [2] 1 2
-out out float64 [2] 1.9999999999999998 2
-)")
-
-HEDDLE_EXAMPLES(minus, R"(
-example float64
-in X float64 [2, 3] 8 -5 0 -2 2 6
-in Y float64 [2, 3] 5 -1 -6 -1 -8 0
-from elementwise_sub X=X Y=Y -> Out=Out
-out Out float64 [2, 3] 3 -4 6 -1 10 6
-
-example int32
-in X int32 [2, 3] 0 0 -4 0 -6 1
-in Y int32 [2, 3] -1 1 7 4 1 8
-from elementwise_sub X=X Y=Y -> Out=Out
-out Out int32 [2, 3] 1 -1 -11 -4 -7 -7
-
-example int64
-in X int64 [2, 3] 0 -5 4 0 -4 -9
-in Y int64 [2, 3] 2 5 -3 2 5 -2
-from elementwise_sub X=X Y=Y -> Out=Out
-out Out int64 [2, 3] -2 -10 7 -2 -9 -7
-
-example float32
-in X float32 [2, 3] 1 8 7 -4 -0 7
-in Y float32 [2, 3] -8 -2 6 -5 -1 -5
-out Out float32 [2, 3] 9 10 1 1 1 12
 )")

@@ -34,7 +34,7 @@ Status RunCast(KernelContext& ctx) {
 }
 
 void Define(OpDef& op) {
-  op.Doc("The same values in another data type.").Input("X").Output("Out");
+  op.Doc("The same values in another data type.").Input("X", kAnyKind).Output("Out");
   op.Attr("out_dtype", 5).Attr("in_dtype", 5).InferShape(CastShape).AnyKernel(RunCast);
 }
 

@@ -92,7 +92,7 @@ Status ClipTile(const KernelContext& attrs, TileStep* step) {
 }  // namespace heddle
 
 HEDDLE_OP(clip) {
-  op.Doc("x limited to [min, max].").Input("X").Output("Out").Inplace("X", "Out");
+  op.Doc("x limited to [min, max].").Input("X", kAnyKind).Output("Out").Inplace("X", "Out");
   DeclareBounds(op);
   op.Traits(kElementwise).InferShape(ClipShape<SameShape>);
   op.Kernels<ClipForward, float, double, int32_t, int64_t, float16, bfloat16>();

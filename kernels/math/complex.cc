@@ -41,7 +41,8 @@ struct ComplexGrad {
     Tensor part = ctx.Scratch(kDTypeOf<T>, Shape{plan->numel});
     const auto store = [&](Tensor* d, int which, bool of_x) {
       if (d == nullptr) return;
-      const T* from = dout.data<T>() + which;
+      // The parts of a complex number lie side by side.
+      const T* from = static_cast<const T*>(dout.raw()) + which;
       T* to = part.template mutable_data<T>();
       for (int64_t i = 0; i < plan->numel; ++i) to[i] = from[2 * i];
       RunBinaryGrad(ctx, *plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, to},

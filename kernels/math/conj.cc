@@ -22,7 +22,7 @@ struct Part {
     static Status Run(KernelContext& ctx) {
       using R = typename T::value_type;
       const Tensor& x = ctx.In("X");
-      const R* a = x.data<R>() + kPart;
+      const R* a = reinterpret_cast<const R*>(x.data<T>()) + kPart;
       R* y = ctx.Out("Out").mutable_data<R>();
       ctx.ParallelFor(x.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) y[i] = a[2 * i];
@@ -35,7 +35,7 @@ struct Part {
     static Status Run(KernelContext& ctx) {
       const Tensor& dy = ctx.In("Out@GRAD");
       const R* d = dy.data<R>();
-      R* dx = ctx.Out("X@GRAD").mutable_data<R>();
+      R* dx = reinterpret_cast<R*>(ctx.Out("X@GRAD").mutable_data<std::complex<R>>());
       ctx.ParallelFor(dy.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           dx[2 * i + kPart] = d[i];

@@ -1,4 +1,4 @@
-// logical_not and bitwise_not.
+// logical_not: true where X is zero.
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/unary.h"
 
@@ -25,18 +25,6 @@ Status LogicalNotShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-struct BitwiseNotMap : UnaryOp {
-  static constexpr Key kIns[] = {"X"};
-  static constexpr Key kOuts[] = {"Out"};
-  template <typename T>
-  T operator()(T x) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return !x;
-    else
-      return static_cast<T>(~x);
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -45,11 +33,6 @@ HEDDLE_OP(logical_not) {
   op.InferShape(LogicalNotShape);
   op.Kernels<LogicalNot, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, float16,
              bfloat16, complex64, complex128>();
-}
-HEDDLE_OP(bitwise_not) {
-  op.Doc("Every bit turned over.").Input("X").Output("Out").Inplace("X", "Out");
-  op.InferShape(SameShape);
-  AddMapKernels<BitwiseNotMap, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(op);
 }
 
 HEDDLE_EXAMPLES(logical_not, R"(
@@ -64,20 +47,4 @@ out Out bool [4] 0 1 0 1
 example bool scalar
 in X bool [] 1
 out Out bool [] 0
-)")
-
-HEDDLE_EXAMPLES(bitwise_not, R"(
-example int32 scalar
-in X int32 [] 26
-out Out int32 [] -27
-
-example int64 3x4x2
-in X int64 [3, 4, 2] -38 -54 -22 -22 -48 -31 -50 -2 -42 -50 -10 -47 -48 -35 -36 -21 -16 -3 -36 -51
-  -49 -7 -34 -51
-out Out int64 [3, 4, 2] 37 53 21 21 47 30 49 1 41 49 9 46 47 34 35 20 15 2 35 50 48 6 33 50
-
-example int64 4x1x3x2
-in X int64 [4, 1, 3, 2] -27 -8 -55 -59 -44 -29 -39 -42 -39 -25 -3 -52 -24 -12 -56 -33 -19 -28 -39
-  -39 -55 -55 -20 -32
-out Out int64 [4, 1, 3, 2] 26 7 54 58 43 28 38 41 38 24 2 51 23 11 55 32 18 27 38 38 54 54 19 31
 )")

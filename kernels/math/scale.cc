@@ -65,7 +65,9 @@ struct Affine {
 }  // namespace heddle
 
 HEDDLE_OP(scale) {
-  op.Doc("scale * x + bias, or scale * (x + bias).").Input("X").Input("ScaleTensor", kOptional);
+  op.Doc("scale * x + bias, or scale * (x + bias).")
+      .Input("X", kAnyKind)
+      .Input("ScaleTensor", kOptional);
   op.Output("Out").Attr("scale", 1.0).Attr("bias", 0.0).Attr("bias_after_scale", true);
   op.Inplace("X", "Out").Traits(kElementwise).InferShape(ScaleShape);
   op.Kernels<Scale, float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, float16, bfloat16,

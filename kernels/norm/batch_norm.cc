@@ -89,9 +89,15 @@ struct BatchNorm {
     Save(ctx, "SavedMean", mean, n);
     Save(ctx, "SavedVariance", inverse, n);
     T momentum = static_cast<T>(ctx.Float("momentum"));
-    if (const Tensor* t = ctx.InOpt("MomentumTensor")) momentum = static_cast<T>(*t->data<float>());
-    Blend(ctx.In("Mean"), mean, momentum, ctx.Out("MeanOut"));
-    Blend(ctx.In("Variance"), variance, momentum, ctx.Out("VarianceOut"));
+    if (const Tensor* t = ctx.InOpt("MomentumTensor")) {
+      if (t->numel() != 1)
+        return InvalidArgument("MomentumTensor has shape ", t->shape().ToString(),
+                               ", one element is expected");
+      momentum = static_cast<T>(*t->data<float>());
+    }
+    if (Tensor* out = ctx.OutOpt("MeanOut")) Blend(ctx.In("Mean"), mean, momentum, *out);
+    if (Tensor* out = ctx.OutOpt("VarianceOut"))
+      Blend(ctx.In("Variance"), variance, momentum, *out);
     return Status::Ok();
   }
 

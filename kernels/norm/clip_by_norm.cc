@@ -76,7 +76,7 @@ Status Run(KernelContext& ctx) {
 
 HEDDLE_OP(clip_by_norm) {
   op.Doc("x, scaled down where its 2-norm is above max_norm; also selected rows");
-  op.Input("X").Output("Out").Attr("max_norm", 1.0).Inplace("X", "Out");
+  op.Input("X", kAnyKind).Output("Out").Attr("max_norm", 1.0).Inplace("X", "Out");
   op.InferShape(&SameShape).AnyKernel(&Run);
 }
 

@@ -198,6 +198,8 @@ out Scales float64 [3] 0.8409178658720822 1.3284223283101428 1.0350983390135313
 
 HEDDLE_EXAMPLES(data_norm_grad, R"(
 example float64 2x4, epsilon 1e-05
+gradient none of BatchSize BatchSum BatchSquareSum: Paddle gives the statistics of this batch, which
+  the optimizer adds up
 attr epsilon FLOAT 1e-05
 in Means float64 [4] 0.00012112676056338028 5.37037037037037e-5 8.555555555555556e-5
   6.164383561643835e-5
@@ -219,6 +221,8 @@ out bias@GRAD ?
 out scale_w@GRAD ?
 
 example float32 2x4, epsilon 1e-05
+gradient none of BatchSize BatchSum BatchSquareSum: Paddle gives the statistics of this batch, which
+  the optimizer adds up
 attr epsilon FLOAT 1e-05
 in Means float32 [4] 0.00012112676 5.3703705e-5 8.5555555e-5 6.1643834e-5
 in Scales float32 [4] 1.0218208 0.6708204 1.2565618 0.72210014

@@ -25,7 +25,7 @@ struct Pieces {
     return {data + At(piece), layout.length, Stride()};
   }
   Eigen::InnerStride<kStep> Stride() const { return Eigen::InnerStride<kStep>(layout.step); }
-  // Adds up fn(piece).
+  // The sum of fn(piece).
   template <typename Fn>
   T Sum(Fn&& fn) const {
     T sum(0);

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// A group is `pieces` stretches of `length` elements, `step` apart. Groups follow each other
+// A group is `pieces` runs of `length` contiguous elements, `step` apart. Groups follow each other
 // `group_step` apart; the parameters of group g are those of channel g % channels.
 struct NormLayout {
   int64_t groups = 0, channels = 1, group_step = 1;

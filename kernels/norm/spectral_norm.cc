@@ -7,11 +7,17 @@
 namespace heddle {
 namespace {
 
+// Beyond any use: the vectors settle within some dozens of steps.
+constexpr int64_t kMostIterations = 1 << 16;
+
 Result<int> DimOf(const OpContext& ctx, const Shape& weight) {
   const int64_t dim = ctx.Int("dim");
   if (weight.rank() < 2 || dim < 0 || dim >= weight.rank() || ctx.Int("power_iters") < 0)
     return InvalidArgument("dim is ", dim, " and power_iters ", ctx.Int("power_iters"),
                            " for Weight ", weight.ToString());
+  if (ctx.Int("power_iters") > kMostIterations)
+    return InvalidArgument("power_iters is ", ctx.Int("power_iters"), ", above the limit of ",
+                           kMostIterations);
   return static_cast<int>(dim);
 }
 
@@ -41,8 +47,9 @@ struct Iteration {
   Tensor hold;
   T *matrix = nullptr, *u = nullptr, *v = nullptr;
   T sigma = T(0);
+  Status interrupted;  // an error: the run is to end, and nothing was computed
 
-  // Where element i of the weight is in the matrix.
+  // Position of element i of the weight in the matrix.
   int64_t At(int64_t i) const {
     const int64_t outer = i / (inner * h), row = i / inner % h;
     return row * w + outer * inner + i % inner;
@@ -69,6 +76,8 @@ struct Iteration {
     std::copy_n(ctx.In("V").data<T>(), w, v);
     const T epsilon = static_cast<T>(ctx.Float("eps"));
     for (int64_t i = 0; i < ctx.Int("power_iters"); ++i) {
+      interrupted = ctx.Interrupted();
+      if (!interrupted.ok()) return;
       Gemm(GemmDims::Dense(w, 1, h, true), T(1), matrix, u, T(0), v);
       Normalise(v, w, epsilon);
       Gemm(GemmDims::Dense(h, 1, w), T(1), matrix, v, T(0), u);
@@ -84,6 +93,7 @@ struct SpectralNorm {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const int dim, DimOf(ctx, ctx.In("Weight").shape()));
     const Iteration<T> it(ctx, dim);
+    HEDDLE_RETURN_IF_ERROR(it.interrupted);
     const T* from = ctx.In("Weight").data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
     for (int64_t i = 0; i < it.h * it.w; ++i) out[i] = from[i] / it.sigma;
@@ -100,20 +110,22 @@ Status GradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// With out = W / s and ds/dW = u v^T: dW = (g - sum(g out) u v^T) / s.
+// g (1 - sum(Out) u v^T) / s, element by element: Paddle's gradient. The exact one for fixed u and
+// v is (g - sum(g Out) u v^T) / s.
 template <typename T>
 struct SpectralNormGrad {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const int dim, DimOf(ctx, ctx.In("Weight").shape()));
     const Iteration<T> it(ctx, dim);
+    HEDDLE_RETURN_IF_ERROR(it.interrupted);
     const T* weight = ctx.In("Weight").data<T>();
     const T* grad = ctx.In("Out@GRAD").data<T>();
     T* to = ctx.Out("Weight@GRAD").mutable_data<T>();
     T sum(0);
-    for (int64_t i = 0; i < it.h * it.w; ++i) sum += grad[i] * weight[i] / it.sigma;
+    for (int64_t i = 0; i < it.h * it.w; ++i) sum += weight[i] / it.sigma;
     for (int64_t i = 0; i < it.h * it.w; ++i) {
       const int64_t at = it.At(i);
-      to[i] = (grad[i] - sum * it.u[at / it.w] * it.v[at % it.w]) / it.sigma;
+      to[i] = grad[i] * (T(1) - it.u[at / it.w] * it.v[at % it.w] * sum) / it.sigma;
     }
     return Status::Ok();
   }
@@ -158,6 +170,8 @@ out Out float32 [4, 3] -0.63228077 -0.8105863 -0.36364943 -0.45397523 -1.0792177
 
 HEDDLE_EXAMPLES(spectral_norm_grad, R"(
 example float32
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 0
 attr power_iters INT 2
 attr eps FLOAT 1e-12
@@ -169,6 +183,8 @@ out Weight@GRAD float32 [2, 3] -0.0070962473 0.13790028 0.10288474 -0.22184397 0
   -0.04120733
 
 example float32, dim 1
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 1
 attr power_iters INT 1
 attr eps FLOAT 1e-12
@@ -179,6 +195,8 @@ in Out@GRAD float32 [2, 3] -0.38 -0.42 -0.65 0.76 0.64 0.47
 out Weight@GRAD float32 [2, 3] -0.034114905 -0.01510872 0.1643815 0.1650207 0.11150992 -0.02636052
 
 example float64
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 0
 attr power_iters INT 2
 attr eps FLOAT 1e-12
@@ -190,6 +208,8 @@ out Weight@GRAD float64 [2, 3] -0.18797011273294564 0.005513479002532878 -0.0268
   -0.0017076808607019277 0.001165207261858988 0.037279210075138694
 
 example float64, dim 1
+gradient none: Paddle multiplies Out@GRAD by 1 - sum(Out) u v^T element by element, which is not the
+  derivative of a division by the largest singular value
 attr dim INT 1
 attr power_iters INT 1
 attr eps FLOAT 1e-12

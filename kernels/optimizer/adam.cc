@@ -49,9 +49,9 @@ Status Infer(ShapeContext& ctx) {
       {{"Beta1Pow", "Beta1PowOut"}, {"Beta2Pow", "Beta2PowOut"}}));
   SetOutsLike(ctx, {{"MasterParam", "MasterParamOut"}});
   if (ctx.Bool("use_global_beta_pow")) {  // left alone: an output of its own stays empty
-    if (!ctx.SameVar("Beta1Pow", "Beta1PowOut"))
+    if (!ctx.Bool("rewrites:Beta1Pow"))
       ctx.SetOut("Beta1PowOut", Shape{0}, ctx.InDType("Beta1Pow"));
-    if (!ctx.SameVar("Beta2Pow", "Beta2PowOut"))
+    if (!ctx.Bool("rewrites:Beta2Pow"))
       ctx.SetOut("Beta2PowOut", Shape{0}, ctx.InDType("Beta2Pow"));
   }
   return Status::Ok();
@@ -77,9 +77,6 @@ Status CopyAll(KernelContext& ctx) {
   return Status::Ok();
 }
 
-bool UpdatesInPlace(const KernelContext& ctx, Key in, Key out) {
-  return !ctx.Bool("use_global_beta_pow") && ctx.In(in).raw() == ctx.Out(out).raw();
-}
 template <typename T>
 double Step(double power, double factor) {
   return static_cast<double>(static_cast<T>(power) * static_cast<T>(factor));
@@ -99,8 +96,9 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   if (const Value* g = ctx.InVar("Grad"); g != nullptr && g->is_rows()) {
     if (g->rows().rows.empty()) return CopyAll(ctx);
     // Paddle steps the powers before it uses them here; that shows where they are one variable.
-    if (UpdatesInPlace(ctx, "Beta1Pow", "Beta1PowOut")) pow1 = Step<T>(pow1, beta1);
-    if (UpdatesInPlace(ctx, "Beta2Pow", "Beta2PowOut")) pow2 = Step<T>(pow2, beta2);
+    const bool steps = !ctx.Bool("use_global_beta_pow");
+    if (steps && ctx.Bool("rewrites:Beta1Pow")) pow1 = Step<T>(pow1, beta1);
+    if (steps && ctx.Bool("rewrites:Beta2Pow")) pow2 = Step<T>(pow2, beta2);
   }
   const Rule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, lr, 1 - lr * coeff);
   const bool lazy = ctx.Bool("lazy_mode");
@@ -129,7 +127,10 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   if (!ctx.Bool("use_global_beta_pow")) {
     WritePow(ctx, "Beta1Pow", "Beta1PowOut", beta1);
     WritePow(ctx, "Beta2Pow", "Beta2PowOut", beta2);
+    return Status::Ok();
   }
+  if (ctx.Bool("rewrites:Beta1Pow")) CopyWhenApart(ctx.In("Beta1Pow"), ctx.Out("Beta1PowOut"));
+  if (ctx.Bool("rewrites:Beta2Pow")) CopyWhenApart(ctx.In("Beta2Pow"), ctx.Out("Beta2PowOut"));
   return Status::Ok();
 }
 
@@ -225,7 +226,7 @@ struct MergedAdam {
 
 void Declare(OpDef& op) {
   op.Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Input("Moment1")
       .Input("Moment2")
@@ -254,6 +255,8 @@ void Declare(OpDef& op) {
       .Inplace("Moment2", "Moment2Out")
       .Inplace("Beta1Pow", "Beta1PowOut")
       .Inplace("Beta2Pow", "Beta2PowOut")
+      .Attr("rewrites:Beta1Pow", false)
+      .Attr("rewrites:Beta2Pow", false)
       .InferShape(Infer);
 }
 
@@ -313,6 +316,35 @@ out Moment1Out=Moment1 float32 [3, 2] 0.32099998 -0.85099995 -0.288 0.315 0.4259
 out Moment2Out=Moment2 float32 [3, 2] 0.13043249 0.0200761 0 0.88910997 0.12992759 0.37996808
 out Beta1PowOut=Beta1Pow float32 [1] 0.80999994
 out Beta2PowOut=Beta2Pow float32 [1] 0.98901004
+
+example rows, with powers of their own
+in Param float32 [3, 2] -0.31 -0.08 -0.11 0.35 0.55 0.7
+in Grad float32 [2, 2] rows [2, 0] height 3 -0.24 0.59 -0.75 0.31
+in LearningRate float32 [1] 0.1
+in Moment1 float32 [3, 2] 0.44 -0.98 -0.32 0.35 0.5 0.21
+in Moment2 float32 [3, 2] 0.13 0.02 0 0.89 0.13 0.38
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param float32 [3, 2] -0.39888158 0.52060586 2879997.8 0.31659338 0.43181604 0.6597674
+out Moment1Out=Moment1 float32 [3, 2] 0.32099998 -0.85099995 -0.288 0.315 0.42599997 0.24800001
+out Moment2Out=Moment2 float32 [3, 2] 0.13043249 0.0200761 0 0.88910997 0.12992759 0.37996808
+out Beta1PowOut float32 [1] 0.80999994
+out Beta2PowOut float32 [1] 0.98901004
+
+example use_global_beta_pow, on variables that are rewritten
+attr use_global_beta_pow BOOLEAN true
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+in Grad float32 [2] 0.5 -0.25
+in LearningRate float32 [1] 0.01
+in Moment1 float32 [2] 0.84 0.82
+in Moment2 float32 [2] 0.69 0.62
+in Param float32 [2] 0.79 0.36
+out ParamOut=Param float32 [2] 0.7802938 0.35094085
+out Moment1Out=Moment1 float32 [2] 0.806 0.71299994
+out Moment2Out=Moment2 float32 [2] 0.68956 0.6194425
+out Beta1PowOut=Beta1Pow float32 [1] 0.9
+out Beta2PowOut=Beta2Pow float32 [1] 0.99
 
 example rows, lazily
 attr lazy_mode BOOLEAN true

@@ -57,7 +57,7 @@ HEDDLE_OP(ftrl) {
       .Input("Param")
       .Input("SquaredAccumulator")
       .Input("LinearAccumulator")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("LearningRate")
       .Output("ParamOut")
       .Output("SquaredAccumOut")

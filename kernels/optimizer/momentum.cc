@@ -116,7 +116,7 @@ struct MergedMomentum {
 HEDDLE_OP(momentum) {
   op.Doc("v = mu v + grad; param -= lr v, or Nesterov's form")
       .Input("Param")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("Velocity")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)

@@ -1,4 +1,4 @@
-// What optimizers share: gradients that are dense or selected rows, operand checks, small scalars.
+// Parts that optimizers share: gradients that are dense or selected rows, operand checks, scalars.
 //
 // Everything that can be wrong is found before the first parameter is written.
 #pragma once
@@ -92,6 +92,32 @@ void AddMerged(const SelectedRows& in, const MergedRows& merged, int64_t width, 
 // When an update touches only some rows, the others must still reach an output of its own memory.
 inline void CopyWhenApart(const Tensor& in, Tensor& out) {
   if (in.raw() != out.raw() && in.numel() > 0) std::memcpy(out.mutable_raw(), in.raw(), in.bytes());
+}
+
+// Param, Grad and the learning rate of an update; `lazy` keeps selected rows sparse.
+template <typename T>
+struct UpdateInputs {
+  const Tensor& param;
+  Gradient<T> grad;
+  T lr;
+  const T* p;
+  T* p_out;
+
+  static Result<UpdateInputs> Of(KernelContext& ctx, bool lazy) {
+    const Tensor& param = ctx.In("Param");
+    HEDDLE_ASSIGN_OR_RETURN(const double lr, ScalarOf(ctx, "LearningRate"));
+    HEDDLE_ASSIGN_OR_RETURN(auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, lazy));
+    return UpdateInputs{param, std::move(grad), static_cast<T>(lr), param.data<T>(),
+                        ctx.Out("ParamOut").template mutable_data<T>()};
+  }
+};
+
+// The Euclidean norm, summed in double precision.
+template <typename T>
+double L2Norm(const T* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return std::sqrt(sum);
 }
 
 }  // namespace heddle

@@ -61,7 +61,7 @@ HEDDLE_OP(rmsprop) {
   op.Doc("momentum of gradients divided by their root mean square")
       .Input("Param")
       .Input("MeanSquare")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("Moment")
       .Input("LearningRate")
       .Input("MeanGrad", kOptional)

@@ -69,7 +69,7 @@ HEDDLE_OP(sgd) {
   op.Doc("param -= lr * grad")
       .Input("Param")
       .Input("LearningRate")
-      .Input("Grad")
+      .Input("Grad", kAnyKind)
       .Input("MasterParam", kOptional)
       .Output("ParamOut")
       .Output("MasterParamOut", kOptional)

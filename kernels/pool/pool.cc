@@ -32,7 +32,7 @@ void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, Fn&& fn) {
   }
 }
 
-// How many input positions a window has at most.
+// Upper bound for the input positions of a window.
 int64_t MostTaps(const PoolGeometry& g) {
   int64_t taps = 1;
   for (const auto& windows : g.windows) {
@@ -43,7 +43,7 @@ int64_t MostTaps(const PoolGeometry& g) {
   return taps;
 }
 
-// Likewise for all windows of an image.
+// The same for all windows of an image.
 template <typename Fn>
 void ForAllWindows(const PoolGeometry& g, Fn&& fn) {
   int64_t i = 0;
@@ -184,8 +184,8 @@ void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, cons
   });
 }
 
-// How many parts a large window is cut into by its rows; it depends on the window alone, so that
-// sums are the same with any number of threads. 0: it is not.
+// Number of parts that a large window is cut into by rows; depends on the window alone, so that
+// sums do not depend on the number of threads. 0: the window is not cut.
 int64_t RowParts(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                  const PoolWindow& w) {
   constexpr int64_t kLeast = 1 << 13, kMost = 8;  // numbers, parts

@@ -28,7 +28,7 @@ struct PoolGeometry {
   int64_t pixel_step() const { return channels_last ? channels : 1; }
   int64_t in_channel_step() const { return channels_last ? 1 : in_size(); }
   int64_t out_channel_step() const { return channels_last ? 1 : out_size(); }
-  // What the average over a window divides by.
+  // Divisor of the average over a window.
   int64_t Divisor(const PoolWindow& d, const PoolWindow& h, const PoolWindow& w) const {
     if (exclusive) return (d.end - d.begin) * (h.end - h.begin) * (w.end - w.begin);
     return d.span * h.span * w.span;

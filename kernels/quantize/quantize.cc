@@ -57,8 +57,8 @@ template <typename T>
 struct Dequantize {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("Input");
-    const auto scale = std::is_same_v<T, bfloat16> ? 1.0f : static_cast<float>(ctx.Float("Scale"));
-    const auto shift = std::is_same_v<T, bfloat16> ? 0.0f : static_cast<float>(ctx.Float("Shift"));
+    const auto scale = static_cast<float>(ctx.Float("Scale"));
+    const auto shift = static_cast<float>(ctx.Float("Shift"));
     float* out = ctx.Out("Output").template mutable_data<float>();
     ForEachIndex(ctx, x.numel(), [=, from = x.data<T>()](int64_t i) {
       out[i] = (static_cast<float>(from[i]) - shift) / scale;
@@ -119,6 +119,17 @@ example int8
 attr Scale FLOAT 50.0
 in Input int8 [3] -100 3 77
 out Output float32 [3] -2 0.06 1.54
+
+example bfloat16
+attr Scale FLOAT 50.0
+in Input bfloat16 [3] -100 3 77
+out Output float32 [3] -2 0.06 1.54
+
+example uint8, with a shift
+attr Scale FLOAT 50.0
+attr Shift FLOAT 10.0
+in Input uint8 [3] 100 3 77
+out Output float32 [3] 1.8 -0.14 1.3399999
 )")
 
 HEDDLE_EXAMPLES(dequantize_log, R"(

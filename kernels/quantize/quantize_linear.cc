@@ -198,45 +198,6 @@ struct QuantizeRange {
   }
 };
 
-// --- from integers ---
-
-template <typename From>
-struct DequantizeAbsMax {
-  static Status Run(KernelContext& ctx) {
-    const Tensor &x = ctx.In("X"), &scale = ctx.In("Scale");
-    if (scale.numel() != 1 || scale.dtype() != DType::kF32)
-      return InvalidArgument("Scale must be one float32");
-    const float range = static_cast<float>(ctx.Float("max_range"));
-    float* to = ctx.Alloc("Out", DType::kF32, x.shape()).mutable_data<float>();
-    for (int64_t i = 0; i < x.numel(); ++i)
-      to[i] = scale.data<float>()[0] * static_cast<float>(x.data<From>()[i]) / range;
-    return Status::Ok();
-  }
-};
-
-// Rows of W: the smallest and the largest value, then bytes that divide the way between them.
-Status LookupDequantized(KernelContext& ctx) {
-  const Tensor &w = ctx.In("W"), &ids = ctx.In("Ids");
-  if (w.rank() != 2 || w.dim(1) < 2 || w.dtype() != DType::kF32 || ids.rank() < 1)
-    return InvalidArgument("W must be float32 [N, at least 2], not ", w.shape().ToString());
-  const int64_t width = (w.dim(1) - 2) * 4, padding = ctx.Int("padding_idx");
-  Shape shape = ids.shape();
-  shape[shape.rank() - 1] = width;
-  float* to = ctx.Alloc("Out", DType::kF32, shape).mutable_data<float>();
-  for (int64_t id : ToInts(ids)) {
-    if (padding >= 0 && id == padding) {
-      to = std::fill_n(to, width, 0.f);
-      continue;
-    }
-    if (id < 0 || id >= w.dim(0)) return OutOfRange("id ", id, " is not in [0, ", w.dim(0), ")");
-    const float *row = w.data<float>() + id * w.dim(1), scale = (row[1] - row[0]) / 256.f;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(row + 2);
-    for (int64_t i = 0; i < width; ++i) *to++ = scale * static_cast<float>(bytes[i]) + row[0];
-  }
-  if (ids.has_lod()) ctx.Out("Out").set_lod(ids.lod());
-  return Status::Ok();
-}
-
 void DefineLinear(OpDef& op) {
   op.Input("X").Input("Scale").Input("ZeroPoint", kOptional);
   op.Input("InAccum", kOptional).Input("InState", kOptional).Output("Y");
@@ -253,30 +214,25 @@ HEDDLE_OP(quantize_linear) {
   DefineLinear(op);
   op.Kernels<QuantizeLinear, float, double>();
 }
+
 HEDDLE_OP(dequantize_linear) {
   op.Doc("X * Scale / range");
   DefineLinear(op);
   op.Kernels<DequantizeLinear, float, double, int8_t>();
 }
+
 HEDDLE_OP(fake_channel_wise_dequantize_max_abs) {
   op.Doc("X * Scales / range, per channel").Input("X").Input("Scales", kList).Output("Out");
   op.Attr("quant_bits", Ints{8}).Attr("quant_axis", 0).Attr("x_num_col_dims", 1);
   op.Kernels<ChannelWiseDequantize, float, double>();
 }
+
 HEDDLE_OP(fake_quantize_range_abs_max) {
   op.Doc("X in units of the largest magnitude of the last batches, rounded");
   op.Input("X").Input("InScale").Input("Iter", kOptional).Output("Out");
   op.Output("OutScale", kOptional).Output("OutScales", kOptional).Attr("window_size", 10000);
   op.Attr("bit_length", 8).Attr("round_type", 0).Attr("is_test", false);
   op.Kernels<QuantizeRange, float, double>();
-}
-HEDDLE_OP(dequantize_abs_max) {
-  op.Doc("Scale * X / max_range").Input("X").Input("Scale").Output("Out").Attr("max_range", 127.0);
-  op.Kernels<DequantizeAbsMax, int8_t, int16_t>();
-}
-HEDDLE_OP(lookup_table_dequant) {
-  op.Doc("rows of a table whose values are bytes between two floats").Input("W").Input("Ids");
-  op.Output("Out").Attr("padding_idx", -1).AnyKernel(LookupDequantized);
 }
 
 HEDDLE_EXAMPLES(quantize_linear, R"(
@@ -378,6 +334,7 @@ out Out float64 [4, 3, 3, 3] 1.62592125984252 -1.2507086614173228 -1.75099212598
 
 HEDDLE_EXAMPLES(fake_quantize_range_abs_max, R"(
 example float32 3x2x4x4, round_type 1, bit_length 5, window_size 1
+dtypes none: a value half-way between two steps goes to either, as the precision decides
 attr round_type INT 1
 attr bit_length INT 5
 attr window_size INT 1
@@ -394,19 +351,4 @@ out Out float32 [3, 2, 4, 4] 15 -9 6 7 3 12 9 12 0 2 -1 14 4 4 -1 -8 12 -1 9 -3 
   -3 -4 3 14 -2 4 -7 8 14 -6 10 -7 11 11 -3 11 -2 -5 1 5 1 6 -0 1 2 -10 6 -10 7 9 13 3
 out OutScale float32 [1] 5.9
 out OutScales float32 [1] 5.9
-)")
-
-HEDDLE_EXAMPLES(dequantize_abs_max, R"(
-example int8 4x3, max_range 15
-attr max_range FLOAT 15.0
-in Scale float32 [] 3
-in X int8 [4, 3] -8 -15 -14 -15 -2 -7 -6 -11 -2 0 -5 -6
-out Out float32 [4, 3] -1.6 -3 -2.8 -3 -0.4 -1.4 -1.2 -2.2 -0.4 0 -1 -1.2
-)")
-
-HEDDLE_EXAMPLES(lookup_table_dequant, R"(
-example float32 3x2
-in Ids int64 [2, 1] 1 1
-in W float32 [3, 2] 0.285 0.714 0.428 0.856 0.143 0.571
-out Out float32 [2, 0]
 )")

@@ -61,7 +61,7 @@ void Scale(const KernelContext& ctx, const Tensor& from, double by, Tensor& to) 
   });
 }
 
-// What kept elements are multiplied by. A probability that a variable gives may be anything.
+// Factor of kept elements. A probability that a variable gives may be anything.
 template <typename C>
 C Factor(bool upscale, double p) {
   return !upscale ? C(1) : p != 1 ? static_cast<C>(1 / (1 - p)) : C(0);
@@ -434,9 +434,8 @@ from cast X=Mask -> Out=m
 attr in_dtype INT 20
 attr out_dtype INT 6
 from elementwise_mul X=Out@GRAD Y=m -> Out=t
-from scale X=t -> Out=X@GRAD
-attr scale FLOAT 1.3333333333333333
-# The factor is a single-precision attribute.
-close 1e-06 1e-07
-out X@GRAD float64 [2, 3] -1.160000034570694 -0.1733333384990692 -0.6800000202655793 0 0 0
+from fill_any_like X=t -> Out=c
+attr value FLOAT 0.75
+from elementwise_div X=t Y=c -> Out=X@GRAD
+out X@GRAD float64 [2, 3] -1.16 -0.17333333333333334 -0.68 -0 0 -0
 )")

@@ -1,8 +1,8 @@
-// poisson and exponential: numbers drawn element by element.
+// poisson: Poisson numbers, each with a rate of its own.
 #include <random>
 
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/random/zero_grad.h"
 
 namespace heddle {
 namespace {
@@ -14,7 +14,10 @@ struct Poisson {
     T* y = ctx.Out("Out").mutable_data<T>();
     for (int64_t i = 0; i < x.numel(); ++i) {
       const T mean = x.data<T>()[i];
-      if (!(mean >= T(0))) return InvalidArgument("X[", i, "], ", mean, ", is not a mean");
+      // The distribution draws ints again and again until one is in range.
+      constexpr double kLargest = 1 << 30;
+      if (!(mean >= T(0) && static_cast<double>(mean) <= kLargest))
+        return InvalidArgument("X[", i, "], ", mean, ", is no mean from 0 to ", kLargest);
       if (mean == T(0)) {
         ctx.random()();  // as many draws as for any other mean
         y[i] = T(0);
@@ -26,27 +29,6 @@ struct Poisson {
   }
 };
 
-template <typename T>
-struct Exponential {
-  static Status Run(KernelContext& ctx) {
-    Tensor& out = ctx.Out("Out");
-    const double lambda = ctx.Float("lambda");
-    if (!(lambda > 0)) return InvalidArgument("lambda must be positive, but is ", lambda);
-    std::exponential_distribution<T> draw(static_cast<T>(lambda));
-    for (int64_t i = 0; i < out.numel(); ++i) out.mutable_data<T>()[i] = draw(ctx.random());
-    return Status::Ok();
-  }
-};
-
-Status RunZeroGrad(KernelContext& ctx) {
-  FillElements(ctx, ctx.Out("X@GRAD"), 0);
-  return Status::Ok();
-}
-
-void DefineZeroGrad(OpDef& op) {
-  op.Input("Out@GRAD", kNoBuffer).Output("X@GRAD").InferShape(SameShape).AnyKernel(RunZeroGrad);
-}
-
 }  // namespace
 }  // namespace heddle
 
@@ -54,13 +36,8 @@ HEDDLE_OP(poisson) {
   op.Doc("Numbers of the Poisson distributions with means X.").Input("X").Output("Out");
   op.Traits(kRandom).InferShape(SameShape).Kernels<Poisson, float, double>();
 }
+
 HEDDLE_OP(poisson_grad) { DefineZeroGrad(op); }
-HEDDLE_OP(exponential) {
-  op.Doc("Overwrites X with numbers of the exponential distribution.").Input("X").Output("Out");
-  op.Traits(kRandom).Attr("lambda", 1.0).InferShape(SameShape);
-  op.Kernels<Exponential, float, double>();
-}
-HEDDLE_OP(exponential_grad) { DefineZeroGrad(op); }
 
 HEDDLE_EXAMPLES(poisson, R"(
 example float32
@@ -82,32 +59,6 @@ out X@GRAD float32 [2, 3] 0*6
 
 example float64
 in Out@GRAD float64 [2, 3] 0.27 0.87 -0.58 -0.33 0.32 -0.17
-from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float64 [2, 3] 0*6
-)")
-
-HEDDLE_EXAMPLES(exponential, R"(
-example float32
-random
-attr lambda FLOAT 2.0
-in X float32 [40, 50] 0*2000
-out Out float32 [40, 50] mean 0.5 0.06 var 0.25 0.07 range 0 10
-
-example float64
-random
-attr lambda FLOAT 2.0
-in X float64 [40, 50] 0*2000
-out Out float64 [40, 50] mean 0.5 0.06 var 0.25 0.07 range 0 10
-)")
-
-HEDDLE_EXAMPLES(exponential_grad, R"(
-example float32
-in Out@GRAD float32 [2, 3] 0.1 0.06 0.85 -0.51 -0.87 0.8
-from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0*6
-
-example float64
-in Out@GRAD float64 [2, 3] -0.54 0.89 -0.42 -0.18 -0.32 0.9
 from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
 out X@GRAD float64 [2, 3] 0*6
 )")

@@ -14,7 +14,7 @@ struct AxisLines {
     if (x.rank() == 0) return {};
     return {x.Product(0, axis), x[axis], x.Product(axis + 1, x.rank())};
   }
-  // Of an axis that may be negative or wrong.
+  // `axis` may be negative; an error if it is out of range.
   static Result<AxisLines> At(const Shape& x, int64_t axis) {
     HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(axis, x.rank()));
     return Of(x, a);

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// Where the elements that go into each output lie: outputs × count offsets into X.
+// Offsets into X of the elements of each output: outputs × count.
 struct Groups {
   int64_t outputs = 0, count = 0;
   std::vector<int64_t> starts, offsets;  // element (o, i) lies at starts[o] + offsets[i]

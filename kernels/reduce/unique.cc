@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// What was found among n items: groups of equal ones.
+// Groups of equal items among n.
 struct Groups {
   std::vector<int64_t> first;    // position of each group's first item
   std::vector<int64_t> inverse;  // group of each item

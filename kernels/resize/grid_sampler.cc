@@ -87,7 +87,7 @@ Position<T> Locate(const Options& o, T grid, int64_t size) {
   return p;
 }
 
-// What makes one pixel: up to 8 neighbours with weights, and the weights' slopes along x, y, z.
+// The neighbours of one pixel (up to 8), their weights and the weights' slopes along x, y, z.
 template <typename T>
 struct Neighbours {
   int count = 0;

@@ -147,7 +147,7 @@ Status InterpShape(ShapeContext& ctx) {
 template <typename T>
 using BlendType = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Where the values of the output positions along one dimension come from.
+// Source positions and weights of the outputs along one dimension.
 template <int kTaps, typename W>
 struct Taps {
   std::array<int64_t, kTaps> at;

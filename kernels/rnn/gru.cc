@@ -368,6 +368,18 @@ op gru Input=x Weight=w -> BatchGate=bg BatchResetHiddenPrev=br BatchHidden=bh H
 attr is_reverse BOOLEAN true
 attr origin_mode BOOLEAN true
 out h float64 [3, 1] lod [[0, 1, 3]] 0.013352617401889429 0.5299728499526314 0.22679736916438487
+
+example float64, one operator
+in Input float64 [3, 6] lod [[0, 1, 3]] -0.83 -0.56 -0.72 -0.76 0.31 0.57 -0.26 -0.25 -0 -0.52 -0.81
+  0.26 -0.74 0.16 -0.22 -0.91 -0.4 0.29
+in Weight float64 [2, 6] 0.21 0.48 0.28 0.95 -0.38 -0.19 0.2 -0.03 0.6 0.74 -0.18 0.34
+in Bias float64 [1, 6] -0.09 -0.05 0.83 -0.65 -0.99 -0.75
+# Work space of the gradient.
+out BatchGate ?
+out BatchResetHiddenPrev ?
+out BatchHidden ?
+out Hidden float64 [3, 2] lod [[0, 1, 3]] -0.16855812135927398 -0.0626950075941688
+  -0.3913929618860199 -0.19329520191504865 -0.5480176595488582 -0.3772785804324125
 )")
 
 HEDDLE_EXAMPLES(gru_grad, R"(

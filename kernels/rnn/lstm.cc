@@ -428,4 +428,17 @@ op lstm Input=x Weight=w Bias=b -> Hidden=h Cell=c BatchGate=bg BatchCellPreAct=
 attr use_peepholes BOOLEAN false
 out h float64 [3, 1] lod [[0, 2, 3]] 0.09496166666705072 0.27688313084937494 0.25021661889274455
 out c float64 [3, 1] lod [[0, 2, 3]] 0.1893476693023161 0.628976197846054 0.4936840732106493
+
+example float64, one operator
+attr use_peepholes BOOLEAN true
+in Input float64 [3, 4] lod [[0, 2, 3]] -0.45 0.74 0.7 -0.19 -0.5 -0.68 0.83 0.88 0.21 0.85 -0.35
+  -0.42
+in Weight float64 [1, 4] -0.04 -0.03 -0.82 0.49
+in Bias float64 [1, 7] 0.24 -0.05 -0.49 0.94 0.05 0.87 -0.06
+out Hidden float64 [3, 1] lod [[0, 2, 3]] -0.09327122982014309 -0.13616217036640152
+  0.1764157574794303
+out Cell float64 [3, 1] lod [[0, 2, 3]] -0.13783284376540497 -0.16039593704281335 0.29109954723563
+# Work space of the gradient.
+out BatchGate ?
+out BatchCellPreAct ?
 )")

@@ -138,7 +138,10 @@ Status Decode(KernelContext& ctx) {
 
 HEDDLE_OP(beam_search_decode) {
   op.Doc("whole sentences from the steps of a beam search, the best ones first");
-  op.Input("Ids").Input("Scores").Output("SentenceIds").Output("SentenceScores");
+  op.Input("Ids", kAnyKind)
+      .Input("Scores", kAnyKind)
+      .Output("SentenceIds")
+      .Output("SentenceScores");
   op.Attr("beam_size", 1).Attr("end_id", 0).AnyKernel(Decode);
 }
 

@@ -1,5 +1,5 @@
-// What Paddle's passes make of sequence operators in a row: pooling and concatenation, convolution
-// with bias and relu.
+// Fused sequence operators of Paddle's passes: pooling and concatenation; convolution with bias and
+// relu.
 #include <algorithm>
 #include <cmath>
 

@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-// What is repeated how often: sequence i of X, or row i where X has no sequences.
+// How often each sequence of X is repeated, or each row where X has no sequences.
 struct Repeats {
   const Offsets* times = nullptr;  // nullptr: X is only copied
   const Offsets* own = nullptr;    // X's sequences, nullptr for rows

@@ -98,7 +98,7 @@ T Loss(const Logits<T>& x, const std::vector<int64_t>& labels, int64_t blank, T*
   return static_cast<T>(-total);
 }
 
-// Where the sequences of logits and labels lie.
+// Offsets of the sequences of logits and labels.
 struct Layout {
   int64_t sequences = 0, classes = 0, longest = 0;
   std::vector<int64_t> first, length, label_first, label_length;  // `first` in rows of classes

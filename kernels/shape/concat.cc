@@ -106,7 +106,12 @@ Status ConcatGrad(KernelContext& ctx) {
   int64_t left = row;
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Shape& x = ctx.In("X", i).shape();
-    if (x.rank() != grad.rank() || x.dim(at) * inner > left)
+    bool fits = x.rank() == grad.rank() && x.dim(at) * inner <= left;
+    for (int d = 0; fits && d < x.rank(); ++d) fits = d == at || x[d] == grad.dim(d);
+    if (ctx.In("X", i).dtype() != grad.dtype())
+      return InvalidArgument("'X' [", i, "] is ", Name(ctx.In("X", i).dtype()),
+                             ", but 'Out@GRAD' is ", Name(grad.dtype()));
+    if (!fits)
       return InvalidArgument("'X' [", i, "] of shape ", x.ToString(), " is no part of 'Out@GRAD' ",
                              grad.shape().ToString());
     const int64_t bytes = x.dim(at) * inner;

@@ -81,7 +81,7 @@ HEDDLE_OP(reshape2) {
       .Input("Shape", kOptional | kShapeValue)
       .Input("ShapeTensor", kOptional | kList | kShapeValue)
       .Output("Out")
-      .Output("XShape", kOptional)
+      .Output("XShape", kOptional | kNoData)
       .Attr("shape", Ints{})
       .View("X", "Out")
       .InferShape(Reshape2Shape)
@@ -110,7 +110,7 @@ HEDDLE_OP(reshape) {
       .Input("X")
       .Input("Shape", kOptional | kShapeValue)
       .Output("Out")
-      .Output("XShape", kOptional)
+      .Output("XShape", kOptional | kNoData)
       .Attr("shape", Ints{})
       .View("X", "Out")
       .InferShape(ReshapeShape)
@@ -210,8 +210,8 @@ out X@GRAD float64 [4, 5] -0.4 0.3 0.2 0.6 -0 0.9 1 0.7 -0.6 -0.7 0.2 0.2 0.3 1 
 HEDDLE_EXAMPLES(reshape2_grad_grad, R"(
 example float64 2x3
 in DDX float64 [2, 3] 0.147 0.713 0.289 0.572 0.855 0.43
-in DOut float64 [2, 2] 0.798 0.6 0.204 0.402
-out DDOut float64 [2, 2] 0.147 0.713 0.289 0.572
+in DOut float64 [3, 2] 0.798 0.6 0.204 0.402 -0.3 0.7
+out DDOut float64 [3, 2] 0.147 0.713 0.289 0.572 0.855 0.43
 
 example float64 scalar
 in DDX float64 [] 0.227
@@ -220,8 +220,8 @@ out DDOut float64 [1] 0.227
 
 example float32 2x3
 in DDX float32 [2, 3] 0.147 0.713 0.289 0.572 0.855 0.43
-in DOut float32 [2, 2] 0.798 0.6 0.204 0.402
-out DDOut float32 [2, 2] 0.147 0.713 0.289 0.572
+in DOut float32 [6] 0.798 0.6 0.204 0.402 -0.3 0.7
+out DDOut float32 [6] 0.147 0.713 0.289 0.572 0.855 0.43
 )")
 
 HEDDLE_EXAMPLES(reshape, R"(

@@ -24,7 +24,7 @@ Status RunShape(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(shape) {
-  op.Doc("The dimensions of Input, as int32.").Input("Input", kNoBuffer).Output("Out");
+  op.Doc("The dimensions of Input, as int32.").Input("Input", kNoBuffer | kAnyKind).Output("Out");
   op.InferShape(ShapeShape).AnyKernel(RunShape);
 }
 

@@ -1,5 +1,4 @@
-// size and is_empty.
-#include "core/shapes.h"
+// size: the number of elements.
 
 namespace heddle {
 namespace {
@@ -8,17 +7,9 @@ Status SizeShape(ShapeContext& ctx) {
   ctx.SetOut("Out", {}, DType::kI64);
   return Status::Ok();
 }
+
 Status RunSize(KernelContext& ctx) {
   ctx.Out("Out").mutable_data<int64_t>()[0] = ctx.In("Input").numel();
-  return Status::Ok();
-}
-
-Status IsEmptyShape(ShapeContext& ctx) {
-  ctx.SetOut("Out", {}, DType::kBool);
-  return Status::Ok();
-}
-Status RunIsEmpty(KernelContext& ctx) {
-  ctx.Out("Out").mutable_data<bool>()[0] = ctx.In("X").numel() == 0;
   return Status::Ok();
 }
 
@@ -28,10 +19,6 @@ Status RunIsEmpty(KernelContext& ctx) {
 HEDDLE_OP(size) {
   op.Doc("Number of elements, as int64.").Input("Input", kNoBuffer).Output("Out");
   op.InferShape(SizeShape).AnyKernel(RunSize);
-}
-HEDDLE_OP(is_empty) {
-  op.Doc("Whether X has no elements.").Input("X", kNoBuffer).Output("Out");
-  op.InferShape(IsEmptyShape).AnyKernel(RunIsEmpty);
 }
 
 HEDDLE_EXAMPLES(size, R"(
@@ -73,18 +60,4 @@ out Out int64 [] 12
 example float16 4x3
 in Input float16 [4, 3] 0.768 0.922 0.077 0.384 0.538 0.615 0.307 0.845 0.154 0.231 0.692 0.461
 out Out int64 [] 12
-)")
-
-HEDDLE_EXAMPLES(is_empty, R"(
-example no elements
-in X float32 [0, 3]
-out Out bool [] 1
-
-example some
-in X float32 [2, 3] 0.41 0.75 -0.82 -0.53 -0.47 -0.38
-out Out bool [] 0
-
-example int64
-in X int64 [1] 4
-out Out bool [] 0
 )")

@@ -153,7 +153,7 @@ Status Slice(KernelContext& ctx) {
   Args args;
   SliceSpec spec;
   HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x.shape(), &args, &spec));
-  // Of dropped axes one element was assumed when Out got its memory.
+  // Dropped axes were assumed to have one element when Out was allocated.
   HEDDLE_ASSIGN_OR_RETURN(const Shape part, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
   if (part.numel() != out.numel())
     return InvalidArgument("the slice ", part.ToString(), " of Input ", x.shape().ToString(),
@@ -201,7 +201,7 @@ void Declare(OpDef& op, bool strided, unsigned flags) {
 
 template <bool kStrided>
 void DeclareForward(OpDef& op) {
-  op.Input("Input");
+  op.Input("Input", kAnyKind);
   Declare(op, kStrided, kShapeValue);
   op.Output("Out")
       .InferShape(SliceShape<kStrided>)
@@ -211,7 +211,7 @@ void DeclareForward(OpDef& op) {
 
 template <bool kStrided>
 void DeclareGrad(OpDef& op) {
-  op.Input("Out@GRAD").Input("Input", kNoBuffer);
+  op.Input("Out@GRAD", kAnyKind).Input("Input", kNoBuffer | kAnyKind);
   Declare(op, kStrided, 0);
   op.Output("Input@GRAD")
       .InferShape(SliceGradShape)

@@ -69,10 +69,13 @@ Status Split(KernelContext& ctx) {
   const int64_t row = x.dim(at) * inner;
   const std::byte* src = static_cast<const std::byte*>(x.raw());
   const int count = ctx.OutCount("Out");
+  int64_t left = x.dim(at);
   for (int i = 0; i < count; ++i) {
     if (!ctx.HasOut("Out", i))
       return InvalidArgument("'Out' [", i, "] is missing: its length is not known");
     Tensor& out = ctx.Out("Out", i);
+    if (out.rank() != x.rank() || out.dim(at) < 0 || (left -= out.dim(at)) < 0)
+      return InvalidArgument("'SectionsTensorList' does not say how long 'Out' [", i, "] is");
     const int64_t bytes = out.dim(at) * inner;
     CopyRows(ctx, src, row, out.mutable_raw(), bytes, rows, bytes);
     src += bytes;

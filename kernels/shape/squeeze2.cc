@@ -23,45 +23,37 @@ Status SqueezeShape(ShapeContext& ctx) {
   return SetViewOut(ctx, out);
 }
 
+// Both versions; the second one has XShape, from which its gradient takes the shape.
+void DefineSqueeze(OpDef& op, const char* doc) {
+  op.Doc(doc)
+      .Input("X")
+      .Output("Out")
+      .Output("XShape", kOptional | kNoData)
+      .Attr("axes", Ints{})
+      .View("X", "Out")
+      .InferShape(SqueezeShape)
+      .AnyKernel(CopyFirst);
+}
+
+void DefineSqueezeGrad(OpDef& op, const char* shape_from, InferShapeFn shape) {
+  op.Input("Out@GRAD")
+      .Input(shape_from, kNoBuffer)
+      .Output("X@GRAD")
+      .View("Out@GRAD", "X@GRAD")
+      .InferShape(shape)
+      .AnyKernel(CopyFirst);
+}
+
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(squeeze2) {
-  op.Doc("X without the dimensions of `axes` that are 1 (no axes: without any dimension of 1).")
-      .Input("X")
-      .Output("Out")
-      .Output("XShape", kOptional)
-      .Attr("axes", Ints{})
-      .View("X", "Out")
-      .InferShape(SqueezeShape)
-      .AnyKernel(CopyFirst);
+  DefineSqueeze(
+      op, "X without the dimensions of `axes` that are 1 (no axes: without any dimension of 1).");
 }
-HEDDLE_OP(squeeze2_grad) {
-  op.Input("Out@GRAD")
-      .Input("XShape", kNoBuffer)
-      .Output("X@GRAD")
-      .View("Out@GRAD", "X@GRAD")
-      .InferShape(GradFromXShape)
-      .AnyKernel(CopyFirst);
-}
-HEDDLE_OP(squeeze) {
-  op.Doc("squeeze2 without XShape.")
-      .Input("X")
-      .Output("Out")
-      .Output("XShape", kOptional)
-      .Attr("axes", Ints{})
-      .View("X", "Out")
-      .InferShape(SqueezeShape)
-      .AnyKernel(CopyFirst);
-}
-HEDDLE_OP(squeeze_grad) {
-  op.Input("Out@GRAD")
-      .Input("X", kNoBuffer)
-      .Output("X@GRAD")
-      .View("Out@GRAD", "X@GRAD")
-      .InferShape(GradLikeInputs)
-      .AnyKernel(CopyFirst);
-}
+HEDDLE_OP(squeeze2_grad) { DefineSqueezeGrad(op, "XShape", GradFromXShape); }
+HEDDLE_OP(squeeze) { DefineSqueeze(op, "squeeze2 without XShape."); }
+HEDDLE_OP(squeeze_grad) { DefineSqueezeGrad(op, "X", GradLikeInputs); }
 
 HEDDLE_EXAMPLES(squeeze2, R"(
 example float64 2x2x2x1, axes -1

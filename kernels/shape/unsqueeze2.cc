@@ -30,53 +30,38 @@ Status Unsqueeze2Shape(ShapeContext& ctx) {
   return Shapes(ctx, axes);
 }
 
+// Both versions; the second one has XShape, from which its gradient takes the shape.
+void DefineUnsqueeze(OpDef& op, const char* doc) {
+  op.Doc(doc)
+      .Input("X")
+      .Input("AxesTensor", kOptional | kShapeValue)
+      .Input("AxesTensorList", kOptional | kList | kShapeValue)
+      .Output("Out")
+      .Output("XShape", kOptional | kNoData)
+      .Attr("axes", Ints{})
+      .View("X", "Out")
+      .InferShape(Unsqueeze2Shape)
+      .AnyKernel(CopyFirst);
+}
+
+void DefineUnsqueezeGrad(OpDef& op, const char* shape_from, InferShapeFn shape) {
+  op.Input("Out@GRAD")
+      .Input(shape_from, kNoBuffer)
+      .Input("AxesTensor", kOptional | kNoBuffer)
+      .Input("AxesTensorList", kOptional | kList | kNoBuffer)
+      .Output("X@GRAD")
+      .View("Out@GRAD", "X@GRAD")
+      .InferShape(shape)
+      .AnyKernel(CopyFirst);
+}
+
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(unsqueeze2) {
-  op.Doc("X with dimensions of 1 inserted at `axes`.")
-      .Input("X")
-      .Input("AxesTensor", kOptional | kShapeValue)
-      .Input("AxesTensorList", kOptional | kList | kShapeValue)
-      .Output("Out")
-      .Output("XShape", kOptional)
-      .Attr("axes", Ints{})
-      .View("X", "Out")
-      .InferShape(Unsqueeze2Shape)
-      .AnyKernel(CopyFirst);
-}
-HEDDLE_OP(unsqueeze2_grad) {
-  op.Input("Out@GRAD")
-      .Input("XShape", kNoBuffer)
-      .Input("AxesTensor", kOptional | kNoBuffer)
-      .Input("AxesTensorList", kOptional | kList | kNoBuffer)
-      .Output("X@GRAD")
-      .View("Out@GRAD", "X@GRAD")
-      .InferShape(GradFromXShape)
-      .AnyKernel(CopyFirst);
-}
-HEDDLE_OP(unsqueeze) {
-  op.Doc("unsqueeze2 without XShape.")
-      .Input("X")
-      .Input("AxesTensor", kOptional | kShapeValue)
-      .Input("AxesTensorList", kOptional | kList | kShapeValue)
-      .Output("Out")
-      .Output("XShape", kOptional)
-      .Attr("axes", Ints{})
-      .View("X", "Out")
-      .InferShape(Unsqueeze2Shape)
-      .AnyKernel(CopyFirst);
-}
-HEDDLE_OP(unsqueeze_grad) {
-  op.Input("Out@GRAD")
-      .Input("X", kNoBuffer)
-      .Input("AxesTensor", kOptional | kNoBuffer)
-      .Input("AxesTensorList", kOptional | kList | kNoBuffer)
-      .Output("X@GRAD")
-      .View("Out@GRAD", "X@GRAD")
-      .InferShape(GradLikeInputs)
-      .AnyKernel(CopyFirst);
-}
+HEDDLE_OP(unsqueeze2) { DefineUnsqueeze(op, "X with dimensions of 1 inserted at `axes`."); }
+HEDDLE_OP(unsqueeze2_grad) { DefineUnsqueezeGrad(op, "XShape", GradFromXShape); }
+HEDDLE_OP(unsqueeze) { DefineUnsqueeze(op, "unsqueeze2 without XShape."); }
+HEDDLE_OP(unsqueeze_grad) { DefineUnsqueezeGrad(op, "X", GradLikeInputs); }
 
 HEDDLE_EXAMPLES(unsqueeze2, R"(
 example float64 3x4

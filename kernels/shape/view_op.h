@@ -1,4 +1,4 @@
-// What operators that only give a tensor another shape have in common.
+// Shape functions and kernels of operators that only change the shape of a tensor.
 #pragma once
 
 #include "core/shapes.h"

@@ -16,6 +16,8 @@ Result<std::vector<int>> AxesOf(const OpContext& ctx, const Shape& x) {
   for (const int64_t axis : ctx.IntList("axes")) {
     HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(axis, x.rank()));
     if (x.rank() == 0) return InvalidArgument("a scalar has no axes to transform");
+    if (x[a] == 0)
+      return InvalidArgument("axis ", axis, " of ", x.ToString(), " has no values to transform");
     axes.push_back(a);
   }
   if (axes.empty()) return InvalidArgument("'axes' is empty");

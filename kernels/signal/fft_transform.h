@@ -34,7 +34,7 @@ class Fft {
   std::unique_ptr<Fft> there_, back_;
 };
 
-// What Paddle's `normalization` ("backward", "ortho", "forward") multiplies `n` values with.
+// Factor of Paddle's `normalization` ("backward", "ortho", "forward") for `n` values.
 Result<double> FftScale(const std::string& normalization, bool forward, double n);
 
 }  // namespace heddle

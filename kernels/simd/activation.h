@@ -13,7 +13,8 @@ namespace {
 template <typename V, Activation kActivation>
 HEDDLE_SIMD_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   using T = typename V::T;
-  if constexpr (kActivation == Activation::kRelu) return V::Max(V::Zero(), x);
+  // Max gives its second operand where the first is NaN: relu makes 0 of it, whatever computes it.
+  if constexpr (kActivation == Activation::kRelu) return V::Max(x, V::Zero());
   if constexpr (kActivation == Activation::kLeakyRelu)
     return V::Fma(V::Set(e.alpha), V::Min(V::Zero(), x), V::Max(V::Zero(), x));
   if constexpr (kActivation == Activation::kClip)

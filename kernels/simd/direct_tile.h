@@ -77,19 +77,21 @@ struct DirectTiles {
           sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
                                                     v + 1 < kVectors ? kLanes : last));
     constexpr float kUnbounded = std::numeric_limits<float>::infinity();
-    if (d.low > -kUnbounded) {
+    // Max gives its second operand where the first is NaN: relu, which has no upper bound, makes 0
+    // of it, while a clip keeps it.
+    if (d.low > -kUnbounded && d.high >= kUnbounded) {
       const T low = V::Set(d.low);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(low, sum[p][v]);
+        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(sum[p][v], low);
     }
     if (d.high < kUnbounded) {
-      const T high = V::Set(d.high);
+      const T low = V::Set(d.low), high = V::Set(d.high);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Min(high, sum[p][v]);
+        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Min(high, V::Max(low, sum[p][v]));
     }
     if (d.gated) {
       const T factor = V::Set(d.gate_factor), offset = V::Set(d.gate_offset), one = V::Set(1.f);

@@ -1,4 +1,4 @@
-// merge_selected_rows and get_tensor_from_selected_rows.
+// merge_selected_rows: adds up repeated rows.
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -24,37 +24,15 @@ Status MergeKernel(KernelContext& ctx) {
   return Status::Ok();
 }
 
-Status GetTensor(KernelContext& ctx) {
-  const Value* in = ctx.InVar("X");
-  if (in == nullptr || !in->is_rows()) return InvalidArgument("X must hold selected rows");
-  const Tensor x = in->rows().value;
-  Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
-  if (x.numel() > 0) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
-  return Status::Ok();
-}
-
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(merge_selected_rows) {
-  op.Doc("adds up repeated rows").Input("X").Output("Out").AnyKernel(MergeKernel);
-}
-
-HEDDLE_OP(get_tensor_from_selected_rows) {
-  op.Doc("the values of selected rows as a plain tensor")
-      .Input("X")
-      .Output("Out")
-      .AnyKernel(GetTensor);
+  op.Doc("adds up repeated rows").Input("X", kAnyKind).Output("Out").AnyKernel(MergeKernel);
 }
 
 HEDDLE_EXAMPLES(merge_selected_rows, R"(
 example float32 5x2 rows
 in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
 out Out float32 [4, 2] rows [0, 4, 5, 19] height 20 4 4 1 2 8 4 2 1
-)")
-
-HEDDLE_EXAMPLES(get_tensor_from_selected_rows, R"(
-example float32 5x2 rows
-in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
-out Out float32 [5, 2] 4 4 4 1 4 3 1 2 2 1
 )")

@@ -382,7 +382,7 @@ Status Reshape(KernelContext& ctx) {
 }
 
 void Define(OpDef& op, const char* doc, KernelFn fn) {
-  op.Doc(doc).Input("x").Output("out").AnyKernel(fn);
+  op.Doc(doc).Input("x", kAnyKind).Output("out").AnyKernel(fn);
 }
 
 }  // namespace
@@ -403,7 +403,7 @@ HEDDLE_OP(sparse_softmax) {
 }
 HEDDLE_OP(sparse_add) {
   op.Doc("x + y of sparse tensors; a dense y is added to each entry that is there");
-  op.Input("x").Input("y").Output("out").AnyKernel(Add);
+  op.Input("x", kAnyKind).Input("y", kAnyKind).Output("out").AnyKernel(Add);
 }
 HEDDLE_OP(sparse_sum) {
   Define(op, "the sum of a sparse tensor over sparse axes", Sum);

@@ -18,4 +18,16 @@ Shape DiagonalShape(const Shape& x, const Diagonal& d);
 // dense[others…, i] = x[…] (to_dense) or the other way round.
 StridedCopy DiagonalCopy(const Shape& x, const Diagonal& d, size_t size, bool to_dense);
 
+// Puts `part` on a diagonal of `out`, which is zero elsewhere.
+inline Status EmbedDiagonal(const KernelContext& ctx, const Tensor& part, const Diagonal& d,
+                            Tensor& out) {
+  const Shape expected = DiagonalShape(out.shape(), d);
+  if (expected.numel() != part.numel() || part.dtype() != out.dtype())
+    return InvalidArgument("a tensor of shape ", part.shape().ToString(),
+                           " does not fit the diagonal, which has the shape ", expected.ToString());
+  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  DiagonalCopy(out.shape(), d, SizeOf(out.dtype()), false).Run(ctx, part.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
 }  // namespace heddle

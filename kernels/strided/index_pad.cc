@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kGrainBytes = 128 << 10;
 
-// Where element `o` of the padded dimension comes from.
+// Source index of element `o` of the padded dimension.
 int64_t SourceOf(int64_t o, int64_t before, int64_t size, PadMode mode) {
   const int64_t s = o - before;
   switch (mode) {

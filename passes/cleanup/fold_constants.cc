@@ -112,7 +112,22 @@ class Folder {
       }
     }
     std::vector<Value> outputs;
-    if (Compute(op, at, inputs, &outputs)) folds_.push_back({at, std::move(outputs)});
+    if (Compute(op, at, inputs, &outputs) && AsDeclared(op, outputs))
+      folds_.push_back({at, std::move(outputs)});
+  }
+
+  // Other passes go by what the program declares, and a plan tells where that is wrong; a constant
+  // would declare what it is.
+  bool AsDeclared(const ir::Op& op, const std::vector<Value>& outputs) const {
+    size_t k = 0;
+    for (const auto& slot : op.outputs) {
+      for (VarId v : slot) {
+        const DType dtype = outputs[k++].tensor().dtype();
+        if (v == kNoVar || p_.vars[v].dtype == DType::kUnknown) continue;
+        if (dtype != DType::kUnknown && dtype != p_.vars[v].dtype) return false;
+      }
+    }
+    return true;
   }
 
   // All readers of its results can be told another variable, and there are some.

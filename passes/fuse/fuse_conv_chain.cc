@@ -99,6 +99,7 @@ class ChainFuser {
     const Ints &strides = op.Attr<Ints>("strides"), &pads = op.Attr<Ints>("paddings");
     if (strides.size() != 2 || strides[0] != strides[1] || (pads.size() != 2 && pads.size() != 4))
       return false;
+    if (std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad < 0; })) return false;
     const int64_t groups = op.Attr<int64_t>("groups"), kernel = filter->dim(2);
     if (depthwise)
       return (kernel == 3 || kernel == 5) && groups > 1 && groups == filter->dim(0) &&

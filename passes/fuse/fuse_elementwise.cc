@@ -1,9 +1,13 @@
 // Connected element-wise operators become one fused_elementwise, a loop that applies all of them to
 // one tile after another.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/op_registry.h"
 #include "core/tile_ops.h"
@@ -70,8 +74,11 @@ class ProgramWriter {
   int64_t KindOf(const ir::Op& op) {
     Floats values;
     PackNumbers(*op.def, op.attrs, &values);
+    // Numbers are compared by their bits: NaN has no place in an order.
+    std::vector<uint64_t> bits;
+    for (double x : values) bits.push_back(std::bit_cast<uint64_t>(x));
     const auto [it, added] =
-        kinds_.emplace(std::pair(op.def, values), static_cast<int64_t>(kinds_.size()));
+        kinds_.emplace(std::pair(op.def, std::move(bits)), static_cast<int64_t>(kinds_.size()));
     if (added) {
       ops_.push_back(op.type());
       values_.insert(values_.end(), values.begin(), values.end());
@@ -83,7 +90,7 @@ class ProgramWriter {
   const ElementGroups& groups_;
   std::unordered_map<VarId, int64_t> value_;
   int64_t next_ = 0;
-  std::map<std::pair<const OpDef*, Floats>, int64_t> kinds_;
+  std::map<std::pair<const OpDef*, std::vector<uint64_t>>, int64_t> kinds_;
   Strings ops_;
   Floats values_;
   Ints code_;

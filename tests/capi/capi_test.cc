@@ -356,6 +356,24 @@ TEST_F(CApi, RunsCanBeStopped) {
   heddle_stop_free(stop);
 }
 
+TEST_F(CApi, ALimitOfMemory) {
+  heddle_executor_options options{};
+  options.size = sizeof options;
+  options.threads = 1;
+  options.memory_limit = 16;
+  heddle_executor* executor = nullptr;
+  EXPECT_FINE(heddle_executor_new(&options, &executor));
+  heddle_model* model = nullptr;
+  EXPECT_FINE(heddle_model_load(executor, kDigits.c_str(), nullptr, nullptr, &model));
+  heddle_tensor* image = Image(1);
+  heddle_tensor* output = nullptr;
+  EXPECT_FAILS(heddle_model_run(model, nullptr, nullptr, &image, 1, &output, 1),
+               HEDDLE_RESOURCE_EXHAUSTED, "block 0, op");
+  heddle_tensor_free(image);
+  heddle_model_free(model);
+  heddle_executor_free(executor);
+}
+
 TEST_F(CApi, PlansAndProgramsInMemory) {
   heddle_tensor* image = Image(1);
   heddle_text* text = nullptr;

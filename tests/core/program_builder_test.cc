@@ -84,8 +84,8 @@ TEST(ProgramBuilder, ListsAllMistakes) {
             "  block 0, variable deep: rank 20 is above the limit of 10\n"
             "  block 0, op 0 (relu): slot 'X' takes one variable, not 2\n"
             "  block 0, op 0 (relu): has no input slot 'Z'\n"
-            "  block 0, op 0 (relu): misses input 'X'\n"
             "  block 0, op 1 (scale): misses input 'X'\n"
+            "  block 0, op 1 (scale): misses output 'Out'\n"
             "  block 0, op 1 (scale): no such number");
 }
 

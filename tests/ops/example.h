@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/attr.h"
 #include "heddle/value.h"
 #include "proto/framework.pb.h"
 
@@ -69,8 +70,14 @@ struct Example {
   std::optional<Tolerance> close;         // of floating-point outputs, instead of the dtype's
   bool random = false;
   uint64_t seed = 0;
-  std::string no_dtypes;    // why other dtypes give other values; empty: they do not
-  std::string no_gradient;  // why the gradient is not compared with differences; empty: it is
+  // Variants that say nothing, each with the reason; empty: they are compared.
+  std::string no_dtypes;      // any other dtype
+  std::string no_complex;     // complex dtypes
+  std::string no_gradient;    // the gradient against differences,
+  Strings no_gradient_slots;  // of these operands alone; empty: of all
+  // Differences are taken along symmetric (Hermitian) matrices, as the gradient is meant; the
+  // reason.
+  std::string symmetric;
 
   // A program instead of one operator; `inputs` and `outputs` name its variables.
   std::vector<ExampleOp> program;

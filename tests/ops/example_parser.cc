@@ -75,12 +75,35 @@ class Parser {
       e.random = true;
     } else if (what == "seed") {
       e.seed = static_cast<uint64_t>(ToInt(words->Next("a number")));
-    } else if (what == "gradient" || what == "dtypes") {
-      if (!words->Take("none:")) throw BadExample("expected 'none:'");
-      (what == "gradient" ? e.no_gradient : e.no_dtypes) = TakeRest(words, "a reason");
+    } else if (what == "dtypes") {
+      std::string* const reason = words->Take("none:")   ? &e.no_dtypes
+                                  : words->Take("real:") ? &e.no_complex
+                                                         : nullptr;
+      if (reason == nullptr) throw BadExample("expected 'none:' or 'real:'");
+      *reason = TakeRest(words, "a reason");
+    } else if (what == "gradient") {
+      Gradient(words, &e);
     } else {
       throw BadExample("unknown statement '" + what + "'");
     }
+  }
+
+  // "none: REASON", "none of SLOT …: REASON" or "symmetric: REASON".
+  static void Gradient(Words* words, Example* e) {
+    if (words->Take("symmetric:")) {
+      e->symmetric = TakeRest(words, "a reason");
+      return;
+    }
+    if (words->Take("none")) {
+      if (!words->Take("of")) throw BadExample("expected 'none:' or 'none of'");
+      do {
+        e->no_gradient_slots.push_back(words->Next("an operand"));
+      } while (e->no_gradient_slots.back().back() != ':');
+      e->no_gradient_slots.back().pop_back();
+    } else if (!words->Take("none:")) {
+      throw BadExample("expected 'none:', 'none of' or 'symmetric:'");
+    }
+    e->no_gradient = TakeRest(words, "a reason");
   }
 
   static std::string TakeRest(Words* words, const char* what) {
@@ -239,6 +262,7 @@ class Parser {
     ExampleOp op;
     op.type = words->Next("an operator");
     op.block = block_;
+    attrs_are_paddles_ = false;
     auto* slots = &op.inputs;
     while (!words->empty()) {
       if (words->Take("->")) {

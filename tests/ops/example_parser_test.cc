@@ -157,6 +157,24 @@ TEST(ExampleParser, ReadsStatisticsSeedsAndReasons) {
   EXPECT_EQ(s.distinct, 3);
 }
 
+TEST(ExampleParser, ReadsWhatOfTheGradientsIsCompared) {
+  const auto examples = MustParse(
+      "example x\n"
+      "gradient none of A B: they are counts\n"
+      "dtypes real: another function\n"
+      "out Out ?\n"
+      "example y\n"
+      "gradient symmetric: one triangle is read\n"
+      "out Out ?\n");
+  ASSERT_THAT(examples, SizeIs(2));
+  EXPECT_THAT(examples[0].no_gradient_slots, ElementsAre("A", "B"));
+  EXPECT_EQ(examples[0].no_gradient, "they are counts");
+  EXPECT_EQ(examples[0].no_complex, "another function");
+  EXPECT_EQ(examples[0].no_dtypes, "");
+  EXPECT_EQ(examples[1].symmetric, "one triangle is read");
+  EXPECT_EQ(examples[1].no_gradient, "");
+}
+
 TEST(ExampleParser, LeavesPaddlesOperatorsOut) {
   const auto examples = MustParse(
       "example x\n"
@@ -194,6 +212,20 @@ TEST(ExampleParser, ReadsPrograms) {
   EXPECT_THAT(e.forward_blocks, ElementsAre(-1, -1, 1));
 }
 
+TEST(ExampleParser, AnOperatorBehindPaddlesHasItsAttributes) {
+  const auto examples = MustParse(
+      "example x\n"
+      "from relu X=X -> Out=y\n"
+      "attr paddles INT 2\n"
+      "op call X=x -> Out=y\n"
+      "attr sub_block BLOCK 1\n"
+      "out y ?\n"
+      "block 1 0\n");
+  ASSERT_THAT(examples, SizeIs(1));
+  ASSERT_THAT(examples[0].program, SizeIs(1));
+  EXPECT_THAT(examples[0].program[0].attrs, SizeIs(1));
+}
+
 TEST(ExampleParser, ErrorsNameTheLine) {
   EXPECT_EQ(ErrorOf("in X float32 [1] 1\n"), "a.cc:10: expected 'example', not 'in'");
   const std::string begin = "example x\n";
@@ -205,6 +237,10 @@ TEST(ExampleParser, ErrorsNameTheLine) {
   EXPECT_THAT(ErrorOf(begin + "out Out bool [1] 2\n"), HasSubstr("'2' is not 0 or 1"));
   EXPECT_THAT(ErrorOf(begin + "attr a INTEGER 1\n"), HasSubstr("attribute type"));
   EXPECT_THAT(ErrorOf(begin + "shout Out\n"), HasSubstr("unknown statement 'shout'"));
+  EXPECT_THAT(ErrorOf(begin + "gradient none\n"), HasSubstr("expected 'none:' or 'none of'"));
+  EXPECT_THAT(ErrorOf(begin + "gradient none of A\n"), HasSubstr("operand"));
+  EXPECT_THAT(ErrorOf(begin + "gradient symmetric:\n"), HasSubstr("a reason is missing"));
+  EXPECT_THAT(ErrorOf(begin + "dtypes some: x\n"), HasSubstr("expected 'none:' or 'real:'"));
   EXPECT_THAT(ErrorOf(begin), HasSubstr("no 'out' line"));
   EXPECT_THAT(ErrorOf(begin + "in A array 1\nout Out ?\n"), HasSubstr("lacks an 'item'"));
   EXPECT_THAT(ErrorOf(begin + "out Out ?\n" + begin), HasSubstr("there is an example 'x'"));

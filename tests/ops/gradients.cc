@@ -24,21 +24,49 @@ std::string WithoutGrad(const std::string& slot) {
   return slot.ends_with(suffix) ? slot.substr(0, slot.size() - suffix.size()) : "";
 }
 
-Tensor Random(const Shape& shape, uint32_t seed) {
+// The numbers of a float64 or complex128 tensor, one after another: a complex element is two, which
+// are differentiated by as two real ones. A complex gradient holds both slopes likewise.
+double* Numbers(Tensor* t) { return static_cast<double*>(t->mutable_raw()); }
+const double* Numbers(const Tensor& t) { return static_cast<const double*>(t.raw()); }
+int64_t CountNumbers(const Tensor& t) { return IsComplex(t.dtype()) ? 2 * t.numel() : t.numel(); }
+
+// float64 or complex128 `like` the given one.
+Tensor Random(const Tensor& like, uint32_t seed) {
   std::mt19937 rng(seed);
-  Tensor t = Tensor::Empty(DType::kF64, shape);
-  for (int64_t i = 0; i < t.numel(); ++i)
-    t.mutable_data<double>()[i] = static_cast<double>(rng()) / 2147483648.0 - 1.0;
+  Tensor t = Tensor::Empty(like.dtype(), like.shape());
+  for (int64_t i = 0; i < CountNumbers(t); ++i)
+    Numbers(&t)[i] = static_cast<double>(rng()) / 2147483648.0 - 1.0;
   return t;
 }
 
 Value InDouble(const Value& value) {
-  if (!value.is_tensor() || !IsFloat(value.tensor().dtype())) return value;
-  return Value(CastTensor(value.tensor(), DType::kF64));
+  if (!value.is_tensor()) return value;
+  const DType dtype = value.tensor().dtype();
+  if (!IsFloat(dtype) && !IsComplex(dtype)) return value;
+  return Value(CastTensor(value.tensor(), IsFloat(dtype) ? DType::kF64 : DType::kC128));
 }
 
 bool IsDouble(const Value& value) {
-  return value.is_tensor() && value.tensor().initialized() && value.tensor().dtype() == DType::kF64;
+  return value.is_tensor() && value.tensor().initialized() &&
+         (value.tensor().dtype() == DType::kF64 || value.tensor().dtype() == DType::kC128);
+}
+
+// Half the sum of the direction's matrices and their (conjugate) transposes.
+Tensor Symmetric(Tensor t) {
+  const int64_t n = t.rank() < 2 ? 0 : t.dim(-1), width = IsComplex(t.dtype()) ? 2 : 1;
+  if (n == 0 || t.dim(-2) != n) return t;
+  for (int64_t first = 0; first < t.numel(); first += n * n)
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c <= r; ++c) {
+        double *a = Numbers(&t) + (first + r * n + c) * width,
+               *b = Numbers(&t) + (first + c * n + r) * width;
+        a[0] = b[0] = (a[0] + b[0]) / 2;
+        if (width == 2) {
+          a[1] = (a[1] - b[1]) / 2;
+          b[1] = -a[1];
+        }
+      }
+  return t;
 }
 
 std::vector<Value> OperandsOf(const Example& e, const std::string& slot) {
@@ -127,10 +155,10 @@ class Scalar {
     for (size_t o = 0; o < weights_.size(); ++o) {
       if (!IsDouble(weights_[o])) continue;
       const Tensor& w = weights_[o].tensor();
-      for (int64_t i = 0; i < w.numel(); ++i) {
-        const double y = at[o].tensor().data<double>()[i], wi = w.data<double>()[i];
-        const double right = wi * (above[o].tensor().data<double>()[i] - y) / kStep;
-        const double left = wi * (y - below[o].tensor().data<double>()[i]) / kStep;
+      for (int64_t i = 0; i < CountNumbers(w); ++i) {
+        const double y = Numbers(at[o].tensor())[i], wi = Numbers(w)[i];
+        const double right = wi * (Numbers(above[o].tensor())[i] - y) / kStep;
+        const double left = wi * (y - Numbers(below[o].tensor())[i]) / kStep;
         s.left += left;
         s.right += right;
         size += std::max(std::abs(left), std::abs(right)) + std::abs(wi * y);
@@ -143,12 +171,12 @@ class Scalar {
  private:
   static Tensor Moved(const Tensor& x, const Tensor& direction, double step) {
     Tensor moved = x.Clone();
-    for (int64_t i = 0; i < x.numel(); ++i)
-      moved.mutable_data<double>()[i] += step * direction.data<double>()[i];
+    for (int64_t i = 0; i < CountNumbers(x); ++i)
+      Numbers(&moved)[i] += step * Numbers(direction)[i];
     return moved;
   }
   Function forward_;
-  std::vector<Value> weights_;  // per output; no float64 tensor where it does not count
+  std::vector<Value> weights_;  // per output; another dtype where it does not count
 };
 
 class GradientChecker {
@@ -158,38 +186,42 @@ class GradientChecker {
       : lab_(lab), given_(example), gradient_(gradient), forward_(forward), examples_(examples) {}
 
   GradientCheck Run() {
-    if (!ChooseForward()) return std::move(result_);
-    auto function = Function::Make(lab_.Plain(), f_);
-    if (!function.ok()) return Not(function.status());
-    const auto outputs = (*function)();
-    if (!outputs.ok()) return Not(outputs.status());
-    std::vector<Value> weights = MakeGradient(*outputs);
-    if (g_.outputs.empty()) return std::move(result_);
-    const auto gradients = RunExample(lab_.Plain(), g_);
-    if (!gradients.ok()) return Not(gradients.status());
-    Scalar scalar(*std::move(function), std::move(weights));
-    for (size_t i = 0; i < g_.outputs.size(); ++i)
-      Compare(scalar, operands_[i], g_.outputs[i].slot, gradients->outputs[i]);
+    result_.why_not = "no example has operands of " + forward_.name() + " to differentiate by";
+    std::vector<const Example*> sources = {&given_};
+    if (const auto found = examples_.find(forward_.name()); found != examples_.end())
+      sources.insert(sources.end(), found->second.begin(), found->second.end());
+    for (const Example* source : sources) {
+      if (!HasOperands(*source)) continue;
+      ChooseForward(*source);
+      const Status status = CompareAll();
+      if (status.ok()) {
+        result_.why_not.clear();
+        break;
+      }
+      result_.why_not = status.ToString();
+    }
     return std::move(result_);
   }
 
  private:
-  GradientCheck Not(const Status& status) {
-    result_.why_not = status.ToString();
-    return std::move(result_);
+  // Not OK: the operators do not take these operands.
+  Status CompareAll() {
+    HEDDLE_ASSIGN_OR_RETURN(auto function, Function::Make(lab_.Plain(), f_));
+    HEDDLE_ASSIGN_OR_RETURN(const auto outputs, function());
+    std::vector<Value> weights = MakeGradient(outputs);
+    if (g_.outputs.empty()) return Status::Ok();
+    HEDDLE_ASSIGN_OR_RETURN(const auto gradients, RunExample(lab_.Plain(), g_));
+    Scalar scalar(std::move(function), std::move(weights));
+    for (size_t i = 0; i < g_.outputs.size(); ++i)
+      Compare(scalar, operands_[i], g_.outputs[i].slot, gradients.outputs[i]);
+    return Status::Ok();
   }
 
-  // The forward operator with operands in float64. False when no example has them.
-  bool ChooseForward() {
-    const Example* source = HasOperands(given_) ? &given_ : nullptr;
-    if (const auto found = examples_.find(forward_.name()); found != examples_.end())
-      for (const Example* e : found->second)
-        if (source == nullptr && HasOperands(*e)) source = e;
-    if (source == nullptr) {
-      result_.why_not = "no example has operands of " + forward_.name() + " to differentiate by";
-      return false;
-    }
+  // The forward operator with an example's operands in double precision.
+  void ChooseForward(const Example& given_operands) {
+    const Example* const source = &given_operands;
     own_ = source == &given_;
+    operands_.clear();
     f_ = *source;
     f_.op = forward_.name();
     f_.inputs.clear();
@@ -200,7 +232,6 @@ class GradientChecker {
       const size_t count = CountOf(*source, slot);
       for (size_t i = 0; i < count; ++i) f_.outputs.push_back(Expecting(slot.name));
     }
-    return true;
   }
 
   // All that the forward operator needs, with one to differentiate by.
@@ -210,8 +241,7 @@ class GradientChecker {
       const std::vector<Value> values = OperandsOf(e, slot.name);
       if ((slot.flags & kOptional) == 0 && values.empty()) return false;
       if (gradient_.FindOutput(GradOf(slot.name)) < 0) continue;
-      for (const Value& v : values)
-        has_float = has_float || (v.is_tensor() && IsFloat(v.tensor().dtype()));
+      for (const Value& v : values) has_float = has_float || IsDouble(InDouble(v));
     }
     return has_float && !e.is_program();
   }
@@ -220,6 +250,10 @@ class GradientChecker {
   size_t CountOf(const Example& source, const SlotDef& slot) const {
     size_t count = std::max(OperandsOf(source, GradOf(slot.name)).size(),
                             OperandsOf(source, slot.name).size());
+    // The gradient may call the only output otherwise.
+    for (const SlotDef& in : gradient_.inputs())
+      if (own_ && count == 0 && forward_.outputs().size() == 1 && in.name.ends_with("@GRAD"))
+        count = OperandsOf(source, in.name).size();
     if (!own_)
       for (const ExampleOutput& out : source.outputs) count += out.slot == slot.name ? 1 : 0;
     return count == 0 && (slot.flags & kOptional) == 0 ? 1 : count;
@@ -234,7 +268,10 @@ class GradientChecker {
     g_.inputs.clear();
     g_.outputs.clear();
     for (const SlotDef& slot : gradient_.inputs()) {
-      const std::string of = WithoutGrad(slot.name);
+      std::string of = WithoutGrad(slot.name);
+      if (!of.empty() && forward_.FindOutput(of) < 0 && forward_.FindInput(of) < 0 &&
+          forward_.outputs().size() == 1)
+        of = forward_.outputs()[0].name;  // the only output, called otherwise
       if (forward_.FindInput(slot.name) >= 0) {
         for (size_t i = 0; i < f_.inputs.size(); ++i)
           if (f_.inputs[i].slot == slot.name) g_.inputs.push_back(f_.inputs[i]);
@@ -243,6 +280,8 @@ class GradientChecker {
           if (f_.outputs[i].slot == slot.name) g_.inputs.push_back({slot.name, outputs[i], false});
       } else if (forward_.FindOutput(of) >= 0) {
         AddWeights(slot.name, of, outputs, &weights);
+      } else if (of.empty() && outputs.size() == 1) {  // the only output, called otherwise
+        g_.inputs.push_back({slot.name, outputs[0], false});
       }
     }
     for (size_t i = 0; i < f_.inputs.size(); ++i) {
@@ -256,6 +295,9 @@ class GradientChecker {
   // Whether to compare a gradient: the example has it, or the operator may give it.
   bool Wanted(const std::string& slot) const {
     if (gradient_.FindOutput(slot) < 0) return false;
+    const Strings& left_out = given_.no_gradient_slots;
+    if (std::find(left_out.begin(), left_out.end(), WithoutGrad(slot)) != left_out.end())
+      return false;
     if (!own_) return true;
     return std::any_of(given_.outputs.begin(), given_.outputs.end(),
                        [&](const ExampleOutput& out) { return out.slot == slot; });
@@ -272,7 +314,7 @@ class GradientChecker {
       if (own_ && next < given.size())
         weight = InDouble(given[next]);
       else if (IsDouble(outputs[i]))
-        weight = Value(Random(outputs[i].tensor().shape(), static_cast<uint32_t>(i) + 1));
+        weight = Value(Random(outputs[i].tensor(), static_cast<uint32_t>(i) + 1));
       ++next;
       if (IsDouble(weight)) weight.tensor().set_lod(outputs[i].tensor().lod());
       g_.inputs.push_back({slot, weight, false});
@@ -283,16 +325,19 @@ class GradientChecker {
   void Compare(Scalar& scalar, size_t operand, const std::string& slot, const Value& gradient) {
     const Tensor& x = f_.inputs[operand].value.tensor();
     const Tensor dx = Dense(gradient, x.shape());
-    if (dx.dtype() != DType::kF64 || dx.numel() != x.numel()) {
+    if (dx.dtype() != x.dtype() || dx.numel() != x.numel()) {
       result_.problems.push_back(
-          {"gradient", slot + ": is no float64 tensor of the operand's size"});
+          {"gradient", slot + ": is no tensor of the operand's dtype and size"});
       return;
     }
     ++result_.compared;
-    if (Agrees(scalar, operand, x, dx, Random(x.shape(), 17)).empty()) return;
-    for (int64_t i = 0; i < x.numel(); ++i) {
-      Tensor along = Tensor::Zeros(DType::kF64, x.shape());
-      along.mutable_data<double>()[i] = 1;
+    const bool symmetric = !given_.symmetric.empty();
+    const Tensor drawn = Random(x, 17);
+    if (Agrees(scalar, operand, x, dx, symmetric ? Symmetric(drawn) : drawn).empty()) return;
+    for (int64_t i = 0; i < CountNumbers(x); ++i) {
+      Tensor along = Tensor::Zeros(x.dtype(), x.shape());
+      Numbers(&along)[i] = 1;
+      if (symmetric) along = Symmetric(along);
       const std::string wrong = Agrees(scalar, operand, x, dx, along);
       if (wrong.empty()) continue;
       result_.problems.push_back({"gradient", slot + ": element " + std::to_string(i) + wrong});
@@ -305,7 +350,7 @@ class GradientChecker {
     const auto slopes = scalar.Differences(operand, x, along);
     if (!slopes.ok()) return ": " + slopes.status().ToString();
     double got = 0;
-    for (int64_t i = 0; i < x.numel(); ++i) got += dx.data<double>()[i] * along.data<double>()[i];
+    for (int64_t i = 0; i < CountNumbers(x); ++i) got += Numbers(dx)[i] * Numbers(along)[i];
     if (std::abs(got - slopes->central()) <= slopes->error) return "";
     if (!std::isfinite(got) && !std::isfinite(slopes->central())) return "";  // a pole
     const double least = std::min(slopes->left, slopes->right) - slopes->error;

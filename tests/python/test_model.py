@@ -148,6 +148,12 @@ def test_timeout(model, digits):
     assert model.run({"x": digits[1]}, timeout=60)[0].shape == (4, 10)
 
 
+def test_memory_limit(digits):
+    with pytest.raises(heddle.ResourceExhausted) as error:
+        heddle.load(digits[0], memory_limit=16)(digits[1])
+    assert error.value.op_type, "the operator that wants the memory is named"
+
+
 def test_options(digits):
     want = heddle.load(digits[0], threads=1)(digits[1])
     for options in ({"opt_level": 0}, {"deterministic": True}, {"schedule": "lanes", "threads": 2},

@@ -111,6 +111,18 @@ TEST_F(CasesTest, AListGoesOnAfterAFailure) {
   EXPECT_EQ(Written("two"), npy_);
 }
 
+TEST_F(CasesTest, EachCaseCanHaveAProcessOfItsOwn) {
+  AddGood("one");
+  Add("missing");
+  AddGood("two");
+  const Outcome outcome = Heddle("run-cases --isolate --list " + (temp_ / "list"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("case missing: NOT_FOUND"));
+  EXPECT_THAT(outcome.out, HasSubstr("ran 3 cases, 1 failed"));
+  EXPECT_EQ(Written("one"), npy_);
+  EXPECT_EQ(Written("two"), npy_);
+}
+
 TEST_F(CasesTest, AListGoesOnAfterACaseWithoutEnd) {
   AddGood("one");
   AddStuck("stuck");

@@ -399,16 +399,84 @@ TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {
   EXPECT_EQ(Results("c"), Results("whole"));
 }
 
+// Whatever byte of train.json is damaged: the checkpoint before it is taken.
+TEST_F(CheckpointTest, EveryByteOfItsStateIsVouchedFor) {
+  ASSERT_EQ(Heddle(Job("whole", 6)).status, 0);
+  ASSERT_EQ(Heddle(Job("c", 4)).status, 0);
+  const std::string path = temp_ / "c/step-00000004/train.json";
+  const std::string state = ReadFile(path);
+  std::vector<size_t> places;
+  for (const char* member : {"\"format\": ", "\"step\": ", "\"program\": \"", "\"seed\": ",
+                             "\"data\": \"", "xxh64 ", "\"generator\": \"", "\"checksum\": \""})
+    places.push_back(state.find(member) + std::string(member).size());
+  places.push_back(state.find("\"checksum\"") + 3);
+  places.push_back(state.size() - 2);
+  for (const size_t at : places) {
+    ASSERT_LT(at, state.size());
+    std::string damaged = state;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    WriteFile(path, damaged);
+    std::string job = Job("c", 6);
+    job.erase(job.find("--quiet"), 7);
+    fs::copy(temp_ / "c", temp_ / "again", fs::copy_options::recursive);
+    job.replace(job.find(temp_ / "c "), std::string(temp_ / "c").size(), temp_ / "again");
+    const Outcome o = Heddle(job + "--resume");
+    EXPECT_EQ(o.status, 0) << at << o.err;
+    EXPECT_THAT(o.err, HasSubstr("step-00000004/train.json")) << at;
+    EXPECT_EQ(Results("c"), Results("whole")) << at;
+    fs::remove_all(temp_ / "again");
+  }
+}
+
+// Those of format 1 have no checksum of their state, which is believed as far as it can be checked.
+TEST_F(CheckpointTest, OneOfFormat1IsCheckedAgainstWhatIsKnown) {
+  ASSERT_EQ(Heddle(Job("whole", 6)).status, 0);
+  ASSERT_EQ(Heddle(Job("c", 4)).status, 0);
+  for (const char* step : {"2", "4"}) {
+    const std::string path = temp_ / ("c/step-0000000" + std::string(step) + "/train.json");
+    nlohmann::ordered_json state = nlohmann::ordered_json::parse(ReadFile(path));
+    state["format"] = 1;
+    state.erase("checksum");
+    WriteFile(path, state.dump(1));
+  }
+  const std::string path = temp_ / "c/step-00000004/train.json";
+  const std::string whole = ReadFile(path);
+  const auto resume = [&](const std::string& member, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json state = nlohmann::ordered_json::parse(whole);
+    state[member] = value;
+    WriteFile(path, state.dump(1));
+    fs::copy(temp_ / "c", temp_ / "again", fs::copy_options::recursive);
+    std::string job = Job("c", 6);
+    job.erase(job.find("--quiet"), 7);
+    job.replace(job.find(temp_ / "c "), std::string(temp_ / "c").size(), temp_ / "again");
+    const Outcome o = Heddle(job + "--resume");
+    EXPECT_EQ(o.status, 0) << o.err;
+    EXPECT_EQ(Results("c"), Results("whole")) << member;
+    fs::remove_all(temp_ / "again");
+    return o.err;
+  };
+  EXPECT_THAT(resume("format", 1), HasSubstr("resumed after step 4\n"));
+  std::string generator = nlohmann::ordered_json::parse(whole)["generator"];
+  generator[0] = generator[0] == '1' ? '2' : '1';
+  EXPECT_THAT(resume("generator", generator), HasSubstr("resumed after step 2\n"));
+  EXPECT_THAT(resume("step", 3), HasSubstr("resumed after step 2\n"));
+  EXPECT_THAT(resume("program", "ab"), HasSubstr("resumed after step 2\n"));
+  EXPECT_THAT(resume("data", "others"), HasSubstr("resumed after step 2\n"));
+  EXPECT_THAT(resume("files", nlohmann::ordered_json::object()),
+              HasSubstr("resumed after step 2\n"));
+}
+
 TEST_F(CheckpointTest, OneOfAnotherFormatIsRefusedInOneSentence) {
   ASSERT_EQ(Heddle(Job("c", 4)).status, 0);
   const std::string path = temp_ / "c/step-00000004/train.json";
   nlohmann::ordered_json state = nlohmann::ordered_json::parse(ReadFile(path));
-  ASSERT_EQ(state["format"], 1);
-  for (const int format : {0, 2}) {
+  ASSERT_EQ(state["format"], 2);
+  state.erase("checksum");
+  for (const int format : {0, 3}) {
     state["format"] = format;
     WriteFile(path, state.dump());
     ExpectError(Heddle(Job("c", 6) + "--resume"), 1,
-                {path + ": checkpoint format " + std::to_string(format) + "; 1 can be read"});
+                {path + ": checkpoint format " + std::to_string(format) + "; 1 and 2 can be read"});
     EXPECT_THAT(Checkpoints("c"), Contains("step-00000004")) << "nothing is thrown away";
   }
 }

@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-// Where the running counts lie: `slide` windows of buckets, their sum, and the next window's
-// number.
+// Layout of the running counts: `slide` windows of buckets, their sum, and the number of the next
+// window.
 struct Layout {
   int64_t buckets, slide;
   int64_t size() const { return slide == 0 ? buckets : (slide + 1) * buckets + 1; }

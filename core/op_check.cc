@@ -1,0 +1,88 @@
+#include "core/op_check.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/sub_block_slots.h"
+
+namespace heddle::ir {
+namespace {
+
+bool NamesVariable(const std::vector<VarId>& slot) {
+  return std::any_of(slot.begin(), slot.end(), [](VarId v) { return v != kNoVar; });
+}
+
+// Calls fn(slot definition, variable) for every operand behind a definition's slot.
+template <typename Fn>
+void EachOperand(const std::vector<SlotDef>& defs, const std::vector<std::vector<VarId>>& slots,
+                 Fn&& fn) {
+  for (size_t s = 0; s < defs.size(); ++s)
+    for (VarId v : slots[s])
+      if (v != kNoVar) fn(defs[s], v);
+}
+
+}  // namespace
+
+void CheckOperands(const Program& program, int block, const Op& op, const OpProblem& problem) {
+  const auto missing = [&](const char* kind, const std::vector<SlotDef>& defs, const auto& slots) {
+    for (size_t s = 0; s < defs.size(); ++s) {
+      if ((defs[s].flags & kOptional) || IsSubBlockSlot(defs[s])) continue;
+      if (slots[s].empty())
+        problem(block, op, StrCat("misses ", kind, " '", defs[s].name, "'"));
+      else if (!(defs[s].flags & kList) && !NamesVariable(slots[s]))
+        problem(block, op,
+                StrCat(kind, " '", defs[s].name, "' is required, but names no variable"));
+    }
+  };
+  missing("input", op.def->inputs(), op.inputs);
+  missing("output", op.def->outputs(), op.outputs);
+  if (op.def->has(kControlFlow)) return;  // lists what its blocks write
+  std::vector<VarId> outputs;
+  EachOperand(op.def->outputs(), op.outputs, [&](const SlotDef& slot, VarId v) {
+    if (std::find(outputs.begin(), outputs.end(), v) != outputs.end())
+      problem(block, op,
+              StrCat("output '", slot.name, "' is variable '", program.vars[v].name,
+                     "', which another output of it is, too"));
+    outputs.push_back(v);
+  });
+}
+
+void CheckReserved(const Program& program, const OpProblem& problem) {
+  std::vector<bool> record(program.vars.size(), false), no_data(program.vars.size(), false);
+  bool any = false;
+  for (const Block& block : program.blocks) {
+    for (const Op& op : block.ops) {
+      const auto mark = [&](const SlotDef& slot, VarId v) {
+        if (slot.flags & kRecord) any = record[v] = true;
+        if (slot.flags & kNoData) any = no_data[v] = true;
+      };
+      EachOperand(op.def->inputs(), op.inputs, mark);
+      EachOperand(op.def->outputs(), op.outputs, mark);
+    }
+  }
+  if (!any) return;
+  for (const Block& block : program.blocks) {
+    for (const Op& op : block.ops) {
+      const bool runs_blocks = op.def->has(kControlFlow);
+      const auto check = [&](const char* kind, unsigned allowed, const SlotDef& slot, VarId v) {
+        // Operators that run blocks list whatever their blocks touch.
+        if (runs_blocks && (slot.flags & kList)) return;
+        const std::string& name = program.vars[v].name;
+        if (record[v] && !(slot.flags & kRecord))
+          problem(block.id, op,
+                  StrCat(kind, " '", slot.name, "' is variable '", name,
+                         "', which holds an operator's record of the blocks it ran, no value"));
+        if (no_data[v] && !(slot.flags & allowed))
+          problem(block.id, op,
+                  StrCat(kind, " '", slot.name, "' is variable '", name,
+                         "', which holds a shape without contents"));
+      };
+      EachOperand(op.def->inputs(), op.inputs,
+                  [&](const SlotDef& slot, VarId v) { check("input", kNoBuffer, slot, v); });
+      EachOperand(op.def->outputs(), op.outputs,
+                  [&](const SlotDef& slot, VarId v) { check("output", kNoData, slot, v); });
+    }
+  }
+}
+
+}  // namespace heddle::ir

@@ -1,0 +1,172 @@
+#include "formats/pir/draft.h"
+
+#include <algorithm>
+
+#include "core/program_builder.h"
+
+namespace heddle::pir {
+namespace {
+
+// What operators of a sub-block read (or write) of variables outside of it, each once.
+class Outside {
+ public:
+  Outside(const Draft& draft, int sub_block) : draft_(draft), sub_block_(sub_block) {}
+  void Add(const std::vector<int>& vars) {
+    for (int v : vars) {
+      if (v == kNoDraft || draft_.vars[static_cast<size_t>(v)].block == sub_block_) continue;
+      if (seen_.size() <= static_cast<size_t>(v)) seen_.resize(static_cast<size_t>(v) + 1);
+      if (seen_[static_cast<size_t>(v)]) continue;
+      seen_[static_cast<size_t>(v)] = true;
+      vars_.push_back(v);
+    }
+  }
+  std::vector<int> Take() { return std::move(vars_); }
+
+ private:
+  const Draft& draft_;
+  const int sub_block_;
+  std::vector<bool> seen_;
+  std::vector<int> vars_;
+};
+
+void FillControlSlots(const Draft& draft, DraftOp* op) {
+  Outside read(draft, op->sub_block), written(draft, op->sub_block);
+  for (const DraftOp& inner : draft.blocks[static_cast<size_t>(op->sub_block)].ops) {
+    for (const auto& [slot, vars] : inner.inputs) read.Add(vars);
+    for (const auto& [attribute, vars] : inner.attributes_from) read.Add(vars);
+    for (const auto& [slot, vars] : inner.outputs) written.Add(vars);
+  }
+  op->inputs.emplace_back(op->type == "while" ? "X" : "Input", read.Take());
+  op->outputs.emplace_back("Out", written.Take());
+}
+
+// Drops optional operators whose output nobody reads: from the last one on, since one may be the
+// only reader of another.
+void DropUnread(Draft* draft) {
+  std::vector<int> readers(draft->vars.size());
+  const auto count = [&](const DraftOp& op, int by) {
+    for (const auto& [slot, vars] : op.inputs)
+      for (int v : vars)
+        if (v != kNoDraft) readers[static_cast<size_t>(v)] += by;
+    for (const auto& [attribute, vars] : op.attributes_from)
+      for (int v : vars)
+        if (v != kNoDraft) readers[static_cast<size_t>(v)] += by;
+  };
+  for (const DraftBlock& block : draft->blocks)
+    for (const DraftOp& op : block.ops) count(op, 1);
+  for (const auto& [var, column] : draft->fetches) ++readers[static_cast<size_t>(var)];
+  for (size_t b = draft->blocks.size(); b-- > 0;) {
+    std::vector<DraftOp>& ops = draft->blocks[b].ops;
+    std::vector<bool> unread(ops.size());
+    for (size_t i = ops.size(); i-- > 0;) {
+      if (!ops[i].optional) continue;
+      const auto made = static_cast<size_t>(ops[i].outputs[0].second[0]);
+      if (readers[made] > 0 || draft->vars[made].named) continue;
+      unread[i] = true;
+      count(ops[i], -1);
+    }
+    size_t i = 0;
+    std::erase_if(ops, [&](const DraftOp&) { return unread[i++]; });
+  }
+}
+
+class Emitter {
+ public:
+  Emitter(const Draft& draft, ir::ProgramBuilder* builder)
+      : draft_(draft), builder_(*builder), ids_(draft.vars.size(), ir::kNoVar) {}
+
+  void Run() {
+    builder_.ReserveBlocks(static_cast<int>(draft_.blocks.size()));
+    for (const DraftBlock& block : draft_.blocks) builder_.AddBlock(block.parent, -1);
+    builder_.ReserveVars(draft_.vars.size());
+    for (const auto& [var, column] : draft_.feeds) builder_.AddFeed(Id(var), column);
+    for (size_t v = 0; v < draft_.vars.size(); ++v)
+      if (draft_.vars[v].persistable) Id(static_cast<int>(v));
+    for (size_t b = 0; b < draft_.blocks.size(); ++b) {
+      builder_.ReserveOps(static_cast<int>(b), draft_.blocks[b].ops.size());
+      for (const DraftOp& op : draft_.blocks[b].ops) AddOp(static_cast<int>(b), op);
+    }
+    for (const auto& [var, column] : draft_.fetches) builder_.AddFetch(Id(var), column);
+    labels_->Close();
+  }
+
+ private:
+  // Made when it is first named, so that what nobody names is not there.
+  ir::VarId Id(int v) {
+    if (v == kNoDraft) return ir::kNoVar;
+    ir::VarId& id = ids_[static_cast<size_t>(v)];
+    if (id != ir::kNoVar) return id;
+    const DraftVar& draft = draft_.vars[static_cast<size_t>(v)];
+    ir::Var var;
+    var.name = draft.name;
+    var.block = draft.block;
+    var.kind = draft.kind;
+    var.dtype = draft.dtype;
+    var.persistable = draft.persistable;
+    id = draft.ranked ? builder_.AddVar(std::move(var), draft.dims)
+                      : builder_.AddVar(std::move(var));
+    return id;
+  }
+  void Fill(const std::vector<int>& vars, std::vector<ir::VarId>* operands) {
+    if (operands == nullptr) return;
+    for (int v : vars) operands->push_back(Id(v));
+  }
+
+  // The operator as the file has it, for messages.
+  static std::string Label(const Operation& op) {
+    const auto list = [](const auto& items, auto id) {
+      std::string text;
+      for (const auto& item : items)
+        text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
+      return text.empty() ? "none" : text;
+    };
+    std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) +
+                       " -> " + list(op.results, [](const Definition& d) { return d.id; });
+    std::string_view place;
+    if (const Attribute* a = op.Find("struct_name"); a != nullptr && a->value["D"].Get(&place))
+      text += " in " + std::string(place);
+    return text;
+  }
+
+  void AddOp(int block, const DraftOp& draft) {
+    ir::OpBuilder op(builder_, block, draft.source->index, draft.type);
+    if (!op) return;
+    const uint32_t begin = labels_->size();
+    labels_->BeginStack();
+    labels_->Add(Label(*draft.source));
+    op.SetCallStack({labels_, begin, labels_->size()});
+    for (const auto& [slot, vars] : draft.inputs)
+      Fill(vars, op.Input(slot, static_cast<int>(vars.size())));
+    for (const auto& [slot, vars] : draft.outputs)
+      Fill(vars, op.Output(slot, static_cast<int>(vars.size())));
+    for (const auto& [name, value] : draft.attributes)
+      if (const int a = op.def().FindAttr(name); a >= 0) op.SetAttr(a, value);
+    for (const auto& [name, vars] : draft.attributes_from) {
+      std::vector<ir::VarId> ids;
+      Fill(vars, &ids);
+      op.SetAttrFrom(op.def().FindAttr(name), std::move(ids));
+    }
+    if (draft.sub_block >= 0)
+      op.SetAttr(op.def().FindAttr("sub_block"), AttrValue(BlockRef{draft.sub_block}));
+    builder_.Add(std::move(op));
+  }
+
+  const Draft& draft_;
+  ir::ProgramBuilder& builder_;
+  std::vector<ir::VarId> ids_;
+  const std::shared_ptr<CallStackTable> labels_ = std::make_shared<CallStackTable>();
+};
+
+}  // namespace
+
+void FinishDraft(Draft* draft) {
+  DropUnread(draft);
+  // From the inside out: what inner operators name, outer ones do too.
+  for (size_t b = draft->blocks.size(); b-- > 0;)
+    for (DraftOp& op : draft->blocks[b].ops)
+      if (op.sub_block >= 0) FillControlSlots(*draft, &op);
+}
+
+void Emit(const Draft& draft, ir::ProgramBuilder* builder) { Emitter(draft, builder).Run(); }
+
+}  // namespace heddle::pir

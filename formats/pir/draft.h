@@ -1,0 +1,72 @@
+// A PIR program said with heddle's operators, before ir::ProgramBuilder is given it: blocks can
+// still get operators and variables another block or name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/ir.h"
+#include "formats/pir/file.h"
+
+namespace heddle::ir {
+class ProgramBuilder;  // core/program_builder.h
+}
+
+namespace heddle::pir {
+
+inline constexpr int kNoDraft = -1;  // no variable
+
+struct DraftVar {
+  std::string name;
+  ValueId id = 0;  // of the file; 0: it has none
+  int block = 0;
+  ir::VarKind kind = ir::VarKind::kTensor;
+  DType dtype = DType::kUnknown;
+  bool ranked = false;
+  std::vector<int64_t> dims;
+  bool persistable = false;
+  bool named = false;  // the file gives the name: it stays
+  bool fed = false;
+  bool shared = false;  // by values that are used apart from each other
+};
+
+struct DraftOp {
+  template <typename T>
+  using Slots = std::vector<std::pair<std::string_view, T>>;
+
+  std::string_view type;
+  const Operation* source = nullptr;  // of the file
+  Slots<std::vector<int>> inputs, outputs;
+  Slots<AttrValue> attributes;
+  Slots<std::vector<int>> attributes_from;  // variables
+  int sub_block = -1;
+  bool optional = false;  // may go when nobody reads its only output
+};
+
+struct DraftBlock {
+  int parent = -1;
+  std::vector<DraftOp> ops;
+};
+
+struct Draft {
+  std::vector<DraftVar> vars;
+  std::vector<DraftBlock> blocks;                   // as the file numbers them
+  std::vector<std::pair<int, int>> feeds, fetches;  // variable and column
+};
+
+// Puts products together again that Paddle's translator took apart: reshapes around a matmul become
+// mul where they do what mul does.
+void RestoreProducts(Draft* draft);
+
+// Drops constants that are attributes now, and says which outer variables sub-blocks read and
+// write. Then nothing more is changed.
+void FinishDraft(Draft* draft);
+
+// Hands it over. Precondition: finished.
+void Emit(const Draft& draft, ir::ProgramBuilder* builder);
+
+}  // namespace heddle::pir

@@ -1,0 +1,111 @@
+#include "formats/pir/format.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+#include "formats/paddle/format.h"
+#include "formats/paddle/params.h"
+#include "formats/pir/lower.h"
+
+namespace heddle::pir {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
+  const auto in_file = [&](const Status& status) {
+    return Status(status.code(), builder->name() + ": " + status.message());
+  };
+  const auto document = JsonDocument::Parse(bytes);
+  if (!document.ok()) return in_file(document.status());
+  const auto file = ReadFile(*document);
+  if (!file.ok()) return in_file(file.status());
+  Lowering lowering(*file, builder);
+  HEDDLE_ASSIGN_OR_RETURN(const Draft draft, lowering.Run());
+  Emit(draft, builder);
+  return Status::Ok();
+}
+
+// The file's bytes, which make the program again.
+class Packed : public formats::PackedProgram {
+ public:
+  explicit Packed(const ir::Program& program)
+      : name_(program.name), hash_(program.hash), source_(program.source) {}
+  Result<std::shared_ptr<ir::Program>> Unpack() const override;
+
+ private:
+  const std::string name_;
+  const uint64_t hash_;
+  const std::shared_ptr<const formats::ProgramSource> source_;  // PirBytes
+};
+
+class PirBytes : public formats::ProgramSource {
+ public:
+  explicit PirBytes(std::string_view bytes) : bytes_(bytes) {}
+  const formats::Format& format() const override { return PirFormat(); }
+  size_t bytes() const override { return bytes_.size(); }
+  std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override {
+    return std::make_unique<Packed>(program);
+  }
+  const std::string& text() const { return bytes_; }
+
+ private:
+  const std::string bytes_;
+};
+
+Result<std::shared_ptr<ir::Program>> Packed::Unpack() const {
+  ir::ProgramBuilder builder(name_, hash_);
+  HEDDLE_RETURN_IF_ERROR(Read(static_cast<const PirBytes&>(*source_).text(), &builder));
+  return std::move(builder).Finish(source_);
+}
+
+class Pir : public formats::Format {
+ public:
+  std::string_view name() const override { return "pir"; }
+
+  // A JSON object that begins as PIR's do: with sorted keys, the first one is "base_code". Others
+  // write "program" first.
+  bool Recognises(std::string_view bytes) const override {
+    const auto skip = [&] {
+      bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
+    };
+    skip();
+    if (!bytes.starts_with('{')) return false;
+    bytes.remove_prefix(1);
+    skip();
+    return bytes.starts_with("\"base_code\"") || bytes.starts_with("\"program\"");
+  }
+  Result<std::shared_ptr<const formats::ProgramSource>> Parse(
+      std::string_view bytes, ir::ProgramBuilder& builder) const override {
+    HEDDLE_RETURN_IF_ERROR(Read(bytes, &builder));
+    return std::shared_ptr<const formats::ProgramSource>(std::make_shared<PirBytes>(bytes));
+  }
+  // A program that passes rewrote is written as a ProgramDesc, which has all of heddle's operators.
+  Result<std::string> Write(const ir::Program& program) const override {
+    if (program.as_parsed()) return static_cast<const PirBytes&>(*program.source).text();
+    return paddle::WriteProgramDesc(program);
+  }
+
+  std::vector<std::string> FileNames() const override { return {"inference.json", "model.json"}; }
+  std::string Extension() const override { return ".json"; }
+  std::string DefaultParameters(const std::string& program_file) const override {
+    fs::path beside(program_file);
+    beside.replace_extension(".pdiparams");
+    return beside.string();
+  }
+  Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                        ParameterReading reading) const override {
+    return paddle::LoadParameters(program, path, scope, reading, /*cast=*/true);
+  }
+};
+
+}  // namespace
+
+const formats::Format& PirFormat() {
+  static const Pir format;
+  return format;
+}
+
+}  // namespace heddle::pir

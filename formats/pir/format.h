@@ -1,0 +1,11 @@
+// Paddle 3's programs (`inference.json`, PIR), with parameters in one file beside them as Paddle
+// has always written them (formats/paddle/params.h).
+#pragma once
+
+#include "formats/program_source.h"
+
+namespace heddle::pir {
+
+const formats::Format& PirFormat();
+
+}  // namespace heddle::pir

@@ -1,0 +1,105 @@
+// A small strict JSON reader (RFC 8259) for files that nobody vouches for: depth and memory are
+// bounded by the size of the input, nothing recurses, and no text is copied that has no escapes.
+//
+//   HEDDLE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(bytes));
+//   std::string_view magic;
+//   if (document.root()["base_code"]["magic"].Get(&magic)) …
+//
+// Ownership: a document refers to the bytes it was made of, and a Json to its document; both must
+// outlive it. Threads: any may read. Errors: kDataLoss, with the place and what was expected there.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/status.h"
+
+namespace heddle::pir {
+
+class JsonDocument;
+
+// One value of a document, or the absence of one. Cheap to copy.
+class Json {
+ public:
+  Json() = default;  // absent
+  explicit operator bool() const { return document_ != nullptr; }
+
+  bool is_object() const;
+  bool is_array() const;
+  bool is_number() const;
+  // Elements of an array, members of an object; 0 for everything else.
+  size_t size() const;
+  // The member called `key`; absent where there is none, and in what is no object.
+  Json operator[](std::string_view key) const;
+
+  // False, and *to as it was, for a value of another kind. A number with a fraction is no integer.
+  bool Get(std::string_view* to) const;
+  bool Get(int64_t* to) const;
+  bool Get(double* to) const;
+  bool Get(bool* to) const;
+
+  // Over the elements of an array; over nothing for everything else.
+  class Iterator {
+   public:
+    Iterator(const JsonDocument* document, uint32_t at) : document_(document), at_(at) {}
+    Json operator*() const { return {document_, at_}; }
+    Iterator& operator++();
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    const JsonDocument* document_;
+    uint32_t at_;
+  };
+  Iterator begin() const;
+  Iterator end() const;
+
+ private:
+  friend class JsonDocument;
+  Json(const JsonDocument* document, uint32_t at) : document_(document), at_(at) {}
+
+  const JsonDocument* document_ = nullptr;
+  uint32_t at_ = 0;
+};
+
+class JsonDocument {
+ public:
+  static constexpr size_t kMaxDepth = 1500;             // PIR: 12, and 6 for each nested region
+  static constexpr size_t kMaxMembers = 64;             // of one object
+  static constexpr size_t kMaxBytes = size_t{1} << 30;  // of the input
+
+  static Result<JsonDocument> Parse(std::string_view bytes);
+
+  JsonDocument(JsonDocument&&) = default;
+  JsonDocument& operator=(JsonDocument&&) = default;
+  Json root() const { return {this, 0}; }
+  // Values and keys: an upper bound for whatever the document can number.
+  size_t size() const { return nodes_.size(); }
+
+ private:
+  friend class Json;
+  friend class JsonParser;
+
+  enum class Kind : uint8_t { kNull, kBool, kInteger, kNumber, kText, kArray, kObject };
+  // Values in the order of the text. Behind an array stand its elements, behind an object its keys
+  // and values in turn.
+  struct Node {
+    Kind kind = Kind::kNull;
+    uint32_t size = 0;  // elements or members
+    uint32_t next = 0;  // the node behind this one and all that is in it
+    union {
+      int64_t integer = 0;  // also of a bool
+      double number;
+      const char* text;
+    };
+  };
+
+  JsonDocument() = default;
+
+  std::vector<Node> nodes_;
+  std::deque<std::string> unescaped_;  // texts that the input does not have as they are
+};
+
+}  // namespace heddle::pir

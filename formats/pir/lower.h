@@ -1,0 +1,145 @@
+// Turns a PIR program into one of heddle's operators: values become variables, lists dissolve,
+// constants become attributes where heddle's operator has them, if and while become operators with
+// sub-blocks.
+//
+// A value is a variable of its own, except that the result of an operator that works in place is
+// the variable of its operand, and what a loop carries is one variable from before the loop to
+// behind it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/program_builder.h"
+#include "formats/pir/draft.h"
+#include "formats/pir/file.h"
+#include "formats/pir/numbers.h"
+#include "formats/pir/op_table.h"
+#include "formats/pir/uses.h"
+
+namespace heddle::pir {
+
+class Lowering {
+ public:
+  // Mistakes go to `builder`. Both must outlive it.
+  Lowering(const File& file, ir::ProgramBuilder* builder);
+
+  // The program, finished. kUnimplemented: it has operators that heddle has no counterpart of,
+  // which are all listed, with their number and where they first stand.
+  Result<Draft> Run();
+
+ private:
+  // What a value is.
+  struct Binding {
+    enum class Kind : uint8_t { kNothing, kVar, kList, kStack };
+    Kind kind = Kind::kNothing;
+    int var = kNoDraft;
+    std::vector<int> list;
+    size_t stack = 0;
+    bool missing = false;  // heddle's operator does not compute it
+  };
+  // Values that a forward block leaves for its gradient: an array for each place of a tuple, and
+  // how many tuples there are.
+  struct Stack {
+    int block = 0, depth = kNoDraft;
+    std::vector<int> arrays;
+  };
+  struct Unknown {
+    int count = 0;
+    std::string first;
+  };
+  using Handler = void (Lowering::*)(const Operation&);
+  using Yields = std::vector<Binding>;
+
+  // --- lower.cc: blocks, values, what all operators need
+  void LowerOperations(const Block& block);
+  void Lower(const Operation& op);
+  template <typename... Parts>
+  void Problem(const Operation& op, const Parts&... parts) {
+    builder_.Problem(Where(block_, op), ": ", parts...);
+  }
+  bool HasOperands(const Operation& op, size_t operands, size_t results);
+  // Null: the file has none there, or none that can be read; the latter was noted.
+  const Binding* Operand(const Operation& op, size_t i);
+  // The variable; kNoDraft, and noted, where there is none or it is no single one.
+  int OperandVar(const Operation& op, size_t i);
+  int NewVar(const Type& type, ValueId id);
+  int NewVar(const std::string& name, DType dtype);
+  Binding NewBinding(const Definition& result);
+  void Bind(ValueId id, Binding binding);
+  void BindVar(ValueId id, int var);
+  DraftOp& Emit(std::string_view type, const Operation& op);
+  static void In(DraftOp* to, std::string_view slot, std::vector<int> vars);
+  static void Out(DraftOp* to, std::string_view slot, std::vector<int> vars);
+  void Copy(int from, int to, const Operation& op);
+  int CopyOf(int var, const Operation& op);
+
+  // --- lower_mapped.cc: operators of the table
+  void LowerMapped(const Operation& op, const std::vector<Mapping>& mappings);
+  std::string Misfit(const Operation& op, const Mapping& m);
+  void MapOperand(const Operation& op, const Mapping& m, size_t i, DraftOp* to);
+  void MapAttributes(const Operation& op, const Mapping& m, DraftOp* to);
+  void MapResults(const Operation& op, const Mapping& m, DraftOp* to);
+  bool IsOneTensor(const Binding& binding) const;
+  const Numbers* ConstantOf(const Binding& binding, Numbers* joined) const;
+
+  // --- lower_structure.cc: inputs, outputs, lists, constants
+  static Handler HandlerOf(std::string_view name);
+  void LowerParameter(const Operation& op);
+  void LowerData(const Operation& op);
+  void LowerFetch(const Operation& op);
+  void LowerStore(const Operation& op);
+  void LowerCombine(const Operation& op);
+  void LowerSplit(const Operation& op);
+  void LowerSlice(const Operation& op);
+  void LowerFull(const Operation& op);
+  void LowerIntArray(const Operation& op);
+  void LowerAssignValue(const Operation& op);
+  void LowerCreateArray(const Operation& op);
+  void NameVar(int var, const std::string& name, bool persistable);
+  bool MayBeNamed(const Operation& op, int var);
+
+  // --- lower_composite.cc: several operators for one
+  void LowerArange(const Operation& op);
+  void LowerShape64(const Operation& op);
+  void LowerMedian(const Operation& op);
+  void LowerLpPool(const Operation& op);
+  int Step(const Operation& op, std::string_view type, int x, DType dtype,
+           DraftOp::Slots<AttrValue> attributes);
+
+  // --- lower_control.cc: if, while, select, stacks
+  void LowerIf(const Operation& op);
+  void LowerWhile(const Operation& op);
+  void LowerYield(const Operation& op);
+  void LowerSelectInput(const Operation& op);
+  void LowerSelectOutput(const Operation& op);
+  void LowerStackCreate(const Operation& op);
+  void LowerPush(const Operation& op);
+  void LowerPop(const Operation& op);
+  void LowerHasElements(const Operation& op);
+  Yields LowerRegion(const Block& block);
+  bool IsFake(const Operation& op) const;
+  int Deliver(const Operation& op, const Block& from, size_t i, Yields* yields);
+  int CarryIn(const Operation& op, size_t i);
+  void CarryOn(const Operation& op, const Block& body, const std::vector<int>& carried,
+               const Yields& next);
+  void Run(const Operation& op, std::string_view condition_slot, int condition, const Block& body);
+
+  const File& file_;
+  ir::ProgramBuilder& builder_;
+  OpTable table_;
+  const Uses uses_;
+  Draft draft_;
+  int block_ = 0;                                // where operators go
+  std::unordered_map<ValueId, Binding> values_;  // that can be seen
+  std::unordered_map<int, Numbers> constants_;   // by variable
+  std::unordered_map<std::string, int> names_;   // that the file gives
+  std::vector<Stack> stacks_;
+  std::vector<Yields> yields_;  // of the open regions
+  std::map<std::string, Unknown> unknown_;
+};
+
+}  // namespace heddle::pir

@@ -1,0 +1,69 @@
+// load and load_combine: read variables from files of Paddle's format from within a program. The
+// format is that of heddle/params.h; the path is used as given.
+#include "core/op_context.h"
+#include "heddle/params.h"
+#include "kernels/elementwise/convert.h"
+
+namespace heddle {
+namespace {
+
+Status Load(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(auto tensors, ReadTensors(ctx.Str("file_path")));
+  if (std::ssize(tensors) != ctx.OutCount("Out"))
+    return InvalidArgument("'", ctx.Str("file_path"), "' holds ", tensors.size(), " tensors, not ",
+                           ctx.OutCount("Out"));
+  for (int i = 0; i < ctx.OutCount("Out"); ++i) {
+    Value* out = ctx.OutVar("Out", i);
+    if (out == nullptr) continue;
+    Tensor& t = tensors[static_cast<size_t>(i)];
+    out->MutableTensor() = ctx.Bool("load_as_fp16") ? ToFp16(ctx, t) : std::move(t);
+  }
+  return Status::Ok();
+}
+
+Status LoadOne(KernelContext& ctx) {
+  if (ctx.Int("seek") >= 0) return Unimplemented("loading a part of a tensor (seek)");
+  return Load(ctx);
+}
+
+Status LoadCombined(KernelContext& ctx) {
+  if (ctx.Bool("model_from_memory")) return Unimplemented("model_from_memory");
+  return Load(ctx);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(load) {
+  op.Doc("Reads Out from the file file_path.").Output("Out").Attr("file_path", "");
+  op.Attr("load_as_fp16", false).Attr("seek", -1).Attr("shape", Ints{});
+  op.Traits(kSideEffect).AnyKernel(LoadOne);
+}
+
+HEDDLE_OP(load_combine) {
+  op.Doc("Reads all of Out from the file file_path, in their order.").Output("Out", kList);
+  op.Attr("file_path", "").Attr("load_as_fp16", false).Attr("model_from_memory", false);
+  op.Traits(kSideEffect).AnyKernel(LoadCombined);
+}
+
+HEDDLE_EXAMPLES(load, R"(
+example what save wrote
+in x float32 [2, 2] 1 -2 3.5 0
+op save X=x ->
+attr file_path STRING "heddle_example_2.tmp"
+op load -> Out=y
+attr file_path STRING "heddle_example_2.tmp"
+out y float32 [2, 2] 1 -2 3.5 0
+)")
+
+HEDDLE_EXAMPLES(load_combine, R"(
+example what save_combine wrote
+in x float32 [2, 2] 1 -2 3.5 0
+in y int64 [3] 1 2 3
+op save_combine X=x,y ->
+attr file_path STRING "heddle_example_4.tmp"
+op load_combine -> Out=p,q
+attr file_path STRING "heddle_example_4.tmp"
+out p float32 [2, 2] 1 -2 3.5 0
+out q int64 [3] 1 2 3
+)")

@@ -1,0 +1,40 @@
+// lod_array_length: the number of items of a tensor array.
+
+namespace heddle {
+namespace {
+
+Status LengthShape(ShapeContext& ctx) {
+  ctx.SetOut("Out", Shape{1}, DType::kI64);
+  return Status::Ok();
+}
+
+Status Length(KernelContext& ctx) {
+  const Value* x = ctx.InVar("X");
+  const bool array = x != nullptr && x->is_array() && x->initialized();
+  ctx.Out("Out").mutable_data<int64_t>()[0] = array ? static_cast<int64_t>(x->array().size()) : 0;
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(lod_array_length) {
+  op.Doc("The number of items of the array X.")
+      .Input("X", kOptional | kAnyKind)
+      .Output("Out")
+      .InferShape(LengthShape)
+      .AnyKernel(Length);
+}
+
+HEDDLE_EXAMPLES(lod_array_length, R"(
+example three items
+in X array 3
+item float32 [1] 0.34
+item float32 [2] 0.39 -0.43
+item float32 [2] -0.18 0.92
+out Out int64 [1] 3
+
+example none
+in X array 0
+out Out int64 [1] 0
+)")

@@ -1,0 +1,72 @@
+// rnn_memory_helper: marks the states of a block that `recurrent` runs; a copy otherwise.
+#include "core/op_context.h"
+#include "core/shapes.h"
+#include "kernels/control/steps.h"
+#include "kernels/index/index_value.h"
+
+namespace heddle {
+namespace {
+
+// Without a gradient of Out — nobody reads the last state — X's is 0.
+Status MemoryHelperGrad(KernelContext& ctx) {
+  const Value* grad = ctx.InVar("Out@GRAD");
+  Value* out = ctx.OutVar("X@GRAD");
+  if (out == nullptr) return Status::Ok();
+  if (grad != nullptr && grad->initialized())
+    CopyValue(ctx, *grad, out);
+  else if (const Value* x = ctx.InVar("X"))
+    ZeroLike(ctx, *x, out);
+  return Status::Ok();
+}
+
+Status MemoryHelper(KernelContext& ctx) {
+  CopyValue(ctx, *ctx.InVar("X"), ctx.OutVar("Out"));
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(rnn_memory_helper) {
+  op.Doc("A copy of X.").Input("X", kAnyKind).Output("Out").Attr("dtype", 5).InferShape(SameShape);
+  op.AnyKernel(MemoryHelper);
+}
+
+HEDDLE_OP(rnn_memory_helper_grad) {
+  op.Input("X", kOptional | kAnyKind)
+      .Input("Out", kOptional)
+      .Input("Out@GRAD", kOptional | kAnyKind)
+      .Output("X@GRAD");
+  op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
+}
+
+HEDDLE_EXAMPLES(rnn_memory_helper, R"(
+example float32
+attr dtype INT 5
+in X float32 [2, 3] 9 6 5 5 4 6
+from assign X=X -> Out=Out
+out Out float32 [2, 3] 9 6 5 5 4 6
+
+example int64
+attr dtype INT 3
+in X int64 [2, 3] 5 7 4 -2 -6 9
+from assign X=X -> Out=Out
+out Out int64 [2, 3] 5 7 4 -2 -6 9
+)")
+
+HEDDLE_EXAMPLES(rnn_memory_helper_grad, R"(
+example with a gradient
+attr dtype INT 5
+in X float32 [2, 3] 0.49 -0.22 0.89 0.33 0.8 -0.78
+in Out float32 [2, 3] -0.35 -0.31 0.3 -0.34 0.28 0.91
+in Out@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
+from assign X=Out@GRAD -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
+
+example without
+attr dtype INT 5
+in X float32 [2, 3] -0.18 0.48 0.06 -0.59 -0.82 -0.85
+in Out float32 [2, 3] -0.78 -0.27 -0.72 0.48 -0.05 0.99
+from fill_zeros_like X=X -> Out=X@GRAD
+out X@GRAD float32 [2, 3] 0*6
+)")

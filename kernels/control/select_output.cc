@@ -1,0 +1,37 @@
+// select_output: copies X to one of several outputs; the gradient of select_input.
+#include "kernels/index/index_value.h"
+
+namespace heddle {
+namespace {
+
+Status SelectOutput(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t branch, ScalarIn(ctx, "Mask"));
+  if (branch < 0 || branch >= ctx.OutCount("Out"))
+    return OutOfRange("'Mask' is ", branch, ", but 'Out' names ", ctx.OutCount("Out"),
+                      " variables");
+  const Value* x = ctx.InVar("X");
+  Value* out = ctx.OutVar("Out", static_cast<int>(branch));
+  if (x != nullptr && out != nullptr) CopyValue(ctx, *x, out);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(select_output) {
+  op.Doc("X goes to the variable of Out that Mask names.")
+      .Input("X", kAnyKind)
+      .Input("Mask")
+      .Output("Out", kList | kOptional)
+      .AnyKernel(SelectOutput);
+}
+
+HEDDLE_EXAMPLES(select_output, R"(
+example to the second
+in X float32 [2, 2] 1 2 3 4
+in Mask int32 [1] 1
+in a float32 [1] 9
+op select_output X=X Mask=Mask -> Out=a,b
+out b float32 [2, 2] 1 2 3 4
+out a float32 [1] 9
+)")

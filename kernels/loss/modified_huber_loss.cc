@@ -1,0 +1,95 @@
+// modified_huber_loss: the Huber loss of a classification margin.
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+Status InferModified(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Y"));
+  SetOutsLike(ctx, {{"X", "IntermediateVal"}});
+  Shape out = ctx.InShape("X");
+  if (out.known_rank() && out.rank() > 1) out = Shape{out[0], 1};
+  if (out.is_static() && ctx.InShape("X").is_static() && out.numel() != ctx.InShape("X").numel())
+    return InvalidArgument("X must be [N, 1], not ", ctx.InShape("X").ToString());
+  ctx.SetOut("Out", out, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct ModifiedHuber {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& in = ctx.In("X");
+    const T* x = in.data<T>();
+    const T* y = ctx.In("Y").data<T>();
+    T* out = ctx.Out("Out").mutable_data<T>();
+    Tensor* inter = ctx.OutOpt("IntermediateVal");
+    T* mid = inter ? inter->mutable_data<T>() : nullptr;
+    for (int64_t i = 0, n = in.numel(); i < n; ++i) {
+      const T v = x[i] * (T(2) * y[i] - T(1));
+      out[i] = v < T(-1) ? T(-4) * v : v < T(1) ? (T(1) - v) * (T(1) - v) : T(0);
+      if (mid) mid[i] = v;
+    }
+    return Status::Ok();
+  }
+};
+
+Status InferModifiedGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "IntermediateVal", "Out@GRAD"));
+  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "IntermediateVal", "Y"));
+  SetOutsLike(ctx, {{"IntermediateVal", "X@GRAD"}});
+  return Status::Ok();
+}
+
+template <typename T>
+struct ModifiedHuberGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& mid = ctx.In("IntermediateVal");
+    const T* v = mid.data<T>();
+    const T* y = ctx.In("Y").data<T>();
+    const T* dout = ctx.In("Out@GRAD").data<T>();
+    T* dx = ctx.Out("X@GRAD").mutable_data<T>();
+    for (int64_t i = 0, n = mid.numel(); i < n; ++i) {
+      const T slope = v[i] < T(-1) ? T(-4) : v[i] < T(1) ? T(-2) * (T(1) - v[i]) : T(0);
+      dx[i] = slope * (T(2) * y[i] - T(1)) * dout[i];
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(modified_huber_loss) {
+  op.Doc("modified Huber loss for binary labels 0 and 1")
+      .Input("X")
+      .Input("Y")
+      .Output("IntermediateVal", kOptional)
+      .Output("Out")
+      .InferShape(InferModified)
+      .Kernels<ModifiedHuber, float, double>();
+}
+
+HEDDLE_OP(modified_huber_loss_grad) {
+  op.Input("Y")
+      .Input("IntermediateVal")
+      .Input("Out@GRAD")
+      .Output("X@GRAD")
+      .InferShape(InferModifiedGrad)
+      .Kernels<ModifiedHuberGrad, float, double>();
+}
+
+HEDDLE_EXAMPLES(modified_huber_loss, R"(
+example float32 4x1
+in X float32 [4, 1] 0.4 -0.39 -1.19 1.19
+in Y float32 [4, 1] 0 0 1 1
+out IntermediateVal float32 [4, 1] -0.4 0.39 -1.19 1.19
+out Out float32 [4, 1] 1.9599999 0.37210003 4.76 0
+)")
+
+HEDDLE_EXAMPLES(modified_huber_loss_grad, R"(
+example float32 4x1
+in IntermediateVal float32 [4, 1] -0.41 0.37 -1.15 1.2
+in Out@GRAD float32 [4, 1] -0.8 -0.3 0.7 -0.8
+in Y float32 [4, 1] 0 0 1 1
+out X@GRAD float32 [4, 1] -2.256 -0.37800002 -2.8 0
+)")

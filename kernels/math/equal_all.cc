@@ -1,0 +1,64 @@
+// equal_all: whether two tensors have the same shape and the same elements.
+#include <cmath>
+
+#include "kernels/elementwise/binary_op.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+struct EqualAll {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& a = ctx.In("X");
+    const Tensor& b = ctx.In("Y");
+    HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, a, b));
+    bool equal = a.shape() == b.shape();
+    for (int64_t i = 0; i < a.numel() && equal; ++i) {
+      const T x = a.data<T>()[i], y = b.data<T>()[i];
+      if constexpr (std::is_floating_point_v<T>)
+        equal = std::fabs(x - y) < T(1e-8) || x == y;
+      else
+        equal = x == y;
+    }
+    *ctx.Out("Out").template mutable_data<bool>() = equal;
+    return Status::Ok();
+  }
+};
+
+Status InferScalarBool(ShapeContext& ctx) {
+  ctx.SetOut("Out", Shape(), DType::kBool);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(equal_all) {
+  op.Doc("whether two tensors have one shape and equal elements")
+      .Input("X")
+      .Input("Y")
+      .Output("Out");
+  op.InferShape(&InferScalarBool).Kernels<EqualAll, float, double, int32_t, int64_t, bool>();
+}
+
+HEDDLE_EXAMPLES(equal_all, R"(
+example bool 2x2x2
+in X bool [2, 2, 2] 0*8
+in Y bool [2, 2, 2] 0*8
+out Out bool [] 1
+
+example bool 3
+in X bool [3] 0 1 0
+in Y bool [1] 1
+out Out bool [] 0
+
+example int32 3x4
+in X int32 [3, 4] 0*12
+in Y int32 [3, 4] 0*12
+out Out bool [] 1
+
+example float32 3
+in X float32 [3] 0 0 1
+in Y float32 [1] 0.696
+out Out bool [] 0
+)")

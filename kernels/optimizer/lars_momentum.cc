@@ -1,0 +1,110 @@
+// lars_momentum: momentum with a rate per parameter from the ratio of norms (You et al., 2017).
+#include "kernels/optimizer/optimizer.h"
+
+namespace heddle {
+namespace {
+
+Status InferLars(ShapeContext& ctx) {
+  const int count = ctx.InCount("Param");
+  const auto decays = ctx.Attr<Floats>("lars_weight_decay").size();
+  if (ctx.InCount("Grad") != count || ctx.InCount("Velocity") != count ||
+      ctx.InCount("LearningRate") != count)
+    return InvalidArgument("Param, Grad, Velocity and LearningRate must be equally many");
+  if (decays != static_cast<size_t>(count))
+    return InvalidArgument("lars_weight_decay must have one value per Param");
+  for (int i = 0; i < count; ++i) {
+    const Shape& p = ctx.InShape("Param", i);
+    for (Key key : {Key("Grad"), Key("Velocity")}) {
+      const Shape& s = ctx.InShape(key, i);
+      if (s.is_static() && p.is_static() && s.numel() != p.numel())
+        return InvalidArgument(key.name, "[", i, "] ", s.ToString(), " must fit Param ",
+                               p.ToString());
+      if (ctx.InDType(key, i) != ctx.InDType("Param", i))
+        return InvalidArgument(key.name, "[", i, "] must have the dtype of Param");
+    }
+    const Shape& lr = ctx.InShape("LearningRate", i);
+    if ((lr.is_static() && lr.numel() != 1) ||
+        ctx.InDType("LearningRate", i) != ctx.InDType("Param", i))
+      return InvalidArgument("LearningRate must hold one value of Param's dtype");
+    ctx.SetOut("ParamOut", p, ctx.InDType("Param", i), i);
+    ctx.SetOut("VelocityOut", ctx.InShape("Velocity", i), ctx.InDType("Velocity", i), i);
+  }
+  return Status::Ok();
+}
+
+template <typename T>
+struct Lars {
+  static Status Run(KernelContext& ctx) {
+    const T mu = static_cast<T>(ctx.Float("mu"));
+    const double coeff = ctx.Float("lars_coeff"), eps = ctx.Float("epsilon");
+    const T rescale = static_cast<T>(ctx.Float("rescale_grad"));
+    for (int i = 0, count = ctx.InCount("Param"); i < count; ++i) {
+      const Tensor& param = ctx.In("Param", i);
+      const int64_t n = param.numel();
+      const T *p = param.data<T>(), *g = ctx.In("Grad", i).template data<T>();
+      const T* v = ctx.In("Velocity", i).template data<T>();
+      T* p_out = ctx.Out("ParamOut", i).template mutable_data<T>();
+      T* v_out = ctx.Out("VelocityOut", i).template mutable_data<T>();
+      const double decay = ctx.Attr<Floats>("lars_weight_decay")[static_cast<size_t>(i)];
+      double lr = static_cast<double>(*ctx.In("LearningRate", i).template data<T>());
+      const double size = L2Norm(p, n), slope = static_cast<double>(rescale) * L2Norm(g, n);
+      if (decay > 0 && size > 0 && slope > 0) lr *= coeff * size / (slope + decay * size + eps);
+      const T rate = static_cast<T>(lr), shrink = static_cast<T>(decay);
+#pragma GCC ivdep
+      for (int64_t k = 0; k < n; ++k) {
+        const T v_new = mu * v[k] + rate * (g[k] * rescale + shrink * p[k]);
+        v_out[k] = v_new;
+        p_out[k] = p[k] - v_new;
+      }
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(lars_momentum) {
+  op.Doc("momentum with a per-layer rate from the ratio of norms")
+      .Input("Param", kList)
+      .Input("Grad", kList)
+      .Input("Velocity", kList)
+      .Input("LearningRate", kList)
+      .Input("MasterParam", kList | kOptional)
+      .Output("ParamOut", kList)
+      .Output("VelocityOut", kList)
+      .Output("MasterParamOut", kList | kOptional)
+      .Attr("mu", 0.0)
+      .Attr("lars_coeff", 0.001f)
+      .Attr("lars_weight_decay", Floats{0.0005f})
+      .Attr("epsilon", 0.0)
+      .Attr("multi_precision", false)
+      .Attr("rescale_grad", 1.0)
+      .InferShape(InferLars)
+      .Kernels<Lars, float, double>();
+}
+
+HEDDLE_EXAMPLES(lars_momentum, R"(
+example float32 1x6x1, lars_weight_decay 0.0005, mu 0.9
+attr lars_weight_decay FLOATS [0.0005]
+attr mu FLOAT 0.9
+in Grad float32 [1, 6, 1] -0.19 0.1 -0.05 0.24 -0.48 -0.34
+in LearningRate float32 [1] 0.1
+in Param float32 [1, 6, 1] -0.44 0.32 -0.19 0.57 -0.69 0.06
+in Velocity float32 [1, 6, 1] 0.52 -0.22 -0.72 0.02 0.27 -0.47
+out ParamOut float32 [1, 6, 1] -0.90796983 0.51798415 0.45800793 0.5519619 -0.9329239 0.48305383
+out VelocityOut float32 [1, 6, 1] 0.46796983 -0.19798413 -0.6480079 0.018038066 0.2429239
+  -0.42305383
+
+example float64 1x6x1, lars_weight_decay 0.0005, mu 0.9
+attr lars_weight_decay FLOATS [0.0005]
+attr mu FLOAT 0.9
+in Grad float64 [1, 6, 1] -0.19 0.1 -0.05 0.24 -0.48 -0.34
+in LearningRate float64 [1] 0.1
+in Param float64 [1, 6, 1] -0.44 0.32 -0.19 0.57 -0.69 0.06
+in Velocity float64 [1, 6, 1] 0.52 -0.22 -0.72 0.02 0.27 -0.47
+out ParamOut float64 [1, 6, 1] -0.907969852705663 0.5179841272790232 0.45800791894806564
+  0.5519619342187015 -0.9329238966912177 0.4830538472781171
+out VelocityOut float64 [1, 6, 1] 0.467969852705663 -0.1979841272790232 -0.6480079189480656
+  0.0180380657812984 0.24292389669121778 -0.4230538472781171
+)")

@@ -1,0 +1,37 @@
+// dequantize_abs_max: int8 values times a scale.
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+// --- from integers ---
+
+template <typename From>
+struct DequantizeAbsMax {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &scale = ctx.In("Scale");
+    if (scale.numel() != 1 || scale.dtype() != DType::kF32)
+      return InvalidArgument("Scale must be one float32");
+    const float range = static_cast<float>(ctx.Float("max_range"));
+    float* to = ctx.Alloc("Out", DType::kF32, x.shape()).mutable_data<float>();
+    for (int64_t i = 0; i < x.numel(); ++i)
+      to[i] = scale.data<float>()[0] * static_cast<float>(x.data<From>()[i]) / range;
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(dequantize_abs_max) {
+  op.Doc("Scale * X / max_range").Input("X").Input("Scale").Output("Out").Attr("max_range", 127.0);
+  op.Kernels<DequantizeAbsMax, int8_t, int16_t>();
+}
+
+HEDDLE_EXAMPLES(dequantize_abs_max, R"(
+example int8 4x3, max_range 15
+attr max_range FLOAT 15.0
+in Scale float32 [] 3
+in X int8 [4, 3] -8 -15 -14 -15 -2 -7 -6 -11 -2 0 -5 -6
+out Out float32 [4, 3] -1.6 -3 -2.8 -3 -0.4 -1.4 -1.2 -2.2 -0.4 0 -1 -1.2
+)")

@@ -1,0 +1,43 @@
+// lookup_table_dequant: rows of an embedding table that is stored in 8 bits with a range per row.
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+// Rows of W: the smallest and the largest value, then bytes that divide the way between them.
+Status LookupDequantized(KernelContext& ctx) {
+  const Tensor &w = ctx.In("W"), &ids = ctx.In("Ids");
+  if (w.rank() != 2 || w.dim(1) < 2 || w.dtype() != DType::kF32 || ids.rank() < 1)
+    return InvalidArgument("W must be float32 [N, at least 2], not ", w.shape().ToString());
+  const int64_t width = (w.dim(1) - 2) * 4, padding = ctx.Int("padding_idx");
+  Shape shape = ids.shape();
+  shape[shape.rank() - 1] = width;
+  float* to = ctx.Alloc("Out", DType::kF32, shape).mutable_data<float>();
+  for (int64_t id : ToInts(ids)) {
+    if (padding >= 0 && id == padding) {
+      to = std::fill_n(to, width, 0.f);
+      continue;
+    }
+    if (id < 0 || id >= w.dim(0)) return OutOfRange("id ", id, " is not in [0, ", w.dim(0), ")");
+    const float *row = w.data<float>() + id * w.dim(1), scale = (row[1] - row[0]) / 256.f;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(row + 2);
+    for (int64_t i = 0; i < width; ++i) *to++ = scale * static_cast<float>(bytes[i]) + row[0];
+  }
+  if (ids.has_lod()) ctx.Out("Out").set_lod(ids.lod());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(lookup_table_dequant) {
+  op.Doc("rows of a table whose values are bytes between two floats").Input("W").Input("Ids");
+  op.Output("Out").Attr("padding_idx", -1).AnyKernel(LookupDequantized);
+}
+
+HEDDLE_EXAMPLES(lookup_table_dequant, R"(
+example float32 3x2
+in Ids int64 [2, 1] 1 1
+in W float32 [3, 2] 0.285 0.714 0.428 0.856 0.143 0.571
+out Out float32 [2, 0]
+)")

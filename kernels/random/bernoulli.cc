@@ -1,0 +1,42 @@
+// bernoulli: ones with the given probabilities, zeros otherwise.
+#include "kernels/base/shape_arg.h"
+#include "kernels/random/random.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+struct Bernoulli {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    T* y = ctx.Out("Out").mutable_data<T>();
+    std::uniform_real_distribution<T> even(0, 1);
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const T p = x.data<T>()[i];
+      if (!(p >= T(0) && p <= T(1)))
+        return InvalidArgument("X[", i, "], ", p, ", is not a probability");
+      y[i] = even(ctx.random()) <= p ? T(1) : T(0);
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(bernoulli) {
+  op.Doc("1 with probability X, else 0.").Input("X").Output("Out").Traits(kRandom);
+  op.InferShape(SameShape).Kernels<Bernoulli, float, double>();
+}
+
+HEDDLE_EXAMPLES(bernoulli, R"(
+example float32
+random
+in X float32 [40, 50] 0.25*2000
+out Out float32 [40, 50] mean 0.25 0.05 range 0 1 count 2
+
+example float64
+random
+in X float64 [40, 50] 0.25*2000
+out Out float64 [40, 50] mean 0.25 0.05 range 0 1 count 2
+)")

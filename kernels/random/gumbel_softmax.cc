@@ -1,0 +1,142 @@
+// gumbel_softmax: differentiable samples of categories.
+#include <cmath>
+#include <random>
+
+#include "kernels/base/shape_checks.h"
+
+namespace heddle {
+namespace {
+
+// --- gumbel_softmax ---
+
+Status InferGumbel(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
+  if (!(ctx.Float("temperature") > 0)) return InvalidArgument("temperature must be positive");
+  ctx.SetOut("Out", x, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// Calls fn(first element, step) for each line along the axis.
+template <typename Fn>
+Result<int64_t> ForEachLine(const OpContext& ctx, const Shape& shape, Fn fn) {
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), shape.rank()));
+  const AxisSplit s = SplitAt(shape, axis);
+  for (int64_t o = 0; o < s.outer; ++o)
+    for (int64_t i = 0; i < s.inner; ++i) fn(o * s.n * s.inner + i, s.inner, s.n);
+  return s.n;
+}
+
+template <typename T>
+struct GumbelSoftmax {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    T* out = ctx.Out("Out").template mutable_data<T>();
+    const T temperature = static_cast<T>(ctx.Float("temperature")), tiny = static_cast<T>(1e-20);
+    std::uniform_real_distribution<T> uniform(0, 1);
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const T noise = -std::log(tiny - std::log(uniform(ctx.random()) + tiny));
+      out[i] = (x.data<T>()[i] + noise) / temperature;
+    }
+    const bool hard = ctx.Bool("hard");
+    return ForEachLine(
+               ctx, x.shape(),
+               [&](int64_t first, int64_t step, int64_t n) { Softmax(out + first, step, n, hard); })
+        .status();
+  }
+  static void Softmax(T* x, int64_t step, int64_t n, bool hard) {
+    int64_t best = 0;
+    T sum = 0;
+    for (int64_t i = 1; i < n; ++i)
+      if (x[i * step] > x[best * step]) best = i;
+    const T max = n > 0 ? x[best * step] : T(0);
+    for (int64_t i = 0; i < n; ++i) sum += x[i * step] = std::exp(x[i * step] - max);
+    for (int64_t i = 0; i < n; ++i)
+      x[i * step] = hard ? (i == best ? T(1) : T(0)) : x[i * step] / sum;
+  }
+};
+
+Status InferGumbelGrad(ShapeContext& ctx) {
+  SetOutsLike(ctx, {{"Out", "X@GRAD"}});
+  return CheckSameCount(ctx, "Out", "Out@GRAD");
+}
+
+template <typename T>
+struct GumbelSoftmaxGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& out = ctx.In("Out");
+    const T *y = out.data<T>(), *d = ctx.In("Out@GRAD").template data<T>();
+    T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
+    const T temperature = static_cast<T>(ctx.Float("temperature"));
+    return ForEachLine(ctx, out.shape(),
+                       [&](int64_t first, int64_t step, int64_t n) {
+                         T dot = 0;
+                         for (int64_t i = first; i < first + n * step; i += step)
+                           dot += d[i] * y[i];
+                         for (int64_t i = first; i < first + n * step; i += step)
+                           dx[i] = (d[i] - dot) * y[i] / temperature;
+                       })
+        .status();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(gumbel_softmax) {
+  op.Doc("softmax of X with Gumbel noise; hard: 1 for the largest element, else 0");
+  op.Input("X").Output("Out").Attr("temperature", 1.0).Attr("hard", false).Attr("axis", -1);
+  op.Traits(kRandom).InferShape(InferGumbel).Kernels<GumbelSoftmax, float, double>();
+}
+
+HEDDLE_OP(gumbel_softmax_grad) {
+  op.Input("Out").Input("Out@GRAD").Output("X@GRAD").Attr("temperature", 1.0);
+  op.Attr("hard", false).Attr("axis", -1).InferShape(InferGumbelGrad);
+  op.Kernels<GumbelSoftmaxGrad, float, double>();
+}
+
+HEDDLE_EXAMPLES(gumbel_softmax, R"(
+example float32, hard
+random
+attr hard BOOLEAN true
+attr temperature FLOAT 0.5
+attr axis INT -1
+in X float32 [400, 4] 0*1600
+out Out float32 [400, 4] mean 0.25 1e-5 var 0.1875 1e-4 range 0 1
+
+example float32, soft
+random
+attr temperature FLOAT 1.0
+attr axis INT -1
+in X float32 [400, 4] 0*1600
+out Out float32 [400, 4] mean 0.25 1e-5 range 0 1
+
+example float64, hard
+random
+attr hard BOOLEAN true
+attr temperature FLOAT 0.5
+attr axis INT -1
+in X float64 [400, 4] 0*1600
+out Out float64 [400, 4] mean 0.25 1e-5 var 0.1875 1e-4 range 0 1
+
+example float64, soft
+random
+attr temperature FLOAT 1.0
+attr axis INT -1
+in X float64 [400, 4] 0*1600
+out Out float64 [400, 4] mean 0.25 1e-5 range 0 1
+)")
+
+HEDDLE_EXAMPLES(gumbel_softmax_grad, R"(
+example float32
+in Out float32 [2, 3] 0.78986573 0.15602727 0.054106988 0.27617738 0.15323772 0.5705849
+in Out@GRAD float32 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
+out X@GRAD float32 [2, 3] -0.20344715 0.14704451 0.056402653 -0.13336022 -0.10464279 0.23800302
+
+example float64
+in Out float64 [2, 3] 0.8865830701589431 0.08872504456725276 0.024691885273804184
+  0.45369425653301476 0.14966066962799568 0.3966450738389895
+in Out@GRAD float64 [2, 3] -0.6 0.6 0.7 -0.3 -0.5 0.6
+out X@GRAD float64 [2, 3] -0.12285337658518895 0.09417546803277203 0.028677908552416996
+  -0.14837999544675545 -0.07887842133874919 0.22725841678550465
+)")

@@ -1,0 +1,80 @@
+// bincount: counts, or sums of weights, per integer.
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kMaxCounts = int64_t{1} << 40;
+
+template <typename T, typename Count>
+void AddUp(const Tensor& x, const Tensor* weights, Tensor& out) {
+  Count* count = out.mutable_data<Count>();
+  std::fill_n(count, out.numel(), Count(0));
+  const auto add = [&](auto weight) {
+    for (int64_t i = 0, n = x.numel(); i < n; ++i)
+      count[x.data<T>()[i]] += static_cast<Count>(weight(i));
+  };
+  if (weights == nullptr) {
+    add([](int64_t) { return 1; });
+    return;
+  }
+  VisitDType<float, double, int32_t, int64_t>(weights->dtype(), [&](auto tag) {
+    const auto* w = weights->data<typename decltype(tag)::type>();
+    add([=](int64_t i) { return w[i]; });
+  });
+}
+
+template <typename T>
+struct Bincount {
+  static Status Run(KernelContext& ctx) {
+    const Tensor x = ctx.In("X");
+    const Tensor* weights = ctx.InOpt("Weights");
+    if (weights != nullptr && weights->numel() != x.numel())
+      return InvalidArgument("Weights has shape ", weights->shape().ToString(), ", X has ",
+                             x.shape().ToString());
+    int64_t size = 0;
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const int64_t v = x.data<T>()[i];
+      if (v < 0 || v >= kMaxCounts)
+        return OutOfRange("X holds ", v, ", expected 0 to ", kMaxCounts - 1);
+      size = std::max(size, v);
+    }
+    size = std::max(x.numel() > 0 ? size + 1 : 0, ctx.Int("minlength"));
+    if (size > kMaxCounts)
+      return InvalidArgument("attribute minlength is ", size, ", expected at most ", kMaxCounts);
+    if (weights == nullptr)
+      AddUp<T, int64_t>(x, nullptr, ctx.Alloc("Out", DType::kI64, Shape{size}));
+    else if (weights->dtype() == DType::kF32)
+      AddUp<T, float>(x, weights, ctx.Alloc("Out", DType::kF32, Shape{size}));
+    else
+      AddUp<T, double>(x, weights, ctx.Alloc("Out", DType::kF64, Shape{size}));
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(bincount) {
+  op.Doc("how often each number from 0 on occurs").Input("X").Input("Weights", kOptional);
+  op.Output("Out").Attr("minlength", 0).KernelKey("X").Kernels<Bincount, int32_t, int64_t>();
+}
+
+HEDDLE_EXAMPLES(bincount, R"(
+example int64 7
+in Weights int64 [7] 2 1 1 0 1 1 0
+in X int64 [7] 7 1 3 0 5 4 6
+out Out float64 [8] 0 1 0 1 1 1 0 2
+
+example int64 4, minlength 9
+attr minlength INT 9
+in X int64 [4] 4 6 2 4
+out Out int64 [9] 0 0 1 0 2 0 1 0 0
+
+example int64 10, minlength 20
+attr minlength INT 20
+in X int64 [10] 5 7 5 6 9 9 1 4 8 3
+out Out int64 [20] 0 1 0 1 1 2 1 1 1 2 0*10
+)")

@@ -1,0 +1,78 @@
+// reorder_lod_tensor_by_rank: sequences in the order of a rank table.
+#include "kernels/sequence/rank_table.h"
+#include "kernels/sequence/sequence.h"
+
+namespace heddle {
+namespace {
+
+// Sequences (or, without any, rows) in the table's order, or from that order back.
+template <bool kBack>
+Status Reorder(KernelContext& ctx) {
+  const Tensor& x = ctx.In(kBack ? Key("Out@GRAD") : Key("X"));
+  HEDDLE_ASSIGN_OR_RETURN(const RankTable* table, RankTableOf(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckAllLevels(x));
+  const auto n = static_cast<int64_t>(table->items.size());
+  if ((x.lod().empty() ? x.dim(0) : SequenceCount(x.lod()[0])) != n)
+    return InvalidArgument("X does not hold as many sequences as the table, ", n);
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t index = table->items[static_cast<size_t>(i)].index;
+    order[static_cast<size_t>(kBack ? index : i)] = kBack ? i : index;
+  }
+  std::vector<RowSpan> spans;
+  std::vector<std::vector<size_t>> lengths(x.lod().size());
+  for (const int64_t i : order) spans.push_back(RowSpanOf(x.lod(), 0, i, i + 1, &lengths));
+  Tensor hold;
+  JoinSpans(ctx, x, spans, lengths, hold);
+  Tensor& out = ctx.Alloc(kBack ? Key("X@GRAD") : Key("Out"), x.dtype(), hold.shape());
+  CopyRows(hold, 0, hold.dim(0), out, 0);
+  if (hold.has_lod()) out.set_lod(hold.lod());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(reorder_lod_tensor_by_rank) {
+  op.Doc("sequences in a table's order").Input("X").Input("RankTable", kAnyKind).Output("Out");
+  op.AnyKernel(Reorder<false>);
+}
+
+HEDDLE_OP(reorder_lod_tensor_by_rank_grad) {
+  op.Input("X", kOptional | kNoBuffer)
+      .Input("RankTable", kAnyKind)
+      .Input("Out@GRAD")
+      .Output("X@GRAD");
+  op.AnyKernel(Reorder<true>);
+}
+
+HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank, R"(
+example sequences
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+op reorder_lod_tensor_by_rank X=x RankTable=t -> Out=y
+out y float32 [6, 1] lod [[0, 3, 5, 6]] 2 3 4 5 6 1
+
+example rows
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+var t rank_table
+op lod_rank_table X=x -> Out=t
+in r float32 [3, 2] 1 2 3 4 5 6
+op reorder_lod_tensor_by_rank X=r RankTable=t -> Out=y
+out y float32 [3, 2] 3 4 5 6 1 2
+)")
+
+HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank_grad, R"(
+example rows
+gradient none: the operator reads a rank table, which only programs can make
+in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
+in r float32 [3, 2] 1 2 3 4 5 6
+in g float32 [3, 2] 1 2 3 4 5 6
+in back int64 [3] 2 0 1
+from gather X=g Index=back -> Out=y
+out y float32 [3, 2] 5 6 1 2 3 4
+var t rank_table
+op lod_rank_table X=x -> Out=t
+op reorder_lod_tensor_by_rank_grad X=r RankTable=t Out@GRAD=g -> X@GRAD=y
+)")

@@ -1,0 +1,115 @@
+// diag_v2: a vector as the diagonal of a matrix, or the diagonal of a matrix as a vector.
+#include "core/shapes.h"
+#include "kernels/strided/index_diagonal.h"
+#include "kernels/strided/index_pad.h"
+
+namespace heddle {
+namespace {
+
+// --- diag_v2: vector to matrix, matrix to vector ---
+
+Status DiagShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  const int64_t offset = ctx.Int("offset");
+  if (x.rank() == 2) {
+    HEDDLE_ASSIGN_OR_RETURN(const Diagonal d, MakeDiagonal(x, 0, 1, offset));
+    ctx.SetOut("Out", Shape{d.length}, ctx.InDType("X"));
+    return Status::Ok();
+  }
+  if (x.rank() > 2)
+    return InvalidArgument("'X' must be a vector or a matrix, not of shape ", x.ToString());
+  const int64_t length = x.rank() == 0 ? 1 : x[0];
+  const int64_t size = length < 0 ? -1 : length + (offset < 0 ? -offset : offset);
+  ctx.SetOut("Out", Shape{size, size}, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+Status Diag(KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  Tensor& out = ctx.Out("Out");
+  const bool to_matrix = x.rank() < 2;
+  const Shape& matrix = to_matrix ? out.shape() : x.shape();
+  HEDDLE_ASSIGN_OR_RETURN(const Diagonal d, MakeDiagonal(matrix, 0, 1, ctx.Int("offset")));
+  if (to_matrix) HEDDLE_RETURN_IF_ERROR(FillElements(ctx, ctx.Float("padding_value"), out));
+  DiagonalCopy(matrix, d, SizeOf(x.dtype()), !to_matrix).Run(ctx, x.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+Status DiagGrad(KernelContext& ctx) {
+  const Tensor& grad = ctx.In("Out@GRAD");
+  Tensor& out = ctx.Out("X@GRAD");
+  const bool from_matrix = out.rank() < 2;
+  if (from_matrix && grad.rank() != 2)
+    return InvalidArgument("'Out@GRAD' must be a matrix, not of shape ", grad.shape().ToString());
+  HEDDLE_ASSIGN_OR_RETURN(const Diagonal d, MakeDiagonal(from_matrix ? grad.shape() : out.shape(),
+                                                         0, 1, ctx.Int("offset")));
+  if (!from_matrix) return EmbedDiagonal(ctx, grad, d, out);
+  if (d.length != out.numel())
+    return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " does not fit X");
+  DiagonalCopy(grad.shape(), d, SizeOf(grad.dtype()), true).Run(ctx, grad.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(diag_v2) {
+  op.Doc("The diagonal of a matrix, or a matrix with X as its diagonal.")
+      .Input("X")
+      .Output("Out")
+      .Attr("offset", 0)
+      .Attr("padding_value", 0.0)
+      .InferShape(DiagShape)
+      .AnyKernel(Diag);
+}
+
+HEDDLE_OP(diag_v2_grad) {
+  op.Input("Out@GRAD")
+      .Input("X", kNoBuffer)
+      .Output("X@GRAD")
+      .Attr("offset", 0)
+      .InferShape(GradLikeInputs)
+      .AnyKernel(DiagGrad);
+}
+
+HEDDLE_EXAMPLES(diag_v2, R"(
+example float32 5, padding_value 1.5
+attr padding_value FLOAT 1.5
+in X float32 [5] -0.18 -0.37 -0.57 0.22 0.02
+out Out float32 [5, 5] -0.18 1.5*5 -0.37 1.5*5 -0.57 1.5*5 0.22 1.5*5 0.02
+
+example float64 4x4
+in X float64 [4, 4] 0.525 0.293 0.235 0.119 0.698 0.409 0.872 0.061 0.93 0.582 0.756 0.351 0.814
+  0.467 0.177 0.64
+out Out float64 [4] 0.525 0.409 0.756 0.64
+
+example float32 1x6
+in X float32 [1, 6] -0.62 -0.11 0.14 0.39 0.64 -0.37
+out Out float32 [1] -0.62
+
+example int32 4x4
+in X int32 [4, 4] 1 1 0 0 1 1 0 1 0 1 1 1 0 1 0 1
+out Out int32 [4] 1*4
+
+example int64 4x4
+in X int64 [4, 4] 1 1 0 0 1 1 0 1 0 1 1 1 0 1 0 1
+out Out int64 [4] 1*4
+
+example float16 4x4
+in X float16 [4, 4] 0.525 0.293 0.235 0.119 0.698 0.409 0.872 0.061 0.93 0.582 0.756 0.351 0.814
+  0.467 0.177 0.64
+out Out float16 [4] 0.525 0.409 0.756 0.64
+)")
+
+HEDDLE_EXAMPLES(diag_v2_grad, R"(
+example float64 1x6
+in Out@GRAD float64 [1] -0.4
+in X float64 [1, 6] -0.62 0.39 -0.37 0.14 0.64 -0.11
+out X@GRAD float64 [1, 6] -0.4 0*5
+
+example float32 1x6
+in Out@GRAD float32 [1] -0.4
+in X float32 [1, 6] -0.62 0.39 -0.37 0.14 0.64 -0.11
+out X@GRAD float32 [1, 6] -0.4 0*5
+)")

@@ -1,0 +1,30 @@
+// get_tensor_from_selected_rows: the rows as a dense tensor.
+#include "kernels/optimizer/optimizer.h"
+
+namespace heddle {
+namespace {
+
+Status GetTensor(KernelContext& ctx) {
+  const Value* in = ctx.InVar("X");
+  if (in == nullptr || !in->is_rows()) return InvalidArgument("X must hold selected rows");
+  const Tensor x = in->rows().value;
+  Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
+  if (x.numel() > 0) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(get_tensor_from_selected_rows) {
+  op.Doc("the values of selected rows as a plain tensor")
+      .Input("X", kAnyKind)
+      .Output("Out")
+      .AnyKernel(GetTensor);
+}
+
+HEDDLE_EXAMPLES(get_tensor_from_selected_rows, R"(
+example float32 5x2 rows
+in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
+out Out float32 [5, 2] 4 4 4 1 4 3 1 2 2 1
+)")

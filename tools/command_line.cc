@@ -1,0 +1,188 @@
+#include "tools/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+namespace heddle::tools {
+
+Option Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Option Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option Option::show_default(const std::string& text) {
+  option_->default_str(text);
+  return *this;
+}
+
+Option Option::one_value_each() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option Option::check(std::function<std::string(const std::string&)> why) {
+  option_->check(CLI::Validator(std::move(why), ""));
+  return *this;
+}
+
+// Descriptions of the validators are left out of help texts: type names say what is expected.
+
+Option Option::in_range(int min, int max) {
+  option_->check(CLI::Range(min, max).description(""));
+  return *this;
+}
+
+Option Option::in_range(double min, double max) {
+  option_->check(CLI::Range(min, max).description(""));
+  return *this;
+}
+
+Option Option::positive() {
+  option_->check(CLI::PositiveNumber.description(""));
+  return *this;
+}
+
+Option Option::not_negative() {
+  option_->check(CLI::NonNegativeNumber.description(""));
+  return *this;
+}
+
+Option Option::existing_directory() {
+  option_->check(CLI::ExistingDirectory.description(""));
+  return *this;
+}
+
+Option Option::one_of(const std::vector<std::string>& texts) {
+  option_->check(CLI::IsMember(texts));
+  return *this;
+}
+
+Option Option::excludes(Option other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option Option::needs(Option other) {
+  option_->needs(other.option_);
+  return *this;
+}
+
+std::vector<std::string> Option::long_names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : option_->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string Option::description() const { return option_->get_description(); }
+
+Command Command::add_command(const std::string& name, const std::string& description) {
+  return Command(app_->add_subcommand(name, description));
+}
+
+Command Command::add_choice_of_options(const std::string& name) {
+  CLI::Option_group* group = app_->add_option_group(name);
+  group->require_option(1);
+  return Command(group);
+}
+
+template <typename T>
+Option Command::add_option(const std::string& names, T& variable, const std::string& help) {
+  return Option(app_->add_option(names, variable, help));
+}
+
+template Option Command::add_option(const std::string&, std::string&, const std::string&);
+template Option Command::add_option(const std::string&, int&, const std::string&);
+template Option Command::add_option(const std::string&, int64_t&, const std::string&);
+template Option Command::add_option(const std::string&, uint64_t&, const std::string&);
+template Option Command::add_option(const std::string&, double&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::string>&,
+                                    const std::string&);
+
+Option Command::add_choice(const std::string& names,
+                           const std::vector<std::pair<std::string, int>>& choices,
+                           std::function<void(int)> set, const std::string& help) {
+  const std::map<std::string, int> numbers(choices.begin(), choices.end());
+  auto* option = app_->add_option_function<int>(
+      names, [set = std::move(set)](const int& number) { set(number); }, help);
+  option->transform(CLI::CheckedTransformer(numbers).description(""));
+  return Option(option);
+}
+
+Option Command::add_flag(const std::string& names, bool& variable, const std::string& help) {
+  return Option(app_->add_flag(names, variable, help));
+}
+
+Option Command::add_flag(const std::string& names, std::function<void()> given,
+                         const std::string& help) {
+  return Option(app_->add_flag_callback(names, std::move(given), help));
+}
+
+void Command::footer(const std::string& text) { app_->footer(text); }
+
+void Command::on_chosen(std::function<void()> call) { app_->callback(std::move(call)); }
+
+std::string Command::name() const { return app_->get_name(); }
+
+std::string Command::description() const { return app_->get_description(); }
+
+std::vector<Option> Command::options() const {
+  std::vector<Option> options;
+  for (CLI::Option* option : app_->get_options()) options.emplace_back(option);
+  return options;
+}
+
+std::vector<Command> Command::commands() const {
+  // Hidden commands have no group.
+  const auto apps = app_->get_subcommands([](CLI::App* app) { return !app->get_group().empty(); });
+  std::vector<Command> commands;
+  for (CLI::App* app : apps) commands.emplace_back(app);
+  return commands;
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& description)
+    : app_(std::make_unique<CLI::App>(description, name)) {
+  app_->require_subcommand(0, 1);
+  app_->fallthrough();
+}
+
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::root() { return Command(app_.get()); }
+
+void CommandLine::set_version(const std::string& text) {
+  app_->set_version_flag("--version", text);
+}
+
+CommandLine::Outcome CommandLine::Parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) {
+      app_->exit(e);  // prints
+      return Outcome::kAnswered;
+    }
+    error_ = e.what();
+    return Outcome::kWrongUsage;
+  }
+  return Outcome::kParsed;
+}
+
+std::string CommandLine::help() const { return app_->help(); }
+
+bool CommandLine::given(const std::string& option) const {
+  const auto chosen = app_->get_subcommands();
+  const auto* found = chosen.empty() ? nullptr : chosen[0]->get_option_no_throw(option);
+  return found != nullptr && found->count() > 0;
+}
+
+}  // namespace heddle::tools
