@@ -306,7 +306,6 @@ class SlotAssigner {
   int block_ = 0;              // whose operators are looked at
   size_t written_count_ = 0;   // operands written: about as many slots will there be
   std::vector<bool> defined_;  // written so far, by operators in the order in which blocks run
-  size_t written_count_ = 0;   // operands written: about as many slots will there be
 };
 
 }  // namespace
