@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/sub_block_slots.h"
-#include "core/variable_uses.h"
 #include "executor/plan/plan_draft.h"
+#include "passes/variable_uses.h"
 
 namespace heddle {
 namespace {

@@ -102,7 +102,7 @@ struct CompileOptions {
   // not written to in place.
   bool lean = false;
   bool dynamic_bodies = false;  // for tests: shapes in sub-blocks are found while they run
-  uint64_t seed = 0;  // of the generator that operators with seed 0 draw from
+  uint64_t seed = 0;            // of the generator that operators with seed 0 draw from
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
   // For tests: with kParallel, the order of ready instructions comes from this seed; 0 = off.

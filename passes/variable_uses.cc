@@ -1,4 +1,4 @@
-#include "core/variable_uses.h"
+#include "passes/variable_uses.h"
 
 #include "core/sub_block_slots.h"
 
