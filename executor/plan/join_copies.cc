@@ -22,6 +22,10 @@ class Joiner {
       if (accesses_.empty()) ListAccesses();
       const size_t made = MadeAt(from, i);
       if (made == ins_.size() || !MayJoin(made, i, from, to)) continue;
+      // A variable gets its place from an instruction of known shapes that writes it. Without one
+      // left, as where nobody needs the variable, it would have none.
+      if (placers_[to] < 2) continue;
+      --placers_[to];
       Join(from, to);
       gone[i] = true;
     }
@@ -56,7 +60,19 @@ class Joiner {
            !d_.fetched[*from] && f.dtype == t.dtype && f.bytes() == t.bytes();
   }
 
+  void CountPlacers() {
+    using Mode = Instruction::Mode;
+    placers_.assign(plan_.slots.size(), 0);
+    for (const BlockPlan& block : plan_.blocks)
+      for (const Instruction& in : block.instructions) {
+        if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
+        for (uint32_t s : in.op.out)
+          if (s != kNoSlot) ++placers_[s];
+      }
+  }
+
   void ListAccesses() {
+    CountPlacers();
     BlockAccess blocks(plan_);
     accesses_.resize(ins_.size());
     for (size_t i = 0; i < ins_.size(); ++i) {
@@ -128,6 +144,7 @@ class Joiner {
   const int block_;
   std::vector<Instruction>& ins_;
   std::vector<Access> accesses_;  // per instruction, its sub-blocks included; empty: not listed yet
+  std::vector<int> placers_;      // per slot, the instructions of known shapes that write it
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ class JoinCopies : public ::testing::Test {
  protected:
   // h = x; c = x; n times { `body` }, and the copies that are left in it.
   void Run(const std::function<void(ProgramBuilder&)>& body, int copies_left, int trips,
-           const Rows& h, const Rows& c) {
+           const Rows& h, const Rows& c, const std::string& more = "c") {
     ProgramBuilder b;
     b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1});
     b.Scale("x", "h", 1).Scale("x", "c", 1);
@@ -22,7 +22,7 @@ class JoinCopies : public ::testing::Test {
     body(b);
     b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
     b.Op("while", {{"X", {"h", "c", "x", "i", "n"}}, {"Condition", {"go"}}},
-         {{"Out", {"h", "c", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{block}}});
+         {{"Out", {"h", more, "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{block}}});
     b.Scale("h", "y", 1).Scale("c", "z", 1).Fetch("y").Fetch("z");
     auto compiled =
         MustCompile(executor_, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kSerial});
@@ -75,6 +75,16 @@ TEST_F(JoinCopies, TheValueIsReadLater) {
         b.Scale("h", "u", 1, 1).Unary("assign", "u", "h").Unary("assign", "t", "c");
       },
       1, 2, {7, 11}, {6, 10});
+}
+
+// The copy alone gives k its place.
+TEST_F(JoinCopies, AVariableThatNobodyReads) {
+  Run(
+      [](ProgramBuilder& b) {
+        b.In(0).Var("k", DType::kF32, {-1}).In(1);
+        b.Scale("h", "t", 2).Unary("assign", "t", "k").Scale("t", "h", 1);
+      },
+      1, 3, {8, 16}, {1, 2}, "k");
 }
 
 // One value for two variables.
