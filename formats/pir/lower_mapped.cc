@@ -11,29 +11,17 @@ namespace {
 
 // Attributes that heddle's kernels have no use for: places, labels, hints, and what follows from
 // operands or from the operator's name.
-constexpr std::string_view kUnneeded[] = {"place",
-                                          "struct_name",
-                                          "op_role",
-                                          "interp_method",
-                                          "input_size",
-                                          "stable",
-                                          "im2col_step",
-                                          "sparse",
-                                          "is_sparse",
-                                          "seed",
-                                          "overwrite",
-                                          "rng_name",
-                                          "force_cpu",
-                                          "op_device",
-                                          "use_cudnn",
-                                          "out_stride",
-                                          "deterministic",
-                                          "epsilon",
-                                          "target_shape",
-                                          "workspace_size_MB",
-                                          "multi_precision",
-                                          "exclude_from_weight_decay",
-                                          "qmin"};
+constexpr std::string_view kUnneeded[] = {"place",           "struct_name",
+                                          "op_role",         "interp_method",
+                                          "input_size",      "stable",
+                                          "im2col_step",     "sparse",
+                                          "is_sparse",       "seed",
+                                          "overwrite",       "rng_name",
+                                          "force_cpu",       "op_device",
+                                          "use_cudnn",       "out_stride",
+                                          "deterministic",   "epsilon",
+                                          "target_shape",    "workspace_size_MB",
+                                          "multi_precision", "exclude_from_weight_decay"};
 
 // The attribute has the value that says "as ever": 0, false, -1 or nothing.
 bool SaysNothing(const Attribute& attribute) {
@@ -178,7 +166,7 @@ void Lowering::MapAttributes(const Operation& op, const Mapping& m, DraftOp* to)
       const bool known = name != attribute.name || IsIn(m.attributes, name);
       // A gradient may do without what its operator needs.
       if (known && m.def->name().ends_with("_grad")) continue;
-      if (!IsUnneeded(attribute.name) && !SaysNothing(attribute) && attribute.name != "qmax")
+      if (!IsUnneeded(attribute.name) && !SaysNothing(attribute))
         Problem(op, "heddle's ", m.def->name(), " has no attribute '", std::string(attribute.name),
                 "', which is set");
       continue;

@@ -13,6 +13,22 @@ Status CheckBits(int64_t bits) {
   return InvalidArgument("a bit length must be 1 to 16, not ", bits);
 }
 
+// The integers that stand for values. Paddle 3 gives them; before, they followed from bit_length.
+struct Steps {
+  double low, high;
+};
+Result<Steps> StepsOf(const KernelContext& ctx) {
+  const int64_t low = ctx.Int("qmin"), high = ctx.Int("qmax");
+  if (low == 0 && high == 0) {
+    HEDDLE_RETURN_IF_ERROR(CheckBits(ctx.Int("bit_length")));
+    const double range = Range(ctx.Int("bit_length"));
+    return Steps{-range - 1, range};
+  }
+  if (low > 0 || high < 1)
+    return InvalidArgument("qmin ", low, " and qmax ", high, " must lie on both sides of 0");
+  return Steps{static_cast<double>(low), static_cast<double>(high)};
+}
+
 // One scale for all (axis < 0), or one for each index of an axis.
 Result<AxisSplit> Channels(const Tensor& x, int64_t axis) {
   if (axis < 0) return AxisSplit{1, 1, x.numel()};
@@ -21,10 +37,11 @@ Result<AxisSplit> Channels(const Tensor& x, int64_t axis) {
 }
 
 template <typename T>
-T Rounded(T x, T scale, T bins, bool to_even) {
+T Rounded(T x, T scale, const Steps& steps, bool to_even) {
+  const T low = static_cast<T>(steps.low), high = static_cast<T>(steps.high);
   const T inverse = scale <= T(1e-30) ? T(1) / (scale + T(1e-6)) : T(1) / scale;
-  if (!to_even) return std::round(bins * inverse * std::max(std::min(x, scale), -scale));
-  return std::max(std::min(std::nearbyint(bins * inverse * x), bins), -bins - T(1));
+  if (!to_even) return std::round(high * inverse * std::max(std::min(x, scale), -scale));
+  return std::max(std::min(std::nearbyint(high * inverse * x), high), low);
 }
 
 // fn(element, channel) for all elements.
@@ -38,7 +55,7 @@ void ForEachElement(const AxisSplit& s, Fn fn) {
 template <typename T>
 struct QuantizeLinear {
   static Status Run(KernelContext& ctx) {
-    HEDDLE_RETURN_IF_ERROR(CheckBits(ctx.Int("bit_length")));
+    HEDDLE_ASSIGN_OR_RETURN(const Steps steps, StepsOf(ctx));
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const AxisSplit split, Channels(x, ctx.Int("quant_axis")));
     std::vector<T> scales(static_cast<size_t>(split.n));
@@ -57,11 +74,10 @@ struct QuantizeLinear {
     Tensor& y = ctx.Alloc("Y", x.dtype(), x.shape());
     if (x.has_lod()) y.set_lod(x.lod());
     const bool through = ctx.Bool("only_observer"), to_even = ctx.Int("round_type") == 0;
-    const T bins = static_cast<T>(Range(ctx.Int("bit_length")));
     T* to = y.mutable_data<T>();
     ForEachElement(split, [&](int64_t i, int64_t c) {
       const T v = x.data<T>()[i];
-      to[i] = through ? v : Rounded(v, scales[static_cast<size_t>(c)], bins, to_even);
+      to[i] = through ? v : Rounded(v, scales[static_cast<size_t>(c)], steps, to_even);
     });
     return Status::Ok();
   }
@@ -103,7 +119,7 @@ template <typename From>
 struct DequantizeLinear {
   using T = std::conditional_t<std::is_same_v<From, double>, double, float>;
   static Status Run(KernelContext& ctx) {
-    HEDDLE_RETURN_IF_ERROR(CheckBits(ctx.Int("bit_length")));
+    HEDDLE_ASSIGN_OR_RETURN(const Steps steps, StepsOf(ctx));
     const Tensor &x = ctx.In("X"), &scale = ctx.In("Scale");
     HEDDLE_ASSIGN_OR_RETURN(const AxisSplit split, Channels(x, ctx.Int("quant_axis")));
     if (scale.numel() < split.n || scale.dtype() != kDTypeOf<T>)
@@ -113,7 +129,7 @@ struct DequantizeLinear {
       std::copy_n(x.data<T>(), x.numel(), y.template mutable_data<T>());
       return Status::Ok();
     }
-    Scaled<From, T>(x, split, scale.data<T>(), static_cast<T>(Range(ctx.Int("bit_length"))),
+    Scaled<From, T>(x, split, scale.data<T>(), static_cast<T>(steps.high),
                     ctx.Alloc("Y", kDTypeOf<T>, x.shape()));
     return Status::Ok();
   }
@@ -162,8 +178,9 @@ struct QuantizeRange {
     }
     T* to = ctx.Alloc("Out", x.dtype(), x.shape()).template mutable_data<T>();
     const bool to_even = ctx.Int("round_type") == 0;
-    const T bins = static_cast<T>(Range(ctx.Int("bit_length")));
-    for (int64_t i = 0; i < x.numel(); ++i) to[i] = Rounded(x.data<T>()[i], scale, bins, to_even);
+    const double range = Range(ctx.Int("bit_length"));
+    const Steps steps{-range - 1, range};
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] = Rounded(x.data<T>()[i], scale, steps, to_even);
     if (x.has_lod()) ctx.Out("Out").set_lod(x.lod());
     return Status::Ok();
   }
@@ -203,7 +220,7 @@ void DefineLinear(OpDef& op) {
   op.Input("InAccum", kOptional).Input("InState", kOptional).Output("Y");
   op.Output("OutState", kOptional).Output("OutAccum", kOptional).Output("OutScale", kOptional);
   op.Attr("quant_axis", 0).Attr("bit_length", 8).Attr("round_type", 0).Attr("is_test", true);
-  op.Attr("only_observer", false).Attr("moving_rate", 0.9);
+  op.Attr("only_observer", false).Attr("moving_rate", 0.9).Attr("qmin", 0).Attr("qmax", 0);
 }
 
 }  // namespace
@@ -236,6 +253,18 @@ HEDDLE_OP(fake_quantize_range_abs_max) {
 }
 
 HEDDLE_EXAMPLES(quantize_linear, R"(
+example qmin and qmax, those of 4 bits
+attr quant_axis INT -1
+attr qmin INT -8
+attr qmax INT 7
+in Scale float32 [1] 2
+in X float32 [2, 4] 0.3 -1.9 2 -2.4 1.04 -0.1 0.7 9
+in ZeroPoint int32 [1] 0
+from quantize_linear X=X Scale=Scale ZeroPoint=ZeroPoint -> Y=Y
+attr quant_axis INT -1
+attr bit_length INT 4
+out Y float32 [2, 4] 1 -7 7 -8 4 -0 2 7
+
 example float32 4x3x3x3, moving_rate 0.9, no is_test
 attr moving_rate FLOAT 0.9
 attr is_test BOOLEAN false
@@ -257,6 +286,18 @@ out Y float32 [4, 3, 3, 3] -40 127 28 -28 45 10 -68 14 59 -42 124 26 40 12 -112 
 )")
 
 HEDDLE_EXAMPLES(dequantize_linear, R"(
+example qmin and qmax, those of 4 bits
+attr quant_axis INT -1
+attr qmin INT -8
+attr qmax INT 7
+in Scale float32 [1] 2
+in X float32 [2, 4] 7 -8 3 0 -1 5 -6 2
+in ZeroPoint int32 [1] 0
+from dequantize_linear X=X Scale=Scale ZeroPoint=ZeroPoint -> Y=Y
+attr quant_axis INT -1
+attr bit_length INT 4
+out Y float32 [2, 4] 2 -2.2857144 0.85714287 0 -0.2857143 1.4285715 -1.7142857 0.5714286
+
 example float32 4x3, moving_rate 0.9, quant_axis -1
 attr moving_rate FLOAT 0.9
 attr quant_axis INT -1
