@@ -189,7 +189,6 @@ class Filler {
 
 }  // namespace
 
-bool NamesSubBlock(std::string_view slot) { return slot.starts_with(kPrefix); }
 bool IsSubBlockSlot(const SlotDef& slot) { return slot.name.starts_with(kPrefix); }
 
 void FillSubBlockSlots(Program* program) {

@@ -29,7 +29,4 @@ void FillSubBlockSlots(Program* program);
 // Its operands are those above, which no file lists.
 bool IsSubBlockSlot(const SlotDef& slot);
 
-// Whether a definition's slot is one of those.
-bool NamesSubBlock(std::string_view slot);
-
 }  // namespace heddle::ir

@@ -37,7 +37,7 @@ class Finder {
     open_[block] = false;
   }
   static bool IsHanded(const std::vector<SlotDef>& slots, size_t s) {
-    return s < slots.size() && ir::NamesSubBlock(slots[s].name);
+    return s < slots.size() && ir::IsSubBlockSlot(slots[s]);
   }
 
   void Read(ir::VarId v, bool handed) {
