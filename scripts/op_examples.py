@@ -583,7 +583,8 @@ class Paddle:
 def wide(a, dtype):
     import numpy as np
     if dtype == 'bfloat16':
-        return (a.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        bits = np.atleast_1d(a).astype(np.uint32) << 16
+        return bits.view(np.float32).astype(np.float64)
     return a.astype(np.complex128 if a.dtype.kind == 'c' else np.float64)
 
 
