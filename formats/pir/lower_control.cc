@@ -36,13 +36,15 @@ void Lowering::LowerYield(const Operation& op) {
 // Runs `body`, which is lowered already, under a condition.
 void Lowering::Run(const Operation& op, std::string_view condition_slot, int condition,
                    const Block& body) {
-  DraftOp& run = Emit(condition_slot == "Cond" ? "conditional_block" : "while", op);
+  const bool is_branch = condition_slot == "Cond";
+  // Paddle's operators want a place for their scopes, also where no gradient needs them.
+  const int scopes = NewVar("scopes", DType::kUnknown);
+  draft_.vars[static_cast<size_t>(scopes)].kind = ir::VarKind::kScopes;
+  DraftOp& run = Emit(is_branch ? "conditional_block" : "while", op);
   In(&run, condition_slot, {condition});
+  Out(&run, is_branch ? "Scope" : "StepScopes", {scopes});
   run.sub_block = body.number;
-  if (condition_slot == "Cond")
-    run.attributes.emplace_back("is_scalar_condition", true);
-  else
-    run.attributes.emplace_back("is_test", true);
+  run.attributes.emplace_back(is_branch ? "is_scalar_condition" : "is_test", true);
 }
 
 // The false branch stands for values that nobody reads: they go through select_input, which takes
