@@ -143,12 +143,11 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
   return labels;
 }
 
-// For a few runs, preparing costs more than it saves.
+// For a single run, preparing costs more than it saves. Repeated runs are planned as a single one
+// is, since they are to show that its numbers hold; `bench` is there for speed.
 CompileOptions Compile(const Options& options) {
-  constexpr int kFew = 3;
   CompileOptions compile = options.model.compile();
-  compile.lean = options.model.lean.value_or(options.repeat <= kFew && !compile.tune &&
-                                             compile.tuning_file.empty());
+  compile.lean = options.model.lean.value_or(!compile.tune && compile.tuning_file.empty());
   return compile;
 }
 
