@@ -1,5 +1,5 @@
-// What every operator of a program has to keep to, whatever format the program is read from: the
-// rules follow from the definitions alone. ProgramBuilder asks; passes keep them by construction.
+// Rules that every operator of a program obeys, whatever format the program was read from. They
+// follow from the operators' definitions. ProgramBuilder checks them.
 #pragma once
 
 #include <functional>

@@ -193,9 +193,9 @@ typedef struct heddle_model_options {
 /* The options that NULL stands for: level 2, everything else 0. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
 
-/* Loads and compiles. `path`: a .pdmodel file, or a directory that holds one. `params`: a combined
- * parameter file, a directory with one file per parameter or a .pdparams; NULL: what lies beside
- * the program. */
+/* Loads and compiles. `path`: a program file (.pdmodel, or .json of Paddle 3), or a directory that
+ * holds one. `params`: a combined parameter file, a directory with one file per parameter or a
+ * .pdparams; NULL: those that lie beside the program. */
 HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const char* params,
                              const heddle_model_options* options, heddle_model** model);
 /* The same for a serialized program in memory. `params` as above; NULL: none, to be set with

@@ -81,8 +81,9 @@ void Print(const std::string& title, const std::vector<TensorInfo>& infos) {
 void PrintHuman(const Facts& facts) {
   const Program& p = facts.program;
   std::cout << facts.program_file << ": " << p.num_ops() << " operators in " << p.num_blocks()
-            << (p.num_blocks() == 1 ? " block" : " blocks") << ", written by Paddle "
-            << VersionText(p.version()) << "\n";
+            << (p.num_blocks() == 1 ? " block" : " blocks");
+  if (p.version() != 0) std::cout << ", written by Paddle " << VersionText(p.version());
+  std::cout << "\n";
   Print("inputs", p.inputs());
   Print("outputs", p.outputs());
   std::cout << "parameters\n  " << facts.parameters.size() << ", "
@@ -113,7 +114,7 @@ void AddInspect(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   Command app =
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
-  app.add_option("MODEL", options->model, "a .pdmodel file, or a directory with one")
+  app.add_option("MODEL", options->model, "a program file (.pdmodel, or .json of Paddle 3), or a directory with one")
       .required()
       .type_name("");
   app.add_flag("--json", options->json, "one JSON object instead of text");

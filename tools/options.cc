@@ -265,8 +265,8 @@ CompileOptions ModelOptions::compile() const {
 
 void AddModelOptions(Command app, ModelOptions* options) {
   app.add_option("MODEL", options->model,
-                 "a .pdmodel file, or a directory with one (model.pdmodel, inference.pdmodel, "
-                 "__model__)")
+                 "a program file (.pdmodel, or .json of Paddle 3), or a directory with one "
+                 "(model.pdmodel, inference.pdmodel, inference.json, __model__)")
       .required()
       .type_name("");
   app.add_option("--params", options->params,
@@ -328,7 +328,7 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
   const Option lean = app.add_flag(
       "--lean", [options] { options->lean = true; },
       "prefer little memory and a quick start to speed: no copies of parameters larger than these, "
-      "little generated code [run: yes, unless with --repeat above 3 or --tune; else no]");
+      "little generated code [run: yes, unless with --tune or --tuning-file; else no]");
   app.add_flag(
          "--no-lean", [options] { options->lean = false; }, "the contrary")
       .excludes(lean);

@@ -18,8 +18,8 @@ namespace heddle {
 
 class ArenaSharing {
  public:
-  // Of the values at home in a block. Takes the slots' storages as they are; refers to the draft.
-  // `pieces`: whether those share.
+  // Plans the values whose home is `block`. The slots' storages must be chosen before. `pieces`:
+  // whether pieces of a larger value share its memory. Keeps a reference to the draft.
   ArenaSharing(const PlanDraft& draft, int block, bool pieces);
 
   // The slot that stands for the buffer which `slot` lies in, and where, in bytes.

@@ -291,7 +291,8 @@ class ShapePropagator {
     return nullptr;
   }
 
-  // What the plan takes for granted about a variable allows it to be rewritten with this.
+  // Whether a variable that is rewritten with this output keeps the shape and dtype that the plan
+  // relies on.
   bool KeepsShape(uint32_t s, const ShapeContext::OutMeta& out) const {
     const Slot& slot = plan_.slots[s];
     if (slot.versioned) return true;

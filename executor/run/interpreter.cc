@@ -136,7 +136,7 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     const uint32_t s = in.op.out[k];
     if (s == kNoSlot) continue;
     const Slot& slot = plan.slots[s];
-    // What has its place, and a variable that is rewritten in place.
+    // A slot with planned memory needs none, nor does a variable that is rewritten in place.
     if (slot.storage != Storage::kPool || (!slot.versioned && IsOperand(in.op.in, s))) continue;
     bool taken = false;
     for (size_t t = 0; t < in.takeovers.size() && !taken; t += 2) {
@@ -172,7 +172,7 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
   for (size_t i = 0; i < outs.size(); ++i) {
     if (in.op.out[i] == kNoSlot) continue;
-    // Where a size stays unknown, the kernel takes memory itself.
+    // The kernel itself takes memory for an output of unknown size.
     if (outs[i].set && outs[i].shape.is_static())
       PlaceOutput(in, in.op.out[i], outs[i], run);
     else if (!shapes.deferred())

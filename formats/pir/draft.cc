@@ -7,7 +7,7 @@
 namespace heddle::pir {
 namespace {
 
-// What operators of a sub-block read (or write) of variables outside of it, each once.
+// The variables outside of a sub-block that its operators read (or write), each once.
 class Outside {
  public:
   Outside(const Draft& draft, int sub_block) : draft_(draft), sub_block_(sub_block) {}

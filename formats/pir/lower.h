@@ -32,7 +32,7 @@ class Lowering {
   Result<Draft> Run();
 
  private:
-  // What a value is.
+  // The form that a value of the file takes here.
   struct Binding {
     enum class Kind : uint8_t { kNothing, kVar, kList, kStack };
     Kind kind = Kind::kNothing;

@@ -56,7 +56,8 @@ class Products {
     return var.ranked && stays ? reshape : nullptr;
   }
 
-  // Where dims are cut so that the product of those behind is `columns`; 0: nowhere.
+  // The number of leading dims behind which the product of the others is `columns`; 0: there is no
+  // such number.
   static size_t Cut(const std::vector<int64_t>& dims, int64_t columns) {
     for (size_t k = 1; k < dims.size(); ++k) {
       int64_t product = 1;

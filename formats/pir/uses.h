@@ -14,7 +14,8 @@ class Uses {
  public:
   Uses(const File& file, OpTable* table);
 
-  // Of the values that are one variable with this one:
+  // Each answer holds for all values that share a variable with `id`.
+  // Something uses them.
   bool used(ValueId id) const { return Of(id).count > 0; }
   // select_input alone reads them.
   bool only_selected(ValueId id) const { return Of(id).count == Of(id).selected; }

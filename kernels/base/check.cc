@@ -43,7 +43,7 @@ Status RunConverted(const KernelContext& ctx, DType to) {
     Value* out = ctx.frame()[op.out[i]];
     op.out[i] = static_cast<uint32_t>(op.in.size() + i);
     frame[op.out[i]] = out;
-    // What answers a question is bool, whatever was asked about.
+    // An operator that answers a question gives bool for every dtype of its inputs.
     if (!out->is_tensor() || out->tensor().dtype() == to || out->tensor().dtype() == DType::kBool)
       continue;
     values[op.out[i]] = ctx.Scratch(to, out->tensor().shape());
