@@ -1,5 +1,6 @@
 #!/bin/sh
-# launch_compiler.sh CCACHE COMPILER ARGUMENT…: compiles through ccache, but for precompiled headers.
+# launch_compiler.sh CCACHE COMPILER ARGUMENT…: compiles through ccache, except for precompiled
+# headers.
 #
 # Those go straight to the compiler. ccache preprocesses first, the preprocessor would read the
 # previous header in place of the sources, and ccache would give that one back. Beside a header lies
