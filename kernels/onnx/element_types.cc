@@ -56,10 +56,9 @@ uint8_t ToPowerOfTwo(double x, bool saturate, Rounding rounding) {
 }  // namespace
 
 ElementType OwnElementType(DType dtype) {
-  constexpr E kTypes[kNumDTypes] = {E::kBool,      E::kUint8,      E::kInt8,   E::kInt16, E::kInt32,
-                                    E::kInt64,     E::kFloat16,    E::kBfloat16, E::kFloat,
-                                    E::kDouble,    E::kComplex64,  E::kComplex128,
-                                    E::kUndefined};
+  constexpr E kTypes[kNumDTypes] = {
+      E::kBool,     E::kUint8, E::kInt8,   E::kInt16,     E::kInt32,      E::kInt64,    E::kFloat16,
+      E::kBfloat16, E::kFloat, E::kDouble, E::kComplex64, E::kComplex128, E::kUndefined};
   return kTypes[static_cast<int>(dtype)];
 }
 
@@ -73,7 +72,7 @@ Result<ElementType> StoredAs(int64_t number, DType dtype) {
 }
 
 int BitsOf(ElementType type) {
-  constexpr int kBits[] = {0,  32, 8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
+  constexpr int kBits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
                            64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
   return kBits[static_cast<int>(type)];
 }

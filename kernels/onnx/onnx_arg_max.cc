@@ -1,4 +1,5 @@
-// Positions of the greatest or smallest elements along an axis, the first or the last of equal ones.
+// Positions of the greatest or smallest elements along an axis, the first or the last of equal
+// ones.
 #include "kernels/onnx/operands.h"
 
 namespace heddle {

@@ -74,9 +74,7 @@ HEDDLE_OP(onnx_bit_shift) {
   });
   op.Kernels<OnnxBitShift, uint8_t, int8_t, int16_t, int32_t, int64_t>();
 }
-HEDDLE_OP(onnx_bitwise_and) {
-  DefineOnnxBits<std::bit_and<>>(op, "bits that both operands have");
-}
+HEDDLE_OP(onnx_bitwise_and) { DefineOnnxBits<std::bit_and<>>(op, "bits that both operands have"); }
 HEDDLE_OP(onnx_bitwise_or) {
   DefineOnnxBits<std::bit_or<>>(op, "bits that one of the operands has");
 }

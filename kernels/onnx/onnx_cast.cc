@@ -80,7 +80,8 @@ Status OnnxBitCast(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ElementType from, StoredAs(ctx.Int("from"), x.dtype()));
   HEDDLE_ASSIGN_OR_RETURN(const ElementType to, StoredAs(ctx.Int("to"), out.dtype()));
   if (BitsOf(from) != BitsOf(to))
-    return InvalidArgument("cannot see ", BitsOf(from), "-bit elements as ", BitsOf(to), "-bit ones");
+    return InvalidArgument("cannot see ", BitsOf(from), "-bit elements as ", BitsOf(to),
+                           "-bit ones");
   const size_t in_size = SizeOf(x.dtype()), out_size = SizeOf(out.dtype());
   const auto* src = static_cast<const std::byte*>(x.raw());
   auto* dst = static_cast<std::byte*>(out.mutable_raw());
@@ -93,8 +94,8 @@ Status OnnxBitCast(KernelContext& ctx) {
   }
   for (int64_t i = 0; i < x.numel(); ++i) {
     const uint64_t bits = RawBits(src + static_cast<size_t>(i) * in_size, from, in_size);
-    const int64_t value = IsIntegral(to) ? WrapInteger(static_cast<int64_t>(bits), to)
-                                         : static_cast<int64_t>(bits);
+    const int64_t value =
+        IsIntegral(to) ? WrapInteger(static_cast<int64_t>(bits), to) : static_cast<int64_t>(bits);
     std::memcpy(dst + static_cast<size_t>(i) * out_size, &value, out_size);
   }
   return Status::Ok();

@@ -77,8 +77,8 @@ struct OnnxCol2im {
             bool inside = true;
             for (int i = 0; i < c.rank; ++i) {
               const auto j = static_cast<size_t>(i);
-              const int64_t p = place.index(i) * c.strides[j] + tap.index(i) * c.dilations[j] -
-                                c.pads[j];
+              const int64_t p =
+                  place.index(i) * c.strides[j] + tap.index(i) * c.dilations[j] - c.pads[j];
               inside = inside && p >= 0 && p < c.image[j];
               at += p * strides[i];
             }

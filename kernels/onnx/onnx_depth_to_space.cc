@@ -34,7 +34,8 @@ Status RunOnnxBlocks(KernelContext& ctx, bool to_space) {
   // Both directions pair the deep tensor's channels with the wide one's pixels.
   const Shape& deep = to_space ? x.shape() : out.shape();
   const int64_t n = deep[0], c = deep[1] / (b * b), h = deep[2], w = deep[3], plane = h * w;
-  const int64_t block = blocks_first ? c * plane : plane, channel = blocks_first ? plane : b * b * plane;
+  const int64_t block = blocks_first ? c * plane : plane,
+                channel = blocks_first ? plane : b * b * plane;
   const CopyDim dims[] = {{n, deep.Product(1, 4), deep.Product(1, 4)},
                           {c, channel, b * b * plane},
                           {h, w, w * b * b},

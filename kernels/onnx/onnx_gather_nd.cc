@@ -21,8 +21,8 @@ Status OnnxGatherNdShape(ShapeContext& ctx) {
 Status OnnxGatherNd(KernelContext& ctx) {
   const Tensor& x = ctx.In("data");
   const Tensor& index = ctx.In("indices");
-  HEDDLE_ASSIGN_OR_RETURN(const TupleIndex t, TuplesOf(x.shape(), index.shape(),
-                                                       ctx.Int("batch_dims")));
+  HEDDLE_ASSIGN_OR_RETURN(const TupleIndex t,
+                          TuplesOf(x.shape(), index.shape(), ctx.Int("batch_dims")));
   const size_t size = SizeOf(x.dtype()), row = static_cast<size_t>(t.row) * size;
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(ctx.Out("output").mutable_raw());

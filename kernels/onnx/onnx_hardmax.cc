@@ -38,8 +38,9 @@ struct OnnxHardmax {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_hardmax) {
-  op.Doc("1 where the greatest element along an axis first stands, else 0; flatten: along all axes "
-         "from that one on, as before opset 13");
+  op.Doc(
+      "1 where the greatest element along an axis first stands, else 0; flatten: along all axes "
+      "from that one on, as before opset 13");
   op.Input("input").Output("output").Attr("axis", -1).Attr("flatten", false);
   op.InferShape(OnnxHardmaxShape).Kernels<OnnxHardmax, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

@@ -94,9 +94,7 @@ HEDDLE_OP(onnx_min) {
 HEDDLE_OP(onnx_sum) {
   DefineOnnxMany<AddMany, float, double, int32_t, int64_t>(op, "sums of elements");
 }
-HEDDLE_OP(onnx_mean) {
-  DefineOnnxMany<MeanMany, float, double>(op, "means of elements");
-}
+HEDDLE_OP(onnx_mean) { DefineOnnxMany<MeanMany, float, double>(op, "means of elements"); }
 
 HEDDLE_EXAMPLES(onnx_max, R"(
 example three, broadcast

@@ -97,7 +97,9 @@ struct OnnxPow {
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(x.shape(), y.shape(), -1));
     T* to = ctx.Out("Z").template mutable_data<T>();
     const bool integers = std::is_integral_v<T> && IsInteger(y.dtype());
-    const DType wide = integers ? DType::kI64 : std::is_same_v<T, float> ? DType::kF32 : DType::kF64;
+    const DType wide = integers                   ? DType::kI64
+                       : std::is_same_v<T, float> ? DType::kF32
+                                                  : DType::kF64;
     Tensor exponents = y;
     if (y.dtype() != wide) {
       exponents = ctx.Scratch(wide, y.shape());

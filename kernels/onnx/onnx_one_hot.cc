@@ -36,18 +36,19 @@ Status OnnxOneHot(KernelContext& ctx) {
   const size_t size = SizeOf(out.dtype());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   const auto* on = static_cast<const std::byte*>(values.raw()) + size;
-  const bool known = VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16,
-                                float, double>(index.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* v = index.data<T>();
-    for (int64_t line = 0; line < lines.lines(); ++line) {
-      const auto given = ConvertTo<int64_t>(v[line]);
-      const int64_t at = given < 0 ? given + lines.n : given;
-      if (at >= 0 && at < lines.n)
-        std::memcpy(to + static_cast<size_t>(lines.Begin(line) + at * lines.inner) * size, on,
-                    size);
-    }
-  });
+  const bool known =
+      VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16, float, double>(
+          index.dtype(), [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            const T* v = index.data<T>();
+            for (int64_t line = 0; line < lines.lines(); ++line) {
+              const auto given = ConvertTo<int64_t>(v[line]);
+              const int64_t at = given < 0 ? given + lines.n : given;
+              if (at >= 0 && at < lines.n)
+                std::memcpy(to + static_cast<size_t>(lines.Begin(line) + at * lines.inner) * size,
+                            on, size);
+            }
+          });
   return known ? Status::Ok() : Unimplemented("indices of dtype ", Name(index.dtype()));
 }
 

@@ -91,7 +91,8 @@ void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
       int64_t at = 0, rest = row;
       bool inside = true;
       for (int i = last - 1; i >= 0; --i) {
-        const int64_t source = sources[static_cast<size_t>(i)][static_cast<size_t>(rest % shape[i])];
+        const int64_t source =
+            sources[static_cast<size_t>(i)][static_cast<size_t>(rest % shape[i])];
         rest /= shape[i];
         inside = inside && source >= 0;
         at += source * strides[i];
@@ -117,9 +118,8 @@ Status OnnxPad(KernelContext& ctx) {
   }
   std::array<std::vector<int64_t>, Shape::kMaxRank> sources;
   for (int i = 0; i < x.rank(); ++i) {
-    HEDDLE_ASSIGN_OR_RETURN(
-        sources[static_cast<size_t>(i)],
-        Sources(ctx.Str("mode"), x.shape()[i], p.before[i], out.shape()[i], i));
+    HEDDLE_ASSIGN_OR_RETURN(sources[static_cast<size_t>(i)],
+                            Sources(ctx.Str("mode"), x.shape()[i], p.before[i], out.shape()[i], i));
   }
   VisitElementSize(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -27,8 +27,7 @@ Status OnnxReverseSequence(KernelContext& ctx) {
   for (int64_t b = 0; b < batch; ++b)
     if (const int64_t n = IntAt(lens, b); n < 0 || n > steps)
       return OutOfRange("sequence_lens holds ", n, ", expected 0 to ", steps);
-  const int64_t row =
-      x.shape().Product(2, x.rank()) * static_cast<int64_t>(SizeOf(x.dtype()));
+  const int64_t row = x.shape().Product(2, x.rank()) * static_cast<int64_t>(SizeOf(x.dtype()));
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(ctx.Out("Y").mutable_raw());
   const auto at = [&](int64_t b, int64_t t) {

@@ -12,8 +12,8 @@ Status OnnxScatterNdShape(ShapeContext& ctx) {
   Shape expected(index.dims().first(static_cast<size_t>(index.rank() - 1)));
   for (int i = t.k; i < x.rank(); ++i) expected.push_back(x[i]);
   if (!(expected == ctx.InShape("updates")))
-    return InvalidArgument("updates has shape ", ctx.InShape("updates").ToString(),
-                           ", expected ", expected.ToString());
+    return InvalidArgument("updates has shape ", ctx.InShape("updates").ToString(), ", expected ",
+                           expected.ToString());
   if (ctx.InDType("updates") != ctx.InDType("data"))
     return InvalidArgument("updates is ", Name(ctx.InDType("updates")), ", data ",
                            Name(ctx.InDType("data")), ", expected one dtype");

@@ -37,8 +37,8 @@ Result<OnnxRanges> RangesOf(const Context& ctx) {
     const auto clamp = [d](int64_t v, int64_t least, int64_t most) {
       return std::clamp<int64_t>(v < 0 ? (v < -d ? -1 : v + d) : v, least, most);
     };
-    const int64_t start = step > 0 ? clamp(starts[i], 0, d)
-                                   : clamp(starts[i], 0, std::max<int64_t>(0, d - 1));
+    const int64_t start =
+        step > 0 ? clamp(starts[i], 0, d) : clamp(starts[i], 0, std::max<int64_t>(0, d - 1));
     const int64_t end = step > 0 ? clamp(ends[i], 0, d) : clamp(ends[i], -1, d - 1);
     const int64_t span = step > 0 ? end - start : start - end;
     const int64_t size = step > 0 ? step : -step;

@@ -28,8 +28,7 @@ Result<Ints> PartsOf(const Context& ctx, int* axis) {
                            " outputs");
   const int64_t part = n / outputs + (n % outputs != 0 ? 1 : 0);
   Ints parts;
-  for (int64_t i = 0; i < outputs; ++i)
-    parts.push_back(std::clamp<int64_t>(n - i * part, 0, part));
+  for (int64_t i = 0; i < outputs; ++i) parts.push_back(std::clamp<int64_t>(n - i * part, 0, part));
   return parts;
 }
 

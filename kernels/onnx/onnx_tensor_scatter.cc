@@ -43,8 +43,8 @@ Status OnnxTensorScatter(KernelContext& ctx) {
                         " of past_cache ", cache.shape().ToString());
   }
   if (out.raw() != cache.raw()) CopyBytes(ctx, cache.raw(), out.mutable_raw(), cache.bytes());
-  const int64_t row = cache.shape().Product(axis + 1, cache.rank()) *
-                      static_cast<int64_t>(SizeOf(cache.dtype()));
+  const int64_t row =
+      cache.shape().Product(axis + 1, cache.rank()) * static_cast<int64_t>(SizeOf(cache.dtype()));
   const int64_t outer = cache.shape().Product(1, axis);
   const auto* from = static_cast<const std::byte*>(update.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());

@@ -25,8 +25,10 @@ Status OnnxTrilu(KernelContext& ctx) {
     ctx.ParallelFor(n, 1 + 16384 / (1 + cols), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Columns [first, last) stay.
-        const int64_t at = std::clamp<int64_t>(
-            k > cols ? cols : k < -rows ? 0 : i % rows + k + (upper ? 0 : 1), 0, cols);
+        const int64_t at = std::clamp<int64_t>(k > cols    ? cols
+                                               : k < -rows ? 0
+                                                           : i % rows + k + (upper ? 0 : 1),
+                                               0, cols);
         const int64_t first = upper ? at : 0, last = upper ? cols : at;
         for (int64_t j = 0; j < cols; ++j)
           to[i * cols + j] = j >= first && j < last ? from[i * cols + j] : T{};

@@ -32,8 +32,8 @@ class UniqueRows {
     for (int64_t o = 0; o < s_.lines.outer; ++o)
       for (int64_t k = 0; k < s_.lines.inner; ++k) {
         const int64_t row = o * s_.lines.n;
-        const int c = CompareOne(x_[(row + a) * s_.lines.inner + k],
-                                 x_[(row + b) * s_.lines.inner + k]);
+        const int c =
+            CompareOne(x_[(row + a) * s_.lines.inner + k], x_[(row + b) * s_.lines.inner + k]);
         if (c != 0) return c;
       }
     return 0;
@@ -111,7 +111,8 @@ struct OnnxUnique {
     const auto groups = static_cast<int64_t>(found.first.size());
     shape[axis] = groups;
     T* to = ctx.Alloc("Y", x.dtype(), shape).template mutable_data<T>();
-    const int64_t outer = s.along_axis ? s.lines.outer : 1, inner = s.along_axis ? s.lines.inner : 1;
+    const int64_t outer = s.along_axis ? s.lines.outer : 1,
+                  inner = s.along_axis ? s.lines.inner : 1;
     for (int64_t o = 0; o < outer; ++o)
       for (const int64_t row : found.first)
         to = std::copy_n(x.data<T>() + (o * s.n + row) * inner, inner, to);
