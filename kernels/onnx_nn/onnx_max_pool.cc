@@ -289,6 +289,6 @@ out Y float32 [1, 2, 1, 1] 5.477226 7.8740077
 
 example sums
 attr p INT 1
-in X float64 [1, 2, 3] 1 -2 3 4 5 -6
-out Y
+in X float32 [1, 2, 3] 1 -2 3 4 5 -6
+out Y float32 [1, 2, 1] 6 15
 )")
