@@ -1,5 +1,6 @@
 // The dtypes and shapes of what an operator makes, by its own shape function, as far as they can be
 // known before any run.
+#include <algorithm>
 #include <deque>
 
 #include "core/guard.h"
@@ -68,15 +69,69 @@ class Bound {
 
 }  // namespace
 
+namespace {
+
+// Open dimensions while a shape function is tried: most sizes divide it.
+constexpr int64_t kProbe = 48;
+
+Shape Probed(Shape shape) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] < 0) shape[i] = kProbe;
+  return shape;
+}
+
+bool IsComparison(std::string_view op) {
+  for (std::string_view stem : {"equal", "not_equal", "less_", "greater_", "logical_", "isnan",
+                                "isinf", "onnx_is_inf"})
+    if (op.starts_with(stem)) return true;
+  return false;
+}
+
+// Operators whose first output has the rank of their first operand, whatever else they are given.
+bool KeepsRank(std::string_view op) {
+  static constexpr std::string_view kNames[] = {
+      "onnx_slice", "onnx_pad", "onnx_resize", "onnx_tile", "onnx_top_k", "onnx_split",
+      "onnx_cum_sum", "onnx_trilu", "onnx_conv", "onnx_max_pool", "onnx_average_pool",
+      "onnx_center_crop_pad", "slice", "strided_slice", "pad", "tile", "split"};
+  for (std::string_view name : kNames)
+    if (op == name) return true;
+  return false;
+}
+
+}  // namespace
+
+// The rank that an operator gives its output where its shape depends on values.
+int NodeLowering::RankOf(const DraftOp& op) const {
+  const auto operand = [&](std::string_view slot) {
+    for (const auto& [name, vars] : op.inputs)
+      if (name == slot && !vars.empty()) return vars[0];
+    return kNoDraft;
+  };
+  const auto length = [&](int v) {
+    return rank(v) == 1 && shape(v)[0] >= 0 ? static_cast<int>(shape(v)[0]) : -1;
+  };
+  const int first = op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft
+                                                                     : op.inputs[0].second[0];
+  if (KeepsRank(op.type)) return rank(first);
+  if (op.type == "reshape2") return length(operand("Shape"));
+  if (op.type == "fill_constant") return length(operand("ShapeTensor"));
+  if (op.type == "onnx_expand") {
+    const int wanted = length(operand("shape")), has = rank(operand("input"));
+    return wanted < 0 || has < 0 ? -1 : std::max(wanted, has);
+  }
+  if (op.type == "onnx_range" || op.type == "range") return 1;
+  if (op.type == "onnx_non_zero" || op.type == "onnx_non_max_suppression") return 2;
+  if (op.type == "onnx_one_hot") return rank(first) < 0 ? -1 : rank(first) + 1;
+  return -1;
+}
+
 void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
-  if (def.infer_shape() == nullptr) return;
-  bool known = true, open = false;
+  bool known = def.infer_shape() != nullptr, open = false;
   for (const auto& [slot, vars] : op.inputs)
     for (int v : vars) {
       if (v == kNoDraft) continue;
-      known = known && dtype(v) != DType::kUnknown;
       open = open || !shape(v).is_static();
-      known = known && shape(v).known_rank();
+      known = known && shape(v).known_rank() && dtype(v) != DType::kUnknown;
     }
   Bound bound(op, def);
   bound.Bind(op, [&](int v, const SlotDef& slot) {
@@ -84,11 +139,9 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
       if (const Tensor* t = Constant(v)) return Value(*t);
     }
     Value value;
-    value.tensor().SetMeta(dtype(v), shape(v));
+    value.tensor().SetMeta(dtype(v), Probed(shape(v)));
     return value;
   });
-  // Without ranks, most shape functions cannot say anything. The dtype is the first operand's then,
-  // which handlers correct where it is another.
   ShapeContext context(bound.op(), bound.frame());
   const bool inferred =
       known && Guard([&] { return def.infer_shape()(context); }).ok() && !context.deferred();
@@ -96,31 +149,39 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
     const int v = bound.outputs[i];
     if (v == kNoDraft) continue;
     if (inferred && i < context.outs().size() && context.outs()[i].set) {
-      const ShapeContext::OutMeta& out = context.outs()[i];
-      l_.var(v).dtype = out.dtype;
-      Shape shape = out.shape;
-      // Products of open dimensions are not to be believed.
+      Shape shape = context.outs()[i].shape;
+      // Sizes that come of open ones are not to be believed.
       for (int d = 0; d < shape.rank(); ++d)
         if (open || shape[d] < 0) shape[d] = -1;
       l_.facts(v).shape = shape;
+      l_.var(v).dtype = context.outs()[i].dtype;
+      continue;
+    }
+    if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
+    if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
+      Shape shape;
+      for (int d = 0; d < r; ++d) shape.push_back(-1);
+      l_.facts(v).shape = shape;
     }
   }
-  if (inferred) return;
-  for (size_t i = 0; i < bound.outputs.size(); ++i) {
-    const int v = bound.outputs[i];
-    if (v == kNoDraft || l_.var(v).dtype != DType::kUnknown) continue;
-    for (const auto& [slot, vars] : op.inputs)
-      if (!vars.empty() && l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = dtype(vars[0]);
-    for (const auto& [name, value] : op.attributes)
-      if (name == "out_dtype" || name == "dtype")
-        if (const auto* proto = std::get_if<int64_t>(&value); proto != nullptr && *proto >= 0)
-          l_.var(v).dtype = DTypeFromProto(*proto);
-    if (def.name().starts_with("equal") || def.name().starts_with("less_") ||
-        def.name().starts_with("greater_") || def.name().starts_with("not_equal") ||
-        def.name().starts_with("logical_") || def.name().starts_with("is"))
-      l_.var(v).dtype = DType::kBool;
-    if (def.name() == "shape") l_.var(v).dtype = DType::kI32;
+}
+
+// Without a shape function's word: an attribute's, or the first operand's.
+DType NodeLowering::GuessedDType(const DraftOp& op) const {
+  if (IsComparison(op.type)) return DType::kBool;
+  if (op.type == "shape") return DType::kI32;
+  for (const auto& [name, value] : op.attributes) {
+    const auto* number = std::get_if<int64_t>(&value);
+    if (number == nullptr || *number < 0) continue;
+    if (name == "out_dtype" || (name == "dtype" && !op.type.starts_with("onnx_")) ||
+        (name == "dtype" && op.type == "onnx_stack_array"))
+      return DTypeFromProto(*number);
+    if (name == "to" || name == "output_dtype" || name == "dtype")
+      if (*number > 0) return StorageOf(static_cast<int>(*number));
   }
+  for (const auto& [slot, vars] : op.inputs)
+    if (!vars.empty() && dtype(vars[0]) != DType::kUnknown) return dtype(vars[0]);
+  return DType::kUnknown;
 }
 
 }  // namespace heddle::onnx

@@ -142,6 +142,8 @@ void Lowering::LowerInputs() {
     const int v = NewVar(std::string(input.name), DType::kUnknown);
     facts(v).exact_name = true;
     facts(v).kind = type.kind;
+    facts(v).of_sequence = type.kind == Type::Kind::kOptional && !type.inner.empty() &&
+                           type.inner[0].kind == Type::Kind::kSequence;
     const Type* elements = &type;
     while (!elements->inner.empty()) elements = elements->inner.data();
     facts(v).type = elements->element;

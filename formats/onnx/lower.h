@@ -37,6 +37,7 @@ struct VarFacts {
   Type::Kind kind = Type::Kind::kTensor;
   bool exact_name = false;  // the file gives it
   bool typed = false;       // `type` was said by the handler
+  bool of_sequence = false;  // an optional one
 };
 
 // A parameter of the program: a variable and where the file has its contents.

@@ -169,17 +169,14 @@ void Push(NodeLowering& n, int item, int index, int array) {
 
 // The items of an array on a new axis.
 int Stacked(NodeLowering& n, int array, int item, int64_t axis, bool reverse) {
-  int made = 0;
-  const int64_t type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
-  if (NodeLowering::HasOperator("onnx_stack_array")) {
-    made = n.Make("onnx_stack_array", {{"X", {array}}},
-                  {{"axis", axis}, {"dtype", type}, {"reverse", reverse}});
-  } else {
-    made = n.Make("tensor_array_to_tensor", {{"X", {array}}}, {{"axis", axis}, {"use_stack", true}});
-    if (reverse) made = n.Make("flip", {{"X", {made}}}, {{"axis", Ints{axis}}});
-  }
+  const int type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
+  Attrs attrs = {{"axis", axis}, {"reverse", reverse}};
+  if (n.dtype(item) != DType::kUnknown) attrs.emplace_back("dtype", DTypeToProto(n.dtype(item)));
+  if (n.rank(item) > 0)
+    attrs.emplace_back("item_shape", Ints(n.shape(item).begin(), n.shape(item).end()));
+  const int made = n.Make("onnx_stack_array", {{"X", {array}}}, std::move(attrs));
   n.draft_var(made).dtype = n.dtype(item);
-  n.SetType(made, static_cast<int>(type));
+  n.SetType(made, type);
   if (n.rank(item) >= 0) {
     Shape shape = n.shape(item);
     for (int i = 0; i < shape.rank(); ++i) shape[i] = -1;

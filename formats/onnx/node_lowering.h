@@ -108,7 +108,9 @@ class NodeLowering {
   Lowering& lowering() { return l_; }
 
  private:
-  void Infer(const DraftOp& op, const OpDef& def);
+  void Infer(const DraftOp& op, const OpDef& def);  // infer.cc
+  int RankOf(const DraftOp& op) const;
+  DType GuessedDType(const DraftOp& op) const;
   AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
   DType WiderKernel(const OpDef& def, const Ins& ins) const;
 
