@@ -113,7 +113,12 @@ int NodeLowering::RankOf(const DraftOp& op) const {
   const int first = op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft
                                                                      : op.inputs[0].second[0];
   if (KeepsRank(op.type)) return rank(first);
-  if (op.type == "reshape2") return length(operand("Shape"));
+  if (op.type == "reshape2") {
+    for (const auto& [name, value] : op.attributes)
+      if (const auto* dims = std::get_if<Ints>(&value); name == "shape" && dims != nullptr)
+        return static_cast<int>(dims->size());
+    return length(operand("Shape"));
+  }
   if (op.type == "fill_constant") return length(operand("ShapeTensor"));
   if (op.type == "onnx_expand") {
     const int wanted = length(operand("shape")), has = rank(operand("input"));
@@ -180,7 +185,8 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
       if (*number > 0) return StorageOf(static_cast<int>(*number));
   }
   for (const auto& [slot, vars] : op.inputs)
-    if (!vars.empty() && dtype(vars[0]) != DType::kUnknown) return dtype(vars[0]);
+    if (!vars.empty() && slot != "Condition" && dtype(vars[0]) != DType::kUnknown)
+      return dtype(vars[0]);
   return DType::kUnknown;
 }
 

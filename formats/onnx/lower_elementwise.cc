@@ -67,6 +67,12 @@ int Wrapped(NodeLowering& n, int type, int v) {
   return wrapped;
 }
 
+// uint64 is held as int64 with its bits: the highest one turned, those are in the same order.
+int Ordered(NodeLowering& n, int v) {
+  if (n.type(v) != kUint64) return v;
+  return n.Binary("bitwise_xor", v, n.IntConstant(std::numeric_limits<int64_t>::min()));
+}
+
 // Before opset 7, B was a part of A's shape from `axis` on, if broadcast at all.
 Attrs OldBroadcast(const NodeLowering& n) {
   if (n.opset() >= 7) return {};
@@ -92,8 +98,9 @@ bool LowerBinary(NodeLowering& n) {
 template <const char* kType>
 bool LowerCompare(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
-  if (n.IsString(x) || n.IsString(y) || n.type(x) == kUint64) return false;
-  const int made = n.Make(kType, {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n));
+  if (n.IsString(x) || n.IsString(y)) return false;
+  const int made =
+      n.Make(kType, {{"X", {Ordered(n, x)}}, {"Y", {Ordered(n, y)}}}, OldBroadcast(n));
   n.SetType(made, kBool);
   n.Result(0, made);
   return true;
@@ -258,13 +265,16 @@ bool LowerIdentity(NodeLowering& n) {
 bool LowerWhere(NodeLowering& n) {
   const int c = n.Required(0), x = n.Required(1), y = n.Required(2);
   if (n.IsString(x)) return false;
-  if (NodeLowering::HasOperator("onnx_where")) {
-    const bool same = n.shape(c).is_static() && n.shape(c) == n.shape(x) && n.shape(x) == n.shape(y);
-    if (!same) return false;
-  }
+  const bool same = n.shape(c).is_static() && n.shape(c) == n.shape(x) && n.shape(x) == n.shape(y);
+  if (!same) return false;
   const int made = n.Make("where", {{"Condition", {c}}, {"X", {x}}, {"Y", {y}}});
   if (n.dtype(made) == n.dtype(x)) n.SetType(made, n.type(x));
   n.Result(0, made);
+  return true;
+}
+
+bool LowerRound(NodeLowering& n) {
+  n.Result(0, n.Make("onnx_round", {{"X", {n.Required(0)}}}, {}, "Y"));
   return true;
 }
 
@@ -394,6 +404,7 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Pow", &LowerPow},
     {"", "Reciprocal", &LowerUnary<kReciprocal>},
     {"", "Relu", &LowerUnary<kRelu>},
+    {"", "Round", &LowerRound},
     {"", "Selu", &LowerSelu},
     {"", "Shrink", &LowerShrink},
     {"", "Sigmoid", &LowerUnary<kSigmoid>},

@@ -21,8 +21,20 @@ bool LowerGather(NodeLowering& n) {
   return true;
 }
 
+// The first name of ScatterElements.
+bool LowerScatter(NodeLowering& n) {
+  if (!NodeLowering::HasOperator("onnx_scatter_elements")) return false;
+  n.Result(0, n.Make("onnx_scatter_elements",
+                     {{"data", {n.Required(0)}},
+                      {"indices", {n.Required(1)}},
+                      {"updates", {n.Required(2)}}},
+                     {{"axis", n.Int("axis", 0)}}, "output"));
+  return true;
+}
+
 constexpr HandlerEntry kEntries[] = {
     {"", "Gather", &LowerGather},
+    {"", "Scatter", &LowerScatter},
 };
 
 }  // namespace
