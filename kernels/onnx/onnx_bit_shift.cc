@@ -84,6 +84,7 @@ HEDDLE_OP(onnx_bitwise_xor) {
 
 HEDDLE_EXAMPLES(onnx_bit_shift, R"(
 example to the left
+dtypes none: wider types keep what a byte loses
 attr direction STRING "LEFT"
 in X uint8 [4] 16 4 1 255
 in Y uint8 [4] 1 2 8 7

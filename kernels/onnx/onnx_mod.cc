@@ -16,6 +16,15 @@ Status OnnxAbShape(ShapeContext& ctx) {
   return BroadcastPair(ctx, "A", "B", "C");
 }
 
+template <typename T>
+Status NoZeroIn(const Tensor& b) {
+  const T* v = b.data<T>();
+  for (int64_t i = 0; i < b.numel(); ++i)
+    if (v[i] == 0)
+      return InvalidArgument("B holds 0 at position ", i, ", integers are not divided by it");
+  return Status::Ok();
+}
+
 // The remainder of a truncated quotient has the sign of the dividend, that of a floored one the
 // divisor's. The divisor of integers is not 0.
 template <typename T>
@@ -40,7 +49,7 @@ struct OnnxMod {
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(a.shape(), b.shape(), -1));
     const bool truncated = ctx.Int("fmod") != 0;
     T* to = ctx.Out("C").template mutable_data<T>();
-    if constexpr (std::is_integral_v<T>) HEDDLE_RETURN_IF_ERROR(NoZeroDivisor(b));
+    if constexpr (std::is_integral_v<T>) HEDDLE_RETURN_IF_ERROR(NoZeroIn<T>(b));
     if constexpr (std::is_same_v<T, int64_t>) {
       HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), a.dtype()));
       if (type == ElementType::kUint64) {
@@ -63,7 +72,7 @@ struct OnnxDiv {
     const Tensor &a = ctx.In("A"), &b = ctx.In("B");
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(a.shape(), b.shape(), -1));
     T* to = ctx.Out("C").template mutable_data<T>();
-    if constexpr (std::is_integral_v<T>) HEDDLE_RETURN_IF_ERROR(NoZeroDivisor(b));
+    if constexpr (std::is_integral_v<T>) HEDDLE_RETURN_IF_ERROR(NoZeroIn<T>(b));
     if constexpr (std::is_same_v<T, int64_t>) {
       HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), a.dtype()));
       if (type == ElementType::kUint64) {
@@ -169,6 +178,7 @@ in B int32 [2] 2 -2
 out C int32 [2, 2] -3 -3 -4 -4
 
 example floats
+dtypes none: integers are not divided by 0
 in A float32 [3] 1 -1 0
 in B float32 [] 0
 out C float32 [3] inf -inf nan

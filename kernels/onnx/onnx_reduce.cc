@@ -413,6 +413,7 @@ in axes int64 [1] 1
 out reduced bool [2, 1] 1 0
 
 example NaN
+# oracle reference
 in data float32 [4] 1 nan 3 inf
-out reduced float32 [1] 3
+out reduced float32 [1] nan
 )")

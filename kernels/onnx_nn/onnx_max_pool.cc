@@ -228,13 +228,18 @@ in X float32 [1, 1, 3, 5] 1 2 3 4 5 6 7 8 9 10 15 14 13 12 11
 out Y float32 [1, 1, 2, 3] 7 9 10 15 13 11
 out Indices int64 [1, 1, 2, 3] 4 10 13 2 8 14
 
-example one dimension, dilated
+example one dimension, SAME_LOWER
 attr kernel_shape INTS [3]
-attr dilations INTS [2]
 attr auto_pad STRING "SAME_LOWER"
 attr strides INTS [2]
 in X float64 [1, 1, 6] 6 1 5 2 4 3
-out Y float64 [1, 1, 2] 2 3
+out Y float64 [1, 1, 3] 6 5 4
+
+example one dimension, dilated
+attr kernel_shape INTS [2]
+attr dilations INTS [3]
+in X float32 [1, 1, 6] 6 1 5 2 4 3
+out Y float32 [1, 1, 3] 6 4 5
 
 example three dimensions of bytes
 attr kernel_shape INTS [2, 1, 2]
