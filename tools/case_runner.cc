@@ -9,6 +9,7 @@
 
 #include "heddle/heddle.h"
 #include "tools/case_file.h"
+#include "tools/onnx_case.h"
 #include "tools/values.h"
 
 namespace heddle::tools {
@@ -56,7 +57,8 @@ Result<std::vector<Value>> Gather(const Case& c, std::vector<Value> fetched, con
 void RemoveOutputs(const std::string& out) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(out, error))
-    if (entry.path().filename().string().starts_with("out_"))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("out_") || name.starts_with("output_"))
       std::filesystem::remove(entry.path(), error);
 }
 
@@ -74,6 +76,8 @@ bool LivesInScope(const Case& c, const Program& program, const CaseEntry& input)
 
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
                   CompileOptions options, const RunOptions& run) {
+  if (IsOnnxCase(directory))
+    return RunOnnxCase(executor, directory, out, std::move(options), run);
   HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
   HEDDLE_ASSIGN_OR_RETURN(const Program program, LoadProgram(c));
   auto scope = std::make_shared<Scope>();

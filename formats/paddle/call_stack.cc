@@ -4,7 +4,8 @@
 #include <cstring>
 #include <memory>
 
-#include "formats/paddle/wire_fields.h"
+#include "formats/paddle/desc_fields.h"
+#include "formats/wire_fields.h"
 
 namespace heddle::paddle {
 namespace {
@@ -14,12 +15,12 @@ constexpr std::string_view kName = "op_callstack";
 using wire::AppendBytesField;
 using wire::Field;
 using wire::Fields;
-using wire::kAttrName;
-using wire::kAttrs;
-using wire::kAttrType;
-using wire::kBlocks;
-using wire::kOps;
-using wire::kStrings;
+using desc::kAttrName;
+using desc::kAttrs;
+using desc::kAttrType;
+using desc::kBlocks;
+using desc::kOps;
+using desc::kStrings;
 
 class Splitter {
  public:
