@@ -119,6 +119,7 @@ Json OperatorsJson(const Profile& p) {
   for (const OperatorSum& s : ByOperator(p))
     list.push_back({{"op", s.op},
                     {"count", s.count},
+                    {"times", s.times},
                     {"us", s.us},
                     {"share", p.Share(s.us)},
                     {"flops", s.flops},
@@ -138,6 +139,7 @@ Json InstructionsJson(const Profile& p) {
                     {"index", line.event.index},
                     {"stream", line.event.stream},
                     {"step", line.step},
+                    {"times", line.times},
                     {"us", line.us},
                     {"share", p.Share(line.us)},
                     {"flops", line.flops},

@@ -60,6 +60,8 @@ class RunState final : public BlockRunner {
   void End();
 
   Status RunBlock(int block) override;
+  // The next run of the block is a loop's first iteration.
+  void BeginLoop(int block) { iterates_[static_cast<size_t>(block)] = 0; }
   Status Interrupted() const override { return control_.Interrupted(); }
 
   // Memory for what is written to a pooled slot. Throws std::bad_alloc.
@@ -148,6 +150,8 @@ class RunState final : public BlockRunner {
   bool poison_ = false;
   std::shared_ptr<ArenaBlocks> lender_;    // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
+  // Per block: its loop's first iteration has begun. The thread that runs the loop writes it.
+  std::vector<uint8_t> iterates_;
   FirstError error_;
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;

@@ -173,7 +173,8 @@ nb::tuple Session::Trace(nb::dict feeds) {
   nb::list outputs = ToList(Execute(ToFeeds(feeds), options));
   nb::list events;
   for (const TraceEvent& e : report.events)
-    events.append(nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us));
+    events.append(nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us,
+                                 e.self_us, e.times));
   nb::dict told;
   told["dispatch"] = report.dispatch;
   told["lanes"] = report.lanes;
