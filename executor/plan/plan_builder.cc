@@ -175,6 +175,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     HEDDLE_RETURN_IF_ERROR(PlanForDevice(draft));
   } else {
     draft.BeginStage("views");
+    FreeShapeOperands(draft);
     ResolveViews(draft);
     draft.BeginStage("costs");
     ChooseSchedule(draft);
