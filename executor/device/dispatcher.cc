@@ -55,7 +55,7 @@ Status Dispatcher::AwaitEvents(size_t i) {
 }
 
 Status Dispatcher::Release(const Instruction& in) {
-  for (uint32_t slot : in.release) session_.run.value(slot) = Value();
+  for (uint32_t slot : in.release) session_.run.Release(slot);
   for (uint32_t slot : in.reads) session_.run.CountRead(slot);
   return Status::Ok();
 }

@@ -36,6 +36,7 @@ class DevicePlanner {
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(d_));
     d_.BeginStage("places");
     place_ = PlaceInstructions(d_);
+    FreeShapeOperands(d_);
     InsertCopies(d_, &place_, &result_->resident);
     d_.BeginStage("streams");
     ChooseTasks();

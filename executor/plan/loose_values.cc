@@ -32,7 +32,8 @@ class LooseFinder {
 
   void Visit(const Instruction& in, uint32_t block, int32_t at) {
     for (uint32_t s : in.op.in)
-      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot) plan_.loose[plan_.loose_of[s]].last = at;
+      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot && !IsOnlyMeasured(in, s))
+        plan_.loose[plan_.loose_of[s]].last = at;
     for (uint32_t k = 0; k < in.op.out.size(); ++k) {
       const uint32_t s = in.op.out[k];
       if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
@@ -44,6 +45,11 @@ class LooseFinder {
       plan_.loose_of[s] = static_cast<uint32_t>(plan_.loose.size());
       plan_.loose.push_back({s, at, at, block});
     }
+  }
+
+  // Its contents have been given back by then.
+  bool IsOnlyMeasured(const Instruction& in, uint32_t s) const {
+    return !plan_.keeps_shape.empty() && plan_.keeps_shape[s] && !PlanDraft::ReadsContents(in, s);
   }
 
   // The value that rewrites a variable becomes the variable's value, until the next rewrite.

@@ -164,7 +164,7 @@ class CopyInserter {
 
   // The slot to read at `place`, after a copy where one is needed.
   uint32_t Need(uint32_t s, uint8_t place) {
-    if (s == kNoSlot) return s;
+    if (s == kNoSlot || plan_.slots[s].storage == Storage::kShape) return s;
     const uint8_t bit = static_cast<uint8_t>(1 << place);
     const uint32_t there = place == kOnDevice ? Twin(s) : s;
     if (valid_[s] & bit) return there;

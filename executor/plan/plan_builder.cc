@@ -177,6 +177,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   } else {
     FindInvariants(draft);
     draft.BeginStage("views");
+    FreeShapeOperands(draft);
     ResolveViews(draft);
     draft.BeginStage("costs");
     ChooseSchedule(draft);

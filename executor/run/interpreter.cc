@@ -263,7 +263,7 @@ inline Status Interpreter::Execute(const Instruction& in, RunState& run, int lan
     return s;
   if (!in.gives_back) [[likely]]
     return s;
-  for (uint32_t slot : in.release) run.value(slot) = Value();
+  for (uint32_t slot : in.release) run.Release(slot);
   for (uint32_t slot : in.reads) run.CountRead(slot);
   return s;
 }

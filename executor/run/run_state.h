@@ -11,6 +11,7 @@
 
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
+#include "executor/plan/bare_value.h"
 #include "executor/plan/plan.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
@@ -69,6 +70,11 @@ class RunState final : public BlockRunner {
     return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
   }
 
+  // Nobody needs a pooled slot's contents any more.
+  void Release(uint32_t slot) {
+    const bool keeps_shape = !plan_->keeps_shape.empty() && plan_->keeps_shape[slot];
+    value(slot) = keeps_shape ? ShapeOf(value(slot)) : Value();
+  }
   // One reader of a counted slot has finished; the last one gives the memory back.
   void CountRead(uint32_t slot) {
     if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
