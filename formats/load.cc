@@ -57,6 +57,17 @@ Result<std::string> FindInDirectory(const std::string& dir) {
   return NotFound(dir, " holds no program (", usual, ")");
 }
 
+// "": the one that the program was read from.
+Result<const Format*> FormatNamed(const std::string& name, const ir::Program& program) {
+  if (name.empty()) return &formats::FormatOf(program);
+  std::string names;
+  for (const Format* format : formats::Formats()) {
+    if (format->name() == name) return format;
+    names += (names.empty() ? "" : ", ") + std::string(format->name());
+  }
+  return InvalidArgument("there is no format '", name, "'; there is ", names);
+}
+
 }  // namespace
 
 namespace formats {
@@ -99,7 +110,30 @@ Result<Program> Program::Load(const std::string& path) {
   return Program(*std::move(parsed));
 }
 
-Result<std::string> Program::Serialize() const { return formats::FormatOf(*impl_).Write(*impl_); }
+Result<std::string> Program::Serialize(const std::string& format) const {
+  HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, *impl_));
+  return to->Write(*impl_);
+}
+
+Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
+                             const std::string& format) {
+  HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, model.program.ir()));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(model.program.ir()));
+  std::error_code ec;
+  fs::create_directories(directory, ec);
+  if (ec) return NotFound("cannot make the directory ", directory, ": ", ec.message());
+  SavedModel saved;
+  saved.program = (fs::path(directory) / to->FileNames()[0]).string();
+  if (!model.program.persistables().empty()) {
+    saved.parameters = to->DefaultParameters(saved.program);
+    HEDDLE_RETURN_IF_ERROR(SaveParameters(model.program, *model.scope, saved.parameters));
+  }
+  FileReplacement file(saved.program);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
+  HEDDLE_RETURN_IF_ERROR(file.Commit());
+  return saved;
+}
 
 Result<std::string> FindProgramFile(const std::string& path) {
   std::error_code ec;
