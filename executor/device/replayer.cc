@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/guard.h"
-#include "executor/device/bare_value.h"
+#include "executor/run/bare_value.h"
 
 namespace heddle {
 

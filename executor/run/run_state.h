@@ -11,7 +11,7 @@
 
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
-#include "executor/plan/bare_value.h"
+#include "executor/run/bare_value.h"
 #include "executor/plan/plan.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
