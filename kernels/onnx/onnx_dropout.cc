@@ -202,6 +202,7 @@ out output float32 [64, 64] mean 1 0.05 var 0.25 0.03 range -4 6
 HEDDLE_EXAMPLES(onnx_random_normal_like, R"(
 example normal
 # given
+dtypes none: integers round what is drawn
 random
 attr dtype INT 11
 in input float32 [64, 64] 0*4096
@@ -219,6 +220,7 @@ out output float32 [64, 64] mean 1 0.1 var 1.333 0.1 range -1 3
 HEDDLE_EXAMPLES(onnx_random_uniform_like, R"(
 example even
 # given
+dtypes none: integers round what is drawn
 random
 in input float32 [64, 64] 0*4096
 out output float32 [64, 64] mean 0.5 0.03 var 0.0833 0.01 range 0 1
@@ -226,6 +228,7 @@ out output float32 [64, 64] mean 0.5 0.03 var 0.0833 0.01 range 0 1
 HEDDLE_EXAMPLES(onnx_bernoulli, R"(
 example a quarter
 # given
+dtypes none: integers round what is drawn
 random
 in input float32 [64, 64] 0.25*4096
 out output float32 [64, 64] mean 0.25 0.04 var 0.1875 0.03 range 0 1 count 2
