@@ -170,6 +170,15 @@ in X float32 [2, 2] 1 2 -1 0.25
 out Y int64 [2] 7 4
 out Z float32 [2, 2] 0.005220145 0.9947798 0.56217647 0.4378235
 
+example one score for two classes, logistic
+attr classlabels_ints LONGS [4, 7]
+attr coefficients FLOATS [1, 2]
+attr intercepts FLOATS [0.25]
+attr post_transform STRING "LOGISTIC"
+in X float32 [2, 2] 1 2 -1 0.25
+out Y int64 [2] 7 4
+out Z float32 [2, 2] 0.0052200556 0.99477994 0.5621765 0.43782347
+
 example one score for two classes
 attr classlabels_ints LONGS [4, 7]
 attr coefficients FLOATS [1, 2]
