@@ -112,7 +112,10 @@ Status OnnxLinearClassifier(KernelContext& ctx) {
       const bool positive = scores[0] > 0;
       label[r] = c.doubled ? name(positive ? 1 : 0) : positive ? (c.labels == 0 ? 1 : name(0)) : 0;
     }
-    TransformScores(transform, c.doubled ? SecondScore::kNegative : SecondScore::kAbsent, &scores);
+    const SecondScore second = !c.doubled                              ? SecondScore::kAbsent
+                               : transform == PostTransform::kLogistic ? SecondScore::kNegative
+                                                                       : SecondScore::kComplement;
+    TransformScores(transform, second, &scores);
     to = std::copy(scores.begin(), scores.end(), to);
   }
   return Status::Ok();

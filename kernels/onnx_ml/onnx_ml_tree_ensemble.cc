@@ -417,8 +417,7 @@ out Z float32 [4, 2] 0.66818774 0.33181226 0.28905052 0.7109495 0.40131235 0.598
   0.59868765
 
 example both classes
-# oracle reference
-attr classlabels_int64s LONGS [3, 9]
+attr classlabels_int64s LONGS [0, 1]
 attr nodes_treeids LONGS [0, 0, 0, 1, 1, 1]
 attr nodes_nodeids LONGS [0, 1, 2, 0, 1, 2]
 attr nodes_featureids LONGS [0, 0, 0, 1, 0, 0]
@@ -429,29 +428,10 @@ attr nodes_falsenodeids LONGS [2, 0, 0, 2, 0, 0]
 attr class_treeids LONGS [0, 0, 1, 1]
 attr class_nodeids LONGS [1, 2, 1, 2]
 attr class_ids LONGS [0, 1, 0, 1]
-attr class_weights FLOATS [0.5, 0.6, 0.2, 0.3]
+attr class_weights FLOATS [0.5, 0.6, 0.2, -0.3]
 in X float32 [4, 2] 0 0 1 -2 3 -1 nan nan
-out Y int64 [4] 1*4
-out Z float32 [4, 2] 0.5 0.3 0.2 0.6 0 0.90000004 0 0.90000004
-
-example both classes, base values
-# oracle reference
-attr classlabels_int64s LONGS [3, 9]
-attr base_values FLOATS [0.25, -0.1]
-attr nodes_treeids LONGS [0, 0, 0, 1, 1, 1]
-attr nodes_nodeids LONGS [0, 1, 2, 0, 1, 2]
-attr nodes_featureids LONGS [0, 0, 0, 1, 0, 0]
-attr nodes_values FLOATS [0.5, 0, 0, -1, 0, 0]
-attr nodes_modes STRINGS ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_LT", "LEAF", "LEAF"]
-attr nodes_truenodeids LONGS [1, 0, 0, 1, 0, 0]
-attr nodes_falsenodeids LONGS [2, 0, 0, 2, 0, 0]
-attr class_treeids LONGS [0, 0, 1, 1]
-attr class_nodeids LONGS [1, 2, 1, 2]
-attr class_ids LONGS [0, 1, 0, 1]
-attr class_weights FLOATS [0.5, 0.6, 0.2, 0.3]
-in X float32 [4, 2] 0 0 1 -2 3 -1 nan nan
-out Y int64 [4] 1 1 0 0
-out Z float32 [4, 2] -0.4 0.4 -0.1 0.1 0 -0.1 0 -0.1
+out Y int64 [4] 0 1 1 1
+out Z float32 [4, 2] 0.5 -0.3 0.2 0.6 0 0.3 0 0.3
 )")
 
 HEDDLE_EXAMPLES(onnx_ml_tree_ensemble, R"(
