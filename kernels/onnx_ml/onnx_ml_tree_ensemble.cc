@@ -334,12 +334,12 @@ attr nodes_modes STRINGS ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_LEQ", "BRANCH_LE
 attr nodes_truenodeids LONGS [1, 0, 0, 1, 3, 0, 0, 0]
 attr nodes_falsenodeids LONGS [2, 0, 0, 2, 4, 0, 0, 0]
 attr nodes_missing_value_tracks_true LONGS [1, 0, 0, 0, 0, 0, 0, 0]
-attr target_treeids LONGS [0, 0, 1, 1, 1, 1]
-attr target_nodeids LONGS [1, 2, 2, 3, 4, 4]
-attr target_ids LONGS [0, 1, 0, 1, 0, 1]
-attr target_weights FLOATS [1, 2, 3, 4, 5, 6]
+attr target_treeids LONGS [0, 0, 1, 1, 1, 1, 1, 1]
+attr target_nodeids LONGS [1, 2, 2, 3, 4, 4, 2, 3]
+attr target_ids LONGS [0, 1, 0, 1, 0, 1, 1, 0]
+attr target_weights FLOATS [1, 2, 3, 4, 5, 6, 7, 8]
 in X float32 [4, 2] 0 0 1 -2 3 -1 nan nan
-out Y float32 [4, 2] 4.5 0 0 5.5 5.5 7.5 4.5 0
+out Y float32 [4, 2] 4.5 6.5 8.5 5.5 5.5 7.5 4.5 6.5
 
 example means
 attr n_targets INT 1
