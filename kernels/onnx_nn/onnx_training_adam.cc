@@ -181,7 +181,7 @@ in inputs float32 [2] 1.2 2.8
 in inputs float32 [2] -0.94 -2.5
 in inputs float32 [2] 1.7 3.6
 in inputs float32 [2] 0.1 0.1
-out outputs float64 [2] -0.025864023710432883 1.8078714740612534
+out outputs float32 [2] -0.025864024 1.8078715
 out outputs float32 [2] 1.56806 3.2951398
 out outputs float32 [2] 0.8032108 5.622407
 )")
