@@ -105,7 +105,12 @@ Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder) 
   HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
   Lowering lowering(model, builder);
   HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
-  if (builder->ok()) formats::Emit(lowered.draft, &Label, builder);
+  if (builder->ok()) {
+    formats::Emit(lowered.draft, &Label, builder);
+  } else {  // which Finish() will say
+    builder->ReserveBlocks(1);
+    builder->AddBlock(-1, -1);
+  }
   return lowered;
 }
 

@@ -13,7 +13,7 @@ std::unordered_map<std::string, Handler> AllHandlers() {
   for (const auto entries :
        {ElementwiseHandlers(), ShapeHandlers(), IndexHandlers(), ReduceHandlers(),
         NetworkHandlers(), NormalizeHandlers(), ControlHandlers(), SequenceHandlers(),
-        QuantizeHandlers(), RandomHandlers()})
+        QuantizeHandlers(), StringHandlers()})
     for (const HandlerEntry& e : entries) all.emplace(StrCat(e.domain, ":", e.op_type), e.handler);
   return all;
 }

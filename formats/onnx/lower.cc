@@ -50,6 +50,7 @@ Result<Lowered> Lowering::Run() {
   made.draft = std::move(draft_);
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);
+  made.keys = std::move(keys_);
   return made;
 }
 
@@ -214,6 +215,7 @@ void Lowering::LowerOutputs() {
       }
     }
     outputs_.push_back(std::move(type));
+    keys_.push_back(facts(v).keys);
   }
 }
 
@@ -267,7 +269,8 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   if (!known) done = LowerCall(*node, around);
   if (!done && known) {
     const Handler handler = FindHandler(node->domain, node->op_type);
-    done = (handler != nullptr && handler(lowering)) || LowerDirect(lowering);
+    done = LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
+           LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
   if (!done) NoteUnknown(*node, around);
@@ -313,6 +316,15 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
       call.Result(i, made->second);
   }
   return true;
+}
+
+std::string_view Lowering::OwnName(size_t k) {
+  while (own_names_.size() <= k) {
+    // A file's name with this beginning would have to be a node's input at the same time.
+    std::string& name = own_names_.emplace_back("\n");
+    name += std::to_string(own_names_.size());
+  }
+  return own_names_[k];
 }
 
 std::string Lowering::Where(const Node& node) const {

@@ -28,6 +28,12 @@ using formats::DraftOp;
 using formats::DraftVar;
 using formats::kNoDraft;
 
+// Keys of the maps that an output's values belong to: of one kind.
+struct MapKeys {
+  std::vector<int64_t> ints;
+  std::vector<std::string> strings;
+};
+
 // What the reader knows of a variable beside what the draft has.
 struct VarFacts {
   int type = kUndefinedType;       // ONNX's; of the elements where it is a sequence
@@ -38,6 +44,7 @@ struct VarFacts {
   bool exact_name = false;  // the file gives it
   bool typed = false;       // `type` was said by the handler
   bool of_sequence = false;  // an optional one
+  std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for
 };
 
 // A parameter of the program: a variable and where the file has its contents.
@@ -51,6 +58,7 @@ struct Lowered {
   Draft draft;
   std::vector<Parameter> parameters;
   std::vector<Type> inputs, outputs;  // types of feeds and fetches
+  std::vector<std::shared_ptr<const MapKeys>> keys;  // of outputs
 };
 
 // Where names are looked up: a graph with those around it, or the body of a function.
@@ -79,6 +87,12 @@ class Lowering {
   // with their number and where they first stand.
   Result<Lowered> Run();
 
+  // For handlers that lower a node as another one.
+  void LowerNode(const Node& node, const Surroundings& around);
+  Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }
+  // The name of the `k`th input of such a node, which no file can give to a value beside it.
+  std::string_view OwnName(size_t k);
+
  private:
   friend class NodeLowering;
   struct Unknown {
@@ -92,7 +106,6 @@ class Lowering {
   void LowerOutputs();
   void AddInitializers(const Graph& graph, NameScope* names);
   void LowerNodes(const std::vector<Node>& nodes, const Surroundings& around);
-  void LowerNode(const Node& node, const Surroundings& around);
   bool LowerCall(const Node& node, const Surroundings& around);
   void NoteUnknown(const Node& node, const Surroundings& around);
   std::string Where(const Node& node) const;
@@ -119,6 +132,8 @@ class Lowering {
   std::unordered_map<std::string, const Function*> functions_;
   NameScope main_;
   std::vector<Type> inputs_, outputs_;
+  std::vector<std::shared_ptr<const MapKeys>> keys_;
+  std::deque<std::string> own_names_, owned_texts_;
   int block_ = 0;  // where operators go
   size_t nodes_lowered_ = 0;
 };

@@ -273,6 +273,24 @@ bool LowerWhere(NodeLowering& n) {
   return true;
 }
 
+// Bits of types that are held in wider ones are seen in their own width.
+bool LowerBitCast(NodeLowering& n) {
+  const int x = n.Required(0), from = n.type(x), to = static_cast<int>(n.Int("to", 0));
+  const auto narrow = [](int type) {
+    return type == kUint16 ? DType::kI16 : type == kUint32 ? DType::kI32 : StorageOf(type);
+  };
+  if (narrow(from) == StorageOf(from) && narrow(to) == StorageOf(to)) return false;
+  if (BitsOf(from) != BitsOf(to)) return false;
+  int bits = n.Cast(x, narrow(from));
+  if (narrow(from) != narrow(to))
+    bits = n.Make("onnx_bit_cast", {{"input", {bits}}}, {{"to", int64_t{TypeOf(narrow(to))}}},
+                  "output");
+  n.draft_var(bits).dtype = narrow(to);
+  const int made = bits == x ? n.Unary("assign", x) : n.Cast(bits, StorageOf(to));
+  n.Result(0, Wrapped(n, to, made));
+  return true;
+}
+
 bool LowerRound(NodeLowering& n) {
   n.Result(0, n.Make("onnx_round", {{"X", {n.Required(0)}}}, {}, "Y"));
   return true;
@@ -319,7 +337,7 @@ bool LowerCast(NodeLowering& n) {
     n.Result(0, made);
     return true;
   }
-  const char* op = from == kString || to == kString ? "onnx_cast_string" : "onnx_cast";
+  const char* op = n.IsString(x) || to == kString ? "onnx_cast_string" : "onnx_cast";
   if (!NodeLowering::HasOperator(op)) return false;
   const int made = n.Make(op, {{"input", {x}}},
                           {{"from", int64_t{from}},
@@ -362,6 +380,7 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Asinh", &LowerUnary<kAsinh>},
     {"", "Atan", &LowerUnary<kAtan>},
     {"", "Atanh", &LowerUnary<kAtanh>},
+    {"", "BitCast", &LowerBitCast},
     {"", "BitwiseAnd", &LowerBinary<kBitwiseAnd>},
     {"", "BitwiseNot", &LowerBitwiseNot},
     {"", "BitwiseOr", &LowerBinary<kBitwiseOr>},

@@ -78,7 +78,7 @@ bool LowerLayerNormalization(NodeLowering& n) {
   const int x = n.Required(0), scale = n.Required(1), bias = n.In(2);
   const int rank = n.rank(x);
   int64_t axis = n.Int("axis", -1);
-  if (rank <= 0 || n.Wants(1) || n.Wants(2) || n.dtype(x) != DType::kF32) return false;
+  if (rank < 2 || n.Wants(1) || n.Wants(2) || n.dtype(x) != DType::kF32) return false;
   if (axis < 0) axis += rank;
   const bool is_last = axis == rank - 1 && n.rank(scale) == 1 && (bias == kNoDraft || n.rank(bias) == 1);
   const bool fits = is_last && n.shape(scale)[0] == n.shape(x)[rank - 1] && n.shape(scale)[0] > 0;

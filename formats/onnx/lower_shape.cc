@@ -128,10 +128,7 @@ bool LowerUnsqueeze(NodeLowering& n) {
   if (n.IsString(x)) return false;
   bool given = false;
   auto axes = IntsOf(n, "axes", 1, 13, &given);
-  if (!axes) {
-    n.Result(0, n.Make("unsqueeze2", {{"X", {x}}, {"AxesTensor", {n.Required(1)}}}));
-    return true;
-  }
+  if (!axes) return false;
   const bool negative = std::any_of(axes->begin(), axes->end(), [](int64_t a) { return a < 0; });
   const int rank = n.rank(x);
   if (negative && rank < 0 && axes->size() > 1) return false;

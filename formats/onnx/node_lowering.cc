@@ -362,6 +362,15 @@ int NodeLowering::TensorConstant(Tensor value, int type) {
                         StrCat(node_.op_type, "/", l_.draft_.vars.size()));
 }
 
+int NodeLowering::StringsConstant(const Strings& values) {
+  TensorData& data = l_.owned_.emplace_back();
+  data.type = kString;
+  data.dims = {static_cast<int64_t>(values.size())};
+  for (const std::string& text : values)
+    data.strings.push_back(l_.owned_texts_.emplace_back(text));
+  return l_.AddConstant(data, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
+}
+
 void NodeLowering::ResultConstant(const Attribute& a) {
   const std::string_view name = node_.outputs[0];
   int v = kNoDraft;

@@ -81,6 +81,7 @@ class NodeLowering {
   int IntConstant(int64_t value, DType dtype = DType::kI64);
   int FloatConstant(double value, DType dtype);
   int FloatsConstant(const Floats& values, DType dtype);
+  int StringsConstant(const Strings& values);
   int Reshape(int v, Ints shape) { return Make("reshape2", {{"X", {v}}}, {{"shape", std::move(shape)}}); }
   int Unsqueeze(int v, Ints axes) { return Make("unsqueeze2", {{"X", {v}}}, {{"axes", std::move(axes)}}); }
   int Squeeze(int v, Ints axes) { return Make("squeeze2", {{"X", {v}}}, {{"axes", std::move(axes)}}); }

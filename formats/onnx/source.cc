@@ -157,6 +157,7 @@ Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(std::string_view byte
   source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
+  source->keys_ = std::move(lowered.keys);
   return std::shared_ptr<const OnnxSource>(std::move(source));
 }
 
