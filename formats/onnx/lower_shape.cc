@@ -280,7 +280,9 @@ bool LowerPad(NodeLowering& n) {
                      IsFloat(n.dtype(x)) && pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
                      std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p >= 0; });
   if (!plain) {
-    if (n.opset() >= 11 || !pads || !NodeLowering::HasOperator("onnx_pad")) return false;
+    const bool cast = n.opset() >= 11 && n.Has(2) && n.dtype(n.In(2)) != n.dtype(x) &&
+                      IsFloat(n.dtype(n.In(2))) && pads && !n.Has(3);
+    if ((n.opset() >= 11 && !cast) || !pads) return false;
     const DType dtype = n.dtype(x) == DType::kUnknown ? DType::kF32 : n.dtype(x);
     n.Result(0, n.Make("onnx_pad",
                        {{"data", {x}},

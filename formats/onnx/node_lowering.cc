@@ -117,7 +117,8 @@ int64_t NodeLowering::Int(std::string_view name, int64_t otherwise) const {
 double NodeLowering::Float(std::string_view name, double otherwise) const {
   const Attribute* a = Find(name);
   if (a != nullptr && a->kind == Attribute::kInt) return static_cast<double>(a->i);
-  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f} : otherwise;
+  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f}
+                                                      : double{static_cast<float>(otherwise)};
 }
 
 std::string NodeLowering::Str(std::string_view name, std::string_view otherwise) const {

@@ -171,8 +171,8 @@ in a float32 [2] 1 2
 in b float32 [1] 3
 var s tensor_array float32
 var t tensor_array float32
-op onnx_valuesuence_construct inputs=a,b -> output_sequence=s
-op onnx_valuesuence_construct inputs=a,a -> output_sequence=t
+op onnx_sequence_construct inputs=a,b -> output_sequence=s
+op onnx_sequence_construct inputs=a,a -> output_sequence=t
 op onnx_concat_from_sequence input_sequence=s -> concat_result=x
 op onnx_concat_from_sequence input_sequence=t -> concat_result=y
 attr new_axis INT 1
@@ -197,7 +197,7 @@ example two items, the last one first
 in a float32 [2] 1 2
 in b float32 [2] 3 4
 var s tensor_array float32
-op onnx_valuesuence_construct inputs=a,b -> output_sequence=s
+op onnx_sequence_construct inputs=a,b -> output_sequence=s
 op onnx_stack_array X=s -> Out=x
 attr reverse BOOLEAN true
 out x float32 [2, 2] 3 4 1 2
