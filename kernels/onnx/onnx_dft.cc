@@ -177,9 +177,10 @@ HEDDLE_OP(onnx_stft) {
 
 HEDDLE_EXAMPLES(onnx_dft, R"(
 example real
+# oracle reference
 in input float32 [1, 5, 1] 1 2 -1 0.5 3
-out output float32 [1, 5, 2] 5.5000005 -1.1175871e-6 2.9495945 1.8327329 -3.199593 -0.8387967
-  -3.199594 0.83880055 2.9495926 -1.8327364
+out output float32 [1, 5, 2] 5.5 0 2.9495935 1.8327343 -3.1995935 -0.83879954 -3.1995935 0.83879954
+  2.9495935 -1.8327343
 
 example onesided, zeros behind
 attr onesided INT 1
