@@ -18,6 +18,7 @@ struct HandlerEntry {
   Handler handler;
 };
 
+std::span<const HandlerEntry> AttentionHandlers();
 std::span<const HandlerEntry> ElementwiseHandlers();
 std::span<const HandlerEntry> ShapeHandlers();
 std::span<const HandlerEntry> IndexHandlers();

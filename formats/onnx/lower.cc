@@ -34,7 +34,10 @@ Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(CheckVersions());
   for (const Function& f : model_.functions)
     functions_.emplace(FunctionKey(f.domain, f.name, f.overload), &f);
-  for (const ValueInfo& v : model_.graph.inputs) names_.insert(std::string(v.name));
+  std::unordered_set<std::string_view> filled;
+  for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
+  for (const ValueInfo& v : model_.graph.inputs)
+    if (!filled.contains(v.name)) names_.insert(std::string(v.name));
   for (const ValueInfo& v : model_.graph.outputs) names_.insert(std::string(v.name));
   AddInitializers(model_.graph, &main_);
   LowerInputs();
@@ -84,7 +87,6 @@ int Lowering::AddConstant(const TensorData& data, std::string_view name) {
   facts(v).type = data.type;
   facts(v).data = &data;
   facts(v).exact_name = true;
-  if (data.type == kString) var(v).kind = ir::VarKind::kRaw;
   if (data.dims.size() > static_cast<size_t>(Shape::kMaxRank)) {
     builder_.Problem(data.What(), ": rank ", data.dims.size(), " is above the limit of ",
                      Shape::kMaxRank);

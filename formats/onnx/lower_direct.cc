@@ -149,7 +149,7 @@ bool LowerDirect(NodeLowering& n) {
       attrs.emplace_back(wanted.name, *std::move(value));
       if (const int has = def->FindAttr(StrCat("has_", a.name)); has >= 0)
         attrs.emplace_back(def->attrs()[static_cast<size_t>(has)].name, true);
-    } else if (const int slot = def->FindInput(a.name); slot >= 0) {
+    } else if (const int slot = def->FindInput(a.name == "k" ? "K" : a.name); slot >= 0) {
       if (const int v = AsInput(n, a); v != kNoDraft)
         ins.emplace_back(slots[static_cast<size_t>(slot)].name, std::vector<int>{v});
     } else if (std::find(kIgnored.begin(), kIgnored.end(), a.name) == kIgnored.end()) {

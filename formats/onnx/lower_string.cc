@@ -55,6 +55,9 @@ bool LowerStringMover(NodeLowering& n) {
     node.inputs[places[k]] = n.lowering().OwnName(k);
     names.vars.emplace(node.inputs[places[k]], made[k]);
   }
+  // Outputs of the file's names are the strings, not the numbers.
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (n.Wants(i)) node.outputs[i] = n.lowering().OwnName(node.inputs.size() + i);
   Surroundings around = n.around();
   around.names = &names;
   n.lowering().LowerNode(node, around);

@@ -67,6 +67,9 @@ std::optional<Ints> NodeLowering::ConstantInts(int v) {
       case DType::kI32:
         ints.push_back(t->data<int32_t>()[i]);
         break;
+      case DType::kI16:
+        ints.push_back(t->data<int16_t>()[i]);
+        break;
       case DType::kI8:
         ints.push_back(t->data<int8_t>()[i]);
         break;
