@@ -301,28 +301,6 @@ bool LowerPad(NodeLowering& n) {
   return true;
 }
 
-// Asymmetric resizing by its old name, and Resize as it was at first.
-bool LowerUpsample(NodeLowering& n) {
-  if (n.node().op_type == "Resize" && n.opset() > 10) return false;
-  if (!NodeLowering::HasOperator("onnx_resize")) return false;
-  const int x = n.Required(0);
-  int scales = n.In(1);
-  if (n.opset() < 9) {
-    Floats values = n.FloatList("scales");
-    if (n.opset() < 7)
-      values = {1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)};
-    scales = n.FloatsConstant(values, DType::kF32);
-  }
-  std::string mode = n.Str("mode", "nearest");
-  if (mode == "bilinear") mode = "linear";
-  n.Result(0, n.Make("onnx_resize", {{"X", {x}}, {"scales", {scales}}},
-                     {{"mode", mode},
-                      {"coordinate_transformation_mode", std::string("asymmetric")},
-                      {"nearest_mode", std::string("floor")}},
-                     "Y"));
-  return true;
-}
-
 constexpr HandlerEntry kEntries[] = {
     {"", "Concat", &LowerConcat},
     {"", "Constant", &LowerConstant},
@@ -331,7 +309,6 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Flatten", &LowerFlatten},
     {"", "Pad", &LowerPad},
     {"", "Reshape", &LowerReshape},
-    {"", "Resize", &LowerUpsample},
     {"", "Shape", &LowerShape},
     {"", "Size", &LowerSize},
     {"", "Slice", &LowerSlice},
@@ -340,7 +317,6 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Tile", &LowerTile},
     {"", "Transpose", &LowerTranspose},
     {"", "Unsqueeze", &LowerUnsqueeze},
-    {"", "Upsample", &LowerUpsample},
 };
 
 }  // namespace
