@@ -58,6 +58,8 @@ class Oracle:
         from onnx import defs
         self.onnx, self.schemas, self.first = onnx, {}, {}
         for schema in defs.get_all_schemas_with_history():
+            if schema.deprecated:
+                continue
             key = schema.domain, self.heddle_name(schema.name)
             self.first[key] = min(schema.since_version, self.first.get(key, 99))
             old = self.schemas.get(key)

@@ -112,7 +112,10 @@ Status OnnxLinearClassifier(KernelContext& ctx) {
       const bool positive = scores[0] > 0;
       label[r] = c.doubled ? name(positive ? 1 : 0) : positive ? (c.labels == 0 ? 1 : name(0)) : 0;
     }
-    TransformScores(transform, c.doubled ? SecondScore::kNegative : SecondScore::kAbsent, &scores);
+    const SecondScore second = !c.doubled                              ? SecondScore::kAbsent
+                               : transform == PostTransform::kLogistic ? SecondScore::kNegative
+                                                                       : SecondScore::kComplement;
+    TransformScores(transform, second, &scores);
     to = std::copy(scores.begin(), scores.end(), to);
   }
   return Status::Ok();
@@ -169,6 +172,15 @@ attr post_transform STRING "LOGISTIC"
 in X float32 [2, 2] 1 2 -1 0.25
 out Y int64 [2] 7 4
 out Z float32 [2, 2] 0.005220145 0.9947798 0.56217647 0.4378235
+
+example one score for two classes, logistic
+attr classlabels_ints LONGS [4, 7]
+attr coefficients FLOATS [1, 2]
+attr intercepts FLOATS [0.25]
+attr post_transform STRING "LOGISTIC"
+in X float32 [2, 2] 1 2 -1 0.25
+out Y int64 [2] 7 4
+out Z float32 [2, 2] 0.0052200556 0.99477994 0.5621765 0.43782347
 
 example one score for two classes
 attr classlabels_ints LONGS [4, 7]
