@@ -64,8 +64,7 @@ class Onnx : public formats::Format {
     return Read(bytes, nullptr, builder);
   }
   Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
-      const std::string& path, std::string_view bytes,
-      ir::ProgramBuilder& builder) const override {
+      const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
     auto file = formats::DataFile::Open(path);
     return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, builder);
   }

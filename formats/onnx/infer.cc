@@ -96,18 +96,31 @@ void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta
 }
 
 bool IsComparison(std::string_view op) {
-  for (std::string_view stem : {"equal", "not_equal", "less_", "greater_", "logical_", "isnan",
-                                "isinf", "onnx_is_inf"})
+  for (std::string_view stem :
+       {"equal", "not_equal", "less_", "greater_", "logical_", "isnan", "isinf", "onnx_is_inf"})
     if (op.starts_with(stem)) return true;
   return false;
 }
 
 // Operators whose first output has the rank of their first operand, whatever else they are given.
 bool KeepsRank(std::string_view op) {
-  static constexpr std::string_view kNames[] = {
-      "onnx_slice", "onnx_pad", "onnx_resize", "onnx_tile", "onnx_top_k", "onnx_split",
-      "onnx_cum_sum", "onnx_trilu", "onnx_conv", "onnx_max_pool", "onnx_average_pool",
-      "onnx_center_crop_pad", "slice", "strided_slice", "pad", "tile", "split"};
+  static constexpr std::string_view kNames[] = {"onnx_slice",
+                                                "onnx_pad",
+                                                "onnx_resize",
+                                                "onnx_tile",
+                                                "onnx_top_k",
+                                                "onnx_split",
+                                                "onnx_cum_sum",
+                                                "onnx_trilu",
+                                                "onnx_conv",
+                                                "onnx_max_pool",
+                                                "onnx_average_pool",
+                                                "onnx_center_crop_pad",
+                                                "slice",
+                                                "strided_slice",
+                                                "pad",
+                                                "tile",
+                                                "split"};
   for (std::string_view name : kNames)
     if (op == name) return true;
   return false;
@@ -125,8 +138,8 @@ int NodeLowering::RankOf(const DraftOp& op) const {
   const auto length = [&](int v) {
     return rank(v) == 1 && shape(v)[0] >= 0 ? static_cast<int>(shape(v)[0]) : -1;
   };
-  const int first = op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft
-                                                                     : op.inputs[0].second[0];
+  const int first =
+      op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft : op.inputs[0].second[0];
   if (KeepsRank(op.type)) return rank(first);
   if (op.type == "reshape2") {
     for (const auto& [name, value] : op.attributes)
@@ -213,7 +226,8 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
       if (*number > 0) return StorageOf(static_cast<int>(*number));
   }
   for (const auto& [slot, vars] : op.inputs)
-    if (!vars.empty() && slot != "Condition" && slot != "condition" && dtype(vars[0]) != DType::kUnknown)
+    if (!vars.empty() && slot != "Condition" && slot != "condition" &&
+        dtype(vars[0]) != DType::kUnknown)
       return dtype(vars[0]);
   return DType::kUnknown;
 }

@@ -186,7 +186,8 @@ void Lowering::LowerOutputs() {
       continue;
     }
     int v = found->second;
-    const bool own = var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
+    const bool own =
+        var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
     if (!own) {
       // An initializer, or a value that has another name.
       names_.erase(std::string(output.name));
@@ -204,9 +205,9 @@ void Lowering::LowerOutputs() {
     var(v).named = true;
     draft_.fetches.emplace_back(v, column);
     Type type = output.type;
-    if (type.kind == Type::Kind::kNone || (type.kind == Type::Kind::kTensor &&
-                                           StorageOf(type.element) != var(v).dtype &&
-                                           var(v).dtype != DType::kUnknown)) {
+    if (type.kind == Type::Kind::kNone ||
+        (type.kind == Type::Kind::kTensor && StorageOf(type.element) != var(v).dtype &&
+         var(v).dtype != DType::kUnknown)) {
       type.kind = facts(v).kind;
       type.element = facts(v).type;
       type.inner.clear();
@@ -294,8 +295,7 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   }
   if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size()) {
     call.Problem("has ", node.inputs.size(), " inputs and ", node.outputs.size(),
-                 " outputs; the function takes ", f.inputs.size(), " and gives ",
-                 f.outputs.size());
+                 " outputs; the function takes ", f.inputs.size(), " and gives ", f.outputs.size());
     return true;
   }
   NameScope names;

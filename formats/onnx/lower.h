@@ -36,14 +36,14 @@ struct MapKeys {
 
 // What the reader knows of a variable beside what the draft has.
 struct VarFacts {
-  int type = kUndefinedType;       // ONNX's; of the elements where it is a sequence
-  Shape shape = Shape::Unknown();  // -1: open
-  const TensorData* data = nullptr;  // a constant of the file
+  int type = kUndefinedType;            // ONNX's; of the elements where it is a sequence
+  Shape shape = Shape::Unknown();       // -1: open
+  const TensorData* data = nullptr;     // a constant of the file
   std::shared_ptr<const Tensor> value;  // a small constant, once somebody asked for it
   Type::Kind kind = Type::Kind::kTensor;
-  bool exact_name = false;  // the file gives it
-  bool typed = false;       // `type` was said by the handler
-  bool of_sequence = false;  // an optional one
+  bool exact_name = false;              // the file gives it
+  bool typed = false;                   // `type` was said by the handler
+  bool of_sequence = false;             // an optional one
   std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for
 };
 
@@ -57,13 +57,13 @@ struct Parameter {
 struct Lowered {
   Draft draft;
   std::vector<Parameter> parameters;
-  std::vector<Type> inputs, outputs;  // types of feeds and fetches
+  std::vector<Type> inputs, outputs;                 // types of feeds and fetches
   std::vector<std::shared_ptr<const MapKeys>> keys;  // of outputs
 };
 
 // Where names are looked up: a graph with those around it, or the body of a function.
 struct NameScope {
-  const NameScope* outer = nullptr;  // null: nothing further can be seen
+  const NameScope* outer = nullptr;                // null: nothing further can be seen
   std::unordered_map<std::string_view, int> vars;  // kNoDraft: an input that is left out
 };
 
@@ -71,7 +71,7 @@ struct NameScope {
 struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
-  const Function* function = nullptr;  // null: the model's graph
+  const Function* function = nullptr;                 // null: the model's graph
   const std::vector<Attribute>* arguments = nullptr;  // of the function's call
   int depth = 0;                                      // calls inside calls
 };
@@ -126,8 +126,8 @@ class Lowering {
   std::vector<VarFacts> facts_;  // by variable
   std::unordered_set<std::string> names_;
   std::unordered_map<int, Tensor> made_constants_;
-  std::deque<TensorData> owned_;      // tensors that no message of the file holds
-  std::deque<Node> owned_nodes_;      // nodes with the attributes of a call put in
+  std::deque<TensorData> owned_;  // tensors that no message of the file holds
+  std::deque<Node> owned_nodes_;  // nodes with the attributes of a call put in
   std::map<std::string, Unknown> unknown_;
   std::unordered_map<std::string, const Function*> functions_;
   NameScope main_;

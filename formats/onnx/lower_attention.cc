@@ -40,21 +40,18 @@ bool LowerFlexAttention(NodeLowering& n) {
     return true;
   }
   const int64_t heads = n.shape(q)[1];
-  const double scale =
-      n.Find("scale") != nullptr
-          ? n.Float("scale", 1)
-          : 1 / std::sqrt(static_cast<double>(n.shape(q)[3]));
+  const double scale = n.Find("scale") != nullptr
+                           ? n.Float("scale", 1)
+                           : 1 / std::sqrt(static_cast<double>(n.shape(q)[3]));
   const auto scaled = [&](int x) { return n.Unary("scale", x, {{"scale", std::sqrt(scale)}}); };
-  int scores = n.Make("matmul_v2",
-                      {{"X", {scaled(q)}}, {"Y", {scaled(RepeatHeads(n, k, heads))}}},
+  int scores = n.Make("matmul_v2", {{"X", {scaled(q)}}, {"Y", {scaled(RepeatHeads(n, k, heads))}}},
                       {{"trans_x", false}, {"trans_y", true}});
   const int precision = static_cast<int>(n.Int("softmax_precision", 0));
-  const DType wide = precision != kUndefinedType   ? StorageOf(precision)
+  const DType wide = precision != kUndefinedType ? StorageOf(precision)
                      : n.dtype(q) == DType::kF64 ? DType::kF64
                                                  : DType::kF32;
   scores = Modified(n, "score_mod", n.Cast(scores, wide));
-  const int weights =
-      Modified(n, "prob_mod", n.Unary("softmax", scores, {{"axis", int64_t{-1}}}));
+  const int weights = Modified(n, "prob_mod", n.Unary("softmax", scores, {{"axis", int64_t{-1}}}));
   const int values = n.Cast(RepeatHeads(n, v, heads), wide);
   const int made = n.Binary("matmul_v2", weights, values);
   n.Result(0, n.Cast(made, n.dtype(q)));

@@ -93,8 +93,8 @@ bool LowerIf(NodeLowering& n) {
   // A condition of the file: one branch is all there is.
   if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
     NameScope names;
-    const auto made = n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names,
-                                  static_cast<int>(n.block()));
+    const auto made =
+        n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names, static_cast<int>(n.block()));
     for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
     return true;
   }
@@ -198,8 +198,8 @@ bool LowerLoop(NodeLowering& n) {
   if (body->inputs.size() != states + 2 || body->outputs.size() < states + 1 ||
       n.node().outputs.size() > body->outputs.size() - 1) {
     n.Problem("carries ", states, " values and has ", n.node().outputs.size(),
-              " outputs; its body has ", body->inputs.size(), " inputs and ",
-              body->outputs.size(), " outputs");
+              " outputs; its body has ", body->inputs.size(), " inputs and ", body->outputs.size(),
+              " outputs");
     return true;
   }
   const int limit = n.In(0), first = n.In(1);
@@ -243,11 +243,9 @@ bool LowerLoop(NodeLowering& n) {
 // Dimension `axis`, an int64 scalar.
 int DimOf(NodeLowering& n, int v, int64_t axis) {
   const int64_t end = axis == -1 ? std::numeric_limits<int32_t>::max() : axis + 1;
-  return n.Make("slice", {{"Input", {n.ShapeOf(v)}}},
-                {{"axes", Ints{0}},
-                 {"starts", Ints{axis}},
-                 {"ends", Ints{end}},
-                 {"decrease_axis", Ints{0}}});
+  return n.Make(
+      "slice", {{"Input", {n.ShapeOf(v)}}},
+      {{"axes", Ints{0}}, {"starts", Ints{axis}}, {"ends", Ints{end}}, {"decrease_axis", Ints{0}}});
 }
 
 int64_t ItemOf(const Ints& list, size_t i) { return i < list.size() ? list[i] : 0; }
@@ -323,8 +321,7 @@ bool LowerBatchedScan(NodeLowering& n, Scan scan) {
     for (size_t i = 0; i < made.size(); ++i) results[i].push_back(made[i]);
   }
   for (size_t i = 0; i < results.size(); ++i)
-    if (n.Wants(i))
-      n.Result(i, n.Make("stack", {{"X", results[i]}}, {{"axis", int64_t{0}}}, "Y"));
+    if (n.Wants(i)) n.Result(i, n.Make("stack", {{"X", results[i]}}, {{"axis", int64_t{0}}}, "Y"));
   return true;
 }
 

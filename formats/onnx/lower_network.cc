@@ -19,7 +19,7 @@ struct Windows {
 std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
   Windows made;
   made.kernel = n.IntList("kernel_shape");
-  made.dims = !made.kernel.empty() ? static_cast<int>(made.kernel.size())
+  made.dims = !made.kernel.empty()             ? static_cast<int>(made.kernel.size())
               : w != kNoDraft && n.rank(w) > 0 ? n.rank(w) - 2
                                                : n.rank(x) - 2;
   if (made.dims < 1 || made.dims > 3) return std::nullopt;
@@ -130,13 +130,13 @@ bool LowerConvTranspose(NodeLowering& n) {
 bool LowerPool(NodeLowering& n, bool max) {
   const int x = n.Required(0);
   auto windows = WindowsOf(n, x, kNoDraft);
-  const bool dilated =
-      windows && std::any_of(windows->dilations.begin(), windows->dilations.end(),
-                             [](int64_t d) { return d != 1; });
+  const bool dilated = windows && std::any_of(windows->dilations.begin(), windows->dilations.end(),
+                                              [](int64_t d) { return d != 1; });
   if (!windows || dilated || n.Wants(1) || n.Int("ceil_mode", 0) != 0 || !IsPlain(n, x))
     return false;
   for (size_t i = 0; i < windows->kernel.size(); ++i)
-    if (windows->pads[2 * i] >= windows->kernel[i] || windows->pads[2 * i + 1] >= windows->kernel[i])
+    if (windows->pads[2 * i] >= windows->kernel[i] ||
+        windows->pads[2 * i + 1] >= windows->kernel[i])
       return false;
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
@@ -219,8 +219,7 @@ bool LowerUpsample(NodeLowering& n) {
   int scales = n.In(1);
   if (n.opset() < 9) {
     Floats values = n.FloatList("scales");
-    if (n.opset() < 7)
-      values = {1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)};
+    if (n.opset() < 7) values = {1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)};
     scales = n.FloatsConstant(values, DType::kF32);
   }
   std::string mode = n.Str("mode", "nearest");
@@ -251,8 +250,8 @@ bool LowerPlainResize(NodeLowering& n) {
   const bool half = place == "half_pixel";
   Attrs attrs = {{"scale", Floats{h, w}}, {"align_corners", false}};
   if (mode == "nearest") {
-    const bool same = (place == "asymmetric" && rounding == "floor") ||
-                      (half && rounding.starts_with("round"));
+    const bool same =
+        (place == "asymmetric" && rounding == "floor") || (half && rounding.starts_with("round"));
     if (!whole || !same) return false;
     n.Result(0, n.Make("nearest_interp_v2", {{"X", {x}}}, std::move(attrs)));
     return true;

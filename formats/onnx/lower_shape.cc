@@ -57,9 +57,8 @@ bool LowerConstantOfShape(NodeLowering& n) {
   // The text of a number is exact where a double is not.
   std::string text;
   if (const auto whole = n.ConstantInts(element)) text = std::to_string((*whole)[0]);
-  Attrs attrs = {{"value", (*number)[0]},
-                 {"str_value", text},
-                 {"dtype", DTypeToProto(value.dtype())}};
+  Attrs attrs = {
+      {"value", (*number)[0]}, {"str_value", text}, {"dtype", DTypeToProto(value.dtype())}};
   int made = 0;
   if (dims) {
     attrs.emplace_back("shape", *dims);
@@ -200,9 +199,8 @@ bool LowerSplit(NodeLowering& n) {
     if (dim < 0 || count == 0 || dim % static_cast<int64_t>(count) != 0 || dim == 0) return false;
     attrs.emplace_back("num", static_cast<int64_t>(count));
   }
-  const std::vector<int> made =
-      n.MakeMany("split", {{"X", {x}}}, std::move(attrs),
-                 std::vector<std::string_view>(count, "Out"));
+  const std::vector<int> made = n.MakeMany("split", {{"X", {x}}}, std::move(attrs),
+                                           std::vector<std::string_view>(count, "Out"));
   for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
   return true;
 }
@@ -233,7 +231,8 @@ bool LowerSlice(NodeLowering& n) {
   }
   // The operator takes what a 32-bit number holds; dimensions are smaller.
   const auto limited = [](Ints values) {
-    for (int64_t& v : values) v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
+    for (int64_t& v : values)
+      v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
     return values;
   };
   n.Result(0, n.Make("slice", {{"Input", {x}}},
@@ -256,8 +255,8 @@ bool LowerTile(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.opset() < 6 || n.IsString(x)) return false;
   const auto repeats = n.ConstantInts(n.Required(1));
-  const bool plain = repeats && std::all_of(repeats->begin(), repeats->end(),
-                                            [](int64_t r) { return r > 0; });
+  const bool plain =
+      repeats && std::all_of(repeats->begin(), repeats->end(), [](int64_t r) { return r > 0; });
   if (!plain || repeats->empty()) return false;
   n.Result(0, n.Make("tile", {{"X", {x}}}, {{"repeat_times", *repeats}}));
   return true;
@@ -276,8 +275,8 @@ bool LowerPad(NodeLowering& n) {
     if (!constant || constant->size() != 1) return false;
     value = (*constant)[0];
   }
-  const bool plain = pads && mode == "constant" && !n.Has(3) &&
-                     IsFloat(n.dtype(x)) && pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
+  const bool plain = pads && mode == "constant" && !n.Has(3) && IsFloat(n.dtype(x)) &&
+                     pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
                      std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p >= 0; });
   if (!plain) {
     const bool cast = n.opset() >= 11 && n.Has(2) && n.dtype(n.In(2)) != n.dtype(x) &&

@@ -11,15 +11,20 @@ struct Mover {
   bool makes_strings;
 };
 constexpr Mover kMovers[] = {
-    {"Compress", true},       {"Concat", true},          {"DepthToSpace", true},
-    {"Equal", false},         {"Expand", true},          {"Flatten", true},
-    {"Gather", true},         {"GatherElements", true},  {"GatherND", true},
-    {"Pad", true},            {"Reshape", true},         {"ReverseSequence", true},
-    {"ScatterElements", true}, {"Scatter", true},        {"ScatterND", true},
-    {"Shape", false},         {"Size", false},           {"Slice", true},
-    {"SpaceToDepth", true},   {"Split", true},           {"Squeeze", true},
-    {"Tile", true},           {"Transpose", true},       {"Unique", true},
-    {"Unsqueeze", true},      {"Where", true},           {"CenterCropPad", true},
+    {"Compress", true},        {"Concat", true},
+    {"DepthToSpace", true},    {"Equal", false},
+    {"Expand", true},          {"Flatten", true},
+    {"Gather", true},          {"GatherElements", true},
+    {"GatherND", true},        {"Pad", true},
+    {"Reshape", true},         {"ReverseSequence", true},
+    {"ScatterElements", true}, {"Scatter", true},
+    {"ScatterND", true},       {"Shape", false},
+    {"Size", false},           {"Slice", true},
+    {"SpaceToDepth", true},    {"Split", true},
+    {"Squeeze", true},         {"Tile", true},
+    {"Transpose", true},       {"Unique", true},
+    {"Unsqueeze", true},       {"Where", true},
+    {"CenterCropPad", true},
 };
 
 const Mover* MoverOf(const Node& node) {
@@ -84,17 +89,16 @@ int StringResult(NodeLowering& n, int v) {
 }
 
 bool LowerConcat(NodeLowering& n) {
-  const int made = n.Make("onnx_string_concat", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}},
-                          {}, "Z");
+  const int made =
+      n.Make("onnx_string_concat", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}}, {}, "Z");
   n.Result(0, StringResult(n, made));
   return true;
 }
 
 bool LowerSplit(NodeLowering& n) {
-  const std::vector<int> made =
-      n.MakeMany("onnx_string_split", {{"X", {n.Required(0)}}},
-                 {{"delimiter", n.Str("delimiter", "")}, {"maxsplit", n.Int("maxsplit", -1)}},
-                 {"Y", "Z"});
+  const std::vector<int> made = n.MakeMany(
+      "onnx_string_split", {{"X", {n.Required(0)}}},
+      {{"delimiter", n.Str("delimiter", "")}, {"maxsplit", n.Int("maxsplit", -1)}}, {"Y", "Z"});
   n.Result(0, StringResult(n, made[0]));
   n.draft_var(made[1]).dtype = DType::kI64;
   n.SetType(made[1], kInt64);
@@ -137,7 +141,9 @@ struct Labels {
 
 Labels LabelsOf(NodeLowering& n, std::string_view stem) {
   Labels made;
-  const auto find = [&](std::string_view end) { return n.Find(std::string(stem) + std::string(end)); };
+  const auto find = [&](std::string_view end) {
+    return n.Find(std::string(stem) + std::string(end));
+  };
   if (const Attribute* a = find("_strings")) {
     made.strings.assign(a->strings.begin(), a->strings.end());
     made.type = kString;
@@ -156,8 +162,10 @@ Labels LabelsOf(NodeLowering& n, std::string_view stem) {
     const auto t = MakeTensor(*a->tensor);
     if (!t.ok()) return {};
     const int v = n.TensorConstant(*t, made.type);
-    if (const auto ints = n.ConstantInts(v)) made.ints = *ints;
-    else if (const auto floats = n.ConstantFloats(v)) made.floats = *floats;
+    if (const auto ints = n.ConstantInts(v))
+      made.ints = *ints;
+    else if (const auto floats = n.ConstantFloats(v))
+      made.floats = *floats;
   }
   return made;
 }
@@ -169,8 +177,10 @@ int ValuesWithDefault(NodeLowering& n, Labels values) {
   if (tensor != nullptr && tensor->tensor != nullptr) {
     if (const auto t = MakeTensor(*tensor->tensor); t.ok()) {
       const int v = n.TensorConstant(*t, tensor->tensor->type);
-      if (const auto ints = n.ConstantInts(v)) other.ints = *ints;
-      else if (const auto floats = n.ConstantFloats(v)) other.floats = *floats;
+      if (const auto ints = n.ConstantInts(v))
+        other.ints = *ints;
+      else if (const auto floats = n.ConstantFloats(v))
+        other.floats = *floats;
     } else if (!tensor->tensor->strings.empty()) {
       other.strings.assign(1, std::string(tensor->tensor->strings[0]));
     }
@@ -227,12 +237,11 @@ bool LowerLabelEncoder(NodeLowering& n) {
   n.SetType(place, kInt64);
   const int all = ValuesWithDefault(n, values);
   if (values.type == kString) {
-    n.Result(0, StringResult(n, n.Make("onnx_string_decode",
-                                       {{"Texts", {all}}, {"Codes", {place}}})));
+    n.Result(0,
+             StringResult(n, n.Make("onnx_string_decode", {{"Texts", {all}}, {"Codes", {place}}})));
     return true;
   }
-  const int made =
-      n.Make("onnx_gather", {{"data", {all}}, {"indices", {place}}}, {}, "output");
+  const int made = n.Make("onnx_gather", {{"data", {all}}, {"indices", {place}}}, {}, "output");
   n.SetType(made, values.type);
   n.Result(0, made);
   return true;

@@ -41,7 +41,8 @@ std::vector<int> NodeLowering::AllInputs(size_t from) {
 const Tensor* NodeLowering::Constant(int v, int64_t max_count) {
   if (v == kNoDraft) return nullptr;
   VarFacts& facts = l_.facts(v);
-  if (facts.value != nullptr) return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
+  if (facts.value != nullptr)
+    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
   if (facts.data == nullptr || facts.data->external || facts.type == kString) return nullptr;
   const auto count = facts.data->Count();
   if (!count.ok() || *count > max_count) return nullptr;
@@ -140,9 +141,7 @@ Floats NodeLowering::FloatList(std::string_view name) const {
   return a != nullptr ? a->floats : Floats{};
 }
 
-DType NodeLowering::dtype(int v) const {
-  return v == kNoDraft ? DType::kUnknown : l_.var(v).dtype;
-}
+DType NodeLowering::dtype(int v) const { return v == kNoDraft ? DType::kUnknown : l_.var(v).dtype; }
 
 int NodeLowering::NewVar(DType dtype, std::string_view stem) {
   const std::string_view name = stem.empty() ? node_.op_type : stem;
@@ -235,7 +234,8 @@ DraftOp& NodeLowering::Emit(std::string_view type, Ins ins, Attrs attrs,
   const OpDef* def = FindOp(type);
   for (auto& [name, value] : attrs) {
     const int a = def == nullptr ? -1 : def->FindAttr(name);
-    if (a >= 0) value = Converted(std::move(value), def->attrs()[static_cast<size_t>(a)].default_value, name);
+    if (a >= 0)
+      value = Converted(std::move(value), def->attrs()[static_cast<size_t>(a)].default_value, name);
   }
   std::erase_if(ins, [](const auto& slot) {
     return std::all_of(slot.second.begin(), slot.second.end(), [](int v) { return v == kNoDraft; });
@@ -319,9 +319,8 @@ Tensor Filled(DType dtype, const Shape& shape, const Floats& values) {
 
 Tensor FloatTensor(DType dtype, const Shape& shape, const Floats& values) {
   Tensor t;
-  VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(dtype, [&](auto tag) {
-    t = Filled<typename decltype(tag)::type>(dtype, shape, values);
-  });
+  VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
+      dtype, [&](auto tag) { t = Filled<typename decltype(tag)::type>(dtype, shape, values); });
   if (t.initialized()) return t;
   std::vector<uint16_t> bits;
   for (double v : values) {
@@ -357,21 +356,17 @@ int NodeLowering::FloatsConstant(const Floats& values, DType dtype) {
                         TypeOf(dtype));
 }
 
-int NodeLowering::ShapeOf(int v) {
-  return Cast(Make("shape", {{"Input", {v}}}), DType::kI64);
-}
+int NodeLowering::ShapeOf(int v) { return Cast(Make("shape", {{"Input", {v}}}), DType::kI64); }
 
 int NodeLowering::TensorConstant(Tensor value, int type) {
-  return l_.AddConstant(std::move(value), type,
-                        StrCat(node_.op_type, "/", l_.draft_.vars.size()));
+  return l_.AddConstant(std::move(value), type, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
 }
 
 int NodeLowering::StringsConstant(const Strings& values) {
   TensorData& data = l_.owned_.emplace_back();
   data.type = kString;
   data.dims = {static_cast<int64_t>(values.size())};
-  for (const std::string& text : values)
-    data.strings.push_back(l_.owned_texts_.emplace_back(text));
+  for (const std::string& text : values) data.strings.push_back(l_.owned_texts_.emplace_back(text));
   return l_.AddConstant(data, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
 }
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/string_tensor.h"
 #include "formats/onnx/source.h"
 #include "formats/wire_fields.h"
 #include "heddle/onnx.h"
+#include "heddle/string_tensor.h"
 
 namespace heddle {
 namespace onnx {
@@ -26,9 +26,7 @@ Status NoModel() { return InvalidArgument("the program was not read from an ONNX
 std::string TypeText(const Type& type) {
   // ONNX Runtime's names of types, which are C's.
   const auto element = [](int t) -> std::string {
-    return t == kFloat    ? "float"
-           : t == kDouble ? "double"
-                          : std::string(TypeName(t));
+    return t == kFloat ? "float" : t == kDouble ? "double" : std::string(TypeName(t));
   };
   const auto inner = [&](size_t i) { return type.inner.empty() ? "" : TypeText(type.inner[i]); };
   switch (type.kind) {
@@ -51,8 +49,8 @@ std::vector<OnnxPort> PortsOf(const std::vector<TensorInfo>& infos,
   for (size_t i = 0; i < infos.size() && i < types.size(); ++i) {
     const Type* elements = &types[i];
     while (!elements->inner.empty()) elements = elements->inner.data();
-    ports.push_back({infos[i].name, TypeText(types[i]), elements->element, types[i].ranked,
-                     types[i].dims});
+    ports.push_back(
+        {infos[i].name, TypeText(types[i]), elements->element, types[i].ranked, types[i].dims});
   }
   return ports;
 }
@@ -177,8 +175,7 @@ Result<std::string> WriteValue(const Type& type, const Value& value) {
     }
     return out;
   }
-  if (type.kind != Type::Kind::kOptional)
-    return Unimplemented("values of type ", TypeText(type));
+  if (type.kind != Type::Kind::kOptional) return Unimplemented("values of type ", TypeText(type));
   const bool of_sequence = inner.kind == Type::Kind::kSequence;
   if (value.is_array() && !of_sequence && value.array().empty()) return out;
   const Value held = value.is_array() && !of_sequence ? Value(value.array()[0]) : value;

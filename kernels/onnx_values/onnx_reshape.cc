@@ -38,8 +38,8 @@ Result<Shape> Reshaped(const Shape& x, const Ints& wanted, bool zeros_stay) {
 Status ReshapeShape(ShapeContext& ctx) {
   const Tensor* wanted = ctx.InValue("shape");
   if (wanted == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Reshaped(ctx.InShape("data"), ToInts(*wanted),
-                                                      ctx.Int("allowzero") != 0));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Shape shape, Reshaped(ctx.InShape("data"), ToInts(*wanted), ctx.Int("allowzero") != 0));
   ctx.SetOut("reshaped", shape, ctx.InDType("data"));
   return Status::Ok();
 }
@@ -102,7 +102,8 @@ Status CopyUnsqueezed(KernelContext& ctx) { return CopyTo(ctx, "expanded"); }
 }  // namespace heddle
 
 HEDDLE_OP(onnx_reshape) {
-  op.Doc("data with another shape; 0 keeps a dimension unless allowzero is set, -1 is what is left");
+  op.Doc(
+      "data with another shape; 0 keeps a dimension unless allowzero is set, -1 is what is left");
   op.Input("data").Input("shape", kShapeValue).Output("reshaped");
   op.Attr("allowzero", 0).View("data", "reshaped").InferShape(ReshapeShape);
   op.AnyKernel(CopyReshaped);

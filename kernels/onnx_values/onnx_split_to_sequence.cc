@@ -65,13 +65,12 @@ Status Cut(KernelContext& ctx) {
 Status Join(KernelContext& ctx, const TensorArray& items, int64_t wanted_axis, bool stack,
             bool reverse, Key out_key) {
   const Tensor& first = items.front();
-  HEDDLE_ASSIGN_OR_RETURN(const int axis,
-                          NormalAxis(wanted_axis, first.rank() + (stack ? 1 : 0)));
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(wanted_axis, first.rank() + (stack ? 1 : 0)));
   int64_t whole = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& item = items[i];
-    bool fits = item.dtype() == first.dtype() && item.rank() == first.rank() &&
-                (stack || first.rank() > 0);
+    bool fits =
+        item.dtype() == first.dtype() && item.rank() == first.rank() && (stack || first.rank() > 0);
     for (int d = 0; fits && d < first.rank(); ++d)
       fits = item.dim(d) == first.dim(d) || (!stack && d == axis);
     if (!fits)

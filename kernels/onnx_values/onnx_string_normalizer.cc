@@ -11,7 +11,7 @@ struct CaseRange {
   uint32_t upper_first, upper_last, distance;
 };
 constexpr CaseRange kRanges[] = {
-    {'A', 'Z', 32}, {0xC0, 0xD6, 32}, {0xD8, 0xDE, 32},
+    {'A', 'Z', 32},     {0xC0, 0xD6, 32},   {0xD8, 0xDE, 32},
     {0x391, 0x3A9, 32}, {0x410, 0x42F, 32}, {0x400, 0x40F, 80},
 };
 // Latin Extended-A: capitals and small letters take turns.
