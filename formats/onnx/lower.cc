@@ -223,9 +223,9 @@ void Lowering::LowerOutputs() {
 }
 
 void Lowering::LowerNodes(const std::vector<Node>& nodes, const Surroundings& around) {
-  for (const Node& node : nodes) {
+  for (const Node* node : InOrder(nodes)) {
     if (++nodes_lowered_ > kMostNodes) return;
-    LowerNode(node, around);
+    LowerNode(*node, around);
   }
   if (nodes_lowered_ > kMostNodes && around.depth == 0)
     builder_.Problem("more than ", kMostNodes, " nodes");

@@ -76,6 +76,9 @@ struct Surroundings {
   int depth = 0;                                      // calls inside calls
 };
 
+// The nodes of a graph in an order in which values are made before they are used, if there is one.
+std::vector<const Node*> InOrder(const std::vector<Node>& nodes);
+
 class NodeLowering;
 
 class Lowering {

@@ -103,6 +103,47 @@ bool LowerConv(NodeLowering& n) {
   return true;
 }
 
+// ONNX Runtime's: a convolution, a summand and an activation.
+bool LowerFusedConv(NodeLowering& n) {
+  static constexpr std::string_view kOwn[] = {"activation", "activation_params"};
+  Node& conv = n.lowering().OwnNode(n.node());
+  conv.domain = "";
+  conv.op_type = "Conv";
+  conv.inputs.resize(std::min<size_t>(conv.inputs.size(), 3));
+  conv.outputs.assign(1, n.lowering().OwnName(0));
+  std::erase_if(conv.attributes, [](const Attribute& a) {
+    return std::find(std::begin(kOwn), std::end(kOwn), a.name) != std::end(kOwn);
+  });
+  NameScope names;
+  names.outer = n.around().names;
+  Surroundings around = n.around();
+  around.names = &names;
+  n.lowering().LowerNode(conv, around);
+  int y = names.vars.at(conv.outputs[0]);
+  if (n.Has(3)) y = n.Binary("elementwise_add", y, n.In(3));
+  const std::string activation = n.Str("activation", "");
+  const Floats params = n.FloatList("activation_params");
+  const auto param = [&](size_t i, double otherwise) {
+    return i < params.size() ? params[i] : otherwise;
+  };
+  if (activation == "Relu")
+    y = n.Unary("relu", y);
+  else if (activation == "Sigmoid")
+    y = n.Unary("sigmoid", y);
+  else if (activation == "Tanh")
+    y = n.Unary("tanh", y);
+  else if (activation == "LeakyRelu")
+    y = n.Unary("leaky_relu", y, {{"alpha", param(0, 0.01)}});
+  else if (activation == "Clip")
+    y = n.Unary("clip", y, {{"min", param(0, 0)}, {"max", param(1, 0)}});
+  else if (activation == "HardSigmoid")
+    y = n.Unary("hard_sigmoid", y, {{"slope", param(0, 0.2)}, {"offset", param(1, 0.5)}});
+  else if (!activation.empty())
+    n.Problem("has the activation '", activation, "', which heddle does not know");
+  n.Result(0, y);
+  return true;
+}
+
 bool LowerConvTranspose(NodeLowering& n) {
   const int x = n.Required(0), w = n.Required(1);
   auto windows = WindowsOf(n, x, w);
@@ -277,6 +318,7 @@ constexpr HandlerEntry kEntries[] = {
     {"", "MaxPool", &LowerMaxPool},
     {"", "Resize", &LowerResize},
     {"", "Upsample", &LowerUpsample},
+    {"com.microsoft", "FusedConv", &LowerFusedConv},
     {"com.microsoft", "FusedMatMul", &LowerFusedMatMul},
 };
 

@@ -69,6 +69,17 @@ TEST(Onnx, OutputsMayBeInputsInitializersAndEachOther) {
   EXPECT_THAT(Floats(made[3].tensor()), ElementsAre(1, 2));
 }
 
+TEST(Onnx, NodesMayStandInAnyOrder) {
+  OnnxGraph branch, g;
+  branch.Add(Node("Neg", {"a"}, {"b"})).Out("b");
+  g.In("c", 9, {}).In("x");
+  g.Add(Node(
+      "If", {"c"}, {"y"},
+      {GraphAttr("then_branch", branch.message()), GraphAttr("else_branch", branch.message())}));
+  g.Add(Node("Add", {"x", "x"}, {"a"})).Out("y");
+  EXPECT_THAT(RunOn(g.Model(), {{"c", Bool(true)}, {"x", F32({1}, {2})}}), ElementsAre(-4));
+}
+
 TEST(Onnx, InputsThatInitializersFillAreNotFed) {
   OnnxGraph g;
   g.In("w").In("x").Weight(Tensor32("w", {2}, {5, 6}));
