@@ -42,6 +42,7 @@ struct VarFacts {
   std::shared_ptr<const Tensor> value;  // a small constant, once somebody asked for it
   Type::Kind kind = Type::Kind::kTensor;
   bool exact_name = false;              // the file gives it
+  bool unreadable = false;              // `data` is not what it claims, which was told
   bool typed = false;                   // `type` was said by the handler
   bool of_sequence = false;             // an optional one
   std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for

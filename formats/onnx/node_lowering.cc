@@ -43,13 +43,14 @@ const Tensor* NodeLowering::Constant(int v, int64_t max_count) {
   VarFacts& facts = l_.facts(v);
   if (facts.value != nullptr)
     return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
-  if (facts.data == nullptr || facts.data->external || facts.type == kString) return nullptr;
+  if (facts.data == nullptr || facts.data->external || facts.unreadable || facts.type == kString)
+    return nullptr;
   const auto count = facts.data->Count();
   if (!count.ok() || *count > max_count) return nullptr;
   auto made = MakeTensor(*facts.data);
   if (!made.ok()) {
     Problem(made.status().message());
-    facts.data = nullptr;
+    facts.unreadable = true;
     return nullptr;
   }
   facts.value = std::make_shared<const Tensor>(*std::move(made));
