@@ -98,7 +98,7 @@ Status CheckMaxShapes(const CompiledImpl& c) {
   return Status::Ok();
 }
 
-// Those of one file share a shelf: the first one that waits speaks for all.
+// Parameters of one file share a shelf, so the first one that waits stands for all.
 void DropWaiting(const Scope& scope, const CompiledImpl::Form& form) {
   for (const auto& [name, stamp] : form.optimized.used) {
     if (scope.StampOf(name) != stamp || !stamp.value->is_tensor() ||

@@ -1,4 +1,4 @@
-// What Executor::Compile makes of a program: its passes' result for the parameters as they are.
+// A compiled program: the result of the passes for the present values of the parameters.
 //
 // Threads: Compile, and setting `spoil`, before anything else; then all methods from any thread.
 #pragma once
@@ -29,7 +29,7 @@ class ExecutorImpl;
 
 class CompiledImpl {
  public:
-  // What the passes made of the program for the parameters as they are now.
+  // The result of the passes for the present values of the parameters.
   struct Form {
     // Constant after construction.
     passes::Optimized optimized;
@@ -62,7 +62,7 @@ class CompiledImpl {
       HEDDLE_EXCLUDES(mutex_);
   // The program as it is in the file, for feeds that the passes' result does not do for.
   Result<std::shared_ptr<Form>> Plain() HEDDLE_EXCLUDES(mutex_);
-  // Of the last form that was made.
+  // The report of the newest form.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
   PlanChoices plan_choices() const {
     return {options.reuse,

@@ -163,7 +163,7 @@ Status RunSession::Interpret() {
   return status;
 }
 
-// What the host has to do itself goes in the wide arena; the streams' threads keep to themselves.
+// Instructions of the host run in the wide arena; the streams' threads run outside of it.
 Status RunSession::InterpretDevice(bool alone) {
   RunResources& r = resources_;
   state_->UseArenas(r.wide_arena.intra(), nullptr);

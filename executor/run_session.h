@@ -26,7 +26,7 @@
 
 namespace heddle::internal {
 
-// What a caller may keep from run to run, so that a run takes no memory for these.
+// Buffers that a caller keeps from run to run, so that a run allocates none.
 struct RunMemory {
   std::string key;                   // the plan was found by
   std::vector<const Value*> values;  // of the feeds

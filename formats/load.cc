@@ -61,7 +61,14 @@ Result<std::string> FindInDirectory(const std::string& dir) {
 
 namespace formats {
 
-Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name) {
+Result<std::shared_ptr<const ProgramSource>> Format::ParseFile(const std::string&,
+                                                               std::string_view bytes,
+                                                               ir::ProgramBuilder& builder) const {
+  return Parse(bytes, builder);
+}
+
+Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
+                                                  bool is_file) {
   const Format* format = nullptr;
   for (const Format* f : Formats())
     if (format == nullptr && f->Recognises(bytes)) format = f;
@@ -70,8 +77,9 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
     format = Formats()[0];
   }
   ir::ProgramBuilder builder(name, XXH64(bytes.data(), bytes.size(), 0));
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source,
-                          format->Parse(bytes, builder));
+  HEDDLE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ProgramSource> source,
+      is_file ? format->ParseFile(name, bytes, builder) : format->Parse(bytes, builder));
   return std::move(builder).Finish(std::move(source));
 }
 
@@ -86,7 +94,9 @@ Result<Program> Program::Parse(std::string_view bytes, const std::string& name) 
 Result<Program> Program::Load(const std::string& path) {
   auto bytes = FileBytes::Read(path);
   if (!bytes.ok()) return bytes.status();
-  return Parse(bytes->view(), path);
+  auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/true);
+  if (!parsed.ok()) return parsed.status();
+  return Program(*std::move(parsed));
 }
 
 Result<std::string> Program::Serialize() const { return formats::FormatOf(*impl_).Write(*impl_); }

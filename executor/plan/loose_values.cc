@@ -46,7 +46,7 @@ class LooseFinder {
     }
   }
 
-  // What a variable is rewritten with becomes the variable's: it ends with the next rewrite.
+  // The value that rewrites a variable becomes the variable's value, until the next rewrite.
   static bool IsHidden(const Instruction& in, uint32_t slot) {
     return std::any_of(in.rewrites.begin(), in.rewrites.end(),
                        [&](const auto& r) { return r.hidden == slot; });

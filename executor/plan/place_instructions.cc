@@ -120,7 +120,7 @@ class CopyInserter {
         valid_(plan_.slots.size(), kHostBit) {}
 
   void Run() {
-    // What blocks touch is known before anything moves.
+    // The accesses of sub-blocks are computed before any instruction moves.
     auto ins = std::move(plan_.blocks[0].instructions);
     const std::vector<uint8_t> wanted = std::move(place_);
     place_.clear();

@@ -1,4 +1,4 @@
-// Where instructions run, and the copies that this asks for.
+// Assigns places to instructions and inserts the copies between places.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@
 
 namespace heddle {
 
-// Where the contents of a slot live.
+// The memory that holds a slot's contents.
 enum class Storage : uint8_t {
   kNone,    // nothing is stored: an optional output nobody reads
   kFeed,    // the caller's tensor
@@ -184,8 +184,8 @@ struct Plan {
   std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
   std::shared_ptr<const ForcedImplementations> forced;  // for kernels prepared while running
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
-  // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
-  // place always, perhaps also its dtype and shape, or its contents.
+  // The facts about a variable of the scope that the plan relies on (parallel to scope_slots): its
+  // address always, perhaps also its dtype and shape, or its contents.
   struct ScopeUse {
     Scope::Stamp stamp;
     bool meta = false, contents = false;

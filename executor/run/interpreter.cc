@@ -61,7 +61,7 @@ void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* fram
   }
 }
 
-// Where the plan counts on a variable's shape, an operator that rewrites it must keep the shape.
+// Checks that an operator keeps the shape of a variable that it rewrites, if the plan relies on it.
 Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
                      const Plan& plan) {
   for (const auto& r : in.rewrites) {

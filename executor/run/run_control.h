@@ -33,13 +33,13 @@ class RunControl {
   Status Interrupted() const;
   // Somebody wants to know about every instruction.
   bool observed() const { return (attention_.load(std::memory_order_relaxed) & kObserved) != 0; }
-  // What instructions write is to be looked through.
+  // Whether outputs of instructions are checked for NaN and infinity.
   bool checks_values() const { return (attention_.load(std::memory_order_relaxed) & kCheck) != 0; }
   void BeginInstruction(int lane, const Instruction& in);
   void EndInstruction(int lane, const Instruction& in);
   // Times are to be kept for RunReport::events.
   bool traces() const { return trace_; }
-  // What a device did, on one of its streams; times on the host's clock.
+  // Records work of a device's stream; times are on the host's clock.
   void AddDeviceWork(const Instruction& in, int lane, std::string stream, uint64_t begin_ns,
                      uint64_t end_ns) {
     device_work_.push_back({{&in, begin_ns, end_ns}, lane, std::move(stream)});
@@ -63,7 +63,7 @@ class RunControl {
     int lane;
     std::string stream;
   };
-  // What one lane tells; on a cache line of its own.
+  // The view of one lane, on a cache line of its own.
   struct alignas(128) LaneView {
     std::atomic<const Instruction*> current{nullptr};
     std::atomic<uint64_t> ended{0};

@@ -40,8 +40,8 @@ class RunState final : public BlockRunner {
   Services& services() { return services_; }
   RandomState& random() { return random_; }
   RunControl& control() { return control_; }
-  // Where kernels find help, and where those do that may use all threads (nullptr: nowhere); before
-  // a run.
+  // Sets the threads that help kernels, and the arena of kernels that may use all threads (nullptr:
+  // none). Called before a run.
   void UseArenas(IntraOp& intra, KernelArena* wide) {
     services_.intra = &intra;
     wide_ = wide;
@@ -108,7 +108,7 @@ class RunState final : public BlockRunner {
   };
   FirstError& error() { return error_; }
 
-  // What runs with a device keep from run to run; made by the first one.
+  // State that runs with a device keep from run to run; the first run makes it.
   std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
   // In the newest run the kernels were put on the device as one captured piece.
   bool replayed() const { return replayed_; }

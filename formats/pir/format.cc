@@ -14,6 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string Label(const void* source) {
+  const auto& op = *static_cast<const Operation*>(source);
+  const auto list = [](const auto& items, auto id) {
+    std::string text;
+    for (const auto& item : items) text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
+    return text.empty() ? "none" : text;
+  };
+  std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) + " -> " +
+                     list(op.results, [](const Definition& d) { return d.id; });
+  std::string_view place;
+  if (const Attribute* a = op.Find("struct_name"); a != nullptr && a->value["D"].Get(&place))
+    text += " in " + std::string(place);
+  return text;
+}
+
 Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   const auto in_file = [&](const Status& status) {
     return Status(status.code(), builder->name() + ": " + status.message());
@@ -24,7 +39,7 @@ Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   if (!file.ok()) return in_file(file.status());
   Lowering lowering(*file, builder);
   HEDDLE_ASSIGN_OR_RETURN(const Draft draft, lowering.Run());
-  Emit(draft, builder);
+  formats::Emit(draft, &Label, builder);
   return Status::Ok();
 }
 

@@ -1,4 +1,4 @@
-// Where a model's files lie.
+// Finds the files of a model.
 #pragma once
 
 #include <string>

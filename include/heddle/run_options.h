@@ -24,8 +24,8 @@ struct TraceEvent {
   int lane = 0;              // or the participant, where tasks come from a queue
   std::string stream;        // of the device, whose clock it is then; empty: the host
   double begin_us = 0, end_us = 0;
-  // What it read and wrote, absent operands left out. dtype and shape as far as the plan knows
-  // them; else kUnknown and an unknown shape.
+  // A variable that the instruction read or wrote; absent operands are left out. dtype and shape
+  // are those of the plan, kUnknown and an unknown shape where it does not know them.
   struct Operand {
     std::string slot;  // of the operator's definition
     DType dtype = DType::kUnknown;
@@ -35,7 +35,7 @@ struct TraceEvent {
   std::string implementation;  // as in PlanDescription::Instruction
 };
 
-// What happened in one run. Times are of the run itself, without finding the plan.
+// Facts about one run. Times are of the run itself, without finding the plan.
 struct RunReport {
   std::string
       dispatch;  // "serial", "lanes", "queue"; "device", "graph" where that was a captured one
@@ -68,8 +68,8 @@ struct RunOptions {
   std::function<void(const std::string&)> on_stall = nullptr;
   RunReport* report = nullptr;
   bool trace = false;  // fill in RunReport::events
-  // What operators with seed 0 draw from, and leave where they stopped (a failed run leaves it
-  // where it was). Null: a generator of the run's own, from CompileOptions::seed and the number of
+  // Operators with seed 0 draw from this generator and advance it; a failed run leaves it
+  // unchanged. Null: a generator of the run's own, from CompileOptions::seed and the number of
   // runs before it.
   Generator* generator = nullptr;
   // Every floating-point output is looked through as soon as it is there; at the first NaN or

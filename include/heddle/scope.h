@@ -35,7 +35,7 @@ class Scope {
   // Grows with every Set, MarkWritten and Erase, here and in ancestors; lets users of derived
   // copies see that something may be out of date.
   uint64_t version() const;
-  // What Find() would find and read, and when it was last written: equal stamps, equal contents.
+  // The value that Find() returns and the number of its last write: equal stamps, equal contents.
   struct Stamp {
     Value* value = nullptr;
     uint64_t version = 0;
