@@ -38,8 +38,8 @@ struct DraftOp {
   using Slots = std::vector<std::pair<std::string_view, T>>;
 
   std::string_view type;
-  int index = 0;                  // of the file's operator in its block
-  const void* source = nullptr;   // the file's operator, for DraftLabel
+  int index = 0;                 // of the file's operator in its block
+  const void* source = nullptr;  // the file's operator, for DraftLabel
   Slots<std::vector<int>> inputs, outputs;
   Slots<AttrValue> attributes;
   Slots<std::vector<int>> attributes_from;  // variables

@@ -88,9 +88,9 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
     format = Formats()[0];
   }
   ir::ProgramBuilder builder(name, XXH64(bytes.data(), bytes.size(), 0));
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source,
-                          is_file ? format->ParseFile(name, bytes, builder)
-                                  : format->Parse(bytes, builder));
+  HEDDLE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ProgramSource> source,
+      is_file ? format->ParseFile(name, bytes, builder) : format->Parse(bytes, builder));
   return std::move(builder).Finish(std::move(source));
 }
 

@@ -64,8 +64,7 @@ class Onnx : public formats::Format {
     return Read(bytes, nullptr, builder);
   }
   Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
-      const std::string& path, std::string_view bytes,
-      ir::ProgramBuilder& builder) const override {
+      const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
     auto file = formats::DataFile::Open(path);
     return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, builder);
   }
@@ -105,7 +104,12 @@ Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder) 
   HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
   Lowering lowering(model, builder);
   HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
-  if (builder->ok()) formats::Emit(lowered.draft, &Label, builder);
+  if (builder->ok()) {
+    formats::Emit(lowered.draft, &Label, builder);
+  } else {  // which Finish() will say
+    builder->ReserveBlocks(1);
+    builder->AddBlock(-1, -1);
+  }
   return lowered;
 }
 

@@ -11,9 +11,9 @@ namespace {
 std::unordered_map<std::string, Handler> AllHandlers() {
   std::unordered_map<std::string, Handler> all;
   for (const auto entries :
-       {ElementwiseHandlers(), ShapeHandlers(), IndexHandlers(), ReduceHandlers(),
-        NetworkHandlers(), NormalizeHandlers(), ControlHandlers(), SequenceHandlers(),
-        QuantizeHandlers(), RandomHandlers()})
+       {AttentionHandlers(), ElementwiseHandlers(), ShapeHandlers(), IndexHandlers(),
+        ReduceHandlers(), NetworkHandlers(), NormalizeHandlers(), ControlHandlers(),
+        SequenceHandlers(), QuantizeHandlers(), StringHandlers()})
     for (const HandlerEntry& e : entries) all.emplace(StrCat(e.domain, ":", e.op_type), e.handler);
   return all;
 }

@@ -18,6 +18,7 @@ struct HandlerEntry {
   Handler handler;
 };
 
+std::span<const HandlerEntry> AttentionHandlers();
 std::span<const HandlerEntry> ElementwiseHandlers();
 std::span<const HandlerEntry> ShapeHandlers();
 std::span<const HandlerEntry> IndexHandlers();
@@ -27,7 +28,10 @@ std::span<const HandlerEntry> NormalizeHandlers();
 std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> SequenceHandlers();
 std::span<const HandlerEntry> QuantizeHandlers();
-std::span<const HandlerEntry> RandomHandlers();
+std::span<const HandlerEntry> StringHandlers();
+
+// A node with strings among its inputs that does with them what it does with numbers.
+bool LowerStringMover(NodeLowering& n);
 
 // Null: none.
 Handler FindHandler(std::string_view domain, std::string_view op_type);

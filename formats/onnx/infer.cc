@@ -71,28 +71,56 @@ class Bound {
 
 namespace {
 
-// Open dimensions while a shape function is tried: most sizes divide it.
-constexpr int64_t kProbe = 48;
+// Sizes that open dimensions are tried with: dimensions of results that come out alike do not
+// depend on them. 1 fits whatever broadcasts, the others are divided by most factors.
+constexpr int64_t kProbes[] = {1, 48, 96, 144};
 
-Shape Probed(Shape shape) {
+Shape Probed(Shape shape, int64_t probe) {
   for (int i = 0; i < shape.rank(); ++i)
-    if (shape[i] < 0) shape[i] = kProbe;
+    if (shape[i] < 0) shape[i] = probe;
   return shape;
 }
 
+// What several trials agree on.
+void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta* all) {
+  if (first) {
+    *all = trial;
+    return;
+  }
+  if (!trial.set || !all->set || trial.shape.rank() != all->shape.rank()) {
+    all->set = false;
+    return;
+  }
+  for (int i = 0; i < trial.shape.rank(); ++i)
+    if (trial.shape[i] != all->shape[i]) all->shape[i] = -1;
+}
+
 bool IsComparison(std::string_view op) {
-  for (std::string_view stem : {"equal", "not_equal", "less_", "greater_", "logical_", "isnan",
-                                "isinf", "onnx_is_inf"})
+  for (std::string_view stem :
+       {"equal", "not_equal", "less_", "greater_", "logical_", "isnan", "isinf", "onnx_is_inf"})
     if (op.starts_with(stem)) return true;
   return false;
 }
 
 // Operators whose first output has the rank of their first operand, whatever else they are given.
 bool KeepsRank(std::string_view op) {
-  static constexpr std::string_view kNames[] = {
-      "onnx_slice", "onnx_pad", "onnx_resize", "onnx_tile", "onnx_top_k", "onnx_split",
-      "onnx_cum_sum", "onnx_trilu", "onnx_conv", "onnx_max_pool", "onnx_average_pool",
-      "onnx_center_crop_pad", "slice", "strided_slice", "pad", "tile", "split"};
+  static constexpr std::string_view kNames[] = {"onnx_slice",
+                                                "onnx_pad",
+                                                "onnx_resize",
+                                                "onnx_tile",
+                                                "onnx_top_k",
+                                                "onnx_split",
+                                                "onnx_cum_sum",
+                                                "onnx_trilu",
+                                                "onnx_conv",
+                                                "onnx_max_pool",
+                                                "onnx_average_pool",
+                                                "onnx_center_crop_pad",
+                                                "slice",
+                                                "strided_slice",
+                                                "pad",
+                                                "tile",
+                                                "split"};
   for (std::string_view name : kNames)
     if (op == name) return true;
   return false;
@@ -110,8 +138,8 @@ int NodeLowering::RankOf(const DraftOp& op) const {
   const auto length = [&](int v) {
     return rank(v) == 1 && shape(v)[0] >= 0 ? static_cast<int>(shape(v)[0]) : -1;
   };
-  const int first = op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft
-                                                                     : op.inputs[0].second[0];
+  const int first =
+      op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft : op.inputs[0].second[0];
   if (KeepsRank(op.type)) return rank(first);
   if (op.type == "reshape2") {
     for (const auto& [name, value] : op.attributes)
@@ -132,34 +160,47 @@ int NodeLowering::RankOf(const DraftOp& op) const {
 
 void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
   bool known = def.infer_shape() != nullptr, open = false;
+  std::vector<int> outputs;
   for (const auto& [slot, vars] : op.inputs)
     for (int v : vars) {
       if (v == kNoDraft) continue;
       open = open || !shape(v).is_static();
       known = known && shape(v).known_rank() && dtype(v) != DType::kUnknown;
     }
-  Bound bound(op, def);
-  bound.Bind(op, [&](int v, const SlotDef& slot) {
-    if ((slot.flags & kShapeValue) != 0) {
-      if (const Tensor* t = Constant(v)) return Value(*t);
-    }
-    Value value;
-    value.tensor().SetMeta(dtype(v), Probed(shape(v)));
-    return value;
-  });
-  ShapeContext context(bound.op(), bound.frame());
-  const bool inferred =
-      known && Guard([&] { return def.infer_shape()(context); }).ok() && !context.deferred();
-  for (size_t i = 0; i < bound.outputs.size(); ++i) {
-    const int v = bound.outputs[i];
+  std::vector<ShapeContext::OutMeta> metas;
+  int trials = 0;
+  for (int64_t probe : kProbes) {
+    if (!known || (!open && trials > 0)) break;
+    Bound bound(op, def);
+    bound.Bind(op, [&](int v, const SlotDef& slot) {
+      if ((slot.flags & kShapeValue) != 0) {
+        if (const Tensor* t = Constant(v)) return Value(*t);
+      }
+      Value value;
+      value.tensor().SetMeta(dtype(v), Probed(shape(v), probe));
+      return value;
+    });
+    outputs = bound.outputs;
+    ShapeContext context(bound.op(), bound.frame());
+    if (!Guard([&] { return def.infer_shape()(context); }).ok() || context.deferred()) continue;
+    context.outs().resize(outputs.size());
+    metas.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) Merge(context.outs()[i], trials == 0, &metas[i]);
+    ++trials;
+  }
+  if (outputs.empty())
+    for (const SlotDef& slot : def.outputs())
+      for (const auto& [name, vars] : op.outputs)
+        if (name == slot.name) outputs.insert(outputs.end(), vars.begin(), vars.end());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int v = outputs[i];
     if (v == kNoDraft) continue;
-    if (inferred && i < context.outs().size() && context.outs()[i].set) {
-      Shape shape = context.outs()[i].shape;
-      // Sizes that come of open ones are not to be believed.
+    if (i < metas.size() && metas[i].set) {
+      Shape shape = metas[i].shape;
       for (int d = 0; d < shape.rank(); ++d)
-        if (open || shape[d] < 0) shape[d] = -1;
+        if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
       l_.facts(v).shape = shape;
-      l_.var(v).dtype = context.outs()[i].dtype;
+      l_.var(v).dtype = metas[i].dtype;
       continue;
     }
     if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
@@ -185,7 +226,8 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
       if (*number > 0) return StorageOf(static_cast<int>(*number));
   }
   for (const auto& [slot, vars] : op.inputs)
-    if (!vars.empty() && slot != "Condition" && dtype(vars[0]) != DType::kUnknown)
+    if (!vars.empty() && slot != "Condition" && slot != "condition" &&
+        dtype(vars[0]) != DType::kUnknown)
       return dtype(vars[0]);
   return DType::kUnknown;
 }

@@ -34,7 +34,10 @@ Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(CheckVersions());
   for (const Function& f : model_.functions)
     functions_.emplace(FunctionKey(f.domain, f.name, f.overload), &f);
-  for (const ValueInfo& v : model_.graph.inputs) names_.insert(std::string(v.name));
+  std::unordered_set<std::string_view> filled;
+  for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
+  for (const ValueInfo& v : model_.graph.inputs)
+    if (!filled.contains(v.name)) names_.insert(std::string(v.name));
   for (const ValueInfo& v : model_.graph.outputs) names_.insert(std::string(v.name));
   AddInitializers(model_.graph, &main_);
   LowerInputs();
@@ -50,6 +53,7 @@ Result<Lowered> Lowering::Run() {
   made.draft = std::move(draft_);
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);
+  made.keys = std::move(keys_);
   return made;
 }
 
@@ -83,7 +87,6 @@ int Lowering::AddConstant(const TensorData& data, std::string_view name) {
   facts(v).type = data.type;
   facts(v).data = &data;
   facts(v).exact_name = true;
-  if (data.type == kString) var(v).kind = ir::VarKind::kRaw;
   if (data.dims.size() > static_cast<size_t>(Shape::kMaxRank)) {
     builder_.Problem(data.What(), ": rank ", data.dims.size(), " is above the limit of ",
                      Shape::kMaxRank);
@@ -183,7 +186,8 @@ void Lowering::LowerOutputs() {
       continue;
     }
     int v = found->second;
-    const bool own = var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
+    const bool own =
+        var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
     if (!own) {
       // An initializer, or a value that has another name.
       names_.erase(std::string(output.name));
@@ -201,9 +205,9 @@ void Lowering::LowerOutputs() {
     var(v).named = true;
     draft_.fetches.emplace_back(v, column);
     Type type = output.type;
-    if (type.kind == Type::Kind::kNone || (type.kind == Type::Kind::kTensor &&
-                                           StorageOf(type.element) != var(v).dtype &&
-                                           var(v).dtype != DType::kUnknown)) {
+    if (type.kind == Type::Kind::kNone ||
+        (type.kind == Type::Kind::kTensor && StorageOf(type.element) != var(v).dtype &&
+         var(v).dtype != DType::kUnknown)) {
       type.kind = facts(v).kind;
       type.element = facts(v).type;
       type.inner.clear();
@@ -214,13 +218,14 @@ void Lowering::LowerOutputs() {
       }
     }
     outputs_.push_back(std::move(type));
+    keys_.push_back(facts(v).keys);
   }
 }
 
 void Lowering::LowerNodes(const std::vector<Node>& nodes, const Surroundings& around) {
-  for (const Node& node : nodes) {
+  for (const Node* node : InOrder(nodes)) {
     if (++nodes_lowered_ > kMostNodes) return;
-    LowerNode(node, around);
+    LowerNode(*node, around);
   }
   if (nodes_lowered_ > kMostNodes && around.depth == 0)
     builder_.Problem("more than ", kMostNodes, " nodes");
@@ -267,7 +272,8 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   if (!known) done = LowerCall(*node, around);
   if (!done && known) {
     const Handler handler = FindHandler(node->domain, node->op_type);
-    done = (handler != nullptr && handler(lowering)) || LowerDirect(lowering);
+    done = LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
+           LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
   if (!done) NoteUnknown(*node, around);
@@ -289,8 +295,7 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   }
   if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size()) {
     call.Problem("has ", node.inputs.size(), " inputs and ", node.outputs.size(),
-                 " outputs; the function takes ", f.inputs.size(), " and gives ",
-                 f.outputs.size());
+                 " outputs; the function takes ", f.inputs.size(), " and gives ", f.outputs.size());
     return true;
   }
   NameScope names;
@@ -313,6 +318,15 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
       call.Result(i, made->second);
   }
   return true;
+}
+
+std::string_view Lowering::OwnName(size_t k) {
+  while (own_names_.size() <= k) {
+    // A file's name with this beginning would have to be a node's input at the same time.
+    std::string& name = own_names_.emplace_back("\n");
+    name += std::to_string(own_names_.size());
+  }
+  return own_names_[k];
 }
 
 std::string Lowering::Where(const Node& node) const {

@@ -26,6 +26,7 @@ int LikeVar(NodeLowering& n, int v, int home) {
   facts.shape = n.facts(v).shape;
   facts.kind = n.facts(v).kind;
   facts.typed = n.facts(v).typed;
+  facts.of_sequence = n.facts(v).of_sequence;
   return made;
 }
 
@@ -92,8 +93,8 @@ bool LowerIf(NodeLowering& n) {
   // A condition of the file: one branch is all there is.
   if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
     NameScope names;
-    const auto made = n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names,
-                                  static_cast<int>(n.block()));
+    const auto made =
+        n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names, static_cast<int>(n.block()));
     for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
     return true;
   }
@@ -197,8 +198,8 @@ bool LowerLoop(NodeLowering& n) {
   if (body->inputs.size() != states + 2 || body->outputs.size() < states + 1 ||
       n.node().outputs.size() > body->outputs.size() - 1) {
     n.Problem("carries ", states, " values and has ", n.node().outputs.size(),
-              " outputs; its body has ", body->inputs.size(), " inputs and ",
-              body->outputs.size(), " outputs");
+              " outputs; its body has ", body->inputs.size(), " inputs and ", body->outputs.size(),
+              " outputs");
     return true;
   }
   const int limit = n.In(0), first = n.In(1);
@@ -242,52 +243,43 @@ bool LowerLoop(NodeLowering& n) {
 // Dimension `axis`, an int64 scalar.
 int DimOf(NodeLowering& n, int v, int64_t axis) {
   const int64_t end = axis == -1 ? std::numeric_limits<int32_t>::max() : axis + 1;
-  return n.Make("slice", {{"Input", {n.ShapeOf(v)}}},
-                {{"axes", Ints{0}},
-                 {"starts", Ints{axis}},
-                 {"ends", Ints{end}},
-                 {"decrease_axis", Ints{0}}});
+  return n.Make(
+      "slice", {{"Input", {n.ShapeOf(v)}}},
+      {{"axes", Ints{0}}, {"starts", Ints{axis}}, {"ends", Ints{end}}, {"decrease_axis", Ints{0}}});
 }
 
 int64_t ItemOf(const Ints& list, size_t i) { return i < list.size() ? list[i] : 0; }
 
-bool LowerScan(NodeLowering& n) {
-  if (n.opset() < 9) return false;
-  const Graph* body = GraphOf(n, "body");
-  const auto scans = static_cast<size_t>(std::max<int64_t>(n.Int("num_scan_inputs", 0), 0));
-  if (body == nullptr) return true;
-  const size_t states = n.inputs() < scans ? 0 : n.inputs() - scans;
-  if (scans == 0 || n.inputs() < scans || body->inputs.size() != n.inputs() ||
-      body->outputs.size() < states || n.node().outputs.size() > body->outputs.size()) {
-    n.Problem("has ", n.inputs(), " inputs, ", scans, " of them to scan, and ",
-              n.node().outputs.size(), " outputs; its body has ", body->inputs.size(),
-              " inputs and ", body->outputs.size(), " outputs");
-    return true;
-  }
-  const Ints in_axes = n.IntList("scan_input_axes"), in_back = n.IntList("scan_input_directions");
-  const Ints out_axes = n.IntList("scan_output_axes"),
-             out_back = n.IntList("scan_output_directions");
-  const std::vector<int> inputs = n.AllInputs();
-  const int count = DimOf(n, inputs[states], ItemOf(in_axes, 0));
-  Turns turns = Begin(n, {inputs.begin(), inputs.begin() + static_cast<int64_t>(states)},
-                      n.Binary("less_than", n.IntConstant(0), count));
+// A Scan over these operands, of whatever version.
+struct Scan {
+  const Graph* body = nullptr;
+  std::vector<int> states, scans;
+  Ints in_axes, in_back, out_axes, out_back;
+};
+
+// The final states, then the stacked outputs.
+std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
+  const Graph& body = *scan.body;
+  const size_t states = scan.states.size();
+  const int count = DimOf(n, scan.scans[0], ItemOf(scan.in_axes, 0));
+  Turns turns = Begin(n, scan.states, n.Binary("less_than", n.IntConstant(0), count));
   n.facts(turns.index).shape = Shape();
   const int outer = n.SwitchBlock(turns.block);
   NameScope names;
-  for (size_t i = 0; i < states; ++i) names.vars.emplace(body->inputs[i].name, turns.carried[i]);
-  for (size_t i = 0; i < scans; ++i) {
+  for (size_t i = 0; i < states; ++i) names.vars.emplace(body.inputs[i].name, turns.carried[i]);
+  for (size_t i = 0; i < scan.scans.size(); ++i) {
     int at = turns.index;
-    if (ItemOf(in_back, i) != 0)
+    if (ItemOf(scan.in_back, i) != 0)
       at = n.Binary("elementwise_sub", n.Binary("elementwise_sub", count, n.IntConstant(1)), at);
-    const int x = inputs[states + i];
+    const int x = scan.scans[i];
     const int item = n.Make("onnx_gather", {{"data", {x}}, {"indices", {at}}},
-                            {{"axis", ItemOf(in_axes, i)}}, "output");
+                            {{"axis", ItemOf(scan.in_axes, i)}}, "output");
     n.SetType(item, n.type(x));
-    names.vars.emplace(body->inputs[states + i].name, item);
+    names.vars.emplace(body.inputs[states + i].name, item);
   }
   n.SwitchBlock(outer);
-  const std::vector<int> made = n.LowerBody(*body, &names, turns.block);
-  const size_t stacked = body->outputs.size() - states;
+  const std::vector<int> made = n.LowerBody(body, &names, turns.block);
+  const size_t stacked = body.outputs.size() - states;
   std::vector<int> arrays;
   for (size_t i = 0; i < stacked; ++i) arrays.push_back(NewArray(n));
   n.SwitchBlock(turns.block);
@@ -297,11 +289,67 @@ bool LowerScan(NodeLowering& n) {
   n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
   n.SwitchBlock(outer);
   RunBlock(n, false, turns.condition, turns.block);
-  for (size_t i = 0; i < states; ++i) n.Result(i, turns.carried[i]);
+  std::vector<int> results = turns.carried;
   for (size_t i = 0; i < stacked; ++i)
-    if (n.Wants(states + i))
-      n.Result(states + i, Stacked(n, arrays[i], made[states + i], ItemOf(out_axes, i),
-                                   ItemOf(out_back, i) != 0));
+    results.push_back(Stacked(n, arrays[i], made[states + i], ItemOf(scan.out_axes, i),
+                              ItemOf(scan.out_back, i) != 0));
+  return results;
+}
+
+// The first version has a batch in front of everything, whose items are scanned one by one.
+bool LowerBatchedScan(NodeLowering& n, Scan scan) {
+  constexpr int64_t kMostItems = 64;
+  const std::vector<int> states = scan.states, scans = scan.scans;
+  const int64_t batch = n.rank(scans[0]) > 0 ? n.shape(scans[0])[0] : -1;
+  if (n.Has(0) || batch < 1 || batch > kMostItems) {
+    n.Problem("of opset 8 has ", n.Has(0) ? "lengths of sequences" : "an open or large batch",
+              ", which heddle does not read");
+    return true;
+  }
+  std::vector<std::vector<int>> results;
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto item = [&](int v) {
+      const int made = n.Make("onnx_gather", {{"data", {v}}, {"indices", {n.IntConstant(b)}}},
+                              {{"axis", int64_t{0}}}, "output");
+      n.SetType(made, n.type(v));
+      return made;
+    };
+    for (size_t i = 0; i < states.size(); ++i) scan.states[i] = item(states[i]);
+    for (size_t i = 0; i < scans.size(); ++i) scan.scans[i] = item(scans[i]);
+    const std::vector<int> made = RunScan(n, scan);
+    results.resize(made.size());
+    for (size_t i = 0; i < made.size(); ++i) results[i].push_back(made[i]);
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (n.Wants(i)) n.Result(i, n.Make("stack", {{"X", results[i]}}, {{"axis", int64_t{0}}}, "Y"));
+  return true;
+}
+
+bool LowerScan(NodeLowering& n) {
+  Scan scan;
+  scan.body = GraphOf(n, "body");
+  if (scan.body == nullptr) return true;
+  const bool batched = n.opset() < 9;  // with the lengths of sequences as its first input
+  const size_t first = batched ? 1 : 0;
+  const auto count = static_cast<size_t>(std::max<int64_t>(n.Int("num_scan_inputs", 0), 0));
+  const size_t states = n.inputs() < count + first ? 0 : n.inputs() - count - first;
+  if (count == 0 || n.inputs() < count + first || scan.body->inputs.size() != states + count ||
+      scan.body->outputs.size() < states || n.node().outputs.size() > scan.body->outputs.size()) {
+    n.Problem("has ", n.inputs(), " inputs, ", count, " of them to scan, and ",
+              n.node().outputs.size(), " outputs; its body has ", scan.body->inputs.size(),
+              " inputs and ", scan.body->outputs.size(), " outputs");
+    return true;
+  }
+  const std::vector<int> inputs = n.AllInputs(first);
+  scan.states.assign(inputs.begin(), inputs.begin() + static_cast<int64_t>(states));
+  scan.scans.assign(inputs.begin() + static_cast<int64_t>(states), inputs.end());
+  scan.in_axes = n.IntList("scan_input_axes");
+  scan.in_back = n.IntList(batched ? "directions" : "scan_input_directions");
+  scan.out_axes = n.IntList("scan_output_axes");
+  scan.out_back = n.IntList("scan_output_directions");
+  if (batched) return LowerBatchedScan(n, std::move(scan));
+  const std::vector<int> made = RunScan(n, scan);
+  for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
   return true;
 }
 

@@ -18,8 +18,9 @@ std::string SnakeCase(std::string_view name) {
     return i < name.size() && kind(static_cast<unsigned char>(name[i])) != 0;
   };
   for (size_t i = 0; i < name.size(); ++i) {
-    const bool begins = i > 0 && is(i, std::isupper) &&
-                        (is(i - 1, std::islower) || (is(i - 1, std::isupper) && is(i + 1, std::islower)));
+    const bool begins =
+        i > 0 && is(i, std::isupper) &&
+        (is(i - 1, std::islower) || (is(i - 1, std::isupper) && is(i + 1, std::islower)));
     if (begins) text += '_';
     text += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
   }
@@ -93,8 +94,7 @@ int AsInput(NodeLowering& n, const Attribute& a) {
     case Attribute::kInts:
       return n.IntsConstant(a.ints);
     case Attribute::kFloat:
-      return n.FloatConstant(double{a.f},
-                             of_input && like != DType::kUnknown ? like : DType::kF32);
+      return n.FloatConstant(double{a.f}, of_input && like != DType::kUnknown ? like : DType::kF32);
     case Attribute::kFloats:
       return n.FloatsConstant(a.floats, DType::kF32);
     default:
@@ -120,46 +120,61 @@ int FindAttr(const OpDef& def, std::string_view name) {
 
 }  // namespace
 
-bool LowerDirect(NodeLowering& n) {
-  const OpDef* def = FindOp(OperatorName(n.node()));
-  if (def == nullptr) return false;
+namespace {
+
+Ins InputsOf(NodeLowering& n, const OpDef& def) {
   Ins ins;
-  const auto& slots = def->inputs();
+  const auto& slots = def.inputs();
   for (size_t i = 0; i < n.inputs(); ++i) {
     const size_t slot = std::min(i, slots.size() - 1);
     if (slots.empty() || (i > slot && (slots[slot].flags & kList) == 0)) {
       n.Problem("has ", n.inputs(), " inputs; at most ", slots.size(), " are expected");
-      return true;
+      break;
     }
     if (i > slot)
       ins.back().second.push_back(n.In(i));
     else
       ins.emplace_back(slots[slot].name, std::vector<int>{n.In(i)});
   }
+  return ins;
+}
+
+// Attributes; those that newer versions have as inputs go to `ins`.
+Attrs AttributesOf(NodeLowering& n, const OpDef& def, Ins* ins) {
   Attrs attrs;
   for (const Attribute& a : n.node().attributes) {
-    const int at = FindAttr(*def, a.name);
+    const int at = FindAttr(def, a.name);
     if (at >= 0) {
-      const AttrDef& wanted = def->attrs()[static_cast<size_t>(at)];
+      const AttrDef& wanted = def.attrs()[static_cast<size_t>(at)];
       auto value = ValueOf(a, wanted.default_value);
       if (!value.ok()) {
         n.Problem(value.status().message());
         continue;
       }
       attrs.emplace_back(wanted.name, *std::move(value));
-      if (const int has = def->FindAttr(StrCat("has_", a.name)); has >= 0)
-        attrs.emplace_back(def->attrs()[static_cast<size_t>(has)].name, true);
-    } else if (const int slot = def->FindInput(a.name); slot >= 0) {
+      if (const int has = def.FindAttr(StrCat("has_", a.name)); has >= 0)
+        attrs.emplace_back(def.attrs()[static_cast<size_t>(has)].name, true);
+    } else if (const int slot = def.FindInput(a.name == "k" ? "K" : a.name); slot >= 0) {
       if (const int v = AsInput(n, a); v != kNoDraft)
-        ins.emplace_back(slots[static_cast<size_t>(slot)].name, std::vector<int>{v});
+        ins->emplace_back(def.inputs()[static_cast<size_t>(slot)].name, std::vector<int>{v});
     } else if (std::find(kIgnored.begin(), kIgnored.end(), a.name) == kIgnored.end()) {
       n.Problem("has an attribute '", a.name, "', which this operator does not have");
     }
   }
-  if (def->FindAttr("elem_type") >= 0 && n.Has(0)) {
+  if (def.FindAttr("elem_type") >= 0 && n.Has(0)) {
     const int v = n.In(0);
     if (n.type(v) != TypeOf(n.dtype(v))) attrs.emplace_back("elem_type", int64_t{n.type(v)});
   }
+  return attrs;
+}
+
+}  // namespace
+
+bool LowerDirect(NodeLowering& n) {
+  const OpDef* def = FindOp(OperatorName(n.node()));
+  if (def == nullptr) return false;
+  Ins ins = InputsOf(n, *def);
+  Attrs attrs = AttributesOf(n, *def, &ins);
   std::vector<std::string_view> outs;
   std::vector<size_t> places;
   const auto& out_slots = def->outputs();

@@ -61,8 +61,7 @@ bool IsFloatVar(NodeLowering& n, int v) { return IsFloat(n.dtype(v)); }
 int Wrapped(NodeLowering& n, int type, int v) {
   if (type != kUint16 && type != kUint32) return v;
   const int64_t mask = type == kUint16 ? 0xffff : 0xffffffff;
-  const int wrapped =
-      n.Binary("bitwise_and", v, n.IntConstant(mask, n.dtype(v)));
+  const int wrapped = n.Binary("bitwise_and", v, n.IntConstant(mask, n.dtype(v)));
   n.SetType(wrapped, type);
   return wrapped;
 }
@@ -99,8 +98,7 @@ template <const char* kType>
 bool LowerCompare(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
   if (n.IsString(x) || n.IsString(y)) return false;
-  const int made =
-      n.Make(kType, {{"X", {Ordered(n, x)}}, {"Y", {Ordered(n, y)}}}, OldBroadcast(n));
+  const int made = n.Make(kType, {{"X", {Ordered(n, x)}}, {"Y", {Ordered(n, y)}}}, OldBroadcast(n));
   n.SetType(made, kBool);
   n.Result(0, made);
   return true;
@@ -119,8 +117,7 @@ bool LowerChain(NodeLowering& n) {
 bool LowerMean(NodeLowering& n) {
   if (n.inputs() == 0) return false;
   int made = n.Required(0);
-  for (size_t i = 1; i < n.inputs(); ++i)
-    made = n.Binary("elementwise_add", made, n.Required(i));
+  for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary("elementwise_add", made, n.Required(i));
   if (n.inputs() > 1)
     made = n.Unary("scale", made, {{"scale", 1.0 / static_cast<double>(n.inputs())}});
   n.Result(0, made);
@@ -164,9 +161,7 @@ bool LowerAlpha(NodeLowering& n, const char* type, std::string_view name, double
 bool LowerLeakyRelu(NodeLowering& n) { return LowerAlpha(n, "leaky_relu", "alpha", 0.01); }
 bool LowerElu(NodeLowering& n) { return LowerAlpha(n, "elu", "alpha", 1); }
 bool LowerCelu(NodeLowering& n) { return LowerAlpha(n, "celu", "alpha", 1); }
-bool LowerThresholded(NodeLowering& n) {
-  return LowerAlpha(n, "thresholded_relu", "threshold", 1);
-}
+bool LowerThresholded(NodeLowering& n) { return LowerAlpha(n, "thresholded_relu", "threshold", 1); }
 bool LowerSwish(NodeLowering& n) { return LowerAlpha(n, "swish", "beta", 1); }
 
 bool LowerSelu(NodeLowering& n) {
@@ -226,7 +221,8 @@ bool LowerClip(NodeLowering& n) {
     if (!value || value->size() != 1) return false;
     bounds[i - 1] = (*value)[0];
   }
-  if (!IsFloatVar(n, x)) return n.inputs() < 2 && n.Find("min") == nullptr && (n.Result(0, x), true);
+  if (!IsFloatVar(n, x))
+    return n.inputs() < 2 && n.Find("min") == nullptr && (n.Result(0, x), true);
   n.Result(0, n.Unary("clip", x, {{"min", bounds[0]}, {"max", bounds[1]}}));
   return true;
 }
@@ -241,9 +237,8 @@ bool LowerPRelu(NodeLowering& n) {
     return true;
   }
   // [C, 1, 1], or [C] in old files: one for each channel.
-  const bool per_channel =
-      n.rank(x) == 4 && ((s.rank() == 3 && s[1] == 1 && s[2] == 1) ||
-                         (s.rank() == 1 && n.opset() < 7));
+  const bool per_channel = n.rank(x) == 4 && ((s.rank() == 3 && s[1] == 1 && s[2] == 1) ||
+                                              (s.rank() == 1 && n.opset() < 7));
   if (!per_channel) {
     if (s.rank() != 1 || n.opset() >= 7 || n.rank(x) < 2) return false;
     Ints dims{s[0]};
@@ -273,6 +268,24 @@ bool LowerWhere(NodeLowering& n) {
   return true;
 }
 
+// Bits of types that are held in wider ones are seen in their own width.
+bool LowerBitCast(NodeLowering& n) {
+  const int x = n.Required(0), from = n.type(x), to = static_cast<int>(n.Int("to", 0));
+  const auto narrow = [](int type) {
+    return type == kUint16 ? DType::kI16 : type == kUint32 ? DType::kI32 : StorageOf(type);
+  };
+  if (narrow(from) == StorageOf(from) && narrow(to) == StorageOf(to)) return false;
+  if (BitsOf(from) != BitsOf(to)) return false;
+  int bits = n.Cast(x, narrow(from));
+  if (narrow(from) != narrow(to))
+    bits = n.Make("onnx_bit_cast", {{"input", {bits}}}, {{"to", int64_t{TypeOf(narrow(to))}}},
+                  "output");
+  n.draft_var(bits).dtype = narrow(to);
+  const int made = bits == x ? n.Unary("assign", x) : n.Cast(bits, StorageOf(to));
+  n.Result(0, Wrapped(n, to, made));
+  return true;
+}
+
 bool LowerRound(NodeLowering& n) {
   n.Result(0, n.Make("onnx_round", {{"X", {n.Required(0)}}}, {}, "Y"));
   return true;
@@ -289,8 +302,8 @@ bool LowerCast(NodeLowering& n) {
   int to = static_cast<int>(n.Int("to", 0));
   if (const Attribute* a = n.Find("to"); a != nullptr && a->kind == Attribute::kString) {
     static constexpr std::pair<std::string_view, int> kNames[] = {
-        {"FLOAT", kFloat}, {"UINT8", kUint8}, {"INT8", kInt8}, {"UINT16", kUint16},
-        {"INT16", kInt16}, {"INT32", kInt32}, {"INT64", kInt64}, {"BOOL", kBool},
+        {"FLOAT", kFloat},     {"UINT8", kUint8},   {"INT8", kInt8},     {"UINT16", kUint16},
+        {"INT16", kInt16},     {"INT32", kInt32},   {"INT64", kInt64},   {"BOOL", kBool},
         {"FLOAT16", kFloat16}, {"DOUBLE", kDouble}, {"UINT32", kUint32}, {"UINT64", kUint64}};
     for (const auto& [name, type] : kNames)
       if (a->s == name) to = type;
@@ -319,7 +332,7 @@ bool LowerCast(NodeLowering& n) {
     n.Result(0, made);
     return true;
   }
-  const char* op = from == kString || to == kString ? "onnx_cast_string" : "onnx_cast";
+  const char* op = n.IsString(x) || to == kString ? "onnx_cast_string" : "onnx_cast";
   if (!NodeLowering::HasOperator(op)) return false;
   const int made = n.Make(op, {{"input", {x}}},
                           {{"from", int64_t{from}},
@@ -331,7 +344,6 @@ bool LowerCast(NodeLowering& n) {
   n.Result(0, made);
   return true;
 }
-
 
 bool LowerNeg(NodeLowering& n) {
   const int x = n.Required(0);
@@ -362,6 +374,7 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Asinh", &LowerUnary<kAsinh>},
     {"", "Atan", &LowerUnary<kAtan>},
     {"", "Atanh", &LowerUnary<kAtanh>},
+    {"", "BitCast", &LowerBitCast},
     {"", "BitwiseAnd", &LowerBinary<kBitwiseAnd>},
     {"", "BitwiseNot", &LowerBitwiseNot},
     {"", "BitwiseOr", &LowerBinary<kBitwiseOr>},

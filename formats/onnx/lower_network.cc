@@ -1,5 +1,6 @@
 // Convolutions, pooling and matrix products.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "formats/onnx/handlers.h"
@@ -18,7 +19,7 @@ struct Windows {
 std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
   Windows made;
   made.kernel = n.IntList("kernel_shape");
-  made.dims = !made.kernel.empty() ? static_cast<int>(made.kernel.size())
+  made.dims = !made.kernel.empty()             ? static_cast<int>(made.kernel.size())
               : w != kNoDraft && n.rank(w) > 0 ? n.rank(w) - 2
                                                : n.rank(x) - 2;
   if (made.dims < 1 || made.dims > 3) return std::nullopt;
@@ -39,9 +40,10 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
     int64_t begin = pads[i], end = pads[count + i];
     if (auto_pad == "VALID") begin = end = 0;
     if (auto_pad.starts_with("SAME")) {
-      const int64_t size = n.rank(x) == made.dims + 2 ? n.shape(x)[static_cast<int>(i) + 2] : -1;
-      if (size < 0) return std::nullopt;
+      int64_t size = n.rank(x) == made.dims + 2 ? n.shape(x)[static_cast<int>(i) + 2] : -1;
       const int64_t reach = made.dilations[i] * (made.kernel[i] - 1) + 1;
+      if (size < 0 && made.strides[i] == 1) size = reach;  // any gives the same
+      if (size < 0) return std::nullopt;
       const int64_t out = (size + made.strides[i] - 1) / made.strides[i];
       const int64_t total = std::max<int64_t>((out - 1) * made.strides[i] + reach - size, 0);
       begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -101,6 +103,47 @@ bool LowerConv(NodeLowering& n) {
   return true;
 }
 
+// ONNX Runtime's: a convolution, a summand and an activation.
+bool LowerFusedConv(NodeLowering& n) {
+  static constexpr std::string_view kOwn[] = {"activation", "activation_params"};
+  Node& conv = n.lowering().OwnNode(n.node());
+  conv.domain = "";
+  conv.op_type = "Conv";
+  conv.inputs.resize(std::min<size_t>(conv.inputs.size(), 3));
+  conv.outputs.assign(1, n.lowering().OwnName(0));
+  std::erase_if(conv.attributes, [](const Attribute& a) {
+    return std::find(std::begin(kOwn), std::end(kOwn), a.name) != std::end(kOwn);
+  });
+  NameScope names;
+  names.outer = n.around().names;
+  Surroundings around = n.around();
+  around.names = &names;
+  n.lowering().LowerNode(conv, around);
+  int y = names.vars.at(conv.outputs[0]);
+  if (n.Has(3)) y = n.Binary("elementwise_add", y, n.In(3));
+  const std::string activation = n.Str("activation", "");
+  const Floats params = n.FloatList("activation_params");
+  const auto param = [&](size_t i, double otherwise) {
+    return i < params.size() ? params[i] : otherwise;
+  };
+  if (activation == "Relu")
+    y = n.Unary("relu", y);
+  else if (activation == "Sigmoid")
+    y = n.Unary("sigmoid", y);
+  else if (activation == "Tanh")
+    y = n.Unary("tanh", y);
+  else if (activation == "LeakyRelu")
+    y = n.Unary("leaky_relu", y, {{"alpha", param(0, 0.01)}});
+  else if (activation == "Clip")
+    y = n.Unary("clip", y, {{"min", param(0, 0)}, {"max", param(1, 0)}});
+  else if (activation == "HardSigmoid")
+    y = n.Unary("hard_sigmoid", y, {{"slope", param(0, 0.2)}, {"offset", param(1, 0.5)}});
+  else if (!activation.empty())
+    n.Problem("has the activation '", activation, "', which heddle does not know");
+  n.Result(0, y);
+  return true;
+}
+
 bool LowerConvTranspose(NodeLowering& n) {
   const int x = n.Required(0), w = n.Required(1);
   auto windows = WindowsOf(n, x, w);
@@ -128,13 +171,13 @@ bool LowerConvTranspose(NodeLowering& n) {
 bool LowerPool(NodeLowering& n, bool max) {
   const int x = n.Required(0);
   auto windows = WindowsOf(n, x, kNoDraft);
-  const bool dilated =
-      windows && std::any_of(windows->dilations.begin(), windows->dilations.end(),
-                             [](int64_t d) { return d != 1; });
+  const bool dilated = windows && std::any_of(windows->dilations.begin(), windows->dilations.end(),
+                                              [](int64_t d) { return d != 1; });
   if (!windows || dilated || n.Wants(1) || n.Int("ceil_mode", 0) != 0 || !IsPlain(n, x))
     return false;
   for (size_t i = 0; i < windows->kernel.size(); ++i)
-    if (windows->pads[2 * i] >= windows->kernel[i] || windows->pads[2 * i + 1] >= windows->kernel[i])
+    if (windows->pads[2 * i] >= windows->kernel[i] ||
+        windows->pads[2 * i + 1] >= windows->kernel[i])
       return false;
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
@@ -210,6 +253,60 @@ bool LowerFusedMatMul(NodeLowering& n) {
   return true;
 }
 
+// Asymmetric resizing by its old name, and Resize as it was at first.
+bool LowerUpsample(NodeLowering& n) {
+  if (!NodeLowering::HasOperator("onnx_resize")) return false;
+  const int x = n.Required(0);
+  int scales = n.In(1);
+  if (n.opset() < 9) {
+    Floats values = n.FloatList("scales");
+    if (n.opset() < 7) values = {1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)};
+    scales = n.FloatsConstant(values, DType::kF32);
+  }
+  std::string mode = n.Str("mode", "nearest");
+  if (mode == "bilinear") mode = "linear";
+  n.Result(0, n.Make("onnx_resize", {{"X", {x}}, {"scales", {scales}}},
+                     {{"mode", mode},
+                      {"coordinate_transformation_mode", std::string("asymmetric")},
+                      {"nearest_mode", std::string("floor")}},
+                     "Y"));
+  return true;
+}
+
+// Images by whole factors, or linearly, in the forms that Paddle's operators have.
+bool LowerPlainResize(NodeLowering& n) {
+  const int x = n.Required(0);
+  const bool old = n.opset() < 11;
+  if (n.opset() < 10 || n.rank(x) != 4 || n.dtype(x) != DType::kF32) return false;
+  const std::string mode = n.Str("mode", "nearest");
+  const std::string place =
+      old ? "asymmetric" : n.Str("coordinate_transformation_mode", "half_pixel");
+  const std::string rounding = old ? "floor" : n.Str("nearest_mode", "round_prefer_floor");
+  const auto scales = n.ConstantFloats(n.In(old ? 1 : 2));
+  if (!scales || scales->size() != 4 || (*scales)[0] != 1 || (*scales)[1] != 1 ||
+      n.Find("axes") != nullptr || n.Int("antialias", 0) != 0 || n.Has(3))
+    return false;
+  const double h = (*scales)[2], w = (*scales)[3];
+  const bool whole = h >= 1 && w >= 1 && h == std::floor(h) && w == std::floor(w);
+  const bool half = place == "half_pixel";
+  Attrs attrs = {{"scale", Floats{h, w}}, {"align_corners", false}};
+  if (mode == "nearest") {
+    const bool same =
+        (place == "asymmetric" && rounding == "floor") || (half && rounding.starts_with("round"));
+    if (!whole || !same) return false;
+    n.Result(0, n.Make("nearest_interp_v2", {{"X", {x}}}, std::move(attrs)));
+    return true;
+  }
+  if (mode != "linear" || !whole || !(half || place == "asymmetric")) return false;
+  attrs.emplace_back("align_mode", int64_t{half ? 0 : 1});
+  n.Result(0, n.Make("bilinear_interp_v2", {{"X", {x}}}, std::move(attrs)));
+  return true;
+}
+
+bool LowerResize(NodeLowering& n) {
+  return LowerPlainResize(n) || (n.opset() == 10 && LowerUpsample(n));
+}
+
 constexpr HandlerEntry kEntries[] = {
     {"", "AveragePool", &LowerAveragePool},
     {"", "Conv", &LowerConv},
@@ -219,6 +316,9 @@ constexpr HandlerEntry kEntries[] = {
     {"", "GlobalMaxPool", &LowerGlobalMaxPool},
     {"", "MatMul", &LowerMatMul},
     {"", "MaxPool", &LowerMaxPool},
+    {"", "Resize", &LowerResize},
+    {"", "Upsample", &LowerUpsample},
+    {"com.microsoft", "FusedConv", &LowerFusedConv},
     {"com.microsoft", "FusedMatMul", &LowerFusedMatMul},
 };
 

@@ -45,17 +45,16 @@ bool LowerBatchNormalization(NodeLowering& n) {
     if (!NodeLowering::HasOperator("onnx_batch_normalization")) return false;
     std::vector<std::string_view> outs = {"Y"};
     if (wanted > 1) outs = {"Y", "running_mean", "running_var"};
-    const std::vector<int> made = n.MakeMany(
-        "onnx_batch_normalization",
-        {{"X", {x}},
-         {"scale", {n.Required(1)}},
-         {"B", {n.Required(2)}},
-         {"input_mean", {n.Required(3)}},
-         {"input_var", {n.Required(4)}}},
-        {{"training_mode", int64_t{1}},
-         {"epsilon", n.Float("epsilon", 1e-5)},
-         {"momentum", n.Float("momentum", 0.9)}},
-        outs);
+    const std::vector<int> made = n.MakeMany("onnx_batch_normalization",
+                                             {{"X", {x}},
+                                              {"scale", {n.Required(1)}},
+                                              {"B", {n.Required(2)}},
+                                              {"input_mean", {n.Required(3)}},
+                                              {"input_var", {n.Required(4)}}},
+                                             {{"training_mode", int64_t{1}},
+                                              {"epsilon", n.Float("epsilon", 1e-5)},
+                                              {"momentum", n.Float("momentum", 0.9)}},
+                                             outs);
     for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
     for (size_t i = made.size(); i < n.node().outputs.size(); ++i)
       if (n.Wants(i)) n.Result(i, made[i - 2]);  // the batch's own: of no use afterwards
@@ -78,9 +77,10 @@ bool LowerLayerNormalization(NodeLowering& n) {
   const int x = n.Required(0), scale = n.Required(1), bias = n.In(2);
   const int rank = n.rank(x);
   int64_t axis = n.Int("axis", -1);
-  if (rank <= 0 || n.Wants(1) || n.Wants(2) || n.dtype(x) != DType::kF32) return false;
+  if (rank < 2 || n.Wants(1) || n.Wants(2) || n.dtype(x) != DType::kF32) return false;
   if (axis < 0) axis += rank;
-  const bool is_last = axis == rank - 1 && n.rank(scale) == 1 && (bias == kNoDraft || n.rank(bias) == 1);
+  const bool is_last =
+      axis == rank - 1 && n.rank(scale) == 1 && (bias == kNoDraft || n.rank(bias) == 1);
   const bool fits = is_last && n.shape(scale)[0] == n.shape(x)[rank - 1] && n.shape(scale)[0] > 0;
   if (!fits && !(is_last && n.facts(scale).data != nullptr && n.shape(scale)[0] > 1)) return false;
   n.Result(0, n.Make("layer_norm", {{"X", {x}}, {"Scale", {scale}}, {"Bias", {bias}}},
@@ -101,13 +101,12 @@ bool LowerLrn(NodeLowering& n) {
   const int x = n.Required(0);
   const int64_t size = n.Int("size", 0);
   if (n.rank(x) != 4 || size < 1 || size % 2 == 0) return false;
-  const int made =
-      n.MakeMany("lrn", {{"X", {x}}},
-                 {{"n", size},
-                  {"alpha", n.Float("alpha", 1e-4) / static_cast<double>(size)},
-                  {"beta", n.Float("beta", 0.75)},
-                  {"k", n.Float("bias", 1)}},
-                 {"Out", "MidOut"})[0];
+  const int made = n.MakeMany("lrn", {{"X", {x}}},
+                              {{"n", size},
+                               {"alpha", n.Float("alpha", 1e-4) / static_cast<double>(size)},
+                               {"beta", n.Float("beta", 0.75)},
+                               {"k", n.Float("bias", 1)}},
+                              {"Out", "MidOut"})[0];
   n.Result(0, made);
   return true;
 }
@@ -130,8 +129,8 @@ bool LowerDropout(NodeLowering& n) {
   if (!n.Wants(1)) return true;
   // Before opset 10, the mask was of the input's type.
   const bool is_bool = n.opset() >= 10;
-  const int mask = n.Unary("fill_any_like", x,
-                           {{"value", 1.0}, {"dtype", int64_t{is_bool ? 0 : -1}}});
+  const int mask =
+      n.Unary("fill_any_like", x, {{"value", 1.0}, {"dtype", int64_t{is_bool ? 0 : -1}}});
   if (is_bool) n.SetType(mask, kBool);
   n.Result(1, mask);
   return true;

@@ -11,15 +11,15 @@ bool LowerQuantize(NodeLowering& n) {
   int type = static_cast<int>(n.Int("output_dtype", 0));
   if (zero != kNoDraft) type = n.type(zero);
   if (type == kUndefinedType) type = kUint8;
-  const int made = n.Make("onnx_quantize_linear",
-                          {{"x", {x}}, {"y_scale", {scale}}, {"y_zero_point", {zero}}},
-                          {{"axis", n.Int("axis", 1)},
-                           {"block_size", n.Int("block_size", 0)},
-                           {"saturate", n.Int("saturate", 1)},
-                           {"precision", n.Int("precision", 0)},
-                           {"output_dtype", int64_t{type}},
-                           {"elem_type", int64_t{type}}},
-                          "y");
+  const int made =
+      n.Make("onnx_quantize_linear", {{"x", {x}}, {"y_scale", {scale}}, {"y_zero_point", {zero}}},
+             {{"axis", n.Int("axis", 1)},
+              {"block_size", n.Int("block_size", 0)},
+              {"saturate", n.Int("saturate", 1)},
+              {"precision", n.Int("precision", 0)},
+              {"output_dtype", int64_t{type}},
+              {"elem_type", int64_t{type}}},
+             "y");
   n.draft_var(made).dtype = StorageOf(type);
   n.SetType(made, type);
   n.Result(0, made);

@@ -9,8 +9,8 @@ namespace {
 // One of Paddle's reductions over constant axes.
 bool LowerReduction(NodeLowering& n, const char* type, int64_t since) {
   const int x = n.Required(0);
-  if (n.dtype(x) == DType::kUnknown || !(IsFloat(n.dtype(x)) || n.dtype(x) == DType::kI32 ||
-                                         n.dtype(x) == DType::kI64))
+  if (n.dtype(x) == DType::kUnknown ||
+      !(IsFloat(n.dtype(x)) || n.dtype(x) == DType::kI32 || n.dtype(x) == DType::kI64))
     return false;
   std::optional<Ints> axes = Ints();
   if (n.opset() < since)
@@ -43,8 +43,8 @@ bool LowerReduceMin(NodeLowering& n) { return LowerReduction(n, "reduce_min", 18
 bool LowerReduceProd(NodeLowering& n) { return LowerReduction(n, "reduce_prod", 18); }
 
 constexpr HandlerEntry kEntries[] = {
-    {"", "ReduceMax", &LowerReduceMax},   {"", "ReduceMean", &LowerReduceMean},
-    {"", "ReduceMin", &LowerReduceMin},   {"", "ReduceProd", &LowerReduceProd},
+    {"", "ReduceMax", &LowerReduceMax}, {"", "ReduceMean", &LowerReduceMean},
+    {"", "ReduceMin", &LowerReduceMin}, {"", "ReduceProd", &LowerReduceProd},
     {"", "ReduceSum", &LowerReduceSum},
 };
 

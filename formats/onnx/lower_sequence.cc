@@ -28,19 +28,19 @@ bool LowerEmpty(NodeLowering& n) {
 
 bool LowerInsert(NodeLowering& n) {
   const int sequence = n.Required(0), item = n.Required(1);
-  const int made = n.Make(
-      "onnx_sequence_insert",
-      {{"input_sequence", {sequence}}, {"tensor", {item}}, {"position", {n.In(2)}}}, {},
-      "output_sequence");
+  const int made =
+      n.Make("onnx_sequence_insert",
+             {{"input_sequence", {sequence}}, {"tensor", {item}}, {"position", {n.In(2)}}}, {},
+             "output_sequence");
   ResultSequence(n, made, n.type(item));
   return true;
 }
 
 bool LowerErase(NodeLowering& n) {
   const int sequence = n.Required(0);
-  const int made = n.Make("onnx_sequence_erase",
-                          {{"input_sequence", {sequence}}, {"position", {n.In(1)}}}, {},
-                          "output_sequence");
+  const int made =
+      n.Make("onnx_sequence_erase", {{"input_sequence", {sequence}}, {"position", {n.In(1)}}}, {},
+             "output_sequence");
   ResultSequence(n, made, n.type(sequence));
   return true;
 }
@@ -73,20 +73,20 @@ bool LowerLength(NodeLowering& n) {
 
 bool LowerSplit(NodeLowering& n) {
   const int x = n.Required(0);
-  const int made = n.Make("onnx_split_to_sequence", {{"input", {x}}, {"split", {n.In(1)}}},
-                          {{"axis", n.Int("axis", 0)}, {"keepdims", n.Int("keepdims", 1)}},
-                          "output_sequence");
+  const int made =
+      n.Make("onnx_split_to_sequence", {{"input", {x}}, {"split", {n.In(1)}}},
+             {{"axis", n.Int("axis", 0)}, {"keepdims", n.Int("keepdims", 1)}}, "output_sequence");
   ResultSequence(n, made, n.type(x));
   return true;
 }
 
 bool LowerConcat(NodeLowering& n) {
   const int sequence = n.Required(0);
-  ResultItem(n,
-             n.Make("onnx_concat_from_sequence", {{"input_sequence", {sequence}}},
-                    {{"axis", n.Int("axis", 0)}, {"new_axis", n.Int("new_axis", 0)}},
-                    "concat_result"),
-             sequence);
+  ResultItem(
+      n,
+      n.Make("onnx_concat_from_sequence", {{"input_sequence", {sequence}}},
+             {{"axis", n.Int("axis", 0)}, {"new_axis", n.Int("new_axis", 0)}}, "concat_result"),
+      sequence);
   return true;
 }
 
@@ -130,8 +130,8 @@ bool LowerGetElement(NodeLowering& n) {
     return true;
   }
   ResultItem(n,
-             n.Make("onnx_sequence_at",
-                    {{"input_sequence", {x}}, {"position", {n.IntConstant(0)}}}, {}, "tensor"),
+             n.Make("onnx_sequence_at", {{"input_sequence", {x}}, {"position", {n.IntConstant(0)}}},
+                    {}, "tensor"),
              x);
   return true;
 }

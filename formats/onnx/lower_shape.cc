@@ -57,9 +57,8 @@ bool LowerConstantOfShape(NodeLowering& n) {
   // The text of a number is exact where a double is not.
   std::string text;
   if (const auto whole = n.ConstantInts(element)) text = std::to_string((*whole)[0]);
-  Attrs attrs = {{"value", (*number)[0]},
-                 {"str_value", text},
-                 {"dtype", DTypeToProto(value.dtype())}};
+  Attrs attrs = {
+      {"value", (*number)[0]}, {"str_value", text}, {"dtype", DTypeToProto(value.dtype())}};
   int made = 0;
   if (dims) {
     attrs.emplace_back("shape", *dims);
@@ -128,10 +127,7 @@ bool LowerUnsqueeze(NodeLowering& n) {
   if (n.IsString(x)) return false;
   bool given = false;
   auto axes = IntsOf(n, "axes", 1, 13, &given);
-  if (!axes) {
-    n.Result(0, n.Make("unsqueeze2", {{"X", {x}}, {"AxesTensor", {n.Required(1)}}}));
-    return true;
-  }
+  if (!axes) return false;
   const bool negative = std::any_of(axes->begin(), axes->end(), [](int64_t a) { return a < 0; });
   const int rank = n.rank(x);
   if (negative && rank < 0 && axes->size() > 1) return false;
@@ -203,9 +199,8 @@ bool LowerSplit(NodeLowering& n) {
     if (dim < 0 || count == 0 || dim % static_cast<int64_t>(count) != 0 || dim == 0) return false;
     attrs.emplace_back("num", static_cast<int64_t>(count));
   }
-  const std::vector<int> made =
-      n.MakeMany("split", {{"X", {x}}}, std::move(attrs),
-                 std::vector<std::string_view>(count, "Out"));
+  const std::vector<int> made = n.MakeMany("split", {{"X", {x}}}, std::move(attrs),
+                                           std::vector<std::string_view>(count, "Out"));
   for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
   return true;
 }
@@ -236,7 +231,8 @@ bool LowerSlice(NodeLowering& n) {
   }
   // The operator takes what a 32-bit number holds; dimensions are smaller.
   const auto limited = [](Ints values) {
-    for (int64_t& v : values) v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
+    for (int64_t& v : values)
+      v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
     return values;
   };
   n.Result(0, n.Make("slice", {{"Input", {x}}},
@@ -259,8 +255,8 @@ bool LowerTile(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.opset() < 6 || n.IsString(x)) return false;
   const auto repeats = n.ConstantInts(n.Required(1));
-  const bool plain = repeats && std::all_of(repeats->begin(), repeats->end(),
-                                            [](int64_t r) { return r > 0; });
+  const bool plain =
+      repeats && std::all_of(repeats->begin(), repeats->end(), [](int64_t r) { return r > 0; });
   if (!plain || repeats->empty()) return false;
   n.Result(0, n.Make("tile", {{"X", {x}}}, {{"repeat_times", *repeats}}));
   return true;
@@ -279,11 +275,13 @@ bool LowerPad(NodeLowering& n) {
     if (!constant || constant->size() != 1) return false;
     value = (*constant)[0];
   }
-  const bool plain = pads && mode == "constant" && !n.Has(3) &&
-                     IsFloat(n.dtype(x)) && pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
+  const bool plain = pads && mode == "constant" && !n.Has(3) && IsFloat(n.dtype(x)) &&
+                     pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
                      std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p >= 0; });
   if (!plain) {
-    if (n.opset() >= 11 || !pads || !NodeLowering::HasOperator("onnx_pad")) return false;
+    const bool cast = n.opset() >= 11 && n.Has(2) && n.dtype(n.In(2)) != n.dtype(x) &&
+                      IsFloat(n.dtype(n.In(2))) && pads && !n.Has(3);
+    if ((n.opset() >= 11 && !cast) || !pads) return false;
     const DType dtype = n.dtype(x) == DType::kUnknown ? DType::kF32 : n.dtype(x);
     n.Result(0, n.Make("onnx_pad",
                        {{"data", {x}},
@@ -302,28 +300,6 @@ bool LowerPad(NodeLowering& n) {
   return true;
 }
 
-// Asymmetric resizing by its old name, and Resize as it was at first.
-bool LowerUpsample(NodeLowering& n) {
-  if (n.node().op_type == "Resize" && n.opset() > 10) return false;
-  if (!NodeLowering::HasOperator("onnx_resize")) return false;
-  const int x = n.Required(0);
-  int scales = n.In(1);
-  if (n.opset() < 9) {
-    Floats values = n.FloatList("scales");
-    if (n.opset() < 7)
-      values = {1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)};
-    scales = n.FloatsConstant(values, DType::kF32);
-  }
-  std::string mode = n.Str("mode", "nearest");
-  if (mode == "bilinear") mode = "linear";
-  n.Result(0, n.Make("onnx_resize", {{"X", {x}}, {"scales", {scales}}},
-                     {{"mode", mode},
-                      {"coordinate_transformation_mode", std::string("asymmetric")},
-                      {"nearest_mode", std::string("floor")}},
-                     "Y"));
-  return true;
-}
-
 constexpr HandlerEntry kEntries[] = {
     {"", "Concat", &LowerConcat},
     {"", "Constant", &LowerConstant},
@@ -332,7 +308,6 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Flatten", &LowerFlatten},
     {"", "Pad", &LowerPad},
     {"", "Reshape", &LowerReshape},
-    {"", "Resize", &LowerUpsample},
     {"", "Shape", &LowerShape},
     {"", "Size", &LowerSize},
     {"", "Slice", &LowerSlice},
@@ -341,7 +316,6 @@ constexpr HandlerEntry kEntries[] = {
     {"", "Tile", &LowerTile},
     {"", "Transpose", &LowerTranspose},
     {"", "Unsqueeze", &LowerUnsqueeze},
-    {"", "Upsample", &LowerUpsample},
 };
 
 }  // namespace

@@ -152,9 +152,9 @@ Status ReadAttributeField(const Field& f, int depth, Attribute* a) {
 // Files of the first versions leave the kind out.
 int KindOf(const Attribute& a, uint32_t seen) {
   static constexpr std::pair<uint32_t, int> kKinds[] = {
-      {2, Attribute::kFloat},   {3, Attribute::kInt},   {4, Attribute::kString},
-      {5, Attribute::kTensor},  {6, Attribute::kGraph}, {7, Attribute::kFloats},
-      {8, Attribute::kInts},    {9, Attribute::kStrings}};
+      {2, Attribute::kFloat},  {3, Attribute::kInt},    {4, Attribute::kString},
+      {5, Attribute::kTensor}, {6, Attribute::kGraph},  {7, Attribute::kFloats},
+      {8, Attribute::kInts},   {9, Attribute::kStrings}};
   for (const auto& [field, kind] : kKinds)
     if (a.kind == Attribute::kUndefined && (seen >> field & 1) != 0) return kind;
   return a.kind;
@@ -180,8 +180,7 @@ Result<Node> ReadNode(std::string_view bytes, int index, int depth) {
     if (f.Is(3)) n.name = f.payload;
     if (f.Is(4)) n.op_type = f.payload;
     if (f.Is(5))
-      return Append(&n.attributes, f,
-                    [&](std::string_view b) { return ReadAttribute(b, depth); });
+      return Append(&n.attributes, f, [&](std::string_view b) { return ReadAttribute(b, depth); });
     if (f.Is(7)) n.domain = Domain(f.payload);
     if (f.Is(8)) n.overload = f.payload;
     return Status::Ok();

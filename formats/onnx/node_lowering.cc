@@ -41,14 +41,16 @@ std::vector<int> NodeLowering::AllInputs(size_t from) {
 const Tensor* NodeLowering::Constant(int v, int64_t max_count) {
   if (v == kNoDraft) return nullptr;
   VarFacts& facts = l_.facts(v);
-  if (facts.value != nullptr) return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
-  if (facts.data == nullptr || facts.data->external || facts.type == kString) return nullptr;
+  if (facts.value != nullptr)
+    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
+  if (facts.data == nullptr || facts.data->external || facts.unreadable || facts.type == kString)
+    return nullptr;
   const auto count = facts.data->Count();
   if (!count.ok() || *count > max_count) return nullptr;
   auto made = MakeTensor(*facts.data);
   if (!made.ok()) {
     Problem(made.status().message());
-    facts.data = nullptr;
+    facts.unreadable = true;
     return nullptr;
   }
   facts.value = std::make_shared<const Tensor>(*std::move(made));
@@ -66,6 +68,9 @@ std::optional<Ints> NodeLowering::ConstantInts(int v) {
         break;
       case DType::kI32:
         ints.push_back(t->data<int32_t>()[i]);
+        break;
+      case DType::kI16:
+        ints.push_back(t->data<int16_t>()[i]);
         break;
       case DType::kI8:
         ints.push_back(t->data<int8_t>()[i]);
@@ -117,7 +122,8 @@ int64_t NodeLowering::Int(std::string_view name, int64_t otherwise) const {
 double NodeLowering::Float(std::string_view name, double otherwise) const {
   const Attribute* a = Find(name);
   if (a != nullptr && a->kind == Attribute::kInt) return static_cast<double>(a->i);
-  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f} : otherwise;
+  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f}
+                                                      : double{static_cast<float>(otherwise)};
 }
 
 std::string NodeLowering::Str(std::string_view name, std::string_view otherwise) const {
@@ -136,9 +142,7 @@ Floats NodeLowering::FloatList(std::string_view name) const {
   return a != nullptr ? a->floats : Floats{};
 }
 
-DType NodeLowering::dtype(int v) const {
-  return v == kNoDraft ? DType::kUnknown : l_.var(v).dtype;
-}
+DType NodeLowering::dtype(int v) const { return v == kNoDraft ? DType::kUnknown : l_.var(v).dtype; }
 
 int NodeLowering::NewVar(DType dtype, std::string_view stem) {
   const std::string_view name = stem.empty() ? node_.op_type : stem;
@@ -231,7 +235,8 @@ DraftOp& NodeLowering::Emit(std::string_view type, Ins ins, Attrs attrs,
   const OpDef* def = FindOp(type);
   for (auto& [name, value] : attrs) {
     const int a = def == nullptr ? -1 : def->FindAttr(name);
-    if (a >= 0) value = Converted(std::move(value), def->attrs()[static_cast<size_t>(a)].default_value, name);
+    if (a >= 0)
+      value = Converted(std::move(value), def->attrs()[static_cast<size_t>(a)].default_value, name);
   }
   std::erase_if(ins, [](const auto& slot) {
     return std::all_of(slot.second.begin(), slot.second.end(), [](int v) { return v == kNoDraft; });
@@ -315,9 +320,8 @@ Tensor Filled(DType dtype, const Shape& shape, const Floats& values) {
 
 Tensor FloatTensor(DType dtype, const Shape& shape, const Floats& values) {
   Tensor t;
-  VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(dtype, [&](auto tag) {
-    t = Filled<typename decltype(tag)::type>(dtype, shape, values);
-  });
+  VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
+      dtype, [&](auto tag) { t = Filled<typename decltype(tag)::type>(dtype, shape, values); });
   if (t.initialized()) return t;
   std::vector<uint16_t> bits;
   for (double v : values) {
@@ -353,13 +357,18 @@ int NodeLowering::FloatsConstant(const Floats& values, DType dtype) {
                         TypeOf(dtype));
 }
 
-int NodeLowering::ShapeOf(int v) {
-  return Cast(Make("shape", {{"Input", {v}}}), DType::kI64);
-}
+int NodeLowering::ShapeOf(int v) { return Cast(Make("shape", {{"Input", {v}}}), DType::kI64); }
 
 int NodeLowering::TensorConstant(Tensor value, int type) {
-  return l_.AddConstant(std::move(value), type,
-                        StrCat(node_.op_type, "/", l_.draft_.vars.size()));
+  return l_.AddConstant(std::move(value), type, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
+}
+
+int NodeLowering::StringsConstant(const Strings& values) {
+  TensorData& data = l_.owned_.emplace_back();
+  data.type = kString;
+  data.dims = {static_cast<int64_t>(values.size())};
+  for (const std::string& text : values) data.strings.push_back(l_.owned_texts_.emplace_back(text));
+  return l_.AddConstant(data, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
 }
 
 void NodeLowering::ResultConstant(const Attribute& a) {
@@ -422,7 +431,8 @@ void NodeLowering::Result(size_t output, int v) {
       type(input) != kUndefinedType && !facts.typed)
     facts.type = type(input);
   DraftVar& var = l_.var(v);
-  if (!facts.exact_name && around_.function == nullptr && var.block == l_.block_) {
+  const bool own = name.starts_with('\n');  // Lowering::OwnName
+  if (!own && !facts.exact_name && around_.function == nullptr && var.block == l_.block_) {
     const bool reserved = l_.names_.contains(std::string(name));
     const bool is_output =
         l_.block_ == 0 && reserved && !l_.main_.vars.contains(name) &&

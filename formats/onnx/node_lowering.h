@@ -81,11 +81,20 @@ class NodeLowering {
   int IntConstant(int64_t value, DType dtype = DType::kI64);
   int FloatConstant(double value, DType dtype);
   int FloatsConstant(const Floats& values, DType dtype);
-  int Reshape(int v, Ints shape) { return Make("reshape2", {{"X", {v}}}, {{"shape", std::move(shape)}}); }
-  int Unsqueeze(int v, Ints axes) { return Make("unsqueeze2", {{"X", {v}}}, {{"axes", std::move(axes)}}); }
-  int Squeeze(int v, Ints axes) { return Make("squeeze2", {{"X", {v}}}, {{"axes", std::move(axes)}}); }
+  int StringsConstant(const Strings& values);
+  int Reshape(int v, Ints shape) {
+    return Make("reshape2", {{"X", {v}}}, {{"shape", std::move(shape)}});
+  }
+  int Unsqueeze(int v, Ints axes) {
+    return Make("unsqueeze2", {{"X", {v}}}, {{"axes", std::move(axes)}});
+  }
+  int Squeeze(int v, Ints axes) {
+    return Make("squeeze2", {{"X", {v}}}, {{"axes", std::move(axes)}});
+  }
   int Binary(std::string_view type, int x, int y) { return Make(type, {{"X", {x}}, {"Y", {y}}}); }
-  int Unary(std::string_view type, int x, Attrs attrs = {}) { return Make(type, {{"X", {x}}}, std::move(attrs)); }
+  int Unary(std::string_view type, int x, Attrs attrs = {}) {
+    return Make(type, {{"X", {x}}}, std::move(attrs));
+  }
   // The dimensions, int64.
   int ShapeOf(int v);
 

@@ -114,7 +114,8 @@ Result<size_t> NumberOf(std::string_view text, const char* what, const TensorDat
   size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) return number;
-  return InvalidArgument(data.What(), ": ", what, " '", text, "' of its external data is no number");
+  return InvalidArgument(data.What(), ": ", what, " '", text,
+                         "' of its external data is no number");
 }
 
 // The file of external data, which must lie in the model's folder, whatever links there are.
@@ -157,6 +158,7 @@ Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(std::string_view byte
   source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
+  source->keys_ = std::move(lowered.keys);
   return std::shared_ptr<const OnnxSource>(std::move(source));
 }
 
@@ -231,8 +233,8 @@ Result<Tensor> OnnxSource::Read(const Stored& stored, bool later) {
   const DType dtype = StorageOf(stored.type);
   const bool raw = IsRawStorage(stored.type);
   if (raw && later && stored.bytes >= kLeastLater) {
-    BufferRef memory = MakeLazyBuffer(
-        stored.bytes, fill, {stored.file, StrCat(stored.offset, "+", stored.bytes)});
+    BufferRef memory =
+        MakeLazyBuffer(stored.bytes, fill, {stored.file, StrCat(stored.offset, "+", stored.bytes)});
     if (memory) return Tensor(dtype, stored.shape, std::move(memory));
   }
   Tensor t = Tensor::Empty(dtype, stored.shape);
@@ -255,12 +257,10 @@ Status OnnxSource::SetParameters(Scope& scope, ParameterReading reading) const {
       values.push_back(stored.value);
       continue;
     }
-    HEDDLE_ASSIGN_OR_RETURN(Tensor t,
-                            Read(stored, reading == ParameterReading::kWhenNeeded));
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t, Read(stored, reading == ParameterReading::kWhenNeeded));
     values.emplace_back(std::move(t));
   }
-  for (size_t i = 0; i < values.size(); ++i)
-    scope.Set(parameters_[i].name, std::move(values[i]));
+  for (size_t i = 0; i < values.size(); ++i) scope.Set(parameters_[i].name, std::move(values[i]));
   return Status::Ok();
 }
 

@@ -30,6 +30,7 @@ class OnnxSource : public formats::ProgramSource {
 
   const std::vector<Type>& inputs() const { return inputs_; }
   const std::vector<Type>& outputs() const { return outputs_; }
+  const MapKeys* keys(size_t output) const { return keys_[output].get(); }
   const std::string& skeleton() const { return skeleton_; }
   // Sets the model's tensors under their names.
   Status SetParameters(Scope& scope, ParameterReading reading) const;
@@ -52,6 +53,7 @@ class OnnxSource : public formats::ProgramSource {
   std::string skeleton_;
   std::vector<Stored> parameters_;
   std::vector<Type> inputs_, outputs_;
+  std::vector<std::shared_ptr<const MapKeys>> keys_;
   std::unordered_map<std::string, std::shared_ptr<const formats::DataFile>> external_;
 };
 

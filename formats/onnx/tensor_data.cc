@@ -6,8 +6,8 @@
 
 #include "core/bytes.h"
 #include "core/error.h"
-#include "core/string_tensor.h"
 #include "formats/wire_fields.h"
+#include "heddle/string_tensor.h"
 
 namespace heddle::onnx {
 namespace {
@@ -26,38 +26,24 @@ constexpr uint32_t kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data =
                    kDoubleData = 10, kUint64Data = 11;
 
 constexpr std::array<TypeFacts, 27> kTypes = {{
-    {"undefined", DType::kUnknown, 0, 0},
-    {"float32", DType::kF32, 32, kFloatData},
-    {"uint8", DType::kU8, 8, kInt32Data},
-    {"int8", DType::kI8, 8, kInt32Data},
-    {"uint16", DType::kI32, 16, kInt32Data},
-    {"int16", DType::kI16, 16, kInt32Data},
-    {"int32", DType::kI32, 32, kInt32Data},
-    {"int64", DType::kI64, 64, kInt64Data},
-    {"string", DType::kUnknown, 0, kStringData},
-    {"bool", DType::kBool, 8, kInt32Data},
-    {"float16", DType::kF16, 16, kInt32Data},
-    {"float64", DType::kF64, 64, kDoubleData},
-    {"uint32", DType::kI64, 32, kUint64Data},
-    {"uint64", DType::kI64, 64, kUint64Data},
-    {"complex64", DType::kC64, 64, kFloatData},
-    {"complex128", DType::kC128, 128, kDoubleData},
-    {"bfloat16", DType::kBF16, 16, kInt32Data},
-    {"float8e4m3fn", DType::kU8, 8, kInt32Data},
-    {"float8e4m3fnuz", DType::kU8, 8, kInt32Data},
-    {"float8e5m2", DType::kU8, 8, kInt32Data},
-    {"float8e5m2fnuz", DType::kU8, 8, kInt32Data},
-    {"uint4", DType::kU8, 4, kInt32Data},
-    {"int4", DType::kI8, 4, kInt32Data},
-    {"float4e2m1", DType::kU8, 4, kInt32Data},
-    {"float8e8m0", DType::kU8, 8, kInt32Data},
-    {"uint2", DType::kU8, 2, kInt32Data},
+    {"undefined", DType::kUnknown, 0, 0},          {"float32", DType::kF32, 32, kFloatData},
+    {"uint8", DType::kU8, 8, kInt32Data},          {"int8", DType::kI8, 8, kInt32Data},
+    {"uint16", DType::kI32, 16, kInt32Data},       {"int16", DType::kI16, 16, kInt32Data},
+    {"int32", DType::kI32, 32, kInt32Data},        {"int64", DType::kI64, 64, kInt64Data},
+    {"string", DType::kUnknown, 0, kStringData},   {"bool", DType::kBool, 8, kInt32Data},
+    {"float16", DType::kF16, 16, kInt32Data},      {"float64", DType::kF64, 64, kDoubleData},
+    {"uint32", DType::kI64, 32, kUint64Data},      {"uint64", DType::kI64, 64, kUint64Data},
+    {"complex64", DType::kC64, 64, kFloatData},    {"complex128", DType::kC128, 128, kDoubleData},
+    {"bfloat16", DType::kBF16, 16, kInt32Data},    {"float8e4m3fn", DType::kU8, 8, kInt32Data},
+    {"float8e4m3fnuz", DType::kU8, 8, kInt32Data}, {"float8e5m2", DType::kU8, 8, kInt32Data},
+    {"float8e5m2fnuz", DType::kU8, 8, kInt32Data}, {"uint4", DType::kU8, 4, kInt32Data},
+    {"int4", DType::kI8, 4, kInt32Data},           {"float4e2m1", DType::kU8, 4, kInt32Data},
+    {"float8e8m0", DType::kU8, 8, kInt32Data},     {"uint2", DType::kU8, 2, kInt32Data},
     {"int2", DType::kI8, 2, kInt32Data},
 }};
 
 const TypeFacts& FactsOf(int type) {
-  return kTypes[type > 0 && type < static_cast<int>(kTypes.size()) ? static_cast<size_t>(type)
-                                                                   : 0];
+  return kTypes[type > 0 && type < static_cast<int>(kTypes.size()) ? static_cast<size_t>(type) : 0];
 }
 
 bool IsSignedNarrow(int type) { return type == kInt4 || type == kInt2; }
@@ -189,9 +175,7 @@ Status ReadTyped(const Field& f, TensorData* data) {
   if (data->has_typed && data->typed_field != f.number)
     return DataLoss("a tensor with values in two fields");
   const bool is_float = f.number == kFloatData, is_double = f.number == kDoubleData;
-  const uint32_t single = is_float    ? Field::kFixed32
-                          : is_double ? Field::kFixed64
-                                      : Field::kVarint;
+  const uint32_t single = is_float ? Field::kFixed32 : is_double ? Field::kFixed64 : Field::kVarint;
   if (f.wire_type != Field::kBytes && f.wire_type != single)
     return DataLoss("damaged or cut short in a tensor");
   data->has_typed = true;
@@ -233,8 +217,9 @@ std::string_view TypeName(int type) { return FactsOf(type).name; }
 int BitsOf(int type) { return FactsOf(type).bits; }
 
 int TypeOf(DType dtype) {
-  static constexpr int kOf[] = {kBool,     kUint8, kInt8,   kInt16,     kInt32,      kInt64,        kFloat16,
-                                kBfloat16, kFloat, kDouble, kComplex64, kComplex128, kUndefinedType};
+  static constexpr int kOf[] = {kBool,      kUint8,      kInt8,         kInt16, kInt32,
+                                kInt64,     kFloat16,    kBfloat16,     kFloat, kDouble,
+                                kComplex64, kComplex128, kUndefinedType};
   return kOf[static_cast<size_t>(dtype)];
 }
 
@@ -383,9 +368,9 @@ Result<Tensor> MakeDense(const SparseData& data) {
   const auto rank = static_cast<int64_t>(data.dims.size());
   const int64_t n = values.numel();
   const bool linear = indices.rank() == 1;
-  if (indices.dtype() != DType::kI64 || (linear ? indices.numel() != n
-                                                : indices.rank() != 2 || indices.dim(0) != n ||
-                                                      indices.dim(1) != rank))
+  if (indices.dtype() != DType::kI64 ||
+      (linear ? indices.numel() != n
+              : indices.rank() != 2 || indices.dim(0) != n || indices.dim(1) != rank))
     return InvalidArgument("sparse ", dense.What(), ": its indices must be int64 [", n, "] or [", n,
                            ", ", rank, "]");
   Tensor t = Tensor::Zeros(values.dtype(), shape);

@@ -1,11 +1,11 @@
 // heddle/onnx.h
-#include <cstring>
+#include <algorithm>
 
 #include "core/error.h"
-#include "core/string_tensor.h"
 #include "formats/onnx/source.h"
 #include "formats/wire_fields.h"
 #include "heddle/onnx.h"
+#include "heddle/string_tensor.h"
 
 namespace heddle {
 namespace onnx {
@@ -15,7 +15,7 @@ using wire::Field;
 using wire::Fields;
 
 // SequenceProto.DataType and OptionalProto.DataType
-constexpr uint64_t kIsTensor = 1, kIsSequence = 3;
+constexpr uint64_t kIsTensor = 1, kIsSequence = 3, kIsMap = 4;
 
 const OnnxSource* SourceOf(const Program& program) {
   return program ? dynamic_cast<const OnnxSource*>(program.ir().source.get()) : nullptr;
@@ -26,9 +26,7 @@ Status NoModel() { return InvalidArgument("the program was not read from an ONNX
 std::string TypeText(const Type& type) {
   // ONNX Runtime's names of types, which are C's.
   const auto element = [](int t) -> std::string {
-    return t == kFloat    ? "float"
-           : t == kDouble ? "double"
-                          : std::string(TypeName(t));
+    return t == kFloat ? "float" : t == kDouble ? "double" : std::string(TypeName(t));
   };
   const auto inner = [&](size_t i) { return type.inner.empty() ? "" : TypeText(type.inner[i]); };
   switch (type.kind) {
@@ -51,8 +49,8 @@ std::vector<OnnxPort> PortsOf(const std::vector<TensorInfo>& infos,
   for (size_t i = 0; i < infos.size() && i < types.size(); ++i) {
     const Type* elements = &types[i];
     while (!elements->inner.empty()) elements = elements->inner.data();
-    ports.push_back({infos[i].name, TypeText(types[i]), elements->element, types[i].ranked,
-                     types[i].dims});
+    ports.push_back(
+        {infos[i].name, TypeText(types[i]), elements->element, types[i].ranked, types[i].dims});
   }
   return ports;
 }
@@ -177,14 +175,41 @@ Result<std::string> WriteValue(const Type& type, const Value& value) {
     }
     return out;
   }
-  if (type.kind != Type::Kind::kOptional)
-    return Unimplemented("values of type ", TypeText(type));
+  if (type.kind != Type::Kind::kOptional) return Unimplemented("values of type ", TypeText(type));
   const bool of_sequence = inner.kind == Type::Kind::kSequence;
   if (value.is_array() && !of_sequence && value.array().empty()) return out;
   const Value held = value.is_array() && !of_sequence ? Value(value.array()[0]) : value;
   HEDDLE_ASSIGN_OR_RETURN(const std::string item, WriteValue(inner, held));
   wire::AppendVarintField(2, of_sequence ? kIsSequence : kIsTensor, &out);
   wire::AppendBytesField(of_sequence ? 5 : 3, item, &out);
+  return out;
+}
+
+// Rows of values as one map each.
+Result<std::string> WriteMaps(const MapKeys& keys, const Value& value) {
+  if (!value.is_tensor() || value.tensor().dtype() != DType::kF32 || value.tensor().rank() != 2)
+    return InvalidArgument("holds no float32 matrix of the maps' values");
+  const Tensor t = value.tensor().Contiguous();
+  const size_t columns = std::max(keys.ints.size(), keys.strings.size());
+  if (t.dim(1) != static_cast<int64_t>(columns))
+    return InvalidArgument("has ", t.dim(1), " columns; the maps have ", columns, " keys");
+  std::string out;
+  wire::AppendVarintField(2, kIsMap, &out);
+  for (int64_t row = 0; row < t.dim(0); ++row) {
+    std::string map, values;
+    wire::AppendVarintField(2, keys.strings.empty() ? kInt64 : kString, &map);
+    for (int64_t key : keys.ints) wire::AppendVarintField(3, static_cast<uint64_t>(key), &map);
+    for (const std::string& key : keys.strings) wire::AppendBytesField(4, key, &map);
+    wire::AppendVarintField(2, kIsTensor, &values);
+    for (size_t i = 0; i < columns; ++i) {
+      Tensor one = Tensor::Zeros(DType::kF32, Shape());
+      *one.mutable_data<float>() = t.data<float>()[row * t.dim(1) + static_cast<int64_t>(i)];
+      HEDDLE_ASSIGN_OR_RETURN(const std::string item, WriteTensor(kFloat, Value(one)));
+      wire::AppendBytesField(3, item, &values);
+    }
+    wire::AppendBytesField(5, values, &map);
+    wire::AppendBytesField(6, map, &out);
+  }
   return out;
 }
 
@@ -226,7 +251,9 @@ Result<std::string> WriteOnnxOutput(const Program& program, size_t output, const
   if (output >= source->outputs().size())
     return InvalidArgument("the model has ", source->outputs().size(), " outputs, and no number ",
                            output);
-  auto message = onnx::WriteValue(source->outputs()[output], value);
+  const onnx::MapKeys* keys = source->keys(output);
+  auto message = keys != nullptr ? onnx::WriteMaps(*keys, value)
+                                 : onnx::WriteValue(source->outputs()[output], value);
   if (!message.ok()) return onnx::Of("output", program.outputs()[output].name, message.status());
   return message;
 }

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::string_view kName = "op_callstack";
 
-using wire::AppendBytesField;
-using wire::Field;
-using wire::Fields;
 using desc::kAttrName;
 using desc::kAttrs;
 using desc::kAttrType;
 using desc::kBlocks;
 using desc::kOps;
 using desc::kStrings;
+using wire::AppendBytesField;
+using wire::Field;
+using wire::Fields;
 
 class Splitter {
  public:

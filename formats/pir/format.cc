@@ -21,8 +21,8 @@ std::string Label(const void* source) {
     for (const auto& item : items) text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
     return text.empty() ? "none" : text;
   };
-  std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) +
-                     " -> " + list(op.results, [](const Definition& d) { return d.id; });
+  std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) + " -> " +
+                     list(op.results, [](const Definition& d) { return d.id; });
   std::string_view place;
   if (const Attribute* a = op.Find("struct_name"); a != nullptr && a->value["D"].Get(&place))
     text += " in " + std::string(place);

@@ -97,13 +97,14 @@ out Y float32 [1, 1, 4, 5] 1 3.5 4.25 3.125 3.875 0.375 3.65625 5.578125 5.625 6
   6 7.921875 4.453125 9 4.625 5.375 9.25 -1.25
 
 example linear, tf_crop_and_resize
+# oracle reference
 attr mode STRING "linear"
 attr coordinate_transformation_mode STRING "tf_crop_and_resize"
 attr extrapolation_value FLOAT 10
 in X float32 [1, 1, 3, 4] 1 5 3 4 0 6 7 8 9 2 11 -3
 in roi float32 [8] 0 0 0.4 0.6 1 1 1.2 1.7
 in sizes int64 [4] 1 1 3 3
-out Y float32 [1, 1, 3, 3] 3.3999996 10 10 6.8 10 10 9.200001 10 10
+out Y float32 [1, 1, 3, 3] 6.12 10 10 8.240001 10*5
 
 example cubic up
 attr mode STRING "cubic"

@@ -1,4 +1,5 @@
 // Shapes given when the model runs, as ONNX has them.
+#include <algorithm>
 #include <cstring>
 
 #include "core/shapes.h"
@@ -37,8 +38,8 @@ Result<Shape> Reshaped(const Shape& x, const Ints& wanted, bool zeros_stay) {
 Status ReshapeShape(ShapeContext& ctx) {
   const Tensor* wanted = ctx.InValue("shape");
   if (wanted == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Reshaped(ctx.InShape("data"), ToInts(*wanted),
-                                                      ctx.Int("allowzero") != 0));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Shape shape, Reshaped(ctx.InShape("data"), ToInts(*wanted), ctx.Int("allowzero") != 0));
   ctx.SetOut("reshaped", shape, ctx.InDType("data"));
   return Status::Ok();
 }
@@ -65,6 +66,28 @@ Status SqueezeShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+Result<Shape> Unsqueezed(const Shape& x, const Ints& axes) {
+  const int rank = x.rank() + static_cast<int>(std::min<size_t>(axes.size(), Shape::kMaxRank));
+  if (rank > Shape::kMaxRank) return InvalidArgument("too many dimensions to add ", axes.size());
+  bool made[Shape::kMaxRank] = {};
+  for (int64_t a : axes) {
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, rank));
+    if (made[axis]) return InvalidArgument("'axes' names ", a, " twice");
+    made[axis] = true;
+  }
+  Shape shape;
+  for (int i = 0, from = 0; i < rank; ++i) shape.push_back(made[i] ? 1 : x[from++]);
+  return shape;
+}
+
+Status UnsqueezeShape(ShapeContext& ctx) {
+  const Tensor* axes = ctx.InValue("axes");
+  if (axes == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Unsqueezed(ctx.InShape("data"), ToInts(*axes)));
+  ctx.SetOut("expanded", shape, ctx.InDType("data"));
+  return Status::Ok();
+}
+
 Status CopyTo(KernelContext& ctx, Key output) {
   const Tensor& x = ctx.In("data");
   Tensor& out = ctx.Out(output);
@@ -73,12 +96,14 @@ Status CopyTo(KernelContext& ctx, Key output) {
 }
 Status CopyReshaped(KernelContext& ctx) { return CopyTo(ctx, "reshaped"); }
 Status CopySqueezed(KernelContext& ctx) { return CopyTo(ctx, "squeezed"); }
+Status CopyUnsqueezed(KernelContext& ctx) { return CopyTo(ctx, "expanded"); }
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(onnx_reshape) {
-  op.Doc("data with another shape; 0 keeps a dimension unless allowzero is set, -1 is what is left");
+  op.Doc(
+      "data with another shape; 0 keeps a dimension unless allowzero is set, -1 is what is left");
   op.Input("data").Input("shape", kShapeValue).Output("reshaped");
   op.Attr("allowzero", 0).View("data", "reshaped").InferShape(ReshapeShape);
   op.AnyKernel(CopyReshaped);
@@ -108,4 +133,17 @@ example from the front and from the end
 in data float32 [1, 2, 1] 1 2
 in axes int64 [2] 0 -1
 out squeezed float32 [2] 1 2
+)")
+
+HEDDLE_OP(onnx_unsqueeze) {
+  op.Doc("data with dimensions of 1 at axes, which count in the result, in any order");
+  op.Input("data").Input("axes", kShapeValue).Output("expanded");
+  op.View("data", "expanded").InferShape(UnsqueezeShape).AnyKernel(CopyUnsqueezed);
+}
+
+HEDDLE_EXAMPLES(onnx_unsqueeze, R"(
+example axes out of order
+in data float32 [2] 1 2
+in axes int64 [2] -1 0
+out expanded float32 [1, 2, 1] 1 2
 )")

@@ -13,7 +13,7 @@ Status At(KernelContext& ctx) {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(onnx_valuesuence_at) {
+HEDDLE_OP(onnx_sequence_at) {
   op.Doc("the item of input_sequence at position, which counts from the end where negative")
       .Input("input_sequence", kAnyKind)
       .Input("position")
@@ -21,16 +21,16 @@ HEDDLE_OP(onnx_valuesuence_at) {
       .AnyKernel(At);
 }
 
-HEDDLE_EXAMPLES(onnx_valuesuence_at, R"(
+HEDDLE_EXAMPLES(onnx_sequence_at, R"(
 example from both ends
 in a float32 [2] 1 2
 in b float32 [1] 3
 in p int64 [] 0
 in q int64 [] -1
 var s tensor_array float32
-op onnx_valuesuence_construct inputs=a,b -> output_sequence=s
-op onnx_valuesuence_at input_sequence=s position=p -> tensor=x
-op onnx_valuesuence_at input_sequence=s position=q -> tensor=y
+op onnx_sequence_construct inputs=a,b -> output_sequence=s
+op onnx_sequence_at input_sequence=s position=p -> tensor=x
+op onnx_sequence_at input_sequence=s position=q -> tensor=y
 out x float32 [2] 1 2
 out y float32 [1] 3
 )")

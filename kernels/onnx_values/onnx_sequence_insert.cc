@@ -59,7 +59,7 @@ Status Construct(KernelContext& ctx) {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(onnx_valuesuence_insert) {
+HEDDLE_OP(onnx_sequence_insert) {
   op.Doc("input_sequence with tensor before position, or at its end")
       .Input("input_sequence", kAnyKind)
       .Input("tensor")
@@ -68,7 +68,7 @@ HEDDLE_OP(onnx_valuesuence_insert) {
       .AnyKernel(Insert);
 }
 
-HEDDLE_OP(onnx_valuesuence_erase) {
+HEDDLE_OP(onnx_sequence_erase) {
   op.Doc("input_sequence without the item at position, or without the last one")
       .Input("input_sequence", kAnyKind)
       .Input("position", kOptional)
@@ -76,14 +76,14 @@ HEDDLE_OP(onnx_valuesuence_erase) {
       .AnyKernel(Erase);
 }
 
-HEDDLE_OP(onnx_valuesuence_construct) {
+HEDDLE_OP(onnx_sequence_construct) {
   op.Doc("a sequence of the tensors, which may be none")
       .Input("inputs", kList | kOptional)
       .Output("output_sequence")
       .AnyKernel(Construct);
 }
 
-HEDDLE_EXAMPLES(onnx_valuesuence_construct, R"(
+HEDDLE_EXAMPLES(onnx_sequence_construct, R"(
 example two
 in inputs float32 [2] 1 2
 in inputs float32 [1] 3
@@ -92,7 +92,7 @@ item float32 [2] 1 2
 item float32 [1] 3
 )")
 
-HEDDLE_EXAMPLES(onnx_valuesuence_insert, R"(
+HEDDLE_EXAMPLES(onnx_sequence_insert, R"(
 example in front of the last one
 in a float32 [2] 1 2
 in b float32 [1] 3
@@ -101,10 +101,10 @@ in zero int64 [] 0
 in one int64 [] 1
 var s tensor_array float32
 var t tensor_array float32
-op onnx_valuesuence_construct inputs=a,a -> output_sequence=s
-op onnx_valuesuence_insert input_sequence=s tensor=b position=p -> output_sequence=t
-op onnx_valuesuence_at input_sequence=t position=one -> tensor=x
-op onnx_valuesuence_at input_sequence=t position=p -> tensor=y
+op onnx_sequence_construct inputs=a,a -> output_sequence=s
+op onnx_sequence_insert input_sequence=s tensor=b position=p -> output_sequence=t
+op onnx_sequence_at input_sequence=t position=one -> tensor=x
+op onnx_sequence_at input_sequence=t position=p -> tensor=y
 out x float32 [1] 3
 out y float32 [2] 1 2
 
@@ -114,13 +114,13 @@ in b float32 [1] 3
 in p int64 [] -1
 var s tensor_array float32
 var t tensor_array float32
-op onnx_valuesuence_construct inputs=a -> output_sequence=s
-op onnx_valuesuence_insert input_sequence=s tensor=b -> output_sequence=t
-op onnx_valuesuence_at input_sequence=t position=p -> tensor=x
+op onnx_sequence_construct inputs=a -> output_sequence=s
+op onnx_sequence_insert input_sequence=s tensor=b -> output_sequence=t
+op onnx_sequence_at input_sequence=t position=p -> tensor=x
 out x float32 [1] 3
 )")
 
-HEDDLE_EXAMPLES(onnx_valuesuence_erase, R"(
+HEDDLE_EXAMPLES(onnx_sequence_erase, R"(
 example the first, then the last
 in a float32 [2] 1 2
 in b float32 [1] 3
@@ -129,10 +129,10 @@ in p int64 [] 0
 var s tensor_array float32
 var t tensor_array float32
 var u tensor_array float32
-op onnx_valuesuence_construct inputs=a,b,c -> output_sequence=s
-op onnx_valuesuence_erase input_sequence=s position=p -> output_sequence=t
-op onnx_valuesuence_erase input_sequence=t -> output_sequence=u
-op onnx_valuesuence_at input_sequence=u position=p -> tensor=x
+op onnx_sequence_construct inputs=a,b,c -> output_sequence=s
+op onnx_sequence_erase input_sequence=s position=p -> output_sequence=t
+op onnx_sequence_erase input_sequence=t -> output_sequence=u
+op onnx_sequence_at input_sequence=u position=p -> tensor=x
 op lod_array_length X=u -> Out=n
 out x float32 [1] 3
 out n int64 [1] 1

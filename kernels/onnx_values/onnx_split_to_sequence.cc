@@ -65,13 +65,12 @@ Status Cut(KernelContext& ctx) {
 Status Join(KernelContext& ctx, const TensorArray& items, int64_t wanted_axis, bool stack,
             bool reverse, Key out_key) {
   const Tensor& first = items.front();
-  HEDDLE_ASSIGN_OR_RETURN(const int axis,
-                          NormalAxis(wanted_axis, first.rank() + (stack ? 1 : 0)));
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(wanted_axis, first.rank() + (stack ? 1 : 0)));
   int64_t whole = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const Tensor& item = items[i];
-    bool fits = item.dtype() == first.dtype() && item.rank() == first.rank() &&
-                (stack || first.rank() > 0);
+    bool fits =
+        item.dtype() == first.dtype() && item.rank() == first.rank() && (stack || first.rank() > 0);
     for (int d = 0; fits && d < first.rank(); ++d)
       fits = item.dim(d) == first.dim(d) || (!stack && d == axis);
     if (!fits)
@@ -171,8 +170,8 @@ in a float32 [2] 1 2
 in b float32 [1] 3
 var s tensor_array float32
 var t tensor_array float32
-op onnx_valuesuence_construct inputs=a,b -> output_sequence=s
-op onnx_valuesuence_construct inputs=a,a -> output_sequence=t
+op onnx_sequence_construct inputs=a,b -> output_sequence=s
+op onnx_sequence_construct inputs=a,a -> output_sequence=t
 op onnx_concat_from_sequence input_sequence=s -> concat_result=x
 op onnx_concat_from_sequence input_sequence=t -> concat_result=y
 attr new_axis INT 1
@@ -197,7 +196,7 @@ example two items, the last one first
 in a float32 [2] 1 2
 in b float32 [2] 3 4
 var s tensor_array float32
-op onnx_valuesuence_construct inputs=a,b -> output_sequence=s
+op onnx_sequence_construct inputs=a,b -> output_sequence=s
 op onnx_stack_array X=s -> Out=x
 attr reverse BOOLEAN true
 out x float32 [2, 2] 3 4 1 2

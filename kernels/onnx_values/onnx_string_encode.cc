@@ -84,7 +84,8 @@ out c int64 [3] 0 1 0
 )")
 
 HEDDLE_OP(onnx_string_decode) {
-  op.Doc("the strings of Texts at the places that Codes names, counted from the end where negative");
+  op.Doc(
+      "the strings of Texts at the places that Codes names, counted from the end where negative");
   op.Input("Texts", kAnyKind).Input("Codes").Output("Out").KernelKey("Codes");
   op.Kernel(DType::kI64, Decode);
 }

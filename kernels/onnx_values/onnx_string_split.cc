@@ -71,8 +71,7 @@ Status Split(KernelContext& ctx) {
     all.push_back(delimiter.empty() ? SplitAtSpace(text, most) : SplitAt(text, delimiter, most));
     widest = std::max(widest, all.back().size());
   }
-  if (x->shape.rank() == Shape::kMaxRank)
-    return InvalidArgument("too many dimensions to add one");
+  if (x->shape.rank() == Shape::kMaxRank) return InvalidArgument("too many dimensions to add one");
   StringTensor out{x->shape, {}};
   out.shape.push_back(static_cast<int64_t>(widest));
   Tensor& counts = ctx.Alloc("Z", DType::kI64, x->shape);

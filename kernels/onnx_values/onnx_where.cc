@@ -13,8 +13,7 @@ Result<Shape> CommonShape(const Shape& c, const Shape& x, const Shape& y) {
 
 Status WhereShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(
-      const Shape shape,
-      CommonShape(ctx.InShape("condition"), ctx.InShape("X"), ctx.InShape("Y")));
+      const Shape shape, CommonShape(ctx.InShape("condition"), ctx.InShape("X"), ctx.InShape("Y")));
   ctx.SetOut("output", shape, ctx.InDType("X"));
   return Status::Ok();
 }

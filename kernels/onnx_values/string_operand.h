@@ -1,12 +1,12 @@
 // What operators on strings share. Their operands are values of another kind than tensors
-// (core/string_tensor.h): slots take any kind.
+// (heddle/string_tensor.h): slots take any kind.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "core/op_context.h"
-#include "core/string_tensor.h"
+#include "heddle/string_tensor.h"
 
 namespace heddle {
 

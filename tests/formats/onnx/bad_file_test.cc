@@ -73,9 +73,11 @@ TEST(BadOnnx, InitializersAreGivenOnce) {
 TEST(BadOnnx, SubgraphsSeeWhatIsAround) {
   OnnxGraph branch, g;
   branch.Add(Node("Relu", {"hidden"}, {"b"})).Out("b");
-  g.In("x").In("c", 9, {}).Add(Node("If", {"c"}, {"y"},
-                                    {GraphAttr("then_branch", branch.message()),
-                                     GraphAttr("else_branch", branch.message())}));
+  g.In("x")
+      .In("c", 9, {})
+      .Add(Node("If", {"c"}, {"y"},
+                {GraphAttr("then_branch", branch.message()),
+                 GraphAttr("else_branch", branch.message())}));
   EXPECT_THAT(ErrorOf(g.Out("y")), HasSubstr("input 'hidden' is made by no node"));
 }
 
@@ -104,8 +106,7 @@ TEST(BadOnnx, FunctionsDoNotCallThemselves) {
   const Message imports = Message().Bytes(1, "own").Int(2, 1);
   const Message function = Message().Bytes(1, "f").Bytes(4, "a").Bytes(5, "b").Bytes(10, "own").Add(
       7, Node("f", {"a"}, {"b"}, {}, "own"));
-  const Message more =
-      Message().Add(8, imports).Add(25, Message(function).Add(9, imports));
+  const Message more = Message().Add(8, imports).Add(25, Message(function).Add(9, imports));
   EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("functions call each other"));
 }
 
@@ -152,8 +153,8 @@ TEST(BadOnnx, ExternalDataLiesInTheFolderOfTheModel) {
 
 TEST(BadOnnx, BytesAloneHaveNoExternalData) {
   OnnxGraph g;
-  const Message w = TensorHead("w", 1, {2}).Int(14, 1).Add(
-      13, Message().Bytes(1, "location").Bytes(2, "w.bin"));
+  const Message w =
+      TensorHead("w", 1, {2}).Int(14, 1).Add(13, Message().Bytes(1, "location").Bytes(2, "w.bin"));
   g.In("x").Weight(w).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
   EXPECT_THAT(ErrorOf(g), HasSubstr("not read from a file"));
 }

@@ -69,6 +69,17 @@ TEST(Onnx, OutputsMayBeInputsInitializersAndEachOther) {
   EXPECT_THAT(Floats(made[3].tensor()), ElementsAre(1, 2));
 }
 
+TEST(Onnx, NodesMayStandInAnyOrder) {
+  OnnxGraph branch, g;
+  branch.Add(Node("Neg", {"a"}, {"b"})).Out("b");
+  g.In("c", 9, {}).In("x");
+  g.Add(Node(
+      "If", {"c"}, {"y"},
+      {GraphAttr("then_branch", branch.message()), GraphAttr("else_branch", branch.message())}));
+  g.Add(Node("Add", {"x", "x"}, {"a"})).Out("y");
+  EXPECT_THAT(RunOn(g.Model(), {{"c", Bool(true)}, {"x", F32({1}, {2})}}), ElementsAre(-4));
+}
+
 TEST(Onnx, InputsThatInitializersFillAreNotFed) {
   OnnxGraph g;
   g.In("w").In("x").Weight(Tensor32("w", {2}, {5, 6}));
@@ -110,9 +121,10 @@ std::string ChoiceModel() {
   OnnxGraph yes, no, g;
   yes.Add(Node("Neg", {"x"}, {"b"})).Out("b");
   no.Weight(Tensor32("w", {1}, {7})).Add(Node("Identity", {"w"}, {"b"})).Out("b");
-  g.In("c", 9, {}).In("x").Add(Node("If", {"c"}, {"y"},
-                                    {GraphAttr("then_branch", yes.message()),
-                                     GraphAttr("else_branch", no.message())}));
+  g.In("c", 9, {})
+      .In("x")
+      .Add(Node("If", {"c"}, {"y"},
+                {GraphAttr("then_branch", yes.message()), GraphAttr("else_branch", no.message())}));
   return g.Out("y").Model();
 }
 
@@ -128,8 +140,9 @@ std::string LoopModel() {
   body.In("i", 7, {}).In("c", 9, {}).In("v");
   body.Add(Node("Add", {"v", "v"}, {"w"})).Add(Node("Identity", {"c"}, {"d"}));
   body.Out("d", 9, {}).Out("w").Out("w");
-  g.In("m", 7, {}).In("x").Add(
-      Node("Loop", {"m", "", "x"}, {"last", "all"}, {GraphAttr("body", body.message())}));
+  g.In("m", 7, {})
+      .In("x")
+      .Add(Node("Loop", {"m", "", "x"}, {"last", "all"}, {GraphAttr("body", body.message())}));
   return g.Out("last").Out("all", 1, {-1, -1}).Model();
 }
 
@@ -177,12 +190,15 @@ TEST(Onnx, TensorsAreReadInEveryStorage) {
     for (int64_t v : values) t.Int(field, v);
     return t;
   };
-  const Message cases[] = {
-      TensorHead("w", 1, {3}).Float(4, 1).Float(4, -2).Float(4, 7),
-      typed(7, 7, {1, -2, 7}, 3), typed(6, 5, {1, -2, 7}, 3), typed(3, 5, {1, -2, 7}, 3),
-      typed(10, 5, {15360, 49152, 18176}, 3), typed(16, 5, {16256, 49152, 16608}, 3),
-      typed(22, 5, {0xe1, 0x07}, 3), TensorHead("w", 22, {3}).Bytes(9, "\xe1\x07"),
-      TensorHead("w", 11, {3}).Bytes(9, RawOf(std::vector<double>{1, -2, 7}))};
+  const Message cases[] = {TensorHead("w", 1, {3}).Float(4, 1).Float(4, -2).Float(4, 7),
+                           typed(7, 7, {1, -2, 7}, 3),
+                           typed(6, 5, {1, -2, 7}, 3),
+                           typed(3, 5, {1, -2, 7}, 3),
+                           typed(10, 5, {15360, 49152, 18176}, 3),
+                           typed(16, 5, {16256, 49152, 16608}, 3),
+                           typed(22, 5, {0xe1, 0x07}, 3),
+                           TensorHead("w", 22, {3}).Bytes(9, "\xe1\x07"),
+                           TensorHead("w", 11, {3}).Bytes(9, RawOf(std::vector<double>{1, -2, 7}))};
   for (const Message& w : cases) {
     OnnxGraph g;
     g.In("x").Weight(w).Add(Node("Cast", {"w"}, {"f"}, {IntAttr("to", 1)}));

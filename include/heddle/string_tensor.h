@@ -22,8 +22,7 @@ struct StringTensor {
 inline std::shared_ptr<const StringTensor> StringsIn(const Value& value) {
   if (value.kind() != Value::Kind::kOther || !value.initialized()) return nullptr;
   Value copy = value;
-  const auto* strings =
-      std::any_cast<std::shared_ptr<const StringTensor>>(&copy.mutable_other());
+  const auto* strings = std::any_cast<std::shared_ptr<const StringTensor>>(&copy.mutable_other());
   return strings == nullptr ? nullptr : *strings;
 }
 
