@@ -58,6 +58,7 @@ Json InstructionJson(const PlanDescription::Instruction& in) {
   json["inputs"] = in.inputs;
   json["outputs"] = in.outputs;
   json["cost_ns"] = in.cost_ns;
+  if (in.once) json["once"] = true;
   if (in.task >= 0) json["task"] = in.task;
   if (in.lane >= 0) json["lane"] = in.lane;
   return json;

@@ -33,6 +33,7 @@ PlanDescription::Instruction Describe(const Instruction& in) {
   for (uint32_t s : in.op.in) i.inputs.push_back(IdOf(s));
   for (uint32_t s : in.op.out) i.outputs.push_back(IdOf(s));
   i.cost_ns = in.cost_ns;
+  i.once = in.once;
   return i;
 }
 

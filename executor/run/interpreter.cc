@@ -150,7 +150,7 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
       *frame[s] = from.Reshaped(slot.shape());
       taken = true;
     }
-    if (!taken) *frame[s] = Tensor(slot.dtype, slot.shape(), run.TakeMemory(s, slot.bytes()));
+    if (!taken) Provide(s, slot.dtype, slot.shape(), run);
   }
   KernelContext ctx(in.op, frame, run.services(), in.state);
   if (in.mode != Mode::kReplace) return in.fn(ctx);

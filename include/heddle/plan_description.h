@@ -35,6 +35,7 @@ struct PlanDescription {
     int position = 0;                  // in the block's operators
     std::vector<int> inputs, outputs;  // slots; -1 for none
     double cost_ns = 0;                // expected, on one thread
+    bool once = false;                 // of a loop's body: in the first iteration only
     int task = -1;                     // of a queue
     int lane = -1;
   };

@@ -52,7 +52,7 @@ class GradLoop {
       if (Value* out = ctx.OutVar("X@GRAD", i); out != nullptr && CarriedBy(i) < 0) out->Clear();
   }
 
-  Status Step(const StepValues& values) {
+  Status Step(StepValues& values) {
     PutValues(ctx_, "sub_block:kept", values, PutValues(ctx_, "sub_block:carried", values, 0));
     ClearArrays(ctx_, "sub_block:arrays");
     for (size_t i = 0; i < out_grads_.size(); ++i)

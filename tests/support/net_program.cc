@@ -255,7 +255,7 @@ void NetProgram::Convolution(const Var& x) {
     Op("batch_norm",
        {{"X", {last}}, {"Scale", {scale}}, {"Bias", {bias}}, {"Mean", {mean}}, {"Variance", {var}}},
        outputs, Is("is_test", true));
-    emitted_.pop_back();  // its parameters are used once
+    if (!nested_) emitted_.pop_back();  // its parameters are used once
     last = out;
   } else if (OneIn(2)) {
     const std::string bias = Param({to_channels}, 1), out = NewVar(to, DType::kF32, bound + 1);
