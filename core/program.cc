@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/op_registry.h"
+#include "core/op_traits.h"
 
 namespace heddle {
 namespace {
@@ -33,7 +34,9 @@ std::string TraitText(unsigned traits) {
   std::string text;
   const std::pair<unsigned, const char*> words[] = {{kRandom, "draws random numbers"},
                                                     {kSideEffect, "has side effects"},
-                                                    {kControlFlow, "runs blocks"}};
+                                                    {kControlFlow, "runs blocks"},
+                                                    {kSharesStorage, "shares storage"},
+                                                    {kSharesParts, "shares storage"}};
   for (const auto& [trait, word] : words)
     if (traits & trait) text += (text.empty() ? "" : ", ") + std::string(word);
   return text;
