@@ -33,8 +33,9 @@ class CompiledImpl {
   struct Form {
     // Constant after construction.
     passes::Optimized optimized;
-    std::string key;            // everything that plans depend on besides the feeds
-    uint64_t lasting_hash = 0;  // of what means the same in another process
+    std::string key;               // everything that plans depend on besides the feeds
+    uint64_t lasting_hash = 0;     // of what means the same in another process
+    bool program_is_file = false;  // its hash tells all of it
     // Names of parameters that were folded into it, where anything may be fed.
     std::unordered_set<std::string> constants;
     // Parameters without which an operator of the file cannot do, while those that the passes put
@@ -95,6 +96,7 @@ class CompiledImpl {
  private:
   Status FindPorts(const Program& program);
   Result<std::shared_ptr<Form>> MakeForm(int level) const HEDDLE_REQUIRES(mutex_);
+  void AppendForm(const Form& form, std::string* key) const HEDDLE_REQUIRES(mutex_);
   bool FeedsConstants(const std::vector<Feed>& feeds) HEDDLE_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -153,7 +153,7 @@ void AddOpt(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   Command app = root.add_command("opt", "optimise a model and write it as a file");
   AddModelOptions(app, &options->model);
-  app.add_option("-o,--output", options->output,
+  app.add_option("-o,--out,--output", options->output,
                  "what to write: OUT.pdmodel and OUT.pdiparams, or model.* in a directory")
       .required()
       .type_name("OUT");

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/guard.h"
+#include "device/guard.h"
 #include "executor/run/interpreter.h"
 
 namespace heddle {

@@ -35,9 +35,10 @@ class DevicePlanner {
     d_.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(d_));
     d_.BeginStage("places");
-    place_ = PlaceInstructions(d_);
+    HEDDLE_ASSIGN_OR_RETURN(place_, PlaceInstructions(d_));
     FreeShapeOperands(d_);
     InsertCopies(d_, &place_, &result_->resident);
+    HEDDLE_RETURN_IF_ERROR(CheckPlaces(plan_, place_));
     d_.BeginStage("streams");
     ChooseTasks();
     PutStreamsFirst();

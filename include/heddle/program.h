@@ -36,8 +36,15 @@ class Program {
   // The same from memory. `name` appears in messages.
   static Result<Program> Parse(std::string_view bytes, const std::string& name = "program");
 
-  std::vector<TensorInfo> inputs() const;        // feed operators in the order of `col`
-  std::vector<TensorInfo> outputs() const;       // fetch operators in the order of `col`
+  std::vector<TensorInfo> inputs() const;   // feed operators in the order of `col`
+  std::vector<TensorInfo> outputs() const;  // fetch operators in the order of `col`
+  // What has to be fed of a program without feed operators, as training programs are: tensors of
+  // block 0 that are no parameters and that operators read before any writes them, in the order of
+  // their first readers.
+  std::vector<TensorInfo> unwritten() const;
+  // What a program without fetch operators computes: its loss, if it has one; else the tensors that
+  // operators write and none reads, in the order of their writers.
+  std::vector<TensorInfo> results() const;
   std::vector<TensorInfo> persistables() const;  // block 0, sorted bytewise by name: the order of
                                                  // a combined parameter file
   // The variable of block 0 with this name; nothing when there is none.

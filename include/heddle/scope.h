@@ -1,4 +1,5 @@
-// Scope: named variables that outlive runs (parameters, optimizer state), in a tree.
+// Scope: named variables that outlive runs (parameters, optimizer state), in a tree. A run finds
+// variables in its scope and that one's ancestors; those that it makes go to the tree's root.
 //
 // Ownership: a Scope owns its variables and keeps its parent alive. Addresses of variables are
 // stable until Erase. Threads: all methods may be called from any thread; the *contents* of a
@@ -42,8 +43,10 @@ class Scope {
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
   Stamp StampOf(std::string_view name) const;
-  // Held while a run writes to variables of this scope.
-  std::mutex& write_mutex() { return write_mutex_; }
+  // Held while a run writes to variables of this scope: one for all scopes of a tree, since a run
+  // may write to an ancestor's.
+  std::mutex& write_mutex() { return parent_ ? parent_->write_mutex() : write_mutex_; }
+  const std::shared_ptr<Scope>& parent() const { return parent_; }  // nullptr: the tree's root
 
  private:
   std::shared_ptr<Scope> parent_;

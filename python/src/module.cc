@@ -90,6 +90,9 @@ void BindScope(nb::module_& module) {
   nb::class_<Scope>(module, "Scope",
                     "Variables by name that outlive runs. get() copies, set() copies in.")
       .def(nb::init<>())
+      // A scope whose variables are found before this one's, which it keeps alive.
+      .def("new_scope",
+           [](std::shared_ptr<Scope> s) { return std::make_shared<Scope>(std::move(s)); })
       .def("names", &Scope::Names)
       .def(
           "has",
