@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "formats/paddle/format.h"
 #include "formats/paddle/params.h"
 #include "formats/pir/lower.h"
+#include "formats/pir/write.h"
 
 namespace heddle::pir {
 namespace {
@@ -97,10 +97,11 @@ class Pir : public formats::Format {
     HEDDLE_RETURN_IF_ERROR(Read(bytes, &builder));
     return std::shared_ptr<const formats::ProgramSource>(std::make_shared<PirBytes>(bytes));
   }
-  // A program that passes rewrote is written as a ProgramDesc, which has all of heddle's operators.
+  // A program that is as its file has it is that file.
   Result<std::string> Write(const ir::Program& program) const override {
-    if (program.as_parsed()) return static_cast<const PirBytes&>(*program.source).text();
-    return paddle::WriteProgramDesc(program);
+    const auto* file = dynamic_cast<const PirBytes*>(program.source.get());
+    if (program.as_parsed() && file != nullptr) return file->text();
+    return WriteProgram(program);
   }
 
   std::vector<std::string> FileNames() const override { return {"inference.json", "model.json"}; }
