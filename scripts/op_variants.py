@@ -25,7 +25,7 @@ import numpy as np
 from op_example_compare import wide
 from op_example_paddle import Paddle
 from op_example_text import parse_block
-from op_examples import BLOCK, sources
+from op_examples import BLOCK, NOT_OF_PADDLE, sources
 from op_variant_cases import variants, write_case
 
 TOLERANCE = {'float16': 5e-3, 'bfloat16': 3e-2}
@@ -72,7 +72,7 @@ def make_cases(args, folder):
     protos = OpProtoHolder.instance()
     for path in sources(args.files):
         for m in BLOCK.finditer(path.read_text()):
-            if not wanted.search(m[1]):
+            if not wanted.search(m[1]) or m[1].startswith(NOT_OF_PADDLE):
                 continue
             try:
                 proto = protos.get_op_proto(m[1])
