@@ -253,7 +253,7 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) 
   if (observed) watch = control.BeginInstruction(lane, in);
   Status status = Call(in, run);
   if (observed) control.EndInstruction(lane, in, watch);
-  if (status.ok() && control.checks_values()) return CheckFinite(run.plan(), in, run.frame());
+  if (status.ok() && control.Checks(in)) return CheckFinite(run.plan(), in, run.frame());
   return status;
 }
 
