@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/guard.h"
 #include "core/kernel_selector.h"
-#include "device/guard.h"
 #include "executor/plan/var_attrs.h"
 #include "executor/run/check_finite.h"
 #include "memory/pool_allocator.h"

@@ -34,6 +34,13 @@ class Tensor:
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+class Value:
+    @staticmethod
+    def of_arrays(arrays: Sequence[Any]) -> Value: ...
+
+    @staticmethod
+    def of_strings(shape: Sequence[int], elements: Sequence[str | bytes]) -> Value: ...
+
 class TensorInfo:
     @property
     def name(self) -> str: ...

@@ -207,8 +207,17 @@ class InferenceSession:
         dtype = dtype_of(arg.type)
         if isinstance(value, OrtValue):
             value = value.numpy()
-        if dtype is None or dtype == object or value is None:
-            return value
+        if dtype is None:
+            return to_heddle(value, arg.type)
+        if value is None:
+            raise _errors.InvalidArgument(f"input {arg.name} has no value; {arg.type} expected")
+        if dtype == object:
+            value = np.asarray(value)
+            if value.dtype.kind not in "OSU":
+                raise _errors.InvalidArgument(
+                    f"Unexpected input data type for {arg.name}. Actual: "
+                    f"(tensor({element_of(value)})) , expected: ({arg.type})")
+            return to_heddle(value, arg.type)
         if isinstance(value, (list, tuple)):
             value = np.asarray(value, dtype)
         array = np.asarray(value)

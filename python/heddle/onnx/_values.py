@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heddle import _convert, _heddle
 from heddle.onnx import _errors
 
 # NumPy's names of the elements that it has.
@@ -43,7 +44,17 @@ _HELD = {np.dtype(np.uint16): np.int32, np.dtype(np.uint32): np.int64,
 
 
 def to_heddle(array: Any, type_text: str) -> Any:
-    """The array as heddle takes it."""
+    """The array, or the list of arrays of a sequence, as heddle takes it."""
+    if type_text.startswith("optional("):
+        inner = type_text[len("optional("):-1]
+        if not inner.startswith("seq("):  # a list of one array, or of none
+            return to_heddle([] if array is None else [array], f"seq({inner})")
+        return to_heddle(array, inner)
+    if type_text.startswith("seq("):
+        inner = type_text[len("seq("):-1]
+        return _heddle.Value.of_arrays([to_heddle(np.asarray(a), inner) for a in array])
+    if type_text == "tensor(string)":
+        return _heddle.Value.of_strings(*_convert.of_strings(array))
     if type_text == "tensor(bfloat16)":  # uint16 stands for its bits, here and there
         return array
     held = _HELD.get(getattr(array, "dtype", None))
@@ -54,6 +65,13 @@ def to_heddle(array: Any, type_text: str) -> Any:
 
 def from_heddle(value: Any, type_text: str) -> Any:
     """What heddle gave, as an output of that type."""
+    if type_text.startswith("optional("):
+        inner = type_text[len("optional("):-1]
+        if inner.startswith("seq("):
+            return from_heddle(value, inner)
+        return from_heddle(value[0], inner) if value else None
+    if type_text.startswith("seq(") and isinstance(value, list):
+        return [from_heddle(v, type_text[len("seq("):-1]) for v in value]
     if isinstance(value, np.ndarray) and type_text != "tensor(bfloat16)":
         dtype = dtype_of(type_text)
         if dtype in _HELD and value.dtype == _HELD[dtype]:
