@@ -268,9 +268,9 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
     builder_.Problem(Where(*node), ": opset ", version, "; heddle reads 1 to ", kNewestOpset);
   }
   NodeLowering lowering(*this, *node, around, version);
-  bool done = false;
+  bool done = version < 0;
   const bool known = IsKnownDomain(node->domain);
-  if (!known) done = LowerCall(*node, around);
+  if (!done && !known) done = LowerCall(*node, around);
   if (!done && known) {
     const Handler handler = FindHandler(node->domain, node->op_type);
     done = LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||

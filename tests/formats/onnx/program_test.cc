@@ -52,7 +52,7 @@ TEST(Onnx, OutputsMayBeInputsInitializersAndEachOther) {
 TEST(Onnx, NodesMayStandInAnyOrder) {
   OnnxGraph branch, g;
   branch.Add(Node("Neg", {"a"}, {"b"})).Out("b");
-  g.In("c", 9, {}).In("x");
+  g.In("c", 9, {1}).In("x");
   g.Add(Node(
       "If", {"c"}, {"y"},
       {GraphAttr("then_branch", branch.message()), GraphAttr("else_branch", branch.message())}));
@@ -101,7 +101,7 @@ std::string ChoiceModel() {
   OnnxGraph yes, no, g;
   yes.Add(Node("Neg", {"x"}, {"b"})).Out("b");
   no.Weight(Tensor32("w", {1}, {7})).Add(Node("Identity", {"w"}, {"b"})).Out("b");
-  g.In("c", 9, {})
+  g.In("c", 9, {1})
       .In("x")
       .Add(Node("If", {"c"}, {"y"},
                 {GraphAttr("then_branch", yes.message()), GraphAttr("else_branch", no.message())}));
