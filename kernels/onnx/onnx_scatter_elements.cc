@@ -84,4 +84,12 @@ in data float32 [3, 2] 1 2 3 4 5 6
 in indices int32 [2, 2] 1 1 1 0
 in updates float32 [2, 2] 2.5 -2 5 7
 out output float32 [3, 2] 1 2 2.5 -2 5 6
+
+example booleans added
+# oracle reference
+attr reduction STRING "add"
+in data bool [2, 2] 1 0 0 0
+in indices int64 [1, 2] 0 1
+in updates bool [1, 2] 0 1
+out output bool [2, 2] 1 0 0 1
 )")

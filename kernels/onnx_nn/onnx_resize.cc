@@ -318,13 +318,14 @@ Status OnnxResize(KernelContext& ctx) {
     else
       PickNearest(x, spec, taps, &out);
   }
-  const bool known = VisitDType<float, double, float16, bfloat16, int8_t, uint8_t, int32_t>(
-      x.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        T* to = out.mutable_data<T>();
-        if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, to);
-        if (crop) Extrapolate<T>(spec, taps, ctx.Float("extrapolation_value"), to);
-      });
+  const bool known =
+      VisitDType<float, double, float16, bfloat16, int8_t, uint8_t, int16_t, int32_t, int64_t>(
+          x.dtype(), [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            T* to = out.mutable_data<T>();
+            if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, to);
+            if (crop) Extrapolate<T>(spec, taps, ctx.Float("extrapolation_value"), to);
+          });
   if (known || (mode == ResizeMode::kNearest && !crop)) return Status::Ok();
   return Unimplemented("no interpolation of ", Name(x.dtype()));
 }
