@@ -25,6 +25,10 @@ inline const Shape& ShapeIn(const ShapeContext& ctx, Key key, int i = 0) {
 inline const Shape& ShapeIn(const KernelContext& ctx, Key key, int i = 0) {
   return ctx.In(key, i).shape();
 }
+inline bool Has(const PrepareContext& ctx, Key key, int i = 0) { return ctx.HasIn(key, i); }
+inline const Shape& ShapeIn(const PrepareContext& ctx, Key key, int i = 0) {
+  return ctx.InShape(key, i);
+}
 // The contents; nullptr where they are absent or not known yet.
 inline const Tensor* ValueIn(const ShapeContext& ctx, Key key, int i = 0) {
   return ctx.HasIn(key, i) ? ctx.InValue(key, i) : nullptr;
