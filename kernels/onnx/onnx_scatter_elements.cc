@@ -5,7 +5,8 @@ namespace {
 
 Status OnnxScatterElementsShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("data");
-  if (!AllStatic(ctx, {"data", "indices", "updates"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"data", "indices", "updates"}))
+    return SameRank(ctx, "data", "output", x.rank());
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
   HEDDLE_RETURN_IF_ERROR(CheckElementIndices(x, ctx.InShape("indices"), axis));
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));

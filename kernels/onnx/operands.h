@@ -39,6 +39,9 @@ inline const Tensor* ValueIn(const KernelContext& ctx, Key key, int i = 0) {
 
 // The shapes of all variables of a slot are known.
 bool AllStatic(const ShapeContext& ctx, std::initializer_list<Key> keys);
+// For shape functions that wait for more: `out` has the rank and dtype of `in`, of whose dimensions
+// the first `keep` stay.
+Status SameRank(ShapeContext& ctx, Key in, Key out, int keep = 0);
 // The operand is absent, or its contents are known: only then can an output depend on them.
 bool Known(const ShapeContext& ctx, Key key);
 

@@ -73,7 +73,7 @@ Result<Convolution> TransposedOf(const Context& ctx) {
 }
 
 Status OnnxConvTransposeShape(ShapeContext& ctx) {
-  if (!AllStatic(ctx, {"X", "W", "B"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"X", "W", "B"})) return SameRank(ctx, "X", "Y", 1);
   HEDDLE_ASSIGN_OR_RETURN(const Convolution c, TransposedOf(ctx));
   if (ctx.HasIn("B")) HEDDLE_RETURN_IF_ERROR(CheckBias(ctx.InShape("B"), c.in_channels));
   Ints dims{c.batch, c.in_channels};

@@ -120,11 +120,11 @@ Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
 
 Status OnnxResizeShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
-  if (!x.is_static()) return ctx.Defer();
+  if (!x.is_static()) return SameRank(ctx, "X", "Y");
   for (const Key& key : {Key("roi"), Key("scales"), Key("sizes")})
     if (ctx.HasIn(key) && !(ctx.InShape(key).is_static() && ctx.InShape(key).numel() == 0) &&
         ctx.InValue(key) == nullptr)
-      return ctx.Defer();
+      return SameRank(ctx, "X", "Y");
   HEDDLE_ASSIGN_OR_RETURN(const ResizeSpec spec, ResizeSpecOf(ctx));
   ctx.SetOut("Y", spec.out, ctx.InDType("X"));
   return Status::Ok();

@@ -89,7 +89,7 @@ TEST(OnnxRefusals, LengthsBeyondTheSteps) {
 TEST(OnnxRefusals, TreesThatLeadInCirclesOrBeyondTheFeatures) {
   const Attrs circle{{"n_targets", int64_t{1}},
                      {"nodes_featureids", Ints{0, 0}},
-                     {"nodes_splits", Floats{0, 0}},
+                     {"nodes_splits", std::vector<double>{0, 0}},
                      {"nodes_modes", Ints{0, 0}},
                      {"nodes_truenodeids", Ints{1, 0}},
                      {"nodes_falsenodeids", Ints{1, 0}},
