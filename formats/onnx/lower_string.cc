@@ -247,6 +247,61 @@ bool LowerLabelEncoder(NodeLowering& n) {
   return true;
 }
 
+// A node of ai.onnx.ml over numbers in place of texts: `node` with `input`, if given, for its first
+// one. Its first output; the others are bound.
+int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
+  NameScope names;
+  names.outer = n.around().names;
+  if (input != kNoDraft) {
+    node.inputs[0] = n.lowering().OwnName(0);
+    names.vars.emplace(node.inputs[0], input);
+  }
+  Surroundings around = n.around();
+  around.names = &names;
+  NodeLowering inner(n.lowering(), node, around, n.opset());
+  if (!LowerDirect(inner)) {
+    n.Problem("heddle does not have this operator");
+    return n.NewVar(DType::kUnknown);
+  }
+  for (size_t i = 1; i < node.outputs.size(); ++i)
+    if (n.Wants(i)) n.Result(i, names.vars.at(node.outputs[i]));
+  return names.vars.at(node.outputs[0]);
+}
+
+// Classes that have texts as names: their numbers first.
+bool LowerClassifier(NodeLowering& n) {
+  const Attribute* labels = n.Find("classlabels_strings");
+  if (labels == nullptr || labels->strings.empty()) return false;
+  Node& node = n.lowering().OwnNode(n.node());
+  node.outputs[0] = n.lowering().OwnName(1);
+  const int number = LowerOverNumbers(n, node, kNoDraft);
+  n.draft_var(number).dtype = DType::kI64;
+  const int texts = n.StringsConstant(Strings(labels->strings.begin(), labels->strings.end()));
+  n.Result(
+      0, StringResult(n, n.Make("onnx_string_decode", {{"Texts", {texts}}, {"Codes", {number}}})));
+  return true;
+}
+
+// Categories that are texts: by their places in the list.
+bool LowerOneHotEncoder(NodeLowering& n) {
+  const Attribute* cats = n.Find("cats_strings");
+  const int x = n.Required(0);
+  if (cats == nullptr || !n.IsString(x)) return false;
+  const Strings keys(cats->strings.begin(), cats->strings.end());
+  const int places = n.Make("onnx_string_find", {{"X", {x}}}, {{"keys", keys}});
+  n.draft_var(places).dtype = DType::kI64;
+  n.SetType(places, kInt64);
+  Node& node = n.lowering().OwnNode(n.node());
+  node.outputs[0] = n.lowering().OwnName(1);
+  std::erase_if(node.attributes, [](const Attribute& a) { return a.name == "cats_strings"; });
+  Attribute& numbers = node.attributes.emplace_back();
+  numbers.name = "cats_int64s";
+  numbers.kind = Attribute::kInts;
+  for (size_t i = 0; i < keys.size(); ++i) numbers.ints.push_back(static_cast<int64_t>(i));
+  n.Result(0, LowerOverNumbers(n, node, places));
+  return true;
+}
+
 // A sequence of maps, of which the program makes the values; the border makes the maps.
 bool LowerZipMap(NodeLowering& n) {
   auto keys = std::make_shared<MapKeys>();
@@ -265,6 +320,10 @@ constexpr HandlerEntry kEntries[] = {
     {"", "StringNormalizer", &LowerNormalizer},
     {"", "StringSplit", &LowerSplit},
     {"ai.onnx.ml", "LabelEncoder", &LowerLabelEncoder},
+    {"ai.onnx.ml", "LinearClassifier", &LowerClassifier},
+    {"ai.onnx.ml", "OneHotEncoder", &LowerOneHotEncoder},
+    {"ai.onnx.ml", "SVMClassifier", &LowerClassifier},
+    {"ai.onnx.ml", "TreeEnsembleClassifier", &LowerClassifier},
     {"ai.onnx.ml", "ZipMap", &LowerZipMap},
 };
 

@@ -431,7 +431,8 @@ void NodeLowering::Result(size_t output, int v) {
       type(input) != kUndefinedType && !facts.typed)
     facts.type = type(input);
   DraftVar& var = l_.var(v);
-  if (!facts.exact_name && around_.function == nullptr && var.block == l_.block_) {
+  const bool own = name.starts_with('\n');  // Lowering::OwnName
+  if (!own && !facts.exact_name && around_.function == nullptr && var.block == l_.block_) {
     const bool reserved = l_.names_.contains(std::string(name));
     const bool is_output =
         l_.block_ == 0 && reserved && !l_.main_.vars.contains(name) &&

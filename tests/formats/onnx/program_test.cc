@@ -6,34 +6,14 @@
 
 #include "formats/program_source.h"
 #include "heddle/onnx.h"
-#include "heddle/params.h"
-#include "tests/formats/onnx/onnx_bytes.h"
+#include "tests/formats/onnx/onnx_runs.h"
 #include "tests/support/files.h"
-#include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<Value> RunValuesOf(const Model& model, const std::vector<Feed>& feeds) {
-  Executor executor({.threads = 1});
-  CompileOptions options;
-  for (const TensorInfo& output : model.program.outputs()) options.fetches.push_back(output.name);
-  const auto compiled = MustCompile(executor, model.program, model.scope, options);
-  auto made = executor.RunValues(compiled, feeds);
-  EXPECT_TRUE(made.ok()) << made.status().ToString();
-  return made.ok() ? *std::move(made) : std::vector<Value>(options.fetches.size());
-}
-
-Model ModelOf(const std::string& bytes) {
-  auto program = Program::Parse(bytes, "test.onnx");
-  EXPECT_TRUE(program.ok()) << program.status().ToString();
-  Model model{program.ok() ? *program : Program(), std::make_shared<Scope>()};
-  if (program.ok()) EXPECT_TRUE(LoadParameters(*program, "", *model.scope).ok());
-  return model;
-}
 
 std::vector<float> RunOn(const std::string& bytes, const std::vector<Feed>& feeds, size_t k = 0) {
   const Model model = ModelOf(bytes);
