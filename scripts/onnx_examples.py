@@ -34,7 +34,6 @@ DOMAINS = [('onnx_ms_', 'com.microsoft'), ('onnx_ml_', 'ai.onnx.ml'),
 OWN = {'has_axis', 'elem_type', 'from', 'flatten', 'per_group', 'has_ignore_index'}
 # Attributes whose value 0 stands for an absent one.
 ABSENT_AT_ZERO = {'dtype', 'hidden_size', 'num_outputs', 'clip'}
-TENSOR_ATTRIBUTES = {}
 MICROSOFT = {
     'dynamic_quantize_lstm': 'DynamicQuantizeLSTM', 'q_linear_add': 'QLinearAdd',
     'q_linear_mul': 'QLinearMul', 'q_linear_sigmoid': 'QLinearSigmoid',
@@ -43,11 +42,13 @@ MICROSOFT = {
     'q_linear_average_pool': 'QLinearAveragePool', 'q_linear_concat': 'QLinearConcat',
     'q_linear_softmax': 'QLinearSoftmax', 'skip_layer_normalization': 'SkipLayerNormalization',
     'dynamic_quantize_mat_mul': 'DynamicQuantizeMatMul',
-    'mat_mul_integer_to_float': 'MatMulIntegerToFloat', 'bias_gelu': 'BiasGelu', 'fast_gelu': 'FastGelu'}
+    'mat_mul_integer_to_float': 'MatMulIntegerToFloat', 'bias_gelu': 'BiasGelu',
+    'fast_gelu': 'FastGelu'}
 LSTM = ['X', 'W', 'R', 'B', 'sequence_lens', 'initial_h', 'initial_c', 'P', 'W_scale',
         'W_zero_point', 'R_scale', 'R_zero_point']
 MICROSOFT_IN = {'DynamicQuantizeLSTM': LSTM}
-MICROSOFT_OUT = {'SkipLayerNormalization': ['output', 'mean', 'inv_std_var', 'input_skip_bias_sum']}
+MICROSOFT_OUT = {
+    'SkipLayerNormalization': ['output', 'mean', 'inv_std_var', 'input_skip_bias_sum']}
 
 
 def snake(name):

@@ -115,7 +115,7 @@ void AddInspect(Command root, Action& chosen) {
   Command app =
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
   app.add_option("MODEL", options->model,
-                 "a program file (.pdmodel, or .json of Paddle 3), or a directory with one")
+                 "a program file (.pdmodel, .json of Paddle 3, or .onnx), or a directory with one")
       .required()
       .type_name("");
   app.add_flag("--json", options->json, "one JSON object instead of text");

@@ -277,7 +277,7 @@ CompileOptions ModelOptions::compile() const {
 
 void AddModelOptions(Command app, ModelOptions* options) {
   app.add_option("MODEL", options->model,
-                 "a program file (.pdmodel, or .json of Paddle 3), or a directory with one "
+                 "a program file (.pdmodel, .json of Paddle 3, or .onnx), or a directory with one "
                  "(model.pdmodel, inference.pdmodel, inference.json, __model__)")
       .required()
       .type_name("");

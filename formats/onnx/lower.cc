@@ -48,6 +48,7 @@ Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(UnknownOperators());
   LowerOutputs();
   Lowered made;
+  if (builder_.ok()) Recognise();
   formats::FinishDraft(&draft_);
   KeepParameters(&made);
   made.draft = std::move(draft_);
@@ -267,9 +268,9 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
     builder_.Problem(Where(*node), ": opset ", version, "; heddle reads 1 to ", kNewestOpset);
   }
   NodeLowering lowering(*this, *node, around, version);
-  bool done = false;
+  bool done = version < 0;
   const bool known = IsKnownDomain(node->domain);
-  if (!known) done = LowerCall(*node, around);
+  if (!done && !known) done = LowerCall(*node, around);
   if (!done && known) {
     const Handler handler = FindHandler(node->domain, node->op_type);
     done = LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
@@ -354,7 +355,30 @@ Status Lowering::UnknownOperators() const {
   return Unimplemented(text);
 }
 
+void Lowering::Recognise() {
+  const Node none;
+  Surroundings around;
+  around.names = &main_;
+  NodeLowering reader(*this, none, around, 0);
+  RecogniseForms(&draft_, facts_, [&](int v) -> std::optional<double> {
+    const Shape& shape = facts(v).shape;
+    if (facts(v).data == nullptr || shape.rank() > 1 || !shape.is_static() || shape.numel() != 1)
+      return std::nullopt;
+    const auto number = reader.ConstantFloats(v);
+    return number ? std::optional((*number)[0]) : std::nullopt;
+  });
+}
+
 void Lowering::KeepParameters(Lowered* made) {
+  // What was recognised has its numbers as attributes.
+  std::vector<bool> read(draft_.vars.size());
+  for (const formats::DraftBlock& block : draft_.blocks)
+    for (const DraftOp& op : block.ops)
+      for (const auto& [slot, vars] : op.inputs)
+        for (int v : vars)
+          if (v != kNoDraft) read[static_cast<size_t>(v)] = true;
+  for (size_t v = 0; v < draft_.vars.size(); ++v)
+    draft_.vars[v].persistable = draft_.vars[v].persistable && read[v];
   for (size_t v = 0; v < draft_.vars.size(); ++v) {
     if (!draft_.vars[v].persistable) continue;
     Parameter& p = made->parameters.emplace_back();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -80,6 +81,12 @@ struct Surroundings {
 // The nodes of a graph in an order in which values are made before they are used, if there is one.
 std::vector<const Node*> InOrder(const std::vector<Node>& nodes);
 
+// The number that a variable holds for good; nothing for others.
+using ScalarOf = std::function<std::optional<double>(int var)>;
+// Operators that exporters wrote out (hard swish, GELU, layer normalisation) in place of those that
+// make them up.
+void RecogniseForms(Draft* draft, const std::vector<VarFacts>& facts, const ScalarOf& scalar);
+
 class NodeLowering;
 
 class Lowering {
@@ -114,6 +121,7 @@ class Lowering {
   void NoteUnknown(const Node& node, const Surroundings& around);
   std::string Where(const Node& node) const;
   Status UnknownOperators() const;
+  void Recognise();
   void KeepParameters(Lowered* made);
 
   // --- variables

@@ -72,7 +72,8 @@ Status VisitScatterReduction(const std::string& reduction, Fn&& fn) {
   };
   if (reduction == "none") return fn([](T& old, T update) { old = update; });
   if constexpr (std::is_same_v<T, bool>) {
-    return Unimplemented("reduction '", reduction, "' of booleans");
+    if (reduction == "add" || reduction == "max") return fn([](T& a, T b) { a = a || b; });
+    if (reduction == "mul" || reduction == "min") return fn([](T& a, T b) { a = a && b; });
   } else {
     if (reduction == "add") return fn(wide([](C a, C b) { return AddFn::Apply(a, b); }));
     if (reduction == "mul") return fn(wide([](C a, C b) { return MulFn::Apply(a, b); }));

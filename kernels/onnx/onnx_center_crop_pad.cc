@@ -6,7 +6,7 @@ namespace {
 
 Status OnnxCenterCropPadShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input_data");
-  if (!x.is_static() || !Known(ctx, "shape")) return ctx.Defer();
+  if (!x.is_static() || !Known(ctx, "shape")) return SameRank(ctx, "input_data", "output_data");
   HEDDLE_ASSIGN_OR_RETURN(const Ints sizes, IntsIn(ctx, "shape"));
   Ints axes = ctx.IntList("axes");
   if (axes.empty()) axes = FirstInts(x.rank());

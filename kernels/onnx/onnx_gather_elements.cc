@@ -6,7 +6,7 @@ namespace {
 Status OnnxGatherElementsShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("data");
   const Shape& index = ctx.InShape("indices");
-  if (!x.is_static() || !index.is_static()) return ctx.Defer();
+  if (!x.is_static() || !index.is_static()) return SameRank(ctx, "data", "output");
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
   HEDDLE_RETURN_IF_ERROR(CheckElementIndices(x, index, axis));
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));

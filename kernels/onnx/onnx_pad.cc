@@ -30,7 +30,8 @@ Result<OnnxPads> PadsOf(const Context& ctx) {
 
 Status OnnxPadShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("data");
-  if (!x.is_static() || !Known(ctx, "pads") || !Known(ctx, "axes")) return ctx.Defer();
+  if (!x.is_static() || !Known(ctx, "pads") || !Known(ctx, "axes"))
+    return SameRank(ctx, "data", "output");
   HEDDLE_ASSIGN_OR_RETURN(const OnnxPads p, PadsOf(ctx));
   Ints dims;
   for (int i = 0; i < x.rank(); ++i) {

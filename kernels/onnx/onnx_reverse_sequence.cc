@@ -6,7 +6,8 @@ namespace {
 
 Status OnnxReverseSequenceShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input");
-  if (!x.is_static() || !AllStatic(ctx, {"sequence_lens"})) return ctx.Defer();
+  if (!x.is_static() || !AllStatic(ctx, {"sequence_lens"}))
+    return SameRank(ctx, "input", "Y", x.rank());
   const int64_t batch = ctx.Int("batch_axis"), time = ctx.Int("time_axis");
   if (x.rank() < 2 || batch + time != 1 || batch * time != 0)
     return InvalidArgument("batch_axis and time_axis are ", batch, " and ", time, " for input ",

@@ -5,7 +5,8 @@ namespace {
 
 Status OnnxScatterElementsShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("data");
-  if (!AllStatic(ctx, {"data", "indices", "updates"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"data", "indices", "updates"}))
+    return SameRank(ctx, "data", "output", x.rank());
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
   HEDDLE_RETURN_IF_ERROR(CheckElementIndices(x, ctx.InShape("indices"), axis));
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));
@@ -84,4 +85,12 @@ in data float32 [3, 2] 1 2 3 4 5 6
 in indices int32 [2, 2] 1 1 1 0
 in updates float32 [2, 2] 2.5 -2 5 7
 out output float32 [3, 2] 1 2 2.5 -2 5 6
+
+example booleans added
+# oracle reference
+attr reduction STRING "add"
+in data bool [2, 2] 1 0 0 0
+in indices int64 [1, 2] 0 1
+in updates bool [1, 2] 0 1
+out output bool [2, 2] 1 0 0 1
 )")

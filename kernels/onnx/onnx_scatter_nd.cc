@@ -6,7 +6,8 @@ namespace {
 Status OnnxScatterNdShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("data");
   const Shape& index = ctx.InShape("indices");
-  if (!AllStatic(ctx, {"data", "indices", "updates"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"data", "indices", "updates"}))
+    return SameRank(ctx, "data", "output", x.rank());
   HEDDLE_ASSIGN_OR_RETURN(const TupleIndex t, TuplesOf(x, index, 0));
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));
   Shape expected(index.dims().first(static_cast<size_t>(index.rank() - 1)));

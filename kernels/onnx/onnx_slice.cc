@@ -53,7 +53,7 @@ Status OnnxSliceShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("data");
   if (!x.is_static() || !Known(ctx, "starts") || !Known(ctx, "ends") || !Known(ctx, "axes") ||
       !Known(ctx, "steps"))
-    return ctx.Defer();
+    return SameRank(ctx, "data", "output");
   HEDDLE_ASSIGN_OR_RETURN(const OnnxRanges r, RangesOf(ctx));
   ctx.SetOut("output", r.out, ctx.InDType("data"));
   return Status::Ok();

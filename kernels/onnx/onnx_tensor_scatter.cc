@@ -7,7 +7,8 @@ namespace {
 Status OnnxTensorScatterShape(ShapeContext& ctx) {
   const Shape& cache = ctx.InShape("past_cache");
   const Shape& update = ctx.InShape("update");
-  if (!AllStatic(ctx, {"past_cache", "update", "write_indices"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"past_cache", "update", "write_indices"}))
+    return SameRank(ctx, "past_cache", "present_cache", cache.rank());
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), cache.rank()));
   if (axis == 0) return InvalidArgument("axis is 0, the batch's, expected another one");
   bool fits = cache.rank() == update.rank();

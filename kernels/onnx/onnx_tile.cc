@@ -6,7 +6,7 @@ namespace {
 
 Status OnnxTileShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input");
-  if (!x.is_static() || !Known(ctx, "repeats")) return ctx.Defer();
+  if (!x.is_static() || !Known(ctx, "repeats")) return SameRank(ctx, "input", "output");
   HEDDLE_ASSIGN_OR_RETURN(const Ints repeats, IntsIn(ctx, "repeats"));
   if (repeats.size() != static_cast<size_t>(x.rank()))
     return InvalidArgument("repeats has ", repeats.size(), " elements, expected one for each of ",

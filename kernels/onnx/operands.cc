@@ -14,6 +14,14 @@ bool AllStatic(const ShapeContext& ctx, std::initializer_list<Key> keys) {
   return true;
 }
 
+Status SameRank(ShapeContext& ctx, Key in, Key out, int keep) {
+  Shape shape = ctx.InShape(in);
+  if (!shape.known_rank()) return ctx.Defer();
+  for (int i = keep; i < shape.rank(); ++i) shape[i] = -1;
+  ctx.SetOut(out, shape, ctx.InDType(in));
+  return Status::Ok();
+}
+
 bool Known(const ShapeContext& ctx, Key key) {
   return !ctx.HasIn(key) || ctx.InValue(key) != nullptr;
 }

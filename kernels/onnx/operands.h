@@ -25,6 +25,10 @@ inline const Shape& ShapeIn(const ShapeContext& ctx, Key key, int i = 0) {
 inline const Shape& ShapeIn(const KernelContext& ctx, Key key, int i = 0) {
   return ctx.In(key, i).shape();
 }
+inline bool Has(const PrepareContext& ctx, Key key, int i = 0) { return ctx.HasIn(key, i); }
+inline const Shape& ShapeIn(const PrepareContext& ctx, Key key, int i = 0) {
+  return ctx.InShape(key, i);
+}
 // The contents; nullptr where they are absent or not known yet.
 inline const Tensor* ValueIn(const ShapeContext& ctx, Key key, int i = 0) {
   return ctx.HasIn(key, i) ? ctx.InValue(key, i) : nullptr;
@@ -35,6 +39,9 @@ inline const Tensor* ValueIn(const KernelContext& ctx, Key key, int i = 0) {
 
 // The shapes of all variables of a slot are known.
 bool AllStatic(const ShapeContext& ctx, std::initializer_list<Key> keys);
+// For shape functions that wait for more: `out` has the rank and dtype of `in`, of whose dimensions
+// the first `keep` stay.
+Status SameRank(ShapeContext& ctx, Key in, Key out, int keep = 0);
 // The operand is absent, or its contents are known: only then can an output depend on them.
 bool Known(const ShapeContext& ctx, Key key);
 

@@ -6,7 +6,7 @@ namespace heddle {
 namespace {
 
 Status OnnxConvShape(ShapeContext& ctx) {
-  if (!AllStatic(ctx, {"X", "W", "B"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"X", "W", "B"})) return SameRank(ctx, "X", "Y", 1);
   HEDDLE_ASSIGN_OR_RETURN(const Convolution c,
                           ConvolutionOf(ctx, ctx.InShape("X"), ctx.InShape("W")));
   if (ctx.HasIn("B")) HEDDLE_RETURN_IF_ERROR(CheckBias(ctx.InShape("B"), c.out_channels));

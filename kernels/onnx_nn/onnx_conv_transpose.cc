@@ -54,7 +54,9 @@ Result<Convolution> TransposedOf(const Context& ctx) {
     int64_t out = full;
     if (!given.empty() || same) {
       out = !given.empty() ? given[at + skip] : in[i] * strides[at];
-      const int64_t total = std::max<int64_t>(0, full - out), half = total / 2;
+      // Windows smaller than their stride leave gaps: a padding below zero moves the result.
+      const int64_t total = same ? full - out : std::max<int64_t>(0, full - out);
+      const int64_t half = total >= 0 ? total / 2 : -((1 - total) / 2);
       win.pad_lo[at] = upper ? half : total - half;
       win.pad_hi[at] = total - win.pad_lo[at];
     } else if (auto_pad != "VALID") {
@@ -71,7 +73,7 @@ Result<Convolution> TransposedOf(const Context& ctx) {
 }
 
 Status OnnxConvTransposeShape(ShapeContext& ctx) {
-  if (!AllStatic(ctx, {"X", "W", "B"})) return ctx.Defer();
+  if (!AllStatic(ctx, {"X", "W", "B"})) return SameRank(ctx, "X", "Y", 1);
   HEDDLE_ASSIGN_OR_RETURN(const Convolution c, TransposedOf(ctx));
   if (ctx.HasIn("B")) HEDDLE_RETURN_IF_ERROR(CheckBias(ctx.InShape("B"), c.in_channels));
   Ints dims{c.batch, c.in_channels};
@@ -154,4 +156,12 @@ attr dilations INTS [1, 2, 1]
 in X float32 [1, 1, 1, 2, 2] 1 2 3 4
 in W float32 [1, 2, 1, 2, 2] 1 0 -1 2 0.5 1 1.5 -2
 out Y float32 [1, 2, 1, 4, 3] 1 2 0 3 4 0 -1 0 4 -3 2 8 0.5 2 2 1.5 5 4 1.5 1 -4 4.5 0 -8
+
+example SAME_LOWER, windows smaller than their stride
+# oracle reference
+attr auto_pad STRING "SAME_LOWER"
+attr strides INTS [3, 2]
+in X float32 [1, 1, 2, 2] 1 2 3 4
+in W float32 [1, 1, 1, 1] 2
+out Y float32 [1, 1, 6, 4] 0*4 2 0 4 0*9 6 0 8 0*5
 )")

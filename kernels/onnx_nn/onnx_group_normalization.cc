@@ -38,7 +38,7 @@ Status CheckChannels(const Shape& x) {
 
 Status OnnxGroupNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
-  if (!x.is_static()) return ctx.Defer();
+  if (!x.is_static()) return SameRank(ctx, "X", "Y", x.rank());
   HEDDLE_RETURN_IF_ERROR(CheckChannels(x));
   const int64_t groups = ctx.Int("num_groups");
   if (groups < 1 || x[1] % groups != 0)
@@ -53,7 +53,7 @@ Status OnnxGroupNormShape(ShapeContext& ctx) {
 
 Status OnnxInstanceNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input");
-  if (!x.is_static()) return ctx.Defer();
+  if (!x.is_static()) return SameRank(ctx, "input", "output", x.rank());
   HEDDLE_RETURN_IF_ERROR(CheckChannels(x));
   HEDDLE_RETURN_IF_ERROR(CheckVector(ctx, "scale", x[1]));
   HEDDLE_RETURN_IF_ERROR(CheckVector(ctx, "B", x[1]));

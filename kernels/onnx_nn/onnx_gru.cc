@@ -1,5 +1,5 @@
 #include "kernels/base/check.h"
-#include "kernels/onnx_nn/recurrent.h"
+#include "kernels/onnx_nn/recurrent_packed.h"
 
 namespace heddle {
 namespace {
@@ -11,6 +11,8 @@ struct OnnxGru {
         kDTypeOf<T>, {&ctx.In("W"), &ctx.In("R"), ctx.InOpt("B"), ctx.InOpt("initial_h")}));
     HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config,
                             RecurrentConfigOf(ctx, RecurrentKind::kGru, false));
+    if constexpr (std::is_same_v<T, float>)
+      if (IsPacked(ctx)) return RunPacked(ctx, config);
     const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
     return RunRecurrent<T>(ctx, config, weights);
   }
@@ -23,6 +25,7 @@ HEDDLE_OP(onnx_gru) {
   op.Doc("GRU of ONNX: gates z, r, h; the reset before or behind the recurrent product");
   DeclareRecurrent(op, RecurrentKind::kGru);
   op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, RecurrentKind::kGru, false); });
+  op.Prepare(PrepareRecurrent<RecurrentKind::kGru>);
   op.Kernels<OnnxGru, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
@@ -101,4 +104,44 @@ in B float32 [1, 12] 0.61 -0.65 -0.68 -0.1 -0.77 -0.47 -0.77 0.31 0.51 0.71 -0.6
 out Y float32 [2, 2, 1, 2] -0.41469947 -0.1006356 -0.6799469 -0.08079949 -0.4478299 -0.07782942
   -0.7015159 -0.10325799
 out Y_h float32 [2, 1, 2] -0.6799469 -0.08079949 -0.7015159 -0.10325799
+
+example constant weights, forward, no bias
+attr linear_before_reset INT 1
+attr hidden_size INT 2
+in X float32 [2, 2, 3] -0.32 -0.63 0.27 -0.77 0.06 -0.24 -0.8 0.01 -0.83 -0.12 -0.77 -0.74
+in W float32 [1, 6, 3] param -0.14 0.59 -0.68 -0.5 0.23 0.81 0.14 -0.19 0.86 -0.82 0.65 -0.38 -0.64
+  -0.69 -0.34 0.57 -0.57 0.15
+in R float32 [1, 6, 2] param 0.25 -0.23 0.09 -0.79 -0.79 -0.53 0.32 -0.13 -0.33 0.15 -0.08 -0.36
+out Y_h float32 [1, 2, 2] 0.4192568 -0.2830209 0.42238513 0.09896195
+
+example constant weights, both directions, lengths, states
+attr linear_before_reset INT 1
+attr hidden_size INT 2
+attr direction STRING "bidirectional"
+in X float32 [3, 2, 2] 0.53 0.36 -0.46 0.13 0.05 0.68 0.41 -0.38 0.86 -0.69 -0.15 0.46
+in W float32 [2, 6, 2] param -0.63 -0.02 -0.83 0.3 0.48 0.13 0.68 -0.34 0.35 0.17 0.14 -0.08 0.61
+  0.8 -0.05 0.3 -0.79 0.36 0.26 0.89 0.58 -0.39 -0.21 0.3
+in R float32 [2, 6, 2] param -0.86 -0.07 -0.6 -0.69 -0.79 0.48 -0.67 -0.45 -0.2 0.67 -0.75 -0.09
+  0.09 0.69 0.57 0.66 -0.4 -0.15 -0.25 0.69 0.82 -0.63 -0.58 -0.48
+in B float32 [2, 12] param -0.48 -0.03 0.16 -0.43 -0.89 -0.15 -0.24 0.12 0.82 0.34 0.03 0.21 0.32
+  -0.8 0.72 0.5 0.67 0.54 -0.19 -0.18 -0.71 0.24 -0.79 -0.78
+in sequence_lens int32 [2] 3 2
+in initial_h float32 [2, 2, 2] -0.52 -0.61 -0.29 -0.81 -0.9 -0.63 -0.72 -0.25
+out Y float32 [3, 2, 2, 2] -0.63382626 -0.25300747 -0.59718806 -0.61992145 0.20078614 -0.06550432
+  -0.15042022 0.12407372 -0.6401628 -0.11381099 -0.70116985 -0.20429784 0.075095594 0.048574597
+  -0.088780224 0.118011855 -0.5884971 0.25587747 0 0 0.10026795 0.09109007 0 0
+out Y_h float32 [2, 2, 2] -0.5884971 0.25587747 -0.70116985 -0.20429784 0.20078614 -0.06550432
+  -0.15042022 0.12407372
+
+example constant weights, linear before reset
+attr hidden_size INT 2
+attr linear_before_reset INT 1
+in X float32 [2, 2, 2] 0.85 -0.19 -0.18 0.8 0.4 -0.59 -0.67 -0.63
+in W float32 [1, 6, 2] param 0.73 0.55 -0.64 0.59 0.86 0.28 -0.27 0.09 -0.66 -0.87 0.85 0.27
+in R float32 [1, 6, 2] param 0.05 0.78 -0.12 0.67 0.59 -0.52 -0.45 -0.37 -0.47 0.16 -0.43 -0.15
+in B float32 [1, 12] param -0.66 0.74 -0.26 -0.08 0.15 0.73 -0.14 0.75 0.0 0.06 0.04 -0.87
+in initial_h float32 [1, 2, 2] -0.11 -0.57 -0.89 0.54
+out Y float32 [2, 1, 2, 2] -0.19822198 -0.05100596 -0.5639498 0.5323842 0.24411574 0.108167544
+  0.5231524 0.42174092
+out Y_h float32 [1, 2, 2] 0.24411574 0.108167544 0.5231524 0.42174092
 )")

@@ -82,8 +82,8 @@ Status RunOnnxRowNorm(KernelContext& ctx, Key scale_key, Key bias_key) {
         square += d * d;
       }
       const double factor = 1 / std::sqrt(square / static_cast<double>(width) + epsilon);
-      if (mean_out != nullptr) mean_out->mutable_data<float>()[r] = static_cast<float>(mean);
-      if (factor_out != nullptr) factor_out->mutable_data<float>()[r] = static_cast<float>(factor);
+      if (mean_out != nullptr) mean_out->mutable_data<T>()[r] = static_cast<T>(mean);
+      if (factor_out != nullptr) factor_out->mutable_data<T>()[r] = static_cast<T>(factor);
       const T *s = scale.Row(r, width), *b = bias.Row(r, width);
       const T m = static_cast<T>(mean), f = static_cast<T>(factor);
       for (int64_t i = 0; i < width; ++i) {
@@ -108,7 +108,9 @@ struct OnnxRmsNorm {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_layer_normalization) {
-  op.Doc("rows to mean 0 and variance 1, scaled and shifted; Mean and InvStdDev are float32");
+  op.Doc(
+      "rows to mean 0 and variance 1, scaled and shifted; Mean and InvStdDev are float32, or "
+      "float64");
   op.Input("X").Input("Scale").Input("B", kOptional);
   op.Output("Y").Output("Mean", kOptional).Output("InvStdDev", kOptional);
   op.Attr("axis", -1).Attr("epsilon", 1e-5).Attr("stash_type", 1);

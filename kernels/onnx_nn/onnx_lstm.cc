@@ -1,5 +1,5 @@
 #include "kernels/base/check.h"
-#include "kernels/onnx_nn/recurrent.h"
+#include "kernels/onnx_nn/recurrent_packed.h"
 
 namespace heddle {
 namespace {
@@ -12,6 +12,8 @@ struct OnnxLstm {
                                  ctx.InOpt("initial_c"), ctx.InOpt("P")}));
     HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config,
                             RecurrentConfigOf(ctx, RecurrentKind::kLstm, false));
+    if constexpr (std::is_same_v<T, float>)
+      if (IsPacked(ctx)) return RunPacked(ctx, config);
     const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
     return RunRecurrent<T>(ctx, config, weights);
   }
@@ -24,6 +26,7 @@ HEDDLE_OP(onnx_lstm) {
   op.Doc("LSTM of ONNX: gates i, o, f, c; peepholes, coupled gates, any activations");
   DeclareRecurrent(op, RecurrentKind::kLstm);
   op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, RecurrentKind::kLstm, false); });
+  op.Prepare(PrepareRecurrent<RecurrentKind::kLstm>);
   op.Kernels<OnnxLstm, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
@@ -122,4 +125,36 @@ out Y float32 [2, 2, 1, 2] 0.0031481462 0.07332468 0.1186844 0.18094568 0.113037
   -0.0022566807 0.2610133
 out Y_h float32 [2, 1, 2] 0.1186844 0.18094568 -0.0022566807 0.2610133
 out Y_c float32 [2, 1, 2] 0.333889 0.2613602 -0.012243152 0.6011192
+
+example constant weights, forward, no bias
+attr hidden_size INT 2
+in X float32 [2, 2, 3] -0.32 -0.63 0.27 -0.77 0.06 -0.24 -0.8 0.01 -0.83 -0.12 -0.77 -0.74
+in W float32 [1, 8, 3] param -0.14 0.59 -0.68 -0.5 0.23 0.81 0.14 -0.19 0.86 -0.82 0.65 -0.38 -0.64
+  -0.69 -0.34 0.57 -0.57 0.15 0.25 -0.23 0.09 -0.79 -0.79 -0.53
+in R float32 [1, 8, 2] param 0.32 -0.13 -0.33 0.15 -0.08 -0.36 0.53 0.36 -0.46 0.13 0.05 0.68 0.41
+  -0.38 0.86 -0.69
+out Y_h float32 [1, 2, 2] -0.052566275 0.3082534 -0.037215263 0.19949143
+
+example constant weights, both directions, lengths, states
+attr hidden_size INT 2
+attr direction STRING "bidirectional"
+in X float32 [3, 2, 2] -0.15 0.46 -0.63 -0.02 -0.83 0.3 0.48 0.13 0.68 -0.34 0.35 0.17
+in W float32 [2, 8, 2] param 0.14 -0.08 0.61 0.8 -0.05 0.3 -0.79 0.36 0.26 0.89 0.58 -0.39 -0.21 0.3
+  -0.86 -0.07 -0.6 -0.69 -0.79 0.48 -0.67 -0.45 -0.2 0.67 -0.75 -0.09 0.09 0.69 0.57 0.66 -0.4 -0.15
+in R float32 [2, 8, 2] param -0.25 0.69 0.82 -0.63 -0.58 -0.48 -0.48 -0.03 0.16 -0.43 -0.89 -0.15
+  -0.24 0.12 0.82 0.34 0.03 0.21 0.32 -0.8 0.72 0.5 0.67 0.54 -0.19 -0.18 -0.71 0.24 -0.79 -0.78
+  -0.52 -0.61
+in B float32 [2, 16] param -0.29 -0.81 -0.9 -0.63 -0.72 -0.25 -0.85 0.67 0.21 -0.63 -0.45 -0.27
+  -0.24 -0.68 0.63 0.89 -0.06 -0.03 -0.75 -0.72 -0.28 -0.42 0.59 -0.61 -0.86 0.81 0.05 -0.64 0.08
+  -0.85 0.05 0.86
+in sequence_lens int32 [2] 3 2
+in initial_h float32 [2, 2, 2] 0.65 0.35 -0.43 -0.24 -0.6 0.49 0.06 0.5
+in initial_c float32 [2, 2, 2] -0.31 -0.5 0.56 0.87 0.63 0.55 0.57 0.43
+out Y float32 [3, 2, 2, 2] -0.027295267 0.061986983 0.03593989 0.15737502 0.09839828 0.05263543
+  0.109588034 0.07473787 -0.0058092237 0.08487019 -0.018574899 0.06948209 0.14510083 0.11034597
+  0.0943575 -0.010268473 -0.040357694 0.03944621 0 0 0.089921735 0.023290453 0 0
+out Y_h float32 [2, 2, 2] -0.040357694 0.03944621 -0.018574899 0.06948209 0.09839828 0.05263543
+  0.109588034 0.07473787
+out Y_c float32 [2, 2, 2] -0.22944829 0.23106967 -0.09660078 0.3239355 0.29452276 0.17954923
+  0.24929702 0.33202583
 )")

@@ -58,14 +58,39 @@ struct OnnxGemm {
     const Tensor* c = ctx.InOpt("C");
     HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&b, c}));
     HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, GemmShapeOf(ctx));
-    const T alpha = static_cast<T>(ctx.Float("alpha")), beta = static_cast<T>(ctx.Float("beta"));
     T* to = ctx.Out("Y").template mutable_data<T>();
+    if constexpr (std::is_integral_v<T>) return Integers(ctx, s, to);
+    const T alpha = static_cast<T>(ctx.Float("alpha")), beta = static_cast<T>(ctx.Float("beta"));
     s.Run<T>(ctx, a.data<T>(), b.data<T>(), to, alpha);
+    return Add(c, s, [&](const BroadcastPlan& plan) {
+      ForEachPair(ctx, plan, to, c->data<T>(), to,
+                  [beta](T x, T y) { return static_cast<T>(x + beta * y); });
+    });
+  }
+
+  template <typename Fn>
+  static Status Add(const Tensor* c, const MatMulShape& s, const Fn& fn) {
     if (c == nullptr || s.out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(s.out, c->shape(), -1));
-    ForEachPair(ctx, plan, to, c->data<T>(), to,
-                [beta](T x, T y) { return static_cast<T>(x + beta * y); });
+    fn(plan);
     return Status::Ok();
+  }
+
+  // Factors need not be integers: the sum is cut in the end.
+  static Status Integers(KernelContext& ctx, const MatMulShape& s, T* to) {
+    const Tensor* c = ctx.InOpt("C");
+    const double alpha = ctx.Float("alpha"), beta = ctx.Float("beta");
+    s.Run<T>(ctx, ctx.In("A").template data<T>(), ctx.In("B").template data<T>(), to);
+    if (c == nullptr) {
+      for (int64_t i = 0; alpha != 1 && i < s.out.numel(); ++i)
+        to[i] = ConvertTo<T>(alpha * static_cast<double>(to[i]));
+      return Status::Ok();
+    }
+    return Add(c, s, [&](const BroadcastPlan& plan) {
+      ForEachPair(ctx, plan, to, c->data<T>(), to, [=](T x, T y) {
+        return ConvertTo<T>(alpha * static_cast<double>(x) + beta * static_cast<double>(y));
+      });
+    });
   }
 };
 
@@ -139,6 +164,15 @@ in A float32 [3, 2] 1 2 3 4 5 6
 in B float32 [3, 2] 1 -1 0.5 2 0 3
 in C float32 [2, 1] 1 -1
 out Y float32 [2, 2] 3.25 12 0 10
+
+example integers, broken factors
+# oracle reference
+attr alpha FLOAT 0.5
+attr beta FLOAT 2
+in A int64 [2, 2] 1 2 3 4
+in B int64 [2, 2] 5 6 7 9
+in C int64 [2] 1 -1
+out Y int64 [2, 2] 11 10 23 25
 
 example no addend
 attr transB INT 1

@@ -16,13 +16,13 @@ Result<Windows> PoolWindowsOf(const Context& ctx) {
 
 Status OnnxPoolShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
-  if (!x.is_static()) return ctx.Defer();
+  const bool indices = ctx.def().FindOutput("Indices") >= 0 && ctx.HasOut("Indices");
+  if (!x.is_static()) return indices ? ctx.Defer() : SameRank(ctx, "X", "Y", 2);
   HEDDLE_ASSIGN_OR_RETURN(const Windows w, PoolWindowsOf(ctx));
   Shape out{x[0], x[1]};
   for (const int64_t d : w.out) out.push_back(d);
   ctx.SetOut("Y", out, ctx.InDType("X"));
-  if (ctx.def().FindOutput("Indices") >= 0 && ctx.HasOut("Indices"))
-    ctx.SetOut("Indices", out, DType::kI64);
+  if (indices) ctx.SetOut("Indices", out, DType::kI64);
   return Status::Ok();
 }
 

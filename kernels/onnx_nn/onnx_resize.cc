@@ -120,11 +120,11 @@ Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
 
 Status OnnxResizeShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
-  if (!x.is_static()) return ctx.Defer();
+  if (!x.is_static()) return SameRank(ctx, "X", "Y");
   for (const Key& key : {Key("roi"), Key("scales"), Key("sizes")})
     if (ctx.HasIn(key) && !(ctx.InShape(key).is_static() && ctx.InShape(key).numel() == 0) &&
         ctx.InValue(key) == nullptr)
-      return ctx.Defer();
+      return SameRank(ctx, "X", "Y");
   HEDDLE_ASSIGN_OR_RETURN(const ResizeSpec spec, ResizeSpecOf(ctx));
   ctx.SetOut("Y", spec.out, ctx.InDType("X"));
   return Status::Ok();
@@ -318,13 +318,14 @@ Status OnnxResize(KernelContext& ctx) {
     else
       PickNearest(x, spec, taps, &out);
   }
-  const bool known = VisitDType<float, double, float16, bfloat16, int8_t, uint8_t, int32_t>(
-      x.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        T* to = out.mutable_data<T>();
-        if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, to);
-        if (crop) Extrapolate<T>(spec, taps, ctx.Float("extrapolation_value"), to);
-      });
+  const bool known =
+      VisitDType<float, double, float16, bfloat16, int8_t, uint8_t, int16_t, int32_t, int64_t>(
+          x.dtype(), [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            T* to = out.mutable_data<T>();
+            if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, to);
+            if (crop) Extrapolate<T>(spec, taps, ctx.Float("extrapolation_value"), to);
+          });
   if (known || (mode == ResizeMode::kNearest && !crop)) return Status::Ok();
   return Unimplemented("no interpolation of ", Name(x.dtype()));
 }

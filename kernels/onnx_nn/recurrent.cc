@@ -3,7 +3,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "kernels/index/index_args.h"
+#include "kernels/onnx_nn/recurrent_packed.h"
 
 namespace heddle {
 namespace {
@@ -152,6 +152,7 @@ Result<RecurrentConfig> RecurrentConfigOf(const Context& ctx, RecurrentKind kind
 }
 template Result<RecurrentConfig> RecurrentConfigOf(const ShapeContext&, RecurrentKind, bool);
 template Result<RecurrentConfig> RecurrentConfigOf(const KernelContext&, RecurrentKind, bool);
+template Result<RecurrentConfig> RecurrentConfigOf(const PrepareContext&, RecurrentKind, bool);
 
 void DeclareRecurrent(OpDef& op, RecurrentKind kind) {
   op.Input("X").Input("W").Input("R").Input("B", kOptional).Input("sequence_lens", kOptional);
@@ -384,16 +385,7 @@ class Direction {
 template <typename T>
 Status RunRecurrent(KernelContext& ctx, const RecurrentConfig& c,
                     const RecurrentWeights<T>& weights) {
-  std::vector<int64_t> lengths(static_cast<size_t>(c.batch), c.steps);
-  if (const Tensor* lens = ctx.InOpt("sequence_lens")) {
-    HEDDLE_RETURN_IF_ERROR(CheckIntDType(lens->dtype(), "sequence_lens"));
-    for (int64_t b = 0; b < c.batch; ++b) {
-      const int64_t n = IntAt(*lens, b);
-      if (n < 0 || n > c.steps)
-        return OutOfRange("sequence_lens holds ", n, ", expected 0 to ", c.steps);
-      lengths[static_cast<size_t>(b)] = n;
-    }
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, SequenceLengths(ctx, c));
   const Tensor& x = ctx.In("X");
   const T* in = x.data<T>();
   std::vector<T> steps_first;

@@ -76,11 +76,28 @@ void ForLines(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, c
   }
 }
 
+// In an order that depends on the length alone, not on where the memory lies: equal planes have
+// equal sums.
+template <typename T>
+T Sum(const T* x, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  T lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += x[i + k];
+  for (int64_t k = 0; i + k < n; ++k) lanes[k] += x[i + k];
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (int64_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  return lanes[0];
+}
+
 template <typename T, bool kMax>
 T Fold(T acc, const T* x, int64_t n) {
   if (n >= 32) {
-    const ConstRow<T> row(x, n);
-    return kMax ? std::max(acc, row.maxCoeff()) : acc + row.sum();
+    if constexpr (kMax)
+      return std::max(acc, ConstRow<T>(x, n).maxCoeff());
+    else
+      return acc + Sum(x, n);
   }
   for (int64_t i = 0; i < n; ++i) acc = kMax ? std::max(acc, x[i]) : acc + x[i];
   return acc;

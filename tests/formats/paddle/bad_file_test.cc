@@ -97,7 +97,6 @@ TEST(BadProgram, GarbageAndEmpty) {
 TEST(BadProgram, OtherKindsOfFilesAreRecognised) {
   const std::pair<std::string, const char*> kinds[] = {
       {"{\"name\": \"no program\"}", "PIR"},
-      {std::string("\x08\x07\x12\x07pytorch", 11), "ONNX"},
       {std::string("PK\x03\x04rest", 8), "zip"},
       {std::string("\x80\x04\x95\x00", 4), "pickle"},
   };

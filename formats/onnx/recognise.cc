@@ -1,0 +1,356 @@
+// Exporters write out operators that their format has or had no name for. What several operators
+// compute together becomes the one that is meant; those before it go where nobody else reads them.
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "formats/onnx/lower.h"
+
+namespace heddle::onnx {
+namespace {
+
+bool Near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
+
+class Forms {
+ public:
+  Forms(Draft* draft, const std::vector<VarFacts>& facts, const ScalarOf& scalar)
+      : draft_(*draft), facts_(facts), scalar_(scalar), writes_(draft->vars.size()) {
+    for (const auto& block : draft_.blocks)
+      for (const DraftOp& op : block.ops)
+        for (const auto& [slot, vars] : op.outputs)
+          for (int v : vars)
+            if (v != kNoDraft) ++writes_[static_cast<size_t>(v)];
+  }
+
+  void Run() {
+    for (formats::DraftBlock& block : draft_.blocks) {
+      makers_.clear();
+      for (DraftOp& op : block.ops) {
+        Recognise(&op);
+        for (const auto& [slot, vars] : op.outputs)
+          for (int v : vars)
+            if (v != kNoDraft && writes_[static_cast<size_t>(v)] == 1) makers_[v] = &op;
+      }
+    }
+  }
+
+ private:
+  void Recognise(DraftOp* op) {
+    inner_.clear();
+    if (op->type == "relu" || op->type == "clip") return FitLimits(op);
+    const bool found = op->type == "elementwise_div"   ? HardActivation(op)
+                       : op->type == "elementwise_mul" ? Gated(op) || Gelu(op) || Normal(op, op, {})
+                       : op->type == "elementwise_add" ? NormalWithBias(op)
+                                                       : false;
+    if (!found) return;
+    for (DraftOp* inner : inner_) inner->optional = true;
+  }
+
+  // Paddle's relu and relu6 make 0 of NaN, ONNX's make NaN of it. Behind what they are fused with
+  // they are what is meant; elsewhere clip is.
+  void FitLimits(DraftOp* op) {
+    constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+    const int x = In(*op, "X");
+    const auto maker = makers_.find(x);
+    const bool fuses = maker != makers_.end() && IsFused(maker->second->type);
+    if (op->type == "relu") {
+      if (!fuses && IsFloat32(x)) Replace(op, "clip", x, {{"min", 0.0}, {"max", kNoLimit}});
+      return;
+    }
+    const double top = Number(*op, "max", kNoLimit);
+    if (fuses && Number(*op, "min", -1) == 0 && top > 0 && top < kNoLimit && IsFloat32(x))
+      Replace(op, "relu6", x, {{"threshold", top}});
+  }
+  static bool IsFused(std::string_view type) {
+    for (std::string_view name : {"conv2d", "conv3d", "conv2d_transpose", "batch_norm", "matmul_v2",
+                                  "elementwise_add", "elementwise_mul"})
+      if (type == name) return true;
+    return false;
+  }
+
+  // The operator of this block that alone makes `v`; null: it is of another type.
+  DraftOp* Maker(int v, std::string_view type) {
+    const auto found = makers_.find(v);
+    if (v == kNoDraft || found == makers_.end() || found->second->type != type) return nullptr;
+    return found->second;
+  }
+  static int In(const DraftOp& op, std::string_view slot) {
+    for (const auto& [name, vars] : op.inputs)
+      if (name == slot && vars.size() == 1) return vars[0];
+    return kNoDraft;
+  }
+  template <typename T>
+  static std::optional<T> Attr(const DraftOp& op, std::string_view name) {
+    for (const auto& [attribute, value] : op.attributes)
+      if (attribute == name)
+        if (const T* typed = std::get_if<T>(&value)) return *typed;
+    return std::nullopt;
+  }
+  static double Number(const DraftOp& op, std::string_view name, double otherwise) {
+    return Attr<double>(op, name).value_or(otherwise);
+  }
+  // One operand is a number and the other is not.
+  struct WithNumber {
+    int x = kNoDraft;
+    double number = 0;
+  };
+  std::optional<WithNumber> Split(const DraftOp& op) {
+    const int x = In(op, "X"), y = In(op, "Y");
+    if (x == kNoDraft || y == kNoDraft || !Plain(op)) return std::nullopt;
+    if (const auto number = scalar_(y)) return WithNumber{x, *number};
+    const auto number = scalar_(x);
+    if (!number || op.type == "elementwise_div" || op.type == "elementwise_sub")
+      return std::nullopt;
+    return WithNumber{y, *number};
+  }
+  // Without an axis of old versions.
+  static bool Plain(const DraftOp& op) {
+    const auto axis = Attr<int64_t>(op, "axis");
+    return !axis || *axis == -1;
+  }
+  int Rank(int v) const { return facts_[static_cast<size_t>(v)].shape.rank(); }
+  bool IsFloat32(int v) const { return draft_.vars[static_cast<size_t>(v)].dtype == DType::kF32; }
+
+  void Replace(DraftOp* op, std::string_view type, int x, DraftOp::Slots<AttrValue> attributes) {
+    op->type = type;
+    op->inputs = {{"X", {x}}};
+    op->attributes = std::move(attributes);
+  }
+
+  // x + offset, limited from 0 to `top`.
+  struct Ramp {
+    int x = kNoDraft;
+    double offset = 0, top = 0;
+  };
+  std::optional<Ramp> RampOf(int v) {
+    DraftOp* limit = Maker(v, "relu6");
+    const bool is_clip = limit == nullptr;
+    if (is_clip) limit = Maker(v, "clip");
+    if (limit == nullptr || (is_clip && Number(*limit, "min", -1) != 0)) return std::nullopt;
+    const double top = Number(*limit, is_clip ? "max" : "threshold", 0);
+    if (!(top > 0 && std::isfinite(top))) return std::nullopt;
+    DraftOp* add = Maker(In(*limit, "X"), "elementwise_add");
+    if (add == nullptr) return std::nullopt;
+    const auto sum = Split(*add);
+    if (!sum || !IsFloat32(sum->x)) return std::nullopt;
+    inner_ = {limit, add};
+    return Ramp{sum->x, sum->number, top};
+  }
+
+  // min(max(x + 3, 0), 6) / 6, perhaps with another factor x.
+  bool HardActivation(DraftOp* op) {
+    const auto quotient = Split(*op);
+    if (!quotient || quotient->number == 0) return false;
+    const double scale = quotient->number;
+    if (const auto ramp = RampOf(quotient->x); ramp && ramp->top == scale) {
+      Replace(op, "hard_sigmoid", ramp->x,
+              {{"slope", 1 / scale}, {"offset", ramp->offset / scale}});
+      return true;
+    }
+    DraftOp* product = Maker(quotient->x, "elementwise_mul");
+    if (product == nullptr || !Plain(*product)) return false;
+    for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
+      const auto ramp = RampOf(In(*product, one));
+      if (!ramp || ramp->x != In(*product, other)) continue;
+      inner_.push_back(product);
+      Replace(op, "hard_swish", ramp->x,
+              {{"threshold", ramp->top}, {"scale", scale}, {"offset", ramp->offset}});
+      return true;
+    }
+    return false;
+  }
+
+  // x times its sigmoid, or hard sigmoid.
+  bool Gated(DraftOp* op) {
+    if (!Plain(*op)) return false;
+    for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
+      const int gate = In(*op, one), x = In(*op, other);
+      if (x == kNoDraft || !IsFloat32(x)) continue;
+      if (DraftOp* soft = Maker(gate, "sigmoid"); soft != nullptr && In(*soft, "X") == x) {
+        inner_ = {soft};
+        Replace(op, "swish", x, {{"beta", 1.0}});
+        return true;
+      }
+      DraftOp* hard = Maker(gate, "hard_sigmoid");
+      if (hard == nullptr || In(*hard, "X") != x) continue;
+      const double slope = Number(*hard, "slope", 0.2), offset = Number(*hard, "offset", 0.5);
+      if (slope <= 0) continue;
+      inner_ = {hard};
+      Replace(op, "hard_swish", x,
+              {{"threshold", 1 / slope}, {"scale", 1 / slope}, {"offset", offset / slope}});
+      return true;
+    }
+    return false;
+  }
+
+  // Factors of a product, numbers multiplied.
+  void Factors(const DraftOp& op, double* number, std::vector<int>* values) {
+    for (const char* slot : {"X", "Y"}) {
+      const int v = In(op, slot);
+      if (v == kNoDraft) continue;
+      if (const auto scalar = scalar_(v)) {
+        *number *= *scalar;
+        continue;
+      }
+      DraftOp* inner = values->size() < 4 ? Maker(v, "elementwise_mul") : nullptr;
+      if (inner != nullptr && Plain(*inner) && depth_ < 3) {
+        ++depth_;
+        inner_.push_back(inner);
+        Factors(*inner, number, values);
+        --depth_;
+        continue;
+      }
+      DraftOp* quotient = Maker(v, "elementwise_div");
+      const auto split = quotient == nullptr ? std::nullopt : Split(*quotient);
+      if (split && split->number != 0) {
+        inner_.push_back(quotient);
+        *number /= split->number;
+        values->push_back(split->x);
+        continue;
+      }
+      values->push_back(v);
+    }
+  }
+
+  // erf(x / sqrt(2)) + 1
+  int ErrorFunctionOf(int v) {
+    DraftOp* add = Maker(v, "elementwise_add");
+    const auto sum = add == nullptr ? std::nullopt : Split(*add);
+    DraftOp* erf = sum && sum->number == 1 ? Maker(sum->x, "erf") : nullptr;
+    if (erf == nullptr) return kNoDraft;
+    const int t = In(*erf, "X");
+    DraftOp* inner = Maker(t, "elementwise_div");
+    const bool divides = inner != nullptr;
+    if (inner == nullptr) inner = Maker(t, "elementwise_mul");
+    const auto scaled = inner == nullptr ? std::nullopt : Split(*inner);
+    if (!scaled || !Near(scaled->number, divides ? std::sqrt(2.0) : std::sqrt(0.5)))
+      return kNoDraft;
+    inner_.insert(inner_.end(), {add, erf, inner});
+    return scaled->x;
+  }
+
+  bool Gelu(DraftOp* op) {
+    double number = 1;
+    std::vector<int> values;
+    if (!Plain(*op)) return false;
+    Factors(*op, &number, &values);
+    if (values.size() == 2 && Near(number, 0.5)) {
+      for (size_t i = 0; i < 2; ++i) {
+        const int x = ErrorFunctionOf(values[i]);
+        if (x == kNoDraft || x != values[1 - i] || !IsFloat32(x)) continue;
+        Replace(op, "gelu", x, {{"approximate", false}});
+        return true;
+      }
+    }
+    inner_.clear();
+    return false;
+  }
+
+  // The mean over the last dimension, which stays.
+  DraftOp* LastMean(int v, int rank) {
+    DraftOp* mean = Maker(v, "reduce_mean");
+    if (mean == nullptr) return nullptr;
+    const auto dim = Attr<Ints>(*mean, "dim");
+    const bool last = dim && dim->size() == 1 && ((*dim)[0] == -1 || (*dim)[0] == rank - 1);
+    const bool keeps = Attr<bool>(*mean, "keep_dim").value_or(false) &&
+                       !Attr<bool>(*mean, "reduce_all").value_or(false);
+    return last && keeps ? mean : nullptr;
+  }
+
+  // (x - mean) / sqrt(variance + epsilon)
+  struct Normalised {
+    int x = kNoDraft;
+    double epsilon = 0;
+  };
+  std::optional<Normalised> NormalisedOf(int v) {
+    DraftOp* quotient = Maker(v, "elementwise_div");
+    if (quotient == nullptr || !Plain(*quotient)) return std::nullopt;
+    const int d = In(*quotient, "X");
+    DraftOp* difference = Maker(d, "elementwise_sub");
+    DraftOp* root = Maker(In(*quotient, "Y"), "sqrt");
+    if (difference == nullptr || root == nullptr || !Plain(*difference)) return std::nullopt;
+    const int x = In(*difference, "X");
+    if (x == kNoDraft || Rank(x) < 2 || !IsFloat32(x)) return std::nullopt;
+    DraftOp* mean = LastMean(In(*difference, "Y"), Rank(x));
+    DraftOp* add = Maker(In(*root, "X"), "elementwise_add");
+    const auto sum = add == nullptr ? std::nullopt : Split(*add);
+    DraftOp* variance = sum ? LastMean(sum->x, Rank(x)) : nullptr;
+    if (mean == nullptr || In(*mean, "X") != x || variance == nullptr) return std::nullopt;
+    const int squares = In(*variance, "X");
+    DraftOp* square = Maker(squares, "square");
+    if (square == nullptr) square = Maker(squares, "elementwise_mul");
+    if (square == nullptr || In(*square, "X") != d) return std::nullopt;
+    if (square->type == "elementwise_mul" && In(*square, "Y") != d) return std::nullopt;
+    inner_.insert(inner_.end(), {quotient, difference, root, mean, add, variance, square});
+    return Normalised{x, sum->number};
+  }
+
+  // A vector as long as the last dimension of x.
+  bool IsRow(int v, int x) const {
+    if (v == kNoDraft || Rank(v) != 1 || facts_[static_cast<size_t>(v)].data == nullptr)
+      return false;
+    const int64_t n = facts_[static_cast<size_t>(v)].shape[0];
+    const int64_t last = facts_[static_cast<size_t>(x)].shape[Rank(x) - 1];
+    return n > 1 && (last == n || last < 0);
+  }
+
+  bool Normal(DraftOp* product, DraftOp* result, std::vector<int> bias) {
+    if (!Plain(*product)) return false;
+    for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
+      const size_t before = inner_.size();
+      const auto made = NormalisedOf(In(*product, one));
+      const int scale = In(*product, other);
+      if (made && IsRow(scale, made->x) && (bias.empty() || IsRow(bias[0], made->x))) {
+        if (product != result) inner_.push_back(product);
+        const int x = made->x;
+        const std::vector<int> out = result->outputs[0].second;
+        Replace(result, "layer_norm", x,
+                {{"begin_norm_axis", int64_t{Rank(x) - 1}}, {"epsilon", made->epsilon}});
+        result->inputs.emplace_back("Scale", std::vector<int>{scale});
+        if (!bias.empty()) result->inputs.emplace_back("Bias", std::move(bias));
+        result->outputs = {{"Y", out}};
+        return true;
+      }
+      inner_.resize(before);
+    }
+    return false;
+  }
+
+  // Behind Normal, which has made the product a layer_norm.
+  bool NormalWithBias(DraftOp* op) {
+    if (!Plain(*op)) return false;
+    for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
+      DraftOp* norm = Maker(In(*op, one), "layer_norm");
+      const int bias = In(*op, other);
+      if (norm == nullptr || In(*norm, "Bias") != kNoDraft) continue;
+      const int x = In(*norm, "X");
+      if (!IsRow(bias, x)) continue;
+      inner_ = {norm};
+      const std::vector<int> out = op->outputs[0].second;
+      op->type = norm->type;
+      op->inputs = norm->inputs;
+      op->inputs.emplace_back("Bias", std::vector<int>{bias});
+      op->attributes = norm->attributes;
+      op->outputs = {{"Y", out}};
+      return true;
+    }
+    return false;
+  }
+
+  Draft& draft_;
+  const std::vector<VarFacts>& facts_;
+  const ScalarOf& scalar_;
+  std::vector<int> writes_;
+  std::unordered_map<int, DraftOp*> makers_;  // in the present block
+  std::vector<DraftOp*> inner_;               // operators that the present form takes the place of
+  int depth_ = 0;
+};
+
+}  // namespace
+
+void RecogniseForms(Draft* draft, const std::vector<VarFacts>& facts, const ScalarOf& scalar) {
+  Forms(draft, facts, scalar).Run();
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,37 @@
+// Runs small ONNX models in tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/params.h"
+#include "tests/formats/onnx/onnx_bytes.h"
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+
+inline std::vector<Value> RunValuesOf(const Model& model, const std::vector<Feed>& feeds) {
+  Executor executor({.threads = 1});
+  CompileOptions options;
+  for (const TensorInfo& output : model.program.outputs()) options.fetches.push_back(output.name);
+  const auto compiled = MustCompile(executor, model.program, model.scope, options);
+  auto made = executor.RunValues(compiled, feeds);
+  EXPECT_TRUE(made.ok()) << made.status().ToString();
+  return made.ok() ? *std::move(made) : std::vector<Value>(options.fetches.size());
+}
+
+inline Model ModelOf(const std::string& bytes) {
+  auto program = Program::Parse(bytes, "test.onnx");
+  EXPECT_TRUE(program.ok()) << program.status().ToString();
+  Model model{program.ok() ? *program : Program(), std::make_shared<Scope>()};
+  if (program.ok()) {
+    EXPECT_TRUE(LoadParameters(*program, "", *model.scope).ok());
+  }
+  return model;
+}
+
+}  // namespace heddle::testing

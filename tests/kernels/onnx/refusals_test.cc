@@ -1,0 +1,109 @@
+// Operands of ONNX's operators that cannot be right: one error that says which.
+#include <gtest/gtest.h>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using Feeds = std::vector<Feed>;
+
+Tensor Ones(const Shape& shape) {
+  return F32(shape, std::vector<float>(static_cast<size_t>(shape.numel()), 1));
+}
+
+// One operator on fed operands, whose shapes the program does not know.
+Status RunOne(const std::string& type, const Feeds& feeds, const Slots& in, const std::string& out,
+              const Attrs& attrs = {}) {
+  ProgramBuilder b;
+  for (const Feed& f : feeds) {
+    Shape any = f.value.tensor().shape();
+    for (int i = 0; i < any.rank(); ++i) any[i] = -1;
+    b.Feed(f.name, f.value.tensor().dtype(), any);
+  }
+  b.Op(type, in, {{out, {"result"}}}, attrs);
+  b.Fetch("result");
+  Executor executor({.threads = 2});
+  auto program = b.TryBuild();
+  if (!program.ok()) return program.status();
+  auto compiled = executor.Compile(*program, nullptr, {.opt_level = 0});
+  if (!compiled.ok()) return compiled.status();
+  return executor.Run(*compiled, feeds).status();
+}
+
+void ExpectTold(const Status& status, const std::string& words) {
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.ToString();
+}
+
+TEST(OnnxRefusals, IndicesOutOfRange) {
+  const Feeds feeds{{"x", Ones({3, 2})}, {"i", I64({1, 2}, {0, 3})}};
+  ExpectTold(RunOne("onnx_gather", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"), "3");
+  ExpectTold(RunOne("onnx_gather_elements", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"),
+             "indices holds 3 at position 1, expected -3 to 2");
+  ExpectTold(RunOne("onnx_gather_nd", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"),
+             "indices holds 3 for axis 1");
+}
+
+TEST(OnnxRefusals, AxesTwiceAndBeyondTheRank) {
+  for (const auto& [axes, words] : {std::pair{Ints{0, -2}, "names axis 0 twice"},
+                                    std::pair{Ints{2}, "holds 2, expected axes"}}) {
+    const auto n = static_cast<int64_t>(axes.size());
+    const Feeds feeds{{"x", Ones({3, 2})}, {"a", I64({n}, axes)}};
+    ExpectTold(RunOne("onnx_reduce_sum", feeds, {{"data", {"x"}}, {"axes", {"a"}}}, "reduced"),
+               words);
+  }
+}
+
+TEST(OnnxRefusals, ResultsThatNobodyCanHold) {
+  const int64_t huge = int64_t{1} << 62;
+  const Feeds shape{{"s", I64({2}, {huge, huge})}};
+  EXPECT_FALSE(RunOne("onnx_constant_of_shape", shape, {{"input", {"s"}}}, "output").ok());
+  const Feeds tile{{"x", Ones({3})}, {"n", I64({1}, {huge})}};
+  ExpectTold(RunOne("onnx_tile", tile, {{"input", {"x"}}, {"repeats", {"n"}}}, "output"),
+             "repeats holds");
+  const Feeds pad{{"x", Ones({3})}, {"p", I64({2}, {huge, huge})}};
+  EXPECT_FALSE(RunOne("onnx_pad", pad, {{"data", {"x"}}, {"pads", {"p"}}}, "output").ok());
+  const Feeds resize{{"x", Ones({1, 3})}, {"s", F32({2}, {1, 1e30F})}};
+  ExpectTold(RunOne("onnx_resize", resize, {{"X", {"x"}}, {"scales", {"s"}}}, "Y"), "scales holds");
+}
+
+TEST(OnnxRefusals, WindowsThatDoNotFit) {
+  const Feeds feeds{{"x", Ones({1, 1, 2})}, {"w", Ones({1, 1, 3})}};
+  ExpectTold(RunOne("onnx_conv", feeds, {{"X", {"x"}}, {"W", {"w"}}}, "Y"),
+             "a window of 3 does not fit the 2 elements of axis 0");
+  ExpectTold(RunOne("onnx_conv", feeds, {{"X", {"x"}}, {"W", {"w"}}}, "Y", {{"group", int64_t{2}}}),
+             "in 2 groups");
+}
+
+TEST(OnnxRefusals, LengthsBeyondTheSteps) {
+  const Feeds feeds{{"x", Ones({2, 1, 1})},
+                    {"w", Ones({1, 4, 1})},
+                    {"r", Ones({1, 4, 1})},
+                    {"n", Tensor::Of<int32_t>(DType::kI32, {1}, {3})}};
+  ExpectTold(RunOne("onnx_lstm", feeds,
+                    {{"X", {"x"}}, {"W", {"w"}}, {"R", {"r"}}, {"sequence_lens", {"n"}}}, "Y_h"),
+             "sequence_lens holds 3, expected 0 to 2");
+}
+
+TEST(OnnxRefusals, TreesThatLeadInCirclesOrBeyondTheFeatures) {
+  const Attrs circle{{"n_targets", int64_t{1}},
+                     {"nodes_featureids", Ints{0, 0}},
+                     {"nodes_splits", std::vector<double>{0, 0}},
+                     {"nodes_modes", Ints{0, 0}},
+                     {"nodes_truenodeids", Ints{1, 0}},
+                     {"nodes_falsenodeids", Ints{1, 0}},
+                     {"nodes_trueleafs", Ints{0, 0}},
+                     {"nodes_falseleafs", Ints{0, 0}},
+                     {"tree_roots", Ints{0}}};
+  ExpectTold(RunOne("onnx_ml_tree_ensemble", {{"x", Ones({1, 1})}}, {{"X", {"x"}}}, "Y", circle),
+             "in circles");
+  Attrs beyond = circle;
+  for (auto& attr : beyond)
+    if (attr.first == "nodes_featureids") attr.second = Ints{5, 0};
+  ExpectTold(RunOne("onnx_ml_tree_ensemble", {{"x", Ones({1, 1})}}, {{"X", {"x"}}}, "Y", beyond),
+             "the trees look at 6");
+}
+
+}  // namespace
+}  // namespace heddle::testing
