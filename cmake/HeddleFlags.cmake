@@ -6,9 +6,7 @@ endif()
 
 find_program(HEDDLE_CCACHE ccache)
 if(HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without this it passes over what uses a precompiled header.
-  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-                                "${HEDDLE_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CURRENT_LIST_DIR}/launch_compiler.sh" "${HEDDLE_CCACHE}")
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_C_COMPILER_LAUNCHER}")
 endif()
 
@@ -90,8 +88,7 @@ function(heddle_precompile_like target other)
   endif()
 endfunction()
 
-# ccache wants the precompiled header named in what is preprocessed. Not when the header itself is
-# compiled: ccache would give back the old one although its sources have changed.
+# ccache wants the precompiled header named in what is preprocessed.
 function(heddle_let_ccache_precompile target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     get_target_property(sources ${target} SOURCES)

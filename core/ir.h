@@ -35,7 +35,8 @@ struct Var {
   DType dtype = DType::kUnknown;
   Shape shape = {};  // Unknown() when the file gives none
   bool persistable = false;
-  int lod_level = 0;  // as declared; what is fed may carry more
+  bool input = false;  // declared as one (need_check_feed), with or without a feed operator
+  int lod_level = 0;   // as declared; what is fed may carry more
 };
 
 // How an operator wants to be put on a device's streams: attributes of these names.

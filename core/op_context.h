@@ -32,8 +32,8 @@ struct BoundOp {
     uint32_t begin = 0, size = 0;
   };
   Spare spare = {};
-  // What is read behind the operator, as a rule (KernelState::Facts::prefetch of the next one): its
-  // kernel may ask the caches for it.
+  // Memory that the next instruction reads (its KernelState::Facts::prefetch); the kernel may
+  // prefetch it.
   std::span<const std::byte> ahead = {};
 };
 

@@ -25,7 +25,7 @@ class ShapeContext;
 class PrepareContext;
 class KernelContext;
 
-// What a kernel prepared for one set of shapes. Immutable once made: any number of runs share it.
+// A kernel's preparation for one set of shapes. Immutable once made: any number of runs share it.
 struct KernelState {
   // Read by plans and tools. The Prepare function sets what applies.
   struct Facts {

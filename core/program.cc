@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/op_registry.h"
+#include "core/op_traits.h"
 
 namespace heddle {
 namespace {
@@ -33,7 +34,9 @@ std::string TraitText(unsigned traits) {
   std::string text;
   const std::pair<unsigned, const char*> words[] = {{kRandom, "draws random numbers"},
                                                     {kSideEffect, "has side effects"},
-                                                    {kControlFlow, "runs blocks"}};
+                                                    {kControlFlow, "runs blocks"},
+                                                    {kSharesStorage, "shares storage"},
+                                                    {kSharesParts, "shares storage"}};
   for (const auto& [trait, word] : words)
     if (traits & trait) text += (text.empty() ? "" : ", ") + std::string(word);
   return text;
@@ -68,6 +71,55 @@ std::vector<TensorInfo> Program::inputs() const {
 std::vector<TensorInfo> Program::outputs() const {
   std::vector<TensorInfo> out;
   for (const ir::Port& f : impl_->fetches) out.push_back(InfoOf(*impl_, f.var));
+  return out;
+}
+
+namespace {
+
+// Calls fn(slot, variable) for the operands of an operator, and of those that it runs, that are
+// tensors of block 0 and no parameters.
+template <typename Fn>
+void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, Fn&& fn) {
+  const auto& defs = outputs ? op.def->outputs() : op.def->inputs();
+  const auto& slots = outputs ? op.outputs : op.inputs;
+  for (size_t s = 0; s < slots.size(); ++s)
+    for (ir::VarId v : slots[s])
+      if (v != ir::kNoVar && p.vars[v].block == 0 && !p.vars[v].persistable &&
+          p.vars[v].kind == ir::VarKind::kTensor)
+        fn(s < defs.size() ? defs[s].flags : 0u, v);
+  for (int b : op.SubBlocks())
+    for (const ir::Op& inner : p.blocks[static_cast<size_t>(b)].ops)
+      ForTensors(p, inner, outputs, fn);
+}
+
+}  // namespace
+
+std::vector<TensorInfo> Program::unwritten() const {
+  std::vector<bool> known(impl_->vars.size(), false);
+  std::vector<TensorInfo> out;
+  for (const ir::Op& op : impl_->blocks[0].ops) {
+    ForTensors(*impl_, op, false, [&](unsigned flags, ir::VarId v) {
+      if (known[v] || ((flags & kOptional) && !impl_->vars[v].input)) return;
+      known[v] = true;
+      out.push_back(InfoOf(*impl_, v));
+    });
+    ForTensors(*impl_, op, true, [&](unsigned, ir::VarId v) { known[v] = true; });
+  }
+  return out;
+}
+
+std::vector<TensorInfo> Program::results() const {
+  if (const std::string name = loss(); !name.empty()) return {InfoOf(*impl_, impl_->Find(0, name))};
+  std::vector<bool> done(impl_->vars.size(), false);
+  for (const ir::Op& op : impl_->blocks[0].ops)
+    ForTensors(*impl_, op, false, [&](unsigned, ir::VarId v) { done[v] = true; });
+  std::vector<TensorInfo> out;
+  for (const ir::Op& op : impl_->blocks[0].ops)
+    ForTensors(*impl_, op, true, [&](unsigned flags, ir::VarId v) {
+      if (done[v] || (flags & (kOptional | kNoData | kRecord))) return;
+      done[v] = true;
+      out.push_back(InfoOf(*impl_, v));
+    });
   return out;
 }
 

@@ -1,4 +1,4 @@
-// What a running kernel may ask of its surroundings, as interfaces the executor implements.
+// The services that a running kernel may use, as interfaces that the executor implements.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ class PackStore {
  public:
   virtual ~PackStore() = default;
   using MakeRoom = FunctionRef<BufferRef(size_t bytes)>;  // throws std::bad_alloc
-  // What was kept under `key`, which says everything that it depends on besides `origin`, in memory
-  // of `room`; empty when nothing was.
+  // The copy kept under `key`, read into memory that `room` gives; empty when there is none. `key`
+  // names everything besides `origin` that the copy depends on.
   virtual BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) = 0;
   // `packed` is not written to any more.
   virtual void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) = 0;
@@ -106,7 +106,7 @@ struct Services {
   RandomState* random = nullptr;
   PackCache* packs = nullptr;
   bool lean = false;  // see CompileOptions::lean
-  // What kernels choose their implementations for; nullptr: this machine (core/machine.h).
+  // The machine that implementations are chosen for; nullptr: this one (core/machine.h).
   const Machine* machine = nullptr;
   // Implementations that the caller insists on; nullptr: none (core/machine.h).
   const ForcedImplementations* forced = nullptr;

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "core/guard.h"
 #include "device/emulated_graph.h"
+#include "device/guard.h"
 
 namespace heddle {
 namespace {
@@ -331,7 +331,7 @@ void EmulatedStream::Fail(Status status, uint64_t tag) {
   if (!error_) error_ = StreamError{std::move(status), tag, device_.next_error_++};
 }
 
-// What a task does, with the mutex released by the caller: its failure, with the tag of the work.
+// Executes a task; the caller has released the mutex. Returns the failure and the work's tag.
 std::pair<Status, uint64_t> EmulatedStream::Do(const Task& task) const {
   if (task.delay_ns > 0 && !device_.options_.lazy)
     std::this_thread::sleep_for(std::chrono::nanoseconds(task.delay_ns));

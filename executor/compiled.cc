@@ -98,7 +98,7 @@ Status CheckMaxShapes(const CompiledImpl& c) {
   return Status::Ok();
 }
 
-// Those of one file share a shelf: the first one that waits speaks for all.
+// Parameters of one file share a shelf, so the first one that waits stands for all.
 void DropWaiting(const Scope& scope, const CompiledImpl::Form& form) {
   for (const auto& [name, stamp] : form.optimized.used) {
     if (scope.StampOf(name) != stamp || !stamp.value->is_tensor() ||
@@ -209,18 +209,46 @@ std::vector<std::string> OnlyNeededBefore(const ir::Program& before, const ir::P
 
 }  // namespace
 
+// What else plans of the form depend on. Two forms of one program for one scope have the same plans
+// where their passes did the same, which follows from the options and from the parameters that they
+// read. Custom passes may do anything, and what is measured or kept in files has its owner.
+void CompiledImpl::AppendForm(const Form& form, std::string* key) const {
+  const PassOptions& o = options.passes;
+  if (!o.custom.empty() || tuning || packed || !form.program_is_file) {
+    Append(key, form.optimized.scope.get());
+    return;
+  }
+  Append(key, scope.get());
+  *key += form.optimized.program->name + '\0';
+  Append(key, o.precision);
+  Append(key, o.max_rounds);
+  Append(key, o.max_folded_bytes);
+  for (const auto* names : {&o.disable, &o.only, &fed_}) {
+    for (const std::string& name : *names) *key += name + '\0';
+    *key += '\0';
+  }
+  for (const auto& [name, stamp] : form.optimized.used) {
+    *key += name + '\0';
+    Append(key, stamp.value);
+    Append(key, stamp.version);
+  }
+}
+
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) const {
   auto form = std::make_shared<Form>();
   std::lock_guard writes(scope->write_mutex());  // parameters are read
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
+  form->program_is_file = program->as_parsed();
   HEDDLE_ASSIGN_OR_RETURN(form->optimized,
                           passes::Optimize(program, scope, optimize,
                                            {.source = !options.lean, .host_caches = host_caches}));
   form->source.program = form->optimized.program;
   form->source.scope = form->optimized.scope;
   form->source.root_scope = scope;
+  while (form->source.root_scope->parent())
+    form->source.root_scope = form->source.root_scope->parent();
   for (const std::string& name : fetch_names)
     form->source.fetches.push_back(form->optimized.program->Find(0, name));
   form->source.packs = std::make_shared<PackCache>(packed);
@@ -246,7 +274,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   form->key += options.packed_weights + '\0';
   form->key += options.force + '\0';
   form->key += options.machine + '\0';
-  Append(&form->key, form->optimized.scope.get());
+  AppendForm(*form, &form->key);
   return form;
 }
 
@@ -339,6 +367,11 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {
     if (options.lean) source_.LetGo();
   }
   return plain_;
+}
+
+Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
+  MutexLock lock(mutex_);
+  return source_.Get();
 }
 
 PassReport CompiledImpl::pass_report() const {

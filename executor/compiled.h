@@ -1,4 +1,4 @@
-// What Executor::Compile makes of a program: its passes' result for the parameters as they are.
+// A compiled program: the result of the passes for the present values of the parameters.
 //
 // Threads: Compile, and setting `spoil`, before anything else; then all methods from any thread.
 #pragma once
@@ -29,12 +29,13 @@ class ExecutorImpl;
 
 class CompiledImpl {
  public:
-  // What the passes made of the program for the parameters as they are now.
+  // The result of the passes for the present values of the parameters.
   struct Form {
     // Constant after construction.
     passes::Optimized optimized;
-    std::string key;            // everything that plans depend on besides the feeds
-    uint64_t lasting_hash = 0;  // of what means the same in another process
+    std::string key;               // everything that plans depend on besides the feeds
+    uint64_t lasting_hash = 0;     // of what means the same in another process
+    bool program_is_file = false;  // its hash tells all of it
     // Names of parameters that were folded into it, where anything may be fed.
     std::unordered_set<std::string> constants;
     // Parameters without which an operator of the file cannot do, while those that the passes put
@@ -62,7 +63,9 @@ class CompiledImpl {
       HEDDLE_EXCLUDES(mutex_);
   // The program as it is in the file, for feeds that the passes' result does not do for.
   Result<std::shared_ptr<Form>> Plain() HEDDLE_EXCLUDES(mutex_);
-  // Of the last form that was made.
+  // The program as it is in the file.
+  Result<std::shared_ptr<const ir::Program>> Source() const HEDDLE_EXCLUDES(mutex_);
+  // The report of the newest form.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
   PlanChoices plan_choices() const {
     return {options.reuse,
@@ -95,6 +98,7 @@ class CompiledImpl {
  private:
   Status FindPorts(const Program& program);
   Result<std::shared_ptr<Form>> MakeForm(int level) const HEDDLE_REQUIRES(mutex_);
+  void AppendForm(const Form& form, std::string* key) const HEDDLE_REQUIRES(mutex_);
   bool FeedsConstants(const std::vector<Feed>& feeds) HEDDLE_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -1,4 +1,4 @@
-// What an Executor is: what its runs share, and the plans that it has made.
+// The implementation of Executor: resources that its runs share, and its plans.
 //
 // Threads: all methods from any thread.
 #pragma once

@@ -193,14 +193,14 @@ void PlanService::Propose(CompiledImpl& c, CachedPlan& cached) {
 
 namespace {
 
-// What a plan's temporaries would take without sharing.
+// The memory of a plan's temporaries if none of them shared any.
 size_t TemporaryBytes(const Plan& plan) {
   size_t bytes = 0;
   for (uint32_t s : plan.arena_slots) bytes += plan.slots[s].bytes();
   return bytes;
 }
 
-// What instructions wait for, edges included that let temporaries share memory.
+// The dependencies of instructions, with the edges that let temporaries share memory.
 StaticGraph GraphOf(const Plan& plan, Reuse reuse, const RunPolicy::Costs& costs) {
   StaticGraph graph = BuildDependencies(plan, plan.blocks[0].instructions).graph;
   if (reuse != Reuse::kEdges) return graph;

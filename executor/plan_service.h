@@ -30,7 +30,7 @@ class PlanService {
   // The plan for such feeds that is the fastest as far as is known.
   Result<std::shared_ptr<const Plan>> Settled(CompiledImpl& compiled,
                                               const std::vector<Feed>& feeds);
-  // What that plan does about memory, and what others would do.
+  // The memory plan of that plan, beside those of the other ways to share memory.
   Result<MemoryReport> Memory(CompiledImpl& compiled, const std::vector<Feed>& feeds);
 
   int64_t built() const { return cache_.built(); }

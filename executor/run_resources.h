@@ -1,4 +1,4 @@
-// What all runs of one executor share: threads, memory, the order in which runs are let in.
+// The resources that all runs of one executor share: threads, memory, admission of runs.
 //
 // Threads: all members from any thread; the fields are constant after construction.
 #pragma once
@@ -21,7 +21,7 @@ struct RunResources {
   explicit RunResources(const ExecutorOptions& options);
   // For kernels that find help in `arena`.
   Services ServicesFor(KernelArena& arena);
-  // What plans are made for.
+  // The target that plans are made for.
   PlanTarget target() const;
 
   const int threads;

@@ -21,12 +21,13 @@
 #include "executor/compiled.h"
 #include "executor/plan_cache.h"
 #include "executor/plan_service.h"
+#include "executor/run/run_control.h"
 #include "executor/run_resources.h"
 #include "heddle/run_options.h"
 
 namespace heddle::internal {
 
-// What a caller may keep from run to run, so that a run takes no memory for these.
+// Buffers that a caller keeps from run to run, so that a run allocates none.
 struct RunMemory {
   std::string key;                   // the plan was found by
   std::vector<const Value*> values;  // of the feeds
@@ -40,6 +41,8 @@ struct RunCall {
   const RunOptions& options;
   RunMemory& memory;
   std::vector<Value>* out;
+  // With check_nan_inf, what is looked through; null: what every instruction writes.
+  const CheckedOps* checked = nullptr;
 };
 
 class RunSession {

@@ -166,7 +166,7 @@ class OrderSearch {
     }
     return true;
   }
-  // What becomes of an order when those that it leaves no place below the bound go first.
+  // Retries the order with those buffers first that it placed above the bound.
   void Repair(std::vector<int32_t> order, Fit fit) {
     for (int round = 0; round <= kRepairs && work_ < kRepairWork && Try(order, fit); ++round) {
       const auto above = [&](int32_t i) {

@@ -31,7 +31,7 @@ class TokenBlocks {
   BufferRef Take(uint32_t token, size_t bytes);
   // Blocks of at least so many bytes that nobody has go back to the allocator.
   void GiveBack(size_t least);
-  // Of the blocks that tokens have now, in use or not.
+  // The bytes of all blocks that tokens have now, in use or not.
   size_t bytes() const;
 
  private:

@@ -29,8 +29,7 @@ class TokenPlanner {
   }
 
  private:
-  // What may share memory: tokens that are free, by size, and those that will be, by the step they
-  // end with.
+  // Tokens that may share memory: free ones by size, and used ones by the step that frees them.
   struct Pool {
     std::multimap<size_t, uint32_t> free;
     using Ending = std::pair<int32_t, uint32_t>;

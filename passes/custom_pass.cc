@@ -154,6 +154,7 @@ Status ProgramEditor::Replace(int block, int index, const OpSpec& spec) {
   ir::Op& op = state_.program.blocks[block].ops[index];
   made.index = op.index;
   made.call_stack = op.call_stack;
+  made.device = op.device;
   if (made.def == op.def) {  // attributes that variables hold stay
     made.var_attrs = op.var_attrs;
     made.inputs.insert(made.inputs.end(), op.inputs.begin() + op.def->inputs().size(),

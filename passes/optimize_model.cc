@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "passes/pass_manager.h"
+#include "passes/storage_aliases.h"
 
 namespace heddle {
 namespace {
@@ -31,7 +32,7 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   program->DropUnusedVars();
   OptimizedModel result;
   result.report = std::move(optimized.report);
-  std::set<std::string> own;  // types that some pass makes
+  std::set<std::string> own(passes::StorageOps().begin(), passes::StorageOps().end());
   for (const passes::PassDef& pass : passes::AllPasses()) {
     own.insert(pass.own_ops.begin(), pass.own_ops.end());
     for (const PassReport::Run& run : result.report.runs)

@@ -11,6 +11,7 @@
 #include "passes/ir_text.h"
 #include "passes/nested_blocks.h"
 #include "passes/pass_dump.h"
+#include "passes/storage_aliases.h"
 #include "passes/verifier.h"
 
 namespace heddle::passes {
@@ -235,10 +236,11 @@ class Driver {
 }  // namespace
 
 Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
-                               const std::shared_ptr<const ir::Program>& program,
+                               const std::shared_ptr<const ir::Program>& given,
                                const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
                                const Target& target) {
   const auto start = Clock::now();
+  auto program = given;
   auto folded = std::make_shared<Scope>(scope);
   PassContext context(*scope, *folded, options.passes);
   for (const std::string& name : options.fetches)
@@ -249,6 +251,7 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
     if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fed.insert(v);
   for (const ir::Port& f : program->feeds)
     if (f.var != ir::kNoVar) context.fed.insert(f.var);
+  HEDDLE_ASSIGN_OR_RETURN(program, MakeAliasesExplicit(given, context.fetched));
   HEDDLE_RETURN_IF_ERROR(Choose(options, target, &passes, &pipeline));
   Driver driver(std::move(passes), std::move(pipeline), program, context, target.source);
   if (const std::string hole = FindHole(*program); !hole.empty())

@@ -28,8 +28,8 @@ struct Target {
   bool host_caches = true;  // there is what PassNeeds::kHostCaches asks for
 };
 
-// The result is `program` itself when no pass changes it. Level 0 runs custom passes of level 0
-// only.
+// The result is `program` itself when no pass changes it, and no variables that share a storage
+// (passes/storage_aliases.h) do. Level 0 runs custom passes of level 0 only.
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
                            const Target& target = {});

@@ -41,9 +41,9 @@ class HostPool final : public IntraOp {
   void Run(FunctionRef<void(int)> job, int participants);
   void Run(FunctionRef<void(int)> job) { Run(job, threads_); }
 
-  // What it takes for one thread to see what another one has just written, in ns: half a round trip
-  // between the caller and a worker, measured once, on first use (some tens of microseconds, up to
-  // 20 ms while the workers are not running yet).
+  // The time in ns until one thread sees what another one has written: half a round trip between
+  // the caller and a worker. Measured once, on first use; that takes some tens of microseconds, up
+  // to 20 ms while the workers are not running yet.
   double HandOverNs();
 
   // How long a worker without a job stays awake.
@@ -51,8 +51,7 @@ class HostPool final : public IntraOp {
 
  private:
   static constexpr int kSlots = 16;  // jobs that can be open at a time; further ones get no help
-  // Where an open job is found. Slots belong to the pool, so that a worker may look at one at any
-  // time.
+  // The place of an open job. Slots belong to the pool, so that a worker may read one at any time.
   struct Slot : JobSlot {
     std::atomic<bool> used{false};
   };

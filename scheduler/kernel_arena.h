@@ -1,5 +1,5 @@
-// Where a run's kernels execute: bounds the threads that the primitives library (oneDNN on TBB) and
-// our own ParallelFor use, and gives both one set of threads.
+// The threads that a run's kernels execute on: bounds those of the primitives library (oneDNN on
+// TBB) and of our own ParallelFor, and gives both one set of threads.
 //
 // Threads: Execute may be called from any number of threads. With `threads` > 1 at most that many
 // are inside at a time, further ones wait; with one thread each caller works on its own.

@@ -20,7 +20,7 @@
 
 namespace heddle {
 
-// What happened between the lanes in one run.
+// Counts of the hand-overs between lanes in one run.
 struct LaneStats {
   uint64_t waits = 0;      // that did not find the other lane far enough
   uint64_t switches = 0;   // lanes let go of for another one

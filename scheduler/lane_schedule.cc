@@ -98,7 +98,7 @@ class Emitter {
       if (a_.lane[g.succ[e]] != a_.lane[u]) return true;
     return false;
   }
-  // What unit u's lane knows from here on.
+  // Records what the lane of unit `u` knows from here on: finished nodes of each lane.
   void Note(uint32_t u, const uint32_t* known) {
     noted_.push_back({a_.lane[u], out_.lane_begin[a_.lane[u]] + end_[u] - Size(u),
                       static_cast<uint32_t>(noted_rows_.size() / lanes_)});

@@ -39,8 +39,8 @@ struct LaneSchedule {
   double path_ns = 0;          // longest path: no number of lanes is faster
   double predicted_ns = 0;     // with hand-overs
 
-  // What a lane knows when it executes the node at a position: of each lane, how many nodes are
-  // surely finished. Rows of `lanes` numbers, for positions where that changes.
+  // The knowledge of a lane when it executes the node at a position: for each lane, the number of
+  // nodes that are surely finished. Rows of `lanes` numbers, for positions where they change.
   std::vector<uint32_t> clock_positions;  // ascending positions in order, lane after lane
   std::vector<uint32_t> clock_begin;      // in clock_positions, per lane, + end
   std::vector<uint32_t> clocks;

@@ -45,7 +45,7 @@ class Heap {
   Order order_;
 };
 
-// What both ways of assigning keep track of.
+// The state that both ways of assigning need.
 class State {
  public:
   State(const UnitGraph& units, const LaneOptions& options)

@@ -36,8 +36,8 @@ class Pruner {
 
  private:
   static constexpr uint32_t kNone = ~0u;
-  // What stands further back than this has left the caches: a step there costs a visit to memory
-  // and hardly ever meets a candidate, so it counts as several.
+  // Nodes further back than this have left the caches: a step there costs a visit to memory and
+  // hardly ever meets a candidate, so it counts as several.
   static constexpr uint32_t kNear = 4096;
   static constexpr size_t kFarStep = 16;
 

@@ -7,8 +7,8 @@
 // many waits, first come first served. With one thread there is nothing to share out: callers bring
 // threads of their own, and nobody waits unless told how many may be inside.
 //
-// Where several wait, their runs are made by threads of its own, one after another, while the
-// callers sleep: what moves is a pointer to the run. Were each caller woken for its own run,
+// When several callers wait, threads of its own execute their runs one after another while the
+// callers sleep; only a pointer to the run moves. If each caller were woken for its own run,
 // threads with cold caches would push each other from processor to processor.
 //
 // Threads: Run from any thread. What was done in a run is visible to those that are let in after

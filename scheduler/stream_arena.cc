@@ -102,7 +102,7 @@ class Packer {
   }
 
  private:
-  // What every node from some point on that is the first to use a buffer knows to be finished.
+  // The work that every later node which uses a buffer first knows to be finished.
   class Frontier {
    public:
     explicit Frontier(const Packer& p)

@@ -28,7 +28,7 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
   std::vector<uint32_t> last(lanes, kNone), count(lanes, 0);
   std::vector<uint32_t> host(lanes, 0);  // what is finished for certain when the host comes by
   const auto clock = [&](uint32_t v) { return &s.clocks[size_t{v} * lanes]; };
-  // What is finished when `u` is.
+  // Adds the nodes that are finished when `u` is.
   const auto join_after = [&](uint32_t v, uint32_t u) {
     Join(clock(v), clock(u), lanes);
     clock(v)[lane_of[u]] = std::max(clock(v)[lane_of[u]], s.position[u]);

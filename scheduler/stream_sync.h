@@ -14,8 +14,8 @@
 namespace heddle {
 
 struct StreamSync {
-  // What node v waits for, before it starts: waits[wait_begin[v] .. wait_begin[v + 1]), nodes whose
-  // finishing is recorded on their stream, the latest first.
+  // Node v waits for the nodes waits[wait_begin[v] .. wait_begin[v + 1]), whose finishing is
+  // recorded on their streams, the latest first.
   std::vector<uint32_t> wait_begin, waits;
   std::vector<bool> recorded;  // per node: somebody waits for it
   uint32_t lanes = 0;

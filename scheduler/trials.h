@@ -18,9 +18,9 @@ struct TrialRules {
   // The time that stands for a way: that at 1 / quantile of those counted, from the least. Neither
   // what an interrupt spoilt nor a single lucky run.
   size_t quantile = 4;
-  // Of several ways that are about as fast, one mostly seems faster than way 0 by chance: the one
-  // that does is tried beside way 0 once more, in so many rounds at least, and only these times
-  // count. 0: it is not.
+  // Among several ways of about equal speed, one often seems faster than way 0 by chance. So the
+  // winner is tried beside way 0 again, in at least this many rounds, and only these times count.
+  // 0: no such round.
   int run_off = 3;
 };
 
@@ -62,7 +62,7 @@ class Trials {
     if (rival_ != 0) return turn % 2 == 0 ? 0 : rival_;
     return turn % ways();
   }
-  // What the try of next() took.
+  // Takes the time of the way that next() named.
   void Report(double ns) {
     total_ns_ += ns;
     ++tries_;

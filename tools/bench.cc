@@ -183,7 +183,7 @@ Status WarmUp(const Job& job, int runs, RunReport* report) {
 // How far the outputs are from those of a run in float32.
 Status ComparePrecision(const Model& model, const Options& options, const Job& job,
                         Measured* result) {
-  CompileOptions full = options.model.compile();
+  CompileOptions full = options.model.compile(model.program);
   full.passes.precision = Precision::kFloat32;
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, job.executor.Compile(model, full));
   HEDDLE_ASSIGN_OR_RETURN(const auto wanted, job.executor.RunValues(compiled, job.feeds));
@@ -244,9 +244,9 @@ Result<Measured> Measure(const Options& options) {
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
   HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          executor.Compile(model, options.model.compile()));
+                          executor.Compile(model, options.model.compile(model.program)));
   m.load_ms = MsSince(start);
-  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), options.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(InputsOf(model.program), options.feeds));
   start = Clock::now();
   HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
   m.load_ms += MsSince(start);

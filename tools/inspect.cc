@@ -114,7 +114,8 @@ void AddInspect(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   Command app =
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
-  app.add_option("MODEL", options->model, "a program file (.pdmodel, or .json of Paddle 3), or a directory with one")
+  app.add_option("MODEL", options->model,
+                 "a program file (.pdmodel, or .json of Paddle 3), or a directory with one")
       .required()
       .type_name("");
   app.add_flag("--json", options->json, "one JSON object instead of text");

@@ -70,7 +70,7 @@ uint32_t Crc32(std::string_view bytes) {
   return ~crc;
 }
 
-// Where the central directory begins and how many entries it has.
+// The offset of the central directory and the number of its entries.
 struct Directory {
   uint64_t offset = 0;
   uint64_t entries = 0;

@@ -91,7 +91,7 @@ Status Optimise(const Options& options) {
     OptimizeOptions optimize = options.optimize;
     optimize.fetches = options.model.fetches;
     HEDDLE_ASSIGN_OR_RETURN(optimized, OptimizeModel(model, optimize));
-    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, optimized.model.program.Serialize());
+    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, optimized.model.program.Serialize("paddle"));
     const auto [program_file, parameter_file] = FilesOf(options.output);
     if (!optimized.model.program.persistables().empty())
       HEDDLE_RETURN_IF_ERROR(
@@ -153,7 +153,7 @@ void AddOpt(Command root, Action& chosen) {
   auto options = std::make_shared<Options>();
   Command app = root.add_command("opt", "optimise a model and write it as a file");
   AddModelOptions(app, &options->model);
-  app.add_option("-o,--output", options->output,
+  app.add_option("-o,--out,--output", options->output,
                  "what to write: OUT.pdmodel and OUT.pdiparams, or model.* in a directory")
       .required()
       .type_name("OUT");

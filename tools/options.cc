@@ -235,6 +235,18 @@ void AddLimitOptions(Command app, ModelOptions* options, const std::string& run)
       .positive();
 }
 
+std::vector<TensorInfo> InputsOf(const Program& program) {
+  std::vector<TensorInfo> inputs = program.inputs();
+  return inputs.empty() ? program.unwritten() : inputs;
+}
+
+CompileOptions ModelOptions::compile(const Program& program) const {
+  CompileOptions options = compile();
+  if (fetches.empty() && program.outputs().empty())
+    for (const TensorInfo& result : program.results()) options.fetches.push_back(result.name);
+  return options;
+}
+
 CompileOptions ModelOptions::compile() const {
   CompileOptions options;
   if (random_places >= 0) {
@@ -274,7 +286,8 @@ void AddModelOptions(Command app, ModelOptions* options) {
                  "[the .pdiparams beside the model]")
       .type_name("FILE");
   app.add_option("--fetch", options->fetches,
-                 "variable to return; may be repeated [the model's outputs]")
+                 "variable to return; may be repeated [the model's outputs, or its loss, or what "
+                 "nobody reads]")
       .type_name("NAME")
       .one_value_each();
 }

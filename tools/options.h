@@ -39,6 +39,8 @@ struct ModelOptions {
 
   ExecutorOptions executor() const;
   CompileOptions compile() const;
+  // Without fetch operators and --fetch, the fetches are the program's results.
+  CompileOptions compile(const Program& program) const;
   RunOptions run() const;  // of a run that begins now
 };
 // MODEL, --params and --fetch.
@@ -68,6 +70,9 @@ struct FeedOptions {
 void AddFeedOptions(Command app, FeedOptions* options);
 // Why `text` is not of the form NAME=0,2,5|0,1,2,3,4,5; empty when it is.
 std::string CheckLod(const std::string& text);
+
+// The program's inputs: those of its feed operators, or else what has to be fed without any.
+std::vector<TensorInfo> InputsOf(const Program& program);
 
 // One value for every input, in the order of `inputs`. Random values depend on the input's name and
 // shape only: the same in every run.

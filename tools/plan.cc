@@ -75,10 +75,10 @@ Status Show(const Options& given) {
                             LoadModel(options.model.model, options.model.params));
     Executor executor(options.model.executor());
     HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            executor.Compile(model, options.model.compile()));
+                            executor.Compile(model, options.model.compile(model.program)));
     FeedOptions feed_options = options.feeds;
     feed_options.random = true;  // a plan depends on shapes, hardly ever on values
-    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), feed_options));
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(InputsOf(model.program), feed_options));
     HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
     if (options.memory) {
       HEDDLE_ASSIGN_OR_RETURN(memory, executor.PlanMemory(compiled, feeds));

@@ -221,8 +221,8 @@ Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& f
   HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model, options.params));
   Executor executor(options.executor());
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          executor.Compile(model, options.compile()));
-  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), feed_options));
+                          executor.Compile(model, options.compile(model.program)));
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(InputsOf(model.program), feed_options));
   Profile p;
   p.threads = executor.threads();
   p.peak = MeasureHostPeak(p.threads);

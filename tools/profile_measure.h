@@ -1,4 +1,4 @@
-// Where a run's time goes: every instruction timed, over many runs.
+// Measures the time of every instruction, over many runs.
 #pragma once
 
 #include <map>

@@ -41,7 +41,7 @@ struct alignas(64) Signal {
 };
 
 void Await(const Signal& signal, int value) {
-  // Where the system runs something else there, this must not keep a processor for long.
+  // The other thread may not be running, so this one must not keep a processor for long.
   for (int spins = 0; signal.value.load(std::memory_order_acquire) != value; ++spins)
     if (spins > 100000) std::this_thread::yield();
 }

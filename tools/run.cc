@@ -145,8 +145,8 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
 
 // For a single run, preparing costs more than it saves. Repeated runs are planned as a single one
 // is, since they are to show that its numbers hold; `bench` is there for speed.
-CompileOptions Compile(const Options& options) {
-  CompileOptions compile = options.model.compile();
+CompileOptions Compile(const Options& options, const Program& program) {
+  CompileOptions compile = options.model.compile(program);
   compile.lean = options.model.lean.value_or(!compile.tune && compile.tuning_file.empty());
   return compile;
 }
@@ -230,9 +230,11 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
 }
 
 // The model's own copy of the program goes when this returns: a lean program has no use for it.
-Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& options) {
+Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& options,
+                                       std::vector<TensorInfo>* inputs) {
   HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
-  return executor.Compile(model, Compile(options));
+  *inputs = InputsOf(model.program);
+  return executor.Compile(model, Compile(options, model.program));
 }
 
 Status Run(const Options& options) {
@@ -243,11 +245,13 @@ Status Run(const Options& options) {
     Progress progress("running " + options.model.model);
     const auto start = std::chrono::steady_clock::now();
     Executor executor(options.model.executor());  // before the model: its threads start meanwhile
-    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, LoadAndCompile(executor, options));
+    std::vector<TensorInfo> inputs;
+    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                            LoadAndCompile(executor, options, &inputs));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     load_ms = took.count();
     LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";
-    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(compiled.inputs(), options.feeds));
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
     HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
     if (!options.trace.empty())
       HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));

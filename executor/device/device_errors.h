@@ -1,4 +1,4 @@
-// What failures of a device are told as.
+// Error statuses for failures of a device.
 #pragma once
 
 #include <string>

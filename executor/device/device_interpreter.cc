@@ -15,8 +15,8 @@ namespace {
 
 using Phase = DevicePlan::Phase;
 
-// Of a plan without tasks: every step on this thread, in the plan's order, or with the kernels in
-// one piece.
+// Dispatches a plan without tasks on this thread: every step in the plan's order, or the kernels as
+// one captured graph.
 Status DispatchInOrder(Dispatcher& dispatcher, Replayer& replayer) {
   try {
     if (!replayer.CanReplay()) return dispatcher.AllOf(std::nullopt);

@@ -103,7 +103,7 @@ Status DeviceSession::Drain(Status status) {
 }
 
 void DeviceSession::Close() {
-  // What the device has is released while its streams are still this run's.
+  // Device memory is released while the streams still belong to this run.
   for (uint32_t s : plan.run_slots)
     if (plan.slots[s].place != 0) run.value(s) = Value();
   arena.reset();

@@ -1,5 +1,5 @@
-// What the parts of one run with a device share: its plan, the streams and the memory that it has
-// while it lasts, and what is kept from run to run.
+// The state that the parts of one run with a device share: the plan, the streams and memory of this
+// run, and the objects kept from run to run.
 //
 //   DeviceInterpreter::Run   opens the session, has the steps dispatched, closes it
 //     Dispatcher             takes one step after another, whatever it is
@@ -25,7 +25,7 @@
 
 namespace heddle {
 
-// What a RunState keeps for its runs.
+// Objects that a RunState keeps for its runs.
 struct DeviceRun {
   std::vector<std::unique_ptr<Event>> events;  // of the plan
   std::unique_ptr<Event> done;                 // of a call that the host waits for

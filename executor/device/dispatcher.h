@@ -33,8 +33,8 @@ class Dispatcher {
 
  private:
   Status HostStep(size_t i);
-  // What the instruction was the last to use. Memory of the device goes back in the order of
-  // streams; that of the host is held where a stream reads it.
+  // Releases the values that the instruction uses last. Memory of the device returns in the order
+  // of streams; memory of the host is held while a stream reads it.
   Status Release(const Instruction& in);
 
   DeviceSession& session_;

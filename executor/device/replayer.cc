@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/guard.h"
-#include "executor/device/bare_value.h"
+#include "device/guard.h"
+#include "executor/run/bare_value.h"
 
 namespace heddle {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/guard.h"
+#include "device/guard.h"
 #include "executor/run/interpreter.h"
 
 namespace heddle {
@@ -122,7 +122,7 @@ void TaskHost::PutOff(uint32_t i) {
     ++put_off_lanes_[lane];
 }
 
-// What need not wait any more.
+// Dispatches the steps that were put off and need not wait any more.
 Status TaskHost::DispatchPutOff() {
   std::vector<uint32_t> steps;
   steps.swap(put_off_);

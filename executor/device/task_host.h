@@ -1,10 +1,10 @@
 // TaskHost: dispatches a plan with tasks of the host. Steps that have to wait for a task are put
 // off, and the thread that dispatches goes on; other threads execute tasks meanwhile.
 //
-// What is certain when a step comes (StreamSync) rests on three orders, which hold here, too: that
-// of each lane; that of records and waits of an event; and that nothing comes before a barrier, a
-// step that the host waits for, which comes behind it in the plan. Whatever else stands between two
-// steps in the plan may come behind both.
+// StreamSync derives what is finished at a step from three orders, and this class keeps them: the
+// order within each lane; the order of an event's records and waits; and no step overtakes a
+// barrier, a step that the host waits for and that stands before it in the plan. All other steps
+// may change their order.
 //
 // Threads: Dispatch by the thread of the run. DeviceTasks has one thread at a time call Advance,
 // each call after the one before it: the state below is theirs. Others call CanStart and RunTask

@@ -161,7 +161,7 @@ class SlotAssigner {
       plan_.blocks[b].workspace = NewSlot(kNoVar, Storage::kNone, false);
     for (size_t i = 0; i < ops.size(); ++i) {
       const ir::Op& op = ops[i];
-      // What a sub-block runs stands, in order, where its operator stands.
+      // A sub-block's accesses count as accesses of its operator, in order.
       Instruction& in = plan_.blocks[b].instructions.emplace_back();
       in.ir_block = b;
       in.ir_op = static_cast<int>(i);

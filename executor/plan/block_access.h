@@ -1,4 +1,4 @@
-// What the blocks that an instruction runs touch.
+// The variables that an instruction's sub-blocks read and write.
 #pragma once
 
 #include <cstdint>

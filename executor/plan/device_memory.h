@@ -1,4 +1,4 @@
-// Where the static temporaries of a device plan lie.
+// Plans the memory of a device plan's static temporaries.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What runs on the device, in which order it is put on which stream, and which events keep the
-// streams apart.
+// Makes a plan for a device: which instructions run there, their order and streams, and the events
+// that order the streams.
 #include <algorithm>
 #include <map>
 
@@ -35,8 +35,10 @@ class DevicePlanner {
     d_.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(d_));
     d_.BeginStage("places");
-    place_ = PlaceInstructions(d_);
+    HEDDLE_ASSIGN_OR_RETURN(place_, PlaceInstructions(d_));
+    FreeShapeOperands(d_);
     InsertCopies(d_, &place_, &result_->resident);
+    HEDDLE_RETURN_IF_ERROR(CheckPlaces(plan_, place_));
     d_.BeginStage("streams");
     ChooseTasks();
     PutStreamsFirst();
@@ -44,7 +46,7 @@ class DevicePlanner {
     ChooseLanes();
     d_.BeginStage("memory");
     LayOut();
-    // What is copied once is there for every run.
+    // A constant is copied once and stays for all runs.
     std::erase_if(plan_.run_slots, [&](uint32_t s) { return plan_.constant[s]; });
     d_.BeginStage("releases");
     d_.has_tasks = HasTasks();
@@ -80,7 +82,7 @@ class DevicePlanner {
                  CostOnHost(ins_[i]) >= d_.request.host_task_ns;
   }
 
-  // What looks at shapes of the device's values stays with the thread that makes them.
+  // An instruction that reads shapes of the device's values stays with the thread that sets them.
   bool MayBeTask(const Instruction& in) const {
     uint32_t from, to;
     if (in.op.def == &CopyDef() || in.op.def == &AwaitDef() || d_.FindView(in, &from, &to))
@@ -99,7 +101,8 @@ class DevicePlanner {
     return cost;
   }
 
-  // Of an operator of the program; nullptr: none.
+  // The hints of the instruction's operator; nullptr: it has none, or is no operator of the
+  // program.
   const ir::StreamHints* HintsOf(size_t i) const {
     const Instruction& in = ins_[i];
     if (in.op.def == &CopyDef() || in.op.def == &AwaitDef()) return nullptr;
@@ -214,14 +217,14 @@ class DevicePlanner {
     uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
     const std::vector<uint32_t> given = NamedLanes(&compute);
     result_->compute_streams = compute;
-    // What one task has made is not copied behind what another one has not made yet.
+    // With a stream for each task, a copy of one task's output does not wait for another task.
     constexpr uint32_t kMostCopiesIn = 4;
     const uint32_t tasks = result_->task_lanes = TaskLanes();
     const uint32_t copies_in = result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
     result_->lanes = 1 + compute + copies_in + 1;
     lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, copies_in, 1, tasks},
                              Costs(), given);
-    // What infers shapes as it runs is waited for: see DeviceInterpreter.
+    // The host waits for an instruction that infers shapes as it runs: see DeviceInterpreter.
     awaited_.assign(ins_.size(), false);
     for (size_t i = 0; i < ins_.size(); ++i)
       awaited_[i] = lane_of_[i] != 0 && !task_[i] && ins_[i].mode == Instruction::Mode::kDynamic;
@@ -286,7 +289,7 @@ class DevicePlanner {
     result_->tasks.push_back(std::move(task));
   }
 
-  // What comes before the kernels knows of none of them; no kernel knows of what comes after.
+  // Steps before the kernels depend on none of them; no kernel depends on a step after them.
   void FindPhases() {
     using Phase = DevicePlan::Phase;
     std::string& why = plan_.stats.no_capture;

@@ -44,7 +44,7 @@ class Lifetimes {
  private:
   static constexpr uint32_t kNever = ~0u;
   uint32_t LaneOf(uint32_t position) const;
-  // Of `lane`, at its n-th node: how many nodes of `other` are finished.
+  // The number of nodes of `other` that are finished when `lane` starts its n-th node.
   uint32_t Known(uint32_t lane, uint32_t n, uint32_t other) const;
   // The first node of `lane` by which everything that touched the slot is known to be finished.
   uint32_t FirstAfter(uint32_t slot, uint32_t lane) const;

@@ -32,7 +32,8 @@ class LooseFinder {
 
   void Visit(const Instruction& in, uint32_t block, int32_t at) {
     for (uint32_t s : in.op.in)
-      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot) plan_.loose[plan_.loose_of[s]].last = at;
+      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot && !IsOnlyMeasured(in, s))
+        plan_.loose[plan_.loose_of[s]].last = at;
     for (uint32_t k = 0; k < in.op.out.size(); ++k) {
       const uint32_t s = in.op.out[k];
       if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
@@ -46,7 +47,12 @@ class LooseFinder {
     }
   }
 
-  // What a variable is rewritten with becomes the variable's: it ends with the next rewrite.
+  // Its contents have been given back by then.
+  bool IsOnlyMeasured(const Instruction& in, uint32_t s) const {
+    return !plan_.keeps_shape.empty() && plan_.keeps_shape[s] && !PlanDraft::ReadsContents(in, s);
+  }
+
+  // The value that rewrites a variable becomes the variable's value, until the next rewrite.
   static bool IsHidden(const Instruction& in, uint32_t slot) {
     return std::any_of(in.rewrites.begin(), in.rewrites.end(),
                        [&](const auto& r) { return r.hidden == slot; });

@@ -231,7 +231,7 @@ Status PackedWeights::Write() {
   header.source = source_->stamp();
   HEDDLE_ASSIGN_OR_RETURN(header.source_hash, source_->Hash());
 
-  // What was in the file so far is read one by one, twice; what is damaged there is left out.
+  // Copies of the previous file are read one at a time, twice; damaged ones are left out.
   const auto contents = [this](const Copy& copy) -> Result<BufferRef> {
     if (copy.memory) return copy.memory;
     return Read(*file_, copy, [](size_t bytes) {
@@ -281,10 +281,10 @@ Status PackedWeights::Write() {
     written = at + copy->bytes;
   }
   HEDDLE_RETURN_IF_ERROR(append(index.data(), index.size()));
-  // What a stopped machine leaves of it, its checksums tell.
+  // Checksums reveal a file that a power failure left incomplete.
   HEDDLE_RETURN_IF_ERROR(file.Commit(FileReplacement::kSoon));
 
-  // What is in the file now need not be held, too.
+  // The file has the copies now; memory need not hold them.
   copies_.clear();
   return Open();
 }

@@ -1,7 +1,11 @@
 #include "executor/plan/place_instructions.h"
 
+#include <optional>
 #include <random>
+#include <string_view>
 
+#include "core/error.h"
+#include "core/op_traits.h"
 #include "device/device.h"
 #include "executor/plan/block_access.h"
 
@@ -27,6 +31,37 @@ const OpDef& AwaitDef() {
 
 namespace {
 
+// What an operator's attribute op_device says.
+struct NamedPlace {
+  std::string_view kind, index;  // of "gpu:3"; no index: any
+};
+NamedPlace ParsePlace(std::string_view name) {
+  const size_t colon = std::min(name.find(':'), name.size());
+  std::string_view index = name.substr(std::min(colon + 1, name.size()));
+  if (index == "all") index = {};
+  return {name.substr(0, colon), index};
+}
+bool IsHost(std::string_view name) { return ParsePlace(name).kind == "cpu"; }
+
+// The operators' devices are one: a plan has the host and one device, whatever its number.
+Status CheckOneDevice(const ir::Program& program) {
+  const ir::Op *kind = nullptr, *index = nullptr;  // the first to name one
+  for (const ir::Op& op : program.blocks[0].ops) {
+    if (op.device.empty() || IsHost(op.device)) continue;
+    const NamedPlace place = ParsePlace(op.device);
+    if (kind == nullptr) kind = &op;
+    if (index == nullptr && !place.index.empty()) index = &op;
+    const bool other_kind = ParsePlace(kind->device).kind != place.kind;
+    if (!other_kind && (place.index.empty() || ParsePlace(index->device).index == place.index))
+      continue;
+    const ir::Op& first = other_kind ? *kind : *index;
+    return Unimplemented("is to run on '", op.device, "', and operator ", first.type(),
+                         " before it", " on '", first.device, "': a plan holds one device")
+        .At(program.Locate(0, op));
+  }
+  return Status::Ok();
+}
+
 class Placer {
  public:
   explicit Placer(const PlanDraft& d)
@@ -40,9 +75,10 @@ class Placer {
   }
 
   std::vector<uint8_t> Run() {
+    if (d_.request.placement == Placement::kDevice) FollowCopies();
     std::vector<uint8_t> place;
     for (const Instruction& in : plan_.blocks[0].instructions) {
-      place.push_back(PlaceOf(in));
+      place.push_back(PlaceOf(in, place.size()));
       for (uint32_t s : in.op.out)
         if (s != kNoSlot) on_device_[s] = place.back() == kOnDevice;
     }
@@ -50,12 +86,49 @@ class Placer {
   }
 
  private:
-  uint8_t PlaceOf(const Instruction& in) {
+  // Where a copy between places that the program has goes to.
+  static std::optional<uint8_t> TargetOf(const Instruction& in) {
+    const unsigned traits = in.op.def->traits() & (kToHost | kToDevice);
+    if (traits == 0) return std::nullopt;
+    if (traits == kToHost) return kOnHost;
+    if (traits == kToDevice) return kOnDevice;
+    const int64_t type = std::get<int64_t>(in.op.attrs[in.op.def->FindAttr("dst_place_type")]);
+    if (type < 0) return std::nullopt;
+    return type == 0 || type == 2 ? kOnHost : kOnDevice;
+  }
+
+  // What a copy between places reads is computed at the other place, by everybody up to the copies
+  // before; whoever is behind no copy's source is where the last copy goes to. A copy itself counts
+  // as its source's: whoever reads it makes the value come.
+  void FollowCopies() {
+    const auto& ins = plan_.blocks[0].instructions;
+    std::vector<std::optional<uint8_t>> wanted(plan_.slots.size());
+    std::vector<std::optional<uint8_t>> by_copies(ins.size());
+    std::optional<uint8_t> last;
+    for (size_t i = ins.size(); i-- > 0;) {
+      const std::optional<uint8_t> target = TargetOf(ins[i]);
+      if (target) {
+        by_copies[i] = *target == kOnHost ? kOnDevice : kOnHost;
+        if (!last) last = target;
+      } else {
+        for (uint32_t s : ins[i].op.out)
+          if (s != kNoSlot && !by_copies[i]) by_copies[i] = wanted[s];
+      }
+      if (!by_copies[i]) continue;
+      for (uint32_t s : ins[i].op.in)
+        if (s != kNoSlot && !wanted[s]) wanted[s] = by_copies[i];
+    }
+    if (!last) return;
+    for (auto& place : by_copies) followed_.push_back(place.value_or(*last));
+  }
+
+  uint8_t PlaceOf(const Instruction& in, size_t at) {
     uint32_t from, to;
     if (d_.FindView(in, &from, &to)) return on_device_[from] ? kOnDevice : kOnHost;
     if (!Movable(in)) return kOnHost;
     const std::string& named = d_.program.blocks[0].ops[static_cast<size_t>(in.ir_op)].device;
-    if (!named.empty()) return named == "cpu" ? kOnHost : kOnDevice;
+    if (!named.empty()) return IsHost(named) ? kOnHost : kOnDevice;
+    if (!followed_.empty()) return followed_[at];
     switch (d_.request.placement) {
       case Placement::kHost:
         return kOnHost;
@@ -104,7 +177,8 @@ class Placer {
   const Plan& plan_;
   std::vector<bool> on_device_;  // per slot: written there
   std::mt19937_64 random_;
-  std::vector<bool> tensor_;  // false: fed with something else
+  std::vector<uint8_t> followed_;  // per instruction: its place by copies; empty: there are none
+  std::vector<bool> tensor_;       // false: fed with something else
 };
 
 class CopyInserter {
@@ -120,7 +194,7 @@ class CopyInserter {
         valid_(plan_.slots.size(), kHostBit) {}
 
   void Run() {
-    // What blocks touch is known before anything moves.
+    // The accesses of sub-blocks are computed before any instruction moves.
     auto ins = std::move(plan_.blocks[0].instructions);
     const std::vector<uint8_t> wanted = std::move(place_);
     place_.clear();
@@ -164,7 +238,7 @@ class CopyInserter {
 
   // The slot to read at `place`, after a copy where one is needed.
   uint32_t Need(uint32_t s, uint8_t place) {
-    if (s == kNoSlot) return s;
+    if (s == kNoSlot || plan_.slots[s].storage == Storage::kShape) return s;
     const uint8_t bit = static_cast<uint8_t>(1 << place);
     const uint32_t there = place == kOnDevice ? Twin(s) : s;
     if (valid_[s] & bit) return there;
@@ -284,11 +358,44 @@ class CopyInserter {
 
 }  // namespace
 
-std::vector<uint8_t> PlaceInstructions(const PlanDraft& draft) { return Placer(draft).Run(); }
+Result<std::vector<uint8_t>> PlaceInstructions(const PlanDraft& draft) {
+  HEDDLE_RETURN_IF_ERROR(CheckOneDevice(draft.program));
+  return Placer(draft).Run();
+}
 
 void InsertCopies(PlanDraft& draft, std::vector<uint8_t>* place,
                   std::vector<std::pair<uint32_t, uint32_t>>* resident) {
   CopyInserter(draft, place, resident).Run();
+}
+
+// What an instruction computes with lies where it runs; a copy has one operand at each place.
+Status CheckPlaces(const Plan& plan, const std::vector<uint8_t>& place) {
+  const auto& ins = plan.blocks[0].instructions;
+  size_t misplaced = ins.size() == place.size() ? 0 : ins.size();
+  const Instruction* first = ins.empty() ? nullptr : &ins[0];
+  for (size_t i = 0; i < ins.size() && i < place.size(); ++i) {
+    const Instruction& in = ins[i];
+    const bool copy = in.op.def == &CopyDef();
+    const auto fits = [&](uint32_t s, uint8_t wanted) {
+      return s == kNoSlot || plan.slots[s].storage == Storage::kShape ||
+             plan.slots[s].place == wanted;
+    };
+    bool all = true;
+    for (size_t k = 0; k < in.op.in_begin.back(); ++k) {
+      const uint32_t s = in.op.in[k];
+      // The host may look at the shape of what lies on the device.
+      all = all && (fits(s, copy ? 1 - place[i] : place[i]) ||
+                    (!copy && place[i] == kOnHost && !PlanDraft::ReadsContents(in, s)));
+    }
+    for (uint32_t s : in.op.out) all = all && fits(s, place[i]);
+    if (all) continue;
+    if (misplaced++ == 0) first = &in;
+  }
+  if (misplaced == 0) return Status::Ok();
+  return Internal(misplaced, " of ", ins.size(),
+                  " instructions have operands at another place than ",
+                  "theirs: all or none are to have a place")
+      .At(plan.Locate(*first));
 }
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Where instructions run, and the copies that this asks for.
+// Assigns places to instructions and inserts the copies between places.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,21 @@ enum Place : uint8_t { kOnHost = 0, kOnDevice = 1 };
 const OpDef& CopyDef();
 const OpDef& AwaitDef();
 
-// For each instruction of block 0. Host only: what the device has no kernel for, what runs blocks
-// or touches variables that are no tensors or that several blocks use, and what only looks at
-// shapes of the host's values.
-std::vector<uint8_t> PlaceInstructions(const PlanDraft& draft);
+// For each instruction of block 0: where its operator says; else where the program's own copies
+// between places say, if it has some; else where CompileOptions::placement says. Host only: what
+// the device has no kernel for, what runs blocks or touches variables that are no tensors or that
+// several blocks use, and what only looks at shapes of the host's values. Error (kUnimplemented):
+// operators name several devices.
+Result<std::vector<uint8_t>> PlaceInstructions(const PlanDraft& draft);
 
 // Gives slots of the device to what runs there and inserts the copies: once a value, for all
 // readers at the other place. `place` grows with the instructions. Values that never change become
 // pairs of `resident` instead, since they are copied once.
 void InsertCopies(PlanDraft& draft, std::vector<uint8_t>* place,
                   std::vector<std::pair<uint32_t, uint32_t>>* resident);
+
+// Every instruction and everything that it computes with has one place, or kInternal. Programs may
+// say the places of some operators only; a plan for a device has all.
+Status CheckPlaces(const Plan& plan, const std::vector<uint8_t>& place);
 
 }  // namespace heddle

@@ -20,7 +20,7 @@
 
 namespace heddle {
 
-// Where the contents of a slot live.
+// The memory that holds a slot's contents.
 enum class Storage : uint8_t {
   kNone,    // nothing is stored: an optional output nobody reads
   kFeed,    // the caller's tensor
@@ -30,6 +30,7 @@ enum class Storage : uint8_t {
   kOutput,  // fresh memory of known size, handed to the caller
   kView,    // another slot's memory with another shape, bound before the run
   kPool,    // memory taken when the slot is written, given back after the last reader
+  kShape,   // none: dtype and shape of another slot, for operands of which nothing else is read
 };
 
 // One version of one variable. A variable that only one block uses gets a slot per write, so that
@@ -104,7 +105,7 @@ struct Instruction {
   // Attributes read from the operands behind the definition's slots, one list of operands each.
   RareList<int> var_attrs;
   std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
-  IdList release;                                       // kPool slots whose last user this is
+  IdList release;               // kPool slots whose contents nobody needs afterwards
   IdList reads;                 // kPool slots read whose readers are counted
   int ir_block = 0, ir_op = 0;  // position in the program, for messages
 };
@@ -170,6 +171,9 @@ struct Plan {
   // shares; it lies there from the buffer's offset on.
   std::vector<uint32_t> buffers;
   std::vector<uint32_t> run_slots;  // kPool: cleared after a run
+  // Per slot: its dtype, shape and sequence offsets are read after its contents were given back.
+  // Empty: none is.
+  std::vector<bool> keeps_shape;
   // Values whose memory is taken when they are written and that end with their last reader: where,
   // in an order in which the block may run. (Not those that outlive it: fetched, carried from run
   // to run of a sub-block.)
@@ -188,8 +192,8 @@ struct Plan {
   std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
   std::shared_ptr<const ForcedImplementations> forced;  // for kernels prepared while running
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
-  // What the plan takes for granted about a variable of the scope (parallel to scope_slots): its
-  // place always, perhaps also its dtype and shape, or its contents.
+  // The facts about a variable of the scope that the plan relies on (parallel to scope_slots): its
+  // address always, perhaps also its dtype and shape, or its contents.
   struct ScopeUse {
     Scope::Stamp stamp;
     bool meta = false, contents = false;

@@ -41,13 +41,13 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
 }
 
 // Libraries compile code and parameters are rearranged: each thread takes the next instruction.
-// What is reported is the first failure in the program's order, whoever came upon it.
+// The failure reported is the first one in the program's order, whichever thread met it.
 Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   std::vector<Status> results(todo.size());
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   IntraOp& intra = *d.request.services->intra;
-  // What is measured needs the threads for itself, and waits inside for others that measure.
+  // A measurement needs all threads, and waits inside for other measurements.
   const KernelTuner* tuner = TunerOf(*d.request.services->packs);
   const int threads = tuner != nullptr && tuner->measures() ? 1 : std::max(1, intra.threads());
   const auto pieces = static_cast<int64_t>(std::min(todo.size(), static_cast<size_t>(threads)));
@@ -65,7 +65,7 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   return Status::Ok();
 }
 
-// Of parameters that are not in memory: those are packed, for the most part.
+// The size of the parameters that are not in memory yet; most of them will be packed.
 size_t BytesToPack(const Plan& plan) {
   size_t bytes = 0;
   for (const auto& use : plan.scope_uses) {
@@ -177,6 +177,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   } else {
     FindInvariants(draft);
     draft.BeginStage("views");
+    FreeShapeOperands(draft);
     ResolveViews(draft);
     draft.BeginStage("costs");
     ChooseSchedule(draft);

@@ -23,7 +23,7 @@ struct FeedSignature {
 
 class TuningCache;
 
-// What a plan is of; the same for all plans of a compiled program's form.
+// The program that a plan is made of; the same for all plans of a compiled program's form.
 struct PlanSource {
   std::shared_ptr<const ir::Program> program;
   std::shared_ptr<Scope> scope;       // looked up: the user's parameters and folded ones
@@ -35,7 +35,7 @@ struct PlanSource {
   std::function<void(Plan&)> spoil;
 };
 
-// What its runs have; the same for all plans of an executor.
+// The executor's resources; the same for all its plans.
 struct PlanTarget {
   int threads = 1;
   bool tokens = true;        // runs may keep memory for their own values, see RunTokens
@@ -44,7 +44,7 @@ struct PlanTarget {
   float host_task_ns = 0;  // see ExecutorOptions
 };
 
-// What the user asked for, see CompileOptions; the same for all plans of a compiled program.
+// The user's options, see CompileOptions; the same for all plans of a compiled program.
 struct PlanChoices {
   Reuse reuse = Reuse::kOrdered;
   bool lean = false;

@@ -47,6 +47,8 @@ struct PlanDraft {
   bool IsFixed(uint32_t slot) const;
   bool Stable(uint32_t slot) const;
   bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) const;
+  // The instruction looks at more than the slot's dtype, shape and sequence offsets.
+  static bool ReadsContents(const Instruction& in, uint32_t slot);
 
   // Ends the stage that runs, for PlanStats, and starts the one called `name` (nullptr: none).
   void BeginStage(const char* name) {
@@ -68,6 +70,7 @@ struct PlanDraft {
 Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order
 Status PropagateShapes(PlanDraft& draft);  // static shapes, known values, kernels
 void FindInvariants(PlanDraft& draft);     // what a loop computes once
+void FreeShapeOperands(PlanDraft& draft);  // operands of which only the shape is read
 void ResolveViews(PlanDraft& draft);       // instructions that only look at memory
 void ChooseSchedule(PlanDraft& draft);     // costs; lanes or tasks
 void PlanMemory(PlanDraft& draft);         // storages, in-place, arena

@@ -1,4 +1,4 @@
-// Where every slot lives and who shares memory with whom.
+// Chooses the storage of every slot, and which slots share memory.
 #include <algorithm>
 #include <memory>
 
@@ -233,8 +233,8 @@ class MemoryPlanner {
     if (plan_.dispatch == Dispatch::kSerial && block == 0) FindSpare(arena);
   }
 
-  // Where kernels find work space: for each instruction, the largest stretch of the arena that no
-  // buffer takes meanwhile. Once very many buffers are alive at a time, none is looked for.
+  // Finds work space for kernels: for each instruction, the largest range of the arena that no
+  // buffer uses meanwhile. Skipped where more than kMostAlive buffers are alive at once.
   void FindSpare(const Arena& arena) {
     constexpr size_t kUnit = 64, kMostAlive = 256;
     const Lifetimes& life = arena.sharing->life();

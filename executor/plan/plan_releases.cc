@@ -58,10 +58,13 @@ class ReleasePlanner {
       Instruction& in = ins[i];
       for (uint32_t s : in.op.in) {
         if (s == kNoSlot || !releasable_[s]) continue;
+        // Another thread that only reads the shape must not meet the one that clears the value.
         if (Counted(s))
           AddReader(s, &in);
-        else
+        else if (PlanDraft::ReadsContents(in, s))
           AddRelease(s, &in);
+        else
+          KeepShape(s);
       }
       // A counted slot is given back by its readers; in lanes it has some, since two lanes touch
       // it.
@@ -77,6 +80,10 @@ class ReleasePlanner {
     if (std::find(in->reads.begin(), in->reads.end(), s) != in->reads.end()) return;
     in->reads.push_back(s);
     ++plan_.consumers[s];
+  }
+  void KeepShape(uint32_t s) {
+    plan_.keeps_shape.resize(plan_.slots.size());
+    plan_.keeps_shape[s] = true;
   }
   // By the first who asks.
   void AddRelease(uint32_t s, Instruction* in) {

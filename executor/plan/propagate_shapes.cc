@@ -56,7 +56,7 @@ class ShapePropagator {
     return Status::Ok();
   }
 
-  // What is known at the start: feeds, and scope variables nobody writes.
+  // Records the values known at the start: feeds, and scope variables that nothing writes.
   Status Seed() {
     const size_t n = plan_.slots.size();
     d_.frame.assign(n, plan_.metas.Of(DType::kUnknown, Shape()));

@@ -1,5 +1,6 @@
 // Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory
-// they look at, where that never changes: nothing is left to run.
+// they look at, where that never changes: nothing is left to run. Operands of which only the shape
+// is read need no memory at all.
 #include "executor/plan/block_access.h"
 #include "executor/plan/join_copies.h"
 #include "executor/plan/plan_draft.h"
@@ -33,6 +34,71 @@ bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) co
   if (!b.versioned) return false;
   return a.is_static && a.bytes() == b.bytes() && a.dtype == b.dtype;
 }
+
+bool PlanDraft::ReadsContents(const Instruction& in, uint32_t slot) {
+  const auto& inputs = in.op.def->inputs();
+  const bool runs_blocks = in.op.def->has(kControlFlow);
+  for (size_t k = 0, i = 0; k < in.op.in.size(); ++k) {
+    while (i < inputs.size() && in.op.in_begin[i + 1] <= k) ++i;
+    if (in.op.in[k] != slot) continue;
+    if (i >= inputs.size() || runs_blocks || (inputs[i].flags & kNoBuffer) == 0) return true;
+  }
+  return false;
+}
+
+namespace {
+
+class ShapeOperands {
+ public:
+  explicit ShapeOperands(PlanDraft& d)
+      : d_(d), plan_(*d.plan), shape_of_(plan_.slots.size(), kNoSlot) {}
+
+  void Run() {
+    for (BlockPlan& block : plan_.blocks)
+      for (Instruction& in : block.instructions) Visit(in);
+  }
+
+ private:
+  void Visit(Instruction& in) {
+    if (in.op.def->has(kControlFlow)) return;
+    const auto& inputs = in.op.def->inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if ((inputs[i].flags & kNoBuffer) == 0) continue;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
+        if (IsTemporary(in.op.in[k])) in.op.in[k] = ShapeOf(in.op.in[k]);
+    }
+  }
+
+  bool IsTemporary(uint32_t s) const {
+    return s != kNoSlot && plan_.slots[s].storage == Storage::kPool && plan_.slots[s].versioned &&
+           plan_.slots[s].is_static;
+  }
+
+  uint32_t ShapeOf(uint32_t s) {
+    if (shape_of_[s] != kNoSlot) return shape_of_[s];
+    Slot shape = plan_.slots[s];
+    shape.storage = Storage::kShape;
+    shape.crosses = false;
+    const auto added = static_cast<uint32_t>(plan_.slots.size());
+    plan_.slots.push_back(shape);
+    plan_.constants.emplace_back(added, *shape.meta);
+    plan_.constant.push_back(false);
+    d_.frame.push_back(d_.frame[s]);
+    d_.known_meta.push_back(true);
+    d_.unsure.push_back(false);
+    d_.handed.push_back(false);
+    if (!d_.fetched.empty()) d_.fetched.push_back(false);
+    return shape_of_[s] = added;
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  std::vector<uint32_t> shape_of_;  // per slot: the one that has its shape
+};
+
+}  // namespace
+
+void FreeShapeOperands(PlanDraft& draft) { ShapeOperands(draft).Run(); }
 
 namespace {
 

@@ -100,8 +100,8 @@ std::string Quoted(const std::string& text) { return '"' + Escaped(text) + '"'; 
 }  // namespace
 
 const char* StorageName(Storage s) {
-  constexpr const char* kNames[] = {"none",  "feed",   "scope", "const",
-                                    "arena", "output", "view",  "pool"};
+  constexpr const char* kNames[] = {"none",   "feed", "scope", "const", "arena",
+                                    "output", "view", "pool",  "shape"};
   return kNames[static_cast<int>(s)];
 }
 

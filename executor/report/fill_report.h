@@ -5,8 +5,7 @@
 
 namespace heddle::internal {
 
-// What RunOptions::report asks for, of a run that has ended after `ns`. `alone`: it had all
-// threads.
+// Fills RunOptions::report for a run that took `ns`. `alone`: it had all threads.
 void FillReport(RunState& run, bool alone, double ns, RunReport* report);
 
 }  // namespace heddle::internal

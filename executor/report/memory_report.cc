@@ -1,4 +1,4 @@
-// What a plan does about memory, worked out anew from the plan: nothing here is needed for a run.
+// Computes the memory report from a finished plan. Runs need nothing of it.
 #include "heddle/memory_report.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a plan does about memory, for heddle/memory_report.h.
+// The memory report of a plan, for heddle/memory_report.h.
 #pragma once
 
 #include <memory>

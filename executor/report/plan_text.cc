@@ -51,7 +51,7 @@ std::string LanesText(const Plan& plan) {
   return text;
 }
 
-// What goes to which stream, in the order of the host.
+// The steps and their streams, in the order in which the host dispatches them.
 std::string DeviceText(const Plan& plan) {
   const DevicePlan& d = *plan.device;
   std::string text;

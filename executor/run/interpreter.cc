@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/guard.h"
 #include "core/kernel_selector.h"
+#include "device/guard.h"
 #include "executor/plan/var_attrs.h"
 #include "executor/run/check_finite.h"
 #include "memory/pool_allocator.h"
@@ -61,7 +61,7 @@ void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* fram
   }
 }
 
-// Where the plan counts on a variable's shape, an operator that rewrites it must keep the shape.
+// Checks that an operator keeps the shape of a variable that it rewrites, if the plan relies on it.
 Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
                      const Plan& plan) {
   for (const auto& r : in.rewrites) {
@@ -253,7 +253,7 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) 
   if (observed) watch = control.BeginInstruction(lane, in);
   Status status = Call(in, run);
   if (observed) control.EndInstruction(lane, in, watch);
-  if (status.ok() && control.checks_values()) return CheckFinite(run.plan(), in, run.frame());
+  if (status.ok() && control.Checks(in)) return CheckFinite(run.plan(), in, run.frame());
   return status;
 }
 
@@ -263,7 +263,7 @@ inline Status Interpreter::Execute(const Instruction& in, RunState& run, int lan
     return s;
   if (!in.gives_back) [[likely]]
     return s;
-  for (uint32_t slot : in.release) run.value(slot) = Value();
+  for (uint32_t slot : in.release) run.Release(slot);
   for (uint32_t slot : in.reads) run.CountRead(slot);
   return s;
 }

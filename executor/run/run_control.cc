@@ -54,8 +54,10 @@ void RunControl::Record(LaneView* view, const Event& event) {
   ++at->second.times;
 }
 
-void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
+void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher,
+                     const CheckedOps* checked) {
   attention_.store(0, std::memory_order_relaxed);
+  checked_ = checked;
   watcher_ = &watcher;
   lanes_ = lanes;
   trace_ = options.trace && options.report != nullptr;

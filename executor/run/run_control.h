@@ -23,6 +23,9 @@
 
 namespace heddle {
 
+// Operators of a plan's program, by block and position.
+using CheckedOps = std::vector<std::vector<bool>>;
+
 class RunControl {
  public:
   explicit RunControl(const Plan& plan) : plan_(plan) {}
@@ -34,8 +37,11 @@ class RunControl {
   Status Interrupted() const;
   // Somebody wants to know about every instruction.
   bool observed() const { return (attention_.load(std::memory_order_relaxed) & kObserved) != 0; }
-  // What instructions write is to be looked through.
-  bool checks_values() const { return (attention_.load(std::memory_order_relaxed) & kCheck) != 0; }
+  // Whether the instruction's outputs are checked for NaN and infinity.
+  bool Checks(const Instruction& in) const {
+    if ((attention_.load(std::memory_order_relaxed) & kCheck) == 0) return false;
+    return checked_ == nullptr || (*checked_)[in.ir_block][in.ir_op];
+  }
   // Around an instruction, those of blocks that it runs included: what EndInstruction is to know.
   struct Watch {
     const Instruction* outer = nullptr;  // the one that runs the block
@@ -49,7 +55,7 @@ class RunControl {
   }
   // Times are to be kept for RunReport::events.
   bool traces() const { return trace_; }
-  // What a device did, on one of its streams; times on the host's clock.
+  // Records work of a device's stream; times are on the host's clock.
   void AddDeviceWork(const Instruction& in, int lane, std::string stream, uint64_t begin_ns,
                      uint64_t end_ns) {
     device_work_.push_back(
@@ -58,7 +64,9 @@ class RunControl {
 
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
   // does it for a run that ended by an exception).
-  void Arm(const RunOptions& options, int lanes, Watcher& watcher);
+  // `checked`: what check_nan_inf looks at; null: everything.
+  void Arm(const RunOptions& options, int lanes, Watcher& watcher,
+           const CheckedOps* checked = nullptr);
   void Disarm();
   // Moves the trace into the report.
   void FillTrace(RunReport* report);
@@ -76,7 +84,7 @@ class RunControl {
     int lane;
     std::string stream;
   };
-  // What one lane tells; on a cache line of its own.
+  // The view of one lane, on a cache line of its own.
   struct alignas(128) LaneView {
     std::atomic<const Instruction*> current{nullptr};
     std::atomic<uint64_t> ended{0};
@@ -99,6 +107,7 @@ class RunControl {
 
   const Plan& plan_;
   std::atomic<uint32_t> attention_{0};
+  const CheckedOps* checked_ = nullptr;
   std::optional<std::stop_callback<Stopper>> stopper_;
   std::unique_ptr<LaneView[]> views_;
   std::vector<DeviceWork> device_work_;

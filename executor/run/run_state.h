@@ -11,6 +11,7 @@
 
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
+#include "executor/run/bare_value.h"
 #include "executor/plan/plan.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
@@ -40,8 +41,8 @@ class RunState final : public BlockRunner {
   Services& services() { return services_; }
   RandomState& random() { return random_; }
   RunControl& control() { return control_; }
-  // Where kernels find help, and where those do that may use all threads (nullptr: nowhere); before
-  // a run.
+  // Sets the threads that help kernels, and the arena of kernels that may use all threads (nullptr:
+  // none). Called before a run.
   void UseArenas(IntraOp& intra, KernelArena* wide) {
     services_.intra = &intra;
     wide_ = wide;
@@ -69,6 +70,11 @@ class RunState final : public BlockRunner {
     return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
   }
 
+  // Nobody needs a pooled slot's contents any more.
+  void Release(uint32_t slot) {
+    const bool keeps_shape = !plan_->keeps_shape.empty() && plan_->keeps_shape[slot];
+    value(slot) = keeps_shape ? ShapeOf(value(slot)) : Value();
+  }
   // One reader of a counted slot has finished; the last one gives the memory back.
   void CountRead(uint32_t slot) {
     if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
@@ -110,7 +116,7 @@ class RunState final : public BlockRunner {
   };
   FirstError& error() { return error_; }
 
-  // What runs with a device keep from run to run; made by the first one.
+  // State that runs with a device keep from run to run; the first run makes it.
   std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
   // In the newest run the kernels were put on the device as one captured piece.
   bool replayed() const { return replayed_; }

@@ -174,7 +174,7 @@ void RunPolicy::OpenVariantTrials(int rounds) {
 
 void RunPolicy::Settle(int variant) {
   const bool tried = stage_ == Stage::kTryVariants && variant_trials_.settled();
-  // What other work on the machine made seem faster for a moment is found out soon.
+  // The change may come from other work on the machine, so the next trials follow soon.
   if (variant != chosen_) next_trials_ = kFirstInterval;
   if (tried) next_trials_ = std::max(next_trials_, variant_trials_.RunsToPayBack());
   in_a_row_ = !tried ? 0 : variant == chosen_ ? in_a_row_ + 1 : 1;
@@ -183,7 +183,7 @@ void RunPolicy::Settle(int variant) {
   settled_.store(variant, std::memory_order_release);
 }
 
-// What an ordinary run took.
+// Takes the time of a run outside of trials.
 void RunPolicy::JudgeWidth(double ns) {
   least_ns_ = std::min(least_ns_, ns);
   slow_runs_ = !narrow_ && ns > kSlower * wide_ns_ ? slow_runs_ + 1 : 0;

@@ -60,8 +60,8 @@ class RunPolicy {
     int variant = 0;
     CostMeter* meter = nullptr;  // kTime: of the steps
   };
-  // What the coming run is to do. `alone`: it has all threads to itself; others run variant 0 on
-  // one thread and are not looked at. `traced`: being looked at, it takes longer than others.
+  // The variant and width of the coming run. `alone`: it has all threads to itself; other runs
+  // take variant 0 on one thread and are not measured. `traced`: tracing slows it down.
   Turn Next(bool alone, bool traced = false);
   // A run has succeeded in `ns`. True when with it the variant to run is found.
   bool Report(const Turn& turn, double ns);
@@ -98,7 +98,7 @@ class RunPolicy {
     kTryWidth,
     kSettled,
   };
-  // Of the candidates, which another thread makes: it is asked with kWanted and answers with kMade.
+  // The state of the candidates. Another thread makes them: kWanted asks it, kMade is its answer.
   enum class Proposal : uint8_t { kNone, kWanted, kTaken, kMade };
   enum Width : int { kWide, kNarrow, kWidths };
 
@@ -121,7 +121,7 @@ class RunPolicy {
   Costs costs_;       // handed over with kWanted
   int variants_ = 1;  // handed over with kMade
 
-  // Of the run that is alone.
+  // These belong to runs that are alone.
   Stage stage_ = Stage::kWarmUp;
   int timed_ = 0;     // runs of the present stage
   int chosen_ = 0;    // by the last trials

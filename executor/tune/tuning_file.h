@@ -23,7 +23,7 @@ std::string WriteTunedChoices(const TunedChoices& choices);
 // An error for what WriteTunedChoices of this version did not write, or not like this.
 Result<TunedChoices> ReadTunedChoices(std::string_view text);
 
-// What measured times depend on besides the operator: processor, threads and the very build.
+// The conditions, besides the operator, that measured times depend on: processor, threads, build.
 std::string TuningEnvironment(int threads);
 
 }  // namespace heddle

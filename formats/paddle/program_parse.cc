@@ -81,6 +81,7 @@ class Parser {
     var.block = b;
     var.kind = KindOf(desc.type());
     var.persistable = desc.persistable();
+    var.input = desc.need_check_feed();
     const proto::VarType::TensorDesc* tensor = nullptr;
     if (desc.type().has_lod_tensor()) {
       tensor = &desc.type().lod_tensor().tensor();

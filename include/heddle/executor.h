@@ -39,8 +39,8 @@ enum class Schedule {
   kLanes,     // side by side, each thread's share decided ahead of time from estimated costs
 };
 
-// Where operators run that a device could run, with an executor that has one. Operators whose
-// attribute op_device names a place go there.
+// The place of operators that the executor's device could run. An operator whose attribute
+// op_device names a place runs there.
 enum class Placement {
   kDevice,  // on the device
   kHost,
@@ -68,8 +68,8 @@ struct ExecutorOptions {
   // say.
   std::shared_ptr<Device> device = nullptr;
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
-  // What a run puts on the device's streams is captured in the second run of a plan, and from then
-  // on put there as one piece; where the device and the plan can (PlanStats::no_capture).
+  // The second run of a plan captures its work on the device's streams; later runs launch the
+  // captured graph. Where the device or the plan cannot, PlanStats::no_capture says why.
   bool device_capture = true;
   // With a device and several threads: operators of the host that are estimated to take at least
   // this long on one thread are executed by any of the threads, while the caller's puts work on
@@ -132,7 +132,7 @@ struct CompileOptions {
   std::string machine = {};
 };
 
-// What CompileOptions::tune and tuning_file have done for a program so far.
+// The effect of CompileOptions::tune and tuning_file on a program so far.
 struct TuningReport {
   int measured = 0;  // choices that were measured
   int changed = 0;   // of them, other than the usual one
@@ -140,7 +140,7 @@ struct TuningReport {
   std::vector<std::string> warnings;
 };
 
-// What CompileOptions::packed_weights has done for a program so far.
+// The effect of CompileOptions::packed_weights on a program so far.
 struct PackedWeightsReport {
   int found = 0;                      // copies that were in the file
   int made = 0;                       // that were not
@@ -190,7 +190,7 @@ class CompiledProgram {
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
   const std::shared_ptr<Scope>& scope() const;
-  // What the passes did, the last time the program was compiled.
+  // The changes that passes made the last time the program was compiled.
   PassReport pass_report() const;
   TuningReport tuning_report() const;
   PackedWeightsReport packed_weights_report() const;
@@ -234,7 +234,7 @@ class Executor {
   // ... and as a value.
   Result<PlanDescription> DescribePlan(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds);
-  // What that plan does about memory. Worked out when asked for.
+  // The memory plan of that plan. Computed by the call.
   Result<MemoryReport> PlanMemory(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
 
   int threads() const;

@@ -19,7 +19,7 @@ class Generator {
   explicit Generator(uint64_t seed = 0) { Seed(seed); }
   void Seed(uint64_t seed);
 
-  // Where it stands, as text; a generator given that text goes on from there.
+  // The generator's state as text; a generator that is given this text continues from there.
   std::string State() const;
   // Changes nothing unless `state` is a text of State().
   Status SetState(const std::string& state);

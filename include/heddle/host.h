@@ -1,4 +1,4 @@
-// What heddle finds on this machine, and what it was built with.
+// The machine as heddle sees it, and the libraries that heddle was built with.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What this machine can do at most, measured: the roof over every kernel.
+// The measured peak rates of this machine, which bound every kernel.
 #pragma once
 
 namespace heddle {

@@ -111,8 +111,8 @@ struct CustomPass {
   std::function<Result<bool>(ProgramEditor&)> run = nullptr;
 };
 
-// What matrix products and convolutions with constant weights multiply. Sums, and everything else,
-// stay in float32.
+// The precision of the factors in matrix products and convolutions with constant weights. Sums and
+// all other operators stay in float32.
 enum class Precision {
   kFloat32,
   // Both operands are rounded to bfloat16 (8 bits of mantissa) first: results differ by some tenths
@@ -136,15 +136,15 @@ struct PassOptions {
   size_t max_folded_bytes = 10u << 20;  // the largest result that is computed ahead
   bool verify = true;                   // look the program through after each change
   bool check_unchanged = false;         // ... and whether one that says "unchanged" tells the truth
-  // Where not empty: a directory (which exists) that receives the program as text before and after
-  // each grouping that changed something and after each pass that did, as
+  // If not empty, an existing directory that receives the program as text before and after each
+  // grouping that changed something and after each pass that did, as
   // NUMBER_GROUPING[_PASS].txt; with dump_dot also as .dot.
   std::string dump_dir = {};
   std::string dump_filter = {};  // regular expression; only passes whose name it finds are written
   bool dump_dot = false;
 };
 
-// What the passes did to a program.
+// The changes that passes made to a program.
 struct PassReport {
   struct Run {
     PassGrouping grouping;

@@ -1,4 +1,4 @@
-// What a plan consists of, for tools: instructions, the slots they read and write, tasks, lanes.
+// A plan as data for tools: instructions, the slots they read and write, tasks, lanes.
 //
 // A plain value; nothing in it refers to the plan.
 #pragma once
@@ -49,8 +49,8 @@ struct PlanDescription {
   std::vector<Slot> slots;
   std::vector<Instruction> instructions;  // block after block, each in an order that can be run
   std::vector<Port> feeds, fetches;
-  // Of block 0: the second waits for the first. What others imply is left out; with lanes, what
-  // stands in one lane goes one after another, and the rest is what lanes wait for.
+  // Pairs of instructions of block 0: the second waits for the first. Pairs that others imply are
+  // left out. With lanes: only pairs between lanes; a lane executes its instructions in order.
   std::vector<std::pair<int, int>> dependencies;
 
   // For Graphviz: instructions by task or lane, edges by what is waited for.

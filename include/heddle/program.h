@@ -36,8 +36,15 @@ class Program {
   // The same from memory. `name` appears in messages.
   static Result<Program> Parse(std::string_view bytes, const std::string& name = "program");
 
-  std::vector<TensorInfo> inputs() const;        // feed operators in the order of `col`
-  std::vector<TensorInfo> outputs() const;       // fetch operators in the order of `col`
+  std::vector<TensorInfo> inputs() const;   // feed operators in the order of `col`
+  std::vector<TensorInfo> outputs() const;  // fetch operators in the order of `col`
+  // What has to be fed of a program without feed operators, as training programs are: tensors of
+  // block 0 that are no parameters and that operators read before any writes them, in the order of
+  // their first readers.
+  std::vector<TensorInfo> unwritten() const;
+  // What a program without fetch operators computes: its loss, if it has one; else the tensors that
+  // operators write and none reads, in the order of their writers.
+  std::vector<TensorInfo> results() const;
   std::vector<TensorInfo> persistables() const;  // block 0, sorted bytewise by name: the order of
                                                  // a combined parameter file
   // The variable of block 0 with this name; nothing when there is none.
@@ -52,9 +59,11 @@ class Program {
   int num_blocks() const;
   int num_ops() const;  // all blocks
   int64_t version() const;
-  // The bytes of a `.pdmodel` file of this program: of the one it was read from, with what passes
-  // changed. heddle's own operators are written like any other; Paddle does not know them.
-  Result<std::string> Serialize() const;
+  // The bytes of a file of this program: of the one it was read from, with what passes changed.
+  // `format`: "paddle" for a `.pdmodel`, "pir" for an `inference.json`; empty: as it was read. In a
+  // `.pdmodel` heddle's own operators are written like any other; Paddle does not know them.
+  // kUnimplemented: the format cannot say some of the operators, which are all listed.
+  Result<std::string> Serialize(const std::string& format = "") const;
   // XXH64 of the serialized program.
   uint64_t hash() const;
   const ir::Program& ir() const { return *impl_; }

@@ -28,8 +28,8 @@ struct TraceEvent {
   double begin_us = 0, end_us = 0;
   double self_us = 0;  // in it, and in no instruction of a block that it runs
   int64_t times = 1;   // how many executions it stands for
-  // What it read and wrote, absent operands left out. dtype and shape as far as the plan knows
-  // them; else kUnknown and an unknown shape.
+  // A variable that the instruction read or wrote; absent operands are left out. dtype and shape
+  // are those of the plan, kUnknown and an unknown shape where it does not know them.
   struct Operand {
     std::string slot;  // of the operator's definition
     DType dtype = DType::kUnknown;
@@ -39,7 +39,7 @@ struct TraceEvent {
   std::string implementation;  // as in PlanDescription::Instruction
 };
 
-// What happened in one run. Times are of the run itself, without finding the plan.
+// Facts about one run. Times are of the run itself, without finding the plan.
 struct RunReport {
   std::string
       dispatch;  // "serial", "lanes", "queue"; "device", "graph" where that was a captured one
@@ -72,8 +72,8 @@ struct RunOptions {
   std::function<void(const std::string&)> on_stall = nullptr;
   RunReport* report = nullptr;
   bool trace = false;  // fill in RunReport::events
-  // What operators with seed 0 draw from, and leave where they stopped (a failed run leaves it
-  // where it was). Null: a generator of the run's own, from CompileOptions::seed and the number of
+  // Operators with seed 0 draw from this generator and advance it; a failed run leaves it
+  // unchanged. Null: a generator of the run's own, from CompileOptions::seed and the number of
   // runs before it.
   Generator* generator = nullptr;
   // Every floating-point output is looked through as soon as it is there; at the first NaN or

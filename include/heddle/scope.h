@@ -1,4 +1,5 @@
-// Scope: named variables that outlive runs (parameters, optimizer state), in a tree.
+// Scope: named variables that outlive runs (parameters, optimizer state), in a tree. A run finds
+// variables in its scope and that one's ancestors; those that it makes go to the tree's root.
 //
 // Ownership: a Scope owns its variables and keeps its parent alive. Addresses of variables are
 // stable until Erase. Threads: all methods may be called from any thread; the *contents* of a
@@ -35,15 +36,17 @@ class Scope {
   // Grows with every Set, MarkWritten and Erase, here and in ancestors; lets users of derived
   // copies see that something may be out of date.
   uint64_t version() const;
-  // What Find() would find and read, and when it was last written: equal stamps, equal contents.
+  // The value that Find() returns and the number of its last write: equal stamps, equal contents.
   struct Stamp {
     Value* value = nullptr;
     uint64_t version = 0;
     friend bool operator==(const Stamp&, const Stamp&) = default;
   };
   Stamp StampOf(std::string_view name) const;
-  // Held while a run writes to variables of this scope.
-  std::mutex& write_mutex() { return write_mutex_; }
+  // Held while a run writes to variables of this scope: one for all scopes of a tree, since a run
+  // may write to an ancestor's.
+  std::mutex& write_mutex() { return parent_ ? parent_->write_mutex() : write_mutex_; }
+  const std::shared_ptr<Scope>& parent() const { return parent_; }  // nullptr: the tree's root
 
  private:
   std::shared_ptr<Scope> parent_;

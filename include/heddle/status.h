@@ -28,7 +28,7 @@ enum class StatusCode {
 
 std::string_view StatusCodeName(StatusCode code);
 
-// Where in a program an error happened. Indices are those of the loaded file; -1 = not known.
+// The place of an error in a program. Indices are those of the loaded file; -1 = not known.
 struct OpLocation {
   int block = -1;
   int op = -1;

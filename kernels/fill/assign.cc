@@ -1,5 +1,6 @@
-// assign, share_data and the copies between places, which are one here: a copy of a tensor, an
-// array or selected rows.
+// assign, share_data, share_buffer and the copies between places, which are one here: a copy of a
+// tensor, an array or selected rows.
+#include "core/op_traits.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 
@@ -42,6 +43,26 @@ Status RunAssign(KernelContext& ctx) {
   return Status::Ok();
 }
 
+Status ShareShape(ShapeContext& ctx) {
+  if (ctx.InCount("X") != ctx.OutCount("Out"))
+    return InvalidArgument("X and Out must be equally many");
+  for (int i = 0; i < ctx.InCount("X"); ++i) {
+    ctx.SetOut("Out", ctx.InShape("X", i), ctx.InDType("X", i), i);
+    ctx.SetOut("XOut", ctx.InShape("X", i), ctx.InDType("X", i), i);
+  }
+  return Status::Ok();
+}
+
+Status RunShare(KernelContext& ctx) {
+  for (int i = 0; i < ctx.InCount("X"); ++i) {
+    const Tensor& x = ctx.In("X", i);
+    for (Tensor* out : {ctx.OutOpt("Out", i), ctx.OutOpt("XOut", i)})
+      if (out != nullptr && out->raw() != x.raw())
+        CopyBytes(ctx, out->mutable_raw(), x.raw(), static_cast<int64_t>(x.bytes()));
+  }
+  return Status::Ok();
+}
+
 Status RunShadow(KernelContext& ctx) {
   const Tensor& x = ctx.In("x");
   CopyBytes(ctx, ctx.Out("out").mutable_raw(), x.raw(), static_cast<int64_t>(x.bytes()));
@@ -57,10 +78,33 @@ void DefineAssign(OpDef& op, unsigned input_flags) {
 }  // namespace heddle
 
 HEDDLE_OP(assign) { DefineAssign(op, kOptional); }
-HEDDLE_OP(share_data) { DefineAssign(op, 0); }
-HEDDLE_OP(memcpy) { DefineAssign(op, 0); }
-HEDDLE_OP(memcpy_h2d) { DefineAssign(op, 0); }
-HEDDLE_OP(memcpy_d2h) { DefineAssign(op, 0); }
+HEDDLE_OP(share_data) {
+  DefineAssign(op, 0);
+  op.Doc("X under another name: a later write to one changes the other.").Traits(kSharesStorage);
+}
+HEDDLE_OP(share_buffer) {
+  op.Doc(
+        "Each of X under another name: a later write to one changes the other. XOut is X, for the "
+        "order of operators.")
+      .Input("X", kList)
+      .Output("Out", kList)
+      .Output("XOut", kList | kOptional)
+      .Attr("share_dims_and_dtype", Ints{})
+      .View("X", "Out");
+  op.Traits(kSharesStorage).InferShape(ShareShape).AnyKernel(RunShare);
+}
+HEDDLE_OP(memcpy) {
+  DefineAssign(op, 0);
+  op.Doc("A copy of X at another place.").Attr("dst_place_type", -1).Traits(kToHost | kToDevice);
+}
+HEDDLE_OP(memcpy_h2d) {
+  DefineAssign(op, 0);
+  op.Doc("A copy of X on the device.").Traits(kToDevice);
+}
+HEDDLE_OP(memcpy_d2h) {
+  DefineAssign(op, 0);
+  op.Doc("A copy of X on the host.").Traits(kToHost);
+}
 HEDDLE_OP(shadow_output) {
   op.Doc("x under another name.")
       .Input("x", kAnyKind)
@@ -126,6 +170,15 @@ in X float32 [2, 3, 4] 0.281 0.907 0.207 0.318 0.944 0.833 0.17 0.723 0.76 0.686
   0.244 0.502 0.539 0.428 0.391 0.575 0.87 0.133 0.097 0.354 0.797
 out Out float32 [2, 3, 4] 0.281 0.907 0.207 0.318 0.944 0.833 0.17 0.723 0.76 0.686 0.612 0.465
   0.649 0.244 0.502 0.539 0.428 0.391 0.575 0.87 0.133 0.097 0.354 0.797
+)")
+
+HEDDLE_EXAMPLES(share_buffer, R"(
+example two
+attr share_dims_and_dtype BOOLEANS [1, 1]
+in X float32 [3] 0.25 -0.5 1
+in X float32 [2, 1] 7 8
+out Out float32 [3] 0.25 -0.5 1
+out Out float32 [2, 1] 7 8
 )")
 
 HEDDLE_EXAMPLES(memcpy, R"(

@@ -87,10 +87,11 @@ Status Merge(KernelContext& ctx) {
   const auto level = static_cast<size_t>(ctx.Int("level"));
   LoD outer;
   if (level > 0) {
-    const Tensor* x = ctx.InOpt("X");
-    if (x == nullptr || x->lod().size() < level)
+    const Value* x = ctx.InVar("X");  // whose contents may be gone
+    if (x == nullptr || !x->is_tensor() || x->tensor().lod().size() < level)
       return InvalidArgument("X has less than ", level, " levels of sequences");
-    outer.assign(x->lod().begin(), x->lod().begin() + static_cast<std::ptrdiff_t>(level));
+    const LoD& lod = x->tensor().lod();
+    outer.assign(lod.begin(), lod.begin() + static_cast<std::ptrdiff_t>(level));
   }
   Collector all;
   int64_t next[2] = {0, 0};

@@ -87,7 +87,8 @@ class Eliminator : public BlockSweep {
 
   bool Equal(int i, int k) const {
     const ir::Op &a = block_->ops[static_cast<size_t>(i)], &b = block_->ops[static_cast<size_t>(k)];
-    if (a.def != b.def || a.attrs != b.attrs || a.var_attrs != b.var_attrs) return false;
+    if (a.def != b.def || a.device != b.device || a.attrs != b.attrs || a.var_attrs != b.var_attrs)
+      return false;
     Operand ax, ay, bx, by;
     if (Sorted(a, i, &ax, &ay) && Sorted(b, k, &bx, &by)) return ax == bx && ay == by;
     if (a.inputs != b.inputs) return false;
@@ -143,7 +144,7 @@ HEDDLE_PASS(cse) {
   pass.refuses =
       "operators with side effects or random numbers, in-place ones; results that are fetched, "
       "live in a parameter or are named by several blocks; where the first result is written "
-      "again before the second is read; operators in different blocks";
+      "again before the second is read; operators in different blocks or at different places";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunSweep<Eliminator>;

@@ -27,6 +27,7 @@ bool ToScale(ir::Program& program, ir::Op* op) {
   scale.attrs[scale.def->FindAttr("scale")] = 1.0 - op->Attr<double>("dropout_prob");
   scale.index = op->index;
   scale.call_stack = op->call_stack;
+  scale.device = op->device;
   *op = std::move(scale);
   return true;
 }

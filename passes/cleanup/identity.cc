@@ -26,10 +26,17 @@ class IdentityRemover : public BlockSweep {
       const auto readers = view_.Readers(out, at);
       // A reader that writes the source would then work in place.
       if (!readers || readers->empty() || !view_.Same(x, at, readers->back() + 1)) continue;
-      if (!OthersUnread(op, at)) continue;
+      if (!OthersUnread(op, at) || !AtReadersPlace(op, *readers)) continue;
       ReplaceReads(block_, *readers, out, x);
       Erase(i);
     }
+  }
+
+  // Without it a copy between places goes where it went before.
+  bool AtReadersPlace(const ir::Op& op, const std::vector<int>& readers) const {
+    return op.device.empty() || std::all_of(readers.begin(), readers.end(), [&](int r) {
+             return block_->ops[static_cast<size_t>(r)].device == op.device;
+           });
   }
 
   static int OutSlot(const ir::Op& op) {

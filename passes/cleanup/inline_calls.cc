@@ -118,6 +118,7 @@ class Inliner {
       ir::Op op = ir::MakeOp(*FindOp("assign"));
       op.index = call.index;
       op.call_stack = call.call_stack;
+      op.device = call.device;
       op.inputs[op.def->FindInput("X")] = {from};
       op.outputs[op.def->FindOutput("Out")] = {to};
       out->push_back(std::move(op));
@@ -126,7 +127,10 @@ class Inliner {
       if (call.In("X")[i] != kNoVar)
         assign(call.In("X")[i], copier.Map(call.Out("sub_block:parameters")[i]));
     const auto body = p_.blocks[static_cast<size_t>(sub)].ops;
-    for (const ir::Op& op : body) out->push_back(copier.Map(op));
+    for (const ir::Op& op : body) {
+      out->push_back(copier.Map(op));
+      if (out->back().device.empty()) out->back().device = call.device;
+    }
     for (size_t i = 0; i < call.Out("Out").size(); ++i)
       if (call.Out("Out")[i] != kNoVar)
         assign(copier.Map(call.In("sub_block:results")[i]), call.Out("Out")[i]);

@@ -61,8 +61,8 @@ class Merger {
     if (w < 0) return nullptr;
     const ir::Op& before = block_->ops[static_cast<size_t>(w)];
     const VarId x = OnlyIn(before, "X");
-    if (x == kNoVar || x == m || !IsPure(before) || OnlyOut(before, "Out") != m ||
-        !view_.Same(x, w, at + 1))
+    if (x == kNoVar || x == m || op.device != before.device || !IsPure(before) ||
+        OnlyOut(before, "Out") != m || !view_.Same(x, w, at + 1))
       return nullptr;
     const auto readers = view_.Readers(m, w);
     if (alone && (!readers || readers->size() != 1)) return nullptr;

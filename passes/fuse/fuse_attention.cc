@@ -6,6 +6,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -43,6 +44,7 @@ class AttentionFuser {
     ir::Op fused = ir::MakeOp(*FindOp("scaled_dot_attention"));
     fused.index = Op(last_).index;
     fused.call_stack = Op(last_).call_stack;
+    fused.device = Op(last_).device;
     fused.attrs[fused.def->FindAttr("scale")] = scale_;
     fused.attrs[fused.def->FindAttr("layouts")] =
         Ints{q_.layout, k_.layout, v_.layout, out_layout_};
@@ -298,7 +300,9 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
     AttentionFuser fuser(program, context, view, gone);
-    if (!fuser.Match(static_cast<int>(i))) continue;
+    if (!fuser.Match(static_cast<int>(i)) || !SamePlace(ops, fuser.last(), fuser.absorbed) ||
+        !SamePlace(ops, fuser.last(), fuser.spare))
+      continue;
     changed = gone[i] = gone[static_cast<size_t>(fuser.last())] = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
     for (int a : fuser.spare) spare[static_cast<size_t>(a)] = true;

@@ -38,6 +38,7 @@ class ProgramWriter {
     ir::Op fused = ir::MakeOp(*FindOp("fused_elementwise"));
     fused.index = last.index;
     fused.call_stack = last.call_stack;
+    fused.device = last.device;
     fused.inputs[0] = inputs;
     fused.outputs[0] = outs;
     auto set = [&](const char* name, AttrValue v) {

@@ -8,6 +8,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -152,8 +153,15 @@ class ProjectionMerger {
   // All projections can be computed at the position of the first one.
   bool Alike(const Branch& a, const Branch& b) {
     return a.x == b.x && a.heads == b.heads && a.depth == b.depth &&
-           view_.WrittenBefore(a.x, std::min(a.matmul, b.matmul)) &&
+           view_.WrittenBefore(a.x, std::min(a.matmul, b.matmul)) && SamePlaces(a, b) &&
            Op(a.reshape).Attr<Ints>("shape") == Op(b.reshape).Attr<Ints>("shape");
+  }
+
+  bool SamePlaces(const Branch& a, const Branch& b) {
+    std::vector<int> others = {a.reshape, b.matmul, b.reshape};
+    for (int add : {a.add, b.add})
+      if (add >= 0) others.push_back(add);
+    return SamePlace(ops_, a.matmul, others);
   }
 
   void Replace(int attention, const std::vector<Branch>& branches) {
@@ -201,6 +209,7 @@ class ProjectionMerger {
     ir::Op op = ir::MakeOp(*FindOp(type));
     op.index = Op(like).index;
     op.call_stack = Op(like).call_stack;
+    op.device = Op(like).device;
     for (const auto& [slot, v] : in) op.inputs[op.def->FindInput(slot)] = {v};
     for (const auto& [slot, v] : out) op.outputs[op.def->FindOutput(slot)] = {v};
     return op;

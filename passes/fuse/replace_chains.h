@@ -8,14 +8,15 @@
 #include "core/ir.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 
 // Goes through the context's block; for each operator that no chain has taken yet a Fuser is made,
 // as Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain
 // that begins there, and fills `absorbed` with the positions that follow (operators that are `gone`
-// belong to others); Make() gives the operator that takes the chain's place, where its last one
-// stood. True when something was replaced.
+// belong to others, or run at another place); Make() gives the operator that takes the chain's
+// place, where its last one stood. True when something was replaced.
 template <typename Fuser, typename... More>
 bool ReplaceChains(ir::Program& program, PassContext& context, const More&... more) {
   const GraphView view(program, context);
@@ -23,11 +24,22 @@ bool ReplaceChains(ir::Program& program, PassContext& context, const More&... mo
   std::vector<std::optional<ir::Op>> replaced(ops.size());
   std::vector<bool> gone(ops.size(), false);
   bool changed = false;
+  const bool one_place = OnePlace(ops);
+  std::vector<bool> elsewhere;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (gone[i]) continue;
+    if (!one_place) {
+      elsewhere = gone;
+      for (size_t k = 0; k < ops.size(); ++k)
+        if (ops[k].device != ops[i].device) elsewhere[k] = true;
+    }
     Fuser fuser(program, context, view, static_cast<int>(i), more...);
-    if (!fuser.Grow(gone)) continue;
-    replaced[static_cast<size_t>(fuser.absorbed.back())] = fuser.Make();
+    if (!fuser.Grow(one_place ? gone : elsewhere) ||
+        !SamePlace(ops, static_cast<int>(i), fuser.absorbed))
+      continue;
+    std::optional<ir::Op>& made = replaced[static_cast<size_t>(fuser.absorbed.back())];
+    made = fuser.Make();
+    made->device = ops[i].device;
     gone[i] = changed = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
   }

@@ -37,13 +37,17 @@ class LayoutRewriter {
     std::vector<ir::Op> old = std::move(ops);
     for (ir::Op& op : old) {
       if (moved_.count(static_cast<int>(&op - old.data())) > 0) continue;
+      device_ = op.device;
       if (Rewrite(op) || Shuffle(op, old)) continue;
       for (auto& slot : op.inputs)
         for (VarId v : slot) Restore(v);
       RestoreNested(op);
       out_.push_back(std::move(op));
     }
-    for (VarId v : context_.fetched) Restore(v);
+    for (VarId v : context_.fetched) {
+      if (const auto home = home_.find(v); home != home_.end()) device_ = home->second;
+      Restore(v);
+    }
     p_.blocks[static_cast<size_t>(view_.block())].ops = std::move(out_);
     return changed_;
   }
@@ -73,6 +77,7 @@ class LayoutRewriter {
     var.shape = Shape{s[0], s[2], s[3], s[1]};
     var.persistable = false;
     var.block = view_.block();
+    home_[v] = device_;
     return twin_[v] = p_.AddVar(std::move(var));
   }
 
@@ -81,6 +86,7 @@ class LayoutRewriter {
     op.inputs[op.def->FindInput("X")] = {from};
     op.outputs[op.def->FindOutput("Out")] = {to};
     op.attrs[op.def->FindAttr("axis")] = std::move(axis);
+    op.device = device_;
     return op;
   }
 
@@ -257,9 +263,11 @@ class LayoutRewriter {
   PassContext& context_;
   const GraphView view_;
   std::vector<ir::Op> out_;
+  std::string device_;   // where what is added runs: with the operator that needs it
   std::set<int> moved_;  // operators that have been moved ahead
   std::map<VarId, VarId> twin_;
-  std::set<VarId> present_;  // variables with a twin that also exist themselves
+  std::map<VarId, std::string> home_;  // of a variable with a twin: where that is written
+  std::set<VarId> present_;            // variables with a twin that also exist themselves
   bool changed_ = false;
 };
 

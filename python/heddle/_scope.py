@@ -109,12 +109,12 @@ class Scope:
     of Paddle's.
     """
 
-    def __new__(cls) -> Scope:
+    def __new__(cls, *_: Any) -> Scope:
         shared = cls is Scope and _paddle.module() is not None
         return object.__new__(SharedScope if shared else cls)
 
-    def __init__(self) -> None:
-        self._scope = _heddle.Scope()
+    def __init__(self, scope: _heddle.Scope | None = None) -> None:
+        self._scope = _heddle.Scope() if scope is None else scope
         self._made: set[str] = set()
         self._kids: list[Scope] = []
         self._parent: Scope | None = None
@@ -124,7 +124,7 @@ class Scope:
         return Variable(self._scope, name)
 
     def find_var(self, name: str) -> Variable | None:
-        if name in self._made or self._scope.has(name):
+        if name in self._made or name in self.local_var_names():
             return Variable(self._scope, name)
         return self._parent.find_var(name) if self._parent is not None else None
 
@@ -137,7 +137,8 @@ class Scope:
         return sorted(self._made | {n for n in self._scope.names() if self._scope.has(n)})
 
     def new_scope(self) -> Scope:
-        kid = Scope()
+        kid = object.__new__(Scope)  # of this scope's kind, also where Paddle was imported since
+        Scope.__init__(kid, self._scope.new_scope())
         kid._parent = self
         self._kids.append(kid)
         return kid

@@ -13,6 +13,7 @@
 
 #include "heddle/heddle.h"
 #include "python/src/arrays.h"
+#include "python/src/builder.h"
 #include "python/src/errors.h"
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
@@ -78,13 +79,20 @@ void BindProgram(nb::module_& module) {
                    })
       .def(
           "variable", [](const Program& p, const std::string& name) { return p.variable(name); },
-          nb::arg("name"));
+          nb::arg("name"))
+      .def("serialize", [](const Program& p) {
+        const std::string bytes = Check(p.Serialize());
+        return nb::bytes(bytes.data(), bytes.size());
+      });
 }
 
 void BindScope(nb::module_& module) {
   nb::class_<Scope>(module, "Scope",
                     "Variables by name that outlive runs. get() copies, set() copies in.")
       .def(nb::init<>())
+      // A scope whose variables are found before this one's, which it keeps alive.
+      .def("new_scope",
+           [](std::shared_ptr<Scope> s) { return std::make_shared<Scope>(std::move(s)); })
       .def("names", &Scope::Names)
       .def(
           "has",
@@ -192,6 +200,7 @@ NB_MODULE(_heddle, module) {
   BindParams(module);
   BindMirror(module);
   BindSession(module);
+  BindBuilder(module);
 }
 
 }  // namespace heddle::python

@@ -94,6 +94,80 @@ TEST(Memory, TheLimitCountsOutputsAndIsFreedWithThem) {
   EXPECT_TRUE(executor.Run(compiled, BigFeed()).ok());
 }
 
+// elementwise_add_grad reads the shapes of X and Y alone: their memory ends before.
+ProgramBuilder ShapesReadLate() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1});
+  b.Unary("test_call", "x", "a").Unary("test_call", "a", "b").Unary("test_call", "b", "c");
+  b.Unary("test_call", "c", "g");
+  b.Op("elementwise_add_grad", {{"X", {"a"}}, {"Y", {"b"}}, {"Out@GRAD", {"g"}}},
+       {{"X@GRAD", {"da"}}, {"Y@GRAD", {"db"}}});
+  b.Unary("test_call", "da", "e").Unary("test_call", "db", "f");
+  b.Binary("elementwise_add", "e", "f", "sum").Unary("test_call", "sum", "y").Fetch("y");
+  return b;
+}
+
+TEST(Memory, WhoReadsAShapeKeepsNoMemory) {
+  Executor executor({.threads = 2});
+  for (Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
+    auto compiled =
+        MustCompile(executor, ShapesReadLate().Build(), nullptr, {.schedule = schedule});
+    const auto report = executor.PlanMemory(compiled, BigFeed());
+    ASSERT_TRUE(report.ok());
+    // da and db, and what one of them becomes; with a and b there would be five, side by side six.
+    EXPECT_EQ(report->bound_bytes, 3 * kBytes);
+    EXPECT_EQ(report->planned_bytes, (schedule == Schedule::kSerial ? 3 : 4) * kBytes);
+    EXPECT_TRUE(executor.Run(compiled, BigFeed()).ok());
+  }
+}
+
+TEST(Memory, WhoReadsAShapeKeepsNoMemoryWhileRunning) {
+  // Of the temporaries that are there at a time: da, db, e and the result.
+  Executor executor({.threads = 1, .memory_limit = 4 * kBytes});
+  auto queue =
+      MustCompile(executor, ShapesReadLate().Build(), nullptr, {.schedule = Schedule::kParallel});
+  for (int run = 0; run < 2; ++run) {
+    const auto out = executor.Run(queue, BigFeed());
+    EXPECT_TRUE(out.ok()) << out.status().ToString();
+    executor.Trim();
+  }
+}
+
+// Shapes that are found while running are kept when the contents are given back.
+TEST(Memory, ShapesOutliveContentsWhileRunning) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("flag", DType::kBool, {1});
+  b.Unary("test_call", "x", "s");
+  const int body = b.Block(0);
+  b.In(body).Scale("s", "s", 2).In(0);
+  b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"s"}}}, {{"Out", {"s"}}, {"Scope", {}}},
+       {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+  std::string last = "s";
+  std::vector<std::string> all;
+  for (int k = 0; k < 12; ++k) {
+    all.push_back("t" + std::to_string(k));
+    b.Unary("test_call", last, all.back());
+    last = all.back();
+  }
+  for (int k = 0; k + 2 < 12; k += 2)
+    b.Op("elementwise_add_grad", {{"X", {all[k]}}, {"Y", {all[k + 1]}}, {"Out@GRAD", {last}}},
+         {{"X@GRAD", {"g" + std::to_string(k)}}}),
+        last = "g" + std::to_string(k);
+  b.Fetch(last);
+  auto feeds = BigFeed();
+  feeds.push_back({"flag", Bool(true)});
+  // x, s and its copy, two of the chain; each of t0 to t10 would be alive otherwise.
+  Executor executor({.threads = 1, .memory_limit = 5 * kBytes});
+  auto compiled = MustCompile(executor, b.Build(), nullptr,
+                              {.schedule = Schedule::kSerial, .dynamic_bodies = true});
+  for (int run = 0; run < 2; ++run) {
+    const auto out = executor.Run(compiled, feeds);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(Floats((*out)[0])[7], 2.f);
+    executor.Trim();
+  }
+}
+
 // A sum in parts needs some; where two tensors became one there is room.
 TEST(Memory, WorkSpaceLiesInTheArenaWhereNothingElseDoes) {
   constexpr int64_t kMany = 16 * kFloats;

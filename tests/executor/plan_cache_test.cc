@@ -70,6 +70,80 @@ TEST(PlanCache, TwoProgramsDoNotShare) {
   }
 }
 
+// The hash of the file's bytes finds the plan, whoever has parsed and compiled them.
+TEST(PlanCache, EqualBytesScopeAndFetchesShare) {
+  ProgramBuilder b = Chain();
+  b.Param("w", DType::kF32, {2}).Scale("w", "twice", 2);
+  b.Binary("elementwise_add", "y", "twice", "z").Fetch("z");
+  Executor executor({.threads = 1});
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({2}, {1, 10}));
+  const auto run = [&](const Program& program, const CompileOptions& options,
+                       const std::shared_ptr<Scope>& where) {
+    const auto compiled = MustCompile(executor, program, where, options);
+    return Floats(MustRun(executor, compiled, {{"x", Ones(1)}}).back());
+  };
+  for (int level : {0, 2}) {
+    const int64_t before = executor.plans_built();
+    EXPECT_EQ(run(b.Build(), {.opt_level = level}, scope), (Rows{5, 23}));
+    EXPECT_EQ(run(b.Build(), {.opt_level = level}, scope), (Rows{5, 23}));
+    EXPECT_EQ(executor.plans_built(), before + 1) << level;
+  }
+  int64_t before = executor.plans_built();
+  // Each is another plan: fetches, passes, scopes, a parameter that was folded.
+  run(b.Build(), {.fetches = {"z"}, .opt_level = 2}, scope);
+  EXPECT_EQ(executor.plans_built(), ++before);
+  run(b.Build(), {.opt_level = 2, .passes = {.disable = {"fuse_elementwise"}}}, scope);
+  EXPECT_EQ(executor.plans_built(), ++before);
+  run(b.Build(), {.opt_level = 2}, std::make_shared<Scope>(scope));
+  EXPECT_EQ(executor.plans_built(), ++before);
+  scope->Set("w", F32({2}, {2, 20}));
+  EXPECT_EQ(run(b.Build(), {.opt_level = 2}, scope), (Rows{7, 43}));
+  EXPECT_EQ(executor.plans_built(), ++before);
+}
+
+// The hash of a rewritten program is that of the file.
+TEST(PlanCache, ARewrittenProgramIsAnother) {
+  Executor executor({.threads = 1});
+  auto scope = std::make_shared<Scope>();
+  const Program program = Chain().Build();
+  CustomPass pass;
+  pass.name = "five";
+  pass.run = [](ProgramEditor& editor) -> Result<bool> {
+    OpSpec spec = editor.op(0, 0);
+    for (auto& [name, value] : spec.attributes)
+      if (name == "scale") {
+        if (value == AttributeValue(5.0)) return false;
+        value = 5.0;
+      }
+    if (Status s = editor.Replace(0, 0, spec); !s.ok()) return s;
+    return true;
+  };
+  auto rewritten = OptimizeModel({program, scope}, {.level = 1, .passes = {.custom = {pass}}});
+  ASSERT_TRUE(rewritten.ok()) << rewritten.status().ToString();
+  EXPECT_EQ(rewritten->model.program.hash(), program.hash());
+  const auto run = [&](const Program& p) {
+    return Floats(MustRun(executor, MustCompile(executor, p, scope), {{"x", Ones(1)}})[0]);
+  };
+  EXPECT_EQ(run(program), (Rows{3, 3}));
+  EXPECT_EQ(run(rewritten->model.program), (Rows{6, 6}));
+}
+
+// Paddle: persistable variables that do not exist are made in the tree's root.
+TEST(Scopes, NewVariablesGoToTheRoot) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {2}).Fill("w", {2}, 3);
+  b.Feed("x", DType::kF32, {2}).Binary("elementwise_add", "x", "w", "y").Fetch("y");
+  auto root = std::make_shared<Scope>();
+  auto kid = std::make_shared<Scope>(std::make_shared<Scope>(root));
+  Executor executor({.threads = 1});
+  const auto compiled = MustCompile(executor, b.Build(), kid);
+  EXPECT_EQ(Floats(MustRun(executor, compiled, {{"x", F32({2}, {1, 2})}})[0]), (Rows{4, 5}));
+  EXPECT_EQ(root->Names(), std::vector<std::string>{"w"});
+  EXPECT_TRUE(kid->Names().empty());
+  EXPECT_EQ(&kid->write_mutex(), &root->write_mutex());
+}
+
 TEST(PlanCache, FeedsInAnyOrder) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Feed("y", DType::kF32, {-1});

@@ -35,6 +35,8 @@ TEST(Opt, WritesAModelThatGivesTheSame) {
   const std::string output = OutputOf(kDigits);
   EXPECT_FALSE(output.empty());
   EXPECT_EQ(output, OutputOf(dir / "one.pdmodel"));
+  EXPECT_EQ(Heddle("opt " + kDigits + " --out " + (dir / "same")).status, 0);
+  EXPECT_EQ(output, OutputOf(dir / "same.pdmodel"));
 }
 
 TEST(Opt, SaysWhenPaddleCannotReadIt) {

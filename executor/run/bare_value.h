@@ -9,7 +9,7 @@ namespace heddle {
 
 // Dtype, shape and sequence offsets, as if the contents were not known.
 inline Value ShapeOf(const Value& v) {
-  if (!v.is_tensor() || !v.initialized()) return Value();
+  if (!v.is_tensor()) return Value();
   Tensor bare;
   bare.SetMeta(v.tensor().dtype(), v.tensor().shape());
   if (v.tensor().has_lod()) bare.set_lod(v.tensor().lod());

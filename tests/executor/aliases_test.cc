@@ -1,0 +1,214 @@
+// Variables with one storage: what Paddle 2.6.2 gives, in every schedule, at every level and on a
+// device.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "heddle/device.h"
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+struct Setting {
+  int threads;
+  Schedule schedule;
+  bool device = false;
+};
+
+class Aliases : public ::testing::TestWithParam<Setting> {
+ protected:
+  Rows Run(const ProgramBuilder& b, const std::vector<heddle::Feed>& feeds,
+           const std::shared_ptr<Scope>& scope = nullptr) {
+    Rows first;
+    for (int level : {0, 1, 2}) {
+      Executor executor({.threads = GetParam().threads,
+                         .device = GetParam().device ? NewEmulatedDevice({.lazy = true}) : nullptr,
+                         .poison = true});
+      const CompiledProgram compiled =
+          MustCompile(executor, b.Build(), scope,
+                      {.opt_level = level,
+                       .schedule = GetParam().schedule,
+                       .placement = level == 1 ? Placement::kRandom : Placement::kDevice});
+      for (int run = 0; run < 2; ++run) {
+        Rows rows;
+        for (const Tensor& t : MustRun(executor, compiled, feeds)) rows.push_back(Floats(t));
+        if (first.empty()) first = rows;
+        EXPECT_EQ(rows, first) << "level " << level << ", run " << run;
+      }
+    }
+    return first;
+  }
+
+  static std::vector<heddle::Feed> X() { return {{"x", F32({4}, {1, 2, 3, 4})}}; }
+};
+
+std::string NameOf(const ::testing::TestParamInfo<Setting>& info) {
+  return ScheduleName(info.param.schedule) + std::to_string(info.param.threads) +
+         (info.param.device ? "Device" : "");
+}
+INSTANTIATE_TEST_SUITE_P(All, Aliases,
+                         ::testing::Values(Setting{1, Schedule::kSerial},
+                                           Setting{2, Schedule::kLanes},
+                                           Setting{8, Schedule::kParallel},
+                                           Setting{2, Schedule::kAuto},
+                                           Setting{2, Schedule::kAuto, true}),
+                         NameOf);
+
+TEST_P(Aliases, PartsOfACoalescedTensorChangeIt) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Feed("y", DType::kF32, {4});
+  b.Op("coalesce_tensor", {{"Input", {"x", "y"}}}, {{"Output", {"a", "b"}}, {"FusedOutput", {"f"}}},
+       {{"copy_data", true}, {"use_align", false}, {"dtype", int64_t{5}}});
+  b.Scale("a", "a", 10).Scale("b", "b", 100).Scale("f", "s", 1).Fetch("s").Fetch("a").Fetch("x");
+  auto feeds = X();
+  feeds.push_back({"y", F32({4}, {5, 6, 7, 8})});
+  EXPECT_EQ(Run(b, feeds),
+            (Rows{{10, 20, 30, 40, 500, 600, 700, 800}, {10, 20, 30, 40}, {1, 2, 3, 4}}));
+}
+
+TEST_P(Aliases, AlignedPartsLeaveGaps) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Feed("w", DType::kF32, {2});
+  b.Op("coalesce_tensor", {{"Input", {"x", "w"}}}, {{"Output", {"a", "b"}}, {"FusedOutput", {"f"}}},
+       {{"copy_data", true}, {"align_size", int64_t{32}}, {"dtype", int64_t{5}}});
+  b.Scale("f", "f", 1, 1).Scale("a", "a", 10).Scale("f", "s", 1).Scale("b", "z", 1);
+  b.Fetch("s").Fetch("a").Fetch("b").Fetch("z");
+  auto feeds = X();
+  feeds.push_back({"w", F32({2}, {10, 20})});
+  EXPECT_EQ(Run(b, feeds), (Rows{{20, 30, 40, 50, 1, 1, 1, 1, 11, 21, 1, 1, 1, 1, 1, 1},
+                                 {20, 30, 40, 50},
+                                 {11, 21},
+                                 {11, 21}}));
+}
+
+TEST_P(Aliases, SharedDataIsWrittenUnderBothNames) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Scale("x", "t", 1);
+  b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+  b.Scale("s", "s", 3).Scale("t", "y", 1).Fetch("y").Fetch("s");
+  EXPECT_EQ(Run(b, X()), (Rows{{3, 6, 9, 12}, {3, 6, 9, 12}}));
+}
+
+TEST_P(Aliases, OperatorsThatOnlyWriteChangeTheStorage) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Scale("x", "t", 1);
+  b.Op("share_buffer", {{"X", {"t"}}}, {{"Out", {"s"}}, {"XOut", {"t"}}},
+       {{"share_dims_and_dtype", Ints{1}}});
+  b.Scale("x", "s", 3).Scale("t", "y", 1).Fetch("y").Fetch("s").Fetch("t");
+  EXPECT_EQ(Run(b, X()), (Rows{{3, 6, 9, 12}, {3, 6, 9, 12}, {3, 6, 9, 12}}));
+}
+
+TEST_P(Aliases, AVariableLeavesItsStorageForAnother) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Scale("x", "t", 1);
+  b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+  b.Scale("x", "t", 5).Scale("s", "y", 1);
+  b.Op("share_data", {{"X", {"x"}}}, {{"Out", {"s"}}});
+  b.Scale("x", "t", 7).Scale("s", "z", 1).Fetch("y").Fetch("s").Fetch("t").Fetch("z");
+  EXPECT_EQ(Run(b, X()), (Rows{{5, 10, 15, 20}, {1, 2, 3, 4}, {7, 14, 21, 28}, {1, 2, 3, 4}}));
+}
+
+TEST_P(Aliases, OtherShapesKeepTheStorageWhileTheyFit) {
+  for (const auto& [shape, want] : {std::pair(Ints{2, 2}, std::vector<float>{9, 9, 9, 9}),
+                                    std::pair(Ints{2}, std::vector<float>{9, 9, 3, 4}),
+                                    std::pair(Ints{40}, std::vector<float>{1, 2, 3, 4})}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {4}).Scale("x", "t", 1);
+    b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+    b.Fill("s", shape, 9).Scale("t", "y", 1).Fetch("y").Fetch("t").Fetch("s");
+    const Rows rows = Run(b, X());
+    EXPECT_EQ(rows[0], want);
+    EXPECT_EQ(rows[1], want);
+    EXPECT_EQ(rows[2],
+              std::vector<float>(static_cast<size_t>(std::accumulate(
+                                     shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())),
+                                 9.f));
+  }
+}
+
+// As Paddle's fused optimizers do: the parameters are parts of one, which is updated.
+TEST_P(Aliases, ParametersAreUpdatedThroughTheirStorage) {
+  for (bool whole : {true, false}) {
+    ProgramBuilder b;
+    b.Param("p", DType::kF32, {2}).Param("q", DType::kF32, {2});
+    b.Feed("x", DType::kF32, {4}).Feed("rate", DType::kF32, {1});
+    b.Op("coalesce_tensor", {{"Input", {"p", "q"}}},
+         {{"Output", {"p", "q"}}, {"FusedOutput", {"f"}}},
+         {{"copy_data", true}, {"use_align", false}, {"dtype", int64_t{5}}});
+    if (whole)
+      b.Op("sgd", {{"Param", {"f"}}, {"Grad", {"x"}}, {"LearningRate", {"rate"}}},
+           {{"ParamOut", {"f"}}});
+    else
+      b.Scale("p", "p", 2);
+    b.Fetch("f");
+    auto feeds = X();
+    feeds.push_back({"rate", F32({1}, {1})});
+    Executor executor({.threads = GetParam().threads,
+                       .device = GetParam().device ? NewEmulatedDevice() : nullptr});
+    auto scope = std::make_shared<Scope>();
+    scope->Set("p", F32({2}, {10, 20}));
+    scope->Set("q", F32({2}, {30, 40}));
+    const CompiledProgram compiled =
+        MustCompile(executor, b.Build(), scope, {.schedule = GetParam().schedule});
+    for (int run = 0; run < 2; ++run) MustRun(executor, compiled, feeds);
+    const auto value = [&](const char* name) { return Floats(scope->Find(name)->tensor()); };
+    EXPECT_EQ(value("p"), (whole ? std::vector<float>{8, 16} : std::vector<float>{40, 80}));
+    EXPECT_EQ(value("q"), (whole ? std::vector<float>{24, 32} : std::vector<float>{30, 40}));
+  }
+}
+
+// The loop's counter runs on, and with it the variable that shares its storage.
+TEST_P(Aliases, BlocksMayWriteToAStorage) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Fill("i", {1}, 0).Fill("n", {1}, 3).Scale("x", "t", 1);
+  b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+  b.Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body).Scale("s", "s", 2).Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"i", "n", "s"}}, {"Condition", {"go"}}},
+       {{"Out", {"i", "s", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  b.Scale("t", "y", 1).Fetch("y");
+  EXPECT_EQ(Run(b, X()), (Rows{{8, 16, 24, 32}}));
+}
+
+TEST(AliasErrors, ABlockMayNotUseTwoVariablesOfAStorageThatItWrites) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4}).Fill("i", {1}, 0).Fill("n", {1}, 3).Scale("x", "t", 1);
+  b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+  b.Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body).Binary("elementwise_add", "s", "t", "s").Increment("i");
+  b.Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"i", "n", "s", "t"}}, {"Condition", {"go"}}},
+       {{"Out", {"i", "s", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  b.Fetch("s");
+  Executor executor;
+  const auto compiled = executor.Compile(b.Build(), nullptr);
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.status().code(), StatusCode::kUnimplemented);
+  const std::string text = compiled.status().ToString();
+  for (const char* part : {"'s' and 't'", "while"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+// Names cost no memory where they only differ.
+TEST(AliasMemory, OneStorageIsOneBuffer) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1024}).Scale("x", "t", 1);
+  b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+  b.Scale("s", "s", 3).Scale("t", "y", 1);
+  b.Op("reduce_sum", {{"X", {"y"}}}, {{"Out", {"r"}}}, {{"reduce_all", true}}).Fetch("r");
+  Executor executor({.threads = 1});
+  const auto compiled =
+      MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kSerial});
+  const auto report =
+      executor.PlanMemory(compiled, {{"x", F32({1024}, std::vector<float>(1024, 1))}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->planned_bytes, 4096u);
+}
+
+}  // namespace
+}  // namespace heddle::testing
