@@ -134,8 +134,7 @@ bool ElementGroups::Fusable(int at, ElementOp* op) const {
 bool ElementGroups::Joins(int producer, int reader) const {
   const ElementOp &a = op(producer), &b = op(reader);
   if (!a.fusable || !b.fusable) return false;
-  const auto& ops = p_.blocks[0].ops;
-  if (ops[static_cast<size_t>(producer)].device != ops[static_cast<size_t>(reader)].device)
+  if (block_[static_cast<size_t>(producer)].device != block_[static_cast<size_t>(reader)].device)
     return false;
   const ir::Var &x = p_.vars[a.out], &y = p_.vars[b.out];
   return x.dtype == y.dtype && x.shape == y.shape;
