@@ -195,6 +195,10 @@ bool HandsValues(const SlotDef& slot) {
   return IsSubBlockSlot(slot) && !slot.name.starts_with("sub_block:changing(");
 }
 
+bool IsRecordedSlot(const SlotDef& slot) {
+  return slot.name == "sub_block:carried" || slot.name == "sub_block:kept";
+}
+
 bool RunsAgain(const OpDef& def) { return def.FindInput("sub_block:arrays") >= 0; }
 
 void FillSubBlockSlots(Program* program) {

@@ -31,6 +31,8 @@ bool IsSubBlockSlot(const SlotDef& slot);
 // The kernel hands values through it, or takes them: it is one of those above, and not one that
 // only says something about the sub-block (sub_block:changing).
 bool HandsValues(const SlotDef& slot);
+// Of an operator that reads a record of steps: it puts what was recorded back into the variables.
+bool IsRecordedSlot(const SlotDef& slot);
 // It may run its sub-block many times: it is one that empties the block's arrays before each run.
 bool RunsAgain(const OpDef& def);
 

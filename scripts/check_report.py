@@ -135,10 +135,10 @@ def check_shown(text, said, seconds):
     rates = [("us", fixed(2)), ("share", percent), ("gflops", fixed(1)), ("gbs", fixed(1)),
              ("peak_share", percent)]
     wrong += check_table(page, "by_operator", said["operators"],
-                         [("op", None), ("count", str), *rates])
+                         [("op", None), ("count", str), ("times", str), *rates])
     wrong += check_table(page, "by_instruction", said["instructions"],
-                         [("op", None), ("output", None), *rates, ("inputs", None),
-                          ("outputs", None)],
+                         [("op", None), ("output", None), ("times", str), *rates,
+                          ("inputs", None), ("outputs", None)],
                          50)
     figures = {"run_us": shown_time(said["run_us"]), "kernels_us": shown_time(said["kernels_us"]),
                "outside_share": percent(said["outside_share"]),

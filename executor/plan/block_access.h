@@ -11,6 +11,9 @@ namespace heddle {
 
 // The blocks that an instruction runs; empty for all but control flow.
 std::vector<int> BlocksOf(const Plan& plan, const Instruction& in);
+// The inputs that an instruction writes, too: a record of blocks' runs is used up by whoever reads
+// it, and the variables that it is of have the values of earlier runs meanwhile.
+std::vector<uint32_t> RecordsOf(const Instruction& in);
 
 // Gathers the slots each block touches, those of the blocks its instructions run included, once a
 // block. Refers to the plan, whose instructions must not change meanwhile.

@@ -49,17 +49,10 @@ class Builder {
     for (int b : blocks)
       for (uint32_t s : blocks_.Of(b).reads) Read(i, s);
     for (uint32_t s : in.op.out) Write(i, s);
-    if (in.op.def->has(kControlFlow)) WriteRecords(i, in.op);
+    for (uint32_t s : RecordsOf(in)) Write(i, s);
     for (const auto& r : in.rewrites) Write(i, r.real);
     for (int b : blocks)
       for (uint32_t s : blocks_.Of(b).writes) Write(i, s);
-  }
-
-  // Records of blocks' runs are used up by whoever reads them.
-  void WriteRecords(uint32_t i, const BoundOp& op) {
-    for (size_t s = 0; s < op.def->inputs().size(); ++s)
-      if (op.def->inputs()[s].flags & kRecord)
-        for (uint32_t k = op.in_begin[s]; k < op.in_begin[s + 1]; ++k) Write(i, op.in[k]);
   }
 
   void Read(uint32_t i, uint32_t s) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/bytes.h"
 #include "core/sub_block_slots.h"
 #include "core/tile_ops.h"
 
@@ -15,9 +16,15 @@ namespace {
 
 using ir::VarId;
 
-// Inputs and results of one loop. Each of them is a stream that the loop reads or writes beside the
-// others, and its memory is in use while the whole loop runs. TODO
-constexpr size_t kMostOperands = 24;
+// How many inputs and results one loop may have. The memory of all of them is in use while the loop
+// runs: a group of more than the first-level cache holds is slower than several (the selective scan
+// of benchmarks/loops.py, unrolled: by half with one loop of 256 operands of 2 KiB, and with loops
+// of 24 faster than without fusion). Where sizes are not known they are taken to be large.
+size_t MostOperands(const ir::Var& result) {
+  constexpr size_t kAlways = 24, kMostBytes = 48 << 10;
+  if (!result.shape.is_static()) return kAlways;
+  return std::max(kAlways, kMostBytes / std::max<size_t>(1, BytesFor(result.dtype, result.shape)));
+}
 
 bool Empty(const std::vector<VarId>& slot) {
   return std::all_of(slot.begin(), slot.end(), [](VarId v) { return v == ir::kNoVar; });
@@ -127,8 +134,7 @@ bool ElementGroups::Fusable(int at, ElementOp* op) const {
 bool ElementGroups::Joins(int producer, int reader) const {
   const ElementOp &a = op(producer), &b = op(reader);
   if (!a.fusable || !b.fusable) return false;
-  const auto& ops = p_.blocks[0].ops;
-  if (ops[static_cast<size_t>(producer)].device != ops[static_cast<size_t>(reader)].device)
+  if (block_[static_cast<size_t>(producer)].device != block_[static_cast<size_t>(reader)].device)
     return false;
   const ir::Var &x = p_.vars[a.out], &y = p_.vars[b.out];
   return x.dtype == y.dtype && x.shape == y.shape;
@@ -256,7 +262,8 @@ void ElementGroups::Cut(const std::vector<int>& group) {
     written = 0;
   };
   for (const int at : group) add(at);
-  if (read.size() + written <= kMostOperands) return end();
+  const size_t most = MostOperands(p_.vars[op(group[0]).out]);
+  if (read.size() + written <= most) return end();
   const std::vector<int> order = DepthFirst(group);
   piece.clear();
   end();
@@ -266,7 +273,7 @@ void ElementGroups::Cut(const std::vector<int>& group) {
         static_cast<size_t>(std::count_if(operands.begin(), operands.end(), [&](VarId v) {
           return !read.count(v) && !result.count(v);
         }));
-    if (read.size() + written + more + 1 > kMostOperands) end();
+    if (read.size() + written + more + 1 > most) end();
     add(at);
   }
   end();

@@ -192,6 +192,21 @@ TEST(DependencyGraph, ABlockReadsAndWritesWhatItsOperatorsDo) {
   EXPECT_EQ(Edges(p.Graph()), (EdgeSet{{0, 1}, {1, 2}, {1, 3}}));
 }
 
+// While a loop's gradient goes back through the steps, the loop's variables have values of steps.
+TEST(DependencyGraph, AGradientOfALoopPutsRecordedValuesBack) {
+  for (const char* slot : {"sub_block:carried", "sub_block:kept"}) {
+    FakePlan p(8);
+    const int body = p.AddBlock();
+    p.Add("relu", {1}, {3});  // 0 reads what the loop left
+    Instruction& in = p.Add("while_grad", {1}, {5}, 0, body);
+    const size_t inputs = in.op.def->inputs().size();
+    const auto at = static_cast<size_t>(in.op.def->FindInput(slot));
+    for (size_t s = 0; s <= inputs; ++s) in.op.in_begin.push_back(s > at);
+    p.Add("relu", {1}, {4});  // 2 reads it again
+    EXPECT_EQ(Edges(p.Graph()), (EdgeSet{{0, 1}, {1, 2}})) << slot;
+  }
+}
+
 TEST(DependencyGraph, RandomListsMatchTheBruteForceClosure) {
   std::mt19937 rng(7);
   auto pick = [&](int n) { return static_cast<int>(rng() % static_cast<unsigned>(n)); };

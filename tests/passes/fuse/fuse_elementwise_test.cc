@@ -9,6 +9,7 @@
 
 #include "core/op_registry.h"
 #include "core/tile_ops.h"
+#include "passes/pass_manager.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -515,10 +516,9 @@ TEST(FuseElementwise, ManyValuesAtOnce) {
   ExpectFused(c, 1);
 }
 
-// A loop with very many operands is slower than several, and keeps all of their memory in use.
-TEST(FuseElementwise, AGroupOfVeryManyOperandsIsCut) {
+// x0 + x1 * 1.5 + x2 * 2.5 + …
+Case SumOfMany(const Shape& s) {
   Case c;
-  const Shape s{5, 3};
   constexpr int kFeeds = 100;
   for (int k = 0; k < kFeeds; ++k) c.Feed("x" + std::to_string(k), s);
   std::string sum = "x0";
@@ -529,6 +529,13 @@ TEST(FuseElementwise, AGroupOfVeryManyOperandsIsCut) {
     sum = next;
   }
   c.b.Fetch(sum);
+  return c;
+}
+
+// A loop over more memory than the first-level cache holds is slower than several.
+TEST(FuseElementwise, AGroupOfVeryManyOperandsIsCut) {
+  ExpectFused(SumOfMany({5, 3}), 1);
+  const Case c = SumOfMany({64, 32});
   const Outcome plain = c.Run(0), fused = c.Run(2);
   ExpectSame(plain, fused);
   EXPECT_LE(fused.instructions, 8);
@@ -580,6 +587,38 @@ TEST(FuseElementwise, TheBodyOfALoop) {
     if (in.block == body) ops.insert(in.op);
   EXPECT_EQ(ops,
             (std::multiset<std::string>{"fused_elementwise", "increment", "less_than", "tanh"}));
+}
+
+// In a body, too, operators of one place are one loop, and those of two places are two.
+TEST(FuseElementwise, PlacesInABody) {
+  for (const bool two : {false, true}) {
+    ProgramBuilder b;
+    const Shape s{4};
+    b.Feed("h", DType::kF32, s).Feed("n", DType::kI64, {1}).Fill("i", {1}, 0, DType::kI64);
+    b.Var("go", DType::kBool, {1}).Binary("less_than", "i", "n", "go");
+    const int body = b.Block(0);
+    b.In(body);
+    std::string at = "h";
+    for (int k = 0; k < 8; ++k) {
+      const std::string next = "t" + std::to_string(k);
+      b.Var(next, DType::kF32, s)
+          .Op("tanh", {{"X", {at}}}, {{"Out", {next}}},
+              {{"op_device", std::string(two && k >= 4 ? "gpu:0" : "cpu")}});
+      at = next;
+    }
+    b.Unary("assign", at, "h").Increment("i").Binary("less_than", "i", "n", "go").In(0);
+    b.Op("while", {{"X", {"h", "i", "n"}}, {"Condition", {"go"}}},
+         {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+    b.Fetch("h");
+    const auto optimized =
+        passes::Optimize(b.Build().impl(), std::make_shared<Scope>(), {2, {}, {}});
+    ASSERT_TRUE(optimized.ok()) << optimized.status().ToString();
+    std::vector<std::string> places;
+    for (const ir::Op& op : optimized->program->blocks[static_cast<size_t>(body)].ops)
+      if (op.type() == "fused_elementwise") places.push_back(op.device);
+    EXPECT_EQ(places,
+              two ? std::vector<std::string>({"cpu", "gpu:0"}) : std::vector<std::string>({"cpu"}));
+  }
 }
 
 }  // namespace
