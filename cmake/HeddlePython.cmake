@@ -45,7 +45,9 @@ heddle_warnings(_heddle)
 
 # The modules, as links: an edit needs no build.
 file(GLOB _modules CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/heddle"
-     "${PROJECT_SOURCE_DIR}/python/heddle/*.py*" "${PROJECT_SOURCE_DIR}/python/heddle/py.typed")
+     "${PROJECT_SOURCE_DIR}/python/heddle/*.py*" "${PROJECT_SOURCE_DIR}/python/heddle/onnx/*.py"
+     "${PROJECT_SOURCE_DIR}/python/heddle/py.typed")
+file(MAKE_DIRECTORY "${_package}/onnx")
 foreach(_module IN LISTS _modules)
   file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/heddle/${_module}" "${_package}/${_module}"
        SYMBOLIC)

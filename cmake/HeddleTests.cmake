@@ -210,6 +210,14 @@ if(NOT HEDDLE_SANITIZE)
   endif()
 endif()
 
+# A program made by hand.
+add_executable(heddle_by_hand "${PROJECT_SOURCE_DIR}/examples/build/main.cc")
+target_link_libraries(heddle_by_hand PRIVATE heddle)
+heddle_warnings(heddle_by_hand)
+add_test(NAME examples.build COMMAND heddle_by_hand)
+set_tests_properties(examples.build PROPERTIES TIMEOUT 60 LABELS examples
+                     ENVIRONMENT "${_sanitizer_env}")
+
 # The OCR example. Its models come through pip: status 77 where they cannot be had.
 if(TARGET _heddle AND NOT HEDDLE_SANITIZE)
   set(_ocr "")

@@ -85,6 +85,17 @@ void ProgramBuilder::Add(OpBuilder op) {
   p_->blocks[op.block_].ops.push_back(std::move(made));
 }
 
+Status ProgramBuilder::AddOrRefuse(OpBuilder op) {
+  const int block = op.block_;
+  Add(std::move(op));
+  if (ok()) return Status::Ok();
+  p_->blocks[static_cast<size_t>(block)].ops.pop_back();
+  Status said = problems_.empty() ? UnknownOps() : Summary();
+  problems_.clear();
+  unknown_.clear();
+  return said;
+}
+
 // An operator whose meaning changed declares the attribute "op_version", with the present version
 // as its default; files that name versions decide. A gradient goes by its operator's version.
 void ProgramBuilder::SetVersion(Op* op) const {

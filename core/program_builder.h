@@ -81,6 +81,16 @@ class ProgramBuilder {
 
   // The next operator of its block. Precondition: `op` is one that heddle has.
   void Add(OpBuilder op);
+  // The same for who hears of mistakes at once: returns what is wrong, forgets it, and adds nothing
+  // then. Precondition: ok() before `op` was begun.
+  Status AddOrRefuse(OpBuilder op);
+
+  // As far as it is made.
+  const Program& program() const { return *p_; }
+  void SetType(VarId var, DType dtype, const Shape& shape) {
+    p_->vars[var].dtype = dtype;
+    p_->vars[var].shape = shape;
+  }
 
   // The checked program. `source`: what makes it again or writes it; null when nothing does.
   Result<std::shared_ptr<Program>> Finish(std::shared_ptr<const formats::ProgramSource> source) &&;

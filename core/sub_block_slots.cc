@@ -191,6 +191,12 @@ class Filler {
 
 bool IsSubBlockSlot(const SlotDef& slot) { return slot.name.starts_with(kPrefix); }
 
+bool HandsValues(const SlotDef& slot) {
+  return IsSubBlockSlot(slot) && !slot.name.starts_with("sub_block:changing(");
+}
+
+bool RunsAgain(const OpDef& def) { return def.FindInput("sub_block:arrays") >= 0; }
+
 void FillSubBlockSlots(Program* program) {
   for (size_t b = 0; b < program->blocks.size(); ++b)
     for (size_t i = 0; i < program->blocks[b].ops.size(); ++i)

@@ -28,5 +28,10 @@ namespace heddle::ir {
 void FillSubBlockSlots(Program* program);
 // Its operands are those above, which no file lists.
 bool IsSubBlockSlot(const SlotDef& slot);
+// The kernel hands values through it, or takes them: it is one of those above, and not one that
+// only says something about the sub-block (sub_block:changing).
+bool HandsValues(const SlotDef& slot);
+// It may run its sub-block many times: it is one that empties the block's arrays before each run.
+bool RunsAgain(const OpDef& def);
 
 }  // namespace heddle::ir

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/guard.h"
 #include "device/emulated_graph.h"
-#include "device/guard.h"
 
 namespace heddle {
 namespace {

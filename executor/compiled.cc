@@ -369,6 +369,11 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {
   return plain_;
 }
 
+Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
+  MutexLock lock(mutex_);
+  return source_.Get();
+}
+
 PassReport CompiledImpl::pass_report() const {
   MutexLock lock(mutex_);
   return report_;

@@ -63,6 +63,8 @@ class CompiledImpl {
       HEDDLE_EXCLUDES(mutex_);
   // The program as it is in the file, for feeds that the passes' result does not do for.
   Result<std::shared_ptr<Form>> Plain() HEDDLE_EXCLUDES(mutex_);
+  // The program as it is in the file.
+  Result<std::shared_ptr<const ir::Program>> Source() const HEDDLE_EXCLUDES(mutex_);
   // The report of the newest form.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
   PlanChoices plan_choices() const {

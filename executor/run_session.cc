@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "executor/device/device_interpreter.h"
+#include "executor/find_culprit.h"
 #include "executor/report/fill_report.h"
 #include "executor/run/interpreter.h"
 #include "heddle/generator.h"
@@ -44,7 +45,9 @@ Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCal
   const auto run = [&](int threads) { status = Admitted(resources, *cached, call, threads); };
   if (!resources.admission.Run(run, call.options.deadline))
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
-  return status;
+  if (status.ok()) [[likely]]
+    return status;
+  return FindCulprit(resources, call, *cached->plan()->program, status);
 } catch (...) {
   return Caught();
 }
@@ -123,7 +126,8 @@ Status RunSession::Execute() {
   memory.values.clear();
   for (const Feed& f : call_.feeds) memory.values.push_back(&f.value);
   const bool watched = IsWatched(call_.options);
-  if (watched) state_->control().Arm(call_.options, resources_.threads, resources_.watcher);
+  if (watched)
+    state_->control().Arm(call_.options, resources_.threads, resources_.watcher, call_.checked);
   Status status;
   try {
     if (resources_.poison) state_->PoisonMemory();

@@ -21,6 +21,7 @@
 #include "executor/compiled.h"
 #include "executor/plan_cache.h"
 #include "executor/plan_service.h"
+#include "executor/run/run_control.h"
 #include "executor/run_resources.h"
 #include "heddle/run_options.h"
 
@@ -40,6 +41,8 @@ struct RunCall {
   const RunOptions& options;
   RunMemory& memory;
   std::vector<Value>* out;
+  // With check_nan_inf, what is looked through; null: what every instruction writes.
+  const CheckedOps* checked = nullptr;
 };
 
 class RunSession {

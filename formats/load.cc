@@ -57,11 +57,29 @@ Result<std::string> FindInDirectory(const std::string& dir) {
   return NotFound(dir, " holds no program (", usual, ")");
 }
 
+// "": the one that the program was read from.
+Result<const Format*> FormatNamed(const std::string& name, const ir::Program& program) {
+  if (name.empty()) return &formats::FormatOf(program);
+  std::string names;
+  for (const Format* format : formats::Formats()) {
+    if (format->name() == name) return format;
+    names += (names.empty() ? "" : ", ") + std::string(format->name());
+  }
+  return InvalidArgument("there is no format '", name, "'; there is ", names);
+}
+
 }  // namespace
 
 namespace formats {
 
-Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name) {
+Result<std::shared_ptr<const ProgramSource>> Format::ParseFile(const std::string&,
+                                                               std::string_view bytes,
+                                                               ir::ProgramBuilder& builder) const {
+  return Parse(bytes, builder);
+}
+
+Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
+                                                  bool is_file) {
   const Format* format = nullptr;
   for (const Format* f : Formats())
     if (format == nullptr && f->Recognises(bytes)) format = f;
@@ -70,8 +88,9 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
     format = Formats()[0];
   }
   ir::ProgramBuilder builder(name, XXH64(bytes.data(), bytes.size(), 0));
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source,
-                          format->Parse(bytes, builder));
+  HEDDLE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ProgramSource> source,
+      is_file ? format->ParseFile(name, bytes, builder) : format->Parse(bytes, builder));
   return std::move(builder).Finish(std::move(source));
 }
 
@@ -86,10 +105,35 @@ Result<Program> Program::Parse(std::string_view bytes, const std::string& name) 
 Result<Program> Program::Load(const std::string& path) {
   auto bytes = FileBytes::Read(path);
   if (!bytes.ok()) return bytes.status();
-  return Parse(bytes->view(), path);
+  auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/true);
+  if (!parsed.ok()) return parsed.status();
+  return Program(*std::move(parsed));
 }
 
-Result<std::string> Program::Serialize() const { return formats::FormatOf(*impl_).Write(*impl_); }
+Result<std::string> Program::Serialize(const std::string& format) const {
+  HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, *impl_));
+  return to->Write(*impl_);
+}
+
+Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
+                             const std::string& format) {
+  HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, model.program.ir()));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(model.program.ir()));
+  std::error_code ec;
+  fs::create_directories(directory, ec);
+  if (ec) return NotFound("cannot make the directory ", directory, ": ", ec.message());
+  SavedModel saved;
+  saved.program = (fs::path(directory) / to->FileNames()[0]).string();
+  if (!model.program.persistables().empty()) {
+    saved.parameters = to->DefaultParameters(saved.program);
+    HEDDLE_RETURN_IF_ERROR(SaveParameters(model.program, *model.scope, saved.parameters));
+  }
+  FileReplacement file(saved.program);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
+  HEDDLE_RETURN_IF_ERROR(file.Commit());
+  return saved;
+}
 
 Result<std::string> FindProgramFile(const std::string& path) {
   std::error_code ec;

@@ -16,12 +16,6 @@ Status CheckKind(std::string_view bytes, const std::string& name) {
     if (bytes.starts_with(pickle))
       return Unimplemented(name,
                            ": this is a Python pickle (.pdparams, .pdopt?), not a Paddle program");
-  // An ONNX ModelProto starts with its ir_version (field 1, varint), a ProgramDesc with a block
-  // (field 1, length-delimited).
-  if (bytes[0] == '\x08')
-    return Unimplemented(name,
-                         ": this looks like an ONNX model; heddle reads Paddle's .pdmodel "
-                         "(convert with x2paddle, or export from Paddle)");
   return Status::Ok();
 }
 

@@ -22,7 +22,7 @@ class InFile : public PackedProgram {
     HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, file_.ReadAll());
     if (!IsThat(bytes, hash_))
       return DataLoss(name_, " was written to while the program in it was still needed");
-    return ParseProgram(bytes.view(), name_);
+    return ParseProgram(bytes.view(), name_, /*is_file=*/true);
   }
 
  private:

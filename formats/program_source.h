@@ -58,6 +58,11 @@ class Format {
   // a file of this format, or cut short. `bytes` need not outlive the call.
   virtual Result<std::shared_ptr<const ProgramSource>> Parse(std::string_view bytes,
                                                              ir::ProgramBuilder& builder) const = 0;
+  // The same for the bytes of the file `path`, which can be read again later: what is large may
+  // stay in it.
+  virtual Result<std::shared_ptr<const ProgramSource>> ParseFile(const std::string& path,
+                                                                 std::string_view bytes,
+                                                                 ir::ProgramBuilder& builder) const;
   // The bytes of a file that Parse makes this program of again. What heddle has no use for is taken
   // from program.source where that is of this format. kResourceExhausted: it cannot be so large.
   virtual Result<std::string> Write(const ir::Program& program) const = 0;
@@ -75,7 +80,9 @@ class Format {
 // Makes the program of a file's bytes, of whichever format they are; `name` stands before messages.
 // Everything wrong with a file is found here: kInvalidArgument lists it. kDataLoss: damaged;
 // kUnimplemented: a format, or operators, that heddle does not read.
-Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name);
+// `is_file`: they are those of the file called so.
+Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
+                                                  bool is_file = false);
 
 // Lets `program` be forgotten: where the file called program.name still is what it was read from,
 // that file, which stays open, else what its source packs. Precondition: program.as_parsed().

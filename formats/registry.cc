@@ -1,5 +1,6 @@
 #include "formats/registry.h"
 
+#include "formats/onnx/format.h"
 #include "formats/paddle/format.h"
 #include "formats/pir/format.h"
 
@@ -9,6 +10,7 @@ std::span<const Format* const> Formats() {
   static const Format* const kAll[] = {
       &paddle::ProgramDescFormat(),  // .pdmodel
       &pir::PirFormat(),             // .json
+      &onnx::OnnxFormat(),           // .onnx
   };
   return kAll;
 }

@@ -4,8 +4,10 @@
 
 namespace heddle::passes {
 
-GraphView::GraphView(const ir::Program& program)
+GraphView::GraphView(const ir::Program& program, const PassContext& context)
     : program_(program),
+      block_(context.block),
+      uses_(context.uses),
       writers_(program.vars.size()),
       readers_(program.vars.size()),
       shared_(program.vars.size(), false),
@@ -14,7 +16,7 @@ GraphView::GraphView(const ir::Program& program)
     if (f.var != ir::kNoVar) initial_[f.var] = true;
   for (ir::VarId v = 0; v < program.vars.size(); ++v)
     if (program.vars[v].persistable) initial_[v] = true;
-  const auto& ops = program.blocks[0].ops;
+  const auto& ops = program.blocks[static_cast<size_t>(block_)].ops;
   for (size_t i = 0; i < ops.size(); ++i) {
     Touch(ops[i], static_cast<int>(i), false);
     for (int sub : NestedBlocks(program, ops[i]))
@@ -33,22 +35,28 @@ void GraphView::Touch(const ir::Op& op, int at, bool nested) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
       readers_.Add(v, at);
-      if (nested) shared_[v] = true;
+      Meet(v, nested);
     }
   }
   for (const auto& slot : op.outputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
       writers_.Add(v, at);
-      if (nested) shared_[v] = true;
+      Meet(v, nested);
     }
   }
 }
 
+void GraphView::Meet(ir::VarId v, bool nested) {
+  if (nested) shared_[v] = true;
+  // What the pass has made since is the block's own.
+  if (block_ > 0 && v < uses_.owner.size() && uses_.owner[v] != block_) initial_[v] = true;
+}
+
 bool GraphView::SingleWriter(ir::VarId v) const {
   const ir::Var& var = program_.vars[v];
-  return var.block == 0 && var.kind == ir::VarKind::kTensor && !initial_[v] && !shared_[v] &&
-         writers_[v].size() == 1;
+  return (block_ > 0 || var.block == 0) && var.kind == ir::VarKind::kTensor && !initial_[v] &&
+         !shared_[v] && writers_[v].size() == 1;
 }
 
 int GraphView::OnlyReader(ir::VarId v, const PassContext& context) const {

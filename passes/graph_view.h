@@ -1,6 +1,7 @@
-// Writers and readers of the variables of block 0.
+// Writers and readers of the variables of one block.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -10,15 +11,21 @@
 
 namespace heddle::passes {
 
-// Valid until the program changes. Positions are indices into block 0's operators; an operator that
-// holds sub-blocks counts as reader and writer of everything they touch.
+// Shows the block that the context says. Valid until the program changes. Positions are indices
+// into the block's operators; an operator that holds sub-blocks counts as reader and writer of
+// everything they touch. A sub-block may run again and again: what other blocks name, and what it
+// reads before it writes it, has a value when it begins.
 class GraphView {
  public:
-  explicit GraphView(const ir::Program& program);
+  GraphView(const ir::Program& program, const PassContext& context);
+
+  int block() const { return block_; }
 
   std::span<const int> writers(ir::VarId v) const { return writers_[v]; }
   std::span<const int> readers(ir::VarId v) const { return readers_[v]; }
-  // `v` is a plain tensor of block 0 alone, has no initial value, and one operator writes it.
+  // No operator of the program writes `v`.
+  bool NeverWritten(ir::VarId v) const { return v >= uses_.written.size() || !uses_.written[v]; }
+  // `v` is a plain tensor of the block alone, has no initial value, and one operator writes it.
   bool SingleWriter(ir::VarId v) const;
   // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
   int OnlyReader(ir::VarId v, const PassContext& context) const;
@@ -29,13 +36,21 @@ class GraphView {
   bool WrittenBefore(ir::VarId v, int at) const {
     return Stable(v) && (writers_[v].empty() || writers_[v][0] < at);
   }
+  // No operator from `from` to `to` writes `v`: all of them read the same value.
+  bool Unchanged(ir::VarId v, int from, int to) const {
+    const auto next = std::lower_bound(writers_[v].begin(), writers_[v].end(), from);
+    return next == writers_[v].end() || *next > to;
+  }
 
  private:
   void Touch(const ir::Op& op, int at, bool nested);
+  void Meet(ir::VarId v, bool nested);
   const ir::Program& program_;
+  const int block_;
+  const BlockUses& uses_;
   PositionLists writers_, readers_;
   std::vector<bool> shared_;   // touched inside a sub-block
-  std::vector<bool> initial_;  // has a value before the program begins, or is read first
+  std::vector<bool> initial_;  // has a value before the block begins, or is read first
 };
 
 }  // namespace heddle::passes

@@ -22,9 +22,9 @@ void ForEachAccess(const ir::Op& op, bool nested, const Fn& fn) {
 
 }  // namespace
 
-OrderGraph::OrderGraph(const ir::Program& program) {
+OrderGraph::OrderGraph(const ir::Program& program, int block) {
   constexpr unsigned kOrdered = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
-  const auto& ops = program.blocks[0].ops;
+  const auto& ops = program.blocks[static_cast<size_t>(block)].ops;
   std::vector<int> writer(program.vars.size(), -1);
   std::vector<std::vector<int>> readers(program.vars.size());  // since the last write
   int last_ordered = -1;

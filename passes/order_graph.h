@@ -1,4 +1,4 @@
-// Dependencies between the operators of block 0, and new orders that respect them.
+// Dependencies between the operators of one block, and new orders that respect them.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace heddle::passes {
 // touch; operators whose order is visible (random numbers, side effects, …) keep their order.
 class OrderGraph {
  public:
-  explicit OrderGraph(const ir::Program& program);
+  OrderGraph(const ir::Program& program, int block);
 
   int size() const { return static_cast<int>(begin_.size()) - 1; }
   // The earlier operators that `at` depends on, once per reason.

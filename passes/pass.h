@@ -13,6 +13,7 @@
 #include "core/buffer_slab.h"
 #include "core/ir.h"
 #include "heddle/pass.h"
+#include "passes/nested_blocks.h"
 
 namespace heddle::passes {
 
@@ -28,6 +29,9 @@ class PassContext {
 
   std::set<ir::VarId> fetched;  // variables that must keep their meaning
   std::set<ir::VarId> fed;      // variables that are no constants, even where they are parameters
+  // For passes that change one block at a time, see PassDef: the block, and what blocks name.
+  int block = 0;
+  BlockUses uses;
 
   const PassOptions& options() const { return options_; }
   // The value of a float parameter that no operator of `program` writes, or nullptr. When the user
@@ -75,6 +79,9 @@ struct PassDef {
   bool repeat = false;
   // Does not run again when later groupings have changed the program.
   bool once = false;
+  // Changes the operators of one block, PassContext::block, and is called for each block that runs.
+  // Other blocks' operators are only read, and what they name keeps its meaning.
+  bool each_block = false;
   double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
   // Operators it may make that Paddle lacks, or defines differently. Level 2 only.
   std::vector<std::string> own_ops;

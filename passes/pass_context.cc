@@ -38,7 +38,7 @@ const Tensor* PassContext::CopyOf(const Tensor& waiting) {
 
 const Tensor* PassContext::Constant(const ir::Program& program, const GraphView& view,
                                     ir::VarId var, bool contents) {
-  if (var == ir::kNoVar || !view.writers(var).empty()) return nullptr;
+  if (var == ir::kNoVar || !view.NeverWritten(var)) return nullptr;
   const Tensor* t = Parameter(program, var, false, false);
   if (t == nullptr || t->dtype() != DType::kF32) return nullptr;
   return Parameter(program, var, true, contents);

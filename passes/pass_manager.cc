@@ -4,10 +4,12 @@
 #include <chrono>
 #include <exception>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "passes/custom_pass.h"
 #include "passes/ir_text.h"
+#include "passes/nested_blocks.h"
 #include "passes/pass_dump.h"
 #include "passes/storage_aliases.h"
 #include "passes/verifier.h"
@@ -188,12 +190,24 @@ class Driver {
 
   Result<bool> Guarded(const PassDef& pass) {
     try {
-      return pass.run(*copy_, context_);
+      return pass.each_block ? EachBlock(pass) : pass.run(*copy_, context_);
     } catch (const std::bad_alloc&) {
       return ResourceExhausted("out of memory");
     } catch (const std::exception& e) {
       return Internal(e.what());
     }
+  }
+
+  Result<bool> EachBlock(const PassDef& pass) {
+    bool changed = false, stale = true;
+    for (const int block : BlocksThatRun(*copy_)) {
+      if (std::exchange(stale, false)) context_.uses = FindBlockUses(*copy_);
+      context_.block = block;
+      HEDDLE_ASSIGN_OR_RETURN(stale, pass.run(*copy_, context_));
+      changed = changed || stale;
+    }
+    context_.block = 0;
+    return changed;
   }
 
   std::string Place() const { return Name(grouping_); }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "passes/nested_blocks.h"
-
 namespace heddle::passes {
 
 using ir::kNoVar;
@@ -12,28 +10,9 @@ using ir::VarId;
 VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched)
     : program_(program),
       fetched_(fetched),
-      owner_(program.vars.size(), kNobody),
-      written_(program.vars.size(), false),
+      uses_(FindBlockUses(program)),
       writes_(program.vars.size()),
-      reads_(program.vars.size()) {
-  for (const ir::Block& b : program.blocks) {
-    for (const ir::Op& op : b.ops) {
-      const auto own = [&](VarId v) {
-        owner_[v] = owner_[v] == kNobody || owner_[v] == b.id ? b.id : kSeveral;
-      };
-      for (const auto& slot : op.inputs)
-        for (VarId v : slot)
-          if (v != kNoVar) own(v);
-      for (const auto& slot : op.outputs) {
-        for (VarId v : slot) {
-          if (v == kNoVar) continue;
-          own(v);
-          written_[v] = true;
-        }
-      }
-    }
-  }
-}
+      reads_(program.vars.size()) {}
 
 void VersionView::Enter(int block) {
   writes_.Clear();
@@ -72,7 +51,7 @@ int VersionView::WriterBefore(VarId v, int at) const {
 
 bool VersionView::Private(VarId v) const {
   const ir::Var& var = program_.vars[v];
-  if (owner_[v] != block_ || var.kind != ir::VarKind::kTensor || var.persistable ||
+  if (uses_.owner[v] != block_ || var.kind != ir::VarKind::kTensor || var.persistable ||
       fetched_.count(v) > 0 || writes_[v].empty())
     return false;
   // An operator that runs blocks may keep the old value.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ir.h"
+#include "passes/nested_blocks.h"
 #include "passes/position_lists.h"
 
 namespace heddle::passes {
@@ -41,16 +42,14 @@ class VersionView {
   // this block that do not write `v` themselves: their operand may be replaced.
   std::optional<std::vector<int>> Readers(ir::VarId v, int at) const;
   // No operator of the program writes `v`.
-  bool NeverWritten(ir::VarId v) const { return !written_[v]; }
+  bool NeverWritten(ir::VarId v) const { return !uses_.written[v]; }
 
  private:
-  static constexpr int kNobody = -1, kSeveral = -2;
   void Touch(const ir::Op& op, int at);
 
   const ir::Program& program_;
   const std::set<ir::VarId>& fetched_;
-  std::vector<int> owner_;  // the only block that names the variable
-  std::vector<bool> written_;
+  const BlockUses uses_;
   int block_ = 0;
   PositionLists writes_, reads_;
   std::vector<bool> nested_;  // per operator of the block: it runs sub-blocks

@@ -44,7 +44,8 @@ MEANT = [("heddle train … ", "heddle train --startup examples/digits/train/sta
 # Documents whose console blocks scripts/check_console.py runs, and whose Python test_docs.py runs.
 CONSOLE = {"docs/errors.md"}
 # (scripts/paddle_frontend.py runs that of docs/training.md, which needs Paddle.)
-PYTHON = {"README.md", "docs/python.md", "docs/training.md", "docs/from-paddle-inference.md"}
+PYTHON = {"README.md", "docs/building.md", "docs/python.md", "docs/training.md",
+          "docs/from-paddle-inference.md"}
 
 EMBEDDED = ("#include <iostream>\nvoid f(heddle::Executor& executor, "
             "const heddle::CompiledProgram& compiled, heddle::Tensor x) {\n", "\n}\n")
@@ -54,6 +55,7 @@ CPP = [
     ("LoadModel(\"model_dir\")", "heddle::Tensor x;\nvoid f() {\n", "\n}\n"),
     ("OpenDevice(\"emulated\")", "#include <heddle/device.h>\n"
      "void f(heddle::Result<heddle::Program>& m, heddle::Model* model) {\n", "\n}\n"),
+    ("heddle::ProgramBuilder b(", "#include <heddle/heddle.h>\n", ""),
     ("heddle::Generator generator", "#include <heddle/heddle.h>\nvoid f(heddle::Program* startup, "
      "heddle::Program* main, heddle::Tensor x, heddle::Tensor y) {\n", "\n}\n"),
     *((part, *EMBEDDED) for part in ("Tensor::Of(", "BoundRun run(", "RunOptions options;",

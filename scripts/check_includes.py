@@ -14,6 +14,7 @@ ALLOWED = {
     "include": set(),
     "core": {"include", "kernels/all_ops.inc", "kernels/all_tiles.inc"},
     "formats": {"core", "include", "proto"},
+    "builder": {"core", "include"},
     "memory": {"core:values", "include:values"},
     "scheduler": {"core:values", "include:values"},
     "device": {"core", "include", "kernels/all_cuda_kernels.inc"},

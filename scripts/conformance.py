@@ -70,7 +70,8 @@ def reason_of(case, said, reasons):
 def refused():
     """What Paddle takes and heddle does not, as a table."""
     lines = ["## What heddle refuses", "",
-             "Paddle has a CPU kernel for these, and heddle says UNIMPLEMENTED.", "",
+             "Paddle's CPU kernels take these; heddle says UNIMPLEMENTED, or does what the table "
+             "says.", "",
              "| operators | of | why |", "|---|---|---|"]
     for line in (ROOT / "scripts" / "conformance_refused.tsv").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):

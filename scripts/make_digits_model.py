@@ -36,6 +36,7 @@ A convolutional network for 8x8 images of handwritten digits, small enough to li
 grey values 0 to 16 |
 | `labels.txt` | the names of the classes |
 | `show.py` | draws the images with what the model says |
+| `onnx/model.onnx` | the same network and parameters as ONNX; `scripts/make_digits_onnx.py` writes it |
 | `train/` | the same network to train from scratch with heddle |
 
 ```
@@ -44,7 +45,7 @@ heddle run examples/digits --feed x=examples/digits/input.npy --labels examples/
 
 Accuracy on {held_out} held-out images: {accuracy:.4f}. The images are scikit-learn's `load_digits`
 (UCI, Optical Recognition of Handwritten Digits). `scripts/make_digits_model.py` makes all of this,
-but for `show.py` and `train/accuracy.py`.
+but for `onnx/`, `show.py` and `train/accuracy.py`.
 """
 
 

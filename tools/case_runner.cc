@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/heddle.h"
+#include "heddle/onnx.h"
 #include "tools/case_file.h"
 #include "tools/values.h"
 
@@ -51,12 +52,60 @@ Result<std::vector<Value>> Gather(const Case& c, std::vector<Value> fetched, con
   return values;
 }
 
+// --- cases of the ONNX test suite: model.onnx and test_data_set_0/input_<k>.pb
+
+Result<std::string> ReadBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Status(StatusCode::kNotFound, path + ": no such file");
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Status WriteBytes(const std::string& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  return file ? Status::Ok() : Status(StatusCode::kNotFound, path + ": cannot be written");
+}
+
+bool IsOnnxCase(const std::string& directory) {
+  return std::filesystem::is_regular_file(directory + "/model.onnx");
+}
+
+Status RunOnnxCase(Executor& executor, const std::string& directory, const std::string& out,
+                   CompileOptions options, const RunOptions& run) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(directory + "/model.onnx"));
+  const std::vector<TensorInfo> inputs = model.program.inputs();
+  std::vector<Feed> feeds;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    HEDDLE_ASSIGN_OR_RETURN(
+        const std::string bytes,
+        ReadBytes(directory + "/test_data_set_0/input_" + std::to_string(k) + ".pb"));
+    HEDDLE_ASSIGN_OR_RETURN(Value value, ReadOnnxInput(model.program, k, bytes));
+    feeds.push_back({inputs[k].name, std::move(value)});
+  }
+  options.fetches.clear();
+  for (const TensorInfo& output : model.program.outputs()) options.fetches.push_back(output.name);
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          executor.Compile(model.program, model.scope, options));
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> fetched,
+                          executor.RunValues(compiled, feeds, run));
+  std::vector<std::string> messages;
+  for (size_t k = 0; k < fetched.size(); ++k) {
+    HEDDLE_ASSIGN_OR_RETURN(std::string message, WriteOnnxOutput(model.program, k, fetched[k]));
+    messages.push_back(std::move(message));
+  }
+  for (size_t k = 0; k < messages.size(); ++k)
+    HEDDLE_RETURN_IF_ERROR(WriteBytes(out + "/output_" + std::to_string(k) + ".pb", messages[k]));
+  return Status::Ok();
+}
+
 }  // namespace
 
 void RemoveOutputs(const std::string& out) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(out, error))
-    if (entry.path().filename().string().starts_with("out_"))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("out_") || name.starts_with("output_"))
       std::filesystem::remove(entry.path(), error);
 }
 
@@ -74,6 +123,7 @@ bool LivesInScope(const Case& c, const Program& program, const CaseEntry& input)
 
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
                   CompileOptions options, const RunOptions& run) {
+  if (IsOnnxCase(directory)) return RunOnnxCase(executor, directory, out, std::move(options), run);
   HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
   HEDDLE_ASSIGN_OR_RETURN(const Program program, LoadProgram(c));
   auto scope = std::make_shared<Scope>();

@@ -19,6 +19,7 @@ void AddOps(Command root, Action& chosen);
 void AddPlan(Command root, Action& chosen);
 void AddProfile(Command root, Action& chosen);
 void AddOpt(Command root, Action& chosen);
+void AddConvert(Command root, Action& chosen);
 void AddPasses(Command root, Action& chosen);
 void AddTrain(Command root, Action& chosen);
 void AddDoctor(Command root, Action& chosen);

@@ -61,6 +61,7 @@ Json InstructionJson(const PlanDescription::Instruction& in) {
   if (!in.in_place.empty()) json["in_place"] = in.in_place;
   if (!in.blocks.empty()) json["blocks"] = in.blocks;
   json["cost_ns"] = in.cost_ns;
+  if (in.once) json["once"] = true;
   if (in.task >= 0) json["task"] = in.task;
   if (in.lane >= 0) json["lane"] = in.lane;
   return json;
@@ -122,6 +123,7 @@ Json OperatorsJson(const Profile& p) {
   for (const OperatorSum& s : ByOperator(p))
     list.push_back({{"op", s.op},
                     {"count", s.count},
+                    {"times", s.times},
                     {"us", s.us},
                     {"share", p.Share(s.us)},
                     {"flops", s.flops},
@@ -141,6 +143,7 @@ Json InstructionsJson(const Profile& p) {
                     {"index", line.event.index},
                     {"stream", line.event.stream},
                     {"step", line.step},
+                    {"times", line.times},
                     {"us", line.us},
                     {"share", p.Share(line.us)},
                     {"flops", line.flops},

@@ -91,7 +91,7 @@ Status Optimise(const Options& options) {
     OptimizeOptions optimize = options.optimize;
     optimize.fetches = options.model.fetches;
     HEDDLE_ASSIGN_OR_RETURN(optimized, OptimizeModel(model, optimize));
-    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, optimized.model.program.Serialize());
+    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, optimized.model.program.Serialize("paddle"));
     const auto [program_file, parameter_file] = FilesOf(options.output);
     if (!optimized.model.program.persistables().empty())
       HEDDLE_RETURN_IF_ERROR(

@@ -35,6 +35,14 @@ std::string Rate(const Profile& p, double us, double flops, double bytes) {
   return text;
 }
 
+// Of operators with very many operands the first ones.
+std::string Few(const std::vector<TraceEvent::Operand>& list) {
+  constexpr size_t kMost = 6;
+  if (list.size() <= kMost) return ShapesText(list);
+  return ShapesText({list.begin(), list.begin() + kMost}) + " and " +
+         std::to_string(list.size() - kMost) + " more";
+}
+
 void PrintText(const Options& options, const Profile& p) {
   std::printf("%s: %d threads, %s, median of %d runs\n", options.model.model.c_str(), p.threads,
               p.dispatch.c_str(), p.runs);
@@ -45,19 +53,22 @@ void PrintText(const Options& options, const Profile& p) {
                 100 * us / p.run_us);
   std::printf("  machine    %10.1f GFLOP/s float32, copies %.1f GB/s\n\n", p.peak.gflops,
               p.peak.copy_gbs);
-  std::printf("%12s %7s  %22s  %5s  %s\n", "us", "share", "rate, of peak", "count", "operator");
+  std::printf("%12s %7s  %22s  %5s  %s\n", "us", "share", "rate, of peak", "times", "operator");
   for (const OperatorSum& s : ByOperator(p))
-    std::printf("%12.1f %6.1f%%  %22s  %5d  %s\n", s.us, 100 * p.Share(s.us),
-                Rate(p, s.us, s.flops, s.bytes).c_str(), s.count, s.op.c_str());
-  std::printf("\n%12s %7s  %22s  %s\n", "us", "share", "rate, of peak", "instruction");
+    std::printf("%12.1f %6.1f%%  %22s  %5lld  %s\n", s.us, 100 * p.Share(s.us),
+                Rate(p, s.us, s.flops, s.bytes).c_str(), static_cast<long long>(s.times),
+                s.op.c_str());
+  std::printf("\n%12s %7s  %22s  %5s  %s\n", "us", "share", "rate, of peak", "times",
+              "instruction");
   for (int i = 0; i < options.top && i < static_cast<int>(p.lines.size()); ++i) {
     const ProfileLine& line = p.lines[static_cast<size_t>(i)];
     const std::string& stream = line.event.stream;
     const std::string& how = line.event.implementation;
-    std::printf("%12.1f %6.1f%%  %22s  %s %s: %s -> %s%s%s%s%s\n", line.us, 100 * p.Share(line.us),
-                Rate(p, line.us, line.flops, line.bytes).c_str(), line.event.op.c_str(),
-                line.event.output.c_str(), ShapesText(line.event.inputs).c_str(),
-                ShapesText(line.event.outputs).c_str(), stream.empty() ? "" : ", ", stream.c_str(),
+    std::printf("%12.1f %6.1f%%  %22s  %5lld  %s %s: %s -> %s%s%s%s%s\n", line.us,
+                100 * p.Share(line.us), Rate(p, line.us, line.flops, line.bytes).c_str(),
+                static_cast<long long>(line.times), line.event.op.c_str(),
+                line.event.output.c_str(), Few(line.event.inputs).c_str(),
+                Few(line.event.outputs).c_str(), stream.empty() ? "" : ", ", stream.c_str(),
                 how.empty() ? "" : ", ", how.c_str());
   }
   std::fflush(stdout);

@@ -96,13 +96,23 @@ Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vec
         executor.RunValues(compiled, feeds, {.report = &report, .trace = true}).status());
     double busy = 0;
     std::map<std::string, double> stream_busy;
+    struct Spent {
+      double us = 0;
+      int64_t times = 0;
+    };
+    std::map<ProfileLine*, Spent> spent;  // in this run
     for (TraceEvent& e : report.events) {
-      const double us = e.end_us - e.begin_us;
-      busy += us;
-      if (!e.stream.empty()) stream_busy[e.stream] += us;
+      busy += e.self_us;
+      if (!e.stream.empty()) stream_busy[e.stream] += e.self_us;
       ProfileLine& line = lines[{e.block, e.index, e.output, e.op}];
-      line.each_us.push_back(us);
-      if (line.each_us.size() == 1) line.event = std::move(e);
+      Spent& sum = spent[&line];
+      sum.us += e.self_us;
+      sum.times += e.times;
+      if (line.each_us.empty() && sum.times == e.times) line.event = std::move(e);
+    }
+    for (const auto& [line, sum] : spent) {
+      line->each_us.push_back(sum.us);
+      line->times = sum.times;
     }
     run_us.push_back(report.run_us);
     for (const auto& [stream, us] : stream_busy) streams[stream].push_back(us);
@@ -117,8 +127,8 @@ Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vec
   for (auto& [stream, us] : streams) p->streams[stream] = Median(std::move(us));
   for (auto& [place, line] : lines) {
     line.us = Median(line.each_us);
-    line.flops = Flops(line.event);
-    line.bytes = Bytes(line.event);
+    line.flops = Flops(line.event) * static_cast<double>(line.times);
+    line.bytes = Bytes(line.event) * static_cast<double>(line.times);
     p->kernels_us += line.us;
     p->lines.push_back(std::move(line));
   }
@@ -194,6 +204,7 @@ std::vector<OperatorSum> ByOperator(const Profile& p) {
     OperatorSum& s = sums[line.event.op];
     s.op = line.event.op;
     ++s.count;
+    s.times += line.times;
     s.us += line.us;
     s.flops += line.flops;
     s.bytes += line.bytes;

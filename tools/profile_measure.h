@@ -13,9 +13,10 @@ namespace heddle::tools {
 
 // One instruction over all runs.
 struct ProfileLine {
-  TraceEvent event;  // of the first run
-  std::vector<double> each_us;
-  double us = 0, flops = 0, bytes = 0;
+  TraceEvent event;   // of the first run
+  int64_t times = 0;  // executions in a run: of a block that a loop runs, one per iteration
+  std::vector<double> each_us;          // per run: all executions, without the blocks that they run
+  double us = 0, flops = 0, bytes = 0;  // of all executions in a run
   int step = -1;  // its place in Profile::plan.instructions; -1: it is not there
   double gflops() const { return us > 0 ? flops / us * 1e-3 : 0; }
   double gbs() const { return us > 0 ? bytes / us * 1e-3 : 0; }
@@ -45,6 +46,7 @@ struct Profile {
 struct OperatorSum {
   std::string op;
   int count = 0;
+  int64_t times = 0;
   double us = 0, flops = 0, bytes = 0;
 };
 std::vector<OperatorSum> ByOperator(const Profile& profile);

@@ -26,7 +26,7 @@ Status Dispatcher::Step(size_t i) {
   if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
   if (Status s = launcher_.Put(i); !s.ok()) return session_.Refused(s, i);
   if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
-  if (session_.run.control().checks_values() && step.kind == Kind::kLaunch)
+  if (step.kind == Kind::kLaunch && session_.run.control().Checks(session_.At(i)))
     HEDDLE_RETURN_IF_ERROR(launcher_.CheckValues(i));
   if (step.record != DeviceStep::kNone)
     if (Status s = session_.StreamOf(step).Record(*session_.kept().events[step.record]); !s.ok())

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "device/guard.h"
-#include "executor/plan/bare_value.h"
+#include "core/guard.h"
+#include "executor/run/bare_value.h"
 
 namespace heddle {
 

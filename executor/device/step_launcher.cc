@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/kernel_selector.h"
-#include "executor/plan/bare_value.h"
+#include "executor/run/bare_value.h"
 #include "executor/run/check_finite.h"
 
 namespace heddle {

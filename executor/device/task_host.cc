@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "device/guard.h"
+#include "core/guard.h"
 #include "executor/run/interpreter.h"
 
 namespace heddle {

@@ -183,7 +183,7 @@ class SlotAssigner {
     const auto note = [&](const std::vector<SlotDef>& defs, const IdList& begin,
                           const IdList& list) {
       for (size_t d = 0; d < defs.size(); ++d)
-        if (ir::IsSubBlockSlot(defs[d]))
+        if (ir::HandsValues(defs[d]))
           for (uint32_t k = begin[d]; k < begin[d + 1]; ++k)
             if (list[k] != kNoSlot) handed_.push_back(list[k]);
     };

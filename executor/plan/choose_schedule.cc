@@ -22,7 +22,8 @@ float EstimateCost(const PlanDraft& d, const Instruction& in) {
   double bytes = 0;
   for (const auto* list : {&in.op.in, &in.op.out})
     for (uint32_t s : *list)
-      if (s != kNoSlot) bytes += static_cast<double>(d.plan->slots[s].bytes());
+      if (s != kNoSlot && d.plan->slots[s].is_static)
+        bytes += static_cast<double>(d.plan->slots[s].bytes());
   return static_cast<float>(kCallNs + kNsPerByte * bytes);
 }
 

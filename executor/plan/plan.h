@@ -85,6 +85,7 @@ struct Instruction {
   const KernelState* state = nullptr;
   Mode mode = Mode::kDynamic;
   bool gives_back = false;  // release or reads hold something
+  bool once = false;        // of a body: only the loop's first iteration executes it
   float cost_ns = 0;        // estimate on one thread
   BoundOp op;
   std::shared_ptr<const KernelState> state_owner;
@@ -99,6 +100,8 @@ struct Instruction {
   // Pairs of positions, one behind the other, in op.in and op.out: the output may take over the
   // input's memory.
   IdList takeovers;
+  // Blocks that it runs and that begin with instructions for the first iteration.
+  RareList<int> loops;
   // Attributes read from the operands behind the definition's slots, one list of operands each.
   RareList<int> var_attrs;
   std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
@@ -126,6 +129,7 @@ enum class Dispatch : uint8_t {
 // there it is alive while the operator runs that runs the block.
 struct BlockPlan {
   std::vector<Instruction> instructions;
+  size_t once = 0;               // of them, the first so many are Instruction::once
   uint32_t workspace = kNoSlot;  // a slot that stands for the layout; block 0's is the arena
 };
 

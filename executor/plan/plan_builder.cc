@@ -160,8 +160,9 @@ Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<P
     d.BeginStage("slots");
     HEDDLE_RETURN_IF_ERROR(AssignSlots(d));
     d.BeginStage("shapes");
-    HEDDLE_RETURN_IF_ERROR(PropagateShapes(d));
-    if (!shapes.contradicted) return Status::Ok();
+    // A shape that does not fit may follow from what turned out to be wrong.
+    const Status status = PropagateShapes(d);
+    if (!shapes.contradicted) return status;
   }
 }
 
@@ -174,6 +175,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   if (request.dispatch == Dispatch::kDevice) {
     HEDDLE_RETURN_IF_ERROR(PlanForDevice(draft));
   } else {
+    FindInvariants(draft);
     draft.BeginStage("views");
     FreeShapeOperands(draft);
     ResolveViews(draft);
@@ -200,9 +202,12 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   plan.stats.arena_bytes = plan.arena_bytes;
   plan.stats.arena_bound_bytes = plan.arena_bound;
   plan.stats.static_shapes = true;
-  for (const BlockPlan& block : plan.blocks)
-    for (const Instruction& in : block.instructions)
+  for (BlockPlan& block : plan.blocks) {
+    for (const Instruction& in : block.instructions) {
       plan.draws_random = plan.draws_random || in.op.def->has(kRandom);
+      block.once += in.once;
+    }
+  }
   for (const Instruction& in : plan.blocks[0].instructions) {
     ++plan.stats.instructions;
     if (in.mode == Instruction::Mode::kDynamic) plan.stats.static_shapes = false;

@@ -29,7 +29,8 @@ struct PlanDraft {
   std::deque<Value> contents;    // where the frame has contents; other values of it are plan->metas
   std::vector<bool> known_meta;  // per slot: the frame tells dtype and shape for certain
   SharedShapes& shared;
-  // Per slot: operators with sub-blocks put values there themselves, or keep what is there.
+  // Per slot: operators with sub-blocks put values there themselves, in memory that they bring, or
+  // keep what is there.
   std::vector<bool> handed;
   // Per slot: somebody may read it before it is written.
   std::vector<bool> unsure;
@@ -68,6 +69,7 @@ struct PlanDraft {
 // The analyses, in the order they run.
 Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order
 Status PropagateShapes(PlanDraft& draft);  // static shapes, known values, kernels
+void FindInvariants(PlanDraft& draft);     // what a loop computes once
 void FreeShapeOperands(PlanDraft& draft);  // operands of which only the shape is read
 void ResolveViews(PlanDraft& draft);       // instructions that only look at memory
 void ChooseSchedule(PlanDraft& draft);     // costs; lanes or tasks

@@ -82,7 +82,7 @@ class MemoryPlanner {
     for (Instruction& in : plan_.blocks[block].instructions) {
       if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
       for (uint32_t s : in.op.out) {
-        if (s == kNoSlot || At(s).storage != Storage::kPool) continue;
+        if (s == kNoSlot || At(s).storage != Storage::kPool || !At(s).is_static) continue;
         if (!IsPlaced(in, s))
           in.mode = in.mode == Mode::kStatic ? Mode::kPooled : in.mode;
         else

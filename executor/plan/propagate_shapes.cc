@@ -1,9 +1,14 @@
 // Shapes and dtypes of everything that can be known before running, values of what is already
 // known, and the kernel of each instruction.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/kernel_selector.h"
 #include "core/lazy_buffer.h"
+#include "core/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/var_attrs.h"
 
@@ -60,6 +65,7 @@ class ShapePropagator {
     d_.unsure.assign(n, false);
     d_.shared.varies.resize(d_.program.vars.size());
     d_.shared.contradicted = false;
+    if (d_.CompilesBodies()) SeedArrays();
     // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
     for (const FeedSignature& f : d_.request.feeds) infer_now_ = infer_now_ && !f.has_lod;
     for (size_t i = 0; i < plan_.feeds.size(); ++i) {
@@ -70,6 +76,32 @@ class ShapePropagator {
       SetKnown(s, f.dtype, f.shape);
     }
     return SeedScope();
+  }
+
+  // Tensor arrays: nothing is known of items until an operator writes some. (Those that come from
+  // outside have items already.)
+  void SeedArrays() {
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
+      const Slot& slot = plan_.slots[s];
+      if (slot.var == ir::kNoVar || slot.versioned || slot.storage != Storage::kPool ||
+          d_.program.vars[slot.var].kind != ir::VarKind::kArray)
+        continue;
+      if (arrays_.empty()) arrays_.assign(plan_.slots.size(), false);
+      arrays_[s] = true;
+      d_.frame[s] = &d_.contents.emplace_back(TensorArray());
+    }
+  }
+  bool IsArray(uint32_t s) const { return !arrays_.empty() && arrays_[s]; }
+  const TensorArray& ItemsOf(uint32_t s) const { return d_.frame[s]->array(); }
+
+  // All items of an array have one dtype and shape, as long as no operator writes another: then one
+  // item without contents stands for them.
+  void NoteItem(uint32_t s, DType dtype, const Shape& shape) {
+    if (d_.shared.varies[plan_.slots[s].var]) return;
+    if (ItemsOf(s).empty())
+      d_.frame[s] = &d_.contents.emplace_back(TensorArray{plan_.metas.Of(dtype, shape)->tensor()});
+    else if (const Tensor& item = ItemsOf(s)[0]; item.dtype() != dtype || !(item.shape() == shape))
+      NoteVarying(s);
   }
 
   Status SeedScope() {
@@ -146,6 +178,11 @@ class ShapePropagator {
 
   // A shared variable is written in a way that the plan does not know, or not as it is elsewhere.
   void NoteVarying(uint32_t s) {
+    if (IsArray(s)) {
+      d_.shared.varies[plan_.slots[s].var] = true;
+      d_.shared.contradicted = d_.shared.contradicted || !ItemsOf(s).empty();
+      return;
+    }
     if (!MayHaveShape(s)) return;
     d_.shared.varies[plan_.slots[s].var] = true;
     d_.shared.contradicted = d_.shared.contradicted || plan_.slots[s].is_static;
@@ -174,9 +211,18 @@ class ShapePropagator {
   }
 
   bool InputsKnown(const Instruction& in) const {
-    for (uint32_t s : in.op.in)
-      if (s != kNoSlot && !d_.known_meta[s]) return false;
+    for (uint32_t k = 0; k < in.op.in.size(); ++k)
+      if (const uint32_t s = in.op.in[k];
+          s != kNoSlot && !d_.known_meta[s] &&
+          !(IsArray(s) && OfAnyKind(in.op.def->inputs(), in.op.in_begin, k)))
+        return false;
     return true;
+  }
+  // Shape functions of such operands know what to do with an array.
+  static bool OfAnyKind(const std::vector<SlotDef>& slots, const IdList& begin, size_t operand) {
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (operand < begin[i + 1]) return (slots[i].flags & kAnyKind) != 0;
+    return false;
   }
 
   Status Visit(Instruction& in, bool* evaluated) {
@@ -220,34 +266,122 @@ class ShapePropagator {
     for (uint32_t s : in.op.out) {
       if (s == kNoSlot) continue;
       NoteVarying(s);
-      SetUnknown(s);
+      if (!IsArray(s)) SetUnknown(s);
     }
-    for (const auto& r : in.rewrites) NoteVarying(r.real);
+    for (const auto& r : in.rewrites) {
+      NoteVarying(r.real);
+      if (plan_.slots[r.real].storage != Storage::kScope) SetUnknown(r.real);
+    }
   }
 
-  // An operator that runs sub-blocks. What its own kernel writes, a shape function tells; it says
-  // nothing of what the blocks write.
+  // An operator that runs sub-blocks. A shape function tells what its own kernel writes, nothing of
+  // what the blocks write: once before the blocks are gone through, for what the kernel hands to
+  // them (core/sub_block_slots.h), and once more with what they hand back.
   Status VisitControl(Instruction& in) {
-    const OpDef& def = *in.op.def;
     if (!d_.CompilesBodies()) {
       LeaveForRun(in);
       return Status::Ok();
     }
-    if (def.infer_shape() == nullptr) LeaveForRun(in);
-    for (int sub : d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks()) {
-      const size_t before = became_known_.size();
+    if (in.op.def->infer_shape() == nullptr) LeaveForRun(in);
+    const auto blocks = d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks();
+    const size_t before = became_known_.size();
+    TakeTold(in, Ask(in, false), false);
+    const std::vector<uint32_t> carried = KnownIn(in, "sub_block:carried");
+    for (int sub : blocks) {
+      const size_t outside = became_known_.size();
+      Recall(in, sub);
       if (d_.run_once[sub]) {
         HEDDLE_RETURN_IF_ERROR(VisitBlock(sub));
       } else {
         LeaveBlock(sub);
       }
-      // Behind the block it is not certain that the block has run.
-      for (; became_known_.size() > before; became_known_.pop_back())
-        d_.known_meta[became_known_.back()] = false;
+      Record(in, sub, carried);
+      if (sub != blocks.back()) ForgetKnown(outside);
     }
+    const Told told = Ask(in, true);
+    ForgetKnown(before);
     for (uint32_t s : in.op.out)
       if (s != kNoSlot && plan_.slots[s].versioned) SetUnknown(s);
+    TakeTold(in, told, true);
     return Status::Ok();
+  }
+  // Behind a block it is not certain that the block has run.
+  void ForgetKnown(size_t before) {
+    for (; became_known_.size() > before; became_known_.pop_back())
+      d_.known_meta[became_known_.back()] = false;
+  }
+
+  // What a shape function told; without `all`, more will be written than it could tell.
+  struct Told {
+    std::vector<ShapeContext::OutMeta> outs;
+    bool all = true;
+  };
+  // What is not known looks to the shape function like nothing before the blocks have been gone
+  // through, and like a tensor of unknown shape behind them.
+  Told Ask(const Instruction& in, bool behind) {
+    Told told;
+    if (in.op.def->infer_shape() == nullptr) return told;
+    std::vector<std::pair<uint32_t, Value*>> hidden;
+    for (uint32_t s : in.op.in) {
+      if (s == kNoSlot || d_.known_meta[s] || IsArray(s)) continue;
+      hidden.emplace_back(s, d_.frame[s]);
+      d_.frame[s] = plan_.metas.Of(DType::kUnknown, behind ? Shape::Unknown() : Shape());
+    }
+    ShapeContext ctx(in.op, d_.frame.data());
+    const Status status = Guard([&] { return in.op.def->infer_shape()(ctx); });
+    for (const auto& [s, value] : hidden) d_.frame[s] = value;
+    told.all = status.ok() && !ctx.deferred();
+    if (status.ok() && infer_now_) told.outs = std::move(ctx.outs());
+    return told;
+  }
+  void TakeTold(const Instruction& in, const Told& told, bool behind) {
+    const auto& defs = in.op.def->outputs();
+    for (size_t d = 0; d < defs.size(); ++d) {
+      if (!behind && !ir::IsSubBlockSlot(defs[d])) continue;
+      for (uint32_t k = in.op.out_begin[d]; k < in.op.out_begin[d + 1]; ++k) {
+        const uint32_t s = in.op.out[k];
+        if (s == kNoSlot || IsArray(s)) continue;
+        const bool set = k < told.outs.size() && told.outs[k].set &&
+                         told.outs[k].shape.is_static() && !told.outs[k].has_lod &&
+                         told.outs[k].dtype != DType::kUnknown;
+        if (set && plan_.slots[s].storage != Storage::kScope && KeepsShape(s, told.outs[k])) {
+          SetKnown(s, told.outs[k].dtype, told.outs[k].shape);
+          d_.handed[s] = true;
+        } else if (set || !told.all) {
+          NoteVarying(s);
+          SetUnknown(s);
+        }
+      }
+    }
+    for (uint32_t s : in.op.out)
+      if (s != kNoSlot && IsArray(s) && !told.all) NoteVarying(s);
+  }
+
+  // What the kernel keeps of each run of a block, for the block's gradient, which finds it again.
+  void Record(const Instruction& in, int block, const std::vector<uint32_t>& carried) {
+    if (!HasRecord(in.op.def->outputs())) return;
+    recorded_[block] = carried;
+    for (uint32_t s : KnownIn(in, "sub_block:kept")) recorded_[block].push_back(s);
+  }
+  void Recall(const Instruction& in, int gradient) {
+    if (!HasRecord(in.op.def->inputs())) return;
+    const auto found = recorded_.find(d_.program.blocks[gradient].forward_block);
+    if (found == recorded_.end()) return;
+    for (uint32_t s : found->second)
+      if (const Slot& slot = plan_.slots[s]; slot.is_static && !d_.known_meta[s])
+        SetKnown(s, slot.dtype, slot.shape());
+  }
+  static bool HasRecord(const std::vector<SlotDef>& slots) {
+    return std::any_of(slots.begin(), slots.end(),
+                       [](const SlotDef& slot) { return (slot.flags & kRecord) != 0; });
+  }
+  // The slots of an input whose dtype and shape are known now.
+  std::vector<uint32_t> KnownIn(const Instruction& in, std::string_view input) const {
+    std::vector<uint32_t> known;
+    const int d = in.op.def->FindInput(input);
+    for (uint32_t k = d < 0 ? 0 : in.op.in_begin[d]; d >= 0 && k < in.op.in_begin[d + 1]; ++k)
+      if (in.op.in[k] != kNoSlot && d_.known_meta[in.op.in[k]]) known.push_back(in.op.in[k]);
+    return known;
   }
 
   // A block that several operators run: its shapes are found while running.
@@ -309,6 +443,10 @@ class ShapePropagator {
       if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
           outs[i].dtype == DType::kUnknown)
         return false;
+      if (IsArray(s)) {  // the kernel makes room for the item that the shape is of
+        if (!OfAnyKind(in.op.def->outputs(), in.op.out_begin, i)) return false;
+        continue;
+      }
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
       const uint32_t real = rewrite != nullptr ? rewrite->real : s;
       if (!KeepsShape(real, outs[i])) return false;
@@ -324,6 +462,10 @@ class ShapePropagator {
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       uint32_t& s = in.op.out[i];
       if (s == kNoSlot) continue;
+      if (IsArray(s)) {
+        NoteItem(s, outs[i].dtype, outs[i].shape);
+        continue;
+      }
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
       if (rewrite == nullptr || !rewrite->inplace) {
         SetKnown(s, outs[i].dtype, outs[i].shape);
@@ -408,6 +550,9 @@ class ShapePropagator {
   std::vector<uint32_t> became_known_;  // slots of shared variables, in this order
   std::vector<bool> open_;              // per block: it, or one that it runs, is being visited
   std::vector<bool> required_;          // per slot, see Required()
+  // Per forward block: what its operator records and the plan knows the shape of.
+  std::unordered_map<int, std::vector<uint32_t>> recorded_;
+  std::vector<bool> arrays_;  // per slot: a tensor array of the run; empty: none is
 };
 
 }  // namespace

@@ -104,6 +104,7 @@ namespace {
 
 // Whether a slot's memory is there before the block runs that looks at it, and stays.
 bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
+  if (d.handed[d.plan->RootOf(slot)]) return false;  // an operator that runs blocks brings it
   if (block == 0) return d.request.dispatch != Dispatch::kQueue;
   const uint32_t r = d.plan->RootOf(slot);
   const Slot& root = d.plan->slots[r];

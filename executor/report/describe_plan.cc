@@ -36,6 +36,7 @@ PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in) {
   for (uint32_t s : in.op.in) i.inputs.push_back(IdOf(s));
   for (uint32_t s : in.op.out) i.outputs.push_back(IdOf(s));
   i.cost_ns = in.cost_ns;
+  i.once = in.once;
   for (const auto& pair : in.op.def->inplace())
     for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
       i.in_place.emplace_back(static_cast<int>(k), static_cast<int>(in.op.out_begin[pair.out]));

@@ -25,6 +25,7 @@ std::string InstructionText(const Plan& plan, const Instruction& in) {
   for (size_t k = 0; k < in.op.out.size(); ++k)
     text += (k ? ", " : "") + SlotText(plan, in.op.out[k]);
   text += StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+  if (in.once) text += ", first iteration only";
   const std::string& implementation = ImplementationOf(in);
   return implementation.empty() ? text : StrCat(text, ", ", implementation);
 }

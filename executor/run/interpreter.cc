@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/guard.h"
 #include "core/kernel_selector.h"
-#include "device/guard.h"
 #include "executor/plan/var_attrs.h"
 #include "executor/run/check_finite.h"
 #include "memory/pool_allocator.h"
@@ -136,8 +136,11 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     const uint32_t s = in.op.out[k];
     if (s == kNoSlot) continue;
     const Slot& slot = plan.slots[s];
-    // A slot with planned memory needs none, nor does a variable that is rewritten in place.
-    if (slot.storage != Storage::kPool || (!slot.versioned && IsOperand(in.op.in, s))) continue;
+    // A slot with planned memory needs none, nor does a variable that is rewritten in place, nor an
+    // array.
+    if (slot.storage != Storage::kPool || !slot.is_static ||
+        (!slot.versioned && IsOperand(in.op.in, s)))
+      continue;
     bool taken = false;
     for (size_t t = 0; t < in.takeovers.size() && !taken; t += 2) {
       const uint32_t source = in.op.in[in.takeovers[t]];
@@ -147,7 +150,7 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
       *frame[s] = from.Reshaped(slot.shape());
       taken = true;
     }
-    if (!taken) *frame[s] = Tensor(slot.dtype, slot.shape(), run.TakeMemory(s, slot.bytes()));
+    if (!taken) Provide(s, slot.dtype, slot.shape(), run);
   }
   KernelContext ctx(in.op, frame, run.services(), in.state);
   if (in.mode != Mode::kReplace) return in.fn(ctx);
@@ -157,6 +160,11 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
 }
 
 namespace {
+
+bool IsArray(uint32_t slot, const Plan& plan) {
+  const ir::VarId v = plan.slots[slot].var;
+  return v != ir::kNoVar && plan.program->vars[v].kind == ir::VarKind::kArray;
+}
 
 Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   ShapeContext shapes(op, run.frame());
@@ -171,7 +179,7 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
   HEDDLE_RETURN_IF_ERROR(op.def->infer_shape()(shapes));
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
   for (size_t i = 0; i < outs.size(); ++i) {
-    if (in.op.out[i] == kNoSlot) continue;
+    if (in.op.out[i] == kNoSlot || IsArray(in.op.out[i], run.plan())) continue;
     // The kernel itself takes memory for an output of unknown size.
     if (outs[i].set && outs[i].shape.is_static())
       PlaceOutput(in, in.op.out[i], outs[i], run);
@@ -200,6 +208,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   ForgetOutputs(in, run);
   if (def.infer_shape() != nullptr && !def.has(kControlFlow))
     HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
+  for (int block : in.loops) run.BeginLoop(block);
   KernelFn fn = in.fn;
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
   std::shared_ptr<const KernelState> state;
@@ -239,11 +248,12 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
 Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) {
   RunControl& control = run.control();
   HEDDLE_RETURN_IF_ERROR(control.Interrupted());
-  const bool observed = control.observed() && lane != kNested;
-  if (observed) control.BeginInstruction(lane, in);
+  const bool observed = control.observed();
+  RunControl::Watch watch;
+  if (observed) watch = control.BeginInstruction(lane, in);
   Status status = Call(in, run);
-  if (observed) control.EndInstruction(lane, in);
-  if (status.ok() && control.checks_values()) return CheckFinite(run.plan(), in, run.frame());
+  if (observed) control.EndInstruction(lane, in, watch);
+  if (status.ok() && control.Checks(in)) return CheckFinite(run.plan(), in, run.frame());
   return status;
 }
 
@@ -280,11 +290,13 @@ Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunStat
       instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run, 0);
 }
 
-Status Interpreter::RunNested(const std::vector<Instruction>& instructions, RunState& run) {
-  const Instruction* first = instructions.data();
+Status Interpreter::RunNested(int block, bool first, RunState& run) {
+  const BlockPlan& plan = run.plan().blocks[block];
+  const size_t done = first ? 0 : plan.once;
+  const Instruction* begin = plan.instructions.data() + done;
   return ExecuteAll(
-      instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run,
-      kNested);
+      plan.instructions.size() - done, [begin](size_t i) -> const Instruction& { return begin[i]; },
+      run, run.control().LaneOf(block));
 }
 
 Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int lane) {

@@ -15,8 +15,9 @@ class Interpreter {
  public:
   // One after another on the calling thread. Stops at the first error.
   static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
-  // The same for a sub-block, from inside one of its run's instructions.
-  static Status RunNested(const std::vector<Instruction>& instructions, RunState& run);
+  // The same for a sub-block, from inside one of its run's instructions. `first`: not one of a
+  // loop's later iterations, which find what the first one has left.
+  static Status RunNested(int block, bool first, RunState& run);
   // One instruction, by the thread that the run's watchers know as `lane`.
   static Status RunOne(const Instruction& instruction, RunState& run, int lane);
   // Block 0 on the calling thread, whatever the plan's dispatch.
@@ -29,7 +30,6 @@ class Interpreter {
   static Status RunQueue(RunState& run, HostPool& pool, KernelArena& arena);
 
  private:
-  static constexpr int kNested = -1;  // as a lane: within an instruction that is told about itself
   static Status Call(const Instruction& in, RunState& run);
   static Status CallWide(const Instruction& in, RunState& run);
   static Status CallWatched(const Instruction& in, RunState& run, int lane);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "executor/plan/block_access.h"
 #include "scheduler/spin.h"
 
 namespace heddle {
@@ -16,27 +17,54 @@ Status RunControl::Interrupted() const {
   return Status::Ok();
 }
 
-void RunControl::BeginInstruction(int lane, const Instruction& in) {
+RunControl::Watch RunControl::BeginInstruction(int lane, const Instruction& in) {
   LaneView& v = views_[lane];
+  if (in.op.def->has(kControlFlow))
+    for (int block : BlocksOf(plan_, in)) lane_of_[static_cast<size_t>(block)] = lane;
+  Watch watch;
+  watch.outer = v.current.load(std::memory_order_relaxed);
   v.current.store(&in, std::memory_order_relaxed);
-  if (trace_) v.begin_ns = NowNs();
+  if (!trace_) return watch;
+  watch.outer_nested_ns = std::exchange(v.nested_ns, 0);
+  watch.begin_ns = NowNs();
+  return watch;
 }
 
-void RunControl::EndInstruction(int lane, const Instruction& in) {
+void RunControl::EndInstruction(int lane, const Instruction& in, const Watch& watch) {
   LaneView& v = views_[lane];
-  if (trace_) v.events.push_back({&in, v.begin_ns, NowNs()});
-  v.current.store(nullptr, std::memory_order_relaxed);
+  if (trace_) {
+    const uint64_t end_ns = NowNs(), took_ns = end_ns - watch.begin_ns;
+    Record(&v, {&in, watch.begin_ns, end_ns, took_ns - std::min(took_ns, v.nested_ns), 1});
+    v.nested_ns = watch.outer_nested_ns + took_ns;
+  }
+  v.current.store(watch.outer, std::memory_order_relaxed);
   v.ended.fetch_add(1, std::memory_order_relaxed);
 }
 
-void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher) {
+void RunControl::Record(LaneView* view, const Event& event) {
+  constexpr size_t kMostNested = 1 << 16;
+  if (event.in->ir_block == 0 || view->nested++ < kMostNested) {
+    view->events.push_back(event);
+    return;
+  }
+  const auto [at, first] = view->sums.emplace(event.in, event);
+  if (first) return;
+  at->second.end_ns = event.end_ns;
+  at->second.self_ns += event.self_ns;
+  ++at->second.times;
+}
+
+void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher,
+                     const CheckedOps* checked) {
   attention_.store(0, std::memory_order_relaxed);
+  checked_ = checked;
   watcher_ = &watcher;
   lanes_ = lanes;
   trace_ = options.trace && options.report != nullptr;
   const bool stalls = options.stall_limit.count() > 0 && options.on_stall;
   if (trace_ || stalls) {
     views_ = std::make_unique<LaneView[]>(static_cast<size_t>(lanes));
+    lane_of_.assign(plan_.blocks.size(), 0);
     device_work_.clear();
     start_ns_ = NowNs();
     Interrupt(kObserved);
@@ -129,6 +157,8 @@ TraceEvent RunControl::Describe(const Event& event, int lane) const {
   t.lane = lane;
   t.begin_us = (static_cast<double>(event.begin_ns) - static_cast<double>(start_ns_)) * 1e-3;
   t.end_us = (static_cast<double>(event.end_ns) - static_cast<double>(start_ns_)) * 1e-3;
+  t.self_us = static_cast<double>(event.self_ns) * 1e-3;
+  t.times = event.times;
   t.inputs = OperandsOf(plan_, op.def->inputs(), op.in_begin, op.in);
   t.outputs = OperandsOf(plan_, op.def->outputs(), op.out_begin, op.out);
   t.implementation = ImplementationOf(*event.in);
@@ -137,8 +167,10 @@ TraceEvent RunControl::Describe(const Event& event, int lane) const {
 
 void RunControl::FillTrace(RunReport* report) {
   if (!std::exchange(trace_, false)) return;
-  for (int l = 0; l < lanes_; ++l)
+  for (int l = 0; l < lanes_; ++l) {
     for (const Event& e : views_[l].events) report->events.push_back(Describe(e, l));
+    for (const auto& [in, e] : views_[l].sums) report->events.push_back(Describe(e, l));
+  }
   for (DeviceWork& work : device_work_) {
     report->events.push_back(Describe(work.event, work.lane));
     report->events.back().stream = std::move(work.stream);
@@ -168,6 +200,8 @@ std::string RunReport::ToChromeTrace() const {
                   ", \"dur\": ", std::to_string(e.end_us - e.begin_us),
                   ", \"args\": {\"output\": ", quoted(e.output), ", \"block\": ", e.block,
                   ", \"index\": ", e.index);
+    if (e.times > 1)
+      out += StrCat(", \"times\": ", e.times, ", \"self_us\": ", std::to_string(e.self_us));
     if (!e.implementation.empty()) out += ", \"implementation\": " + quoted(e.implementation);
     out += host ? "}}" : StrCat(", \"stream\": ", quoted(e.stream), "}}");
   }

@@ -1,6 +1,7 @@
 #include "executor/run/run_state.h"
 
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "executor/run/interpreter.h"
@@ -14,7 +15,8 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
       control_(*plan_),
       values_(plan_->slots.size()),
       frame_(plan_->slots.size()),
-      readers_(plan_->counted_slots.empty() ? 0 : values_.size()) {
+      readers_(plan_->counted_slots.empty() ? 0 : values_.size()),
+      iterates_(plan_->blocks.size(), 0) {
   services_.blocks = this;
   services_.random = &random_;
   services_.packs = plan_->packs.get();
@@ -175,7 +177,8 @@ void RunState::End() {
 // Also of a block without instructions, which may stand in a loop without end.
 Status RunState::RunBlock(int block) {
   if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Interrupted());
-  return Interpreter::RunNested(plan_->blocks[block].instructions, *this);
+  uint8_t& iterates = iterates_[static_cast<size_t>(block)];
+  return Interpreter::RunNested(block, std::exchange(iterates, 1) == 0, *this);
 }
 
 }  // namespace heddle

@@ -11,8 +11,8 @@
 
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
-#include "executor/plan/bare_value.h"
 #include "executor/plan/plan.h"
+#include "executor/run/bare_value.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
 #include "scheduler/kernel_arena.h"
@@ -61,6 +61,8 @@ class RunState final : public BlockRunner {
   void End();
 
   Status RunBlock(int block) override;
+  // The next run of the block is a loop's first iteration.
+  void BeginLoop(int block) { iterates_[static_cast<size_t>(block)] = 0; }
   Status Interrupted() const override { return control_.Interrupted(); }
 
   // Memory for what is written to a pooled slot. Throws std::bad_alloc.
@@ -154,6 +156,8 @@ class RunState final : public BlockRunner {
   bool poison_ = false;
   std::shared_ptr<ArenaBlocks> lender_;    // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
+  // Per block: its loop's first iteration has begun. The thread that runs the loop writes it.
+  std::vector<uint8_t> iterates_;
   FirstError error_;
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;

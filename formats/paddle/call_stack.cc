@@ -4,22 +4,23 @@
 #include <cstring>
 #include <memory>
 
-#include "formats/paddle/wire_fields.h"
+#include "formats/paddle/desc_fields.h"
+#include "formats/wire_fields.h"
 
 namespace heddle::paddle {
 namespace {
 
 constexpr std::string_view kName = "op_callstack";
 
+using desc::kAttrName;
+using desc::kAttrs;
+using desc::kAttrType;
+using desc::kBlocks;
+using desc::kOps;
+using desc::kStrings;
 using wire::AppendBytesField;
 using wire::Field;
 using wire::Fields;
-using wire::kAttrName;
-using wire::kAttrs;
-using wire::kAttrType;
-using wire::kBlocks;
-using wire::kOps;
-using wire::kStrings;
 
 class Splitter {
  public:

@@ -4,7 +4,8 @@
 #include <iterator>
 
 #include "core/op_registry.h"
-#include "formats/paddle/wire_fields.h"
+#include "formats/paddle/desc_fields.h"
+#include "formats/wire_fields.h"
 
 namespace heddle::paddle {
 namespace {
@@ -18,13 +19,13 @@ class Filter {
     Field f;
     for (Fields fields(bytes); !fields.done();) {
       if (!fields.Next(&f)) return false;
-      if (!f.Is(wire::kBlocks)) {
+      if (!f.Is(desc::kBlocks)) {
         out->append(f.whole);
         continue;
       }
       block_.clear();
       if (!Block(f.payload)) return false;
-      wire::AppendBytesField(wire::kBlocks, block_, out);
+      wire::AppendBytesField(desc::kBlocks, block_, out);
     }
     return true;
   }
@@ -34,13 +35,13 @@ class Filter {
     Field f;
     for (Fields fields(bytes); !fields.done();) {
       if (!fields.Next(&f)) return false;
-      if (!f.Is(wire::kOps)) {
+      if (!f.Is(desc::kOps)) {
         block_.append(f.whole);
         continue;
       }
       op_.clear();
       if (!Op(f.payload)) return false;
-      wire::AppendBytesField(wire::kOps, op_, &block_);
+      wire::AppendBytesField(desc::kOps, op_, &block_);
     }
     return true;
   }
@@ -49,9 +50,9 @@ class Filter {
     Field f;
     for (Fields fields(bytes); !fields.done();) {
       if (!fields.Next(&f)) return false;
-      if (f.Is(wire::kOpType))
+      if (f.Is(desc::kOpType))
         def = f.payload == "feed" || f.payload.starts_with("fetch") ? nullptr : FindOp(f.payload);
-      if (def == nullptr || !f.Is(wire::kAttrs) || IsRead(*def, f.payload)) op_.append(f.whole);
+      if (def == nullptr || !f.Is(desc::kAttrs) || IsRead(*def, f.payload)) op_.append(f.whole);
     }
     return true;
   }
@@ -61,8 +62,8 @@ class Filter {
     Field f;
     for (Fields fields(attr); !fields.done();) {
       if (!fields.Next(&f)) return true;  // the parser will complain
-      if (f.Is(wire::kAttrName)) name = f.payload;
-      typed |= f.number == wire::kAttrType;
+      if (f.Is(desc::kAttrName)) name = f.payload;
+      typed |= f.number == desc::kAttrType;
     }
     return !typed || name.empty() || def.FindAttr(name) >= 0 || name == kDeviceAttr ||
            std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) != std::end(kHintAttrs);

@@ -1,15 +1,8 @@
 #include "formats/paddle/param_records.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <memory>
-#include <new>
 
 #include "core/bytes.h"
 #include "core/error.h"
@@ -18,6 +11,9 @@
 #include "proto/framework.pb.h"
 
 namespace heddle::paddle {
+
+using formats::DataFile;
+
 namespace {
 
 constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
@@ -26,80 +22,7 @@ constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read seve
 // more than they take.
 constexpr size_t kLeastLater = 4 << 10;
 
-constexpr size_t kHashedBytes = 256 << 10;  // read at a time
-
 }  // namespace
-
-// Ownership: of the descriptor. Threads: any, once open.
-class RecordReader::File : public SourceFile {
- public:
-  explicit File(const std::string& path) : path_(path) {}
-  ~File() override {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  Status Open() {
-    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) return NotFound("cannot open ", path_, ": ", std::strerror(errno));
-    if (::fstat(fd_, &opened_) != 0 || !S_ISREG(opened_.st_mode))
-      return InvalidArgument(path_, " is not a regular file");
-    return Status::Ok();
-  }
-  size_t size() const { return static_cast<size_t>(opened_.st_size); }
-
-  Status Fill(void* to, size_t bytes, size_t from) const {
-    char* at = static_cast<char*>(to);
-    while (bytes > 0) {
-      const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(from));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return DataLoss("cannot read ", path_, ": ", std::strerror(errno));
-      if (got == 0) return DataLoss(path_, ": cut short while it was read, at byte ", from);
-      at += got;
-      from += static_cast<size_t>(got);
-      bytes -= static_cast<size_t>(got);
-    }
-    return Status::Ok();
-  }
-  Stamp stamp() const override {
-    const auto ns = [](const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
-    return {.device = opened_.st_dev,
-            .inode = opened_.st_ino,
-            .bytes = size(),
-            .modified_ns = ns(opened_.st_mtim),
-            .changed_ns = ns(opened_.st_ctim)};
-  }
-  Result<uint64_t> Hash() const override {
-    std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                          &XXH3_freeState);
-    std::vector<char> part(std::min(size(), kHashedBytes));
-    if (!state) throw std::bad_alloc();
-    XXH3_64bits_reset(state.get());
-    for (size_t at = 0; at < size(); at += part.size()) {
-      const size_t bytes = std::min(part.size(), size() - at);
-      HEDDLE_RETURN_IF_ERROR(Fill(part.data(), bytes, at));
-      XXH3_64bits_update(state.get(), part.data(), bytes);
-    }
-    HEDDLE_RETURN_IF_ERROR(CheckUnchanged());
-    return XXH3_64bits_digest(state.get());
-  }
-
-  // OK if nobody has written to the file since it was opened. Call it after a read.
-  Status CheckUnchanged() const {
-    struct stat now {};
-    if (::fstat(fd_, &now) == 0 && now.st_size == opened_.st_size &&
-        now.st_mtim.tv_sec == opened_.st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
-      return Status::Ok();
-    return DataLoss(path_, " was written to while parameters in it were still to be read");
-  }
-
- private:
-  const std::string path_;
-  int fd_ = -1;
-  struct stat opened_ {};
-};
 
 size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
   if (dtype != DType::kF32 || !shape.is_static()) return 0;
@@ -108,15 +31,14 @@ size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
 }
 
 Status RecordReader::Open() {
-  auto file = std::make_shared<File>(path_);
-  HEDDLE_RETURN_IF_ERROR(file->Open());
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> file, DataFile::Open(path_));
   size_ = file->size();
   if (shelf_bytes_ > 0)
     shelf_.emplace(std::min(shelf_bytes_, size_), [file](void* to, size_t place, size_t bytes) {
       HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, place));
       return file->CheckUnchanged();
     });
-  file_ = std::move(file);
+  file_ = file;
   return Status::Ok();
 }
 

@@ -19,6 +19,7 @@
 
 #include "core/buffer_slab.h"
 #include "core/lazy_buffer.h"
+#include "formats/data_file.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 
@@ -52,12 +53,11 @@ class RecordReader {
   // Memory with the next `bytes`; moves on. An empty reference where there is no memory.
   Result<BufferRef> TakeData(DType dtype, size_t bytes, const std::string& what, BufferSlab& slab);
 
-  class File;
   const std::string path_;
   const bool later_ = false;
   const size_t shelf_bytes_ = 0;
   std::optional<LazyShelf> shelf_;
-  std::shared_ptr<const File> file_;
+  std::shared_ptr<const formats::DataFile> file_;
   size_t size_ = 0, at_ = 0;
   std::vector<char> window_;  // bytes of the file from window_at_ on
   size_t window_at_ = 0;

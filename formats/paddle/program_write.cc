@@ -13,6 +13,7 @@
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
 #include "formats/paddle/format.h"
+#include "formats/paddle/op_demands.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::paddle {
@@ -34,10 +35,11 @@ bool FitInts(const Ints& list) {
   return true;
 }
 
-// Sets an attribute, and keeps its type in the file if that can hold the value.
+// Sets an attribute, and keeps its type in the file if that can hold the value; `type` is for
+// attributes that are in no file.
 class AttrWriter {
  public:
-  explicit AttrWriter(Attr* a) : a_(a), type_(a->has_type() ? a->type() : proto::AttrType(-1)) {
+  AttrWriter(Attr* a, proto::AttrType type) : a_(a), type_(a->has_type() ? a->type() : type) {
     const std::string name = a->name();
     a->Clear();
     a->set_name(name);
@@ -56,6 +58,10 @@ class AttrWriter {
       a_->set_i(static_cast<int32_t>(v));
   }
   void operator()(double v) const {
+    if (type_ == proto::SCALAR) {
+      a_->set_type(proto::SCALAR);
+      return SetScalar(v, a_->mutable_scalar());
+    }
     const bool wide = type_ == proto::FLOAT64;
     a_->set_type(wide ? proto::FLOAT64 : proto::FLOAT);
     if (wide)
@@ -81,6 +87,11 @@ class AttrWriter {
     }
   }
   void operator()(const Floats& v) const {
+    if (type_ == proto::SCALARS) {
+      a_->set_type(proto::SCALARS);
+      for (double x : v) SetScalar(x, a_->add_scalars());
+      return;
+    }
     const bool wide = type_ == proto::FLOAT64S;
     a_->set_type(wide ? proto::FLOAT64S : proto::FLOATS);
     for (double x : v) {
@@ -104,6 +115,11 @@ class AttrWriter {
   }
 
  private:
+  static void SetScalar(double v, proto::Scalar* scalar) {
+    scalar->set_type(proto::Scalar::FLOAT64);
+    scalar->set_r(v);
+  }
+
   Attr* a_;
   const proto::AttrType type_;
 };
@@ -247,8 +263,9 @@ class Writer {
   }
 
   void AddOp(int block, const Op& op) {
-    auto* desc = out_.mutable_blocks(block)->add_ops();
     const proto::OpDesc* source = SourceOf(block, op);
+    const std::string count = source == nullptr ? CastCount(block, op) : "";
+    auto* desc = out_.mutable_blocks(block)->add_ops();
     if (source != nullptr) *desc = *source;
     desc->set_type(op.type());
     for (size_t s = 0; s < op.def->inputs().size(); ++s)
@@ -256,7 +273,12 @@ class Writer {
     for (size_t s = 0; s < op.def->outputs().size(); ++s)
       SetSlot(op.def->outputs()[s], op.outputs[s], desc->mutable_outputs());
     AddUnknownOutputs(block, op, *desc);
+    if (source == nullptr) AddDemands(block, op, desc);
     for (size_t a = 0; a < op.attrs.size(); ++a) SetAttr(op, a, source == nullptr, desc);
+    if (source == nullptr) SetInferFlags(op, desc);
+    if (!count.empty())
+      for (auto& s : *desc->mutable_inputs())
+        if (s.parameter() == "Num") s.set_arguments(0, count);
     if (op.call_stack.empty()) return;
     auto* stack = desc->add_attrs();
     stack->set_name("op_callstack");
@@ -295,6 +317,93 @@ class Writer {
     }
   }
 
+  // Paddle refuses operators that lack such an output, or gets such an attribute wrong.
+  void AddDemands(int block, const Op& op, proto::OpDesc* desc) {
+    for (const DemandedOutput& output : DemandedOutputs(op.type())) {
+      proto::OpDesc_Var* slot = nullptr;
+      for (auto& s : *desc->mutable_outputs())
+        if (s.parameter() == output.slot) slot = &s;
+      if (slot != nullptr && slot->arguments_size() > 0) continue;
+      if (slot == nullptr) {
+        slot = desc->add_outputs();
+        slot->set_parameter(output.slot.data(), output.slot.size());
+      }
+      for (int count = output.list ? CountFor(op, output.slot) : 1; count > 0; --count)
+        slot->add_arguments(MakeVar(block, op, output.slot));
+    }
+    for (const auto& [name, text] : DemandedTexts(op.type())) {
+      auto* attr = desc->add_attrs();
+      attr->set_name(name.data(), name.size());
+      attr->set_type(proto::STRING);
+      attr->set_s(text.data(), text.size());
+    }
+  }
+
+  // How many variables a list has that nobody reads: of states, as many as there were before; else,
+  // as many as the operator takes.
+  static int CountFor(const Op& op, std::string_view slot) {
+    if (op.def->has(kControlFlow)) return 0;  // lists what its blocks write
+    size_t count = 1;
+    for (size_t s = 0; s < op.inputs.size() && s < op.def->inputs().size(); ++s) {
+      const SlotDef& in = op.def->inputs()[s];
+      if (!(in.flags & kList) || op.inputs[s].empty()) continue;
+      count = op.inputs[s].size();
+      if (in.name.ends_with(slot)) break;
+    }
+    return static_cast<int>(count);
+  }
+
+  std::string MakeVar(int block, const Op& op, std::string_view slot,
+                      DType dtype = DType::kUnknown) {
+    Var var;
+    var.block = block;
+    var.dtype = dtype;
+    do {
+      var.name = StrCat(op.type(), "_", made_++, ".", std::string(slot));
+    } while (p_.Find(block, var.name) != kNoVar);
+    AddVar(var);
+    return var.name;
+  }
+
+  // Paddle reads a flag for each axis, given or not: -1 where tensors say the borders, else 1.
+  static void SetInferFlags(const Op& op, proto::OpDesc* desc) {
+    if (op.def->FindAttr("infer_flags") < 0 || op.def->FindAttr("axes") < 0) return;
+    if (!op.Attr<Ints>("infer_flags").empty()) return;
+    bool tensors = false;
+    for (const auto& in : desc->inputs())
+      tensors = tensors ||
+                (in.arguments_size() > 0 && in.parameter().find("Tensor") != in.parameter().npos);
+    for (auto& attr : *desc->mutable_attrs()) {
+      if (attr.name() != "infer_flags") continue;
+      for (size_t i = 0; i < op.Attr<Ints>("axes").size(); ++i) attr.add_ints(tensors ? -1 : 1);
+    }
+  }
+
+  // Paddle's linspace takes its number of elements as int32 alone. Adds a cast in front of it;
+  // returns the variable that the operator is to be given, or nothing.
+  std::string CastCount(int block, const Op& op) {
+    if (op.type() != "linspace" || op.In("Num").empty()) return "";
+    const VarId num = op.In("Num")[0];
+    if (num == kNoVar || p_.vars[num].dtype != DType::kI64) return "";
+    const std::string made = MakeVar(block, op, "Num", DType::kI32);
+    auto* cast = out_.mutable_blocks(block)->add_ops();
+    cast->set_type("cast");
+    auto* in = cast->add_inputs();
+    in->set_parameter("X");
+    in->add_arguments(NameOf(num));
+    auto* out = cast->add_outputs();
+    out->set_parameter("Out");
+    out->add_arguments(made);
+    for (const auto& [name, dtype] :
+         {std::pair("in_dtype", DType::kI64), {"out_dtype", DType::kI32}}) {
+      auto* attr = cast->add_attrs();
+      attr->set_name(name);
+      attr->set_type(proto::INT);
+      attr->set_i(static_cast<int32_t>(DTypeToProto(dtype)));
+    }
+    return made;
+  }
+
   void SetAttr(const Op& op, size_t a, bool all, proto::OpDesc* desc) const {
     const AttrDef& def = op.def->attrs()[a];
     if (def.name == "op_version") return;             // in the file's map of versions
@@ -314,7 +423,7 @@ class Writer {
       attr->set_name(def.name);
     }
     if (variable < 0) {
-      std::visit(AttrWriter(attr), op.attrs[a]);
+      std::visit(AttrWriter(attr, DemandedType(op.type(), def.name)), op.attrs[a]);
       return;
     }
     const auto& vars = op.inputs[op.def->inputs().size() + static_cast<size_t>(variable)];
@@ -339,6 +448,7 @@ class Writer {
   // Per block: variables of the file, and names that are written.
   std::vector<std::unordered_map<std::string_view, const proto::VarDesc*>> known_;
   std::vector<std::unordered_set<std::string>> written_;
+  int made_ = 0;  // variables that only Paddle wants
 };
 
 }  // namespace

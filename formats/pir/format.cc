@@ -5,14 +5,29 @@
 #include <utility>
 
 #include "core/error.h"
-#include "formats/paddle/format.h"
 #include "formats/paddle/params.h"
 #include "formats/pir/lower.h"
+#include "formats/pir/write.h"
 
 namespace heddle::pir {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string Label(const void* source) {
+  const auto& op = *static_cast<const Operation*>(source);
+  const auto list = [](const auto& items, auto id) {
+    std::string text;
+    for (const auto& item : items) text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
+    return text.empty() ? "none" : text;
+  };
+  std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) + " -> " +
+                     list(op.results, [](const Definition& d) { return d.id; });
+  std::string_view place;
+  if (const Attribute* a = op.Find("struct_name"); a != nullptr && a->value["D"].Get(&place))
+    text += " in " + std::string(place);
+  return text;
+}
 
 Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   const auto in_file = [&](const Status& status) {
@@ -24,7 +39,7 @@ Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   if (!file.ok()) return in_file(file.status());
   Lowering lowering(*file, builder);
   HEDDLE_ASSIGN_OR_RETURN(const Draft draft, lowering.Run());
-  Emit(draft, builder);
+  formats::Emit(draft, &Label, builder);
   return Status::Ok();
 }
 
@@ -82,10 +97,11 @@ class Pir : public formats::Format {
     HEDDLE_RETURN_IF_ERROR(Read(bytes, &builder));
     return std::shared_ptr<const formats::ProgramSource>(std::make_shared<PirBytes>(bytes));
   }
-  // A program that passes rewrote is written as a ProgramDesc, which has all of heddle's operators.
+  // A program that is as its file has it is that file.
   Result<std::string> Write(const ir::Program& program) const override {
-    if (program.as_parsed()) return static_cast<const PirBytes&>(*program.source).text();
-    return paddle::WriteProgramDesc(program);
+    const auto* file = dynamic_cast<const PirBytes*>(program.source.get());
+    if (program.as_parsed() && file != nullptr) return file->text();
+    return WriteProgram(program);
   }
 
   std::vector<std::string> FileNames() const override { return {"inference.json", "model.json"}; }

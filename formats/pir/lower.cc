@@ -23,7 +23,7 @@ Result<Draft> Lowering::Run() {
     return Unimplemented(text);
   }
   RestoreProducts(&draft_);
-  FinishDraft(&draft_);
+  formats::FinishDraft(&draft_);
   return std::move(draft_);
 }
 
@@ -137,6 +137,7 @@ void Lowering::BindVar(ValueId id, int var) {
 DraftOp& Lowering::Emit(std::string_view type, const Operation& op) {
   DraftOp& made = draft_.blocks[static_cast<size_t>(block_)].ops.emplace_back();
   made.type = type;
+  made.index = op.index;
   made.source = &op;
   return made;
 }

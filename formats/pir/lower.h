@@ -14,13 +14,23 @@
 #include <vector>
 
 #include "core/program_builder.h"
-#include "formats/pir/draft.h"
+#include "formats/draft.h"
 #include "formats/pir/file.h"
 #include "formats/pir/numbers.h"
 #include "formats/pir/op_table.h"
 #include "formats/pir/uses.h"
 
 namespace heddle::pir {
+
+using formats::Draft;
+using formats::DraftBlock;
+using formats::DraftOp;
+using formats::DraftVar;
+using formats::kNoDraft;
+
+// Puts products together again that Paddle's translator took apart: reshapes around a matmul become
+// mul where they do what mul does.
+void RestoreProducts(Draft* draft);
 
 class Lowering {
  public:

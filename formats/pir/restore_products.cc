@@ -1,6 +1,6 @@
 #include <unordered_map>
 
-#include "formats/pir/draft.h"
+#include "formats/pir/lower.h"
 
 namespace heddle::pir {
 namespace {

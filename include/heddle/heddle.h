@@ -8,6 +8,7 @@
 #include "heddle/params.h"
 #include "heddle/pass.h"
 #include "heddle/program.h"
+#include "heddle/program_builder.h"
 #include "heddle/scope.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"

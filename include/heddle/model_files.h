@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "heddle/program.h"
 #include "heddle/status.h"
 
 namespace heddle {
@@ -14,5 +15,14 @@ Result<std::string> FindProgramFile(const std::string& path);
 // The parameters that LoadModel reads with a program file when the user names none: a file or a
 // directory, which may not be there.
 std::string DefaultParameters(const std::string& program_file);
+
+struct SavedModel {
+  std::string program;
+  std::string parameters;  // empty: the program has none
+};
+// Writes a model to a directory, which is made when absent, under the names that LoadModel looks
+// for. `format` as in Program::Serialize. Each file is there whole or as it was before.
+Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
+                             const std::string& format = "");
 
 }  // namespace heddle

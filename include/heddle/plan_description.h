@@ -42,6 +42,7 @@ struct PlanDescription {
     std::vector<std::pair<int, int>> in_place;
     std::vector<int> blocks;  // that it runs
     double cost_ns = 0;       // expected, on one thread
+    bool once = false;        // of a loop's body: in the first iteration only
     int task = -1;            // of a queue
     int lane = -1;
   };

@@ -59,9 +59,11 @@ class Program {
   int num_blocks() const;
   int num_ops() const;  // all blocks
   int64_t version() const;
-  // The bytes of a `.pdmodel` file of this program: of the one it was read from, with what passes
-  // changed. heddle's own operators are written like any other; Paddle does not know them.
-  Result<std::string> Serialize() const;
+  // The bytes of a file of this program: of the one it was read from, with what passes changed.
+  // `format`: "paddle" for a `.pdmodel`, "pir" for an `inference.json`; empty: as it was read. In a
+  // `.pdmodel` heddle's own operators are written like any other; Paddle does not know them.
+  // kUnimplemented: the format cannot say some of the operators, which are all listed.
+  Result<std::string> Serialize(const std::string& format = "") const;
   // XXH64 of the serialized program.
   uint64_t hash() const;
   const ir::Program& ir() const { return *impl_; }

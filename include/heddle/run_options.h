@@ -16,7 +16,9 @@ namespace heddle {
 
 class Generator;
 
-// One instruction's execution. Times in microseconds since the run began.
+// One instruction's execution. Times in microseconds since the run began. The instructions of a
+// block have their events within that of the instruction that runs the block, one per iteration;
+// once they are 65,536 in a lane, all further executions of an instruction are one event.
 struct TraceEvent {
   std::string op;            // operator type
   std::string output;        // its first output variable
@@ -24,6 +26,8 @@ struct TraceEvent {
   int lane = 0;              // or the participant, where tasks come from a queue
   std::string stream;        // of the device, whose clock it is then; empty: the host
   double begin_us = 0, end_us = 0;
+  double self_us = 0;  // in it, and in no instruction of a block that it runs
+  int64_t times = 1;   // how many executions it stands for
   // A variable that the instruction read or wrote; absent operands are left out. dtype and shape
   // are those of the plan, kUnknown and an unknown shape where it does not know them.
   struct Operand {

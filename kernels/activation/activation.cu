@@ -7,9 +7,7 @@ namespace heddle::HEDDLE_GRID {
 namespace {
 
 ElementArgs Relu6Args(const OpContext& ctx) { return {0, Number(ctx, "threshold")}; }
-ElementArgs HardSwishArgs(const OpContext& ctx) {
-  return {Number(ctx, "threshold"), Number(ctx, "scale"), Number(ctx, "offset")};
-}
+ElementArgs HardSwishArgs(const OpContext&) { return {6, 6, 3}; }
 ElementArgs HardSigmoidArgs(const OpContext& ctx) {
   return {Number(ctx, "slope"), Number(ctx, "offset")};
 }

@@ -5,33 +5,30 @@
 namespace heddle {
 namespace {
 
+// As in Paddle, the attributes threshold, scale and offset are there and change nothing.
 struct HardSwish : UnaryOp {
   static constexpr GradReads kReads = kReadsX;
-  explicit HardSwish(const KernelContext& ctx)
-      : threshold(ctx.Float("threshold")), scale(ctx.Float("scale")), offset(ctx.Float("offset")) {}
   static void Declare(OpDef& op) {
     op.Attr("threshold", 6.0).Attr("scale", 6.0).Attr("offset", 3.0);
   }
   template <typename T>
   T Forward(T x) const {
-    return x * fast::Clamp(x + T(offset), T(0), T(threshold)) / T(scale);
+    return x * fast::Clamp(x + T(3), T(0), T(6)) / T(6);
   }
   template <typename T>
   T Grad(T x, T dy) const {
-    const T shifted = x + T(offset);
-    const T middle = fast::Conj((T(2) * x + T(offset)) / T(scale));
-    const T slope = fast::Select(fast::Less(shifted, T(threshold)), middle, T(1));
+    const T shifted = x + T(3);
+    const T middle = fast::Conj((T(2) * x + T(3)) / T(6));
+    const T slope = fast::Select(fast::Less(shifted, T(6)), middle, T(1));
     return dy * fast::Select(fast::Less(T(0), shifted), slope, T(0));
   }
-  double threshold, scale, offset;
 };
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(hard_swish) {
-  DefineUnary<HardSwish, complex64, complex128>(op,
-                                                "x * min(max(x + offset, 0), threshold) / scale");
+  DefineUnary<HardSwish, complex64, complex128>(op, "x * min(max(x + 3, 0), 6) / 6");
 }
 HEDDLE_OP(hard_swish_grad) { DefineUnaryGrad<HardSwish, complex64, complex128>(op); }
 
@@ -75,6 +72,13 @@ in X complex64 [3, 4] -2.76+0.8j 2.45+0.3j 1.71+0.5j -0.53-0.7j -3.51-0.8j -1.27
 out Out complex64 [3, 4] -0.21706669-0.33600003j 2.2104166+0.39499998j 1.3006834+0.535j
   -0.29985-0.22633335j 0-0j -0.4261833+0.046000015j 0.10306666-0.172j 3.9500003+0.1j 0-0j 3.2+0.1j
   0.62693334-0.16399999j -0.35660002-0.06933334j
+
+example float64 3x4, offset 2.0
+attr offset FLOAT 2.0
+in X float64 [3, 4] -2.76 2.45 1.71 -0.53 -3.51 -1.27 0.22 3.95 -4.25 3.2 0.96 -2.02
+out Out float64 [3, 4] -0.1104000000000001 2.225416666666667 1.34235 -0.2181833333333333 -0
+  -0.3661833333333333 0.11806666666666667 3.9500000000000006 -0 3.2000000000000006
+  0.6335999999999999 -0.32993333333333336
 )")
 
 HEDDLE_EXAMPLES(hard_swish_grad, R"(

@@ -66,6 +66,54 @@ Status Recurrent(KernelContext& ctx) {
   return Status::Ok();
 }
 
+// Steps' inputs are items of the operator's, its outputs have the steps' as items. States keep the
+// shape that they come with.
+Status StepShapes(ShapeContext& ctx) {
+  int64_t count = -1;
+  for (int i = 0; i < ctx.InCount("inputs"); ++i) {
+    const Shape& x = ctx.InShape("inputs", i);
+    if (!x.is_static() || x.rank() < 1 || x[0] < 1 || (count >= 0 && x[0] != count))
+      return ctx.Defer();
+    count = x[0];
+  }
+  for (int i = 0; i < ctx.InCount("inputs") && i < ctx.OutCount("sub_block:local(inputs)"); ++i) {
+    Shape item;
+    for (int d = 1; d < ctx.InShape("inputs", i).rank(); ++d)
+      item.push_back(ctx.InShape("inputs", i)[d]);
+    if (ctx.HasOut("sub_block:local(inputs)", i))
+      ctx.SetOut("sub_block:local(inputs)", item, ctx.InDType("inputs", i), i);
+  }
+  bool told = count > 0;
+  const int states = ctx.Bool("has_states") ? ctx.OutCount("sub_block:ex_states") : 0;
+  for (int i = 0; i < states; ++i) {
+    if (!ctx.HasOut("sub_block:ex_states", i)) continue;
+    const bool has_first = i < ctx.InCount("initial_states") && ctx.InVar("initial_states", i);
+    const bool has_next = i < ctx.InCount("sub_block:states") && ctx.InVar("sub_block:states", i);
+    if (!has_first || !has_next || !ctx.InShape("initial_states", i).is_static()) {
+      told = false;
+      continue;
+    }
+    // Of the state that a step leaves nothing is known before the block has been looked at.
+    const bool next = ctx.HasIn("sub_block:states", i);
+    const Key slot = next ? Key("sub_block:states") : Key("initial_states");
+    const bool same = !next || (ctx.InShape(slot, i) == ctx.InShape("initial_states", i) &&
+                                ctx.InDType(slot, i) == ctx.InDType("initial_states", i));
+    if (same) ctx.SetOut("sub_block:ex_states", ctx.InShape(slot, i), ctx.InDType(slot, i), i);
+    told = told && same;
+  }
+  for (int i = 0; i < ctx.OutCount("outputs") && i < ctx.InCount("sub_block:local(outputs)"); ++i) {
+    if (!ctx.HasOut("outputs", i) || ctx.InVar("sub_block:local(outputs)", i) == nullptr ||
+        !ctx.HasIn("sub_block:local(outputs)", i))
+      continue;
+    const Shape& item = ctx.InShape("sub_block:local(outputs)", i);
+    Shape all{count};
+    for (int d = 0; item.is_static() && d < item.rank(); ++d) all.push_back(item[d]);
+    if (item.is_static()) ctx.SetOut("outputs", all, ctx.InDType("sub_block:local(outputs)", i), i);
+    told = told && item.is_static();
+  }
+  return told ? Status::Ok() : ctx.Defer();
+}
+
 Status StepGrad(const KernelContext& ctx, bool first, int64_t count, int64_t at) {
   ClearArrays(ctx, "sub_block:arrays");
   LinkItems(ctx, "outputs@GRAD", "sub_block:local(outputs@GRAD)", at);
@@ -127,7 +175,7 @@ HEDDLE_OP(recurrent) {
   op.Input("sub_block:local(outputs)", kList | kOptional);
   op.Output("sub_block:ex_states", kList | kOptional).Input("sub_block:states", kList | kOptional);
   op.Input("sub_block:kept", kList | kOptional);
-  op.AnyKernel(Recurrent);
+  op.InferShape(StepShapes).AnyKernel(Recurrent);
 }
 
 HEDDLE_OP(recurrent_grad) {

@@ -1,6 +1,7 @@
 #include "kernels/control/steps.h"
 
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "kernels/index/index_value.h"
@@ -52,15 +53,16 @@ std::vector<StepValues>& StepsIn(Value& scopes) {
 }
 
 void TakeValues(const KernelContext& ctx, Key slot, StepValues* to) {
+  to->reserve(to->size() + static_cast<size_t>(ctx.InCount(slot)));
   for (int i = 0; i < ctx.InCount(slot); ++i) {
     const Value* v = ctx.InVar(slot, i);
     to->push_back(v != nullptr ? *v : Value());
   }
 }
 
-size_t PutValues(const KernelContext& ctx, Key slot, const StepValues& from, size_t at) {
+size_t PutValues(const KernelContext& ctx, Key slot, StepValues& from, size_t at) {
   for (int i = 0; i < ctx.InCount(slot) && at < from.size(); ++i, ++at)
-    if (Value* v = ctx.InVar(slot, i); v != nullptr) *v = from[at];
+    if (Value* v = ctx.InVar(slot, i); v != nullptr) *v = std::move(from[at]);
   return at;
 }
 

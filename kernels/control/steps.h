@@ -13,8 +13,8 @@ using StepValues = std::vector<Value>;
 std::vector<StepValues>& StepsIn(Value& scopes);
 // Appends the present values of the variables of an input slot.
 void TakeValues(const KernelContext& ctx, Key slot, StepValues* to);
-// Puts values back into the variables of an input slot, from `at` on; returns the next place.
-size_t PutValues(const KernelContext& ctx, Key slot, const StepValues& from, size_t at);
+// Moves values back into the variables of an input slot, from `at` on; returns the next place.
+size_t PutValues(const KernelContext& ctx, Key slot, StepValues& from, size_t at);
 // Empties the arrays named by an input slot.
 void ClearArrays(const KernelContext& ctx, Key slot);
 

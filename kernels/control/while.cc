@@ -52,7 +52,7 @@ class GradLoop {
       if (Value* out = ctx.OutVar("X@GRAD", i); out != nullptr && CarriedBy(i) < 0) out->Clear();
   }
 
-  Status Step(const StepValues& values) {
+  Status Step(StepValues& values) {
     PutValues(ctx_, "sub_block:kept", values, PutValues(ctx_, "sub_block:carried", values, 0));
     ClearArrays(ctx_, "sub_block:arrays");
     for (size_t i = 0; i < out_grads_.size(); ++i)
@@ -64,7 +64,7 @@ class GradLoop {
     return Status::Ok();
   }
 
-  void Finish() {
+  Status Finish() {
     for (int i = 0; i < ctx_.OutCount("X@GRAD"); ++i) {
       Value* out = ctx_.OutVar("X@GRAD", i);
       if (out == nullptr) continue;
@@ -73,7 +73,9 @@ class GradLoop {
         *out = out_grads_[static_cast<size_t>(k)];
       else if (x != nullptr && !out->initialized())
         ZeroLike(ctx_, *x, out);
+      if (x != nullptr) HEDDLE_RETURN_IF_ERROR(TakeShape(*x, i, out));
     }
+    return Status::Ok();
   }
 
  private:
@@ -83,6 +85,20 @@ class GradLoop {
     for (int k = 0; k < ctx_.InCount("sub_block:Out@GRAD") && inside != nullptr; ++k)
       if (ctx_.InVar("sub_block:Out@GRAD", k) == inside) return k;
     return -1;
+  }
+
+  // A gradient has the shape of its input.
+  static Status TakeShape(const Value& x, int i, Value* gradient) {
+    if (!x.is_tensor() || !gradient->is_tensor() || !x.tensor().initialized() ||
+        !gradient->initialized())
+      return Status::Ok();
+    Tensor& t = gradient->tensor();
+    if (t.dtype() != x.tensor().dtype() || t.numel() != x.tensor().numel())
+      return InvalidArgument("the gradient of input 'X' [", i, "] is ", Name(t.dtype()), " ",
+                             t.shape().ToString(), ", the input is ", Name(x.tensor().dtype()), " ",
+                             x.tensor().shape().ToString());
+    t.SetMeta(t.dtype(), x.tensor().shape());
+    return Status::Ok();
   }
 
   Status Collect(int i) {
@@ -113,8 +129,31 @@ Status WhileGrad(KernelContext& ctx) {
   Status status;
   for (; !steps.empty() && status.ok(); steps.pop_back()) status = loop.Step(steps.back());
   PutValues(ctx, "sub_block:kept", after, PutValues(ctx, "sub_block:carried", after, 0));
-  if (status.ok()) loop.Finish();
-  return status;
+  return status.ok() ? loop.Finish() : status;
+}
+
+// Inside, the gradients of the outputs are what comes from outside, or zeros like the outputs.
+Status GradShapes(ShapeContext& ctx) {
+  bool told = true;
+  for (int i = 0; i < ctx.InCount("Out@GRAD"); ++i) {
+    constexpr Key kInside = "sub_block:local(original_output_grad)";
+    if (i >= ctx.OutCount(kInside) || !ctx.HasOut(kInside, i)) continue;
+    const bool outside = ctx.InVar("Out@GRAD", i) != nullptr;
+    const Key like = outside ? Key("Out@GRAD") : Key("sub_block:primal(Out@GRAD)");
+    if (i < ctx.InCount(like) && ctx.InVar(like, i) != nullptr && ctx.HasIn(like, i) &&
+        ctx.InShape(like, i).is_static())
+      ctx.SetOut(kInside, ctx.InShape(like, i), ctx.InDType(like, i), i);
+    else
+      told = false;
+  }
+  for (int i = 0; i < ctx.OutCount("X@GRAD"); ++i) {
+    if (!ctx.HasOut("X@GRAD", i)) continue;
+    if (ctx.InVar("X", i) != nullptr && ctx.HasIn("X", i) && ctx.InShape("X", i).is_static())
+      ctx.SetOut("X@GRAD", ctx.InShape("X", i), ctx.InDType("X", i), i);
+    else
+      told = false;
+  }
+  return told ? Status::Ok() : ctx.Defer();
 }
 
 }  // namespace
@@ -155,6 +194,7 @@ HEDDLE_OP(while_grad) {
       .Attr("original_output_grad", Strings{})
       .Attr("is_test", false)
       .Traits(kControlFlow)
+      .InferShape(GradShapes)
       .AnyKernel(WhileGrad);
 }
 

@@ -6,6 +6,13 @@ namespace {
 
 constexpr int64_t kMaxItems = int64_t{1} << 24;  // a larger index is a mistake, not a wish
 
+// Of the item. (A variable that holds nothing says nothing of items.)
+Status ItemShape(ShapeContext& ctx) {
+  if (!ctx.HasIn("X")) return ctx.Defer();
+  ctx.SetOut("Out", ctx.InShape("X"), ctx.InDType("X"));
+  return Status::Ok();
+}
+
 // Out[I] = X; the array grows as needed. A variable that holds nothing only makes it grow.
 Status Write(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "I"));
@@ -25,7 +32,8 @@ HEDDLE_OP(write_to_array) {
   op.Doc("Item I of the array Out becomes a copy of X.")
       .Input("X", kOptional)
       .Input("I")
-      .Output("Out")
+      .Output("Out", kAnyKind)
+      .InferShape(ItemShape)
       .AnyKernel(Write);
 }
 

@@ -7,7 +7,7 @@ namespace heddle {
 
 Status NoZeroDivisor(const Tensor& y) {
   bool zero = false;
-  VisitDType<int32_t, int64_t, int16_t, int8_t, uint8_t>(y.dtype(), [&](auto tag) {
+  VisitDType<int32_t, int64_t, int16_t, int8_t, uint8_t, bool>(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* p = y.data<T>();
     for (int64_t i = 0, n = y.numel(); i < n; ++i) zero |= p[i] == 0;

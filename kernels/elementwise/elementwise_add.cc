@@ -8,14 +8,15 @@ HEDDLE_OP(elementwise_add) {
 }
 
 HEDDLE_OP(grad_add) {
-  DefineElementwise<AddFn, float, double, int32_t, int64_t, float16, bfloat16, std::complex<float>,
-                    std::complex<double>>(op, "sum of two gradients of one variable");
+  DefineElementwise<AddFn, float, double, int32_t, int64_t, float16, bfloat16, int16_t,
+                    std::complex<float>, std::complex<double>>(
+      op, "sum of two gradients of one variable");
 }
 
 HEDDLE_OP(elementwise_add_grad) {
   op.Doc("gradient of x + y");
   DefineElementwiseGrad<PassGrad, PassGrad, float, double, int32_t, int64_t, float16, bfloat16,
-                        std::complex<float>, std::complex<double>>(op, 0);
+                        int16_t, std::complex<float>, std::complex<double>>(op, 0);
 }
 
 HEDDLE_TILE(elementwise_add) { return BinaryTile<AddFn>(); }
@@ -82,6 +83,11 @@ example int64
 in X int64 [2, 3] 5 -7 0 2 8 7
 in Y int64 [2, 3] -6 -3 2 -7 -7 -2
 out Out int64 [2, 3] -1 -10 2 -5 1 5
+
+example int16
+in X int16 [2, 3] 21 -42 42 -42 56 14
+in Y int16 [2, 3] 14 -21 28 -42 -35 14
+out Out int16 [2, 3] 35 -63 70 -84 21 28
 )")
 
 HEDDLE_EXAMPLES(elementwise_add_grad, R"(
@@ -113,4 +119,11 @@ in X float32 [4, 3] 0.721 0.652 0.583 0.377 0.515 0.859 0.927 0.171 0.446 0.239 
 in Y float32 [] 0.432
 out X@GRAD float32 [4, 3] 0.9 0.2 -0.9 0.8 0.3 0.9 -0.7 0.1 0.8 1 0 0.3
 out Y@GRAD float32 [] 3.6999998
+
+example int16 4x3
+in Out@GRAD int16 [4, 3] 6 1 -6 5 2 6 -4 1 5 7 1 2
+in X int16 [4, 3] 5 4 4 2 3 6 6 1 3 1 5 2
+in Y int16 [] 3
+out X@GRAD int16 [4, 3] 6 1 -6 5 2 6 -4 1 5 7 1 2
+out Y@GRAD int16 [] 26
 )")

@@ -71,7 +71,7 @@ void DefineSecond(OpDef& op) {
   op.Input("Y", kNoBuffer).Input("DOut", kNoBuffer).Input("DDX", kOptional).Input("DDY", kOptional);
   op.Output("DDOut", kOptional).Attr("axis", -1).KernelKey("DOut").InferShape(&InferSecond);
   op.Kernels<SecondOf<F>::template Kernel, float, double, int32_t, int64_t, float16, bfloat16,
-             std::complex<float>, std::complex<double>>();
+             int16_t, std::complex<float>, std::complex<double>>();
 }
 
 // D_DDX and D_DDY are D_DDOut, summed to the shapes of DDX and DDY; the second one with a sign.
@@ -115,8 +115,8 @@ HEDDLE_OP(elementwise_add_triple_grad) {
   op.Doc("third derivative of x + y");
   op.Input("DDX", kNoBuffer).Input("DDY", kNoBuffer).Input("D_DDOut").KernelKey("D_DDOut");
   op.Output("D_DDX", kOptional).Output("D_DDY", kOptional).Attr("axis", -1).InferShape(&InferThird);
-  op.Kernels<AddThird, float, double, int32_t, int64_t, float16, bfloat16, std::complex<float>,
-             std::complex<double>>();
+  op.Kernels<AddThird, float, double, int32_t, int64_t, float16, bfloat16, int16_t,
+             std::complex<float>, std::complex<double>>();
 }
 
 HEDDLE_EXAMPLES(elementwise_add_grad_grad, R"(
@@ -153,6 +153,13 @@ in DDY float32 [] 1.7
 in DOut float32 [] 1.7
 in Y float32 [] 0.716
 out DDOut float32 [] 3.4
+
+example int16 scalar
+in DDX int16 [] 11
+in DDY int16 [] 11
+in DOut int16 [] 11
+in Y int16 [] 5
+out DDOut int16 [] 22
 )")
 
 HEDDLE_EXAMPLES(elementwise_sub_grad_grad, R"(
@@ -180,6 +187,13 @@ in DDY float32 [] -0.266
 in DOut float32 [] 0.266
 in Y float32 [] 0.716
 out DDOut float32 [] 0.532
+
+example int16 scalar
+in DDX int16 [] 1
+in DDY int16 [] -1
+in DOut int16 [] 1
+in Y int16 [] 5
+out DDOut int16 [] 2
 )")
 
 HEDDLE_EXAMPLES(elementwise_add_triple_grad, R"(
@@ -216,4 +230,12 @@ in DDY float32 [4] 1.53 0.86 0.52 1.19
 in D_DDOut float32 [4] 2.39 3.06 1.05 1.72
 out D_DDX float32 [4] 2.39 3.06 1.05 1.72
 out D_DDY float32 [4] 2.39 3.06 1.05 1.72
+
+example int16 4, axis -1
+attr axis INT -1
+in DDX int16 [4] 8 6 3 10
+in DDY int16 [4] 10 6 3 8
+in D_DDOut int16 [4] 16 21 7 12
+out D_DDX int16 [4] 16 21 7 12
+out D_DDY int16 [4] 16 21 7 12
 )")

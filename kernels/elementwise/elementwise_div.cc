@@ -11,6 +11,12 @@ Status DivInts(KernelContext& ctx) {
   return RunBinaryOp<SlotsXY>(ctx, BinaryLoop<DivFn, T, T>::kLoops);
 }
 
+template <typename FX, typename FY, typename T>
+Status DivIntsGrad(KernelContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(NoZeroDivisor(ctx.In("Y")));
+  return RunGradOp(ctx, LoopsOf<FX, T>(), LoopsOf<FY, T>(), true);
+}
+
 struct DivGradX {
   static constexpr unsigned kUses = kUsesY;
   template <typename T>
@@ -23,9 +29,21 @@ struct DivGradY {  // -dout * out / y
   static constexpr unsigned kUses = kUsesY | kUsesOut;
   template <typename T>
   static T Apply(T, T y, T out, T dout, double) {
-    return MulFn::Apply(SubFn::Apply(T(0), dout), Conj(DivFn::Apply(out, y)));
+    if constexpr (std::is_integral_v<T>) {  // what is cut depends on the order
+      using W = std::conditional_t<sizeof(T) < sizeof(int), int, T>;
+      const W negative = SubFn::Apply(W(0), static_cast<W>(dout));
+      return static_cast<T>(
+          DivFn::Apply(MulFn::Apply(negative, static_cast<W>(out)), static_cast<W>(y)));
+    } else {
+      return MulFn::Apply(SubFn::Apply(T(0), dout), Conj(DivFn::Apply(out, y)));
+    }
   }
 };
+
+template <typename... Ts>
+void AddIntegerGrads(OpDef& op) {
+  (op.Kernel(kDTypeOf<Ts>, &DivIntsGrad<DivGradX, DivGradY, Ts>), ...);
+}
 
 }  // namespace
 }  // namespace heddle
@@ -35,13 +53,14 @@ HEDDLE_OP(elementwise_div) {
                     std::complex<double>>(op, "x / y; integers are cut towards zero");
   op.Kernel(DType::kI32, &DivInts<int32_t>).Kernel(DType::kI64, &DivInts<int64_t>);
   op.Kernel(DType::kI16, &DivInts<int16_t>).Kernel(DType::kI8, &DivInts<int8_t>);
-  op.Kernel(DType::kU8, &DivInts<uint8_t>);
+  op.Kernel(DType::kU8, &DivInts<uint8_t>).Kernel(DType::kBool, &DivInts<bool>);
 }
 
 HEDDLE_OP(elementwise_div_grad) {
   op.Doc("gradient of x / y");
   DefineElementwiseGrad<DivGradX, DivGradY, float, double, float16, bfloat16, std::complex<float>,
                         std::complex<double>>(op, kUsesY | kUsesOut);
+  AddIntegerGrads<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(op);
 }
 
 HEDDLE_TILE(elementwise_div) { return BinaryTile<DivFn>(); }
@@ -96,6 +115,11 @@ out Out complex64 [4, 3] 1.4425708-0.5960215j 0.44069436-0.024108j 0.904402-0.37
   -0.3067841-1.3785543j -0.46037167-1.3572154j 0.8613203-0.008307435j -0.086345755-0.68056244j
   0.4087414-0.52874714j -0.15728839-1.1076651j 0.33018845-0.37253383j -0.0904376-0.38833433j
   0.82936746-0.51294667j
+
+example bool 4x3
+in X bool [4, 3] 1*12
+in Y bool [] 1
+out Out bool [4, 3] 1*12
 )")
 
 HEDDLE_EXAMPLES(elementwise_div_grad, R"(
@@ -133,4 +157,29 @@ in X float32 [4] 2.17 1.96 1.76 2.37
 in Y float32 [1] 1.84
 out X@GRAD float32 [4] 0.4891304 -0.4347826 0.2173913 0.2173913
 out Y@GRAD float32 [1] -0.60166585
+
+example bool 4
+in Out bool [4] 1*4
+in Out@GRAD bool [4] 1*4
+in X bool [4] 1*4
+in Y bool [1] 1
+out X@GRAD bool [4] 1*4
+out Y@GRAD bool [1] 1
+
+example int32 4
+in Out int32 [4] 8 7 6 9
+in Out@GRAD int32 [4] 6 -5 2 2
+in X int32 [4] 15 13 12 16
+in Y int32 [1] 12
+out X@GRAD int32 [4] 0*4
+out Y@GRAD int32 [1] -4
+
+example uint8 4
+dtypes none: negative sums wrap
+in Out uint8 [4] 8 7 6 9
+in Out@GRAD uint8 [4] 6 5 2 2
+in X uint8 [4] 15 13 12 16
+in Y uint8 [1] 12
+out X@GRAD uint8 [4] 0*4
+out Y@GRAD uint8 [1] 248
 )")

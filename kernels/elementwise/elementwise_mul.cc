@@ -54,7 +54,7 @@ HEDDLE_OP(elementwise_mul) {
 HEDDLE_OP(elementwise_mul_grad) {
   op.Doc("gradient of x * y");
   DefineElementwiseGrad<MulGradX, MulGradY, float, double, int32_t, int64_t, float16, bfloat16,
-                        std::complex<float>, std::complex<double>>(op, kUsesX | kUsesY);
+                        bool, std::complex<float>, std::complex<double>>(op, kUsesX | kUsesY);
 }
 
 HEDDLE_TILE(elementwise_mul) { return BinaryTile<MulFn>(); }
@@ -128,4 +128,11 @@ in X complex128 [2] 0.1+0.8j -0.9+0.1j
 in Y complex128 [2] 1+1.1j 0.3-1.3j
 out X@GRAD complex128 [2] -2-2.22j -0.8100000000000002+1.83j
 out Y@GRAD complex128 [2] -1.58-0.36000000000000004j -0.9900000000000001-0.93j
+
+example bool 4
+in Out@GRAD bool [4] 1*4
+in X bool [4] 1*4
+in Y bool [4] 1*4
+out X@GRAD bool [4] 1*4
+out Y@GRAD bool [4] 1*4
 )")

@@ -81,7 +81,8 @@ HEDDLE_OP(elementwise_mul_grad_grad) {
   op.Input("DDX", kOptional).Input("DDY", kOptional).Attr("axis", -1);
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional).Output("DDOut", kOptional);
   op.InferShape(&InferSecond).Prepare(&PrepareBroadcast<SlotsXY>);
-  op.Kernels<Second, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
+  op.Kernels<Second, float, double, bool, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
 }
 
 HEDDLE_OP(elementwise_mul_triple_grad) {
@@ -91,7 +92,8 @@ HEDDLE_OP(elementwise_mul_triple_grad) {
   op.Output("D_X", kOptional).Output("D_Y", kOptional).Output("D_DOut", kOptional);
   op.Output("D_DDX", kOptional).Output("D_DDY", kOptional);
   op.InferShape(&InferThird).Prepare(&PrepareBroadcast<SlotsXY>);
-  op.Kernels<Third, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
+  op.Kernels<Third, float, double, bool, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
 }
 
 HEDDLE_EXAMPLES(elementwise_mul_grad_grad, R"(
@@ -126,6 +128,16 @@ out DDOut float64 [4, 3] 24.540256 14.23352 9.022256 6.459840000000001 32.345488
 out X@GRAD float64 [4, 3] 15.077600000000002 11.731200000000001 8.3472 3.8728 13.9496 2.7824
   9.475200000000001 12.821600000000002 6.1288 7.2568 10.6032 5.000800000000001
 out Y@GRAD float64 [] 0.29783499999999996
+
+example bool 2
+in DDX bool [2] 1 1
+in DDY bool [2] 1 1
+in DOut bool [2] 1 1
+in X bool [2] 1 1
+in Y bool [2] 1 1
+out DDOut bool [2] 1 1
+out X@GRAD bool [2] 1 1
+out Y@GRAD bool [2] 1 1
 )")
 
 HEDDLE_EXAMPLES(elementwise_mul_triple_grad, R"(
@@ -162,4 +174,20 @@ out D_DOut float64 [2, 3] -0.24710000000000001 0.6187999999999999 0.324099999999
 out D_DDX float64 [2, 3] 0.7155 -0.4660000000000001 0.3499 -0.5316 0.274 -0.5454
 out D_DDY float64 [2, 3] 0.044300000000000006 0.18100000000000002 0.6347 -0.8407 0.5900000000000001
   -0.3093
+
+example bool
+attr axis INT -1
+in X bool [2, 3] 1*6
+in Y bool [2, 3] 1*6
+in DOut bool [2, 3] 1*6
+in DDX bool [2, 3] 1*6
+in DDY bool [2, 3] 1*6
+in D_DX bool [2, 3] 1*6
+in D_DY bool [2, 3] 1*6
+in D_DDOut bool [2, 3] 1*4 0 1
+out D_X bool [2, 3] 1*4 0 1
+out D_Y bool [2, 3] 1*4 0 1
+out D_DOut bool [2, 3] 1*6
+out D_DDX bool [2, 3] 1*6
+out D_DDY bool [2, 3] 1*6
 )")

@@ -24,7 +24,7 @@ HEDDLE_OP(elementwise_sub) {
 HEDDLE_OP(elementwise_sub_grad) {
   op.Doc("gradient of x - y");
   DefineElementwiseGrad<PassGrad, NegatedGrad, float, double, int32_t, int64_t, float16, bfloat16,
-                        std::complex<float>, std::complex<double>>(op, 0);
+                        int16_t, std::complex<float>, std::complex<double>>(op, 0);
 }
 
 HEDDLE_TILE(elementwise_sub) { return BinaryTile<SubFn>(); }
@@ -94,4 +94,11 @@ in X float32 [2, 1] -0.24 -0.55
 in Y float32 [1, 3] 0.29 -0.73 0.5
 out X@GRAD float32 [2, 1] -0.6 -0.5
 out Y@GRAD float32 [1, 3] 1.1 1.1 -1.1
+
+example int16 2x3
+in Out@GRAD int16 [2, 3] -4 -3 4 -2 -4 3
+in X int16 [2, 1] -1 -3
+in Y int16 [1, 3] 2 -5 3
+out X@GRAD int16 [2, 1] -3 -3
+out Y@GRAD int16 [1, 3] 6 7 -7
 )")

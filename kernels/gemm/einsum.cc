@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <vector>
+
+#include "core/dtype_of.h"
 #include "kernels/gemm/einsum_plan.h"
 
 namespace heddle {
@@ -60,6 +66,17 @@ Status InferGrad(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// The values themselves, unless they are complex: then their conjugates, in `room`.
+template <typename T>
+const T* Conjugate(const T* x, int64_t n, std::vector<T>* room) {
+  if constexpr (IsComplex(kDTypeOf<T>)) {
+    room->resize(static_cast<size_t>(n));
+    std::transform(x, x + n, room->begin(), [](T v) { return std::conj(v); });
+    return room->data();
+  }
+  return x;
+}
+
 template <typename T>
 struct EinsumGrad {
   static Status Run(KernelContext& ctx) {
@@ -75,8 +92,10 @@ struct EinsumGrad {
       Tensor* dx = ctx.OutOpt("Operands@GRAD", i);
       if (dx == nullptr) continue;
       std::vector<const T*> operands{dout};
+      std::vector<T> conjugate;
       for (size_t k = 0; k < data.size(); ++k)
-        if (static_cast<int>(k) != i) operands.push_back(data[k]);
+        if (static_cast<int>(k) != i)
+          operands.push_back(Conjugate(data[k], shapes[k].numel(), &conjugate));
       if (dx->bytes() > 0) std::memset(dx->mutable_raw(), 0, dx->bytes());
       Contract<T>(GradientPlan(plan, i), operands, dx->template mutable_data<T>());
     }
@@ -95,7 +114,7 @@ HEDDLE_OP(einsum) {
       .Output("XShape", kList | kOptional | kNoData)
       .Attr("equation", "")
       .InferShape(Infer)
-      .Kernels<Einsum, float, double>();
+      .Kernels<Einsum, float, double, std::complex<float>, std::complex<double>>();
 }
 
 HEDDLE_OP(einsum_grad) {
@@ -106,7 +125,7 @@ HEDDLE_OP(einsum_grad) {
       .Attr("equation", "")
       .KernelKey("InnerCache")
       .InferShape(InferGrad)
-      .Kernels<EinsumGrad, float, double>();
+      .Kernels<EinsumGrad, float, double, std::complex<float>, std::complex<double>>();
 }
 
 HEDDLE_EXAMPLES(einsum, R"(
@@ -161,6 +180,16 @@ in Operands float32 [4] 0.2 0.594 0.397 0.791
 out InnerCache ?
 out InnerCache ?
 out Out float32 [] 1.080116
+out XShape ?
+out XShape ?
+
+example complex64 4, equation i,i->
+attr equation STRING "i,i->"
+in Operands complex64 [4] 0.212+0j 0.408+0j 0.8+0j 0.604+0j
+in Operands complex64 [4] 0.2+0j 0.594+0j 0.397+0j 0.791+0j
+out InnerCache ?
+out InnerCache ?
+out Out complex64 [] 1.080116+0j
 out XShape ?
 out XShape ?
 )")

@@ -244,5 +244,11 @@ void Contract(const EinsumPlan& plan, const std::vector<const T*>& operands, T* 
 
 template void Contract<float>(const EinsumPlan&, const std::vector<const float*>&, float*);
 template void Contract<double>(const EinsumPlan&, const std::vector<const double*>&, double*);
+template void Contract<std::complex<float>>(const EinsumPlan&,
+                                            const std::vector<const std::complex<float>*>&,
+                                            std::complex<float>*);
+template void Contract<std::complex<double>>(const EinsumPlan&,
+                                             const std::vector<const std::complex<double>*>&,
+                                             std::complex<double>*);
 
 }  // namespace heddle

@@ -37,5 +37,11 @@ void Contract(const EinsumPlan& plan, const std::vector<const T*>& operands, T* 
 extern template void Contract<float>(const EinsumPlan&, const std::vector<const float*>&, float*);
 extern template void Contract<double>(const EinsumPlan&, const std::vector<const double*>&,
                                       double*);
+extern template void Contract<std::complex<float>>(const EinsumPlan&,
+                                                   const std::vector<const std::complex<float>*>&,
+                                                   std::complex<float>*);
+extern template void Contract<std::complex<double>>(const EinsumPlan&,
+                                                    const std::vector<const std::complex<double>*>&,
+                                                    std::complex<double>*);
 
 }  // namespace heddle

@@ -55,6 +55,8 @@ Status EmbeddingGradShape(ShapeContext& ctx) {
 
 template <typename T>
 struct EmbeddingGrad {
+  using C = ComputeType<T>;
+
   static Status Run(KernelContext& ctx) {
     const Labels ids(ctx, ctx.In("Ids"));
     Tensor& out = ctx.Out("W@GRAD");
@@ -65,7 +67,10 @@ struct EmbeddingGrad {
     for (int64_t i = 0; i < ctx.In("Ids").numel(); ++i) {
       const int64_t row = ids[i] - start;
       if (row < 0 || row >= height) continue;
-      for (int64_t k = 0; k < width; ++k) to[row * width + k] += d[i * width + k];
+      for (int64_t k = 0; k < width; ++k) {
+        const C sum = static_cast<C>(to[row * width + k]) + static_cast<C>(d[i * width + k]);
+        to[row * width + k] = static_cast<T>(sum);
+      }
     }
     return Status::Ok();
   }
@@ -77,12 +82,12 @@ struct EmbeddingGrad {
 HEDDLE_OP(c_embedding) {
   op.Doc("rows of W for ids that start at start_index; zeros for the others");
   op.Input("W").Input("Ids").Output("Out").Attr("start_index", 0).Attr("vocab_size", -1);
-  op.InferShape(EmbeddingShape).Kernels<Embedding, float, double>();
+  op.InferShape(EmbeddingShape).Kernels<Embedding, float, double, float16>();
 }
 HEDDLE_OP(c_embedding_grad) {
   op.Input("W", kNoBuffer).Input("Ids").Input("Out@GRAD").Output("W@GRAD");
   op.Attr("start_index", 0).Attr("vocab_size", -1).KernelKey("Out@GRAD");
-  op.InferShape(EmbeddingGradShape).Kernels<EmbeddingGrad, float, double>();
+  op.InferShape(EmbeddingGradShape).Kernels<EmbeddingGrad, float, double, float16>();
 }
 
 HEDDLE_EXAMPLES(c_embedding, R"(
@@ -98,6 +103,13 @@ attr start_index LONG 0
 in W float64 [3, 2] 0.71 0.18 -0.74 0.99 0.12 0.64
 in Ids int32 [3] 0 2 2
 out Out float64 [3, 2] 0.71 0.18 0.12 0.64 0.12 0.64
+
+example ids from 2, float16
+attr start_index LONG 2
+attr vocab_size LONG 8
+in W float16 [3, 2] -0.23 -0.61 0.57 0.89 0.83 -0.89
+in Ids int64 [2, 2] 2 4 0 3
+out Out float16 [2, 2, 2] -0.23 -0.61 0.83 -0.89 0 0 0.57 0.89
 )")
 
 HEDDLE_EXAMPLES(c_embedding_grad, R"(
@@ -114,4 +126,11 @@ in W float64 [3, 2] 0.16 -0.95 0.48 -0.96 -0.81 0.13
 in Ids int32 [3] 0 2 2
 in Out@GRAD float64 [3, 2] 0.79 0.97 0.98 0.31 0.67 0.76
 out W@GRAD float64 [3, 2] 0.79 0.97 0 0 1.65 1.07
+
+example ids from 2, float16
+attr start_index LONG 2
+in W float16 [3, 2] 0.01 0 0.61 -0.73 -1 -0.24
+in Ids int64 [2, 2] 2 4 0 4
+in Out@GRAD float16 [2, 2, 2] -0.45 -0.88 -0.05 -0.45 -0.23 -0.03 -0.19 -0.4
+out W@GRAD float16 [3, 2] -0.45 -0.88 0 0 -0.2399 -0.8496
 )")

@@ -127,4 +127,10 @@ in Index int32 [1, 1] 2
 in Out@GRAD float32 [1] 0.3
 in X float32 [4] -0.62 -0.34 -0.06 0.22
 out X@GRAD float32 [4] 0 0 0.3 0
+
+example bool 4
+in Index int32 [1, 1] 2
+in Out@GRAD bool [1] 1
+in X bool [4] 1*4
+out X@GRAD bool [4] 0 0 1 0
 )")

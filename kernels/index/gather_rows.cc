@@ -136,7 +136,7 @@ Status ScatterAddRows(const KernelContext& ctx, const void* src, const Tensor& i
                       const IndexRange& range, int64_t outer, int64_t inner, DType dtype,
                       void* dst) {
   const bool known =
-      VisitDType<float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t,
+      VisitDType<float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t, bool,
                  std::complex<float>, std::complex<double>>(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         VisitIndex(index, [&](const auto* p) {

@@ -224,4 +224,12 @@ in value float64 [5] 1*5
 in x float64 [4, 2, 5] 1*40
 out value@GRAD float64 [5] -0.7 0.7000000000000001 -2.9 0.19999999999999996 0.6000000000000001
 out x@GRAD float64 [4, 2, 5] 0*20 0.5 -0.7 -0.7 -0.9 0.6 -0.8 0.9 0.2 0.4 0.2 0*10
+
+example bool 4x2x5
+in indices int64 [3] 0 1 3
+in out@GRAD bool [4, 2, 5] 1*32 0 1*7
+in value bool [5] 1*5
+in x bool [4, 2, 5] 1*40
+out value@GRAD bool [5] 1*5
+out x@GRAD bool [4, 2, 5] 0*20 1*10 0*10
 )")

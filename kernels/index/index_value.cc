@@ -40,12 +40,15 @@ void CopyValue(const KernelContext& ctx, const Value& from, Value* to) {
 }
 
 Result<int64_t> ScalarIn(const KernelContext& ctx, Key key) {
-  const Tensor& t = ctx.In(key);
+  return ScalarOf(ctx.In(key), key.name);
+}
+
+Result<int64_t> ScalarOf(const Tensor& t, const char* name) {
   if (!t.initialized() || t.numel() != 1)
-    return InvalidArgument("'", key.name, "' must hold one element, but has shape ",
+    return InvalidArgument("'", name, "' must hold one element, but has shape ",
                            t.shape().ToString());
   if (t.dtype() == DType::kBool) return static_cast<int64_t>(t.data<bool>()[0]);
-  HEDDLE_RETURN_IF_ERROR(CheckIntDType(t.dtype(), key.name));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(t.dtype(), name));
   return IntAt(t, 0);
 }
 

@@ -10,7 +10,8 @@ namespace heddle {
 void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to);
 // The same for tensors, tensor arrays and selected rows.
 void CopyValue(const KernelContext& ctx, const Value& from, Value* to);
-// The one integer (or bool) that slot `key` holds.
+// The one integer (or bool) that slot `key`, or a tensor of that name, holds.
 Result<int64_t> ScalarIn(const KernelContext& ctx, Key key);
+Result<int64_t> ScalarOf(const Tensor& t, const char* name);
 
 }  // namespace heddle

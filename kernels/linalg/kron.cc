@@ -1,6 +1,7 @@
 // kron: Kronecker product.
 #include <algorithm>
 #include <complex>
+#include <vector>
 
 #include "core/error.h"
 #include "kernels/base/check.h"
@@ -44,6 +45,7 @@ void ForEach(const KronShape& s, Fn fn) {
 
 template <typename T>
 struct Kron {
+  using C = ComputeType<T>;
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     const Tensor& y = ctx.In("Y");
@@ -51,7 +53,8 @@ struct Kron {
     HEDDLE_ASSIGN_OR_RETURN(const KronShape s, Align(x.shape(), y.shape()));
     T* out = ctx.Out("Out").template mutable_data<T>();
     ForEach(s, [&](int64_t i, int64_t j, int64_t o) {
-      out[o] = MulFn::Apply(x.data<T>()[i], y.data<T>()[j]);
+      out[o] = static_cast<T>(
+          MulFn::Apply(static_cast<C>(x.data<T>()[i]), static_cast<C>(y.data<T>()[j])));
     });
     return Status::Ok();
   }
@@ -59,6 +62,8 @@ struct Kron {
 
 template <typename T>
 struct KronGrad {
+  using C = ComputeType<T>;
+
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     const Tensor& y = ctx.In("Y");
@@ -70,20 +75,27 @@ struct KronGrad {
                              s.out.ToString());
     const T* g = dout.data<T>();
     if (Tensor* dx = ctx.OutOpt("X@GRAD")) {
-      std::fill_n(dx->mutable_data<T>(), dx->numel(), T(0));
-      T* d = dx->mutable_data<T>();
+      std::vector<C> sum(static_cast<size_t>(dx->numel()), C(0));
       ForEach(s, [&](int64_t i, int64_t j, int64_t o) {
-        d[i] += MulFn::Apply(g[o], Conj(y.data<T>()[j]));
+        sum[static_cast<size_t>(i)] +=
+            MulFn::Apply(static_cast<C>(g[o]), Conj(static_cast<C>(y.data<T>()[j])));
       });
+      Store(sum, dx);
     }
     if (Tensor* dy = ctx.OutOpt("Y@GRAD")) {
-      std::fill_n(dy->mutable_data<T>(), dy->numel(), T(0));
-      T* d = dy->mutable_data<T>();
+      std::vector<C> sum(static_cast<size_t>(dy->numel()), C(0));
       ForEach(s, [&](int64_t i, int64_t j, int64_t o) {
-        d[j] += MulFn::Apply(g[o], Conj(x.data<T>()[i]));
+        sum[static_cast<size_t>(j)] +=
+            MulFn::Apply(static_cast<C>(g[o]), Conj(static_cast<C>(x.data<T>()[i])));
       });
+      Store(sum, dy);
     }
     return Status::Ok();
+  }
+
+  static void Store(const std::vector<C>& from, Tensor* to) {
+    T* d = to->mutable_data<T>();
+    for (size_t i = 0; i < from.size(); ++i) d[i] = static_cast<T>(from[i]);
   }
 };
 
@@ -104,13 +116,14 @@ Status Infer(ShapeContext& ctx) {
 
 HEDDLE_OP(kron) {
   op.Doc("Kronecker product").Input("X").Input("Y").Output("Out").InferShape(&Infer);
-  op.Kernels<Kron, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>();
+  op.Kernels<Kron, float, double, int32_t, int64_t, float16, std::complex<float>,
+             std::complex<double>>();
 }
 
 HEDDLE_OP(kron_grad) {
   op.Doc("gradient of kron").Input("X").Input("Y").Input("Out@GRAD").KernelKey("Out@GRAD");
   op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional).InferShape(&GradLikeInputs);
-  op.Kernels<KronGrad, float, double, int32_t, int64_t, std::complex<float>,
+  op.Kernels<KronGrad, float, double, int32_t, int64_t, float16, std::complex<float>,
              std::complex<double>>();
 }
 
@@ -141,6 +154,11 @@ in X complex64 [4, 1, 1] 0+0.8j -0.31+0.3j -0.61+0.5j 0.3-0.7j
 in Y complex64 [2, 1] -0.586-0.8j -0.379+0.6j
 out Out complex64 [4, 2, 1] 0.64000005-0.46880004j -0.48000002-0.3032j 0.42166+0.0722j
   -0.062510006-0.29970002j 0.75746+0.195j -0.06881-0.55550003j -0.7358+0.17019999j 0.3063+0.4453j
+
+example float16 4x1x1
+in X float16 [4, 1, 1] -0 -0.31 -0.61 0.3
+in Y float16 [2, 1] -0.586 -0.379
+out Out float16 [4, 2, 1] 0 0 0.1816 0.11743 0.3572 0.2311 -0.1758 -0.11365
 )")
 
 HEDDLE_EXAMPLES(kron_grad, R"(
@@ -176,4 +194,11 @@ out X@GRAD float32 [4, 4] 0.87 -0.48099992 -1.2019999 0.53 -1.3959999 0.47100002
   -0.27199996 -0.26800007 -0.26500005 0.40399998 0.199 -0.29799998 0.38099998 -1.0009999 -0.86300015
 out Y@GRAD float32 [3, 3] -1.247 -1.9449999 1.546 -0.6550001 -3.416 0.65200007 -0.11099991 0.9139999
   0.706
+
+example float16 2x2
+in X float16 [2] 0.5 -1.5
+in Y float16 [2, 1] 0.25 0.75
+in Out@GRAD float16 [2, 2] 1 -0.5 0.25 0.125
+out X@GRAD float16 [2] 0.4375 -0.03125
+out Y@GRAD float16 [2, 1] 1.25 -0.0625
 )")

@@ -40,6 +40,8 @@ Status InferAtan2(ShapeContext& ctx) {
 
 template <typename T>
 struct Atan2Grad {
+  using C = ComputeType<T>;
+
   static Status Run(KernelContext& ctx) {
     const Tensor& a = ctx.In("X1");
     const Tensor& b = ctx.In("X2");
@@ -51,10 +53,10 @@ struct Atan2Grad {
     Tensor* d2 = ctx.OutOpt("X2@GRAD");
     ctx.ParallelFor(a.numel(), kHeavyGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const T x = a.data<T>()[i], y = b.data<T>()[i];
-        const T g = dout.data<T>()[i] / (x * x + y * y);
-        if (d1 != nullptr) d1->mutable_data<T>()[i] = g * y;
-        if (d2 != nullptr) d2->mutable_data<T>()[i] = -g * x;
+        const C x = static_cast<C>(a.data<T>()[i]), y = static_cast<C>(b.data<T>()[i]);
+        const C g = static_cast<C>(dout.data<T>()[i]) / (x * x + y * y);
+        if (d1 != nullptr) d1->mutable_data<T>()[i] = static_cast<T>(g * y);
+        if (d2 != nullptr) d2->mutable_data<T>()[i] = static_cast<T>(-g * x);
       }
     });
     return Status::Ok();
@@ -67,13 +69,13 @@ struct Atan2Grad {
 HEDDLE_OP(atan2) {
   op.Doc("angle of the point (x2, x1)").Input("X1").Input("X2").Output("Out");
   op.InferShape(&InferAtan2).Prepare(&PrepareBroadcast<Atan2Slots>);
-  op.Kernels<Atan2, float, double, int32_t, int64_t>();
+  op.Kernels<Atan2, float, double, int32_t, int64_t, float16>();
 }
 
 HEDDLE_OP(atan2_grad) {
   op.Doc("gradient of atan2").Input("X1").Input("X2").Input("Out@GRAD").KernelKey("Out@GRAD");
   op.Output("X1@GRAD", kOptional).Output("X2@GRAD", kOptional).InferShape(&GradLikeInputs);
-  op.Kernels<Atan2Grad, float, double>();
+  op.Kernels<Atan2Grad, float, double, float16>();
 }
 
 HEDDLE_EXAMPLES(atan2, R"(
@@ -110,6 +112,11 @@ in X1 int32 [6] -1 -1 0 -1 -1 0
 in X2 int32 [6] 0 -1 -1 1 -1 1
 out Out float64 [6] -1.5707963705062866 -2.356194496154785 3.1415927410125732 -0.7853981852531433
   -2.356194496154785 0
+
+example float16 6
+in X1 float16 [6] 0.59 -1.19 0.15 -0.75 -0.3 1.04
+in X2 float16 [6] -1.47 0.08 -0.43 0.6 -0.95 1.12
+out Out float16 [6] 2.76 -1.503 2.805 -0.8955 -2.834 0.748
 )")
 
 HEDDLE_EXAMPLES(atan2_grad, R"(
@@ -143,4 +150,11 @@ in X1 float32 [6] -0.75 0.59 -0.3 1.04 -1.19 0.15
 in X2 float32 [6] -0.43 0.6 0.08 1.12 -1.47 -0.95
 out X1@GRAD float32 [6] -0.11506557 -0.5931366 -0.082987554 0.23972604 0.16438356 0.7189189
 out X2@GRAD float32 [6] 0.20069575 0.58325094 -0.31120333 -0.22260274 -0.1330724 0.11351352
+
+example float16 6
+in Out@GRAD float16 [6] 0.2 -0.7 -0.1 0.5 -0.4 -0.7
+in X1 float16 [6] -0.75 0.59 -0.3 1.04 -1.19 0.15
+in X2 float16 [6] -0.43 0.6 0.08 1.12 -1.47 -0.95
+out X1@GRAD float16 [6] -0.115 -0.5933 -0.08295 0.2396 0.1642 0.7188
+out X2@GRAD float16 [6] 0.2006 0.583 -0.311 -0.2225 -0.133 0.11346
 )")

@@ -37,7 +37,7 @@ struct Expm1 : SlowUnaryOp {
 }  // namespace heddle
 
 HEDDLE_OP(exp) { DefineFloatUnary<Exp, complex64, complex128>(op, "e to the power x."); }
-HEDDLE_OP(exp_grad) { DefineUnaryGrad<Exp, complex64, complex128>(op); }
+HEDDLE_OP(exp_grad) { DefineUnaryGrad<Exp, int32_t, int64_t, complex64, complex128>(op); }
 HEDDLE_OP(expm1) {
   DefineFloatUnary<Expm1, complex64, complex128>(op, "exp(x) - 1, exact near 0.");
 }
@@ -103,6 +103,11 @@ example float32 2
 in Out float32 [2] 0.41895154 0.253853
 in Out@GRAD float32 [2] -0.7 -0.7
 out X@GRAD float32 [2] -0.2932661 -0.17769709
+
+example int32 2
+in Out int32 [2] 2 1
+in Out@GRAD int32 [2] -4 -4
+out X@GRAD int32 [2] -8 -4
 )")
 
 HEDDLE_EXAMPLES(expm1, R"(

@@ -180,11 +180,11 @@ HEDDLE_OP(pow_grad) {
   op.InferShape(PowShape<MapShape<PowGradMap>>);
 }
 HEDDLE_OP(pow_double_grad) {
-  DefineMap<PowDoubleGrad>(op).InferShape(PowShape<MapShape<PowDoubleGrad>>);
+  DefineMap<PowDoubleGrad, int32_t, int64_t>(op).InferShape(PowShape<MapShape<PowDoubleGrad>>);
   DefineFactor(op);
 }
 HEDDLE_OP(pow_triple_grad) {
-  DefineMap<PowTripleGrad>(op).InferShape(PowShape<MapShape<PowTripleGrad>>);
+  DefineMap<PowTripleGrad, int32_t, int64_t>(op).InferShape(PowShape<MapShape<PowTripleGrad>>);
   DefineFactor(op);
 }
 
@@ -266,6 +266,14 @@ out X@GRAD float32 [4, 3] 3.121956 -28.05816 6.39198 -33.403778 9.684089 0 19.35
   -35.717762 -40.82616 36.977043 -45.7452
 out grad_out@GRAD float32 [4, 3] 0.4560867 -4.688736 1.7156886 -5.1298656 3.6143522 0 5.684451
   -8.856579 -2.7993603 -10.201008 4.694805 -5.1482997
+
+example int32 4x3, factor 3
+attr factor FLOAT 3.0
+in X int32 [4, 3] 8 12 11 10 8 9 10 13 7 12 11 9
+in grad_out int32 [4, 3] 29 37 22 33 10 14 18 52 48 25 44 40
+in grad_x@GRAD int32 [4, 3] 1 -3 1 -5 6 1 5 -5 -5 -7 4 -7
+out X@GRAD int32 [4, 3] 1392 -7992 1452 -9900 2880 756 5400 -20280 -10080 -12600 11616 -15120
+out grad_out@GRAD int32 [4, 3] 192 -1296 363 -1500 1152 243 1500 -2535 -735 -3024 1452 -1701
 )")
 
 HEDDLE_EXAMPLES(pow_triple_grad, R"(
@@ -291,4 +299,15 @@ out X@GRAD float64 [4] 0.06690600000000002 -1.3824 -0.5197919999999998 -0.211536
 out grad_out@GRAD float64 [4] 2.1092400000000002 1.83762 -2.348856 0.13248000000000001
 out grad_grad_x@GRAD float64 [4] 0.13475699999999996 -1.9945679999999997 -2.0267670000000004
   -2.95296
+
+example int32
+attr factor FLOAT 3.0
+in X int32 [4] 6 12 3 9
+in grad_out int32 [4] 1 5 -3 -6
+in grad_grad_x int32 [4] 5 5 -4 7
+in grad_x@GRAD int32 [4] -2 -2 4 5
+in grad_grad_out@GRAD int32 [4] 2 -6 1 2
+out X@GRAD int32 [4] 300 -2460 216 -504
+out grad_out@GRAD int32 [4] -360 -720 -288 1890
+out grad_grad_x@GRAD int32 [4] 144 -3312 -189 -1134
 )")

@@ -70,8 +70,8 @@ HEDDLE_OP(scale) {
       .Input("ScaleTensor", kOptional);
   op.Output("Out").Attr("scale", 1.0).Attr("bias", 0.0).Attr("bias_after_scale", true);
   op.Inplace("X", "Out").Traits(kElementwise).InferShape(ScaleShape);
-  op.Kernels<Scale, float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, float16, bfloat16,
-             complex64, complex128>();
+  op.Kernels<Scale, float, double, bool, int32_t, int64_t, uint8_t, int8_t, int16_t, float16,
+             bfloat16, complex64, complex128>();
 }
 
 HEDDLE_TILE(scale) { return {1, &Affine<float>::Make, &Affine<double>::Make}; }
@@ -138,4 +138,10 @@ attr bias FLOAT 3.0
 attr scale FLOAT 2.0
 in X float16 [2, 4] 0.108 0.43 0.751 0.537 0.216 0.858 0.323 0.644
 out Out float16 [2, 4] 3.215 3.86 4.5 4.074 3.432 4.715 3.645 4.285
+
+example bool 2x4, bias 3, scale 2
+attr bias FLOAT 3.0
+attr scale FLOAT 2.0
+in X bool [2, 4] 1*8
+out Out bool [2, 4] 1*8
 )")

@@ -10,21 +10,21 @@ namespace {
 struct SinOf {
   template <typename T>
   static T F(T x) {
-    return std::sin(x);
+    return static_cast<T>(std::sin(x));
   }
   template <typename T>
   static T F1(T x) {
-    return std::cos(x);
+    return static_cast<T>(std::cos(x));
   }
 };
 struct CosOf {
   template <typename T>
   static T F(T x) {
-    return std::cos(x);
+    return static_cast<T>(std::cos(x));
   }
   template <typename T>
   static T F1(T x) {
-    return -std::sin(x);
+    return static_cast<T>(-std::sin(x));
   }
 };
 
@@ -69,12 +69,20 @@ struct WaveTripleGrad : SlowUnaryOp {
 
 HEDDLE_OP(sin) { DefineUnary<Wave<SinOf>, complex64, complex128>(op, "Sine."); }
 HEDDLE_OP(sin_grad) { DefineUnaryGrad<Wave<SinOf>, complex64, complex128>(op); }
-HEDDLE_OP(sin_double_grad) { DefineMap<WaveDoubleGrad<SinOf>, complex64, complex128>(op); }
-HEDDLE_OP(sin_triple_grad) { DefineMap<WaveTripleGrad<SinOf>, complex64, complex128>(op); }
+HEDDLE_OP(sin_double_grad) {
+  DefineMap<WaveDoubleGrad<SinOf>, int32_t, int64_t, complex64, complex128>(op);
+}
+HEDDLE_OP(sin_triple_grad) {
+  DefineMap<WaveTripleGrad<SinOf>, int32_t, int64_t, complex64, complex128>(op);
+}
 HEDDLE_OP(cos) { DefineUnary<Wave<CosOf>, complex64, complex128>(op, "Cosine."); }
 HEDDLE_OP(cos_grad) { DefineUnaryGrad<Wave<CosOf>, complex64, complex128>(op); }
-HEDDLE_OP(cos_double_grad) { DefineMap<WaveDoubleGrad<CosOf>, complex64, complex128>(op); }
-HEDDLE_OP(cos_triple_grad) { DefineMap<WaveTripleGrad<CosOf>, complex64, complex128>(op); }
+HEDDLE_OP(cos_double_grad) {
+  DefineMap<WaveDoubleGrad<CosOf>, int32_t, int64_t, complex64, complex128>(op);
+}
+HEDDLE_OP(cos_triple_grad) {
+  DefineMap<WaveTripleGrad<CosOf>, int32_t, int64_t, complex64, complex128>(op);
+}
 
 HEDDLE_TILE(sin) { return UnaryTile<Wave<SinOf>>(); }
 HEDDLE_TILE(sin_grad) { return UnaryGradTile<Wave<SinOf>>(); }
@@ -159,6 +167,13 @@ out grad_out@GRAD complex64 [4, 3] -0.010074019+1.0662642j -0.5248047+0.6778862j
   0.5409909-0.16645874j -1.4333947+3.1146436j -0.5513918-0.62407047j -0.93722034-6.9673886j
   0.5693664+0.83955103j -1.0905598-1.7149193j -1.4572062+1.3590755j 0.57048404+1.4807498j
   2.278417-1.0096405j 0.1792649+0.33057916j
+
+example int32 scalar
+in X int32 [] 2
+in grad_out int32 [] 2
+in grad_x@GRAD int32 [] -4
+out X@GRAD int32 [] 0
+out grad_out@GRAD int32 [] 0
 )")
 
 HEDDLE_EXAMPLES(sin_triple_grad, R"(
@@ -200,6 +215,16 @@ in grad_x_grad_forward float32 [] 0.278
 out X@GRAD float32 [] -0.02561662
 out grad_out_forward@GRAD float32 [] 0.03233027
 out grad_x_grad_forward@GRAD float32 [] 0.7036036
+
+example int32 scalar
+in X int32 [] 2
+in grad_out_forward int32 [] 2
+in grad_out_grad@GRAD int32 [] 4
+in grad_x@GRAD int32 [] -2
+in grad_x_grad_forward int32 [] 1
+out X@GRAD int32 [] 0
+out grad_out_forward@GRAD int32 [] 0
+out grad_x_grad_forward@GRAD int32 [] 0
 )")
 
 HEDDLE_EXAMPLES(cos, R"(
@@ -318,6 +343,13 @@ out X@GRAD float32 [4, 3] -0.06514194 0.35380483 -0.12722705 0.6299787 -0.402590
   0.5152813 0.49659237 0.55529714 -0.52285886 0.7986516
 out grad_out@GRAD float32 [4, 3] 0.050553333 0.257068 -0.0741841 -0.063931756 0.5728835 0
   -0.063931756 0.5957145 -0.5957145 0.6365372 -0.13678652 -0.37092048
+
+example int32 4x3
+in X int32 [4, 3] -3 3 2 1 -4 -1 1 5 -5 4 1 -2
+in grad_out int32 [4, 3] 5 5 4 5 4 4 4 6 6 5 6 6
+in grad_x@GRAD int32 [4, 3] 1 -3 1 -5 6 1 5 -5 -5 -7 4 -7
+out X@GRAD int32 [4, 3] 0*12
+out grad_out@GRAD int32 [4, 3] 0*12
 )")
 
 HEDDLE_EXAMPLES(cos_triple_grad, R"(
@@ -364,4 +396,14 @@ in grad_x_grad_forward float32 [] -0.278
 out X@GRAD float32 [] 0.21713378
 out grad_out_forward@GRAD float32 [] -0.1063964
 out grad_x_grad_forward@GRAD float32 [] 0.16274598
+
+example int32 scalar
+in X int32 [] 2
+in grad_out_forward int32 [] 6
+in grad_out_grad@GRAD int32 [] 4
+in grad_x@GRAD int32 [] -2
+in grad_x_grad_forward int32 [] -1
+out X@GRAD int32 [] 0
+out grad_out_forward@GRAD int32 [] 0
+out grad_x_grad_forward@GRAD int32 [] 0
 )")

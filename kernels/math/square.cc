@@ -30,7 +30,7 @@ struct SquareGradGrad : UnaryOp {
 
 HEDDLE_OP(square) { DefineUnary<Square, int32_t, int64_t>(op, "x * x"); }
 HEDDLE_OP(square_grad) { DefineUnaryGrad<Square, int32_t, int64_t>(op); }
-HEDDLE_OP(square_grad_grad) { DefineMap<SquareGradGrad>(op); }
+HEDDLE_OP(square_grad_grad) { DefineMap<SquareGradGrad, int32_t, int64_t>(op); }
 
 HEDDLE_TILE(square) { return UnaryTile<Square>(); }
 HEDDLE_TILE(square_grad) { return UnaryGradTile<Square>(); }
@@ -88,6 +88,13 @@ out X@GRAD float32 [4, 3] 0.1384 -0.616 0.216 -0.5008 0.837 0 1.4704001 -0.1376 
   0.9204001 -0.476
 out grad_out@GRAD float32 [4, 3] 0.117 -0.722 0.1516 -0.7152 1.6703999 0 0.3856 -0.82559997
   -1.2656001 -1.308 0.372 -1.72
+
+example int32 scalar
+in X int32 [] 4
+in grad_out int32 [] 3
+in grad_x@GRAD int32 [] -4
+out X@GRAD int32 [] -24
+out grad_out@GRAD int32 [] -32
 )")
 
 HEDDLE_EXAMPLES(square, R"(

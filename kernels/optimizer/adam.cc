@@ -92,7 +92,6 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   const double beta1 = ScalarOr(ctx, "Beta1Tensor", "beta1");
   const double beta2 = ScalarOr(ctx, "Beta2Tensor", "beta2");
   const double epsilon = ScalarOr(ctx, "EpsilonTensor", "epsilon");
-  const double lr = rate * lr_ratio;
   if (const Value* g = ctx.InVar("Grad"); g != nullptr && g->is_rows()) {
     if (g->rows().rows.empty()) return CopyAll(ctx);
     // Paddle steps the powers before it uses them here; that shows where they are one variable.
@@ -100,7 +99,9 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
     if (steps && ctx.Bool("rewrites:Beta1Pow")) pow1 = Step<T>(pow1, beta1);
     if (steps && ctx.Bool("rewrites:Beta2Pow")) pow2 = Step<T>(pow2, beta2);
   }
-  const Rule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, lr, 1 - lr * coeff);
+  // As on Paddle's CPU, lr_ratio is in the decay alone, not in the step.
+  const double keep = 1 - rate * lr_ratio * coeff;
+  const Rule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, rate, keep);
   const bool lazy = ctx.Bool("lazy_mode");
   HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, lazy));
   Tensor &p_out = ctx.Out("ParamOut"), &m_out = ctx.Out("Moment1Out"),
@@ -141,8 +142,7 @@ struct Adam {
 template <typename T>
 struct AdamW {
   static Status Run(KernelContext& ctx) {
-    const bool decay = ctx.Bool("with_decay");
-    return RunAdam<T>(ctx, decay ? ctx.Float("lr_ratio") : 1.0, decay ? ctx.Float("coeff") : 0.0);
+    return RunAdam<T>(ctx, ctx.Float("lr_ratio"), ctx.Bool("with_decay") ? ctx.Float("coeff") : 0);
   }
 };
 
@@ -467,6 +467,29 @@ out Beta2PowOut float64 [1] 0.94905
 out Moment1Out float64 [4] 0.8109999999999999 0.505 0.6155 0.7429999999999999
 out Moment2Out float64 [4] 0.772625 0.706125 0.193125 0.307125
 out ParamOut float64 [4] 0.6199970203279467 0.5699980425756612 0.7099954999680987 0.8899956713380586
+
+example float32 4x3, beta1 0.78, beta2 0.836, coeff 0.5, epsilon 0.0001, with_decay, lr_ratio 0.0
+attr beta1 FLOAT 0.78
+attr beta2 FLOAT 0.836
+attr coeff FLOAT 0.5
+attr epsilon FLOAT 0.0001
+attr with_decay BOOLEAN true
+attr lr_ratio FLOAT 0.0
+in Beta1Pow float32 [1] 0.0834
+in Beta2Pow float32 [1] 0.167
+in Grad float32 [4, 3] 0.23 -0.08 -0.85 0.85 0.08 -0.54 0.38 -0.69 -0.23 0.69 0.54 -0.38
+in LearningRate float32 [1] 0.004
+in Moment1 float32 [4, 3] 0.38 0.54 -0.69 0.69 -0.08 -0.54 -0.38 -0.23 -0.85 0.08 0.23 0.85
+in Moment2 float32 [4, 3] 0.846 0.308 0.769 0.154 0.615 0.538 0.923 0.231 0.692 0.385 0.077 0.462
+in Param float32 [4, 3] 0.85 -0.85 0.08 0.69 0.54 -0.54 -0.23 -0.08 0.38 -0.38 -0.69 0.23
+out Beta1PowOut float32 [1] 0.065052
+out Beta2PowOut float32 [1] 0.139612
+out Moment1Out float32 [4, 3] 0.347 0.4036 -0.7252 0.7252 -0.044799995 -0.54 -0.21279998 -0.3312
+  -0.7136 0.21420002 0.2982 0.5794
+out Moment2Out float32 [4, 3] 0.71593165 0.25853762 0.761374 0.24723399 0.51518965 0.4975904
+  0.7953096 0.2711964 0.5871876 0.3999404 0.1121944 0.40991363
+out ParamOut float32 [4, 3] 0.8483668 -0.853161 0.083309904 0.684192 0.5402486 -0.5369514 -0.2290497
+  -0.07746735 0.38370866 -0.38134885 -0.6935449 0.2263961
 )")
 
 HEDDLE_EXAMPLES(merged_adam, R"(

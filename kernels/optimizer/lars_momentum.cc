@@ -47,7 +47,8 @@ struct Lars {
       T* v_out = ctx.Out("VelocityOut", i).template mutable_data<T>();
       const double decay = ctx.Attr<Floats>("lars_weight_decay")[static_cast<size_t>(i)];
       double lr = static_cast<double>(*ctx.In("LearningRate", i).template data<T>());
-      const double size = L2Norm(p, n), slope = static_cast<double>(rescale) * L2Norm(g, n);
+      const double size = L2Norm(p, n),
+                   slope = std::abs(static_cast<double>(rescale)) * L2Norm(g, n);
       if (decay > 0 && size > 0 && slope > 0) lr *= coeff * size / (slope + decay * size + eps);
       const T rate = static_cast<T>(lr), shrink = static_cast<T>(decay);
 #pragma GCC ivdep
@@ -107,4 +108,16 @@ out ParamOut float64 [1, 6, 1] -0.907969852705663 0.5179841272790232 0.458007918
   0.5519619342187015 -0.9329238966912177 0.4830538472781171
 out VelocityOut float64 [1, 6, 1] 0.467969852705663 -0.1979841272790232 -0.6480079189480656
   0.0180380657812984 0.24292389669121778 -0.4230538472781171
+
+example float32 1x6x1, lars_weight_decay 0.0005, mu 0.9, rescale_grad -1.0
+attr lars_weight_decay FLOATS [0.0005]
+attr mu FLOAT 0.9
+attr rescale_grad FLOAT -1.0
+in Grad float32 [1, 6, 1] -0.19 0.1 -0.05 0.24 -0.48 -0.34
+in LearningRate float32 [1] 0.1
+in Param float32 [1, 6, 1] -0.44 0.32 -0.19 0.57 -0.69 0.06
+in Velocity float32 [1, 6, 1] 0.52 -0.22 -0.72 0.02 0.27 -0.47
+out ParamOut float32 [1, 6, 1] -0.90803003 0.5180158 0.45799208 0.55203795 -0.93307596 0.4829461
+out VelocityOut float32 [1, 6, 1] 0.46803004 -0.19801581 -0.6479921 0.017962024 0.24307598
+  -0.4229461
 )")

@@ -37,9 +37,10 @@ struct Momentum {
     const Tensor& param = ctx.In("Param");
     HEDDLE_ASSIGN_OR_RETURN(const double lr, ScalarOf(ctx, "LearningRate"));
     const bool l2 = ctx.Str("regularization_method") == "l2_decay";
-    const Rule rule{ctx.Float("mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
-                    ctx.Float("rescale_grad"), ctx.Bool("use_nesterov")};
     HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
+    // Paddle's CPU kernel scales the gradient of selected rows alone.
+    const Rule rule{ctx.Float("mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
+                    grad.dense() ? 1.0 : ctx.Float("rescale_grad"), ctx.Bool("use_nesterov")};
     const T *p = param.data<T>(), *v = ctx.In("Velocity").data<T>();
     T* p_out = ctx.Out("ParamOut").mutable_data<T>();
     T* v_out = ctx.Out("VelocityOut").mutable_data<T>();
@@ -92,7 +93,7 @@ struct MergedMomentum {
       if (rate.numel() < 1 || rate.dtype() != kDTypeOf<T>)
         return InvalidArgument("LearningRate must hold one value of Param's dtype");
       const Rule rule{ctx.Float("mu"), static_cast<double>(*rate.data<T>()), l2 ? coeffs[at] : 0.0,
-                      ctx.Float("rescale_grad"), ctx.Bool("use_nesterov")};
+                      1.0, ctx.Bool("use_nesterov")};
       const Tensor& param = ctx.In("Param", i);
       const T *p = param.data<T>(), *g = ctx.In("Grad", i).template data<T>();
       const T* v = ctx.In("Velocity", i).template data<T>();
@@ -211,6 +212,19 @@ in LearningRate float32 [1] 0.1
 in Velocity float32 [3, 2] 0.92 0.58 0.32 0.23 0.79 0.12
 out ParamOut=Param float32 [3, 2] 0.041199997 0.56380004 -0.42880002 0.14930001 0.7799 -0.7188
 out VelocityOut=Velocity float32 [3, 2] 1.088 0.46199995 0.288 0.207 1.401 -0.712
+
+example float32 3x1x1, mu 0.5, regularization_coeff 0.01, rescale_grad 2.0
+attr mu FLOAT 0.5
+attr regularization_coeff FLOAT 0.01
+attr regularization_method STRING "l2_decay"
+attr use_nesterov BOOLEAN true
+attr rescale_grad FLOAT 2.0
+in Grad float32 [3, 1, 1] -0.535 -0.055 0.107
+in LearningRate float32 [1] 0.0863
+in Param float32 [3, 1, 1] -0.753 -0.616 -0.724
+in Velocity float32 [3, 1, 1] -0.712 -0.696 -0.703
+out ParamOut float32 [3, 1, 1] -0.6674081 -0.59306663 -0.7217467
+out VelocityOut float32 [3, 1, 1] -0.89853 -0.40916 -0.25174
 )")
 
 HEDDLE_EXAMPLES(merged_momentum, R"(
@@ -247,4 +261,22 @@ out ParamOut=Param.0 float64 [2] 0.9033600002908707 -0.044599998855590864
 out ParamOut=Param.1 float64 [3] 0.6562499993324279 -0.11376999938964846 0.24055000269412993
 out VelocityOut=Velocity.0 float64 [2] -0.004000003337860103 -0.0600000143051147
 out VelocityOut=Velocity.1 float64 [3] -0.3250000011920929 -0.34700001597404473 0.9049999940395356
+
+example float32, rescale_grad 2.0
+attr mu FLOAT 0.9
+attr use_nesterov BOOLEAN false
+attr regularization_method STRINGS ["l2_decay", ""]
+attr regularization_coeff FLOATS [0.5, 0.0]
+attr rescale_grad FLOAT 2.0
+in Param float32 [2] 0.01 0.66
+in Param float32 [3] -0.81 0.62 -0.8
+in Grad float32 [2] -0.07 -0.81
+in Grad float32 [3] 0.77 0.63 0.79
+in Velocity float32 [2] -0.55 -0.97
+in Velocity float32 [3] -0.28 0.54 0.78
+in LearningRate float32 [1] 0.1
+out ParamOut=Param.0 float32 [2] 0.066 0.7953
+out ParamOut=Param.1 float32 [3] -0.8618 0.5084 -0.94920003
+out VelocityOut=Velocity.0 float32 [2] -0.56 -1.353
+out VelocityOut=Velocity.1 float32 [3] 0.518 1.1159999 1.492
 )")

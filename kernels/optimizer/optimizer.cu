@@ -30,15 +30,16 @@ struct MomentumBody {
   const float* rate;
   float* p_out;
   float* v_out;
-  float mu, decay, rescale;
+  float mu, decay;
   bool nesterov;
   HEDDLE_BODY void operator()(int64_t i) const {
-    const float d = g[i] * rescale + decay * p[i];
+    const float d = g[i] + decay * p[i];
     const float v_new = mu * v[i] + d;
     p_out[i] = p[i] - *rate * (nesterov ? d + mu * v_new : v_new);
     v_out[i] = v_new;
   }
 };
+// As on the host: rescale_grad counts for selected rows alone, which stay there.
 Status Momentum(Queue& queue, KernelContext& ctx) {
   const Tensor& p = ctx.In("Param");
   const bool l2 = ctx.Str("regularization_method") == "l2_decay";
@@ -48,7 +49,7 @@ Status Momentum(Queue& queue, KernelContext& ctx) {
                   ctx.In("LearningRate").data<float>(), ctx.Out("ParamOut").mutable_data<float>(),
                   ctx.Out("VelocityOut").mutable_data<float>(), static_cast<float>(ctx.Float("mu")),
                   l2 ? static_cast<float>(ctx.Float("regularization_coeff")) : 0.0f,
-                  static_cast<float>(ctx.Float("rescale_grad")), ctx.Bool("use_nesterov")});
+                  ctx.Bool("use_nesterov")});
 }
 
 // Each thread computes the terms of the powers, in double as on the host.
@@ -65,11 +66,11 @@ struct AdamBody {
   float* v_out;
   double beta1, beta2, epsilon, lr_ratio, coeff;
   HEDDLE_BODY void operator()(int64_t i) const {
-    const double lr = static_cast<double>(*rate) * lr_ratio;
+    const auto lr = static_cast<double>(*rate);
     const double correction = sqrt(1 - static_cast<double>(*power2));
     const auto step = static_cast<float>(lr * correction / (1 - static_cast<double>(*power1)));
     const auto eps = static_cast<float>(epsilon * correction);
-    const auto keep = static_cast<float>(1 - lr * coeff);
+    const auto keep = static_cast<float>(1 - lr * lr_ratio * coeff);
     const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);
     const float m_new = b1 * m[i] + (1 - b1) * g[i];
     const float v_new = b2 * v[i] + (1 - b2) * g[i] * g[i];
@@ -112,8 +113,8 @@ Status RunAdam(Queue& queue, KernelContext& ctx, double lr_ratio, double coeff) 
 }
 Status Adam(Queue& queue, KernelContext& ctx) { return RunAdam(queue, ctx, 1, 0); }
 Status AdamW(Queue& queue, KernelContext& ctx) {
-  const bool decay = ctx.Bool("with_decay");
-  return RunAdam(queue, ctx, decay ? ctx.Float("lr_ratio") : 1, decay ? ctx.Float("coeff") : 0);
+  return RunAdam(queue, ctx, ctx.Float("lr_ratio"),
+                 ctx.Bool("with_decay") ? ctx.Float("coeff") : 0);
 }
 
 struct AdagradBody {

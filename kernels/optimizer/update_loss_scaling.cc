@@ -32,8 +32,12 @@ struct UpdateScaling {
         CopyWhenApart(x, out);
     }
     const Tensor* stop = ctx.InOpt("StopUpdate");
-    if (ctx.Bool("stop_update") || (stop && stop->dtype() == DType::kBool && *stop->data<bool>()))
+    if (ctx.Bool("stop_update") || (stop && stop->dtype() == DType::kBool && *stop->data<bool>())) {
+      CopyWhenApart(ctx.In("PrevLossScaling"), ctx.Out("LossScaling"));
+      CopyWhenApart(ctx.In("InGoodSteps"), ctx.Out("OutGoodSteps"));
+      CopyWhenApart(ctx.In("InBadSteps"), ctx.Out("OutBadSteps"));
       return Status::Ok();
+    }
     const T scale = *ctx.In("PrevLossScaling").template data<T>();
     int32_t good = *ctx.In("InGoodSteps").data<int32_t>();
     int32_t bad = *ctx.In("InBadSteps").data<int32_t>();
@@ -179,4 +183,20 @@ out Out float32 [2] 0 0
 out LossScaling=PrevLossScaling float32 [1] 8
 out OutGoodSteps=InGoodSteps int32 [1] 0
 out OutBadSteps=InBadSteps int32 [1] 1
+
+example bad, but not often enough, stop_update true
+attr incr_every_n_steps INT 2
+attr decr_every_n_nan_or_inf INT 2
+attr incr_ratio FLOAT 2.0
+attr decr_ratio FLOAT 0.5
+attr stop_update BOOLEAN true
+in X float32 [2] 0.03 0.97
+in FoundInfinite bool [1] 1
+in PrevLossScaling float32 [1] 8
+in InGoodSteps int32 [1] 1
+in InBadSteps int32 [1] 0
+out Out float32 [2] 0 0
+out LossScaling=PrevLossScaling float32 [1] 8
+out OutGoodSteps=InGoodSteps int32 [1] 1
+out OutBadSteps=InBadSteps int32 [1] 0
 )")

@@ -36,7 +36,7 @@ Status Quantize(KernelContext& ctx) {
     T* to = out.mutable_data<T>();
     ForEachIndex(ctx, x.numel(), [=, from = x.data<float>()](int64_t i) {
       if constexpr (std::is_same_v<T, bfloat16>) {
-        to[i] = static_cast<T>(from[i]);
+        to[i] = static_cast<T>(from[i] * scale);
       } else {
         constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
         to[i] = static_cast<T>(std::clamp(std::nearbyint(from[i] * scale + shift), kLow, kHigh));
@@ -112,6 +112,14 @@ attr Scale FLOAT 100.0
 attr output_format STRING "NCHW"
 in Input float32 [1, 2, 2, 2] 0.1 -0.53 0.11 0.94 -0.55 0.03 0.66 0.37
 out Output int8 [1, 2, 2, 2] 10 -53 11 94 -55 3 66 37
+
+example int8, bfloat16 true
+attr is_negative_input BOOLEAN true
+attr Scale FLOAT 100.0
+attr output_format STRING "NCHW"
+attr bfloat16 BOOLEAN true
+in Input float32 [1, 2, 2, 2] 0.1 -0.53 0.11 0.94 -0.55 0.03 0.66 0.37
+out Output bfloat16 [1, 2, 2, 2] 1e+01 -53 11 94 -55 3 66 37
 )")
 
 HEDDLE_EXAMPLES(dequantize, R"(

@@ -59,7 +59,7 @@ HEDDLE_OP(cumsum_grad) {
   op.KernelKey("Out@GRAD").Inplace("Out@GRAD", "X@GRAD");
   DefineScanAttrs(op);
   op.InferShape(&GradLikeInputs);
-  op.Kernels<CumsumGrad, float, double, int32_t, int64_t, float16, bfloat16>();
+  op.Kernels<CumsumGrad, float, double, int32_t, int64_t, float16, bfloat16, int16_t>();
 }
 
 HEDDLE_EXAMPLES(cumsum, R"(
@@ -113,4 +113,9 @@ example float32 6
 in Out@GRAD float32 [6] -0.6 0.6 0.7 -0.3 -0.5 0.6
 in X float32 [6] -0.67 -0.4 0.13 0.66 -0.14 0.39
 out X@GRAD float32 [6] 0.5 1.1 0.5 -0.19999999 0.100000024 0.6
+
+example int16 6
+in Out@GRAD int16 [6] -4 4 4 -2 -3 4
+in X int16 [6] -4 -2 1 4 1 2
+out X@GRAD int16 [6] 3 7 3 -1 1 4
 )")

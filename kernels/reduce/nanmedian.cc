@@ -119,13 +119,13 @@ HEDDLE_OP(nanmedian) {
       .Output("Out")
       .Output("MedianIndex", kOptional);
   op.Attr("axis", Ints{}).Attr("keepdim", true).InferShape(&Infer);
-  op.Kernels<Nanmedian, float, double>();
+  op.Kernels<Nanmedian, float, double, int32_t, int64_t>();
 }
 
 HEDDLE_OP(nanmedian_grad) {
   op.Doc("gradient of nanmedian").Input("X", kNoBuffer).Input("MedianIndex").Input("Out@GRAD");
   op.Output("X@GRAD").Attr("axis", Ints{}).Attr("keepdim", true).KernelKey("Out@GRAD");
-  op.InferShape(&GradLikeInputs).Kernels<NanmedianGrad, float, double>();
+  op.InferShape(&GradLikeInputs).Kernels<NanmedianGrad, float, double, int32_t, int64_t>();
 }
 
 HEDDLE_EXAMPLES(nanmedian, R"(
@@ -155,6 +155,12 @@ attr axis INTS [0]
 attr keepdim BOOLEAN true
 in X float64 [2, 4] 1 nan 3 4 2 5 nan nan
 out Out float64 [1, 4] 1.5 5 3 4
+out MedianIndex ?
+
+example int32, the mean of two is cut
+attr axis INTS [1]
+in X int32 [3, 4] 7 1 4 2 -3 -8 5 -6 9 9 2 0
+out Out int32 [3, 1] 3 -4 5
 out MedianIndex ?
 )")
 

@@ -188,7 +188,7 @@ void RunReduce(const KernelContext& ctx, const ReducePlan& plan, const ReduceLoo
 
 const ReduceLoops* SumLoops(DType dtype) {
   const ReduceLoops* loops = nullptr;
-  VisitDType<float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t,
+  VisitDType<float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t, bool,
              std::complex<float>, std::complex<double>>(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     loops = &ReduceLoop<SumReduction, T, T>::kLoops;

@@ -7,7 +7,7 @@ struct MeanGrad {
   static constexpr bool kReadsValues = false;
   template <typename T>
   static T Apply(T, T, T dout, double count) {
-    return dout / static_cast<T>(count);
+    return static_cast<T>(dout / static_cast<T>(count));
   }
 };
 
@@ -15,12 +15,12 @@ struct MeanGrad {
 }  // namespace heddle
 
 HEDDLE_OP(reduce_mean) {
-  DefineReduce<MeanReduction, float, double, int32_t, int64_t, float16, bfloat16,
+  DefineReduce<MeanReduction, float, double, bool, int32_t, int64_t, float16, bfloat16,
                std::complex<float>, std::complex<double>>(op, "mean over axes");
 }
 
 HEDDLE_OP(reduce_mean_grad) {
-  DefineReduceGrad<MeanGrad, float, double, float16, bfloat16, std::complex<float>,
+  DefineReduceGrad<MeanGrad, float, double, bool, float16, bfloat16, std::complex<float>,
                    std::complex<double>>(op, "gradient of reduce_mean");
 }
 
@@ -73,6 +73,12 @@ attr dim INTS [0, 1, -1]
 in X complex64 [3, 5, 1] 0.79+0.8j -0.11+0.3j 0.23+0.5j -0.55-0.7j 0.68-0.8j -0.44+0.6j 0.45-0.3j
   -0.78+0.1j -0.22-0.5j 0.12+0.1j -0.67-0.2j -0.33+0.4j 0.01+0.7j 0.34+0.2j 0.56-0.4j
 out Out complex64 [] 0.0053333305+0.05333334j
+
+example bool 4x5, dim -2 1, keep_dim
+attr dim INTS [-2, 1]
+attr keep_dim BOOLEAN true
+in X bool [4, 5] 1*20
+out Out bool [1, 1] 1
 )")
 
 HEDDLE_EXAMPLES(reduce_mean_grad, R"(
@@ -104,4 +110,11 @@ attr reduce_all BOOLEAN true
 in Out@GRAD float32 [] -0.6
 in X float32 [2, 4] 0.29645 0.59893 0.62544 0.66385 0.24395 0.67843 0.34944 0.52135
 out X@GRAD float32 [2, 4] -0.075*8
+
+example bool 2x4, dim , reduce_all
+attr dim INTS []
+attr reduce_all BOOLEAN true
+in Out@GRAD bool [] 1
+in X bool [2, 4] 1*8
+out X@GRAD bool [2, 4] 1*8
 )")

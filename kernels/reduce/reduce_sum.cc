@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -19,6 +19,18 @@ DType SumDType(const OpContext& ctx, DType x) {
   return x == DType::kBool || x == DType::kI32 ? DType::kI64 : x;
 }
 
+// X in the dtype of the result, which it is added up in.
+Status SumOfConverted(KernelContext& ctx, DType to) {
+  const Tensor& x = ctx.In("X");
+  Tensor converted = ctx.Scratch(to, x.shape());
+  ConvertElements(ctx, x.raw(), x.dtype(), converted.mutable_raw(), to, x.numel());
+  const ReduceAttrs attrs = ReadReduceAttrs(ctx);
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(attrs.axes, attrs.all, x.rank()));
+  RunReduce(ctx, MakeReducePlan(x.shape().dims(), mask), *SumLoops(to), converted.raw(),
+            ctx.Out("Out").mutable_raw());
+  return Status::Ok();
+}
+
 template <typename T>
 Status Sum(KernelContext& ctx) {
   const ReduceLoops* loops = nullptr;
@@ -35,8 +47,7 @@ Status Sum(KernelContext& ctx) {
       if constexpr (!IsComplex(kDTypeOf<T>)) loops = &ReduceLoop<SumTo<Out>, T, Out>::kLoops;
     });
   }
-  if (loops == nullptr) return Unimplemented("sum of ", Name(kDTypeOf<T>), " as ", Name(to));
-  return RunReduceOp(ctx, *loops);
+  return loops != nullptr ? RunReduceOp(ctx, *loops) : SumOfConverted(ctx, to);
 }
 
 struct SumGrad {
@@ -52,21 +63,10 @@ template <typename T>
 Status SumGradKernel(KernelContext& ctx) {
   Tensor& dx = ctx.Out("X@GRAD");
   if (dx.dtype() == kDTypeOf<T>) return RunReduceGrad<SumGrad, T>(ctx);
-  if constexpr (IsComplex(kDTypeOf<T>)) {
-    return Unimplemented("gradient of a sum of ", Name(dx.dtype()), " as ", Name(kDTypeOf<T>));
-  } else {
-    Tensor wide = ctx.Scratch(kDTypeOf<T>, dx.shape());
-    const T* from = wide.data<T>();
-    HEDDLE_RETURN_IF_ERROR((RunReduceGradTo<SumGrad, T>(ctx, wide.template mutable_data<T>())));
-    const bool known = VisitDType<float, double, int32_t, int64_t, bool>(dx.dtype(), [&](auto tag) {
-      using To = typename decltype(tag)::type;
-      To* to = dx.mutable_data<To>();
-      for (int64_t i = 0, n = dx.numel(); i < n; ++i) to[i] = static_cast<To>(from[i]);
-    });
-    return known ? Status::Ok()
-                 : Unimplemented("gradient of a sum of ", Name(dx.dtype()), " as ",
-                                 Name(kDTypeOf<T>));
-  }
+  Tensor wide = ctx.Scratch(kDTypeOf<T>, dx.shape());
+  HEDDLE_RETURN_IF_ERROR((RunReduceGradTo<SumGrad, T>(ctx, wide.template mutable_data<T>())));
+  ConvertElements(ctx, wide.raw(), wide.dtype(), dx.mutable_raw(), dx.dtype(), dx.numel());
+  return Status::Ok();
 }
 
 template <typename... Ts>
@@ -95,8 +95,8 @@ HEDDLE_OP(reduce_sum_grad) {
   op.Doc("gradient of reduce_sum");
   DefineReduceGradSlots(op, false, false);
   op.InferShape(&GradLikeInputs);
-  SumGradKernels<float, double, int32_t, int64_t, float16, bfloat16, std::complex<float>,
-                 std::complex<double>>(op);
+  SumGradKernels<float, double, bool, int32_t, int64_t, float16, bfloat16, int16_t,
+                 std::complex<float>, std::complex<double>>(op);
 }
 
 HEDDLE_EXAMPLES(reduce_sum, R"(
@@ -145,6 +145,34 @@ example bfloat16 4x4, dim 0 1
 attr dim INTS [0, 1]
 in X bfloat16 [4, 4] 13 21 8 28 18 1 17 27 25 11 7 27 8 27 27 0
 out Out bfloat16 [] 264
+
+example bool 4x4, dim 1, in_dtype 0, out_dtype 4, out_dtype 0
+attr dim INTS [1]
+attr in_dtype INT 0
+attr out_dtype INT 0
+in X bool [4, 4] 1 0 1 1 0*6 1 0 1*4
+out Out bool [4] 1 0 1 1
+
+example bool 4x4, dim 1, in_dtype 0, out_dtype 4, out_dtype 1
+attr dim INTS [1]
+attr in_dtype INT 0
+attr out_dtype INT 1
+in X bool [4, 4] 1 0 1 1 0*6 1 0 1*4
+out Out int16 [4] 3 0 1 4
+
+example bool 4x4, dim 1, in_dtype 0, out_dtype 4, out_dtype 20
+attr dim INTS [1]
+attr in_dtype INT 0
+attr out_dtype INT 20
+in X bool [4, 4] 1 0 1 1 0*6 1 0 1*4
+out Out uint8 [4] 3 0 1 4
+
+example bool 4x4, dim 1, in_dtype 0, out_dtype 4, out_dtype 21
+attr dim INTS [1]
+attr in_dtype INT 0
+attr out_dtype INT 21
+in X bool [4, 4] 1 0 1 1 0*6 1 0 1*4
+out Out int8 [4] 3 0 1 4
 )")
 
 HEDDLE_EXAMPLES(reduce_sum_grad, R"(
@@ -167,4 +195,18 @@ attr dim INTS []
 in Out@GRAD float32 [] -0.2
 in X float32 [1] 1
 out X@GRAD float32 [1] -0.2
+
+example bool 2x4, dim 1, keep_dim
+attr dim INTS [1]
+attr keep_dim BOOLEAN true
+in Out@GRAD bool [2, 1] 1 1
+in X bool [2, 4] 1*8
+out X@GRAD bool [2, 4] 1*8
+
+example int16 2x4, dim 1, keep_dim
+attr dim INTS [1]
+attr keep_dim BOOLEAN true
+in Out@GRAD int16 [2, 1] -5 2
+in X int16 [2, 4] -4 1 3 1 -2 5 -1 2
+out X@GRAD int16 [2, 4] -5*4 2*4
 )")

@@ -123,6 +123,30 @@ in X float64 [4, 1, 3, 2] 0.835 0.241 0.597 0.518 0.439 0.478 0.756 0.281 0.953 
   0.874 0.637 0.083 0.201 0.399 0.162 0.676 0.122 0.36 0.795 0.716 0.32
 out Out float64 [4, 1, 2, 2] 0.835 0.241 0.439 0.478 0.756 0.281 0.914 0.558 0.874 0.637 0.399 0.162
   0.676 0.122 0.716 0.32
+
+example float16 1x1x4x4, no align_corners, out_d -1, out_h -1, out_w -1
+attr interp_method STRING "bicubic"
+attr align_corners BOOLEAN false
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in SizeTensor int32 [1] 3
+in SizeTensor int32 [1] 2
+in X float16 [1, 1, 4, 4] 0.33 0.12 -0.42 -0.21 0.66 0.77 -0.86 -0.53 -0.1 0.23 -0.75 -0.64 0.44
+  0.01 -0.32 0.55
+out Out float16 [1, 1, 3, 2] 0.3728 -0.4358 0.5586 -0.944 0.2292 -0.03998
+
+example bfloat16 1x1x4x4, no align_corners, out_d -1, out_h -1, out_w -1
+attr interp_method STRING "bicubic"
+attr align_corners BOOLEAN false
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in SizeTensor int32 [1] 3
+in SizeTensor int32 [1] 2
+in X bfloat16 [1, 1, 4, 4] 0.33 0.12 -0.42 -0.21 0.66 0.77 -0.86 -0.53 -0.1 0.23 -0.75 -0.64 0.44
+  0.01 -0.32 0.55
+out Out bfloat16 [1, 1, 3, 2] 0.371 -0.436 0.555 -0.94 0.229 -0.0396
 )")
 
 HEDDLE_EXAMPLES(bicubic_interp_v2_grad, R"(
@@ -186,4 +210,34 @@ in X float32 [1, 1, 4, 4] 0.01 -0.42 -0.53 -0.75 0.33 -0.21 0.66 -0.86 0.77 0.12
 out X@GRAD float32 [1, 1, 4, 4] 0.11846067 0.18896848 -0.3280889 -0.25758108 -0.19346058 -0.16875355
   -0.34993848 -0.32523146 -0.19346066 -0.1837927 -0.2546911 -0.24502313 0.118460655 0.11670285
   0.12959348 0.12783566
+
+example float16 1x1x4x4, no align_corners, out_d -1, out_h -1, out_w -1
+attr interp_method STRING "bicubic"
+attr align_corners BOOLEAN false
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in Out@GRAD float16 [1, 1, 3, 2] 0.2 -0.7 -0.7 -0.9 0.2 0.2
+in SizeTensor int32 [1] 3
+in SizeTensor int32 [1] 2
+in X float16 [1, 1, 4, 4] 0.01 -0.42 -0.53 -0.75 0.33 -0.21 0.66 -0.86 0.77 0.12 0.44 -0.32 0.55
+  -0.1 -0.64 0.23
+# Paddle computes with constants of single precision.
+out X@GRAD float16 [1, 1, 4, 4] 0.11835 0.1887 -0.3276 -0.257 -0.1934 -0.1686 -0.3494 -0.3245
+  -0.1934 -0.1836 -0.2542 -0.2445 0.11835 0.11646 0.1294 0.1276
+
+example bfloat16 1x1x4x4, no align_corners, out_d -1, out_h -1, out_w -1
+attr interp_method STRING "bicubic"
+attr align_corners BOOLEAN false
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in Out@GRAD bfloat16 [1, 1, 3, 2] 0.2 -0.7 -0.7 -0.9 0.2 0.2
+in SizeTensor int32 [1] 3
+in SizeTensor int32 [1] 2
+in X bfloat16 [1, 1, 4, 4] 0.01 -0.42 -0.53 -0.75 0.33 -0.21 0.66 -0.86 0.77 0.12 0.44 -0.32 0.55
+  -0.1 -0.64 0.23
+# Paddle computes with constants of single precision.
+out X@GRAD bfloat16 [1, 1, 4, 4] 0.1177 0.186 -0.324 -0.252 -0.192 -0.167 -0.346 -0.32 -0.192 -0.183
+  -0.252 -0.241 0.117 0.115 0.128 0.126
 )")

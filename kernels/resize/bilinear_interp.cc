@@ -105,6 +105,26 @@ in OutSize int32 [2] 2 3
 in X float32 [2, 1, 4, 2] 0.12 0.44 0.02 0.54 0.64 -0.6 -0.81 0.23 -0.29 0.33 -0.71 -0.08 -0.5 0.75
   -0.19 -0.39
 out Out float32 [2, 1, 2, 3] 0.12 0.28 0.44 -0.81 -0.29 0.23 -0.29 0.02000001 0.33 -0.19 -0.29 -0.39
+
+example float16 1x1x4x4, out_d -1, out_h -1, out_w -1
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in SizeTensor int32 [1] 2
+in SizeTensor int32 [1] 3
+in X float16 [1, 1, 4, 4] -0.23 -0.62 -0.42 -0.03 0.46 -0.13 0.55 0.16 -0.81 -0.52 0.26 0.07 -0.71
+  0.65 0.36 -0.32
+out Out float16 [1, 1, 2, 3] -0.23 -0.52 -0.03 -0.71 0.505 -0.32
+
+example bfloat16 1x1x4x4, out_d -1, out_h -1, out_w -1
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in SizeTensor int32 [1] 2
+in SizeTensor int32 [1] 3
+in X bfloat16 [1, 1, 4, 4] -0.23 -0.62 -0.42 -0.03 0.46 -0.13 0.55 0.16 -0.81 -0.52 0.26 0.07 -0.71
+  0.65 0.36 -0.32
+out Out bfloat16 [1, 1, 2, 3] -0.23 -0.52 -0.03 -0.71 0.504 -0.32
 )")
 
 HEDDLE_EXAMPLES(bilinear_interp_v2_grad, R"(
@@ -147,4 +167,26 @@ attr scale FLOATS [2.0, 0.5]
 in Out@GRAD float32 [1, 1, 8, 1] -0.4 0.3 0.2 0.6 -0 0.9 1 0.7
 in X float32 [1, 1, 4, 3] 0.769 0.692 0.231 0.077 0.846 0.461 0.154 0.615 0.308 0.923 0.538 0.385
 out X@GRAD float32 [1, 1, 4, 3] -0.25 0 0 0.65000004 0 0 0.75 0 0 2.15 0 0
+
+example float16 1x1x4x4, out_d -1, out_h -1, out_w -1
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in Out@GRAD float16 [1, 1, 2, 3] 0.2 -0.7 -0.7 -0.9 0.2 0.2
+in SizeTensor int32 [1] 2
+in SizeTensor int32 [1] 3
+in X float16 [1, 1, 4, 4] -0.32 -0.62 0.46 0.07 -0.23 0.65 -0.42 0.16 -0.03 0.36 -0.71 0.26 -0.81
+  0.55 -0.13 -0.52
+out X@GRAD float16 [1, 1, 4, 4] 0.2 -0.35 -0.35 -0.7 0*8 -0.9 0.1 0.1 0.2
+
+example bfloat16 1x1x4x4, out_d -1, out_h -1, out_w -1
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in Out@GRAD bfloat16 [1, 1, 2, 3] 0.2 -0.7 -0.7 -0.9 0.2 0.2
+in SizeTensor int32 [1] 2
+in SizeTensor int32 [1] 3
+in X bfloat16 [1, 1, 4, 4] -0.32 -0.62 0.46 0.07 -0.23 0.65 -0.42 0.16 -0.03 0.36 -0.71 0.26 -0.81
+  0.55 -0.13 -0.52
+out X@GRAD bfloat16 [1, 1, 4, 4] 0.2 -0.35 -0.35 -0.7 0*8 -0.9 0.1 0.1 0.2
 )")

@@ -433,32 +433,43 @@ struct Interp {
     }
   };
 
+  // 16-bit gradients are added up in single precision.
   template <typename T>
   struct GradKernel {
+    using W = ComputeType<T>;
+
     static Status Run(KernelContext& ctx) {
       const Tensor& grad = ctx.In("Out@GRAD");
       Tensor& to = ctx.Out("X@GRAD");
-      std::fill_n(to.mutable_data<T>(), to.numel(), T(0));
-      if (grad.numel() == 0 || to.numel() == 0) return Status::Ok();
-      const auto made = MakePlan<kKind, T, kOldScale, kSpatial>(ctx, grad);
-      HEDDLE_RETURN_IF_ERROR(made.status());
-      const Plan<kKind, T>& p = *made;
-      const T* from = grad.data<T>();
-      T* out = to.mutable_data<T>();
-      const int64_t step = p.g.channels_last ? p.g.channels : 1;
-      ctx.ParallelFor(
-          p.g.batch * p.g.channels, 1 + 8192 / p.out_size(), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const int64_t n = i / p.g.channels, c = i % p.g.channels;
-              const T* g = from + n * p.out_size() * p.g.channels +
-                           c * (p.g.channels_last ? 1 : p.out_size());
-              T* x = out + n * p.g.in_size() * p.g.channels +
-                     c * (p.g.channels_last ? 1 : p.g.in_size());
-              for (int64_t k = 0; k < p.out_size(); ++k)
-                ForTaps(p, k, [&](int64_t at, T weight) { x[at * step] += g[k * step] * weight; });
-            }
-          });
+      Tensor sums = std::is_same_v<T, W> ? to : ctx.Scratch(kDTypeOf<W>, to.shape());
+      std::fill_n(sums.mutable_data<W>(), to.numel(), W(0));
+      if (grad.numel() > 0 && to.numel() > 0) {
+        const auto made = MakePlan<kKind, W, kOldScale, kSpatial>(ctx, grad);
+        HEDDLE_RETURN_IF_ERROR(made.status());
+        AddUp(ctx, *made, grad.data<T>(), sums.mutable_data<W>());
+      }
+      if constexpr (!std::is_same_v<T, W>)
+        std::transform(sums.data<W>(), sums.data<W>() + to.numel(), to.mutable_data<T>(),
+                       [](W sum) { return static_cast<T>(sum); });
       return Status::Ok();
+    }
+
+    static void AddUp(const KernelContext& ctx, const Plan<kKind, W>& p, const T* from, W* out) {
+      const int64_t step = p.g.channels_last ? p.g.channels : 1;
+      ctx.ParallelFor(p.g.batch * p.g.channels, 1 + 8192 / p.out_size(),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t n = i / p.g.channels, c = i % p.g.channels;
+                          const T* g = from + n * p.out_size() * p.g.channels +
+                                       c * (p.g.channels_last ? 1 : p.out_size());
+                          W* x = out + n * p.g.in_size() * p.g.channels +
+                                 c * (p.g.channels_last ? 1 : p.g.in_size());
+                          for (int64_t k = 0; k < p.out_size(); ++k)
+                            ForTaps(p, k, [&](int64_t at, W weight) {
+                              x[at * step] += static_cast<W>(g[k * step]) * weight;
+                            });
+                        }
+                      });
     }
   };
 };
@@ -491,6 +502,7 @@ void DefineInterp(OpDef& op) {
     op.Kernels<Op::template Kernel, float, double, int32_t, int64_t, uint8_t>();
   else
     op.Kernels<Op::template Kernel, float, double, uint8_t>();
+  if constexpr (!kOldScale) op.Kernels<Op::template Kernel, float16, bfloat16>();
   op.KernelKey("X");
 }
 template <InterpKind kKind, bool kOldScale, int kSpatial>
@@ -499,6 +511,7 @@ void DefineInterpGrad(OpDef& op) {
   op.Input("Out@GRAD").Output("X@GRAD").InferShape(GradShape);
   using Op = Interp<kKind, kOldScale, kSpatial>;
   op.Kernels<Op::template GradKernel, float, double>().KernelKey("Out@GRAD");
+  if constexpr (!kOldScale) op.Kernels<Op::template GradKernel, float16, bfloat16>();
 }
 
 #define HEDDLE_INTERP(kind, spatial)                                       \

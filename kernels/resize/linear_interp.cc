@@ -122,6 +122,20 @@ attr interp_method STRING "linear"
 in X float32 [1, 2, 3] -0.64 0.77 -0.05 0.39 0.87 0.58
 out Out float32 [1, 2, 5] -0.64 0.20600003 0.60599995 0.11399993 -0.05 0.39 0.678 0.81200004
   0.63799995 0.58
+
+example align_corners 1, float16
+attr align_corners BOOLEAN true
+attr out_w INT 5
+attr interp_method STRING "linear"
+in X float16 [1, 2, 3] -0.31 0.26 -0.67 0.47 -0.28 -0.26
+out Out float16 [1, 2, 5] -0.31 -0.02502 0.26 -0.205 -0.67 0.47 0.095 -0.28 -0.27 -0.26
+
+example align_corners 1, bfloat16
+attr align_corners BOOLEAN true
+attr out_w INT 5
+attr interp_method STRING "linear"
+in X bfloat16 [1, 2, 3] -0.31 0.26 -0.67 0.47 -0.28 -0.26
+out Out bfloat16 [1, 2, 5] -0.31 -0.0254 0.26 -0.206 -0.67 0.47 0.0957 -0.28 -0.27 -0.26
 )")
 
 HEDDLE_EXAMPLES(linear_interp_v2_grad, R"(
@@ -150,4 +164,18 @@ in Out@GRAD float64 [1, 2, 5] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0
 in X float64 [1, 2, 3] -0.64 0.77 -0.05 0.39 0.87 0.58
 out X@GRAD float64 [1, 2, 3] -0.7400000095367432 0.8399999380111693 1.5000000715255737
   0.1799999833106994 -0.1599998950958252 -0.8200000882148742
+
+example align_corners 1, float16
+attr interp_method STRING "linear"
+attr out_w INT 5
+in Out@GRAD float16 [1, 2, 5] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0
+in X float16 [1, 2, 3] -0.31 0.26 -0.67 0.47 -0.28 -0.26
+out X@GRAD float16 [1, 2, 3] -0.6997 1.1 1.199 0.25 -0.5996 -0.45
+
+example align_corners 1, bfloat16
+attr interp_method STRING "linear"
+attr out_w INT 5
+in Out@GRAD bfloat16 [1, 2, 5] -0.9 0.4 0.6 0.6 0.9 -0.1 0.7 -0.5 -0.9 -0
+in X bfloat16 [1, 2, 3] -0.31 0.26 -0.67 0.47 -0.28 -0.26
+out X@GRAD bfloat16 [1, 2, 3] -0.695 1.1 1.195 0.249 -0.598 -0.45
 )")

@@ -119,6 +119,30 @@ in SizeTensor int32 [1] 4
 in SizeTensor int32 [1] 3
 in X int64 [1, 4, 3, 1] 0*12
 out Out int64 [1, 4, 3, 1] 0*12
+
+example float16 1x4x3x1, no align_corners, data_layout NHWC, out_d -1, out_h -1
+attr interp_method STRING "nearest"
+attr align_corners BOOLEAN false
+attr data_layout STRING "NHWC"
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in SizeTensor int32 [1] 4
+in SizeTensor int32 [1] 3
+in X float16 [1, 4, 3, 1] -0.26 -0.8 -0.39 0.56 -0.53 -0.66 0.29 0.42 0.02 0.69 0.15 -0.12
+out Out float16 [1, 4, 3, 1] -0.26 -0.8 -0.39 0.56 -0.53 -0.66 0.29 0.42 0.02 0.69 0.15 -0.12
+
+example bfloat16 1x4x3x1, no align_corners, data_layout NHWC, out_d -1, out_h -1
+attr interp_method STRING "nearest"
+attr align_corners BOOLEAN false
+attr data_layout STRING "NHWC"
+attr out_d INT -1
+attr out_h INT -1
+attr out_w INT -1
+in SizeTensor int32 [1] 4
+in SizeTensor int32 [1] 3
+in X bfloat16 [1, 4, 3, 1] -0.26 -0.8 -0.39 0.56 -0.53 -0.66 0.29 0.42 0.02 0.69 0.15 -0.12
+out Out bfloat16 [1, 4, 3, 1] -0.26 -0.8 -0.39 0.56 -0.53 -0.66 0.29 0.42 0.02 0.69 0.15 -0.12
 )")
 
 HEDDLE_EXAMPLES(nearest_interp_v2_grad, R"(
@@ -154,4 +178,30 @@ in Out@GRAD float32 [4, 1, 1, 1, 1] -0.7 -0.7 1 0.8
 in X float32 [4, 1, 1, 3, 2] 0.599 0.917 0.241 0.4 0.48 0.956 0.877 0.559 0.321 0.718 0.638 0.042
   0.44 0.082 0.162 0.36 0.519 0.678 0.122 0.837 0.797 0.201 0.758 0.281
 out X@GRAD float32 [4, 1, 1, 3, 2] -0.7 0*5 -0.7 0*5 1 0*5 0.8 0*5
+
+example float16 1x3x2x4, no align_corners, out_d -1, out_h 2, out_w 4
+attr interp_method STRING "nearest"
+attr align_corners BOOLEAN false
+attr out_d INT -1
+attr out_h INT 2
+attr out_w INT 4
+in Out@GRAD float16 [1, 3, 2, 4] -0.7 -0.5 0.6 -0.4 -0.6 0.5 -0.2 1 -0 0.3 0.2 -1 -0.3 0.6 -0.1 -0.5
+  -0.2 0.9 -0.7 0.5 -0.8 0.3 0.4 0.3
+in X float16 [1, 3, 3, 2] 0.26 -0.87 0.77 -0.56 -0.26 -0.36 0.56 0.36 0.67 -0.46 -0.77 0.05 0.46
+  -0.66 0.15 -0.05 0.87 -0.15
+out X@GRAD float16 [1, 3, 3, 2] -1.2 0.2002 -0.1001 0.8 0 0 0.3 -0.8 0.3 -0.5996 0 0 0.6997 -0.2002
+  -0.4998 0.6997 0 0
+
+example bfloat16 1x3x2x4, no align_corners, out_d -1, out_h 2, out_w 4
+attr interp_method STRING "nearest"
+attr align_corners BOOLEAN false
+attr out_d INT -1
+attr out_h INT 2
+attr out_w INT 4
+in Out@GRAD bfloat16 [1, 3, 2, 4] -0.7 -0.5 0.6 -0.4 -0.6 0.5 -0.2 1 -0 0.3 0.2 -1 -0.3 0.6 -0.1
+  -0.5 -0.2 0.9 -0.7 0.5 -0.8 0.3 0.4 0.3
+in X bfloat16 [1, 3, 3, 2] 0.26 -0.87 0.77 -0.56 -0.26 -0.36 0.56 0.36 0.67 -0.46 -0.77 0.05 0.46
+  -0.66 0.15 -0.05 0.87 -0.15
+out X@GRAD bfloat16 [1, 3, 3, 2] -1.195 0.201 -0.1016 0.797 0 0 0.3 -0.797 0.3 -0.598 0 0 0.695
+  -0.199 -0.5 0.7 0 0
 )")

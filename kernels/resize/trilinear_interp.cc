@@ -129,6 +129,28 @@ in X float64 [1, 1, 2, 2, 2] -0.27 -0.91 0.7 0.83 -0.87 -0.64 0.69 -0.67
 out Out float64 [1, 1, 3, 2, 3] -0.27 -0.5900000000000001 -0.91 0.7 0.7649999999999999 0.83
   -0.5700000000000001 -0.6725000000000001 -0.775 0.695 0.38749999999999996 0.07999999999999996 -0.87
   -0.755 -0.64 0.69 0.009999999999999953 -0.67
+
+example float16, align_corners 1, align_mode 1
+attr interp_method STRING "trilinear"
+attr out_d INT 3
+attr out_h INT 2
+attr out_w INT 3
+attr align_corners BOOLEAN true
+attr align_mode INT 1
+in X float16 [1, 1, 2, 2, 2] -0.36 0.16 0.64 -0.6 -0.2 0.5 0.05 -0.35
+out Out float16 [1, 1, 3, 2, 3] -0.36 -0.10004 0.16 0.64 0.02002 -0.6 -0.28 0.025 0.3298 0.345
+  -0.065 -0.475 -0.2 0.15 0.5 0.05 -0.15 -0.35
+
+example bfloat16, align_corners 1, align_mode 1
+attr interp_method STRING "trilinear"
+attr out_d INT 3
+attr out_h INT 2
+attr out_w INT 3
+attr align_corners BOOLEAN true
+attr align_mode INT 1
+in X bfloat16 [1, 1, 2, 2, 2] -0.36 0.16 0.64 -0.6 -0.2 0.5 0.05 -0.35
+out Out bfloat16 [1, 1, 3, 2, 3] -0.36 -0.0996 0.16 0.64 0.0195 -0.6 -0.28 0.0251 0.33 0.344 -0.065
+  -0.475 -0.2 0.149 0.5 0.05 -0.149 -0.35
 )")
 
 HEDDLE_EXAMPLES(trilinear_interp_v2_grad, R"(
@@ -210,4 +232,28 @@ in Out@GRAD float64 [1, 1, 3, 2, 3] 0.82 0.48 -0.47 0.01 -0.45 0.64 -0.72 0.06 -
   -0.81 -0.18 -0.66 -0.99 -0.54 -0.94
 out X@GRAD float64 [1, 1, 2, 2, 2] 0.7466666706403097 -0.45999997158845257 0.09333333233992236
   0.1566666646798454 -1.336666677792867 -1.40000002125899 -0.7033333007494607 -1.666666696270307
+
+example float16, align_corners 1, align_mode 1
+attr interp_method STRING "trilinear"
+attr out_d INT 3
+attr out_h INT 2
+attr out_w INT 3
+attr align_corners BOOLEAN true
+attr align_mode INT 1
+in X float16 [1, 1, 2, 2, 2] -0.76 -0.66 0 0.96 -0.8 0.34 0.37 -0.6
+in Out@GRAD float16 [1, 1, 3, 2, 3] -0.91 0.05 -0.24 0.91 -0.53 0.03 -0.25 0.24 0.63 0.61 -0.13
+  -0.63 -0.11 -0.88 0.02 0.04 -0 -0.46
+out X@GRAD float16 [1, 1, 2, 2, 2] -0.9497 0.16 0.917 -0.582 -0.6147 -0.04517 0.312 -0.807
+
+example bfloat16, align_corners 1, align_mode 1
+attr interp_method STRING "trilinear"
+attr out_d INT 3
+attr out_h INT 2
+attr out_w INT 3
+attr align_corners BOOLEAN true
+attr align_mode INT 1
+in X bfloat16 [1, 1, 2, 2, 2] -0.76 -0.66 0 0.96 -0.8 0.34 0.37 -0.6
+in Out@GRAD bfloat16 [1, 1, 3, 2, 3] -0.91 0.05 -0.24 0.91 -0.53 0.03 -0.25 0.24 0.63 0.61 -0.13
+  -0.63 -0.11 -0.88 0.02 0.04 -0 -0.46
+out X@GRAD bfloat16 [1, 1, 2, 2, 2] -0.945 0.16 0.914 -0.582 -0.613 -0.0464 0.31 -0.805
 )")

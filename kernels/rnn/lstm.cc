@@ -156,8 +156,11 @@ struct Lstm {
     const SequenceBatch batch(*offsets, ctx.Bool("is_reverse"));
     if (Tensor* out = ctx.OutOpt("BatchGate"))
       Reorder(batch, gates.data(), 4 * d, out->template mutable_data<T>());
-    if (Tensor* out = ctx.OutOpt("BatchCellPreAct"))
-      Reorder(batch, ctx.Out("Cell").template data<T>(), d, out->template mutable_data<T>());
+    if (Tensor* out = ctx.OutOpt("BatchCellPreAct")) {
+      T* to = out->template mutable_data<T>();
+      Reorder(batch, ctx.Out("Cell").template data<T>(), d, to);
+      for (int64_t i = 0; i < out->numel(); ++i) to[i] = Activate(cell.cell, to[i]);
+    }
     return Status::Ok();
   }
 };
@@ -440,5 +443,5 @@ out Hidden float64 [3, 1] lod [[0, 2, 3]] -0.09327122982014309 -0.13616217036640
 out Cell float64 [3, 1] lod [[0, 2, 3]] -0.13783284376540497 -0.16039593704281335 0.29109954723563
 # Work space of the gradient.
 out BatchGate ?
-out BatchCellPreAct ?
+out BatchCellPreAct float64 [3, 1] -0.13696658150243357 0.2831465216269271 -0.15903445159975094
 )")

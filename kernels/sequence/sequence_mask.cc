@@ -1,10 +1,24 @@
 #include <algorithm>
+#include <cmath>
 
 #include "core/shapes.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/index/index_args.h"
 
 namespace heddle {
 namespace {
+
+// Lengths may be floats: a position belongs to a sequence when it is below the length.
+Status CheckLengths(const Tensor& x) {
+  return x.dtype() == DType::kF32 || x.dtype() == DType::kF64 ? Status::Ok()
+                                                              : CheckIntDType(x.dtype(), "X");
+}
+
+int64_t LengthAt(const Tensor& x, int64_t i) {
+  if (x.dtype() != DType::kF32 && x.dtype() != DType::kF64) return IntAt(x, i);
+  const double length = x.dtype() == DType::kF32 ? x.data<float>()[i] : x.data<double>()[i];
+  return ConvertTo<int64_t>(std::ceil(length));
+}
 
 Status MaskShape(ShapeContext& ctx) {
   Shape out = ctx.InShape("X");
@@ -16,9 +30,10 @@ Status MaskShape(ShapeContext& ctx) {
   if (longest.value < 0) {  // as long as the longest sequence
     const Tensor* x = ctx.InValue("X");
     if (x == nullptr) return ctx.Defer();
-    HEDDLE_RETURN_IF_ERROR(CheckIntDType(x->dtype(), "X"));
+    HEDDLE_RETURN_IF_ERROR(CheckLengths(*x));
     longest.value = 0;
-    for (int64_t i = 0; i < x->numel(); ++i) longest.value = std::max(longest.value, IntAt(*x, i));
+    for (int64_t i = 0; i < x->numel(); ++i)
+      longest.value = std::max(longest.value, LengthAt(*x, i));
   }
   out.push_back(longest.value);
   const DType dtype = DTypeFromProto(ctx.Int("out_dtype"));
@@ -31,14 +46,14 @@ Status MaskShape(ShapeContext& ctx) {
 Status Mask(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Y");
-  HEDDLE_RETURN_IF_ERROR(CheckIntDType(x.dtype(), "X"));
+  HEDDLE_RETURN_IF_ERROR(CheckLengths(x));
   const int64_t longest = out.dim(-1);
   const bool known = VisitDType<float, double, int32_t, int64_t, bool, uint8_t, int8_t, int16_t,
                                 float16, bfloat16>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
     for (int64_t i = 0; i < x.numel(); ++i, to += longest) {
-      const int64_t n = std::clamp<int64_t>(IntAt(x, i), 0, longest);
+      const int64_t n = std::clamp<int64_t>(LengthAt(x, i), 0, longest);
       std::fill(to, to + n, static_cast<T>(ComputeType<T>(1)));
       std::fill(to + n, to + longest, static_cast<T>(ComputeType<T>(0)));
     }
@@ -102,4 +117,10 @@ attr maxlen INT -1
 attr out_dtype INT 3
 in X int64 [3] 2 0 3
 out Y int64 [3, 3] 1 1 0*4 1 1 1
+
+example float32 to int64
+attr maxlen INT 4
+attr out_dtype INT 3
+in X float32 [3] 2 2 1
+out Y int64 [3, 4] 1 1 0 0 1 1 0 0 1 0 0 0
 )")

@@ -1,12 +1,28 @@
 // im2sequence: windows of images as the rows of sequences.
+#include <utility>
+#include <vector>
+
 #include "core/shapes.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/shape/window_args.h"
 #include "kernels/strided/index_patches.h"
 
 namespace heddle {
 namespace {
 
-// im2sequence: every window one row, the windows of an image one sequence.
+// Every window one row.
+Status SetWindows(Patches* p) {
+  HEDDLE_RETURN_IF_ERROR(CountWindows(p));
+  p->j_step = 1;
+  p->i_step = p->k_w;
+  p->c_step = p->k_h * p->k_w;
+  p->x_step = p->c_step * p->c;
+  p->y_step = p->x_step * p->out_w;
+  p->n_step = p->y_step * p->out_h;
+  return Status::Ok();
+}
+
+// im2sequence: the windows of an image are one sequence.
 Status SequenceOf(const OpContext& ctx, const Shape& x, Patches* p) {
   if (x.rank() != 4)
     return InvalidArgument("'X' must be an image [n, c, h, w], not of shape ", x.ToString());
@@ -22,22 +38,77 @@ Status SequenceOf(const OpContext& ctx, const Shape& x, Patches* p) {
   p->left = pads[1];
   p->bottom = pads[2];
   p->right = pads[3];
-  HEDDLE_RETURN_IF_ERROR(CountWindows(p));
-  p->j_step = 1;
-  p->i_step = p->k_w;
-  p->c_step = p->k_h * p->k_w;
-  p->x_step = p->c_step * p->c;
-  p->y_step = p->x_step * p->out_w;
-  p->n_step = p->y_step * p->out_h;
+  return SetWindows(p);
+}
+
+// The windows of each image where Y says how large the images really are, before they were made
+// smaller by out_stride: those whose first corner lies in that part.
+Result<std::vector<Patches>> RealWindows(const KernelContext& ctx, const Patches& all,
+                                         const Tensor& sizes) {
+  int64_t stride[2];
+  HEDDLE_RETURN_IF_ERROR(OneOrTwo(ctx, "out_stride", &stride[0], &stride[1]));
+  if (stride[0] < 1 || stride[1] < 1)
+    return InvalidArgument("'out_stride' holds ", stride[0], " and ", stride[1],
+                           "; it must be positive");
+  if (sizes.numel() != 2 * all.n || sizes.dtype() != DType::kF32)
+    return InvalidArgument("'Y' is ", Name(sizes.dtype()), " ", sizes.shape().ToString(),
+                           "; float32 [", all.n,
+                           ", 2], the height and width of each image, is expected");
+  std::vector<Patches> windows;
+  for (int64_t i = 0; i < all.n; ++i) {
+    Patches p = all;
+    p.n = 1;
+    for (int d = 0; d < 2; ++d) {
+      int64_t* const size = d == 0 ? &p.h : &p.w;
+      const auto real = ConvertTo<int64_t>(sizes.data<float>()[2 * i + d]);
+      if (real < 1 || real > *size * stride[d])
+        return OutOfRange("'Y' says that dimension ", d, " of image ", i, " has ", real,
+                          " elements; X has ", *size, " with out_stride ", stride[d]);
+      *size = (real + stride[d] - 1) / stride[d];
+    }
+    HEDDLE_RETURN_IF_ERROR(SetWindows(&p));
+    p.h = all.h;  // what lies beyond the real size is read all the same
+    p.w = all.w;
+    windows.push_back(p);
+  }
+  return windows;
+}
+
+// Rows [row, row + count) of `t`.
+Tensor RowsOf(const Tensor& t, int64_t row, int64_t count) {
+  Shape shape = t.shape();
+  shape[0] = count;
+  const auto offset = static_cast<size_t>(row * t.shape().Product(1, t.rank())) * SizeOf(t.dtype());
+  auto* data = static_cast<std::byte*>(const_cast<void*>(t.raw())) + offset;
+  return Tensor::Wrap(data, t.dtype(), shape);
+}
+
+Status SequenceOfReal(KernelContext& ctx, const Patches& all, const Tensor& x,
+                      const Tensor& sizes) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Patches> windows, RealWindows(ctx, all, sizes));
+  LoD lod(1, {0});
+  for (const Patches& p : windows)
+    lod[0].push_back(lod[0].back() + static_cast<size_t>(p.out_h * p.out_w));
+  const auto rows = static_cast<int64_t>(lod[0].back());
+  Tensor& out = ctx.Alloc("Out", x.dtype(), Shape{rows, all.x_step});
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const auto begin = static_cast<int64_t>(lod[0][i]), end = static_cast<int64_t>(lod[0][i + 1]);
+    Tensor part = RowsOf(out, begin, end - begin);
+    HEDDLE_RETURN_IF_ERROR(
+        TakePatches(ctx, windows[i], RowsOf(x, static_cast<int64_t>(i), 1), part));
+  }
+  out.set_lod(std::move(lod));
   return Status::Ok();
 }
 
 // Allocates by itself: the result has sequence offsets, which a planned shape does not carry.
 Status Sequence(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
-  if (ctx.InOpt("Y") != nullptr) return Unimplemented("im2sequence with real image sizes in 'Y'");
   Patches p;
   HEDDLE_RETURN_IF_ERROR(SequenceOf(ctx, x.shape(), &p));
+  // A single image is taken whole, as in Paddle.
+  if (const Tensor* sizes = ctx.InOpt("Y"); sizes != nullptr && p.n > 1)
+    return SequenceOfReal(ctx, p, x, *sizes);
   const int64_t windows = p.out_h * p.out_w;
   Tensor& out = ctx.Alloc("Out", x.dtype(), Shape{p.n * windows, p.x_step});
   LoD lod(1);
@@ -54,7 +125,10 @@ Status SequenceGrad(KernelContext& ctx) {
 }
 
 OpDef& SequenceAttrs(OpDef& op) {
-  return op.Attr("kernels", Ints{}).Attr("strides", Ints{1, 1}).Attr("paddings", Ints{0, 0, 0, 0});
+  return op.Attr("kernels", Ints{})
+      .Attr("strides", Ints{1, 1})
+      .Attr("paddings", Ints{0, 0, 0, 0})
+      .Attr("out_stride", Ints{1, 1});
 }
 
 }  // namespace
@@ -82,6 +156,23 @@ in X float32 [2, 1, 4, 3] 0.32 0.925 0.249 0.356 0.961 0.854 0.213 0.747 0.783 0
   0.676 0.285 0.534 0.569 0.463 0.427 0.605 0.89 0.178 0.142 0.391 0.819
 out Out float32 [24, 2] lod [[0, 12, 24]] 0*6 0.32 0.356 0.925 0.961 0.249 0.854 0.213 0.712 0.747
   0.641 0.783 0.498 0*12 0.676 0.569 0.285 0.463 0.534 0.427 0.605 0.142 0.89 0.391 0.178 0.819 0*6
+
+example images of real sizes, half as large
+attr kernels INTS [2, 2]
+attr out_stride INTS [2, 2]
+attr paddings INTS [0, 1, 1, 0]
+attr strides INTS [1, 1]
+in X float32 [2, 1, 3, 4] 1 2 3 4 5 6 7 8 9 10 11 12 21 22 23 24 25 26 27 28 29 30 31 32
+in Y float32 [2, 2] 6 5 3 8
+out Out float32 [17, 4] lod [[0, 9, 17]] 0 1 0 5 1 2 5 6 2 3 6 7 0 5 0 9 5 6 9 10 6 7 10 11 0 9 0 0
+  9 10 0 0 10 11 0 0 0 21 0 25 21 22 25 26 22 23 26 27 23 24 27 28 0 25 0 29 25 26 29 30 26 27 30 31
+  27 28 31 32
+
+example a single image is taken whole
+attr kernels INTS [2, 1]
+in X float32 [1, 1, 3, 2] 1 2 3 4 5 6
+in Y float32 [1, 2] 2 2
+out Out float32 [4, 2] lod [[0, 4]] 1 3 2 4 3 5 4 6
 )")
 
 HEDDLE_EXAMPLES(im2sequence_grad, R"(

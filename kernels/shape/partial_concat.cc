@@ -111,7 +111,8 @@ HEDDLE_OP(partial_concat) {
   op.Doc("columns start_index to start_index + length of every X, side by side");
   op.Input("X", kList).Output("Out").Attr("start_index", 0).Attr("length", -1);
   op.InferShape(PartialShape<false>);
-  op.Kernels<PartialConcat, float, double, int32_t, int64_t>();
+  op.Kernels<PartialConcat, float, double, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
 }
 HEDDLE_OP(partial_concat_grad) {
   DeclareGrad(op);
@@ -148,6 +149,13 @@ attr length INT 1
 in X int64 [2, 3] 4 3 3 1 9 7
 in X int64 [2, 3] 8 4 2 1 8 9
 out Out int64 [2, 2] 4 8 1 1
+
+example two columns from 1, complex64
+attr start_index INT 1
+attr length INT 2
+in X complex64 [2, 4] 0.5+0j -0.64+0j -0.47+0j 0.84+0j -0.29+0j 0.76+0j -0.25+0j -0.35+0j
+in X complex64 [2, 4] 0.94+0j -0.53+0j 0.94+0j 0.46+0j -0.45+0j -0.49+0j -0.55+0j 0.83+0j
+out Out complex64 [2, 4] -0.64+0j -0.47+0j -0.53+0j 0.94+0j 0.76+0j -0.25+0j -0.49+0j -0.55+0j
 )")
 
 HEDDLE_EXAMPLES(partial_concat_grad, R"(

@@ -100,4 +100,10 @@ in Out@GRAD float32 [8] -1 0.9 -0.1 0.2 0.7 0.5 0.9 0.7
 in RepeatTimes int32 [1] 2
 in X float32 [4] 0.212 0.604 0.8 0.408
 out X@GRAD float32 [4] -0.3 1.4 0.79999995 0.9
+
+example bool 8
+in Out@GRAD bool [8] 1*8
+in RepeatTimes int32 [1] 2
+in X bool [4] 1*4
+out X@GRAD bool [4] 1*4
 )")

@@ -10,7 +10,7 @@ namespace {
 // Readers of `from` read `to` instead.
 void Redirect(ir::Program& program, const GraphView& view, ir::VarId from, ir::VarId to) {
   for (int r : view.readers(from))
-    for (auto& slot : program.blocks[0].ops[r].inputs)
+    for (auto& slot : program.blocks[static_cast<size_t>(view.block())].ops[r].inputs)
       for (ir::VarId& v : slot)
         if (v == from) v = to;
 }
@@ -33,8 +33,8 @@ bool ToScale(ir::Program& program, ir::Op* op) {
 }
 
 Result<bool> Run(ir::Program& program, PassContext& context) {
-  const GraphView view(program);
-  auto& ops = program.blocks[0].ops;
+  const GraphView view(program, context);
+  auto& ops = program.blocks[static_cast<size_t>(view.block())].ops;
   std::vector<bool> gone(ops.size(), false);
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -54,7 +54,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
     Redirect(program, view, out, x);
     gone[i] = changed = true;
   }
-  EraseOps(&program.blocks[0], gone);
+  EraseOps(&program.blocks[static_cast<size_t>(view.block())], gone);
   return changed;
 }
 
@@ -64,6 +64,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(dropout_inference) {
   pass.doc = "dropout in inference is a scale, or nothing";
   pass.level = 1;
+  pass.each_block = true;
   pass.before = "b = dropout(a), is_test, upscale_in_train; c = relu(b)";
   pass.after = "c = relu(a)";
   pass.refuses =

@@ -4,7 +4,10 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "core/sub_block_slots.h"
 #include "core/tile_ops.h"
 
 namespace heddle::passes {
@@ -12,18 +15,43 @@ namespace {
 
 using ir::VarId;
 
+// Inputs and results of one loop. Each of them is a stream that the loop reads or writes beside the
+// others, and its memory is in use while the whole loop runs. TODO
+constexpr size_t kMostOperands = 24;
+
 bool Empty(const std::vector<VarId>& slot) {
   return std::all_of(slot.begin(), slot.end(), [](VarId v) { return v == ir::kNoVar; });
 }
 
-// The operators that the plan computes ahead, because their operands never change. In a loop with
-// others they would be computed in every run.
+// Of the body of a loop the variables that no iteration changes; else none.
+void AddUnchanged(const ir::Program& program, const GraphView& view, std::vector<bool>* known) {
+  const ir::Op* loop = nullptr;
+  for (const ir::Block& block : program.blocks)
+    for (const ir::Op& op : block.ops)
+      for (int sub : op.def->has(kControlFlow) ? op.SubBlocks() : std::vector<int>())
+        if (sub == view.block()) loop = &op;
+  if (view.block() == 0 || loop == nullptr || !ir::RunsAgain(*loop->def)) return;
+  for (VarId v = 0; v < program.vars.size(); ++v)
+    if (view.writers(v).empty()) (*known)[v] = true;
+  const auto changes = [&](const std::vector<std::vector<VarId>>& slots) {
+    for (const auto& slot : slots)
+      for (VarId v : slot)
+        if (v != ir::kNoVar) (*known)[v] = false;
+  };
+  changes(loop->outputs);
+  for (size_t s = 0; s < loop->def->inputs().size(); ++s)  // the kernel puts recorded values there
+    if (ir::IsSubBlockSlot(loop->def->inputs()[s])) changes({loop->inputs[s]});
+}
+
+// The operators that the plan computes ahead, because their operands never change, or once for all
+// iterations. In a loop with others they would be computed again and again.
 std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
   constexpr unsigned kNeverKnown = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
   std::vector<bool> var_known(program.vars.size(), false), op_known;
   for (VarId v = 0; v < program.vars.size(); ++v)
-    var_known[v] = program.vars[v].persistable && view.writers(v).empty();
-  for (const ir::Op& op : program.blocks[0].ops) {
+    var_known[v] = program.vars[v].persistable && view.NeverWritten(v);
+  AddUnchanged(program, view, &var_known);
+  for (const ir::Op& op : program.blocks[static_cast<size_t>(view.block())].ops) {
     bool known = (op.def->traits() & kNeverKnown) == 0;
     for (size_t s = 0; s < op.inputs.size(); ++s) {
       if (s < op.def->inputs().size() && (op.def->inputs()[s].flags & kNoBuffer)) continue;
@@ -41,7 +69,11 @@ std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
 
 ElementGroups::ElementGroups(const ir::Program& program, const GraphView& view,
                              const OrderGraph& order)
-    : p_(program), view_(view), order_(order) {
+
+    : p_(program),
+      block_(program.blocks[static_cast<size_t>(view.block())].ops),
+      view_(view),
+      order_(order) {
   FindFusable();
   Layer();
   Sink();
@@ -50,14 +82,15 @@ ElementGroups::ElementGroups(const ir::Program& program, const GraphView& view,
 
 void ElementGroups::FindFusable() {
   const std::vector<bool> known = FindKnown(p_, view_);
-  ops_.resize(p_.blocks[0].ops.size());
+  ops_.resize(block_.size());
   for (size_t i = 0; i < ops_.size(); ++i)
     ops_[i].fusable = !known[i] && Fusable(static_cast<int>(i), &ops_[i]);
 }
 
-// The result is written once, and the operands have the same values later.
+// The result is written once. An operand may be written again: whoever writes it depends on its
+// readers, and a reader of the new value on whoever writes it, so that no group reads both values.
 bool ElementGroups::Fusable(int at, ElementOp* op) const {
-  const ir::Op& from = p_.blocks[0].ops[static_cast<size_t>(at)];
+  const ir::Op& from = block_[static_cast<size_t>(at)];
   const bool sum = from.type() == "sum";
   const TileOp* tile = sum ? FindTileOp("elementwise_add") : FindTileOp(from.type());
   if (tile == nullptr || !from.var_attrs.empty() || from.outputs[0].size() != 1) return false;
@@ -80,8 +113,7 @@ bool ElementGroups::Fusable(int at, ElementOp* op) const {
   }
   if (op->operands.size() < (sum ? 2u : 1u)) return false;
   for (VarId v : op->operands) {
-    if (v == ir::kNoVar || p_.vars[v].kind != ir::VarKind::kTensor || p_.vars[v].dtype != dtype ||
-        !view_.WrittenBefore(v, at))
+    if (v == ir::kNoVar || p_.vars[v].kind != ir::VarKind::kTensor || p_.vars[v].dtype != dtype)
       return false;
     if (sum && !(p_.vars[v].shape == p_.vars[op->out].shape)) return false;
   }
@@ -152,8 +184,92 @@ void ElementGroups::Join() {
   std::map<int, std::vector<int>> members;  // ordered by root, so that the result is deterministic
   for (int i = 0; i < order_.size(); ++i)
     if (op(i).fusable) members[find(i)].push_back(i);
-  for (auto& [first, group] : members)
-    if (group.size() > 1) groups_.push_back(std::move(group));
+  for (const auto& [first, group] : members) Cut(group);
+}
+
+// The members so that those that compute a value come right before the first that needs it. Of a
+// member's operands the one with the longest way behind it is computed first: the others need not
+// be kept meanwhile.
+std::vector<int> ElementGroups::DepthFirst(const std::vector<int>& group) const {
+  struct Maker {
+    int at, depth;
+  };
+  std::unordered_map<VarId, Maker> makers;
+  for (const int at : group) {
+    int depth = 0;
+    for (VarId v : op(at).operands)
+      if (const auto from = makers.find(v); from != makers.end())
+        depth = std::max(depth, from->second.depth + 1);
+    makers.emplace(op(at).out, Maker{at, depth});
+  }
+  std::unordered_set<int> done;
+  std::vector<int> order, open;
+  for (const int last : group) {
+    const auto& readers = view_.readers(op(last).out);
+    if (std::any_of(readers.begin(), readers.end(),
+                    [&](int r) { return std::binary_search(group.begin(), group.end(), r); }))
+      continue;
+    open.push_back(last);
+    while (!open.empty()) {
+      const int at = open.back();
+      std::vector<Maker> operands;
+      for (VarId v : op(at).operands)
+        if (const auto from = makers.find(v); from != makers.end() && !done.count(from->second.at))
+          operands.push_back(from->second);
+      std::stable_sort(operands.begin(), operands.end(),
+                       [](const Maker& x, const Maker& y) { return x.depth < y.depth; });
+      for (const Maker& m : operands) open.push_back(m.at);
+      if (!operands.empty()) continue;
+      open.pop_back();
+      if (done.insert(at).second) order.push_back(at);
+    }
+  }
+  return order;
+}
+
+// A group of very many operands becomes pieces of few. What a member reads of its group, members
+// before it have computed: no piece waits for a later one.
+void ElementGroups::Cut(const std::vector<int>& group) {
+  std::vector<int> piece;
+  std::unordered_set<VarId> read;            // from outside the piece
+  std::unordered_map<VarId, size_t> result;  // of the piece, with the readers outside it so far
+  size_t written = 0;                        // results that have such readers
+  const auto add = [&](int at) {
+    const ElementOp& member = op(at);
+    for (VarId v : std::unordered_set<VarId>(member.operands.begin(), member.operands.end())) {
+      const auto own = result.find(v);
+      if (own == result.end())
+        read.insert(v);
+      else if (--own->second == 0)
+        --written;
+    }
+    piece.push_back(at);
+    result.emplace(member.out, view_.readers(member.out).size());
+    ++written;
+  };
+  const auto end = [&] {
+    std::sort(piece.begin(), piece.end());
+    if (piece.size() > 1) groups_.push_back(piece);
+    piece.clear();
+    read.clear();
+    result.clear();
+    written = 0;
+  };
+  for (const int at : group) add(at);
+  if (read.size() + written <= kMostOperands) return end();
+  const std::vector<int> order = DepthFirst(group);
+  piece.clear();
+  end();
+  for (const int at : order) {
+    const std::unordered_set<VarId> operands(op(at).operands.begin(), op(at).operands.end());
+    const auto more =
+        static_cast<size_t>(std::count_if(operands.begin(), operands.end(), [&](VarId v) {
+          return !read.count(v) && !result.count(v);
+        }));
+    if (read.size() + written + more + 1 > kMostOperands) end();
+    add(at);
+  }
+  end();
 }
 
 }  // namespace heddle::passes

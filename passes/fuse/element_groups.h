@@ -1,4 +1,4 @@
-// Groups of element-wise operators of block 0 that one loop can compute.
+// Groups of element-wise operators of one block that one loop can compute.
 #pragma once
 
 #include <vector>
@@ -18,8 +18,8 @@ struct ElementOp {
 };
 
 // Groups of operators that are connected by their operands and have one dtype and, as far as the
-// program says, one shape. Groups are convex, and their quotient graph has no cycle. Near-linear
-// time.
+// program says, one shape, cut where they would have very many operands. Groups are convex, and
+// their quotient graph has no cycle. Near-linear time.
 class ElementGroups {
  public:
   ElementGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order);
@@ -35,8 +35,11 @@ class ElementGroups {
   void Layer();
   void Sink();
   void Join();
+  std::vector<int> DepthFirst(const std::vector<int>& group) const;
+  void Cut(const std::vector<int>& group);
 
   const ir::Program& p_;
+  const std::vector<ir::Op>& block_;
   const GraphView& view_;
   const OrderGraph& order_;
   std::vector<ElementOp> ops_;

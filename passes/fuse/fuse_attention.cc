@@ -24,7 +24,11 @@ class AttentionFuser {
   // `taken`: operators that already belong to another attention; their outputs may vanish.
   AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
                  const std::vector<bool>& taken)
-      : p_(program), context_(context), view_(view), taken_(taken), ops_(program.blocks[0].ops) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        taken_(taken),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops) {}
 
   // Whether the softmax at `at` stands in an attention.
   bool Match(int at) {
@@ -263,10 +267,10 @@ class AttentionFuser {
 
 // Erases the operators of `spare` whose outputs nobody reads or fetches.
 void DropUnread(ir::Program& program, const PassContext& context, std::vector<bool> spare) {
-  const GraphView view(program);
+  const GraphView view(program, context);
   std::vector<size_t> readers(program.vars.size());
   for (VarId v = 0; v < readers.size(); ++v) readers[v] = view.readers(v).size();
-  auto& ops = program.blocks[0].ops;
+  auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   for (size_t i = ops.size(); i-- > 0;) {
     if (!spare[i]) continue;
     for (const auto& slot : ops[i].outputs)
@@ -289,8 +293,8 @@ void DropUnread(ir::Program& program, const PassContext& context, std::vector<bo
 }
 
 Result<bool> Run(ir::Program& program, PassContext& context) {
-  const GraphView view(program);
-  auto& ops = program.blocks[0].ops;
+  const GraphView view(program, context);
+  auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   std::vector<std::optional<ir::Op>> replaced(ops.size());
   std::vector<bool> gone(ops.size(), false), spare(ops.size(), false);
   bool changed = false;
@@ -324,6 +328,7 @@ HEDDLE_PASS(fuse_attention) {
   pass.doc =
       "product + factor + mask + softmax + product, and heads' transposes -> scaled_dot_attention";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"scaled_dot_attention"};
   pass.run = Run;

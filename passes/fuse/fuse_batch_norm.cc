@@ -16,7 +16,11 @@ using ir::VarId;
 class BatchNormFuser {
  public:
   BatchNormFuser(ir::Program& program, PassContext& context, const GraphView& view, int at)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops),
+        at_(at) {}
 
   bool Grow(const std::vector<bool>& gone) {
     const ir::Op& norm = ops_[at_];
@@ -108,6 +112,7 @@ HEDDLE_PASS(fuse_batch_norm) {
       "batch_norm that uses the batch's statistics; parameters that are fed or written; an "
       "intermediate result that is fetched or read elsewhere; saved statistics that are read";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_batch_norm"};
   pass.run = Run;

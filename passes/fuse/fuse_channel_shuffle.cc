@@ -18,7 +18,11 @@ class ShuffleFuser {
  public:
   ShuffleFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
                int at)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops),
+        at_(at) {}
 
   bool Grow(const std::vector<bool>& gone) {
     const ir::Op& concat = Op(at_);
@@ -172,6 +176,7 @@ HEDDLE_PASS(fuse_channel_shuffle) {
       "that variables hold or that take over dimensions (0); results in the middle that are "
       "fetched or read elsewhere; programs with sequence offsets";
   pass.level = 2;
+  pass.each_block = true;
   pass.own_ops = {"fused_channel_shuffle"};
   pass.run = Run;
 }

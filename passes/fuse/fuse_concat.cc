@@ -16,7 +16,11 @@ using ir::VarId;
 class ConcatFuser {
  public:
   ConcatFuser(const ir::Program& program, const PassContext& context, const GraphView& view, int at)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops),
+        at_(at) {}
 
   bool Grow(const std::vector<bool>& gone) {
     const ir::Op& concat = ops_[static_cast<size_t>(at_)];
@@ -93,6 +97,7 @@ HEDDLE_PASS(fuse_concat) {
       "written again; products with a transposed X, a factor, or a matrix that is not constant; "
       "programs with sequence offsets";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
   pass.run = Run;

@@ -55,7 +55,11 @@ struct FilterScale {
 class ConvFuser {
  public:
   ConvFuser(ir::Program& program, PassContext& context, const GraphView& view, int at)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops),
+        at_(at) {}
 
   // Absorbs followers; true when there is something to replace.
   // An operator that another convolution has taken (`gone`) ends the chain.
@@ -300,6 +304,7 @@ HEDDLE_PASS(fuse_conv) {
   pass.doc =
       "conv2d + batch_norm/bias/factor + residual + activation + factor/offset -> fused_conv2d";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv2d", "fused_conv2d_transpose"};
   pass.before = "b = conv2d(a, w); c = batch_norm(b, …); d = c + r; e = relu(d)";

@@ -19,7 +19,11 @@ using ir::VarId;
 class ChainFuser {
  public:
   ChainFuser(ir::Program& program, PassContext& context, const GraphView& view, int at)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops),
+        at_(at) {}
 
   bool Grow(const std::vector<bool>& gone) {
     if (!IsPart(at_, false) || !view_.WrittenBefore(ops_[at_].In("Input")[0], at_)) return false;
@@ -146,6 +150,7 @@ HEDDLE_PASS(fuse_conv_chain) {
       "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
       "rows in between that are needed next";
   pass.level = 2;
+  pass.each_block = true;
   pass.needs = PassNeeds::kHostCaches;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_conv_chain"};

@@ -24,8 +24,8 @@ using ir::VarId;
 // Writes the attributes of fused_elementwise (kernels/elementwise/element_program.h).
 class ProgramWriter {
  public:
-  ProgramWriter(const ir::Program& program, const ElementGroups& groups)
-      : p_(program), groups_(groups) {}
+  ProgramWriter(const std::vector<ir::Op>& block, const ElementGroups& groups)
+      : block_(block), groups_(groups) {}
 
   // `members` in order; `outs`: the results that other operators read, the last member's first.
   ir::Op Write(const std::vector<int>& members, const std::vector<VarId>& inputs,
@@ -34,7 +34,7 @@ class ProgramWriter {
     for (int m : members) AddOp(m);
     Ints out_values;
     for (VarId v : outs) out_values.push_back(value_.at(v));
-    const ir::Op& last = p_.blocks[0].ops[static_cast<size_t>(members.back())];
+    const ir::Op& last = block_[static_cast<size_t>(members.back())];
     ir::Op fused = ir::MakeOp(*FindOp("fused_elementwise"));
     fused.index = last.index;
     fused.call_stack = last.call_stack;
@@ -53,7 +53,7 @@ class ProgramWriter {
 
  private:
   void AddOp(int at) {
-    const ir::Op& op = p_.blocks[0].ops[static_cast<size_t>(at)];
+    const ir::Op& op = block_[static_cast<size_t>(at)];
     const ElementOp& element = groups_.op(at);
     const bool sum = op.type() == "sum";
     const ir::Op addition = ir::MakeOp(*FindOp("elementwise_add"));
@@ -87,7 +87,7 @@ class ProgramWriter {
     return it->second;
   }
 
-  const ir::Program& p_;
+  const std::vector<ir::Op>& block_;
   const ElementGroups& groups_;
   std::unordered_map<VarId, int64_t> value_;
   int64_t next_ = 0;
@@ -102,15 +102,15 @@ class ElementFuser {
   ElementFuser(ir::Program& program, const PassContext& context)
       : p_(program),
         context_(context),
-        view_(program),
-        order_(program),
+        view_(program, context),
+        order_(program, context.block),
         groups_(program, view_, order_),
         node_of_(static_cast<size_t>(order_.size()), -1) {}
 
   bool Run() {
     for (const auto& group : groups_.groups()) Fuse(group);
     if (nodes_.empty()) return false;
-    auto& ops = p_.blocks[0].ops;
+    auto& ops = p_.blocks[static_cast<size_t>(view_.block())].ops;
     std::vector<int> alone;  // the operator of each single node
     for (int i = 0; i < order_.size(); ++i) {
       int& node = node_of_[static_cast<size_t>(i)];
@@ -157,7 +157,8 @@ class ElementFuser {
     if (live.size() < 2) return;
     std::reverse(live.begin(), live.end());
     const int node = static_cast<int>(nodes_.size());
-    nodes_.push_back(ProgramWriter(p_, groups_).Write(live, InputsOf(live, group, outs[0]), outs));
+    nodes_.push_back(ProgramWriter(p_.blocks[static_cast<size_t>(view_.block())].ops, groups_)
+                         .Write(live, InputsOf(live, group, outs[0]), outs));
     for (int m : group) node_of_[static_cast<size_t>(m)] = node;
   }
 
@@ -199,11 +200,12 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_elementwise) {
   pass.doc = "graphs of element-wise operators -> fused_elementwise";
   pass.level = 2;
+  pass.each_block = true;
   pass.own_ops = {"fused_elementwise"};
   pass.before = "b = tanh(a); c = b * a; d = c + 1";
   pass.after = "d = fused_elementwise(a)";
   pass.refuses =
       "single operators; operators with another dtype or shape, as far as the program says; "
-      "groups with a path that leaves and enters them again; sub-blocks";
+      "groups with a path that leaves and enters them again; results that several blocks name";
   pass.run = Run;
 }

@@ -1,5 +1,7 @@
 // A matrix product and what follows it — a factor, a bias along the last dimension, a residual sum,
 // an activation — become one fused_matmul.
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "core/op_registry.h"
@@ -22,7 +24,11 @@ struct Product {
 class MatmulFuser {
  public:
   MatmulFuser(const ir::Program& program, const PassContext& context, const GraphView& view, int at)
-      : p_(program), context_(context), view_(view), ops_(program.blocks[0].ops), at_(at) {}
+      : p_(program),
+        context_(context),
+        view_(view),
+        ops_(program.blocks[static_cast<size_t>(view.block())].ops),
+        at_(at) {}
 
   // Absorbs followers; true when there is something to replace.
   // An operator that another product has taken (`gone`) ends the chain.
@@ -32,12 +38,10 @@ class MatmulFuser {
     if (!product || !op.var_attrs.empty()) return false;
     product_ = *product;
     x_ = op.In("X")[0], y_ = op.In("Y")[0], out_ = op.Out("Out")[0];
-    // The operands must have the same values later.
-    if (!view_.WrittenBefore(x_, at_) || !view_.WrittenBefore(y_, at_)) return false;
     for (int r; (r = view_.OnlyReader(out_, context_)) >= 0 && !gone[static_cast<size_t>(r)] &&
                 Absorb(ops_[static_cast<size_t>(r)]);)
       absorbed.push_back(r);
-    return !absorbed.empty();
+    return !absorbed.empty() && OperandsKept();
   }
 
   ir::Op Make() const {
@@ -63,8 +67,13 @@ class MatmulFuser {
 
  private:
   const Shape& ShapeOf(VarId v) const { return p_.vars[v].shape; }
-  bool ReadableLater(const ir::Op& op, VarId v) const {
-    return view_.WrittenBefore(v, static_cast<int>(&op - ops_.data()));
+  // The operands have the same values where the last operator stands. (In a loop's body, variables
+  // that are carried from iteration to iteration are written further down.)
+  bool OperandsKept() const {
+    const std::optional<VarId> operands[] = {x_, y_, bias_, residual_};
+    return std::all_of(std::begin(operands), std::end(operands), [&](const auto& v) {
+      return !v || view_.Unchanged(*v, at_, absorbed.back());
+    });
   }
 
   std::optional<Product> AsProduct(const ir::Op& op) const {
@@ -109,8 +118,7 @@ class MatmulFuser {
 
   bool Bias(const ir::Op& op) {
     const VarId y = op.In("Y")[0];
-    if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_ || !ReadableLater(op, y))
-      return false;
+    if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_) return false;
     const Shape &s = ShapeOf(y), &to = ShapeOf(out_);
     const int64_t axis = op.Attr<int64_t>("axis");
     if (!s.known_rank() || s.rank() != 1 || s[0] < 1 || p_.vars[y].dtype != DType::kF32 ||
@@ -124,8 +132,7 @@ class MatmulFuser {
   // that only the batch may be open.
   bool Residual(const ir::Op& op) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
-    if (residual_ || x == y || !ReadableLater(op, other) || p_.vars[other].dtype != DType::kF32)
-      return false;
+    if (residual_ || x == y || p_.vars[other].dtype != DType::kF32) return false;
     const Shape &a = ShapeOf(out_), &b = ShapeOf(other);
     if (!b.known_rank() || !(a == b)) return false;
     for (int i = 1; i < a.rank(); ++i)
@@ -155,6 +162,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_matmul) {
   pass.doc = "matmul_v2/matmul/mul + factor + bias + residual + activation -> fused_matmul";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
   pass.before = "p = matmul_v2(x, w); q = p + bias; r = gelu(q)";

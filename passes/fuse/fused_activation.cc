@@ -12,8 +12,7 @@ std::optional<FusedActivation> AsActivation(const ir::Op& op) {
     return FusedActivation{t, number("alpha")};
   if (t == "swish") return FusedActivation{t, number("beta")};
   if (t == "hard_sigmoid") return FusedActivation{t, number("slope"), number("offset")};
-  if (t == "hard_swish" && number("threshold") == number("scale"))
-    return FusedActivation{t, 1 / number("scale"), number("offset") / number("scale")};
+  if (t == "hard_swish") return FusedActivation{t, 1.0 / 6, 0.5};
   if (t == "gelu") return FusedActivation{t, op.Attr<bool>("approximate") ? 1.0 : 0.0};
   if (t == "mish" && number("threshold") >= 20) return FusedActivation{t};
   return std::nullopt;

@@ -34,8 +34,8 @@ class ProjectionMerger {
   ProjectionMerger(ir::Program& program, PassContext& context)
       : p_(program),
         context_(context),
-        view_(program),
-        ops_(program.blocks[0].ops),
+        view_(program, context),
+        ops_(program.blocks[static_cast<size_t>(context.block)].ops),
         gone_(ops_.size(), false),
         before_(ops_.size()) {}
 
@@ -216,6 +216,7 @@ class ProjectionMerger {
   }
   VarId NewVar(const std::string& stem, const Shape& shape) {
     ir::Var var;
+    var.block = view_.block();
     var.name = p_.FreshName(stem);
     var.dtype = DType::kF32;
     var.shape = shape;
@@ -278,6 +279,7 @@ HEDDLE_PASS(merge_matmul) {
       "different tensors (keys and values of one still go together) or with different numbers of "
       "heads";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.run = Run;
 }

@@ -12,15 +12,15 @@
 
 namespace heddle::passes {
 
-// Goes through block 0; for each operator that no chain has taken yet a Fuser is made, as
-// Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain
+// Goes through the context's block; for each operator that no chain has taken yet a Fuser is made,
+// as Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain
 // that begins there, and fills `absorbed` with the positions that follow (operators that are `gone`
 // belong to others, or run at another place); Make() gives the operator that takes the chain's
 // place, where its last one stood. True when something was replaced.
 template <typename Fuser, typename... More>
 bool ReplaceChains(ir::Program& program, PassContext& context, const More&... more) {
-  const GraphView view(program);
-  auto& ops = program.blocks[0].ops;
+  const GraphView view(program, context);
+  auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   std::vector<std::optional<ir::Op>> replaced(ops.size());
   std::vector<bool> gone(ops.size(), false);
   bool changed = false;

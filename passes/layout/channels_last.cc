@@ -1,7 +1,7 @@
 // Moves the convolutional parts of a network to channels last: in this layout convolutions need no
 // reordering, and per-channel operands are rows.
 //
-// One scan over block 0. A 4-D variable gets a twin with channels last when an operator produces it
+// One scan over a block. A 4-D variable gets a twin with channels last when an operator produces it
 // that way; readers that can take the twin do, for the others it is transposed back once. Feeds are
 // transposed once on entry. Channel shuffles by reshape, transpose and reshape keep channels last.
 #include <map>
@@ -29,10 +29,10 @@ bool IsConv(const ir::Op& op) {
 class LayoutRewriter {
  public:
   LayoutRewriter(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), view_(program) {}
+      : p_(program), context_(context), view_(program, context) {}
 
   bool Run() {
-    auto& ops = p_.blocks[0].ops;
+    auto& ops = p_.blocks[static_cast<size_t>(view_.block())].ops;
     if (!Worthwhile(ops)) return false;
     std::vector<ir::Op> old = std::move(ops);
     for (ir::Op& op : old) {
@@ -48,7 +48,7 @@ class LayoutRewriter {
       if (const auto home = home_.find(v); home != home_.end()) device_ = home->second;
       Restore(v);
     }
-    p_.blocks[0].ops = std::move(out_);
+    p_.blocks[static_cast<size_t>(view_.block())].ops = std::move(out_);
     return changed_;
   }
 
@@ -76,6 +76,7 @@ class LayoutRewriter {
     var.name = p_.FreshName(var.name + ".nhwc");
     var.shape = Shape{s[0], s[2], s[3], s[1]};
     var.persistable = false;
+    var.block = view_.block();
     home_[v] = device_;
     return twin_[v] = p_.AddVar(std::move(var));
   }
@@ -280,6 +281,7 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(channels_last) {
   pass.doc = "moves the convolutional part of a network to NHWC, with as few transposes as needed";
   pass.level = 2;
+  pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.before = "b = conv2d(a); c = relu(b); d = conv2d(c)";
   pass.after =

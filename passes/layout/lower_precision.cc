@@ -14,12 +14,12 @@ class Lowerer {
   Lowerer(ir::Program& program, PassContext& context)
       : p_(program),
         context_(context),
-        view_(program),
+        view_(program, context),
         int8_(context.options().precision == Precision::kInt8Weights) {}
 
   bool Run() {
     bool changed = false;
-    for (ir::Op& op : p_.blocks[0].ops) changed |= Lower(op);
+    for (ir::Op& op : p_.blocks[static_cast<size_t>(view_.block())].ops) changed |= Lower(op);
     return changed;
   }
 
@@ -93,6 +93,7 @@ HEDDLE_PASS(lower_precision) {
       "with --precision bf16: products and convolutions with constant weights multiply in "
       "bfloat16; with int8: constant matrices of products are held as integers of 8 bits";
   pass.level = 2;
+  pass.each_block = true;
   pass.own_ops = {"fused_matmul", "fused_conv2d"};
   pass.before = "b = matmul_v2(a, w)";
   pass.after = "b = fused_matmul(a, w), fuse_bf16";

@@ -5,7 +5,7 @@
     (y,) = model.run({"x": x})
 
 `heddle.static.Executor` takes the place of `paddle.static.Executor`, `heddle.inference` that of
-`paddle.inference`.
+`paddle.inference`, `heddle.onnx` that of `onnxruntime`; `heddle.build` makes programs by hand.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("inference", "static"):  # loaded where they are used
+    if name in ("build", "inference", "onnx", "static"):  # loaded where they are used
         return importlib.import_module(f"heddle.{name}")
     raise AttributeError(f"heddle has no '{name}'")

@@ -19,6 +19,21 @@ def _bfloat16() -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16)
 
 
+def to_strings(shape: tuple[int, ...], elements: list[str | bytes]) -> np.ndarray:
+    """An array of objects with these elements, row-major."""
+    array = np.empty(len(elements), object)
+    array[:] = elements
+    return array.reshape(shape)
+
+
+def of_strings(array: Any) -> tuple[list[int], list[str | bytes]]:
+    """Shape and elements of an array of strings."""
+    array = np.asarray(array)
+    if array.dtype.kind not in "OSU":
+        raise TypeError(f"an array of {array.dtype} is no array of strings")
+    return list(array.shape), array.astype(object).ravel().tolist()
+
+
 def dtype_named(name: str) -> np.dtype:
     """NumPy's type for a name of heddle's; for bfloat16 that of ml_dtypes, or uint16 without it."""
     return _bfloat16() if name == "bfloat16" else np.dtype(name)

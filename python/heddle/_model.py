@@ -88,7 +88,8 @@ class Profile:
 
     def __init__(self, report: dict[str, Any], events: list[tuple], trace: str) -> None:
         self.report = report
-        names = ("op", "output", "block", "index", "lane", "begin_us", "end_us")
+        names = ("op", "output", "block", "index", "lane", "begin_us", "end_us",
+                 "self_us", "times")
         self.events = [dict(zip(names, event)) for event in events]
         self._trace = trace
 
@@ -97,8 +98,8 @@ class Profile:
         calls: Counter[str] = Counter()
         spent: Counter[str] = Counter()
         for event in self.events:
-            calls[event["op"]] += 1
-            spent[event["op"]] += event["end_us"] - event["begin_us"]
+            calls[event["op"]] += event["times"]
+            spent[event["op"]] += event["self_us"]
         return [(op, calls[op], us) for op, us in spent.most_common()]
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:

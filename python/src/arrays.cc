@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/thread_annotations.h"
+#include "heddle/string_tensor.h"
 
 namespace heddle::python {
 namespace {
@@ -327,6 +329,60 @@ nb::object ToArray(Tensor tensor) {
   return nb::steal(array);
 }
 
+namespace {
+
+// An array of objects: texts, or bytes where an element is not UTF-8.
+nb::object ToStrings(const StringTensor& strings) {
+  nb::list elements;
+  for (const std::string& s : strings.elements) {
+    PyObject* text = PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), nullptr);
+    if (text == nullptr) {
+      PyErr_Clear();
+      text = PyBytes_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
+      if (text == nullptr) throw nb::python_error();
+    }
+    elements.append(nb::steal(text));
+  }
+  nb::module_ convert = nb::module_::import_("heddle._convert");
+  return convert.attr("to_strings")(ShapeTuple(strings.shape), elements);
+}
+
+// The elements of an array of texts, as `_convert.of_strings` gives them.
+Value OfStrings(const std::vector<int64_t>& shape, nb::list elements) {
+  StringTensor strings;
+  strings.shape = Shape(shape);
+  for (nb::handle element : elements) {
+    Py_ssize_t size = 0;
+    const char* data = nullptr;
+    if (PyBytes_Check(element.ptr())) {
+      data = PyBytes_AS_STRING(element.ptr());
+      size = PyBytes_GET_SIZE(element.ptr());
+    } else if (PyUnicode_Check(element.ptr())) {
+      data = PyUnicode_AsUTF8AndSize(element.ptr(), &size);
+    } else {
+      throw nb::type_error("an array of strings holds something else");
+    }
+    if (data == nullptr) throw nb::python_error();
+    strings.elements.emplace_back(data, static_cast<size_t>(size));
+  }
+  if (strings.shape.numel() != static_cast<int64_t>(strings.elements.size()))
+    throw nb::value_error("the number of strings is not that of the shape");
+  return ValueOf(std::move(strings));
+}
+
+Value OfArrays(nb::list arrays) {
+  TensorArray items;
+  for (nb::handle array : arrays) items.push_back(ToTensor(array, DType::kUnknown, "item"));
+  return Value(std::move(items));
+}
+
+}  // namespace
+
+Value ToValue(nb::handle object, DType wanted, const std::string& name) {
+  if (nb::inst_check(object) && nb::isinstance<Value>(object)) return nb::cast<Value>(object);
+  return ToTensor(object, wanted, name);
+}
+
 nb::object ToPython(Value value) {
   if (value.is_tensor()) return ToArray(std::move(value.tensor()));
   if (value.is_array()) {
@@ -335,6 +391,7 @@ nb::object ToPython(Value value) {
       list.append(t.initialized() ? ToArray(t) : nb::object(nb::none()));
     return list;
   }
+  if (const auto strings = StringsIn(value)) return ToStrings(*strings);
   if (value.is_rows()) {
     nb::list rows;
     for (int64_t r : value.rows().rows) rows.append(r);
@@ -406,6 +463,9 @@ nb::object Dlpack(nb::handle self, nb::kwargs options) {
 }  // namespace
 
 void BindTensor(nb::module_& module) {
+  nb::class_<Value>(module, "Value", "A feed that is no tensor: a list of arrays, or strings.")
+      .def_static("of_arrays", &OfArrays, nb::arg("arrays"))
+      .def_static("of_strings", &OfStrings, nb::arg("shape"), nb::arg("elements"));
   PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)},
                          {Py_bf_releasebuffer, reinterpret_cast<void*>(ReleaseBuffer)},
                          {0, nullptr}};

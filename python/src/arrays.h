@@ -26,13 +26,16 @@ DType DTypeNamed(const std::string& name);
 // arrays keep their type, but for 16-bit unsigned integers, which stand for bfloat16 as in Paddle.
 // `name` is for messages.
 Tensor ToTensor(nb::handle object, DType wanted, const std::string& name);
-// The same in memory of its own.
+// The same, but for a heddle.Value, which is taken as it is.
+Value ToValue(nb::handle object, DType wanted, const std::string& name);
+// A tensor in memory of its own.
 Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name);
 
 // A numpy.ndarray over the tensor's memory, which it keeps alive. bfloat16 comes as ml_dtypes' type
 // where that package is installed, else as uint16.
 nb::object ToArray(Tensor tensor);
-// Tensors as arrays, arrays of tensors as lists, selected rows as a tuple (rows, values, height).
+// Tensors as arrays, arrays of tensors as lists, selected rows as a tuple (rows, values, height),
+// strings as arrays of objects.
 nb::object ToPython(Value value);
 
 // Drops a reference to an object that a tensor borrowed memory from; needs no GIL. The object is
@@ -41,7 +44,7 @@ void ReturnLoan(PyObject* object);
 // Lets go of what tensors that are gone had borrowed.
 void SettleLoans();
 
-// The type heddle.Tensor.
+// The types Tensor and Value.
 void BindTensor(nb::module_& module);
 
 }  // namespace heddle::python

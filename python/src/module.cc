@@ -13,6 +13,7 @@
 
 #include "heddle/heddle.h"
 #include "python/src/arrays.h"
+#include "python/src/builder.h"
 #include "python/src/errors.h"
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
@@ -78,7 +79,11 @@ void BindProgram(nb::module_& module) {
                    })
       .def(
           "variable", [](const Program& p, const std::string& name) { return p.variable(name); },
-          nb::arg("name"));
+          nb::arg("name"))
+      .def("serialize", [](const Program& p) {
+        const std::string bytes = Check(p.Serialize());
+        return nb::bytes(bytes.data(), bytes.size());
+      });
 }
 
 void BindScope(nb::module_& module) {
@@ -195,6 +200,7 @@ NB_MODULE(_heddle, module) {
   BindParams(module);
   BindMirror(module);
   BindSession(module);
+  BindBuilder(module);
 }
 
 }  // namespace heddle::python

@@ -90,7 +90,7 @@ std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
   while (PyDict_Next(feeds.ptr(), &at, &key, &value)) {
     Feed feed;
     feed.name = NameOf(key);
-    feed.value = ToTensor(nb::handle(value), Wanted(feed.name), feed.name);
+    feed.value = ToValue(nb::handle(value), Wanted(feed.name), feed.name);
     out.push_back(std::move(feed));
   }
   return out;
@@ -142,7 +142,7 @@ nb::list Session::RunInOrder(nb::args arrays) {
   std::vector<Feed> feeds;
   feeds.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
-    feeds.push_back({inputs[i].name, Value(ToTensor(arrays[i], inputs[i].dtype, inputs[i].name))});
+    feeds.push_back({inputs[i].name, ToValue(arrays[i], inputs[i].dtype, inputs[i].name)});
   auto values = Execute(feeds, {});
   feeds.clear();
   SettleLoans();
@@ -173,7 +173,8 @@ nb::tuple Session::Trace(nb::dict feeds) {
   nb::list outputs = ToList(Execute(ToFeeds(feeds), options));
   nb::list events;
   for (const TraceEvent& e : report.events)
-    events.append(nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us));
+    events.append(nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us,
+                                 e.self_us, e.times));
   nb::dict told;
   told["dispatch"] = report.dispatch;
   told["lanes"] = report.lanes;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "executor/compiled.h"
+#include "passes/ir_text.h"
 
 namespace heddle::testing {
 namespace {
@@ -57,7 +58,7 @@ void Check(Executor& executor, const Way& way, const RandomProgram& random) {
     for (const char* name : {"a", "b", "c"}) state[name] = random.start().at(name);
     ASSERT_TRUE(random.Execute(&state));
     auto out = executor.Run(*compiled, feeds);
-    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    ASSERT_TRUE(out.ok()) << out.status().ToString() << "\n" << ir::ToText(program->ir());
     ASSERT_EQ(out->size(), random.fetches().size());
     for (size_t i = 0; i < out->size(); ++i) {
       const RandomProgram::Var& want = state[random.fetches()[i]];

@@ -83,7 +83,7 @@ std::string NetProgram::NewVar(const Shape& shape, DType dtype, double bound, bo
 
 std::string NetProgram::Out(const Shape& shape, DType dtype, double bound) {
   Var old;
-  if ((nested_ || OneIn(4)) &&
+  if ((nested_ ? OneIn(2) : OneIn(4)) &&
       Choose([&](const Var& v) { return v.writable && v.shape == shape && v.dtype == dtype; },
              &old)) {
     for (Var& v : vars_)
@@ -104,7 +104,8 @@ void NetProgram::Step() {
   Var x;
   const auto any = [&](auto&& test) { return Choose(test, &x); };
   const auto f32 = [](const Var& v) { return v.dtype == DType::kF32; };
-  switch (Pick(nested_ ? 2 : 14)) {
+  constexpr int kNested[] = {0, 0, 0, 1, 1, 1, 2, 4};
+  switch (nested_ ? kNested[Pick(8)] : Pick(14)) {
     case 0:
       if (any(f32)) Unary(x);
       break;
@@ -254,7 +255,7 @@ void NetProgram::Convolution(const Var& x) {
     Op("batch_norm",
        {{"X", {last}}, {"Scale", {scale}}, {"Bias", {bias}}, {"Mean", {mean}}, {"Variance", {var}}},
        outputs, Is("is_test", true));
-    emitted_.pop_back();  // its parameters are used once
+    if (!nested_) emitted_.pop_back();  // its parameters are used once
     last = out;
   } else if (OneIn(2)) {
     const std::string bias = Param({to_channels}, 1), out = NewVar(to, DType::kF32, bound + 1);
@@ -452,7 +453,7 @@ void NetProgram::SubBlock() {
   const int first = builder_.desc().blocks(body).ops_size();
   const size_t vars = vars_.size();
   nested_ = true;
-  for (int k = 1 + Pick(4); k > 0; --k) Step();
+  for (int k = 1 + Pick(7); k > 0; --k) Step();
   nested_ = false;
   vars_.resize(vars);  // what the block declared is its own
   std::vector<std::string> read, written;

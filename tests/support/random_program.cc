@@ -76,7 +76,9 @@ bool RandomProgram::MakeStep(Step* step, int depth) {
     step->flag = Pick(2);
     step->trips = Pick(4);
     step->id = ++blocks_;
-    Generate(&step->body, 1 + Pick(4), depth + 1);
+    Generate(&step->body, 1 + Pick(6), depth + 1);
+    for (const Step& inner : step->body)
+      if (inner.local) shapes_.erase(inner.out);
     return true;
   }
   std::vector<std::string> all;
@@ -106,6 +108,12 @@ bool RandomProgram::MakeStep(Step* step, int depth) {
   // Inside a block, and for parameters, a variable keeps its shape; outside it may change or be
   // new.
   const bool fresh = depth == 0 && Pick(2) == 0;
+  step->local = depth > 0 && Pick(2) == 0;
+  if (step->local) {
+    step->out = "l" + std::to_string(++locals_);
+    shapes_[step->out] = shape;
+    return true;
+  }
   step->out = fresh ? std::string(1, static_cast<char>('r' + Pick(6))) : WithShape(shape, true);
   if (step->out.empty()) return false;
   if (fresh) shapes_[step->out] = shape;
@@ -115,7 +123,8 @@ bool RandomProgram::MakeStep(Step* step, int depth) {
 void RandomProgram::Names(const std::vector<Step>& steps, std::vector<std::string>* read,
                           std::vector<std::string>* written) {
   auto add = [](std::vector<std::string>* list, const std::string& name) {
-    if (!name.empty() && std::find(list->begin(), list->end(), name) == list->end())
+    if (!name.empty() && !IsLocal(name) &&
+        std::find(list->begin(), list->end(), name) == list->end())
       list->push_back(name);
   };
   for (const Step& s : steps) {
@@ -182,6 +191,7 @@ void RandomProgram::EmitJoin(ProgramBuilder& b, const Step& s) const {
 
 void RandomProgram::Emit(ProgramBuilder& b, const std::vector<Step>& steps) const {
   for (const Step& s : steps) {
+    if (s.local) b.Var(s.out, DType::kF32, s.shape);
     switch (s.kind) {
       case Step::kScale:
         b.Scale(s.x, s.out, s.scale, s.bias);

@@ -57,6 +57,7 @@ class RandomProgram {
     std::string x, y, out;
     float scale = 1, bias = 0;
     Shape shape;
+    bool local = false;  // `out` is a new variable of the block
     int flag = 0, trips = 0, id = 0;
     int parts[2] = {
         0, 0};  // kJoin: of scaled x, y, x and scaled x in one, the two that are subtracted
@@ -75,6 +76,8 @@ class RandomProgram {
   void EmitBlock(ProgramBuilder& b, const Step& step) const;
   void EmitJoin(ProgramBuilder& b, const Step& step) const;
   bool Run(const std::vector<Step>& steps, State* state) const;
+  // Declared in a block, with its shape; gone behind the block.
+  static bool IsLocal(const std::string& name) { return name[0] == 'l'; }
   static void Names(const std::vector<Step>& steps, std::vector<std::string>* read,
                     std::vector<std::string>* written);
 
@@ -85,7 +88,7 @@ class RandomProgram {
   std::vector<Step> steps_;
   State start_;
   bool flags_[2] = {false, false};
-  int blocks_ = 0;
+  int blocks_ = 0, locals_ = 0;
   std::string bytes_;
 };
 

@@ -67,6 +67,38 @@ TEST(Profile, CountsWhatInstructionsDo) {
     EXPECT_GE(json["operators"][i - 1]["us"], json["operators"][i]["us"]);
 }
 
+// Instructions of a loop's body have lines of their own, and nothing is counted twice.
+TEST(Profile, CountsIterations) {
+  heddle::testing::ProgramBuilder b;
+  b.Feed("x", DType::kF32, {8, 8}).Fill("n", {1}, 5).Scale("x", "h", 1);
+  b.Fill("i", {1}, 0).Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body).Op("matmul_v2", {{"X", {"h"}}, {"Y", {"x"}}}, {{"Out", {"t"}}});
+  b.Unary("softmax", "t", "h").Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"h", "x", "i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  b.Scale("h", "y", 1).Fetch("y");
+  const TempDirectory directory;
+  WriteFile(directory / "m.pdmodel", b.Bytes());
+  const Outcome outcome = Heddle("profile '" + (directory / "m.pdmodel") +
+                                 "' --random-feed --threads 1 --opt 0 --seconds 0.02 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  double us = 0;
+  bool seen = false;
+  for (const Json& i : json["instructions"]) {
+    us += i["us"].get<double>();
+    EXPECT_EQ(i["times"], i["block"] == 1 ? 5 : 1) << i;
+    if (i["op"] != "matmul_v2") continue;
+    seen = true;
+    EXPECT_EQ(i["flops"], 5 * 2.0 * 8 * 8 * 8);
+    EXPECT_GE(i["step"], 0);
+  }
+  EXPECT_TRUE(seen);
+  EXPECT_LE(us, 1.5 * json["run_us"].get<double>());
+  EXPECT_GE(json["outside_share"], 0);
+}
+
 TEST(Profile, TextListsTheSlowest) {
   const TempDirectory directory;
   WriteFile(directory / "m.pdmodel", Model());

@@ -1,6 +1,8 @@
 // Copies into variables that a loop carries: gone where nobody needs the value before.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -104,6 +106,34 @@ TEST_F(JoinCopies, VariablesThatChangePlaces) {
         b.Unary("assign", "u", "h").Unary("assign", "t", "c");
       },
       1, 3, {1, 2}, {-1, -2});
+}
+
+// As Paddle writes loops: counter and condition are computed beside the variables, then copied.
+TEST_F(JoinCopies, TheConditionIsMadeInItsVariable) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1}).Scale("x", "h", 1);
+  b.Fill("i", {1}, 0).Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body).Scale("i", "next", 1, 1).Scale("h", "t", 2);
+  b.Binary("less_than", "next", "n", "goes");
+  b.Unary("assign", "next", "i").Unary("assign", "t", "h").Unary("assign", "goes", "go").In(0);
+  b.Op("while", {{"X", {"h", "i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  b.Scale("h", "y", 1).Fetch("y");
+  auto compiled =
+      MustCompile(executor_, b.Build(), nullptr, {.opt_level = 0, .schedule = Schedule::kSerial});
+  for (const float n : {0.f, 1.f, 5.f}) {
+    const std::vector<heddle::Feed> feeds = {{"x", F32({2}, {1, 2})}, {"n", F32({1}, {n})}};
+    const auto plan = executor_.DescribePlan(compiled, feeds);
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    for (const auto& in : plan->instructions)
+      if (in.block == body) {
+        EXPECT_EQ(in.mode, "static") << in.op;
+      }
+    for (const auto& in : plan->instructions) EXPECT_NE(in.op, "assign");
+    const float times = std::pow(2.f, n);
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{times, 2 * times}));
+  }
 }
 
 }  // namespace

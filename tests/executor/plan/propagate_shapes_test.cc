@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "tests/support/program_builder.h"
@@ -268,6 +269,113 @@ TEST_P(Bodies, RunsOfOneLoopKeepApart) {
     });
   threads.clear();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+// items[0] = x; for i < n: items[i + 1] = 2 * items[i]
+ProgramBuilder Doubling(const std::string& item) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1}).Array("items");
+  b.Fill("at", {1}, 0, DType::kI64);
+  b.Op("write_to_array", {{"X", {"x"}}, {"I", {"at"}}}, {{"Out", {"items"}}});
+  const int body = BeginLoop(b);
+  b.Op("read_from_array", {{"X", {"items"}}, {"I", {"at"}}}, {{"Out", {"t"}}});
+  b.Scale("t", "u", 2).Increment("at");
+  if (item != "u") b.Op("concat", {{"X", {"u", "u"}}}, {{"Out", {item}}}, {{"axis", int64_t{0}}});
+  b.Op("write_to_array", {{"X", {item}}, {"I", {"at"}}}, {{"Out", {"items"}}});
+  EndLoop(b, 0, body, {"items", "at"}, {"items", "at"});
+  b.Op("read_from_array", {{"X", {"items"}}, {"I", {"at"}}}, {{"Out", {"y"}}});
+  b.Unary("lod_array_length", "items", "length").Fetch("y").Fetch("length");
+  return b;
+}
+
+TEST_P(Bodies, ItemsOfOneShapeAreStatic) {
+  auto compiled = Compile(Doubling("u"));
+  for (const int block : {0, 1})
+    for (const auto& [op, mode] : Modes(compiled, Feeds({1, 2}, 1), block))
+      EXPECT_EQ(mode == "dynamic", op == "while") << op << " in block " << block;
+  for (const float n : {3.f, 0.f, 1.f}) {
+    const auto out = MustRun(executor_, compiled, Feeds({1, 2}, n));
+    const float factor = std::pow(2.f, n);
+    EXPECT_EQ(Floats(out[0]), (Rows{factor, 2 * factor})) << n;
+    EXPECT_EQ(out[1].data<int64_t>()[0], static_cast<int64_t>(n) + 1);
+  }
+}
+
+TEST_P(Bodies, ItemsOfSeveralShapesAreFoundWhileRunning) {
+  auto compiled = Compile(Doubling("twice"));
+  for (const auto& [op, mode] : Modes(compiled, Feeds({1}, 1), 1)) {
+    const bool of_item = op == "read_from_array" || op == "scale" || op == "concat";
+    EXPECT_EQ(mode == "dynamic", of_item || op == "write_to_array") << op;
+  }
+  for (const float n : {2.f, 0.f, 3.f}) {
+    const auto out = MustRun(executor_, compiled, Feeds({1}, n));
+    const float times = std::pow(2.f, n);
+    EXPECT_EQ(Floats(out[0]), Rows(static_cast<size_t>(times), times)) << n;
+  }
+}
+
+TEST_P(Bodies, AnItemThatNobodyWroteIsAnError) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kI64, {1}).Array("items");
+  b.Fill("at", {1}, 0, DType::kI64);
+  b.Op("write_to_array", {{"X", {"x"}}, {"I", {"at"}}}, {{"Out", {"items"}}});
+  b.Op("read_from_array", {{"X", {"items"}}, {"I", {"n"}}}, {{"Out", {"y"}}});
+  b.Fetch("y");
+  auto compiled = Compile(b);
+  const auto run = [&](int64_t n) {
+    return executor_.Run(compiled, {{"x", F32({2}, {1, 2})}, {"n", I64({1}, {n})}});
+  };
+  const auto failed = run(1);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.status().message().find("item 1 of a tensor array with 1 items"),
+            std::string::npos)
+      << failed.status().ToString();
+  const auto out = run(0);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), (Rows{1, 2}));
+}
+
+// state = x[t] * state; out[t] = state + 1, with states that grow or not.
+ProgramBuilder Steps(bool grow) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 2}).Feed("start", DType::kF32, {2});
+  const int step = b.Block(0);
+  b.In(step).Var("x", DType::kF32, {2}).Var("out", DType::kF32, {2});
+  if (grow) {
+    b.Op("concat", {{"X", {"before", "x"}}}, {{"Out", {"state"}}}, {{"axis", int64_t{0}}});
+    b.Op("reduce_sum", {{"X", {"state"}}}, {{"Out", {"out"}}},
+         {{"dim", Ints{0}}, {"keep_dim", true}});
+  } else {
+    b.Binary("elementwise_mul", "x", "before", "state").Scale("state", "out", 1, 1);
+  }
+  b.In(0).Op("recurrent", {{"inputs", {"x"}}, {"initial_states", {"start"}}, {"parameters", {}}},
+             {{"outputs", {"out"}}, {"step_scopes", {"steps"}}},
+             {{"has_states", true},
+              {"ex_states", Strings{"before"}},
+              {"states", Strings{"state"}},
+              {"is_train", false},
+              {"sub_block", BlockRef{step}}});
+  b.Scale("out", "y", 2).Fetch("y");
+  return b;
+}
+
+TEST_P(Bodies, StepsOfOneShapeAreStatic) {
+  auto compiled = Compile(Steps(false));
+  const std::vector<heddle::Feed> feeds = {{"x", F32({3, 2}, {2, 3, 4, 5, 6, 7})},
+                                           {"start", F32({2}, {1, 1})}};
+  for (const int block : {0, 1})
+    for (const auto& [op, mode] : Modes(compiled, feeds, block))
+      EXPECT_EQ(mode == "dynamic", op == "recurrent") << op << " in block " << block;
+  for (int twice = 0; twice < 2; ++twice)
+    EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{6, 8, 18, 32, 98, 212}));
+}
+
+TEST_P(Bodies, StatesThatGrowAreFoundWhileRunning) {
+  auto compiled = Compile(Steps(true));
+  const std::vector<heddle::Feed> feeds = {{"x", F32({3, 2}, {2, 3, 4, 5, 6, 7})},
+                                           {"start", F32({2}, {1, 1})}};
+  for (const auto& [op, mode] : Modes(compiled, feeds, 1)) EXPECT_EQ(mode, "dynamic") << op;
+  EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{14, 32, 58}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -351,6 +352,71 @@ TEST(Keep, SaysWhichVariableTheProgramLacks) {
       executor.Compile(Diverging().Build(), DivergingScope(), {.keep = {"nothing"}});
   EXPECT_EQ(compiled.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(compiled.status().ToString(), ::testing::HasSubstr("cannot keep 'nothing'"));
+}
+
+// for (i = 0; i < n; ++i) h = h + x
+ProgramBuilder Loop() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Feed("n", DType::kI64, {1}).Scale("x", "h", 0);
+  b.Fill("i", {1}, 0, DType::kI64).Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body).Binary("elementwise_add", "h", "x", "t").Unary("assign", "t", "h");
+  b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"h", "x", "i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  return std::move(b.Scale("h", "y", 1).Fetch("y"));
+}
+
+TEST_P(Control, EachIterationHasItsEvents) {
+  auto compiled =
+      MustCompile(executor_, Loop().Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
+  for (const int64_t n : {0, 1, 5}) {
+    RunReport report;
+    const auto out = executor_.Run(compiled, {{"x", F32({2}, {1, 2})}, {"n", I64({1}, {n})}},
+                                   {.report = &report, .trace = true});
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{1.f * n, 2.f * n}));
+    const TraceEvent* loop = nullptr;
+    double inside = 0;
+    int64_t sums = 0;
+    for (const TraceEvent& e : report.events) {
+      if (e.op == "while") loop = &e;
+      if (e.block == 1) inside += e.end_us - e.begin_us;
+      sums += e.block == 1 && e.op == "elementwise_add" ? e.times : 0;
+    }
+    EXPECT_EQ(sums, n);
+    ASSERT_NE(loop, nullptr);
+    EXPECT_NEAR(loop->self_us + inside, loop->end_us - loop->begin_us, 1e-6);
+    for (const TraceEvent& e : report.events) {
+      if (e.block != 1) continue;
+      EXPECT_GE(e.begin_us, loop->begin_us);
+      EXPECT_LE(e.end_us, loop->end_us);
+      EXPECT_EQ(e.lane, loop->lane);
+      EXPECT_EQ(e.times, 1);
+    }
+  }
+}
+
+// More instructions than there is room for: the rest is added up, and nothing is lost.
+TEST_P(Control, EventsOfALongLoopAreAddedUp) {
+  auto compiled =
+      MustCompile(executor_, Loop().Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
+  constexpr int64_t kTrips = 50000;
+  RunReport report;
+  const auto out = executor_.Run(compiled, {{"x", F32({2}, {1, 2})}, {"n", I64({1}, {kTrips})}},
+                                 {.report = &report, .trace = true});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_LT(report.events.size(), 70000u);
+  std::map<std::string, int64_t> times;
+  double self = 0, loop = 0;
+  for (const TraceEvent& e : report.events) {
+    if (e.block == 1) times[e.op] += e.times;
+    if (e.block == 1 || e.op == "while") self += e.self_us;
+    if (e.op == "while") loop = e.end_us - e.begin_us;
+  }
+  EXPECT_EQ(times["elementwise_add"], kTrips);
+  EXPECT_EQ(times["increment"], kTrips);
+  EXPECT_NEAR(self, loop, 1e-3 * loop);
 }
 
 }  // namespace

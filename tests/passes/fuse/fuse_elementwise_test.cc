@@ -218,7 +218,7 @@ TEST(FuseElementwise, VariablesThatAreWrittenAgainStay) {
   c.Unary("sigmoid", "d", "e", s);
   c.b.Fetch("e");
   c.b.Fetch("a");
-  ExpectFused(c, 5);  // d and e
+  ExpectFused(c, 4);  // c, d and e, behind what writes a again
 }
 
 // A feed that is read, then written: its readers mean two different values.
@@ -513,6 +513,73 @@ TEST(FuseElementwise, ManyValuesAtOnce) {
   }
   c.b.Fetch(sum);
   ExpectFused(c, 1);
+}
+
+// A loop with very many operands is slower than several, and keeps all of their memory in use.
+TEST(FuseElementwise, AGroupOfVeryManyOperandsIsCut) {
+  Case c;
+  const Shape s{5, 3};
+  constexpr int kFeeds = 100;
+  for (int k = 0; k < kFeeds; ++k) c.Feed("x" + std::to_string(k), s);
+  std::string sum = "x0";
+  for (int k = 1; k < kFeeds; ++k) {
+    const std::string scaled = "s" + std::to_string(k), next = "t" + std::to_string(k);
+    c.Unary("scale", "x" + std::to_string(k), scaled, s, {{"scale", 0.5 + k}});
+    c.Binary("elementwise_add", sum, scaled, next, s);
+    sum = next;
+  }
+  c.b.Fetch(sum);
+  const Outcome plain = c.Run(0), fused = c.Run(2);
+  ExpectSame(plain, fused);
+  EXPECT_LE(fused.instructions, 8);
+  Executor executor;
+  const auto compiled = MustCompile(executor, c.b.Build(), nullptr, {.opt_level = 2});
+  const auto plan = executor.DescribePlan(compiled, c.feeds);
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  for (const auto& in : plan->instructions)
+    EXPECT_LE(in.inputs.size() + in.outputs.size(), 24u) << in.op;
+}
+
+// for (i = 0; i < n; ++i) h = tanh(h * w) + h * tanh(x); what an iteration computes of h is one
+// instruction, and tanh(x), which no iteration changes, another one.
+TEST(FuseElementwise, TheBodyOfALoop) {
+  Case c;
+  const Shape s{4, 3};
+  c.Feed("x", s);
+  c.Feed("w", s);
+  c.b.Feed("n", DType::kI64, {1});
+  c.Unary("scale", "x", "h", s, {{"scale", 0.5}});
+  c.b.Fill("i", {1}, 0, DType::kI64).Var("go", DType::kBool, {1});
+  c.b.Binary("less_than", "i", "n", "go");
+  const int body = c.b.Block(0);
+  c.b.In(body);
+  c.Binary("elementwise_mul", "h", "w", "a", s);
+  c.Unary("tanh", "a", "b", s);
+  c.Unary("tanh", "x", "k", s);
+  c.Binary("elementwise_mul", "h", "k", "d", s);
+  c.Binary("elementwise_add", "b", "d", "e", s);
+  c.b.Unary("assign", "e", "h").Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  c.b.Op("while", {{"X", {"h", "w", "x", "i", "n"}}, {"Condition", {"go"}}},
+         {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  c.Unary("scale", "h", "y", s, {{"scale", 1.0}});
+  c.b.Fetch("y");
+  const auto feeds = c.feeds;
+  for (const int64_t n : {0, 1, 7}) {
+    c.feeds = feeds;
+    c.feeds.push_back({"n", I64({1}, {n})});
+    for (const Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes})
+      ExpectSame(c.Run(0, schedule), c.Run(2, schedule));
+  }
+  Executor executor;
+  const auto compiled =
+      MustCompile(executor, c.b.Build(), nullptr, {.opt_level = 2, .schedule = Schedule::kSerial});
+  const auto plan = executor.DescribePlan(compiled, c.feeds);
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  std::multiset<std::string> ops;
+  for (const auto& in : plan->instructions)
+    if (in.block == body) ops.insert(in.op);
+  EXPECT_EQ(ops,
+            (std::multiset<std::string>{"fused_elementwise", "increment", "less_than", "tanh"}));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "formats/pir/draft.h"
+#include "formats/draft.h"
 
 #include <algorithm>
 
 #include "core/program_builder.h"
 
-namespace heddle::pir {
+namespace heddle::formats {
 namespace {
 
 // The variables outside of a sub-block that its operators read (or write), each once.
@@ -72,8 +72,8 @@ void DropUnread(Draft* draft) {
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, ir::ProgramBuilder* builder)
-      : draft_(draft), builder_(*builder), ids_(draft.vars.size(), ir::kNoVar) {}
+  Emitter(const Draft& draft, DraftLabel label, ir::ProgramBuilder* builder)
+      : draft_(draft), label_(label), builder_(*builder), ids_(draft.vars.size(), ir::kNoVar) {}
 
   void Run() {
     builder_.ReserveBlocks(static_cast<int>(draft_.blocks.size()));
@@ -112,28 +112,12 @@ class Emitter {
     for (int v : vars) operands->push_back(Id(v));
   }
 
-  // The operator as the file has it, for messages.
-  static std::string Label(const Operation& op) {
-    const auto list = [](const auto& items, auto id) {
-      std::string text;
-      for (const auto& item : items)
-        text += (text.empty() ? "%" : ", %") + std::to_string(id(item));
-      return text.empty() ? "none" : text;
-    };
-    std::string text = op.name + " of " + list(op.operands, [](ValueId id) { return id; }) +
-                       " -> " + list(op.results, [](const Definition& d) { return d.id; });
-    std::string_view place;
-    if (const Attribute* a = op.Find("struct_name"); a != nullptr && a->value["D"].Get(&place))
-      text += " in " + std::string(place);
-    return text;
-  }
-
   void AddOp(int block, const DraftOp& draft) {
-    ir::OpBuilder op(builder_, block, draft.source->index, draft.type);
+    ir::OpBuilder op(builder_, block, draft.index, draft.type);
     if (!op) return;
     const uint32_t begin = labels_->size();
     labels_->BeginStack();
-    labels_->Add(Label(*draft.source));
+    labels_->Add(label_(draft.source));
     op.SetCallStack({labels_, begin, labels_->size()});
     for (const auto& [slot, vars] : draft.inputs)
       Fill(vars, op.Input(slot, static_cast<int>(vars.size())));
@@ -152,6 +136,7 @@ class Emitter {
   }
 
   const Draft& draft_;
+  const DraftLabel label_;
   ir::ProgramBuilder& builder_;
   std::vector<ir::VarId> ids_;
   const std::shared_ptr<CallStackTable> labels_ = std::make_shared<CallStackTable>();
@@ -167,6 +152,8 @@ void FinishDraft(Draft* draft) {
       if (op.sub_block >= 0) FillControlSlots(*draft, &op);
 }
 
-void Emit(const Draft& draft, ir::ProgramBuilder* builder) { Emitter(draft, builder).Run(); }
+void Emit(const Draft& draft, DraftLabel label, ir::ProgramBuilder* builder) {
+  Emitter(draft, label, builder).Run();
+}
 
-}  // namespace heddle::pir
+}  // namespace heddle::formats

@@ -1,5 +1,5 @@
-// A PIR program said with heddle's operators, before ir::ProgramBuilder is given it: blocks can
-// still get operators and variables another block or name.
+// A program of another format said with heddle's operators, before ir::ProgramBuilder is given it:
+// blocks can still get operators and variables another block or name.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,18 @@
 
 #include "core/attr.h"
 #include "core/ir.h"
-#include "formats/pir/file.h"
 
 namespace heddle::ir {
 class ProgramBuilder;  // core/program_builder.h
 }
 
-namespace heddle::pir {
+namespace heddle::formats {
 
 inline constexpr int kNoDraft = -1;  // no variable
 
 struct DraftVar {
   std::string name;
-  ValueId id = 0;  // of the file; 0: it has none
+  int64_t id = 0;  // of the file's value, where values have numbers
   int block = 0;
   ir::VarKind kind = ir::VarKind::kTensor;
   DType dtype = DType::kUnknown;
@@ -39,7 +38,8 @@ struct DraftOp {
   using Slots = std::vector<std::pair<std::string_view, T>>;
 
   std::string_view type;
-  const Operation* source = nullptr;  // of the file
+  int index = 0;                 // of the file's operator in its block
+  const void* source = nullptr;  // the file's operator, for DraftLabel
   Slots<std::vector<int>> inputs, outputs;
   Slots<AttrValue> attributes;
   Slots<std::vector<int>> attributes_from;  // variables
@@ -58,15 +58,14 @@ struct Draft {
   std::vector<std::pair<int, int>> feeds, fetches;  // variable and column
 };
 
-// Puts products together again that Paddle's translator took apart: reshapes around a matmul become
-// mul where they do what mul does.
-void RestoreProducts(Draft* draft);
-
 // Drops constants that are attributes now, and says which outer variables sub-blocks read and
 // write. Then nothing more is changed.
 void FinishDraft(Draft* draft);
 
-// Hands it over. Precondition: finished.
-void Emit(const Draft& draft, ir::ProgramBuilder* builder);
+// The operator `source` as the file has it, for messages.
+using DraftLabel = std::string (*)(const void* source);
 
-}  // namespace heddle::pir
+// Hands it over. Precondition: finished.
+void Emit(const Draft& draft, DraftLabel label, ir::ProgramBuilder* builder);
+
+}  // namespace heddle::formats

@@ -1,0 +1,12 @@
+// A number for a program that came of no file: equal programs have equal ones.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ir.h"
+
+namespace heddle::builder {
+
+uint64_t DigestOf(const ir::Program& program);
+
+}  // namespace heddle::builder

@@ -1,0 +1,233 @@
+#include "builder/draft.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "builder/digest.h"
+#include "core/error.h"
+#include "core/op_registry.h"
+
+namespace heddle::builder {
+namespace {
+
+template <typename Fn>
+void EachOutput(const ir::Op& op, Fn&& fn) {
+  size_t at = 0;
+  for (const auto& slot : op.outputs)
+    for (ir::VarId v : slot) fn(v, at++);
+}
+
+bool Same(const Known& a, const Known& b) {
+  return a.dtype == b.dtype && a.ranked == b.ranked && (!a.ranked || a.at == b.at);
+}
+
+}  // namespace
+
+Draft::Draft(std::string name) : builder(std::move(name)) {
+  builder.ReserveBlocks(++blocks_);
+  builder.AddBlock(-1, -1);
+  names_ = {"feed", "fetch", "@EMPTY@", ""};  // files give them a meaning
+}
+
+std::string Draft::FreshName(std::string_view stem) {
+  std::string name;
+  do {
+    name = StrCat(std::string(stem), "_", next_name_++);
+  } while (IsTaken(name));
+  return name;
+}
+
+ir::VarId Draft::NewVar(ir::Var var, Known known) {
+  names_.insert(var.name);
+  known.kind = var.kind;
+  var.dtype = known.dtype;
+  const ir::VarId id = builder.AddVar(std::move(var));
+  builder.SetType(id, known.dtype, known.shape());
+  known_.push_back(std::move(known));
+  declared_.push_back(false);
+  return id;
+}
+
+bool Draft::IsVisible(ir::VarId v) const {
+  const int home = var(v).block;
+  return home == 0 || std::any_of(open_.begin(), open_.end(),
+                                  [&](const Open& open) { return open.block == home; });
+}
+
+void Draft::Declare(ir::VarId v, Known known) {
+  known.kind = known_[v].kind;
+  SetKnown(v, known);
+  builder.SetType(v, known.dtype, known.shape());
+  declared_[v] = true;
+}
+
+// The variable's declaration in the program has to hold for all that is written to it.
+void Draft::SetKnown(ir::VarId v, const Known& known) {
+  if (declared_[v]) return;
+  const bool first = !known_[v].ranked && known_[v].dtype == DType::kUnknown;
+  const Known all = first ? known : Join(known_[v], known);
+  const ir::VarKind kind = known_[v].kind;
+  known_[v] = known;
+  known_[v].kind = kind;
+  known_[v].dtype = all.dtype;
+  known_[v].value = nullptr;
+  builder.SetType(v, all.dtype, all.shape());
+}
+
+Result<std::vector<Known>> Draft::Ask(const ir::Op& op) const {
+  std::vector<const Known*> inputs;
+  for (size_t s = 0; s < op.def->inputs().size(); ++s)
+    for (ir::VarId v : op.inputs[s]) inputs.push_back(v == ir::kNoVar ? nullptr : &known_[v]);
+  return Infer(op, inputs);
+}
+
+Status Draft::Here(const Status& status, std::string_view type) const {
+  OpLocation at;
+  at.block = block();
+  at.op = static_cast<int>(builder.program().blocks[static_cast<size_t>(at.block)].ops.size());
+  at.op_type = type;
+  if (!place_.empty()) at.call_stack = "    " + place_ + "\n";
+  return status.At(std::move(at));
+}
+
+ir::OpBuilder Draft::Copy(const ir::Op& op) {
+  const auto& ops = builder.program().blocks[static_cast<size_t>(block())].ops;
+  ir::OpBuilder made(builder, block(), static_cast<int>(ops.size()), op.type());
+  const auto fill = [](const std::vector<ir::VarId>& vars, std::vector<ir::VarId>* slot) {
+    if (slot != nullptr) *slot = vars;
+  };
+  const auto& in = op.def->inputs();
+  const auto& out = op.def->outputs();
+  for (size_t s = 0; s < in.size(); ++s)
+    if (!op.inputs[s].empty())
+      fill(op.inputs[s], made.Input(in[s].name, static_cast<int>(op.inputs[s].size())));
+  for (size_t s = 0; s < out.size(); ++s)
+    if (!op.outputs[s].empty())
+      fill(op.outputs[s], made.Output(out[s].name, static_cast<int>(op.outputs[s].size())));
+  for (size_t a = 0; a < op.attrs.size(); ++a) made.SetAttr(static_cast<int>(a), op.attrs[a]);
+  for (size_t k = 0; k < op.var_attrs.size(); ++k)
+    made.SetAttrFrom(op.var_attrs[k], op.inputs[in.size() + k]);
+  if (!place_.empty()) {
+    const uint32_t begin = places_->size();
+    places_->BeginStack();
+    places_->Add(place_);
+    made.SetCallStack({places_, begin, places_->size()});
+  }
+  return made;
+}
+
+Status Draft::Add(const ir::Op& op, const std::vector<Known>& written) {
+  HEDDLE_RETURN_IF_ERROR(builder.AddOrRefuse(Copy(op)));
+  EachOutput(op, [&](ir::VarId v, size_t at) {
+    if (v != ir::kNoVar) SetKnown(v, written[at]);
+  });
+  return Status::Ok();
+}
+
+void Draft::BeginBlock(bool loop, ir::VarId condition) {
+  const int parent = block();
+  builder.ReserveBlocks(++blocks_);
+  builder.AddBlock(parent, -1);
+  open_.push_back({blocks_ - 1, loop, condition, known_});
+}
+
+// Variables of outer blocks that the operators of `block` name, each once.
+Draft::Uses Draft::UsesOf(int block) const {
+  Uses uses;
+  const auto add = [&](const std::vector<ir::VarId>& vars, std::vector<ir::VarId>* list) {
+    for (ir::VarId v : vars)
+      if (v != ir::kNoVar && var(v).block != block &&
+          std::find(list->begin(), list->end(), v) == list->end())
+        list->push_back(v);
+  };
+  for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
+    for (const auto& slot : op.inputs) add(slot, &uses.read);
+    for (const auto& slot : op.outputs) add(slot, &uses.written);
+  }
+  return uses;
+}
+
+Status Draft::EndBlock() {
+  Open ended = std::move(open_.back());
+  open_.pop_back();
+  const char* type = ended.loop ? "while" : "conditional_block";
+  Uses uses = UsesOf(ended.block);
+  loops_[ended.block] = ended.loop;
+  if (Status status = Settle(ended.block, ended.loop, uses.written, std::move(ended.before));
+      !status.ok()) {
+    broken_ = status;
+    return broken_;
+  }
+  // A record of the steps, which Paddle's operators want.
+  ir::Var scopes;
+  scopes.name = FreshName("scopes");
+  scopes.block = block();
+  scopes.kind = ir::VarKind::kScopes;
+  const ir::VarId record = NewVar(std::move(scopes), {});
+  ir::Op op = ir::MakeOp(*FindOp(type));
+  const auto in = [&](const char* slot) -> auto& {
+    return op.inputs[static_cast<size_t>(op.def->FindInput(slot))];
+  };
+  const auto out = [&](const char* slot) -> auto& {
+    return op.outputs[static_cast<size_t>(op.def->FindOutput(slot))];
+  };
+  in(ended.loop ? "Condition" : "Cond") = {ended.condition};
+  in(ended.loop ? "X" : "Input") = std::move(uses.read);
+  out("Out") = std::move(uses.written);
+  out(ended.loop ? "StepScopes" : "Scope") = {record};
+  op.attrs[static_cast<size_t>(op.def->FindAttr("sub_block"))] = BlockRef{ended.block};
+  op.attrs[static_cast<size_t>(op.def->FindAttr(ended.loop ? "is_test" : "is_scalar_condition"))] =
+      true;
+  broken_ = Here(builder.AddOrRefuse(Copy(op)), type);
+  return broken_;
+}
+
+// Makes what is known behind a block that may not run, or several times, hold for all its runs.
+Status Draft::Settle(int block, bool loop, const std::vector<ir::VarId>& written,
+                     std::vector<Known> before) {
+  constexpr int kMostRounds = 64;  // shapes only get less definite, a dimension at a time
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool same = true;
+    for (ir::VarId v : written) {
+      if (v >= before.size()) continue;
+      const Known both = Join(before[v], known_[v]);
+      same = same && Same(both, before[v]);
+      before[v] = both;
+      SetKnown(v, both);
+    }
+    if (same || !loop) return Status::Ok();
+    HEDDLE_RETURN_IF_ERROR(Revisit(block));
+  }
+  return Status::Ok();
+}
+
+// Finds the shapes in a block again, with what is known before it now.
+Status Draft::Revisit(int block) {
+  for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
+    if (op.def->has(kControlFlow)) {
+      const int sub = op.SubBlocks().at(0);
+      std::vector<Known> before = known_;
+      HEDDLE_RETURN_IF_ERROR(Revisit(sub));
+      HEDDLE_RETURN_IF_ERROR(Settle(sub, loops_[sub], UsesOf(sub).written, std::move(before)));
+      continue;
+    }
+    auto written = Ask(op);
+    if (!written.ok()) return written.status().At(builder.program().Locate(block, op));
+    EachOutput(op, [&](ir::VarId v, size_t at) {
+      if (v != ir::kNoVar) SetKnown(v, (*written)[at]);
+    });
+  }
+  return Status::Ok();
+}
+
+Result<Model> Draft::Finish() {
+  HEDDLE_RETURN_IF_ERROR(broken_);
+  if (!open_.empty())
+    return InvalidArgument(builder.name(), ": ", open_.size(), " blocks have begun and not ended");
+  places_->Close();
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<ir::Program> program, std::move(builder).Finish(nullptr));
+  program->hash = DigestOf(*program);
+  return Model{Program(std::move(program)), scope};
+}
+
+}  // namespace heddle::builder

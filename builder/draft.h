@@ -1,0 +1,86 @@
+// The program under construction: what ir::ProgramBuilder has of it, and what is known of shapes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "builder/trial_shapes.h"
+#include "core/program_builder.h"
+#include "heddle/program_builder.h"
+#include "heddle/scope.h"
+#include "heddle/status.h"
+
+namespace heddle::builder {
+
+class Draft {
+ public:
+  explicit Draft(std::string name);
+
+  // --- variables
+  bool IsTaken(const std::string& name) const { return names_.contains(name); }
+  std::string FreshName(std::string_view stem);
+  // Precondition: the name is not taken.
+  ir::VarId NewVar(ir::Var var, Known known);
+  // The variable can be named in the present block.
+  bool IsVisible(ir::VarId v) const;
+  // Shapes of it are what they were declared as from now on.
+  void Declare(ir::VarId v, Known known);
+  // What a parameter holds, unless an operator writes to it. It must stay where it is.
+  void SetValue(ir::VarId v, const Tensor* value) { known_[v].value = value; }
+  const Known& known(ir::VarId v) const { return known_[v]; }
+  const ir::Var& var(ir::VarId v) const { return builder.program().vars[v]; }
+  size_t vars() const { return known_.size(); }
+
+  // --- operators of the present block
+  // What the operator writes, or why it cannot be.
+  Result<std::vector<Known>> Ask(const ir::Op& op) const;
+  // `written`: of its outputs, slot by slot. Precondition: Ask() gave it for this operator.
+  Status Add(const ir::Op& op, const std::vector<Known>& written);
+  // The error with the place of the operator that is to be added now.
+  Status Here(const Status& status, std::string_view type) const;
+  void SetPlace(std::string place) { place_ = std::move(place); }
+
+  // --- blocks
+  int block() const { return open_.empty() ? 0 : open_.back().block; }
+  void BeginBlock(bool loop, ir::VarId condition);
+  Status EndBlock();
+
+  Result<Model> Finish();
+
+  ir::ProgramBuilder builder;
+  const std::shared_ptr<Scope> scope = std::make_shared<Scope>();
+
+ private:
+  struct Open {
+    int block = 0;
+    bool loop = false;
+    ir::VarId condition = ir::kNoVar;
+    std::vector<Known> before;  // of all variables
+  };
+  struct Uses {
+    std::vector<ir::VarId> read, written;
+  };
+
+  void SetKnown(ir::VarId v, const Known& known);
+  Uses UsesOf(int block) const;
+  Status Settle(int block, bool loop, const std::vector<ir::VarId>& written,
+                std::vector<Known> before);
+  Status Revisit(int block);
+  ir::OpBuilder Copy(const ir::Op& op);
+
+  std::unordered_set<std::string> names_;
+  std::vector<Known> known_;    // by variable
+  std::vector<bool> declared_;  // by variable
+  std::vector<Open> open_;
+  std::map<int, bool> loops_;  // by block that has ended
+  std::string place_;
+  std::shared_ptr<CallStackTable> places_ = std::make_shared<CallStackTable>();
+  Status broken_;
+  int blocks_ = 0, next_name_ = 0;
+};
+
+}  // namespace heddle::builder

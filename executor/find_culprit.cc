@@ -1,0 +1,273 @@
+#include "executor/find_culprit.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "heddle/generator.h"
+
+namespace heddle::internal {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+template <typename Fn>
+void ForVars(const std::vector<std::vector<VarId>>& slots, Fn&& fn) {
+  for (const auto& slot : slots)
+    for (VarId v : slot)
+      if (v != kNoVar) fn(v);
+}
+
+// The operator's blocks and those that run inside them.
+void AddBlocks(const ir::Program& p, const ir::Op& op, std::vector<int>* blocks) {
+  for (int sub : op.SubBlocks()) {
+    if (std::find(blocks->begin(), blocks->end(), sub) != blocks->end()) continue;
+    blocks->push_back(sub);
+    for (const ir::Op& inner : p.blocks[sub].ops) AddBlocks(p, inner, blocks);
+  }
+}
+
+std::vector<int> BlocksOf(const ir::Program& p, const ir::Op& op) {
+  std::vector<int> blocks;
+  AddBlocks(p, op, &blocks);
+  return blocks;
+}
+
+struct Place {
+  int block = -1;
+  size_t op = 0;
+};
+
+class CulpritSearch {
+ public:
+  CulpritSearch(const ir::Program& file, const ir::Program& ran, const OpLocation& at)
+      : file_(file), ran_(ran), at_(at) {}
+
+  // False where the failed operator is the file's, or its output is no variable of the file.
+  bool FindTarget() {
+    const ir::Op* failed = Failed();
+    if (failed == nullptr) return false;
+    if (static_cast<size_t>(at_.block) < file_.blocks.size()) FindWriter(at_.block);
+    for (size_t b = 0; b < file_.blocks.size() && target_.block < 0; ++b)
+      FindWriter(static_cast<int>(b));
+    return target_.block >= 0 && !IsSame(*failed, file_.blocks[target_.block].ops[target_.op]);
+  }
+
+  // The file's operators that the failed one was made of: those that lead to its output, back to
+  // variables that other operators of the optimised program write.
+  void FindParts() {
+    std::unordered_set<std::string> visible;
+    const ir::Op* failed = Failed();
+    for (const ir::Op& op : ran_.blocks[at_.block].ops)
+      if (&op != failed) ForVars(op.outputs, [&](VarId v) { visible.insert(ran_.vars[v].name); });
+    const auto& ops = file_.blocks[target_.block].ops;
+    std::vector<bool> needed(file_.vars.size(), false);
+    const auto add = [&](size_t i) {
+      parts_.push_back(i);
+      ForVars(ops[i].inputs, [&](VarId v) {
+        if (visible.count(file_.vars[v].name) == 0) needed[v] = true;
+      });
+    };
+    add(target_.op);
+    for (size_t i = target_.op; i-- > 0;) {
+      bool leads = false;
+      ForVars(ops[i].outputs, [&](VarId v) { leads = leads || needed[v]; });
+      if (leads) add(i);
+    }
+    std::reverse(parts_.begin(), parts_.end());
+  }
+
+  // The file's program up to the target, without what does not lead to it.
+  std::shared_ptr<ir::Program> MakeProgram() {
+    auto program = std::make_shared<ir::Program>(file_);
+    auto& ops = program->blocks[0].ops;
+    const size_t last = OutermostOf(target_);
+    std::vector<bool> kept(ops.size(), false), needed(file_.vars.size(), false);
+    for (size_t i = last + 1; i-- > 0;) {
+      // Whoever draws random numbers draws what later operators would get otherwise.
+      kept[i] = i == last || ops[i].def->has(kRandom);
+      ForVars(ops[i].outputs, [&](VarId v) { kept[i] = kept[i] || needed[v]; });
+      if (!kept[i]) continue;
+      ForVars(ops[i].inputs, [&](VarId v) { needed[v] = true; });
+      for (int b : BlocksOf(file_, ops[i]))
+        for (const ir::Op& inner : file_.blocks[b].ops)
+          ForVars(inner.inputs, [&](VarId v) { needed[v] = true; });
+    }
+    MarkParts(kept);
+    size_t to = 0;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!kept[i]) continue;
+      if (to != i) ops[to] = std::move(ops[i]);
+      ++to;
+    }
+    ops.resize(to);
+    program->fetches.clear();
+    program->hash += 1 + last;  // another program than the file's
+    return program;
+  }
+
+  // By block and position in MakeProgram's result.
+  const CheckedOps& checked() const { return checked_; }
+
+  std::string PartsText() const {
+    std::string text;
+    for (size_t i : parts_) {
+      const OpLocation at = file_.Locate(target_.block, file_.blocks[target_.block].ops[i]);
+      text += StrCat(text.empty() ? "" : ", ", at.op, " (", at.op_type, " -> ", at.output, ")");
+    }
+    return text;
+  }
+
+ private:
+  const ir::Op* Failed() const {
+    if (at_.block < 0 || static_cast<size_t>(at_.block) >= ran_.blocks.size()) return nullptr;
+    for (const ir::Op& op : ran_.blocks[at_.block].ops) {
+      if (op.index != at_.op || op.type() != at_.op_type) continue;
+      if (ran_.Locate(at_.block, op).output == at_.output) return &op;
+    }
+    return nullptr;
+  }
+
+  // The last operator of the block that writes the failed one's output, up to the latter's place
+  // in the file where that is known.
+  void FindWriter(int block) {
+    const auto& ops = file_.blocks[block].ops;
+    for (size_t i = ops.size(); i-- > 0;) {
+      if (block == at_.block && at_.op >= 0 && ops[i].index > at_.op) continue;
+      bool writes = false;
+      ForVars(ops[i].outputs,
+              [&](VarId v) { writes = writes || file_.vars[v].name == at_.output; });
+      if (!writes) continue;
+      target_ = {block, i};
+      return;
+    }
+  }
+
+  std::vector<std::string> InputNames(const ir::Program& p, const ir::Op& op) const {
+    std::vector<std::string> names;
+    ForVars(op.inputs, [&](VarId v) { names.push_back(p.vars[v].name); });
+    return names;
+  }
+
+  bool IsSame(const ir::Op& ran, const ir::Op& file) const {
+    return ran.def == file.def && InputNames(ran_, ran) == InputNames(file_, file);
+  }
+
+  // The operator of block 0 that runs the place's block, or is the place.
+  size_t OutermostOf(const Place& place) const {
+    if (place.block == 0) return place.op;
+    const auto& ops = file_.blocks[0].ops;
+    for (size_t i = ops.size(); i-- > 0;) {
+      const std::vector<int> blocks = BlocksOf(file_, ops[i]);
+      if (std::find(blocks.begin(), blocks.end(), place.block) != blocks.end()) return i;
+    }
+    return ops.empty() ? 0 : ops.size() - 1;
+  }
+
+  void MarkParts(const std::vector<bool>& kept) {
+    for (const ir::Block& b : file_.blocks) checked_.emplace_back(b.ops.size(), false);
+    for (size_t i : parts_) {
+      const ir::Op& op = file_.blocks[target_.block].ops[i];
+      checked_[target_.block][i] = true;
+      for (int b : BlocksOf(file_, op)) checked_[b].assign(checked_[b].size(), true);
+    }
+    auto& main = checked_[0];
+    size_t to = 0;
+    for (size_t i = 0; i < kept.size(); ++i)
+      if (kept[i]) main[to++] = main[i];
+    main.resize(to);
+  }
+
+  const ir::Program& file_;
+  const ir::Program& ran_;
+  const OpLocation& at_;
+  Place target_;
+  std::vector<size_t> parts_;  // of the target's block, in its order
+  CheckedOps checked_;
+};
+
+Value CopyOf(const Value& value) {
+  Value copy = value;
+  if (value.is_tensor()) copy.tensor() = value.tensor().Clone();
+  if (value.is_rows()) copy.mutable_rows().value = value.rows().value.Clone();
+  if (value.is_array())
+    for (Tensor& t : copy.mutable_array()) t = t.Clone();
+  return copy;
+}
+
+// Copies of the scope's variables that the program writes; those that hold nothing become
+// variables of the run.
+std::shared_ptr<Scope> PrivateScope(const std::shared_ptr<Scope>& scope, ir::Program* program) {
+  auto own = std::make_shared<Scope>(scope);
+  for (const ir::Block& block : program->blocks)
+    for (const ir::Op& op : block.ops)
+      ForVars(op.outputs, [&](VarId v) {
+        ir::Var& var = program->vars[v];
+        if (!var.persistable) return;
+        const Value* value = own->Find(var.name);
+        if (value != nullptr && value->initialized())
+          own->Set(var.name, CopyOf(*value));
+        else
+          var.persistable = false;
+      });
+  return own;
+}
+
+bool IsOfOperators(const Status& status) {
+  return status.location() && status.code() != StatusCode::kCancelled &&
+         status.code() != StatusCode::kDeadlineExceeded &&
+         status.code() != StatusCode::kResourceExhausted;
+}
+
+// Runs the program; the status of the operator that failed, or kOk where none did.
+Status RunAgain(RunResources& resources, const RunCall& call, std::shared_ptr<ir::Program> program,
+                const CheckedOps& checked) {
+  const CompiledImpl& c = call.compiled;
+  std::shared_ptr<Scope> scope = PrivateScope(c.scope, program.get());
+  CompileOptions options;
+  options.opt_level = 0;
+  options.schedule = Schedule::kSerial;
+  options.lean = c.options.lean;
+  options.seed = c.options.seed + c.runs.load(std::memory_order_relaxed) - 1;
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto compiled,
+      CompiledImpl::Make(c.executor, Program(std::move(program)), std::move(scope), options));
+  RunOptions run;
+  run.deadline = call.options.deadline;
+  run.stop = call.options.stop;
+  run.check_nan_inf = call.options.check_nan_inf;
+  Generator generator;
+  if (call.options.generator != nullptr) {
+    generator = *call.options.generator;
+    run.generator = &generator;
+  }
+  PlanService plans(resources, 1);  // nobody else wants these
+  RunMemory memory;
+  std::vector<Value> out;
+  return RunSession::Run(resources, plans, {*compiled, call.feeds, run, memory, &out, &checked});
+}
+
+}  // namespace
+
+Status FindCulprit(RunResources& resources, const RunCall& call, const ir::Program& ran,
+                   const Status& failure) {
+  if (call.compiled.options.opt_level == 0 || !IsOfOperators(failure)) return failure;
+  auto file = call.compiled.Source();
+  if (!file.ok()) return failure;
+  CulpritSearch search(**file, ran, *failure.location());
+  if (!search.FindTarget()) return failure;
+  search.FindParts();
+  std::shared_ptr<ir::Program> program = search.MakeProgram();
+  const Status culprit = RunAgain(resources, call, std::move(program), search.checked());
+  if (IsOfOperators(culprit)) return culprit;
+  return Status(failure.code(), StrCat(failure.message(), "; made of the file's operators ",
+                                       search.PartsText(), ", none of which fails by itself"))
+      .At(*failure.location());
+}
+
+}  // namespace heddle::internal

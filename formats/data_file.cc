@@ -1,0 +1,82 @@
+#include "formats/data_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "core/error.h"
+
+namespace heddle::formats {
+namespace {
+
+constexpr size_t kHashedBytes = 256 << 10;  // read at a time
+
+}  // namespace
+
+Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) {
+  std::shared_ptr<DataFile> file(new DataFile(path));
+  file->fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file->fd_ < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
+  if (::fstat(file->fd_, &file->opened_) != 0 || !S_ISREG(file->opened_.st_mode))
+    return InvalidArgument(path, " is not a regular file");
+  return std::shared_ptr<const DataFile>(std::move(file));
+}
+
+DataFile::~DataFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status DataFile::Fill(void* to, size_t bytes, size_t from) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(from));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return DataLoss("cannot read ", path_, ": ", std::strerror(errno));
+    if (got == 0) return DataLoss(path_, ": cut short while it was read, at byte ", from);
+    at += got;
+    from += static_cast<size_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+  return Status::Ok();
+}
+
+SourceFile::Stamp DataFile::stamp() const {
+  const auto ns = [](const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+  return {.device = opened_.st_dev,
+          .inode = opened_.st_ino,
+          .bytes = size(),
+          .modified_ns = ns(opened_.st_mtim),
+          .changed_ns = ns(opened_.st_ctim)};
+}
+
+Result<uint64_t> DataFile::Hash() const {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                        &XXH3_freeState);
+  std::vector<char> part(std::min(size(), kHashedBytes));
+  if (!state) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  for (size_t at = 0; at < size(); at += part.size()) {
+    const size_t bytes = std::min(part.size(), size() - at);
+    HEDDLE_RETURN_IF_ERROR(Fill(part.data(), bytes, at));
+    XXH3_64bits_update(state.get(), part.data(), bytes);
+  }
+  HEDDLE_RETURN_IF_ERROR(CheckUnchanged());
+  return XXH3_64bits_digest(state.get());
+}
+
+Status DataFile::CheckUnchanged() const {
+  struct stat now {};
+  if (::fstat(fd_, &now) == 0 && now.st_size == opened_.st_size &&
+      now.st_mtim.tv_sec == opened_.st_mtim.tv_sec &&
+      now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
+    return Status::Ok();
+  return DataLoss(path_, " was written to while parameters in it were still to be read");
+}
+
+}  // namespace heddle::formats

@@ -1,0 +1,121 @@
+#include "formats/onnx/format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "formats/onnx/source.h"
+#include "formats/paddle/format.h"
+#include "formats/paddle/params.h"
+#include "formats/wire_fields.h"
+
+namespace heddle::onnx {
+namespace {
+
+std::string Label(const void* source) {
+  if (source == nullptr) return "output of the graph";
+  const Node& node = *static_cast<const Node*>(source);
+  const auto list = [](const std::vector<std::string_view>& names) {
+    std::string text;
+    for (std::string_view name : names)
+      text += StrCat(text.empty() ? "" : ", ", name.empty() ? "-" : name);
+    return text;
+  };
+  std::string text = node.FullName();
+  if (!node.name.empty()) text += StrCat(" '", node.name, "'");
+  return StrCat(text, " of ", list(node.inputs), " -> ", list(node.outputs));
+}
+
+Status InFile(const ir::ProgramBuilder& builder, const Status& status) {
+  return Status(status.code(), builder.name() + ": " + status.message());
+}
+
+// The first and the last bytes are those of the file.
+bool IsThat(const formats::DataFile& file, std::string_view bytes) {
+  if (file.size() != bytes.size()) return false;
+  std::string part(std::min<size_t>(bytes.size(), 64 << 10), '\0');
+  for (const size_t from : {size_t{0}, bytes.size() - part.size()})
+    if (!file.Fill(part.data(), part.size(), from).ok() ||
+        std::memcmp(part.data(), bytes.data() + from, part.size()) != 0)
+      return false;
+  return true;
+}
+
+class Onnx : public formats::Format {
+ public:
+  std::string_view name() const override { return "onnx"; }
+
+  // A ModelProto begins with its ir_version (field 1, a varint), and goes on with another field of
+  // ModelProto.
+  bool Recognises(std::string_view bytes) const override {
+    uint64_t version = 0, tag = 0;
+    if (!bytes.starts_with('\x08')) return false;
+    bytes.remove_prefix(1);
+    if (!wire::TakeVarint(&bytes, &version) || version == 0 || version > 1000) return false;
+    if (bytes.empty()) return true;
+    if (!wire::TakeVarint(&bytes, &tag)) return false;
+    static constexpr uint64_t kMessages[] = {2, 3, 4, 6, 7, 8, 14, 20, 25, 26};
+    return tag == 5 << 3 || std::any_of(std::begin(kMessages), std::end(kMessages),
+                                        [&](uint64_t field) { return tag == (field << 3 | 2); });
+  }
+  Result<std::shared_ptr<const formats::ProgramSource>> Parse(
+      std::string_view bytes, ir::ProgramBuilder& builder) const override {
+    return Read(bytes, nullptr, builder);
+  }
+  Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
+      const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
+    auto file = formats::DataFile::Open(path);
+    return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, builder);
+  }
+  // heddle's operators are written as a ProgramDesc, which has all of them.
+  Result<std::string> Write(const ir::Program& program) const override {
+    return paddle::WriteProgramDesc(program);
+  }
+
+  std::vector<std::string> FileNames() const override { return {"model.onnx"}; }
+  std::string Extension() const override { return ".onnx"; }
+  std::string DefaultParameters(const std::string& program_file) const override {
+    return program_file;
+  }
+  // Those of the model itself, or another file's in Paddle's layout.
+  Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                        ParameterReading reading) const override {
+    if (path == program.ir().name || path.empty())
+      return static_cast<const OnnxSource&>(*program.ir().source).SetParameters(scope, reading);
+    return paddle::LoadParameters(program, path, scope, reading, /*cast=*/true);
+  }
+
+ private:
+  static Result<std::shared_ptr<const formats::ProgramSource>> Read(
+      std::string_view bytes, std::shared_ptr<const formats::DataFile> file,
+      ir::ProgramBuilder& builder) {
+    auto lowered = LowerModel(bytes, &builder);
+    if (!lowered.ok()) return InFile(builder, lowered.status());
+    auto source = OnnxSource::Make(bytes, std::move(file), *std::move(lowered));
+    if (!source.ok()) return InFile(builder, source.status());
+    return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
+  }
+};
+
+}  // namespace
+
+Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
+  Lowering lowering(model, builder);
+  HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
+  if (builder->ok()) {
+    formats::Emit(lowered.draft, &Label, builder);
+  } else {  // which Finish() will say
+    builder->ReserveBlocks(1);
+    builder->AddBlock(-1, -1);
+  }
+  return lowered;
+}
+
+const formats::Format& OnnxFormat() {
+  static const Onnx format;
+  return format;
+}
+
+}  // namespace heddle::onnx

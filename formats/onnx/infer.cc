@@ -1,0 +1,235 @@
+// The dtypes and shapes of what an operator makes, by its own shape function, as far as they can be
+// known before any run.
+#include <algorithm>
+#include <deque>
+
+#include "core/guard.h"
+#include "core/op_context.h"
+#include "core/shapes.h"
+#include "formats/onnx/node_lowering.h"
+
+namespace heddle::onnx {
+namespace {
+
+// An operator of the draft, bound to values that have a dtype and a shape and no contents.
+class Bound {
+ public:
+  Bound(const DraftOp& op, const OpDef& def) {
+    op_.def = &def;
+    for (const AttrDef& a : def.attrs()) attrs_.push_back(a.default_value);
+    for (const auto& [name, value] : op.attributes)
+      if (const int a = def.FindAttr(name); a >= 0) attrs_[static_cast<size_t>(a)] = value;
+    op_.attrs = attrs_.data();
+  }
+
+  // `value_of(var, slot)`: the operand, or nothing.
+  template <typename ValueOf>
+  void Bind(const DraftOp& op, ValueOf value_of) {
+    std::vector<uint32_t> begin{0}, all;
+    for (const SlotDef& slot : op_.def->inputs()) {
+      for (const auto& [name, vars] : op.inputs) {
+        if (name != slot.name) continue;
+        for (int v : vars) all.push_back(v == kNoDraft ? kNoSlot : Add(value_of(v, slot)));
+      }
+      begin.push_back(static_cast<uint32_t>(all.size()));
+    }
+    op_.in = IdList(std::span<const uint32_t>(all));
+    op_.in_begin = IdList(std::span<const uint32_t>(begin));
+    begin.assign(1, 0);
+    all.clear();
+    for (const SlotDef& slot : op_.def->outputs()) {
+      for (const auto& [name, vars] : op.outputs)
+        if (name == slot.name)
+          for (int v : vars) {
+            all.push_back(v == kNoDraft ? kNoSlot : Add(Value()));
+            outputs.push_back(v);
+          }
+      begin.push_back(static_cast<uint32_t>(all.size()));
+    }
+    op_.out = IdList(std::span<const uint32_t>(all));
+    op_.out_begin = IdList(std::span<const uint32_t>(begin));
+  }
+
+  const BoundOp& op() const { return op_; }
+  Value* const* frame() const { return frame_.data(); }
+  std::vector<int> outputs;  // variables, in the order of op().out
+
+ private:
+  uint32_t Add(Value v) {
+    values_.push_back(std::move(v));
+    frame_.push_back(&values_.back());
+    return static_cast<uint32_t>(frame_.size() - 1);
+  }
+
+  BoundOp op_;
+  std::vector<AttrValue> attrs_;
+  std::deque<Value> values_;
+  std::vector<Value*> frame_;
+};
+
+}  // namespace
+
+namespace {
+
+// Sizes that open dimensions are tried with: dimensions of results that come out alike do not
+// depend on them. 1 fits whatever broadcasts, the others are divided by most factors.
+constexpr int64_t kProbes[] = {1, 48, 96, 144};
+
+Shape Probed(Shape shape, int64_t probe) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] < 0) shape[i] = probe;
+  return shape;
+}
+
+// What several trials agree on.
+void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta* all) {
+  if (first) {
+    *all = trial;
+    return;
+  }
+  if (!trial.set || !all->set || trial.shape.rank() != all->shape.rank()) {
+    all->set = false;
+    return;
+  }
+  for (int i = 0; i < trial.shape.rank(); ++i)
+    if (trial.shape[i] != all->shape[i]) all->shape[i] = -1;
+}
+
+bool IsComparison(std::string_view op) {
+  for (std::string_view stem :
+       {"equal", "not_equal", "less_", "greater_", "logical_", "isnan", "isinf", "onnx_is_inf"})
+    if (op.starts_with(stem)) return true;
+  return false;
+}
+
+// Operators whose first output has the rank of their first operand, whatever else they are given.
+bool KeepsRank(std::string_view op) {
+  static constexpr std::string_view kNames[] = {"onnx_slice",
+                                                "onnx_pad",
+                                                "onnx_resize",
+                                                "onnx_tile",
+                                                "onnx_top_k",
+                                                "onnx_split",
+                                                "onnx_cum_sum",
+                                                "onnx_trilu",
+                                                "onnx_conv",
+                                                "onnx_max_pool",
+                                                "onnx_average_pool",
+                                                "onnx_center_crop_pad",
+                                                "slice",
+                                                "strided_slice",
+                                                "pad",
+                                                "tile",
+                                                "split"};
+  for (std::string_view name : kNames)
+    if (op == name) return true;
+  return false;
+}
+
+}  // namespace
+
+// The rank that an operator gives its output where its shape depends on values.
+int NodeLowering::RankOf(const DraftOp& op) const {
+  const auto operand = [&](std::string_view slot) {
+    for (const auto& [name, vars] : op.inputs)
+      if (name == slot && !vars.empty()) return vars[0];
+    return kNoDraft;
+  };
+  const auto length = [&](int v) {
+    return rank(v) == 1 && shape(v)[0] >= 0 ? static_cast<int>(shape(v)[0]) : -1;
+  };
+  const int first =
+      op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft : op.inputs[0].second[0];
+  if (KeepsRank(op.type)) return rank(first);
+  if (op.type == "reshape2") {
+    for (const auto& [name, value] : op.attributes)
+      if (const auto* dims = std::get_if<Ints>(&value); name == "shape" && dims != nullptr)
+        return static_cast<int>(dims->size());
+    return length(operand("Shape"));
+  }
+  if (op.type == "fill_constant") return length(operand("ShapeTensor"));
+  if (op.type == "onnx_expand") {
+    const int wanted = length(operand("shape")), has = rank(operand("input"));
+    return wanted < 0 || has < 0 ? -1 : std::max(wanted, has);
+  }
+  if (op.type == "onnx_range" || op.type == "range") return 1;
+  if (op.type == "onnx_non_zero" || op.type == "onnx_non_max_suppression") return 2;
+  if (op.type == "onnx_one_hot") return rank(first) < 0 ? -1 : rank(first) + 1;
+  return -1;
+}
+
+void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
+  bool known = def.infer_shape() != nullptr, open = false;
+  std::vector<int> outputs;
+  for (const auto& [slot, vars] : op.inputs)
+    for (int v : vars) {
+      if (v == kNoDraft) continue;
+      open = open || !shape(v).is_static();
+      known = known && shape(v).known_rank() && dtype(v) != DType::kUnknown;
+    }
+  std::vector<ShapeContext::OutMeta> metas;
+  int trials = 0;
+  for (int64_t probe : kProbes) {
+    if (!known || (!open && trials > 0)) break;
+    Bound bound(op, def);
+    bound.Bind(op, [&](int v, const SlotDef& slot) {
+      if ((slot.flags & kShapeValue) != 0) {
+        if (const Tensor* t = Constant(v)) return Value(*t);
+      }
+      Value value;
+      value.tensor().SetMeta(dtype(v), Probed(shape(v), probe));
+      return value;
+    });
+    outputs = bound.outputs;
+    ShapeContext context(bound.op(), bound.frame());
+    if (!Guard([&] { return def.infer_shape()(context); }).ok() || context.deferred()) continue;
+    context.outs().resize(outputs.size());
+    metas.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) Merge(context.outs()[i], trials == 0, &metas[i]);
+    ++trials;
+  }
+  if (outputs.empty())
+    for (const SlotDef& slot : def.outputs())
+      for (const auto& [name, vars] : op.outputs)
+        if (name == slot.name) outputs.insert(outputs.end(), vars.begin(), vars.end());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int v = outputs[i];
+    if (v == kNoDraft) continue;
+    if (i < metas.size() && metas[i].set) {
+      Shape shape = metas[i].shape;
+      for (int d = 0; d < shape.rank(); ++d)
+        if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
+      l_.facts(v).shape = shape;
+      l_.var(v).dtype = metas[i].dtype;
+      continue;
+    }
+    if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
+    if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
+      Shape shape;
+      for (int d = 0; d < r; ++d) shape.push_back(-1);
+      l_.facts(v).shape = shape;
+    }
+  }
+}
+
+// Without a shape function's word: an attribute's, or the first operand's.
+DType NodeLowering::GuessedDType(const DraftOp& op) const {
+  if (IsComparison(op.type)) return DType::kBool;
+  if (op.type == "shape") return DType::kI32;
+  for (const auto& [name, value] : op.attributes) {
+    const auto* number = std::get_if<int64_t>(&value);
+    if (number == nullptr || *number < 0) continue;
+    if (name == "out_dtype" || (name == "dtype" && !op.type.starts_with("onnx_")) ||
+        (name == "dtype" && op.type == "onnx_stack_array"))
+      return DTypeFromProto(*number);
+    if (name == "to" || name == "output_dtype" || name == "dtype")
+      if (*number > 0) return StorageOf(static_cast<int>(*number));
+  }
+  for (const auto& [slot, vars] : op.inputs)
+    if (!vars.empty() && slot != "Condition" && slot != "condition" &&
+        dtype(vars[0]) != DType::kUnknown)
+      return dtype(vars[0]);
+  return DType::kUnknown;
+}
+
+}  // namespace heddle::onnx

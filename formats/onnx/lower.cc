@@ -1,0 +1,368 @@
+#include "formats/onnx/lower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+// Nodes in all, local functions put in where they are called: files of a few bytes can call each
+// other into more than any memory holds.
+constexpr size_t kMostNodes = 4'000'000;
+constexpr int kMostCalls = 64;  // of functions in functions
+
+std::string FunctionKey(std::string_view domain, std::string_view name, std::string_view overload) {
+  return StrCat(domain, "\n", name, "\n", overload);
+}
+
+bool IsKnownDomain(std::string_view domain) {
+  return domain.empty() || domain == "ai.onnx.ml" || domain == "com.microsoft" ||
+         domain == "ai.onnx.preview" || domain == "ai.onnx.preview.training";
+}
+
+}  // namespace
+
+Lowering::Lowering(const Model& model, ir::ProgramBuilder* builder)
+    : model_(model), builder_(*builder) {
+  draft_.blocks.resize(1);
+}
+
+Result<Lowered> Lowering::Run() {
+  HEDDLE_RETURN_IF_ERROR(CheckVersions());
+  for (const Function& f : model_.functions)
+    functions_.emplace(FunctionKey(f.domain, f.name, f.overload), &f);
+  std::unordered_set<std::string_view> filled;
+  for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
+  for (const ValueInfo& v : model_.graph.inputs)
+    if (!filled.contains(v.name)) names_.insert(std::string(v.name));
+  for (const ValueInfo& v : model_.graph.outputs) names_.insert(std::string(v.name));
+  AddInitializers(model_.graph, &main_);
+  LowerInputs();
+  Surroundings around;
+  around.names = &main_;
+  around.opsets = &model_.opsets;
+  LowerNodes(model_.graph.nodes, around);
+  HEDDLE_RETURN_IF_ERROR(UnknownOperators());
+  LowerOutputs();
+  Lowered made;
+  formats::FinishDraft(&draft_);
+  KeepParameters(&made);
+  made.draft = std::move(draft_);
+  made.inputs = std::move(inputs_);
+  made.outputs = std::move(outputs_);
+  made.keys = std::move(keys_);
+  return made;
+}
+
+Status Lowering::CheckVersions() const {
+  for (const OpsetImport& opset : model_.opsets)
+    if (opset.domain.empty() && (opset.version < 1 || opset.version > kNewestOpset))
+      return Unimplemented("the model is of opset ", opset.version, "; heddle reads 1 to ",
+                           kNewestOpset);
+  return Status::Ok();
+}
+
+std::string Lowering::FreshName(std::string_view stem) {
+  std::string name(stem);
+  for (size_t n = draft_.vars.size(); name.empty() || !names_.insert(name).second; ++n)
+    name = StrCat(stem, "/", n);
+  return name;
+}
+
+int Lowering::NewVar(std::string name, DType dtype) {
+  DraftVar& var = draft_.vars.emplace_back();
+  var.name = std::move(name);
+  var.block = block_;
+  var.dtype = dtype;
+  facts_.emplace_back();
+  return static_cast<int>(draft_.vars.size() - 1);
+}
+
+int Lowering::AddConstant(const TensorData& data, std::string_view name) {
+  const int v = NewVar(FreshName(name), StorageOf(data.type));
+  var(v).block = 0;
+  facts(v).type = data.type;
+  facts(v).data = &data;
+  facts(v).exact_name = true;
+  if (data.dims.size() > static_cast<size_t>(Shape::kMaxRank)) {
+    builder_.Problem(data.What(), ": rank ", data.dims.size(), " is above the limit of ",
+                     Shape::kMaxRank);
+    return v;
+  }
+  const auto bytes = data.StoredBytes();
+  if (!bytes.ok()) {
+    builder_.Problem(bytes.status().message());
+    return v;
+  }
+  facts(v).shape = Shape(std::span<const int64_t>(data.dims));
+  var(v).ranked = data.type != kString;
+  var(v).dims = data.dims;
+  return v;
+}
+
+int Lowering::AddConstant(Tensor value, int type, std::string_view name) {
+  TensorData& data = owned_.emplace_back();
+  data.type = type;
+  data.dims.assign(value.shape().begin(), value.shape().end());
+  const int v = AddConstant(data, name);
+  facts(v).value = std::make_shared<const Tensor>(value);
+  made_constants_.emplace(v, std::move(value));
+  return v;
+}
+
+void Lowering::AddInitializers(const Graph& graph, NameScope* names) {
+  const auto define = [&](std::string_view name, auto make) {
+    if (names->vars.contains(name))
+      return builder_.Problem("initializer '", name, "' is given twice");
+    names->vars.emplace(name, make());
+  };
+  for (const TensorData& data : graph.initializers)
+    define(data.name, [&] { return AddConstant(data, data.name); });
+  for (const SparseData& data : graph.sparse_initializers) {
+    define(data.values.name, [&] {
+      auto dense = MakeDense(data);
+      if (!dense.ok()) {
+        builder_.Problem(dense.status().message());
+        return kNoDraft;
+      }
+      return AddConstant(*std::move(dense), data.values.type, data.values.name);
+    });
+  }
+}
+
+// Inputs that an initializer fills are parameters.
+void Lowering::LowerInputs() {
+  for (const ValueInfo& input : model_.graph.inputs) {
+    if (const auto known = main_.vars.find(input.name); known != main_.vars.end()) {
+      if (known->second == kNoDraft || facts(known->second).data == nullptr)
+        builder_.Problem("input '", input.name, "' is given twice");
+      continue;
+    }
+    const Type& type = input.type;
+    const int v = NewVar(std::string(input.name), DType::kUnknown);
+    facts(v).exact_name = true;
+    facts(v).kind = type.kind;
+    facts(v).of_sequence = type.kind == Type::Kind::kOptional && !type.inner.empty() &&
+                           type.inner[0].kind == Type::Kind::kSequence;
+    const Type* elements = &type;
+    while (!elements->inner.empty()) elements = elements->inner.data();
+    facts(v).type = elements->element;
+    DraftVar& made = var(v);
+    made.fed = true;
+    if (type.kind == Type::Kind::kTensor) {
+      made.dtype = StorageOf(type.element);
+      if (type.element == kString) {
+        made.kind = ir::VarKind::kRaw;
+      } else if (made.dtype == DType::kUnknown) {
+        builder_.Problem("input '", input.name, "': ", type.element,
+                         " is no element type that heddle knows");
+      }
+      if (type.ranked && type.dims.size() <= static_cast<size_t>(Shape::kMaxRank)) {
+        made.ranked = type.element != kString;
+        made.dims = type.dims;
+        facts(v).shape = Shape(std::span<const int64_t>(type.dims));
+      }
+    } else if (type.kind == Type::Kind::kSequence || type.kind == Type::Kind::kOptional) {
+      made.kind = ir::VarKind::kArray;
+    } else {
+      builder_.Problem("input '", input.name, "': only tensors, sequences and optionals are read");
+    }
+    main_.vars.emplace(input.name, v);
+    draft_.feeds.emplace_back(v, static_cast<int>(draft_.feeds.size()));
+    inputs_.push_back(type);
+  }
+}
+
+void Lowering::LowerOutputs() {
+  std::unordered_set<std::string_view> seen;
+  for (const ValueInfo& output : model_.graph.outputs) {
+    const int column = static_cast<int>(draft_.fetches.size());
+    const auto found = main_.vars.find(output.name);
+    if (found == main_.vars.end() || found->second == kNoDraft) {
+      builder_.Problem("output '", output.name, "': no node makes it");
+      continue;
+    }
+    int v = found->second;
+    const bool own =
+        var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
+    if (!own) {
+      // An initializer, or a value that has another name.
+      names_.erase(std::string(output.name));
+      const int copy = NewVar(FreshName(output.name), var(v).dtype);
+      var(copy).kind = var(v).kind;
+      facts(copy) = facts(v);
+      facts(copy).data = nullptr;
+      if (facts(v).data != nullptr) var(v).persistable = true;
+      DraftOp& assign = draft_.blocks[0].ops.emplace_back();
+      assign.type = "assign";
+      assign.inputs = {{"X", {v}}};
+      assign.outputs = {{"Out", {copy}}};
+      v = copy;
+    }
+    var(v).named = true;
+    draft_.fetches.emplace_back(v, column);
+    Type type = output.type;
+    if (type.kind == Type::Kind::kNone ||
+        (type.kind == Type::Kind::kTensor && StorageOf(type.element) != var(v).dtype &&
+         var(v).dtype != DType::kUnknown)) {
+      type.kind = facts(v).kind;
+      type.element = facts(v).type;
+      type.inner.clear();
+      if (type.kind == Type::Kind::kSequence || type.kind == Type::Kind::kOptional) {
+        type.inner.emplace_back();
+        type.inner[0].kind = Type::Kind::kTensor;
+        type.inner[0].element = facts(v).type;
+      }
+    }
+    outputs_.push_back(std::move(type));
+    keys_.push_back(facts(v).keys);
+  }
+}
+
+void Lowering::LowerNodes(const std::vector<Node>& nodes, const Surroundings& around) {
+  for (const Node* node : InOrder(nodes)) {
+    if (++nodes_lowered_ > kMostNodes) return;
+    LowerNode(*node, around);
+  }
+  if (nodes_lowered_ > kMostNodes && around.depth == 0)
+    builder_.Problem("more than ", kMostNodes, " nodes");
+}
+
+void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
+  const Node* node = &file_node;
+  // Attributes that a function's call gives.
+  const bool refers = std::any_of(node->attributes.begin(), node->attributes.end(),
+                                  [](const Attribute& a) { return !a.reference.empty(); });
+  if (refers) {
+    Node& own = owned_nodes_.emplace_back(file_node);
+    std::vector<Attribute> kept;
+    for (const Attribute& a : own.attributes) {
+      if (a.reference.empty()) {
+        kept.push_back(a);
+        continue;
+      }
+      if (around.arguments == nullptr) {
+        builder_.Problem(Where(*node), ": attribute '", a.name, "' refers to '", a.reference,
+                         "' outside of any function");
+        continue;
+      }
+      for (const Attribute& given : *around.arguments) {
+        if (given.name != a.reference) continue;
+        kept.push_back(given);
+        kept.back().name = a.name;
+      }
+    }
+    own.attributes = std::move(kept);
+    node = &own;
+  }
+  int64_t version = -1;
+  for (const OpsetImport& opset : *around.opsets)
+    if (opset.domain == node->domain) version = opset.version;
+  if (version < 0) {
+    builder_.Problem(Where(*node), ": the model imports no version of domain '", node->domain, "'");
+  } else if (node->domain.empty() && version > kNewestOpset) {
+    builder_.Problem(Where(*node), ": opset ", version, "; heddle reads 1 to ", kNewestOpset);
+  }
+  NodeLowering lowering(*this, *node, around, version);
+  bool done = false;
+  const bool known = IsKnownDomain(node->domain);
+  if (!known) done = LowerCall(*node, around);
+  if (!done && known) {
+    const Handler handler = FindHandler(node->domain, node->op_type);
+    done = LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
+           LowerDirect(lowering);
+    if (!done) done = LowerCall(*node, around);
+  }
+  if (!done) NoteUnknown(*node, around);
+  // What is wrong with this node should not make those behind it wrong.
+  for (std::string_view output : node->outputs)
+    if (!output.empty() && !around.names->vars.contains(output))
+      around.names->vars.emplace(output, NewVar(FreshName(output), DType::kUnknown));
+}
+
+// A call of one of the model's functions: its nodes, with names of their own.
+bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
+  const auto found = functions_.find(FunctionKey(node.domain, node.op_type, node.overload));
+  if (found == functions_.end()) return false;
+  const Function& f = *found->second;
+  NodeLowering call(*this, node, around, 0);
+  if (around.depth >= kMostCalls) {
+    call.Problem("functions call each other more than ", kMostCalls, " deep");
+    return true;
+  }
+  if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size()) {
+    call.Problem("has ", node.inputs.size(), " inputs and ", node.outputs.size(),
+                 " outputs; the function takes ", f.inputs.size(), " and gives ", f.outputs.size());
+    return true;
+  }
+  NameScope names;
+  for (size_t i = 0; i < f.inputs.size(); ++i) names.vars.emplace(f.inputs[i], call.In(i));
+  std::vector<Attribute> arguments = node.attributes;
+  for (const Attribute& a : f.defaults)
+    if (node.Find(a.name) == nullptr) arguments.push_back(a);
+  Surroundings inside;
+  inside.names = &names;
+  inside.opsets = f.opsets.empty() ? around.opsets : &f.opsets;
+  inside.function = &f;
+  inside.arguments = &arguments;
+  inside.depth = around.depth + 1;
+  LowerNodes(f.nodes, inside);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const auto made = names.vars.find(f.outputs[i]);
+    if (made == names.vars.end())
+      call.Problem("the function does not make its output '", f.outputs[i], "'");
+    else if (call.Wants(i))
+      call.Result(i, made->second);
+  }
+  return true;
+}
+
+std::string_view Lowering::OwnName(size_t k) {
+  while (own_names_.size() <= k) {
+    // A file's name with this beginning would have to be a node's input at the same time.
+    std::string& name = own_names_.emplace_back("\n");
+    name += std::to_string(own_names_.size());
+  }
+  return own_names_[k];
+}
+
+std::string Lowering::Where(const Node& node) const {
+  std::string text = StrCat("block ", block_, ", op ", node.index, " (", node.FullName());
+  if (!node.name.empty()) text += StrCat(" '", node.name, "'");
+  return text + ")";
+}
+
+void Lowering::NoteUnknown(const Node& node, const Surroundings& around) {
+  Unknown& unknown = unknown_[node.FullName()];
+  if (unknown.count++ > 0) return;
+  unknown.first = StrCat("block ", block_, ", op ", node.index);
+  if (!node.name.empty()) unknown.first += StrCat(" '", node.name, "'");
+  if (around.function != nullptr) unknown.first += StrCat(" of function ", around.function->name);
+}
+
+Status Lowering::UnknownOperators() const {
+  if (unknown_.empty()) return Status::Ok();
+  std::string text = std::to_string(unknown_.size()) +
+                     (unknown_.size() == 1 ? " operator that" : " operators that") +
+                     " heddle does not have:";
+  for (const auto& [name, unknown] : unknown_)
+    text += StrCat("\n  ", name, " (", unknown.count, unknown.count == 1 ? " time" : " times",
+                   ", first: ", unknown.first, ")");
+  return Unimplemented(text);
+}
+
+void Lowering::KeepParameters(Lowered* made) {
+  for (size_t v = 0; v < draft_.vars.size(); ++v) {
+    if (!draft_.vars[v].persistable) continue;
+    Parameter& p = made->parameters.emplace_back();
+    p.name = draft_.vars[v].name;
+    p.data = *facts_[v].data;
+    const auto own = made_constants_.find(static_cast<int>(v));
+    if (own != made_constants_.end()) p.made = own->second;
+  }
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,409 @@
+// If, Loop, Scan and SequenceMap, as conditional_block and while.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/shapes.h"
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+const Graph* GraphOf(NodeLowering& n, std::string_view name) {
+  const Attribute* a = n.Find(name);
+  if (a != nullptr && a->graph != nullptr) return a->graph.get();
+  n.Problem("needs a graph as '", name, "'");
+  return nullptr;
+}
+
+// A new variable of block `home` that will have the value of `v`.
+int LikeVar(NodeLowering& n, int v, int home) {
+  const int made = n.NewVar(n.dtype(v));
+  n.draft_var(made).block = home;
+  n.draft_var(made).kind = n.draft_var(v).kind;
+  VarFacts& facts = n.facts(made);
+  facts.type = n.facts(v).type;
+  facts.shape = n.facts(v).shape;
+  facts.kind = n.facts(v).kind;
+  facts.typed = n.facts(v).typed;
+  facts.of_sequence = n.facts(v).of_sequence;
+  return made;
+}
+
+void Assign(NodeLowering& n, int from, int to) {
+  n.Emit("assign", {{"X", {from}}}, {}, {{"Out", {to}}});
+}
+
+int CopyOf(NodeLowering& n, int v) {
+  const int made = LikeVar(n, v, static_cast<int>(n.block()));
+  Assign(n, v, made);
+  return made;
+}
+
+// The variable of the block outside that has what `block` gives as `v`.
+int Deliver(NodeLowering& n, int v, int block) {
+  const int outer = static_cast<int>(n.block());
+  DraftVar& var = n.draft_var(v);
+  if (var.block == block && !var.persistable && n.facts(v).data == nullptr) {
+    var.block = outer;
+    return v;
+  }
+  const int made = LikeVar(n, v, outer);
+  n.SwitchBlock(block);
+  Assign(n, v, made);
+  n.SwitchBlock(outer);
+  return made;
+}
+
+// Runs a block that is lowered already.
+void RunBlock(NodeLowering& n, bool is_branch, int condition, int block) {
+  const int scopes = n.NewVar(DType::kUnknown, "scopes");
+  n.draft_var(scopes).kind = ir::VarKind::kScopes;
+  DraftOp& run = n.Emit(is_branch ? "conditional_block" : "while",
+                        {{is_branch ? "Cond" : "Condition", {condition}}},
+                        {{is_branch ? "is_scalar_condition" : "is_test", true}},
+                        {{is_branch ? "Scope" : "StepScopes", {scopes}}});
+  run.sub_block = block;
+}
+
+// What is known of a value that is one of two.
+void Join(NodeLowering& n, int yes, int no, int made) {
+  const Shape &a = n.facts(yes).shape, &b = n.facts(no).shape;
+  Shape shape = a;
+  if (a.rank() != b.rank()) {
+    shape = Shape::Unknown();
+  } else {
+    for (int i = 0; i < shape.rank(); ++i)
+      if (a[i] != b[i]) shape[i] = -1;
+  }
+  n.facts(made).shape = shape;
+}
+
+bool LowerIf(NodeLowering& n) {
+  const int condition = n.Required(0);
+  const Graph* branches[] = {GraphOf(n, "then_branch"), GraphOf(n, "else_branch")};
+  if (branches[0] == nullptr || branches[1] == nullptr) return true;
+  const size_t count = n.node().outputs.size();
+  for (const Graph* g : branches) {
+    if (g->outputs.size() == count && g->inputs.empty()) continue;
+    n.Problem("has ", count, " outputs; one of its branches has ", g->outputs.size(), " and ",
+              g->inputs.size(), " inputs");
+    return true;
+  }
+  // A condition of the file: one branch is all there is.
+  if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
+    NameScope names;
+    const auto made =
+        n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names, static_cast<int>(n.block()));
+    for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
+    return true;
+  }
+  std::vector<int> results[2];
+  int blocks[2];
+  for (size_t b = 0; b < 2; ++b) {
+    blocks[b] = n.NewBlock();
+    NameScope names;
+    results[b] = n.LowerBody(*branches[b], &names, blocks[b]);
+    for (size_t i = 0; i < count; ++i)
+      if (n.Wants(i)) results[b][i] = Deliver(n, results[b][i], blocks[b]);
+  }
+  RunBlock(n, true, condition, blocks[0]);
+  const int otherwise = n.Make("logical_not", {{"X", {condition}}});
+  RunBlock(n, true, otherwise, blocks[1]);
+  const int mask = n.Cast(condition, DType::kI32);
+  for (size_t i = 0; i < count; ++i) {
+    if (!n.Wants(i)) continue;
+    const int yes = results[0][i], no = results[1][i];
+    const int made = LikeVar(n, yes, static_cast<int>(n.block()));
+    Join(n, yes, no, made);
+    n.Emit("select_input", {{"X", {no, yes}}, {"Mask", {mask}}}, {}, {{"Out", {made}}});
+    n.Result(i, made);
+  }
+  return true;
+}
+
+// --- loops
+
+// A loop while it is made: its block and what is carried from turn to turn.
+struct Turns {
+  int block = 0;
+  int index = kNoDraft;      // int64 scalar: 0, 1, …
+  int condition = kNoDraft;  // whether there is another turn
+  std::vector<int> carried;
+};
+
+// A variable in which the loop carries a value, with the rank that it begins with.
+int CarryIn(NodeLowering& n, int v) {
+  const int made = CopyOf(n, v);
+  Shape& shape = n.facts(made).shape;
+  for (int i = 0; i < shape.rank(); ++i) shape[i] = -1;
+  n.facts(made).typed = true;
+  return made;
+}
+
+Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_condition) {
+  Turns turns;
+  turns.index = CopyOf(n, n.IntConstant(0));
+  turns.condition = CopyOf(n, first_condition);
+  for (int v : initial) turns.carried.push_back(CarryIn(n, v));
+  turns.block = n.NewBlock();
+  return turns;
+}
+
+// At the end of the body, the next values go where the loop carries them, all at once.
+void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> next) {
+  for (int& v : next)
+    if (std::find(carried.begin(), carried.end(), v) != carried.end()) v = CopyOf(n, v);
+  for (size_t i = 0; i < carried.size(); ++i) Assign(n, next[i], carried[i]);
+}
+
+// Items that the body makes turn by turn.
+int NewArray(NodeLowering& n) {
+  const int array = n.NewVar(DType::kUnknown, "array");
+  n.draft_var(array).kind = ir::VarKind::kArray;
+  return array;
+}
+
+void Push(NodeLowering& n, int item, int index, int array) {
+  n.Emit("write_to_array", {{"X", {item}}, {"I", {index}}}, {}, {{"Out", {array}}});
+}
+
+// The items of an array on a new axis.
+int Stacked(NodeLowering& n, int array, int item, int64_t axis, bool reverse) {
+  const int type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
+  Attrs attrs = {{"axis", axis}, {"reverse", reverse}};
+  if (n.dtype(item) != DType::kUnknown) attrs.emplace_back("dtype", DTypeToProto(n.dtype(item)));
+  if (n.rank(item) > 0)
+    attrs.emplace_back("item_shape", Ints(n.shape(item).begin(), n.shape(item).end()));
+  const int made = n.Make("onnx_stack_array", {{"X", {array}}}, std::move(attrs));
+  n.draft_var(made).dtype = n.dtype(item);
+  n.SetType(made, type);
+  if (n.rank(item) >= 0) {
+    Shape shape = n.shape(item);
+    for (int i = 0; i < shape.rank(); ++i) shape[i] = -1;
+    if (shape.rank() < Shape::kMaxRank) shape.push_back(-1);
+    n.facts(made).shape = shape;
+  }
+  return made;
+}
+
+void NextIndex(NodeLowering& n, int index) {
+  n.Emit("increment", {{"X", {index}}}, {{"step", 1.0}}, {{"Out", {index}}});
+}
+
+bool LowerLoop(NodeLowering& n) {
+  const Graph* body = GraphOf(n, "body");
+  if (body == nullptr) return true;
+  const size_t states = n.inputs() < 2 ? 0 : n.inputs() - 2;
+  if (body->inputs.size() != states + 2 || body->outputs.size() < states + 1 ||
+      n.node().outputs.size() > body->outputs.size() - 1) {
+    n.Problem("carries ", states, " values and has ", n.node().outputs.size(),
+              " outputs; its body has ", body->inputs.size(), " inputs and ", body->outputs.size(),
+              " outputs");
+    return true;
+  }
+  const int limit = n.In(0), first = n.In(1);
+  int condition = first != kNoDraft ? first : n.IntConstant(1, DType::kBool);
+  if (limit != kNoDraft) {
+    const int more = n.Binary("less_than", n.IntConstant(0), limit);
+    condition = first != kNoDraft ? n.Binary("logical_and", condition, more) : more;
+  }
+  Turns turns = Begin(n, n.AllInputs(std::min<size_t>(2, n.inputs())), condition);
+  NameScope names;
+  names.vars.emplace(body->inputs[0].name, turns.index);
+  names.vars.emplace(body->inputs[1].name, n.IntConstant(1, DType::kBool));
+  for (size_t i = 0; i < states; ++i)
+    names.vars.emplace(body->inputs[i + 2].name, turns.carried[i]);
+  n.facts(turns.index).shape = Shape();
+  const std::vector<int> made = n.LowerBody(*body, &names, turns.block);
+  const size_t scans = body->outputs.size() - 1 - states;
+  std::vector<int> arrays;
+  for (size_t i = 0; i < scans; ++i) arrays.push_back(NewArray(n));
+  const int outer = n.SwitchBlock(turns.block);
+  for (size_t i = 0; i < scans; ++i) Push(n, made[1 + states + i], turns.index, arrays[i]);
+  CarryOn(n, turns.carried, {made.begin() + 1, made.begin() + 1 + static_cast<int64_t>(states)});
+  NextIndex(n, turns.index);
+  if (limit == kNoDraft) {
+    Assign(n, made[0], turns.condition);
+  } else if (first == kNoDraft) {
+    n.Emit("less_than", {{"X", {turns.index}}, {"Y", {limit}}}, {}, {{"Out", {turns.condition}}});
+  } else {
+    const int more = n.Binary("less_than", turns.index, limit);
+    n.Emit("logical_and", {{"X", {made[0]}}, {"Y", {more}}}, {}, {{"Out", {turns.condition}}});
+  }
+  n.SwitchBlock(outer);
+  RunBlock(n, false, turns.condition, turns.block);
+  for (size_t i = 0; i < states; ++i) n.Result(i, turns.carried[i]);
+  for (size_t i = 0; i < scans; ++i)
+    if (n.Wants(states + i))
+      n.Result(states + i, Stacked(n, arrays[i], made[1 + states + i], 0, false));
+  return true;
+}
+
+// Dimension `axis`, an int64 scalar.
+int DimOf(NodeLowering& n, int v, int64_t axis) {
+  const int64_t end = axis == -1 ? std::numeric_limits<int32_t>::max() : axis + 1;
+  return n.Make(
+      "slice", {{"Input", {n.ShapeOf(v)}}},
+      {{"axes", Ints{0}}, {"starts", Ints{axis}}, {"ends", Ints{end}}, {"decrease_axis", Ints{0}}});
+}
+
+int64_t ItemOf(const Ints& list, size_t i) { return i < list.size() ? list[i] : 0; }
+
+// A Scan over these operands, of whatever version.
+struct Scan {
+  const Graph* body = nullptr;
+  std::vector<int> states, scans;
+  Ints in_axes, in_back, out_axes, out_back;
+};
+
+// The final states, then the stacked outputs.
+std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
+  const Graph& body = *scan.body;
+  const size_t states = scan.states.size();
+  const int count = DimOf(n, scan.scans[0], ItemOf(scan.in_axes, 0));
+  Turns turns = Begin(n, scan.states, n.Binary("less_than", n.IntConstant(0), count));
+  n.facts(turns.index).shape = Shape();
+  const int outer = n.SwitchBlock(turns.block);
+  NameScope names;
+  for (size_t i = 0; i < states; ++i) names.vars.emplace(body.inputs[i].name, turns.carried[i]);
+  for (size_t i = 0; i < scan.scans.size(); ++i) {
+    int at = turns.index;
+    if (ItemOf(scan.in_back, i) != 0)
+      at = n.Binary("elementwise_sub", n.Binary("elementwise_sub", count, n.IntConstant(1)), at);
+    const int x = scan.scans[i];
+    const int item = n.Make("onnx_gather", {{"data", {x}}, {"indices", {at}}},
+                            {{"axis", ItemOf(scan.in_axes, i)}}, "output");
+    n.SetType(item, n.type(x));
+    names.vars.emplace(body.inputs[states + i].name, item);
+  }
+  n.SwitchBlock(outer);
+  const std::vector<int> made = n.LowerBody(body, &names, turns.block);
+  const size_t stacked = body.outputs.size() - states;
+  std::vector<int> arrays;
+  for (size_t i = 0; i < stacked; ++i) arrays.push_back(NewArray(n));
+  n.SwitchBlock(turns.block);
+  for (size_t i = 0; i < stacked; ++i) Push(n, made[states + i], turns.index, arrays[i]);
+  CarryOn(n, turns.carried, {made.begin(), made.begin() + static_cast<int64_t>(states)});
+  NextIndex(n, turns.index);
+  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
+  n.SwitchBlock(outer);
+  RunBlock(n, false, turns.condition, turns.block);
+  std::vector<int> results = turns.carried;
+  for (size_t i = 0; i < stacked; ++i)
+    results.push_back(Stacked(n, arrays[i], made[states + i], ItemOf(scan.out_axes, i),
+                              ItemOf(scan.out_back, i) != 0));
+  return results;
+}
+
+// The first version has a batch in front of everything, whose items are scanned one by one.
+bool LowerBatchedScan(NodeLowering& n, Scan scan) {
+  constexpr int64_t kMostItems = 64;
+  const std::vector<int> states = scan.states, scans = scan.scans;
+  const int64_t batch = n.rank(scans[0]) > 0 ? n.shape(scans[0])[0] : -1;
+  if (n.Has(0) || batch < 1 || batch > kMostItems) {
+    n.Problem("of opset 8 has ", n.Has(0) ? "lengths of sequences" : "an open or large batch",
+              ", which heddle does not read");
+    return true;
+  }
+  std::vector<std::vector<int>> results;
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto item = [&](int v) {
+      const int made = n.Make("onnx_gather", {{"data", {v}}, {"indices", {n.IntConstant(b)}}},
+                              {{"axis", int64_t{0}}}, "output");
+      n.SetType(made, n.type(v));
+      return made;
+    };
+    for (size_t i = 0; i < states.size(); ++i) scan.states[i] = item(states[i]);
+    for (size_t i = 0; i < scans.size(); ++i) scan.scans[i] = item(scans[i]);
+    const std::vector<int> made = RunScan(n, scan);
+    results.resize(made.size());
+    for (size_t i = 0; i < made.size(); ++i) results[i].push_back(made[i]);
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (n.Wants(i)) n.Result(i, n.Make("stack", {{"X", results[i]}}, {{"axis", int64_t{0}}}, "Y"));
+  return true;
+}
+
+bool LowerScan(NodeLowering& n) {
+  Scan scan;
+  scan.body = GraphOf(n, "body");
+  if (scan.body == nullptr) return true;
+  const bool batched = n.opset() < 9;  // with the lengths of sequences as its first input
+  const size_t first = batched ? 1 : 0;
+  const auto count = static_cast<size_t>(std::max<int64_t>(n.Int("num_scan_inputs", 0), 0));
+  const size_t states = n.inputs() < count + first ? 0 : n.inputs() - count - first;
+  if (count == 0 || n.inputs() < count + first || scan.body->inputs.size() != states + count ||
+      scan.body->outputs.size() < states || n.node().outputs.size() > scan.body->outputs.size()) {
+    n.Problem("has ", n.inputs(), " inputs, ", count, " of them to scan, and ",
+              n.node().outputs.size(), " outputs; its body has ", scan.body->inputs.size(),
+              " inputs and ", scan.body->outputs.size(), " outputs");
+    return true;
+  }
+  const std::vector<int> inputs = n.AllInputs(first);
+  scan.states.assign(inputs.begin(), inputs.begin() + static_cast<int64_t>(states));
+  scan.scans.assign(inputs.begin() + static_cast<int64_t>(states), inputs.end());
+  scan.in_axes = n.IntList("scan_input_axes");
+  scan.in_back = n.IntList(batched ? "directions" : "scan_input_directions");
+  scan.out_axes = n.IntList("scan_output_axes");
+  scan.out_back = n.IntList("scan_output_directions");
+  if (batched) return LowerBatchedScan(n, std::move(scan));
+  const std::vector<int> made = RunScan(n, scan);
+  for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
+  return true;
+}
+
+// The body for each item of the first sequence; further inputs are sequences of the same length, or
+// tensors.
+bool LowerSequenceMap(NodeLowering& n) {
+  const Graph* body = GraphOf(n, "body");
+  if (body == nullptr) return true;
+  const std::vector<int> inputs = n.AllInputs();
+  if (inputs.empty() || body->inputs.size() != inputs.size() ||
+      n.node().outputs.size() > body->outputs.size()) {
+    n.Problem("has ", inputs.size(), " inputs and ", n.node().outputs.size(),
+              " outputs; its body has ", body->inputs.size(), " and ", body->outputs.size());
+    return true;
+  }
+  const int count = n.Cast(n.Make("lod_array_length", {{"X", {inputs[0]}}}), DType::kI64);
+  n.draft_var(count).dtype = DType::kI64;
+  Turns turns = Begin(n, {}, n.Binary("less_than", n.IntConstant(0), count));
+  const int outer = n.SwitchBlock(turns.block);
+  NameScope names;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    int item = inputs[i];
+    if (n.kind(item) == Type::Kind::kSequence) {
+      item = n.Make("read_from_array", {{"X", {inputs[i]}}, {"I", {turns.index}}});
+      n.SetType(item, n.type(inputs[i]));
+    }
+    names.vars.emplace(body->inputs[i].name, item);
+  }
+  n.SwitchBlock(outer);
+  const std::vector<int> made = n.LowerBody(*body, &names, turns.block);
+  std::vector<int> arrays;
+  for (int item : made) {
+    arrays.push_back(NewArray(n));
+    n.SetKind(arrays.back(), Type::Kind::kSequence, n.type(item));
+  }
+  n.SwitchBlock(turns.block);
+  for (size_t i = 0; i < made.size(); ++i) Push(n, made[i], turns.index, arrays[i]);
+  NextIndex(n, turns.index);
+  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
+  n.SwitchBlock(outer);
+  RunBlock(n, false, turns.condition, turns.block);
+  for (size_t i = 0; i < made.size(); ++i) n.Result(i, arrays[i]);
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"", "If", &LowerIf},
+    {"", "Loop", &LowerLoop},
+    {"", "Scan", &LowerScan},
+    {"", "SequenceMap", &LowerSequenceMap},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ControlHandlers() { return kEntries; }
+
+}  // namespace heddle::onnx

@@ -1,0 +1,446 @@
+// Operators that compute each element by itself, with NumPy's broadcasting.
+#include <limits>
+
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+// heddle's operators of the same meaning; template arguments must be objects.
+constexpr char kAbs[] = "abs";
+constexpr char kAcos[] = "acos";
+constexpr char kAcosh[] = "acosh";
+constexpr char kAsin[] = "asin";
+constexpr char kAsinh[] = "asinh";
+constexpr char kAtan[] = "atan";
+constexpr char kAtanh[] = "atanh";
+constexpr char kBitwiseAnd[] = "bitwise_and";
+constexpr char kBitwiseOr[] = "bitwise_or";
+constexpr char kBitwiseXor[] = "bitwise_xor";
+constexpr char kCeil[] = "ceil";
+constexpr char kCos[] = "cos";
+constexpr char kCosh[] = "cosh";
+constexpr char kElementwiseAdd[] = "elementwise_add";
+constexpr char kElementwiseDiv[] = "elementwise_div";
+constexpr char kElementwiseMax[] = "elementwise_max";
+constexpr char kElementwiseMin[] = "elementwise_min";
+constexpr char kElementwiseMul[] = "elementwise_mul";
+constexpr char kElementwisePow[] = "elementwise_pow";
+constexpr char kElementwiseSub[] = "elementwise_sub";
+constexpr char kEqual[] = "equal";
+constexpr char kErf[] = "erf";
+constexpr char kExp[] = "exp";
+constexpr char kFloor[] = "floor";
+constexpr char kGreaterEqual[] = "greater_equal";
+constexpr char kGreaterThan[] = "greater_than";
+constexpr char kHardSwish[] = "hard_swish";
+constexpr char kIsnanV2[] = "isnan_v2";
+constexpr char kLessEqual[] = "less_equal";
+constexpr char kLessThan[] = "less_than";
+constexpr char kLog[] = "log";
+constexpr char kLogicalAnd[] = "logical_and";
+constexpr char kLogicalNot[] = "logical_not";
+constexpr char kLogicalOr[] = "logical_or";
+constexpr char kLogicalXor[] = "logical_xor";
+constexpr char kMish[] = "mish";
+constexpr char kReciprocal[] = "reciprocal";
+constexpr char kRelu[] = "relu";
+constexpr char kSigmoid[] = "sigmoid";
+constexpr char kSign[] = "sign";
+constexpr char kSin[] = "sin";
+constexpr char kSinh[] = "sinh";
+constexpr char kSoftplus[] = "softplus";
+constexpr char kSoftsign[] = "softsign";
+constexpr char kSqrt[] = "sqrt";
+constexpr char kTan[] = "tan";
+constexpr char kTanh[] = "tanh";
+
+bool IsFloatVar(NodeLowering& n, int v) { return IsFloat(n.dtype(v)); }
+
+// Elements of unsigned types that are held in wider ones wrap as theirs do.
+int Wrapped(NodeLowering& n, int type, int v) {
+  if (type != kUint16 && type != kUint32) return v;
+  const int64_t mask = type == kUint16 ? 0xffff : 0xffffffff;
+  const int wrapped = n.Binary("bitwise_and", v, n.IntConstant(mask, n.dtype(v)));
+  n.SetType(wrapped, type);
+  return wrapped;
+}
+
+// uint64 is held as int64 with its bits: the highest one turned, those are in the same order.
+int Ordered(NodeLowering& n, int v) {
+  if (n.type(v) != kUint64) return v;
+  return n.Binary("bitwise_xor", v, n.IntConstant(std::numeric_limits<int64_t>::min()));
+}
+
+// Before opset 7, B was a part of A's shape from `axis` on, if broadcast at all.
+Attrs OldBroadcast(const NodeLowering& n) {
+  if (n.opset() >= 7) return {};
+  return {{"axis", n.Int("axis", -1)}};
+}
+
+template <const char* kType>
+bool LowerUnary(NodeLowering& n) {
+  n.Result(0, n.Unary(kType, n.Required(0)));
+  return true;
+}
+
+// One of Paddle's binary operators.
+template <const char* kType>
+bool LowerBinary(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1);
+  if (n.IsString(x) || n.IsString(y)) return false;
+  const int made = n.Make(kType, {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n));
+  n.Result(0, Wrapped(n, n.type(x), made));
+  return true;
+}
+
+template <const char* kType>
+bool LowerCompare(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1);
+  if (n.IsString(x) || n.IsString(y)) return false;
+  const int made = n.Make(kType, {{"X", {Ordered(n, x)}}, {"Y", {Ordered(n, y)}}}, OldBroadcast(n));
+  n.SetType(made, kBool);
+  n.Result(0, made);
+  return true;
+}
+
+// Variadic: from left to right.
+template <const char* kType>
+bool LowerChain(NodeLowering& n) {
+  if (n.inputs() == 0) return false;
+  int made = n.Required(0);
+  for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary(kType, made, n.Required(i));
+  n.Result(0, Wrapped(n, n.type(n.Required(0)), made));
+  return true;
+}
+
+bool LowerMean(NodeLowering& n) {
+  if (n.inputs() == 0) return false;
+  int made = n.Required(0);
+  for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary("elementwise_add", made, n.Required(i));
+  if (n.inputs() > 1)
+    made = n.Unary("scale", made, {{"scale", 1.0 / static_cast<double>(n.inputs())}});
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerPow(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1);
+  if (n.opset() < 7) {
+    n.Result(0, n.Make("elementwise_pow", {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n)));
+    return true;
+  }
+  if (!IsFloatVar(n, x)) return false;
+  const auto exponent = n.ConstantFloats(y);
+  if (exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x) && n.rank(y) <= 1) {
+    const double e = (*exponent)[0];
+    const int made = e == 2     ? n.Unary("square", x)
+                     : e == 0.5 ? n.Unary("sqrt", x)
+                     : e == 1   ? n.Unary("scale", x)
+                                : n.Unary("pow", x, {{"factor", e}});
+    n.Result(0, made);
+    return true;
+  }
+  if (n.dtype(x) != n.dtype(y)) return false;
+  n.Result(0, n.Binary("elementwise_pow", x, y));
+  return true;
+}
+
+bool LowerMod(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1);
+  if (n.Int("fmod", 0) != 0 || IsFloatVar(n, x) || NodeLowering::HasOperator("onnx_mod"))
+    return false;
+  n.Result(0, n.Binary("elementwise_mod", x, y));
+  return true;
+}
+
+bool LowerAlpha(NodeLowering& n, const char* type, std::string_view name, double otherwise) {
+  n.Result(0, n.Unary(type, n.Required(0), {{name, n.Float("alpha", otherwise)}}));
+  return true;
+}
+bool LowerLeakyRelu(NodeLowering& n) { return LowerAlpha(n, "leaky_relu", "alpha", 0.01); }
+bool LowerElu(NodeLowering& n) { return LowerAlpha(n, "elu", "alpha", 1); }
+bool LowerCelu(NodeLowering& n) { return LowerAlpha(n, "celu", "alpha", 1); }
+bool LowerThresholded(NodeLowering& n) { return LowerAlpha(n, "thresholded_relu", "threshold", 1); }
+bool LowerSwish(NodeLowering& n) { return LowerAlpha(n, "swish", "beta", 1); }
+
+bool LowerSelu(NodeLowering& n) {
+  // The defaults of the first version have fewer digits.
+  const double alpha = n.opset() < 6 ? 1.6732 : 1.67326319217681884765625;
+  const double gamma = n.opset() < 6 ? 1.0507 : 1.05070102214813232421875;
+  n.Result(0, n.Unary("selu", n.Required(0),
+                      {{"alpha", n.Float("alpha", alpha)}, {"scale", n.Float("gamma", gamma)}}));
+  return true;
+}
+
+bool LowerHardSigmoid(NodeLowering& n) {
+  n.Result(0, n.Unary("hard_sigmoid", n.Required(0),
+                      {{"slope", n.Float("alpha", 0.2)}, {"offset", n.Float("beta", 0.5)}}));
+  return true;
+}
+
+bool LowerGelu(NodeLowering& n) {
+  const bool tanh = n.Str("approximate", "none") == "tanh";
+  n.Result(0, n.Unary("gelu", n.Required(0), {{"approximate", tanh}}));
+  return true;
+}
+
+bool LowerQuickGelu(NodeLowering& n) {
+  n.Result(0, n.Unary("swish", n.Required(0), {{"beta", n.Float("alpha", 1.702)}}));
+  return true;
+}
+
+bool LowerShrink(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.dtype(x) == DType::kUnknown) return false;
+  const double bias = n.Float("bias", 0), lambd = n.Float("lambd", 0.5);
+  const auto constant = [&](double v) { return n.FloatConstant(v, n.dtype(x)); };
+  const int up = n.Binary("elementwise_add", x, constant(bias));
+  const int down = n.Binary("elementwise_sub", x, constant(bias));
+  const auto where = [&](int condition, int yes, int no) {
+    return n.Make("where", {{"Condition", {condition}}, {"X", {yes}}, {"Y", {no}}});
+  };
+  const int zero = n.Unary("fill_any_like", x, {{"value", 0.0}, {"dtype", int64_t{-1}}});
+  const int low = n.Binary("less_than", x, constant(-lambd));
+  const int high = n.Binary("greater_than", x, constant(lambd));
+  n.Result(0, where(low, up, where(high, down, zero)));
+  return true;
+}
+
+bool LowerClip(NodeLowering& n) {
+  const int x = n.Required(0);
+  double bounds[2] = {-std::numeric_limits<double>::infinity(),
+                      std::numeric_limits<double>::infinity()};
+  if (n.opset() < 11) {
+    bounds[0] = n.Float("min", bounds[0]);
+    bounds[1] = n.Float("max", bounds[1]);
+  }
+  for (size_t i = 1; i < 3; ++i) {
+    if (!n.Has(i)) continue;
+    const auto value = n.ConstantFloats(n.In(i));
+    if (!value || value->size() != 1) return false;
+    bounds[i - 1] = (*value)[0];
+  }
+  if (!IsFloatVar(n, x))
+    return n.inputs() < 2 && n.Find("min") == nullptr && (n.Result(0, x), true);
+  n.Result(0, n.Unary("clip", x, {{"min", bounds[0]}, {"max", bounds[1]}}));
+  return true;
+}
+
+bool LowerPRelu(NodeLowering& n) {
+  const int x = n.Required(0), slope = n.Required(1);
+  const Shape& s = n.shape(slope);
+  if (!s.is_static() || n.dtype(x) != DType::kF32) return false;
+  if (s.numel() == 1 && n.rank(x) > 0) {
+    n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {1})}}},
+                       {{"mode", std::string("all")}}));
+    return true;
+  }
+  // [C, 1, 1], or [C] in old files: one for each channel.
+  const bool per_channel = n.rank(x) == 4 && ((s.rank() == 3 && s[1] == 1 && s[2] == 1) ||
+                                              (s.rank() == 1 && n.opset() < 7));
+  if (!per_channel) {
+    if (s.rank() != 1 || n.opset() >= 7 || n.rank(x) < 2) return false;
+    Ints dims{s[0]};
+    for (int i = 2; i < n.rank(x); ++i) dims.push_back(1);
+    if (!NodeLowering::HasOperator("onnx_p_relu")) return false;
+    n.Result(0, n.Make("onnx_p_relu", {{"X", {x}}, {"slope", {n.Reshape(slope, dims)}}}, {}, "Y"));
+    return true;
+  }
+  n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {s[0]})}}},
+                     {{"mode", std::string("channel")}}));
+  return true;
+}
+
+bool LowerIdentity(NodeLowering& n) {
+  n.Result(0, n.Required(0));
+  return true;
+}
+
+bool LowerWhere(NodeLowering& n) {
+  const int c = n.Required(0), x = n.Required(1), y = n.Required(2);
+  if (n.IsString(x)) return false;
+  const bool same = n.shape(c).is_static() && n.shape(c) == n.shape(x) && n.shape(x) == n.shape(y);
+  if (!same) return false;
+  const int made = n.Make("where", {{"Condition", {c}}, {"X", {x}}, {"Y", {y}}});
+  if (n.dtype(made) == n.dtype(x)) n.SetType(made, n.type(x));
+  n.Result(0, made);
+  return true;
+}
+
+// Bits of types that are held in wider ones are seen in their own width.
+bool LowerBitCast(NodeLowering& n) {
+  const int x = n.Required(0), from = n.type(x), to = static_cast<int>(n.Int("to", 0));
+  const auto narrow = [](int type) {
+    return type == kUint16 ? DType::kI16 : type == kUint32 ? DType::kI32 : StorageOf(type);
+  };
+  if (narrow(from) == StorageOf(from) && narrow(to) == StorageOf(to)) return false;
+  if (BitsOf(from) != BitsOf(to)) return false;
+  int bits = n.Cast(x, narrow(from));
+  if (narrow(from) != narrow(to))
+    bits = n.Make("onnx_bit_cast", {{"input", {bits}}}, {{"to", int64_t{TypeOf(narrow(to))}}},
+                  "output");
+  n.draft_var(bits).dtype = narrow(to);
+  const int made = bits == x ? n.Unary("assign", x) : n.Cast(bits, StorageOf(to));
+  n.Result(0, Wrapped(n, to, made));
+  return true;
+}
+
+bool LowerRound(NodeLowering& n) {
+  n.Result(0, n.Make("onnx_round", {{"X", {n.Required(0)}}}, {}, "Y"));
+  return true;
+}
+
+bool LowerIsInf(NodeLowering& n) {
+  if (n.Int("detect_negative", 1) == 0 || n.Int("detect_positive", 1) == 0) return false;
+  n.Result(0, n.Unary("isinf_v2", n.Required(0)));
+  return true;
+}
+
+bool LowerCast(NodeLowering& n) {
+  const int x = n.Required(0);
+  int to = static_cast<int>(n.Int("to", 0));
+  if (const Attribute* a = n.Find("to"); a != nullptr && a->kind == Attribute::kString) {
+    static constexpr std::pair<std::string_view, int> kNames[] = {
+        {"FLOAT", kFloat},     {"UINT8", kUint8},   {"INT8", kInt8},     {"UINT16", kUint16},
+        {"INT16", kInt16},     {"INT32", kInt32},   {"INT64", kInt64},   {"BOOL", kBool},
+        {"FLOAT16", kFloat16}, {"DOUBLE", kDouble}, {"UINT32", kUint32}, {"UINT64", kUint64}};
+    for (const auto& [name, type] : kNames)
+      if (a->s == name) to = type;
+  }
+  if (n.node().op_type == "CastLike") to = n.type(n.Required(1));
+  const int from = n.type(x);
+  if (to == kUndefinedType || (StorageOf(to) == DType::kUnknown && to != kString)) {
+    n.Problem("casts to ", to, ", which is no element type");
+    n.Result(0, x);
+    return true;
+  }
+  if (from == to && !n.IsString(x)) {
+    n.Result(0, x);
+    return true;
+  }
+  const auto plain = [](int type) { return type == TypeOf(StorageOf(type)); };
+  // Unsigned types in wider ones: what is cast from them is what it is.
+  const bool widened = from == kUint16 || from == kUint32;
+  if (plain(to) && from != kString && to != kString && (plain(from) || widened)) {
+    const int made = n.Cast(x, StorageOf(to));
+    if (made == x) {
+      n.Result(0, n.Unary("assign", x));
+      return true;
+    }
+    n.SetType(made, to);
+    n.Result(0, made);
+    return true;
+  }
+  const char* op = n.IsString(x) || to == kString ? "onnx_cast_string" : "onnx_cast";
+  if (!NodeLowering::HasOperator(op)) return false;
+  const int made = n.Make(op, {{"input", {x}}},
+                          {{"from", int64_t{from}},
+                           {"to", int64_t{to}},
+                           {"saturate", n.Int("saturate", 1)},
+                           {"round_mode", n.Str("round_mode", "up")}},
+                          "output");
+  n.SetType(made, to);
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerNeg(NodeLowering& n) {
+  const int x = n.Required(0);
+  n.Result(0, Wrapped(n, n.type(x), n.Unary("scale", x, {{"scale", -1.0}})));
+  return true;
+}
+
+// Two operands of a plain type; others are heddle's own operator's.
+template <const char* kType>
+bool LowerMaxMin(NodeLowering& n) {
+  return !NodeLowering::HasOperator(n.node().op_type == "Max" ? "onnx_max" : "onnx_min") &&
+         LowerChain<kType>(n);
+}
+
+bool LowerBitwiseNot(NodeLowering& n) {
+  const int x = n.Required(0);
+  n.Result(0, Wrapped(n, n.type(x), n.Unary("bitwise_not", x)));
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"", "Abs", &LowerUnary<kAbs>},
+    {"", "Acos", &LowerUnary<kAcos>},
+    {"", "Acosh", &LowerUnary<kAcosh>},
+    {"", "Add", &LowerBinary<kElementwiseAdd>},
+    {"", "And", &LowerCompare<kLogicalAnd>},
+    {"", "Asin", &LowerUnary<kAsin>},
+    {"", "Asinh", &LowerUnary<kAsinh>},
+    {"", "Atan", &LowerUnary<kAtan>},
+    {"", "Atanh", &LowerUnary<kAtanh>},
+    {"", "BitCast", &LowerBitCast},
+    {"", "BitwiseAnd", &LowerBinary<kBitwiseAnd>},
+    {"", "BitwiseNot", &LowerBitwiseNot},
+    {"", "BitwiseOr", &LowerBinary<kBitwiseOr>},
+    {"", "BitwiseXor", &LowerBinary<kBitwiseXor>},
+    {"", "Cast", &LowerCast},
+    {"", "CastLike", &LowerCast},
+    {"", "Ceil", &LowerUnary<kCeil>},
+    {"", "Celu", &LowerCelu},
+    {"", "Clip", &LowerClip},
+    {"", "Cos", &LowerUnary<kCos>},
+    {"", "Cosh", &LowerUnary<kCosh>},
+    {"", "Div", &LowerBinary<kElementwiseDiv>},
+    {"", "Elu", &LowerElu},
+    {"", "Equal", &LowerCompare<kEqual>},
+    {"", "Erf", &LowerUnary<kErf>},
+    {"", "Exp", &LowerUnary<kExp>},
+    {"", "Floor", &LowerUnary<kFloor>},
+    {"", "Gelu", &LowerGelu},
+    {"", "Greater", &LowerCompare<kGreaterThan>},
+    {"", "GreaterOrEqual", &LowerCompare<kGreaterEqual>},
+    {"", "HardSigmoid", &LowerHardSigmoid},
+    {"", "HardSwish", &LowerUnary<kHardSwish>},
+    {"", "Identity", &LowerIdentity},
+    {"", "IsInf", &LowerIsInf},
+    {"", "IsNaN", &LowerUnary<kIsnanV2>},
+    {"", "LeakyRelu", &LowerLeakyRelu},
+    {"", "Less", &LowerCompare<kLessThan>},
+    {"", "LessOrEqual", &LowerCompare<kLessEqual>},
+    {"", "Log", &LowerUnary<kLog>},
+    {"", "Max", &LowerMaxMin<kElementwiseMax>},
+    {"", "Mean", &LowerMean},
+    {"", "Min", &LowerMaxMin<kElementwiseMin>},
+    {"", "Mish", &LowerUnary<kMish>},
+    {"", "Mod", &LowerMod},
+    {"", "Mul", &LowerBinary<kElementwiseMul>},
+    {"", "Neg", &LowerNeg},
+    {"", "Not", &LowerUnary<kLogicalNot>},
+    {"", "Or", &LowerCompare<kLogicalOr>},
+    {"", "PRelu", &LowerPRelu},
+    {"", "Pow", &LowerPow},
+    {"", "Reciprocal", &LowerUnary<kReciprocal>},
+    {"", "Relu", &LowerUnary<kRelu>},
+    {"", "Round", &LowerRound},
+    {"", "Selu", &LowerSelu},
+    {"", "Shrink", &LowerShrink},
+    {"", "Sigmoid", &LowerUnary<kSigmoid>},
+    {"", "Sign", &LowerUnary<kSign>},
+    {"", "Sin", &LowerUnary<kSin>},
+    {"", "Sinh", &LowerUnary<kSinh>},
+    {"", "Softplus", &LowerUnary<kSoftplus>},
+    {"", "Softsign", &LowerUnary<kSoftsign>},
+    {"", "Sqrt", &LowerUnary<kSqrt>},
+    {"", "Sub", &LowerBinary<kElementwiseSub>},
+    {"", "Sum", &LowerChain<kElementwiseAdd>},
+    {"", "Swish", &LowerSwish},
+    {"", "Tan", &LowerUnary<kTan>},
+    {"", "Tanh", &LowerUnary<kTanh>},
+    {"", "ThresholdedRelu", &LowerThresholded},
+    {"", "Where", &LowerWhere},
+    {"", "Xor", &LowerCompare<kLogicalXor>},
+    {"com.microsoft", "Gelu", &LowerGelu},
+    {"com.microsoft", "QuickGelu", &LowerQuickGelu},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ElementwiseHandlers() { return kEntries; }
+
+}  // namespace heddle::onnx

@@ -1,0 +1,329 @@
+// Convolutions, pooling and matrix products.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+// Attributes of sliding windows in Paddle's order.
+struct Windows {
+  int dims = 0;  // spatial
+  Ints kernel, strides, dilations;
+  Ints pads;  // begin and end of each dimension
+};
+
+// Nothing where the number of dimensions, or what auto_pad makes of the shapes, is not known.
+std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
+  Windows made;
+  made.kernel = n.IntList("kernel_shape");
+  made.dims = !made.kernel.empty()             ? static_cast<int>(made.kernel.size())
+              : w != kNoDraft && n.rank(w) > 0 ? n.rank(w) - 2
+                                               : n.rank(x) - 2;
+  if (made.dims < 1 || made.dims > 3) return std::nullopt;
+  const auto count = static_cast<size_t>(made.dims);
+  if (w != kNoDraft && made.kernel.empty() && n.shape(w).is_static())
+    for (int i = 2; i < n.rank(w); ++i) made.kernel.push_back(n.shape(w)[i]);
+  made.strides = n.IntList("strides");
+  made.dilations = n.IntList("dilations");
+  Ints pads = n.IntList("pads");
+  if (made.strides.empty()) made.strides.assign(count, 1);
+  if (made.dilations.empty()) made.dilations.assign(count, 1);
+  if (pads.empty()) pads.assign(2 * count, 0);
+  if (made.kernel.size() != count || made.strides.size() != count ||
+      made.dilations.size() != count || pads.size() != 2 * count)
+    return std::nullopt;
+  const std::string auto_pad = n.Str("auto_pad", "NOTSET");
+  for (size_t i = 0; i < count; ++i) {
+    int64_t begin = pads[i], end = pads[count + i];
+    if (auto_pad == "VALID") begin = end = 0;
+    if (auto_pad.starts_with("SAME")) {
+      int64_t size = n.rank(x) == made.dims + 2 ? n.shape(x)[static_cast<int>(i) + 2] : -1;
+      const int64_t reach = made.dilations[i] * (made.kernel[i] - 1) + 1;
+      if (size < 0 && made.strides[i] == 1) size = reach;  // any gives the same
+      if (size < 0) return std::nullopt;
+      const int64_t out = (size + made.strides[i] - 1) / made.strides[i];
+      const int64_t total = std::max<int64_t>((out - 1) * made.strides[i] + reach - size, 0);
+      begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      end = total - begin;
+    }
+    made.pads.push_back(begin);
+    made.pads.push_back(end);
+  }
+  if (std::any_of(made.pads.begin(), made.pads.end(), [](int64_t p) { return p < 0; }))
+    return std::nullopt;
+  return made;
+}
+
+// One dimension becomes two of which the first is 1.
+void MakePlane(Windows* w) {
+  if (w->dims != 1) return;
+  w->dims = 2;
+  for (Ints* list : {&w->kernel, &w->strides, &w->dilations}) list->insert(list->begin(), 1);
+  w->pads.insert(w->pads.begin(), {0, 0});
+}
+
+// Equal at both ends of every dimension: the short form, which fusions know best.
+Ints ShortPads(const Ints& pads) {
+  Ints one;
+  for (size_t i = 0; i < pads.size(); i += 2) {
+    if (pads[i] != pads[i + 1]) return pads;
+    one.push_back(pads[i]);
+  }
+  return one;
+}
+
+// The bias of each channel, behind the batch.
+int AddBias(NodeLowering& n, int y, int bias) {
+  if (bias == kNoDraft) return y;
+  return n.Make("elementwise_add", {{"X", {y}}, {"Y", {bias}}}, {{"axis", int64_t{1}}});
+}
+
+bool IsPlain(NodeLowering& n, int v) { return IsFloat(n.dtype(v)); }
+
+bool LowerConv(NodeLowering& n) {
+  const int x = n.Required(0), w = n.Required(1);
+  auto windows = WindowsOf(n, x, w);
+  if (!windows || !IsPlain(n, x)) return false;
+  if (n.shape(x).is_static() && n.shape(x).numel() == 0) return false;
+  const bool line = windows->dims == 1;
+  MakePlane(&*windows);
+  const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
+  const bool plane = windows->dims == 2;
+  int y = n.Make(plane ? "conv2d" : "conv3d", {{"Input", {input}}, {"Filter", {filter}}},
+                 {{"strides", windows->strides},
+                  {"paddings", ShortPads(windows->pads)},
+                  {"dilations", windows->dilations},
+                  {"groups", n.Int("group", 1)}},
+                 "Output");
+  y = AddBias(n, y, n.In(2));
+  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  return true;
+}
+
+// ONNX Runtime's: a convolution, a summand and an activation.
+bool LowerFusedConv(NodeLowering& n) {
+  static constexpr std::string_view kOwn[] = {"activation", "activation_params"};
+  Node& conv = n.lowering().OwnNode(n.node());
+  conv.domain = "";
+  conv.op_type = "Conv";
+  conv.inputs.resize(std::min<size_t>(conv.inputs.size(), 3));
+  conv.outputs.assign(1, n.lowering().OwnName(0));
+  std::erase_if(conv.attributes, [](const Attribute& a) {
+    return std::find(std::begin(kOwn), std::end(kOwn), a.name) != std::end(kOwn);
+  });
+  NameScope names;
+  names.outer = n.around().names;
+  Surroundings around = n.around();
+  around.names = &names;
+  n.lowering().LowerNode(conv, around);
+  int y = names.vars.at(conv.outputs[0]);
+  if (n.Has(3)) y = n.Binary("elementwise_add", y, n.In(3));
+  const std::string activation = n.Str("activation", "");
+  const Floats params = n.FloatList("activation_params");
+  const auto param = [&](size_t i, double otherwise) {
+    return i < params.size() ? params[i] : otherwise;
+  };
+  if (activation == "Relu")
+    y = n.Unary("relu", y);
+  else if (activation == "Sigmoid")
+    y = n.Unary("sigmoid", y);
+  else if (activation == "Tanh")
+    y = n.Unary("tanh", y);
+  else if (activation == "LeakyRelu")
+    y = n.Unary("leaky_relu", y, {{"alpha", param(0, 0.01)}});
+  else if (activation == "Clip")
+    y = n.Unary("clip", y, {{"min", param(0, 0)}, {"max", param(1, 0)}});
+  else if (activation == "HardSigmoid")
+    y = n.Unary("hard_sigmoid", y, {{"slope", param(0, 0.2)}, {"offset", param(1, 0.5)}});
+  else if (!activation.empty())
+    n.Problem("has the activation '", activation, "', which heddle does not know");
+  n.Result(0, y);
+  return true;
+}
+
+bool LowerConvTranspose(NodeLowering& n) {
+  const int x = n.Required(0), w = n.Required(1);
+  auto windows = WindowsOf(n, x, w);
+  const std::string auto_pad = n.Str("auto_pad", "NOTSET");
+  if (!windows || !IsPlain(n, x) || windows->dims == 3 || n.Find("output_shape") != nullptr ||
+      auto_pad.starts_with("SAME") || (n.shape(x).is_static() && n.shape(x).numel() == 0))
+    return false;
+  const bool line = windows->dims == 1;
+  MakePlane(&*windows);
+  Ints extra = n.IntList("output_padding");
+  if (line && !extra.empty()) extra.insert(extra.begin(), 0);
+  if (std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e != 0; })) return false;
+  const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
+  int y = n.Make("conv2d_transpose", {{"Input", {input}}, {"Filter", {filter}}},
+                 {{"strides", windows->strides},
+                  {"paddings", ShortPads(windows->pads)},
+                  {"dilations", windows->dilations},
+                  {"groups", n.Int("group", 1)}},
+                 "Output");
+  y = AddBias(n, y, n.In(2));
+  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  return true;
+}
+
+bool LowerPool(NodeLowering& n, bool max) {
+  const int x = n.Required(0);
+  auto windows = WindowsOf(n, x, kNoDraft);
+  const bool dilated = windows && std::any_of(windows->dilations.begin(), windows->dilations.end(),
+                                              [](int64_t d) { return d != 1; });
+  if (!windows || dilated || n.Wants(1) || n.Int("ceil_mode", 0) != 0 || !IsPlain(n, x))
+    return false;
+  for (size_t i = 0; i < windows->kernel.size(); ++i)
+    if (windows->pads[2 * i] >= windows->kernel[i] ||
+        windows->pads[2 * i + 1] >= windows->kernel[i])
+      return false;
+  const bool line = windows->dims == 1;
+  MakePlane(&*windows);
+  const int input = line ? n.Unsqueeze(x, {2}) : x;
+  const bool counts_padding = n.opset() >= 7 && n.Int("count_include_pad", 0) != 0;
+  const int y = n.Make(windows->dims == 2 ? "pool2d" : "pool3d", {{"X", {input}}},
+                       {{"ksize", windows->kernel},
+                        {"strides", windows->strides},
+                        {"paddings", ShortPads(windows->pads)},
+                        {"exclusive", !counts_padding},
+                        {"pooling_type", std::string(max ? "max" : "avg")}});
+  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  return true;
+}
+bool LowerMaxPool(NodeLowering& n) { return LowerPool(n, true); }
+bool LowerAveragePool(NodeLowering& n) { return LowerPool(n, false); }
+
+bool LowerGlobalPool(NodeLowering& n, bool max) {
+  const int x = n.Required(0);
+  const int rank = n.rank(x);
+  if (rank < 0) return false;
+  if (rank == 4 && IsPlain(n, x)) {
+    n.Result(0, n.Make("pool2d", {{"X", {x}}},
+                       {{"ksize", Ints{1, 1}},
+                        {"global_pooling", true},
+                        {"pooling_type", std::string(max ? "max" : "avg")}}));
+    return true;
+  }
+  if (rank < 3) {
+    n.Result(0, x);
+    return true;
+  }
+  Ints axes(static_cast<size_t>(rank - 2));
+  std::iota(axes.begin(), axes.end(), 2);
+  n.Result(0, n.Make(max ? "reduce_max" : "reduce_mean", {{"X", {x}}},
+                     {{"dim", axes}, {"keep_dim", true}}));
+  return true;
+}
+bool LowerGlobalMaxPool(NodeLowering& n) { return LowerGlobalPool(n, true); }
+bool LowerGlobalAveragePool(NodeLowering& n) { return LowerGlobalPool(n, false); }
+
+bool LowerMatMul(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1);
+  const bool empty = (n.shape(x).is_static() && n.shape(x).numel() == 0) ||
+                     (n.shape(y).is_static() && n.shape(y).numel() == 0);
+  if (empty && NodeLowering::HasOperator("onnx_mat_mul")) return false;
+  n.Result(0, n.Binary("matmul_v2", x, y));
+  return true;
+}
+
+// alpha * A' B' + beta * C
+bool LowerGemm(NodeLowering& n) {
+  const int a = n.Required(0), b = n.Required(1), c = n.In(2);
+  int y = n.Make("matmul_v2", {{"X", {a}}, {"Y", {b}}},
+                 {{"trans_x", n.Int("transA", 0) != 0}, {"trans_y", n.Int("transB", 0) != 0}});
+  const double alpha = n.Float("alpha", 1), beta = n.Float("beta", 1);
+  if (alpha != 1) y = n.Unary("scale", y, {{"scale", alpha}});
+  if (c != kNoDraft && beta != 0) {
+    const int add = beta != 1 ? n.Unary("scale", c, {{"scale", beta}}) : c;
+    y = n.Binary("elementwise_add", y, add);
+  }
+  n.Result(0, y);
+  return true;
+}
+
+bool LowerFusedMatMul(NodeLowering& n) {
+  if (n.Int("transBatchA", 0) != 0 || n.Int("transBatchB", 0) != 0) return false;
+  int y = n.Make("matmul_v2", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}},
+                 {{"trans_x", n.Int("transA", 0) != 0}, {"trans_y", n.Int("transB", 0) != 0}});
+  if (const double alpha = n.Float("alpha", 1); alpha != 1)
+    y = n.Unary("scale", y, {{"scale", alpha}});
+  n.Result(0, y);
+  return true;
+}
+
+// Asymmetric resizing by its old name, and Resize as it was at first.
+bool LowerUpsample(NodeLowering& n) {
+  if (!NodeLowering::HasOperator("onnx_resize")) return false;
+  const int x = n.Required(0);
+  int scales = n.In(1);
+  if (n.opset() < 9) {
+    Floats values = n.FloatList("scales");
+    if (n.opset() < 7) values = {1, 1, n.Float("height_scale", 1), n.Float("width_scale", 1)};
+    scales = n.FloatsConstant(values, DType::kF32);
+  }
+  std::string mode = n.Str("mode", "nearest");
+  if (mode == "bilinear") mode = "linear";
+  n.Result(0, n.Make("onnx_resize", {{"X", {x}}, {"scales", {scales}}},
+                     {{"mode", mode},
+                      {"coordinate_transformation_mode", std::string("asymmetric")},
+                      {"nearest_mode", std::string("floor")}},
+                     "Y"));
+  return true;
+}
+
+// Images by whole factors, or linearly, in the forms that Paddle's operators have.
+bool LowerPlainResize(NodeLowering& n) {
+  const int x = n.Required(0);
+  const bool old = n.opset() < 11;
+  if (n.opset() < 10 || n.rank(x) != 4 || n.dtype(x) != DType::kF32) return false;
+  const std::string mode = n.Str("mode", "nearest");
+  const std::string place =
+      old ? "asymmetric" : n.Str("coordinate_transformation_mode", "half_pixel");
+  const std::string rounding = old ? "floor" : n.Str("nearest_mode", "round_prefer_floor");
+  const auto scales = n.ConstantFloats(n.In(old ? 1 : 2));
+  if (!scales || scales->size() != 4 || (*scales)[0] != 1 || (*scales)[1] != 1 ||
+      n.Find("axes") != nullptr || n.Int("antialias", 0) != 0 || n.Has(3))
+    return false;
+  const double h = (*scales)[2], w = (*scales)[3];
+  const bool whole = h >= 1 && w >= 1 && h == std::floor(h) && w == std::floor(w);
+  const bool half = place == "half_pixel";
+  Attrs attrs = {{"scale", Floats{h, w}}, {"align_corners", false}};
+  if (mode == "nearest") {
+    const bool same =
+        (place == "asymmetric" && rounding == "floor") || (half && rounding.starts_with("round"));
+    if (!whole || !same) return false;
+    n.Result(0, n.Make("nearest_interp_v2", {{"X", {x}}}, std::move(attrs)));
+    return true;
+  }
+  if (mode != "linear" || !whole || !(half || place == "asymmetric")) return false;
+  attrs.emplace_back("align_mode", int64_t{half ? 0 : 1});
+  n.Result(0, n.Make("bilinear_interp_v2", {{"X", {x}}}, std::move(attrs)));
+  return true;
+}
+
+bool LowerResize(NodeLowering& n) {
+  return LowerPlainResize(n) || (n.opset() == 10 && LowerUpsample(n));
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"", "AveragePool", &LowerAveragePool},
+    {"", "Conv", &LowerConv},
+    {"", "ConvTranspose", &LowerConvTranspose},
+    {"", "Gemm", &LowerGemm},
+    {"", "GlobalAveragePool", &LowerGlobalAveragePool},
+    {"", "GlobalMaxPool", &LowerGlobalMaxPool},
+    {"", "MatMul", &LowerMatMul},
+    {"", "MaxPool", &LowerMaxPool},
+    {"", "Resize", &LowerResize},
+    {"", "Upsample", &LowerUpsample},
+    {"com.microsoft", "FusedConv", &LowerFusedConv},
+    {"com.microsoft", "FusedMatMul", &LowerFusedMatMul},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> NetworkHandlers() { return kEntries; }
+
+}  // namespace heddle::onnx

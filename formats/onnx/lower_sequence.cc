@@ -1,0 +1,157 @@
+// Sequences of tensors, which are tensor arrays, and optional values. An optional value is what it
+// holds where that is known, else an array of at most one tensor.
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+using Kind = Type::Kind;
+
+void ResultSequence(NodeLowering& n, int v, int element) {
+  n.SetKind(v, Kind::kSequence, element);
+  n.Result(0, v);
+}
+
+bool LowerConstruct(NodeLowering& n) {
+  const std::vector<int> items = n.AllInputs();
+  if (!items.empty() && n.IsString(items[0])) return false;
+  const int made = n.Make("onnx_sequence_construct", {{"inputs", items}}, {}, "output_sequence");
+  ResultSequence(n, made, items.empty() ? int{kFloat} : n.type(items[0]));
+  return true;
+}
+
+bool LowerEmpty(NodeLowering& n) {
+  const int made = n.Make("onnx_sequence_construct", {}, {}, "output_sequence");
+  ResultSequence(n, made, static_cast<int>(n.Int("dtype", kFloat)));
+  return true;
+}
+
+bool LowerInsert(NodeLowering& n) {
+  const int sequence = n.Required(0), item = n.Required(1);
+  const int made =
+      n.Make("onnx_sequence_insert",
+             {{"input_sequence", {sequence}}, {"tensor", {item}}, {"position", {n.In(2)}}}, {},
+             "output_sequence");
+  ResultSequence(n, made, n.type(item));
+  return true;
+}
+
+bool LowerErase(NodeLowering& n) {
+  const int sequence = n.Required(0);
+  const int made =
+      n.Make("onnx_sequence_erase", {{"input_sequence", {sequence}}, {"position", {n.In(1)}}}, {},
+             "output_sequence");
+  ResultSequence(n, made, n.type(sequence));
+  return true;
+}
+
+void ResultItem(NodeLowering& n, int v, int sequence) {
+  n.draft_var(v).dtype = StorageOf(n.type(sequence));
+  n.facts(v).shape = Shape::Unknown();
+  n.SetType(v, n.type(sequence));
+  n.Result(0, v);
+}
+
+bool LowerAt(NodeLowering& n) {
+  const int sequence = n.Required(0);
+  ResultItem(n,
+             n.Make("onnx_sequence_at",
+                    {{"input_sequence", {sequence}}, {"position", {n.Required(1)}}}, {}, "tensor"),
+             sequence);
+  return true;
+}
+
+bool LowerLength(NodeLowering& n) {
+  const int made = n.Make("lod_array_length", {{"X", {n.Required(0)}}});
+  n.draft_var(made).dtype = DType::kI64;
+  n.facts(made).shape = Shape{1};
+  const int scalar = n.Squeeze(made, {0});
+  n.SetType(scalar, kInt64);
+  n.Result(0, scalar);
+  return true;
+}
+
+bool LowerSplit(NodeLowering& n) {
+  const int x = n.Required(0);
+  const int made =
+      n.Make("onnx_split_to_sequence", {{"input", {x}}, {"split", {n.In(1)}}},
+             {{"axis", n.Int("axis", 0)}, {"keepdims", n.Int("keepdims", 1)}}, "output_sequence");
+  ResultSequence(n, made, n.type(x));
+  return true;
+}
+
+bool LowerConcat(NodeLowering& n) {
+  const int sequence = n.Required(0);
+  ResultItem(
+      n,
+      n.Make("onnx_concat_from_sequence", {{"input_sequence", {sequence}}},
+             {{"axis", n.Int("axis", 0)}, {"new_axis", n.Int("new_axis", 0)}}, "concat_result"),
+      sequence);
+  return true;
+}
+
+// --- optionals
+
+bool LowerOptional(NodeLowering& n) {
+  if (n.Has(0)) {
+    n.Result(0, n.Required(0));
+    return true;
+  }
+  const Attribute* type = n.Find("type");
+  const Type* elements = type == nullptr ? nullptr : type->type.get();
+  while (elements != nullptr && !elements->inner.empty()) elements = elements->inner.data();
+  const int made = n.Make("onnx_sequence_construct", {}, {}, "output_sequence");
+  n.SetKind(made, Kind::kOptional, elements == nullptr ? int{kFloat} : elements->element);
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerHasElement(NodeLowering& n) {
+  const int x = n.In(0);
+  if (x == kNoDraft || n.kind(x) != Kind::kOptional) {
+    n.Result(0, n.IntConstant(x == kNoDraft ? 0 : 1, DType::kBool));
+    return true;
+  }
+  const int length = n.Make("lod_array_length", {{"X", {x}}});
+  n.draft_var(length).dtype = DType::kI64;
+  n.facts(length).shape = Shape{1};
+  n.Result(0, n.Squeeze(n.Binary("greater_than", length, n.IntsConstant({0})), {0}));
+  return true;
+}
+
+bool LowerGetElement(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.kind(x) != Kind::kOptional) {
+    n.Result(0, x);
+    return true;
+  }
+  if (n.facts(x).of_sequence) {
+    ResultSequence(n, n.Make("assign", {{"X", {x}}}), n.type(x));
+    return true;
+  }
+  ResultItem(n,
+             n.Make("onnx_sequence_at", {{"input_sequence", {x}}, {"position", {n.IntConstant(0)}}},
+                    {}, "tensor"),
+             x);
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"", "ConcatFromSequence", &LowerConcat},
+    {"", "Optional", &LowerOptional},
+    {"", "OptionalGetElement", &LowerGetElement},
+    {"", "OptionalHasElement", &LowerHasElement},
+    {"", "SequenceAt", &LowerAt},
+    {"", "SequenceConstruct", &LowerConstruct},
+    {"", "SequenceEmpty", &LowerEmpty},
+    {"", "SequenceErase", &LowerErase},
+    {"", "SequenceInsert", &LowerInsert},
+    {"", "SequenceLength", &LowerLength},
+    {"", "SplitToSequence", &LowerSplit},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> SequenceHandlers() { return kEntries; }
+
+}  // namespace heddle::onnx

@@ -1,0 +1,325 @@
+// Constants, dimensions, and operators that rearrange elements.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/shapes.h"
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+// The values of an input that was an attribute before `since`; nothing where they are computed.
+// `given`: whether there are any.
+std::optional<Ints> IntsOf(NodeLowering& n, std::string_view name, size_t input, int64_t since,
+                           bool* given) {
+  if (n.opset() < since) {
+    *given = n.Find(name) != nullptr;
+    return n.IntList(name);
+  }
+  *given = n.Has(input);
+  return *given ? n.ConstantInts(n.In(input)) : Ints();
+}
+
+bool LowerConstant(NodeLowering& n) {
+  static constexpr std::string_view kNames[] = {"value",        "sparse_value", "value_float",
+                                                "value_floats", "value_int",    "value_ints",
+                                                "value_string", "value_strings"};
+  const Attribute* a = nullptr;
+  for (std::string_view name : kNames)
+    if (a == nullptr) a = n.Find(name);
+  if (a == nullptr || n.node().outputs.size() != 1) {
+    n.Problem("has no value, or not one output");
+    return true;
+  }
+  n.ResultConstant(*a);
+  return true;
+}
+
+bool LowerConstantOfShape(NodeLowering& n) {
+  const int shape = n.Required(0);
+  Tensor value = Tensor::Zeros(DType::kF32, {1});
+  int type = kFloat;
+  if (const Attribute* a = n.Find("value"); a != nullptr && a->tensor != nullptr) {
+    auto made = MakeTensor(*a->tensor);
+    if (!made.ok() || made->numel() != 1) {
+      n.Problem("needs one element as 'value'");
+      n.Result(0, shape);
+      return true;
+    }
+    value = *std::move(made);
+    type = a->tensor->type;
+  }
+  const int element = n.TensorConstant(value, type);
+  const auto number = n.ConstantFloats(element);
+  const auto dims = n.ConstantInts(shape);
+  if (!number) return false;
+  // The text of a number is exact where a double is not.
+  std::string text;
+  if (const auto whole = n.ConstantInts(element)) text = std::to_string((*whole)[0]);
+  Attrs attrs = {
+      {"value", (*number)[0]}, {"str_value", text}, {"dtype", DTypeToProto(value.dtype())}};
+  int made = 0;
+  if (dims) {
+    attrs.emplace_back("shape", *dims);
+    made = n.Make("fill_constant", {}, std::move(attrs));
+  } else {
+    made = n.Make("fill_constant", {{"ShapeTensor", {shape}}}, std::move(attrs));
+    n.draft_var(made).dtype = value.dtype();
+  }
+  n.SetType(made, type);
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerShape(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (NodeLowering::HasOperator("onnx_shape") || n.IsString(x)) return false;
+  int made = n.ShapeOf(x);
+  const int64_t start = n.Int("start", 0);
+  const Attribute* end = n.Find("end");
+  if (start != 0 || end != nullptr)
+    made = n.Make("slice", {{"Input", {made}}},
+                  {{"axes", Ints{0}},
+                   {"starts", Ints{start}},
+                   {"ends", Ints{end == nullptr ? std::numeric_limits<int32_t>::max() : end->i}}});
+  n.SetType(made, kInt64);
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerSize(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (NodeLowering::HasOperator("onnx_size") || n.IsString(x)) return false;
+  const int made = n.Make("size", {{"Input", {x}}});
+  n.SetType(made, kInt64);
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerReshape(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  bool given = false;
+  const auto shape = IntsOf(n, "shape", 1, 5, &given);
+  const bool zeros_stay = n.Int("allowzero", 0) != 0;
+  if (shape && (!zeros_stay || std::count(shape->begin(), shape->end(), 0) == 0)) {
+    n.Result(0, n.Reshape(x, *shape));
+    return true;
+  }
+  if (zeros_stay && NodeLowering::HasOperator("onnx_reshape")) return false;
+  n.Result(0, n.Make("reshape2", {{"X", {x}}, {"Shape", {n.Required(1)}}}));
+  return true;
+}
+
+bool LowerFlatten(NodeLowering& n) {
+  const int x = n.Required(0);
+  int64_t axis = n.Int("axis", 1);
+  if (axis < 0 && n.rank(x) < 0) return false;
+  if (axis < 0) axis += n.rank(x);
+  n.Result(0, n.Unary("flatten2", x, {{"axis", axis}}));
+  return true;
+}
+
+// Axes counted in the output, from the front, in order.
+bool LowerUnsqueeze(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  bool given = false;
+  auto axes = IntsOf(n, "axes", 1, 13, &given);
+  if (!axes) return false;
+  const bool negative = std::any_of(axes->begin(), axes->end(), [](int64_t a) { return a < 0; });
+  const int rank = n.rank(x);
+  if (negative && rank < 0 && axes->size() > 1) return false;
+  if (negative && rank >= 0)
+    for (int64_t& a : *axes) a += a < 0 ? rank + static_cast<int64_t>(axes->size()) : 0;
+  std::sort(axes->begin(), axes->end());
+  if (std::adjacent_find(axes->begin(), axes->end()) != axes->end()) {
+    n.Problem("inserts an axis twice");
+    n.Result(0, x);
+    return true;
+  }
+  n.Result(0, axes->empty() ? x : n.Unsqueeze(x, *axes));
+  return true;
+}
+
+bool LowerSqueeze(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  bool given = false;
+  const auto axes = IntsOf(n, "axes", 1, 13, &given);
+  if (!axes) return false;
+  if (given && axes->empty())
+    n.Result(0, x);
+  else
+    n.Result(0, n.Squeeze(x, *axes));
+  return true;
+}
+
+bool LowerTranspose(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  Ints perm = n.IntList("perm");
+  if (n.Find("perm") == nullptr) {
+    if (n.rank(x) < 0) return false;
+    perm.resize(static_cast<size_t>(n.rank(x)));
+    std::iota(perm.rbegin(), perm.rend(), 0);
+  }
+  if (perm.empty())
+    n.Result(0, x);
+  else
+    n.Result(0, n.Unary("transpose2", x, {{"axis", perm}}));
+  return true;
+}
+
+bool LowerConcat(NodeLowering& n) {
+  const std::vector<int> all = n.AllInputs();
+  if (all.empty() || n.IsString(all[0])) return false;
+  const int made = n.Make("concat", {{"X", all}}, {{"axis", n.Int("axis", n.opset() < 4 ? 1 : 0)}});
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerSplit(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  const size_t count = n.node().outputs.size();
+  bool given = false;
+  auto sections = IntsOf(n, "split", 1, 13, &given);
+  if (!sections) return false;
+  int64_t axis = n.Int("axis", 0);
+  Attrs attrs = {{"axis", axis}};
+  if (given && sections->size() == count && count > 0) {
+    attrs.emplace_back("sections", *sections);
+  } else {
+    if (n.rank(x) < 0) return false;
+    if (axis < 0) axis += n.rank(x);
+    if (given || axis < 0 || axis >= n.rank(x)) return false;
+    const int64_t dim = n.shape(x)[static_cast<int>(axis)];
+    if (dim < 0 || count == 0 || dim % static_cast<int64_t>(count) != 0 || dim == 0) return false;
+    attrs.emplace_back("num", static_cast<int64_t>(count));
+  }
+  const std::vector<int> made = n.MakeMany("split", {{"X", {x}}}, std::move(attrs),
+                                           std::vector<std::string_view>(count, "Out"));
+  for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
+  return true;
+}
+
+bool LowerSlice(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  bool given = false, has_axes = false, has_steps = false;
+  const auto starts = IntsOf(n, "starts", 1, 10, &given), ends = IntsOf(n, "ends", 2, 10, &given);
+  auto axes = IntsOf(n, "axes", 3, 10, &has_axes);
+  const auto steps =
+      n.opset() < 10 ? std::optional<Ints>(Ints()) : IntsOf(n, "steps", 4, 1, &has_steps);
+  if (!starts || !ends || !axes || !steps) return false;
+  if (std::any_of(steps->begin(), steps->end(), [](int64_t s) { return s != 1; })) return false;
+  if (!has_axes) {
+    axes->resize(starts->size());
+    std::iota(axes->begin(), axes->end(), 0);
+  }
+  if (starts->size() != ends->size() || axes->size() != starts->size()) {
+    n.Problem("has ", starts->size(), " starts, ", ends->size(), " ends and ", axes->size(),
+              " axes");
+    n.Result(0, x);
+    return true;
+  }
+  if (axes->empty()) {
+    n.Result(0, x);
+    return true;
+  }
+  // The operator takes what a 32-bit number holds; dimensions are smaller.
+  const auto limited = [](Ints values) {
+    for (int64_t& v : values)
+      v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
+    return values;
+  };
+  n.Result(0, n.Make("slice", {{"Input", {x}}},
+                     {{"axes", *axes}, {"starts", limited(*starts)}, {"ends", limited(*ends)}}));
+  return true;
+}
+
+bool LowerExpand(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.IsString(x)) return false;
+  const auto wanted = n.ConstantInts(n.Required(1));
+  if (!wanted || !n.shape(x).is_static() || wanted->size() > Shape::kMaxRank) return false;
+  const auto both = BroadcastShape(n.shape(x), Shape(std::span<const int64_t>(*wanted)), -1);
+  if (!both.ok() || both->numel() == 0) return false;
+  n.Result(0, n.Make("expand_v2", {{"X", {x}}}, {{"shape", Ints(both->begin(), both->end())}}));
+  return true;
+}
+
+bool LowerTile(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.opset() < 6 || n.IsString(x)) return false;
+  const auto repeats = n.ConstantInts(n.Required(1));
+  const bool plain =
+      repeats && std::all_of(repeats->begin(), repeats->end(), [](int64_t r) { return r > 0; });
+  if (!plain || repeats->empty()) return false;
+  n.Result(0, n.Make("tile", {{"X", {x}}}, {{"repeat_times", *repeats}}));
+  return true;
+}
+
+// Constant padding by constant amounts, begins and ends of each dimension.
+bool LowerPad(NodeLowering& n) {
+  const int x = n.Required(0);
+  bool given = false;
+  const char* name = n.opset() < 2 ? "paddings" : "pads";
+  const auto pads = IntsOf(n, name, 1, 11, &given);
+  const std::string mode = n.Str("mode", "constant");
+  double value = n.opset() < 11 ? n.Float("value", 0) : 0;
+  if (n.opset() >= 11 && n.Has(2)) {
+    const auto constant = n.ConstantFloats(n.In(2));
+    if (!constant || constant->size() != 1) return false;
+    value = (*constant)[0];
+  }
+  const bool plain = pads && mode == "constant" && !n.Has(3) && IsFloat(n.dtype(x)) &&
+                     pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
+                     std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p >= 0; });
+  if (!plain) {
+    const bool cast = n.opset() >= 11 && n.Has(2) && n.dtype(n.In(2)) != n.dtype(x) &&
+                      IsFloat(n.dtype(n.In(2))) && pads && !n.Has(3);
+    if ((n.opset() >= 11 && !cast) || !pads) return false;
+    const DType dtype = n.dtype(x) == DType::kUnknown ? DType::kF32 : n.dtype(x);
+    n.Result(0, n.Make("onnx_pad",
+                       {{"data", {x}},
+                        {"pads", {n.IntsConstant(*pads)}},
+                        {"constant_value", {n.FloatConstant(value, dtype)}}},
+                       {{"mode", mode}}, "output"));
+    return true;
+  }
+  const size_t rank = pads->size() / 2;
+  Ints pairs;
+  for (size_t i = 0; i < rank; ++i) {
+    pairs.push_back((*pads)[i]);
+    pairs.push_back((*pads)[rank + i]);
+  }
+  n.Result(0, n.Make("pad", {{"X", {x}}}, {{"paddings", pairs}, {"pad_value", value}}));
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"", "Concat", &LowerConcat},
+    {"", "Constant", &LowerConstant},
+    {"", "ConstantOfShape", &LowerConstantOfShape},
+    {"", "Expand", &LowerExpand},
+    {"", "Flatten", &LowerFlatten},
+    {"", "Pad", &LowerPad},
+    {"", "Reshape", &LowerReshape},
+    {"", "Shape", &LowerShape},
+    {"", "Size", &LowerSize},
+    {"", "Slice", &LowerSlice},
+    {"", "Split", &LowerSplit},
+    {"", "Squeeze", &LowerSqueeze},
+    {"", "Tile", &LowerTile},
+    {"", "Transpose", &LowerTranspose},
+    {"", "Unsqueeze", &LowerUnsqueeze},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ShapeHandlers() { return kEntries; }
+
+}  // namespace heddle::onnx

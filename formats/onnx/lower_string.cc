@@ -1,0 +1,334 @@
+// Strings. Operators that only move, compare or order elements work on numbers in their place
+// (onnx_string_encode), which become strings again behind them.
+#include "formats/onnx/handlers.h"
+
+namespace heddle::onnx {
+namespace {
+
+// What is made of strings by numbers: whether the outputs are strings again.
+struct Mover {
+  std::string_view op_type;
+  bool makes_strings;
+};
+constexpr Mover kMovers[] = {
+    {"Compress", true},        {"Concat", true},
+    {"DepthToSpace", true},    {"Equal", false},
+    {"Expand", true},          {"Flatten", true},
+    {"Gather", true},          {"GatherElements", true},
+    {"GatherND", true},        {"Pad", true},
+    {"Reshape", true},         {"ReverseSequence", true},
+    {"ScatterElements", true}, {"Scatter", true},
+    {"ScatterND", true},       {"Shape", false},
+    {"Size", false},           {"Slice", true},
+    {"SpaceToDepth", true},    {"Split", true},
+    {"Squeeze", true},         {"Tile", true},
+    {"Transpose", true},       {"Unique", true},
+    {"Unsqueeze", true},       {"Where", true},
+    {"CenterCropPad", true},
+};
+
+const Mover* MoverOf(const Node& node) {
+  for (const Mover& m : kMovers)
+    if (node.domain.empty() && node.op_type == m.op_type) return &m;
+  return nullptr;
+}
+
+}  // namespace
+
+bool LowerStringMover(NodeLowering& n) {
+  const Mover* mover = MoverOf(n.node());
+  if (mover == nullptr) return false;
+  std::vector<size_t> places;
+  std::vector<int> strings;
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    if (!n.Has(i) || !n.IsString(n.In(i))) continue;
+    places.push_back(i);
+    strings.push_back(n.In(i));
+  }
+  if (strings.empty()) return false;
+  std::vector<std::string_view> outs(strings.size(), "Codes");
+  outs.push_back("Texts");
+  const std::vector<int> made = n.MakeMany("onnx_string_encode", {{"X", strings}}, {}, outs);
+  n.SetType(made.back(), kString);
+  // The same node over the numbers, under names that no file can have.
+  NameScope names;
+  names.outer = n.around().names;
+  Node& node = n.lowering().OwnNode(n.node());
+  for (size_t k = 0; k < strings.size(); ++k) {
+    n.SetType(made[k], kInt64);
+    n.facts(made[k]).shape = n.shape(strings[k]);
+    node.inputs[places[k]] = n.lowering().OwnName(k);
+    names.vars.emplace(node.inputs[places[k]], made[k]);
+  }
+  // Outputs of the file's names are the strings, not the numbers.
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (n.Wants(i)) node.outputs[i] = n.lowering().OwnName(node.inputs.size() + i);
+  Surroundings around = n.around();
+  around.names = &names;
+  n.lowering().LowerNode(node, around);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!n.Wants(i)) continue;
+    const int result = names.vars.at(node.outputs[i]);
+    if (!mover->makes_strings || (i > 0 && node.op_type == "Unique")) {
+      n.Result(i, result);
+      continue;
+    }
+    const int text = n.Make("onnx_string_decode", {{"Texts", {made.back()}}, {"Codes", {result}}});
+    n.SetType(text, kString);
+    n.facts(text).shape = n.shape(result);
+    n.Result(i, text);
+  }
+  return true;
+}
+
+namespace {
+
+int StringResult(NodeLowering& n, int v) {
+  n.SetType(v, kString);
+  return v;
+}
+
+bool LowerConcat(NodeLowering& n) {
+  const int made =
+      n.Make("onnx_string_concat", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}}, {}, "Z");
+  n.Result(0, StringResult(n, made));
+  return true;
+}
+
+bool LowerSplit(NodeLowering& n) {
+  const std::vector<int> made = n.MakeMany(
+      "onnx_string_split", {{"X", {n.Required(0)}}},
+      {{"delimiter", n.Str("delimiter", "")}, {"maxsplit", n.Int("maxsplit", -1)}}, {"Y", "Z"});
+  n.Result(0, StringResult(n, made[0]));
+  n.draft_var(made[1]).dtype = DType::kI64;
+  n.SetType(made[1], kInt64);
+  n.Result(1, made[1]);
+  return true;
+}
+
+bool LowerNormalizer(NodeLowering& n) {
+  const Attribute* words = n.Find("stopwords");
+  const int made = n.Make(
+      "onnx_string_normalizer", {{"X", {n.Required(0)}}},
+      {{"case_change_action", n.Str("case_change_action", "NONE")},
+       {"is_case_sensitive", n.Int("is_case_sensitive", 0)},
+       {"stopwords",
+        words == nullptr ? Strings() : Strings(words->strings.begin(), words->strings.end())}},
+      "Y");
+  n.Result(0, StringResult(n, made));
+  return true;
+}
+
+bool LowerRegex(NodeLowering& n) {
+  const int made = n.Make("onnx_regex_full_match", {{"X", {n.Required(0)}}},
+                          {{"pattern", n.Str("pattern", "")}}, "Y");
+  n.draft_var(made).dtype = DType::kBool;
+  n.SetType(made, kBool);
+  n.Result(0, made);
+  return true;
+}
+
+// --- ai.onnx.ml
+
+// Keys or values of a LabelEncoder: attributes of one of three kinds, or a tensor.
+struct Labels {
+  Strings strings;
+  Ints ints;
+  Floats floats;
+  int type = kUndefinedType;
+  size_t size() const { return strings.size() + ints.size() + floats.size(); }
+};
+
+Labels LabelsOf(NodeLowering& n, std::string_view stem) {
+  Labels made;
+  const auto find = [&](std::string_view end) {
+    return n.Find(std::string(stem) + std::string(end));
+  };
+  if (const Attribute* a = find("_strings")) {
+    made.strings.assign(a->strings.begin(), a->strings.end());
+    made.type = kString;
+  } else if (const Attribute* a = find("_int64s")) {
+    made.ints = a->ints;
+    made.type = kInt64;
+  } else if (const Attribute* a = find("_floats")) {
+    made.floats = a->floats;
+    made.type = kFloat;
+  } else if (const Attribute* a = find("_tensor"); a != nullptr && a->tensor != nullptr) {
+    made.type = a->tensor->type;
+    if (made.type == kString) {
+      made.strings.assign(a->tensor->strings.begin(), a->tensor->strings.end());
+      return made;
+    }
+    const auto t = MakeTensor(*a->tensor);
+    if (!t.ok()) return {};
+    const int v = n.TensorConstant(*t, made.type);
+    if (const auto ints = n.ConstantInts(v))
+      made.ints = *ints;
+    else if (const auto floats = n.ConstantFloats(v))
+      made.floats = *floats;
+  }
+  return made;
+}
+
+// A constant of the values, with what stands for everything else as its last element.
+int ValuesWithDefault(NodeLowering& n, Labels values) {
+  const Attribute* tensor = n.Find("default_tensor");
+  Labels other;
+  if (tensor != nullptr && tensor->tensor != nullptr) {
+    if (const auto t = MakeTensor(*tensor->tensor); t.ok()) {
+      const int v = n.TensorConstant(*t, tensor->tensor->type);
+      if (const auto ints = n.ConstantInts(v))
+        other.ints = *ints;
+      else if (const auto floats = n.ConstantFloats(v))
+        other.floats = *floats;
+    } else if (!tensor->tensor->strings.empty()) {
+      other.strings.assign(1, std::string(tensor->tensor->strings[0]));
+    }
+  }
+  if (values.type == kString) {
+    values.strings.push_back(other.strings.empty() ? n.Str("default_string", "_Unused")
+                                                   : other.strings[0]);
+    return n.StringsConstant(values.strings);
+  }
+  if (!values.floats.empty() || IsFloat(StorageOf(values.type))) {
+    values.floats.push_back(other.floats.empty() ? n.Float("default_float", -0.0)
+                                                 : other.floats[0]);
+    return n.FloatsConstant(values.floats, StorageOf(values.type));
+  }
+  values.ints.push_back(other.ints.empty() ? n.Int("default_int64", -1) : other.ints[0]);
+  const int all = n.IntsConstant(values.ints);
+  return StorageOf(values.type) == DType::kI64 ? all : n.Cast(all, StorageOf(values.type));
+}
+
+// The places of X's elements among the keys, -1 for none of them, then what stands there.
+bool LowerLabelEncoder(NodeLowering& n) {
+  const int x = n.Required(0);
+  Labels keys = LabelsOf(n, "keys"), values = LabelsOf(n, "values");
+  if (const Attribute* classes = n.Find("classes_strings")) {  // the first version
+    keys = values = {};
+    const Strings texts(classes->strings.begin(), classes->strings.end());
+    Ints numbers;
+    for (size_t i = 0; i < texts.size(); ++i) numbers.push_back(static_cast<int64_t>(i));
+    (n.IsString(x) ? keys : values).strings = texts;
+    (n.IsString(x) ? keys : values).type = kString;
+    (n.IsString(x) ? values : keys).ints = numbers;
+    (n.IsString(x) ? values : keys).type = kInt64;
+  }
+  if (keys.size() == 0 || keys.size() != values.size()) {
+    n.Problem("has ", keys.size(), " keys and ", values.size(), " values");
+    n.Result(0, x);
+    return true;
+  }
+  int place = 0;
+  if (n.IsString(x)) {
+    place = n.Make("onnx_string_find", {{"X", {x}}}, {{"keys", keys.strings}});
+  } else {
+    Attrs attrs = {{"default_int64", int64_t{-1}}};
+    Ints numbers;
+    for (size_t i = 0; i < keys.size(); ++i) numbers.push_back(static_cast<int64_t>(i));
+    attrs.emplace_back("values_int64s", numbers);
+    if (keys.floats.empty())
+      attrs.emplace_back("keys_int64s", keys.ints);
+    else
+      attrs.emplace_back("keys_floats", keys.floats);
+    place = n.Make("onnx_ml_label_encoder", {{"X", {x}}}, std::move(attrs), "Y");
+  }
+  n.draft_var(place).dtype = DType::kI64;
+  n.SetType(place, kInt64);
+  const int all = ValuesWithDefault(n, values);
+  if (values.type == kString) {
+    n.Result(0,
+             StringResult(n, n.Make("onnx_string_decode", {{"Texts", {all}}, {"Codes", {place}}})));
+    return true;
+  }
+  const int made = n.Make("onnx_gather", {{"data", {all}}, {"indices", {place}}}, {}, "output");
+  n.SetType(made, values.type);
+  n.Result(0, made);
+  return true;
+}
+
+// A node of ai.onnx.ml over numbers in place of texts: `node` with `input`, if given, for its first
+// one. Its first output; the others are bound.
+int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
+  NameScope names;
+  names.outer = n.around().names;
+  if (input != kNoDraft) {
+    node.inputs[0] = n.lowering().OwnName(0);
+    names.vars.emplace(node.inputs[0], input);
+  }
+  Surroundings around = n.around();
+  around.names = &names;
+  NodeLowering inner(n.lowering(), node, around, n.opset());
+  if (!LowerDirect(inner)) {
+    n.Problem("heddle does not have this operator");
+    return n.NewVar(DType::kUnknown);
+  }
+  for (size_t i = 1; i < node.outputs.size(); ++i)
+    if (n.Wants(i)) n.Result(i, names.vars.at(node.outputs[i]));
+  return names.vars.at(node.outputs[0]);
+}
+
+// Classes that have texts as names: their numbers first.
+bool LowerClassifier(NodeLowering& n) {
+  const Attribute* labels = n.Find("classlabels_strings");
+  if (labels == nullptr || labels->strings.empty()) return false;
+  Node& node = n.lowering().OwnNode(n.node());
+  node.outputs[0] = n.lowering().OwnName(1);
+  const int number = LowerOverNumbers(n, node, kNoDraft);
+  n.draft_var(number).dtype = DType::kI64;
+  const int texts = n.StringsConstant(Strings(labels->strings.begin(), labels->strings.end()));
+  n.Result(
+      0, StringResult(n, n.Make("onnx_string_decode", {{"Texts", {texts}}, {"Codes", {number}}})));
+  return true;
+}
+
+// Categories that are texts: by their places in the list.
+bool LowerOneHotEncoder(NodeLowering& n) {
+  const Attribute* cats = n.Find("cats_strings");
+  const int x = n.Required(0);
+  if (cats == nullptr || !n.IsString(x)) return false;
+  const Strings keys(cats->strings.begin(), cats->strings.end());
+  const int places = n.Make("onnx_string_find", {{"X", {x}}}, {{"keys", keys}});
+  n.draft_var(places).dtype = DType::kI64;
+  n.SetType(places, kInt64);
+  Node& node = n.lowering().OwnNode(n.node());
+  node.outputs[0] = n.lowering().OwnName(1);
+  std::erase_if(node.attributes, [](const Attribute& a) { return a.name == "cats_strings"; });
+  Attribute& numbers = node.attributes.emplace_back();
+  numbers.name = "cats_int64s";
+  numbers.kind = Attribute::kInts;
+  for (size_t i = 0; i < keys.size(); ++i) numbers.ints.push_back(static_cast<int64_t>(i));
+  n.Result(0, LowerOverNumbers(n, node, places));
+  return true;
+}
+
+// A sequence of maps, of which the program makes the values; the border makes the maps.
+bool LowerZipMap(NodeLowering& n) {
+  auto keys = std::make_shared<MapKeys>();
+  keys->ints = n.IntList("classlabels_int64s");
+  if (const Attribute* a = n.Find("classlabels_strings"))
+    keys->strings.assign(a->strings.begin(), a->strings.end());
+  const int made = n.Unary("assign", n.Required(0));
+  n.facts(made).keys = std::move(keys);
+  n.Result(0, made);
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"", "RegexFullMatch", &LowerRegex},
+    {"", "StringConcat", &LowerConcat},
+    {"", "StringNormalizer", &LowerNormalizer},
+    {"", "StringSplit", &LowerSplit},
+    {"ai.onnx.ml", "LabelEncoder", &LowerLabelEncoder},
+    {"ai.onnx.ml", "LinearClassifier", &LowerClassifier},
+    {"ai.onnx.ml", "OneHotEncoder", &LowerOneHotEncoder},
+    {"ai.onnx.ml", "SVMClassifier", &LowerClassifier},
+    {"ai.onnx.ml", "TreeEnsembleClassifier", &LowerClassifier},
+    {"ai.onnx.ml", "ZipMap", &LowerZipMap},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> StringHandlers() { return kEntries; }
+
+}  // namespace heddle::onnx

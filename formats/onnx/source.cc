@@ -1,0 +1,267 @@
+#include "formats/onnx/source.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+#include "core/lazy_buffer.h"
+#include "formats/onnx/format.h"
+#include "formats/wire_fields.h"
+
+namespace heddle::onnx {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::DataFile;
+using wire::Field;
+using wire::Fields;
+
+// Tensors of fewer bytes are read at once, and stay in skeletons.
+constexpr size_t kLeastLater = 16 << 10;
+
+// What a message is, as far as tensors in it go.
+enum class Kind : uint8_t {
+  kModel,
+  kGraph,
+  kNode,
+  kConstant,  // a node whose tensor is a parameter
+  kAttribute,
+  kValue,  // a Constant's attribute
+  kFunction,
+  kTensor,
+  kOther
+};
+
+Kind Inside(Kind kind, uint32_t field) {
+  switch (kind) {
+    case Kind::kModel:
+      return field == 7 ? Kind::kGraph : field == 25 ? Kind::kFunction : Kind::kOther;
+    case Kind::kGraph:
+      return field == 1 ? Kind::kNode : field == 5 ? Kind::kTensor : Kind::kOther;
+    case Kind::kFunction:
+      return field == 7 ? Kind::kNode : Kind::kOther;
+    case Kind::kNode:
+      return field == 5 ? Kind::kAttribute : Kind::kOther;
+    case Kind::kConstant:
+      return field == 5 ? Kind::kValue : Kind::kOther;
+    case Kind::kAttribute:
+      return field == 6 ? Kind::kGraph : Kind::kOther;
+    case Kind::kValue:
+      return field == 5 ? Kind::kTensor : Kind::kOther;
+    default:
+      return Kind::kOther;
+  }
+}
+
+bool IsConstant(std::string_view node) {
+  Fields fields(node);
+  Field f;
+  while (!fields.done() && fields.Next(&f))
+    if (f.Is(4)) return f.payload == "Constant";
+  return false;
+}
+
+// Copies a message whose structure has been checked.
+void Strip(std::string_view message, Kind kind, std::string* out) {
+  Fields fields(message);
+  Field f;
+  if (kind == Kind::kNode && IsConstant(message)) kind = Kind::kConstant;
+  while (!fields.done() && fields.Next(&f)) {
+    const Kind inner = Inside(kind, f.number);
+    if (f.wire_type != Field::kBytes || inner == Kind::kOther) {
+      out->append(f.whole);
+    } else if (inner != Kind::kTensor) {
+      std::string stripped;
+      Strip(f.payload, inner, &stripped);
+      wire::AppendBytesField(f.number, stripped, out);
+    } else if (f.payload.size() < kLeastLater) {
+      out->append(f.whole);
+    } else {
+      // Name, type and dimensions stay; the contents are said to be elsewhere.
+      std::string stripped;
+      Fields parts(f.payload);
+      Field part;
+      while (!parts.done() && parts.Next(&part))
+        if (part.number <= 2 || part.number == 8) stripped.append(part.whole);
+      wire::AppendVarintField(14, 1, &stripped);
+      wire::AppendBytesField(f.number, stripped, out);
+    }
+  }
+}
+
+// The file's skeleton, which makes the program again.
+class Packed : public formats::PackedProgram {
+ public:
+  explicit Packed(const ir::Program& program)
+      : name_(program.name), hash_(program.hash), source_(program.source) {}
+  Result<std::shared_ptr<ir::Program>> Unpack() const override {
+    ir::ProgramBuilder builder(name_, hash_);
+    const auto& source = static_cast<const OnnxSource&>(*source_);
+    HEDDLE_RETURN_IF_ERROR(LowerModel(source.skeleton(), &builder).status());
+    return std::move(builder).Finish(source_);
+  }
+
+ private:
+  const std::string name_;
+  const uint64_t hash_;
+  const std::shared_ptr<const formats::ProgramSource> source_;  // OnnxSource
+};
+
+Result<size_t> NumberOf(std::string_view text, const char* what, const TensorData& data) {
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  return InvalidArgument(data.What(), ": ", what, " '", text,
+                         "' of its external data is no number");
+}
+
+// The file of external data, which must lie in the model's folder, whatever links there are.
+Result<std::string> PathOf(const TensorData& data, const std::string& model) {
+  std::error_code error;
+  const fs::path location{std::string(data.location)};
+  const fs::path folder = fs::weakly_canonical(fs::absolute(fs::path(model)).parent_path(), error);
+  if (location.empty() || location.is_absolute())
+    return InvalidArgument(data.What(), ": external data at '", data.location,
+                           "': a path relative to the model is expected");
+  const fs::path file = fs::weakly_canonical(folder / location, error);
+  const fs::path inside = file.lexically_relative(folder);
+  if (error || inside.empty() || *inside.begin() == "..")
+    return InvalidArgument(data.What(), ": external data at '", data.location,
+                           "' is outside of the model's folder");
+  return file.string();
+}
+
+}  // namespace
+
+std::string Skeleton(std::string_view model) {
+  std::string out;
+  Strip(model, Kind::kModel, &out);
+  return out;
+}
+
+const formats::Format& OnnxSource::format() const { return OnnxFormat(); }
+
+std::unique_ptr<const formats::PackedProgram> OnnxSource::Pack(const ir::Program& program) const {
+  return std::make_unique<Packed>(program);
+}
+
+Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(std::string_view bytes,
+                                                           std::shared_ptr<const DataFile> file,
+                                                           Lowered lowered) {
+  auto source = std::make_shared<OnnxSource>();
+  for (const Parameter& p : lowered.parameters)
+    HEDDLE_RETURN_IF_ERROR(source->Store(p, bytes, file));
+  source->external_.clear();
+  source->skeleton_ = Skeleton(bytes);
+  source->inputs_ = std::move(lowered.inputs);
+  source->outputs_ = std::move(lowered.outputs);
+  source->keys_ = std::move(lowered.keys);
+  return std::shared_ptr<const OnnxSource>(std::move(source));
+}
+
+Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
+                         const std::shared_ptr<const DataFile>& file) {
+  if (p.data.external && !p.made) return StoreExternal(p, file);
+  Stored& stored = parameters_.emplace_back();
+  stored.name = p.name;
+  if (p.made) {
+    stored.value = Value(*p.made);
+    return Status::Ok();
+  }
+  const std::string_view raw = p.data.raw;
+  if (file == nullptr || !p.data.has_raw || raw.size() < kLeastLater ||
+      !IsRawStorage(p.data.type)) {
+    HEDDLE_ASSIGN_OR_RETURN(stored.value, MakeValue(p.data));
+    return Status::Ok();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const size_t wanted, p.data.StoredBytes());
+  if (wanted != raw.size())
+    return InvalidArgument(p.data.What(), ": ", raw.size(), " bytes are stored, ", wanted,
+                           " are expected");
+  stored.file = file;
+  stored.offset = static_cast<size_t>(raw.data() - bytes.data());
+  stored.bytes = raw.size();
+  stored.type = p.data.type;
+  stored.shape = Shape(std::span<const int64_t>(p.data.dims));
+  return Status::Ok();
+}
+
+Status OnnxSource::StoreExternal(const Parameter& p, const std::shared_ptr<const DataFile>& file) {
+  if (file == nullptr)
+    return InvalidArgument(p.data.What(), ": external data at '", p.data.location,
+                           "', and the model is not read from a file");
+  HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathOf(p.data, file->path()));
+  std::shared_ptr<const DataFile>& data = external_[path];
+  if (data == nullptr) {
+    auto opened = DataFile::Open(path);
+    if (!opened.ok())
+      return Status(opened.status().code(),
+                    StrCat(p.data.What(), ": external data: ", opened.status().message()));
+    data = *std::move(opened);
+  }
+  Stored& stored = parameters_.emplace_back();
+  stored.name = p.name;
+  stored.file = data;
+  stored.type = p.data.type;
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, p.data.Count());
+  const auto bits = static_cast<size_t>(BitsOf(p.data.type));
+  stored.bytes = (static_cast<size_t>(count) * bits + 7) / 8;
+  if (!p.data.offset.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(stored.offset, NumberOf(p.data.offset, "offset", p.data));
+  }
+  if (!p.data.length.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(const size_t length, NumberOf(p.data.length, "length", p.data));
+    if (length != stored.bytes)
+      return InvalidArgument(p.data.What(), ": its external data has ", length, " bytes, ",
+                             stored.bytes, " are expected");
+  }
+  if (bits == 0 || stored.offset > data->size() || stored.bytes > data->size() - stored.offset)
+    return DataLoss(p.data.What(), ": ", stored.bytes, " bytes from byte ", stored.offset, " of ",
+                    path, " are expected, which has ", data->size());
+  stored.shape = Shape(std::span<const int64_t>(p.data.dims));
+  return Status::Ok();
+}
+
+Result<Tensor> OnnxSource::Read(const Stored& stored, bool later) {
+  const auto fill = [file = stored.file, from = stored.offset](void* to, size_t begin, size_t end) {
+    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+    return file->CheckUnchanged();
+  };
+  const DType dtype = StorageOf(stored.type);
+  const bool raw = IsRawStorage(stored.type);
+  if (raw && later && stored.bytes >= kLeastLater) {
+    BufferRef memory =
+        MakeLazyBuffer(stored.bytes, fill, {stored.file, StrCat(stored.offset, "+", stored.bytes)});
+    if (memory) return Tensor(dtype, stored.shape, std::move(memory));
+  }
+  Tensor t = Tensor::Empty(dtype, stored.shape);
+  if (!t.initialized() && stored.bytes > 0)
+    return ResourceExhausted("parameter '", stored.name, "': no memory for it");
+  if (raw) {
+    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, stored.bytes));
+    return t;
+  }
+  std::string packed(stored.bytes, '\0');
+  HEDDLE_RETURN_IF_ERROR(fill(packed.data(), 0, packed.size()));
+  UnpackRaw(stored.type, packed, t.numel(), t.mutable_raw());
+  return t;
+}
+
+Status OnnxSource::SetParameters(Scope& scope, ParameterReading reading) const {
+  std::vector<Value> values;
+  for (const Stored& stored : parameters_) {
+    if (stored.file == nullptr) {
+      values.push_back(stored.value);
+      continue;
+    }
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t, Read(stored, reading == ParameterReading::kWhenNeeded));
+    values.emplace_back(std::move(t));
+  }
+  for (size_t i = 0; i < values.size(); ++i) scope.Set(parameters_[i].name, std::move(values[i]));
+  return Status::Ok();
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,66 @@
+// What a program remembers of the ONNX model it was read from: the model without its large tensors,
+// where these are, and the types of what is fed and fetched.
+//
+// Ownership: shares the model's file, which stays open, and tensors that are not left in a file.
+// Threads: any; it is immutable.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/data_file.h"
+#include "formats/onnx/lower.h"
+#include "formats/program_source.h"
+#include "heddle/params.h"
+#include "heddle/scope.h"
+
+namespace heddle::onnx {
+
+class OnnxSource : public formats::ProgramSource {
+ public:
+  // `file`: the one that `bytes` are those of; null: there is none, and external data is refused.
+  static Result<std::shared_ptr<const OnnxSource>> Make(
+      std::string_view bytes, std::shared_ptr<const formats::DataFile> file, Lowered lowered);
+
+  const formats::Format& format() const override;
+  size_t bytes() const override { return skeleton_.size(); }
+  std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
+
+  const std::vector<Type>& inputs() const { return inputs_; }
+  const std::vector<Type>& outputs() const { return outputs_; }
+  const MapKeys* keys(size_t output) const { return keys_[output].get(); }
+  const std::string& skeleton() const { return skeleton_; }
+  // Sets the model's tensors under their names.
+  Status SetParameters(Scope& scope, ParameterReading reading) const;
+
+ private:
+  // A tensor that is at hand, or a stretch of a file.
+  struct Stored {
+    std::string name;
+    Value value;
+    std::shared_ptr<const formats::DataFile> file;
+    size_t offset = 0, bytes = 0;
+    int type = kUndefinedType;
+    Shape shape;
+  };
+  Status Store(const Parameter& p, std::string_view bytes,
+               const std::shared_ptr<const formats::DataFile>& file);
+  Status StoreExternal(const Parameter& p, const std::shared_ptr<const formats::DataFile>& file);
+  static Result<Tensor> Read(const Stored& stored, bool later);
+
+  std::string skeleton_;
+  std::vector<Stored> parameters_;
+  std::vector<Type> inputs_, outputs_;
+  std::vector<std::shared_ptr<const MapKeys>> keys_;
+  std::unordered_map<std::string, std::shared_ptr<const formats::DataFile>> external_;
+};
+
+// Reads a model's bytes into `builder`.
+Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder);
+
+// The model without the contents of large tensors: LowerModel makes the same program of it.
+std::string Skeleton(std::string_view model);
+
+}  // namespace heddle::onnx

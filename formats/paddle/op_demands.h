@@ -1,0 +1,26 @@
+// What Paddle's definition of an operator demands of a file and heddle's does not: a generated
+// table (scripts/paddle_demands.py), for writing.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "proto/framework.pb.h"
+
+namespace heddle::paddle {
+
+// Output slots that have to name a variable, also when nobody reads it.
+struct DemandedOutput {
+  std::string_view slot;
+  bool list = false;
+};
+std::vector<DemandedOutput> DemandedOutputs(std::string_view op);
+
+// Attributes, with their texts, that follow from the operator's name and have to be there.
+std::vector<std::pair<std::string_view, std::string_view>> DemandedTexts(std::string_view op);
+
+// The type that Paddle gives an attribute; -1: the one that its value suggests.
+proto::AttrType DemandedType(std::string_view op, std::string_view attribute);
+
+}  // namespace heddle::paddle

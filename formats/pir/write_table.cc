@@ -1,0 +1,103 @@
+#include "formats/pir/write_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace heddle::pir {
+namespace {
+
+struct Row {
+  std::string_view old, pir, operands, attributes, results;
+};
+constexpr Row kRows[] = {
+// sorted by the first column
+#include "formats/pir/write_table.inc"
+};
+
+std::vector<std::string_view> Split(std::string_view text, char by) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(by), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+// Cuts the text off from the first `mark` on; returns what was behind it.
+std::string_view CutAt(std::string_view* text, char mark) {
+  const size_t at = text->find(mark);
+  if (at == std::string_view::npos) return {};
+  const std::string_view behind = text->substr(at + 1);
+  *text = text->substr(0, at);
+  return behind;
+}
+
+// Takes the flags off the end: "?" optional, "*" a list, "~" computed for a gradient.
+template <typename Item>
+void TakeFlags(std::string_view* text, Item* item) {
+  while (!text->empty() && std::string_view("?*~").find(text->back()) != std::string_view::npos) {
+    item->optional |= text->back() == '?';
+    item->list |= text->back() == '*';
+    item->computed |= text->back() == '~';
+    text->remove_suffix(1);
+  }
+}
+
+Phrase::Operand OperandOf(std::string_view item) {
+  Phrase::Operand operand;
+  std::string_view to = CutAt(&item, '=');
+  operand.name = item;
+  operand.several = CutAt(&to, '#') == "ints";
+  TakeFlags(&to, &operand);
+  if (!to.starts_with('@')) {
+    operand.slot = to == "-" ? std::string_view() : to;
+    return operand;
+  }
+  operand.slots = Split(to.substr(1), '|');
+  operand.attribute = operand.slots[0];
+  operand.slots.erase(operand.slots.begin());
+  return operand;
+}
+
+Phrase PhraseOf(const Row& row) {
+  Phrase phrase;
+  phrase.pir = row.pir;
+  for (std::string_view item : Split(row.operands, ' ')) phrase.operands.push_back(OperandOf(item));
+  for (std::string_view item : Split(row.attributes, ' ')) {
+    std::string_view to = CutAt(&item, '=');
+    if (item.empty()) {  // "=name:1"
+      const bool value = CutAt(&to, ':') == "1";
+      phrase.fixed.push_back({to, value});
+      continue;
+    }
+    const std::string_view otherwise = CutAt(&to, '=');
+    const std::string_view kind = CutAt(&to, ':');
+    phrase.attributes.push_back({item, to, kind, otherwise});
+  }
+  for (std::string_view item : Split(row.results, ' ')) {
+    Phrase::Result result;
+    std::string_view to = CutAt(&item, '=');
+    result.name = item;
+    if (const std::string_view same = CutAt(&to, '<'); !same.empty())
+      std::from_chars(same.data(), same.data() + same.size(), result.operand);
+    TakeFlags(&to, &result);
+    result.slot = to;
+    phrase.results.push_back(result);
+  }
+  return phrase;
+}
+
+}  // namespace
+
+std::vector<Phrase> PhrasesFor(std::string_view op) {
+  std::vector<Phrase> phrases;
+  const Row* row =
+      std::lower_bound(std::begin(kRows), std::end(kRows), op,
+                       [](const Row& a, std::string_view name) { return a.old < name; });
+  for (; row != std::end(kRows) && row->old == op; ++row) phrases.push_back(PhraseOf(*row));
+  return phrases;
+}
+
+}  // namespace heddle::pir

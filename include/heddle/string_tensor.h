@@ -1,0 +1,35 @@
+// Texts with a shape: what a variable holds whose elements are strings (Value::Kind::kOther).
+// Numeric operators never see one; those on strings take it out of their operand.
+//
+// Ownership: values share the strings, which nobody changes. Threads: as for Value.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/value.h"
+
+namespace heddle {
+
+struct StringTensor {
+  Shape shape;
+  std::vector<std::string> elements;  // row-major, any bytes
+};
+
+// The strings that `value` holds; nullptr where it holds something else.
+inline std::shared_ptr<const StringTensor> StringsIn(const Value& value) {
+  if (value.kind() != Value::Kind::kOther || !value.initialized()) return nullptr;
+  Value copy = value;
+  const auto* strings = std::any_cast<std::shared_ptr<const StringTensor>>(&copy.mutable_other());
+  return strings == nullptr ? nullptr : *strings;
+}
+
+inline Value ValueOf(StringTensor strings) {
+  Value value;
+  value.mutable_other() = std::make_shared<const StringTensor>(std::move(strings));
+  return value;
+}
+
+}  // namespace heddle

@@ -1,0 +1,87 @@
+#include "kernels/onnx/element_types.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxClipShape(ShapeContext& ctx) {
+  for (const Key& key : {Key("min"), Key("max")})
+    if (ctx.HasIn(key) && ctx.InDType(key) != ctx.InDType("input"))
+      return InvalidArgument(key.name, " is ", Name(ctx.InDType(key)), ", input ",
+                             Name(ctx.InDType("input")), ", expected one dtype");
+  ctx.SetOut("output", ctx.InShape("input"), ctx.InDType("input"));
+  return Status::Ok();
+}
+
+// NaN stays; where min is above max, max holds.
+template <typename T>
+struct OnnxClip {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("input");
+    const Tensor *min = ctx.InOpt("min"), *max = ctx.InOpt("max");
+    for (const Tensor* bound : {min, max})
+      if (bound != nullptr && bound->numel() != 1)
+        return InvalidArgument("min and max must hold one element, got ",
+                               bound->shape().ToString());
+    HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), x.dtype()));
+    if constexpr (std::is_same_v<T, int64_t>)
+      if (type == ElementType::kUint64) {
+        Clip<uint64_t>(ctx, x, min, max);
+        return Status::Ok();
+      }
+    Clip<T>(ctx, x, min, max);
+    return Status::Ok();
+  }
+
+  template <typename As>
+  static void Clip(const KernelContext& ctx, const Tensor& x, const Tensor* min,
+                   const Tensor* max) {
+    const T* from = x.data<T>();
+    T* to = ctx.Out("output").template mutable_data<T>();
+    const bool has_least = min != nullptr, has_most = max != nullptr;
+    const As least = has_least ? static_cast<As>(*min->data<T>()) : As{};
+    const As most = has_most ? static_cast<As>(*max->data<T>()) : As{};
+    ctx.ParallelFor(x.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        As v = static_cast<As>(from[i]);
+        if (has_least && v < least) v = least;
+        if (has_most && v > most) v = most;
+        to[i] = static_cast<T>(v);
+      }
+    });
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_clip) {
+  op.Doc("input limited to at least min and at most max, each of which may be absent");
+  op.Input("input").Input("min", kOptional).Input("max", kOptional).Output("output");
+  op.Attr("elem_type", 0).Inplace("input", "output").InferShape(OnnxClipShape);
+  op.Kernels<OnnxClip, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_clip, R"(
+example both bounds, NaN
+in input float32 [5] -2 0 2 nan inf
+in min float32 [] -1
+in max float32 [] 1.5
+out output float32 [5] -1 0 1.5 nan 1.5
+
+example bounds that exclude each other
+in input float32 [3] -2 0 2
+in min float32 [] 1
+in max float32 [] -1
+out output float32 [3] -1 -1 -1
+
+example one bound
+in input int8 [3] -2 0 2
+in max int8 [] 1
+out output int8 [3] -2 0 1
+
+example none
+in input int64 [3] -2 0 2
+out output int64 [3] -2 0 2
+)")

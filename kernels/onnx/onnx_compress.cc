@@ -1,0 +1,66 @@
+// The slices along an axis, or the elements, for which a condition holds.
+#include <vector>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxCompress(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  const Tensor& condition = ctx.In("condition");
+  if (condition.dtype() != DType::kBool)
+    return InvalidArgument("condition is ", Name(condition.dtype()), ", expected bool");
+  AxisLines lines{1, x.numel(), 1};
+  Shape shape{0};
+  int axis = 0;
+  if (ctx.Bool("has_axis")) {
+    HEDDLE_ASSIGN_OR_RETURN(axis, NormalAxis(ctx.Int("axis"), x.rank()));
+    lines = AxisLines::Of(x.shape(), axis);
+    if (x.rank() > 0) shape = x.shape();
+  }
+  if (condition.numel() > lines.n)
+    return InvalidArgument("condition has ", condition.numel(), " elements, input ",
+                           x.shape().ToString(), " has ", lines.n, " to choose from");
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < condition.numel(); ++i)
+    if (condition.data<bool>()[i]) chosen.push_back(i);
+  shape[axis] = static_cast<int64_t>(chosen.size());
+  Tensor& out = ctx.Alloc("output", x.dtype(), shape);
+  const int64_t row = lines.inner * static_cast<int64_t>(SizeOf(x.dtype()));
+  const auto* from = static_cast<const std::byte*>(x.raw());
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
+  for (int64_t o = 0; o < lines.outer; ++o)
+    for (const int64_t i : chosen) to = std::copy_n(from + (o * lines.n + i) * row, row, to);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_compress) {
+  op.Doc("the elements, or slices along an axis, for which condition holds; it may be shorter");
+  op.Input("input").Input("condition").Output("output");
+  op.Attr("has_axis", false).Attr("axis", 0).AnyKernel(OnnxCompress);
+}
+
+HEDDLE_EXAMPLES(onnx_compress, R"(
+example rows
+attr has_axis BOOLEAN true
+attr axis INT 0
+in input float32 [3, 2] 1 2 3 4 5 6
+in condition bool [3] 0 1 1
+out output float32 [2, 2] 3 4 5 6
+
+example columns, a short condition
+attr has_axis BOOLEAN true
+attr axis INT -1
+in input float32 [3, 2] 1 2 3 4 5 6
+in condition bool [1] 1
+out output float32 [3, 1] 1 3 5
+
+example elements
+in input int64 [3, 2] 1 2 3 4 5 6
+in condition bool [5] 0 1 0 0 1
+out output int64 [2] 2 5
+)")

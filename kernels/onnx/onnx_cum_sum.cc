@@ -1,0 +1,97 @@
+// Running sums and products along an axis that is an operand.
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxScanShape(ShapeContext& ctx) {
+  ctx.SetOut("y", ctx.InShape("x"), ctx.InDType("x"));
+  return Status::Ok();
+}
+
+struct CumSumFn : AddFn {
+  static constexpr int kNeutral = 0;
+};
+struct CumProdFn : MulFn {
+  static constexpr int kNeutral = 1;
+};
+
+template <typename F, typename T>
+Status RunOnnxScan(KernelContext& ctx) {
+  const Tensor& x = ctx.In("x");
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, IntIn(ctx, "axis", 0));
+  HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(x.shape(), axis));
+  const bool exclusive = ctx.Int("exclusive") != 0, reverse = ctx.Int("reverse") != 0;
+  const T* from = x.data<T>();
+  T* to = ctx.Out("y").mutable_data<T>();
+  lines.ForEach(ctx, 4, [&](int64_t line) {
+    const int64_t begin = lines.Begin(line);
+    T total = T(F::kNeutral);
+    for (int64_t i = 0; i < lines.n; ++i) {
+      const int64_t at = begin + (reverse ? lines.n - 1 - i : i) * lines.inner;
+      const T next = F::Apply(total, from[at]);
+      to[at] = exclusive ? total : next;
+      total = next;
+    }
+  });
+  return Status::Ok();
+}
+
+template <typename F, typename... Ts>
+void DefineOnnxScan(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("x").Input("axis").Output("y").Inplace("x", "y");
+  op.Attr("exclusive", 0).Attr("reverse", 0).InferShape(OnnxScanShape);
+  (op.Kernel(kDTypeOf<Ts>, &RunOnnxScan<F, Ts>), ...);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_cum_sum) {
+  DefineOnnxScan<CumSumFn, float, double, int32_t, int64_t>(op, "running sums along an axis");
+}
+HEDDLE_OP(onnx_cum_prod) {
+  DefineOnnxScan<CumProdFn, float, double, int32_t, int64_t>(op, "running products along an axis");
+}
+
+HEDDLE_EXAMPLES(onnx_cum_sum, R"(
+example along axis 1
+in x float32 [2, 3] 1 2 3 4 5 6
+in axis int64 [] 1
+out y float32 [2, 3] 1 3 6 4 9 15
+
+example exclusive
+attr exclusive INT 1
+in x float32 [2, 3] 1 2 3 4 5 6
+in axis int32 [] 0
+out y float32 [2, 3] 0 0 0 1 2 3
+
+example exclusive from the end
+attr exclusive INT 1
+attr reverse INT 1
+in x float64 [2, 3] 1 2 3 4 5 6
+in axis int64 [] -1
+out y float64 [2, 3] 5 3 0 11 6 0
+
+example integers
+attr reverse INT 1
+in x int64 [3] 1 2 3
+in axis int64 [1] 0
+out y int64 [3] 6 5 3
+)")
+
+HEDDLE_EXAMPLES(onnx_cum_prod, R"(
+example along axis 1
+in x float32 [2, 3] 1 2 3 4 5 6
+in axis int64 [] 1
+out y float32 [2, 3] 1 2 6 4 20 120
+
+example exclusive from the end
+attr exclusive INT 1
+attr reverse INT 1
+in x float64 [2, 3] 1 2 3 4 5 6
+in axis int64 [] -1
+out y float64 [2, 3] 6 3 1 30 6 1
+)")

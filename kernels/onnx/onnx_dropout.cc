@@ -1,0 +1,243 @@
+// Random numbers of ONNX: dropout as NumPy's generator draws it, and distributions whose numbers no
+// text fixes.
+#include <cmath>
+#include <random>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxDropoutShape(ShapeContext& ctx) {
+  ctx.SetOut("output", ctx.InShape("data"), ctx.InDType("data"));
+  if (ctx.HasOut("mask")) ctx.SetOut("mask", ctx.InShape("data"), DType::kBool);
+  return Status::Ok();
+}
+
+// NumPy's RandomState(seed).uniform(): 53 bits of two draws of MT19937.
+class NumpyUniform {
+ public:
+  explicit NumpyUniform(int64_t seed) : engine_(static_cast<uint32_t>(seed)) {}
+  double Next() {
+    const uint32_t high = engine_() >> 5, low = engine_() >> 6;
+    return (high * 67108864.0 + low) / 9007199254740992.0;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+template <typename T>
+struct OnnxDropout {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("data");
+    HEDDLE_ASSIGN_OR_RETURN(const double ratio, NumberIn(ctx, "ratio", 0.5));
+    HEDDLE_ASSIGN_OR_RETURN(const double training, NumberIn(ctx, "training_mode", 0));
+    if (!(ratio >= 0 && ratio < 1))
+      return InvalidArgument("ratio is ", ratio, ", expected at least 0 and below 1");
+    const bool drop = training != 0 && ratio > 0;
+    NumpyUniform draw(ctx.Int("seed"));
+    const T* from = x.data<T>();
+    T* to = ctx.Out("output").template mutable_data<T>();
+    Tensor* mask = ctx.OutOpt("mask");
+    const T scale = static_cast<T>(1 / (1 - ratio));
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const bool keep = !drop || draw.Next() >= ratio;
+      to[i] = !drop ? from[i] : keep ? from[i] * scale : T(0);
+      if (mask != nullptr) mask->mutable_data<bool>()[i] = keep;
+    }
+    return Status::Ok();
+  }
+};
+
+Status OnnxRandomShape(ShapeContext& ctx) {
+  const bool like = ctx.def().FindInput("input") >= 0;
+  HEDDLE_ASSIGN_OR_RETURN(const DType dtype,
+                          DTypeOfOnnx(ctx.Int("dtype"), like ? ctx.InDType("input") : DType::kF32));
+  if (like) {
+    ctx.SetOut("output", ctx.InShape("input"), dtype);
+    return Status::Ok();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(ctx.IntList("shape"), "shape"));
+  ctx.SetOut("output", shape, dtype);
+  return Status::Ok();
+}
+
+// Fills the output from draw(engine), with a seed of the operator's own or the run's generator.
+template <typename Draw>
+Status FillRandom(KernelContext& ctx, Draw draw) {
+  Tensor& out = ctx.Out("output");
+  std::mt19937_64 own(static_cast<uint64_t>(ctx.Float("seed") * 4294967296.0));
+  std::mt19937_64& engine = ctx.Bool("has_seed") ? own : ctx.random();
+  const bool known = VisitAnyDType(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = out.mutable_data<T>();
+    for (int64_t i = 0; i < out.numel(); ++i)
+      to[i] = ConvertTo<T>(static_cast<double>(draw(engine, i)));
+  });
+  return known ? Status::Ok() : Unimplemented("no random ", Name(out.dtype()));
+}
+
+Status OnnxRandomNormal(KernelContext& ctx) {
+  std::normal_distribution<double> normal(ctx.Float("mean"), 1.0);
+  const double mean = ctx.Float("mean"), scale = ctx.Float("scale");
+  return FillRandom(ctx, [&](auto& e, int64_t) { return mean + scale * (normal(e) - mean); });
+}
+Status OnnxRandomUniform(KernelContext& ctx) {
+  std::uniform_real_distribution<double> uniform(0, 1);
+  const double low = ctx.Float("low"), high = ctx.Float("high");
+  return FillRandom(ctx, [&](auto& e, int64_t) { return low + (high - low) * uniform(e); });
+}
+Status OnnxBernoulli(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  std::vector<double> p(static_cast<size_t>(x.numel()));
+  ConvertElements(ctx, x.raw(), x.dtype(), p.data(), DType::kF64, x.numel());
+  std::uniform_real_distribution<double> uniform(0, 1);
+  return FillRandom(
+      ctx, [&](auto& e, int64_t i) { return uniform(e) < p[static_cast<size_t>(i)] ? 1.0 : 0.0; });
+}
+
+Status OnnxMultinomialShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (!x.is_static()) return ctx.Defer();
+  HEDDLE_RETURN_IF_ERROR(CheckRank(x, 2, "input"));
+  const int64_t samples = ctx.Int("sample_size");
+  if (samples < 1 || x[1] < 1)
+    return InvalidArgument("cannot draw ", samples, " of ", x[1], " classes");
+  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOfOnnx(ctx.Int("dtype"), DType::kI32));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape({x[0], samples}, "the result"));
+  ctx.SetOut("output", out, dtype);
+  return Status::Ok();
+}
+
+// Classes by the exponentials of their inputs.
+Status OnnxMultinomial(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  const int64_t classes = x.dim(1), samples = ctx.Out("output").dim(1);
+  std::vector<double> sums(static_cast<size_t>(x.numel()));
+  ConvertElements(ctx, x.raw(), x.dtype(), sums.data(), DType::kF64, x.numel());
+  for (int64_t row = 0; row < x.dim(0); ++row) {
+    double* line = sums.data() + row * classes;
+    const double most = *std::max_element(line, line + classes);
+    double sum = 0;
+    for (int64_t c = 0; c < classes; ++c) line[c] = sum += std::exp(line[c] - most);
+  }
+  std::uniform_real_distribution<double> uniform(0, 1);
+  return FillRandom(ctx, [&](auto& e, int64_t i) {
+    const double* line = sums.data() + i / samples * classes;
+    const double at = uniform(e) * line[classes - 1];
+    return std::min<int64_t>(classes - 1, std::upper_bound(line, line + classes, at) - line);
+  });
+}
+
+void DefineRandom(OpDef& op, const char* doc, bool like) {
+  op.Doc(doc);
+  if (like) op.Input("input");
+  op.Output("output").Attr("dtype", like ? 0 : 1).Attr("has_seed", false).Attr("seed", 0.0);
+  if (!like) op.Attr("shape", Ints{});
+  op.InferShape(OnnxRandomShape).Traits(kRandom);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_dropout) {
+  op.Doc("data, of which training drops a ratio that NumPy's generator draws");
+  op.Input("data").Input("ratio", kOptional).Input("training_mode", kOptional);
+  op.Output("output").Output("mask", kOptional).Attr("seed", 0).InferShape(OnnxDropoutShape);
+  op.Kernels<OnnxDropout, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_random_normal) {
+  DefineRandom(op, "normal numbers", false);
+  op.Attr("mean", 0.0).Attr("scale", 1.0).AnyKernel(OnnxRandomNormal);
+}
+HEDDLE_OP(onnx_random_normal_like) {
+  DefineRandom(op, "normal numbers in the shape of another tensor", true);
+  op.Attr("mean", 0.0).Attr("scale", 1.0).AnyKernel(OnnxRandomNormal);
+}
+HEDDLE_OP(onnx_random_uniform) {
+  DefineRandom(op, "even numbers between low and high", false);
+  op.Attr("low", 0.0).Attr("high", 1.0).AnyKernel(OnnxRandomUniform);
+}
+HEDDLE_OP(onnx_random_uniform_like) {
+  DefineRandom(op, "even numbers in the shape of another tensor", true);
+  op.Attr("low", 0.0).Attr("high", 1.0).AnyKernel(OnnxRandomUniform);
+}
+HEDDLE_OP(onnx_bernoulli) {
+  DefineRandom(op, "ones with the probabilities that input holds, else zeros", true);
+  op.Kernel({DType::kF32, DType::kF64, DType::kF16, DType::kBF16}, OnnxBernoulli);
+}
+HEDDLE_OP(onnx_multinomial) {
+  op.Doc("classes drawn by their logarithmic weights").Input("input").Output("output");
+  op.Attr("dtype", 6).Attr("sample_size", 1).Attr("has_seed", false).Attr("seed", 0.0);
+  op.InferShape(OnnxMultinomialShape).Traits(kRandom);
+  op.Kernel({DType::kF32, DType::kF64, DType::kF16, DType::kBF16}, OnnxMultinomial);
+}
+
+HEDDLE_EXAMPLES(onnx_dropout, R"(
+example training
+# oracle reference
+attr seed INT 3
+in data float32 [2, 5] 1 2 3 4 5 6 7 8 9 10
+in ratio float32 [] 0.4
+in training_mode bool [] 1
+out output float32 [2, 5] 1.6666666 3.3333333 0 6.6666665 8.333333 10 0 0 0 16.666666
+out mask bool [2, 5] 1 1 0 1 1 1 0 0 0 1
+
+example inference
+in data float32 [3] 1 2 3
+in ratio float32 [] 0.4
+out output float32 [3] 1 2 3
+out mask bool [3] 1 1 1
+)")
+HEDDLE_EXAMPLES(onnx_random_normal, R"(
+example normal
+# given
+random
+attr shape INTS [64, 64]
+attr mean FLOAT 1
+attr scale FLOAT 0.5
+out output float32 [64, 64] mean 1 0.05 var 0.25 0.03 range -4 6
+)")
+HEDDLE_EXAMPLES(onnx_random_normal_like, R"(
+example normal
+# given
+dtypes none: integers round what is drawn
+random
+attr dtype INT 11
+in input float32 [64, 64] 0*4096
+out output float64 [64, 64] mean 0 0.08 var 1 0.1 range -8 8
+)")
+HEDDLE_EXAMPLES(onnx_random_uniform, R"(
+example even
+# given
+random
+attr shape INTS [64, 64]
+attr low FLOAT -1
+attr high FLOAT 3
+out output float32 [64, 64] mean 1 0.1 var 1.333 0.1 range -1 3
+)")
+HEDDLE_EXAMPLES(onnx_random_uniform_like, R"(
+example even
+# given
+dtypes none: integers round what is drawn
+random
+in input float32 [64, 64] 0*4096
+out output float32 [64, 64] mean 0.5 0.03 var 0.0833 0.01 range 0 1
+)")
+HEDDLE_EXAMPLES(onnx_bernoulli, R"(
+example a quarter
+# given
+dtypes none: integers round what is drawn
+random
+in input float32 [64, 64] 0.25*4096
+out output float32 [64, 64] mean 0.25 0.04 var 0.1875 0.03 range 0 1 count 2
+)")
+HEDDLE_EXAMPLES(onnx_multinomial, R"(
+example two classes
+# given
+random
+attr sample_size INT 4096
+in input float32 [1, 3] 0 -inf 0
+out output int32 [1, 4096] mean 1 0.1 var 1 0.1 range 0 2 count 2
+)")

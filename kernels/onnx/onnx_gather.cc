@@ -1,0 +1,64 @@
+// Slices of `data` along an axis, one for each index; indices below zero count from the end.
+#include "kernels/index/gather_rows.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxGatherShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("data");
+  const Shape& index = ctx.InShape("indices");
+  if (!x.known_rank() || !index.known_rank()) return ctx.Defer();
+  if (x.rank() == 0) return InvalidArgument("data is a scalar, expected at least one dimension");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  if (x.rank() - 1 + index.rank() > Shape::kMaxRank)
+    return InvalidArgument("the result of data ", x.ToString(), " and indices ", index.ToString(),
+                           " has more than ", Shape::kMaxRank, " dimensions");
+  Shape out;
+  for (int i = 0; i < axis; ++i) out.push_back(x[i]);
+  for (const int64_t d : index) out.push_back(d);
+  for (int i = axis + 1; i < x.rank(); ++i) out.push_back(x[i]);
+  ctx.SetOut("output", out, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+Status OnnxGather(KernelContext& ctx) {
+  const Tensor& x = ctx.In("data");
+  const Tensor& index = ctx.In("indices");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  if (index.dtype() != DType::kI32 && index.dtype() != DType::kI64)
+    return InvalidArgument("indices are ", Name(index.dtype()), ", expected int32 or int64");
+  const IndexRange range{.size = x.shape()[axis], .wrap = true};
+  HEDDLE_RETURN_IF_ERROR(CheckIndices(index, range, "indices"));
+  GatherRows(ctx, x.raw(), index, range, x.shape().Product(0, axis),
+             x.shape().Product(axis + 1, x.rank()) * static_cast<int64_t>(SizeOf(x.dtype())),
+             ctx.Out("output").mutable_raw());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_gather) {
+  op.Doc("slices of data along an axis, picked by indices of any rank");
+  op.Input("data").Input("indices").Output("output").Attr("axis", 0);
+  op.InferShape(OnnxGatherShape).KernelKey("data").AnyKernel(OnnxGather);
+}
+
+HEDDLE_EXAMPLES(onnx_gather, R"(
+example rows
+in data float32 [3, 2] 1 2 3 4 5 6
+in indices int64 [2, 2] 0 -1 1 1
+out output float32 [2, 2, 2] 1 2 5 6 3 4 3 4
+
+example a scalar index along axis 1
+attr axis INT -1
+in data int64 [2, 3] 1 2 3 4 5 6
+in indices int32 [] -2
+out output int64 [2] 2 5
+
+example no index
+in data float32 [3, 2] 1 2 3 4 5 6
+in indices int64 [0]
+out output float32 [0, 2]
+)")

@@ -1,0 +1,48 @@
+#include "kernels/onnx/elements_at.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxGatherElementsShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("data");
+  const Shape& index = ctx.InShape("indices");
+  if (!x.is_static() || !index.is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  HEDDLE_RETURN_IF_ERROR(CheckElementIndices(x, index, axis));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));
+  ctx.SetOut("output", index, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+Status OnnxGatherElements(KernelContext& ctx) {
+  const Tensor& x = ctx.In("data");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  const size_t size = SizeOf(x.dtype());
+  const auto* from = static_cast<const std::byte*>(x.raw());
+  auto* to = static_cast<std::byte*>(ctx.Out("output").mutable_raw());
+  return ForEachElementIndex(x.shape(), ctx.In("indices"), axis, [&](int64_t at, int64_t i) {
+    std::memcpy(to + static_cast<size_t>(i) * size, from + static_cast<size_t>(at) * size, size);
+  });
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_gather_elements) {
+  op.Doc("elements of data whose position along one axis indices names, the others being its own");
+  op.Input("data").Input("indices").Output("output").Attr("axis", 0);
+  op.InferShape(OnnxGatherElementsShape).KernelKey("data").AnyKernel(OnnxGatherElements);
+}
+
+HEDDLE_EXAMPLES(onnx_gather_elements, R"(
+example axis 1
+attr axis INT 1
+in data float32 [2, 2] 1 2 3 4
+in indices int64 [2, 2] 0 0 1 -2
+out output float32 [2, 2] 1 1 4 3
+
+example axis 0, fewer columns
+in data int32 [3, 3] 1 2 3 4 5 6 7 8 9
+in indices int64 [2, 3] 1 2 0 2 0 -1
+out output int32 [2, 3] 4 8 3 7 2 9
+)")

@@ -1,0 +1,58 @@
+// One where the greatest element of a line stands, the first of equal ones; else zero.
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxHardmaxShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
+  ctx.SetOut("output", x, ctx.InDType("input"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxHardmax {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("input");
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+    AxisLines lines = AxisLines::Of(x.shape(), axis);
+    if (ctx.Bool("flatten")) {
+      lines.n *= lines.inner;
+      lines.inner = 1;
+    }
+    const T* from = x.data<T>();
+    T* to = ctx.Out("output").template mutable_data<T>();
+    lines.ForEach(ctx, 2, [&](int64_t line) {
+      const int64_t begin = lines.Begin(line);
+      int64_t best = 0;
+      for (int64_t i = 1; i < lines.n; ++i)
+        if (Greater(from[begin + i * lines.inner], from[begin + best * lines.inner])) best = i;
+      for (int64_t i = 0; i < lines.n; ++i) to[begin + i * lines.inner] = T(i == best ? 1 : 0);
+    });
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_hardmax) {
+  op.Doc(
+      "1 where the greatest element along an axis first stands, else 0; flatten: along all axes "
+      "from that one on, as before opset 13");
+  op.Input("input").Output("output").Attr("axis", -1).Attr("flatten", false);
+  op.InferShape(OnnxHardmaxShape).Kernels<OnnxHardmax, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_hardmax, R"(
+example last axis
+in input float32 [2, 4] 3 0 3 2 -1 5 5 0
+out output float32 [2, 4] 1 0*4 1 0 0
+
+example axis 1
+attr axis INT 1
+in input float32 [2, 2, 2] 3 0 3 2 -1 5 5 0
+out output float32 [2, 2, 2] 1 0 0 1 0 1 1 0
+)")

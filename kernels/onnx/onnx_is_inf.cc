@@ -1,0 +1,44 @@
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxIsInfShape(ShapeContext& ctx) {
+  ctx.SetOut("Y", ctx.InShape("X"), DType::kBool);
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxIsInf {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const bool below = ctx.Int("detect_negative") != 0, above = ctx.Int("detect_positive") != 0;
+    constexpr T kInf = std::numeric_limits<T>::infinity();
+    const T* from = x.data<T>();
+    bool* to = ctx.Out("Y").template mutable_data<bool>();
+    for (int64_t i = 0; i < x.numel(); ++i)
+      to[i] = (below && from[i] == -kInf) || (above && from[i] == kInf);
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_is_inf) {
+  op.Doc("where X is infinite, of the signs asked for").Input("X").Output("Y");
+  op.Attr("detect_negative", 1).Attr("detect_positive", 1).InferShape(OnnxIsInfShape);
+  op.Kernels<OnnxIsInf, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_is_inf, R"(
+example both signs
+in X float32 [4] inf -inf nan 1
+out Y bool [4] 1 1 0 0
+
+example one sign
+attr detect_negative INT 0
+in X float64 [4] inf -inf nan 1
+out Y bool [4] 1 0 0 0
+)")

@@ -1,0 +1,207 @@
+// Remainders, quotients and powers in ONNX's sense.
+#include <cmath>
+
+#include "kernels/base/check.h"
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/onnx/broadcast_rows.h"
+#include "kernels/onnx/element_types.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxAbShape(ShapeContext& ctx) {
+  if (ctx.InDType("A") != ctx.InDType("B"))
+    return InvalidArgument("A is ", Name(ctx.InDType("A")), ", B ", Name(ctx.InDType("B")),
+                           ", expected one dtype");
+  return BroadcastPair(ctx, "A", "B", "C");
+}
+
+template <typename T>
+Status NoZeroIn(const Tensor& b) {
+  const T* v = b.data<T>();
+  for (int64_t i = 0; i < b.numel(); ++i)
+    if (v[i] == 0)
+      return InvalidArgument("B holds 0 at position ", i, ", integers are not divided by it");
+  return Status::Ok();
+}
+
+// The remainder of a truncated quotient has the sign of the dividend, that of a floored one the
+// divisor's. The divisor of integers is not 0.
+template <typename T>
+T Remainder(T a, T b, bool truncated) {
+  if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1)) return 0;  // least / -1 overflows
+    const T r = static_cast<T>(a % b);
+    return !truncated && r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
+  } else {
+    const T r = std::fmod(a, b);
+    if (truncated) return r;
+    if (r == 0) return std::copysign(T(0), b);
+    return (r < 0) != (b < 0) ? r + b : r;
+  }
+}
+
+template <typename T>
+struct OnnxMod {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &a = ctx.In("A"), &b = ctx.In("B");
+    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(a.shape(), b.shape(), -1));
+    const bool truncated = ctx.Int("fmod") != 0;
+    T* to = ctx.Out("C").template mutable_data<T>();
+    if constexpr (std::is_integral_v<T>) HEDDLE_RETURN_IF_ERROR(NoZeroIn<T>(b));
+    if constexpr (std::is_same_v<T, int64_t>) {
+      HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), a.dtype()));
+      if (type == ElementType::kUint64) {
+        ForEachPair(ctx, plan, a.data<T>(), b.data<T>(), to, [](T x, T y) {
+          return static_cast<T>(static_cast<uint64_t>(x) % static_cast<uint64_t>(y));
+        });
+        return Status::Ok();
+      }
+    }
+    ForEachPair(ctx, plan, a.data<T>(), b.data<T>(), to,
+                [truncated](T x, T y) { return Remainder(x, y, truncated); });
+    return Status::Ok();
+  }
+};
+
+// Integers are cut towards zero.
+template <typename T>
+struct OnnxDiv {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &a = ctx.In("A"), &b = ctx.In("B");
+    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(a.shape(), b.shape(), -1));
+    T* to = ctx.Out("C").template mutable_data<T>();
+    if constexpr (std::is_integral_v<T>) HEDDLE_RETURN_IF_ERROR(NoZeroIn<T>(b));
+    if constexpr (std::is_same_v<T, int64_t>) {
+      HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), a.dtype()));
+      if (type == ElementType::kUint64) {
+        ForEachPair(ctx, plan, a.data<T>(), b.data<T>(), to, [](T x, T y) {
+          return static_cast<T>(static_cast<uint64_t>(x) / static_cast<uint64_t>(y));
+        });
+        return Status::Ok();
+      }
+    }
+    ForEachPair(ctx, plan, a.data<T>(), b.data<T>(), to,
+                [](T x, T y) { return DivFn::Apply(x, y); });
+    return Status::Ok();
+  }
+};
+
+int64_t IntegerPower(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  uint64_t power = 1, square = static_cast<uint64_t>(base);
+  for (; exponent > 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) power *= square;
+    square *= square;
+  }
+  return static_cast<int64_t>(power);
+}
+
+// The result has the base's type: a power of integers stays one, another one is cut.
+template <typename T>
+struct OnnxPow {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
+    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(x.shape(), y.shape(), -1));
+    T* to = ctx.Out("Z").template mutable_data<T>();
+    const bool integers = std::is_integral_v<T> && IsInteger(y.dtype());
+    const DType wide = integers                   ? DType::kI64
+                       : std::is_same_v<T, float> ? DType::kF32
+                                                  : DType::kF64;
+    Tensor exponents = y;
+    if (y.dtype() != wide) {
+      exponents = ctx.Scratch(wide, y.shape());
+      ConvertElements(ctx, y.raw(), y.dtype(), exponents.mutable_raw(), wide, y.numel());
+    }
+    if constexpr (std::is_integral_v<T>) {
+      if (integers)
+        ForEachPair(ctx, plan, x.data<T>(), exponents.data<int64_t>(), to,
+                    [](T a, int64_t b) { return static_cast<T>(IntegerPower(a, b)); });
+      else
+        ForEachPair(ctx, plan, x.data<T>(), exponents.data<double>(), to, [](T a, double b) {
+          return ConvertTo<T>(std::pow(static_cast<double>(a), b));
+        });
+    } else {
+      ForEachPair(ctx, plan, x.data<T>(), exponents.data<T>(), to,
+                  [](T a, T b) { return std::pow(a, b); });
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_mod) {
+  op.Doc("remainders with the divisor's sign, or (fmod) the dividend's").Input("A").Input("B");
+  op.Output("C").Attr("fmod", 0).Attr("elem_type", 0).InferShape(OnnxAbShape);
+  op.Kernels<OnnxMod, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_div) {
+  op.Doc("A / B; integers are cut towards zero").Input("A").Input("B").Output("C");
+  op.Attr("elem_type", 0).InferShape(OnnxAbShape);
+  op.Kernels<OnnxDiv, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_pow) {
+  op.Doc("X to the power of Y, of whatever dtype, in the dtype of X");
+  op.Input("X").Input("Y").Output("Z");
+  op.InferShape([](ShapeContext& ctx) { return BroadcastPair(ctx, "X", "Y", "Z"); });
+  op.Kernels<OnnxPow, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_mod, R"(
+example integers, the divisor's sign
+in A int32 [6] -4 7 5 4 -7 8
+in B int32 [6] 2 -3 8 -2 3 5
+out C int32 [6] 0 -2 5 0 2 3
+
+example floats, the dividend's sign
+attr fmod INT 1
+in A float32 [2, 3] -4.3 7.2 5 4.3 -7.2 8
+in B float32 [3] 2.1 -3.4 8
+out C float32 [2, 3] -0.10000038 0.39999962 5 0.10000038 -0.39999962 0
+
+example integers, the dividend's sign
+attr fmod INT 1
+in A int64 [2, 1] -7 7
+in B int64 [2] 2 -2
+out C int64 [2, 2] -1 -1 1 1
+)")
+HEDDLE_EXAMPLES(onnx_div, R"(
+example integers
+in A int32 [2, 2] -7 7 -8 9
+in B int32 [2] 2 -2
+out C int32 [2, 2] -3 -3 -4 -4
+
+example floats
+dtypes none: integers are not divided by 0
+in A float32 [3] 1 -1 0
+in B float32 [] 0
+out C float32 [3] inf -inf nan
+)")
+HEDDLE_EXAMPLES(onnx_pow, R"(
+example floats
+in X float32 [2, 2] 1.5 2 3 4
+in Y float32 [2] 2 -0.5
+out Z float32 [2, 2] 2.25 0.70710677 9 0.5
+
+example an integer to a broken power
+dtypes none: the result is cut
+in X int32 [3] 2 3 4
+in Y float32 [3] 0.5 1.5 2
+out Z int32 [3] 1 5 16
+
+example an integer to a negative power
+in X int64 [5] 3 2 1 -1 -2
+in Y int64 [5] -1 3 -7 -3 3
+out Z int64 [5] 0 8 1 -1 -8
+
+example a float to an integral power
+in X float32 [3] -2 0.5 3
+in Y int64 [3] 3 -1 0
+out Z float32 [3] -8 2 1
+)")

@@ -1,0 +1,45 @@
+// Positions of the elements that are not zero, one column each.
+#include <vector>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+struct OnnxNonZero {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const T* v = x.data<T>();
+    std::vector<int64_t> at;
+    for (int64_t i = 0, n = x.numel(); i < n; ++i)
+      if (v[i] != T(0)) at.push_back(i);
+    const auto count = static_cast<int64_t>(at.size());
+    int64_t* to = ctx.Alloc("Y", DType::kI64, {x.rank(), count}).template mutable_data<int64_t>();
+    const auto strides = RowMajorStrides(x.shape());
+    for (int axis = 0; axis < x.rank(); ++axis)
+      for (const int64_t i : at) *to++ = i / strides[axis] % x.shape()[axis];
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_non_zero) {
+  op.Doc("where the elements that are not zero stand: one row per dimension")
+      .Input("X")
+      .Output("Y");
+  op.Kernels<OnnxNonZero, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, float16,
+             bfloat16>();
+}
+
+HEDDLE_EXAMPLES(onnx_non_zero, R"(
+example of a matrix
+in X bool [2, 3] 1 0 1 0 0 1
+out Y int64 [2, 3] 0 0 1 0 2 2
+
+example of floats
+in X float32 [2, 1, 2] 0 -1 nan 0
+out Y int64 [3, 2] 0 1 0 0 1 0
+)")

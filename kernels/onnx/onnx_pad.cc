@@ -1,0 +1,173 @@
+// ONNX's padding: any axes, four modes, negative pads crop.
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+using Offsets = std::array<int64_t, Shape::kMaxRank>;
+
+struct OnnxPads {
+  Offsets before{}, after{};
+};
+
+template <typename Context>
+Result<OnnxPads> PadsOf(const Context& ctx) {
+  const int rank = ShapeIn(ctx, "data").rank();
+  HEDDLE_ASSIGN_OR_RETURN(const Ints pads, IntsIn(ctx, "pads"));
+  HEDDLE_ASSIGN_OR_RETURN(Ints axes, IntsIn(ctx, "axes"));
+  if (!Has(ctx, "axes")) axes = FirstInts(rank);
+  HEDDLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, rank, "axes"));
+  if (pads.size() != 2 * axes.size())
+    return InvalidArgument("pads has ", pads.size(), " elements, expected two for each of ",
+                           axes.size(), " axes");
+  OnnxPads p;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    p.before[static_cast<size_t>(axes[i])] = pads[i];
+    p.after[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
+  }
+  return p;
+}
+
+Status OnnxPadShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("data");
+  if (!x.is_static() || !Known(ctx, "pads") || !Known(ctx, "axes")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const OnnxPads p, PadsOf(ctx));
+  Ints dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    int64_t d = 0;
+    if (__builtin_add_overflow(x[i], p.before[i], &d) || __builtin_add_overflow(d, p.after[i], &d))
+      return InvalidArgument("pads of axis ", i, " are too large");
+    if (d < 0)
+      return InvalidArgument("pads ", p.before[i], " and ", p.after[i], " cut more than axis ", i,
+                             " of data ", x.ToString(), " has");
+    dims.push_back(d);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "output"));
+  ctx.SetOut("output", out, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+// Where each position along an axis comes from: -1 is the constant.
+Result<std::vector<int64_t>> Sources(const std::string& mode, int64_t n, int64_t before,
+                                     int64_t out, int axis) {
+  std::vector<int64_t> from(static_cast<size_t>(out));
+  const int64_t after = out - n - before;
+  if (mode != "constant" && n == 0 && out > 0)
+    return InvalidArgument("mode '", mode, "' cannot pad the empty axis ", axis);
+  if (mode == "reflect" && (before > n - 1 || after > n - 1) && out > n)
+    return InvalidArgument("pads ", before, " and ", after, " of axis ", axis,
+                           " reflect more than its ", n, " elements have");
+  for (int64_t i = 0; i < out; ++i) {
+    int64_t at = i - before;
+    if (mode == "edge") {
+      at = std::clamp<int64_t>(at, 0, n - 1);
+    } else if (mode == "wrap") {
+      at = (at % n + n) % n;
+    } else if (mode == "reflect") {
+      at = at < 0 ? -at : at;
+      at = at >= n ? 2 * (n - 1) - at : at;
+    } else if (mode != "constant") {
+      return InvalidArgument("mode is '", mode, "', expected constant, reflect, edge or wrap");
+    } else if (at < 0 || at >= n) {
+      at = -1;
+    }
+    from[static_cast<size_t>(i)] = at;
+  }
+  return from;
+}
+
+template <typename T>
+void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
+                const std::array<std::vector<int64_t>, Shape::kMaxRank>& sources) {
+  const int rank = x.rank(), last = rank - 1;
+  const auto strides = RowMajorStrides(x.shape());
+  const Shape& shape = out.shape();
+  const int64_t cols = shape[last], rows = cols == 0 ? 0 : out.numel() / cols;
+  const T* from = static_cast<const T*>(x.raw());
+  T* to = static_cast<T*>(out.mutable_raw());
+  const int64_t* columns = sources[static_cast<size_t>(last)].data();
+  ctx.ParallelFor(rows, 1 + 16384 / (1 + cols), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t at = 0, rest = row;
+      bool inside = true;
+      for (int i = last - 1; i >= 0; --i) {
+        const int64_t source =
+            sources[static_cast<size_t>(i)][static_cast<size_t>(rest % shape[i])];
+        rest /= shape[i];
+        inside = inside && source >= 0;
+        at += source * strides[i];
+      }
+      T* line = to + row * cols;
+      for (int64_t c = 0; c < cols; ++c)
+        line[c] = inside && columns[c] >= 0 ? from[at + columns[c]] : value;
+    }
+  });
+}
+
+Status OnnxPad(KernelContext& ctx) {
+  const Tensor& x = ctx.In("data");
+  HEDDLE_ASSIGN_OR_RETURN(const OnnxPads p, PadsOf(ctx));
+  Tensor& out = ctx.Out("output");
+  const Tensor* constant = ctx.InOpt("constant_value");
+  if (constant != nullptr && (constant->dtype() != x.dtype() || constant->numel() != 1))
+    return InvalidArgument("constant_value is ", Name(constant->dtype()), " ",
+                           constant->shape().ToString(), ", expected one ", Name(x.dtype()));
+  if (x.rank() == 0) {
+    CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
+    return Status::Ok();
+  }
+  std::array<std::vector<int64_t>, Shape::kMaxRank> sources;
+  for (int i = 0; i < x.rank(); ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(sources[static_cast<size_t>(i)],
+                            Sources(ctx.Str("mode"), x.shape()[i], p.before[i], out.shape()[i], i));
+  }
+  VisitElementSize(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T value{};
+    if (constant != nullptr) std::memcpy(&value, constant->raw(), sizeof(T));
+    RunOnnxPad<T>(ctx, x, out, value, sources);
+  });
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_pad) {
+  op.Doc("data with elements added or (negative pads) cut at the ends of axes");
+  op.Input("data").Input("pads", kShapeValue).Input("constant_value", kOptional);
+  op.Input("axes", kOptional | kShapeValue).Output("output").Attr("mode", "constant");
+  op.InferShape(OnnxPadShape).AnyKernel(OnnxPad);
+}
+
+HEDDLE_EXAMPLES(onnx_pad, R"(
+example constant
+in data float32 [2, 2] 1 2 3 4
+in pads int64 [4] 0 2 1 0
+in constant_value float32 [] 1.5
+out output float32 [3, 4] 1.5 1.5 1 2 1.5 1.5 3 4 1.5*4
+
+example one axis, cut at the beginning
+in data int64 [2, 3] 1 2 3 4 5 6
+in pads int64 [2] -1 2
+in axes int64 [1] -1
+out output int64 [2, 4] 2 3 0 0 5 6 0 0
+
+example reflect
+attr mode STRING "reflect"
+in data float32 [1, 4] 1 2 3 4
+in pads int64 [4] 0 3 0 2
+out output float32 [1, 9] 4 3 2 1 2 3 4 3 2
+
+example edge
+attr mode STRING "edge"
+in data float32 [2, 2] 1 2 3 4
+in pads int64 [4] 1 0 0 3
+out output float32 [3, 5] 1 2*4 1 2*4 3 4*4
+
+example wrap, several times round
+attr mode STRING "wrap"
+in data int32 [1, 3] 1 2 3
+in pads int64 [4] 0 4 1 5
+out output int32 [2, 12] 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2
+)")

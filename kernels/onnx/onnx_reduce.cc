@@ -1,0 +1,419 @@
+// ONNX's reductions: the axes are an operand, and none may mean all of them or none.
+#include "kernels/base/check.h"
+#include "kernels/onnx/operands.h"
+#include "kernels/reduce/reduce_op.h"
+
+namespace heddle {
+namespace {
+
+template <typename Context>
+Result<uint32_t> ReducedAxes(const Context& ctx) {
+  const int rank = ShapeIn(ctx, "data").rank();
+  HEDDLE_ASSIGN_OR_RETURN(const Ints given, IntsIn(ctx, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(given, rank, "axes"));
+  if (axes.empty()) return ctx.Int("noop_with_empty_axes") != 0 ? 0U : (1U << rank) - 1;
+  uint32_t mask = 0;
+  for (const int64_t a : axes) mask |= 1U << a;
+  return mask;
+}
+
+Status OnnxReduceShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("data");
+  if (!x.known_rank() || !Known(ctx, "axes")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx));
+  ctx.SetOut("reduced", ReducedShape(x, mask, ctx.Int("keepdims") != 0), ctx.InDType("data"));
+  return Status::Ok();
+}
+
+// Sums of floats in double: what cancels out leaves nothing.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<ComputeType<T>, float>, double, T>;
+
+struct OnnxSum : SumReduction {
+  template <typename T>
+  using Acc = Wide<T>;
+};
+struct OnnxMean : MeanReduction {
+  template <typename T>
+  using Acc = Wide<T>;
+  template <typename A>
+  static A Finish(A a, int64_t count) {
+    if constexpr (std::is_integral_v<A>)
+      return count == 0 ? A(0) : static_cast<A>(int64_t{a} / count);
+    else
+      return a / A(static_cast<double>(count));
+  }
+};
+struct OnnxProd : ProdReduction {
+  template <typename T>
+  using Acc = Wide<T>;
+};
+struct OnnxL1 : OnnxSum {
+  template <typename A, typename T>
+  static A Load(T x) {
+    const A a = static_cast<A>(x);
+    return a < A(0) ? static_cast<A>(-a) : a;
+  }
+};
+struct OnnxSumSquare : OnnxSum {
+  template <typename A, typename T>
+  static A Load(T x) {
+    return static_cast<A>(static_cast<A>(x) * static_cast<A>(x));
+  }
+};
+// Functions of a sum; integers are cut.
+struct OnnxL2 : OnnxSumSquare {
+  template <typename T>
+  using Acc = std::conditional_t<std::is_integral_v<T>, double, Wide<T>>;
+  template <typename A>
+  static A Finish(A a, int64_t) {
+    return std::sqrt(a);
+  }
+};
+struct OnnxLogSum : OnnxSum {
+  template <typename T>
+  using Acc = std::conditional_t<std::is_integral_v<T>, double, Wide<T>>;
+  template <typename A>
+  static A Finish(A a, int64_t) {
+    return std::log(a);
+  }
+};
+// The greatest value so far and the sum of the others' exponentials in relation to it.
+struct Exponents {
+  double most, sum;
+  explicit operator double() const { return sum == 0 ? most : most + std::log(sum); }
+  explicit operator float() const { return static_cast<float>(static_cast<double>(*this)); }
+  explicit operator int32_t() const { return static_cast<int32_t>(static_cast<double>(*this)); }
+  explicit operator int64_t() const { return static_cast<int64_t>(static_cast<double>(*this)); }
+};
+struct OnnxLogSumExp : SumReduction {
+  template <typename T>
+  using Acc = Exponents;
+  template <typename A>
+  static A Init() {
+    return {-std::numeric_limits<double>::infinity(), 0};
+  }
+  template <typename A, typename T>
+  static A Load(T x) {
+    return {static_cast<double>(x), 1};
+  }
+  template <typename A>
+  static A Combine(A a, A b) {
+    if (a.sum == 0) return b;
+    if (b.sum == 0) return a;
+    if (a.most == b.most) return {a.most, a.sum + b.sum};  // infinities too
+    if (std::isnan(a.most) || std::isnan(b.most)) return {a.most + b.most, 1};
+    return a.most > b.most ? A{a.most, a.sum + b.sum * std::exp(b.most - a.most)}
+                           : A{b.most, b.sum + a.sum * std::exp(a.most - b.most)};
+  }
+};
+template <typename R, typename T>
+Status RunOnnxReduce(KernelContext& ctx) {
+  const Tensor& x = ctx.In("data");
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx));
+  const ReducePlan plan = MakeReducePlan(x.shape().dims(), mask);
+  RunReduce(ctx, plan, ReduceLoop<R, T, T>::kLoops, x.raw(), ctx.Out("reduced").mutable_raw());
+  return Status::Ok();
+}
+
+template <typename R, typename... Ts>
+void DefineOnnxReduce(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("data").Input("axes", kOptional | kShapeValue).Output("reduced");
+  op.Attr("keepdims", 1).Attr("noop_with_empty_axes", 0);
+  op.InferShape(OnnxReduceShape);
+  (op.Kernel(kDTypeOf<Ts>, &RunOnnxReduce<R, Ts>), ...);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_reduce_sum) {
+  DefineOnnxReduce<OnnxSum, float, double, int32_t, int64_t>(op, "sums over axes");
+}
+HEDDLE_OP(onnx_reduce_mean) {
+  DefineOnnxReduce<OnnxMean, float, double, int32_t, int64_t>(op, "means over axes");
+}
+HEDDLE_OP(onnx_reduce_prod) {
+  DefineOnnxReduce<OnnxProd, float, double, int32_t, int64_t>(op, "products over axes");
+}
+HEDDLE_OP(onnx_reduce_max) {
+  DefineOnnxReduce<MaxReduction, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t>(
+      op, "greatest elements over axes; NaN wins");
+  op.Kernel(DType::kBool, &RunOnnxReduce<AnyReduction, bool>);
+}
+HEDDLE_OP(onnx_reduce_min) {
+  DefineOnnxReduce<MinReduction, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t>(
+      op, "smallest elements over axes; NaN wins");
+  op.Kernel(DType::kBool, &RunOnnxReduce<AllReduction, bool>);
+}
+HEDDLE_OP(onnx_reduce_l1) {
+  DefineOnnxReduce<OnnxL1, float, double, int32_t, int64_t>(op, "sums of absolute values");
+}
+HEDDLE_OP(onnx_reduce_l2) {
+  DefineOnnxReduce<OnnxL2, float, double, int32_t, int64_t>(op, "roots of sums of squares");
+}
+HEDDLE_OP(onnx_reduce_sum_square) {
+  DefineOnnxReduce<OnnxSumSquare, float, double, int32_t, int64_t>(op, "sums of squares");
+}
+HEDDLE_OP(onnx_reduce_log_sum) {
+  DefineOnnxReduce<OnnxLogSum, float, double, int32_t, int64_t>(op, "logarithms of sums");
+}
+HEDDLE_OP(onnx_reduce_log_sum_exp) {
+  DefineOnnxReduce<OnnxLogSumExp, float, double, int32_t, int64_t>(
+      op, "logarithms of sums of exponentials");
+}
+
+HEDDLE_EXAMPLES(onnx_reduce_sum, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 1.25 5 5.75 -1.25
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 2.5 2.75 5.5
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 10.75
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_mean, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 0.41666666 1.6666666 1.9166666 -0.41666666
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 0.625 0.6875 1.375
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 0.8958333
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_prod, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] -0.1875 -24 -12.5 -2.25
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] -6 -0.703125 30
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 126.5625
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_max, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 1.5 4 5 1
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 2 3 5
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 5
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_min, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] -0.5 -2 -1.25 -3
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] -2 -1.25 -3
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] -3
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_l1, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 2.25 9 8.25 4.75
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 6.5 5.25 12.5
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 24.25
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 2 0.25 3 0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_l2, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 1.6007811 5.3851647 5.528336 3.25
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 3.354102 3.344772 7.0887237
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 8.525697
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 2 0.25 3 0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_sum_square, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 2.5625 29 30.5625 10.5625
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 11.25 11.1875 50.25
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 72.6875
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 2.25 4 0.0625 9 0.25 16
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_log_sum, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 2 0.25 3 0.5 4 2 1 1.25 0.75 5 3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 0.8109302 2.1972246 2.1102133 1.5581446
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 2 0.25 3 0.5 4 2 1 1.25 0.75 5 3
+in axes int64 [2] -1 0
+out reduced float32 [3] 1.8718022 1.658228 2.5257287
+
+example all axes
+in data float32 [2, 3, 2] 1.5 2 0.25 3 0.5 4 2 1 1.25 0.75 5 3
+out reduced float32 [1, 1, 1] 3.1884167
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 2 0.25 3 0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 0.4054651 0.6931472 -1.3862944 1.0986123 -0.6931472 1.3862944
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_log_sum_exp, R"(
+example axis 1 kept
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [1] 1
+out reduced float32 [2, 1, 2] 1.8519518 4.315072 5.0504246 1.5861833
+
+example axes -1 and 0, dropped
+attr keepdims INT 0
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+in axes int64 [2] -1 0
+out reduced float32 [3] 2.6895034 3.1685534 5.316489
+
+example all axes
+in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
+out reduced float32 [1, 1, 1] 5.4896197
+
+example no axes
+attr noop_with_empty_axes INT 1
+in data float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+in axes int64 [0]
+out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
+)")
+
+HEDDLE_EXAMPLES(onnx_reduce_mean, R"(
+example integers are cut
+attr keepdims INT 0
+in data int32 [2, 3] -1 -2 -2 7 3 1
+in axes int64 [1] 1
+out reduced int32 [2] -1 3
+)")
+HEDDLE_EXAMPLES(onnx_reduce_max, R"(
+example of nothing
+in data float32 [2, 0]
+in axes int64 [1] 1
+out reduced float32 [2, 1] -inf -inf
+
+example booleans
+in data bool [2, 2] 1 0 0 0
+in axes int64 [1] 1
+out reduced bool [2, 1] 1 0
+
+example NaN
+# oracle reference
+in data float32 [4] 1 nan 3 inf
+out reduced float32 [1] nan
+)")

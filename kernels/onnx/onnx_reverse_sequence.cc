@@ -1,0 +1,66 @@
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxReverseSequenceShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (!x.is_static() || !AllStatic(ctx, {"sequence_lens"})) return ctx.Defer();
+  const int64_t batch = ctx.Int("batch_axis"), time = ctx.Int("time_axis");
+  if (x.rank() < 2 || batch + time != 1 || batch * time != 0)
+    return InvalidArgument("batch_axis and time_axis are ", batch, " and ", time, " for input ",
+                           x.ToString(), ", expected 0 and 1 of at least two dimensions");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("sequence_lens"), "sequence_lens"));
+  if (ctx.InShape("sequence_lens").numel() != x[static_cast<int>(batch)])
+    return InvalidArgument("sequence_lens has shape ", ctx.InShape("sequence_lens").ToString(),
+                           ", expected ", x[static_cast<int>(batch)], " elements");
+  ctx.SetOut("Y", x, ctx.InDType("input"));
+  return Status::Ok();
+}
+
+Status OnnxReverseSequence(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  const Tensor& lens = ctx.In("sequence_lens");
+  const bool batch_first = ctx.Int("batch_axis") == 0;
+  const int64_t batch = x.dim(batch_first ? 0 : 1), steps = x.dim(batch_first ? 1 : 0);
+  for (int64_t b = 0; b < batch; ++b)
+    if (const int64_t n = IntAt(lens, b); n < 0 || n > steps)
+      return OutOfRange("sequence_lens holds ", n, ", expected 0 to ", steps);
+  const int64_t row = x.shape().Product(2, x.rank()) * static_cast<int64_t>(SizeOf(x.dtype()));
+  const auto* from = static_cast<const std::byte*>(x.raw());
+  auto* to = static_cast<std::byte*>(ctx.Out("Y").mutable_raw());
+  const auto at = [&](int64_t b, int64_t t) {
+    return (batch_first ? b * steps + t : t * batch + b) * row;
+  };
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t n = IntAt(lens, b);
+    for (int64_t t = 0; t < steps; ++t)
+      std::memcpy(to + at(b, t), from + at(b, t < n ? n - 1 - t : t), static_cast<size_t>(row));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_reverse_sequence) {
+  op.Doc("the first sequence_lens steps of each sequence in reverse order");
+  op.Input("input").Input("sequence_lens").Output("Y");
+  op.Attr("batch_axis", 1).Attr("time_axis", 0).InferShape(OnnxReverseSequenceShape);
+  op.KernelKey("input").AnyKernel(OnnxReverseSequence);
+}
+
+HEDDLE_EXAMPLES(onnx_reverse_sequence, R"(
+example time first
+in input float32 [4, 2] 0 4 1 5 2 6 3 7
+in sequence_lens int64 [2] 3 1
+out Y float32 [4, 2] 2 4 1 5 0 6 3 7
+
+example batch first
+attr batch_axis INT 0
+attr time_axis INT 1
+in input float32 [2, 3, 2] 0 1 2 3 4 5 6 7 8 9 10 11
+in sequence_lens int64 [2] 2 3
+out Y float32 [2, 3, 2] 2 3 0 1 4 5 10 11 8 9 6 7
+)")

@@ -1,0 +1,75 @@
+#include "kernels/onnx/elements_at.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxScatterNdShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("data");
+  const Shape& index = ctx.InShape("indices");
+  if (!AllStatic(ctx, {"data", "indices", "updates"})) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const TupleIndex t, TuplesOf(x, index, 0));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));
+  Shape expected(index.dims().first(static_cast<size_t>(index.rank() - 1)));
+  for (int i = t.k; i < x.rank(); ++i) expected.push_back(x[i]);
+  if (!(expected == ctx.InShape("updates")))
+    return InvalidArgument("updates has shape ", ctx.InShape("updates").ToString(), ", expected ",
+                           expected.ToString());
+  if (ctx.InDType("updates") != ctx.InDType("data"))
+    return InvalidArgument("updates is ", Name(ctx.InDType("updates")), ", data ",
+                           Name(ctx.InDType("data")), ", expected one dtype");
+  ctx.SetOut("output", x, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+Status OnnxScatterNd(KernelContext& ctx) {
+  const Tensor& x = ctx.In("data");
+  const Tensor& index = ctx.In("indices");
+  const Tensor& updates = ctx.In("updates");
+  Tensor& out = ctx.Out("output");
+  HEDDLE_ASSIGN_OR_RETURN(const TupleIndex t, TuplesOf(x.shape(), index.shape(), 0));
+  if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
+  Status status;
+  VisitAnyDType(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = updates.data<T>();
+    T* to = out.mutable_data<T>();
+    status = VisitScatterReduction<T>(ctx.Str("reduction"), [&](auto put) {
+      return ForEachTuple(t, x.shape(), index, [&](int64_t at, int64_t i) {
+        for (int64_t k = 0; k < t.row; ++k) put(to[at + k], from[i * t.row + k]);
+      });
+    });
+  });
+  return status;
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_scatter_nd) {
+  op.Doc("data with the rows replaced or combined that tuples of indices name");
+  op.Input("data").Input("indices").Input("updates").Output("output");
+  op.Attr("reduction", "none").Inplace("data", "output");
+  op.InferShape(OnnxScatterNdShape).KernelKey("data").AnyKernel(OnnxScatterNd);
+}
+
+HEDDLE_EXAMPLES(onnx_scatter_nd, R"(
+example elements
+in data float32 [8] 1 2 3 4 5 6 7 8
+in indices int64 [4, 1] 4 3 1 -1
+in updates float32 [4] 9 10 11 12
+out output float32 [8] 1 11 3 10 9 6 7 12
+
+example rows added
+attr reduction STRING "add"
+in data float32 [2, 2, 2] 1 2 3 4 5 6 7 8
+in indices int64 [2, 2] 0 1 0 1
+in updates float32 [2, 2] 1 2 3 4
+out output float32 [2, 2, 2] 1 2 7 10 5 6 7 8
+
+example rows multiplied
+attr reduction STRING "mul"
+in data int64 [3, 2] 1 2 3 4 5 6
+in indices int64 [2, 1] 2 2
+in updates int64 [2, 2] 1 2 3 4
+out output int64 [3, 2] 1 2 3 4 15 48
+)")

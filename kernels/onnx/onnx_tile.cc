@@ -1,0 +1,106 @@
+// Repeated, and broadcast, tensors: repeats and shape are operands.
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxTileShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (!x.is_static() || !Known(ctx, "repeats")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Ints repeats, IntsIn(ctx, "repeats"));
+  if (repeats.size() != static_cast<size_t>(x.rank()))
+    return InvalidArgument("repeats has ", repeats.size(), " elements, expected one for each of ",
+                           x.rank(), " dimensions");
+  Ints dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    int64_t d = 0;
+    if (repeats[static_cast<size_t>(i)] < 0 ||
+        __builtin_mul_overflow(x[i], repeats[static_cast<size_t>(i)], &d))
+      return InvalidArgument("repeats holds ", repeats[static_cast<size_t>(i)], " for dimension ",
+                             i, " of input ", x.ToString());
+    dims.push_back(d);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "output"));
+  ctx.SetOut("output", out, ctx.InDType("input"));
+  return Status::Ok();
+}
+
+// Copies the whole input to each of its places, axis by axis from the last one.
+Status OnnxTile(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  Tensor& out = ctx.Out("output");
+  if (out.numel() == 0) return Status::Ok();
+  const auto from = RowMajorStrides(x.shape()), to = RowMajorStrides(out.shape());
+  Shape times, corner;  // how often the input stands along each axis
+  Walk<1>::Strides steps{};
+  std::array<CopyDim, Shape::kMaxRank> dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    times.push_back(out.shape()[i] / x.shape()[i]);
+    steps[i] = to[i] * x.shape()[i];
+    dims[i] = {x.shape()[i], from[i], to[i]};
+  }
+  Walk<1> walk(times, {steps});
+  for (int64_t i = 0, n = times.numel(); i < n; ++i, walk.Next())
+    StridedCopy(SizeOf(x.dtype()), std::span(dims.data(), static_cast<size_t>(x.rank())), 0,
+                walk.at(0))
+        .Run(ctx, x.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+Status OnnxExpandShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (!x.is_static() || !Known(ctx, "shape")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape wanted, MakeShape(dims, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, BroadcastShape(x, wanted, -1));
+  HEDDLE_RETURN_IF_ERROR(MakeShape(Ints(out.begin(), out.end()), "output").status());
+  ctx.SetOut("output", out, ctx.InDType("input"));
+  return Status::Ok();
+}
+
+Status OnnxExpand(KernelContext& ctx) {
+  Tensor& out = ctx.Out("output");
+  if (out.numel() > 0) ExpandTo(ctx, ctx.In("input"), out.shape(), out.mutable_raw());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_tile) {
+  op.Doc("input repeated along its dimensions").Input("input").Input("repeats", kShapeValue);
+  op.Output("output").InferShape(OnnxTileShape).AnyKernel(OnnxTile);
+}
+HEDDLE_OP(onnx_expand) {
+  op.Doc("input broadcast with a shape, either of which may be the larger one");
+  op.Input("input").Input("shape", kShapeValue).Output("output");
+  op.InferShape(OnnxExpandShape).AnyKernel(OnnxExpand);
+}
+
+HEDDLE_EXAMPLES(onnx_tile, R"(
+example two axes
+in input float32 [2, 2] 1 2 3 4
+in repeats int64 [2] 2 3
+out output float32 [4, 6] 1 2 1 2 1 2 3 4 3 4 3 4 1 2 1 2 1 2 3 4 3 4 3 4
+
+example nothing
+in input int64 [2, 2] 1 2 3 4
+in repeats int64 [2] 2 0
+out output int64 [4, 0]
+)")
+HEDDLE_EXAMPLES(onnx_expand, R"(
+example both sides grow
+in input float32 [3, 1] 1 2 3
+in shape int64 [3] 2 1 4
+out output float32 [2, 3, 4] 1*4 2*4 3*4 1*4 2*4 3*4
+
+example a shape that is smaller
+in input int32 [2, 2] 1 2 3 4
+in shape int64 [1] 1
+out output int32 [2, 2] 1 2 3 4
+
+example a scalar
+in input bool [] 1
+in shape int64 [2] 2 2
+out output bool [2, 2] 1*4
+)")

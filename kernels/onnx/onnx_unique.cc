@@ -1,0 +1,168 @@
+// Distinct elements, or distinct slices along an axis.
+#include <numeric>
+#include <vector>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+// X as rows whose equality counts: its elements, or its slices along the axis.
+struct Slices {
+  int64_t n = 0;
+  AxisLines lines;  // with an axis
+  bool along_axis = false;
+};
+
+template <typename T>
+class UniqueRows {
+ public:
+  UniqueRows(const T* x, const Slices& s) : x_(x), s_(s) {}
+
+  bool Less(int64_t a, int64_t b) const { return Compare(a, b) < 0; }
+  bool Equal(int64_t a, int64_t b) const { return Compare(a, b) == 0; }
+
+ private:
+  static int CompareOne(T p, T q) {
+    if (heddle::Less(p, q)) return -1;
+    return heddle::Less(q, p) ? 1 : 0;
+  }
+  int Compare(int64_t a, int64_t b) const {
+    if (!s_.along_axis) return CompareOne(x_[a], x_[b]);
+    for (int64_t o = 0; o < s_.lines.outer; ++o)
+      for (int64_t k = 0; k < s_.lines.inner; ++k) {
+        const int64_t row = o * s_.lines.n;
+        const int c =
+            CompareOne(x_[(row + a) * s_.lines.inner + k], x_[(row + b) * s_.lines.inner + k]);
+        if (c != 0) return c;
+      }
+    return 0;
+  }
+  const T* x_;
+  const Slices& s_;
+};
+
+struct Found {
+  std::vector<int64_t> first, inverse, counts;
+};
+
+// Groups of equal rows, in the order of their values or of their first occurrence.
+template <typename T>
+Found FindUnique(const T* x, const Slices& s, bool sorted) {
+  const UniqueRows<T> rows(x, s);
+  const auto n = static_cast<size_t>(s.n);
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return rows.Less(a, b); });
+  Found found;
+  found.inverse.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (i == 0 || !rows.Equal(order[i - 1], order[i])) {
+      found.first.push_back(order[i]);
+      found.counts.push_back(0);
+    }
+    found.inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(found.first.size()) - 1;
+    ++found.counts.back();
+  }
+  if (sorted) return found;
+  std::vector<int64_t> by_first(found.first.size()), rank(found.first.size());
+  std::iota(by_first.begin(), by_first.end(), int64_t{0});
+  std::sort(by_first.begin(), by_first.end(), [&](int64_t a, int64_t b) {
+    return found.first[static_cast<size_t>(a)] < found.first[static_cast<size_t>(b)];
+  });
+  Found ordered;
+  for (size_t i = 0; i < by_first.size(); ++i) {
+    const auto g = static_cast<size_t>(by_first[i]);
+    ordered.first.push_back(found.first[g]);
+    ordered.counts.push_back(found.counts[g]);
+    rank[g] = static_cast<int64_t>(i);
+  }
+  for (const int64_t g : found.inverse) ordered.inverse.push_back(rank[static_cast<size_t>(g)]);
+  return ordered;
+}
+
+void PutInts(const KernelContext& ctx, Key key, const std::vector<int64_t>& values) {
+  if (!ctx.HasOut(key)) return;
+  Tensor& out = ctx.Alloc(key, DType::kI64, {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
+}
+
+template <typename T>
+struct OnnxUnique {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    Slices s;
+    s.along_axis = ctx.Bool("has_axis");
+    s.n = x.numel();
+    Shape shape{0};
+    int axis = 0;
+    if (s.along_axis) {
+      HEDDLE_ASSIGN_OR_RETURN(axis, NormalAxis(ctx.Int("axis"), x.rank()));
+      s.lines = AxisLines::Of(x.shape(), axis);
+      s.n = s.lines.n;
+      if (x.rank() > 0) shape = x.shape();
+    }
+    const Found found = FindUnique(x.data<T>(), s, ctx.Int("sorted") != 0);
+    PutInts(ctx, "indices", found.first);
+    PutInts(ctx, "inverse_indices", found.inverse);
+    PutInts(ctx, "counts", found.counts);
+    if (!ctx.HasOut("Y")) return Status::Ok();
+    const auto groups = static_cast<int64_t>(found.first.size());
+    shape[axis] = groups;
+    T* to = ctx.Alloc("Y", x.dtype(), shape).template mutable_data<T>();
+    const int64_t outer = s.along_axis ? s.lines.outer : 1,
+                  inner = s.along_axis ? s.lines.inner : 1;
+    for (int64_t o = 0; o < outer; ++o)
+      for (const int64_t row : found.first)
+        to = std::copy_n(x.data<T>() + (o * s.n + row) * inner, inner, to);
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_unique) {
+  op.Doc("distinct elements, or slices along an axis: sorted, or as they first occur");
+  op.Input("X").Output("Y", kOptional).Output("indices", kOptional);
+  op.Output("inverse_indices", kOptional).Output("counts", kOptional);
+  op.Attr("has_axis", false).Attr("axis", 0).Attr("sorted", 1);
+  op.Kernels<OnnxUnique, float, double, bool, int8_t, uint8_t, int16_t, int32_t, int64_t, float16,
+             bfloat16>();
+}
+
+HEDDLE_EXAMPLES(onnx_unique, R"(
+example sorted
+in X float32 [6] 2 1 1 3 4 3
+out Y float32 [4] 1 2 3 4
+out indices int64 [4] 1 0 3 4
+out inverse_indices int64 [6] 1 0 0 2 3 2
+out counts int64 [4] 2 1 2 1
+
+example in order of occurrence
+attr sorted INT 0
+in X float32 [6] 2 1 1 3 4 3
+out Y float32 [4] 2 1 3 4
+out indices int64 [4] 0 1 3 4
+out inverse_indices int64 [6] 0 1 1 2 3 2
+out counts int64 [4] 1 2 2 1
+
+example rows
+attr has_axis BOOLEAN true
+attr axis INT 0
+in X float32 [3, 3] 1 0 0 1 0 0 2 3 4
+out Y float32 [2, 3] 1 0 0 2 3 4
+out indices int64 [2] 0 2
+out inverse_indices int64 [3] 0 0 1
+out counts int64 [2] 2 1
+
+example columns
+attr has_axis BOOLEAN true
+attr axis INT 1
+in X int64 [2, 4, 2] 1 1 0 1 2 1 0 1 1 1 0 1 2 1 0 1
+out Y int64 [2, 3, 2] 0 1 1 1 2 1 0 1 1 1 2 1
+out indices int64 [3] 1 0 2
+out inverse_indices int64 [4] 1 0 2 0
+out counts int64 [3] 2 1 1
+)")

@@ -1,0 +1,192 @@
+#include "kernels/onnx/operands.h"
+
+#include <cmath>
+#include <span>
+
+#include "kernels/base/shape_arg.h"
+
+namespace heddle {
+
+bool AllStatic(const ShapeContext& ctx, std::initializer_list<Key> keys) {
+  for (const Key& key : keys)
+    for (int i = 0, n = ctx.InCount(key); i < n; ++i)
+      if (ctx.HasIn(key, i) && !ctx.InShape(key, i).is_static()) return false;
+  return true;
+}
+
+bool Known(const ShapeContext& ctx, Key key) {
+  return !ctx.HasIn(key) || ctx.InValue(key) != nullptr;
+}
+
+template <typename Context>
+Result<Ints> IntsIn(const Context& ctx, Key key) {
+  const Tensor* t = ValueIn(ctx, key);
+  return t == nullptr ? Result<Ints>(Ints{}) : ReadInts(*t, key.name);
+}
+template <typename Context>
+Result<int64_t> IntIn(const Context& ctx, Key key, int64_t absent) {
+  const Tensor* t = ValueIn(ctx, key);
+  if (t == nullptr) return absent;
+  HEDDLE_ASSIGN_OR_RETURN(const Ints v, ReadInts(*t, key.name));
+  if (v.size() != 1)
+    return InvalidArgument("input ", key.name, " must hold one element, but has shape ",
+                           t->shape().ToString());
+  return v[0];
+}
+template <typename Context>
+Result<double> NumberIn(const Context& ctx, Key key, double absent) {
+  const Tensor* t = ValueIn(ctx, key);
+  if (t == nullptr) return absent;
+  if (t->numel() != 1)
+    return InvalidArgument("input ", key.name, " must hold one element, but has shape ",
+                           t->shape().ToString());
+  return ScalarOf(*t);
+}
+template Result<Ints> IntsIn(const ShapeContext&, Key);
+template Result<Ints> IntsIn(const KernelContext&, Key);
+template Result<int64_t> IntIn(const ShapeContext&, Key, int64_t);
+template Result<int64_t> IntIn(const KernelContext&, Key, int64_t);
+template Result<double> NumberIn(const ShapeContext&, Key, double);
+template Result<double> NumberIn(const KernelContext&, Key, double);
+
+Result<Shape> MakeShape(const Ints& dims, const char* what) { return CheckedShape(dims, what); }
+
+Result<Ints> NormalAxes(const Ints& axes, int rank, const char* what) {
+  Ints normal;
+  for (const int64_t axis : axes) {
+    const int64_t a = axis < 0 ? axis + rank : axis;
+    if (a < 0 || a >= rank)
+      return InvalidArgument(what, " holds ", axis, ", expected axes of a tensor of rank ", rank);
+    if (std::find(normal.begin(), normal.end(), a) != normal.end())
+      return InvalidArgument(what, " names axis ", a, " twice");
+    normal.push_back(a);
+  }
+  return normal;
+}
+
+Ints FirstInts(int n) {
+  Ints ints;
+  for (int i = 0; i < n; ++i) ints.push_back(i);
+  return ints;
+}
+
+Result<Ints> ListOr(const Ints& list, int n, int64_t value, const char* what) {
+  if (list.empty()) return Ints(static_cast<size_t>(n), value);
+  if (list.size() != static_cast<size_t>(n))
+    return InvalidArgument(what, " has ", list.size(), " elements, expected ", n);
+  return list;
+}
+
+Status CheckRank(const Shape& shape, int rank, Key key) {
+  if (shape.rank() == rank) return Status::Ok();
+  return InvalidArgument("input ", key.name, " has shape ", shape.ToString(), ", expected rank ",
+                         rank);
+}
+
+Result<DType> DTypeOfOnnx(int64_t number, DType absent) {
+  switch (number) {
+    case 0:
+      return absent;
+    case 1:
+      return DType::kF32;
+    case 2:   // uint8
+    case 17:  // 8-bit floats as their bits
+    case 18:
+    case 19:
+    case 20:
+    case 21:  // uint4, float4e2m1, float8e8m0, uint2
+    case 23:
+    case 24:
+    case 25:
+      return DType::kU8;
+    case 3:   // int8
+    case 22:  // int4, int2
+    case 26:
+      return DType::kI8;
+    case 5:
+      return DType::kI16;
+    case 4:  // uint16
+    case 6:
+      return DType::kI32;
+    case 7:
+    case 12:  // uint32, uint64
+    case 13:
+      return DType::kI64;
+    case 9:
+      return DType::kBool;
+    case 10:
+      return DType::kF16;
+    case 11:
+      return DType::kF64;
+    case 14:
+      return DType::kC64;
+    case 15:
+      return DType::kC128;
+    case 16:
+      return DType::kBF16;
+    default:
+      return InvalidArgument(number, " is not the number of a data type that a tensor can have");
+  }
+}
+
+Result<Shape> BroadcastAll(const ShapeContext& ctx, Key key) {
+  if (ctx.InCount(key) == 0) return InvalidArgument("needs at least one input ", key.name);
+  Shape all = ctx.InShape(key);
+  for (int i = 1; i < ctx.InCount(key); ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(all, BroadcastShape(all, ctx.InShape(key, i), -1));
+  }
+  return all;
+}
+
+std::array<int64_t, Shape::kMaxRank> BroadcastStrides(const Shape& from, const Shape& to) {
+  std::array<int64_t, Shape::kMaxRank> strides{};
+  const std::array<int64_t, Shape::kMaxRank> own = RowMajorStrides(from);
+  const int shift = to.rank() - from.rank();
+  for (int i = 0; i < from.rank(); ++i) strides[i + shift] = from[i] == 1 ? 0 : own[i];
+  return strides;
+}
+
+void ExpandTo(const KernelContext& ctx, const Tensor& src, const Shape& to, void* dst) {
+  const auto from = BroadcastStrides(src.shape(), to);
+  const auto strides = RowMajorStrides(to);
+  std::array<CopyDim, Shape::kMaxRank> dims;
+  for (int i = 0; i < to.rank(); ++i) dims[i] = {to[i], from[i], strides[i]};
+  StridedCopy(SizeOf(src.dtype()), std::span(dims.data(), static_cast<size_t>(to.rank())))
+      .Run(ctx, src.raw(), dst);
+}
+
+Status RunInFloat(KernelContext& ctx) {
+  const auto narrow = [](const Tensor& t) {
+    return t.dtype() == DType::kF16 || t.dtype() == DType::kBF16;
+  };
+  BoundOp op = ctx.op();
+  op.spare = {};  // it is the outer call's
+  const size_t ins = op.in.size(), outs = op.out.size();
+  std::vector<Value> values(ins + outs);
+  std::vector<Value*> frame(ins + outs);
+  for (size_t i = 0; i < ins + outs; ++i) {
+    uint32_t& slot = i < ins ? op.in[i] : op.out[i - ins];
+    if (slot == kNoSlot) continue;
+    Value* const value = ctx.frame()[slot];
+    slot = static_cast<uint32_t>(i);
+    frame[i] = value;
+    if (!value->is_tensor() || !value->tensor().initialized() || !narrow(value->tensor())) continue;
+    const Tensor& t = value->tensor();
+    Tensor wide = ctx.Scratch(DType::kF32, t.shape());
+    if (i < ins)
+      ConvertElements(ctx, t.raw(), t.dtype(), wide.mutable_raw(), DType::kF32, t.numel());
+    values[i] = Value(std::move(wide));
+    frame[i] = &values[i];
+  }
+  KernelContext inner(op, frame.data(), ctx.services(), nullptr);
+  HEDDLE_RETURN_IF_ERROR(ctx.def().kernel(DType::kF32)(inner));
+  for (size_t i = 0; i < outs; ++i) {
+    if (op.out[i] == kNoSlot || frame[ins + i] != &values[ins + i]) continue;
+    Tensor& out = ctx.frame()[ctx.op().out[i]]->tensor();
+    ConvertElements(ctx, values[ins + i].tensor().raw(), DType::kF32, out.mutable_raw(),
+                    out.dtype(), out.numel());
+  }
+  return Status::Ok();
+}
+
+}  // namespace heddle

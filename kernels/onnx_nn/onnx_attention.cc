@@ -1,0 +1,417 @@
+// Scaled dot-product attention with ONNX's masks, caches and head groups.
+//
+// 16-bit operands are computed in float and rounded where the operator's text has a tensor.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+// Where the heads of an operand lie: [batch, heads, length, size], or [batch, length, heads *
+// size].
+struct Heads {
+  int64_t batch = 0, heads = 0, length = 0, size = 0;
+  bool packed = false;
+
+  int64_t At(int64_t b, int64_t h, int64_t i) const {
+    return packed ? ((b * length + i) * heads + h) * size : ((b * heads + h) * length + i) * size;
+  }
+};
+
+Result<Heads> HeadsOf(const Shape& s, int64_t count, Key key, Key attribute) {
+  if (s.rank() == 4) {
+    if (count != 0 && count != s[1])
+      return InvalidArgument(attribute.name, " is ", count, ", but ", key.name, " has shape ",
+                             s.ToString());
+    return Heads{s[0], s[1], s[2], s[3], false};
+  }
+  if (s.rank() != 3 || count < 1 || s[2] % count != 0)
+    return InvalidArgument(key.name, " has shape ", s.ToString(), " and ", attribute.name, " is ",
+                           count,
+                           ", expected rank 4, or rank 3 and a divisor of the last dimension");
+  return Heads{s[0], count, s[1], s[2] / count, true};
+}
+
+struct AttentionPlan {
+  Heads q, k, v;
+  int64_t past = 0, total = 0;
+};
+
+template <typename Context>
+Result<AttentionPlan> AttentionPlanOf(const Context& ctx) {
+  AttentionPlan p;
+  const int64_t kv_heads = ctx.Int("kv_num_heads");
+  HEDDLE_ASSIGN_OR_RETURN(p.q,
+                          HeadsOf(ShapeIn(ctx, "Q"), ctx.Int("q_num_heads"), "Q", "q_num_heads"));
+  HEDDLE_ASSIGN_OR_RETURN(p.k, HeadsOf(ShapeIn(ctx, "K"), kv_heads, "K", "kv_num_heads"));
+  HEDDLE_ASSIGN_OR_RETURN(p.v, HeadsOf(ShapeIn(ctx, "V"), kv_heads, "V", "kv_num_heads"));
+  if (p.k.batch != p.q.batch || p.v.batch != p.q.batch || p.k.heads != p.v.heads ||
+      p.k.length != p.v.length || p.k.size != p.q.size || p.k.heads == 0 ||
+      p.q.heads % p.k.heads != 0)
+    return InvalidArgument("Q ", ShapeIn(ctx, "Q").ToString(), ", K ", ShapeIn(ctx, "K").ToString(),
+                           " and V ", ShapeIn(ctx, "V").ToString(), " do not fit each other");
+  if (Has(ctx, "past_key") != Has(ctx, "past_value"))
+    return InvalidArgument("past_key and past_value are given together or not at all");
+  if (Has(ctx, "past_key")) {
+    const Shape &key = ShapeIn(ctx, "past_key"), &value = ShapeIn(ctx, "past_value");
+    const bool good = key.rank() == 4 && key[0] == p.q.batch && key[1] == p.k.heads &&
+                      key[3] == p.k.size && value.rank() == 4 && value[0] == p.q.batch &&
+                      value[1] == p.v.heads && value[3] == p.v.size && key[2] == value[2];
+    if (!good)
+      return InvalidArgument("past_key ", key.ToString(), " and past_value ", value.ToString(),
+                             " do not fit K and V");
+    p.past = key[2];
+  }
+  p.total = p.past + p.k.length;
+  if (Has(ctx, "nonpad_kv_seqlen") && ShapeIn(ctx, "nonpad_kv_seqlen").numel() != p.q.batch)
+    return InvalidArgument("nonpad_kv_seqlen has shape ",
+                           ShapeIn(ctx, "nonpad_kv_seqlen").ToString(), ", expected ", p.q.batch,
+                           " elements");
+  if (Has(ctx, "attn_mask")) {
+    const Shape& mask = ShapeIn(ctx, "attn_mask");
+    const Shape full{p.q.batch, p.q.heads, p.q.length, p.total};
+    bool good = mask.rank() <= 4;
+    for (int i = 1; good && i <= mask.rank(); ++i)
+      good =
+          mask.dim(-i) == 1 || mask.dim(-i) == full.dim(-i) || (i == 1 && mask.dim(-1) <= p.total);
+    if (!good)
+      return InvalidArgument("attn_mask ", mask.ToString(), " does not broadcast to ",
+                             full.ToString());
+  }
+  return p;
+}
+
+Status OnnxAttentionShape(ShapeContext& ctx) {
+  if (!AllStatic(ctx, {"Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"}))
+    return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const AttentionPlan p, AttentionPlanOf(ctx));
+  if (ctx.InDType("K") != ctx.InDType("Q"))
+    return InvalidArgument("K is ", Name(ctx.InDType("K")), ", Q ", Name(ctx.InDType("Q")));
+  const DType dtype = ctx.InDType("Q");
+  ctx.SetOut("Y",
+             p.q.packed ? Shape{p.q.batch, p.q.length, p.q.heads * p.v.size}
+                        : Shape{p.q.batch, p.q.heads, p.q.length, p.v.size},
+             dtype);
+  if (ctx.HasOut("present_key"))
+    ctx.SetOut("present_key", {p.q.batch, p.k.heads, p.total, p.k.size}, dtype);
+  if (ctx.HasOut("present_value"))
+    ctx.SetOut("present_value", {p.q.batch, p.v.heads, p.total, p.v.size}, ctx.InDType("V"));
+  if (ctx.HasOut("qk_matmul_output"))
+    ctx.SetOut("qk_matmul_output", {p.q.batch, p.q.heads, p.q.length, p.total}, dtype);
+  return Status::Ok();
+}
+
+// A tensor's elements in another type.
+template <typename C>
+std::vector<C> As(const KernelContext& ctx, const Tensor& t) {
+  std::vector<C> values(static_cast<size_t>(t.numel()));
+  ConvertElements(ctx, t.raw(), t.dtype(), values.data(), kDTypeOf<C>, t.numel());
+  return values;
+}
+
+template <typename C>
+using Rounder = C (*)(C);
+template <typename C, typename T>
+C RoundedTo(C x) {
+  if constexpr (std::is_same_v<T, C>)
+    return x;
+  else
+    return static_cast<C>(static_cast<ComputeType<T>>(T(static_cast<ComputeType<T>>(x))));
+}
+// How softmax rounds: as a type that ONNX numbers, or as T.
+template <typename C, typename T>
+Result<Rounder<C>> RounderOf(int64_t number) {
+  switch (number) {
+    case 0:
+      return Rounder<C>{&RoundedTo<C, T>};
+    case 1:
+    case 11:
+      return Rounder<C>{&RoundedTo<C, C>};
+    case 10:
+      return Rounder<C>{&RoundedTo<C, float16>};
+    case 16:
+      return Rounder<C>{&RoundedTo<C, bfloat16>};
+    default:
+      return InvalidArgument("softmax_precision is ", number, ", expected 1, 10, 11 or 16");
+  }
+}
+
+template <typename T>
+class AttentionRun {
+  using C = ComputeType<T>;
+  static constexpr C kOff = -std::numeric_limits<C>::infinity();
+
+ public:
+  AttentionRun(KernelContext& ctx, const AttentionPlan& p, Rounder<C> softmax)
+      : ctx_(ctx), p_(p), softmax_(softmax) {}
+
+  Status Run() {
+    HEDDLE_RETURN_IF_ERROR(Prepare());
+    const int64_t heads = p_.q.batch * p_.q.heads;
+    const int64_t work = 1 + p_.q.length * p_.total * (p_.q.size + p_.v.size);
+    ctx_.ParallelFor(heads, 1 + 65536 / work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) Head(i / p_.q.heads, i % p_.q.heads);
+    });
+    return Status::Ok();
+  }
+
+ private:
+  static C Round(C x) { return RoundedTo<C, T>(x); }
+
+  Status Prepare() {
+    q_ = As<C>(ctx_, ctx_.In("Q"));
+    key_ = Joined("K", "past_key", "present_key", p_.k);
+    value_ = Joined("V", "past_value", "present_value", p_.v);
+    const double given = ctx_.Float("scale");
+    const C scale = Round(static_cast<C>(
+        std::sqrt(given != 0 ? given : 1 / std::sqrt(static_cast<double>(p_.q.size)))));
+    for (C& x : q_) x = Round(x * scale);
+    for (C& x : key_) x = Round(x * scale);
+    if (const Tensor* mask = ctx_.InOpt("attn_mask")) {
+      mask_ = As<C>(ctx_, *mask);
+      if (mask->dtype() == DType::kBool)
+        for (C& x : mask_) x = x != 0 ? C(0) : kOff;
+      Shape shape = mask->shape();
+      while (shape.rank() < 4) shape.insert(0, 1);
+      mask_length_ = shape[3];
+      mask_strides_ = BroadcastStrides(shape, {p_.q.batch, p_.q.heads, p_.q.length, shape[3]});
+      // One column for all keys is no short mask.
+      if (mask_length_ == 1 && p_.total != 1) one_column_ = true;
+    }
+    if (const Tensor* lengths = ctx_.InOpt("nonpad_kv_seqlen")) {
+      HEDDLE_RETURN_IF_ERROR(CheckIntDType(lengths->dtype(), "nonpad_kv_seqlen"));
+      if (p_.past > 0) return InvalidArgument("nonpad_kv_seqlen and past_key exclude each other");
+      lengths_ = lengths;
+    }
+    return Status::Ok();
+  }
+
+  // The keys or values of before and the new ones, [batch, heads, total, size].
+  std::vector<C> Joined(Key fresh, Key past, Key present, const Heads& h) {
+    const std::vector<C> now = As<C>(ctx_, ctx_.In(fresh));
+    std::vector<C> before;
+    if (const Tensor* t = ctx_.InOpt(past)) before = As<C>(ctx_, *t);
+    std::vector<C> all(static_cast<size_t>(h.batch * h.heads * p_.total * h.size));
+    C* to = all.data();
+    for (int64_t b = 0; b < h.batch; ++b)
+      for (int64_t head = 0; head < h.heads; ++head) {
+        to = std::copy_n(before.data() + (b * h.heads + head) * p_.past * h.size, p_.past * h.size,
+                         to);
+        for (int64_t i = 0; i < h.length; ++i)
+          to = std::copy_n(now.data() + h.At(b, head, i), h.size, to);
+      }
+    if (Tensor* out = ctx_.OutOpt(present))
+      ConvertElements(ctx_, all.data(), kDTypeOf<C>, out->mutable_raw(), out->dtype(),
+                      out->numel());
+    return all;
+  }
+
+  // What is added to the scores of query i: 0, a mask's values, minus infinity for keys that the
+  // query does not see. False when it sees none.
+  bool Bias(int64_t b, int64_t head, int64_t i, C* bias) const {
+    const int64_t valid = lengths_ == nullptr ? p_.total : IntAt(*lengths_, b);
+    const int64_t offset = lengths_ != nullptr ? valid - p_.q.length : p_.past;
+    const int64_t left = ctx_.Int("left_window_size"), right = ctx_.Int("right_window_size");
+    const bool causal = ctx_.Int("is_causal") != 0;
+    const C* mask = mask_.empty() ? nullptr
+                                  : mask_.data() + b * mask_strides_[0] + head * mask_strides_[1] +
+                                        i * mask_strides_[2];
+    bool any = false;
+    for (int64_t j = 0; j < p_.total; ++j) {
+      const int64_t ahead = j - (i + offset);
+      C x = 0;
+      if (mask != nullptr) x = one_column_ ? mask[0] : j < mask_length_ ? mask[j] : kOff;
+      if ((causal && ahead > 0) || j >= valid || (left >= 0 && -ahead > left) ||
+          (right >= 0 && ahead > right))
+        x = kOff;
+      bias[j] = x;
+      any = any || x != kOff;
+    }
+    return any;
+  }
+
+  void Head(int64_t b, int64_t head) const {
+    const int64_t n = p_.q.length, total = p_.total, group = head / (p_.q.heads / p_.k.heads);
+    const auto size = static_cast<size_t>(n * total);
+    std::vector<C> scores(size), bias(static_cast<size_t>(total));
+    const C* keys = key_.data() + (b * p_.k.heads + group) * total * p_.k.size;
+    const C* values = value_.data() + (b * p_.v.heads + group) * total * p_.v.size;
+    GemmDims dims = GemmDims::Dense(n, total, p_.q.size, false, true);
+    dims.lda = p_.q.packed ? p_.q.heads * p_.q.size : p_.q.size;
+    if (n > 0 && total > 0 && p_.q.size > 0)
+      Gemm<C>(dims, C(1), q_.data() + p_.q.At(b, head, 0), keys, C(0), scores.data());
+    const double cap = ctx_.Float("softcap");
+    const int64_t mode = ctx_.Int("qk_matmul_output_mode");
+    Tensor* seen = ctx_.OutOpt("qk_matmul_output");
+    T* shown =
+        seen == nullptr ? nullptr : seen->mutable_data<T>() + (b * p_.q.heads + head) * n * total;
+    for (int64_t i = 0; i < n; ++i) {
+      C* row = scores.data() + i * total;
+      const auto show = [&](int64_t wanted) {
+        if (shown != nullptr && mode == wanted)
+          for (int64_t j = 0; j < total; ++j) shown[i * total + j] = T(row[j]);
+      };
+      for (int64_t j = 0; j < total; ++j) row[j] = Round(row[j]);
+      show(0);
+      if (cap > 0)
+        for (int64_t j = 0; j < total; ++j)
+          row[j] =
+              Round(Round(std::tanh(Round(row[j] / static_cast<C>(cap)))) * static_cast<C>(cap));
+      show(1);
+      const bool any = Bias(b, head, i, bias.data());
+      for (int64_t j = 0; j < total; ++j) row[j] = Round(row[j] + bias[j]);
+      show(2);
+      Softmax(row, any);
+      show(3);
+    }
+    Write(b, head, scores, values);
+  }
+
+  void Softmax(C* row, bool any) const {
+    const int64_t n = p_.total;
+    if (!any) return std::fill_n(row, n, C(0)), void();
+    C most = kOff, sum = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      row[j] = softmax_(row[j]);
+      most = std::max(most, row[j]);
+    }
+    for (int64_t j = 0; j < n; ++j) sum += row[j] = softmax_(std::exp(softmax_(row[j] - most)));
+    sum = softmax_(sum);
+    for (int64_t j = 0; j < n; ++j) row[j] = Round(softmax_(row[j] / sum));
+  }
+
+  void Write(int64_t b, int64_t head, const std::vector<C>& weights, const C* values) const {
+    const int64_t n = p_.q.length, size = p_.v.size;
+    std::vector<C> sums(static_cast<size_t>(n * size));
+    if (n > 0 && size > 0 && p_.total > 0)
+      Gemm<C>(GemmDims::Dense(n, size, p_.total), C(1), weights.data(), values, C(0), sums.data());
+    const Heads out{p_.q.batch, p_.q.heads, n, size, p_.q.packed};
+    T* to = ctx_.Out("Y").template mutable_data<T>();
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < size; ++k)
+        to[out.At(b, head, i) + k] = T(sums[static_cast<size_t>(i * size + k)]);
+  }
+
+  KernelContext& ctx_;
+  const AttentionPlan& p_;
+  const Rounder<C> softmax_;
+  std::vector<C> q_, key_, value_, mask_;
+  std::array<int64_t, Shape::kMaxRank> mask_strides_{};
+  int64_t mask_length_ = 0;
+  bool one_column_ = false;
+  const Tensor* lengths_ = nullptr;
+};
+
+template <typename T>
+struct OnnxAttention {
+  static Status Run(KernelContext& ctx) {
+    HEDDLE_ASSIGN_OR_RETURN(const AttentionPlan p, AttentionPlanOf(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const auto softmax,
+                            (RounderOf<ComputeType<T>, T>(ctx.Int("softmax_precision"))));
+    return AttentionRun<T>(ctx, p, softmax).Run();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_attention) {
+  op.Doc("attention of ONNX: heads in groups, masks, windows, caches inside and outside");
+  op.Input("Q").Input("K").Input("V").Input("attn_mask", kOptional);
+  op.Input("past_key", kOptional).Input("past_value", kOptional);
+  op.Input("nonpad_kv_seqlen", kOptional);
+  op.Output("Y").Output("present_key", kOptional).Output("present_value", kOptional);
+  op.Output("qk_matmul_output", kOptional);
+  op.Attr("is_causal", 0).Attr("scale", 0.0).Attr("softcap", 0.0).Attr("q_num_heads", 0);
+  op.Attr("kv_num_heads", 0).Attr("softmax_precision", 0).Attr("qk_matmul_output_mode", 0);
+  op.Attr("left_window_size", -1).Attr("right_window_size", -1);
+  op.InferShape(OnnxAttentionShape);
+  op.Kernels<OnnxAttention, float, double, float16, bfloat16>();
+}
+
+HEDDLE_EXAMPLES(onnx_attention, R"(
+example plain
+in Q float32 [1, 2, 2, 2] 0.25 0.48 0.59 0.88 0.48 0.84 -0.94 -0.07
+in K float32 [1, 2, 3, 2] 0.89 0.3 0.8 -0.77 -0.06 -0.51 0.09 0.15 -0.97 -0.57 -0.44 0.83
+in V float32 [1, 2, 3, 3] 0.53 -0.68 0.59 -0.72 0.23 -0.75 -1.0 0.74 -0.58 -0.57 0.96 0.74 -0.42
+  0.92 0.08 0.36 -0.59 0.88
+out Y float32 [1, 2, 2, 3] -0.2600392 -0.020347277 -0.12715164 -0.12242189 -0.1395933 -0.008896719
+  -0.11481992 0.23667654 0.6937506 -0.21365687 0.46454635 0.47363788
+
+example causal, two queries and three keys
+attr is_causal INT 1
+in Q float32 [1, 1, 2, 2] 0.38 0.93 0.79 -0.4
+in K float32 [1, 1, 3, 2] -0.28 -0.67 -0.71 -0.87 -0.4 0.21
+in V float32 [1, 1, 3, 2] -0.99 0.36 -0.32 -0.38 0.64 -0.04
+out Y float32 [1, 1, 2, 2] -0.99 0.36 -0.6856728 0.02387746
+
+example head groups, a boolean mask
+attr scale FLOAT 0.7
+in Q float32 [2, 2, 2, 2] -0.37 -0.04 0.41 -0.89 0.95 -0.95 0.5 0.69 -0.96 0.58 -0.27 0.16 -0.98
+  -0.91 -0.64 0.91
+in K float32 [2, 1, 3, 2] -0.61 0.51 0.86 0.88 -0.31 -0.29 0.05 0.55 -0.78 0.5 0.59 0.72
+in V float32 [2, 1, 3, 2] -0.93 0.89 -0.82 -0.32 0.22 0.84 -0.32 0.85 0.09 -0.38 -0.37 -0.65
+in attn_mask bool [2, 3] 1 1 1 0 1 1
+out Y float32 [2, 2, 2, 2] -0.48671398 0.5599143 -0.19908509 0.37255892 -0.42217848 0.38217843
+  -0.53507894 -0.0022034354 -0.12778065 -0.08241917 -0.11317922 -0.49925736 -0.111804865 -0.0714235
+  -0.086529516 -0.48361516
+
+example packed heads, a mask that is added, softcap
+# oracle reference
+attr q_num_heads INT 2
+attr kv_num_heads INT 2
+attr softcap FLOAT 0.5
+in Q float32 [1, 2, 4] 0.97 0.07 -0.19 -0.53 0.19 0.65 -0.09 -0.16
+in K float32 [1, 3, 4] -0.89 0.83 -0.93 -0.01 0.68 -0.74 0.46 0.9 0.26 0.58 -0.79 -0.13
+in V float32 [1, 3, 6] -0.7 0.69 -0.41 -0.09 1.0 0.7 0.95 -0.09 -0.02 0.46 -0.04 -0.42 -0.19 -0.71
+  -0.25 0.98 0.92 0.25
+in attn_mask float32 [2, 1, 3] -0.0 -0.32 -0.82 -0.46 0.56 0.73
+out Y float32 [1, 2, 6] 0.18352805 -0.006126892 -0.1916861 0.6561713 0.6578645 0.13142973
+  -0.18623883 0.17154911 -0.27918348 0.63685024 0.5979302 0.08494733
+
+example a cache, scores with bias
+# oracle reference
+attr is_causal INT 1
+attr qk_matmul_output_mode INT 2
+in Q float32 [1, 1, 2, 2] -0.28 0.57 0.55 0.39
+in K float32 [1, 1, 2, 2] 0.33 0.52 -0.27 0.41
+in V float32 [1, 1, 2, 2] -0.44 -0.03 0.54 0.38
+in past_key float32 [1, 1, 2, 2] -0.41 0.89 0.3 0.16
+in past_value float32 [1, 1, 2, 2] -0.98 0.09 -0.5 0.34
+out Y float32 [1, 1, 2, 2] -0.6820473 0.1203423 -0.36824223 0.18346314
+out present_key float32 [1, 1, 4, 2] -0.41 0.89 0.3 0.16 0.33 0.52 -0.27 0.41
+out present_value float32 [1, 1, 4, 2] -0.98 0.09 -0.5 0.34 -0.44 -0.03 0.54 0.38
+out qk_matmul_output float32 [1, 1, 2, 4] 0.43989113 0.0050911605 0.14424978 -inf 0.08598417
+  0.16079609 0.27174112 0.008061003
+
+example padded keys, weights shown
+# oracle reference
+attr is_causal INT 1
+attr qk_matmul_output_mode INT 3
+in Q float32 [2, 1, 2, 2] -0.07 0.63 0.29 0.6 -0.3 0.29 0.48 0.66
+in K float32 [2, 1, 3, 2] -0.3 0.69 0.74 0.38 0.95 0.91 0.04 0.06 -0.67 0.67 0.87 -0.05
+in V float32 [2, 1, 3, 2] 0.38 0.44 0.46 -0.66 0.56 0.16 0.33 -0.16 0.25 0.55 0.27 0.44
+in nonpad_kv_seqlen int64 [2] 3 1
+out Y float32 [2, 1, 2, 2] 0.41621983 -0.05802237 0.47765505 -0.014053751 0 0 0.33 -0.16
+out present_key ?
+out present_value ?
+out qk_matmul_output float32 [2, 1, 2, 3] 0.5472524 0.4527476 0 0.28540716 0.30971676 0.40487608 0 0
+  0 1 0 0
+
+example a window, a short mask
+# oracle reference
+# opset 25
+attr left_window_size INT 1
+attr right_window_size INT 1
+in Q float32 [1, 1, 4, 2] -0.94 -0.68 -0.12 0.3 -0.56 0.37 0.26 -0.92
+in K float32 [1, 1, 4, 2] -0.06 -0.55 -0.89 -0.73 -0.37 -0.64 -0.61 -0.93
+in V float32 [1, 1, 4, 2] -0.07 -0.24 0.22 0.18 -0.52 0.81 -1.0 -0.19
+in attn_mask float32 [1, 1, 4, 3] -0.44 -0.18 -0.77 0.66 -0.25 -0.93 0.23 -0.81 0.09 -0.32 0.16 0.92
+out Y float32 [1, 1, 4, 2] 0.1360701 0.058446363 -0.052649926 0.0007427402 -0.27734402 0.60341454
+  -0.52 0.81
+)")

@@ -1,0 +1,157 @@
+// Transposed convolutions over any number of dimensions.
+#include "kernels/base/check.h"
+#include "kernels/onnx_nn/convolve.h"
+
+namespace heddle {
+namespace {
+
+// The convolution whose input is this operator's output.
+template <typename Context>
+Result<Convolution> TransposedOf(const Context& ctx) {
+  const Shape &x = ShapeIn(ctx, "X"), &w = ShapeIn(ctx, "W");
+  HEDDLE_ASSIGN_OR_RETURN(const Shape in, SpatialOf(x, "X"));
+  const int rank = in.rank();
+  HEDDLE_ASSIGN_OR_RETURN(const Shape kernel, KernelOf(ctx, &w, rank));
+  Convolution c;
+  c.batch = x[0];
+  c.out_channels = x[1];
+  c.groups = ctx.Int("group");
+  if (c.groups < 1 || x[1] % c.groups != 0 || w[0] != x[1])
+    return InvalidArgument("a filter ", w.ToString(), " in ", c.groups,
+                           " groups does not fit the input ", x.ToString());
+  c.in_channels = w[1] * c.groups;
+  HEDDLE_ASSIGN_OR_RETURN(const Ints strides, ListOr(ctx.IntList("strides"), rank, 1, "strides"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints dilations,
+                          ListOr(ctx.IntList("dilations"), rank, 1, "dilations"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints pads, ListOr(ctx.IntList("pads"), 2 * rank, 0, "pads"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints more,
+                          ListOr(ctx.IntList("output_padding"), rank, 0, "output_padding"));
+  const Ints& given = ctx.IntList("output_shape");
+  // Some exporters name the batch and the channels, too.
+  const size_t skip = given.size() == static_cast<size_t>(rank) + 2 ? 2 : 0;
+  if (!given.empty() && given.size() != static_cast<size_t>(rank) + skip)
+    return InvalidArgument("output_shape has ", given.size(), " elements, expected ", rank);
+  const std::string& auto_pad = ctx.Str("auto_pad");
+  const bool upper = auto_pad == "SAME_UPPER", same = upper || auto_pad == "SAME_LOWER";
+  if (!same && auto_pad != "NOTSET" && auto_pad != "VALID" && !auto_pad.empty())
+    return InvalidArgument("auto_pad is '", auto_pad,
+                           "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID");
+  Windows& win = c.windows;
+  win.rank = rank;
+  win.kernel = kernel;
+  win.out = in;
+  for (int i = 0; i < rank; ++i) {
+    const auto at = static_cast<size_t>(i);
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (strides[at] < 1 || dilations[at] < 1 || strides[at] > kMost || dilations[at] > kMost ||
+        std::abs(pads[at]) > kMost || std::abs(pads[at + static_cast<size_t>(rank)]) > kMost ||
+        more[at] < 0 || more[at] > kMost)
+      return InvalidArgument("stride ", strides[at], ", dilation ", dilations[at],
+                             " and the padding of axis ", i, " cannot be used");
+    win.stride[at] = strides[at];
+    win.dilation[at] = dilations[at];
+    const int64_t full = strides[at] * (in[i] - 1) + more[at] + (kernel[i] - 1) * dilations[at] + 1;
+    int64_t out = full;
+    if (!given.empty() || same) {
+      out = !given.empty() ? given[at + skip] : in[i] * strides[at];
+      const int64_t total = std::max<int64_t>(0, full - out), half = total / 2;
+      win.pad_lo[at] = upper ? half : total - half;
+      win.pad_hi[at] = total - win.pad_lo[at];
+    } else if (auto_pad != "VALID") {
+      win.pad_lo[at] = pads[at];
+      win.pad_hi[at] = pads[at + static_cast<size_t>(rank)];
+      out = full - win.pad_lo[at] - win.pad_hi[at];
+    }
+    if (out < 0)
+      return InvalidArgument("the padding of axis ", i, " cuts more than the ", full,
+                             " elements of the result");
+    win.in.push_back(out);
+  }
+  return c;
+}
+
+Status OnnxConvTransposeShape(ShapeContext& ctx) {
+  if (!AllStatic(ctx, {"X", "W", "B"})) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Convolution c, TransposedOf(ctx));
+  if (ctx.HasIn("B")) HEDDLE_RETURN_IF_ERROR(CheckBias(ctx.InShape("B"), c.in_channels));
+  Ints dims{c.batch, c.in_channels};
+  dims.insert(dims.end(), c.windows.in.begin(), c.windows.in.end());
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "the result"));
+  ctx.SetOut("Y", out, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxConvTranspose {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &w = ctx.In("W");
+    const Tensor* bias = ctx.InOpt("B");
+    Tensor& out = ctx.Out("Y");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&w, bias}));
+    HEDDLE_ASSIGN_OR_RETURN(const Convolution c, TransposedOf(ctx));
+    const int64_t channels = c.in_channels / c.groups, filters = c.out_channels / c.groups;
+    const int64_t places = c.windows.out.numel(), plane = c.windows.in.numel();
+    const int64_t depth = c.depth();
+    T* y = out.template mutable_data<T>();
+    std::fill_n(y, out.numel(), T(0));
+    if (filters > 0 && places > 0 && depth > 0) {
+      Tensor scratch = ctx.Scratch(kDTypeOf<T>, {depth, places});
+      T* columns = scratch.mutable_data<T>();
+      const GemmDims dims = GemmDims::Dense(depth, places, filters, true);
+      for (int64_t n = 0; n < c.batch; ++n)
+        for (int64_t g = 0; g < c.groups; ++g) {
+          ParallelGemm<T>(ctx, dims, T(1), w.data<T>() + g * filters * depth,
+                          x.data<T>() + (n * c.out_channels + g * filters) * places, T(0), columns);
+          AddColumns(c.windows, columns, channels, y + (n * c.in_channels + g * channels) * plane);
+        }
+    }
+    if (bias != nullptr) AddBias(bias->data<T>(), c.batch, c.in_channels, plane, y);
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_conv_transpose) {
+  op.Doc("transposed convolution over any number of dimensions").Input("X").Input("W");
+  op.Input("B", kOptional).Output("Y").Attr("group", 1);
+  DeclareWindows(op, true);
+  op.Attr("output_padding", Ints{}).Attr("output_shape", Ints{});
+  op.InferShape(OnnxConvTransposeShape).Kernels<OnnxConvTranspose, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_conv_transpose, R"(
+example output_shape
+attr strides INTS [2]
+attr output_shape INTS [6]
+in X float32 [1, 1, 3] 1 2 3
+in W float32 [1, 1, 3] 1 10 100
+out Y float32 [1, 1, 6] 10 102 20 203 30 300
+
+example SAME_UPPER
+attr auto_pad STRING "SAME_UPPER"
+attr strides INTS [2]
+in X float32 [1, 1, 3] 1 2 3
+in W float32 [1, 1, 3] 1 10 100
+out Y float32 [1, 1, 6] 1 10 102 20 203 30
+
+example two dimensions, groups, bias
+attr group INT 2
+attr strides INTS [2, 1]
+attr pads INTS [0, 1, 1, 0]
+attr output_padding INTS [1, 0]
+in X float32 [1, 2, 2, 3] 1 2 3 4 5 6 -1 -2 -3 -4 -5 -6
+in W float32 [2, 2, 2, 2] 1 0 -1 2 0.5 1 1.5 -2 1 1 1 1 0 -1 2 3
+in B float32 [4] 0.25 -0.5 1 0
+out Y float32 [1, 4, 4, 3] 2.25 3.25 0.25 0.25 1.25 6.25 5.25 6.25 0.25 3.25 4.25 12.25 1.5 3 2.5
+  0.5 0 -6.5 6 7.5 5.5 -1 -1.5 -12.5 -2 -4 -2 -2 -4 -2 -8 -10 -5 -8 -10 -5 1 2 3 -7 -12 -9 4 5 6 -22
+  -27 -18
+
+example three dimensions, dilated
+attr dilations INTS [1, 2, 1]
+in X float32 [1, 1, 1, 2, 2] 1 2 3 4
+in W float32 [1, 2, 1, 2, 2] 1 0 -1 2 0.5 1 1.5 -2
+out Y float32 [1, 2, 1, 4, 3] 1 2 0 3 4 0 -1 0 4 -3 2 8 0.5 2 2 1.5 5 4 1.5 1 -4 4.5 0 -8
+)")

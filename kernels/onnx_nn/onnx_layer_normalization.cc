@@ -1,0 +1,156 @@
+// Normalisation over the last dimensions of each row: to mean 0 and variance 1, or to a mean square
+// of 1.
+#include <cmath>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxRowNormShape(ShapeContext& ctx) {
+  if (!AllStatic(ctx, {"X"})) return ctx.Defer();
+  const Shape& x = ctx.InShape("X");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  ctx.SetOut("Y", x, ctx.InDType("X"));
+  Shape rows = x;
+  for (int i = axis; i < x.rank(); ++i) rows[i] = 1;
+  for (const Key& key : {Key("Mean"), Key("InvStdDev")})
+    if (ctx.def().FindOutput(key.name) >= 0 && ctx.HasOut(key)) ctx.SetOut(key, rows, DType::kF32);
+  return Status::Ok();
+}
+
+// A scale or bias with one element for each of a row, or one that broadcasts to rows.
+template <typename T>
+class PerElement {
+ public:
+  Status Set(const KernelContext& ctx, Key key, const Shape& x, int axis) {
+    const Tensor* t = ctx.InOpt(key);
+    if (t == nullptr) return Status::Ok();
+    if (t->dtype() != kDTypeOf<T>)
+      return InvalidArgument(key.name, " is ", Name(t->dtype()), ", X ", Name(kDTypeOf<T>));
+    Shape row;
+    for (int i = axis; i < x.rank(); ++i) row.push_back(x[i]);
+    const Shape& s = t->shape();
+    bool fits = s.rank() <= x.rank();
+    for (int i = 1; fits && i <= s.rank(); ++i) fits = s.dim(-i) == 1 || s.dim(-i) == x.dim(-i);
+    if (!fits)
+      return InvalidArgument(key.name, " has shape ", s.ToString(), ", which does not fit X ",
+                             x.ToString());
+    data_ = t->data<T>();
+    whole_ = s == row;
+    if (!whole_) {
+      full_ = ctx.Scratch(kDTypeOf<T>, x);
+      if (x.numel() > 0) ExpandTo(ctx, *t, x, full_.mutable_raw());
+      data_ = static_cast<const T*>(full_.raw());
+    }
+    return Status::Ok();
+  }
+  // The elements that go with a row; nullptr: there are none.
+  const T* Row(int64_t row, int64_t width) const {
+    return data_ == nullptr || whole_ ? data_ : data_ + row * width;
+  }
+
+ private:
+  const T* data_ = nullptr;
+  bool whole_ = true;
+  Tensor full_;
+};
+
+template <typename T, bool kCentered>
+Status RunOnnxRowNorm(KernelContext& ctx, Key scale_key, Key bias_key) {
+  const Tensor& x = ctx.In("X");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+  const int64_t rows = x.shape().Product(0, axis), width = x.shape().Product(axis, x.rank());
+  PerElement<T> scale, bias;
+  HEDDLE_RETURN_IF_ERROR(scale.Set(ctx, scale_key, x.shape(), axis));
+  if (kCentered) HEDDLE_RETURN_IF_ERROR(bias.Set(ctx, bias_key, x.shape(), axis));
+  const double epsilon = ctx.Float("epsilon");
+  const T* from = x.data<T>();
+  T* to = ctx.Out("Y").template mutable_data<T>();
+  Tensor* mean_out = kCentered ? ctx.OutOpt("Mean") : nullptr;
+  Tensor* factor_out = kCentered ? ctx.OutOpt("InvStdDev") : nullptr;
+  ctx.ParallelFor(rows, 1 + 32768 / (1 + width), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* in = from + r * width;
+      double mean = 0, square = 0;
+      if (kCentered) {
+        for (int64_t i = 0; i < width; ++i) mean += static_cast<double>(in[i]);
+        mean /= static_cast<double>(width);
+      }
+      for (int64_t i = 0; i < width; ++i) {
+        const double d = static_cast<double>(in[i]) - mean;
+        square += d * d;
+      }
+      const double factor = 1 / std::sqrt(square / static_cast<double>(width) + epsilon);
+      if (mean_out != nullptr) mean_out->mutable_data<float>()[r] = static_cast<float>(mean);
+      if (factor_out != nullptr) factor_out->mutable_data<float>()[r] = static_cast<float>(factor);
+      const T *s = scale.Row(r, width), *b = bias.Row(r, width);
+      const T m = static_cast<T>(mean), f = static_cast<T>(factor);
+      for (int64_t i = 0; i < width; ++i) {
+        const T v = (in[i] - m) * f * (s == nullptr ? T(1) : s[i]);
+        to[r * width + i] = b == nullptr ? v : v + b[i];
+      }
+    }
+  });
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxLayerNorm {
+  static Status Run(KernelContext& ctx) { return RunOnnxRowNorm<T, true>(ctx, "Scale", "B"); }
+};
+template <typename T>
+struct OnnxRmsNorm {
+  static Status Run(KernelContext& ctx) { return RunOnnxRowNorm<T, false>(ctx, "scale", "scale"); }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_layer_normalization) {
+  op.Doc("rows to mean 0 and variance 1, scaled and shifted; Mean and InvStdDev are float32");
+  op.Input("X").Input("Scale").Input("B", kOptional);
+  op.Output("Y").Output("Mean", kOptional).Output("InvStdDev", kOptional);
+  op.Attr("axis", -1).Attr("epsilon", 1e-5).Attr("stash_type", 1);
+  op.InferShape(OnnxRowNormShape).Kernels<OnnxLayerNorm, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_rms_normalization) {
+  op.Doc("rows to a mean square of 1, scaled").Input("X").Input("scale").Output("Y");
+  op.Attr("axis", -1).Attr("epsilon", 1e-5).Attr("stash_type", 1);
+  op.InferShape(OnnxRowNormShape).Kernels<OnnxRmsNorm, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_layer_normalization, R"(
+example the last axis
+in X float32 [2, 3] 1 2 4 -1 0.5 7
+in Scale float32 [3] 1 2 0.5
+in B float32 [3] 0 -1 0.25
+out Y float32 [2, 3] -1.0690414 -1.5345206 0.9181509 -0.91202885 -1.9600303 0.946022
+out Mean float32 [2, 1] 2.3333333 2.1666667
+out InvStdDev float32 [2, 1] 0.80178106 0.2880091
+
+example two axes, no bias
+attr axis INT 1
+attr epsilon FLOAT 0.1
+in X float32 [2, 2, 2] 1 2 4 -1 0.5 7 3 3
+in Scale float32 [2, 2] 1 2 0.5 -1
+out Y float32 [2, 2, 2] -0.2731792 0.5463584 0.682948 1.365896 -1.2234734 3.085281 -0.07979175
+  0.1595835
+)")
+HEDDLE_EXAMPLES(onnx_rms_normalization, R"(
+example the last axis
+in X float32 [2, 3] 1 2 4 -1 0.5 7
+in scale float32 [3] 1 2 0.5
+out Y float32 [2, 3] 0.3779642 1.5118568 0.7559284 -0.24433881 0.24433881 0.85518587
+
+example two axes, a scale that broadcasts
+# oracle reference
+attr axis INT 1
+attr epsilon FLOAT 0.1
+in X float32 [2, 2, 2] 1 2 4 -1 0.5 7 3 3
+in scale float32 [2] 1 -2
+out Y float32 [2, 2, 2] 0.4225771 -1.6903085 1.6903085 0.8451542 0.12158111 -3.4042711 0.72948664
+  -1.4589733
+)")

@@ -1,0 +1,165 @@
+// Normalisation along lines, over chosen axes, and by neighbouring channels.
+#include <cmath>
+#include <vector>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxLpNormShape(ShapeContext& ctx) {
+  ctx.SetOut("output", ctx.InShape("input"), ctx.InDType("input"));
+  return Status::Ok();
+}
+Status SameAsX(ShapeContext& ctx) {
+  ctx.SetOut("Y", ctx.InShape("X"), ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// A line of zeros stays one.
+template <typename T>
+struct OnnxLpNorm {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("input");
+    const int64_t p = ctx.Int("p");
+    if (p != 1 && p != 2) return InvalidArgument("p is ", p, ", expected 1 or 2");
+    HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(x.shape(), ctx.Int("axis")));
+    const T* from = x.data<T>();
+    T* to = ctx.Out("output").template mutable_data<T>();
+    lines.ForEach(ctx, 2, [&](int64_t line) {
+      const int64_t begin = lines.Begin(line);
+      double sum = 0;
+      for (int64_t i = 0; i < lines.n; ++i) {
+        const auto v = static_cast<double>(from[begin + i * lines.inner]);
+        sum += p == 1 ? std::fabs(v) : v * v;
+      }
+      const double norm = p == 1 ? sum : std::sqrt(sum);
+      for (int64_t i = 0; i < lines.n; ++i) {
+        const int64_t at = begin + i * lines.inner;
+        to[at] = norm == 0 ? T(0) : static_cast<T>(static_cast<double>(from[at]) / norm);
+      }
+    });
+    return Status::Ok();
+  }
+};
+
+template <typename T>
+struct OnnxMeanVariance {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(ctx.IntList("axes"), x.rank(), "axes"));
+    // Each element belongs to one of the sets that share all other indices.
+    Walk<1>::Strides set{};
+    int64_t sets = 1;
+    for (int i = x.rank() - 1; i >= 0; --i)
+      if (std::find(axes.begin(), axes.end(), i) == axes.end()) {
+        set[i] = sets;
+        sets *= x.shape()[i];
+      }
+    const int64_t n = x.numel();
+    if (n == 0) return Status::Ok();
+    const double count = static_cast<double>(n) / static_cast<double>(sets);
+    std::vector<double> mean(static_cast<size_t>(sets)), square(static_cast<size_t>(sets));
+    const T* from = x.data<T>();
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    const auto each = [&](auto fn) {
+      Walk<1> walk(x.shape(), {set});
+      for (int64_t i = 0; i < n; ++i, walk.Next()) fn(i, static_cast<size_t>(walk.at(0)));
+    };
+    each([&](int64_t i, size_t s) { mean[s] += static_cast<double>(from[i]) / count; });
+    each([&](int64_t i, size_t s) {
+      const double d = static_cast<double>(from[i]) - mean[s];
+      square[s] += d * d / count;
+    });
+    each([&](int64_t i, size_t s) {
+      to[i] =
+          static_cast<T>((static_cast<double>(from[i]) - mean[s]) / (std::sqrt(square[s]) + 1e-9));
+    });
+    return Status::Ok();
+  }
+};
+
+template <typename T>
+struct OnnxLrn {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const int64_t size = ctx.Int("size");
+    if (x.rank() < 2 || size < 1)
+      return InvalidArgument("size is ", size, " for X ", x.shape().ToString(),
+                             ", expected at least 1 and [N, C, …]");
+    const double alpha = ctx.Float("alpha") / static_cast<double>(size), beta = ctx.Float("beta");
+    const double bias = ctx.Float("bias");
+    const AxisLines lines = AxisLines::Of(x.shape(), 1);
+    const T* from = x.data<T>();
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    lines.ForEach(ctx, 2 * size + 16, [&](int64_t line) {
+      const int64_t begin = lines.Begin(line);
+      for (int64_t c = 0; c < lines.n; ++c) {
+        double sum = 0;
+        const int64_t first = std::max<int64_t>(0, c - (size - 1) / 2);
+        const int64_t last = std::min(lines.n - 1, c + size / 2);
+        for (int64_t k = first; k <= last; ++k) {
+          const auto v = static_cast<double>(from[begin + k * lines.inner]);
+          sum += v * v;
+        }
+        const int64_t at = begin + c * lines.inner;
+        to[at] = static_cast<T>(static_cast<double>(from[at]) / std::pow(bias + alpha * sum, beta));
+      }
+    });
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_lp_normalization) {
+  op.Doc("lines along an axis divided by their norm").Input("input").Output("output");
+  op.Attr("axis", -1).Attr("p", 2).InferShape(OnnxLpNormShape);
+  op.Kernels<OnnxLpNorm, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_mean_variance_normalization) {
+  op.Doc("X to mean 0 and variance 1 over axes").Input("X").Output("Y");
+  op.Attr("axes", Ints{0, 2, 3}).InferShape(SameAsX).Kernels<OnnxMeanVariance, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_lrn) {
+  op.Doc("X divided by a power of the squares of `size` neighbouring channels");
+  op.Input("X").Output("Y").Attr("size", 1).Attr("alpha", 0.0001).Attr("beta", 0.75);
+  op.Attr("bias", 1.0).InferShape(SameAsX).Kernels<OnnxLrn, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_lp_normalization, R"(
+example two-norm
+in input float32 [2, 3] 1 2 -2 0 0 0
+out output float32 [2, 3] 0.33333334 0.6666667 -0.6666667 0 0 0
+
+example one-norm, axis 0
+attr axis INT 0
+attr p INT 1
+in input float64 [2, 3] 1 2 -2 3 -4 0
+out output float64 [2, 3] 0.25 0.3333333333333333 -1 0.75 -0.6666666666666666 0
+)")
+HEDDLE_EXAMPLES(onnx_mean_variance_normalization, R"(
+example all but the channels
+in X float32 [2, 2, 1, 2] 1 2 4 -1 0.5 7 3 3
+out Y float32 [2, 2, 1, 2] -0.6291141 -0.24196696 0.9113224 -1.6924559 -0.8226876 1.6937687
+  0.39056674 0.39056674
+
+example other axes
+# oracle reference
+attr axes INTS [-1]
+in X float32 [2, 3] 1 2 4 -1 0.5 7
+out Y float32 [2, 3] -1.0690448 -0.26726115 1.3363062 -0.91202927 -0.4800154 1.3920445
+)")
+HEDDLE_EXAMPLES(onnx_lrn, R"(
+example three neighbours
+attr size INT 3
+attr alpha FLOAT 0.2
+attr beta FLOAT 0.5
+attr bias FLOAT 1.5
+in X float32 [1, 4, 1, 2] 1 2 4 -1 0.5 7 3 3
+out Y float32 [1, 4, 1, 2] 0.61623603 1.4770979 2.4571803 -0.44280744 0.28023922 3.003066 2.06203
+  1.2949975
+)")

@@ -1,0 +1,159 @@
+// Products of matrices of any numbers, by NumPy's rules, and those with an addend.
+#include "kernels/base/check.h"
+#include "kernels/onnx/broadcast_rows.h"
+#include "kernels/onnx_nn/matmul_shape.h"
+
+namespace heddle {
+namespace {
+
+Status OnnxMatMulShape(ShapeContext& ctx) {
+  if (!AllStatic(ctx, {"A", "B"})) return ctx.Defer();
+  if (ctx.InDType("A") != ctx.InDType("B"))
+    return InvalidArgument("A is ", Name(ctx.InDType("A")), ", B ", Name(ctx.InDType("B")),
+                           ", expected one dtype");
+  HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, MatMulShapeOf(ctx.InShape("A"), ctx.InShape("B")));
+  ctx.SetOut("Y", s.out, ctx.InDType("A"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxMatMul {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &a = ctx.In("A"), &b = ctx.In("B");
+    HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, MatMulShapeOf(a.shape(), b.shape()));
+    s.Run<T>(ctx, a.data<T>(), b.data<T>(), ctx.Out("Y").template mutable_data<T>());
+    return Status::Ok();
+  }
+};
+
+template <typename Context>
+Result<MatMulShape> GemmShapeOf(const Context& ctx) {
+  const Shape &a = ShapeIn(ctx, "A"), &b = ShapeIn(ctx, "B");
+  if (a.rank() != 2 || b.rank() != 2)
+    return InvalidArgument("A ", a.ToString(), " and B ", b.ToString(), " must be matrices");
+  HEDDLE_ASSIGN_OR_RETURN(MatMulShape s,
+                          MatMulShapeOf(a, b, ctx.Int("transA") != 0, ctx.Int("transB") != 0));
+  if (Has(ctx, "C")) {
+    const Shape& c = ShapeIn(ctx, "C");
+    bool fits = c.rank() <= 2;
+    for (int i = 1; fits && i <= c.rank(); ++i) fits = c.dim(-i) == 1 || c.dim(-i) == s.out.dim(-i);
+    if (!fits)
+      return InvalidArgument("C has shape ", c.ToString(), ", which does not broadcast to ",
+                             s.out.ToString());
+  }
+  return s;
+}
+
+Status OnnxGemmShape(ShapeContext& ctx) {
+  if (!AllStatic(ctx, {"A", "B", "C"})) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, GemmShapeOf(ctx));
+  ctx.SetOut("Y", s.out, ctx.InDType("A"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxGemm {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &a = ctx.In("A"), &b = ctx.In("B");
+    const Tensor* c = ctx.InOpt("C");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&b, c}));
+    HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, GemmShapeOf(ctx));
+    const T alpha = static_cast<T>(ctx.Float("alpha")), beta = static_cast<T>(ctx.Float("beta"));
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    s.Run<T>(ctx, a.data<T>(), b.data<T>(), to, alpha);
+    if (c == nullptr || s.out.numel() == 0) return Status::Ok();
+    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(s.out, c->shape(), -1));
+    ForEachPair(ctx, plan, to, c->data<T>(), to,
+                [beta](T x, T y) { return static_cast<T>(x + beta * y); });
+    return Status::Ok();
+  }
+};
+
+Status OnnxPReluShape(ShapeContext& ctx) {
+  if (!AllStatic(ctx, {"X", "slope"})) return ctx.Defer();
+  const Shape &x = ctx.InShape("X"), &slope = ctx.InShape("slope");
+  HEDDLE_ASSIGN_OR_RETURN(const Shape both, BroadcastShape(x, slope, -1));
+  if (!(both == x) || ctx.InDType("slope") != ctx.InDType("X"))
+    return InvalidArgument("slope ", slope.ToString(), " does not broadcast to X ", x.ToString());
+  ctx.SetOut("Y", x, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxPRelu {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("X"), &slope = ctx.In("slope");
+    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                            MakeBroadcastPlan(x.shape(), slope.shape(), -1));
+    ForEachPair(ctx, plan, x.data<T>(), slope.data<T>(), ctx.Out("Y").template mutable_data<T>(),
+                [](T v, T s) { return v < 0 ? static_cast<T>(v * s) : v; });
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_mat_mul) {
+  op.Doc("products of matrices, vectors and batches by NumPy's rules").Input("A").Input("B");
+  op.Output("Y").InferShape(OnnxMatMulShape);
+  op.Kernels<OnnxMatMul, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_gemm) {
+  op.Doc("alpha A B + beta C, either matrix transposed").Input("A").Input("B");
+  op.Input("C", kOptional).Output("Y").Attr("alpha", 1.0).Attr("beta", 1.0);
+  op.Attr("transA", 0).Attr("transB", 0).InferShape(OnnxGemmShape);
+  op.Kernels<OnnxGemm, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_p_relu) {
+  op.Doc("X, negative elements multiplied by slope, which broadcasts to X");
+  op.Input("X").Input("slope").Output("Y").InferShape(OnnxPReluShape);
+  op.Kernels<OnnxPRelu, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_mat_mul, R"(
+example batches
+in A float32 [2, 1, 2] 1 2 3 4
+in B float32 [2, 3] 1 -1 0.5 2 0 3
+out Y float32 [2, 1, 3] 5 -1 6.5 11 -3 13.5
+
+example vectors
+in A float64 [2] 1 2
+in B float64 [2] 3 -4
+out Y float64 [] -5
+
+example integers
+in A int32 [2, 2] 1 2 3 4
+in B int32 [2] 5 -6
+out Y int32 [2] -7 -9
+)")
+HEDDLE_EXAMPLES(onnx_gemm, R"(
+example transposed, a column
+attr alpha FLOAT 0.5
+attr beta FLOAT 2
+attr transA INT 1
+in A float32 [3, 2] 1 2 3 4 5 6
+in B float32 [3, 2] 1 -1 0.5 2 0 3
+in C float32 [2, 1] 1 -1
+out Y float32 [2, 2] 3.25 12 0 10
+
+example no addend
+attr transB INT 1
+in A float64 [1, 2] 1 2
+in B float64 [2, 2] 1 -1 0.5 2
+out Y float64 [1, 2] -1 4.5
+)")
+HEDDLE_EXAMPLES(onnx_p_relu, R"(
+example per channel
+in X float32 [1, 2, 2] 1 -2 -3 4
+in slope float32 [2, 1] 0.5 -1
+out Y float32 [1, 2, 2] 1 -1 3 4
+
+example integers
+in X int32 [4] 1 -2 -3 4
+in slope int32 [1] 2
+out Y int32 [4] 1 -4 -6 4
+)")

@@ -1,0 +1,299 @@
+// Pooling over any number of dimensions: maxima, means and p-norms of windows.
+#include <cmath>
+#include <limits>
+
+#include "kernels/onnx_nn/windows.h"
+
+namespace heddle {
+namespace {
+
+template <typename Context>
+Result<Windows> PoolWindowsOf(const Context& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape in, SpatialOf(ShapeIn(ctx, "X"), "X"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape kernel, KernelOf(ctx, nullptr, in.rank()));
+  return WindowsOf(ctx, in, kernel, ctx.Int("ceil_mode") != 0);
+}
+
+Status OnnxPoolShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Windows w, PoolWindowsOf(ctx));
+  Shape out{x[0], x[1]};
+  for (const int64_t d : w.out) out.push_back(d);
+  ctx.SetOut("Y", out, ctx.InDType("X"));
+  if (ctx.def().FindOutput("Indices") >= 0 && ctx.HasOut("Indices"))
+    ctx.SetOut("Indices", out, DType::kI64);
+  return Status::Ok();
+}
+
+// fn(plane of X, position, window, where in Y) for all windows.
+template <typename Fn>
+void ForEachWindow(const KernelContext& ctx, const Windows& w, int64_t planes, const Fn& fn) {
+  const int64_t places = w.out.numel();
+  ctx.ParallelFor(planes, 1 + 4096 / (1 + places * w.kernel.numel()),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t plane = begin; plane < end; ++plane) {
+                      Walk<1> position(w.out, {Walk<1>::Strides{}});
+                      for (int64_t p = 0; p < places; ++p, position.Next())
+                        fn(plane, position, WindowOf(w, position), plane * places + p);
+                    }
+                  });
+}
+
+// The number of a pixel when the first spatial dimension runs fastest.
+int64_t ColumnMajor(const Shape& in, int64_t pixel) {
+  int64_t at = 0;
+  Shape index = in;
+  for (int i = in.rank() - 1; i >= 0; --i) {
+    index[i] = pixel % in[i];
+    pixel /= in[i];
+  }
+  for (int i = in.rank() - 1; i >= 0; --i) at = at * in[i] + index[i];
+  return at;
+}
+
+template <typename T>
+struct OnnxMaxPool {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    HEDDLE_ASSIGN_OR_RETURN(const Windows w, PoolWindowsOf(ctx));
+    const bool column_major = ctx.Int("storage_order") != 0;
+    const T* from = x.data<T>();
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    Tensor* indices = ctx.OutOpt("Indices");
+    int64_t* at = indices == nullptr ? nullptr : indices->mutable_data<int64_t>();
+    const int64_t size = w.in.numel();
+    constexpr T kLeast = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                              : std::numeric_limits<T>::lowest();
+    ForEachWindow(ctx, w, x.dim(0) * x.dim(1),
+                  [&](int64_t plane, const Walk<1>&, const WindowAt& window, int64_t out) {
+                    T best = kLeast;
+                    int64_t where = -1;
+                    ForEachTap(w, window, [&](int64_t pixel, int64_t) {
+                      const T v = from[plane * size + pixel];
+                      if (where < 0 || v > best || (v != v && best == best)) {
+                        best = v;
+                        where = pixel;
+                      }
+                    });
+                    to[out] = best;
+                    if (at != nullptr)
+                      at[out] = where < 0 ? -1
+                                          : plane * size +
+                                                (column_major ? ColumnMajor(w.in, where) : where);
+                  });
+    return Status::Ok();
+  }
+};
+
+// How many taps an average counts that counts explicit padding, but nothing beyond it.
+int64_t PaddedTaps(const Windows& w, const WindowAt& window) {
+  int64_t count = 1;
+  for (int i = 0; i < w.rank; ++i) {
+    const int64_t end = w.in[i] + w.pad_hi[i];
+    count *= std::clamp<int64_t>((end - 1 - window.begin[i]) / w.dilation[i] + 1, 0, w.kernel[i]);
+  }
+  return count;
+}
+
+template <typename T>
+struct OnnxAveragePool {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    HEDDLE_ASSIGN_OR_RETURN(const Windows w, PoolWindowsOf(ctx));
+    const bool padding = ctx.Int("count_include_pad") != 0;
+    const T* from = x.data<T>();
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    const int64_t size = w.in.numel();
+    ForEachWindow(ctx, w, x.dim(0) * x.dim(1),
+                  [&](int64_t plane, const Walk<1>&, const WindowAt& window, int64_t out) {
+                    T sum = 0;
+                    ForEachTap(w, window,
+                               [&](int64_t pixel, int64_t) { sum += from[plane * size + pixel]; });
+                    to[out] = sum / static_cast<T>(padding ? PaddedTaps(w, window) : window.inside);
+                  });
+    return Status::Ok();
+  }
+};
+
+// The p-norm; what p is 1 and 2 for needs no powers.
+template <typename T>
+class Norm {
+ public:
+  explicit Norm(int64_t p) : p_(p) {}
+  void Add(T v) {
+    sum_ += p_ == 1 ? std::fabs(v) : p_ == 2 ? v * v : std::pow(std::fabs(v), static_cast<T>(p_));
+  }
+  T Get() const {
+    return p_ == 1 ? sum_ : p_ == 2 ? std::sqrt(sum_) : std::pow(sum_, T(1) / static_cast<T>(p_));
+  }
+
+ private:
+  int64_t p_;
+  T sum_ = 0;
+};
+
+template <typename T>
+struct OnnxLpPool {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    HEDDLE_ASSIGN_OR_RETURN(const Windows w, PoolWindowsOf(ctx));
+    const int64_t p = ctx.Int("p"), size = w.in.numel();
+    if (p < 1) return InvalidArgument("p is ", p, ", expected at least 1");
+    const T* from = x.data<T>();
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    ForEachWindow(ctx, w, x.dim(0) * x.dim(1),
+                  [&](int64_t plane, const Walk<1>&, const WindowAt& window, int64_t out) {
+                    Norm<T> norm(p);
+                    ForEachTap(w, window, [&](int64_t pixel, int64_t) {
+                      norm.Add(from[plane * size + pixel]);
+                    });
+                    to[out] = norm.Get();
+                  });
+    return Status::Ok();
+  }
+};
+
+Status OnnxGlobalPoolShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  HEDDLE_RETURN_IF_ERROR(SpatialOf(x, "X").status());
+  Shape out{x[0], x[1]};
+  for (int i = 2; i < x.rank(); ++i) out.push_back(1);
+  ctx.SetOut("Y", out, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxGlobalLpPool {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("X");
+    const int64_t p = ctx.Int("p"), size = x.shape().Product(2, x.rank());
+    if (p < 1) return InvalidArgument("p is ", p, ", expected at least 1");
+    const T* from = x.data<T>();
+    T* to = ctx.Out("Y").template mutable_data<T>();
+    for (int64_t plane = 0; plane < x.dim(0) * x.dim(1); ++plane) {
+      Norm<T> norm(p);
+      for (int64_t i = 0; i < size; ++i) norm.Add(from[plane * size + i]);
+      to[plane] = norm.Get();
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_max_pool) {
+  op.Doc("greatest elements of windows, and where in X they stand; padding never wins");
+  op.Input("X").Output("Y").Output("Indices", kOptional);
+  DeclareWindows(op, true);
+  op.Attr("ceil_mode", 0).Attr("storage_order", 0).InferShape(OnnxPoolShape);
+  op.Kernels<OnnxMaxPool, float, double, int8_t, uint8_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_average_pool) {
+  op.Doc("means of windows, with or without their padding").Input("X").Output("Y");
+  DeclareWindows(op, true);
+  op.Attr("ceil_mode", 0).Attr("count_include_pad", 0).InferShape(OnnxPoolShape);
+  op.Kernels<OnnxAveragePool, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_lp_pool) {
+  op.Doc("p-norms of windows").Input("X").Output("Y");
+  DeclareWindows(op, true);
+  op.Attr("ceil_mode", 0).Attr("p", 2).InferShape(OnnxPoolShape);
+  op.Kernels<OnnxLpPool, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_global_lp_pool) {
+  op.Doc("p-norms of whole planes").Input("X").Output("Y").Attr("p", 2);
+  op.InferShape(OnnxGlobalPoolShape).Kernels<OnnxGlobalLpPool, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_max_pool, R"(
+example indices, strides and padding
+attr kernel_shape INTS [2, 2]
+attr strides INTS [2, 1]
+attr pads INTS [1, 0, 0, 1]
+in X float32 [1, 2, 3, 3] 1 2 3 4 5 6 7 8 9 -1 -2 -3 -4 -5 -6 -7 -8 -9
+out Y float32 [1, 2, 2, 3] 2 3 3 8 9 9 -1 -2 -3 -4 -5 -6
+out Indices int64 [1, 2, 2, 3] 1 2 2 7 8 8 9 10 11 12 13 14
+
+example column-major indices, ceil
+attr kernel_shape INTS [2, 2]
+attr strides INTS [2, 2]
+attr ceil_mode INT 1
+attr storage_order INT 1
+in X float32 [1, 1, 3, 5] 1 2 3 4 5 6 7 8 9 10 15 14 13 12 11
+out Y float32 [1, 1, 2, 3] 7 9 10 15 13 11
+out Indices int64 [1, 1, 2, 3] 4 10 13 2 8 14
+
+example one dimension, SAME_LOWER
+attr kernel_shape INTS [3]
+attr auto_pad STRING "SAME_LOWER"
+attr strides INTS [2]
+in X float64 [1, 1, 6] 6 1 5 2 4 3
+out Y float64 [1, 1, 3] 6 5 4
+
+example one dimension, dilated
+attr kernel_shape INTS [2]
+attr dilations INTS [3]
+in X float32 [1, 1, 6] 6 1 5 2 4 3
+out Y float32 [1, 1, 3] 6 4 5
+
+example three dimensions of bytes
+attr kernel_shape INTS [2, 1, 2]
+in X int8 [1, 1, 2, 2, 3] 1 2 3 4 5 6 7 -8 9 -10 11 -12
+out Y int8 [1, 1, 1, 2, 2] 7 9 11 11
+)")
+HEDDLE_EXAMPLES(onnx_average_pool, R"(
+example without padding
+attr kernel_shape INTS [2, 2]
+attr pads INTS [1, 1, 1, 1]
+in X float32 [1, 1, 2, 3] 1 2 3 4 5 6
+out Y float32 [1, 1, 3, 4] 1 1.5 2.5 3 2.5 3 4 4.5 4 4.5 5.5 6
+
+example with padding, ceil
+attr kernel_shape INTS [3, 3]
+attr strides INTS [2, 2]
+attr ceil_mode INT 1
+attr count_include_pad INT 1
+attr pads INTS [1, 0, 0, 1]
+in X float32 [1, 1, 4, 4] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
+out Y float32 [1, 1, 2, 2] 2.6666667 2.4444444 10 7.6666665
+
+example one dimension, dilated
+attr kernel_shape INTS [2]
+attr dilations INTS [3]
+in X float64 [1, 2, 5] 1 2 3 4 5 6 7 8 9 10
+out Y float64 [1, 2, 2] 2.5 3.5 7.5 8.5
+
+example SAME_UPPER
+attr kernel_shape INTS [2, 2]
+attr auto_pad STRING "SAME_UPPER"
+in X float32 [1, 1, 2, 3] 1 2 3 4 5 6
+out Y float32 [1, 1, 2, 3] 3 4 4.5 4.5 5.5 6
+)")
+HEDDLE_EXAMPLES(onnx_lp_pool, R"(
+example two-norm
+attr kernel_shape INTS [2, 2]
+in X float32 [1, 1, 2, 3] 1 -2 3 4 5 -6
+out Y float32 [1, 1, 1, 2] 6.78233 8.602325
+
+example another norm
+attr kernel_shape INTS [3]
+attr p INT 3
+attr pads INTS [1, 1]
+in X float32 [1, 1, 5] 1 -2 3 4 5
+out Y float32 [1, 1, 5] 2.0800838 3.3019273 4.6260653 6.0000005 5.738794
+)")
+HEDDLE_EXAMPLES(onnx_global_lp_pool, R"(
+example two-norm
+in X float32 [1, 2, 2, 2] 1 -2 3 4 5 -6 0 1
+out Y float32 [1, 2, 1, 1] 5.477226 7.8740077
+
+example sums
+attr p INT 1
+in X float32 [1, 2, 3] 1 -2 3 4 5 -6
+out Y float32 [1, 2, 1] 6 15
+)")

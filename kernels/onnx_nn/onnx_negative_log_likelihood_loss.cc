@@ -1,0 +1,166 @@
+// Losses of classes: the negative logarithm of each target's probability.
+#include <cmath>
+#include <vector>
+
+#include "kernels/base/check.h"
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+struct LossSlots {
+  Key input, target, weight, loss;
+};
+constexpr LossSlots kNll{"input", "target", "weight", "loss"};
+constexpr LossSlots kEntropy{"scores", "labels", "weights", "output"};
+
+// [N, C, …] against [N, …].
+Status LossShape(ShapeContext& ctx, const LossSlots& s) {
+  if (!AllStatic(ctx, {s.input, s.target, s.weight})) return ctx.Defer();
+  const Shape &x = ctx.InShape(s.input), &t = ctx.InShape(s.target);
+  if (x.rank() < 2)
+    return InvalidArgument(s.input.name, " has shape ", x.ToString(), ", expected [N, C, …]");
+  Shape expected = x;
+  expected.erase(1);
+  if (!(t == expected))
+    return InvalidArgument(s.target.name, " has shape ", t.ToString(), ", expected ",
+                           expected.ToString());
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType(s.target), s.target.name));
+  if (ctx.HasIn(s.weight) &&
+      !(ctx.InShape(s.weight).rank() == 1 && ctx.InShape(s.weight)[0] == x[1]))
+    return InvalidArgument(s.weight.name, " has shape ", ctx.InShape(s.weight).ToString(),
+                           ", expected [", x[1], "]");
+  const std::string& reduction = ctx.Str("reduction");
+  if (reduction != "none" && reduction != "mean" && reduction != "sum")
+    return InvalidArgument("reduction is '", reduction, "', expected none, mean or sum");
+  ctx.SetOut(s.loss, reduction == "none" ? expected : Shape{}, ctx.InDType(s.input));
+  if (ctx.def().FindOutput("log_prob") >= 0 && ctx.HasOut("log_prob"))
+    ctx.SetOut("log_prob", x, ctx.InDType(s.input));
+  return Status::Ok();
+}
+
+// The losses of logarithms of probabilities.
+template <typename T>
+Status Losses(KernelContext& ctx, const LossSlots& s, const T* logs) {
+  const Shape& x = ctx.In(s.input).shape();
+  const Tensor &target = ctx.In(s.target), *weight = ctx.InOpt(s.weight);
+  HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {weight}));
+  const int64_t classes = x[1], size = x.Product(2, x.rank());
+  const bool ignores = ctx.Bool("has_ignore_index");
+  const int64_t ignored = ctx.Int("ignore_index");
+  const std::string& reduction = ctx.Str("reduction");
+  T* to = ctx.Out(s.loss).template mutable_data<T>();
+  double sum = 0, weights = 0;
+  for (int64_t i = 0; i < target.numel(); ++i) {
+    const int64_t c = IntAt(target, i);
+    double w = 0, loss = 0;
+    if (!ignores || c != ignored) {
+      if (c < 0 || c >= classes)
+        return OutOfRange(s.target.name, " holds ", c, ", expected 0 to ", classes - 1);
+      w = weight == nullptr ? 1 : static_cast<double>(weight->data<T>()[c]);
+      loss = -w * static_cast<double>(logs[(i / size * classes + c) * size + i % size]);
+    }
+    if (reduction == "none") to[i] = static_cast<T>(loss);
+    sum += loss;
+    weights += w;
+  }
+  if (reduction == "sum") *to = static_cast<T>(sum);
+  if (reduction == "mean") *to = static_cast<T>(sum / weights);
+  return Status::Ok();
+}
+
+template <typename T>
+struct OnnxNll {
+  static Status Run(KernelContext& ctx) {
+    return Losses<T>(ctx, kNll, ctx.In("input").template data<T>());
+  }
+};
+
+template <typename T>
+struct OnnxEntropy {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("scores");
+    Tensor* kept = ctx.OutOpt("log_prob");
+    Tensor own;
+    if (kept == nullptr) own = ctx.Scratch(kDTypeOf<T>, x.shape());
+    T* logs = (kept == nullptr ? own : *kept).template mutable_data<T>();
+    const AxisLines lines = AxisLines::Of(x.shape(), 1);
+    const T* from = x.data<T>();
+    lines.ForEach(ctx, 16, [&](int64_t line) {
+      const int64_t begin = lines.Begin(line);
+      T most = -std::numeric_limits<T>::infinity();
+      for (int64_t i = 0; i < lines.n; ++i) most = std::max(most, from[begin + i * lines.inner]);
+      double sum = 0;
+      for (int64_t i = 0; i < lines.n; ++i)
+        sum += std::exp(static_cast<double>(from[begin + i * lines.inner] - most));
+      const T log = static_cast<T>(std::log(sum));
+      for (int64_t i = 0; i < lines.n; ++i) {
+        const int64_t at = begin + i * lines.inner;
+        logs[at] = from[at] - most - log;
+      }
+    });
+    return Losses<T>(ctx, kEntropy, logs);
+  }
+};
+
+void LossAttrs(OpDef& op) {
+  op.Attr("reduction", "mean").Attr("has_ignore_index", false).Attr("ignore_index", 0);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_negative_log_likelihood_loss) {
+  op.Doc("minus the weighted logarithms of probabilities that targets name");
+  op.Input("input").Input("target").Input("weight", kOptional).Output("loss");
+  LossAttrs(op);
+  op.InferShape([](ShapeContext& ctx) { return LossShape(ctx, kNll); });
+  op.Kernels<OnnxNll, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(onnx_softmax_cross_entropy_loss) {
+  op.Doc("the negative log likelihood of the softmax of scores");
+  op.Input("scores").Input("labels").Input("weights", kOptional);
+  op.Output("output").Output("log_prob", kOptional);
+  LossAttrs(op);
+  op.InferShape([](ShapeContext& ctx) { return LossShape(ctx, kEntropy); });
+  op.Kernels<OnnxEntropy, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(onnx_negative_log_likelihood_loss, R"(
+example mean, weights
+in input float32 [2, 3] -1 -2 -0.5 -0.25 -3 -1.5
+in target int64 [2] 2 0
+in weight float32 [3] 0.5 1 2
+out loss float32 [] 0.45
+
+example none, an ignored class
+attr reduction STRING "none"
+attr has_ignore_index BOOLEAN true
+attr ignore_index INT -7
+in input float32 [1, 2, 3] -1 -2 -0.5 -0.25 -3 -1.5
+in target int64 [1, 3] 1 -7 0
+out loss float32 [1, 3] 0.25 -0 0.5
+
+example sum
+attr reduction STRING "sum"
+in input float32 [2, 2, 1, 2] -1 -2 -0.5 -0.25 -3 -1.5 -4 -5
+in target int64 [2, 1, 2] 1 0 0 1
+out loss float32 [] 10.5
+)")
+HEDDLE_EXAMPLES(onnx_softmax_cross_entropy_loss, R"(
+example mean, an ignored class, log_prob
+attr has_ignore_index BOOLEAN true
+attr ignore_index INT 1
+in scores float32 [2, 3] 1 -2 0.5 0.25 3 -1.5
+in labels int64 [2] 2 1
+out output float32 [] 1.004597
+out log_prob float32 [2, 3] -0.5045969 -3.504597 -1.004597 -2.822355 -0.07235497 -4.572355
+
+example none, weights
+attr reduction STRING "none"
+in scores float32 [1, 2, 3] 1 -2 0.5 0.25 3 -1.5
+in labels int64 [1, 3] 1 1 0
+in weights float32 [2] 0.5 2
+out output float32 [1, 3] 2.273742 0.013430698 0.06346402
+)")

@@ -1,0 +1,110 @@
+#include <numeric>
+#include <vector>
+
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+// Corners in order, whichever way the box was given.
+struct Corners {
+  float top, left, bottom, right;
+  float area() const { return (bottom - top) * (right - left); }
+};
+
+Corners CornersOf(const float* box, bool centered) {
+  if (centered) {
+    const float half_w = box[2] / 2, half_h = box[3] / 2;
+    return {box[1] - half_h, box[0] - half_w, box[1] + half_h, box[0] + half_w};
+  }
+  return {std::min(box[0], box[2]), std::min(box[1], box[3]), std::max(box[0], box[2]),
+          std::max(box[1], box[3])};
+}
+
+bool Overlap(const Corners& a, const Corners& b, float threshold) {
+  const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  if (height <= 0 || width <= 0) return false;
+  const float common = height * width, both = a.area() + b.area() - common;
+  return a.area() > 0 && b.area() > 0 && both > 0 && common / both > threshold;
+}
+
+Status OnnxNms(KernelContext& ctx) {
+  const Tensor &boxes = ctx.In("boxes"), &scores = ctx.In("scores");
+  const Shape &b = boxes.shape(), &s = scores.shape();
+  if (b.rank() != 3 || s.rank() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2])
+    return InvalidArgument("boxes ", b.ToString(), " and scores ", s.ToString(),
+                           " do not fit each other");
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t most, IntIn(ctx, "max_output_boxes_per_class", 0));
+  HEDDLE_ASSIGN_OR_RETURN(const double iou, NumberIn(ctx, "iou_threshold", 0));
+  HEDDLE_ASSIGN_OR_RETURN(const double least, NumberIn(ctx, "score_threshold",
+                                                       -std::numeric_limits<double>::infinity()));
+  const bool has_least = Has(ctx, "score_threshold"), centered = ctx.Int("center_point_box") != 0;
+  std::vector<int64_t> selected;
+  for (int64_t pair = 0; most > 0 && pair < s[0] * s[1]; ++pair) {
+    HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
+    const int64_t batch = pair / s[1];
+    const float* score = scores.data<float>() + pair * s[2];
+    std::vector<int64_t> order;
+    for (int64_t i = 0; i < s[2]; ++i)
+      if (!has_least || score[i] > static_cast<float>(least)) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t x, int64_t y) { return score[x] > score[y]; });
+    std::vector<Corners> kept;
+    for (const int64_t i : order) {
+      if (static_cast<int64_t>(kept.size()) == most) break;
+      const Corners box = CornersOf(boxes.data<float>() + (batch * b[1] + i) * 4, centered);
+      const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Corners& k) {
+        return Overlap(box, k, static_cast<float>(iou));
+      });
+      if (covered) continue;
+      kept.push_back(box);
+      selected.insert(selected.end(), {batch, pair % s[1], i});
+    }
+  }
+  Tensor& out =
+      ctx.Alloc("selected_indices", DType::kI64, {static_cast<int64_t>(selected.size()) / 3, 3});
+  std::copy(selected.begin(), selected.end(), out.mutable_data<int64_t>());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_non_max_suppression) {
+  op.Doc("batch, class and number of the boxes that no better one of their class covers");
+  op.Input("boxes").Input("scores").Input("max_output_boxes_per_class", kOptional);
+  op.Input("iou_threshold", kOptional).Input("score_threshold", kOptional);
+  op.Output("selected_indices").Attr("center_point_box", 0).Kernel(DType::kF32, OnnxNms);
+}
+
+HEDDLE_EXAMPLES(onnx_non_max_suppression, R"(
+example two classes
+in boxes float32 [1, 6, 4] 0 0 1 1 0 0.1 1 1.1 0 -0.1 1 0.9 0 10 1 11 0 10.1 1 11.1 0 100 1 101
+in scores float32 [1, 2, 6] 0.9 0.75 0.6 0.95 0.5 0.3 0.1 0.2 0.8 0.95 0.5 0.3
+in max_output_boxes_per_class int64 [1] 2
+in iou_threshold float32 [1] 0.5
+in score_threshold float32 [1] 0.3
+out selected_indices int64 [4, 3] 0 0 3 0*4 1 3 0 1 2
+
+example swapped corners
+in boxes float32 [1, 3, 4] 1 1 0 0 0 0.1 1 1.1 0 0.9 1 -0.1
+in scores float32 [1, 1, 3] 0.9 0.75 0.6
+in max_output_boxes_per_class int64 [1] 3
+in iou_threshold float32 [1] 0.85
+out selected_indices int64 [3, 3] 0*5 1 0 0 2
+
+example centres
+attr center_point_box INT 1
+in boxes float32 [1, 3, 4] 0.5 0.5 1 1 0.5 0.6 1 1 0.5 10.5 1 1
+in scores float32 [1, 1, 3] 0.9 0.75 0.6
+in max_output_boxes_per_class int64 [1] 3
+in iou_threshold float32 [1] 0.5
+out selected_indices int64 [2, 3] 0*5 2
+
+example none wanted
+in boxes float32 [1, 1, 4] 0 0 1 1
+in scores float32 [1, 1, 1] 0.9
+out selected_indices int64 [0, 3]
+)")

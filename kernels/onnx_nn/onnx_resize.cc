@@ -1,0 +1,344 @@
+// Resizing of any axes: each axis has a list of source elements and weights for every position of
+// the result, and the axes are done one after another.
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+enum class ResizeMode { kNearest, kLinear, kCubic };
+
+// How an axis is resized.
+struct ResizeAxis {
+  int64_t in = 0, out = 0;
+  double scale = 1;
+  double roi_begin = 0, roi_end = 1;
+  bool by_scale = false;  // scales were given, and `scale` is one of them
+};
+
+struct ResizeSpec {
+  std::vector<ResizeAxis> axes;  // one for each dimension of X
+  Shape out;
+};
+
+// Whether an optional operand is there: exporters leave empty tensors where they mean nothing.
+template <typename Context>
+bool Given(const Context& ctx, Key key) {
+  return Has(ctx, key) && ShapeIn(ctx, key).numel() > 0;
+}
+
+template <typename Context>
+Result<Floats> NumbersIn(const Context& ctx, Key key) {
+  const Tensor& t = *ValueIn(ctx, key);
+  Floats numbers;
+  const bool known = VisitDType<float, double, float16, bfloat16>(t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < t.numel(); ++i)
+      numbers.push_back(static_cast<double>(static_cast<ComputeType<T>>(t.data<T>()[i])));
+  });
+  if (!known) return InvalidArgument("input ", key.name, " is ", Name(t.dtype()));
+  return numbers;
+}
+
+// The sizes that keep the ratio of the axes, and the scale that makes them.
+Status KeepRatio(const std::string& policy, const Shape& x, const Ints& axes, Ints* sizes,
+                 double* scale) {
+  const bool smaller = policy == "not_larger";
+  if (!smaller && policy != "not_smaller")
+    return InvalidArgument("keep_aspect_ratio_policy is '", policy,
+                           "', expected stretch, not_larger or not_smaller");
+  *scale = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const double n = static_cast<double>(x[static_cast<int>(axes[i])]);
+    const double s = static_cast<double>((*sizes)[i]) / n;
+    if (i == 0 || (smaller ? s < *scale : s > *scale)) *scale = s;
+  }
+  for (size_t i = 0; i < axes.size(); ++i)
+    (*sizes)[i] = static_cast<int64_t>(
+        std::floor(static_cast<double>(x[static_cast<int>(axes[i])]) * *scale + 0.5));
+  return Status::Ok();
+}
+
+template <typename Context>
+Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
+  const Shape& x = ShapeIn(ctx, "X");
+  Ints axes = ctx.IntList("axes");
+  if (axes.empty()) axes = FirstInts(x.rank());
+  HEDDLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank(), "axes"));
+  ResizeSpec spec;
+  for (const int64_t d : x) spec.axes.push_back({d, d});
+  const bool by_scale = Given(ctx, "scales"), by_size = Given(ctx, "sizes");
+  if (by_scale == by_size)
+    return InvalidArgument("needs scales or sizes, got ", by_scale ? "both" : "neither");
+  if (by_scale) {
+    HEDDLE_ASSIGN_OR_RETURN(const Floats scales, NumbersIn(ctx, "scales"));
+    if (scales.size() != axes.size())
+      return InvalidArgument("scales has ", scales.size(), " elements, expected ", axes.size());
+    for (size_t i = 0; i < axes.size(); ++i) {
+      ResizeAxis& a = spec.axes[static_cast<size_t>(axes[i])];
+      const double out = std::floor(static_cast<double>(a.in) * scales[i]);
+      if (!(scales[i] > 0) || out > 1e15)
+        return InvalidArgument("scales holds ", scales[i], ", expected positive numbers");
+      a.scale = scales[i];
+      a.out = static_cast<int64_t>(out);
+      a.by_scale = true;
+    }
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(Ints sizes, IntsIn(ctx, "sizes"));
+    if (sizes.size() != axes.size())
+      return InvalidArgument("sizes has ", sizes.size(), " elements, expected ", axes.size());
+    double common = 0;
+    const std::string& policy = ctx.Str("keep_aspect_ratio_policy");
+    if (policy != "stretch") HEDDLE_RETURN_IF_ERROR(KeepRatio(policy, x, axes, &sizes, &common));
+    for (size_t i = 0; i < axes.size(); ++i) {
+      ResizeAxis& a = spec.axes[static_cast<size_t>(axes[i])];
+      a.out = sizes[i];
+      a.scale = common != 0 ? common : static_cast<double>(a.out) / static_cast<double>(a.in);
+    }
+  }
+  if (ctx.Str("coordinate_transformation_mode") == "tf_crop_and_resize") {
+    if (!Given(ctx, "roi")) return InvalidArgument("tf_crop_and_resize needs roi");
+    HEDDLE_ASSIGN_OR_RETURN(const Floats roi, NumbersIn(ctx, "roi"));
+    if (roi.size() != 2 * axes.size())
+      return InvalidArgument("roi has ", roi.size(), " elements, expected ", 2 * axes.size());
+    for (size_t i = 0; i < axes.size(); ++i) {
+      spec.axes[static_cast<size_t>(axes[i])].roi_begin = roi[i];
+      spec.axes[static_cast<size_t>(axes[i])].roi_end = roi[i + axes.size()];
+    }
+  }
+  Ints dims;
+  for (const ResizeAxis& a : spec.axes) dims.push_back(a.out);
+  HEDDLE_ASSIGN_OR_RETURN(spec.out, MakeShape(dims, "the result"));
+  for (int i = 0; i < x.rank(); ++i)
+    if (x[i] == 0 && spec.out[i] != 0)
+      return InvalidArgument("cannot resize the empty axis ", i, " of X ", x.ToString());
+  return spec;
+}
+
+Status OnnxResizeShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.is_static()) return ctx.Defer();
+  for (const Key& key : {Key("roi"), Key("scales"), Key("sizes")})
+    if (ctx.HasIn(key) && !(ctx.InShape(key).is_static() && ctx.InShape(key).numel() == 0) &&
+        ctx.InValue(key) == nullptr)
+      return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const ResizeSpec spec, ResizeSpecOf(ctx));
+  ctx.SetOut("Y", spec.out, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// Where position o of the result lies in the source.
+Result<double> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o) {
+  const auto n = static_cast<double>(a.in), m = static_cast<double>(a.out);
+  const auto at = static_cast<double>(o);
+  const double half = (at + 0.5) / a.scale - 0.5;
+  if (mode == "half_pixel") return half;
+  if (mode == "pytorch_half_pixel") return a.out > 1 ? half : 0.0;
+  if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / (a.scale * n)) + half;
+  if (mode == "asymmetric") return at / a.scale;
+  if (mode == "align_corners") {
+    const double length = a.by_scale ? a.scale * n : m;
+    return length == 1 ? 0.0 : at * (n - 1) / (length - 1);
+  }
+  if (mode == "tf_crop_and_resize")
+    return a.out > 1 ? a.roi_begin * (n - 1) + at * (a.roi_end - a.roi_begin) * (n - 1) / (m - 1)
+                     : 0.5 * (a.roi_begin + a.roi_end) * (n - 1);
+  return InvalidArgument("coordinate_transformation_mode is '", mode, "', which is none");
+}
+
+Result<int64_t> NearestOf(const std::string& mode, double x) {
+  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
+  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
+  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
+  return InvalidArgument("nearest_mode is '", mode, "', which is none");
+}
+
+// The weight of a source element at a distance, of a kernel that is `a` steep.
+double WeightAt(ResizeMode mode, double distance, double a) {
+  const double x = std::fabs(distance);
+  if (mode == ResizeMode::kLinear) return std::max(0.0, 1 - x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// For every position the sources that count and their weights, `width` of each.
+struct AxisTaps {
+  int64_t width = 1;
+  std::vector<int64_t> source;
+  std::vector<double> weight;
+  std::vector<bool> outside;  // the position takes the extrapolation's value
+};
+
+Result<AxisTaps> TapsOf(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a) {
+  AxisTaps taps;
+  const std::string& transformation = ctx.Str("coordinate_transformation_mode");
+  const bool crop = transformation == "tf_crop_and_resize";
+  const bool exclude = ctx.Int("exclude_outside") != 0;
+  const double steep = ctx.Float("cubic_coeff_a");
+  // A kernel that is wider by what the axis shrinks.
+  const double squeeze = ctx.Int("antialias") != 0 ? std::min(1.0, a.scale) : 1.0;
+  const double reach = (mode == ResizeMode::kCubic ? 2 : 1) / squeeze;
+  if (mode != ResizeMode::kNearest) taps.width = 2 * static_cast<int64_t>(std::ceil(reach)) + 1;
+  for (int64_t o = 0; o < a.out; ++o) {
+    HEDDLE_ASSIGN_OR_RETURN(const double x, SourceOf(transformation, a, o));
+    taps.outside.push_back(crop && (x < 0 || x > static_cast<double>(a.in - 1)));
+    if (!(std::fabs(x) < 1e15)) return InvalidArgument("position ", o, " comes from ", x);
+    if (mode == ResizeMode::kNearest) {
+      HEDDLE_ASSIGN_OR_RETURN(const int64_t at, NearestOf(ctx.Str("nearest_mode"), x));
+      taps.source.push_back(std::clamp<int64_t>(at, 0, a.in - 1));
+      taps.weight.push_back(1);
+      continue;
+    }
+    const auto first = static_cast<int64_t>(std::floor(x)) - taps.width / 2;
+    double sum = 0;
+    for (int64_t j = first; j < first + taps.width; ++j) {
+      double w = WeightAt(mode, (static_cast<double>(j) - x) * squeeze, steep);
+      if (exclude && (j < 0 || j >= a.in)) w = 0;
+      taps.source.push_back(std::clamp<int64_t>(j, 0, a.in - 1));
+      taps.weight.push_back(w);
+      sum += w;
+    }
+    if (exclude || squeeze < 1)
+      for (int64_t j = 0; j < taps.width; ++j)
+        taps.weight[static_cast<size_t>(o * taps.width + j)] /= sum;
+  }
+  return taps;
+}
+
+// One axis of [outer, n, inner] resized.
+template <typename From>
+void ResizeOne(const KernelContext& ctx, const From* from, const AxisTaps& taps, int64_t outer,
+               int64_t n, int64_t m, int64_t inner, double* to) {
+  ctx.ParallelFor(outer * m, 1 + 4096 / (1 + inner * taps.width), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      double* row = to + i * inner;
+      std::fill_n(row, inner, 0.0);
+      for (int64_t t = i % m * taps.width; t < (i % m + 1) * taps.width; ++t) {
+        const double w = taps.weight[static_cast<size_t>(t)];
+        if (w == 0) continue;
+        const From* source = from + (i / m * n + taps.source[static_cast<size_t>(t)]) * inner;
+        for (int64_t k = 0; k < inner; ++k) row[k] += w * static_cast<double>(source[k]);
+      }
+    }
+  });
+}
+
+template <typename T>
+void Interpolate(const KernelContext& ctx, const Tensor& x, const ResizeSpec& spec,
+                 const std::vector<std::unique_ptr<AxisTaps>>& taps, T* to) {
+  std::vector<double> values, next;
+  Shape shape = x.shape();
+  bool first = true;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const AxisTaps* t = taps[static_cast<size_t>(axis)].get();
+    if (t == nullptr) continue;
+    const int64_t n = shape[axis], m = spec.out[axis];
+    const int64_t outer = shape.Product(0, axis), inner = shape.Product(axis + 1, shape.rank());
+    next.resize(static_cast<size_t>(outer * m * inner));
+    if (first)
+      ResizeOne(ctx, x.data<T>(), *t, outer, n, m, inner, next.data());
+    else
+      ResizeOne(ctx, values.data(), *t, outer, n, m, inner, next.data());
+    first = false;
+    values.swap(next);
+    shape[axis] = m;
+  }
+  for (int64_t i = 0, n = spec.out.numel(); i < n; ++i)
+    to[i] = first ? x.data<T>()[i] : ConvertTo<T>(values[static_cast<size_t>(i)]);
+}
+
+// Bytes of one element each, from the nearest source.
+void PickNearest(const Tensor& x, const ResizeSpec& spec,
+                 const std::vector<std::unique_ptr<AxisTaps>>& taps, Tensor* out) {
+  const auto strides = RowMajorStrides(x.shape());
+  const int last = x.rank() - 1;
+  VisitElementSize(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = static_cast<const T*>(x.raw());
+    T* to = static_cast<T*>(out->mutable_raw());
+    const int64_t cols = spec.out[last], rows = cols == 0 ? 0 : spec.out.numel() / cols;
+    const auto source = [&](int axis, int64_t o) {
+      const AxisTaps* t = taps[static_cast<size_t>(axis)].get();
+      return t == nullptr ? o : t->source[static_cast<size_t>(o)];
+    };
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t rest = row, at = 0;
+      for (int i = last - 1; i >= 0; --i) {
+        at += source(i, rest % spec.out[i]) * strides[i];
+        rest /= spec.out[i];
+      }
+      for (int64_t c = 0; c < cols; ++c) to[row * cols + c] = from[at + source(last, c)];
+    }
+  });
+}
+
+// The extrapolation's value where some axis lies outside the source.
+template <typename T>
+void Extrapolate(const ResizeSpec& spec, const std::vector<std::unique_ptr<AxisTaps>>& taps,
+                 double value, T* to) {
+  Walk<1> walk(spec.out, {Walk<1>::Strides{}});
+  for (int64_t i = 0, n = spec.out.numel(); i < n; ++i, walk.Next())
+    for (int axis = 0; axis < spec.out.rank(); ++axis) {
+      const AxisTaps* t = taps[static_cast<size_t>(axis)].get();
+      if (t == nullptr || !t->outside[static_cast<size_t>(walk.index(axis))]) continue;
+      to[i] = ConvertTo<T>(value);
+      break;
+    }
+}
+
+Result<ResizeMode> ResizeModeOf(const std::string& name) {
+  if (name == "nearest") return ResizeMode::kNearest;
+  if (name == "linear" || name == "bilinear") return ResizeMode::kLinear;
+  if (name == "cubic") return ResizeMode::kCubic;
+  return InvalidArgument("mode is '", name, "', expected nearest, linear or cubic");
+}
+
+Status OnnxResize(KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  Tensor& out = ctx.Out("Y");
+  HEDDLE_ASSIGN_OR_RETURN(const ResizeSpec spec, ResizeSpecOf(ctx));
+  HEDDLE_ASSIGN_OR_RETURN(const ResizeMode mode, ResizeModeOf(ctx.Str("mode")));
+  const bool crop = ctx.Str("coordinate_transformation_mode") == "tf_crop_and_resize";
+  if (out.numel() == 0) return Status::Ok();
+  std::vector<std::unique_ptr<AxisTaps>> taps(spec.axes.size());
+  for (size_t i = 0; i < taps.size(); ++i) {
+    const ResizeAxis& a = spec.axes[i];
+    const bool whole = a.roi_begin == 0 && a.roi_end == 1;
+    if (a.in == a.out && a.scale == 1 && (!crop || whole)) continue;
+    HEDDLE_ASSIGN_OR_RETURN(AxisTaps made, TapsOf(ctx, mode, a));
+    taps[i] = std::make_unique<AxisTaps>(std::move(made));
+  }
+  if (mode == ResizeMode::kNearest) {
+    if (x.rank() == 0)
+      CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
+    else
+      PickNearest(x, spec, taps, &out);
+  }
+  const bool known = VisitDType<float, double, float16, bfloat16, int8_t, uint8_t, int32_t>(
+      x.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T* to = out.mutable_data<T>();
+        if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, to);
+        if (crop) Extrapolate<T>(spec, taps, ctx.Float("extrapolation_value"), to);
+      });
+  if (known || (mode == ResizeMode::kNearest && !crop)) return Status::Ok();
+  return Unimplemented("no interpolation of ", Name(x.dtype()));
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_resize) {
+  op.Doc("X resized along any axes, by scales or to sizes, from nearest, linear or cubic sources");
+  op.Input("X").Input("roi", kOptional | kShapeValue).Input("scales", kOptional | kShapeValue);
+  op.Input("sizes", kOptional | kShapeValue).Output("Y");
+  op.Attr("mode", "nearest").Attr("coordinate_transformation_mode", "half_pixel");
+  op.Attr("nearest_mode", "round_prefer_floor").Attr("cubic_coeff_a", -0.75);
+  op.Attr("exclude_outside", 0).Attr("extrapolation_value", 0.0).Attr("antialias", 0);
+  op.Attr("axes", Ints{}).Attr("keep_aspect_ratio_policy", "stretch");
+  op.InferShape(OnnxResizeShape).KernelKey("X").AnyKernel(OnnxResize);
+}

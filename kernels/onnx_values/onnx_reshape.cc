@@ -1,0 +1,149 @@
+// Shapes given when the model runs, as ONNX has them.
+#include <algorithm>
+#include <cstring>
+
+#include "core/shapes.h"
+
+namespace heddle {
+namespace {
+
+Result<Shape> Reshaped(const Shape& x, const Ints& wanted, bool zeros_stay) {
+  if (wanted.size() > static_cast<size_t>(Shape::kMaxRank))
+    return InvalidArgument("'shape' has ", wanted.size(), " dimensions; the limit is ",
+                           Shape::kMaxRank);
+  Shape shape;
+  int open = -1;
+  int64_t product = 1;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    int64_t d = wanted[i];
+    if (d == 0 && !zeros_stay) {
+      if (static_cast<int>(i) >= x.rank())
+        return InvalidArgument("'shape' keeps dimension ", i, " of a tensor of rank ", x.rank());
+      d = x[static_cast<int>(i)];
+    }
+    if (d < -1 || (d == -1 && open >= 0))
+      return InvalidArgument("'shape' has ", d, " as dimension ", i,
+                             "; one -1 and sizes are expected");
+    if (d == -1) open = static_cast<int>(i);
+    if (d >= 0) product *= d;
+    shape.push_back(d);
+  }
+  if (open >= 0 && product > 0) shape[open] = x.numel() / product;
+  if (shape.numel() != x.numel() || (open >= 0 && product == 0))
+    return InvalidArgument("X of shape ", x.ToString(), " cannot be given the shape ",
+                           Shape(std::span<const int64_t>(wanted)).ToString());
+  return shape;
+}
+
+Status ReshapeShape(ShapeContext& ctx) {
+  const Tensor* wanted = ctx.InValue("shape");
+  if (wanted == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Shape shape, Reshaped(ctx.InShape("data"), ToInts(*wanted), ctx.Int("allowzero") != 0));
+  ctx.SetOut("reshaped", shape, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+Result<Shape> Squeezed(const Shape& x, const Ints& axes) {
+  bool gone[Shape::kMaxRank] = {};
+  for (int64_t a : axes) {
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, x.rank()));
+    if (x.rank() == 0 || x[axis] != 1)
+      return InvalidArgument("'axes' names ", a, ", and 'data' has the shape ", x.ToString());
+    gone[axis] = true;
+  }
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i)
+    if (!gone[i]) shape.push_back(x[i]);
+  return shape;
+}
+
+Status SqueezeShape(ShapeContext& ctx) {
+  const Tensor* axes = ctx.InValue("axes");
+  if (axes == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Squeezed(ctx.InShape("data"), ToInts(*axes)));
+  ctx.SetOut("squeezed", shape, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+Result<Shape> Unsqueezed(const Shape& x, const Ints& axes) {
+  const int rank = x.rank() + static_cast<int>(std::min<size_t>(axes.size(), Shape::kMaxRank));
+  if (rank > Shape::kMaxRank) return InvalidArgument("too many dimensions to add ", axes.size());
+  bool made[Shape::kMaxRank] = {};
+  for (int64_t a : axes) {
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, rank));
+    if (made[axis]) return InvalidArgument("'axes' names ", a, " twice");
+    made[axis] = true;
+  }
+  Shape shape;
+  for (int i = 0, from = 0; i < rank; ++i) shape.push_back(made[i] ? 1 : x[from++]);
+  return shape;
+}
+
+Status UnsqueezeShape(ShapeContext& ctx) {
+  const Tensor* axes = ctx.InValue("axes");
+  if (axes == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Unsqueezed(ctx.InShape("data"), ToInts(*axes)));
+  ctx.SetOut("expanded", shape, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+Status CopyTo(KernelContext& ctx, Key output) {
+  const Tensor& x = ctx.In("data");
+  Tensor& out = ctx.Out(output);
+  if (x.numel() > 0 && out.raw() != x.raw()) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
+  return Status::Ok();
+}
+Status CopyReshaped(KernelContext& ctx) { return CopyTo(ctx, "reshaped"); }
+Status CopySqueezed(KernelContext& ctx) { return CopyTo(ctx, "squeezed"); }
+Status CopyUnsqueezed(KernelContext& ctx) { return CopyTo(ctx, "expanded"); }
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_reshape) {
+  op.Doc(
+      "data with another shape; 0 keeps a dimension unless allowzero is set, -1 is what is left");
+  op.Input("data").Input("shape", kShapeValue).Output("reshaped");
+  op.Attr("allowzero", 0).View("data", "reshaped").InferShape(ReshapeShape);
+  op.AnyKernel(CopyReshaped);
+}
+
+HEDDLE_EXAMPLES(onnx_reshape, R"(
+example a zero stays
+attr allowzero INT 1
+in data float32 [0, 3]
+in shape int64 [2] 3 0
+out reshaped float32 [3, 0]
+
+example a dimension is kept
+in data float32 [2, 3] 1 2 3 4 5 6
+in shape int64 [3] 0 1 -1
+out reshaped float32 [2, 1, 3] 1 2 3 4 5 6
+)")
+
+HEDDLE_OP(onnx_squeeze) {
+  op.Doc("data without the named dimensions, which are 1");
+  op.Input("data").Input("axes", kShapeValue).Output("squeezed");
+  op.View("data", "squeezed").InferShape(SqueezeShape).AnyKernel(CopySqueezed);
+}
+
+HEDDLE_EXAMPLES(onnx_squeeze, R"(
+example from the front and from the end
+in data float32 [1, 2, 1] 1 2
+in axes int64 [2] 0 -1
+out squeezed float32 [2] 1 2
+)")
+
+HEDDLE_OP(onnx_unsqueeze) {
+  op.Doc("data with dimensions of 1 at axes, which count in the result, in any order");
+  op.Input("data").Input("axes", kShapeValue).Output("expanded");
+  op.View("data", "expanded").InferShape(UnsqueezeShape).AnyKernel(CopyUnsqueezed);
+}
+
+HEDDLE_EXAMPLES(onnx_unsqueeze, R"(
+example axes out of order
+in data float32 [2] 1 2
+in axes int64 [2] -1 0
+out expanded float32 [1, 2, 1] 1 2
+)")

@@ -1,0 +1,139 @@
+// Sequences of tensors grow, shrink and begin. Unlike Paddle's arrays, they are values: each
+// operator makes a new one.
+#include "kernels/index/index_value.h"
+#include "kernels/onnx_values/sequence_items.h"
+
+namespace heddle {
+namespace {
+
+// A copy of `items` without item `skipped` and with a place free at `free`; -1: none.
+void CopyItems(const KernelContext& ctx, const TensorArray& items, int64_t skipped, int64_t free,
+               TensorArray* out) {
+  TensorArray made;
+  const auto n = static_cast<int64_t>(items.size());
+  for (int64_t i = 0; i <= n; ++i) {
+    if (i == free) made.emplace_back();
+    if (i == n || i == skipped) continue;
+    made.emplace_back();
+    CopyTensor(ctx, items[static_cast<size_t>(i)], &made.back());
+  }
+  *out = std::move(made);
+}
+
+Status Insert(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, SequenceIn(ctx, "input_sequence"));
+  const auto n = static_cast<int64_t>(items->size());
+  int64_t at = n;
+  if (ctx.InOpt("position") != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(at, ScalarIn(ctx, "position"));
+    if (at < -n || at > n)
+      return OutOfRange("'position' is ", at, "; a sequence of ", n, " takes ", -n, " to ", n);
+    if (at < 0) at += n;
+  }
+  TensorArray& out = ctx.OutVar("output_sequence")->mutable_array();
+  CopyItems(ctx, *items, -1, at, &out);
+  CopyTensor(ctx, ctx.In("tensor"), &out[static_cast<size_t>(at)]);
+  return Status::Ok();
+}
+
+Status Erase(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, SequenceIn(ctx, "input_sequence"));
+  int64_t at = static_cast<int64_t>(items->size()) - 1;
+  if (ctx.InOpt("position") != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(at, ItemIndex(ctx, items->size()));
+  } else if (items->empty()) {
+    return OutOfRange("an empty sequence has no item to erase");
+  }
+  CopyItems(ctx, *items, at, -1, &ctx.OutVar("output_sequence")->mutable_array());
+  return Status::Ok();
+}
+
+Status Construct(KernelContext& ctx) {
+  TensorArray made;
+  for (int i = 0; i < ctx.InCount("inputs"); ++i)
+    CopyTensor(ctx, ctx.In("inputs", i), &made.emplace_back());
+  ctx.OutVar("output_sequence")->mutable_array() = std::move(made);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_sequence_insert) {
+  op.Doc("input_sequence with tensor before position, or at its end")
+      .Input("input_sequence", kAnyKind)
+      .Input("tensor")
+      .Input("position", kOptional)
+      .Output("output_sequence")
+      .AnyKernel(Insert);
+}
+
+HEDDLE_OP(onnx_sequence_erase) {
+  op.Doc("input_sequence without the item at position, or without the last one")
+      .Input("input_sequence", kAnyKind)
+      .Input("position", kOptional)
+      .Output("output_sequence")
+      .AnyKernel(Erase);
+}
+
+HEDDLE_OP(onnx_sequence_construct) {
+  op.Doc("a sequence of the tensors, which may be none")
+      .Input("inputs", kList | kOptional)
+      .Output("output_sequence")
+      .AnyKernel(Construct);
+}
+
+HEDDLE_EXAMPLES(onnx_sequence_construct, R"(
+example two
+in inputs float32 [2] 1 2
+in inputs float32 [1] 3
+out output_sequence array 2
+item float32 [2] 1 2
+item float32 [1] 3
+)")
+
+HEDDLE_EXAMPLES(onnx_sequence_insert, R"(
+example in front of the last one
+in a float32 [2] 1 2
+in b float32 [1] 3
+in p int64 [] -1
+in zero int64 [] 0
+in one int64 [] 1
+var s tensor_array float32
+var t tensor_array float32
+op onnx_sequence_construct inputs=a,a -> output_sequence=s
+op onnx_sequence_insert input_sequence=s tensor=b position=p -> output_sequence=t
+op onnx_sequence_at input_sequence=t position=one -> tensor=x
+op onnx_sequence_at input_sequence=t position=p -> tensor=y
+out x float32 [1] 3
+out y float32 [2] 1 2
+
+example at the end
+in a float32 [2] 1 2
+in b float32 [1] 3
+in p int64 [] -1
+var s tensor_array float32
+var t tensor_array float32
+op onnx_sequence_construct inputs=a -> output_sequence=s
+op onnx_sequence_insert input_sequence=s tensor=b -> output_sequence=t
+op onnx_sequence_at input_sequence=t position=p -> tensor=x
+out x float32 [1] 3
+)")
+
+HEDDLE_EXAMPLES(onnx_sequence_erase, R"(
+example the first, then the last
+in a float32 [2] 1 2
+in b float32 [1] 3
+in c float32 [1] 4
+in p int64 [] 0
+var s tensor_array float32
+var t tensor_array float32
+var u tensor_array float32
+op onnx_sequence_construct inputs=a,b,c -> output_sequence=s
+op onnx_sequence_erase input_sequence=s position=p -> output_sequence=t
+op onnx_sequence_erase input_sequence=t -> output_sequence=u
+op onnx_sequence_at input_sequence=u position=p -> tensor=x
+op lod_array_length X=u -> Out=n
+out x float32 [1] 3
+out n int64 [1] 1
+)")

@@ -1,0 +1,131 @@
+// Strings joined and cut.
+#include <algorithm>
+#include <array>
+
+#include "core/shapes.h"
+#include "kernels/onnx_values/string_operand.h"
+
+namespace heddle {
+namespace {
+
+Status Concat(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "X"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto y, StringsOf(ctx, "Y"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(x->shape, y->shape, -1));
+  // The element of `part` that stands at place `at` of the whole.
+  const auto element = [&](const StringTensor& part, int64_t at) -> const std::string& {
+    int64_t place = 0, stride = 1;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      const int64_t i = at % shape[d];
+      at /= shape[d];
+      const int k = d - (shape.rank() - part.shape.rank());
+      if (k < 0) continue;
+      if (part.shape[k] != 1) place += i * stride;
+      stride *= part.shape[k];
+    }
+    return part.elements[static_cast<size_t>(place)];
+  };
+  StringTensor out{shape, {}};
+  for (int64_t i = 0; i < shape.numel(); ++i)
+    out.elements.push_back(element(*x, i) + element(*y, i));
+  SetStrings(ctx, "Z", std::move(out));
+  return Status::Ok();
+}
+
+using Parts = std::vector<std::string>;
+
+// At stretches of white space, of which those at the ends separate nothing.
+Parts SplitAtSpace(const std::string& text, size_t most) {
+  constexpr std::string_view kSpace = " \t\r\n\f\v";
+  Parts parts;
+  size_t at = text.find_first_not_of(kSpace);
+  while (at != std::string::npos) {
+    const size_t end = parts.size() == most ? std::string::npos : text.find_first_of(kSpace, at);
+    parts.push_back(text.substr(at, end - at));
+    at = end == std::string::npos ? end : text.find_first_not_of(kSpace, end);
+  }
+  return parts;
+}
+
+Parts SplitAt(const std::string& text, const std::string& delimiter, size_t most) {
+  Parts parts;
+  size_t at = 0;
+  while (parts.size() < most) {
+    const size_t end = text.find(delimiter, at);
+    if (end == std::string::npos) break;
+    parts.push_back(text.substr(at, end - at));
+    at = end + delimiter.size();
+  }
+  parts.push_back(text.substr(at));
+  return parts;
+}
+
+Status Split(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "X"));
+  const std::string& delimiter = ctx.Str("delimiter");
+  const int64_t limit = ctx.Int("maxsplit");
+  const size_t most = limit < 0 ? SIZE_MAX : static_cast<size_t>(limit);
+  std::vector<Parts> all;
+  size_t widest = 0;
+  for (const std::string& text : x->elements) {
+    all.push_back(delimiter.empty() ? SplitAtSpace(text, most) : SplitAt(text, delimiter, most));
+    widest = std::max(widest, all.back().size());
+  }
+  if (x->shape.rank() == Shape::kMaxRank) return InvalidArgument("too many dimensions to add one");
+  StringTensor out{x->shape, {}};
+  out.shape.push_back(static_cast<int64_t>(widest));
+  Tensor& counts = ctx.Alloc("Z", DType::kI64, x->shape);
+  for (size_t i = 0; i < all.size(); ++i) {
+    counts.mutable_data<int64_t>()[i] = static_cast<int64_t>(all[i].size());
+    all[i].resize(widest);
+    std::move(all[i].begin(), all[i].end(), std::back_inserter(out.elements));
+  }
+  SetStrings(ctx, "Y", std::move(out));
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_string_concat) {
+  op.Doc("the strings of X, each followed by Y's, with broadcasting");
+  op.Input("X", kAnyKind).Input("Y", kAnyKind).Output("Z").AnyKernel(Concat);
+}
+
+HEDDLE_EXAMPLES(onnx_string_concat, R"(
+example digits side by side
+in a int64 [2, 1] 7 5
+in b int64 [2] 1 2
+op onnx_cast_string input=a -> output=s
+attr from INT 7
+attr to INT 8
+op onnx_cast_string input=b -> output=t
+attr from INT 7
+attr to INT 8
+op onnx_string_concat X=s Y=t -> Z=u
+op onnx_cast_string input=u -> output=n
+attr from INT 8
+attr to INT 7
+out n int64 [2, 2] 71 72 51 52
+)")
+
+HEDDLE_OP(onnx_string_split) {
+  op.Doc("strings cut at a delimiter, or at white space; Z: how many parts each has");
+  op.Input("X", kAnyKind).Output("Y").Output("Z");
+  op.Attr("delimiter", "").Attr("maxsplit", -1).AnyKernel(Split);
+}
+
+HEDDLE_EXAMPLES(onnx_string_split, R"(
+example at the decimal point
+in a float32 [2] 1.5 22.25
+op onnx_cast_string input=a -> output=s
+attr from INT 1
+attr to INT 8
+op onnx_string_split X=s -> Y=t Z=n
+attr delimiter STRING "."
+op onnx_cast_string input=t -> output=b
+attr from INT 8
+attr to INT 7
+out b int64 [2, 2] 1 5 22 25
+out n int64 [2] 2 2
+)")

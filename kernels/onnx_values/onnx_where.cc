@@ -1,0 +1,125 @@
+// X where the condition holds, else Y, each of the three broadcast to their common shape.
+#include <array>
+
+#include "core/shapes.h"
+
+namespace heddle {
+namespace {
+
+Result<Shape> CommonShape(const Shape& c, const Shape& x, const Shape& y) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape values, BroadcastShape(x, y, -1));
+  return BroadcastShape(c, values, -1);
+}
+
+Status WhereShape(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Shape shape, CommonShape(ctx.InShape("condition"), ctx.InShape("X"), ctx.InShape("Y")));
+  ctx.SetOut("output", shape, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+// Steps through a tensor in the order of a larger shape: 0 along what is repeated.
+std::array<int64_t, Shape::kMaxRank> StepsIn(const Shape& part, const Shape& whole) {
+  std::array<int64_t, Shape::kMaxRank> steps{};
+  int64_t stride = 1;
+  for (int i = part.rank() - 1; i >= 0; --i) {
+    const int d = i + whole.rank() - part.rank();
+    steps[static_cast<size_t>(d)] = part[i] == 1 ? 0 : stride;
+    stride *= part[i];
+  }
+  return steps;
+}
+
+// Rows of the last dimension [begin, end).
+template <typename T>
+void Rows(const Shape& shape, const Tensor& ct, const Tensor& xt, const Tensor& yt, int64_t begin,
+          int64_t end, T* out) {
+  const auto cs = StepsIn(ct.shape(), shape), xs = StepsIn(xt.shape(), shape),
+             ys = StepsIn(yt.shape(), shape);
+  const int last = shape.rank() - 1;
+  const int64_t n = last < 0 ? 1 : shape[last];
+  const auto inner = [&](const auto& steps) {
+    return last < 0 ? int64_t{0} : steps[static_cast<size_t>(last)];
+  };
+  const int64_t ci = inner(cs), xi = inner(xs), yi = inner(ys);
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t at = row, c0 = 0, x0 = 0, y0 = 0;
+    for (int d = last - 1; d >= 0; --d) {
+      const int64_t i = at % shape[d];
+      at /= shape[d];
+      c0 += i * cs[static_cast<size_t>(d)];
+      x0 += i * xs[static_cast<size_t>(d)];
+      y0 += i * ys[static_cast<size_t>(d)];
+    }
+    const bool* c = ct.data<bool>() + c0;
+    const T* x = static_cast<const T*>(xt.raw()) + x0;
+    const T* y = static_cast<const T*>(yt.raw()) + y0;
+    for (int64_t i = 0; i < n; ++i) out[row * n + i] = c[i * ci] ? x[i * xi] : y[i * yi];
+  }
+}
+
+template <typename T>
+void Select(KernelContext& ctx, Tensor& out) {
+  const Shape& shape = out.shape();
+  const int64_t n = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+  const int64_t rows = n == 0 ? 0 : shape.numel() / n;
+  constexpr int64_t kGrain = 16384;
+  ctx.ParallelFor(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)),
+                  [&](int64_t begin, int64_t end) {
+                    Rows<T>(shape, ctx.In("condition"), ctx.In("X"), ctx.In("Y"), begin, end,
+                            static_cast<T*>(out.mutable_raw()));
+                  });
+}
+
+Status Where(KernelContext& ctx) {
+  const Tensor &c = ctx.In("condition"), &x = ctx.In("X"), &y = ctx.In("Y");
+  if (c.dtype() != DType::kBool || x.dtype() != y.dtype())
+    return InvalidArgument("'condition' is ", Name(c.dtype()), ", 'X' ", Name(x.dtype()),
+                           " and 'Y' ", Name(y.dtype()),
+                           "; bool and two tensors of one type are expected");
+  Tensor& out = ctx.Out("output");
+  switch (SizeOf(x.dtype())) {
+    case 1:
+      Select<uint8_t>(ctx, out);
+      break;
+    case 2:
+      Select<uint16_t>(ctx, out);
+      break;
+    case 4:
+      Select<uint32_t>(ctx, out);
+      break;
+    case 8:
+      Select<uint64_t>(ctx, out);
+      break;
+    default:
+      Select<std::complex<double>>(ctx, out);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_where) {
+  op.Doc("X where the condition holds, else Y, all broadcast to one shape")
+      .Input("condition")
+      .Input("X")
+      .Input("Y")
+      .Output("output")
+      .InferShape(WhereShape)
+      .AnyKernel(Where);
+}
+
+HEDDLE_EXAMPLES(onnx_where, R"(
+example each of another shape
+in condition bool [2, 1] 1 0
+in X float32 [3] 1 2 3
+in Y float32 [] 9
+out output float32 [2, 3] 1 2 3 9 9 9
+
+example int64 of one shape
+in condition bool [3] 1 0 1
+in X int64 [3] 1 2 3
+in Y int64 [3] 4 5 6
+out output int64 [3] 1 5 3
+)")

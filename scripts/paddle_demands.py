@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Makes formats/paddle/op_demands.inc: what Paddle's definitions want of an operator in a file that
+heddle's own do not say.
+
+  paddle_demands.py > formats/paddle/op_demands.inc         with a Python that has Paddle 2.6.2
+
+A line for each operator of docs/ops.md that Paddle defines: output slots that have to name a
+variable ("*": a list), and attributes whose number type is another one than a small integer, a
+float or lists of those, or that heddle has no use for and whose default fits another operator
+("name=text").
+"""
+import re
+import sys
+from pathlib import Path
+
+import paddle
+from paddle.base.framework import OpProtoHolder
+
+ROOT = Path(__file__).resolve().parent.parent
+# AttrType of framework.proto -> how it is written here.
+TYPES = {7: "bools", 9: "long", 11: "longs", 12: "float64s", 15: "float64", 16: "scalar",
+         17: "scalars"}
+
+
+def main():
+    if paddle.__version__ != "2.6.2":
+        sys.exit(f"this is Paddle {paddle.__version__}; 2.6.2 is wanted")
+    ops = re.findall(r"^### (\S+)$", (ROOT / "docs" / "ops.md").read_text(encoding="utf-8"),
+                     re.MULTILINE)
+    protos = OpProtoHolder.instance().op_proto_map
+    print("// Made by scripts/paddle_demands.py of Paddle 2.6.2's definitions; do not edit.")
+    for op in sorted(ops):
+        if op not in protos or op in ("feed", "fetch"):
+            continue
+        outputs = [o.name + "*" * o.duplicable for o in protos[op].outputs if not o.dispensable]
+        attributes = [f"{a.name}:{TYPES[a.type]}" for a in protos[op].attrs
+                      if a.type in TYPES and not a.extra]
+        attributes += [f"interp_method={x}" for x in re.findall(r"^(\w+)_interp(?:_v2)?$", op)]
+        if len(outputs) > 1 or attributes:  # no operator does without its only output
+            print(f'{{"{op}", "{" ".join(outputs)}", "{" ".join(attributes)}"}},')
+
+
+if __name__ == "__main__":
+    main()

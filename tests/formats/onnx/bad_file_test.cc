@@ -1,0 +1,188 @@
+// Models that are damaged, or that lie: one error each, which says where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "heddle/heddle.h"
+#include "tests/formats/onnx/onnx_bytes.h"
+#include "tests/support/files.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& bytes) {
+  const auto program = Program::Parse(bytes, "bad.onnx");
+  return program.ok() ? "" : program.status().ToString();
+}
+std::string ErrorOf(const OnnxGraph& g, int64_t opset = 17) { return ErrorOf(g.Model(opset)); }
+
+// y = relu(x + w)
+OnnxGraph Small() {
+  OnnxGraph g;
+  g.In("x").Weight(Tensor32("w", {2}, {1, -2}));
+  g.Add(Node("Add", {"x", "w"}, {"s"})).Add(Node("Relu", {"s"}, {"y"})).Out("y");
+  return g;
+}
+
+TEST(BadOnnx, UnknownOperatorsAreAllListed) {
+  OnnxGraph g;
+  g.In("x").Add(Node("Frobnicate", {"x"}, {"a"})).Add(Node("Frobnicate", {"a"}, {"b"}));
+  g.Add(Node("Relu", {"b"}, {"c"})).Add(Node("Strange", {"c"}, {"y"}, {}, "com.microsoft"));
+  const Message more = Message().Add(8, Message().Bytes(1, "com.microsoft").Int(2, 1));
+  const std::string error = ErrorOf(g.Out("y").Model(17, more));
+  EXPECT_THAT(error, HasSubstr("2 operators that heddle does not have"));
+  EXPECT_THAT(error, HasSubstr("Frobnicate (2 times, first: block 0, op 0)"));
+  EXPECT_THAT(error, HasSubstr("com.microsoft.Strange (1 time, first: block 0, op 3)"));
+}
+
+TEST(BadOnnx, DomainsAreImported) {
+  OnnxGraph g;
+  g.In("x").Add(Node("Thing", {"x"}, {"y"}, {}, "my.own")).Out("y");
+  EXPECT_THAT(ErrorOf(g), HasSubstr("imports no version of domain 'my.own'"));
+}
+
+TEST(BadOnnx, NewerOpsetsAreRefused) {
+  EXPECT_THAT(ErrorOf(Small(), 1000), HasSubstr("opset 1000"));
+}
+
+TEST(BadOnnx, ValuesAreMadeBeforeAndOnce) {
+  OnnxGraph dangling, cyclic, twice, outputs;
+  dangling.In("x").Add(Node("Add", {"x", "nobody"}, {"y"})).Out("y");
+  EXPECT_THAT(ErrorOf(dangling), HasSubstr("op 0 (Add): input 'nobody' is made by no node"));
+  cyclic.Add(Node("Relu", {"b"}, {"a"})).Add(Node("Relu", {"a"}, {"b"})).Out("b");
+  EXPECT_THAT(ErrorOf(cyclic), HasSubstr("input 'b' is made by no node before it"));
+  twice.In("x").Add(Node("Relu", {"x"}, {"y"})).Add(Node("Abs", {"x"}, {"y"})).Out("y");
+  EXPECT_THAT(ErrorOf(twice), HasSubstr("op 1 (Abs): output 'y' is made before, too"));
+  outputs.In("x").Add(Node("Relu", {"x"}, {"y"})).Out("z");
+  EXPECT_THAT(ErrorOf(outputs), HasSubstr("output 'z': no node makes it"));
+}
+
+TEST(BadOnnx, InitializersAreGivenOnce) {
+  OnnxGraph g = Small();
+  g.Weight(Tensor32("w", {2}, {3, 4}));
+  EXPECT_THAT(ErrorOf(g), HasSubstr("initializer 'w' is given twice"));
+}
+
+TEST(BadOnnx, SubgraphsSeeWhatIsAround) {
+  OnnxGraph branch, g;
+  branch.Add(Node("Relu", {"hidden"}, {"b"})).Out("b");
+  g.In("x")
+      .In("c", 9, {})
+      .Add(Node("If", {"c"}, {"y"},
+                {GraphAttr("then_branch", branch.message()),
+                 GraphAttr("else_branch", branch.message())}));
+  EXPECT_THAT(ErrorOf(g.Out("y")), HasSubstr("input 'hidden' is made by no node"));
+}
+
+TEST(BadOnnx, TensorsHoldWhatTheyClaim) {
+  const auto with = [](const Message& tensor) {
+    OnnxGraph g;
+    g.In("x").Weight(tensor).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
+    return ErrorOf(g);
+  };
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_THAT(with(Tensor32("w", {3}, {1, 2})), HasSubstr("8 bytes are stored, 12 are expected"));
+  EXPECT_THAT(with(Tensor32("w", {kHuge}, {1, 2})), HasSubstr("larger than any memory"));
+  EXPECT_THAT(with(Tensor32("w", {kHuge, kHuge, 4}, {1})), HasSubstr("larger than any memory"));
+  EXPECT_THAT(with(Tensor32("w", {1 << 30, 1 << 6}, {1})), HasSubstr("are expected"));
+  EXPECT_THAT(with(TensorHead("w", 1, {1 << 30, 1 << 6})), HasSubstr("are expected"));
+  EXPECT_THAT(with(Tensor32("w", {-1}, {1})), HasSubstr("a negative dimension"));
+  EXPECT_THAT(with(TensorHead("w", 99, {1}).Bytes(9, "1234")), HasSubstr("no element type"));
+  EXPECT_THAT(with(TensorHead("w", 1, {2}).Int(5, 7).Int(5, 8)), HasSubstr("field 5"));
+  const std::vector<int64_t> many(11, 1);
+  EXPECT_THAT(with(Tensor32("w", many, {1})), HasSubstr("rank 11"));
+}
+
+TEST(BadOnnx, FunctionsDoNotCallThemselves) {
+  OnnxGraph g;
+  g.In("x").Add(Node("f", {"x"}, {"y"}, {}, "own")).Out("y");
+  const Message imports = Message().Bytes(1, "own").Int(2, 1);
+  const Message function = Message().Bytes(1, "f").Bytes(4, "a").Bytes(5, "b").Bytes(10, "own").Add(
+      7, Node("f", {"a"}, {"b"}, {}, "own"));
+  const Message more = Message().Add(8, imports).Add(25, Message(function).Add(9, imports));
+  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("functions call each other"));
+}
+
+TEST(BadOnnx, WhatIsNoModelIsSaidSo) {
+  EXPECT_THAT(ErrorOf(Message().Int(1, 8).Bytes(2, "pytorch").bytes()),
+              HasSubstr("without a graph"));
+}
+
+// External data.
+
+std::string ErrorOfExternal(const std::string& location, const std::string& offset = "",
+                            const std::string& length = "") {
+  const TempDir dir;
+  fs::create_directories(dir.path() + "/model/inside");
+  std::ofstream(dir.path() + "/model/w.bin") << "12345678";
+  std::ofstream(dir.path() + "/outside.bin") << "12345678";
+  fs::create_symlink("../outside.bin", dir.path() + "/model/link.bin");
+  const auto entry = [](std::string_view key, std::string_view value) {
+    return Message().Bytes(1, key).Bytes(2, value);
+  };
+  Message w = TensorHead("w", 1, {2}).Int(14, 1).Add(13, entry("location", location));
+  if (!offset.empty()) w.Add(13, entry("offset", offset));
+  if (!length.empty()) w.Add(13, entry("length", length));
+  OnnxGraph g;
+  g.In("x").Weight(w).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
+  const std::string path = dir.path() + "/model/m.onnx";
+  std::ofstream(path, std::ios::binary) << g.Model();
+  const auto program = Program::Load(path);
+  return program.ok() ? "" : program.status().ToString();
+}
+
+TEST(BadOnnx, ExternalDataLiesInTheFolderOfTheModel) {
+  EXPECT_EQ(ErrorOfExternal("w.bin"), "");
+  EXPECT_EQ(ErrorOfExternal("inside/../w.bin", "0", "8"), "");
+  EXPECT_THAT(ErrorOfExternal("../outside.bin"), HasSubstr("outside of the model's folder"));
+  EXPECT_THAT(ErrorOfExternal("link.bin"), HasSubstr("outside of the model's folder"));
+  EXPECT_THAT(ErrorOfExternal("/etc/passwd"), HasSubstr("relative to the model"));
+  EXPECT_THAT(ErrorOfExternal("nothing.bin"), HasSubstr("cannot open"));
+  EXPECT_THAT(ErrorOfExternal("w.bin", "4"), HasSubstr("8 bytes from byte 4"));
+  EXPECT_THAT(ErrorOfExternal("w.bin", "18446744073709551615"), HasSubstr("are expected"));
+  EXPECT_THAT(ErrorOfExternal("w.bin", "-1"), HasSubstr("is no number"));
+  EXPECT_THAT(ErrorOfExternal("w.bin", "0", "4"), HasSubstr("has 4 bytes, 8 are expected"));
+}
+
+TEST(BadOnnx, BytesAloneHaveNoExternalData) {
+  OnnxGraph g;
+  const Message w =
+      TensorHead("w", 1, {2}).Int(14, 1).Add(13, Message().Bytes(1, "location").Bytes(2, "w.bin"));
+  g.In("x").Weight(w).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
+  EXPECT_THAT(ErrorOf(g), HasSubstr("not read from a file"));
+}
+
+// Wherever a file ends, and whichever byte of it is another, it is read or refused.
+TEST(BadOnnx, DamagedFilesAreReadOrRefused) {
+  OnnxGraph body, g = Small();
+  body.In("i", 7, {}).In("c", 9, {}).In("v");
+  body.Add(Node("Add", {"v", "w"}, {"v2"})).Add(Node("Identity", {"c"}, {"c2"}));
+  body.Out("c2", 9, {}).Out("v2");
+  g.Weight(Tensor64("m", {}, {3}));
+  g.Add(Node("Loop", {"m", "", "s"}, {"l"}, {GraphAttr("body", body.message())})).Out("l");
+  const std::string whole = g.Model();
+  ASSERT_EQ(ErrorOf(whole), "");
+  for (size_t n = 0; n < whole.size(); ++n) ErrorOf(whole.substr(0, n));
+  std::mt19937 random(1);
+  for (size_t i = 0; i < whole.size(); ++i)
+    for (int k = 0; k < 8; ++k) {
+      std::string damaged = whole;
+      damaged[i] = static_cast<char>(random());
+      ErrorOf(damaged);
+    }
+  for (int k = 0; k < 2000; ++k) {
+    std::string noise = "\x08\x08";
+    for (size_t n = random() % 200; n > 0; --n) noise.push_back(static_cast<char>(random()));
+    ErrorOf(noise);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
