@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,9 @@ constexpr size_t kMostBuffers = 100000;
 constexpr size_t kMostWork = size_t{1} << 24;    // looks at a buffer, of all orders: about 0.1 s
 constexpr size_t kRepairWork = size_t{1} << 22;  // no repairs beyond
 constexpr int kRepairs = 24;                     // of one order
+constexpr size_t kMoveWork = size_t{1} << 23;    // for moves of single buffers: about 50 ms
+constexpr int kMoves = 4000;                     // of one order
+constexpr size_t kNearEnough = 256;              // no moves for a smaller part of the bound
 
 size_t Round(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
@@ -176,8 +180,37 @@ class OrderSearch {
       if (rest == order.begin()) return;
     }
   }
+  // Moves single buffers of the order forward, mostly such as were placed above the bound, and
+  // keeps what does no harm. The moves are the same in every run.
+  void Move(std::vector<int32_t> order, Fit fit) {
+    std::mt19937 random(7);
+    const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    const size_t work_end = work_ + kMoveWork;
+    size_t bytes = SIZE_MAX;
+    std::vector<int32_t> above, next = order;
+    for (int move = 0; move < kMoves && !NearEnough() && work_ < work_end; ++move) {
+      if (!Try(next, fit)) return;
+      if (layout_.bytes <= bytes) {
+        bytes = layout_.bytes;
+        order = next;
+        above.clear();
+        for (int32_t i : order)
+          if (layout_.offsets[i] + Round(buffers_[i].bytes, alignment_) > best_->bound)
+            above.push_back(i);
+      }
+      const int32_t moved =
+          !above.empty() && pick(10) < 7 ? above[pick(above.size())] : order[pick(order.size())];
+      next = order;
+      const auto from = std::find(next.begin(), next.end(), moved);
+      const auto to =
+          next.begin() + static_cast<ptrdiff_t>(pick(static_cast<size_t>(from - next.begin()) + 1));
+      std::rotate(to, from, from + 1);
+    }
+  }
 
  private:
+  bool NearEnough() const { return best_->bytes - best_->bound <= best_->bound / kNearEnough; }
+
   // Places the buffers in this order. False when that would take too long.
   bool Place(const std::vector<int32_t>& order, Fit fit) {
     layout_.offsets.assign(buffers_.size(), 0);
@@ -265,6 +298,7 @@ ArenaLayout PlanArena(std::span<const LiveRange> buffers, size_t alignment) {
     for (const auto& order : orders) search.Try(order, fit);
   for (const Fit fit : {Fit::kBest, Fit::kFirst})
     for (const auto& order : orders) search.Repair(order, fit);
+  for (int k : {0, 2}) search.Move(orders[k], Fit::kBest);
   return best;
 }
 

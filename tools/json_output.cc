@@ -38,6 +38,7 @@ Json SlotJson(const PlanDescription::Slot& slot, size_t id) {
   json["slot"] = id;
   json["variable"] = slot.variable;
   json["storage"] = slot.storage;
+  json["block"] = slot.block;
   if (slot.is_static) {
     json["dtype"] = std::string(Name(slot.dtype));
     json["shape"] = std::vector<int64_t>(slot.shape.begin(), slot.shape.end());
@@ -57,6 +58,8 @@ Json InstructionJson(const PlanDescription::Instruction& in) {
   json["position"] = in.position;
   json["inputs"] = in.inputs;
   json["outputs"] = in.outputs;
+  if (!in.in_place.empty()) json["in_place"] = in.in_place;
+  if (!in.blocks.empty()) json["blocks"] = in.blocks;
   json["cost_ns"] = in.cost_ns;
   if (in.once) json["once"] = true;
   if (in.task >= 0) json["task"] = in.task;

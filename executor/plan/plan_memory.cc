@@ -153,7 +153,7 @@ class MemoryPlanner {
 
   // Pieces in their wholes save copies, but the whole's memory is taken from the first piece on.
   Arena SmallEnough(int block) const {
-    constexpr size_t kWorth = 16;  // a copy is worth a 16th more memory
+    constexpr size_t kWorth = 256;  // copies are worth a 256th more memory
     Arena arena = Layout(block, true);
     if (arena.sharing->pieces() == 0) return arena;
     Arena without = Layout(block, false);

@@ -1,6 +1,8 @@
 #include "executor/report/describe_plan.h"
 
 #include "core/error.h"
+#include "executor/plan/arena_sharing.h"
+#include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 
 namespace heddle {
@@ -20,10 +22,11 @@ PlanDescription::Slot Describe(const Plan& plan, const Slot& slot) {
   }
   s.offset = slot.offset;
   s.base = IdOf(slot.base);
+  s.block = slot.home;
   return s;
 }
 
-PlanDescription::Instruction Describe(const Instruction& in) {
+PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in) {
   PlanDescription::Instruction i;
   i.op = in.op.def->name();
   i.mode = ModeName(in.mode);
@@ -34,6 +37,10 @@ PlanDescription::Instruction Describe(const Instruction& in) {
   for (uint32_t s : in.op.out) i.outputs.push_back(IdOf(s));
   i.cost_ns = in.cost_ns;
   i.once = in.once;
+  for (const auto& pair : in.op.def->inplace())
+    for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
+      i.in_place.emplace_back(static_cast<int>(k), static_cast<int>(in.op.out_begin[pair.out]));
+  i.blocks = BlocksOf(plan, in);
   return i;
 }
 
@@ -126,7 +133,7 @@ PlanDescription DescribePlan(const Plan& plan) {
   d.arena_bound_bytes = plan.arena_bound;
   for (const Slot& s : plan.slots) d.slots.push_back(Describe(plan, s));
   for (const BlockPlan& block : plan.blocks)
-    for (const Instruction& in : block.instructions) d.instructions.push_back(Describe(in));
+    for (const Instruction& in : block.instructions) d.instructions.push_back(Describe(plan, in));
   for (const PlanFeed& f : plan.feeds) d.feeds.push_back({f.name, IdOf(f.slot)});
   for (const PlanFetch& f : plan.fetches) d.fetches.push_back({f.name, IdOf(f.slot)});
   AddUnits(plan, &d);

@@ -11,8 +11,8 @@
 
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
-#include "executor/run/bare_value.h"
 #include "executor/plan/plan.h"
+#include "executor/run/bare_value.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
 #include "scheduler/kernel_arena.h"

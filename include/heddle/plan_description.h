@@ -17,7 +17,10 @@ struct PlanDescription {
   // One version of one variable.
   struct Slot {
     std::string variable;
-    std::string storage;     // none, feed, scope, const, arena, output, view or pool
+    // none, feed, scope, const, arena, output, view, pool, or shape: no memory, since only dtype
+    // and shape are read
+    std::string storage;
+    int block = 0;           // in whose layout it lies, if it has a place
     bool is_static = false;  // dtype, shape and bytes are known before the run
     DType dtype = DType::kUnknown;
     Shape shape = Shape::Unknown();
@@ -34,9 +37,13 @@ struct PlanDescription {
     int block = 0;                     // of the optimised program
     int position = 0;                  // in the block's operators
     std::vector<int> inputs, outputs;  // slots; -1 for none
-    double cost_ns = 0;                // expected, on one thread
-    bool once = false;                 // of a loop's body: in the first iteration only
-    int task = -1;                     // of a queue
+    // Positions in `inputs` and `outputs`: the operator may compute the latter in the former's
+    // memory, if nobody needs that any more.
+    std::vector<std::pair<int, int>> in_place;
+    std::vector<int> blocks;  // that it runs
+    double cost_ns = 0;       // expected, on one thread
+    bool once = false;        // of a loop's body: in the first iteration only
+    int task = -1;            // of a queue
     int lane = -1;
   };
   struct Port {

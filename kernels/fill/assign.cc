@@ -179,6 +179,9 @@ in X float32 [3] 0.25 -0.5 1
 in X float32 [2, 1] 7 8
 out Out float32 [3] 0.25 -0.5 1
 out Out float32 [2, 1] 7 8
+# there for the order of operators alone: Paddle gives it nothing
+out XOut ?
+out XOut ?
 )")
 
 HEDDLE_EXAMPLES(memcpy, R"(

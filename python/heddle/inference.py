@@ -8,9 +8,9 @@
     predictor.run()
     result = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
 
-Settings that mean nothing to heddle are accepted; those whose effect a script may count on (another
-device, TensorRT, ...) give one warning. Threads: heddle uses as many as the process may, unless
-`set_cpu_math_library_num_threads` says otherwise.
+Settings without an effect here (another device, TensorRT, ...) give one warning each, by name;
+those that ask for what heddle does anyway are accepted. Threads: heddle uses as many as the process
+may, unless `set_cpu_math_library_num_threads` says otherwise.
 """
 
 from __future__ import annotations
@@ -63,31 +63,48 @@ _DATA_TYPES = {"float32": DataType.FLOAT32, "int64": DataType.INT64, "int32": Da
                "uint8": DataType.UINT8, "int8": DataType.INT8, "float16": DataType.FLOAT16,
                "bool": DataType.BOOL, "float64": DataType.FLOAT64, "bfloat16": DataType.BFLOAT16}
 
-# Settings without meaning here that change no result: about Paddle's passes, caches and messages.
-_MEANINGLESS = frozenset((
-    "enable_memory_optim", "enable_mkldnn", "disable_mkldnn", "enable_onednn", "disable_onednn",
-    "set_mkldnn_cache_capacity", "set_onednn_cache_capacity", "set_mkldnn_op", "set_onednn_op",
-    "disable_mkldnn_fc_passes", "disable_onednn_fc_passes", "disable_glog_info",
-    "enable_new_executor", "enable_new_ir", "enable_profile", "switch_ir_debug",
-    "switch_specify_input_names", "switch_use_feed_fetch_ops", "disable_gpu", "delete_pass",
-    "enable_use_optimized_model",
-    "set_optim_cache_dir", "set_optimization_level", "enable_cinn",
-    "exp_disable_mixed_precision_ops", "partially_release", "set_invalid"))
+# Settings that ask for what is so anyway.
+_MET = frozenset((
+    "enable_onednn", "disable_glog_info", "enable_new_executor", "switch_specify_input_names",
+    "switch_use_feed_fetch_ops", "disable_gpu"))
+# Paddle's passes, and those of heddle's that do the same.
+_PASSES = {
+    "constant_folding_pass": ("fold_constants",),
+    "common_subexpression_elimination_pass": ("cse",),
+    "identity_op_clean_pass": ("identity",), "identity_scale_op_clean_pass": ("identity",),
+    "delete_dropout_op_pass": ("dropout_inference",),
+    "delete_dropout_op_x_pass": ("dropout_inference",),
+    "conv_bn_fuse_pass": ("fuse_conv",), "conv_eltwiseadd_bn_fuse_pass": ("fuse_conv",),
+    "conv_transpose_bn_fuse_pass": ("fuse_conv",), "depthwise_conv_bn_fuse_pass": ("fuse_conv",),
+    "conv_activation_mkldnn_fuse_pass": ("fuse_conv",),
+    "conv_elementwise_add_mkldnn_fuse_pass": ("fuse_conv",),
+    "fc_fuse_pass": ("fuse_matmul",), "fc_act_mkldnn_fuse_pass": ("fuse_matmul",),
+    "matmul_v2_scale_fuse_pass": ("fuse_matmul",),
+    "multihead_matmul_fuse_pass_v2": ("fuse_attention",),
+    "self_attention_fuse_pass": ("fuse_attention",),
+}
 # What the names of settings begin with.
 _PREFIXES = ("enable_", "disable_", "set_", "switch_", "exp_", "collect_", "delete_", "tensorrt_",
-             "update_", "nnadapter", "lite_", "use_", "pass_")
+             "update_", "nnadapter", "lite_", "use_", "pass_", "partially_")
 
 
 class _PassBuilder:
-    """Takes every wish about Paddle's passes; heddle has its own."""
+    """heddle's passes: they can be looked at and left out. The rest of what Paddle's builder does
+    has no effect, which is told once."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
 
     def all_passes(self) -> list[str]:
-        return []
+        return [name for name in _heddle.passes() if name not in self._config._disabled]
+
+    def delete_pass(self, name: str) -> None:
+        self._config.delete_pass(name)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *args, **kwargs: None
+        return lambda *args, **kwargs: self._config._warn("pass_builder()." + name)
 
 
 class Config:
@@ -104,7 +121,11 @@ class Config:
         self._mkldnn = True
         self._memory_optim = False
         self._bfloat16 = False
-        self._warned: set[str] = set()
+        self._level = 2
+        self._profile = False
+        self._cache_dir = ""
+        self._disabled: list[str] = []
+        self._warned: set[tuple[str, str]] = set()
         if files:
             self.set_model(*files)
 
@@ -145,6 +166,29 @@ class Config:
 
     def ir_optim(self) -> bool:
         return self._ir_optim
+
+    def set_optimization_level(self, level: int) -> None:
+        """0: the program as it is; 1: clean-ups; 2 and more: fusion and layouts, too."""
+        self._level = max(0, min(int(level), 2))
+
+    def delete_pass(self, name: str) -> None:
+        """Leaves out a pass of heddle's, named as here or as Paddle's pass that does the same."""
+        ours = (name,) if name in _heddle.passes() else _PASSES.get(name, ())
+        if not ours:
+            self._warn("delete_pass", f"heddle has no pass like '{name}'", name)
+        self._disabled += [one for one in ours if one not in self._disabled]
+
+    def enable_profile(self) -> None:
+        """Runs are traced; `Predictor.profile_report` tells how long each kind of operator took,
+        and is printed when the predictor goes."""
+        self._profile = True
+
+    def profile_enabled(self) -> bool:
+        return self._profile
+
+    def set_optim_cache_dir(self, directory: Any) -> None:
+        """Keeps weights there as kernels want them, for a quicker start the next time."""
+        self._cache_dir = os.fspath(directory)
 
     def enable_mkldnn(self, *_: Any) -> None:
         self._mkldnn = True
@@ -187,7 +231,7 @@ class Config:
         return True
 
     def pass_builder(self) -> _PassBuilder:
-        return _PassBuilder()
+        return _PassBuilder(self)
 
     def summary(self) -> str:
         rows = {"model_file": self.prog_file() or self.model_dir(), "params_file": self._params,
@@ -197,17 +241,17 @@ class Config:
         return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
 
     def __getattr__(self, name: str) -> Any:
-        if name in _MEANINGLESS:
+        if name in _MET:
             return lambda *args, **kwargs: None
         if name.startswith(_PREFIXES) and not name.endswith("_enabled"):
             return lambda *args, **kwargs: self._warn(name)
         raise AttributeError(f"Config has no '{name}'")
 
-    def _warn(self, name: str) -> None:
-        if name not in self._warned:
-            self._warned.add(name)
-            warnings.warn(f"Config.{name} has no effect: heddle runs the model on the CPU, in its "
-                          "own way", stacklevel=3)
+    def _warn(self, name: str, why: str = "heddle runs the model on the CPU, in its own way",
+              key: str = "") -> None:
+        if (name, key) not in self._warned:
+            self._warned.add((name, key))
+            warnings.warn(f"Config.{name} has no effect: {why}", stacklevel=3)
 
 
 class Tensor:
@@ -280,11 +324,12 @@ class Predictor:
         else:
             program, scope = _load(config)
             self._executor = _heddle.Executor(config.cpu_math_library_num_threads())
-            self._session = self._executor.compile(program, scope,
-                                                   opt_level=2 if config.ir_optim() else 0,
-                                                   precision="bf16"
-                                                   if config.mkldnn_bfloat16_enabled()
-                                                   else "f32")
+            packed = config._cache_dir and os.path.join(config._cache_dir, "packed_weights")
+            self._session = self._executor.compile(
+                program, scope, opt_level=config._level if config.ir_optim() else 0,
+                precision="bf16" if config.mkldnn_bfloat16_enabled() else "f32",
+                packed_weights=packed, disable_passes=config._disabled)
+        self._times: dict[str, tuple[int, float]] = {}  # per operator: calls, microseconds
         self._inputs = {i.name: Tensor(i.name, i.dtype) for i in self._session.inputs}
         self._outputs = {o.name: Tensor(o.name, o.dtype) for o in self._session.outputs}
 
@@ -327,7 +372,7 @@ class Predictor:
             return self._run_list(inputs)
         feeds = {name: tensor._value for name, tensor in self._inputs.items()
                  if tensor._value is not None}
-        self._keep(self._session.run_tensors(feeds))
+        self._keep(self._run_feeds(feeds))
         return True
 
     zero_copy_run = run
@@ -336,8 +381,29 @@ class Predictor:
         if len(inputs) != len(self._inputs):
             raise InvalidArgument(f"{len(self._inputs)} inputs are expected "
                                   f"({', '.join(self._inputs)}), not {len(inputs)}")
-        self._keep(self._session.run_tensors(dict(zip(self._inputs, inputs))))
+        self._keep(self._run_feeds(dict(zip(self._inputs, inputs))))
         return [tensor.copy_to_cpu() for tensor in self._outputs.values()]
+
+    def _run_feeds(self, feeds: dict[str, Any]) -> list[Any]:
+        if not self._config._profile:
+            return self._session.run_tensors(feeds)
+        values, _, events, _ = self._session.trace(feeds)
+        for op, _, _, _, _, begin, end in events:
+            calls, us = self._times.get(op, (0, 0.0))
+            self._times[op] = calls + 1, us + end - begin
+        return [_heddle.Tensor(value) if isinstance(value, np.ndarray) else value
+                for value in values]
+
+    def profile_report(self) -> str:
+        """A line for each kind of operator, the slowest first; empty without `enable_profile`."""
+        total = sum(us for _, us in self._times.values()) or 1.0
+        rows = sorted(self._times.items(), key=lambda item: -item[1][1])
+        return "".join(f"{op:<32} {calls:>8} calls {us / 1000:>12.3f} ms {us / total:>7.1%}\n"
+                       for op, (calls, us) in rows)
+
+    def __del__(self) -> None:
+        if getattr(self, "_times", None):
+            print(self.profile_report(), end="")
 
     def _keep(self, values: list[Any]) -> None:
         for tensor, value in zip(self._outputs.values(), values):

@@ -25,7 +25,7 @@ from heddle._errors import InvalidArgument, Unimplemented
 from heddle._scope import LoDTensor, Scope, Variable, offsets_of
 
 __all__ = ["Executor", "LoDTensor", "Scope", "Variable", "create_lod_tensor", "export_scope",
-           "global_scope", "import_scope", "scope_guard", "seed"]
+           "global_scope", "import_scope", "left_to_paddle", "scope_guard", "seed"]
 
 # Programs that only read or write files; Paddle runs its own.
 _FILE_OPS = frozenset(("save", "save_combine", "load", "load_combine"))
@@ -38,6 +38,7 @@ class _State:
     def __init__(self) -> None:
         self.default = Scope()
         self.guarded: list[Any] = []
+        self.left_to_paddle = 0  # programs with operators that heddle lacks
         self.generator = _heddle.Generator(0)
         self.generator_link = _paddle.GeneratorLink(self.generator)
 
@@ -128,14 +129,65 @@ def export_scope(program: Any, source: Scope, target: Any) -> None:
             target.var(name).get_tensor().set(source[name], place)
 
 
+def left_to_paddle() -> int:
+    """How many programs, in this process, Paddle runs for heddle's executor, since heddle lacks an
+    operator of theirs."""
+    return _state.left_to_paddle
+
+
+# Wishes of strategies that are met whatever they say, since heddle's passes, plans and runs are so.
+_MET = frozenset((
+    "fuse_elewise_add_act_ops", "fuse_bn_act_ops", "fuse_gemm_epilogue", "fused_attention",
+    "fuse_relu_depthwise_conv", "fix_op_run_order", "cache_runtime_context",
+    "remove_unnecessary_lock", "use_experimental_executor", "num_iteration_per_drop_scope"))
+# Those that mean: one operator after another.
+_SERIAL = frozenset(("sequential_run", "enable_sequential_execution"))
+
+
+class _Strategies:
+    """What a CompiledProgram's BuildStrategy and ExecutionStrategy ask for: what heddle can do, it
+    does; of the rest each setting is told about once."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def schedule(self, program: Any, threads: int) -> str:
+        """For `Executor.compile`."""
+        schedule = "auto"
+        for attribute in ("_build_strategy", "_exec_strategy"):
+            strategy = getattr(program, attribute, None)
+            if strategy is None:
+                continue
+            usual = type(strategy)()
+            for name in dir(strategy):
+                value = getattr(strategy, name)
+                if name.startswith("_") or callable(value) or value == getattr(usual, name):
+                    continue
+                if name in _SERIAL:
+                    schedule = "serial"
+                elif name == "num_threads" and value in (1, threads):
+                    schedule = "serial" if value == 1 else schedule
+                elif name not in _MET and not (name == "memory_optimize" and value):
+                    self.tell(f"{type(strategy).__name__}.{name} = {value!r}")
+        return schedule
+
+    def tell(self, what: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            warnings.warn(f"{what} has no effect: heddle plans and runs programs in its own way",
+                          stacklevel=6)
+
+
 class _Compiled:
     """A program made ready for one set of fetches and one scope."""
 
     def __init__(self, executor: _heddle.Executor, program: _heddle.Program, scope: _heddle.Scope,
-                 fetches: Sequence[str], view: _paddle.ProgramView | None, desc: Any) -> None:
+                 fetches: Sequence[str], view: _paddle.ProgramView | None, desc: Any,
+                 opt_level: int, schedule: str) -> None:
         unique = list(dict.fromkeys(fetches))
         self.program = program
-        self.session = executor.compile(program, scope, unique)
+        self.session = executor.compile(program, scope, unique, opt_level=opt_level,
+                                        schedule=schedule)
         self.order = [unique.index(name) for name in fetches]
         self.view = view
         self.draws: bool | None = None  # random numbers; None: not yet known
@@ -195,6 +247,7 @@ class Executor:
         self._links: weakref.WeakKeyDictionary[Any, _paddle.ScopeLink] = weakref.WeakKeyDictionary()
         self._compiled: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
         self._pruned: dict[Any, Any] = {}
+        self._strategies = _Strategies()
         self._theirs: Any = None
         self._closed = False
 
@@ -215,6 +268,8 @@ class Executor:
             if len(feed) != 1:
                 raise InvalidArgument("feed: one dict is expected; heddle does not split batches")
             feed = feed[0]
+        if (feed_var_name, fetch_var_name) != ("feed", "fetch"):
+            self._strategies.tell("feed_var_name, fetch_var_name")
         if feed is not None and not isinstance(feed, Mapping):
             raise TypeError(f"feed: a dict is expected, not {type(feed).__name__}")
         feed = dict(feed or {})
@@ -361,17 +416,18 @@ class Executor:
         else:
             identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})
-        key = (identity, names)
+        schedule = self._strategies.schedule(program, self._executor.threads)
+        key = (identity, names, schedule)
         compiled = ready.get(key)
         if compiled is None and key not in ready:
-            compiled = self._compile(program, names, scope, desc)
+            compiled = self._compile(program, names, scope, desc, schedule)
             if len(ready) >= self._CACHE:
                 ready.pop(next(iter(ready)))
             ready[key] = compiled
         return compiled
 
     def _compile(self, program: Any, names: tuple[str, ...], scope: Any,
-                 desc: Any) -> _Compiled | None:
+                 desc: Any, schedule: str) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         if (_paddle.is_scope(scope) and hasattr(inner, "global_block")
                 and {op.type for op in inner.global_block().ops} & _FILE_OPS
@@ -382,16 +438,19 @@ class Executor:
         except Unimplemented as error:
             if not _paddle.is_scope(scope) or not hasattr(inner, "global_block"):
                 raise
+            _state.left_to_paddle += 1
             warnings.warn(f"Paddle runs this program, not heddle: {error.message}", stacklevel=5)
             return None
         if isinstance(scope, Scope):
-            return _Compiled(self._executor, parsed, scope._scope, names, None, desc)
+            return _Compiled(self._executor, parsed, scope._scope, names, None, desc,
+                             self._opt_level, schedule)
         link = self._links.get(scope)
         if link is None:
             link = self._links[scope] = _paddle.ScopeLink(scope)
         view = link.view([info.name for info in parsed.persistables])
         view.before()
-        return _Compiled(self._executor, parsed, link.mirror.scope, names, view, desc)
+        return _Compiled(self._executor, parsed, link.mirror.scope, names, view, desc,
+                         self._opt_level, schedule)
 
     def _paddles(self) -> Any:
         """Paddle's executor, for what belongs to Paddle alone."""

@@ -256,13 +256,15 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::string& schedule, uint64_t seed,
                                  const std::string& precision, bool lean, const std::string& reuse,
                                  const std::map<std::string, std::vector<int64_t>>& max_shapes,
-                                 const std::string& packed_weights, const std::string& force) {
+                                 const std::string& packed_weights, const std::string& force,
+                                 const std::vector<std::string>& disable_passes) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
   options.schedule = ScheduleNamed(schedule);
   options.seed = seed;
   options.passes.precision = PrecisionNamed(precision);
+  options.passes.disable = disable_passes;
   options.lean = lean;
   options.reuse = ReuseNamed(reuse);
   options.packed_weights = packed_weights;
@@ -286,6 +288,14 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
 }  // namespace
 
 void BindSession(nb::module_& module) {
+  module.def(
+      "passes",
+      [] {
+        std::vector<std::string> names;
+        for (const PassInfo& pass : Passes()) names.push_back(pass.name);
+        return names;
+      },
+      "The names of heddle's passes.");
   nb::class_<Executor>(module, "Executor", "Threads and plans; compile() makes a Session.")
       .def(
           "__init__",
@@ -306,7 +316,8 @@ void BindSession(nb::module_& module) {
            nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32",
            nb::arg("lean") = false, nb::arg("reuse") = "ordered",
            nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>(),
-           nb::arg("packed_weights") = "", nb::arg("force") = "");
+           nb::arg("packed_weights") = "", nb::arg("force") = "",
+           nb::arg("disable_passes") = std::vector<std::string>());
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")

@@ -2,7 +2,9 @@
 // device.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
+#include <random>
 
 #include "heddle/device.h"
 #include "tests/support/program_builder.h"
@@ -208,6 +210,120 @@ TEST(AliasMemory, OneStorageIsOneBuffer) {
       executor.PlanMemory(compiled, {{"x", F32({1024}, std::vector<float>(1024, 1))}});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->planned_bytes, 4096u);
+}
+
+// Programs of writes, shared names and joined parts, beside a model of what Paddle does: names that
+// lie in storages.
+class RandomAliases {
+ public:
+  explicit RandomAliases(uint32_t seed) : random_(seed) {
+    builder_.Feed("x", DType::kF32, {kSize});
+    storages_.push_back(values_);
+    refs_["x"] = {0, 0, kSize};
+    for (int step = 0; step < 30; ++step) Step();
+    for (const auto& [name, ref] : refs_) builder_.Fetch(name);
+  }
+
+  const ProgramBuilder& builder() const { return builder_; }
+  std::vector<heddle::Feed> feeds() const { return {{"x", F32({kSize}, values_)}}; }
+  Rows Expected() const {
+    Rows rows;
+    for (const auto& [name, ref] : refs_) {
+      const auto begin = storages_[ref.storage].begin() + ref.offset;
+      rows.emplace_back(begin, begin + ref.size);
+    }
+    return rows;
+  }
+
+ private:
+  static constexpr int64_t kSize = 4;
+  struct Ref {
+    size_t storage;
+    int64_t offset, size;
+  };
+
+  int Pick(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+  // A name of a value of this size; empty where there is none.
+  std::string Name(int64_t size) {
+    std::vector<std::string> names;
+    for (const auto& [name, ref] : refs_)
+      if (ref.size == size) names.push_back(name);
+    return names.empty() ? "" : names[static_cast<size_t>(Pick(static_cast<int>(names.size())))];
+  }
+  // One that exists or, often, another.
+  std::string Target(int64_t size) {
+    const std::string name = Pick(3) > 0 ? Name(size) : "";
+    return name.empty() ? "v" + std::to_string(next_++) : name;
+  }
+
+  void Step() {
+    const int64_t size = Pick(4) == 0 ? 2 * kSize : kSize;
+    const std::string from = Name(size);
+    if (from.empty()) return Join();
+    switch (Pick(5)) {
+      case 0: {
+        const std::string to = Target(size);
+        if (to == from) return;
+        builder_.Op("share_data", {{"X", {from}}}, {{"Out", {to}}});
+        refs_[to] = refs_.at(from);
+        return;
+      }
+      case 1:
+        return Join();
+      default:
+        return Write(from, Target(size), size);
+    }
+  }
+
+  void Write(const std::string& from, const std::string& to, int64_t size) {
+    const float factor = static_cast<float>(Pick(3) - 1), bias = static_cast<float>(Pick(5));
+    builder_.Scale(from, to, factor, bias);
+    const Ref source = refs_.at(from);
+    std::vector<float> values;
+    for (int64_t i = 0; i < size; ++i)
+      values.push_back(factor * storages_[source.storage][static_cast<size_t>(source.offset + i)] +
+                       bias);
+    if (refs_.count(to) == 0) {
+      refs_[to] = {storages_.size(), 0, size};
+      storages_.emplace_back(static_cast<size_t>(size));
+    }
+    const Ref target = refs_.at(to);
+    std::copy(values.begin(), values.end(), storages_[target.storage].begin() + target.offset);
+  }
+
+  void Join() {
+    const std::string a = Name(kSize), b = Name(kSize), c = Target(kSize), d = Target(kSize);
+    if (c == d) return;
+    const std::string fused = "f" + std::to_string(next_++);
+    builder_.Op("coalesce_tensor", {{"Input", {a, b}}},
+                {{"Output", {c, d}}, {"FusedOutput", {fused}}},
+                {{"copy_data", true}, {"use_align", false}, {"dtype", int64_t{5}}});
+    std::vector<float> values;
+    for (const std::string& name : {a, b}) {
+      const Ref ref = refs_.at(name);
+      const auto begin = storages_[ref.storage].begin() + ref.offset;
+      values.insert(values.end(), begin, begin + kSize);
+    }
+    refs_[c] = {storages_.size(), 0, kSize};
+    refs_[d] = {storages_.size(), kSize, kSize};
+    refs_[fused] = {storages_.size(), 0, 2 * kSize};
+    storages_.push_back(std::move(values));
+  }
+
+  std::mt19937 random_;
+  const std::vector<float> values_ = {1, 2, 3, 4};
+  ProgramBuilder builder_;
+  std::map<std::string, Ref> refs_;
+  std::vector<std::vector<float>> storages_;
+  int next_ = 0;
+};
+
+TEST_P(Aliases, RandomProgramsGiveWhatNamesOfStoragesWould) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const RandomAliases random(seed);
+    EXPECT_EQ(Run(random.builder(), random.feeds()), random.Expected()) << "seed " << seed;
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

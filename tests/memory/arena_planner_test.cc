@@ -96,6 +96,22 @@ TEST(ArenaPlanner, RandomLives) {
   EXPECT_LT(static_cast<double>(used), 1.06 * static_cast<double>(bound));
 }
 
+// Of a step of training with convolutions and batch norm: no order by size or time fits.
+TEST(ArenaPlanner, MovesOfSingleBuffersReachTheBound) {
+  const std::vector<LiveRange> lives = {
+      {301056, 0, 30},  {301056, 2, 29},  {24, 2, 30},      {24, 2, 30},      {0, 2, 30},
+      {75264, 4, 28},   {102400, 5, 25},  {102400, 7, 24},  {64, 7, 25},      {64, 7, 25},
+      {0, 7, 25},       {25600, 9, 23},   {7680, 10, 20},   {640, 13, 46},    {640, 15, 19},
+      {64, 15, 16},     {40, 18, 43},     {7680, 19, 22},   {4800, 19, 44},   {480, 21, 41},
+      {25600, 22, 23},  {192000, 22, 42}, {102400, 23, 25}, {102400, 25, 27}, {64, 25, 36},
+      {64, 25, 35},     {64, 26, 39},     {75264, 27, 28},  {9600, 27, 40},   {301056, 28, 30},
+      {301056, 30, 32}, {24, 30, 34},     {24, 30, 33},     {24, 31, 37},     {600, 32, 38},
+      {64, 46, 46},     {128, 46, 47},    {4, 47, 47}};
+  const ArenaLayout layout = PlanArena(lives);
+  EXPECT_EQ(layout.bytes, layout.bound);
+  Check(lives, layout, 64);
+}
+
 TEST(ArenaPlanner, IsDeterministic) {
   std::mt19937 rng(2);
   std::vector<LiveRange> buffers;

@@ -31,7 +31,7 @@ def test_a_deployment_script(digits):
         predictor = make(folder, ("disable_gpu",), ("enable_mkldnn",), ("switch_ir_optim", True),
                          ("enable_memory_optim",), ("disable_glog_info",),
                          ("switch_use_feed_fetch_ops", False), ("switch_specify_input_names", True),
-                         ("set_cpu_math_library_num_threads", 2), ("delete_pass", "some_pass"))
+                         ("set_cpu_math_library_num_threads", 2))
     assert predictor.get_input_names() == ["x"]
     assert run(predictor, x).argmax(-1).tolist() == [8, 5, 5, 1]
     out = predictor.get_output_handle(predictor.get_output_names()[0])
@@ -109,6 +109,41 @@ def test_settings_without_effect_warn_once(digits):
     assert not config.use_gpu() and not config.tensorrt_engine_enabled()
     with pytest.raises(AttributeError, match="no 'nonsense'"):
         config.nonsense()
+
+
+def test_passes_can_be_left_out(digits):
+    config = inference.Config(str(digits[0]))
+    names = config.pass_builder().all_passes()
+    assert {"cse", "fuse_conv"} <= set(names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config.delete_pass("conv_bn_fuse_pass")
+        config.pass_builder().delete_pass("cse")
+    assert set(names) - set(config.pass_builder().all_passes()) == {"cse", "fuse_conv"}
+    with pytest.warns(UserWarning, match="heddle has no pass like 'some_pass'") as warned:
+        config.delete_pass("some_pass")
+        config.delete_pass("some_pass")
+    assert len(warned) == 1
+    plan = inference.create_predictor(config)._session.plan({"x": digits[1]})
+    assert "fused_conv2d" not in plan and "conv2d" in plan
+    full = make(digits[0])._session.plan({"x": digits[1]})
+    assert "fused_conv2d" in full
+    low = make(digits[0], ("set_optimization_level", 0))._session.plan({"x": digits[1]})
+    assert "fused" not in low
+
+
+def test_profiles(digits, capsys):
+    predictor = make(digits[0], ("enable_profile",))
+    assert run(predictor, digits[1]).argmax(-1).tolist() == [8, 5, 5, 1]
+    assert "softmax" in predictor.profile_report()
+    del predictor
+    assert "softmax" in capsys.readouterr().out
+    assert make(digits[0]).profile_report() == ""
+
+
+def test_weights_are_kept_in_the_cache_directory(digits, tmp_path):
+    run(make(digits[0], ("set_optim_cache_dir", str(tmp_path))), digits[1])
+    assert (tmp_path / "packed_weights").is_file()
 
 
 def test_errors(digits, tmp_path):

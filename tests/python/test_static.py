@@ -63,6 +63,73 @@ def test_scopes_are_independent(training):
     assert static.global_scope() is not one
 
 
+def test_kids_find_what_their_ancestors_have(training):
+    startup, main, data = training
+    feed = next(batches(data, 1))
+    exe, root = static.Executor(), static.Scope()
+    kid = root.new_scope().new_scope()
+    exe.run(startup, scope=kid)
+    names = [info.name for info in heddle.Program.parse(startup).persistables]
+    assert set(names) <= set(root.local_var_names()) and kid.local_var_names() == []
+    assert all(kid.find_var(name) is not None and name in kid for name in names)
+    before = {name: root[name] for name in names}
+    exe.run(main, feed=feed, fetch_list=[loss_of(main)], scope=kid)
+    assert any(not np.array_equal(before[name], root[name]) for name in names)
+    # What a kid has hides what its parent has; what is set through find_var is where it was found.
+    name = next(n for n in names if n.endswith("w_0"))
+    kid.find_var(name).get_tensor().set(before[name])
+    assert np.array_equal(root[name], before[name])
+    kid[name] = before[name] + 1
+    assert np.array_equal(root[name], before[name]) and not np.array_equal(kid[name], root[name])
+
+
+class _Desc:
+    def __init__(self, data):
+        self.serialize_to_string = lambda: data
+
+
+class _CompiledProgram:
+    """As paddle.static.CompiledProgram, as far as heddle looks at it."""
+
+    def __init__(self, data, **strategies):
+        self._program = type("Program", (), {"desc": _Desc(data)})()
+        for name, strategy in strategies.items():
+            setattr(self, name, strategy)
+
+
+def _strategy(name, **fields):
+    """An object of a class with these fields, each of which is None unless it is set."""
+    return type(name, (), dict.fromkeys(fields))(), fields
+
+
+def test_strategies_work_or_warn_once(training, recwarn):
+    startup, main, data = training
+    feed = next(batches(data, 1))
+    exe, scope = static.Executor(threads=2), static.Scope()
+    exe.run(startup, scope=scope)
+
+    def run(name, attribute, **fields):
+        strategy, fields = _strategy(name, **fields)
+        for field, value in fields.items():
+            setattr(strategy, field, value)
+        program = _CompiledProgram(main, **{attribute: strategy})
+        exe.run(program, feed=feed, fetch_list=[loss_of(main)], scope=scope)
+        return [str(w.message) for w in recwarn.list]
+
+    assert run("BuildStrategy", "_build_strategy", fuse_elewise_add_act_ops=True,
+               memory_optimize=True) == []
+    assert run("BuildStrategy", "_build_strategy", sequential_run=True) == []
+    assert {key[2] for key in exe._compiled[scope]} == {"auto", "serial"}
+    for _ in range(2):
+        told = run("BuildStrategy", "_build_strategy", enable_addto=True, reduce_strategy=1)
+    assert [text.split(" has")[0] for text in told] == ["BuildStrategy.enable_addto = True",
+                                                        "BuildStrategy.reduce_strategy = 1"]
+    assert len(run("ExecutionStrategy", "_exec_strategy", num_iteration_per_run=3)) == 3
+    exe.run(main, feed=feed, feed_var_name="batch", scope=scope)
+    exe.run(main, feed=feed, feed_var_name="batch", scope=scope)
+    assert len(recwarn.list) == 4 and "feed_var_name" in str(recwarn.list[-1].message)
+
+
 def test_scope_calls_of_paddle():
     scope = static.Scope()
     assert scope.find_var("x") is None
