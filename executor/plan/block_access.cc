@@ -46,6 +46,7 @@ void BlockAccess::Gather(int block, Slots* slots) {
     const int at = open.back();
     open.pop_back();
     for (const Instruction& in : plan_.blocks[at].instructions) {
+      slots->traits |= in.op.def->traits();
       for (uint32_t s : in.op.in) add(s, &read_by_, &slots->reads);
       for (uint32_t s : in.op.out) add(s, &written_by_, &slots->writes);
       for (const auto& r : in.rewrites) add(r.real, &written_by_, &slots->writes);

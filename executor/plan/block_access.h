@@ -15,12 +15,14 @@ std::vector<int> BlocksOf(const Plan& plan, const Instruction& in);
 // it, and the variables that it is of have the values of earlier runs meanwhile.
 std::vector<uint32_t> RecordsOf(const Instruction& in);
 
-// Gathers the slots each block touches, those of the blocks its instructions run included, once a
-// block. Refers to the plan, whose instructions must not change meanwhile.
+// Gathers the slots each block touches and the traits of its operators, those of the blocks its
+// instructions run included, once a block. Refers to the plan, whose instructions must not change
+// meanwhile.
 class BlockAccess {
  public:
   struct Slots {
     std::vector<uint32_t> reads, writes;  // each slot once per list
+    unsigned traits = 0;                  // OpTraits of any operator
   };
   explicit BlockAccess(const Plan& plan) : plan_(plan), known_(plan.blocks.size()) {}
   const Slots& Of(int block);

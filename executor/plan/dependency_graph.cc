@@ -91,7 +91,8 @@ class Builder {
   }
 
   void ByTraits(uint32_t i) {
-    const unsigned traits = instructions_[i].op.def->traits();
+    unsigned traits = instructions_[i].op.def->traits();
+    for (int b : BlocksOf(plan_, instructions_[i])) traits |= blocks_.Of(b).traits;
     for (auto* c : {&random_, &effect_, &comm_}) {
       if (!(traits & c->trait)) continue;
       if (c->last != kNone) row_.push_back(c->last);

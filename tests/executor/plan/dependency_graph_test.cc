@@ -207,6 +207,19 @@ TEST(DependencyGraph, AGradientOfALoopPutsRecordedValuesBack) {
   }
 }
 
+// What a block draws, it draws in the order of the program.
+TEST(DependencyGraph, ABlockHasTheTraitsOfItsOperators) {
+  FakePlan p(8);
+  const int body = p.AddBlock(), inner = p.AddBlock();
+  p.Add("gaussian_random", {}, {0});  // 0
+  p.Add("while", {5}, {}, 0, body);   // 1 runs body, which runs inner
+  p.Add("conditional_block", {5}, {}, body, inner);
+  p.Add("gaussian_random", {}, {1}, inner);
+  p.Add("gaussian_random", {}, {2});  // 2
+  p.Add("print", {6}, {7});           // 3 draws nothing
+  EXPECT_EQ(Edges(p.Graph()), (EdgeSet{{0, 1}, {1, 2}}));
+}
+
 TEST(DependencyGraph, RandomListsMatchTheBruteForceClosure) {
   std::mt19937 rng(7);
   auto pick = [&](int n) { return static_cast<int>(rng() % static_cast<unsigned>(n)); };

@@ -1,0 +1,334 @@
+#include "tests/support/mixed_program.h"
+
+#include <algorithm>
+
+namespace heddle::testing {
+namespace {
+
+const Shape kFlat{12}, kWide{2, 6}, kTall{6, 2}, kSquare{6, 6}, kRow{6};
+constexpr int kDeepest = 3;  // levels of blocks, block 0 included
+
+Ints ToInts(const Shape& s) { return {s.begin(), s.end()}; }
+
+}  // namespace
+
+MixedProgram::MixedProgram(uint32_t seed) : rng_(seed) {
+  levels_.emplace_back();
+  Start();
+  Steps(8 + Pick(30));
+  End();
+  if (seed % 4 == 1) Annotate();
+  bytes_ = builder_.Bytes();
+}
+
+void MixedProgram::Start() {
+  for (const auto& [name, shape] : {std::pair("x", kWide), std::pair("y", kFlat)}) {
+    builder_.Feed(name, DType::kF32, shape);
+    levels_[0].own[name] = shape;
+  }
+  for (int f = 0; f < 2; ++f) {
+    builder_.Feed("flag" + std::to_string(f), DType::kBool, {1});
+    flags_[f] = Chance(50);
+  }
+  for (const auto& [name, shape] :
+       {std::pair("w", kSquare), std::pair("scale", kRow), std::pair("bias", kRow)}) {
+    builder_.Param(name, DType::kF32, shape);
+    levels_[0].own[name] = shape;
+    parameters_.emplace_back(name);
+  }
+  builder_.Param("rate", DType::kF32, {1});
+  builder_.Array("array");
+  builder_.Fill("zero", {1}, 0, DType::kI64);
+  Emit("write_to_array", {{"X", {"x"}}, {"I", {"zero"}}}, {{"Out", {"array"}}});
+  // Variables that blocks may rewrite.
+  for (const Shape& shape : {kFlat, kWide, kTall}) {
+    const std::string from = shape == kWide ? "x" : "y", name = Name("v");
+    if (shape == kTall)
+      builder_.Reshape(from, name, ToInts(shape));
+    else
+      builder_.Scale(from, name, 0.5, 0.25);
+    levels_[0].own[name] = shape;
+  }
+}
+
+std::vector<std::string> MixedProgram::Visible(const Shape& shape) const {
+  std::vector<std::string> names;
+  for (const Level& level : levels_)
+    for (const auto& [name, s] : level.own)
+      if (s == shape) names.push_back(name);
+  return names;
+}
+
+std::string MixedProgram::Any(const Shape& shape) {
+  const std::vector<std::string> names = Visible(shape);
+  return names[static_cast<size_t>(Pick(static_cast<int>(names.size())))];
+}
+
+// A new variable of this block, or one that is overwritten. Feeds and parameters stay.
+std::string MixedProgram::Target(const Shape& shape) {
+  if (Chance(55))
+    for (const std::string& name : Visible(shape))
+      if (name[0] == 'v' && Chance(50)) return name;
+  const std::string name = Name("v");
+  levels_.back().own[name] = shape;
+  return name;
+}
+
+// A block takes what lives outside it: so do the blocks around it, up to where it lives.
+void MixedProgram::Uses(const std::string& name, bool writes) {
+  for (size_t l = levels_.size(); l-- > 0;) {
+    if (levels_[l].own.count(name) > 0) return;
+    if (l == 0) return;  // counters, flags and arrays of block 0
+    levels_[l].read.insert(name);
+    if (writes) levels_[l].written.insert(name);
+  }
+}
+
+void MixedProgram::Emit(const std::string& type, const Slots& ins, const Slots& outs,
+                        const Attrs& attrs) {
+  for (const auto& [slot, names] : ins)
+    for (const std::string& name : names) Uses(name, false);
+  for (const auto& [slot, names] : outs)
+    for (const std::string& name : names) Uses(name, true);
+  builder_.Op(type, ins, outs, attrs);
+}
+
+void MixedProgram::Steps(int count) {
+  for (int i = 0; i < count; ++i) Step();
+}
+
+void MixedProgram::Step() {
+  const Shape* shapes[] = {&kFlat, &kWide, &kTall};
+  const Shape& shape = *shapes[Pick(3)];
+  switch (Pick(16)) {
+    case 0:
+    case 1:
+    case 2:
+      return Unary(shape);
+    case 3:
+    case 4:
+    case 5:
+      return Binary(shape);
+    case 6:
+      return Joined();
+    case 7:
+      return Product();
+    case 8:
+      return Normalised(shape);
+    case 9:
+      return Moved();
+    case 10:
+      return Alias(shape);
+    case 11:
+      return Drawn(shape);
+    case 12:
+      return Array();
+    case 13:
+      return Chance(50) ? Update() : Checked();
+    case 14:
+      return Branch();
+    default:
+      return Loop();
+  }
+}
+
+void MixedProgram::Unary(const Shape& shape) {
+  const char* const types[] = {"relu", "tanh", "sigmoid", "square", "abs", "exp"};
+  const std::string x = Any(shape);
+  // exp of what a loop keeps growing would leave float32 behind.
+  const char* const type = types[Pick(6)];
+  if (std::string(type) == "exp" || std::string(type) == "square") {
+    const std::string small = Target(shape);
+    Emit("tanh", {{"X", {x}}}, {{"Out", {small}}});
+    return Emit(type, {{"X", {small}}}, {{"Out", {Target(shape)}}});
+  }
+  if (Chance(40)) {
+    const std::string in_place = Target(shape);
+    Emit("scale", {{"X", {x}}}, {{"Out", {in_place}}}, {{"scale", 0.5}, {"bias", 0.125}});
+    return Emit(type, {{"X", {in_place}}}, {{"Out", {in_place}}});
+  }
+  Emit(type, {{"X", {x}}}, {{"Out", {Target(shape)}}});
+}
+
+void MixedProgram::Binary(const Shape& shape) {
+  const char* const types[] = {"elementwise_add", "elementwise_sub", "elementwise_mul",
+                               "elementwise_max"};
+  const std::string type = types[Pick(4)];
+  const bool along_rows = shape == kWide && Chance(30);
+  const std::string x = Any(shape), y = along_rows ? Any(kRow) : Any(shape), out = Target(shape);
+  Emit(type, {{"X", {x}}, {"Y", {y}}}, {{"Out", {out}}});
+  if (type == "elementwise_mul") Emit("tanh", {{"X", {out}}}, {{"Out", {out}}});
+}
+
+void MixedProgram::Joined() {
+  const std::string a = Any(kWide), b = Any(kWide), all = Name("t");
+  Emit("concat", {{"X", {a, b, a}}}, {{"Out", {all}}}, {{"axis", int64_t{0}}});
+  Emit("scale", {{"X", {all}}}, {{"Out", {all}}}, {{"scale", 0.5}});
+  const std::string parts[] = {Name("t"), Name("t"), Name("t")};
+  Emit("split", {{"X", {all}}}, {{"Out", {parts[0], parts[1], parts[2]}}},
+       {{"axis", int64_t{0}}, {"num", int64_t{3}}});
+  Emit("sum", {{"X", {parts[Pick(3)], parts[Pick(3)], b}}}, {{"Out", {Target(kWide)}}});
+}
+
+void MixedProgram::Product() {
+  const std::string x = Any(kWide), product = Name("t"), out = Target(kWide);
+  Emit("matmul_v2", {{"X", {x}}, {"Y", {"w"}}}, {{"Out", {product}}});
+  if (Chance(60)) {
+    const std::string shifted = Name("t");
+    Emit("elementwise_add", {{"X", {product}}, {"Y", {"bias"}}}, {{"Out", {shifted}}});
+    return Emit(Chance(50) ? "relu" : "tanh", {{"X", {shifted}}}, {{"Out", {out}}});
+  }
+  Emit("tanh", {{"X", {product}}}, {{"Out", {out}}});
+}
+
+void MixedProgram::Normalised(const Shape& shape) {
+  const std::string x = Any(shape);
+  if (shape == kWide && Chance(50))
+    return Emit("layer_norm", {{"X", {x}}, {"Scale", {"scale"}}, {"Bias", {"bias"}}},
+                {{"Y", {Target(shape)}}, {"Mean", {Name("t")}}, {"Variance", {Name("t")}}},
+                {{"begin_norm_axis", int64_t{1}}});
+  Emit("softmax", {{"X", {x}}}, {{"Out", {Target(shape)}}}, {{"axis", int64_t{-1}}});
+}
+
+void MixedProgram::Moved() {
+  if (Chance(50)) {
+    const Shape& to = Chance(50) ? kFlat : kTall;
+    const std::string x = Any(kWide);
+    return Emit("reshape2", {{"X", {x}}}, {{"Out", {Target(to)}}, {"XShape", {Name("t")}}},
+                {{"shape", ToInts(to)}});
+  }
+  const std::string x = Any(kTall);
+  Emit("transpose2", {{"X", {x}}}, {{"Out", {Target(kWide)}}, {"XShape", {Name("t")}}},
+       {{"axis", Ints{1, 0}}});
+}
+
+void MixedProgram::Alias(const Shape& shape) {
+  const std::string x = Any(shape);
+  if (Chance(60)) return Emit("assign", {{"X", {x}}}, {{"Out", {Target(shape)}}});
+  Emit("share_data", {{"X", {x}}}, {{"Out", {Name("t")}}});
+}
+
+void MixedProgram::Drawn(const Shape& shape) {
+  if (Chance(50))
+    return Emit("uniform_random", {}, {{"Out", {Target(shape)}}},
+                {{"shape", ToInts(shape)}, {"min", -1.0}, {"max", 1.0}, {"dtype", int64_t{5}}});
+  const std::string x = Any(shape);
+  Emit("dropout", {{"X", {x}}}, {{"Out", {Target(shape)}}, {"Mask", {Name("t")}}},
+       {{"dropout_prob", 0.25}, {"dropout_implementation", "upscale_in_train"}});
+}
+
+// Entries keep their shape, as those of loops do.
+void MixedProgram::Array() {
+  if (Chance(50))
+    Emit("write_to_array", {{"X", {Any(kWide)}}, {"I", {"zero"}}}, {{"Out", {"array"}}});
+  else
+    Emit("read_from_array", {{"X", {"array"}}, {"I", {"zero"}}}, {{"Out", {Target(kWide)}}});
+}
+
+void MixedProgram::Update() {
+  const std::string name = Chance(50) ? "scale" : "bias", grad = Name("t"), rows = Any(kWide);
+  Emit("reduce_mean", {{"X", {rows}}}, {{"Out", {grad}}}, {{"dim", Ints{0}}});
+  Emit("sgd", {{"Param", {name}}, {"Grad", {grad}}, {"LearningRate", {"rate"}}},
+       {{"ParamOut", {name}}});
+}
+
+// An operator with a side effect that later ones must not overtake the cause of.
+void MixedProgram::Checked() {
+  const std::string finite = Name("t"), x = Any(kWide);
+  Emit("isfinite", {{"X", {x}}}, {{"Out", {finite}}});
+  Emit("assert", {{"Cond", {finite}}, {"Data", {x}}}, {});
+}
+
+MixedProgram::Level MixedProgram::Body(int block) {
+  const int outer = builder_.current();
+  builder_.In(block);
+  levels_.emplace_back();
+  Steps(1 + Pick(5));
+  builder_.In(outer);
+  Level level = std::move(levels_.back());
+  levels_.pop_back();
+  return level;
+}
+
+namespace {
+
+std::vector<std::string> List(const std::set<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+void MixedProgram::Branch() {
+  if (levels_.size() >= kDeepest) return;
+  const int body = builder_.Block(builder_.current());
+  const Level level = Body(body);
+  Emit("conditional_block",
+       {{"Cond", {"flag" + std::to_string(Pick(2))}}, {"Input", List(level.read)}},
+       {{"Out", List(level.written)}, {"Scope", {}}},
+       {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+}
+
+void MixedProgram::Loop() {
+  if (levels_.size() >= kDeepest) return;
+  const std::string i = Name("i"), n = Name("n"), go = Name("go");
+  builder_.Fill(i, {1}, 0, DType::kI64).Fill(n, {1}, Pick(4), DType::kI64);
+  builder_.Binary("less_than", i, n, go);
+  const int outer = builder_.current(), body = builder_.Block(outer);
+  Level level = Body(body);
+  builder_.In(body).Increment(i).Binary("less_than", i, n, go);
+  builder_.In(outer);
+  level.read.insert({i, n, go});
+  level.written.insert({i, go});
+  for (const std::string& name : {i, n, go}) levels_.back().own[name] = Shape{1};
+  Emit("while", {{"X", List(level.read)}, {"Condition", {go}}},
+       {{"Out", List(level.written)}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+}
+
+void MixedProgram::End() {
+  int fetched = 0;
+  for (const auto& [name, shape] : levels_[0].own)
+    if (name[0] == 'v' && (Chance(60) || fetched == 0)) {
+      builder_.Fetch(name);
+      ++fetched;
+    }
+}
+
+// Every operator says where it wants to run.
+void MixedProgram::Annotate() {
+  for (auto& block : *builder_.desc().mutable_blocks())
+    for (auto& op : *block.mutable_ops()) {
+      if (op.type() == "feed" || op.type() == "fetch") continue;
+      auto* attr = op.add_attrs();
+      attr->set_name("op_device");
+      attr->set_type(proto::STRING);
+      const bool host =
+          block.idx() > 0 || op.type() == "while" || op.type() == "conditional_block" || Chance(50);
+      attr->set_s(host ? "cpu" : "gpu:0");
+    }
+}
+
+std::map<std::string, int> MixedProgram::OpCounts() const {
+  proto::ProgramDesc desc;
+  desc.ParseFromString(bytes_);
+  std::map<std::string, int> counts;
+  for (const auto& block : desc.blocks())
+    for (const auto& op : block.ops()) ++counts[op.type()];
+  return counts;
+}
+
+std::vector<heddle::Feed> MixedProgram::Feeds() const {
+  std::vector<heddle::Feed> feeds = {{"x", RandomF32(kWide, 1)}, {"y", RandomF32(kFlat, 2)}};
+  for (int f = 0; f < 2; ++f) feeds.push_back({"flag" + std::to_string(f), Bool(flags_[f])});
+  return feeds;
+}
+
+std::shared_ptr<Scope> MixedProgram::NewScope() const {
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", RandomF32(kSquare, 3));
+  scope->Set("scale", RandomF32(kRow, 4));
+  scope->Set("bias", RandomF32(kRow, 5));
+  scope->Set("rate", F32({1}, {0.125f}));
+  return scope;
+}
+
+}  // namespace heddle::testing
