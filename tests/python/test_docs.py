@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ["docs/building.md", "docs/python.md", "docs/from-paddle-inference.md", "README.md"]
+DOCUMENTS = ["docs/building.md", "docs/python.md", "docs/from-paddle-inference.md",
+             "docs/from_paddle3.md", "README.md"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
