@@ -1,5 +1,5 @@
 // The PIR reader under libFuzzer (HEDDLE_FUZZ):
-//   build/release/heddle_fuzz_pir -max_len=65536 -rss_limit_mb=2048 corpus tests/fuzz/pir
+//   build/release/fuzz/pir -max_len=65536 -rss_limit_mb=2048 corpus tests/fuzz/pir
 #include <cstddef>
 #include <cstdint>
 
