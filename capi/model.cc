@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "capi/handles.h"
+#include "heddle/model_files.h"
 #include "heddle/params.h"
 
 namespace {
@@ -182,6 +183,21 @@ heddle_error* heddle_model_parse(heddle_executor* executor, const void* program,
     auto scope = std::make_shared<heddle::Scope>();
     if (params != nullptr) HEDDLE_RETURN_IF_ERROR(heddle::LoadParameters(parsed, params, *scope));
     return Compile(executor->executor, {std::move(parsed), std::move(scope)}, options, model);
+  });
+}
+
+heddle_error* heddle_model_parse_all(heddle_executor* executor, const void* program, size_t bytes,
+                                     const void* params, size_t params_bytes,
+                                     const heddle_model_options* options, heddle_model** model) {
+  return Guard([&]() -> Status {
+    if (executor == nullptr || program == nullptr || model == nullptr)
+      return Invalid("heddle_model_parse_all: executor, program or model is NULL");
+    if (params == nullptr && params_bytes > 0)
+      return Invalid("heddle_model_parse_all: params is NULL");
+    HEDDLE_ASSIGN_OR_RETURN(heddle::Model parsed,
+                            heddle::ParseModel({static_cast<const char*>(program), bytes},
+                                               {static_cast<const char*>(params), params_bytes}));
+    return Compile(executor->executor, std::move(parsed), options, model);
   });
 }
 

@@ -66,6 +66,9 @@ foreach(_folder IN LISTS _test_folders)
     continue()
   endif()
   file(GLOB_RECURSE _tests CONFIGURE_DEPENDS "${_folder}/*_test.cc")
+  foreach(_format IN LISTS HEDDLE_FORMATS_LEFT_OUT)
+    list(FILTER _tests EXCLUDE REGEX "/tests/formats/${_format}/")
+  endforeach()
   if(NOT _tests)
     continue()
   endif()
@@ -115,7 +118,7 @@ foreach(_check check_includes check_simd check_sizes check_format check_titles)
 endforeach()
 
 if(TARGET heddle_cli)
-  foreach(_doc ops_doc passes_doc)
+  foreach(_doc ops_doc passes_doc formats_doc)
     add_test(NAME scripts.${_doc}
              COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_doc}.py"
                      --heddle $<TARGET_FILE:heddle_cli> --check)

@@ -8,6 +8,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/contents_origin.h"
 #include "heddle/status.h"
@@ -18,12 +20,16 @@ class DataFile : public SourceFile {
  public:
   // kNotFound, kInvalidArgument.
   static Result<std::shared_ptr<const DataFile>> Open(const std::string& path);
+  // Contents in memory, which must outlive the file; `name` stands before messages.
+  static std::shared_ptr<const DataFile> OfMemory(std::string name, std::string_view contents);
   ~DataFile() override;
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
   const std::string& path() const { return path_; }
-  size_t size() const { return static_cast<size_t>(opened_.st_size); }
+  size_t size() const {
+    return is_memory() ? memory_.size() : static_cast<size_t>(opened_.st_size);
+  }
   // `bytes` from byte `from` on.
   Status Fill(void* to, size_t bytes, size_t from) const;
   // OK if nobody has written to the file since it was opened. Call it after a read.
@@ -33,9 +39,12 @@ class DataFile : public SourceFile {
   Result<uint64_t> Hash() const override;
 
  private:
-  explicit DataFile(std::string path) : path_(std::move(path)) {}
+  explicit DataFile(std::string path, std::string_view memory = {})
+      : path_(std::move(path)), memory_(memory) {}
+  bool is_memory() const { return memory_.data() != nullptr; }
 
   const std::string path_;
+  const std::string_view memory_;  // the contents, where there is no file
   int fd_ = -1;
   struct stat opened_ {};
 };

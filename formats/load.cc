@@ -78,6 +78,11 @@ Result<std::shared_ptr<const ProgramSource>> Format::ParseFile(const std::string
   return Parse(bytes, builder);
 }
 
+Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
+  return Unimplemented("programs of the format ", std::string(name()),
+                       " have no file of parameters");
+}
+
 Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
                                                   bool is_file) {
   const Format* format = nullptr;
@@ -162,6 +167,17 @@ Result<Model> LoadModel(const std::string& path, const std::string& params) {
                     program->persistables().size(), " parameters");
   HEDDLE_RETURN_IF_ERROR(
       LoadParameters(*program, where, *model.scope, ParameterReading::kWhenNeeded));
+  return model;
+}
+
+Result<Model> ParseModel(std::string_view program, std::string_view parameters,
+                         const std::string& name) {
+  auto parsed = Program::Parse(program, name);
+  if (!parsed.ok()) return parsed.status();
+  Model model{*std::move(parsed), std::make_shared<Scope>()};
+  if (!parameters.empty())
+    HEDDLE_RETURN_IF_ERROR(formats::FormatOf(model.program.ir())
+                               .ParseParameters(model.program, parameters, *model.scope));
   return model;
 }
 

@@ -6,6 +6,10 @@ namespace heddle::formats {
 
 Status CheckKind(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) return DataLoss(name, ": the file is empty; a Paddle program is expected");
+#ifdef HEDDLE_WITHOUT_PIR
+  if (bytes.substr(0, 64).find("\"base_code\"") != std::string_view::npos)
+    return Unimplemented(name, ": this is a PIR program, which this build of heddle does not read");
+#endif
   if (bytes[0] == '{')
     return Unimplemented(name,
                          ": this is a JSON file, but not a PIR program, which begins with "

@@ -75,6 +75,10 @@ class Format {
   // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.
   virtual Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                                 ParameterReading reading) const = 0;
+  // The same for the bytes of one file, which need not outlive the call. kUnimplemented: this
+  // format has no such file.
+  virtual Status ParseParameters(const Program& program, std::string_view bytes,
+                                 Scope& scope) const;
 };
 
 // Makes the program of a file's bytes, of whichever format they are; `name` stands before messages.

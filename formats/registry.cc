@@ -1,16 +1,24 @@
 #include "formats/registry.h"
 
+#ifndef HEDDLE_WITHOUT_ONNX
 #include "formats/onnx/format.h"
+#endif
 #include "formats/paddle/format.h"
+#ifndef HEDDLE_WITHOUT_PIR
 #include "formats/pir/format.h"
+#endif
 
 namespace heddle::formats {
 
 std::span<const Format* const> Formats() {
   static const Format* const kAll[] = {
       &paddle::ProgramDescFormat(),  // .pdmodel
-      &pir::PirFormat(),             // .json
-      &onnx::OnnxFormat(),           // .onnx
+#ifndef HEDDLE_WITHOUT_PIR
+      &pir::PirFormat(),  // .json
+#endif
+#ifndef HEDDLE_WITHOUT_ONNX
+      &onnx::OnnxFormat(),  // .onnx
+#endif
   };
   return kAll;
 }

@@ -203,6 +203,11 @@ HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const 
 HEDDLE_TRY heddle_model_parse(heddle_executor* executor, const void* program, size_t bytes,
                               const char* params, const heddle_model_options* options,
                               heddle_model** model);
+/* The same with the parameters in memory, too: the bytes of a combined file. Neither need outlive
+ * the call. */
+HEDDLE_TRY heddle_model_parse_all(heddle_executor* executor, const void* program, size_t bytes,
+                                  const void* params, size_t params_bytes,
+                                  const heddle_model_options* options, heddle_model** model);
 /* Another view of `model`: the same program and parameters (shared, changes are seen by both),
  * other options. */
 HEDDLE_TRY heddle_model_compile(const heddle_model* model, const heddle_model_options* options,

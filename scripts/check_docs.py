@@ -45,7 +45,7 @@ MEANT = [("heddle train … ", "heddle train --startup examples/digits/train/sta
 CONSOLE = {"docs/errors.md"}
 # (scripts/paddle_frontend.py runs that of docs/training.md, which needs Paddle.)
 PYTHON = {"README.md", "docs/building.md", "docs/python.md", "docs/training.md",
-          "docs/from-paddle-inference.md"}
+          "docs/from-paddle-inference.md", "docs/from-paddle3.md"}
 
 EMBEDDED = ("#include <iostream>\nvoid f(heddle::Executor& executor, "
             "const heddle::CompiledProgram& compiled, heddle::Tensor x) {\n", "\n}\n")
@@ -91,6 +91,8 @@ def scratch(heddle):
     digits = folder / "examples" / "digits"
     for name in ("model_dir", "resnet50", "model"):
         shutil.copytree(digits, folder / name)
+    subprocess.run([heddle, "convert", digits, "--to", "pir", "-o", folder / "paddle3_model"],
+                   check=True, stdout=subprocess.DEVNULL)
     for name in ("in.npy", "x.npy"):
         shutil.copy(digits / "input.npy", folder / name)
     for name in ("bin", "build/release", "dumps"):

@@ -2,7 +2,7 @@
 """Checks that the files heddle writes give the recorded numbers in Paddle.
 
   check_written.py --heddle TOOL --shared DIR --to paddle --python PADDLE_2.6.2
-  check_written.py --heddle TOOL --shared DIR --to pir --python PADDLE_3.3.1 [--only NAMES] [--opt 1]
+  check_written.py --heddle TOOL --shared DIR --to pir --python PADDLE_3.3.1 [--opt 1]
 
 Each inference program of DIR is converted, loaded and run by that Python's Paddle, and its outputs
 are compared with the recorded ones (1e-4 + 1e-4·|b|, integers equal): for --to paddle the PIR

@@ -44,6 +44,10 @@ class ProgramDescs : public formats::Format {
                         ParameterReading reading) const override {
     return paddle::LoadParameters(program, path, scope, reading);
   }
+  Status ParseParameters(const Program& program, std::string_view bytes,
+                         Scope& scope) const override {
+    return paddle::ParseParameters(program, bytes, scope);
+  }
 };
 
 }  // namespace

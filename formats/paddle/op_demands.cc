@@ -64,6 +64,11 @@ proto::AttrType DemandedType(std::string_view op, std::string_view attribute) {
       {"scalars", proto::SCALARS}};
   auto found = proto::AttrType(-1);
   const Row* row = Find(op);
+  // A gradient has its operator's attributes.
+  while (row == nullptr && op.ends_with("_grad")) {
+    op.remove_suffix(std::string_view("_grad").size());
+    row = Find(op);
+  }
   if (row == nullptr) return found;
   EachWord(row->attributes, [&](std::string_view word) {
     const size_t colon = word.find(':');

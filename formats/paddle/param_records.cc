@@ -31,7 +31,12 @@ size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
 }
 
 Status RecordReader::Open() {
-  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> file, DataFile::Open(path_));
+  std::shared_ptr<const DataFile> file;
+  if (memory_.data() != nullptr) {
+    file = DataFile::OfMemory(path_, memory_);
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(file, DataFile::Open(path_));
+  }
   size_ = file->size();
   if (shelf_bytes_ > 0)
     shelf_.emplace(std::min(shelf_bytes_, size_), [file](void* to, size_t place, size_t bytes) {

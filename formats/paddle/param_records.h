@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,8 @@ class RecordReader {
       : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
   // Bytes that a tensor will take on the shelf.
   static size_t ShelfBytes(DType dtype, const Shape& shape);
+  // From memory, which must outlive the reader; `name` stands before messages.
+  RecordReader(std::string name, std::string_view bytes) : path_(std::move(name)), memory_(bytes) {}
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
 
@@ -56,6 +59,7 @@ class RecordReader {
   const std::string path_;
   const bool later_ = false;
   const size_t shelf_bytes_ = 0;
+  const std::string_view memory_;  // instead of a file
   std::optional<LazyShelf> shelf_;
   std::shared_ptr<const formats::DataFile> file_;
   size_t size_ = 0, at_ = 0;

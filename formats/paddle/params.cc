@@ -59,16 +59,9 @@ Result<Tensor> Converted(const TensorInfo& want, Tensor got) {
   return made;
 }
 
-Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
-                    bool cast, Scope& scope) {
-  size_t shelf = 0;
-  for (const TensorInfo& info : want) shelf += RecordReader::ShelfBytes(info.dtype, info.shape);
-  std::optional<RecordReader> opened;
-  if (later)
-    opened.emplace(path, shelf);
-  else
-    opened.emplace(path);
-  RecordReader& reader = *opened;
+// `path` is for messages; `later`: the reader leaves large tensors in the file.
+Status ReadCombined(const std::vector<TensorInfo>& want, RecordReader& reader,
+                    const std::string& path, bool later, bool cast, Scope& scope) {
   HEDDLE_RETURN_IF_ERROR(reader.Open());
   BufferSlab slab(later ? 0 : reader.left());
   std::vector<Tensor> tensors;
@@ -87,6 +80,18 @@ Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path
                     " parameters; the file belongs to another program or is damaged");
   for (size_t i = 0; i < want.size(); ++i) scope.Set(want[i].name, Value(std::move(tensors[i])));
   return Status::Ok();
+}
+
+Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
+                    bool cast, Scope& scope) {
+  size_t shelf = 0;
+  for (const TensorInfo& info : want) shelf += RecordReader::ShelfBytes(info.dtype, info.shape);
+  std::optional<RecordReader> reader;
+  if (later)
+    reader.emplace(path, shelf);
+  else
+    reader.emplace(path);
+  return ReadCombined(want, *reader, path, later, cast, scope);
 }
 
 Status LoadSeparate(const std::vector<TensorInfo>& want, const std::string& dir, Scope& scope) {
@@ -196,6 +201,13 @@ Status paddle::LoadParameters(const Program& program, const std::string& path, S
   if (paddle::LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
   return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded, cast,
                       scope);
+}
+
+Status paddle::ParseParameters(const Program& program, std::string_view bytes, Scope& scope,
+                               bool cast) {
+  const std::string name = "the parameters in memory";
+  RecordReader reader(name, bytes);
+  return ReadCombined(program.persistables(), reader, name, /*later=*/false, cast, scope);
 }
 
 Status SaveParameters(const Program& program, const Scope& scope, const std::string& path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "heddle/params.h"
 
@@ -12,5 +13,9 @@ namespace heddle::paddle {
 // program declares (Paddle 3's save_as_fp16); they are converted.
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                       ParameterReading reading, bool cast = false);
+
+// The same for the bytes of a combined file, which need not outlive the call.
+Status ParseParameters(const Program& program, std::string_view bytes, Scope& scope,
+                       bool cast = false);
 
 }  // namespace heddle::paddle

@@ -97,11 +97,16 @@ class Pir : public formats::Format {
     HEDDLE_RETURN_IF_ERROR(Read(bytes, &builder));
     return std::shared_ptr<const formats::ProgramSource>(std::make_shared<PirBytes>(bytes));
   }
-  // A program that is as its file has it is that file.
+  // A program that is as its file has it is that file, unless Paddle would not load its parameters:
+  // those are not persistable to it where the file has no "OA".
   Result<std::string> Write(const ir::Program& program) const override {
     const auto* file = dynamic_cast<const PirBytes*>(program.source.get());
-    if (program.as_parsed() && file != nullptr) return file->text();
-    return WriteProgram(program);
+    if (!program.as_parsed() || file == nullptr) return WriteProgram(program);
+    const bool parameters = std::any_of(program.vars.begin(), program.vars.end(),
+                                        [](const ir::Var& var) { return var.persistable; });
+    if (parameters && file->text().find("\"OA\"") == std::string::npos)
+      return WriteProgram(program);
+    return file->text();
   }
 
   std::vector<std::string> FileNames() const override { return {"inference.json", "model.json"}; }
@@ -114,6 +119,10 @@ class Pir : public formats::Format {
   Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                         ParameterReading reading) const override {
     return paddle::LoadParameters(program, path, scope, reading, /*cast=*/true);
+  }
+  Status ParseParameters(const Program& program, std::string_view bytes,
+                         Scope& scope) const override {
+    return paddle::ParseParameters(program, bytes, scope, /*cast=*/true);
   }
 };
 

@@ -130,9 +130,15 @@ void Lowering::MapOperand(const Operation& op, const Mapping& m, size_t i, Draft
   if (binding == nullptr) return;
   const bool list = binding->kind == Binding::Kind::kList && !IsOneTensor(*binding);
   if (binding->kind == Binding::Kind::kStack) return Problem(op, "operand ", i, " is a stack");
-  const std::vector<int> vars =
+  std::vector<int> vars =
       binding->kind == Binding::Kind::kList ? binding->list : std::vector<int>{binding->var};
-  if (operand.attribute.empty()) return In(to, operand.slot, vars);
+  if (operand.attribute.empty()) {
+    // The translator gives a whole list where a gradient wants the shape of its first element.
+    const SlotDef* slot = InputOf(*m.def, operand.slot);
+    constexpr unsigned kWanted = kNoBuffer | kList;
+    if (vars.size() > 1 && slot != nullptr && (slot->flags & kWanted) == kNoBuffer) vars.resize(1);
+    return In(to, operand.slot, vars);
+  }
   const int a = m.def->FindAttr(operand.attribute);
   Numbers joined;
   if (const Numbers* numbers = a < 0 ? nullptr : ConstantOf(*binding, &joined)) {

@@ -79,6 +79,7 @@ class Writer {
   ValueId Constant(const AttrValue& value, bool several);
   std::string ListedValues(const ir::Op& op) const;
   std::string AttributeFor(const ir::Op& op, const Phrase::Attribute& attribute);
+  static size_t ListSize(const ir::Op& op, std::string_view slot);
   void AddResults(const ir::Op& op, const Phrase& phrase, Text text);
   ValueId Combined(const std::vector<ir::VarId>& vars);
   ValueId IntArray(const Ints& values);

@@ -1,6 +1,6 @@
 // Operators that the table has a phrase for.
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/program_builder.h"
@@ -190,6 +190,12 @@ ValueId Writer::IntArray(const Ints& values) {
 }
 
 ValueId Writer::Full(DType dtype, const Shape& shape, double value) {
+  // Paddle 3.3 writes NaN, but cannot read it.
+  if (std::isnan(value)) {
+    const ValueId zero = Full(dtype, shape, 0);
+    return EmitOne(
+        {.name = "pd_op.divide", .operands = {zero, zero}, .results = {TensorType(dtype, shape)}});
+  }
   return EmitOne(
       {.name = "pd_op.full",
        .attributes = {Named("shape", *AttributeText("ints", Ints(shape.begin(), shape.end()))),
@@ -241,6 +247,14 @@ std::string Writer::ListedValues(const Op& op) const {
   return ElementsText(dtype, values);
 }
 
+// Of a list that nobody reads: of states, as many as there were before.
+size_t Writer::ListSize(const Op& op, std::string_view slot) {
+  for (size_t s = 0; s < op.def->inputs().size(); ++s)
+    if (op.def->inputs()[s].name.ends_with(slot) && !op.inputs[s].empty())
+      return op.inputs[s].size();
+  return 1;
+}
+
 void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
   DType first = DType::kF32;
   for (const auto& slot : op.outputs)
@@ -248,11 +262,11 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
   for (const Phrase::Result& result : phrase.results) {
     const auto* vars = OutputOf(op, result.slot);
     if (vars == nullptr) {
-      text.results.push_back(result.optional && result.operand < 0 && !result.computed
-                                 ? std::string(kNoType)
-                                 : TensorType(first, Shape{-1}));
-      if (result.operand >= 0 && result.optional) text.results.back() = kNoType;
-      if (result.list) text.results.back() = ListType({});
+      const bool made = result.computed || !result.optional;
+      const std::string type = TensorType(first, Shape{-1});
+      text.results.push_back(!made         ? std::string(kNoType)
+                             : result.list ? ListType(Strings(ListSize(op, result.slot), type))
+                                           : type);
       continue;
     }
     std::vector<std::string> types;

@@ -94,28 +94,22 @@ void Writer::AddMul(const Op& op) {
   Set(out, product);
 }
 
-// The value may be a text, and the shape is one of a tensor that exists.
+// The value may be a text; value and shape may come from tensors.
 void Writer::AddFill(const Op& op) {
+  if (!op.In("ValueTensor").empty()) return AddMapped(op);
+  const VarId out = op.Out("Out")[0];
   const std::string& text = op.Attr<std::string>("str_value");
-  Op plain = op;
-  if (!text.empty())
-    plain.attrs[static_cast<size_t>(op.def->FindAttr("value"))] =
-        std::strtod(text.c_str(), nullptr);
-  const bool shaped = !op.In("ShapeTensor").empty() || !op.In("ShapeTensorList").empty();
-  if (shaped && op.In("ValueTensor").empty()) {
-    const VarId out = op.Out("Out")[0];
-    const double value =
-        std::get<double>(plain.attrs[static_cast<size_t>(op.def->FindAttr("value"))]);
-    const ValueId shape = op.In("ShapeTensor").empty() ? Combined(op.In("ShapeTensorList"))
-                                                       : ValueOf(op.In("ShapeTensor")[0]);
-    const ValueId filling = Full(VarOf(out).dtype, {1}, value);
-    return Set(out, EmitOne({.name = "pd_op.full_with_tensor",
-                             .attributes = {Named(
-                                 "dtype", *AttributeText("dtype", DTypeToProto(VarOf(out).dtype)))},
-                             .operands = {filling, shape},
-                             .results = {TypeOf(VarOf(out))}}));
-  }
-  AddMapped(plain);
+  const double value = text.empty() ? op.Attr<double>("value") : std::strtod(text.c_str(), nullptr);
+  const DType dtype = DTypeFromProto(op.Attr<int64_t>("dtype"));
+  const auto &shape = op.In("ShapeTensor"), &shapes = op.In("ShapeTensorList");
+  if (shape.empty() && shapes.empty())
+    return Set(out, Full(dtype, Shape(op.Attr<Ints>("shape")), value));
+  const ValueId filling = Full(dtype, {1}, value);
+  const ValueId wanted = shape.empty() ? Combined(shapes) : ValueOf(shape[0]);
+  Set(out, EmitOne({.name = "pd_op.full_with_tensor",
+                    .attributes = {Named("dtype", *AttributeText("dtype", DTypeToProto(dtype)))},
+                    .operands = {filling, wanted},
+                    .results = {TypeOf(VarOf(out))}}));
 }
 
 // The old form's numbers of rows have a last dimension of one.

@@ -1,7 +1,8 @@
-// Finds the files of a model.
+// A model's files: finds and writes them, and loads models from memory.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "heddle/program.h"
 #include "heddle/status.h"
@@ -15,6 +16,12 @@ Result<std::string> FindProgramFile(const std::string& path);
 // The parameters that LoadModel reads with a program file when the user names none: a file or a
 // directory, which may not be there.
 std::string DefaultParameters(const std::string& program_file);
+
+// LoadModel for files that are in memory. `parameters`: the bytes of a combined file; empty: none,
+// or none yet, to be set in the model's scope. `name` stands before messages. Neither need outlive
+// the call.
+Result<Model> ParseModel(std::string_view program, std::string_view parameters,
+                         const std::string& name = "program");
 
 struct SavedModel {
   std::string program;

@@ -17,12 +17,13 @@ from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, Invali
                             OutOfRange, ResourceExhausted, Unimplemented)
 from heddle._heddle import Generator, Program, Scope, Tensor, TensorInfo, __version__
 from heddle._heddle import describe_op, supported_ops
-from heddle._model import Model, Outputs, Parameters, Profile, load
+from heddle._model import Model, Outputs, Parameters, Profile, load, parse
 
 __all__ = [
     "Cancelled", "DataLoss", "DeadlineExceeded", "Error", "Generator", "InvalidArgument", "Model",
     "NotFound", "OutOfRange", "Outputs", "Parameters", "Profile", "Program", "ResourceExhausted",
     "Scope", "Tensor", "TensorInfo", "Unimplemented", "__version__", "describe_op", "load",
+    "parse",
     "supported_ops",
 ]
 

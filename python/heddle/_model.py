@@ -248,6 +248,11 @@ class Model:
         _, report, events, trace = self._session.trace(feeds)
         return Profile(report, events, trace)
 
+    def save(self, directory: str | os.PathLike[str], format: str = "") -> str:
+        """Writes program and parameters to a directory, under the names that `heddle.load` looks
+        for; returns the program's path. `format`: "paddle" or "pir"; "" for the one it came in."""
+        return _heddle.save_model(self._program, self._scope, os.fspath(directory), format)
+
     def save_parameters(self, path: str | os.PathLike[str]) -> None:
         """Writes all parameters to a combined file, `.pdiparams` as Paddle lays it out."""
         _heddle.save_parameters(self._program, self._scope, os.fspath(path))
@@ -272,6 +277,26 @@ class Model:
                 f"{self.threads} thread{'s' * (self.threads != 1)}</p>"
                 + _display.table(("operator", "count"), counts[:12])
                 + (f"<p>and {len(counts) - 12} more</p>" if len(counts) > 12 else ""))
+
+
+_OPTIONS = frozenset({"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
+                      "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse",
+                      "max_shapes", "packed_weights", "force"})
+
+
+def _check_options(function: str, options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name not in _OPTIONS:
+            raise TypeError(f"heddle.{function}() has no option '{name}'; there are "
+                            + ", ".join(sorted(_OPTIONS)))
+
+
+def parse(program: bytes, params: bytes = b"", *, name: str = "program", **options: Any) -> Model:
+    """A model whose files are in memory: the bytes of a program of any format, and those of its
+    combined parameters. Options as for `load`; `name` stands before messages."""
+    _check_options("parse", options)
+    program, scope = _heddle.parse_model(program, params, name)
+    return Model(program, scope, **options)
 
 
 def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None,
@@ -304,12 +329,6 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
       start
     * `force`: implementations that kernels must have, as in "conv=direct,gemm=panels"
     """
-    known = {"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
-             "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse", "max_shapes",
-             "packed_weights", "force"}
-    for name in options:
-        if name not in known:
-            raise TypeError(f"heddle.load() has no option '{name}'; there are "
-                            + ", ".join(sorted(known)))
+    _check_options("load", options)
     program, scope = _heddle.load_model(os.fspath(path), os.fspath(params) if params else "")
     return Model(program, scope, **options)

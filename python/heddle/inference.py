@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import enum
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -425,12 +424,7 @@ def _load(config: Config) -> tuple[_heddle.Program, _heddle.Scope]:
         if not config._model:
             raise InvalidArgument("Config: no model was given")
         return _heddle.load_model(config._model, config._params)
-    program, params = config._buffers
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("model.pdmodel", program), ("model.pdiparams", params)):
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(content)
-        return _heddle.load_model(os.path.join(folder, "model.pdmodel"))
+    return _heddle.parse_model(*map(bytes, config._buffers))
 
 
 def create_predictor(config: Config) -> Predictor:

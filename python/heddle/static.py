@@ -13,6 +13,7 @@ on to mean what they did, and names that are not here are those of `paddle.stati
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ from heddle._errors import InvalidArgument, Unimplemented
 from heddle._scope import LoDTensor, Scope, Variable, offsets_of
 
 __all__ = ["Executor", "LoDTensor", "Scope", "Variable", "create_lod_tensor", "export_scope",
-           "global_scope", "import_scope", "left_to_paddle", "scope_guard", "seed"]
+           "global_scope", "import_scope", "left_to_paddle", "load_inference_model", "scope_guard",
+           "seed"]
 
 # Programs that only read or write files; Paddle runs its own.
 _FILE_OPS = frozenset(("save", "save_combine", "load", "load_combine"))
@@ -127,6 +129,28 @@ def export_scope(program: Any, source: Scope, target: Any) -> None:
     for name in _names_in(program):
         if name in source:
             target.var(name).get_tensor().set(source[name], place)
+
+
+def load_inference_model(path_prefix: str | os.PathLike[str], executor: Any = None,
+                         model_filename: str | None = None, params_filename: str | None = None,
+                         **_: Any) -> list[Any]:
+    """`[program, names of inputs, names of outputs]` of a saved model, `.json` or `.pdmodel`, for
+    `Executor.run`; its parameters go to the global scope."""
+    path, params = os.fspath(path_prefix), ""
+    if model_filename is not None:
+        params = os.path.join(path, params_filename) if params_filename else ""
+        path = os.path.join(path, model_filename)
+    elif not os.path.isdir(path):
+        path = next((path + end for end in (".json", ".pdmodel") if os.path.exists(path + end)),
+                    path)
+    program, loaded = _heddle.load_model(path, params)
+    scope = global_scope()
+    place = _paddle.core().CPUPlace() if _paddle.core() is not None else None
+    for info in program.persistables:
+        value = loaded.get(info.name)
+        if value is not None:
+            scope.var(info.name).get_tensor().set(value.numpy(), place)
+    return [program, [i.name for i in program.inputs], [i.name for i in program.outputs]]
 
 
 def left_to_paddle() -> int:
@@ -413,6 +437,8 @@ class Executor:
         desc = getattr(inner, "desc", None)
         if hasattr(desc, "cached_hash_str"):
             identity = desc.cached_hash_str()
+        elif isinstance(program, _heddle.Program):
+            identity = program.hash
         else:
             identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})

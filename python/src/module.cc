@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/heddle.h"
+#include "heddle/model_files.h"
 #include "python/src/arrays.h"
 #include "python/src/builder.h"
 #include "python/src/errors.h"
@@ -80,10 +81,13 @@ void BindProgram(nb::module_& module) {
       .def(
           "variable", [](const Program& p, const std::string& name) { return p.variable(name); },
           nb::arg("name"))
-      .def("serialize", [](const Program& p) {
-        const std::string bytes = Check(p.Serialize());
-        return nb::bytes(bytes.data(), bytes.size());
-      });
+      .def(
+          "serialize",
+          [](const Program& p, const std::string& format) {
+            const std::string bytes = Check(p.Serialize(format));
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          nb::arg("format") = "");
 }
 
 void BindScope(nb::module_& module) {
@@ -174,6 +178,26 @@ void BindParams(nb::module_& module) {
         return std::make_pair(std::move(loaded.program), std::move(loaded.scope));
       },
       nb::arg("path"), nb::arg("params") = "");
+  module.def(
+      "parse_model",
+      [](nb::bytes program, nb::bytes params, const std::string& name) {
+        Model parsed = Check(
+            ParseModel({program.c_str(), program.size()}, {params.c_str(), params.size()}, name));
+        return std::make_pair(std::move(parsed.program), std::move(parsed.scope));
+      },
+      nb::arg("program"), nb::arg("params"), nb::arg("name") = "program");
+  module.def(
+      "save_model",
+      [](const Program& program, const std::shared_ptr<Scope>& scope, const std::string& directory,
+         const std::string& format) {
+        Result<SavedModel> saved = SavedModel();
+        {
+          nb::gil_scoped_release release;
+          saved = SaveModel({program, scope}, directory, format);
+        }
+        return Check(std::move(saved)).program;
+      },
+      nb::arg("program"), nb::arg("scope"), nb::arg("directory"), nb::arg("format") = "");
   module.def("supported_ops", &SupportedOps);
   module.def(
       "describe_op", [](const std::string& type) { return Check(DescribeOp(type)); },

@@ -392,6 +392,20 @@ TEST_F(CApi, PlansAndProgramsInMemory) {
       heddle_model_parse(executor_, bytes.data(), bytes.size(), params.c_str(), nullptr, &parsed));
   EXPECT_EQ(RunOn(parsed, 5), RunOn(model_, 5));
   heddle_model_free(parsed);
+
+  // Both files in memory.
+  std::ifstream weights(params, std::ios::binary);
+  const std::string values{std::istreambuf_iterator<char>(weights), {}};
+  EXPECT_FINE(heddle_model_parse_all(executor_, bytes.data(), bytes.size(), values.data(),
+                                     values.size(), nullptr, &parsed));
+  EXPECT_EQ(RunOn(parsed, 5), RunOn(model_, 5));
+  heddle_model_free(parsed);
+  EXPECT_FAILS(heddle_model_parse_all(executor_, bytes.data(), bytes.size(), values.data(),
+                                      values.size() / 2, nullptr, &parsed),
+               HEDDLE_DATA_LOSS, "the parameters in memory: cut short");
+  EXPECT_FAILS(
+      heddle_model_parse_all(executor_, bytes.data(), bytes.size(), nullptr, 5, nullptr, &parsed),
+      HEDDLE_INVALID_ARGUMENT, "params is NULL");
 }
 
 TEST_F(CApi, ManyThreadsShareAModel) {

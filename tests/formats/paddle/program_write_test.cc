@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "core/ir.h"
+#include "heddle/program_builder.h"
 #include "passes/ir_text.h"
 #include "tests/support/random_program.h"
 
@@ -86,6 +90,51 @@ TEST(ProgramWrite, WritesWhatHasChanged) {
   EXPECT_THAT(text, ::testing::HasSubstr("axis=[0, 1]"));
   EXPECT_THAT(text, ::testing::HasSubstr("var w: int64 [3] persistable"));
   EXPECT_THAT(text, ::testing::HasSubstr("transpose2(X=[w])"));
+}
+
+// Without a file to take it from, the writer adds what Paddle's definitions demand.
+TEST(ProgramWrite, PaddleGetsWhatItDemands) {
+  heddle::ProgramBuilder b;
+  const Variable x = *b.Feed("x", DType::kF32, {2, 3, 4, 4});
+  const Variable list = *b.Parameter("list", Tensor::Of<int64_t>(DType::kI64, {1}, {3}));
+  const std::vector<int64_t> size = {3}, axes = {0};
+  ASSERT_TRUE(b.Add("layer_norm", {{"X", {x}}}).ok());
+  ASSERT_TRUE(b.Add("nearest_interp_v2", {{"X", {x}}}, {{"out_h", 8}, {"out_w", 8}}).ok());
+  ASSERT_TRUE(b.Add("strided_slice", {{"Input", {x}}},
+                    {{"axes", axes}, {"starts", axes}, {"ends", size}, {"strides", size}})
+                  .ok());
+  ASSERT_TRUE(b.Add("fill_constant", {}, {{"shape", size}, {"value", 1.0}}).ok());
+  ASSERT_TRUE(b.Add("linspace", {{"Start", {*b.Parameter("a", F32({1}, {0}))}},
+                                 {"Stop", {*b.Parameter("z", F32({1}, {1}))}},
+                                 {"Num", {list}}})
+                  .ok());
+  const auto model = std::move(b).Finish();
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  proto::ProgramDesc desc;
+  ASSERT_TRUE(desc.ParseFromString(*model->program.Serialize()));
+  std::map<std::string, proto::OpDesc> ops;
+  for (const auto& op : desc.blocks(0).ops()) ops[op.type()] = op;
+  std::set<std::string> declared, slots;
+  for (const auto& var : desc.blocks(0).vars()) declared.insert(var.name());
+  for (const auto& out : ops["layer_norm"].outputs()) {
+    slots.insert(out.parameter());
+    ASSERT_EQ(out.arguments_size(), 1) << out.parameter();
+    EXPECT_TRUE(declared.count(out.arguments(0))) << out.arguments(0);
+  }
+  EXPECT_EQ(slots, (std::set<std::string>{"Y", "Mean", "Variance"}));
+  const auto attr = [&](const std::string& op, const std::string& name) {
+    for (const auto& a : ops[op].attrs())
+      if (a.name() == name) return a;
+    return proto::OpDesc_Attr();
+  };
+  EXPECT_EQ(attr("nearest_interp_v2", "interp_method").s(), "nearest");
+  ASSERT_EQ(attr("strided_slice", "infer_flags").ints_size(), 1);
+  EXPECT_EQ(attr("strided_slice", "infer_flags").ints(0), 1);
+  EXPECT_EQ(attr("fill_constant", "shape").type(), proto::LONGS);
+  EXPECT_EQ(ops.count("cast"), 1u) << "Paddle's linspace counts in int32";
+  // Read again, it is the same as far as heddle looks.
+  const auto again = Program::Parse(*model->program.Serialize(), "again");
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
 }
 
 TEST(ProgramWrite, UnusedVariablesStayWhereTheyAreWanted) {
