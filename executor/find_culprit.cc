@@ -200,21 +200,22 @@ Value CopyOf(const Value& value) {
   return copy;
 }
 
-// Copies of the scope's variables that the program writes; those that hold nothing become
-// variables of the run.
-std::shared_ptr<Scope> PrivateScope(const std::shared_ptr<Scope>& scope, ir::Program* program) {
-  auto own = std::make_shared<Scope>(scope);
+// The scope's variables that the program names, without the scope: the run that failed may hold its
+// write_mutex. What the program writes is copied, the rest shared; variables to be written that
+// hold nothing become variables of the run.
+std::shared_ptr<Scope> PrivateScope(const Scope& scope, ir::Program* program) {
+  std::vector<bool> written(program->vars.size(), false);
   for (const ir::Block& block : program->blocks)
-    for (const ir::Op& op : block.ops)
-      ForVars(op.outputs, [&](VarId v) {
-        ir::Var& var = program->vars[v];
-        if (!var.persistable) return;
-        const Value* value = own->Find(var.name);
-        if (value != nullptr && value->initialized())
-          own->Set(var.name, CopyOf(*value));
-        else
-          var.persistable = false;
-      });
+    for (const ir::Op& op : block.ops) ForVars(op.outputs, [&](VarId v) { written[v] = true; });
+  auto own = std::make_shared<Scope>();
+  for (size_t v = 0; v < program->vars.size(); ++v) {
+    ir::Var& var = program->vars[v];
+    const Value* value = scope.Find(var.name);
+    if (value != nullptr && value->initialized())
+      own->Set(var.name, written[v] && var.persistable ? CopyOf(*value) : *value);
+    else if (written[v])
+      var.persistable = false;
+  }
   return own;
 }
 
@@ -228,7 +229,7 @@ bool IsOfOperators(const Status& status) {
 Status RunAgain(RunResources& resources, const RunCall& call, std::shared_ptr<ir::Program> program,
                 const CheckedOps& checked) {
   const CompiledImpl& c = call.compiled;
-  std::shared_ptr<Scope> scope = PrivateScope(c.scope, program.get());
+  std::shared_ptr<Scope> scope = PrivateScope(*c.scope, program.get());
   CompileOptions options;
   options.opt_level = 0;
   options.schedule = Schedule::kSerial;

@@ -36,7 +36,7 @@ A convolutional network for 8x8 images of handwritten digits, small enough to li
 grey values 0 to 16 |
 | `labels.txt` | the names of the classes |
 | `show.py` | draws the images with what the model says |
-| `onnx/model.onnx` | the same network and parameters as ONNX; `scripts/make_digits_onnx.py` writes it |
+| `onnx/model.onnx` | the same model as ONNX; `scripts/make_digits_onnx.py` writes it |
 | `train/` | the same network to train from scratch with heddle |
 
 ```

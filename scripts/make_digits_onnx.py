@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes examples/digits/onnx/model.onnx: the digits network with the parameters of the Paddle model.
+"""Writes examples/digits/onnx/model.onnx: the digits network, parameters from the Paddle model.
 
 Needs the packages onnx 1.23 and heddle (for the parameters). onnx.reference checks that both models
 give the same numbers for examples/digits/input.npy.

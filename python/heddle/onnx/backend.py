@@ -69,8 +69,8 @@ class HeddleBackend(Backend):
         infos = [helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             for name, array in zip(names, arrays, strict=True)]
-        graph = helper.make_graph([node], "node", infos,
-                                  [helper.make_empty_tensor_value_info(o) for o in node.output if o])
+        outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        graph = helper.make_graph([node], "node", infos, outputs)
         opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, opset)])
         return cls.prepare(model, device).run(arrays)
