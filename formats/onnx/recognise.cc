@@ -55,7 +55,8 @@ class Forms {
     const auto maker = makers_.find(x);
     const bool fuses = maker != makers_.end() && IsFused(maker->second->type);
     if (op->type == "relu") {
-      if (!fuses && IsFloat32(x)) Replace(op, "clip", x, {{"min", 0.0}, {"max", kNoLimit}});
+      if (!fuses && x != kNoDraft && IsFloat(draft_.vars[static_cast<size_t>(x)].dtype))
+        Replace(op, "clip", x, {{"min", 0.0}, {"max", kNoLimit}});
       return;
     }
     const double top = Number(*op, "max", kNoLimit);

@@ -232,7 +232,8 @@ Result<Tensor> OnnxSource::Read(const Stored& stored, bool later) {
   };
   const DType dtype = StorageOf(stored.type);
   const bool raw = IsRawStorage(stored.type);
-  if (raw && later && stored.bytes >= kLeastLater) {
+  // As with Paddle's files: kernels that look at constants of other dtypes expect them in memory.
+  if (raw && later && dtype == DType::kF32 && stored.bytes >= kLeastLater) {
     BufferRef memory =
         MakeLazyBuffer(stored.bytes, fill, {stored.file, StrCat(stored.offset, "+", stored.bytes)});
     if (memory) return Tensor(dtype, stored.shape, std::move(memory));
