@@ -15,7 +15,8 @@ Status OnnxRowNormShape(ShapeContext& ctx) {
   Shape rows = x;
   for (int i = axis; i < x.rank(); ++i) rows[i] = 1;
   for (const Key& key : {Key("Mean"), Key("InvStdDev")})
-    if (ctx.def().FindOutput(key.name) >= 0 && ctx.HasOut(key)) ctx.SetOut(key, rows, DType::kF32);
+    if (ctx.def().FindOutput(key.name) >= 0 && ctx.HasOut(key))
+      ctx.SetOut(key, rows, ctx.InDType("X") == DType::kF64 ? DType::kF64 : DType::kF32);
   return Status::Ok();
 }
 
