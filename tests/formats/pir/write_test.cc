@@ -91,7 +91,8 @@ TEST(PirWrite, WhatTakesSeveralOperators) {
   b.Op("lookup_table", {{"Ids", {"ids"}}, {"W", {"table"}}}, {{"Out", {"e"}}});
   b.Op("fill_constant", {}, {{"Out", {"nan"}}},
        {{"shape", Ints{2}}, {"str_value", std::string("nan")}, {"dtype", int64_t{5}}});
-  b.Fetch("p").Fetch("a").Fetch("e").Fetch("nan");
+  b.Var("is_nan", DType::kBool, {2}).Unary("isnan_v2", "nan", "is_nan");
+  b.Fetch("p").Fetch("a").Fetch("e").Fetch("is_nan");
   const auto feeds = {heddle::Feed{"x", Values({2, 3, 4})},
                       heddle::Feed{"ids", I64({3, 1}, {6, 0, 2})}};
   const Json file = SameAfterWriting(b, feeds, scope);
