@@ -102,8 +102,11 @@ def test_arrays_and_declarations():
     items = b.array("items", "float32")
     b.op("write_to_array", X=x, I=at, out=items)
     item = b.op("read_from_array", X=items, I=at)
-    assert item.shape is None
-    b.declare(item, "float32", [2])
-    assert b.op("relu", X=item).shape == (2,)
+    assert item.shape == (2,)
     b.fetch(b.op("relu", X=item))
+    # Nothing is known of an array that nothing was written to, until it is declared.
+    other = b.op("read_from_array", X=b.array("others", "float32"), I=at)
+    assert other.shape is None
+    b.declare(other, "float32", [2])
+    assert b.op("relu", X=other).shape == (2,)
     assert b.finish()(np.array([-1, 3], "float32")).tolist() == [0, 3]
