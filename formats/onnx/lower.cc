@@ -49,6 +49,7 @@ Result<Lowered> Lowering::Run() {
   LowerOutputs();
   Lowered made;
   if (builder_.ok()) Recognise();
+  DeclareShapes();
   formats::FinishDraft(&draft_);
   KeepParameters(&made);
   made.draft = std::move(draft_);
@@ -56,6 +57,25 @@ Result<Lowered> Lowering::Run() {
   made.outputs = std::move(outputs_);
   made.keys = std::move(keys_);
   return made;
+}
+
+// Passes go by the shapes that variables are declared with. A variable that is written several
+// times stays without: a loop may give it another shape.
+void Lowering::DeclareShapes() {
+  std::vector<int> writers(draft_.vars.size(), 0);
+  for (const auto& block : draft_.blocks)
+    for (const DraftOp& op : block.ops)
+      for (const auto& [slot, vars] : op.outputs)
+        for (int v : vars)
+          if (v != kNoDraft) ++writers[static_cast<size_t>(v)];
+  for (size_t v = 0; v < draft_.vars.size(); ++v) {
+    DraftVar& var = draft_.vars[v];
+    const Shape& shape = facts_[v].shape;
+    if (var.ranked || var.kind != ir::VarKind::kTensor || writers[v] != 1 || !shape.known_rank())
+      continue;
+    var.ranked = true;
+    var.dims.assign(shape.begin(), shape.end());
+  }
 }
 
 Status Lowering::CheckVersions() const {

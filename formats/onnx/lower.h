@@ -113,6 +113,7 @@ class Lowering {
 
   // --- lower.cc
   Status CheckVersions() const;
+  void DeclareShapes();
   void LowerInputs();
   void LowerOutputs();
   void AddInitializers(const Graph& graph, NameScope* names);
