@@ -201,7 +201,7 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
         if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
       l_.facts(v).shape = shape;
       l_.var(v).dtype = metas[i].dtype;
-      continue;
+      if (shape.known_rank()) continue;
     }
     if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
     if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {

@@ -168,10 +168,17 @@ class Forms {
     for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
       const int gate = In(*op, one), x = In(*op, other);
       if (x == kNoDraft || !IsFloat32(x)) continue;
-      if (DraftOp* soft = Maker(gate, "sigmoid"); soft != nullptr && In(*soft, "X") == x) {
+      if (DraftOp* soft = Maker(gate, "sigmoid"); soft != nullptr) {
         inner_ = {soft};
-        Replace(op, "swish", x, {{"beta", 1.0}});
-        return true;
+        const int inside = In(*soft, "X");
+        DraftOp* product = Maker(inside, "elementwise_mul");
+        const auto scaled = product == nullptr ? std::nullopt : Split(*product);
+        if (scaled && scaled->x == x) inner_.push_back(product);
+        if (inside == x || (scaled && scaled->x == x)) {
+          Replace(op, "swish", x, {{"beta", inside == x ? 1.0 : scaled->number}});
+          return true;
+        }
+        inner_.clear();
       }
       DraftOp* hard = Maker(gate, "hard_sigmoid");
       if (hard == nullptr || In(*hard, "X") != x) continue;

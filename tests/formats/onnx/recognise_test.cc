@@ -63,6 +63,14 @@ TEST(RecogniseOnnx, Swish) {
   EXPECT_THAT(RunOn(g, F32({1}, {2})), ElementsAre(FloatNear(2 / (1 + std::exp(-2.0f)), 1e-6)));
 }
 
+TEST(RecogniseOnnx, SwishOfAMultiple) {
+  OnnxGraph g;
+  g.In("x").Weight(Tensor32("k", {1}, {2})).Add(Node("Mul", {"x", "k"}, {"m"}));
+  g.Add(Node("Sigmoid", {"m"}, {"s"})).Add(Node("Mul", {"x", "s"}, {"y"})).Out("y");
+  EXPECT_EQ(OnlyOperator(g), "swish");
+  EXPECT_THAT(RunOn(g, F32({1}, {2})), ElementsAre(FloatNear(2 / (1 + std::exp(-4.0f)), 1e-6)));
+}
+
 TEST(RecogniseOnnx, Gelu) {
   OnnxGraph g;
   g.In("x").Weight(Tensor32("r", {}, {std::sqrt(2.0f)})).Weight(Tensor32("one", {}, {1}));
