@@ -203,7 +203,7 @@ Value CopyOf(const Value& value) {
 // Copies of the scope's variables that the program writes; those that hold nothing become
 // variables of the run.
 std::shared_ptr<Scope> PrivateScope(const std::shared_ptr<Scope>& scope, ir::Program* program) {
-  auto own = std::make_shared<Scope>(scope);
+  auto own = std::make_shared<Scope>(scope, true);
   for (const ir::Block& block : program->blocks)
     for (const ir::Op& op : block.ops)
       ForVars(op.outputs, [&](VarId v) {

@@ -19,7 +19,10 @@ namespace heddle {
 
 class Scope {
  public:
-  explicit Scope(std::shared_ptr<Scope> parent = nullptr) : parent_(std::move(parent)) {}
+  // `apart`: it finds what its ancestors have, but is the root of a tree of its own: runs in it
+  // make variables here, and do not wait for those that write to the ancestors.
+  explicit Scope(std::shared_ptr<Scope> parent = nullptr, bool apart = false)
+      : parent_(std::move(parent)), apart_(apart) {}
 
   // The variable here or in an ancestor; nullptr when there is none, or its file cannot be read.
   Value* Find(std::string_view name) const;
@@ -45,11 +48,13 @@ class Scope {
   Stamp StampOf(std::string_view name) const;
   // Held while a run writes to variables of this scope: one for all scopes of a tree, since a run
   // may write to an ancestor's.
-  std::mutex& write_mutex() { return parent_ ? parent_->write_mutex() : write_mutex_; }
-  const std::shared_ptr<Scope>& parent() const { return parent_; }  // nullptr: the tree's root
+  std::mutex& write_mutex() { return parent() ? parent_->write_mutex() : write_mutex_; }
+  // nullptr: the tree's root.
+  std::shared_ptr<Scope> parent() const { return apart_ ? nullptr : parent_; }
 
  private:
   std::shared_ptr<Scope> parent_;
+  const bool apart_;
   mutable std::mutex mutex_;
   std::mutex write_mutex_;
   uint64_t version_ = 0;
