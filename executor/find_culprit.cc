@@ -98,7 +98,7 @@ class CulpritSearch {
         for (const ir::Op& inner : file_.blocks[b].ops)
           ForVars(inner.inputs, [&](VarId v) { needed[v] = true; });
     }
-    MarkParts(kept);
+    MarkParts();
     size_t to = 0;
     for (size_t i = 0; i < ops.size(); ++i) {
       if (!kept[i]) continue;
@@ -111,7 +111,7 @@ class CulpritSearch {
     return program;
   }
 
-  // By block and position in MakeProgram's result.
+  // The operators that FindParts found, once MakeProgram has run.
   const CheckedOps& checked() const { return checked_; }
 
   std::string PartsText() const {
@@ -169,18 +169,21 @@ class CulpritSearch {
     return ops.empty() ? 0 : ops.size() - 1;
   }
 
-  void MarkParts(const std::vector<bool>& kept) {
-    for (const ir::Block& b : file_.blocks) checked_.emplace_back(b.ops.size(), false);
+  void Mark(int block, const ir::Op& op) {
+    std::vector<bool>& marks = checked_[block];
+    const auto at = static_cast<size_t>(std::max(op.index, 0));
+    if (at >= marks.size()) marks.resize(at + 1, false);
+    marks[at] = true;
+  }
+
+  void MarkParts() {
+    checked_.resize(file_.blocks.size());
     for (size_t i : parts_) {
       const ir::Op& op = file_.blocks[target_.block].ops[i];
-      checked_[target_.block][i] = true;
-      for (int b : BlocksOf(file_, op)) checked_[b].assign(checked_[b].size(), true);
+      Mark(target_.block, op);
+      for (int b : BlocksOf(file_, op))
+        for (const ir::Op& inner : file_.blocks[b].ops) Mark(b, inner);
     }
-    auto& main = checked_[0];
-    size_t to = 0;
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (kept[i]) main[to++] = main[i];
-    main.resize(to);
   }
 
   const ir::Program& file_;

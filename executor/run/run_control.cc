@@ -54,6 +54,15 @@ void RunControl::Record(LaneView* view, const Event& event) {
   ++at->second.times;
 }
 
+bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
+  const auto block = static_cast<size_t>(in.ir_block);
+  if (block >= ops.size()) return false;  // made by passes
+  const std::vector<bool>& marks = ops[block];
+  const int index = plan_.program->blocks[in.ir_block].ops[in.ir_op].index;
+  return index >= 0 && static_cast<size_t>(index) < marks.size() &&
+         marks[static_cast<size_t>(index)];
+}
+
 void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher,
                      const CheckedOps* checked) {
   attention_.store(0, std::memory_order_relaxed);

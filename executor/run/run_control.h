@@ -23,7 +23,7 @@
 
 namespace heddle {
 
-// Operators of a plan's program, by block and position.
+// Operators of the file, by block and their index there.
 using CheckedOps = std::vector<std::vector<bool>>;
 
 class RunControl {
@@ -40,7 +40,7 @@ class RunControl {
   // Whether the instruction's outputs are checked for NaN and infinity.
   bool Checks(const Instruction& in) const {
     if ((attention_.load(std::memory_order_relaxed) & kCheck) == 0) return false;
-    return checked_ == nullptr || (*checked_)[in.ir_block][in.ir_op];
+    return checked_ == nullptr || IsAmong(*checked_, in);
   }
   // Around an instruction, those of blocks that it runs included: what EndInstruction is to know.
   struct Watch {
@@ -101,6 +101,7 @@ class RunControl {
   };
   void Interrupt(uint32_t why) { attention_.fetch_or(why, std::memory_order_relaxed); }
   void Record(LaneView* view, const Event& event);
+  bool IsAmong(const CheckedOps& ops, const Instruction& in) const;
   void LookForStall();
   std::string Describe(const Instruction& in) const;
   TraceEvent Describe(const Event& event, int lane) const;

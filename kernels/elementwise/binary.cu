@@ -86,13 +86,14 @@ Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of, con
   return ReduceInto<SumOp>(queue, kept, reduced, map, d->mutable_data<float>());
 }
 
-// `kReadsXY`, `kReadsOut`: the operands that the gradients read.
-template <typename OfX, typename OfY, bool kReadsXY, bool kReadsOut>
+// `kReadsX`, `kReadsY`, `kReadsOut`: the operands that the gradients read; others may have no
+// memory.
+template <typename OfX, typename OfY, bool kReadsX, bool kReadsY, bool kReadsOut>
 Status BinaryGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &dout = ctx.In("Out@GRAD");
   const Operands3 s = StepsOf(x.shape(), y.shape(), dout.shape(), AxisOf(ctx));
-  const float* const xs = kReadsXY ? x.data<float>() : nullptr;
-  const float* const ys = kReadsXY ? y.data<float>() : nullptr;
+  const float* const xs = kReadsX ? x.data<float>() : nullptr;
+  const float* const ys = kReadsY ? y.data<float>() : nullptr;
   const float* const outs = kReadsOut ? ctx.In("Out").data<float>() : nullptr;
   const float* const douts = dout.data<float>();
   // X@GRAD may lie in the memory of Out@GRAD, so it is last.
@@ -143,23 +144,23 @@ HEDDLE_CUDA_KERNEL(elementwise_floordiv) {
   kernel = {Floats<Element::kFloorDiv>, SameDTypes, kFloat, StepOfTwo(Element::kFloorDiv)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_add_grad) {
-  kernel = {BinaryGrad<Pass, Pass, false, false>, CoversGrad};
+  kernel = {BinaryGrad<Pass, Pass, false, false, false>, CoversGrad};
 }
 HEDDLE_CUDA_KERNEL(elementwise_sub_grad) {
-  kernel = {BinaryGrad<Pass, Minus, false, false>, CoversGrad};
+  kernel = {BinaryGrad<Pass, Minus, false, false, false>, CoversGrad};
 }
 HEDDLE_CUDA_KERNEL(elementwise_mul_grad) {
-  kernel = {BinaryGrad<TimesY, TimesX, true, false>, CoversGrad};
+  kernel = {BinaryGrad<TimesY, TimesX, true, true, false>, CoversGrad};
 }
 HEDDLE_CUDA_KERNEL(elementwise_div_grad) {
-  kernel = {BinaryGrad<DivX, DivY, true, true>, CoversGrad};
+  kernel = {BinaryGrad<DivX, DivY, false, true, true>, CoversGrad};
 }
 HEDDLE_CUDA_KERNEL(elementwise_max_grad) {
-  kernel = {BinaryGrad<MaxX, MaxY, true, false>, CoversGrad};
+  kernel = {BinaryGrad<MaxX, MaxY, true, true, false>, CoversGrad};
 }
 HEDDLE_CUDA_KERNEL(elementwise_min_grad) {
-  kernel = {BinaryGrad<MinX, MinY, true, false>, CoversGrad};
+  kernel = {BinaryGrad<MinX, MinY, true, true, false>, CoversGrad};
 }
 HEDDLE_CUDA_KERNEL(elementwise_pow_grad) {
-  kernel = {BinaryGrad<PowX, PowY, true, false>, CoversGrad};
+  kernel = {BinaryGrad<PowX, PowY, true, true, false>, CoversGrad};
 }
