@@ -139,6 +139,15 @@ class Forms {
     return Ramp{sum->x, sum->number, top};
   }
 
+  // x min(max(x + offset, 0), top) / scale with the numbers of hard_swish, which has no others: its
+  // attributes change nothing. Files have them rounded to float32.
+  static bool IsHardSwish(double top, double scale, double offset) {
+    const auto is = [](double number, double wanted) {
+      return std::abs(number / wanted - 1) < 1e-6;
+    };
+    return is(top, 6) && is(scale, 6) && is(offset, 3);
+  }
+
   // min(max(x + 3, 0), 6) / 6, perhaps with another factor x.
   bool HardActivation(DraftOp* op) {
     const auto quotient = Split(*op);
@@ -154,9 +163,9 @@ class Forms {
     for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
       const auto ramp = RampOf(In(*product, one));
       if (!ramp || ramp->x != In(*product, other)) continue;
+      if (!IsHardSwish(ramp->top, scale, ramp->offset)) continue;
       inner_.push_back(product);
-      Replace(op, "hard_swish", ramp->x,
-              {{"threshold", ramp->top}, {"scale", scale}, {"offset", ramp->offset}});
+      Replace(op, "hard_swish", ramp->x, {});
       return true;
     }
     return false;
@@ -183,10 +192,9 @@ class Forms {
       DraftOp* hard = Maker(gate, "hard_sigmoid");
       if (hard == nullptr || In(*hard, "X") != x) continue;
       const double slope = Number(*hard, "slope", 0.2), offset = Number(*hard, "offset", 0.5);
-      if (slope <= 0) continue;
+      if (slope <= 0 || !IsHardSwish(1 / slope, 1 / slope, offset / slope)) continue;
       inner_ = {hard};
-      Replace(op, "hard_swish", x,
-              {{"threshold", 1 / slope}, {"scale", 1 / slope}, {"offset", offset / slope}});
+      Replace(op, "hard_swish", x, {});
       return true;
     }
     return false;

@@ -47,6 +47,13 @@ TEST(RecogniseOnnx, HardSwish) {
               ElementsAre(0, FloatNear(4 / 3.0, 1e-6), 10));
 }
 
+// hard_swish has one slope; by default ONNX's hard sigmoid has another one.
+TEST(RecogniseOnnx, AProductWithAHardSigmoidOfOtherNumbersStays) {
+  OnnxGraph g;
+  g.In("x").Add(Node("HardSigmoid", {"x"}, {"h"})).Add(Node("Mul", {"x", "h"}, {"y"})).Out("y");
+  EXPECT_THAT(RunOn(g, F32({3}, {-4, 1, 5})), ElementsAre(0, FloatNear(0.7, 1e-6), 5));
+}
+
 TEST(RecogniseOnnx, ValuesThatAreReadElsewhereStay) {
   OnnxGraph g = HardSwish(6, false);
   g.Out("c");
