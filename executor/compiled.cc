@@ -369,9 +369,19 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {
   return plain_;
 }
 
+// A run that holds its scope's write_mutex asks this, and a compilation takes the two locks in the
+// other order: so it does not wait.
 Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
-  MutexLock lock(mutex_);
-  return source_.Get();
+  if (!mutex_.try_lock()) return Internal("the program is being compiled");
+  Result<std::shared_ptr<const ir::Program>> program = Internal("not read");
+  try {
+    program = source_.Get();
+  } catch (...) {
+    mutex_.unlock();
+    throw;
+  }
+  mutex_.unlock();
+  return program;
 }
 
 PassReport CompiledImpl::pass_report() const {
