@@ -60,7 +60,7 @@ Status Read(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   if (!Alike(out, *from))
     return InvalidArgument("item ", at, " is ", Name(from->dtype()), " ", from->shape().ToString(),
-                           "; all that write to the array said ", Name(out.dtype()), " ",
+                           ", but the plan expects items of ", Name(out.dtype()), " ",
                            out.shape().ToString());
   if (item != nullptr)
     CopyBytes(ctx, item->raw(), out.mutable_raw(), item->bytes());

@@ -66,8 +66,8 @@ Status Recurrent(KernelContext& ctx) {
   return Status::Ok();
 }
 
-// Steps' inputs are items of the operator's, its outputs have the steps' as items. States keep the
-// shape that they come with.
+// A step's inputs are items of the operator's inputs, and the operator's outputs have the steps'
+// outputs as items. A state keeps its first shape.
 Status StepShapes(ShapeContext& ctx) {
   int64_t count = -1;
   for (int i = 0; i < ctx.InCount("inputs"); ++i) {
@@ -93,7 +93,7 @@ Status StepShapes(ShapeContext& ctx) {
       told = false;
       continue;
     }
-    // Of the state that a step leaves nothing is known before the block has been looked at.
+    // Before the block's shapes are inferred, the state that a step leaves is unknown.
     const bool next = ctx.HasIn("sub_block:states", i);
     const Key slot = next ? Key("sub_block:states") : Key("initial_states");
     const bool same = !next || (ctx.InShape(slot, i) == ctx.InShape("initial_states", i) &&

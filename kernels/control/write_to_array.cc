@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kMaxItems = int64_t{1} << 24;  // a larger index is a mistake, not a wish
 
-// Of the item. (A variable that holds nothing says nothing of items.)
+// The array is planned as its items are; a variable that holds nothing tells nothing about them.
 Status ItemShape(ShapeContext& ctx) {
   if (!ctx.HasIn("X")) return ctx.Defer();
   ctx.SetOut("Out", ctx.InShape("X"), ctx.InDType("X"));

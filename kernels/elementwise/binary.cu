@@ -86,8 +86,7 @@ Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of, con
   return ReduceInto<SumOp>(queue, kept, reduced, map, d->mutable_data<float>());
 }
 
-// `kReadsX`, `kReadsY`, `kReadsOut`: the operands that the gradients read; others may have no
-// memory.
+// `kReadsX`, `kReadsY`, `kReadsOut`: which operands the gradients read. Others may have no memory.
 template <typename OfX, typename OfY, bool kReadsX, bool kReadsY, bool kReadsOut>
 Status BinaryGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &dout = ctx.In("Out@GRAD");

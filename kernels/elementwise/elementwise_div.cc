@@ -29,7 +29,7 @@ struct DivGradY {  // -dout * out / y
   static constexpr unsigned kUses = kUsesY | kUsesOut;
   template <typename T>
   static T Apply(T, T y, T out, T dout, double) {
-    if constexpr (std::is_integral_v<T>) {  // what is cut depends on the order
+    if constexpr (std::is_integral_v<T>) {  // multiplied first: a division cuts
       using W = std::conditional_t<sizeof(T) < sizeof(int), int, T>;
       const W negative = SubFn::Apply(W(0), static_cast<W>(dout));
       return static_cast<T>(

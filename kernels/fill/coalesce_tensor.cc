@@ -97,12 +97,12 @@ Result<Range> RangeIn(const KernelContext& ctx, const Tensor& whole) {
   const int64_t part = ctx.Int("part");
   if (part < 0) return Range{0, whole.bytes()};
   const Tensor* layout = ctx.InOpt("Layout");
-  if (layout == nullptr || layout->numel() < 2 * part + 2)
+  if (layout == nullptr || part >= layout->numel() / 2)
     return InvalidArgument("Layout has no part ", part);
   const int64_t* at = layout->data<int64_t>() + 2 * part;
   const auto begin = static_cast<size_t>(at[0]), bytes = static_cast<size_t>(at[1]);
   if (begin > whole.bytes() || bytes > whole.bytes() - begin)
-    return InvalidArgument("part ", part, " lies at ", begin, ", ", bytes,
+    return InvalidArgument("part ", part, " lies at ", at[0], ", ", at[1],
                            " bytes, beyond the storage's ", whole.bytes());
   return Range{begin, bytes};
 }

@@ -44,7 +44,8 @@ enum class ElementType : uint8_t {
 
 // The type that a tensor of `dtype` has where nothing else is said.
 ElementType OwnElementType(DType dtype);
-// What attribute value `number` names, which is stored as `dtype`; 0 stands for the dtype's own.
+// The element type that attribute value `number` names; an error unless `dtype` stores it. 0 names
+// the dtype's own type.
 Result<ElementType> StoredAs(int64_t number, DType dtype);
 int BitsOf(ElementType type);
 bool IsIntegral(ElementType type);  // bool included

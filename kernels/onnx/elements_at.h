@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// Of GatherElements and ScatterElements: `data` and `indices` have one rank, and along every axis
-// but one `indices` is no larger.
+// Checks the shapes of GatherElements and ScatterElements: `data` and `indices` have one rank, and
+// `indices` is no larger along every axis but `axis`.
 Status CheckElementIndices(const Shape& data, const Shape& indices, int axis);
 
 // Calls fn(offset in data, offset in indices) for every index, in order. An index that is out of
@@ -33,8 +33,8 @@ Status ForEachElementIndex(const Shape& data, const Tensor& indices, int axis, F
   return Status::Ok();
 }
 
-// Of GatherND and ScatterND: rows of `data` that tuples of k indices name, behind `batch` leading
-// dimensions that both tensors share.
+// The geometry of GatherND and ScatterND: tuples of k indices name rows of `data`, behind `batch`
+// leading dimensions that both tensors share.
 struct TupleIndex {
   int batch = 0, k = 0;
   int64_t batches = 1, tuples = 0, row = 1;  // tuples of a batch; elements of a row

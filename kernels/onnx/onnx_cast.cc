@@ -26,7 +26,7 @@ Result<Rounding> RoundingOf(const std::string& name) {
 int64_t IntegerOf(const Number& n, ElementType type) {
   if (n.integral) return WrapInteger(n.integer, type);
   if (type == ElementType::kBool) return n.real != 0 ? 1 : 0;
-  if (type == ElementType::kUint64 && n.real >= 9223372036854775808.0)
+  if (type == ElementType::kUint64 && n.real >= 0x1p63 && n.real < 0x1p64)
     return static_cast<int64_t>(static_cast<uint64_t>(n.real));
   return WrapInteger(ConvertTo<int64_t>(n.real), type);
 }

@@ -24,7 +24,13 @@ Result<Columns> ColumnsOf(const Context& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(c.strides, ListOr(ctx.IntList("strides"), c.rank, 1, "strides"));
   HEDDLE_ASSIGN_OR_RETURN(c.pads, ListOr(ctx.IntList("pads"), 2 * c.rank, 0, "pads"));
   HEDDLE_ASSIGN_OR_RETURN(c.dilations, ListOr(ctx.IntList("dilations"), c.rank, 1, "dilations"));
+  constexpr int64_t kMost = int64_t{1} << 31;
   for (size_t i = 0; i < c.image.size(); ++i) {
+    for (const int64_t v : {c.image[i], c.block[i], c.strides[i], c.dilations[i], c.pads[i],
+                            c.pads[i + c.image.size()]})
+      if (v < -kMost || v > kMost)
+        return InvalidArgument("a size, stride, dilation or padding of axis ", i, " is ", v,
+                               ", expected at most ", kMost);
     const int64_t pads = c.pads[i] + c.pads[i + c.image.size()];
     const int64_t reach = c.dilations[i] * (c.block[i] - 1) + 1;
     if (c.image[i] < 0 || c.block[i] < 1 || c.strides[i] < 1 || c.dilations[i] < 1 ||

@@ -4,7 +4,8 @@
 namespace heddle {
 namespace {
 
-// Whether the channels of a block lie apart ("DCR") or together ("CRD").
+// True for mode "DCR", where the channels of a block lie apart; false for "CRD", where they lie
+// together.
 Result<bool> BlocksFirst(const OpContext& ctx) {
   const std::string& mode = ctx.Str("mode");
   if (mode == "DCR" || mode == "CRD") return mode == "DCR";

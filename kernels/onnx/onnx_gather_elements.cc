@@ -29,7 +29,9 @@ Status OnnxGatherElements(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_gather_elements) {
-  op.Doc("elements of data whose position along one axis indices names, the others being its own");
+  op.Doc(
+      "elements of data: indices gives their position along one axis, and the place in indices the "
+      "positions along the others");
   op.Input("data").Input("indices").Output("output").Attr("axis", 0);
   op.InferShape(OnnxGatherElementsShape).KernelKey("data").AnyKernel(OnnxGatherElements);
 }

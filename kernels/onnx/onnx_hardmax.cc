@@ -1,4 +1,4 @@
-// One where the greatest element of a line stands, the first of equal ones; else zero.
+// 1 at the position of the greatest element of a line (the first of equal ones), 0 elsewhere.
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -39,8 +39,8 @@ struct OnnxHardmax {
 
 HEDDLE_OP(onnx_hardmax) {
   op.Doc(
-      "1 where the greatest element along an axis first stands, else 0; flatten: along all axes "
-      "from that one on, as before opset 13");
+      "1 at the position of the greatest element along an axis (the first of equal ones), 0 "
+      "elsewhere; with flatten, axis and all axes after it count as one, as before opset 13");
   op.Input("input").Output("output").Attr("axis", -1).Attr("flatten", false);
   op.InferShape(OnnxHardmaxShape).Kernels<OnnxHardmax, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

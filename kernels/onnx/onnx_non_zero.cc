@@ -27,7 +27,7 @@ struct OnnxNonZero {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_non_zero) {
-  op.Doc("where the elements that are not zero stand: one row per dimension")
+  op.Doc("the positions of the elements that are not zero: one row per dimension of X")
       .Input("X")
       .Output("Y");
   op.Kernels<OnnxNonZero, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, float16,

@@ -1,4 +1,4 @@
-// Rows that are off but for one element each.
+// Each index becomes a row that holds the value "off", and the value "on" at the index.
 #include <cmath>
 
 #include "kernels/onnx/operands.h"
@@ -18,6 +18,8 @@ Status OnnxOneHotShape(ShapeContext& ctx) {
                            ", expected the two values off and on");
   Shape out = x;
   out.insert(axis, static_cast<int64_t>(depth));
+  if (out.is_static())
+    HEDDLE_RETURN_IF_ERROR(MakeShape(Ints(out.begin(), out.end()), "the result").status());
   ctx.SetOut("output", out, ctx.InDType("values"));
   return Status::Ok();
 }
@@ -56,7 +58,10 @@ Status OnnxOneHot(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_one_hot) {
-  op.Doc("a new axis of length depth, off but where indices says; those out of range are all off");
+  op.Doc(
+      "each index becomes a row of depth elements along a new axis: values[1] at the index, "
+      "values[0] "
+      "elsewhere; a row whose index is out of range holds values[0] alone");
   op.Input("indices").Input("depth", kShapeValue).Input("values").Output("output");
   op.Attr("axis", -1).InferShape(OnnxOneHotShape).KernelKey("values").AnyKernel(OnnxOneHot);
 }

@@ -48,14 +48,14 @@ Status OnnxPadShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Where each position along an axis comes from: -1 is the constant.
+// The source position of each position along an axis; -1 stands for the constant.
 Result<std::vector<int64_t>> Sources(const std::string& mode, int64_t n, int64_t before,
                                      int64_t out, int axis) {
   std::vector<int64_t> from(static_cast<size_t>(out));
   const int64_t after = out - n - before;
   if (mode != "constant" && n == 0 && out > 0)
     return InvalidArgument("mode '", mode, "' cannot pad the empty axis ", axis);
-  if (mode == "reflect" && (before > n - 1 || after > n - 1) && out > n)
+  if (mode == "reflect" && (before > n - 1 || after > n - 1) && out > 0)
     return InvalidArgument("pads ", before, " and ", after, " of axis ", axis,
                            " reflect more than its ", n, " elements have");
   for (int64_t i = 0; i < out; ++i) {
@@ -113,6 +113,7 @@ Status OnnxPad(KernelContext& ctx) {
   if (constant != nullptr && (constant->dtype() != x.dtype() || constant->numel() != 1))
     return InvalidArgument("constant_value is ", Name(constant->dtype()), " ",
                            constant->shape().ToString(), ", expected one ", Name(x.dtype()));
+  if (out.numel() == 0) return Status::Ok();
   if (x.rank() == 0) {
     CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
     return Status::Ok();

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kMostElements = 1e15;
 
-// How many steps lead from start to limit.
+// The number of steps from start to limit.
 Result<int64_t> CountOf(const Tensor& start, const Tensor& limit, const Tensor& delta) {
   for (const Tensor* t : {&start, &limit, &delta})
     if (t->numel() != 1 || t->dtype() != start.dtype())

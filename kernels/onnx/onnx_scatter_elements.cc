@@ -43,7 +43,7 @@ Status OnnxScatterElements(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_scatter_elements) {
-  op.Doc("data with elements replaced or combined where indices says along one axis");
+  op.Doc("data with updates put in or combined at the positions that indices gives along one axis");
   op.Input("data").Input("indices").Input("updates").Output("output");
   op.Attr("axis", 0).Attr("reduction", "none").Inplace("data", "output");
   op.InferShape(OnnxScatterElementsShape).KernelKey("data").AnyKernel(OnnxScatterElements);

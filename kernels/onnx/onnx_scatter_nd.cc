@@ -10,6 +10,9 @@ Status OnnxScatterNdShape(ShapeContext& ctx) {
     return SameRank(ctx, "data", "output", x.rank());
   HEDDLE_ASSIGN_OR_RETURN(const TupleIndex t, TuplesOf(x, index, 0));
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("indices"), "indices"));
+  if (index.rank() - 1 + x.rank() - t.k > Shape::kMaxRank)
+    return InvalidArgument("updates for data ", x.ToString(), " and indices ", index.ToString(),
+                           " have more than ", Shape::kMaxRank, " dimensions");
   Shape expected(index.dims().first(static_cast<size_t>(index.rank() - 1)));
   for (int i = t.k; i < x.rank(); ++i) expected.push_back(x[i]);
   if (!(expected == ctx.InShape("updates")))
@@ -47,7 +50,7 @@ Status OnnxScatterNd(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_scatter_nd) {
-  op.Doc("data with the rows replaced or combined that tuples of indices name");
+  op.Doc("data with updates put in or combined at the rows that tuples of indices name");
   op.Input("data").Input("indices").Input("updates").Output("output");
   op.Attr("reduction", "none").Inplace("data", "output");
   op.InferShape(OnnxScatterNdShape).KernelKey("data").AnyKernel(OnnxScatterNd);

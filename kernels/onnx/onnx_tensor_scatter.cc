@@ -39,7 +39,7 @@ Status OnnxTensorScatter(KernelContext& ctx) {
   const int64_t n = cache.shape()[axis], rows = update.shape()[axis];
   for (int64_t b = 0; b < cache.shape()[0]; ++b) {
     const int64_t begin = write == nullptr ? 0 : IntAt(*write, b);
-    if (begin < 0 || (mode == "linear" ? begin + rows > n : begin >= std::max<int64_t>(1, n)))
+    if (begin < 0 || (mode == "linear" ? begin > n - rows : begin >= std::max<int64_t>(1, n)))
       return OutOfRange("write_indices holds ", begin, ": ", rows, " rows do not fit axis ", axis,
                         " of past_cache ", cache.shape().ToString());
   }

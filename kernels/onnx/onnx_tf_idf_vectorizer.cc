@@ -48,12 +48,24 @@ Result<Grams> GramsOf(const OpContext& ctx) {
   return grams;
 }
 
+struct GramState final : KernelState {
+  Grams grams;
+};
+
+Result<std::unique_ptr<KernelState>> PrepareTfIdf(PrepareContext& ctx) {
+  auto state = std::make_unique<GramState>();
+  HEDDLE_ASSIGN_OR_RETURN(state->grams, GramsOf(ctx));
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
 // Counts of one sequence. Words of an n-gram are 1 to max_skip_count + 1 apart; single words are
 // counted once.
 void CountGrams(const OpContext& ctx, const Grams& grams, const int64_t* words, int64_t n,
                 float* counts) {
   const int64_t longest = ctx.Int("max_gram_length");
-  for (int64_t distance = 1; distance <= ctx.Int("max_skip_count") + 1; ++distance)
+  // Words further apart than the sequence is long do not exist.
+  const int64_t most_skipped = std::min(ctx.Int("max_skip_count"), n);
+  for (int64_t distance = 1; distance <= most_skipped + 1; ++distance)
     for (int64_t begin = 0; begin < n; ++begin) {
       std::vector<int64_t> gram;
       for (int64_t at = begin; at < n && static_cast<int64_t>(gram.size()) < longest;
@@ -72,7 +84,11 @@ Status OnnxTfIdf(KernelContext& ctx) {
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
     return InvalidArgument("mode is '", mode, "', expected TF, IDF or TFIDF");
   const Floats& weights = ctx.Attr<Floats>("weights");
-  HEDDLE_ASSIGN_OR_RETURN(const Grams grams, GramsOf(ctx));
+  Grams own;
+  if (!ctx.has_state()) {
+    HEDDLE_ASSIGN_OR_RETURN(own, GramsOf(ctx));
+  }
+  const Grams& grams = ctx.has_state() ? ctx.State<GramState>().grams : own;
   const int64_t columns = ColumnsOf(ctx), rows = x.rank() == 2 ? x.dim(0) : 1;
   if (!weights.empty() && static_cast<int64_t>(weights.size()) < columns)
     return InvalidArgument("weights has ", weights.size(), " elements, expected ", columns);
@@ -82,6 +98,7 @@ Status OnnxTfIdf(KernelContext& ctx) {
   float* to = out.mutable_data<float>();
   std::fill_n(to, out.numel(), 0.0F);
   for (int64_t r = 0; r < rows; ++r) {
+    HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
     float* row = to + r * columns;
     CountGrams(ctx, grams, words.data() + r * length, length, row);
     for (int64_t c = 0; c < columns; ++c) {
@@ -98,11 +115,12 @@ Status OnnxTfIdf(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_tf_idf_vectorizer) {
-  op.Doc("how often, or with which weight, the n-grams of a pool occur").Input("X").Output("Y");
+  op.Doc("counts or weights of the n-grams of a pool in sequences").Input("X").Output("Y");
   op.Attr("mode", "TF").Attr("min_gram_length", 1).Attr("max_gram_length", 1);
   op.Attr("max_skip_count", 0).Attr("ngram_counts", Ints{}).Attr("ngram_indexes", Ints{});
   op.Attr("pool_int64s", Ints{}).Attr("weights", Floats{});
-  op.InferShape(OnnxTfIdfShape).Kernel({DType::kI32, DType::kI64}, OnnxTfIdf);
+  op.InferShape(OnnxTfIdfShape).Prepare(PrepareTfIdf);
+  op.Kernel({DType::kI32, DType::kI64}, OnnxTfIdf);
 }
 
 HEDDLE_EXAMPLES(onnx_tf_idf_vectorizer, R"(

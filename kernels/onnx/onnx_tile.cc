@@ -1,5 +1,6 @@
 // Repeated, and broadcast, tensors: repeats and shape are operands.
 #include "kernels/onnx/operands.h"
+#include "kernels/strided/index_expand.h"
 
 namespace heddle {
 namespace {
@@ -25,26 +26,9 @@ Status OnnxTileShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Copies the whole input to each of its places, axis by axis from the last one.
 Status OnnxTile(KernelContext& ctx) {
-  const Tensor& x = ctx.In("input");
   Tensor& out = ctx.Out("output");
-  if (out.numel() == 0) return Status::Ok();
-  const auto from = RowMajorStrides(x.shape()), to = RowMajorStrides(out.shape());
-  Shape times, corner;  // how often the input stands along each axis
-  Walk<1>::Strides steps{};
-  std::array<CopyDim, Shape::kMaxRank> dims;
-  for (int i = 0; i < x.rank(); ++i) {
-    times.push_back(out.shape()[i] / x.shape()[i]);
-    steps[i] = to[i] * x.shape()[i];
-    dims[i] = {x.shape()[i], from[i], to[i]};
-  }
-  Walk<1> walk(times, {steps});
-  for (int64_t i = 0, n = times.numel(); i < n; ++i, walk.Next())
-    StridedCopy(SizeOf(x.dtype()), std::span(dims.data(), static_cast<size_t>(x.rank())), 0,
-                walk.at(0))
-        .Run(ctx, x.raw(), out.mutable_raw());
-  return Status::Ok();
+  return out.numel() == 0 ? Status::Ok() : RunRepeat(ctx, ctx.In("input"), out);
 }
 
 Status OnnxExpandShape(ShapeContext& ctx) {

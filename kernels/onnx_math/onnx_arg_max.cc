@@ -54,11 +54,11 @@ void DefineOnnxArg(OpDef& op, const char* doc) {
 
 HEDDLE_OP(onnx_arg_max) {
   DefineOnnxArg<true, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t>(
-      op, "where along an axis the greatest element stands");
+      op, "the position of the greatest element along an axis");
 }
 HEDDLE_OP(onnx_arg_min) {
   DefineOnnxArg<false, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t>(
-      op, "where along an axis the smallest element stands");
+      op, "the position of the smallest element along an axis");
 }
 
 HEDDLE_EXAMPLES(onnx_arg_max, R"(

@@ -42,6 +42,7 @@ Status OnnxDftShape(ShapeContext& ctx) {
   Shape out = ctx.InShape("input");
   out[p.axis] = p.out;
   out[out.rank() - 1] = p.parts;
+  HEDDLE_RETURN_IF_ERROR(MakeShape(Ints(out.begin(), out.end()), "the result").status());
   ctx.SetOut("output", out, ctx.InDType("input"));
   return Status::Ok();
 }
@@ -56,6 +57,7 @@ struct OnnxDft {
     const int64_t inner = x.shape().Product(p.axis + 1, x.rank() - 1);
     const T* from = x.data<T>();
     T* to = ctx.Out("output").template mutable_data<T>();
+    if (outer * inner == 0) return Status::Ok();  // and no tables for a length of any size
     const Fft fft(p.length, !p.inverse);
     const double scale = p.inverse ? 1 / static_cast<double>(p.length) : 1;
     ctx.ParallelFor(outer * inner, 1 + 4096 / p.length, [&](int64_t begin, int64_t end) {
@@ -135,6 +137,7 @@ struct OnnxStft {
       return InvalidArgument("window is ", Name(window->dtype()), ", signal ", Name(x.dtype()));
     const int64_t parts = x.dim(2);
     T* to = ctx.Out("output").template mutable_data<T>();
+    if (x.dim(0) == 0) return Status::Ok();
     const Fft fft(p.length, true);
     ctx.ParallelFor(x.dim(0) * p.frames, 1 + 4096 / p.length, [&](int64_t begin, int64_t end) {
       std::vector<Fft::Value> line(static_cast<size_t>(p.length)), work;

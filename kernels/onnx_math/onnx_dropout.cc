@@ -1,5 +1,6 @@
 // Random numbers of ONNX: dropout as NumPy's generator draws it, and distributions whose numbers no
 // text fixes.
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -67,7 +68,7 @@ Status OnnxRandomShape(ShapeContext& ctx) {
 template <typename Draw>
 Status FillRandom(KernelContext& ctx, Draw draw) {
   Tensor& out = ctx.Out("output");
-  std::mt19937_64 own(static_cast<uint64_t>(ctx.Float("seed") * 4294967296.0));
+  std::mt19937_64 own(std::bit_cast<uint64_t>(ctx.Float("seed")));
   std::mt19937_64& engine = ctx.Bool("has_seed") ? own : ctx.random();
   const bool known = VisitAnyDType(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -79,9 +80,9 @@ Status FillRandom(KernelContext& ctx, Draw draw) {
 }
 
 Status OnnxRandomNormal(KernelContext& ctx) {
-  std::normal_distribution<double> normal(ctx.Float("mean"), 1.0);
+  std::normal_distribution<double> normal(0, 1);
   const double mean = ctx.Float("mean"), scale = ctx.Float("scale");
-  return FillRandom(ctx, [&](auto& e, int64_t) { return mean + scale * (normal(e) - mean); });
+  return FillRandom(ctx, [&](auto& e, int64_t) { return mean + scale * normal(e); });
 }
 Status OnnxRandomUniform(KernelContext& ctx) {
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -142,25 +143,27 @@ void DefineRandom(OpDef& op, const char* doc, bool like) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_dropout) {
-  op.Doc("data, of which training drops a ratio that NumPy's generator draws");
+  op.Doc(
+      "data; with training_mode, a share of ratio set to 0 (drawn by NumPy's generator), the rest "
+      "scaled");
   op.Input("data").Input("ratio", kOptional).Input("training_mode", kOptional);
   op.Output("output").Output("mask", kOptional).Attr("seed", 0).InferShape(OnnxDropoutShape);
   op.Kernels<OnnxDropout, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(onnx_random_normal) {
-  DefineRandom(op, "normal numbers", false);
+  DefineRandom(op, "normally distributed numbers", false);
   op.Attr("mean", 0.0).Attr("scale", 1.0).AnyKernel(OnnxRandomNormal);
 }
 HEDDLE_OP(onnx_random_normal_like) {
-  DefineRandom(op, "normal numbers in the shape of another tensor", true);
+  DefineRandom(op, "normally distributed numbers in the shape of another tensor", true);
   op.Attr("mean", 0.0).Attr("scale", 1.0).AnyKernel(OnnxRandomNormal);
 }
 HEDDLE_OP(onnx_random_uniform) {
-  DefineRandom(op, "even numbers between low and high", false);
+  DefineRandom(op, "uniformly distributed numbers between low and high", false);
   op.Attr("low", 0.0).Attr("high", 1.0).AnyKernel(OnnxRandomUniform);
 }
 HEDDLE_OP(onnx_random_uniform_like) {
-  DefineRandom(op, "even numbers in the shape of another tensor", true);
+  DefineRandom(op, "uniformly distributed numbers in the shape of another tensor", true);
   op.Attr("low", 0.0).Attr("high", 1.0).AnyKernel(OnnxRandomUniform);
 }
 HEDDLE_OP(onnx_bernoulli) {

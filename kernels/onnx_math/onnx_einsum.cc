@@ -1,4 +1,4 @@
-// Sums of products by index notation, of any number of operands of any numbers.
+// Sums of products by index notation, of any number of operands and any dtype.
 #include <cctype>
 #include <string>
 #include <vector>
@@ -152,6 +152,7 @@ Status OnnxEinsumShape(ShapeContext& ctx) {
     if (ctx.InDType("Inputs", i) != ctx.InDType("Inputs"))
       return InvalidArgument("operand ", i, " is ", Name(ctx.InDType("Inputs", i)), ", the first ",
                              Name(ctx.InDType("Inputs")));
+  HEDDLE_RETURN_IF_ERROR(MakeShape(Ints(plan.out.begin(), plan.out.end()), "the result").status());
   ctx.SetOut("Output", plan.out, ctx.InDType("Inputs"));
   return Status::Ok();
 }
@@ -162,6 +163,9 @@ struct OnnxEinsum {
     HEDDLE_ASSIGN_OR_RETURN(const EinsumPlan plan, EinsumPlanOf(ctx));
     const size_t operands = plan.out_strides.size();
     T* to = ctx.Out("Output").template mutable_data<T>();
+    std::vector<const T*> from;
+    for (size_t k = 0; k < operands; ++k)
+      from.push_back(ctx.In("Inputs", static_cast<int>(k)).template data<T>());
     const int64_t summed = plan.summed.numel();
     ctx.ParallelFor(plan.out.numel(), 1 + 8192 / (1 + summed), [&](int64_t begin, int64_t end) {
       std::vector<int64_t> base(operands);
@@ -171,10 +175,8 @@ struct OnnxEinsum {
         for (int64_t j = 0; j < summed; ++j) {
           T product = 1;
           for (size_t k = 0; k < operands; ++k)
-            product = MulFn::Apply(
-                product,
-                ctx.In("Inputs", static_cast<int>(k))
-                    .template data<T>()[base[k] + Offset(plan.summed, plan.sum_strides[k], j)]);
+            product = MulFn::Apply(product,
+                                   from[k][base[k] + Offset(plan.summed, plan.sum_strides[k], j)]);
           sum = AddFn::Apply(sum, product);
         }
         to[i] = sum;

@@ -98,26 +98,26 @@ Status OnnxMel(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_hann_window) {
-  DefineWindow(op, "squared sines");
+  DefineWindow(op, "a Hann window: a squared sine");
   op.AnyKernel([](KernelContext& ctx) {
     return FillWindow(ctx, [](double x) { return std::sin(x / 2) * std::sin(x / 2); });
   });
 }
 HEDDLE_OP(onnx_hamming_window) {
-  DefineWindow(op, "a cosine on a pedestal of 25/46");
+  DefineWindow(op, "a Hamming window: 25/46 - 21/46 cos");
   op.AnyKernel([](KernelContext& ctx) {
     return FillWindow(ctx, [](double x) { return 25.0 / 46 - 21.0 / 46 * std::cos(x); });
   });
 }
 HEDDLE_OP(onnx_blackman_window) {
-  DefineWindow(op, "two cosines on a pedestal");
+  DefineWindow(op, "a Blackman window: 0.42 - 0.5 cos + 0.08 cos 2");
   op.AnyKernel([](KernelContext& ctx) {
     return FillWindow(ctx,
                       [](double x) { return 0.42 - 0.5 * std::cos(x) + 0.08 * std::cos(2 * x); });
   });
 }
 HEDDLE_OP(onnx_mel_weight_matrix) {
-  op.Doc("how much each frequency of a spectrum counts in each mel band");
+  op.Doc("the weight of each frequency of a spectrum in each mel band");
   op.Input("num_mel_bins", kShapeValue).Input("dft_length", kShapeValue).Input("sample_rate");
   op.Input("lower_edge_hertz").Input("upper_edge_hertz").Output("output");
   op.Attr("output_datatype", 1).InferShape(OnnxMelShape).AnyKernel(OnnxMel);

@@ -26,7 +26,9 @@ struct OnnxIsInf {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_is_inf) {
-  op.Doc("where X is infinite, of the signs asked for").Input("X").Output("Y");
+  op.Doc("whether each element of X is infinite, for the signs that the attributes name")
+      .Input("X")
+      .Output("Y");
   op.Attr("detect_negative", 1).Attr("detect_positive", 1).InferShape(OnnxIsInfShape);
   op.Kernels<OnnxIsInf, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

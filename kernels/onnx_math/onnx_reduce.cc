@@ -1,4 +1,4 @@
-// ONNX's reductions: the axes are an operand, and none may mean all of them or none.
+// ONNX's reductions. The axes are an operand; an empty list means all axes, or none at all.
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/reduce/reduce_op.h"
@@ -83,8 +83,8 @@ struct Exponents {
   double most, sum;
   explicit operator double() const { return sum == 0 ? most : most + std::log(sum); }
   explicit operator float() const { return static_cast<float>(static_cast<double>(*this)); }
-  explicit operator int32_t() const { return static_cast<int32_t>(static_cast<double>(*this)); }
-  explicit operator int64_t() const { return static_cast<int64_t>(static_cast<double>(*this)); }
+  explicit operator int32_t() const { return ConvertTo<int32_t>(static_cast<double>(*this)); }
+  explicit operator int64_t() const { return ConvertTo<int64_t>(static_cast<double>(*this)); }
 };
 struct OnnxLogSumExp : SumReduction {
   template <typename T>
@@ -107,6 +107,7 @@ struct OnnxLogSumExp : SumReduction {
                            : A{b.most, b.sum + a.sum * std::exp(a.most - b.most)};
   }
 };
+
 template <typename R, typename T>
 Status RunOnnxReduce(KernelContext& ctx) {
   const Tensor& x = ctx.In("data");

@@ -41,7 +41,8 @@ Status OnnxLinearRegressorShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X"})) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, LinearRows(ctx, ctx.Int("targets")));
   HEDDLE_RETURN_IF_ERROR(PostTransformOf(ctx.Str("post_transform")).status());
-  ctx.SetOut("Y", {s.rows, ctx.Int("targets")}, DType::kF32);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape({s.rows, ctx.Int("targets")}, "the result"));
+  ctx.SetOut("Y", out, DType::kF32);
   return Status::Ok();
 }
 
@@ -69,10 +70,8 @@ struct LinearClasses {
 };
 Result<LinearClasses> LinearClassesOf(const OpContext& ctx, int64_t width) {
   LinearClasses c;
-  const auto ints = static_cast<int64_t>(ctx.IntList("classlabels_ints").size());
-  const auto strings = static_cast<int64_t>(ctx.Attr<Strings>("classlabels_strings").size());
   const auto count = static_cast<int64_t>(ctx.Attr<Floats>("coefficients").size());
-  c.labels = std::max(ints, strings);
+  HEDDLE_ASSIGN_OR_RETURN(c.labels, LabelCountOf(ctx, "classlabels_ints"));
   c.targets = width == 0 ? 0 : count / width;
   c.doubled = c.targets == 1 && c.labels == 2;
   return c;

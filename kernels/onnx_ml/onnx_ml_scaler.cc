@@ -175,13 +175,15 @@ Status OnnxFeatureVectorizerShape(ShapeContext& ctx) {
     const Shape& x = ctx.InShape("X", i);
     const int64_t n = x.rank() == 0 ? 1 : x[0];
     if (static_cast<size_t>(i) >= widths.size() || x.rank() > 2 || (rows >= 0 && n != rows) ||
-        widths[static_cast<size_t>(i)] < 0)
+        widths[static_cast<size_t>(i)] < 0 || widths[static_cast<size_t>(i)] > int64_t{1} << 40)
       return InvalidArgument("X[", i, "] of shape ", x.ToString(), " does not fit the others, or ",
                              "inputdimensions");
     rows = n;
     width += widths[static_cast<size_t>(i)];
   }
-  ctx.SetOut("Y", {std::max<int64_t>(rows, 0), width}, DType::kF32);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out,
+                          MakeShape({std::max<int64_t>(rows, 0), width}, "the result"));
+  ctx.SetOut("Y", out, DType::kF32);
   return Status::Ok();
 }
 
@@ -215,9 +217,9 @@ Status OnnxLabelEncoder(KernelContext& ctx) {
   const Ints &keys = ctx.IntList("keys_int64s"), &values = ctx.IntList("values_int64s");
   const Floats& float_keys = ctx.Attr<Floats>("keys_floats");
   const Floats& float_values = ctx.Attr<Floats>("values_floats");
-  const size_t n = std::max(keys.size(), float_keys.size());
-  if (n != std::max(values.size(), float_values.size()))
-    return InvalidArgument("has ", n, " keys and another number of values");
+  const size_t n = float_keys.empty() ? keys.size() : float_keys.size();
+  const size_t count = float_values.empty() ? values.size() : float_values.size();
+  if (n != count) return InvalidArgument("has ", n, " keys and ", count, " values");
   std::unordered_map<int64_t, size_t> by_int;
   std::unordered_map<double, size_t> by_float;
   size_t nan = n;

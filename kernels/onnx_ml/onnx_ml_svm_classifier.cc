@@ -71,6 +71,36 @@ Result<Svm> SvmOf(const OpContext& ctx, int64_t count, int64_t width) {
   return s;
 }
 
+struct SvmState final : KernelState {
+  Svm svm;
+};
+using MakeSvm = Result<Svm> (*)(const OpContext& ctx, int64_t width);
+
+template <MakeSvm kMake>
+Result<std::unique_ptr<KernelState>> PrepareSvm(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(ctx.InShape("X")));
+  auto state = std::make_unique<SvmState>();
+  HEDDLE_ASSIGN_OR_RETURN(state->svm, kMake(ctx, s.width));
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
+// The machine that Prepare made, or one made now in `*own`.
+template <MakeSvm kMake>
+Result<const Svm*> SvmIn(const KernelContext& ctx, int64_t width, Svm* own) {
+  if (ctx.has_state()) return &ctx.State<SvmState>().svm;
+  HEDDLE_ASSIGN_OR_RETURN(*own, kMake(ctx, width));
+  return own;
+}
+
+Result<Svm> RegressorSvm(const OpContext& ctx, int64_t width) {
+  const int64_t count = std::max<int64_t>(0, ctx.Int("n_supports"));
+  HEDDLE_ASSIGN_OR_RETURN(Svm svm, SvmOf(ctx, count, width));
+  if (static_cast<int64_t>(svm.coefficients.size()) != (count > 0 ? count : width))
+    return InvalidArgument("coefficients has ", svm.coefficients.size(), " elements, expected ",
+                           count > 0 ? count : width);
+  return svm;
+}
+
 Status OnnxSvmRegressorShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X"})) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(ctx.InShape("X")));
@@ -83,11 +113,10 @@ Status OnnxSvmRegressor(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(ctx.In("X").shape()));
   HEDDLE_ASSIGN_OR_RETURN(const PostTransform transform,
                           PostTransformOf(ctx.Str("post_transform")));
-  const int64_t count = std::max<int64_t>(0, ctx.Int("n_supports"));
-  HEDDLE_ASSIGN_OR_RETURN(const Svm svm, SvmOf(ctx, count, s.width));
-  if (static_cast<int64_t>(svm.coefficients.size()) != (count > 0 ? count : s.width))
-    return InvalidArgument("coefficients has ", svm.coefficients.size(), " elements, expected ",
-                           count > 0 ? count : s.width);
+  Svm own;
+  HEDDLE_ASSIGN_OR_RETURN(const Svm* const made, SvmIn<RegressorSvm>(ctx, s.width, &own));
+  const Svm& svm = *made;
+  const int64_t count = svm.count;
   const std::vector<float> x = Samples<float>(ctx, ctx.In("X"));
   float* to = ctx.Out("Y").mutable_data<float>();
   for (int64_t r = 0; r < s.rows; ++r) {
@@ -147,18 +176,19 @@ struct SvmClasses {
 
 Result<SvmClasses> SvmClassesOf(const OpContext& ctx, int64_t width) {
   SvmClasses c;
-  c.labels = static_cast<int64_t>(std::max(ctx.IntList("classlabels_ints").size(),
-                                           ctx.Attr<Strings>("classlabels_strings").size()));
+  HEDDLE_ASSIGN_OR_RETURN(c.labels, LabelCountOf(ctx, "classlabels_ints"));
   const Ints& counts = ctx.IntList("vectors_per_class");
   c.vectors = !counts.empty();
   c.classes = c.vectors ? static_cast<int64_t>(counts.size()) : std::max<int64_t>(1, c.labels);
+  const auto size = [&](Key key) { return static_cast<int64_t>(ctx.Attr<Floats>(key).size()); };
   int64_t vectors = 0;
   for (const int64_t n : counts) {
-    if (n < 0) return InvalidArgument("vectors_per_class holds ", n);
+    if (n < 0 || n > size("coefficients"))
+      return InvalidArgument("vectors_per_class holds ", n, ", coefficients has ",
+                             size("coefficients"), " elements");
     vectors += n;
   }
   const int64_t pairs = c.classes * (c.classes - 1) / 2;
-  const auto size = [&](Key key) { return static_cast<int64_t>(ctx.Attr<Floats>(key).size()); };
   c.fitted = c.vectors && size("prob_a") > 0;
   const int64_t expected = c.vectors ? (c.classes - 1) * vectors : c.classes * width;
   if (size("coefficients") != expected || (c.vectors && size("rho") != pairs) ||
@@ -180,6 +210,12 @@ Status OnnxSvmClassifierShape(ShapeContext& ctx) {
   ctx.SetOut("Y", {s.rows}, DType::kI64);
   ctx.SetOut("Z", {s.rows, c.columns}, DType::kF32);
   return Status::Ok();
+}
+
+Result<Svm> ClassifierSvm(const OpContext& ctx, int64_t width) {
+  HEDDLE_RETURN_IF_ERROR(SvmClassesOf(ctx, width).status());
+  const Ints& counts = ctx.IntList("vectors_per_class");
+  return SvmOf(ctx, std::accumulate(counts.begin(), counts.end(), int64_t{0}), width);
 }
 
 // The scores of all pairs of classes, and how many of them each class wins.
@@ -227,10 +263,9 @@ Status OnnxSvmClassifier(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const SvmClasses c, SvmClassesOf(ctx, s.width));
   HEDDLE_ASSIGN_OR_RETURN(const PostTransform transform,
                           PostTransformOf(ctx.Str("post_transform")));
-  const Ints& counts = ctx.IntList("vectors_per_class");
-  HEDDLE_ASSIGN_OR_RETURN(
-      const Svm svm,
-      SvmOf(ctx, std::accumulate(counts.begin(), counts.end(), int64_t{0}), s.width));
+  Svm own;
+  HEDDLE_ASSIGN_OR_RETURN(const Svm* const made, SvmIn<ClassifierSvm>(ctx, s.width, &own));
+  const Svm& svm = *made;
   const Ints& labels = ctx.IntList("classlabels_ints");
   const std::vector<float> x = Samples<float>(ctx, ctx.In("X"));
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
@@ -271,6 +306,7 @@ HEDDLE_OP(onnx_ml_svm_regressor) {
   op.Doc("sums of kernels of samples and support vectors").Input("X").Output("Y");
   SvmAttrs(op);
   op.Attr("n_supports", 0).Attr("one_class", 0).InferShape(OnnxSvmRegressorShape);
+  op.Prepare(PrepareSvm<RegressorSvm>);
   op.Kernel({DType::kF32, DType::kF64, DType::kI32, DType::kI64}, OnnxSvmRegressor);
 }
 HEDDLE_OP(onnx_ml_svm_classifier) {
@@ -279,7 +315,7 @@ HEDDLE_OP(onnx_ml_svm_classifier) {
   op.Attr("classlabels_strings", Strings{}).Attr("prob_a", Floats{}).Attr("prob_b", Floats{});
   op.Attr("vectors_per_class", Ints{});
   SvmAttrs(op);
-  op.InferShape(OnnxSvmClassifierShape);
+  op.InferShape(OnnxSvmClassifierShape).Prepare(PrepareSvm<ClassifierSvm>);
   op.Kernel({DType::kF32, DType::kF64, DType::kI32, DType::kI64}, OnnxSvmClassifier);
 }
 

@@ -1,12 +1,15 @@
 // Ensembles of decision trees: regression, classification, and the later form of both.
 #include <cmath>
+#include <limits>
 
 #include "kernels/onnx_ml/trees.h"
 
 namespace heddle {
 namespace {
 
-// --- what the three share
+// --- shared by the three
+
+constexpr int64_t kMostTargets = std::numeric_limits<int32_t>::max();  // LeafWeight::target
 
 using MakeTrees = Result<TreeEnsemble> (*)(const OpContext& ctx);
 
@@ -58,7 +61,7 @@ Status OnnxTreeRegressorShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(ctx.InShape("X")));
   const auto base = static_cast<int64_t>(ctx.Attr<Floats>("base_values").size());
   const int64_t targets = ctx.Int("n_targets");
-  if (targets < 1 || (base != 0 && base != targets && base != 1))
+  if (targets < 1 || targets > kMostTargets || (base != 0 && base != targets && base != 1))
     return InvalidArgument("n_targets is ", targets, " with ", base, " base_values");
   ctx.SetOut("Y", {s.rows, targets}, DType::kF32);
   return Status::Ok();
@@ -88,19 +91,15 @@ Status RunTreeRegressor(KernelContext& ctx) {
 
 // --- TreeEnsembleClassifier
 
-int64_t LabelCount(const OpContext& ctx) {
-  return static_cast<int64_t>(std::max(ctx.IntList("classlabels_int64s").size(),
-                                       ctx.Attr<Strings>("classlabels_strings").size()));
-}
-
 Result<TreeEnsemble> ClassifierTrees(const OpContext& ctx) {
-  return TreesOfNodes(ctx, true, std::max<int64_t>(2, LabelCount(ctx)));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t labels, LabelCountOf(ctx, "classlabels_int64s"));
+  return TreesOfNodes(ctx, true, labels);
 }
 
 Status OnnxTreeClassifierShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X"})) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(ctx.InShape("X")));
-  const int64_t labels = LabelCount(ctx);
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t labels, LabelCountOf(ctx, "classlabels_int64s"));
   const auto base = static_cast<int64_t>(ctx.Attr<Floats>("base_values").size());
   if (labels < 2 || base > labels)
     return InvalidArgument("has ", labels, " labels and ", base, " base_values");
@@ -183,7 +182,7 @@ Status RunTreeClassifier(KernelContext& ctx) {
   two.positive = std::all_of(weights.begin(), weights.end(), [](double w) { return w >= 0; });
   const ClassifierRow<T> row(ctx.Attr<Floats>("base_values"), two, transform);
   const Ints& labels = ctx.IntList("classlabels_int64s");
-  const int64_t classes = LabelCount(ctx);
+  const int64_t classes = ctx.Out("Z").dim(1);
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
   float* to = ctx.Out("Z").mutable_data<float>();
   return ForEachSample<T>(ctx, *trees, TreeSum::kSum, classes,
@@ -261,7 +260,8 @@ Result<TreeEnsemble> EnsembleTrees(const OpContext& ctx) {
 Status OnnxTreeEnsembleShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X"})) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(ctx.InShape("X")));
-  if (ctx.Int("n_targets") < 1) return InvalidArgument("n_targets is ", ctx.Int("n_targets"));
+  if (ctx.Int("n_targets") < 1 || ctx.Int("n_targets") > kMostTargets)
+    return InvalidArgument("n_targets is ", ctx.Int("n_targets"));
   const int64_t sum = ctx.Int("aggregate_function"), transform = ctx.Int("post_transform");
   if (sum < 0 || sum > 3 || transform < 0 || transform > 4)
     return InvalidArgument("aggregate_function is ", sum, " and post_transform ", transform,

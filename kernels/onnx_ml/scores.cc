@@ -94,6 +94,15 @@ Result<SampleRows> SampleRowsOf(const Shape& x) {
   return InvalidArgument("X has shape ", x.ToString(), ", expected [N, features] or [features]");
 }
 
+Result<int64_t> LabelCountOf(const OpContext& ctx, Key ints) {
+  const size_t numbers = ctx.IntList(ints).size();
+  const size_t texts = ctx.Attr<Strings>("classlabels_strings").size();
+  if (numbers != 0 && texts != 0)
+    return InvalidArgument(ints.name, " has ", numbers, " and classlabels_strings ", texts,
+                           " labels, expected one of the two lists");
+  return static_cast<int64_t>(numbers + texts);
+}
+
 template <typename T>
 std::vector<T> Samples(const KernelContext& ctx, const Tensor& x) {
   std::vector<T> values(static_cast<size_t>(x.numel()));

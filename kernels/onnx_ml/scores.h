@@ -1,4 +1,4 @@
-// Scores of classes, and what classical models make of them.
+// Scores of classes, and the transformations that classical models apply to them.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, k
 
 Result<PostTransform> PostTransformOf(const std::string& name);
 
-// Which second score a single one gets.
+// The second score that a single one gets.
 enum class SecondScore : uint8_t {
   kAbsent,      // none
   kComplement,  // 1 - score stands before it
@@ -28,6 +28,10 @@ struct SampleRows {
   int64_t rows = 1, width = 0;
 };
 Result<SampleRows> SampleRowsOf(const Shape& x);
+
+// The number of labels that a classifier names: in attribute `ints`, or as texts in
+// classlabels_strings, not in both.
+Result<int64_t> LabelCountOf(const OpContext& ctx, Key ints);
 
 // X as floats, or as doubles where it is one of those.
 template <typename T>

@@ -1,9 +1,7 @@
 #include "kernels/onnx_ml/trees.h"
 
 #include <cmath>
-#include <limits>
 #include <map>
-#include <unordered_map>
 
 namespace heddle {
 namespace {
@@ -160,7 +158,6 @@ Result<TreeEnsemble> TreesOfNodes(const OpContext& ctx, bool classes, int64_t ta
   TreeEnsemble trees;
   std::map<NodeKey, int32_t> leaves, branches;
   std::map<int64_t, NodeKey> roots;
-  std::vector<int64_t> order;
   for (size_t i = 0; i < n; ++i) {
     const NodeKey key{tree_ids[i], node_ids[i]};
     auto& kind = modes[i] == "LEAF" ? leaves : branches;

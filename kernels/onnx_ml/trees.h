@@ -1,4 +1,4 @@
-// Decision trees in one array of nodes, and what their leaves add up to.
+// Decision trees in one array of nodes, and the sums of their leaves.
 #pragma once
 
 #include <vector>
@@ -48,7 +48,7 @@ struct TreeEnsemble {
 enum class TreeSum : uint8_t { kAverage, kSum, kMin, kMax };
 Result<TreeSum> TreeSumOf(const std::string& name);
 
-// What a sample's leaves say of each target.
+// The score that a sample's leaves give one target.
 template <typename T>
 struct TargetScore {
   T score = 0;

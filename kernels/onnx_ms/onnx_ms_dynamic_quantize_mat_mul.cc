@@ -1,5 +1,5 @@
-// Products whose operands are quantised on the way, and what stands beside them in the files of
-// ONNX Runtime's optimiser.
+// Products whose operands are quantised on the way, and other fused operators that ONNX Runtime's
+// optimiser writes.
 #include <cmath>
 
 #include "kernels/base/check.h"
@@ -67,19 +67,12 @@ Status DynamicProduct(KernelContext& ctx) {
   const Tensor& a = ctx.In("A");
   HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, MatMulShapeOf(a.shape(), ctx.In("B").shape()));
   const float* x = a.data<float>();
-  float least = 0, most = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) {
-    least = std::min(least, x[i]);
-    most = std::max(most, x[i]);
-  }
-  const float scale = most == least ? 1 : (most - least) / 255;
-  const float zero = std::nearbyint(std::clamp(-least / scale, 0.0F, 255.0F));
+  const RangeSteps<float> steps(x, a.numel());
   Tensor centered = ctx.Scratch(DType::kI32, a.shape());
   int32_t* to = centered.mutable_data<int32_t>();
   for (int64_t i = 0; i < a.numel(); ++i)
-    to[i] =
-        static_cast<int32_t>(std::clamp(std::nearbyint(x[i] / scale) + zero, 0.0F, 255.0F) - zero);
-  return ScaleProduct(ctx, s, to, scale);
+    to[i] = static_cast<int32_t>(steps.StepOf(x[i]) - steps.zero);
+  return ScaleProduct(ctx, s, to, steps.scale);
 }
 
 Status IntegerToFloat(KernelContext& ctx) {
@@ -266,7 +259,9 @@ HEDDLE_OP(onnx_ms_bias_gelu) {
   op.Kernels<BiasGelu, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(onnx_ms_dynamic_quantize_lstm) {
-  op.Doc("LSTM with quantised, transposed weights; what is multiplied with them is quantised, too");
+  op.Doc(
+      "LSTM with quantised, transposed weights; inputs and states are quantised before each "
+      "product");
   DeclareRecurrent(op, RecurrentKind::kLstm);
   op.Input("W_scale").Input("W_zero_point").Input("R_scale").Input("R_zero_point");
   op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, RecurrentKind::kLstm, true); });

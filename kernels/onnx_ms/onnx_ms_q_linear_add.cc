@@ -1,5 +1,5 @@
-// Operations on quantised tensors that compute in float: what ONNX Runtime's optimiser makes of
-// dequantised operands.
+// Operations on quantised tensors that compute in float. ONNX Runtime's optimiser makes them from
+// operations between dequantised operands.
 #include <cmath>
 
 #include "kernels/onnx/broadcast_rows.h"

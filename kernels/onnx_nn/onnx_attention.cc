@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// Where the heads of an operand lie: [batch, heads, length, size], or [batch, length, heads *
+// The layout of the heads of an operand: [batch, heads, length, size], or [batch, length, heads *
 // size].
 struct Heads {
   int64_t batch = 0, heads = 0, length = 0, size = 0;
@@ -123,7 +123,7 @@ C RoundedTo(C x) {
   else
     return static_cast<C>(static_cast<ComputeType<T>>(T(static_cast<ComputeType<T>>(x))));
 }
-// How softmax rounds: as a type that ONNX numbers, or as T.
+// The rounding of softmax: to the type with ONNX's number `number`, or to T for 0.
 template <typename C, typename T>
 Result<Rounder<C>> RounderOf(int64_t number) {
   switch (number) {
@@ -211,8 +211,8 @@ class AttentionRun {
     return all;
   }
 
-  // What is added to the scores of query i: 0, a mask's values, minus infinity for keys that the
-  // query does not see. False when it sees none.
+  // Sets the addends of the scores of query i: 0, the mask's values, minus infinity for keys that
+  // the query does not see. False when it sees none.
   bool Bias(int64_t b, int64_t head, int64_t i, C* bias) const {
     const int64_t valid = lengths_ == nullptr ? p_.total : IntAt(*lengths_, b);
     const int64_t offset = lengths_ != nullptr ? valid - p_.q.length : p_.past;
@@ -311,6 +311,8 @@ template <typename T>
 struct OnnxAttention {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const AttentionPlan p, AttentionPlanOf(ctx));
+    if (const int64_t mode = ctx.Int("qk_matmul_output_mode"); mode < 0 || mode > 3)
+      return InvalidArgument("qk_matmul_output_mode is ", mode, ", expected 0 to 3");
     HEDDLE_ASSIGN_OR_RETURN(const auto softmax,
                             (RounderOf<ComputeType<T>, T>(ctx.Int("softmax_precision"))));
     return AttentionRun<T>(ctx, p, softmax).Run();

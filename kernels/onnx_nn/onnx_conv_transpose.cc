@@ -42,10 +42,11 @@ Result<Convolution> TransposedOf(const Context& ctx) {
   win.out = in;
   for (int i = 0; i < rank; ++i) {
     const auto at = static_cast<size_t>(i);
-    constexpr int64_t kMost = int64_t{1} << 31;
+    constexpr int64_t kMost = int64_t{1} << 31;  // products of two do not overflow
+    const auto unusable = [](int64_t pad) { return pad < -kMost || pad > kMost; };
     if (strides[at] < 1 || dilations[at] < 1 || strides[at] > kMost || dilations[at] > kMost ||
-        std::abs(pads[at]) > kMost || std::abs(pads[at + static_cast<size_t>(rank)]) > kMost ||
-        more[at] < 0 || more[at] > kMost)
+        unusable(pads[at]) || unusable(pads[at + static_cast<size_t>(rank)]) || more[at] < 0 ||
+        more[at] > kMost)
       return InvalidArgument("stride ", strides[at], ", dilation ", dilations[at],
                              " and the padding of axis ", i, " cannot be used");
     win.stride[at] = strides[at];

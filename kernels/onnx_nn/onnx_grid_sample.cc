@@ -1,4 +1,5 @@
-// Images sampled where a grid says, and the grids of affine maps; any number of spatial dimensions.
+// Images sampled at the positions of a grid, and the grids of affine maps; any number of spatial
+// dimensions.
 #include <cmath>
 
 #include "kernels/base/check.h"
@@ -211,13 +212,13 @@ struct OnnxAffineGrid {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_grid_sample) {
-  op.Doc("X sampled where grid says, in units where an image is [-1, 1]");
+  op.Doc("X sampled at the positions that grid holds; an image spans [-1, 1] along each axis");
   op.Input("X").Input("grid").Output("Y").Attr("mode", "linear").Attr("padding_mode", "zeros");
   op.Attr("align_corners", 0).InferShape(OnnxGridSampleShape);
   op.Kernels<OnnxGridSample, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(onnx_affine_grid) {
-  op.Doc("where each pixel of an image of a size lies under an affine map");
+  op.Doc("the grid for onnx_grid_sample that an affine map gives for images of a size");
   op.Input("theta").Input("size", kShapeValue).Output("grid").Attr("align_corners", 0);
   op.InferShape(OnnxAffineGridShape).Kernels<OnnxAffineGrid, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

@@ -1,32 +1,8 @@
-#include "kernels/base/check.h"
 #include "kernels/onnx_nn/recurrent_packed.h"
 
-namespace heddle {
-namespace {
-
-template <typename T>
-struct OnnxGru {
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_RETURN_IF_ERROR(CheckDType(
-        kDTypeOf<T>, {&ctx.In("W"), &ctx.In("R"), ctx.InOpt("B"), ctx.InOpt("initial_h")}));
-    HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config,
-                            RecurrentConfigOf(ctx, RecurrentKind::kGru, false));
-    if constexpr (std::is_same_v<T, float>)
-      if (IsPacked(ctx)) return RunPacked(ctx, config);
-    const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
-    return RunRecurrent<T>(ctx, config, weights);
-  }
-};
-
-}  // namespace
-}  // namespace heddle
-
 HEDDLE_OP(onnx_gru) {
-  op.Doc("GRU of ONNX: gates z, r, h; the reset before or behind the recurrent product");
-  DeclareRecurrent(op, RecurrentKind::kGru);
-  op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, RecurrentKind::kGru, false); });
-  op.Prepare(PrepareRecurrent<RecurrentKind::kGru>);
-  op.Kernels<OnnxGru, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  DefineRecurrent<RecurrentKind::kGru>(
+      op, "GRU of ONNX: gates z, r, h; the reset before or after the recurrent product");
 }
 
 HEDDLE_EXAMPLES(onnx_gru, R"(

@@ -129,9 +129,9 @@ struct OnnxLinearAttention {
   static void Decay(const Tensor& decay, const LinearPlan& p, int64_t token, int64_t h, T* state) {
     const bool each_key = decay.dim(2) != p.heads;
     for (int64_t d = 0; d < p.keys; ++d) {
-      const T g =
-          decay.data<T>()[each_key ? (token * p.heads + h) * p.keys + d : token * p.heads + h];
-      for (int64_t m = 0; m < p.values; ++m) state[d * p.values + m] *= std::exp(g);
+      const T g = std::exp(
+          decay.data<T>()[each_key ? (token * p.heads + h) * p.keys + d : token * p.heads + h]);
+      for (int64_t m = 0; m < p.values; ++m) state[d * p.values + m] *= g;
     }
   }
 };

@@ -92,7 +92,7 @@ struct OnnxLrn {
     const AxisLines lines = AxisLines::Of(x.shape(), 1);
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
-    lines.ForEach(ctx, 2 * size + 16, [&](int64_t line) {
+    lines.ForEach(ctx, 2 * std::min(size, lines.n) + 16, [&](int64_t line) {
       const int64_t begin = lines.Begin(line);
       for (int64_t c = 0; c < lines.n; ++c) {
         double sum = 0;

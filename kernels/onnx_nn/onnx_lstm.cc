@@ -1,33 +1,8 @@
-#include "kernels/base/check.h"
 #include "kernels/onnx_nn/recurrent_packed.h"
 
-namespace heddle {
-namespace {
-
-template <typename T>
-struct OnnxLstm {
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_RETURN_IF_ERROR(
-        CheckDType(kDTypeOf<T>, {&ctx.In("W"), &ctx.In("R"), ctx.InOpt("B"), ctx.InOpt("initial_h"),
-                                 ctx.InOpt("initial_c"), ctx.InOpt("P")}));
-    HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config,
-                            RecurrentConfigOf(ctx, RecurrentKind::kLstm, false));
-    if constexpr (std::is_same_v<T, float>)
-      if (IsPacked(ctx)) return RunPacked(ctx, config);
-    const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
-    return RunRecurrent<T>(ctx, config, weights);
-  }
-};
-
-}  // namespace
-}  // namespace heddle
-
 HEDDLE_OP(onnx_lstm) {
-  op.Doc("LSTM of ONNX: gates i, o, f, c; peepholes, coupled gates, any activations");
-  DeclareRecurrent(op, RecurrentKind::kLstm);
-  op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, RecurrentKind::kLstm, false); });
-  op.Prepare(PrepareRecurrent<RecurrentKind::kLstm>);
-  op.Kernels<OnnxLstm, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  DefineRecurrent<RecurrentKind::kLstm>(
+      op, "LSTM of ONNX: gates i, o, f, c; peepholes, coupled gates, any activations");
 }
 
 HEDDLE_EXAMPLES(onnx_lstm, R"(

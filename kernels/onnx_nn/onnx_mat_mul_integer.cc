@@ -5,12 +5,6 @@
 namespace heddle {
 namespace {
 
-// What is multiplied: zero points of rows of a (or one), and of columns of b (or one).
-struct IntegerProduct {
-  MatMulShape shape;
-  Tensor a, b;  // int32, without their zero points
-};
-
 // Subtracts a zero point that is one number, one per row of the last two dimensions (`rows`), or
 // one per column.
 Status Center(const Tensor& from, const Tensor* zero, bool rows, const char* slot, int32_t* to) {

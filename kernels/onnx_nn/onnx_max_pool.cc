@@ -30,14 +30,14 @@ Status OnnxPoolShape(ShapeContext& ctx) {
 template <typename Fn>
 void ForEachWindow(const KernelContext& ctx, const Windows& w, int64_t planes, const Fn& fn) {
   const int64_t places = w.out.numel();
-  ctx.ParallelFor(planes, 1 + 4096 / (1 + places * w.kernel.numel()),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t plane = begin; plane < end; ++plane) {
-                      Walk<1> position(w.out, {Walk<1>::Strides{}});
-                      for (int64_t p = 0; p < places; ++p, position.Next())
-                        fn(plane, position, WindowOf(w, position), plane * places + p);
-                    }
-                  });
+  const int64_t work = std::min<int64_t>(places, 4096) * std::min<int64_t>(w.kernel.numel(), 4096);
+  ctx.ParallelFor(planes, 1 + 4096 / (1 + work), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      Walk<1> position(w.out, {Walk<1>::Strides{}});
+      for (int64_t p = 0; p < places; ++p, position.Next())
+        fn(plane, position, WindowOf(w, position), plane * places + p);
+    }
+  });
 }
 
 // The number of a pixel when the first spatial dimension runs fastest.
@@ -86,7 +86,7 @@ struct OnnxMaxPool {
   }
 };
 
-// How many taps an average counts that counts explicit padding, but nothing beyond it.
+// The number of taps that lie in the input or its padding, for averages that count the padding.
 int64_t PaddedTaps(const Windows& w, const WindowAt& window) {
   int64_t count = 1;
   for (int i = 0; i < w.rank; ++i) {
@@ -116,7 +116,7 @@ struct OnnxAveragePool {
   }
 };
 
-// The p-norm; what p is 1 and 2 for needs no powers.
+// The p-norm; for p = 1 and p = 2 without powers.
 template <typename T>
 class Norm {
  public:
@@ -185,7 +185,7 @@ struct OnnxGlobalLpPool {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_max_pool) {
-  op.Doc("greatest elements of windows, and where in X they stand; padding never wins");
+  op.Doc("greatest elements of windows and their positions in X; padding never wins");
   op.Input("X").Output("Y").Output("Indices", kOptional);
   DeclareWindows(op, true);
   op.Attr("ceil_mode", 0).Attr("storage_order", 0).InferShape(OnnxPoolShape);

@@ -71,7 +71,7 @@ Status OnnxMaxUnpool(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_max_unpool) {
-  op.Doc("zeros but for the elements of X, where I, the indices of a max pooling, says");
+  op.Doc("zeros, and the elements of X at the positions I, the indices of a max pooling");
   op.Input("X").Input("I").Input("output_shape", kOptional | kShapeValue).Output("output");
   op.Attr("kernel_shape", Ints{}).Attr("strides", Ints{}).Attr("pads", Ints{});
   op.InferShape(OnnxMaxUnpoolShape).KernelKey("X").AnyKernel(OnnxMaxUnpool);

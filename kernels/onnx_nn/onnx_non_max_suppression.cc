@@ -1,7 +1,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/index/index_args.h"
+#include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -36,6 +36,7 @@ Status OnnxNms(KernelContext& ctx) {
   if (b.rank() != 3 || s.rank() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2])
     return InvalidArgument("boxes ", b.ToString(), " and scores ", s.ToString(),
                            " do not fit each other");
+  HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {&scores}));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t most, IntIn(ctx, "max_output_boxes_per_class", 0));
   HEDDLE_ASSIGN_OR_RETURN(const double iou, NumberIn(ctx, "iou_threshold", 0));
   HEDDLE_ASSIGN_OR_RETURN(const double least, NumberIn(ctx, "score_threshold",
@@ -60,6 +61,7 @@ Status OnnxNms(KernelContext& ctx) {
       });
       if (covered) continue;
       kept.push_back(box);
+      if (kept.size() % 256 == 0) HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
       selected.insert(selected.end(), {batch, pair % s[1], i});
     }
   }

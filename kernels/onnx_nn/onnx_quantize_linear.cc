@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/onnx/element_types.h"
-#include "kernels/onnx/operands.h"
+#include "kernels/onnx_nn/quantized.h"
 
 namespace heddle {
 namespace {
@@ -41,7 +41,7 @@ Result<ScaleLayout> LayoutOf(const OpContext& ctx, const Shape& x, const Shape& 
   l.block = block;
   bool good = block > 0 && scale.rank() == x.rank() && x.rank() > 0;
   for (int i = 0; good && i < x.rank(); ++i)
-    good = scale[i] == (i == axis ? (x[i] + block - 1) / block : x[i]);
+    good = scale[i] == (i == axis ? x[i] / block + (x[i] % block != 0 ? 1 : 0) : x[i]);
   if (!good)
     return InvalidArgument("a scale of shape ", scale.ToString(), " does not fit ", x.ToString(),
                            " in blocks of ", block, " along axis ", axis);
@@ -49,10 +49,9 @@ Result<ScaleLayout> LayoutOf(const OpContext& ctx, const Shape& x, const Shape& 
   return l;
 }
 
-Status CheckZero(const OpContext& ctx, const Shape& scale, const Shape* zero) {
+Status CheckZero(const Shape& scale, const Shape* zero) {
   if (zero == nullptr || *zero == scale || (zero->numel() == 1 && scale.numel() == 1))
     return Status::Ok();
-  (void)ctx;
   return InvalidArgument("the zero point has shape ", zero->ToString(), ", the scale ",
                          scale.ToString(), ", expected one shape");
 }
@@ -72,7 +71,7 @@ Status OnnxQuantizeShape(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("x"), &scale = ctx.InShape("y_scale");
   const bool has_zero = ctx.HasIn("y_zero_point");
   HEDDLE_RETURN_IF_ERROR(LayoutOf(ctx, x, scale).status());
-  HEDDLE_RETURN_IF_ERROR(CheckZero(ctx, scale, has_zero ? &ctx.InShape("y_zero_point") : nullptr));
+  HEDDLE_RETURN_IF_ERROR(CheckZero(scale, has_zero ? &ctx.InShape("y_zero_point") : nullptr));
   HEDDLE_ASSIGN_OR_RETURN(
       const ElementType type,
       QuantizedType(ctx, has_zero, has_zero ? ctx.InDType("y_zero_point") : DType::kU8));
@@ -129,7 +128,7 @@ Status OnnxDequantizeShape(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("x"), &scale = ctx.InShape("x_scale");
   HEDDLE_RETURN_IF_ERROR(LayoutOf(ctx, x, scale).status());
   HEDDLE_RETURN_IF_ERROR(
-      CheckZero(ctx, scale, ctx.HasIn("x_zero_point") ? &ctx.InShape("x_zero_point") : nullptr));
+      CheckZero(scale, ctx.HasIn("x_zero_point") ? &ctx.InShape("x_zero_point") : nullptr));
   HEDDLE_RETURN_IF_ERROR(StoredAs(ctx.Int("elem_type"), ctx.InDType("x")).status());
   HEDDLE_ASSIGN_OR_RETURN(const DType dtype,
                           DTypeOfOnnx(ctx.Int("output_dtype"), ctx.InDType("x_scale")));
@@ -169,23 +168,14 @@ Status OnnxDynamicQuantizeShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// The range of the values, widened to contain 0, over 255 steps.
 Status OnnxDynamicQuantize(KernelContext& ctx) {
   const Tensor& x = ctx.In("x");
   const float* from = x.data<float>();
-  float least = 0, most = 0;
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    least = std::min(least, from[i]);
-    most = std::max(most, from[i]);
-  }
-  const float scale = most == least ? 1 : (most - least) / 255;
-  const float zero = std::nearbyint(std::clamp(-least / scale, 0.0F, 255.0F));
+  const RangeSteps<float> steps(from, x.numel());
   uint8_t* to = ctx.Out("y").mutable_data<uint8_t>();
-  for (int64_t i = 0; i < x.numel(); ++i)
-    to[i] = static_cast<uint8_t>(
-        std::isnan(from[i]) ? 0 : std::clamp(std::nearbyint(from[i] / scale) + zero, 0.0F, 255.0F));
-  *ctx.Out("y_scale").mutable_data<float>() = scale;
-  *ctx.Out("y_zero_point").mutable_data<uint8_t>() = static_cast<uint8_t>(zero);
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = static_cast<uint8_t>(steps.StepOf(from[i]));
+  *ctx.Out("y_scale").mutable_data<float>() = steps.scale;
+  *ctx.Out("y_zero_point").mutable_data<uint8_t>() = static_cast<uint8_t>(steps.zero);
   return Status::Ok();
 }
 

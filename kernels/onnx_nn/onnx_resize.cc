@@ -11,7 +11,7 @@ namespace {
 
 enum class ResizeMode { kNearest, kLinear, kCubic };
 
-// How an axis is resized.
+// The resizing of one axis.
 struct ResizeAxis {
   int64_t in = 0, out = 0;
   double scale = 1;
@@ -24,7 +24,7 @@ struct ResizeSpec {
   Shape out;
 };
 
-// Whether an optional operand is there: exporters leave empty tensors where they mean nothing.
+// True when an optional operand is there. An empty tensor, which exporters write, counts as absent.
 template <typename Context>
 bool Given(const Context& ctx, Key key) {
   return Has(ctx, key) && ShapeIn(ctx, key).numel() > 0;
@@ -56,9 +56,14 @@ Status KeepRatio(const std::string& policy, const Shape& x, const Ints& axes, In
     const double s = static_cast<double>((*sizes)[i]) / n;
     if (i == 0 || (smaller ? s < *scale : s > *scale)) *scale = s;
   }
-  for (size_t i = 0; i < axes.size(); ++i)
-    (*sizes)[i] = static_cast<int64_t>(
-        std::floor(static_cast<double>(x[static_cast<int>(axes[i])]) * *scale + 0.5));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const double size =
+        std::floor(static_cast<double>(x[static_cast<int>(axes[i])]) * *scale + 0.5);
+    if (!(size >= 0 && size < 1e15))
+      return InvalidArgument("sizes gives axis ", axes[i], " of X ", x.ToString(), " the size ",
+                             size);
+    (*sizes)[i] = static_cast<int64_t>(size);
+  }
   return Status::Ok();
 }
 
@@ -130,7 +135,7 @@ Status OnnxResizeShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Where position o of the result lies in the source.
+// The position in the source of position o of the result.
 Result<double> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o) {
   const auto n = static_cast<double>(a.in), m = static_cast<double>(a.out);
   const auto at = static_cast<double>(o);

@@ -1,33 +1,6 @@
-#include "kernels/base/check.h"
 #include "kernels/onnx_nn/recurrent_packed.h"
 
-namespace heddle {
-namespace {
-
-template <typename T>
-struct OnnxRnn {
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_RETURN_IF_ERROR(CheckDType(
-        kDTypeOf<T>, {&ctx.In("W"), &ctx.In("R"), ctx.InOpt("B"), ctx.InOpt("initial_h")}));
-    HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config,
-                            RecurrentConfigOf(ctx, RecurrentKind::kRnn, false));
-    if constexpr (std::is_same_v<T, float>)
-      if (IsPacked(ctx)) return RunPacked(ctx, config);
-    const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
-    return RunRecurrent<T>(ctx, config, weights);
-  }
-};
-
-}  // namespace
-}  // namespace heddle
-
-HEDDLE_OP(onnx_rnn) {
-  op.Doc("plain recurrent network of ONNX");
-  DeclareRecurrent(op, RecurrentKind::kRnn);
-  op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, RecurrentKind::kRnn, false); });
-  op.Prepare(PrepareRecurrent<RecurrentKind::kRnn>);
-  op.Kernels<OnnxRnn, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
-}
+HEDDLE_OP(onnx_rnn) { DefineRecurrent<RecurrentKind::kRnn>(op, "plain recurrent network of ONNX"); }
 
 HEDDLE_EXAMPLES(onnx_rnn, R"(
 example forward, no bias

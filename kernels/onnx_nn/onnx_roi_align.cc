@@ -8,6 +8,8 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kMostSamples = 1 << 10;  // along an axis of a bin; as kernels/detection has it
+
 Status OnnxRoiAlignShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X", "rois", "batch_indices"})) return ctx.Defer();
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("rois");
@@ -18,7 +20,11 @@ Status OnnxRoiAlignShape(ShapeContext& ctx) {
                            ctx.InShape("batch_indices").ToString(), " do not give regions of ", h,
                            " by ", w);
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("batch_indices"), "batch_indices"));
-  ctx.SetOut("Y", {rois[0], x[1], h, w}, ctx.InDType("X"));
+  if (ctx.Int("sampling_ratio") > kMostSamples)
+    return InvalidArgument("sampling_ratio is ", ctx.Int("sampling_ratio"), ", above the limit of ",
+                           kMostSamples);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape({rois[0], x[1], h, w}, "the result"));
+  ctx.SetOut("Y", out, ctx.InDType("X"));
   return Status::Ok();
 }
 
@@ -53,7 +59,7 @@ struct OnnxRoiAlign {
       for (int64_t r = begin; r < end; ++r)
         Region(ctx, rois.data<T>() + r * 4, IntAt(images, r), r);
     });
-    return Status::Ok();
+    return ctx.Interrupted();
   }
 
   static void Region(const KernelContext& ctx, const T* roi, int64_t image, int64_t r) {
@@ -74,13 +80,14 @@ struct OnnxRoiAlign {
     const double bin_h = height / static_cast<double>(rows);
     const double bin_w = width / static_cast<double>(cols);
     const int64_t samples = ctx.Int("sampling_ratio");
-    constexpr double kMostSamples = 1 << 20;
+    constexpr double kMostByItself = 1 << 20;
     const auto count = [&](double bin) {
-      return samples > 0 ? samples
-                         : static_cast<int64_t>(std::clamp(std::ceil(bin), 0.0, kMostSamples));
+      if (samples > 0) return samples;
+      return bin > 0 ? static_cast<int64_t>(std::min(std::ceil(bin), kMostByItself)) : int64_t{0};
     };
     const int64_t grid_h = count(bin_h), grid_w = count(bin_w);
     for (int64_t c = 0; c < x.dim(1); ++c) {
+      if (!ctx.Interrupted().ok()) return;  // Run reports it
       const T* plane = x.data<T>() + (image * x.dim(1) + c) * h * w;
       T* to = out.mutable_data<T>() + (r * x.dim(1) + c) * rows * cols;
       for (int64_t bin = 0; bin < rows * cols; ++bin) {
@@ -126,7 +133,9 @@ Status OnnxMaxRoiPoolShape(ShapeContext& ctx) {
       pooled[1] < 1)
     return InvalidArgument("X ", x.ToString(), ", rois ", rois.ToString(),
                            " and pooled_shape do not give regions");
-  ctx.SetOut("Y", {rois[0], x[1], pooled[0], pooled[1]}, ctx.InDType("X"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out,
+                          MakeShape({rois[0], x[1], pooled[0], pooled[1]}, "the result"));
+  ctx.SetOut("Y", out, ctx.InDType("X"));
   return Status::Ok();
 }
 

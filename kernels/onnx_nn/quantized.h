@@ -1,4 +1,4 @@
-// What operators on quantised tensors share.
+// Zero points, scales and rounding, for operators on quantised tensors.
 #pragma once
 
 #include <cmath>
@@ -24,6 +24,29 @@ T RoundTo(float x, int32_t zero) {
   constexpr float kMost = static_cast<float>(std::numeric_limits<T>::max());
   return static_cast<T>(std::clamp(std::nearbyint(x) + static_cast<float>(zero), kLeast, kMost));
 }
+
+// The scale and the zero point of 255 steps over the range of n numbers, widened to contain 0.
+template <typename T>
+struct RangeSteps {
+  T scale = 1, zero = 0;
+
+  RangeSteps(const T* x, int64_t n) {
+    T least = 0, most = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      least = std::min(least, x[i]);
+      most = std::max(most, x[i]);
+    }
+    if (most != least) scale = (most - least) / T(255);
+    zero = Clamped(-least / scale);
+  }
+  // The step of x, 0 to 255; 0 for NaN.
+  T StepOf(T x) const { return Clamped(std::nearbyint(x / scale) + zero); }
+
+ private:
+  static T Clamped(T x) {
+    return std::isnan(x) ? T(0) : std::nearbyint(std::clamp(x, T(0), T(255)));
+  }
+};
 
 // out[i] = sums[i] * scale_of(i), rounded, plus the zero point. `out` is uint8 or int8.
 template <typename ScaleOf>

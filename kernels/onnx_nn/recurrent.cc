@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "kernels/onnx_nn/quantized.h"
 #include "kernels/onnx_nn/recurrent_packed.h"
 
 namespace heddle {
@@ -192,10 +193,11 @@ class Direction {
   Direction(KernelContext& ctx, const RecurrentConfig& c, const RecurrentWeights<T>& w, int64_t d)
       : ctx_(ctx), c_(c), w_(w), d_(d), h_(c.hidden), gates_(c.gates() * c.hidden) {}
 
-  void Run(const T* x, const int64_t* lengths) {
+  Status Run(const T* x, const int64_t* lengths) {
     Prepare(x);
     const bool back = c_.reverse || d_ == 1;
     for (int64_t step = 0; step < c_.steps; ++step) {
+      HEDDLE_RETURN_IF_ERROR(ctx_.Interrupted());
       Recur();
       for (int64_t b = 0; b < c_.batch; ++b) {
         if (step >= lengths[b]) continue;
@@ -213,6 +215,7 @@ class Direction {
     }
     PutState("Y_h", state_);
     if (c_.kind == RecurrentKind::kLstm) PutState("Y_c", cell_);
+    return Status::Ok();
   }
 
  private:
@@ -231,19 +234,12 @@ class Direction {
     if (m > 0 && dims.n > 0) ParallelGemm<T>(ctx_, dims, T(1), rounded, part, T(0), c);
   }
 
-  // What 8 bits keep of n numbers, in a range that contains 0.
+  // The n numbers, each rounded to one of 255 steps of their range.
   const T* Rounded(const T* a, int64_t n) {
-    T least = 0, most = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      least = std::min(least, a[i]);
-      most = std::max(most, a[i]);
-    }
-    const T scale = most == least ? T(1) : (most - least) / T(255);
-    const T zero = std::nearbyint(std::clamp(-least / scale, T(0), T(255)));
+    const RangeSteps<T> steps(a, n);
     rounded_.resize(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i)
-      rounded_[static_cast<size_t>(i)] =
-          (std::clamp(std::nearbyint(a[i] / scale) + zero, T(0), T(255)) - zero) * scale;
+      rounded_[static_cast<size_t>(i)] = (steps.StepOf(a[i]) - steps.zero) * steps.scale;
     return rounded_.data();
   }
 
@@ -349,7 +345,7 @@ class Direction {
     for (int64_t j = 0; j < h_; ++j) h[j] = (T(1) - pre[j]) * fresh[j] + pre[j] * h[j];
   }
 
-  // Where the state of sequence b lies in a tensor of states.
+  // The offset of the state of sequence b in a tensor of states.
   int64_t StateAt(int64_t b) const {
     return (c_.batch_first ? b * c_.directions + d_ : d_ * c_.batch + b) * h_;
   }
@@ -399,8 +395,7 @@ Status RunRecurrent(KernelContext& ctx, const RecurrentConfig& c,
   }
   if (Tensor* y = ctx.OutOpt("Y")) std::fill_n(y->mutable_data<T>(), y->numel(), T(0));
   for (int64_t d = 0; d < c.directions; ++d) {
-    HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
-    Direction<T>(ctx, c, weights, d).Run(in, lengths.data());
+    HEDDLE_RETURN_IF_ERROR(Direction<T>(ctx, c, weights, d).Run(in, lengths.data()));
   }
   return Status::Ok();
 }

@@ -1,8 +1,8 @@
-// ONNX's recurrent networks: what RNN, GRU and LSTM have in common.
+// ONNX's recurrent networks RNN, GRU and LSTM.
 //
 // The inputs' products of all steps are one matrix product; each step then multiplies the state of
-// the whole batch. Sequences of different length run side by side: what lies behind the end of one
-// is computed and not kept.
+// the whole batch. Sequences of different length run side by side; the products behind the end of
+// one are computed and not kept.
 #pragma once
 
 #include <array>

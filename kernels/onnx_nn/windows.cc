@@ -17,6 +17,7 @@ Result<Shape> SpatialOf(const Shape& x, Key key) {
 
 Result<Shape> KernelOf(const OpContext& ctx, const Shape* filter, int rank) {
   const Ints& given = ctx.IntList("kernel_shape");
+  HEDDLE_RETURN_IF_ERROR(MakeShape(given, "kernel_shape").status());
   Shape kernel(
       std::span<const int64_t>(given).first(std::min<size_t>(given.size(), Shape::kMaxRank)));
   if (filter != nullptr) {
@@ -57,7 +58,8 @@ Result<Windows> WindowsOf(const OpContext& ctx, const Shape& in, const Shape& ke
                            "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID");
   for (int i = 0; i < w.rank; ++i) {
     const auto at = static_cast<size_t>(i);
-    constexpr int64_t kMost = int64_t{1} << 40;
+    constexpr int64_t kMost = int64_t{1} << 31;  // products of two do not overflow
+    const auto unusable = [](int64_t pad) { return pad < -kMost || pad > kMost; };
     if (strides[at] < 1 || dilations[at] < 1 || strides[at] > kMost || dilations[at] > kMost ||
         kernel[i] > kMost)
       return InvalidArgument("stride ", strides[at], ", dilation ", dilations[at], " and kernel ",
@@ -78,8 +80,9 @@ Result<Windows> WindowsOf(const OpContext& ctx, const Shape& in, const Shape& ke
       w.pad_lo[at] = pads[at];
       w.pad_hi[at] = pads[at + static_cast<size_t>(w.rank)];
     }
-    if (std::abs(w.pad_lo[at]) > kMost || std::abs(w.pad_hi[at]) > kMost)
-      return InvalidArgument("pads of axis ", i, " are too large");
+    if (unusable(w.pad_lo[at]) || unusable(w.pad_hi[at]))
+      return InvalidArgument("pads of axis ", i, " are ", w.pad_lo[at], " and ", w.pad_hi[at],
+                             ", expected -", kMost, " to ", kMost);
     const int64_t span = n + w.pad_lo[at] + w.pad_hi[at] - reach;
     if (span < 0)
       return InvalidArgument("a window of ", reach, " does not fit the ", n, " elements of axis ",

@@ -13,7 +13,7 @@ struct Windows {
   Shape in, kernel, out;
   std::array<int64_t, kMaxRank> stride{}, dilation{}, pad_lo{}, pad_hi{};
 
-  // Where the first tap of output position o lies.
+  // The input position of the first tap of output position o.
   int64_t Begin(int axis, int64_t o) const { return o * stride[axis] - pad_lo[axis]; }
 };
 

@@ -83,7 +83,7 @@ Status ParseAll(KernelContext& ctx, const StringTensor& x, DType dtype) {
       if (!Parse(x.elements[i], &whole)) {
         if (!Parse(x.elements[i], &real))
           return InvalidArgument("element ", i, " ('", x.elements[i], "') is no number");
-        whole = static_cast<int64_t>(real);
+        whole = ConvertTo<int64_t>(real);
       }
       out.mutable_data<T>()[i] = static_cast<T>(whole);
     } else {

@@ -1,3 +1,4 @@
+#include <locale>
 #include <regex>
 
 #include "kernels/onnx_values/string_operand.h"
@@ -5,16 +6,21 @@
 namespace heddle {
 namespace {
 
-// The library's matcher takes stack for every character: longer texts are refused.
+// The library takes stack for every character of a text and for every nesting of a pattern: longer
+// ones are refused.
 constexpr size_t kLongest = 4096;
 
 Status FullMatch(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "X"));
+  const std::string& given = ctx.Str("pattern");
+  if (given.size() > kLongest)
+    return InvalidArgument("'pattern' has ", given.size(), " bytes, expected up to ", kLongest);
   std::regex pattern;
+  pattern.imbue(std::locale::classic());
   try {
-    pattern.assign(ctx.Str("pattern"), std::regex::ECMAScript);
+    pattern.assign(given, std::regex::ECMAScript);
   } catch (const std::regex_error& e) {
-    return InvalidArgument("'pattern' ", ctx.Str("pattern"), " cannot be read: ", e.what());
+    return InvalidArgument("'pattern' ", given, " cannot be read: ", e.what());
   }
   Tensor& out = ctx.Alloc("Y", DType::kBool, x->shape);
   for (size_t i = 0; i < x->elements.size(); ++i) {
@@ -35,7 +41,7 @@ Status FullMatch(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_regex_full_match) {
-  op.Doc("whether each whole string is of the pattern");
+  op.Doc("whether each whole string matches the pattern");
   op.Input("X", kAnyKind).Output("Y").Attr("pattern", "").AnyKernel(FullMatch);
 }
 

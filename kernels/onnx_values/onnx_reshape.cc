@@ -25,7 +25,8 @@ Result<Shape> Reshaped(const Shape& x, const Ints& wanted, bool zeros_stay) {
       return InvalidArgument("'shape' has ", d, " as dimension ", i,
                              "; one -1 and sizes are expected");
     if (d == -1) open = static_cast<int>(i);
-    if (d >= 0) product *= d;
+    if (d >= 0 && __builtin_mul_overflow(product, d, &product))
+      return InvalidArgument("'shape' has more elements than can be stored");
     shape.push_back(d);
   }
   if (open >= 0 && product > 0) shape[open] = x.numel() / product;

@@ -105,7 +105,7 @@ Status ConcatFromSequence(KernelContext& ctx) {
   return Join(ctx, *items, ctx.Int("axis"), ctx.Int("new_axis") != 0, false, "concat_result");
 }
 
-// What a loop made turn by turn. After no turns, nothing but the type is known.
+// Stacks the items that a loop made, one in each turn. After no turns only the type is known.
 Status StackArray(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, SequenceIn(ctx, "X"));
   if (items->empty()) {

@@ -25,6 +25,7 @@ bool IsPaired(uint32_t c) {
 bool IsOddCapital(uint32_t c) { return (c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E); }
 
 uint32_t OtherCase(uint32_t c, bool upper) {
+  if (c == 0x3C2) return upper ? 0x3A3 : c;  // the final sigma has no capital of its own
   for (const CaseRange& r : kRanges) {
     if (upper && c >= r.upper_first + r.distance && c <= r.upper_last + r.distance && c != 0xF7)
       return c - r.distance;
@@ -70,6 +71,8 @@ Status Normalize(KernelContext& ctx) {
   if (shape.rank() != 1 && !(shape.rank() == 2 && shape[0] == 1))
     return InvalidArgument("'X' has the shape ", shape.ToString(), "; [n] or [1, n] is expected");
   const std::string& action = ctx.Str("case_change_action");
+  if (action != "NONE" && action != "LOWER" && action != "UPPER")
+    return InvalidArgument("'case_change_action' is '", action, "', expected NONE, LOWER or UPPER");
   const bool exact = ctx.Int("is_case_sensitive") != 0;
   Strings stopped = ctx.Attr<Strings>("stopwords");
   if (!exact)
@@ -91,7 +94,7 @@ Status Normalize(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_string_normalizer) {
-  op.Doc("strings without stop words, in another case");
+  op.Doc("strings without stop words, in upper or lower case");
   op.Input("X", kAnyKind).Output("Y").Attr("case_change_action", "NONE");
   op.Attr("is_case_sensitive", 0).Attr("stopwords", Strings{}).AnyKernel(Normalize);
 }

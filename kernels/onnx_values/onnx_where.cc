@@ -1,7 +1,5 @@
 // X where the condition holds, else Y, each of the three broadcast to their common shape.
-#include <array>
-
-#include "core/shapes.h"
+#include "kernels/onnx/operands.h"
 
 namespace heddle {
 namespace {
@@ -18,24 +16,12 @@ Status WhereShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Steps through a tensor in the order of a larger shape: 0 along what is repeated.
-std::array<int64_t, Shape::kMaxRank> StepsIn(const Shape& part, const Shape& whole) {
-  std::array<int64_t, Shape::kMaxRank> steps{};
-  int64_t stride = 1;
-  for (int i = part.rank() - 1; i >= 0; --i) {
-    const int d = i + whole.rank() - part.rank();
-    steps[static_cast<size_t>(d)] = part[i] == 1 ? 0 : stride;
-    stride *= part[i];
-  }
-  return steps;
-}
-
 // Rows of the last dimension [begin, end).
 template <typename T>
 void Rows(const Shape& shape, const Tensor& ct, const Tensor& xt, const Tensor& yt, int64_t begin,
           int64_t end, T* out) {
-  const auto cs = StepsIn(ct.shape(), shape), xs = StepsIn(xt.shape(), shape),
-             ys = StepsIn(yt.shape(), shape);
+  const auto cs = BroadcastStrides(ct.shape(), shape), xs = BroadcastStrides(xt.shape(), shape),
+             ys = BroadcastStrides(yt.shape(), shape);
   const int last = shape.rank() - 1;
   const int64_t n = last < 0 ? 1 : shape[last];
   const auto inner = [&](const auto& steps) {
@@ -78,22 +64,7 @@ Status Where(KernelContext& ctx) {
                            " and 'Y' ", Name(y.dtype()),
                            "; bool and two tensors of one type are expected");
   Tensor& out = ctx.Out("output");
-  switch (SizeOf(x.dtype())) {
-    case 1:
-      Select<uint8_t>(ctx, out);
-      break;
-    case 2:
-      Select<uint16_t>(ctx, out);
-      break;
-    case 4:
-      Select<uint32_t>(ctx, out);
-      break;
-    case 8:
-      Select<uint64_t>(ctx, out);
-      break;
-    default:
-      Select<std::complex<double>>(ctx, out);
-  }
+  VisitElementSize(x.dtype(), [&](auto tag) { Select<typename decltype(tag)::type>(ctx, out); });
   return Status::Ok();
 }
 

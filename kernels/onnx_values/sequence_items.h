@@ -1,4 +1,4 @@
-// What operators on ONNX's sequences of tensors share.
+// Operands of operators on ONNX's sequences of tensors.
 #pragma once
 
 #include "kernels/index/index_value.h"

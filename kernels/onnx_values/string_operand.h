@@ -1,4 +1,4 @@
-// What operators on strings share. Their operands are values of another kind than tensors
+// Operands of operators on strings. They are values of another kind than tensors
 // (heddle/string_tensor.h): slots take any kind.
 #pragma once
 

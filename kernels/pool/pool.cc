@@ -76,19 +76,18 @@ void ForLines(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, c
   }
 }
 
-// In an order that depends on the length alone, not on where the memory lies: equal planes have
-// equal sums.
+// Adds in an order that depends on the length alone, not on where the memory lies: equal planes
+// have equal sums.
 template <typename T>
 T Sum(const T* x, int64_t n) {
-  constexpr int64_t kLanes = 16;
-  T lanes[kLanes] = {};
+  constexpr int kLanes = 64 / sizeof(T);
+  using Lanes = Eigen::Array<T, kLanes, 1>;
+  Lanes lanes = Lanes::Zero();
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += x[i + k];
-  for (int64_t k = 0; i + k < n; ++k) lanes[k] += x[i + k];
-  for (int64_t half = kLanes / 2; half > 0; half /= 2)
-    for (int64_t k = 0; k < half; ++k) lanes[k] += lanes[k + half];
-  return lanes[0];
+  for (; i + kLanes <= n; i += kLanes) lanes += Eigen::Map<const Lanes>(x + i);
+  T rest(0);
+  for (; i < n; ++i) rest += x[i];
+  return lanes.sum() + rest;
 }
 
 template <typename T, bool kMax>

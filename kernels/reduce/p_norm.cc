@@ -88,6 +88,7 @@ struct PNormGrad {
     const T p = static_cast<T>(porder), eps = static_cast<T>(ctx.Float("epsilon"));
     const T* x = xt.data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
+    // As in Paddle, epsilon is added to the power of the norm.
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const T n = norm.data<T>()[line], g = dt.data<T>()[line];
       for (int64_t i = 0, at = lines.Begin(line); i < lines.n; ++i, at += lines.inner) {
@@ -97,11 +98,11 @@ struct PNormGrad {
         else if (std::isinf(porder))
           dx[at] = a == n ? Sign(v) * g : T(0);
         else if (porder == 1)
-          dx[at] = Sign(v) * g;
+          dx[at] = Sign(v) * g / (T(1) + eps);
         else if (porder == 2)
           dx[at] = v / (n + eps) * g;
         else
-          dx[at] = std::pow(a, p - 1) / std::pow(n + eps, p - 1) * g * Sign(v);
+          dx[at] = std::pow(a, p - 1) / (std::pow(n, p - 1) + eps) * g * Sign(v);
       }
     });
     return Status::Ok();
@@ -200,4 +201,43 @@ in Out@GRAD float32 [4] -0.1 -0.4 -0.5 0.8
 in X float32 [4, 4] 0.91 -1.26 0.04 1.35 0.7 -1.04 -1.7 -0.83 -1.48 1.13 0.26 -0.39 1.57 0.48 -0.17
   -0.61
 out X@GRAD float32 [4, 4] -0.1 0.1 -0.1 -0.1 -0.4 0.4 0.4 0.4 0.5 -0.5 -0.5 0.5 0.8 0.8 -0.8 -0.8
+
+example float32 3, epsilon 0.5, porder 3
+gradient none: epsilon is large
+attr axis INT 0
+attr porder FLOAT 3.0
+attr epsilon FLOAT 0.5
+in X float32 [3] 1 -2 3
+in Out float32 [] 3.3019273
+in Out@GRAD float32 [] 0.5
+out X@GRAD float32 [3] 0.04384917 -0.17539668 0.39464253
+
+example float64 3, epsilon 2, porder 0.5
+gradient none: epsilon is large
+attr axis INT 0
+attr porder FLOAT 0.5
+attr epsilon FLOAT 2.0
+in X float64 [3] 1 -2 3
+in Out float64 [] 17.19151
+in Out@GRAD float64 [] 0.5
+out X@GRAD float64 [3] 0.22309666771191172 -0.15775316659921468 0.12880492115878073
+
+example float32 3, a norm of 0, porder 3
+gradient none: the norm has no slope at 0
+attr axis INT 0
+attr porder FLOAT 3.0
+in X float32 [3] 0 0 0
+in Out float32 [] 0
+in Out@GRAD float32 [] 0.5
+out X@GRAD float32 [3] 0 0 0
+
+example float32 3, epsilon 10, porder 1
+gradient none: epsilon is large
+attr axis INT 0
+attr porder FLOAT 1.0
+attr epsilon FLOAT 10.0
+in X float32 [3] 1 -2 3
+in Out float32 [] 6
+in Out@GRAD float32 [] 0.5
+out X@GRAD float32 [3] 0.045454547 -0.045454547 0.045454547
 )")

@@ -19,7 +19,7 @@ DType SumDType(const OpContext& ctx, DType x) {
   return x == DType::kBool || x == DType::kI32 ? DType::kI64 : x;
 }
 
-// X in the dtype of the result, which it is added up in.
+// Converts X to the dtype of the result and adds it up there.
 Status SumOfConverted(KernelContext& ctx, DType to) {
   const Tensor& x = ctx.In("X");
   Tensor converted = ctx.Scratch(to, x.shape());

@@ -1,6 +1,8 @@
 // Operands of ONNX's operators that cannot be right: one error that says which.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -14,14 +16,16 @@ Tensor Ones(const Shape& shape) {
 
 // One operator on fed operands, whose shapes the program does not know.
 Status RunOne(const std::string& type, const Feeds& feeds, const Slots& in, const std::string& out,
-              const Attrs& attrs = {}) {
+              const Attrs& attrs = {}, const std::string& other_out = "") {
   ProgramBuilder b;
   for (const Feed& f : feeds) {
     Shape any = f.value.tensor().shape();
     for (int i = 0; i < any.rank(); ++i) any[i] = -1;
     b.Feed(f.name, f.value.tensor().dtype(), any);
   }
-  b.Op(type, in, {{out, {"result"}}}, attrs);
+  Slots outs{{out, {"result"}}};
+  if (!other_out.empty()) outs.push_back({other_out, {"other"}});
+  b.Op(type, in, outs, attrs);
   b.Fetch("result");
   Executor executor({.threads = 2});
   auto program = b.TryBuild();
@@ -43,6 +47,24 @@ TEST(OnnxRefusals, IndicesOutOfRange) {
              "indices holds 3 at position 1, expected -3 to 2");
   ExpectTold(RunOne("onnx_gather_nd", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"),
              "indices holds 3 for axis 1");
+}
+
+TEST(OnnxRefusals, RowsBeyondTheEndOfACache) {
+  for (const int64_t begin : {int64_t{3}, std::numeric_limits<int64_t>::max()}) {
+    const Feeds feeds{{"x", Ones({1, 4, 1})}, {"u", Ones({1, 2, 1})}, {"i", I64({1}, {begin})}};
+    ExpectTold(RunOne("onnx_tensor_scatter", feeds,
+                      {{"past_cache", {"x"}}, {"update", {"u"}}, {"write_indices", {"i"}}},
+                      "present_cache"),
+               "write_indices holds");
+  }
+}
+
+TEST(OnnxRefusals, UpdatesOfTooManyDimensions) {
+  const Shape ten{1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const Feeds feeds{{"x", Ones({1, 1, 2})}, {"i", I64(ten, {0})}, {"u", Ones(ten)}};
+  ExpectTold(RunOne("onnx_scatter_nd", feeds,
+                    {{"data", {"x"}}, {"indices", {"i"}}, {"updates", {"u"}}}, "output"),
+             "more than 10 dimensions");
 }
 
 TEST(OnnxRefusals, AxesTwiceAndBeyondTheRank) {
@@ -68,6 +90,30 @@ TEST(OnnxRefusals, ResultsThatNobodyCanHold) {
   ExpectTold(RunOne("onnx_resize", resize, {{"X", {"x"}}, {"scales", {"s"}}}, "Y"), "scales holds");
 }
 
+TEST(OnnxRefusals, PadsThatOverflow) {
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  const Feeds pool{{"x", Ones({1, 1, 2})}};
+  ExpectTold(RunOne("onnx_max_pool", pool, {{"X", {"x"}}}, "Y",
+                    {{"kernel_shape", Ints{1}}, {"pads", Ints{least, least}}}),
+             "pads of axis 0");
+  const Feeds conv{{"x", Ones({1, 1, 2})}, {"w", Ones({1, 1, 1})}};
+  ExpectTold(RunOne("onnx_conv_transpose", conv, {{"X", {"x"}}, {"W", {"w"}}}, "Y",
+                    {{"pads", Ints{least, least}}}),
+             "the padding of axis 0");
+  const Feeds reflect{{"x", Ones({3})}, {"p", I64({2}, {10, -10})}};
+  ExpectTold(RunOne("onnx_pad", reflect, {{"data", {"x"}}, {"pads", {"p"}}}, "output",
+                    {{"mode", std::string("reflect")}}),
+             "reflect more than");
+}
+
+TEST(OnnxRefusals, MoreSamplesThanAnybodyWaitsFor) {
+  const Feeds feeds{{"x", Ones({1, 1, 2, 2})}, {"r", Ones({1, 4})}, {"i", I64({1}, {0})}};
+  ExpectTold(
+      RunOne("onnx_roi_align", feeds, {{"X", {"x"}}, {"rois", {"r"}}, {"batch_indices", {"i"}}},
+             "Y", {{"sampling_ratio", int64_t{1} << 31}}),
+      "sampling_ratio is");
+}
+
 TEST(OnnxRefusals, WindowsThatDoNotFit) {
   const Feeds feeds{{"x", Ones({1, 1, 2})}, {"w", Ones({1, 1, 3})}};
   ExpectTold(RunOne("onnx_conv", feeds, {{"X", {"x"}}, {"W", {"w"}}}, "Y"),
@@ -84,6 +130,27 @@ TEST(OnnxRefusals, LengthsBeyondTheSteps) {
   ExpectTold(RunOne("onnx_lstm", feeds,
                     {{"X", {"x"}}, {"W", {"w"}}, {"R", {"r"}}, {"sequence_lens", {"n"}}}, "Y_h"),
              "sequence_lens holds 3, expected 0 to 2");
+}
+
+TEST(OnnxRefusals, ClassesThatDoNotMatchTheirAttributes) {
+  const Feeds feeds{{"x", Ones({1, 1})}};
+  ExpectTold(RunOne("onnx_ml_linear_classifier", feeds, {{"X", {"x"}}}, "Y",
+                    {{"classlabels_ints", Ints{1}},
+                     {"classlabels_strings", std::vector<std::string>{"a", "b"}},
+                     {"coefficients", std::vector<double>{1, 2}}},
+                    "Z"),
+             "expected one of the two lists");
+  const int64_t quarter = int64_t{1} << 62;  // four of them wrap to 0
+  ExpectTold(RunOne("onnx_ml_svm_classifier", feeds, {{"X", {"x"}}}, "Y",
+                    {{"vectors_per_class", Ints{quarter, quarter, quarter, quarter}},
+                     {"rho", std::vector<double>(6, 0)}},
+                    "Z"),
+             "vectors_per_class holds");
+  ExpectTold(RunOne("onnx_ml_label_encoder", feeds, {{"X", {"x"}}}, "Y",
+                    {{"keys_int64s", Ints{0, 1}},
+                     {"values_int64s", Ints{0, 1}},
+                     {"values_floats", std::vector<double>{0}}}),
+             "has 2 keys and 1 values");
 }
 
 TEST(OnnxRefusals, TreesThatLeadInCirclesOrBeyondTheFeatures) {
