@@ -21,7 +21,8 @@ constexpr size_t kHashedBytes = 256 << 10;  // read at a time
 
 Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) {
   std::shared_ptr<DataFile> file(new DataFile(path));
-  file->fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe without a writer must not be waited for.
+  file->fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file->fd_ < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
   if (::fstat(file->fd_, &file->opened_) != 0 || !S_ISREG(file->opened_.st_mode))
     return InvalidArgument(path, " is not a regular file");

@@ -57,15 +57,19 @@ Result<std::string> FindInDirectory(const std::string& dir) {
   return NotFound(dir, " holds no program (", usual, ")");
 }
 
-// "": the one that the program was read from.
+// The format to write in. "": the one that the program was read from, or ProgramDesc.
 Result<const Format*> FormatNamed(const std::string& name, const ir::Program& program) {
-  if (name.empty()) return &formats::FormatOf(program);
+  const Format& own = formats::FormatOf(program);
+  if (name.empty()) return own.CanWrite() ? &own : formats::Formats()[0];
   std::string names;
+  bool is_read = false;
   for (const Format* format : formats::Formats()) {
-    if (format->name() == name) return format;
-    names += (names.empty() ? "" : ", ") + std::string(format->name());
+    if (format->name() == name && format->CanWrite()) return format;
+    is_read = is_read || format->name() == name;
+    if (format->CanWrite()) names += (names.empty() ? "" : ", ") + std::string(format->name());
   }
-  return InvalidArgument("there is no format '", name, "'; there is ", names);
+  if (is_read) return Unimplemented("heddle does not write ", name, "; it writes ", names);
+  return InvalidArgument("there is no format '", name, "' to write; there is ", names);
 }
 
 }  // namespace
@@ -77,6 +81,8 @@ Result<std::shared_ptr<const ProgramSource>> Format::ParseFile(const std::string
                                                                ir::ProgramBuilder& builder) const {
   return Parse(bytes, builder);
 }
+
+Status Format::SetOwnParameters(const Program&, Scope&) const { return Status::Ok(); }
 
 Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
   return Unimplemented("programs of the format ", std::string(name()),
@@ -175,9 +181,10 @@ Result<Model> ParseModel(std::string_view program, std::string_view parameters,
   auto parsed = Program::Parse(program, name);
   if (!parsed.ok()) return parsed.status();
   Model model{*std::move(parsed), std::make_shared<Scope>()};
+  const Format& format = formats::FormatOf(model.program.ir());
+  HEDDLE_RETURN_IF_ERROR(format.SetOwnParameters(model.program, *model.scope));
   if (!parameters.empty())
-    HEDDLE_RETURN_IF_ERROR(formats::FormatOf(model.program.ir())
-                               .ParseParameters(model.program, parameters, *model.scope));
+    HEDDLE_RETURN_IF_ERROR(format.ParseParameters(model.program, parameters, *model.scope));
   return model;
 }
 

@@ -63,6 +63,9 @@ class Format {
   virtual Result<std::shared_ptr<const ProgramSource>> ParseFile(const std::string& path,
                                                                  std::string_view bytes,
                                                                  ir::ProgramBuilder& builder) const;
+  // Whether Write makes files of this format. Programs of one that does not are written as
+  // ProgramDescs unless the user names another format.
+  virtual bool CanWrite() const { return true; }
   // The bytes of a file that Parse makes this program of again. What heddle has no use for is taken
   // from program.source where that is of this format. kResourceExhausted: it cannot be so large.
   virtual Result<std::string> Write(const ir::Program& program) const = 0;
@@ -75,7 +78,9 @@ class Format {
   // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.
   virtual Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                                 ParameterReading reading) const = 0;
-  // The same for the bytes of one file, which need not outlive the call. kUnimplemented: this
+  // Gives the scope the parameters that the program's own file holds; none in most formats.
+  virtual Status SetOwnParameters(const Program& program, Scope& scope) const;
+  // LoadParameters for the bytes of one file, which need not outlive the call. kUnimplemented: this
   // format has no such file.
   virtual Status ParseParameters(const Program& program, std::string_view bytes,
                                  Scope& scope) const;

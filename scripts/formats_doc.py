@@ -23,12 +23,14 @@ HEAD = "\n".join([
     "(`.pdiparams`), one file each, or pickled (`.pdparams`, `.pdopt`) | all operators of "
     "[ops.md](ops.md), under their names | all of them; Paddle 2.6 runs those that are its own |",
     "| `pir`: Paddle 3's PIR, versions 0 to 4 | `inference.json` and other `.json`; parameters as "
-    "for `paddle`, also stored as float16 | what stands below | what stands below, version 4 |", "",
+    "for `paddle`, also stored as float16 | what stands below | what stands below, version 4 |",
+    "| `onnx`: ONNX | `.onnx`, with parameters inside, or beside it where the file names them | "
+    "ONNX's operators, as operators of ops.md | no: written as `paddle` or `pir` |", "",
     "Commands, `LoadModel` and `heddle.load` take a file or a directory; the first bytes of a file",
     "say which format it is. In a directory `model.pdmodel`, `inference.pdmodel`, `__model__`,",
-    "`inference.json` and `model.json` are looked for, in this order, then a single file with such",
-    "an ending. `ParseModel` (C++), `heddle_model_parse_all` (C) and `heddle.parse` (Python) take",
-    "the bytes of both files. `heddle convert MODEL --to FORMAT -o DIR` writes.", "",
+    "`inference.json`, `model.json` and `model.onnx` are looked for, in this order, then a single",
+    "file with such an ending. `ParseModel` (C++), `heddle_model_parse_all` (C) and `heddle.parse`",
+    "(Python) take the bytes of the files. `heddle convert MODEL --to FORMAT -o DIR` writes.", "",
     "A program with operators that heddle does not have is refused with a list of all of them; so",
     "is one that cannot be written. What a reader makes is the same program whatever the format:",
     "operators of ops.md. Formats can be left out of a build",
@@ -49,7 +51,7 @@ def handled():
 
 
 def specially_written():
-    """What the writer has code for: operators of ops.md, and PIR's that they become."""
+    """The operators of ops.md that the writer has code for, and PIR's that they become."""
     text = "".join(path.read_text(encoding="utf-8") for path in (FORMATS / "pir").glob("write*.cc"))
     return (set(re.findall(r'\{"(\w+)", &W::', text)) |
             set(re.findall(r'op\.type\(\) == "(\w+)"', text)),
@@ -80,9 +82,10 @@ def pir(ops):
         says = [old for old in writes if name in writes[old]]
         lines.append(f"| `{name}` | {to} | {'yes' if says or name in to_code else ''} |")
     unsaid = sorted(op for op in ops if op not in writes and op not in from_code
-                    and not op.startswith("elementwise_"))
+                    and not op.startswith(("elementwise_", "onnx_")))
     lines += ["", "Operators of ops.md that no operator of PIR says, so that programs with them "
-              "are not written as PIR: " + ", ".join(f"`{x}`" for x in unsaid) + "."]
+              "are not written as PIR: those whose names begin with `onnx_`, and "
+              + ", ".join(f"`{x}`" for x in unsaid) + "."]
     return lines
 
 

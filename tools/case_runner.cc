@@ -105,7 +105,7 @@ void RemoveOutputs(const std::string& out) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(out, error))
     if (const std::string name = entry.path().filename().string();
-        name.starts_with("out_") || name.starts_with("output_"))
+        name.starts_with("out_") || (name.starts_with("output_") && name.ends_with(".pb")))
       std::filesystem::remove(entry.path(), error);
 }
 

@@ -35,7 +35,7 @@ std::string Rate(const Profile& p, double us, double flops, double bytes) {
   return text;
 }
 
-// Of operators with very many operands the first ones.
+// Lists the first operands, and the number of those behind them.
 std::string Few(const std::vector<TraceEvent::Operand>& list) {
   constexpr size_t kMost = 6;
   if (list.size() <= kMost) return ShapesText(list);

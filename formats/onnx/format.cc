@@ -68,9 +68,9 @@ class Onnx : public formats::Format {
     auto file = formats::DataFile::Open(path);
     return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, builder);
   }
-  // heddle's operators are written as a ProgramDesc, which has all of them.
-  Result<std::string> Write(const ir::Program& program) const override {
-    return paddle::WriteProgramDesc(program);
+  bool CanWrite() const override { return false; }
+  Result<std::string> Write(const ir::Program&) const override {
+    return Unimplemented("heddle does not write ONNX models");
   }
 
   std::vector<std::string> FileNames() const override { return {"model.onnx"}; }
@@ -84,6 +84,14 @@ class Onnx : public formats::Format {
     if (path == program.ir().name || path.empty())
       return static_cast<const OnnxSource&>(*program.ir().source).SetParameters(scope, reading);
     return paddle::LoadParameters(program, path, scope, reading, /*cast=*/true);
+  }
+  Status SetOwnParameters(const Program& program, Scope& scope) const override {
+    return static_cast<const OnnxSource&>(*program.ir().source)
+        .SetParameters(scope, ParameterReading::kNow);
+  }
+  Status ParseParameters(const Program& program, std::string_view bytes,
+                         Scope& scope) const override {
+    return paddle::ParseParameters(program, bytes, scope, /*cast=*/true);
   }
 
  private:

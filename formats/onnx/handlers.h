@@ -33,6 +33,10 @@ std::span<const HandlerEntry> StringHandlers();
 // A node with strings among its inputs that does with them what it does with numbers.
 bool LowerStringMover(NodeLowering& n);
 
+// Whether some version of the node's operator, which has a handler, has each of its attributes.
+// Those that it does not have are told as mistakes.
+bool CheckAttributes(NodeLowering& n);
+
 // Null: none.
 Handler FindHandler(std::string_view domain, std::string_view op_type);
 

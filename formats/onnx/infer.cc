@@ -81,7 +81,7 @@ Shape Probed(Shape shape, int64_t probe) {
   return shape;
 }
 
-// What several trials agree on.
+// Keeps in `all` what this trial and those before it agree on.
 void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta* all) {
   if (first) {
     *all = trial;

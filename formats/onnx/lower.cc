@@ -11,8 +11,7 @@ namespace {
 
 // Nodes in all, local functions put in where they are called: files of a few bytes can call each
 // other into more than any memory holds.
-constexpr size_t kMostNodes = 4'000'000;
-constexpr int kMostCalls = 64;  // of functions in functions
+constexpr size_t kMostNodes = 1'000'000;
 
 std::string FunctionKey(std::string_view domain, std::string_view name, std::string_view overload) {
   return StrCat(domain, "\n", name, "\n", overload);
@@ -56,6 +55,7 @@ Result<Lowered> Lowering::Run() {
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);
   made.keys = std::move(keys_);
+  made.texts = std::move(owned_texts_);
   return made;
 }
 
@@ -293,12 +293,15 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   if (!done && !known) done = LowerCall(*node, around);
   if (!done && known) {
     const Handler handler = FindHandler(node->domain, node->op_type);
-    done = LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
+    if (handler != nullptr && node->outputs.empty()) lowering.Problem("has no output");
+    for (size_t i = 0; i < node->inputs.size(); ++i) lowering.In(i);  // also what no handler reads
+    done = (handler != nullptr && (node->outputs.empty() || !CheckAttributes(lowering))) ||
+           LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
            LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
   if (!done) NoteUnknown(*node, around);
-  // What is wrong with this node should not make those behind it wrong.
+  // A mistake in this node should not make mistakes of those behind it.
   for (std::string_view output : node->outputs)
     if (!output.empty() && !around.names->vars.contains(output))
       around.names->vars.emplace(output, NewVar(FreshName(output), DType::kUnknown));
@@ -310,8 +313,8 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   if (found == functions_.end()) return false;
   const Function& f = *found->second;
   NodeLowering call(*this, node, around, 0);
-  if (around.depth >= kMostCalls) {
-    call.Problem("functions call each other more than ", kMostCalls, " deep");
+  if (around.depth >= kMostDepth) {
+    call.Problem("functions call each other more than ", kMostDepth, " deep");
     return true;
   }
   if (node.inputs.size() > f.inputs.size() || node.outputs.size() > f.outputs.size()) {
@@ -333,7 +336,7 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   LowerNodes(f.nodes, inside);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const auto made = names.vars.find(f.outputs[i]);
-    if (made == names.vars.end())
+    if (made == names.vars.end() || made->second == kNoDraft)
       call.Problem("the function does not make its output '", f.outputs[i], "'");
     else if (call.Wants(i))
       call.Result(i, made->second);
@@ -390,7 +393,8 @@ void Lowering::Recognise() {
 }
 
 void Lowering::KeepParameters(Lowered* made) {
-  // What was recognised has its numbers as attributes.
+  // Operators that were recognised have their numbers as attributes, and read no parameters for
+  // them.
   std::vector<bool> read(draft_.vars.size());
   for (const formats::DraftBlock& block : draft_.blocks)
     for (const DraftOp& op : block.ops)

@@ -35,7 +35,7 @@ struct MapKeys {
   std::vector<std::string> strings;
 };
 
-// What the reader knows of a variable beside what the draft has.
+// The reader knows this of a variable, beside what the draft has.
 struct VarFacts {
   int type = kUndefinedType;            // ONNX's; of the elements where it is a sequence
   Shape shape = Shape::Unknown();       // -1: open
@@ -61,21 +61,22 @@ struct Lowered {
   std::vector<Parameter> parameters;
   std::vector<Type> inputs, outputs;                 // types of feeds and fetches
   std::vector<std::shared_ptr<const MapKeys>> keys;  // of outputs
+  std::deque<std::string> texts;                     // that parameters refer to
 };
 
-// Where names are looked up: a graph with those around it, or the body of a function.
+// Names are looked up here: in a graph, then in those around it, or in the body of a function.
 struct NameScope {
   const NameScope* outer = nullptr;                // null: nothing further can be seen
   std::unordered_map<std::string_view, int> vars;  // kNoDraft: an input that is left out
 };
 
-// What the nodes of a graph or of a function's body share.
+// The nodes of a graph or of a function's body share this.
 struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
   const Function* function = nullptr;                 // null: the model's graph
   const std::vector<Attribute>* arguments = nullptr;  // of the function's call
-  int depth = 0;                                      // calls inside calls
+  int depth = 0;                                      // calls and graphs inside each other
 };
 
 // The nodes of a graph in an order in which values are made before they are used, if there is one.
@@ -98,6 +99,8 @@ class Lowering {
   // with their number and where they first stand.
   Result<Lowered> Run();
 
+  // Calls and graphs inside each other, which are lowered by recursion.
+  static constexpr int kMostDepth = 64;
   // For handlers that lower a node as another one.
   void LowerNode(const Node& node, const Surroundings& around);
   Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }

@@ -6,7 +6,7 @@
 namespace heddle::onnx {
 namespace {
 
-// What the graph of an attribute makes of a value, or the value.
+// Applies the graph of an attribute to a value. Without one, the value stays as it is.
 int Modified(NodeLowering& n, std::string_view attribute, int v) {
   const Attribute* a = n.Find(attribute);
   if (a == nullptr || a->graph == nullptr) return v;

@@ -66,7 +66,7 @@ void RunBlock(NodeLowering& n, bool is_branch, int condition, int block) {
   run.sub_block = block;
 }
 
-// What is known of a value that is one of two.
+// `made` will be one of two values: it has the dimensions in which they agree.
 void Join(NodeLowering& n, int yes, int no, int made) {
   const Shape &a = n.facts(yes).shape, &b = n.facts(no).shape;
   Shape shape = a;

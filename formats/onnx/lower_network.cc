@@ -1,6 +1,7 @@
 // Convolutions, pooling and matrix products.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "formats/onnx/handlers.h"
@@ -34,6 +35,14 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
   if (pads.empty()) pads.assign(2 * count, 0);
   if (made.kernel.size() != count || made.strides.size() != count ||
       made.dilations.size() != count || pads.size() != 2 * count)
+    return std::nullopt;
+  const auto fits = [](const Ints& list, int64_t least) {
+    return std::all_of(list.begin(), list.end(), [&](int64_t v) {
+      return v >= least && v <= std::numeric_limits<int32_t>::max();
+    });
+  };
+  if (!fits(made.kernel, 0) || !fits(made.strides, 1) || !fits(made.dilations, 1) ||
+      !fits(pads, std::numeric_limits<int32_t>::min()))
     return std::nullopt;
   const std::string auto_pad = n.Str("auto_pad", "NOTSET");
   for (size_t i = 0; i < count; ++i) {

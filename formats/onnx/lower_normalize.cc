@@ -35,16 +35,17 @@ bool LowerLogSoftmax(NodeLowering& n) { return LowerSoftmaxBy(n, "log_softmax");
 
 bool LowerBatchNormalization(NodeLowering& n) {
   const int x = n.Required(0);
-  size_t wanted = 0;
-  for (size_t i = 0; i < n.node().outputs.size(); ++i) wanted += n.Wants(i) ? 1 : 0;
+  const size_t outputs = n.node().outputs.size();
+  bool more = false;
+  for (size_t i = 1; i < outputs; ++i) more = more || n.Wants(i);
   const bool trains = n.opset() >= 14  ? n.Int("training_mode", 0) != 0
-                      : n.opset() >= 7 ? wanted > 1
+                      : n.opset() >= 7 ? more
                                        : n.Int("is_test", 0) == 0;
   if (n.Int("spatial", 1) == 0) return false;
   if (trains) {
     if (!NodeLowering::HasOperator("onnx_batch_normalization")) return false;
     std::vector<std::string_view> outs = {"Y"};
-    if (wanted > 1) outs = {"Y", "running_mean", "running_var"};
+    if (more) outs = {"Y", "running_mean", "running_var"};
     const std::vector<int> made = n.MakeMany("onnx_batch_normalization",
                                              {{"X", {x}},
                                               {"scale", {n.Required(1)}},
@@ -56,7 +57,8 @@ bool LowerBatchNormalization(NodeLowering& n) {
                                               {"momentum", n.Float("momentum", 0.9)}},
                                              outs);
     for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
-    for (size_t i = made.size(); i < n.node().outputs.size(); ++i)
+    if (outputs > 5) n.Problem("has ", outputs, " outputs; at most 5 are expected");
+    for (size_t i = made.size(); i < std::min<size_t>(outputs, 5); ++i)
       if (n.Wants(i)) n.Result(i, made[i - 2]);  // the batch's own: of no use afterwards
     return true;
   }

@@ -5,7 +5,7 @@
 namespace heddle::onnx {
 namespace {
 
-// What is made of strings by numbers: whether the outputs are strings again.
+// An operator that works on numbers in place of strings, and whether its outputs are strings again.
 struct Mover {
   std::string_view op_type;
   bool makes_strings;
@@ -264,7 +264,8 @@ int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
     return n.NewVar(DType::kUnknown);
   }
   for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (n.Wants(i)) n.Result(i, names.vars.at(node.outputs[i]));
+    if (const auto made = names.vars.find(node.outputs[i]); n.Wants(i) && made != names.vars.end())
+      n.Result(i, made->second);
   return names.vars.at(node.outputs[0]);
 }
 

@@ -10,7 +10,12 @@
 namespace heddle::onnx {
 
 bool NodeLowering::Has(size_t i) const {
-  return i < node_.inputs.size() && !node_.inputs[i].empty();
+  if (i >= node_.inputs.size() || node_.inputs[i].empty()) return false;
+  // The call of a function may leave out its input.
+  for (const NameScope* s = around_.names; s != nullptr; s = s->outer)
+    if (const auto found = s->vars.find(node_.inputs[i]); found != s->vars.end())
+      return found->second != kNoDraft;
+  return true;
 }
 
 int NodeLowering::Lookup(std::string_view name) {
@@ -423,8 +428,8 @@ void NodeLowering::ResultConstant(const Attribute& a) {
 void NodeLowering::Result(size_t output, int v) {
   if (!Wants(output)) return;
   const std::string_view name = node_.outputs[output];
-  VarFacts& facts = l_.facts(v);
   const int input = Has(0) && !around_.names->vars.empty() ? In(0) : kNoDraft;
+  VarFacts& facts = l_.facts(v);  // after In(), which may add a variable
   if (facts.type == kUndefinedType) facts.type = TypeOf(dtype(v));
   // Narrow types are held in wider ones; what is made of them mostly is of the same type.
   if (input != kNoDraft && facts.type == TypeOf(dtype(v)) && dtype(input) == dtype(v) &&
@@ -451,15 +456,26 @@ int NodeLowering::NewBlock() {
 }
 
 std::vector<int> NodeLowering::LowerBody(const Graph& graph, NameScope* names, int block) {
+  std::vector<int> outputs;
+  if (around_.depth >= Lowering::kMostDepth) {
+    Problem("graphs and functions lie in each other more than ", Lowering::kMostDepth, " deep");
+    for (size_t i = 0; i < graph.outputs.size(); ++i) outputs.push_back(NewVar(DType::kUnknown));
+    return outputs;
+  }
   names->outer = around_.names;
   l_.AddInitializers(graph, names);
   const int outer = SwitchBlock(block);
   Surroundings inside = around_;
   inside.names = names;
+  ++inside.depth;
   l_.LowerNodes(graph.nodes, inside);
-  std::vector<int> outputs;
   NodeLowering body(l_, node_, inside, opset_);
-  for (const ValueInfo& output : graph.outputs) outputs.push_back(body.Lookup(output.name));
+  for (const ValueInfo& output : graph.outputs) {
+    outputs.push_back(body.Lookup(output.name));
+    if (outputs.back() != kNoDraft) continue;
+    Problem("output '", output.name, "' of its graph is an input that the call leaves out");
+    outputs.back() = NewVar(DType::kUnknown);
+  }
   SwitchBlock(outer);
   return outputs;
 }

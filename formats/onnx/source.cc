@@ -22,7 +22,7 @@ using wire::Fields;
 // Tensors of fewer bytes are read at once, and stay in skeletons.
 constexpr size_t kLeastLater = 16 << 10;
 
-// What a message is, as far as tensors in it go.
+// Kinds of messages by which tensors are found in them.
 enum class Kind : uint8_t {
   kModel,
   kGraph,
@@ -123,6 +123,9 @@ Result<std::string> PathOf(const TensorData& data, const std::string& model) {
   std::error_code error;
   const fs::path location{std::string(data.location)};
   const fs::path folder = fs::weakly_canonical(fs::absolute(fs::path(model)).parent_path(), error);
+  if (error)
+    return InvalidArgument(data.What(), ": external data at '", data.location,
+                           "': the model's folder cannot be found: ", error.message());
   if (location.empty() || location.is_absolute())
     return InvalidArgument(data.What(), ": external data at '", data.location,
                            "': a path relative to the model is expected");

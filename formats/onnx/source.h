@@ -1,5 +1,5 @@
-// What a program remembers of the ONNX model it was read from: the model without its large tensors,
-// where these are, and the types of what is fed and fetched.
+// A program keeps this of the ONNX model that it was read from: the model without its large
+// tensors, the places of these, and the types of what is fed and fetched.
 //
 // Ownership: shares the model's file, which stays open, and tensors that are not left in a file.
 // Threads: any; it is immutable.

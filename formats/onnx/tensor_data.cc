@@ -25,6 +25,10 @@ struct TypeFacts {
 constexpr uint32_t kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data = 7,
                    kDoubleData = 10, kUint64Data = 11;
 
+// Sparse tensors have no contents that their claimed size could be compared with. Files that hold
+// dense tensors themselves are no larger.
+constexpr size_t kMostDense = size_t{2} << 30;
+
 constexpr std::array<TypeFacts, 27> kTypes = {{
     {"undefined", DType::kUnknown, 0, 0},          {"float32", DType::kF32, 32, kFloatData},
     {"uint8", DType::kU8, 8, kInt32Data},          {"int8", DType::kI8, 8, kInt32Data},
@@ -133,13 +137,15 @@ Status UnpackTyped(const TensorData& data, int64_t count, void* to) {
   if (facts.field != kFloatData && facts.field != kDoubleData)
     return UnpackIntegers(data, count, to);
   const size_t want = static_cast<size_t>(count) * SizeOf(facts.storage);
-  size_t at = 0;
+  size_t stored = 0;
+  for (std::string_view part : data.typed) stored += part.size();
+  if (stored != want) return WrongCount(data, count, stored / SizeOf(facts.storage));
+  char* at = static_cast<char*>(to);
   for (std::string_view part : data.typed) {
-    if (part.size() > want - at) return WrongCount(data, count, data.typed.size());
-    std::memcpy(static_cast<char*>(to) + at, part.data(), part.size());
+    std::memcpy(at, part.data(), part.size());
     at += part.size();
   }
-  return at == want ? Status::Ok() : WrongCount(data, count, at / SizeOf(facts.storage));
+  return Status::Ok();
 }
 
 Status ReadEntry(std::string_view bytes, TensorData* data) {
@@ -334,7 +340,7 @@ Result<Tensor> MakeTensor(const TensorData& data) {
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(data));
   if (data.type == kString) return InvalidArgument(data.What(), ": numbers are expected here");
   if (data.external) return Internal(data.What(), ": external data is not at hand");
-  // What is claimed must be there before memory is taken for it.
+  // The contents must be there before memory is taken for them.
   const size_t raw_bytes = RawBytes(data.type, count);
   if (data.has_raw && data.raw.size() != raw_bytes)
     return InvalidArgument(data.What(), ": ", data.raw.size(), " bytes are stored, ", raw_bytes,
@@ -362,6 +368,9 @@ Result<Tensor> MakeDense(const SparseData& data) {
   TensorData dense = data.values;
   dense.dims = data.dims;
   HEDDLE_ASSIGN_OR_RETURN(const size_t bytes, dense.StoredBytes());
+  if (bytes > kMostDense)
+    return ResourceExhausted("sparse ", dense.What(), ": ", bytes,
+                             " bytes as a dense tensor; at most ", kMostDense, " are made of one");
   HEDDLE_ASSIGN_OR_RETURN(const Tensor values, MakeTensor(data.values));
   HEDDLE_ASSIGN_OR_RETURN(const Tensor indices, MakeTensor(data.indices));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(dense));

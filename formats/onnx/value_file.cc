@@ -90,6 +90,7 @@ Result<Value> ReadOptional(const Type& type, std::string_view message) {
     if (f.Is(3) || f.Is(5)) {
       HEDDLE_ASSIGN_OR_RETURN(Value v, ReadValue(inner, f.payload));
       if (v.is_array()) return v;
+      if (!v.is_tensor()) return Unimplemented("optional strings");
       return Value(TensorArray{v.tensor()});
     }
   }

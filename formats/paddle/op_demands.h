@@ -1,5 +1,5 @@
-// What Paddle's definition of an operator demands of a file and heddle's does not: a generated
-// table (scripts/paddle_demands.py), for writing.
+// Paddle's definition of an operator demands more of a file than heddle's does. The writer looks
+// these demands up in a generated table (scripts/paddle_demands.py).
 #pragma once
 
 #include <string_view>

@@ -36,7 +36,7 @@ class RecordReader {
       : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
   // Bytes that a tensor will take on the shelf.
   static size_t ShelfBytes(DType dtype, const Shape& shape);
-  // From memory, which must outlive the reader; `name` stands before messages.
+  // Reads `bytes`, which must outlive the reader; `name` stands before messages.
   RecordReader(std::string name, std::string_view bytes) : path_(std::move(name)), memory_(bytes) {}
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;

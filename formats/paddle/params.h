@@ -14,7 +14,7 @@ namespace heddle::paddle {
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                       ParameterReading reading, bool cast = false);
 
-// The same for the bytes of a combined file, which need not outlive the call.
+// LoadParameters for the bytes of a combined file, which need not outlive the call.
 Status ParseParameters(const Program& program, std::string_view bytes, Scope& scope,
                        bool cast = false);
 

@@ -339,8 +339,8 @@ class Writer {
     }
   }
 
-  // How many variables a list has that nobody reads: of states, as many as there were before; else,
-  // as many as the operator takes.
+  // Counts the variables to make for a list that nobody reads. New states are as many as the old
+  // ones; any other list is as long as the operator's input list.
   static int CountFor(const Op& op, std::string_view slot) {
     if (op.def->has(kControlFlow)) return 0;  // lists what its blocks write
     size_t count = 1;

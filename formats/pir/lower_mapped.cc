@@ -74,7 +74,7 @@ void Lowering::LowerMapped(const Operation& op, const std::vector<Mapping>& mapp
   draft_.blocks[static_cast<size_t>(block_)].ops.push_back(std::move(made));
 }
 
-// Why the operator cannot be said with `m`; empty where it can.
+// Returns why `m` cannot express the operator; empty if it can.
 std::string Lowering::Misfit(const Operation& op, const Mapping& m) {
   if (op.operands.size() != m.operands.size())
     return StrCat("has ", op.operands.size(), " operands; ", m.operands.size(), " are expected");

@@ -93,7 +93,7 @@ std::string Writer::EndRegion(const std::vector<std::string>& arguments) {
   return text;
 }
 
-// All of them, used or not: the file of parameters has as many.
+// Unused parameters are added too, since the file of parameters has them.
 void Writer::AddParameters() {
   for (VarId v = 0; v < p_.vars.size(); ++v) {
     const ir::Var& var = VarOf(v);
@@ -131,7 +131,7 @@ void Writer::AddOutputs() {
           .operands = {ValueOf(fetch.var)},
           .results = {TypeOf(var)}});
   }
-  // What ordinary operators wrote to variables of the scope.
+  // A variable of the scope keeps the value that an ordinary operator wrote to it.
   for (VarId v = 0; v < p_.vars.size(); ++v) {
     const ir::Var& var = VarOf(v);
     if (!var.persistable || var.block != 0 || var.kind != ir::VarKind::kTensor) continue;

@@ -1,7 +1,6 @@
 // Operators that the table has a phrase for.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "core/program_builder.h"
 #include "core/shapes.h"
@@ -52,7 +51,7 @@ bool SaysNothing(std::string_view attribute) {
 AttrValue ParsedAs(std::string_view kind, std::string_view text) {
   if (kind == "str") return std::string(text);
   if (kind.ends_with("[]") || kind == "ints") return Ints();
-  const double real = std::strtod(std::string(text).c_str(), nullptr);
+  const double real = RealIn(text);
   if (kind.starts_with("f")) return real;
   return static_cast<int64_t>(real);
 }
@@ -79,7 +78,7 @@ void Writer::AddMapped(const Op& op) {
   CannotSay(op, why);
 }
 
-// Why the phrase does not say the operator; empty where it does.
+// Returns why the phrase cannot express the operator; empty if it can.
 std::string Writer::Misfit(const Op& op, const Phrase& phrase) const {
   std::vector<std::string_view> slots, attributes;
   for (const Phrase::Operand& operand : phrase.operands) {
@@ -176,7 +175,7 @@ ValueId Writer::Constant(const AttrValue& value, bool several) {
                 static_cast<double>(*v));
   if (const auto* v = std::get_if<bool>(&value)) return Full(DType::kBool, {1}, *v);
   if (const auto* v = std::get_if<std::string>(&value))  // tolerances of old programs
-    return Full(DType::kF64, {1}, std::strtod(v->c_str(), nullptr));
+    return Full(DType::kF64, {1}, RealIn(*v));
   const auto* real = std::get_if<double>(&value);
   return Full(DType::kF32, {1}, real != nullptr ? *real : 0);
 }
@@ -247,7 +246,7 @@ std::string Writer::ListedValues(const Op& op) const {
   return ElementsText(dtype, values);
 }
 
-// Of a list that nobody reads: of states, as many as there were before.
+// The length of a result list that nobody reads: new states are as many as the old ones.
 size_t Writer::ListSize(const Op& op, std::string_view slot) {
   for (size_t s = 0; s < op.def->inputs().size(); ++s)
     if (op.def->inputs()[s].name.ends_with(slot) && !op.inputs[s].empty())

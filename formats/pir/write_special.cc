@@ -1,6 +1,5 @@
 // Operators that take several of PIR's, or that the table does not say.
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/shapes.h"
 #include "formats/pir/write.h"
@@ -99,7 +98,7 @@ void Writer::AddFill(const Op& op) {
   if (!op.In("ValueTensor").empty()) return AddMapped(op);
   const VarId out = op.Out("Out")[0];
   const std::string& text = op.Attr<std::string>("str_value");
-  const double value = text.empty() ? op.Attr<double>("value") : std::strtod(text.c_str(), nullptr);
+  const double value = text.empty() ? op.Attr<double>("value") : RealIn(text);
   const DType dtype = DTypeFromProto(op.Attr<int64_t>("dtype"));
   const auto &shape = op.In("ShapeTensor"), &shapes = op.In("ShapeTensorList");
   if (shape.empty() && shapes.empty())
@@ -153,7 +152,7 @@ void Writer::AddAssign(const Op& op) {
                     .results = {TypeOf(VarOf(out))}}));
 }
 
-// It wants a state that is in no file.
+// PIR's rnn has an operand for dropout's state, which no file holds.
 void Writer::AddRnn(const Op& op) {
   const ValueId state = ++results_;
   ops_.back().push_back(R"({"#":"p","A":[0,1,1,)" +

@@ -1,4 +1,5 @@
-// How heddle's operators are said in PIR: a generated table (scripts/pir_table.py --write).
+// Phrases, which express heddle's operators in PIR: a generated table (scripts/pir_table.py
+// --write).
 #pragma once
 
 #include <string_view>
@@ -7,13 +8,14 @@
 
 namespace heddle::pir {
 
-// One way to say an operator.
+// One way to express an operator as one of PIR's.
 struct Phrase {
   struct Operand {
     std::string_view name;
-    // The slot it comes from; empty: nothing is given.
+    // The slot that the operand comes from; empty: nothing is given.
     std::string_view slot;
-    // The value of an attribute, unless one of `slots` has it. Of one number, or of several.
+    // The attribute whose value becomes the operand, unless one of `slots` has it. `several`: the
+    // operand holds a list of numbers.
     std::string_view attribute;
     std::vector<std::string_view> slots;
     bool several = false;
@@ -29,9 +31,9 @@ struct Phrase {
   };
   struct Result {
     std::string_view name, slot;
-    int operand = -1;  // that it is
+    int operand = -1;  // the operand that it overwrites
     bool optional = false, list = false;
-    bool computed = false;  // for a gradient, whether or not somebody asks for it
+    bool computed = false;  // a gradient reads it, so that it is always made
   };
 
   std::string_view pir;

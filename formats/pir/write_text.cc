@@ -1,8 +1,11 @@
 #include "formats/pir/write_text.h"
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/shapes.h"
@@ -90,10 +93,19 @@ std::string Quoted(std::string_view text) {
 
 std::string RealText(double v) {
   char text[40];
-  std::snprintf(text, sizeof(text), "%.17g", v);
-  std::string out = text;
+  const auto end = std::to_chars(text, text + sizeof(text), v, std::chars_format::general, 17).ptr;
+  std::string out(text, end);
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return out;
+}
+
+double RealIn(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double real = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), real).ec ==
+      std::errc::result_out_of_range)
+    real = std::strtod(std::string(text).c_str(), nullptr);
+  return real;
 }
 
 std::string Joined(const std::vector<std::string>& items) {

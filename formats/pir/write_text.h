@@ -13,8 +13,10 @@
 namespace heddle::pir {
 
 std::string Quoted(std::string_view text);
-// A number with what makes it be read as the same float again.
+// A finite number, so that it is read as the same float again, whatever the locale.
 std::string RealText(double v);
+// The number that a text begins with, whatever the locale; 0 if there is none.
+double RealIn(std::string_view text);
 // "[a, b]" of texts.
 std::string Joined(const std::vector<std::string>& items);
 

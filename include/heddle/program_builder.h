@@ -51,7 +51,7 @@ using AttributeArgument =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                  std::vector<std::string>, DType, Variable, std::vector<Variable>>;
 
-// Where an output slot goes: that many new variables, new variables of these names, or variables
+// The variables that an output slot writes: that many new ones, new ones of these names, or ones
 // that are there already and get another value.
 using Target = std::variant<int, std::vector<std::string>, std::vector<Variable>>;
 
@@ -73,7 +73,7 @@ class ProgramBuilder {
                         int lod_level = 0);
   // A persistable variable and its value, which the model's scope will share.
   Result<Variable> Parameter(const std::string& name, Tensor value);
-  // One whose value comes later: from LoadParameters, or from a startup program.
+  // A parameter whose value comes later: from LoadParameters, or from a startup program.
   Result<Variable> Parameter(const std::string& name, DType dtype, const Shape& shape);
   // An empty tensor array in the present block; its items are of `dtype`.
   Result<Variable> Array(const std::string& name, DType dtype);
@@ -85,7 +85,7 @@ class ProgramBuilder {
   // since the number of its variables is not known. Returns what was written, slot by slot.
   Result<OperatorResults> Add(std::string_view type, const Operands& inputs,
                               const Attributes& attributes = {}, const Targets& targets = {});
-  // The same for operators with one result: the first variable of the first output slot.
+  // Add() for operators with one result; returns the first variable of the first output slot.
   Result<Variable> Apply(std::string_view type, const Operands& inputs,
                          const Attributes& attributes = {}, const Targets& targets = {});
   // `to`, a variable that is there already, gets the value of `from`.
@@ -102,14 +102,17 @@ class ProgramBuilder {
   // call fails, and so does Finish().
   Status EndBlock();
 
-  // Says what the rules of shapes do not know: those of values from arrays, for example.
+  // Gives a variable the dtype and shape that no rule of shapes knows, such as those of an array's
+  // item.
   Status Declare(Variable variable, DType dtype, const Shape& shape);
-  // What is known: dtype kUnknown, shape Shape::Unknown() where nothing is.
+  // Returns the variable's name, dtype and shape as far as they are known; else kUnknown and
+  // Shape::Unknown().
   Result<TensorInfo> Info(Variable variable) const;
-  // Says where the operators that follow come from, as in "net.py:12"; errors of runs show it.
+  // Names the place that the next operators come from, as in "net.py:12"; errors of runs show it.
   void SetPlace(std::string place);
 
-  // The program and the values of its parameters. The builder begins anew.
+  // Returns the program and the values of its parameters. The builder begins anew, and refuses the
+  // variables of the finished program.
   Result<Model> Finish() &&;
 
  private:

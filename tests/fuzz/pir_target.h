@@ -1,4 +1,4 @@
-// What the fuzz target of the PIR reader does with a file. A test does the same with each file of
+// The fuzz target of the PIR reader calls this with a file. A test does so with each file of
 // tests/fuzz/pir.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace heddle::testing {
 
-// Reads the program, as far as it goes. The status of what went wrong.
+// Reads the program. The error is that of the reader or of the program's checks.
 inline Status ReadPir(std::string_view bytes) {
   ir::ProgramBuilder builder("fuzz");
   const auto source = pir::PirFormat().Parse(bytes, builder);

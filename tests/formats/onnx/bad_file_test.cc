@@ -1,6 +1,7 @@
 // Models that are damaged, or that lie: one error each, which says where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,7 +9,7 @@
 #include <string>
 
 #include "heddle/heddle.h"
-#include "tests/formats/onnx/onnx_bytes.h"
+#include "tests/formats/onnx/onnx_runs.h"
 #include "tests/support/files.h"
 
 namespace heddle::testing {
@@ -115,6 +116,102 @@ TEST(BadOnnx, WhatIsNoModelIsSaidSo) {
               HasSubstr("without a graph"));
 }
 
+// Attributes of no version of the operator, whether it has a handler or not.
+TEST(BadOnnx, UnknownAttributesAreRefused) {
+  const auto with = [](std::string_view type, const Message& attribute, int64_t opset = 17) {
+    OnnxGraph g;
+    g.In("x").Weight(Tensor64("a", {}, {0}));
+    const std::vector<std::string> inputs = {"x", "a"};
+    g.Add(Node(type, {inputs.begin(), inputs.begin() + (type == "CumSum" ? 2 : 1)}, {"y"},
+               {attribute}));
+    return ErrorOf(g.Out("y"), opset);
+  };
+  EXPECT_THAT(with("Relu", IntAttr("alpha", 1)),
+              HasSubstr("op 0 (Relu): has an attribute 'alpha', which this operator does not"));
+  EXPECT_THAT(with("LeakyRelu", FloatAttr("alph", 1)), HasSubstr("has an attribute 'alph'"));
+  EXPECT_THAT(with("CumSum", IntAttr("reversed", 1)), HasSubstr("has an attribute 'reversed'"));
+  EXPECT_THAT(with("CumSum", IntAttr("axis", 1)), HasSubstr("slot 'axis' is given twice"));
+  EXPECT_EQ(with("LeakyRelu", FloatAttr("alpha", 1)), "");
+  EXPECT_EQ(with("Relu", IntsAttr("consumed_inputs", {0}), 5), "");
+  EXPECT_EQ(with("Relu", IntAttr("is_test", 1), 6), "");
+}
+
+TEST(BadOnnx, NodesHaveTheirOutputs) {
+  OnnxGraph none, three, six, constant;
+  none.In("x").Add(Node("Relu", {"x"}, {})).Out("x");
+  EXPECT_THAT(ErrorOf(none), HasSubstr("op 0 (Relu): has no output"));
+  const Message labels = Message().Bytes(1, "classlabels_strings").Bytes(9, "a").Int(20, 8);
+  three.In("x", 1, {1, 1});
+  three.Add(Node("LinearClassifier", {"x"}, {"y", "s", "t"}, {labels}, "ai.onnx.ml")).Out("s");
+  const Message import = Message().Bytes(1, "ai.onnx.ml").Int(2, 3);
+  EXPECT_THAT(ErrorOf(three.Model(17, Message().Add(8, import))),
+              HasSubstr("has 3 outputs; at most 2 are expected"));
+  six.In("x", 1, {1, 1, 2}).Weight(Tensor32("s", {1}, {1}));
+  six.Add(Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"y", "a", "b", "c", "d", "e"},
+               {IntAttr("training_mode", 1)}));
+  EXPECT_THAT(ErrorOf(six.Out("y")), HasSubstr("has 6 outputs; at most 5 are expected"));
+  constant.Add(Node("Constant", {"nobody"}, {"y"}, {FloatAttr("value_float", 1)})).Out("y");
+  EXPECT_THAT(ErrorOf(constant), HasSubstr("input 'nobody' is made by no node"));
+}
+
+TEST(BadOnnx, GraphsLieInEachOtherToALimit) {
+  const auto nested = [](int levels) {
+    OnnxGraph inner, leaf;
+    leaf.Add(Node("Relu", {"x"}, {"b"})).Out("b");
+    inner = leaf;
+    for (int i = 0; i < levels; ++i) {
+      OnnxGraph g;
+      g.Add(Node(
+          "If", {"c"}, {"b"},
+          {GraphAttr("then_branch", inner.message()), GraphAttr("else_branch", leaf.message())}));
+      inner = i + 1 < levels ? g.Out("b") : g.In("x").In("c", 9, {}).Out("b");
+    }
+    return ErrorOf(inner);
+  };
+  EXPECT_EQ(nested(30), "");
+  EXPECT_THAT(nested(80), HasSubstr("lie in each other more than 64 deep"));
+  EXPECT_THAT(nested(120), HasSubstr("levels of graphs"));
+}
+
+// An input that the call of a function leaves out is no output of the function.
+TEST(BadOnnx, FunctionsMakeTheirOutputs) {
+  OnnxGraph g;
+  g.In("x").Add(Node("f", {"x"}, {"y"}, {}, "own")).Out("y");
+  const Message import = Message().Bytes(1, "own").Int(2, 1);
+  Message function = Message().Bytes(1, "f").Bytes(4, "a").Bytes(4, "b").Bytes(5, "b");
+  function.Bytes(10, "own").Add(7, Node("Relu", {"a"}, {"r"})).Add(9, Message().Int(2, 17));
+  EXPECT_THAT(ErrorOf(g.Model(17, Message().Add(8, import).Add(25, function))),
+              HasSubstr("the function does not make its output 'b'"));
+}
+
+// A step of 0 must not be divided by.
+TEST(BadOnnx, WindowsMove) {
+  OnnxGraph g;
+  g.In("x", 1, {1, 1, 4, 4}).Weight(Tensor32("w", {1, 1, 1, 1}, {1}));
+  const Message same = Message().Bytes(1, "auto_pad").Bytes(4, "SAME_UPPER").Int(20, 3);
+  g.Add(Node("Conv", {"x", "w"}, {"y"}, {IntsAttr("strides", {0, 0}), same})).Out("y", 1, {});
+  const Model model = ModelOf(g.Model());
+  Executor executor({.threads = 1});
+  const auto compiled = executor.Compile(model);
+  const Status status =
+      compiled.ok()
+          ? executor.RunValues(*compiled, {{"x", F32({1, 1, 4, 4}, std::vector<float>(16))}})
+                .status()
+          : compiled.status();
+  EXPECT_THAT(status.ToString(), HasSubstr("stride 0"));
+}
+
+TEST(BadOnnx, SparseTensorsAreOfMeasure) {
+  OnnxGraph g;
+  const Message sparse = Message()
+                             .Add(1, Tensor32("w", {1}, {1}))
+                             .Add(2, Tensor64("", {1}, {0}))
+                             .Int(3, int64_t{1} << 20)
+                             .Int(3, int64_t{1} << 14);
+  g.In("x").Raw(15, sparse).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
+  EXPECT_THAT(ErrorOf(g), HasSubstr("bytes as a dense tensor; at most 2147483648"));
+}
+
 // External data.
 
 std::string ErrorOfExternal(const std::string& location, const std::string& offset = "",
@@ -124,6 +221,7 @@ std::string ErrorOfExternal(const std::string& location, const std::string& offs
   std::ofstream(dir.path() + "/model/w.bin") << "12345678";
   std::ofstream(dir.path() + "/outside.bin") << "12345678";
   fs::create_symlink("../outside.bin", dir.path() + "/model/link.bin");
+  EXPECT_EQ(::mkfifo((dir.path() + "/model/pipe").c_str(), 0600), 0);
   const auto entry = [](std::string_view key, std::string_view value) {
     return Message().Bytes(1, key).Bytes(2, value);
   };
@@ -145,6 +243,7 @@ TEST(BadOnnx, ExternalDataLiesInTheFolderOfTheModel) {
   EXPECT_THAT(ErrorOfExternal("link.bin"), HasSubstr("outside of the model's folder"));
   EXPECT_THAT(ErrorOfExternal("/etc/passwd"), HasSubstr("relative to the model"));
   EXPECT_THAT(ErrorOfExternal("nothing.bin"), HasSubstr("cannot open"));
+  EXPECT_THAT(ErrorOfExternal("pipe"), HasSubstr("not a regular file"));
   EXPECT_THAT(ErrorOfExternal("w.bin", "4"), HasSubstr("8 bytes from byte 4"));
   EXPECT_THAT(ErrorOfExternal("w.bin", "18446744073709551615"), HasSubstr("are expected"));
   EXPECT_THAT(ErrorOfExternal("w.bin", "-1"), HasSubstr("is no number"));

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/params.h"
+#include "heddle/model_files.h"
 #include "tests/formats/onnx/onnx_bytes.h"
 #include "tests/support/program_builder.h"
 
@@ -25,13 +25,9 @@ inline std::vector<Value> RunValuesOf(const Model& model, const std::vector<Feed
 }
 
 inline Model ModelOf(const std::string& bytes) {
-  auto program = Program::Parse(bytes, "test.onnx");
-  EXPECT_TRUE(program.ok()) << program.status().ToString();
-  Model model{program.ok() ? *program : Program(), std::make_shared<Scope>()};
-  if (program.ok()) {
-    EXPECT_TRUE(LoadParameters(*program, "", *model.scope).ok());
-  }
-  return model;
+  auto model = ParseModel(bytes, "", "test.onnx");
+  EXPECT_TRUE(model.ok()) << model.status().ToString();
+  return model.ok() ? *std::move(model) : Model{Program(), std::make_shared<Scope>()};
 }
 
 }  // namespace heddle::testing

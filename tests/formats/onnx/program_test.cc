@@ -67,6 +67,13 @@ TEST(Onnx, InputsThatInitializersFillAreNotFed) {
   const Model model = ModelOf(g.Model());
   ASSERT_EQ(model.program.inputs().size(), 1u);
   EXPECT_THAT(RunOn(g, F32({2}, {1, 2})), ElementsAre(-4, -4));
+  Executor executor({.threads = 1});
+  const auto compiled = executor.Compile(model);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  const auto made =
+      executor.RunValues(*compiled, {{"x", F32({2}, {1, 2})}, {"w", F32({2}, {0, 0})}});
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.status().ToString(), HasSubstr("there is no input 'w'"));
 }
 
 // A meaning that changed between versions.
@@ -232,6 +239,25 @@ TEST(Onnx, ValuesAreReadAndWrittenAsMessages) {
   const std::string other = Tensor32("", {1}, {1}).bytes();
   EXPECT_THAT(ReadOnnxInput(model.program, 0, other).status().ToString(),
               HasSubstr("uint16 is expected"));
+}
+
+TEST(Onnx, ModelsAreWrittenInOtherFormats) {
+  OnnxGraph g;
+  g.In("x").Weight(Tensor32("w", {2}, {1, 2})).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
+  const Model model = ModelOf(g.Model());
+  const TempDir dir;
+  const auto saved = SaveModel(model, dir.path());
+  ASSERT_TRUE(saved.ok()) << saved.status().ToString();
+  EXPECT_THAT(saved->program, ::testing::EndsWith(".pdmodel"));
+  const auto again = LoadModel(dir.path());
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_THAT(Floats(RunValuesOf(*again, {{"x", F32({2}, {10, 20})}})[0].tensor()),
+              ElementsAre(11, 22));
+  const auto refused = SaveModel(model, dir.path() + "/onnx", "onnx");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(refused.status().message(), HasSubstr("does not write onnx; it writes paddle, pir"));
+  EXPECT_FALSE(std::filesystem::exists(dir.path() + "/onnx"));
 }
 
 }  // namespace

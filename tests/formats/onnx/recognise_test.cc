@@ -1,4 +1,4 @@
-// What exporters wrote out is recognised, and only that.
+// Operators that exporters wrote out are recognised, and no others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(RecogniseOnnx, HardSwish) {
     EXPECT_THAT(RunOn(HardSwish(6, divide_first), F32({3}, {-4, 1, 5})),
                 ElementsAre(0, FloatNear(4 / 6.0, 1e-6), 5));
   }
-  // Of other numbers, it is something else.
+  // With other numbers it is another operator.
   EXPECT_THAT(RunOn(HardSwish(3, true), F32({3}, {-4, 1, 5})),
               ElementsAre(0, FloatNear(4 / 3.0, 1e-6), 10));
 }

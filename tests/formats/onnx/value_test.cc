@@ -54,6 +54,21 @@ TEST(OnnxValue, StringsAreComparedAndChanged) {
   EXPECT_EQ(RunOnMessages(g.Model(), {Texts({2}, {"añ", "ßb"})}), Texts({2}, {"AÑ", "ßB"}).bytes());
 }
 
+// Texts that the reader itself makes a parameter of.
+TEST(OnnxValue, NumbersBecomeTexts) {
+  const std::string one(40, 'a'), other(50, 'b'), none(60, 'c');
+  const Message values =
+      Message().Bytes(1, "values_strings").Bytes(9, one).Bytes(9, other).Int(20, 8);
+  const Message otherwise = Message().Bytes(1, "default_string").Bytes(4, none).Int(20, 3);
+  OnnxGraph g;
+  g.In("x", 7).Out("y", kString);
+  g.Add(Node("LabelEncoder", {"x"}, {"y"}, {IntsAttr("keys_int64s", {7, 9}), values, otherwise},
+             "ai.onnx.ml"));
+  const Message import = Message().Bytes(1, "ai.onnx.ml").Int(2, 3);
+  EXPECT_EQ(RunOnMessages(g.Model(17, Message().Add(8, import)), {Tensor64("", {3}, {9, 1, 7})}),
+            Texts({3}, {other, none, one}).bytes());
+}
+
 // SequenceProto
 Message SequenceOf(const std::vector<Message>& items) {
   Message s;

@@ -146,7 +146,7 @@ TEST(PirWrite, ArraysBelongToTheirBlock) {
                   {"1.create_array", "1.array_write_", "1.array_read", "1.array_length"}));
 }
 
-// What an ordinary operator writes to a variable of the scope is stored.
+// A variable of the scope keeps the value that an ordinary operator writes to it.
 TEST(PirWrite, VariablesOfTheScopeAreWritten) {
   ProgramBuilder b;
   b.Param("count", DType::kF32, {1}).Feed("x", DType::kF32, {1}).Var("y", DType::kF32, {1});
@@ -177,7 +177,7 @@ TEST(PirWrite, WhatItCannotSayIsListed) {
                     HasSubstr("minus (2 times, first: block 0, op 1): "),
                     HasSubstr("top_k (1 time, first: block 0, op 3): ")));
   EXPECT_THAT(b.Build().Serialize("onyx").status().message(),
-              AllOf(HasSubstr("there is no format 'onyx'"), HasSubstr("paddle, pir")));
+              AllOf(HasSubstr("there is no format 'onyx' to write"), HasSubstr("paddle, pir")));
 }
 
 }  // namespace
