@@ -14,7 +14,7 @@
 namespace heddle::builder {
 namespace {
 
-// How many letters have to be changed, added or left out to make one word of the other.
+// The edit distance: letters to change, add or leave out so that one word becomes the other.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

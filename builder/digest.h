@@ -1,4 +1,4 @@
-// A number for a program that came of no file: equal programs have equal ones.
+// A program's hash where there is no file to hash: equal programs have equal ones.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,8 @@ void EachOutput(const ir::Op& op, Fn&& fn) {
 }
 
 bool Same(const Known& a, const Known& b) {
-  return a.dtype == b.dtype && a.ranked == b.ranked && (!a.ranked || a.at == b.at);
+  return a.dtype == b.dtype && a.ranked == b.ranked && (!a.ranked || a.at == b.at) &&
+         a.value == b.value && a.sequences == b.sequences;
 }
 
 }  // namespace
@@ -56,6 +57,7 @@ bool Draft::IsVisible(ir::VarId v) const {
 
 void Draft::Declare(ir::VarId v, Known known) {
   known.kind = known_[v].kind;
+  declared_[v] = false;
   SetKnown(v, known);
   builder.SetType(v, known.dtype, known.shape());
   declared_[v] = true;
@@ -158,7 +160,7 @@ Status Draft::EndBlock() {
     broken_ = status;
     return broken_;
   }
-  // A record of the steps, which Paddle's operators want.
+  // Paddle's operators want a variable that records the steps.
   ir::Var scopes;
   scopes.name = FreshName("scopes");
   scopes.block = block();
@@ -182,7 +184,8 @@ Status Draft::EndBlock() {
   return broken_;
 }
 
-// Makes what is known behind a block that may not run, or several times, hold for all its runs.
+// Joins the shapes before and after a block for the variables that it writes, since it may not run.
+// A loop's operators are then inferred again from the joined shapes, until nothing changes.
 Status Draft::Settle(int block, bool loop, const std::vector<ir::VarId>& written,
                      std::vector<Known> before) {
   constexpr int kMostRounds = 64;  // shapes only get less definite, a dimension at a time
@@ -201,7 +204,7 @@ Status Draft::Settle(int block, bool loop, const std::vector<ir::VarId>& written
   return Status::Ok();
 }
 
-// Finds the shapes in a block again, with what is known before it now.
+// Infers the shapes in a block again, from those that hold before it now.
 Status Draft::Revisit(int block) {
   for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
     if (op.def->has(kControlFlow)) {

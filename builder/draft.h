@@ -1,4 +1,4 @@
-// The program under construction: what ir::ProgramBuilder has of it, and what is known of shapes.
+// The program under construction: an ir::ProgramBuilder, and the shapes inferred so far.
 #pragma once
 
 #include <map>
@@ -27,18 +27,19 @@ class Draft {
   ir::VarId NewVar(ir::Var var, Known known);
   // The variable can be named in the present block.
   bool IsVisible(ir::VarId v) const;
-  // Shapes of it are what they were declared as from now on.
+  // The variable has this dtype and shape from now on, whatever operators write to it.
   void Declare(ir::VarId v, Known known);
-  // What a parameter holds, unless an operator writes to it. It must stay where it is.
+  // Rules of shapes may read `value` until an operator writes to the variable. The draft keeps the
+  // pointer.
   void SetValue(ir::VarId v, const Tensor* value) { known_[v].value = value; }
   const Known& known(ir::VarId v) const { return known_[v]; }
   const ir::Var& var(ir::VarId v) const { return builder.program().vars[v]; }
   size_t vars() const { return known_.size(); }
 
   // --- operators of the present block
-  // What the operator writes, or why it cannot be.
+  // Infers the operator's outputs, slot by slot. The error says why it takes no such operands.
   Result<std::vector<Known>> Ask(const ir::Op& op) const;
-  // `written`: of its outputs, slot by slot. Precondition: Ask() gave it for this operator.
+  // Appends the operator. `written`: the answer of Ask() for it.
   Status Add(const ir::Op& op, const std::vector<Known>& written);
   // The error with the place of the operator that is to be added now.
   Status Here(const Status& status, std::string_view type) const;
@@ -59,7 +60,7 @@ class Draft {
     int block = 0;
     bool loop = false;
     ir::VarId condition = ir::kNoVar;
-    std::vector<Known> before;  // of all variables
+    std::vector<Known> before;  // by variable, when the block began
   };
   struct Uses {
     std::vector<ir::VarId> read, written;

@@ -2,6 +2,7 @@
 #include "heddle/program_builder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "builder/call.h"
@@ -19,11 +20,11 @@ class ProgramBuilder::Impl {
  public:
   explicit Impl(std::string name) : draft(std::move(name)) {}
 
-  Variable Handle(VarId v) const { return {reinterpret_cast<uintptr_t>(this), v}; }
+  Variable Handle(VarId v) const { return {number_, v}; }
   // The variable behind a handle, if operators of the present block may name it.
   Result<VarId> Find(Variable v) const {
     if (v.builder_ == 0) return InvalidArgument("no variable is given");
-    if (v.builder_ != reinterpret_cast<uintptr_t>(this) || v.id_ >= draft.vars())
+    if (v.builder_ != number_ || v.id_ >= draft.vars())
       return InvalidArgument("a variable of another program is given");
     if (!draft.IsVisible(v.id_))
       return InvalidArgument("variable '", draft.var(v.id_).name,
@@ -46,7 +47,7 @@ class ProgramBuilder::Impl {
     if (!draft.IsTaken(name)) return Status::Ok();
     return InvalidArgument("variable '", name, "': there is one of this name, or it is reserved");
   }
-  // Of inputs and parameters, which are variables of the first block.
+  // Makes an input or a parameter, a variable of the first block.
   Result<Variable> Declared(const std::string& name, DType dtype, const Shape& shape,
                             bool persistable, int lod_level = 0) {
     HEDDLE_RETURN_IF_ERROR(CheckName(name));
@@ -71,15 +72,22 @@ class ProgramBuilder::Impl {
   builder::Draft draft;
 
  private:
+  static uint64_t NextNumber() {
+    static std::atomic<uint64_t> made{0};
+    return made.fetch_add(1) + 1;
+  }
   // An output slot of an operator that is not added yet.
   struct Output {
     std::vector<VarId> there;          // variables that are there
-    std::vector<std::string> to_make;  // new ones; "": a name of ours
+    std::vector<std::string> to_make;  // names of new ones; "": FreshName() gives one
   };
   Status Fill(ir::Op* op, const Operands& inputs, const Attributes& attributes) const;
   Result<Output> OutputFor(const SlotDef& slot, const Target* target) const;
   Result<std::vector<Output>> OutputsFor(const OpDef& def, const Targets& targets) const;
   Status CheckWrites(const ir::Op& op, const std::vector<Known>& written) const;
+
+  // Variables carry it. An address would not do: the next program may get the same one.
+  const uint64_t number_ = NextNumber();
 };
 
 Status ProgramBuilder::Impl::Fill(ir::Op* op, const Operands& inputs,
@@ -93,8 +101,11 @@ Status ProgramBuilder::Impl::Fill(ir::Op* op, const Operands& inputs,
     op->inputs[s] = *std::move(ids);
   }
   HEDDLE_RETURN_IF_ERROR(builder::CheckInputs(*op));
+  std::vector<bool> given(op->attrs.size());
   for (const auto& [name, value] : attributes) {
     HEDDLE_ASSIGN_OR_RETURN(const size_t a, builder::AttributeNamed(def, name));
+    if (given[a]) return InvalidArgument("attribute '", name, "' is given twice");
+    given[a] = true;
     std::vector<Variable> from;
     if (const auto* one = std::get_if<Variable>(&value)) from = {*one};
     if (const auto* list = std::get_if<std::vector<Variable>>(&value)) from = *list;
@@ -211,13 +222,17 @@ Result<OperatorResults> ProgramBuilder::Impl::Add(std::string_view type, const O
     for (size_t i = outputs[s].there.size(); i < op.outputs[s].size(); ++i)
       op.outputs[s][i] = kNoVar;
   HEDDLE_RETURN_IF_ERROR(CheckWrites(op, written));
-  for (size_t s = 0; s < outputs.size(); ++s) {
-    for (size_t i = 0; i < outputs[s].to_make.size(); ++i) {
-      ir::Var var;
-      var.name = outputs[s].to_make[i];
-      if (var.name.empty()) var.name = draft.FreshName(type);
-      var.block = draft.block();
-      op.outputs[s][outputs[s].there.size() + i] = draft.NewVar(std::move(var), {});
+  // Names that the caller chose come first, so that FreshName() gives none of them.
+  for (const bool chosen : {true, false}) {
+    for (size_t s = 0; s < outputs.size(); ++s) {
+      for (size_t i = 0; i < outputs[s].to_make.size(); ++i) {
+        const std::string& name = outputs[s].to_make[i];
+        if (name.empty() == chosen) continue;
+        ir::Var var;
+        var.name = chosen ? name : draft.FreshName(type);
+        var.block = draft.block();
+        op.outputs[s][outputs[s].there.size() + i] = draft.NewVar(std::move(var), {});
+      }
     }
   }
   HEDDLE_RETURN_IF_ERROR(draft.Add(op, written));
@@ -327,6 +342,8 @@ Status ProgramBuilder::Declare(Variable variable, DType dtype, const Shape& shap
   if (has.dtype != DType::kUnknown && has.dtype != dtype)
     return InvalidArgument("variable '", name, "' is ", Name(has.dtype), ", not ", Name(dtype));
   bool fits = !has.ranked || has.at[0].rank() == shape.rank();
+  for (int64_t d : shape)
+    if (d < -1) return InvalidArgument("variable '", name, "': ", d, " is no dimension");
   for (int i = 0; has.ranked && fits && i < shape.rank(); ++i)
     fits = shape[i] < 0 || has.shape()[i] < 0 || shape[i] == has.shape()[i];
   if (!fits)
@@ -345,7 +362,7 @@ Result<TensorInfo> ProgramBuilder::Info(Variable variable) const {
 void ProgramBuilder::SetPlace(std::string place) { impl_->draft.SetPlace(std::move(place)); }
 
 Result<Model> ProgramBuilder::Finish() && {
-  // What is called from now on finds an empty program, to which no variable belongs.
+  // Later calls go to a new, empty program, which refuses the variables of this one.
   const auto impl = std::exchange(impl_, std::make_unique<Impl>(impl_->draft.builder.name()));
   return impl->draft.Finish();
 }

@@ -48,7 +48,7 @@ class Trial {
     return SelectKernel(bound_, frame_.data(), &fn);
   }
 
-  // Asks the operator's rule. Nothing where it cannot say.
+  // Asks the operator's rule. The answer is empty if the shape depends on values.
   Result<std::vector<ShapeContext::OutMeta>> Ask() {
     ShapeContext ctx(bound_, frame_.data());
     HEDDLE_RETURN_IF_ERROR(Guard([&] { return bound_.def->infer_shape()(ctx); }));
@@ -79,8 +79,8 @@ class Trial {
 
 using Metas = std::vector<ShapeContext::OutMeta>;
 
-// What the operator says at some size of what is open in its operands that it takes; nothing where
-// it takes none.
+// Tries sizes for the open dimensions until the operator takes its operands, and returns its answer
+// for that size. Returns nothing if it takes no size.
 std::optional<Metas> AskAtSomeSize(const ir::Op& op, const std::vector<const Known*>& inputs) {
   std::set<int64_t> sizes = {1};
   for (const Known* in : inputs)
@@ -98,7 +98,8 @@ std::optional<Metas> AskAtSomeSize(const ir::Op& op, const std::vector<const Kno
   return std::nullopt;
 }
 
-// The error in words of the program: with open dimensions, where the rule speaks of them.
+// The rule's error for shapes with -1 in them, as the caller wrote them. If the rule has no
+// objection to those, the error of the trial size.
 Status Refusal(const ir::Op& op, const std::vector<const Known*>& inputs, const Status& at_size) {
   const auto said = Trial(op, inputs, [](const Known& known) { return known.shape(); }).Ask();
   if (!said.ok()) return said.status();

@@ -26,6 +26,10 @@ model = heddle.load(sys.argv[1], threads=1)
 output = model(numpy.load(sys.argv[1] + "/input.npy"))
 output = output[0] if isinstance(output, (list, tuple)) else output
 numpy.save(sys.argv[2], numpy.asarray(output))
+import heddle.build, heddle.inference, heddle.onnx, heddle.static
+session = heddle.onnx.InferenceSession(sys.argv[1] + "/onnx/model.onnx")
+(again,) = session.run(None, {"x": numpy.load(sys.argv[1] + "/input.npy")})
+assert (again.argmax(-1) == output.argmax(-1)).all()
 lines = open("/proc/self/maps").read().split("\\n")
 print("\\n".join({line.split()[-1] for line in lines if ".so" in line}))
 """

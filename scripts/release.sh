@@ -95,7 +95,7 @@ mkdir "$work/wheel" "$work/plain"
 "$python" -c 'import sys; from scikit_build_core import build
 build.prepare_metadata_for_build_wheel(sys.argv[1])' "$work/wheel" >/dev/null
 cmake --install "$build" --prefix "$work/wheel" --component python >/dev/null
-cp python/heddle/*.py python/heddle/*.pyi python/heddle/py.typed "$work/wheel/heddle"
+(cd python && cp --parents heddle/*.py heddle/onnx/*.py heddle/*.pyi heddle/py.typed "$work/wheel")
 mapfile -t needed < <(libraries "$work"/wheel/heddle/_heddle.*.so | grep -v "^$work" | sort -u)
 licences "$work/wheel/heddle/licenses" "${needed[@]}"
 "$python" -m wheel pack --dest-dir "$work/plain" "$work/wheel" >/dev/null

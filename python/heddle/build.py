@@ -56,7 +56,7 @@ class Variable:
 
 
 class Results(dict):
-    """What an operator with several results wrote: a variable, or a list of them, by slot."""
+    """The results of an operator that writes several slots: by slot, a variable or a list."""
 
     def __getattr__(self, slot: str) -> Any:
         try:
@@ -84,6 +84,14 @@ def _handle(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_handle(item) for item in value]
     return value
+
+
+def _place() -> str:
+    """File and line of the caller of this module."""
+    frame = sys._getframe(1)
+    while frame.f_globals is globals() and frame.f_back is not None:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _many(value: Any) -> list[Any]:
@@ -137,13 +145,12 @@ class Builder:
             targets = dict(out)
         else:
             targets = {_first_output(type): out}
-        caller = sys._getframe(1)
         results = self._core.add(
             type, [(slot, _handle(_many(v))) for slot, v in operands.items() if v is not None],
             [(name, _handle(v)) for name, v in values.items() if v is not None],
             [(slot, _handle(v if isinstance(v, int) else _many(v)))
              for slot, v in targets.items()],
-            f"{caller.f_code.co_filename}:{caller.f_lineno}")
+            _place())
         return self._results(type, results)
 
     def _results(self, type: str, results: list[tuple[str, list[_heddle.Variable]]]) -> Any:

@@ -387,9 +387,9 @@ class Predictor:
         if not self._config._profile:
             return self._session.run_tensors(feeds)
         values, _, events, _ = self._session.trace(feeds)
-        for op, _, _, _, _, begin, end, *_ in events:
+        for op, *_, self_us, times in events:
             calls, us = self._times.get(op, (0, 0.0))
-            self._times[op] = calls + 1, us + end - begin
+            self._times[op] = calls + times, us + self_us
         return [_heddle.Tensor(value) if isinstance(value, np.ndarray) else value
                 for value in values]
 

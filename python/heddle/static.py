@@ -154,8 +154,8 @@ def load_inference_model(path_prefix: str | os.PathLike[str], executor: Any = No
 
 
 def left_to_paddle() -> int:
-    """How many programs, in this process, Paddle runs for heddle's executor, since heddle lacks an
-    operator of theirs."""
+    """The number of programs, in this process, that Paddle runs for heddle's executor, since heddle
+    lacks an operator of theirs."""
     return _state.left_to_paddle
 
 
@@ -169,8 +169,8 @@ _SERIAL = frozenset(("sequential_run", "enable_sequential_execution"))
 
 
 class _Strategies:
-    """What a CompiledProgram's BuildStrategy and ExecutionStrategy ask for: what heddle can do, it
-    does; of the rest each setting is told about once."""
+    """The BuildStrategy and ExecutionStrategy of a CompiledProgram: heddle does what it can of them
+    and warns once of each other setting."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()

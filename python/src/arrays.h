@@ -26,7 +26,7 @@ DType DTypeNamed(const std::string& name);
 // arrays keep their type, but for 16-bit unsigned integers, which stand for bfloat16 as in Paddle.
 // `name` is for messages.
 Tensor ToTensor(nb::handle object, DType wanted, const std::string& name);
-// The same, but for a heddle.Value, which is taken as it is.
+// ToTensor, but for a heddle.Value, which is taken as it is.
 Value ToValue(nb::handle object, DType wanted, const std::string& name);
 // A tensor in memory of its own.
 Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name);

@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +37,16 @@ std::vector<Variable> ToVariables(const Handles& handles) {
   return variables;
 }
 
+// `what` is for messages: "attribute 'axis'".
+int64_t ToInteger(nb::handle value, const std::string& what) {
+  const nb::int_ number(nb::borrow(value));
+  int overflow = 0;
+  const int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0)
+    throw nb::value_error((what + ": " + nb::str(number).c_str() + " is too large").c_str());
+  return integer;
+}
+
 // A list of numbers, texts or variables; integers where all are, else floats.
 AttributeArgument ListValue(nb::handle value, const std::string& name) {
   std::vector<Variable> variables;
@@ -49,7 +61,7 @@ AttributeArgument ListValue(nb::handle value, const std::string& name) {
     } else if (PyUnicode_Check(item.ptr())) {
       texts.push_back(nb::cast<std::string>(item));
     } else if (PyIndex_Check(item.ptr())) {
-      integers.push_back(nb::cast<int64_t>(nb::int_(nb::borrow(item))));
+      integers.push_back(ToInteger(item, "attribute '" + name + "'"));
       reals.push_back(static_cast<double>(integers.back()));
     } else {
       reals.push_back(nb::cast<double>(nb::float_(nb::borrow(item))));
@@ -66,7 +78,7 @@ AttributeArgument ToAttribute(nb::handle value, const std::string& name) {
   if (nb::isinstance<Variable>(value)) return nb::cast<Variable>(value);
   if (PyBool_Check(value.ptr())) return nb::cast<bool>(value);
   if (PyUnicode_Check(value.ptr())) return nb::cast<std::string>(value);
-  if (PyIndex_Check(value.ptr())) return nb::cast<int64_t>(nb::int_(nb::borrow(value)));
+  if (PyIndex_Check(value.ptr())) return ToInteger(value, "attribute '" + name + "'");
   if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
   if (nb::isinstance<nb::sequence>(value)) return ListValue(value, name);
   return nb::cast<double>(nb::float_(nb::borrow(value)));  // NumPy's numbers
@@ -74,7 +86,11 @@ AttributeArgument ToAttribute(nb::handle value, const std::string& name) {
 
 // A count, names, or variables.
 Target ToTarget(nb::handle value, const std::string& slot) {
-  if (PyIndex_Check(value.ptr())) return nb::cast<int>(nb::int_(nb::borrow(value)));
+  if (PyIndex_Check(value.ptr())) {
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
+    const int64_t count = ToInteger(value, "output slot '" + slot + "'");
+    return static_cast<int>(std::clamp<int64_t>(count, -1, kMost));
+  }
   std::vector<std::string> names;
   Handles handles;
   for (nb::handle item : value) {

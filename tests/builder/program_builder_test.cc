@@ -127,7 +127,7 @@ TEST(Builder, ALoopThatAdds) {
   EXPECT_EQ(RunOnce({again, model.scope}, {{"x", F32({1, 2}, {1, 2})}})[0].shape(), Shape({4, 2}));
 }
 
-// What a later step brings fits for some sizes only, or has another rank: nothing is known of it.
+// Shapes are unknown if those of a later step fit for some sizes only, or have another rank.
 TEST(Builder, ALoopWhoseSecondStepIsAnother) {
   Builder b;
   const Variable x = Must(b.Feed("x", DType::kF32, {2, 2}));
@@ -148,6 +148,56 @@ TEST(Builder, ALoopWhoseSecondStepIsAnother) {
     EXPECT_FALSE(Must(b.Info(v)).shape.known_rank());
     EXPECT_EQ(Must(b.Info(v)).dtype, DType::kF32);
   }
+}
+
+// A parameter is no constant for the operators of a loop that writes to it.
+TEST(Builder, ALoopThatChangesAShape) {
+  Builder b;
+  const Variable x = Must(b.Feed("x", DType::kF32, {2, 3}));
+  const Variable more = Must(b.Feed("more", DType::kBool, {1}));
+  const Variable dims = Must(b.Parameter("dims", I64({2}, {6, 1})));
+  const Variable other = Must(b.Parameter("other", I64({2}, {1, 6})));
+  const Variable y =
+      Must(b.Apply("fill_constant", {}, {{"shape", std::vector<int64_t>{6, 1}}, {"value", 0.0}}));
+  Must(b.BeginWhile(more));
+  const Variable shaped = Must(b.Apply("reshape2", {{"X", {x}}, {"Shape", {dims}}}));
+  EXPECT_EQ(ShapeOf(b, shaped), "[6, 1]");
+  Must(b.Assign(shaped, y));
+  Must(b.Assign(other, dims));
+  Must(b.EndBlock());
+  EXPECT_FALSE(Must(b.Info(y)).shape.known_rank());
+}
+
+// Names of ours are none that the caller gives in the same call.
+TEST(Builder, FreshNamesAreFresh) {
+  Builder b;
+  const Variable x = Must(b.Feed("x", DType::kF32, {4}));
+  const std::vector<std::string> names = {"", "split_0"};
+  const auto parts = Must(b.Add("split", {{"X", {x}}}, {{"num", 2}}, {{"Out", names}}));
+  EXPECT_EQ(Must(b.Info(parts[0].second[0])).name, "split_1");
+  EXPECT_EQ(Must(b.Info(parts[0].second[1])).name, "split_0");
+}
+
+TEST(Builder, VariablesOfAFinishedProgramAreRefused) {
+  Builder b;
+  std::vector<Variable> old;
+  for (int i = 0; i < 4; ++i) {  // the memory of a program that is gone serves a later one
+    old.push_back(Must(b.Feed("x", DType::kF32, {1})));
+    Must(std::move(b).Finish());
+  }
+  Must(b.Feed("x", DType::kF32, {1}));
+  for (const Variable v : old)
+    EXPECT_THAT(b.Info(v).status().message(), HasSubstr("a variable of another program"));
+}
+
+TEST(Builder, TheLastDeclarationHolds) {
+  Builder b;
+  const Variable array = Must(b.Array("items", DType::kF32));
+  const Variable at = Must(b.Parameter("at", I64({1}, {0})));
+  const Variable item = Must(b.Apply("read_from_array", {{"X", {array}}, {"I", {at}}}));
+  Must(b.Declare(item, DType::kF32, {-1, 4}));
+  Must(b.Declare(item, DType::kF32, {3, 4}));
+  EXPECT_EQ(ShapeOf(b, item), "[3, 4]");
 }
 
 TEST(Builder, ABranch) {
@@ -244,6 +294,8 @@ TEST_F(Refusals, AttributesShapesAndDTypes) {
               HasSubstr("attribute 'axis' is an int, not a float"));
   EXPECT_THAT(Said("softmax", {{"X", {x}}}, {{"axis", "last"}}),
               HasSubstr("is an int, not a text"));
+  EXPECT_THAT(Said("softmax", {{"X", {x}}}, {{"axis", 1}, {"axis", 0}}),
+              HasSubstr("attribute 'axis' is given twice"));
   EXPECT_THAT(Said("matmul_v2", {{"X", {x}}, {"Y", {w}}}),
               AllOf(HasSubstr("block 0, op 0 (matmul_v2): "), HasSubstr("8"), HasSubstr("9")));
   EXPECT_THAT(Said("softmax", {{"X", {ids}}}),
@@ -257,6 +309,7 @@ TEST_F(Refusals, AttributesShapesAndDTypes) {
               AllOf(HasSubstr("(while)"), HasSubstr("one bool is expected")));
   EXPECT_THAT(b.EndBlock().ToString(), HasSubstr("no block to end"));
   EXPECT_THAT(b.Declare(x, DType::kF32, {1, 9}).ToString(), HasSubstr("has shape [?, 8]"));
+  EXPECT_THAT(b.Declare(x, DType::kF32, {-2, 8}).ToString(), HasSubstr("-2 is no dimension"));
 }
 
 TEST(Builder, OpenBlocksAndPlaces) {

@@ -51,6 +51,9 @@ def test_refusals_name_operator_slot_and_line():
         b.op("matmul_v2", X=x)
     assert caught.value.op_type == "matmul_v2" and caught.value.op_index == 0
     assert "test_build.py" in caught.value.call_stack
+    with pytest.raises(heddle.InvalidArgument, match="float32") as caught:
+        b.assign(x, to=b.parameter("whole", np.array([1])))
+    assert "test_build.py" in caught.value.call_stack
     with pytest.raises(heddle.InvalidArgument, match="has no attribute 'factor'"):
         b.op("scale", X=x, factor=2.0)
     with pytest.raises(heddle.InvalidArgument, match="another program"):
@@ -59,6 +62,10 @@ def test_refusals_name_operator_slot_and_line():
         b.op("relu", X=x, out="x")
     with pytest.raises(heddle.InvalidArgument, match="neither value nor shape"):
         b.parameter("w")
+    with pytest.raises(ValueError, match="attribute 'axis': 2361183241434822606848 is too large"):
+        b.op("softmax", X=x, axis=2 ** 71)
+    with pytest.raises(heddle.InvalidArgument, match="output slot 'Out' cannot have"):
+        b.op("split", X=x, axis=1, num=3, out=2 ** 40)
     b.fetch(b.op("relu", X=x))
     assert b.finish().program.num_ops == 1
     with pytest.raises(heddle.InvalidArgument, match="another program"):

@@ -2,13 +2,15 @@
 
 import json
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 import heddle
 import heddle.onnx as ort
-from onnx_model import model, node, tensor, value
+from heddle.onnx import _file
+from onnx_model import model, node, number, tensor, text, value
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 Y = np.array([[1, 0, -1]], np.float32)
@@ -89,11 +91,20 @@ def test_wrong_feeds(session, feeds, outputs, kind, says):
 def test_wrong_files(tmp_path):
     with pytest.raises(ort.NoSuchFile):
         ort.InferenceSession(tmp_path / "absent.onnx")
-    with pytest.raises(ort.InvalidProtobuf):
-        ort.InferenceSession(contents()[:60])
+    cut = tmp_path / "cut.onnx"
+    cut.write_bytes(contents()[:60])
+    for source in (cut, contents()[:60]):
+        with pytest.raises(ort.InvalidProtobuf):
+            ort.InferenceSession(source)
     with pytest.raises(heddle.Error, match="Foo"):
         ort.InferenceSession(model([node("Foo", ["x"], ["z"])], [value("x", "float32", [3])],
                                    [value("z", "float32", [3])]))
+
+
+def test_a_number_where_a_message_belongs_is_damage():
+    for field in (11, 12, 15):
+        with pytest.raises(_file.Damaged):
+            _file.read(text(7, number(field, 5)))
 
 
 def test_io_binding(session):
@@ -193,5 +204,9 @@ def test_profiling_writes_a_trace(path, tmp_path):
 
 
 def test_other_providers_are_passed_over_with_one_warning(path):
-    with pytest.warns(UserWarning, match="NoSuchProvider"):
-        ort.InferenceSession(path, providers=["NoSuchProvider", "CPUExecutionProvider"])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            ort.InferenceSession(path, providers=["NoSuchProvider", "CPUExecutionProvider"])
+    assert ["NoSuchProvider" in str(w.message) for w in told] == [True]
+    assert told[0].filename == __file__

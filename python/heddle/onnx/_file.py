@@ -1,4 +1,4 @@
-"""What a session tells about an ONNX file: its inputs, outputs and texts.
+"""Reads the inputs, outputs and texts of an ONNX file, which a session tells.
 
 Only the outer parts of a `ModelProto` are read here; nodes and tensors are passed over. The C++
 library reads the program itself. Field numbers are those of onnx.proto.
@@ -66,6 +66,8 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
     """(number, value) of each field: an int for varints, else the bytes."""
+    if isinstance(data, int):  # a varint where a message belongs
+        raise Damaged
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

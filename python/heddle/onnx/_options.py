@@ -26,14 +26,9 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-_warned: set[str] = set()
-
-
 def warn_once(what: str) -> None:
-    """Says once in a process that a setting has no effect."""
-    if what not in _warned:
-        _warned.add(what)
-        warnings.warn(f"heddle: {what}", stacklevel=3)
+    """Warns that a setting has no effect. Python shows it once for each line of the script."""
+    warnings.warn(f"heddle: {what}", stacklevel=3)
 
 
 class SessionOptions:

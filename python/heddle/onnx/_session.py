@@ -40,18 +40,25 @@ def set_default_logger_verbosity(verbosity: int) -> None:
     """Accepted: heddle writes no log."""
 
 
+def _read(contents: Any) -> _file.ModelFile:
+    """The outer parts of a file; empty where it is no protobuf (the library says so better)."""
+    try:
+        return _file.read(contents)
+    except (_file.Damaged, RecursionError):
+        return _file.ModelFile()
+
+
 def _describe(path_or_bytes: str | bytes) -> _file.ModelFile:
-    """The outer parts of the file; empty where it is no protobuf (the library says so better)."""
     try:
         if isinstance(path_or_bytes, bytes):
-            return _file.read(path_or_bytes)
+            return _read(path_or_bytes)
         with open(path_or_bytes, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 return _file.ModelFile()
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, \
                     memoryview(content) as view:
-                return _file.read(view)
-    except (_file.Damaged, IsADirectoryError):
+                return _read(view)
+    except IsADirectoryError:
         return _file.ModelFile()
     except FileNotFoundError as e:
         raise _errors.NoSuchFile(f"Load model from {path_or_bytes} failed: {e.strerror}") from None
@@ -82,9 +89,7 @@ class InferenceSession:
         file = _describe(path_or_bytes)
         try:
             if isinstance(path_or_bytes, bytes):
-                program = _heddle.Program.parse(path_or_bytes, "model")
-                scope = _heddle.Scope()
-                _heddle.load_parameters(program, "", scope)
+                program, scope = _heddle.parse_model(path_or_bytes, b"", "model")
             else:
                 program, scope = _heddle.load_model(path_or_bytes, "")
         except heddle.Error as e:
@@ -146,8 +151,9 @@ class InferenceSession:
                                               + ", ".join(self._output_names))
         if run_options is not None and run_options.terminate:
             raise _errors.Fail("Exiting due to terminate flag being set to true.")
-        distinct = tuple(dict.fromkeys(wanted))
-        if distinct == tuple(dict.fromkeys(self._output_names)):
+        asked = set(wanted)
+        distinct = tuple(name for name in self._types if name in asked)  # in the model's order
+        if len(distinct) == len(self._types):
             distinct = ()
         try:
             session = self._compiled(distinct)

@@ -64,7 +64,7 @@ def to_heddle(array: Any, type_text: str) -> Any:
 
 
 def from_heddle(value: Any, type_text: str) -> Any:
-    """What heddle gave, as an output of that type."""
+    """An output of heddle as an array, or a list of arrays, of that type."""
     if type_text.startswith("optional("):
         inner = type_text[len("optional("):-1]
         if inner.startswith("seq("):
@@ -92,7 +92,7 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """What the file says of itself."""
+    """The texts of a file about itself."""
 
     def __init__(self, model: Any) -> None:
         self.custom_metadata_map = dict(model.metadata)
