@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/ir.h"
@@ -76,10 +77,12 @@ std::vector<TensorInfo> Program::outputs() const {
 
 namespace {
 
-// Calls fn(slot, variable) for the operands of an operator, and of those that it runs, that are
-// tensors of block 0 and no parameters.
+// Calls fn(flags of the slot, variable) for the operands of an operator, and of those that it runs,
+// that are tensors of block 0 and no parameters. `entered`: blocks whose operators have had their
+// calls.
 template <typename Fn>
-void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, Fn&& fn) {
+void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, std::set<int>* entered,
+                Fn&& fn) {
   const auto& defs = outputs ? op.def->outputs() : op.def->inputs();
   const auto& slots = outputs ? op.outputs : op.inputs;
   for (size_t s = 0; s < slots.size(); ++s)
@@ -88,8 +91,14 @@ void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, Fn&& fn) {
           p.vars[v].kind == ir::VarKind::kTensor)
         fn(s < defs.size() ? defs[s].flags : 0u, v);
   for (int b : op.SubBlocks())
-    for (const ir::Op& inner : p.blocks[static_cast<size_t>(b)].ops)
-      ForTensors(p, inner, outputs, fn);
+    if (entered->insert(b).second)
+      for (const ir::Op& inner : p.blocks[static_cast<size_t>(b)].ops)
+        ForTensors(p, inner, outputs, entered, fn);
+}
+template <typename Fn>
+void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, Fn&& fn) {
+  std::set<int> entered;
+  ForTensors(p, op, outputs, &entered, fn);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/op_traits.h"
 #include "heddle/generator.h"
 
 namespace heddle::internal {
@@ -87,10 +88,12 @@ class CulpritSearch {
     auto program = std::make_shared<ir::Program>(file_);
     auto& ops = program->blocks[0].ops;
     const size_t last = OutermostOf(target_);
+    const bool shares = SharesStorages();
     std::vector<bool> kept(ops.size(), false), needed(file_.vars.size(), false);
     for (size_t i = last + 1; i-- > 0;) {
-      // Whoever draws random numbers draws what later operators would get otherwise.
-      kept[i] = i == last || ops[i].def->has(kRandom);
+      // Operators that draw random numbers stay: without them later ones would draw other numbers.
+      // Where variables share storages, a write to one of them may change another one.
+      kept[i] = i == last || DrawsRandom(ops[i]) || (shares && !ops[i].def->has(kSideEffect));
       ForVars(ops[i].outputs, [&](VarId v) { kept[i] = kept[i] || needed[v]; });
       if (!kept[i]) continue;
       ForVars(ops[i].inputs, [&](VarId v) { needed[v] = true; });
@@ -146,6 +149,22 @@ class CulpritSearch {
       target_ = {block, i};
       return;
     }
+  }
+
+  bool SharesStorages() const {
+    for (const ir::Block& block : file_.blocks)
+      for (const ir::Op& op : block.ops)
+        if (op.def->traits() & (kSharesStorage | kSharesParts)) return true;
+    return false;
+  }
+
+  bool DrawsRandom(const ir::Op& op) const {
+    const auto draws = [](const ir::Op& o) { return o.def->has(kRandom); };
+    const std::vector<int> blocks = BlocksOf(file_, op);
+    return draws(op) || std::any_of(blocks.begin(), blocks.end(), [&](int b) {
+             const auto& ops = file_.blocks[b].ops;
+             return std::any_of(ops.begin(), ops.end(), draws);
+           });
   }
 
   std::vector<std::string> InputNames(const ir::Program& p, const ir::Op& op) const {
@@ -259,7 +278,7 @@ Status RunAgain(RunResources& resources, const RunCall& call, std::shared_ptr<ir
 }  // namespace
 
 Status FindCulprit(RunResources& resources, const RunCall& call, const ir::Program& ran,
-                   const Status& failure) {
+                   const Status& failure) try {
   if (call.compiled.options.opt_level == 0 || !IsOfOperators(failure)) return failure;
   auto file = call.compiled.Source();
   if (!file.ok()) return failure;
@@ -269,9 +288,13 @@ Status FindCulprit(RunResources& resources, const RunCall& call, const ir::Progr
   std::shared_ptr<ir::Program> program = search.MakeProgram();
   const Status culprit = RunAgain(resources, call, std::move(program), search.checked());
   if (IsOfOperators(culprit)) return culprit;
-  return Status(failure.code(), StrCat(failure.message(), "; made of the file's operators ",
-                                       search.PartsText(), ", none of which fails by itself"))
+  // A search that the deadline, a stop or a lack of memory ended says nothing of the operators.
+  return Status(failure.code(),
+                StrCat(failure.message(), "; made of the file's operators ", search.PartsText(),
+                       culprit.ok() ? ", none of which fails by itself" : ""))
       .At(*failure.location());
+} catch (...) {
+  return failure;  // no memory for the search, for example
 }
 
 }  // namespace heddle::internal

@@ -168,14 +168,16 @@ class BlockRewriter {
   Status Refresh(VarId v, const ir::Op* cause) {
     Member* m = Find(v);
     if (m == nullptr || m->valid) return Status::Ok();
+    if (block_ > 0 && p_.vars[v].block != block_) {
+      const Status refused = Unimplemented(
+          "variable '", p_.vars[v].name,
+          "' of an outer block shares its storage with one that block ", block_, " writes to");
+      return cause == nullptr ? refused : refused.At(p_.Locate(block_, *cause));
+    }
     m->valid = true;
     ir::Op op = MakeCopy("read_storage", *m, cause);
     SetSlot(&op.inputs, op.def->FindInput("Old"), v);
     SetSlot(&op.outputs, 0, v);
-    if (block_ > 0 && p_.vars[v].block != block_)
-      return Unimplemented("variable '", p_.vars[v].name,
-                           "' of an outer block shares its storage with one that block ", block_,
-                           " writes to");
     out_.push_back({std::move(op), true, true});
     return Status::Ok();
   }

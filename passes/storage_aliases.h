@@ -1,4 +1,4 @@
-// Variables that share one storage (core/op_registry.h), made explicit: behind an operator that
+// Variables that share one storage (core/op_traits.h), made explicit: behind an operator that
 // writes to one of them the storage is written to, and before an operator that reads another one
 // the variable is read from the storage anew. What comes behind needs to know nothing of storages:
 // every variable has its own value, passes and schedules see all dependencies in the operands, and
@@ -12,7 +12,8 @@
 //                                y = relu(t)
 //
 // As in Paddle, a variable joins the storage when the operator runs, and leaves it when it is given
-// another one.
+// another one. Unlike in Paddle, sharing that begins in a sub-block ends with each run of the
+// block.
 #pragma once
 
 #include <memory>
@@ -27,8 +28,9 @@ namespace heddle::passes {
 
 // `program` itself where no variable is written that shares its storage with one read later.
 // `kept`: variables that are read when the program has ended; those that outlive a run are, too.
-// Variables keep their ids. Error (kUnimplemented): operators that run blocks write to one variable
-// of a storage and use another one in their blocks.
+// Variables keep their ids. Errors (kUnimplemented): operators that run blocks write to one
+// variable of a storage and use another one in their blocks; a block writes to a variable that
+// shares its storage with one of an outer block.
 Result<std::shared_ptr<const ir::Program>> MakeAliasesExplicit(
     const std::shared_ptr<const ir::Program>& program, const std::set<ir::VarId>& kept);
 

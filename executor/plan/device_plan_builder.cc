@@ -92,12 +92,15 @@ class DevicePlanner {
     });
   }
 
-  // An operator that runs blocks does so at least once, by and large.
+  // An operator that runs blocks does so at least once, by and large. What goes beyond
+  // host_task_ns is not counted: blocks may share blocks, at every level.
   float CostOnHost(const Instruction& in) const {
     float cost = in.cost_ns;
     for (int block : BlocksOf(plan_, in))
-      for (const Instruction& inner : plan_.blocks[static_cast<size_t>(block)].instructions)
+      for (const Instruction& inner : plan_.blocks[static_cast<size_t>(block)].instructions) {
+        if (cost >= d_.request.host_task_ns) return cost;
         cost += std::max(in.cost_ns, CostOnHost(inner));
+      }
     return cost;
   }
 

@@ -384,15 +384,20 @@ class ShapePropagator {
     return known;
   }
 
-  // A block that several operators run: its shapes are found while running.
+  // A block that several operators run, and what it runs: their shapes are found while running.
   void LeaveBlock(int b) {
+    std::vector<bool> left(plan_.blocks.size(), false);
+    LeaveBlock(b, &left);
+  }
+  void LeaveBlock(int b, std::vector<bool>* left) {
+    (*left)[b] = true;
     for (Instruction& in : plan_.blocks[b].instructions) {
       for (uint32_t s : in.op.in)
         if (s != kNoSlot) NoteRead(s);
       LeaveForRun(in);
       if (!in.op.def->has(kControlFlow)) continue;
       for (int sub : d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks())
-        if (sub > b) LeaveBlock(sub);
+        if (!(*left)[sub]) LeaveBlock(sub, left);
     }
   }
 

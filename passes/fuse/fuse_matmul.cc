@@ -1,7 +1,5 @@
 // A matrix product and what follows it — a factor, a bias along the last dimension, a residual sum,
 // an activation — become one fused_matmul.
-#include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "core/op_registry.h"
@@ -67,14 +65,14 @@ class MatmulFuser {
 
  private:
   const Shape& ShapeOf(VarId v) const { return p_.vars[v].shape; }
-  // The operands have the same values where the last operator stands. (In a loop's body, variables
-  // that are carried from iteration to iteration are written further down.)
+  // The operands have the same values where the last operator stands as where they are read. (In a
+  // loop's body, variables that are carried from iteration to iteration are written further down.)
   bool OperandsKept() const {
-    const std::optional<VarId> operands[] = {x_, y_, bias_, residual_};
-    return std::all_of(std::begin(operands), std::end(operands), [&](const auto& v) {
-      return !v || view_.Unchanged(*v, at_, absorbed.back());
-    });
+    const auto kept = [&](VarId v, int read) { return view_.Unchanged(v, read, absorbed.back()); };
+    return kept(x_, at_) && kept(y_, at_) && (!bias_ || kept(*bias_, bias_at_)) &&
+           (!residual_ || kept(*residual_, residual_at_));
   }
+  int PositionOf(const ir::Op& op) const { return static_cast<int>(&op - ops_.data()); }
 
   std::optional<Product> AsProduct(const ir::Op& op) const {
     const std::string& t = op.type();
@@ -125,6 +123,7 @@ class MatmulFuser {
         to[to.rank() - 1] != s[0] || (axis != -1 && axis != to.rank() - 1))
       return false;
     bias_ = y;
+    bias_at_ = PositionOf(op);
     return true;
   }
 
@@ -138,6 +137,7 @@ class MatmulFuser {
     for (int i = 1; i < a.rank(); ++i)
       if (a[i] < 0) return false;
     residual_ = other;
+    residual_at_ = PositionOf(op);
     return true;
   }
 
@@ -148,6 +148,7 @@ class MatmulFuser {
   const int at_;
   Product product_;
   std::optional<VarId> bias_, residual_;
+  int bias_at_ = -1, residual_at_ = -1;  // the operators that read them
   std::optional<FusedActivation> activation_;
   VarId x_ = ir::kNoVar, y_ = ir::kNoVar, out_ = ir::kNoVar;
 };

@@ -69,6 +69,17 @@ TEST_P(Culprit, IsNotWhatAnotherFusionHides) {
               AllOf(HasSubstr("(sqrt -> bad)"), HasSubstr("nan at [0]")));
 }
 
+// 't' changes with 's', which shares its storage.
+TEST_P(Culprit, BehindAWriteUnderAnotherNameIsNamed) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2});
+  Declare(&b, {"t", "s", "a", "y"});
+  b.Scale("x", "t", 1).Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+  b.Scale("s", "s", -1).Unary("log", "t", "a").Scale("a", "y", 2).Fetch("y");
+  EXPECT_THAT(Failure(b, {{"x", F32({2}, {1, 2})}}),
+              AllOf(HasSubstr("(log -> a)"), HasSubstr("nan at [0]"), Not(HasSubstr("fused"))));
+}
+
 TEST_P(Culprit, InABodyIsNamed) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2}).Feed("n", DType::kI64, {1}).Var("y", DType::kF32, {2});

@@ -55,7 +55,7 @@ std::vector<std::string> MixedProgram::Visible(const Shape& shape) const {
   std::vector<std::string> names;
   for (const Level& level : levels_)
     for (const auto& [name, s] : level.own)
-      if (s == shape) names.push_back(name);
+      if (s == shape && (name[0] != 'a' || levels_.size() == 1)) names.push_back(name);
   return names;
 }
 
@@ -68,7 +68,7 @@ std::string MixedProgram::Any(const Shape& shape) {
 std::string MixedProgram::Target(const Shape& shape) {
   if (Chance(55))
     for (const std::string& name : Visible(shape))
-      if (name[0] == 'v' && Chance(50)) return name;
+      if ((name[0] == 'v' || name[0] == 'a') && Chance(50)) return name;
   const std::string name = Name("v");
   levels_.back().own[name] = shape;
   return name;
@@ -202,10 +202,15 @@ void MixedProgram::Moved() {
        {{"axis", Ints{1, 0}}});
 }
 
+// A second name of a variable's storage; both are read and written later. Blocks use first names
+// only: they may not write to one name of a storage and use another.
 void MixedProgram::Alias(const Shape& shape) {
   const std::string x = Any(shape);
-  if (Chance(60)) return Emit("assign", {{"X", {x}}}, {{"Out", {Target(shape)}}});
-  Emit("share_data", {{"X", {x}}}, {{"Out", {Name("t")}}});
+  if (levels_.size() > 1 || Chance(20))
+    return Emit("assign", {{"X", {x}}}, {{"Out", {Target(shape)}}});
+  const std::string alias = Name("a");
+  levels_[0].own[alias] = shape;
+  Emit("share_data", {{"X", {x}}}, {{"Out", {alias}}});
 }
 
 void MixedProgram::Drawn(const Shape& shape) {
@@ -287,7 +292,7 @@ void MixedProgram::Loop() {
 void MixedProgram::End() {
   int fetched = 0;
   for (const auto& [name, shape] : levels_[0].own)
-    if (name[0] == 'v' && (Chance(60) || fetched == 0)) {
+    if ((name[0] == 'v' || name[0] == 'a') && (Chance(60) || fetched == 0)) {
       builder_.Fetch(name);
       ++fetched;
     }

@@ -271,6 +271,30 @@ TEST_P(Bodies, RunsOfOneLoopKeepApart) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+// There are more ways through such blocks than anybody could go.
+TEST_P(Bodies, BlocksThatShareBlocksAreVisitedOnce) {
+  constexpr int kDepth = 40;
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Feed("flag", DType::kBool, {1}).Scale("x", "s", 2);
+  int block = 0;
+  for (int k = 0; k < kDepth; ++k) {
+    const int inner = b.Block(block);
+    b.In(block);
+    for (int twice = 0; twice < 2; ++twice)
+      b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"s"}}},
+           {{"Out", {"s"}}, {"Scope", {}}},
+           {{"sub_block", BlockRef{inner}}, {"is_scalar_condition", true}});
+    block = inner;
+  }
+  b.In(block).Scale("s", "s", 2).In(0).Scale("s", "y", 1).Fetch("y");
+  EXPECT_EQ(b.Build().unwritten().size(), 2u);  // x and flag
+  EXPECT_EQ(b.Build().results().size(), 1u);    // y
+  auto compiled = Compile(b);
+  EXPECT_EQ(
+      Floats(MustRun(executor_, compiled, {{"x", F32({2}, {1, 2})}, {"flag", Bool(false)}})[0]),
+      (Rows{2, 4}));
+}
+
 // items[0] = x; for i < n: items[i + 1] = 2 * items[i]
 ProgramBuilder Doubling(const std::string& item) {
   ProgramBuilder b;

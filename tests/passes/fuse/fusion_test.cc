@@ -179,6 +179,19 @@ TEST(FuseConv, ResidualsOfAnotherBatch) {
   }
 }
 
+// The residual is computed behind the product, and before the sum that reads it.
+TEST(FuseMatmul, ALateResidual) {
+  Case c = Product("matmul_v2", {3, 5}, {5, 7}, {3, 7});
+  c.Param("b", {7});
+  c.Feed("z", {3, 7});
+  Then(c, "softmax", "z", "other", {3, 7});
+  AddTo(c, "p", "b", "q", {3, 7});
+  AddTo(c, "q", "other", "r", {3, 7});
+  Then(c, "relu", "r", "s", {3, 7});
+  c.b.Fetch("s");
+  ExpectFused(c, 2);
+}
+
 TEST(FuseMatmul, WhatIsFetchedOrReadElsewhereStays) {
   Case fetched = Product("matmul_v2", {3, 5}, {5, 7}, {3, 7});
   Then(fetched, "relu", "p", "r", {3, 7});
