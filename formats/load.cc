@@ -241,6 +241,20 @@ std::vector<TensorInfo> WrittenPersistables(const Program& program) {
   return found;
 }
 
+std::vector<std::string> InputTypes(const Program& program) {
+  std::vector<std::string> types;
+  for (size_t k = 0; k < program.inputs().size(); ++k)
+    types.emplace_back(program.ir().source ? program.ir().source->InputType(k) : "");
+  return types;
+}
+
+std::vector<std::string> OutputTypes(const Program& program) {
+  std::vector<std::string> types;
+  for (size_t k = 0; k < program.outputs().size(); ++k)
+    types.emplace_back(program.ir().source ? program.ir().source->OutputType(k) : "");
+  return types;
+}
+
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                       ParameterReading reading) {
   return formats::FormatOf(program.ir()).LoadParameters(program, path, scope, reading);

@@ -39,6 +39,10 @@ class ProgramSource {
   virtual ~ProgramSource() = default;
   virtual const Format& format() const = 0;
   virtual size_t bytes() const = 0;  // of memory that it holds
+  // NumPy's names of the element types that the file gives the program's inputs and outputs, where
+  // heddle holds them in another dtype ("uint16" in int32); empty: the dtype says it.
+  virtual std::string_view InputType(size_t) const { return {}; }
+  virtual std::string_view OutputType(size_t) const { return {}; }
   // Makes something that gives `program` again, without its file. Precondition: this is its source,
   // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;

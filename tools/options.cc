@@ -440,6 +440,7 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
     const auto shape = shapes.find(input.name);
     if (const auto file = files.find(input.name); file != files.end()) {
       HEDDLE_ASSIGN_OR_RETURN(tensor, ReadNpy(file->second));
+      if (input.dtype == DType::kI32) tensor = Widened(tensor, "uint16");
     } else if (const auto member = archive.find(input.name); member != archive.end()) {
       tensor = member->second;
     } else if (options.random) {

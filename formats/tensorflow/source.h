@@ -28,6 +28,8 @@ class TensorflowSource : public formats::ProgramSource {
 
   const formats::Format& format() const override;
   size_t bytes() const override { return skeleton_.size(); }
+  std::string_view InputType(size_t k) const override { return UnsignedName(inputs_, k); }
+  std::string_view OutputType(size_t k) const override { return UnsignedName(outputs_, k); }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::string& skeleton() const { return skeleton_; }
@@ -47,6 +49,11 @@ class TensorflowSource : public formats::ProgramSource {
     Shape shape;
     std::string key;
   };
+  static std::string_view UnsignedName(const std::vector<Port>& ports, size_t k) {
+    if (k >= ports.size()) return {};
+    const int type = ports[k].type;
+    return type == kUint16 || type == kUint32 || type == kUint64 ? TypeName(type) : "";
+  }
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
 
