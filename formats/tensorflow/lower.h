@@ -51,6 +51,8 @@ struct VarFacts {
   Ints partial;                         // integers of a vector as far as they are known; else -1
   bool unreadable = false;              // `data` is not what it claims, which was told
   bool exact_name = false;              // the file gives it
+  bool grows = false;                   // of a TensorArray: behind its end
+  bool adds = false;                    // of one of gradients: to what was written before
 };
 
 // A parameter of the program and where its contents are: in the file, at hand, or, for a variable
@@ -112,6 +114,10 @@ class Lowering {
   // Whether some node that is lowered may write the variable.
   bool IsWritten(int variable) const {
     return functions_write_ || written_.contains(draft_.vars[static_cast<size_t>(variable)].name);
+  }
+  // The array of gradients of a TensorArray; kNoDraft, to be set, where there is none yet.
+  int& GradientArray(int array, const std::string& source) {
+    return gradient_arrays_.try_emplace({array, source}, kNoDraft).first->second;
   }
   // The variable that is kept under this name, made where there is none.
   int VariableNamed(const std::string& name, int type, const Shape& shape);
@@ -187,6 +193,7 @@ class Lowering {
   std::map<std::string, Unknown> unknown_;
   std::unordered_map<std::string_view, const Function*> functions_;
   std::unordered_map<std::string_view, std::unique_ptr<Body>> bodies_;
+  std::map<std::pair<int, std::string>, int> gradient_arrays_;
   std::map<std::string, int> variables_;         // by name
   std::map<std::string, std::string> restored_;  // variable -> key of the bundle
   std::unordered_set<std::string> written_;      // variables that nodes of the graph write
