@@ -131,7 +131,7 @@ DType OpMaker::WiderKernel(const OpDef& def, const Ins& ins) const {
 }
 
 DraftOp& OpMaker::Emit(std::string_view type, Ins ins, Attrs attrs,
-                            std::vector<std::pair<std::string_view, std::vector<int>>> outs) {
+                       std::vector<std::pair<std::string_view, std::vector<int>>> outs) {
   const OpDef* def = FindOp(type);
   for (auto& [name, value] : attrs) {
     const int a = def == nullptr ? -1 : def->FindAttr(name);
@@ -155,7 +155,7 @@ DraftOp& OpMaker::Emit(std::string_view type, Ins ins, Attrs attrs,
 }
 
 std::vector<int> OpMaker::MakeMany(std::string_view type, Ins ins, Attrs attrs,
-                                        const std::vector<std::string_view>& outs) {
+                                   const std::vector<std::string_view>& outs) {
   const OpDef* def = FindOp(type);
   std::vector<int> made;
   if (def == nullptr) {
@@ -253,8 +253,7 @@ int OpMaker::FloatConstant(double value, DType dtype) {
 }
 
 int OpMaker::FloatsConstant(const Floats& values, DType dtype) {
-  return HoldConstant(
-      FloatTensor(dtype, Shape{static_cast<int64_t>(values.size())}, values));
+  return HoldConstant(FloatTensor(dtype, Shape{static_cast<int64_t>(values.size())}, values));
 }
 
 }  // namespace heddle::formats

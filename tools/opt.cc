@@ -86,7 +86,7 @@ Status Optimise(const Options& options) {
   {
     Progress progress("optimising " + options.model.model);
     HEDDLE_ASSIGN_OR_RETURN(const Model model,
-                            LoadModel(options.model.model, options.model.params));
+                            options.model.Load());
     before = CountOps(model.program);
     OptimizeOptions optimize = options.optimize;
     optimize.fetches = options.model.fetches;

@@ -232,7 +232,7 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
 // The model's own copy of the program goes when this returns: a lean program has no use for it.
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& options,
                                        std::vector<TensorInfo>* inputs) {
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
   *inputs = InputsOf(model.program);
   return executor.Compile(model, Compile(options, model.program));
 }

@@ -19,6 +19,7 @@ struct HandlerEntry {
 
 std::span<const HandlerEntry> BasicHandlers();
 std::span<const HandlerEntry> VariableHandlers();
+std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> ListHandlers();
 
 // Null: none. The first table that has the operator wins.

@@ -41,19 +41,20 @@ enum class Kind : uint8_t {
 
 // The reader knows this of a variable, beside what the draft has.
 struct VarFacts {
-  int type = kNoType;                   // TensorFlow's; of the elements where it is a list
-  Shape shape = Shape::Unknown();       // -1: open; of the items where it is a list
+  int type = kNoType;              // TensorFlow's; of the elements where it is a list
+  Shape shape = Shape::Unknown();  // -1: open; of the items where it is a list
   Kind kind = Kind::kTensor;
   bool is_variable = false;             // kept from run to run: references to it are itself
   int target = kNoDraft;                // of a handle: the variable or array behind it
   const TensorData* data = nullptr;     // a constant of the file
   std::shared_ptr<const Tensor> value;  // the contents, where they are small and known
+  Ints partial;                         // integers of a vector as far as they are known; else -1
   bool unreadable = false;              // `data` is not what it claims, which was told
   bool exact_name = false;              // the file gives it
 };
 
-// A parameter of the program and where its contents are: in the file, at hand, or, for a variable of
-// a SavedModel, in its bundle under this key. A variable that only operators write has none.
+// A parameter of the program and where its contents are: in the file, at hand, or, for a variable
+// of a SavedModel, in its bundle under this key. A variable that only operators write has none.
 struct Parameter {
   std::string name;
   TensorData data;
@@ -87,6 +88,9 @@ struct Instance {
 
 class NodeLowering;
 
+// The name under which a variable's node keeps it.
+std::string KeptName(const Node& node);
+
 class Lowering {
  public:
   // Mistakes go to `builder`. All three must outlive it and what it returns.
@@ -105,12 +109,24 @@ class Lowering {
   // Whether the function hands argument `k` on as its result `k`.
   bool HandsOn(const FunctionName& function, size_t k);
   bool HasFunction(std::string_view name) const { return functions_.contains(name); }
+  // Whether some node that is lowered may write the variable.
+  bool IsWritten(int variable) const {
+    return functions_write_ || written_.contains(draft_.vars[static_cast<size_t>(variable)].name);
+  }
   // The variable that is kept under this name, made where there is none.
   int VariableNamed(const std::string& name, int type, const Shape& shape);
 
  private:
   friend class NodeLowering;
-  struct Body;
+  // A function's nodes, and those of them that its results need.
+  struct Body {
+    const Function* function = nullptr;
+    NodeGraph graph;
+    std::vector<Source> results;
+    Region region;
+    bool broken = false;  // which was told
+    explicit Body(const Function& f) : function(&f), graph(f) {}
+  };
   struct Unknown {
     int count = 0;
     std::string first;
@@ -135,6 +151,7 @@ class Lowering {
   void DeclareShapes();
   void KeepParameters(Lowered* made);
   void FindRestoredKeys();
+  void FindWritten();
 
   // --- lower_region.cc
   void LowerRegion(const Region& region, Instance& instance);
@@ -159,8 +176,8 @@ class Lowering {
   Instance main_;
   std::vector<bool> needed_;
   std::vector<Wanted> feeds_, fetches_;
-  std::vector<int> targets_;               // nodes that run
-  std::vector<int> fetched_;               // by fetch: its variable
+  std::vector<int> targets_;  // nodes that run
+  std::vector<int> fetched_;  // by fetch: its variable
   std::vector<Port> inputs_, outputs_;
   Draft draft_;
   std::vector<VarFacts> facts_;  // by variable
@@ -170,9 +187,11 @@ class Lowering {
   std::map<std::string, Unknown> unknown_;
   std::unordered_map<std::string_view, const Function*> functions_;
   std::unordered_map<std::string_view, std::unique_ptr<Body>> bodies_;
-  std::map<std::string, int> variables_;           // by name
-  std::map<std::string, std::string> restored_;    // variable -> key of the bundle
-  int block_ = 0;  // where operators go
+  std::map<std::string, int> variables_;         // by name
+  std::map<std::string, std::string> restored_;  // variable -> key of the bundle
+  std::unordered_set<std::string> written_;      // variables that nodes of the graph write
+  bool functions_write_ = false;                 // functions may write any
+  int block_ = 0;                                // where operators go
   size_t nodes_lowered_ = 0;
 };
 

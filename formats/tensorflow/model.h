@@ -110,9 +110,9 @@ struct Signature {
 struct Model {
   Graph graph;
   bool is_saved_model = false;
-  std::vector<Signature> signatures;   // of a SavedModel
-  std::string_view restore_op;         // the node that reads its variables
-  std::string_view filename_tensor;    // which it is given
+  std::vector<Signature> signatures;  // of a SavedModel
+  std::string_view restore_op;        // the node that reads its variables
+  std::string_view filename_tensor;   // which it is given
 };
 
 // Whether the bytes begin as one of the two does.

@@ -52,6 +52,9 @@ class NodeGraph {
   // Marks what these lead back to, by data and control edges.
   std::vector<bool> Ancestors(const std::vector<Source>& values,
                               const std::vector<int>& nodes) const;
+  // Notes which outputs the marked nodes read; `results` are read from outside.
+  void NoteUses(const std::vector<bool>& marked, const std::vector<Source>& results);
+  bool IsUsed(Source output) const;
 
  private:
   void Link();
@@ -60,8 +63,12 @@ class NodeGraph {
   const Function* function_ = nullptr;
   std::unordered_map<std::string_view, int> places_, arguments_;
   std::vector<Links> links_;
+  std::vector<std::vector<int>> used_;  // by node: its outputs that somebody reads
   std::string_view duplicate_;
 };
+
+// Whether operators of this name write the variable that is their first input.
+bool WritesVariable(std::string_view op);
 
 // The number of output "argument:k" of an operator whose outputs have these names; -1 where there
 // is no such output.
