@@ -105,8 +105,8 @@ bool LowerNeg(NodeLowering& n) {
 
 bool LowerSquare(NodeLowering& n) {
   const int x = n.In(0);
-  ResultLike(n, 0,
-             IsComplexVar(n, x) ? n.Binary("elementwise_mul", x, x) : n.Unary("square", x), x);
+  ResultLike(n, 0, IsComplexVar(n, x) ? n.Binary("elementwise_mul", x, x) : n.Unary("square", x),
+             x);
   return true;
 }
 
@@ -209,8 +209,8 @@ bool LowerRelu(NodeLowering& n) {
   if (IsFloat(n.dtype(x)))
     n.Result(0, six ? n.Unary("relu6", x, {{"threshold", 6.0}}) : n.Unary("relu", x));
   else
-    ResultLike(n, 0,
-               n.Make(six ? "tf_relu6" : "tf_relu", {{"features", {x}}}, {}, "activations"), x);
+    ResultLike(n, 0, n.Make(six ? "tf_relu6" : "tf_relu", {{"features", {x}}}, {}, "activations"),
+               x);
   return true;
 }
 

@@ -16,8 +16,8 @@ bool LowerSelect(NodeLowering& n) {
     for (int i = 1; i < rank; ++i) axes.push_back(i);
     c = n.Unsqueeze(c, axes);
   } else if (n.op() == "Select" && (n.rank(c) < 0 || (n.rank(c) == 1 && rank < 0))) {
-    ResultLike(n, 0, n.Make("tf_select", {{"condition", {c}}, {"t", {x}}, {"e", {y}}}, {}, "output"),
-               x);
+    ResultLike(n, 0,
+               n.Make("tf_select", {{"condition", {c}}, {"t", {x}}, {"e", {y}}}, {}, "output"), x);
     return true;
   }
   const bool same = n.shape(c).is_static() && n.shape(c) == n.shape(x) && n.shape(x) == n.shape(y);
@@ -30,8 +30,8 @@ bool LowerSelect(NodeLowering& n) {
 
 bool LowerGather(NodeLowering& n) {
   const int x = n.In(0);
-  ResultLike(n, 0,
-             n.Make("tf_gather_v2", {{"params", {x}}, {"indices", {n.In(1)}}}, {}, "output"), x);
+  ResultLike(n, 0, n.Make("tf_gather_v2", {{"params", {x}}, {"indices", {n.In(1)}}}, {}, "output"),
+             x);
   return true;
 }
 
@@ -63,10 +63,10 @@ bool LowerStitch(NodeLowering& n) {
   const auto half = static_cast<int64_t>(all.size() / 2);
   if (half == 0 || all.size() % 2 != 0) return false;
   const int like = all[static_cast<size_t>(half)];
-  const int made = n.Make("tf_dynamic_stitch",
-                          {{"indices", {all.begin(), all.begin() + half}},
-                           {"data", {all.begin() + half, all.end()}}},
-                          {}, "merged");
+  const int made = n.Make(
+      "tf_dynamic_stitch",
+      {{"indices", {all.begin(), all.begin() + half}}, {"data", {all.begin() + half, all.end()}}},
+      {}, "merged");
   ResultLike(n, 0, made, like);
   return true;
 }
@@ -85,9 +85,9 @@ bool LowerTopK(NodeLowering& n) {
 
 bool LowerInTopK(NodeLowering& n) {
   const int k = n.op() == "InTopK" ? n.IntConstant(n.Int("k", 1)) : n.In(2);
-  n.Result(0, n.Make("tf_in_top_k_v2",
-                     {{"predictions", {n.In(0)}}, {"targets", {n.In(1)}}, {"k", {k}}}, {},
-                     "precision"));
+  n.Result(
+      0, n.Make("tf_in_top_k_v2", {{"predictions", {n.In(0)}}, {"targets", {n.In(1)}}, {"k", {k}}},
+                {}, "precision"));
   return true;
 }
 

@@ -98,8 +98,8 @@ Ints ShortPads(const Ints& pads, size_t spatial) {
 
 Attrs WindowAttrs(const Windows& w, bool dilations) {
   const size_t spatial = w.kernel.size();
-  const char* format = spatial == 2 ? (w.channels_last ? "NHWC" : "NCHW")
-                                    : (w.channels_last ? "NDHWC" : "NCDHW");
+  const char* format =
+      spatial == 2 ? (w.channels_last ? "NHWC" : "NCHW") : (w.channels_last ? "NDHWC" : "NCDHW");
   Attrs attrs{{"strides", w.strides},
               {"paddings", ShortPads(w.pads, spatial)},
               {"padding_algorithm", std::string(w.same ? "SAME" : "EXPLICIT")},
@@ -118,7 +118,8 @@ bool IsEmpty(NodeLowering& n, int v) { return n.shape(v).is_static() && n.shape(
 // Window attributes that no form of the operator takes.
 void SayBadWindows(NodeLowering& n) {
   n.Problem("has windows that are not supported: strides, dilations, ksize, padding '",
-            n.Str("padding", ""), "' or explicit_paddings of another length or value, or SAME "
+            n.Str("padding", ""),
+            "' or explicit_paddings of another length or value, or SAME "
             "padding of dilated windows over sizes that are not known");
 }
 
@@ -131,8 +132,8 @@ bool LowerConv(NodeLowering& n) {
     n.Result(0, n.NewVar(n.dtype(x)));
     return true;
   }
-  Ints kernel(f.begin(), f.end() - 2), perm{static_cast<int64_t>(rank) - 1,
-                                            static_cast<int64_t>(rank) - 2};
+  Ints kernel(f.begin(), f.end() - 2),
+      perm{static_cast<int64_t>(rank) - 1, static_cast<int64_t>(rank) - 2};
   for (size_t i = 0; i + 2 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
   const auto w = WindowsOf(n, x, kernel, rank);
   if (!w) {
@@ -230,9 +231,7 @@ bool LowerBatchNorm(NodeLowering& n) {
                                   {"Bias", {offset}},
                                   {"Mean", {mean}},
                                   {"Variance", {variance}}},
-                                 {{"epsilon", epsilon},
-                                  {"is_test", true},
-                                  {"data_layout", format}},
+                                 {{"epsilon", epsilon}, {"is_test", true}, {"data_layout", format}},
                                  {"Y", "MeanOut", "VarianceOut"});
     n.Result(0, made[0]);
     n.Result(1, mean);
@@ -240,15 +239,18 @@ bool LowerBatchNorm(NodeLowering& n) {
     n.Result(3, mean);
     n.Result(4, variance);
   } else {
-    const auto made = n.MakeMany(
-        "tf_fused_batch_norm_v3",
-        {{"x", {x}}, {"scale", {scale}}, {"offset", {offset}}, {"mean", {mean}},
-         {"variance", {variance}}},
-        {{"epsilon", epsilon},
-         {"exponential_avg_factor", n.Float("exponential_avg_factor", 1)},
-         {"data_format", format},
-         {"is_training", training}},
-        {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"});
+    const auto made =
+        n.MakeMany("tf_fused_batch_norm_v3",
+                   {{"x", {x}},
+                    {"scale", {scale}},
+                    {"offset", {offset}},
+                    {"mean", {mean}},
+                    {"variance", {variance}}},
+                   {{"epsilon", epsilon},
+                    {"exponential_avg_factor", n.Float("exponential_avg_factor", 1)},
+                    {"data_format", format},
+                    {"is_training", training}},
+                   {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"});
     for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
   }
   if (n.op() == "FusedBatchNormV3" && n.Wants(5)) n.Result(5, Empty(n));
@@ -316,8 +318,8 @@ void Multiply(NodeLowering& n, int x, int y, bool trans_x, bool trans_y, bool co
     made = n.Make("onnx_mat_mul",
                   {{"A", {trans_x ? turned(x) : x}}, {"B", {trans_y ? turned(y) : y}}}, {}, "Y");
   } else {
-    made = n.Make("matmul_v2", {{"X", {x}}, {"Y", {y}}},
-                  {{"trans_x", trans_x}, {"trans_y", trans_y}});
+    made =
+        n.Make("matmul_v2", {{"X", {x}}, {"Y", {y}}}, {{"trans_x", trans_x}, {"trans_y", trans_y}});
   }
   ResultLike(n, 0, made, x);
 }
@@ -364,8 +366,8 @@ bool LowerEinsum(NodeLowering& n) {
   if (plain || IsComplex(n.dtype(inputs[0])))
     n.Result(0, n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}}));
   else
-    ResultLike(n, 0, n.Make("onnx_einsum", {{"Inputs", inputs}}, {{"equation", equation}},
-                            "Output"),
+    ResultLike(n, 0,
+               n.Make("onnx_einsum", {{"Inputs", inputs}}, {{"equation", equation}}, "Output"),
                inputs[0]);
   return true;
 }

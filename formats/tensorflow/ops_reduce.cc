@@ -13,9 +13,9 @@ struct Reduction {
   std::string_view op, paddle, onnx;
 };
 constexpr Reduction kReductions[] = {
-    {"All", "reduce_all", "onnx_reduce_min"},   {"Any", "reduce_any", "onnx_reduce_max"},
-    {"Max", "reduce_max", "onnx_reduce_max"},   {"Mean", "reduce_mean", "onnx_reduce_mean"},
-    {"Min", "reduce_min", "onnx_reduce_min"},   {"Prod", "reduce_prod", "onnx_reduce_prod"},
+    {"All", "reduce_all", "onnx_reduce_min"}, {"Any", "reduce_any", "onnx_reduce_max"},
+    {"Max", "reduce_max", "onnx_reduce_max"}, {"Mean", "reduce_mean", "onnx_reduce_mean"},
+    {"Min", "reduce_min", "onnx_reduce_min"}, {"Prod", "reduce_prod", "onnx_reduce_prod"},
     {"Sum", "reduce_sum", "onnx_reduce_sum"},
 };
 
@@ -51,10 +51,9 @@ bool LowerReduction(NodeLowering& n) {
     ResultLike(n, 0, n.dtype(x) == DType::kUnknown ? made : n.Cast(made, n.dtype(x)), x);
     return true;
   }
-  const int made = n.Make(r->onnx, {{"data", {x}}, {"axes", {axes}}},
-                          {{"keepdims", int64_t{keep ? 1 : 0}},
-                           {"noop_with_empty_axes", int64_t{1}}},
-                          "reduced");
+  const int made = n.Make(
+      r->onnx, {{"data", {x}}, {"axes", {axes}}},
+      {{"keepdims", int64_t{keep ? 1 : 0}}, {"noop_with_empty_axes", int64_t{1}}}, "reduced");
   ResultLike(n, 0, made, x);
   return true;
 }
@@ -91,8 +90,9 @@ bool LowerScan(NodeLowering& n) {
     ResultLike(n, 0, made, x);
     return true;
   }
-  return LowerDirect(n, sum ? "tf_cumsum" : n.op() == "Cumprod" ? "tf_cumprod"
-                                                                : "tf_cumulative_logsumexp");
+  return LowerDirect(n, sum                   ? "tf_cumsum"
+                        : n.op() == "Cumprod" ? "tf_cumprod"
+                                              : "tf_cumulative_logsumexp");
 }
 
 constexpr HandlerEntry kEntries[] = {

@@ -46,9 +46,9 @@ bool LowerTranspose(NodeLowering& n) {
     ResultLike(n, 0, x, x);
     return true;
   }
-  ResultLike(n, 0,
-             rank == 0 ? n.Unary("assign", x) : n.Make("transpose2", {{"X", {x}}}, {{"axis", axes}}),
-             x);
+  ResultLike(
+      n, 0, rank == 0 ? n.Unary("assign", x) : n.Make("transpose2", {{"X", {x}}}, {{"axis", axes}}),
+      x);
   return true;
 }
 
@@ -181,8 +181,8 @@ bool LowerCast(NodeLowering& n) {
     return true;
   }
   if (from == kUint64 && to != kUint64) {
-    n.Result(0, n.Make("tf_cast_uint64", {{"x", {x}}}, {{"DstT", DTypeToProto(StorageOf(to))}},
-                       "y"));
+    n.Result(0,
+             n.Make("tf_cast_uint64", {{"x", {x}}}, {{"DstT", DTypeToProto(StorageOf(to))}}, "y"));
     return true;
   }
   int made = n.dtype(x) == StorageOf(to) ? n.Unary("assign", x) : n.Cast(x, StorageOf(to));

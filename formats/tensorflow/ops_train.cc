@@ -87,10 +87,10 @@ bool LowerApplyByName(NodeLowering& n) {
 
 // Changes of rows, or of the slices that tuples of indices name.
 constexpr ApplyName kScatter[] = {
-    {"ScatterAdd", "tf_scatter_add"},       {"ScatterDiv", "tf_scatter_div"},
-    {"ScatterMax", "tf_scatter_max"},       {"ScatterMin", "tf_scatter_min"},
-    {"ScatterMul", "tf_scatter_mul"},       {"ScatterSub", "tf_scatter_sub"},
-    {"ScatterUpdate", "tf_scatter_update"}, {"ScatterNdAdd", "tf_tensor_scatter_add"},
+    {"ScatterAdd", "tf_scatter_add"},          {"ScatterDiv", "tf_scatter_div"},
+    {"ScatterMax", "tf_scatter_max"},          {"ScatterMin", "tf_scatter_min"},
+    {"ScatterMul", "tf_scatter_mul"},          {"ScatterSub", "tf_scatter_sub"},
+    {"ScatterUpdate", "tf_scatter_update"},    {"ScatterNdAdd", "tf_tensor_scatter_add"},
     {"ScatterNdMax", "tf_tensor_scatter_max"}, {"ScatterNdMin", "tf_tensor_scatter_min"},
     {"ScatterNdSub", "tf_tensor_scatter_sub"}, {"ScatterNdUpdate", "tf_tensor_scatter_update"},
 };
@@ -155,8 +155,8 @@ std::span<const HandlerEntry> TrainHandlers() {
     for (const ApplyName& a : kApply) made.push_back({a.op, &LowerApplyByName});
     for (const ApplyName& a : kScatter) made.push_back({a.op, &LowerScatter});
     for (const std::string& name : names)
-      made.push_back({name, name.find("Scatter") != std::string::npos ? &LowerScatter
-                                                                      : &LowerApplyByName});
+      made.push_back(
+          {name, name.find("Scatter") != std::string::npos ? &LowerScatter : &LowerApplyByName});
     return made;
   }();
   return entries;

@@ -46,23 +46,35 @@ T Combined(Update how, T old, T update) {
     case Update::kSet:
       return update;
     case Update::kAdd:
-      if constexpr (std::is_same_v<T, bool>) return a || b;
-      else return static_cast<T>(AddFn::Apply(a, b));
+      if constexpr (std::is_same_v<T, bool>)
+        return a || b;
+      else
+        return static_cast<T>(AddFn::Apply(a, b));
     case Update::kSub:
-      if constexpr (std::is_same_v<T, bool>) return a != b;
-      else return static_cast<T>(SubFn::Apply(a, b));
+      if constexpr (std::is_same_v<T, bool>)
+        return a != b;
+      else
+        return static_cast<T>(SubFn::Apply(a, b));
     case Update::kMul:
-      if constexpr (std::is_same_v<T, bool>) return a && b;
-      else return static_cast<T>(MulFn::Apply(a, b));
+      if constexpr (std::is_same_v<T, bool>)
+        return a && b;
+      else
+        return static_cast<T>(MulFn::Apply(a, b));
     case Update::kDiv:
-      if constexpr (std::is_same_v<T, bool>) return a;
-      else return static_cast<T>(DivFn::Apply(a, b));
+      if constexpr (std::is_same_v<T, bool>)
+        return a;
+      else
+        return static_cast<T>(DivFn::Apply(a, b));
     case Update::kMin:
-      if constexpr (kIsComplex<T>) return old;
-      else return b < a ? update : old;
+      if constexpr (kIsComplex<T>)
+        return old;
+      else
+        return b < a ? update : old;
     case Update::kMax:
-      if constexpr (kIsComplex<T>) return old;
-      else return a < b ? update : old;
+      if constexpr (kIsComplex<T>)
+        return old;
+      else
+        return a < b ? update : old;
   }
   return update;
 }

@@ -26,8 +26,8 @@ Status DynamicPartition(KernelContext& ctx) {
       return OutOfRange("partitions holds ", p, " at position ", i, ", expected 0 to ", n - 1);
     ++count[static_cast<size_t>(p)];
   }
-  const int64_t row = data.shape().Product(parts.rank(), data.rank()) *
-                      static_cast<int64_t>(SizeOf(data.dtype()));
+  const int64_t row =
+      data.shape().Product(parts.rank(), data.rank()) * static_cast<int64_t>(SizeOf(data.dtype()));
   std::vector<std::byte*> to(static_cast<size_t>(n), nullptr);
   for (int p = 0; p < n; ++p) {
     if (!ctx.HasOut("outputs", p)) continue;

@@ -56,8 +56,8 @@ struct Range {
     const T from = *start.data<T>(), to = *limit.data<T>(), step = *delta.data<T>();
     if (step == T(0)) return InvalidArgument("delta is 0, expected another number");
     if (step > T(0) ? from > to : from < to)
-      return InvalidArgument("limit lies before start for this delta: ", +from, " to ", +to,
-                             " by ", +step);
+      return InvalidArgument("limit lies before start for this delta: ", +from, " to ", +to, " by ",
+                             +step);
     if constexpr (std::is_integral_v<T>) {
       const auto span = step > 0 ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
                                  : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);

@@ -38,8 +38,7 @@ Status GatherShape(ShapeContext& ctx) {
   const Shape &params = ctx.InShape("params"), &indices = ctx.InShape("indices");
   if (!params.known_rank() || !indices.known_rank() || !Known(ctx, "axis")) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, IntIn(ctx, "axis", 0));
-  HEDDLE_ASSIGN_OR_RETURN(const GatherAxes g,
-                          AxesOf(params, indices, axis, ctx.Int("batch_dims")));
+  HEDDLE_ASSIGN_OR_RETURN(const GatherAxes g, AxesOf(params, indices, axis, ctx.Int("batch_dims")));
   ctx.SetOut("output", g.out, ctx.InDType("params"));
   return Status::Ok();
 }

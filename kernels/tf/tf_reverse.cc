@@ -5,7 +5,6 @@
 namespace heddle {
 namespace {
 
-
 void Turn(const KernelContext& ctx, const Tensor& x, uint32_t axes, Tensor& out) {
   const auto strides = RowMajorStrides(x.shape());
   std::array<CopyDim, Shape::kMaxRank> dims;
@@ -64,8 +63,7 @@ Status Roll(KernelContext& ctx) {
     Walk<1> walk(x.shape(), {strides});
     for (int64_t i = 0, n = x.numel(); i < n; ++i, walk.Next()) {
       int64_t at = 0;
-      for (int d = 0; d < x.rank(); ++d)
-        at += (walk.index(d) + by[d]) % x.shape()[d] * strides[d];
+      for (int d = 0; d < x.rank(); ++d) at += (walk.index(d) + by[d]) % x.shape()[d] * strides[d];
       to[at] = from[i];
     }
   });

@@ -30,7 +30,6 @@ Status Apply(Update how, const NdIndices& nd, const Tensor& indices, const Tenso
   });
 }
 
-
 // kRows: each index names one row; else tuples.
 template <Update kHow, bool kRows>
 struct Scatter {

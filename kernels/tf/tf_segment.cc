@@ -163,8 +163,7 @@ struct SparseSegment {
   template <typename T>
   struct Kernel {
     static Status Run(KernelContext& ctx) {
-      const Tensor &data = ctx.In("data"), &index = ctx.In("indices"),
-                   &ids = ctx.In("segment_ids");
+      const Tensor &data = ctx.In("data"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
       HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
       HEDDLE_ASSIGN_OR_RETURN(int64_t n, SortedSegments(ids));
       HEDDLE_ASSIGN_OR_RETURN(const int64_t given, IntIn(ctx, "num_segments", n));
@@ -172,8 +171,8 @@ struct SparseSegment {
         return InvalidArgument("num_segments is ", given, ", segment_ids reaches ", n - 1);
       n = given;
       if (data.rank() < 1 || index.numel() != ids.numel())
-        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ",
-                               ids.numel(), " elements for data ", data.shape().ToString());
+        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
+                               " elements for data ", data.shape().ToString());
       for (int64_t i = 0; i < index.numel(); ++i)
         if (const int64_t v = IntAt(index, i); v < 0 || v >= data.dim(0))
           return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
@@ -197,15 +196,14 @@ struct SparseSegmentGrad {
   template <typename T>
   struct Kernel {
     static Status Run(KernelContext& ctx) {
-      const Tensor &grad = ctx.In("grad"), &index = ctx.In("indices"),
-                   &ids = ctx.In("segment_ids");
+      const Tensor &grad = ctx.In("grad"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
       HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
       HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
       HEDDLE_ASSIGN_OR_RETURN(const int64_t rows, IntIn(ctx, "output_dim0", 0));
       if (grad.rank() < 1 || index.numel() != ids.numel() || rows < 0)
-        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ",
-                               ids.numel(), " elements for grad ", grad.shape().ToString(),
-                               " and ", rows, " rows");
+        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
+                               " elements for grad ", grad.shape().ToString(), " and ", rows,
+                               " rows");
       std::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0);
       for (int64_t i = 0; i < ids.numel(); ++i) {
         const int64_t s = IntAt(ids, i), r = IntAt(index, i);
@@ -271,7 +269,9 @@ void DefineSparseGrad(OpDef& op, const char* doc) {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(tf_segment_sum) { DefineSegment<How::kSum, true>(op, "sums of rows of equal, sorted ids"); }
+HEDDLE_OP(tf_segment_sum) {
+  DefineSegment<How::kSum, true>(op, "sums of rows of equal, sorted ids");
+}
 HEDDLE_OP(tf_segment_mean) { DefineSegment<How::kMean, true>(op, "means of rows of equal ids"); }
 HEDDLE_OP(tf_segment_prod) {
   DefineSegment<How::kProd, true>(op, "products of rows of equal ids; gaps are 1");

@@ -42,9 +42,8 @@ struct Unique {
         for (int64_t k = 0; k < lines.inner; ++k)
           AppendKey(v[(o * lines.n + i) * lines.inner + k], &key);
       const bool nan = IsNanSlice(v, lines, i);
-      const auto [it, fresh] = nan
-                                   ? std::pair{seen.end(), true}
-                                   : seen.emplace(key, static_cast<int64_t>(first.size()));
+      const auto [it, fresh] =
+          nan ? std::pair{seen.end(), true} : seen.emplace(key, static_cast<int64_t>(first.size()));
       which.push_back(nan || fresh ? static_cast<int64_t>(first.size()) : it->second);
       if (fresh) {
         first.push_back(i);

@@ -131,9 +131,7 @@ HEDDLE_OP(tf_relu6_grad) {
 HEDDLE_OP(tf_leaky_relu_grad) { DefineTfGrad<LeakyReluGrad>(op, "gradient of leaky_relu"); }
 HEDDLE_OP(tf_softplus_grad) { DefineTfGrad<SoftplusGrad>(op, "gradients / (1 + exp(-x))"); }
 HEDDLE_OP(tf_softsign_grad) { DefineTfGrad<SoftsignGrad>(op, "gradients / (1 + |x|)²"); }
-HEDDLE_OP(tf_sigmoid_grad) {
-  DefineTfGrad<SigmoidGrad, complex64, complex128>(op, "dy y (1 - y)");
-}
+HEDDLE_OP(tf_sigmoid_grad) { DefineTfGrad<SigmoidGrad, complex64, complex128>(op, "dy y (1 - y)"); }
 HEDDLE_OP(tf_tanh_grad) { DefineTfGrad<TanhGrad, complex64, complex128>(op, "dy (1 - y²)"); }
 HEDDLE_OP(tf_sqrt_grad) { DefineTfGrad<SqrtGrad, complex64, complex128>(op, "dy / (2 y)"); }
 HEDDLE_OP(tf_rsqrt_grad) { DefineTfGrad<RsqrtGrad, complex64, complex128>(op, "-dy y³ / 2"); }

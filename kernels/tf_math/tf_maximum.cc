@@ -51,12 +51,12 @@ HEDDLE_OP(tf_maximum) { DefineExtreme<Maximum>(op, "the greater of x and y; NaN 
 HEDDLE_OP(tf_minimum) { DefineExtreme<Minimum>(op, "the smaller of x and y; NaN wins"); }
 HEDDLE_OP(tf_relu) {
   DefineMap<ReluMap, uint8_t, int8_t, int16_t, int32_t, int64_t>(op).Inplace("features",
-                                                                            "activations");
+                                                                             "activations");
   op.Doc("max(x, 0); NaN stays").Traits(kElementwise);
 }
 HEDDLE_OP(tf_relu6) {
   DefineMap<Relu6Map, uint8_t, int8_t, int16_t, int32_t, int64_t>(op).Inplace("features",
-                                                                             "activations");
+                                                                              "activations");
   op.Doc("min(max(x, 0), 6); NaN stays").Traits(kElementwise);
 }
 

@@ -43,8 +43,9 @@ HEDDLE_OP(tf_complex_sqrt) {
   AddMapKernels<RootMap, complex64, complex128>(op);
 }
 HEDDLE_OP(tf_atan2) {
-  DefineTfBinary<Atan2, float, double, float16, bfloat16>(op, "the angle of the point (y, x): x is "
-                                                              "the ordinate, y the abscissa");
+  DefineTfBinary<Atan2, float, double, float16, bfloat16>(op,
+                                                          "the angle of the point (y, x): x is "
+                                                          "the ordinate, y the abscissa");
 }
 
 HEDDLE_EXAMPLES(tf_erfc, R"(

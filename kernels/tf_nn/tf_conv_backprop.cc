@@ -100,8 +100,7 @@ struct Backprop {
       return kData && ctx.InShape("out_backprop").rank() < 0 ? ctx.Defer() : SetKnown(ctx, dtype);
     HEDDLE_ASSIGN_OR_RETURN(const Shape input, InputOf(ctx));
     HEDDLE_ASSIGN_OR_RETURN(const Shape filter, FilterOf(ctx));
-    HEDDLE_RETURN_IF_ERROR(
-        GeometryOf(ctx, input, filter, ctx.InShape("out_backprop")).status());
+    HEDDLE_RETURN_IF_ERROR(GeometryOf(ctx, input, filter, ctx.InShape("out_backprop")).status());
     ctx.SetOut("output", kData ? input : filter, dtype);
     return Status::Ok();
   }
@@ -123,10 +122,9 @@ struct Backprop {
                             GeometryOf(ctx, input, filter, ctx.InShape("out_backprop")));
     if (out.numel() > 0 && ctx.InShape("out_backprop").numel() > 0) {
       HEDDLE_ASSIGN_OR_RETURN(
-          state->runner, MakeConv(ctx, g, ctx.InDType("out_backprop"),
-                                  kData ? ConvDirection::kBackwardData
-                                        : ConvDirection::kBackwardFilter,
-                                  nullptr));
+          state->runner,
+          MakeConv(ctx, g, ctx.InDType("out_backprop"),
+                   kData ? ConvDirection::kBackwardData : ConvDirection::kBackwardFilter, nullptr));
       state->facts().implementation = state->runner->name();
     }
     state->filter = Shape{g.out_c, g.in_c / g.groups};
@@ -166,12 +164,10 @@ struct Backprop {
     Tensor filter = ctx.Scratch(grad.dtype(), state.filter);
     if (kData) {
       Turn(ctx, state.filter, ctx.In("filter").raw(), filter.mutable_raw(), size, true);
-      state.runner->Run(
-          ctx, {.src = grad.raw(), .filter = filter.raw(), .dst = out.mutable_raw()});
+      state.runner->Run(ctx, {.src = grad.raw(), .filter = filter.raw(), .dst = out.mutable_raw()});
     } else {
-      state.runner->Run(ctx, {.src = ctx.In("input").raw(),
-                              .filter = grad.raw(),
-                              .dst = filter.mutable_raw()});
+      state.runner->Run(
+          ctx, {.src = ctx.In("input").raw(), .filter = grad.raw(), .dst = filter.mutable_raw()});
       Turn(ctx, state.filter, filter.raw(), out.mutable_raw(), size, false);
     }
     return Status::Ok();

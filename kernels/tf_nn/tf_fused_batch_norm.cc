@@ -36,8 +36,8 @@ Status FusedShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckParam(ctx, "variance", channels, training && !blends));
   const DType params = ctx.InDType("scale");
   ctx.SetOut("y", x, ctx.InDType("x"));
-  for (const Key out : {Key("batch_mean"), Key("batch_variance"), Key("reserve_space_1"),
-                        Key("reserve_space_2")})
+  for (const Key out :
+       {Key("batch_mean"), Key("batch_variance"), Key("reserve_space_1"), Key("reserve_space_2")})
     if (ctx.HasOut(out)) ctx.SetOut(out, {channels}, params);
   return Status::Ok();
 }

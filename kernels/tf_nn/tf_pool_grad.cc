@@ -40,8 +40,7 @@ Status MaxGradShape(ShapeContext& ctx) {
 Status CheckOut(const TfWindows& w, const Tensor& t, const char* slot) {
   const Shape want = w.Layout(w.out, w.channels);
   if (t.shape() == want) return Status::Ok();
-  return InvalidArgument(slot, " has shape ", t.shape().ToString(), ", expected ",
-                         want.ToString());
+  return InvalidArgument(slot, " has shape ", t.shape().ToString(), ", expected ", want.ToString());
 }
 
 template <typename T>
@@ -96,9 +95,8 @@ struct AvgPoolGrad {
         ForEachTfTap(w, at, [&](int64_t, int64_t) { ++taps; });
         if (taps == 0) return;
         const T share = dy[out_at + i * w.pixel_step()] / static_cast<T>(taps);
-        ForEachTfTap(w, at, [&](int64_t pixel, int64_t) {
-          dx[in_at + pixel * w.pixel_step()] += share;
-        });
+        ForEachTfTap(w, at,
+                     [&](int64_t pixel, int64_t) { dx[in_at + pixel * w.pixel_step()] += share; });
       });
     });
     return Status::Ok();

@@ -35,7 +35,8 @@ Status ResizeShape(ShapeContext& ctx) {
   constexpr Key kOut = kGrad ? Key("output") : Key("resized_images");
   Shape x = ctx.InShape(kIn);
   if (!x.known_rank()) return ctx.Defer();
-  if (x.rank() != 4) return InvalidArgument(kIn.name, " has shape ", x.ToString(), ", expected rank 4");
+  if (x.rank() != 4)
+    return InvalidArgument(kIn.name, " has shape ", x.ToString(), ", expected rank 4");
   if ((x[1] == 0 || x[2] == 0)) return InvalidArgument(kIn.name, " has no pixels: ", x.ToString());
   x[1] = x[2] = -1;
   if (Known(ctx, "size")) {
@@ -138,8 +139,7 @@ struct BilinearGrad {
         const float py = ys.part[y], px = xs.part[q];
         const auto add = [&](int64_t iy, int64_t ix, float weight) {
           for (int64_t ch = 0; ch < c; ++ch)
-            image[(iy * w + ix) * c + ch] +=
-                static_cast<T>(from[(r * gw + k) * c + ch] * weight);
+            image[(iy * w + ix) * c + ch] += static_cast<T>(from[(r * gw + k) * c + ch] * weight);
         };
         add(ys.low[y], xs.low[q], (1 - py) * (1 - px));
         add(ys.low[y], xs.high[q], (1 - py) * px);
@@ -293,9 +293,8 @@ struct BicubicGrad {
         for (size_t i = 0; i < 4; ++i)
           for (size_t j = 0; j < 4; ++j)
             for (int64_t ch = 0; ch < c; ++ch)
-              image[(ys.at[y][i] * w + xs.at[q][j]) * c + ch] +=
-                  static_cast<T>(g.data<float>()[(r * gw + k) * c + ch] * ys.weight[y][i] *
-                                 xs.weight[q][j]);
+              image[(ys.at[y][i] * w + xs.at[q][j]) * c + ch] += static_cast<T>(
+                  g.data<float>()[(r * gw + k) * c + ch] * ys.weight[y][i] * xs.weight[q][j]);
       }
     }
     return Status::Ok();
@@ -317,7 +316,8 @@ AreaTaps MakeAreaTaps(int64_t in, int64_t out, bool align) {
     std::vector<float> weight;
     for (int64_t p = first; p < last; ++p) {
       const auto lo = static_cast<float>(p), hi = static_cast<float>(p + 1);
-      const float part = lo < begin ? (hi > end ? scale : hi - begin) : (hi > end ? end - lo : 1.0F);
+      const float part =
+          lo < begin ? (hi > end ? scale : hi - begin) : (hi > end ? end - lo : 1.0F);
       weight.push_back(part);
     }
     taps.first.push_back(first);

@@ -51,7 +51,8 @@ Status Gather(const KernelContext& ctx, std::span<const TfApplySlot> slots, bool
   if (sparse) {
     o->indices = ctx.In("indices");
     HEDDLE_RETURN_IF_ERROR(CheckIntDType(o->indices.dtype(), "indices"));
-    if (var.rank() == 0) return InvalidArgument(slots.front().key.name, " is a scalar, has no rows");
+    if (var.rank() == 0)
+      return InvalidArgument(slots.front().key.name, " is a scalar, has no rows");
     o->rows = var.dim(0);
     o->row = o->rows == 0 ? 0 : var.numel() / o->rows;
     if (o->grad.numel() != o->indices.numel() * o->row && o->rows > 0)
@@ -59,8 +60,7 @@ Status Gather(const KernelContext& ctx, std::span<const TfApplySlot> slots, bool
                              o->indices.numel(), " rows of ", o->row, " elements");
     for (int64_t i = 0; i < o->indices.numel(); ++i)
       if (const int64_t v = IntAt(o->indices, i); v < 0 || v >= o->rows)
-        return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
-                          o->rows - 1);
+        return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ", o->rows - 1);
   } else if (o->grad.numel() != var.numel()) {
     return InvalidArgument("the gradient has shape ", o->grad.shape().ToString(), ", ",
                            slots.front().key.name, " ", var.shape().ToString());

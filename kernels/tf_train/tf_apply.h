@@ -5,9 +5,10 @@
 //
 //   template <typename T>
 //   struct Momentum {
-//     static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, …};      in TensorFlow's order
-//     Momentum(const T* a, const OpContext& ctx);                        a: the scalars in order
-//     void Step(T* s, T g) const;                                        s: the states in order
+//     static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, …};      in TensorFlow's
+//     order Momentum(const T* a, const OpContext& ctx);                        a: the scalars in
+//     order void Step(T* s, T g) const;                                        s: the states in
+//     order
 //   };
 #pragma once
 

@@ -21,8 +21,11 @@ struct Adagrad {
 
 template <typename T>
 struct AdagradV2 {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"accum", kState, "accum_out"}, {"lr", kScalar}, {"epsilon", kScalar}, {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"lr", kScalar},
+                                           {"epsilon", kScalar},
+                                           {"grad", kGrad}};
   AdagradV2(const T* a, const OpContext& ctx)
       : lr(a[0]), epsilon(a[1]), update(ctx.Bool("update_slots")) {}
   void Step(T* s, T g) const {
@@ -35,9 +38,13 @@ struct AdagradV2 {
 
 template <typename T>
 struct Adadelta {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"accum", kState, "accum_out"},   {"accum_update", kState, "accum_update_out"}, {"lr", kScalar},
-      {"rho", kScalar}, {"epsilon", kScalar}, {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"accum_update", kState, "accum_update_out"},
+                                           {"lr", kScalar},
+                                           {"rho", kScalar},
+                                           {"epsilon", kScalar},
+                                           {"grad", kGrad}};
   Adadelta(const T* a, const OpContext&) : lr(a[0]), rho(a[1]), epsilon(a[2]) {}
   void Step(T* s, T g) const {
     s[1] = s[1] * rho + g * g * (T(1) - rho);
@@ -58,23 +65,33 @@ T Proximal(T var, T g, T rate, T l1, T l2) {
 
 template <typename T>
 struct ProximalDescent {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"alpha", kScalar}, {"l1", kScalar}, {"l2", kScalar}, {"delta", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"alpha", kScalar},
+                                           {"l1", kScalar},
+                                           {"l2", kScalar},
+                                           {"delta", kGrad}};
   ProximalDescent(const T* a, const OpContext&) : alpha(a[0]), l1(a[1]), l2(a[2]) {}
   void Step(T* s, T g) const { s[0] = Proximal(s[0], g, alpha, l1, l2); }
   T alpha, l1, l2;
 };
 template <typename T>
 struct SparseProximalDescent : ProximalDescent<T> {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"alpha", kScalar}, {"l1", kScalar}, {"l2", kScalar}, {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"alpha", kScalar},
+                                           {"l1", kScalar},
+                                           {"l2", kScalar},
+                                           {"grad", kGrad}};
   using ProximalDescent<T>::ProximalDescent;
 };
 
 template <typename T>
 struct ProximalAdagrad {
-  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, {"accum", kState, "accum_out"}, {"lr", kScalar},
-                                           {"l1", kScalar}, {"l2", kScalar},   {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"lr", kScalar},
+                                           {"l1", kScalar},
+                                           {"l2", kScalar},
+                                           {"grad", kGrad}};
   ProximalAdagrad(const T* a, const OpContext&) : lr(a[0]), l1(a[1]), l2(a[2]) {}
   void Step(T* s, T g) const {
     s[1] += g * g;
@@ -103,9 +120,7 @@ HEDDLE_OP(tf_sparse_apply_adagrad_v2) {
   tf_apply::Define<tf_apply::AdagradV2, true>(op, "tf_apply_adagrad_v2 for the rows of indices");
   op.Attr("update_slots", true);
 }
-HEDDLE_OP(tf_apply_adadelta) {
-  tf_apply::Define<tf_apply::Adadelta, false>(op, "Adadelta");
-}
+HEDDLE_OP(tf_apply_adadelta) { tf_apply::Define<tf_apply::Adadelta, false>(op, "Adadelta"); }
 HEDDLE_OP(tf_sparse_apply_adadelta) {
   tf_apply::Define<tf_apply::Adadelta, true>(op, "Adadelta for the rows of indices");
 }

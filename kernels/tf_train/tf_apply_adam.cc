@@ -8,10 +8,11 @@ namespace {
 
 template <typename T>
 struct Adam {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"},    {"m", kState, "m_out"},      {"v", kState, "v_out"},       {"beta1_power", kScalar},
-      {"beta2_power", kScalar}, {"lr", kScalar}, {"beta1", kScalar}, {"beta2", kScalar},
-      {"epsilon", kScalar}, {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, {"m", kState, "m_out"},
+                                           {"v", kState, "v_out"},     {"beta1_power", kScalar},
+                                           {"beta2_power", kScalar},   {"lr", kScalar},
+                                           {"beta1", kScalar},         {"beta2", kScalar},
+                                           {"epsilon", kScalar},       {"grad", kGrad}};
   Adam(const T* a, const OpContext& ctx)
       : rate(a[2] * std::sqrt(T(1) - a[1]) / (T(1) - a[0])),
         beta1(a[3]),
@@ -30,10 +31,17 @@ struct Adam {
 
 template <typename T>
 struct Amsgrad {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"},          {"m", kState, "m_out"},  {"v", kState, "v_out"},     {"vhat", kState, "vhat_out"},
-      {"beta1_power", kScalar}, {"beta2_power", kScalar}, {"lr", kScalar}, {"beta1", kScalar},
-      {"beta2", kScalar},       {"epsilon", kScalar}, {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"m", kState, "m_out"},
+                                           {"v", kState, "v_out"},
+                                           {"vhat", kState, "vhat_out"},
+                                           {"beta1_power", kScalar},
+                                           {"beta2_power", kScalar},
+                                           {"lr", kScalar},
+                                           {"beta1", kScalar},
+                                           {"beta2", kScalar},
+                                           {"epsilon", kScalar},
+                                           {"grad", kGrad}};
   Amsgrad(const T* a, const OpContext&)
       : rate(a[2] * std::sqrt(T(1) - a[1]) / (T(1) - a[0])),
         beta1(a[3]),
@@ -51,9 +59,9 @@ struct Amsgrad {
 template <typename T>
 struct AdaMax {
   static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"m", kState, "m_out"},      {"v", kState, "v_out"},      {"beta1_power", kScalar},
-      {"lr", kScalar}, {"beta1", kScalar}, {"beta2", kScalar}, {"epsilon", kScalar},
-      {"grad", kGrad}};
+      {"var", kState, "var_out"}, {"m", kState, "m_out"}, {"v", kState, "v_out"},
+      {"beta1_power", kScalar},   {"lr", kScalar},        {"beta1", kScalar},
+      {"beta2", kScalar},         {"epsilon", kScalar},   {"grad", kGrad}};
   AdaMax(const T* a, const OpContext&)
       : rate(a[1] / (T(1) - a[0])), beta1(a[2]), beta2(a[3]), epsilon(a[4]) {}
   void Step(T* s, T g) const {

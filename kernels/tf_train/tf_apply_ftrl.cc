@@ -27,19 +27,29 @@ struct FtrlRule {
 
 template <typename T>
 struct Ftrl : FtrlRule<T> {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"accum", kState, "accum_out"}, {"linear", kState, "linear_out"}, {"grad", kGrad},
-      {"lr", kScalar}, {"l1", kScalar},   {"l2", kScalar},    {"lr_power", kScalar}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"linear", kState, "linear_out"},
+                                           {"grad", kGrad},
+                                           {"lr", kScalar},
+                                           {"l1", kScalar},
+                                           {"l2", kScalar},
+                                           {"lr_power", kScalar}};
   Ftrl(const T* a, const OpContext& ctx)
       : FtrlRule<T>{a[0], a[1], a[2], T(0), a[3], ctx.Bool("multiply_linear_by_lr")} {}
 };
 
 template <typename T>
 struct FtrlV2 : FtrlRule<T> {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"accum", kState, "accum_out"}, {"linear", kState, "linear_out"},        {"grad", kGrad},
-      {"lr", kScalar}, {"l1", kScalar},   {"l2", kScalar}, {"l2_shrinkage", kScalar},
-      {"lr_power", kScalar}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"linear", kState, "linear_out"},
+                                           {"grad", kGrad},
+                                           {"lr", kScalar},
+                                           {"l1", kScalar},
+                                           {"l2", kScalar},
+                                           {"l2_shrinkage", kScalar},
+                                           {"lr_power", kScalar}};
   FtrlV2(const T* a, const OpContext& ctx)
       : FtrlRule<T>{a[0], a[1], a[2], a[3], a[4], ctx.Bool("multiply_linear_by_lr")} {}
 };

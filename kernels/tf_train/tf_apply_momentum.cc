@@ -6,7 +6,8 @@ namespace {
 
 template <typename T>
 struct Descent {
-  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, {"alpha", kScalar}, {"delta", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {
+      {"var", kState, "var_out"}, {"alpha", kScalar}, {"delta", kGrad}};
   Descent(const T* a, const OpContext&) : alpha(a[0]) {}
   void Step(T* s, T g) const { s[0] -= alpha * g; }
   T alpha;
@@ -14,8 +15,11 @@ struct Descent {
 
 template <typename T>
 struct Momentum {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"accum", kState, "accum_out"}, {"lr", kScalar}, {"grad", kGrad}, {"momentum", kScalar}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"lr", kScalar},
+                                           {"grad", kGrad},
+                                           {"momentum", kScalar}};
   Momentum(const T* a, const OpContext& ctx)
       : lr(a[0]), momentum(a[1]), nesterov(ctx.Bool("use_nesterov")) {}
   void Step(T* s, T g) const {
@@ -28,8 +32,11 @@ struct Momentum {
 
 template <typename T>
 struct KerasMomentum {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"accum", kState, "accum_out"}, {"lr", kScalar}, {"grad", kGrad}, {"momentum", kScalar}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"},
+                                           {"accum", kState, "accum_out"},
+                                           {"lr", kScalar},
+                                           {"grad", kGrad},
+                                           {"momentum", kScalar}};
   KerasMomentum(const T* a, const OpContext& ctx)
       : lr(a[0]), momentum(a[1]), nesterov(ctx.Bool("use_nesterov")) {}
   void Step(T* s, T g) const {

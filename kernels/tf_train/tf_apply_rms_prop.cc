@@ -8,9 +8,10 @@ namespace {
 
 template <typename T>
 struct RmsProp {
-  static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"},      {"ms", kState, "ms_out"},       {"mom", kState, "mom_out"}, {"lr", kScalar}, {"rho", kScalar},
-      {"momentum", kScalar}, {"epsilon", kScalar}, {"grad", kGrad}};
+  static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, {"ms", kState, "ms_out"},
+                                           {"mom", kState, "mom_out"}, {"lr", kScalar},
+                                           {"rho", kScalar},           {"momentum", kScalar},
+                                           {"epsilon", kScalar},       {"grad", kGrad}};
   RmsProp(const T* a, const OpContext&) : lr(a[0]), rho(a[1]), momentum(a[2]), epsilon(a[3]) {}
   void Step(T* s, T g) const {
     s[1] += (g * g - s[1]) * (T(1) - rho);
@@ -23,9 +24,9 @@ struct RmsProp {
 template <typename T>
 struct Centered {
   static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"}, {"mg", kState, "mg_out"},   {"ms", kState, "ms_out"},        {"mom", kState, "mom_out"},
-      {"lr", kScalar}, {"rho", kScalar}, {"momentum", kScalar}, {"epsilon", kScalar},
-      {"grad", kGrad}};
+      {"var", kState, "var_out"}, {"mg", kState, "mg_out"}, {"ms", kState, "ms_out"},
+      {"mom", kState, "mom_out"}, {"lr", kScalar},          {"rho", kScalar},
+      {"momentum", kScalar},      {"epsilon", kScalar},     {"grad", kGrad}};
   Centered(const T* a, const OpContext&) : lr(a[0]), rho(a[1]), momentum(a[2]), epsilon(a[3]) {}
   void Step(T* s, T g) const {
     s[2] += (g * g - s[2]) * (T(1) - rho);
@@ -44,8 +45,8 @@ T Sign(T x) {
 template <typename T>
 struct AddSign {
   static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"},        {"m", kState, "m_out"},      {"lr", kScalar}, {"alpha", kScalar},
-      {"sign_decay", kScalar}, {"beta", kScalar}, {"grad", kGrad}};
+      {"var", kState, "var_out"}, {"m", kState, "m_out"}, {"lr", kScalar}, {"alpha", kScalar},
+      {"sign_decay", kScalar},    {"beta", kScalar},      {"grad", kGrad}};
   AddSign(const T* a, const OpContext&) : lr(a[0]), alpha(a[1]), decay(a[2]), beta(a[3]) {}
   void Step(T* s, T g) const {
     s[1] = s[1] * beta + g * (T(1) - beta);
@@ -57,8 +58,8 @@ struct AddSign {
 template <typename T>
 struct PowerSign {
   static constexpr TfApplySlot kSlots[] = {
-      {"var", kState, "var_out"},        {"m", kState, "m_out"},      {"lr", kScalar}, {"logbase", kScalar},
-      {"sign_decay", kScalar}, {"beta", kScalar}, {"grad", kGrad}};
+      {"var", kState, "var_out"}, {"m", kState, "m_out"}, {"lr", kScalar}, {"logbase", kScalar},
+      {"sign_decay", kScalar},    {"beta", kScalar},      {"grad", kGrad}};
   PowerSign(const T* a, const OpContext&) : lr(a[0]), logbase(a[1]), decay(a[2]), beta(a[3]) {}
   void Step(T* s, T g) const {
     s[1] = s[1] * beta + g * (T(1) - beta);
