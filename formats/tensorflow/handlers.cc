@@ -7,7 +7,9 @@ namespace heddle::tensorflow {
 Handler FindHandler(std::string_view op) {
   static const auto* const kHandlers = [] {
     auto* handlers = new std::unordered_map<std::string_view, Handler>;
-    for (const auto table : {&BasicHandlers, &VariableHandlers, &ControlHandlers, &ListHandlers})
+    for (const auto table : {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers,
+                             &NetworkHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers,
+                             &VariableHandlers, &ControlHandlers, &ListHandlers})
       for (const HandlerEntry& entry : table()) handlers->emplace(entry.op, entry.handler);
     return handlers;
   }();

@@ -17,6 +17,13 @@ struct HandlerEntry {
   Handler handler;
 };
 
+std::span<const HandlerEntry> ElementwiseHandlers();
+std::span<const HandlerEntry> ReduceHandlers();
+std::span<const HandlerEntry> ShapeHandlers();
+std::span<const HandlerEntry> IndexHandlers();
+std::span<const HandlerEntry> NetworkHandlers();
+std::span<const HandlerEntry> TrainHandlers();
+std::span<const HandlerEntry> DirectHandlers();
 std::span<const HandlerEntry> BasicHandlers();
 std::span<const HandlerEntry> VariableHandlers();
 std::span<const HandlerEntry> ControlHandlers();

@@ -1,0 +1,114 @@
+// Choosing, searching and counting elements.
+#include "core/op_registry.h"
+#include "core/shapes.h"
+#include "formats/tensorflow/ops_direct.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+// A condition that is a vector chooses rows.
+bool LowerSelect(NodeLowering& n) {
+  int c = n.In(0);
+  const int x = n.In(1), y = n.In(2);
+  const int rank = n.rank(x);
+  if (n.op() == "Select" && n.rank(c) == 1 && rank > 1) {
+    Ints axes;
+    for (int i = 1; i < rank; ++i) axes.push_back(i);
+    c = n.Unsqueeze(c, axes);
+  } else if (n.op() == "Select" && (n.rank(c) < 0 || (n.rank(c) == 1 && rank < 0))) {
+    ResultLike(n, 0,
+               n.Make("tf_select", {{"condition", {c}}, {"t", {x}}, {"e", {y}}}, {}, "output"), x);
+    return true;
+  }
+  const bool same = n.shape(c).is_static() && n.shape(c) == n.shape(x) && n.shape(x) == n.shape(y);
+  const int made =
+      same ? n.Make("where", {{"Condition", {c}}, {"X", {x}}, {"Y", {y}}})
+           : n.Make("onnx_where", {{"condition", {c}}, {"X", {x}}, {"Y", {y}}}, {}, "output");
+  ResultLike(n, 0, made, x);
+  return true;
+}
+
+bool LowerGather(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(n, 0, n.Make("tf_gather_v2", {{"params", {x}}, {"indices", {n.In(1)}}}, {}, "output"),
+             x);
+  return true;
+}
+
+bool LowerWhere(NodeLowering& n) {
+  int x = n.In(0);
+  if (IsComplex(n.dtype(x))) x = n.Cast(x, DType::kBool);
+  n.Result(0, n.Make("where_index", {{"Condition", {x}}}));
+  return true;
+}
+
+// With and without axis, with and without counts.
+bool LowerUnique(NodeLowering& n) {
+  const int x = n.In(0);
+  Ins ins{{"x", {x}}};
+  if (n.inputs() > 1) ins.emplace_back("axis", std::vector<int>{n.In(1)});
+  std::vector<std::string_view> outs{"y", "idx"};
+  if (n.op().starts_with("UniqueWithCounts")) outs.emplace_back("count");
+  const auto made =
+      n.MakeMany("tf_unique_with_counts_v2", std::move(ins),
+                 {{"out_idx", DTypeToProto(n.TypeAttr("out_idx", DType::kI32))}}, outs);
+  ResultLike(n, 0, made[0], x);
+  for (size_t i = 1; i < made.size(); ++i) n.Result(i, made[i]);
+  return true;
+}
+
+// All indices, then all data.
+bool LowerStitch(NodeLowering& n) {
+  const std::vector<int> all = n.AllInputs();
+  const auto half = static_cast<int64_t>(all.size() / 2);
+  if (half == 0 || all.size() % 2 != 0) return false;
+  const int like = all[static_cast<size_t>(half)];
+  const int made = n.Make(
+      "tf_dynamic_stitch",
+      {{"indices", {all.begin(), all.begin() + half}}, {"data", {all.begin() + half, all.end()}}},
+      {}, "merged");
+  ResultLike(n, 0, made, like);
+  return true;
+}
+
+bool LowerTopK(NodeLowering& n) {
+  const int x = n.In(0);
+  const auto made =
+      n.MakeMany("tf_top_k_v2", {{"input", {x}}, {"k", {n.In(1)}}},
+                 {{"sorted", n.Bool("sorted", true)},
+                  {"index_type", DTypeToProto(n.TypeAttr("index_type", DType::kI32))}},
+                 {"values", "indices"});
+  ResultLike(n, 0, made[0], x);
+  n.Result(1, made[1]);
+  return true;
+}
+
+bool LowerInTopK(NodeLowering& n) {
+  const int k = n.op() == "InTopK" ? n.IntConstant(n.Int("k", 1)) : n.In(2);
+  n.Result(
+      0, n.Make("tf_in_top_k_v2", {{"predictions", {n.In(0)}}, {"targets", {n.In(1)}}, {"k", {k}}},
+                {}, "precision"));
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"DynamicStitch", &LowerStitch},
+    {"Gather", &LowerGather},
+    {"InTopK", &LowerInTopK},
+    {"InTopKV2", &LowerInTopK},
+    {"ParallelDynamicStitch", &LowerStitch},
+    {"Select", &LowerSelect},
+    {"SelectV2", &LowerSelect},
+    {"TopKV2", &LowerTopK},
+    {"Unique", &LowerUnique},
+    {"UniqueV2", &LowerUnique},
+    {"UniqueWithCounts", &LowerUnique},
+    {"UniqueWithCountsV2", &LowerUnique},
+    {"Where", &LowerWhere},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> IndexHandlers() { return kEntries; }
+
+}  // namespace heddle::tensorflow
