@@ -311,28 +311,46 @@ Tensor Narrowed(const Tensor& held, const UnsignedType& type) {
 
 }  // namespace
 
-Status WriteNpy(const std::string& path, const Tensor& tensor, const std::string& type) {
+namespace {
+
+// What stands before the data, and the tensor whose bytes these are.
+Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, const std::string& type,
+                             Tensor* data) {
   if (SizeOf(tensor.dtype()) == 0)
-    return Status(StatusCode::kInvalidArgument, path + ": the tensor has no data type");
+    return Status(StatusCode::kInvalidArgument, name + ": the tensor has no data type");
   if (!tensor.initialized() && tensor.numel() != 0)
-    return Status(StatusCode::kInvalidArgument, path + ": the tensor holds no data");
-  Tensor plain = tensor.Contiguous();
+    return Status(StatusCode::kInvalidArgument, name + ": the tensor holds no data");
+  *data = tensor.Contiguous();
   std::string_view code;
   for (const TypeCode& t : kTypeCodes)
     if (t.dtype == tensor.dtype() && code.empty()) code = t.code;
   for (const UnsignedType& t : kUnsignedTypes) {
-    if (t.name != type || t.held != plain.dtype()) continue;
-    plain = Narrowed(plain, t);
+    if (t.name != type || t.held != data->dtype()) continue;
+    *data = Narrowed(*data, t);
     code = t.code;
   }
-  const std::string text = HeaderText(plain, code);
+  const std::string text = HeaderText(*data, code);
   std::string start(kMagic);
   start += {'\1', '\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return start + text;
+}
+
+}  // namespace
+
+Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type) {
+  Tensor data;
+  HEDDLE_ASSIGN_OR_RETURN(std::string bytes, NpyStart("an array", tensor, type, &data));
+  if (data.bytes() > 0) bytes.append(static_cast<const char*>(data.raw()), data.bytes());
+  return bytes;
+}
+
+Status WriteNpy(const std::string& path, const Tensor& tensor, const std::string& type) {
+  Tensor plain;
+  HEDDLE_ASSIGN_OR_RETURN(const std::string start, NpyStart(path, tensor, type, &plain));
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr)
     return Status(StatusCode::kNotFound, path + ": cannot be written: " + std::strerror(errno));
-  bool ok = std::fwrite(start.data(), 1, start.size(), file) == start.size() &&
-            std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  bool ok = std::fwrite(start.data(), 1, start.size(), file) == start.size();
   const size_t bytes = plain.bytes();
   ok = ok && (bytes == 0 || std::fwrite(plain.raw(), 1, bytes, file) == bytes);
   if (std::fclose(file) != 0 || !ok)

@@ -25,6 +25,8 @@ Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name);
 // `type`: "uint16", "uint32" or "uint64", where the tensor holds these as heddle::InputTypes says;
 // empty: its dtype's.
 Status WriteNpy(const std::string& path, const Tensor& tensor, const std::string& type = "");
+// The bytes of such a file.
+Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type = "");
 // An array of such a type as it was read, as heddle holds it. Others stay as they are.
 Tensor Widened(const Tensor& read, const std::string& type);
 
@@ -32,6 +34,9 @@ Tensor Widened(const Tensor& read, const std::string& type);
 // may be stored or, in a build with zlib, deflated.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<NamedTensors> ReadNpz(const std::string& path);
+// Writes an archive of arrays, not deflated. Either the whole file is written, or the old one
+// stays.
+Status WriteNpz(const std::string& path, const NamedTensors& arrays);
 // The same from memory. `name` appears in messages.
 Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name);
 
