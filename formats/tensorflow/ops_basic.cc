@@ -198,7 +198,30 @@ bool LowerReshape(NodeLowering& n) {
   return true;
 }
 
+// Texts among the data say what failed; heddle's message names the operator.
+bool LowerAssert(NodeLowering& n) {
+  std::vector<int> data;
+  for (int v : n.AllInputs(1))
+    if (n.type(v) != kString && n.kind(v) == Kind::kTensor) data.push_back(v);
+  Ins ins = {{"Cond", {n.In(0)}}};
+  if (!data.empty()) ins.emplace_back("Data", data);
+  n.Emit("assert", std::move(ins), {{"summarize", n.Int("summarize", 3)}}, {});
+  return true;
+}
+
+bool LowerCheckNumerics(NodeLowering& n) {
+  const int x = n.In(0);
+  const int finite = n.Unary("isfinite_v2", x);
+  const int all = n.Unary("reduce_all", finite, {{"reduce_all", true}});
+  n.Emit("assert", {{"Cond", {all}}}, {}, {});
+  n.Result(0, x);
+  return true;
+}
+
 constexpr HandlerEntry kEntries[] = {
+    {"Assert", &LowerAssert},
+    {"CheckNumerics", &LowerCheckNumerics},
+    {"CheckNumericsV2", &LowerCheckNumerics},
     {"Const", &LowerConst},
     {"Placeholder", &LowerPlaceholder},
     {"PlaceholderV2", &LowerPlaceholder},

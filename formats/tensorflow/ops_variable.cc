@@ -45,6 +45,21 @@ bool LowerAssignAdd(NodeLowering& n) {
   return true;
 }
 
+bool LowerIsInitialized(NodeLowering& n) {
+  const int made = n.Make("tf_is_initialized", {{"X", {n.Variable(0)}}});
+  n.draft_var(made).dtype = DType::kBool;
+  n.SetShape(made, Shape());
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerVariableShape(NodeLowering& n) {
+  const int made = n.Cast(n.Make("shape", {{"Input", {n.Variable(0)}}}),
+                          n.TypeAttr("out_type", DType::kI32));
+  n.Result(0, made);
+  return true;
+}
+
 bool LowerNothing(NodeLowering&) { return true; }
 
 constexpr HandlerEntry kEntries[] = {
@@ -58,6 +73,9 @@ constexpr HandlerEntry kEntries[] = {
     {"AssignAddVariableOp", &LowerAssignAdd<true>},
     {"AssignSub", &LowerAssignAdd<false>},
     {"AssignSubVariableOp", &LowerAssignAdd<false>},
+    {"VariableShape", &LowerVariableShape},
+    {"VarIsInitializedOp", &LowerIsInitialized},
+    {"IsVariableInitialized", &LowerIsInitialized},
     {"DestroyResourceOp", &LowerNothing},
 };
 
