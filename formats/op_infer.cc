@@ -5,10 +5,11 @@
 
 #include "core/guard.h"
 #include "core/op_context.h"
+#include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/onnx/node_lowering.h"
+#include "formats/op_maker.h"
 
-namespace heddle::onnx {
+namespace heddle::formats {
 namespace {
 
 // An operator of the draft, bound to values that have a dtype and a shape and no contents.
@@ -129,7 +130,7 @@ bool KeepsRank(std::string_view op) {
 }  // namespace
 
 // The rank that an operator gives its output where its shape depends on values.
-int NodeLowering::RankOf(const DraftOp& op) const {
+int OpMaker::RankOf(const DraftOp& op) const {
   const auto operand = [&](std::string_view slot) {
     for (const auto& [name, vars] : op.inputs)
       if (name == slot && !vars.empty()) return vars[0];
@@ -158,7 +159,7 @@ int NodeLowering::RankOf(const DraftOp& op) const {
   return -1;
 }
 
-void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
+void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   bool known = def.infer_shape() != nullptr, open = false;
   std::vector<int> outputs;
   for (const auto& [slot, vars] : op.inputs)
@@ -199,23 +200,24 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
       Shape shape = metas[i].shape;
       for (int d = 0; d < shape.rank(); ++d)
         if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
-      l_.facts(v).shape = shape;
-      l_.var(v).dtype = metas[i].dtype;
+      SetShape(v, shape);
+      draft_var(v).dtype = metas[i].dtype;
       if (shape.known_rank()) continue;
     }
-    if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
+    if (draft_var(v).dtype == DType::kUnknown) draft_var(v).dtype = GuessedDType(op);
     if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
       Shape shape;
       for (int d = 0; d < r; ++d) shape.push_back(-1);
-      l_.facts(v).shape = shape;
+      SetShape(v, shape);
     }
   }
 }
 
 // Without a shape function's word: an attribute's, or the first operand's.
-DType NodeLowering::GuessedDType(const DraftOp& op) const {
+DType OpMaker::GuessedDType(const DraftOp& op) const {
   if (IsComparison(op.type)) return DType::kBool;
   if (op.type == "shape") return DType::kI32;
+  if (op.type == "size" || op.type == "where_index") return DType::kI64;
   for (const auto& [name, value] : op.attributes) {
     const auto* number = std::get_if<int64_t>(&value);
     if (number == nullptr || *number < 0) continue;
@@ -223,7 +225,12 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
         (name == "dtype" && op.type == "onnx_stack_array"))
       return DTypeFromProto(*number);
     if (name == "to" || name == "output_dtype" || name == "dtype")
-      if (*number > 0) return StorageOf(static_cast<int>(*number));
+      if (*number > 0) return StorageOfOnnxType(*number);
+  }
+  if (const OpDef* def = FindOp(op.type); def != nullptr && def->kernel_key() >= 0) {
+    const std::string& key = def->inputs()[static_cast<size_t>(def->kernel_key())].name;
+    for (const auto& [slot, vars] : op.inputs)
+      if (slot == key && !vars.empty()) return dtype(vars[0]);
   }
   for (const auto& [slot, vars] : op.inputs)
     if (!vars.empty() && slot != "Condition" && slot != "condition" &&
@@ -232,4 +239,4 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
   return DType::kUnknown;
 }
 
-}  // namespace heddle::onnx
+}  // namespace heddle::formats
