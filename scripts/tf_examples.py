@@ -13,6 +13,7 @@ afterwards. A comment line `# given` says that the values stand as the operator'
 Needs tensorflow, numpy and ml_dtypes in the Python that runs this.
 """
 import argparse
+import inspect
 import os
 import pathlib
 import re
@@ -86,8 +87,11 @@ class Oracle:
             if arg.number_attr and arg.number_attr not in arguments and not any(
                     a.number_attr == arg.number_attr for a in op_def.input_arg):
                 arguments[arg.number_attr] = counts.get(arg.name, 1)
-        arguments.pop('N', None)
-        got = (resource or getattr(tf.raw_ops, name))(**arguments)
+        call = resource or getattr(tf.raw_ops, name)
+        if name == 'Select':  # the only one whose Python names are others
+            arguments = {{'t': 'x', 'e': 'y'}.get(k, k): v for k, v in arguments.items()}
+        takes = inspect.signature(call).parameters
+        got = call(**{k: v for k, v in arguments.items() if k in takes})
         answers = {}
         if variables:
             for slot, v in variables.items():

@@ -8,8 +8,8 @@ Handler FindHandler(std::string_view op) {
   static const auto* const kHandlers = [] {
     auto* handlers = new std::unordered_map<std::string_view, Handler>;
     for (const auto table : {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers,
-                             &NetworkHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers,
-                             &VariableHandlers, &ControlHandlers, &ListHandlers})
+                             &NetworkHandlers, &SignalHandlers, &TrainHandlers, &DirectHandlers,
+                             &BasicHandlers, &VariableHandlers, &ControlHandlers, &ListHandlers})
       for (const HandlerEntry& entry : table()) handlers->emplace(entry.op, entry.handler);
     return handlers;
   }();

@@ -22,6 +22,7 @@ std::span<const HandlerEntry> ReduceHandlers();
 std::span<const HandlerEntry> ShapeHandlers();
 std::span<const HandlerEntry> IndexHandlers();
 std::span<const HandlerEntry> NetworkHandlers();
+std::span<const HandlerEntry> SignalHandlers();
 std::span<const HandlerEntry> TrainHandlers();
 std::span<const HandlerEntry> DirectHandlers();
 std::span<const HandlerEntry> BasicHandlers();

@@ -135,12 +135,13 @@ bool LowerSign(NodeLowering& n) {
   return true;
 }
 
+// Halves go to the even neighbour. Integers give 0, which is what TensorFlow answers.
 bool LowerRound(NodeLowering& n) {
   const int x = n.In(0);
   if (IsFloat(n.dtype(x)))
     n.Result(0, n.Make("onnx_round", {{"X", {x}}}, {}, "Y"));
   else
-    ResultLike(n, 0, n.Unary("assign", x), x);
+    ResultLike(n, 0, n.Unary("fill_any_like", x, {{"value", 0.0}, {"dtype", int64_t{-1}}}), x);
   return true;
 }
 

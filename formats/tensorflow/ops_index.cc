@@ -91,7 +91,98 @@ bool LowerInTopK(NodeLowering& n) {
   return true;
 }
 
+// The first one has its threshold as an attribute.
+bool LowerFirstNms(NodeLowering& n) {
+  n.Result(
+      0, n.Make("tf_non_max_suppression_v5",
+                {{"boxes", {n.In(0)}},
+                 {"scores", {n.In(1)}},
+                 {"max_output_size", {n.In(2)}},
+                 {"iou_threshold", {n.FloatConstant(n.Float("iou_threshold", 0.5), DType::kF32)}}},
+                {}, "selected_indices"));
+  return true;
+}
+
+// V4 and V5 may pad, and return how many of the indices count; V5 returns scores, too.
+bool LowerNonMaxSuppression(NodeLowering& n) {
+  const bool soft = n.op().ends_with("V5");
+  Ins ins{{"boxes", {n.In(0)}},
+          {"scores", {n.In(1)}},
+          {"max_output_size", {n.In(2)}},
+          {"iou_threshold", {n.In(3)}},
+          {"score_threshold", {n.In(4)}}};
+  if (soft) ins.emplace_back("soft_nms_sigma", std::vector<int>{n.In(5)});
+  const auto made =
+      n.MakeMany("tf_non_max_suppression_v5", std::move(ins),
+                 {{"pad_to_max_output_size", n.Bool("pad_to_max_output_size", false)}},
+                 {"selected_indices", "selected_scores", "valid_outputs"});
+  n.Result(0, made[0]);
+  if (soft) n.Result(1, made[1]);
+  n.Result(soft ? 2 : 1, made[2]);
+  return true;
+}
+
+bool LowerBincount(NodeLowering& n) {
+  n.Result(0, n.Make("tf_dense_bincount",
+                     {{"input", {n.In(0)}}, {"size", {n.In(1)}}, {"weights", {n.In(2)}}},
+                     {{"flatten", true}}, "output"));
+  return true;
+}
+
+bool LowerConcatOffset(NodeLowering& n) {
+  const std::vector<int> shapes = n.AllInputs(1);
+  const auto made = n.MakeMany("tf_concat_offset", {{"concat_dim", {n.In(0)}}, {"shape", shapes}},
+                               {}, std::vector<std::string_view>(shapes.size(), "offset"));
+  for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
+  return true;
+}
+
+// Bits of types that are held in wider ones are seen in their own width.
+bool LowerBitcast(NodeLowering& n) {
+  const int x = n.In(0), from = n.type(x), to = BaseType(n.Type("type", kFloat));
+  const auto narrow = [](int type) {
+    return type == kUint16 ? DType::kI16 : type == kUint32 ? DType::kI32 : StorageOf(type);
+  };
+  if (narrow(to) == DType::kUnknown) {
+    n.Problem("sees bits as ", TypeName(to), ", which is not supported");
+    n.Result(0, x);
+    return true;
+  }
+  int made = n.Make("tf_bitcast", {{"input", {n.Cast(x, narrow(from))}}},
+                    {{"type", DTypeToProto(narrow(to))}}, "output");
+  if (narrow(to) != StorageOf(to)) {
+    made = n.Cast(made, StorageOf(to));
+    made = n.Binary("bitwise_and", made,
+                    n.IntConstant(to == kUint16 ? 0xffff : 0xffffffff, n.dtype(made)));
+  }
+  n.SetType(made, to);
+  n.Result(0, made);
+  return true;
+}
+
+// Two spatial dimensions and one size for both.
+bool LowerOldBlocks(NodeLowering& n) {
+  const bool to_batch = n.op() == "SpaceToBatch";
+  const int64_t size = n.Int("block_size", 2);
+  const int x = n.In(0);
+  const int made = n.Make(to_batch ? "tf_space_to_batch_nd" : "tf_batch_to_space_nd",
+                          {{"input", {x}},
+                           {"block_shape", {n.IntsConstant({size, size})}},
+                           {to_batch ? "paddings" : "crops", {n.In(1)}}},
+                          {}, "output");
+  ResultLike(n, 0, made, x);
+  return true;
+}
+
 constexpr HandlerEntry kEntries[] = {
+    {"BatchToSpace", &LowerOldBlocks},
+    {"Bincount", &LowerBincount},
+    {"Bitcast", &LowerBitcast},
+    {"ConcatOffset", &LowerConcatOffset},
+    {"NonMaxSuppression", &LowerFirstNms},
+    {"NonMaxSuppressionV4", &LowerNonMaxSuppression},
+    {"NonMaxSuppressionV5", &LowerNonMaxSuppression},
+    {"SpaceToBatch", &LowerOldBlocks},
     {"DynamicStitch", &LowerStitch},
     {"Gather", &LowerGather},
     {"InTopK", &LowerInTopK},

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "core/op_registry.h"
+#include "core/shapes.h"
 #include "formats/tensorflow/ops_direct.h"
 
 namespace heddle::tensorflow {
@@ -127,31 +128,26 @@ bool LowerConv(NodeLowering& n) {
   const size_t rank = n.op() == "Conv3D" ? 5 : 4;
   const int x = n.In(0), filter = n.In(1);
   const Shape f = n.shape(filter);
-  if (f.rank() != static_cast<int>(rank)) {
-    n.Problem("has a filter of shape ", f.ToString(), ", expected rank ", rank);
-    n.Result(0, n.NewVar(n.dtype(x)));
-    return true;
-  }
+  const char* const general = rank == 4 ? "tf_conv2d" : "tf_conv3d";
+  const bool ranked = n.rank(x) == static_cast<int>(rank);
+  const std::string format = n.Str("data_format", "NHWC");
+  const int64_t channels = ranked && !format.empty()
+                               ? n.shape(x)[format.back() == 'C' ? static_cast<int>(rank) - 1 : 1]
+                               : -1;
+  // How many groups there are is known by the channels of both.
+  if (f.rank() != static_cast<int>(rank) || channels < 1 || f[static_cast<int>(rank) - 2] < 1 ||
+      IsEmpty(n, x))
+    return LowerDirect(n, general);
   Ints kernel(f.begin(), f.end() - 2),
       perm{static_cast<int64_t>(rank) - 1, static_cast<int64_t>(rank) - 2};
   for (size_t i = 0; i + 2 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
   const auto w = WindowsOf(n, x, kernel, rank);
-  if (!w) {
-    SayBadWindows(n);
-    n.Result(0, n.NewVar(n.dtype(x)));
-    return true;
-  }
+  if (!w) return LowerDirect(n, general);
   // A filter that sees fewer channels than there are is one of several groups.
-  int64_t groups = 1;
   const int64_t depth = f[static_cast<int>(rank) - 2];
-  if (n.rank(x) == static_cast<int>(rank)) {
-    const int64_t channels = n.shape(x)[w->channels_last ? static_cast<int>(rank) - 1 : 1];
-    if (channels > 0 && depth > 0) {
-      if (channels % depth != 0)
-        n.Problem("convolves ", channels, " channels with a filter of shape ", f.ToString());
-      groups = std::max<int64_t>(1, channels / depth);
-    }
-  }
+  if (channels % depth != 0)
+    n.Problem("convolves ", channels, " channels with a filter of shape ", f.ToString());
+  const int64_t groups = std::max<int64_t>(1, channels / depth);
   Attrs attrs = WindowAttrs(*w, true);
   attrs.emplace_back("groups", groups);
   const bool depthwise = rank == 4 && groups > 1 && depth == 1;
@@ -167,18 +163,10 @@ bool LowerConv(NodeLowering& n) {
 bool LowerDepthwise(NodeLowering& n) {
   const int x = n.In(0), filter = n.In(1);
   const Shape f = n.shape(filter);
-  if (f.rank() != 4 || f[2] < 0 || f[3] < 0 || f[0] < 0 || f[1] < 0) {
-    n.Problem("has a filter of shape ", f.ToString(), ", expected four known dimensions");
-    n.Result(0, n.NewVar(n.dtype(x)));
-    return true;
-  }
-  // Strides may differ in TensorFlow's attribute only as a list of equal ones.
+  if (f.rank() != 4 || !f.is_static() || IsEmpty(n, x))
+    return LowerDirect(n, "tf_depthwise_conv2d_native");
   const auto w = WindowsOf(n, x, {f[0], f[1]}, 4);
-  if (!w) {
-    SayBadWindows(n);
-    n.Result(0, n.NewVar(n.dtype(x)));
-    return true;
-  }
+  if (!w) return LowerDirect(n, "tf_depthwise_conv2d_native");
   const int turned = n.Reshape(Permuted(n, filter, {2, 3, 0, 1}), {f[2] * f[3], 1, f[0], f[1]});
   Attrs attrs = WindowAttrs(*w, true);
   attrs.emplace_back("groups", f[2]);
@@ -308,7 +296,13 @@ void Multiply(NodeLowering& n, int x, int y, bool trans_x, bool trans_y, bool co
     if (trans_y) y = n.Unary("conj", y);
   }
   int made;
-  if (IsEmpty(n, x) || IsEmpty(n, y)) {
+  const bool empty = IsEmpty(n, x) || IsEmpty(n, y);
+  if (empty && IsComplex(n.dtype(x)) && n.rank(x) == 2 && n.rank(y) == 2) {
+    const int64_t rows = n.shape(x)[trans_x ? 1 : 0], cols = n.shape(y)[trans_y ? 0 : 1];
+    made =
+        n.Make("fill_constant", {},
+               {{"shape", Ints{rows, cols}}, {"dtype", DTypeToProto(n.dtype(x))}, {"value", 0.0}});
+  } else if (empty) {
     const auto turned = [&](int v) {
       Ints perm;
       const int rank = n.rank(v);

@@ -82,11 +82,11 @@ bool LowerScan(NodeLowering& n) {
   const int x = n.In(0), axis = n.In(1);
   const bool sum = n.op() == "Cumsum";
   const auto known = n.ConstantInts(axis);
-  if (sum && known && known->size() == 1 && !IsComplex(n.dtype(x)) && n.rank(x) != 0) {
+  // Paddle's exclusive sums of a single element are that element.
+  if (sum && known && known->size() == 1 && !IsComplex(n.dtype(x)) && n.rank(x) != 0 &&
+      !n.Bool("exclusive", false)) {
     const int made = n.Make("cumsum", {{"X", {x}}},
-                            {{"axis", (*known)[0]},
-                             {"exclusive", n.Bool("exclusive", false)},
-                             {"reverse", n.Bool("reverse", false)}});
+                            {{"axis", (*known)[0]}, {"reverse", n.Bool("reverse", false)}});
     ResultLike(n, 0, made, x);
     return true;
   }

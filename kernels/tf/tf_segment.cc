@@ -3,6 +3,7 @@
 
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
 
 namespace heddle {
 namespace {
@@ -238,7 +239,7 @@ void DefineSegment(OpDef& op, const char* doc) {
   op.Kernels<Segment<kHow>::template Kernel, float, double, uint8_t, int8_t, int16_t, int32_t,
              int64_t>();
   if constexpr (kComplex) op.Kernels<Segment<kHow>::template Kernel, C64, C128>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
 }
 template <How kHow, bool kComplex>
 void DefineUnsorted(OpDef& op, const char* doc) {
@@ -256,14 +257,14 @@ void DefineSparse(OpDef& op, const char* doc) {
   op.Kernels<SparseSegment<kHow>::template Kernel, float, double>();
   if constexpr (kHow == How::kSum)
     op.Kernels<SparseSegment<kHow>::template Kernel, uint8_t, int8_t, int16_t, int32_t, int64_t>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
 }
 template <How kHow>
 void DefineSparseGrad(OpDef& op, const char* doc) {
   op.Doc(doc).Input("grad").Input("indices").Input("segment_ids").Input("output_dim0");
   op.Output("output").KernelKey("grad");
   op.Kernels<SparseSegmentGrad<kHow>::template Kernel, float, double>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
 }
 
 }  // namespace

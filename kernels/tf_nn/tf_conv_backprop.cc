@@ -1,8 +1,8 @@
 // Gradients of convolutions: of the input, whose sizes are an operand, and of the filter.
 // Filters lie as TensorFlow has them, [spatial…, in / groups, out]; depthwise ones are
 // [H, W, in, multiplier].
-#include "kernels/conv/conv.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/tf_nn/tf_convolution.h"
 #include "kernels/tf_nn/tf_windows.h"
 
 namespace heddle {
@@ -42,39 +42,7 @@ struct Backprop {
 
   static Result<ConvGeometry> GeometryOf(const OpContext& ctx, const Shape& input,
                                          const Shape& filter, const Shape& grad) {
-    if (input.rank() != grad.rank() || filter.rank() != grad.rank())
-      return InvalidArgument("input has shape ", input.ToString(), ", filter ", filter.ToString(),
-                             " and out_backprop ", grad.ToString(), ", expected one rank");
-    std::array<int64_t, 3> kernel{};
-    for (int i = 0; i + 2 < std::min(filter.rank(), 5); ++i) kernel[i] = filter[i];
-    for (int i = 0; i + 2 < std::min(filter.rank(), 5); ++i)
-      if (kernel[i] < 1)
-        return InvalidArgument("filter has shape ", filter.ToString(), ", expected no empty side");
-    HEDDLE_ASSIGN_OR_RETURN(const TfWindows w, TfWindowsOf(ctx, input, &kernel));
-    const int64_t depth = filter[filter.rank() - 2], last = filter[filter.rank() - 1];
-    ConvGeometry g;
-    g.channels_last = w.channels_last;
-    g.spatial = w.spatial;
-    g.batch = w.batch;
-    g.in_c = w.channels;
-    g.out_c = kDepthwise ? depth * last : last;
-    if (depth < 1 || g.in_c % depth != 0 || (kDepthwise && depth != g.in_c))
-      return InvalidArgument("filter ", filter.ToString(), " does not fit the ", g.in_c,
-                             " channels of input ", input.ToString());
-    g.groups = kDepthwise ? g.in_c : g.in_c / depth;
-    if (g.groups < 1 || g.out_c % g.groups != 0)
-      return InvalidArgument("filter ", filter.ToString(), " has ", g.out_c,
-                             " output channels, not a multiple of ", g.groups, " groups");
-    for (int i = 0; i < w.spatial; ++i) {
-      const int to = 3 - w.spatial + i;
-      g.in[to] = w.in[i];
-      g.out[to] = w.out[i];
-      g.kernel[to] = w.kernel[i];
-      g.stride[to] = w.stride[i];
-      g.dilation[to] = w.dilation[i];
-      g.pad_lo[to] = w.pad_lo[i];
-      g.pad_hi[to] = w.pad_hi[i];
-    }
+    HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, TfConvGeometry(ctx, input, filter, kDepthwise));
     if (!(ConvOutShape(g) == grad))
       return InvalidArgument("out_backprop has shape ", grad.ToString(), ", a convolution of ",
                              input.ToString(), " with ", filter.ToString(), " has ",
@@ -127,29 +95,8 @@ struct Backprop {
                    kData ? ConvDirection::kBackwardData : ConvDirection::kBackwardFilter, nullptr));
       state->facts().implementation = state->runner->name();
     }
-    state->filter = Shape{g.out_c, g.in_c / g.groups};
-    for (int i = 3 - g.spatial; i < 3; ++i) state->filter.push_back(g.kernel[i]);
+    state->filter = HeddleFilter(g);
     return std::unique_ptr<KernelState>(std::move(state));
-  }
-
-  // Between TensorFlow's filter and heddle's. A depthwise filter is [H, W, in, multiplier] with
-  // output channel in * multiplier + m, so its last two dimensions are one.
-  static void Turn(const KernelContext& ctx, const Shape& heddle, const void* from, void* to,
-                   size_t size, bool to_heddle) {
-    const int spatial = heddle.rank() - 2;
-    const int64_t out = heddle[0], in = heddle[1];
-    std::array<CopyDim, Shape::kMaxRank> dims;
-    int64_t taps = 1;
-    for (int i = 0; i < spatial; ++i) taps *= heddle[2 + i];
-    // heddle: (o * in + i) * taps + t; TensorFlow: (t * in + i) * out + o, of depthwise in = 1.
-    dims[0] = {out, 1, in * taps};
-    dims[1] = {in, out, taps};
-    dims[2] = {taps, in * out, 1};
-    if (!to_heddle) {
-      for (int i = 0; i < 3; ++i) std::swap(dims[i].src, dims[i].dst);
-      std::swap(dims[0], dims[2]);
-    }
-    StridedCopy(size, std::span(dims.data(), 3)).Run(ctx, from, to);
   }
 
   static Status Run(KernelContext& ctx) {
@@ -163,12 +110,12 @@ struct Backprop {
     const size_t size = SizeOf(grad.dtype());
     Tensor filter = ctx.Scratch(grad.dtype(), state.filter);
     if (kData) {
-      Turn(ctx, state.filter, ctx.In("filter").raw(), filter.mutable_raw(), size, true);
+      TurnFilter(ctx, state.filter, ctx.In("filter").raw(), filter.mutable_raw(), size, true);
       state.runner->Run(ctx, {.src = grad.raw(), .filter = filter.raw(), .dst = out.mutable_raw()});
     } else {
       state.runner->Run(
           ctx, {.src = ctx.In("input").raw(), .filter = grad.raw(), .dst = filter.mutable_raw()});
-      Turn(ctx, state.filter, filter.raw(), out.mutable_raw(), size, false);
+      TurnFilter(ctx, state.filter, filter.raw(), out.mutable_raw(), size, false);
     }
     return Status::Ok();
   }
