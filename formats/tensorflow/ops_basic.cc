@@ -211,8 +211,7 @@ bool LowerAssert(NodeLowering& n) {
 
 bool LowerCheckNumerics(NodeLowering& n) {
   const int x = n.In(0);
-  const int finite = n.Unary("isfinite_v2", x);
-  const int all = n.Unary("reduce_all", finite, {{"reduce_all", true}});
+  const int all = n.Unary("isfinite", x);
   n.Emit("assert", {{"Cond", {all}}}, {}, {});
   n.Result(0, x);
   return true;
