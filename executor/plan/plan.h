@@ -171,6 +171,9 @@ struct Plan {
   // shares; it lies there from the buffer's offset on.
   std::vector<uint32_t> buffers;
   std::vector<uint32_t> run_slots;  // kPool: cleared after a run
+  // kPool: lists (arrays, records of steps) that only the run has: emptied after it. A record comes
+  // before what it may share: records of inner blocks and arrays.
+  std::vector<uint32_t> list_slots;
   // Per slot: its dtype, shape and sequence offsets are read after its contents were given back.
   // Empty: none is.
   std::vector<bool> keeps_shape;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/step_record.h"
 #include "executor/run/interpreter.h"
 #include "memory/pool_allocator.h"
 
@@ -166,11 +167,28 @@ Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>&
   return Status::Ok();
 }
 
+namespace {
+
+// The list keeps what it takes itself, for the next run.
+void Empty(Value* list) {
+  if (list->is_array() && list->initialized()) return list->mutable_array().clear();
+  StepRecord* record = nullptr;
+  if (list->kind() == Value::Kind::kOther)
+    record = std::any_cast<StepRecord>(&list->mutable_other());
+  if (record != nullptr)
+    record->Clear();
+  else
+    *list = Value();
+}
+
+}  // namespace
+
 void RunState::End() {
   for (const PlanFeed& f : plan_->feeds) value(f.slot) = Value();
   for (uint32_t s : plan_->output_slots) value(s) = Value();
   for (uint32_t s : plan_->view_slots) value(s) = Value();
   for (uint32_t s : plan_->run_slots) value(s) = Value();
+  for (uint32_t s : plan_->list_slots) Empty(&value(s));
   if (tokens_) tokens_->End();
 }
 

@@ -46,17 +46,22 @@ Tensor Zeros(const KernelContext& ctx, const Tensor& like) {
 
 }  // namespace
 
-std::vector<StepValues>& StepsIn(Value& scopes) {
+StepRecord& StepsIn(Value& scopes) {
   std::any& held = scopes.mutable_other();
-  if (std::any_cast<std::vector<StepValues>>(&held) == nullptr) held = std::vector<StepValues>();
-  return *std::any_cast<std::vector<StepValues>>(&held);
+  if (std::any_cast<StepRecord>(&held) == nullptr) held = StepRecord();
+  return *std::any_cast<StepRecord>(&held);
 }
 
 void TakeValues(const KernelContext& ctx, Key slot, StepValues* to) {
   to->reserve(to->size() + static_cast<size_t>(ctx.InCount(slot)));
   for (int i = 0; i < ctx.InCount(slot); ++i) {
-    const Value* v = ctx.InVar(slot, i);
-    to->push_back(v != nullptr ? *v : Value());
+    Value* v = ctx.InVar(slot, i);
+    if (v == nullptr)
+      to->emplace_back();
+    else if (v->kind() == Value::Kind::kOther)
+      to->push_back(std::exchange(*v, Value()));
+    else
+      to->push_back(*v);
   }
 }
 

@@ -1,17 +1,15 @@
 // Values that loops keep per step for their gradients, and sums of the gradients of steps.
 #pragma once
 
-#include <vector>
-
 #include "core/op_context.h"
+#include "core/step_record.h"
 
 namespace heddle {
 
-using StepValues = std::vector<Value>;
-
 // The record of steps that a variable (StepScopes) holds; an empty one when it holds none.
-std::vector<StepValues>& StepsIn(Value& scopes);
-// Appends the present values of the variables of an input slot.
+StepRecord& StepsIn(Value& scopes);
+// Appends the present values of the variables of an input slot. A record of steps itself goes over
+// instead of being shared: the loop that it is of makes the next one anew.
 void TakeValues(const KernelContext& ctx, Key slot, StepValues* to);
 // Moves values back into the variables of an input slot, from `at` on; returns the next place.
 size_t PutValues(const KernelContext& ctx, Key slot, StepValues& from, size_t at);

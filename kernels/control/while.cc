@@ -10,8 +10,8 @@ namespace {
 Status While(KernelContext& ctx) {
   const BlockRef body = ctx.Attr<BlockRef>("sub_block");
   Value* scopes = ctx.Bool("is_test") ? nullptr : ctx.OutVar("StepScopes");
-  std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
-  if (steps != nullptr) steps->clear();
+  StepRecord* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
+  if (steps != nullptr) steps->Clear();
   const bool arrays = ctx.InCount("sub_block:arrays") > 0;
   const bool may_end = ctx.InVar("sub_block:changing(Condition)") != nullptr;
   const Value* go_on = ctx.InVar("Condition");
@@ -25,12 +25,9 @@ Status While(KernelContext& ctx) {
     if (!first && !may_end)
       return InvalidArgument("never ends: no step changes what 'Condition' depends on");
     if (arrays) ClearArrays(ctx, "sub_block:arrays");
-    StepValues now;
-    if (steps != nullptr) TakeValues(ctx, "sub_block:carried", &now);
+    if (steps != nullptr) TakeValues(ctx, "sub_block:carried", &steps->Add());
     HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(body));
-    if (steps == nullptr) continue;
-    TakeValues(ctx, "sub_block:kept", &now);
-    steps->push_back(std::move(now));
+    if (steps != nullptr) TakeValues(ctx, "sub_block:kept", &steps->back());
   }
 }
 
@@ -40,7 +37,8 @@ Status BodyWrites(ShapeContext&) { return Status::Ok(); }
 // The loop's gradients on their way back through the steps.
 class GradLoop {
  public:
-  explicit GradLoop(const KernelContext& ctx) : ctx_(ctx) {
+  // `room`: an empty list to work with.
+  GradLoop(const KernelContext& ctx, StepValues& room) : ctx_(ctx), out_grads_(room) {
     for (int i = 0; i < ctx.InCount("Out@GRAD"); ++i) {
       const Value* outside = ctx.InVar("Out@GRAD", i);
       const Value* forward = ctx.InVar("sub_block:primal(Out@GRAD)", i);
@@ -113,23 +111,24 @@ class GradLoop {
   }
 
   const KernelContext& ctx_;
-  std::vector<Value> out_grads_;
+  StepValues& out_grads_;
 };
 
 Status WhileGrad(KernelContext& ctx) {
   Value* scopes = ctx.InVar("StepScopes");
   if (scopes == nullptr) return InvalidArgument("'StepScopes' names no variable");
-  std::vector<StepValues> steps = std::move(StepsIn(*scopes));
-  scopes->Clear();
+  StepRecord& steps = StepsIn(*scopes);
   // Operators behind this one must find the variables as the loop left them.
-  StepValues after;
+  StepValues& after = steps.work(0);
   TakeValues(ctx, "sub_block:carried", &after);
   TakeValues(ctx, "sub_block:kept", &after);
-  GradLoop loop(ctx);
+  GradLoop loop(ctx, steps.work(1));
   Status status;
-  for (; !steps.empty() && status.ok(); steps.pop_back()) status = loop.Step(steps.back());
+  for (; steps.size() > 0 && status.ok(); steps.DropLast()) status = loop.Step(steps.back());
   PutValues(ctx, "sub_block:kept", after, PutValues(ctx, "sub_block:carried", after, 0));
-  return status.ok() ? loop.Finish() : status;
+  if (status.ok()) status = loop.Finish();
+  steps.Clear();
+  return status;
 }
 
 // Inside, the gradients of the outputs are what comes from outside, or zeros like the outputs.
