@@ -68,6 +68,7 @@ class RunSession {
   void SeedRandom();
   void Report(bool succeeded);
   Status Fetch();
+  void MarkWritten();
   void TrimForTrial();
 
   RunResources& resources_;
@@ -77,6 +78,7 @@ class RunSession {
   RunPolicy::Turn turn_;
   std::unique_ptr<RunState> state_;
   bool intact_ = false;  // the state may be used again
+  bool succeeded_ = false;
   double ns_ = 0;        // that the instructions took
 };
 

@@ -72,7 +72,7 @@ struct Measured {
   int64_t runs = 0;
   double runs_per_s = 0;
   double rss_first_mb = 0, rss_peak_mb = 0;
-  double heap_allocs_per_run = 0;  // NaN: not known
+  double heap_allocs_per_run = 0, library_allocs_per_run = 0;  // NaN: not known
   // With a lower precision: the largest distance of the float outputs from those in float32, and of
   // the latter the largest element.
   double largest_difference = 0, largest_output = 0;
@@ -172,7 +172,7 @@ Status RunClients(const Job& job, int clients, double seconds, Measured* result)
 
 // Over runs of their own, so that counting disturbs no measured time.
 Status CountAllocations(const Job& job, Measured* result) {
-  result->heap_allocs_per_run = std::nan("");
+  result->heap_allocs_per_run = result->library_allocs_per_run = std::nan("");
   if (!CanCountAllocations()) return Status::Ok();
   const int runs = static_cast<int>(std::clamp(200 / (result->median_ms + 1e-3), 3.0, 100.0));
   Caller caller(job);
@@ -181,6 +181,7 @@ Status CountAllocations(const Job& job, Measured* result) {
   for (int r = 0; r < runs && status.ok(); ++r) status = caller.Run({});
   const int64_t calls = StopCountingAllocations();
   result->heap_allocs_per_run = static_cast<double>(calls) / runs;
+  result->library_allocs_per_run = static_cast<double>(AllocationsAside::calls()) / runs;
   return status;
 }
 
@@ -335,6 +336,7 @@ void PrintJson(const Options& options, const Measured& m) {
   json["work_us"] = m.report.work_us;
   json["critical_path_us"] = m.report.critical_path_us;
   json["heap_allocs_per_run"] = m.heap_allocs_per_run;  // null where not known
+  json["library_allocs_per_run"] = m.library_allocs_per_run;
   if (options.model.passes.precision != Precision::kFloat32) {
     json["largest_difference"] = m.largest_difference;  // from float32
     json["largest_output"] = m.largest_output;
@@ -360,7 +362,8 @@ void PrintHuman(const Options& options, const Measured& m) {
               BytesText(static_cast<double>(p.arena_bound_bytes)).c_str());
   if (!m.caches.empty()) std::printf("  %s\n", m.caches.c_str());
   if (!std::isnan(m.heap_allocs_per_run))
-    std::printf("  heap         %10.1f allocations per run\n", m.heap_allocs_per_run);
+    std::printf("  heap         %10.1f allocations per run, and %.1f inside oneDNN\n",
+                m.heap_allocs_per_run, m.library_allocs_per_run);
   if (options.model.passes.precision != Precision::kFloat32)
     std::printf("  precision    outputs differ from float32 by %.3g at most; the largest is %.3g\n",
                 m.largest_difference, m.largest_output);
@@ -417,7 +420,7 @@ void AddBench(Command root, Action& chosen) {
       "aligned\n"
       "variants (so also of new) by all threads and libraries, over runs after the measured ones;\n"
       "it includes the returned outputs, of which --bound has none, and not what oneTBB's own\n"
-      "allocator hands out.\n"
+      "allocator hands out. library_allocs_per_run: those inside oneDNN's functions.\n"
       "rss_first_mb is the process's VmHWM after the first run, rss_peak_mb after the measured "
       "ones.\n"
       "--on-request, for measuring several programs in turns: {\"round_trip\": true} is answered "

@@ -306,7 +306,7 @@ class MemoryPlanner {
     }
     const auto rank = [&](uint32_t s) {
       const ir::Var& var = d_.program.vars[At(s).var];
-      return std::pair(var.kind == ir::VarKind::kArray, var.block);
+      return std::pair(var.kind != ir::VarKind::kScopes, var.block);
     };
     std::stable_sort(plan_.list_slots.begin(), plan_.list_slots.end(),
                      [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
@@ -315,7 +315,8 @@ class MemoryPlanner {
   bool IsList(uint32_t s) {
     if (At(s).var == ir::kNoVar || d_.fetched[s] || At(s).place != 0) return false;
     const ir::VarKind kind = d_.program.vars[At(s).var].kind;
-    return kind == ir::VarKind::kArray || kind == ir::VarKind::kScopes;
+    return kind == ir::VarKind::kArray || kind == ir::VarKind::kRows ||
+           kind == ir::VarKind::kScopes;
   }
 
   PlanDraft& d_;

@@ -52,13 +52,13 @@ Status Recurrent(KernelContext& ctx) {
   if (steps != nullptr) steps->Clear();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = ctx.Bool("reverse") ? count - 1 - i : i;
-    ClearArrays(ctx, "sub_block:arrays");
+    ClearArrays(StepContext(ctx).Ins("sub_block:arrays"));
     LinkItems(ctx, "inputs", "sub_block:local(inputs)", at);
     if (ctx.Bool("has_states"))
       Link(ctx, i == 0 ? Key("initial_states") : Key("sub_block:states"), "sub_block:ex_states");
     HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
     CollectItems(ctx, "sub_block:local(outputs)", "outputs", count, at);
-    if (steps != nullptr) TakeValues(ctx, "sub_block:kept", &steps->Add());
+    if (steps != nullptr) TakeValues(StepContext(ctx).Ins("sub_block:kept"), &steps->Add());
   }
   return Status::Ok();
 }
@@ -169,7 +169,7 @@ void ClearStateGrads(const KernelContext& ctx) {
 }
 
 Status StepGrad(const KernelContext& ctx, bool first, int64_t count, int64_t at) {
-  ClearArrays(ctx, "sub_block:arrays");
+  ClearArrays(StepContext(ctx).Ins("sub_block:arrays"));
   LinkItems(ctx, "outputs@GRAD", "sub_block:local(outputs@GRAD)", at);
   if (!ctx.Bool("has_states") || first)
     ClearStateGrads(ctx);
@@ -178,7 +178,7 @@ Status StepGrad(const KernelContext& ctx, bool first, int64_t count, int64_t at)
   HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
   for (int i = 0; i < ctx.OutCount("parameters@GRAD"); ++i) {
     Value* outside = ctx.OutVar("parameters@GRAD", i);
-    const Value* inside = ctx.InVar("sub_block:grad(parameters)", i);
+    Value* inside = ctx.InVar("sub_block:grad(parameters)", i);
     if (outside != nullptr && inside != nullptr)
       HEDDLE_RETURN_IF_ERROR(Accumulate(ctx, *inside, outside));
   }
@@ -198,7 +198,7 @@ Status RecurrentGrad(KernelContext& ctx) {
       if (Value* out = ctx.OutVar(slot, i)) out->Clear();
   for (int64_t i = 0; i < count; ++i) {
     StepValues& values = steps[static_cast<size_t>(count - 1 - i)];
-    PutValues(ctx, "sub_block:kept", values, 0);
+    PutValues(StepContext(ctx).Ins("sub_block:kept"), values, 0);
     values.clear();
     const int64_t at = ctx.Bool("reverse") ? i : count - 1 - i;
     HEDDLE_RETURN_IF_ERROR(StepGrad(ctx, i == 0, count, at));

@@ -52,10 +52,10 @@ StepRecord& StepsIn(Value& scopes) {
   return *std::any_cast<StepRecord>(&held);
 }
 
-void TakeValues(const KernelContext& ctx, Key slot, StepValues* to) {
-  to->reserve(to->size() + static_cast<size_t>(ctx.InCount(slot)));
-  for (int i = 0; i < ctx.InCount(slot); ++i) {
-    Value* v = ctx.InVar(slot, i);
+void TakeValues(const SlotVars& vars, StepValues* to) {
+  to->reserve(to->size() + static_cast<size_t>(vars.size()));
+  for (int i = 0; i < vars.size(); ++i) {
+    Value* v = vars[i];
     if (v == nullptr)
       to->emplace_back();
     else if (v->kind() == Value::Kind::kOther)
@@ -65,19 +65,24 @@ void TakeValues(const KernelContext& ctx, Key slot, StepValues* to) {
   }
 }
 
-size_t PutValues(const KernelContext& ctx, Key slot, StepValues& from, size_t at) {
-  for (int i = 0; i < ctx.InCount(slot) && at < from.size(); ++i, ++at)
-    if (Value* v = ctx.InVar(slot, i); v != nullptr) *v = std::move(from[at]);
+size_t PutValues(const SlotVars& vars, StepValues& from, size_t at) {
+  for (int i = 0; i < vars.size() && at < from.size(); ++i, ++at)
+    if (Value* v = vars[i]; v != nullptr) *v = std::move(from[at]);
   return at;
 }
 
-void ClearArrays(const KernelContext& ctx, Key slot) {
-  for (int i = 0; i < ctx.InCount(slot); ++i)
-    if (Value* v = ctx.InVar(slot, i); v != nullptr && v->is_array()) v->mutable_array().clear();
+void ClearArrays(const SlotVars& vars) {
+  for (int i = 0; i < vars.size(); ++i)
+    if (Value* v = vars[i]; v != nullptr && v->is_array()) v->mutable_array().clear();
 }
 
-Status Accumulate(const KernelContext& ctx, const Value& from, Value* to) {
+Status Accumulate(const KernelContext& ctx, Value& from, Value* to) {
   if (!from.initialized()) return Status::Ok();
+  const bool first = from.is_tensor() && (!to->is_tensor() || !to->tensor().initialized());
+  if (first) {
+    *to = std::exchange(from, Value());
+    return Status::Ok();
+  }
   if (from.is_tensor()) return AccumulateTensor(ctx, from.tensor(), &to->MutableTensor());
   if (!from.is_array())
     return Unimplemented("gradients of steps that are neither tensors nor arrays");
