@@ -3,6 +3,10 @@
 // Threads: all methods from any thread.
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "core/near_list.h"
 #include "executor/plan_service.h"
 #include "executor/run_resources.h"
 #include "executor/run_session.h"
@@ -14,12 +18,22 @@ class ExecutorImpl {
   explicit ExecutorImpl(const ExecutorOptions& options)
       : resources_(options), plans_(resources_, options.plan_cache_capacity) {}
   Status Run(const RunCall& call) { return RunSession::Run(resources_, plans_, call); }
+  // For callers that keep no RunMemory; goes back afterwards, without outputs.
+  std::unique_ptr<RunMemory> TakeMemory() {
+    auto memory = spare_memory_.Take();
+    return memory ? std::move(memory) : std::make_unique<RunMemory>();
+  }
+  void GiveBack(std::unique_ptr<RunMemory> memory) {
+    memory->outputs.clear();
+    spare_memory_.Put(std::move(memory));
+  }
   RunResources& resources() { return resources_; }
   PlanService& plans() { return plans_; }
 
  private:
   RunResources resources_;
   PlanService plans_;
+  NearSpares<RunMemory> spare_memory_;
 };
 
 }  // namespace heddle::internal

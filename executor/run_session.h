@@ -32,6 +32,7 @@ struct RunMemory {
   std::string key;                   // the plan was found by
   std::vector<const Value*> values;  // of the feeds
   std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
+  std::vector<Value> outputs;        // for callers that hand them on
 };
 
 // One call of Run.
