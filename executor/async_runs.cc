@@ -103,6 +103,7 @@ void AsyncRuns::Leave(AsyncRunState& run) {
 }
 
 void AsyncRuns::Work() {
+  RunMemory memory;  // from run to run
   MutexLock lock(mutex_);
   for (;;) {
     const std::shared_ptr<AsyncRunState> run = Next();
@@ -115,7 +116,6 @@ void AsyncRuns::Work() {
     }
     lock.Unlock();
     if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
-    RunMemory memory;
     std::vector<Value> values;
     Status status = RunSession::Run(
         *resources_, *plans_, {*run->compiled.impl(), run->feeds, run->options, memory, &values});

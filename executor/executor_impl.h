@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
+#include "core/near_list.h"
 #include "executor/async_runs.h"
 #include "executor/plan_service.h"
 #include "executor/run_resources.h"
@@ -20,6 +22,15 @@ class ExecutorImpl {
         async_runs_(std::make_shared<AsyncRuns>(resources_, plans_)) {}
   ~ExecutorImpl() { async_runs_->Close(); }
   Status Run(const RunCall& call) { return RunSession::Run(resources_, plans_, call); }
+  // For callers that keep no RunMemory; goes back afterwards, without outputs.
+  std::unique_ptr<RunMemory> TakeMemory() {
+    auto memory = spare_memory_.Take();
+    return memory ? std::move(memory) : std::make_unique<RunMemory>();
+  }
+  void GiveBack(std::unique_ptr<RunMemory> memory) {
+    memory->outputs.clear();
+    spare_memory_.Put(std::move(memory));
+  }
   RunResources& resources() { return resources_; }
   PlanService& plans() { return plans_; }
   const std::shared_ptr<AsyncRuns>& async_runs() { return async_runs_; }
@@ -27,6 +38,7 @@ class ExecutorImpl {
  private:
   RunResources resources_;
   PlanService plans_;
+  NearSpares<RunMemory> spare_memory_;
   const std::shared_ptr<AsyncRuns> async_runs_;
 };
 
