@@ -304,7 +304,9 @@ class Builder {
 
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype) {
-  return Builder(program, shapes, dtype).Run();
+  auto loops = Builder(program, shapes, dtype).Run();
+  if (loops.ok()) (*loops)->dtype = dtype;
+  return loops;
 }
 
 }  // namespace heddle

@@ -13,7 +13,7 @@ template <typename T>
 class Runner {
  public:
   Runner(const KernelContext& ctx, const ElementLoop& loop, std::vector<Tensor>* between)
-      : ctx_(ctx), l_(loop), between_(*between) {}
+      : ctx_(ctx), l_(loop), between_(between) {}
 
   // Tiles [first, last).
   void Run(int64_t first, int64_t last) const {
@@ -52,7 +52,7 @@ class Runner {
       case ElementPlace::kBetween:
         break;
     }
-    return static_cast<std::byte*>(between_[p.index].mutable_raw());
+    return static_cast<std::byte*>((*between_)[p.index].mutable_raw());
   }
 
   void RunIn(std::byte* work, int64_t first, int64_t last) const {
@@ -151,7 +151,7 @@ class Runner {
 
   const KernelContext& ctx_;
   const ElementLoop& l_;
-  std::vector<Tensor>& between_;
+  std::vector<Tensor>* const between_;
 };
 
 template <typename T>
@@ -161,11 +161,35 @@ void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::vector<Ten
   ctx.ParallelFor(tiles, loop.grain, [&](int64_t first, int64_t last) { runner.Run(first, last); });
 }
 
+// A loop of one whole tile, without operands that are spread: little but its steps is left to do.
+template <typename T>
+bool RunOneTile(const KernelContext& ctx, const ElementLoop& loop) {
+  constexpr size_t kMostTiles = 16, kMostStreams = 16, kMostElements = 256;
+  if (!loop.spreads.empty() || loop.numel > std::min<int64_t>(loop.tile, kMostElements) ||
+      loop.numel % TileStep::kGroup != 0 || loop.registers > kMostTiles ||
+      loop.streams.size() > kMostStreams)
+    return false;
+  alignas(64) std::byte work[kMostTiles * kMostElements * sizeof(T)];
+  std::byte* at[kMostTiles + kMostStreams];
+  const size_t tile_bytes = static_cast<size_t>(loop.numel) * sizeof(T);
+  std::byte** next = at;
+  for (uint32_t i = 0; i < loop.registers; ++i) *next++ = work + i * tile_bytes;
+  for (const ElementLoop::Stream& stream : loop.streams) {
+    const ElementPlace p = stream.place;
+    if (p.kind == ElementPlace::kBetween) return false;
+    const IdList& slots = p.kind == ElementPlace::kInput ? ctx.op().in : ctx.op().out;
+    *next++ = static_cast<std::byte*>(ctx.frame()[slots[p.index]]->tensor().mutable_raw());
+  }
+  for (const TileStep& step : loop.steps) step.fn(step, at, loop.numel);
+  return true;
+}
+
 }  // namespace
 
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
                     std::vector<Tensor>* between) {
   if (loop.numel == 0) return;
+  if (dtype == DType::kF32 ? RunOneTile<float>(ctx, loop) : RunOneTile<double>(ctx, loop)) return;
   if (dtype == DType::kF32)
     RunTyped<float>(ctx, loop, between);
   else

@@ -45,13 +45,14 @@ struct ElementLoop {
 struct ElementLoops : KernelState {
   std::vector<ElementLoop> loops;  // one after another
   std::vector<Shape> between;      // tensors that one loop writes and later ones read
+  DType dtype = DType::kUnknown;
 };
 
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype);
 
 // The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
-// of ElementLoops::between.
+// of ElementLoops::between, and may be nullptr where there is none.
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
                     std::vector<Tensor>* between);
 

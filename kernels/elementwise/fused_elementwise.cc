@@ -52,7 +52,11 @@ Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
 
 Status RunFused(KernelContext& ctx) {
   const auto& state = ctx.State<ElementLoops>();
-  const DType dtype = ctx.In("X").dtype();
+  const DType dtype = state.dtype;
+  if (state.between.empty()) {
+    for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, dtype, nullptr);
+    return Status::Ok();
+  }
   std::vector<Tensor> between;
   for (const Shape& shape : state.between) between.push_back(ctx.Scratch(dtype, shape));
   for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, dtype, &between);
