@@ -305,7 +305,9 @@ class Builder {
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype) {
   auto loops = Builder(program, shapes, dtype).Run();
-  if (loops.ok()) (*loops)->dtype = dtype;
+  if (!loops.ok()) return loops;
+  (*loops)->dtype = dtype;
+  for (ElementLoop& loop : (*loops)->loops) loop.one_tile = IsOneTile(loop);
   return loops;
 }
 

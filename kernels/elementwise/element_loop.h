@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/op_context.h"
@@ -39,6 +40,8 @@ struct ElementLoop {
   int64_t numel = 0;
   int64_t tile = 0;   // elements, a multiple of TileStep::kGroup
   int64_t grain = 1;  // tiles worth a thread of their own
+  // All elements are one tile of few and only streams are read: little but the steps is left to do.
+  bool one_tile = false;
 };
 
 // State of the operator for one set of shapes.
@@ -51,9 +54,11 @@ struct ElementLoops : KernelState {
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype);
 
+bool IsOneTile(const ElementLoop& loop);  // see there
+
 // The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
-// of ElementLoops::between, and may be nullptr where there is none.
+// of ElementLoops::between.
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
-                    std::vector<Tensor>* between);
+                    std::span<Tensor> between);
 
 }  // namespace heddle

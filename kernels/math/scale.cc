@@ -35,8 +35,8 @@ struct Scale {
       const auto& s = ctx.State<ScaleState>();
       const C scale = ConvertTo<C>(s.scale), given = ConvertTo<C>(s.bias);
       const C bias = s.bias_first ? static_cast<C>(given * scale) : given;
-      const Tensor& x = ctx.In("X");
-      Tensor& out = ctx.Out("Out");
+      const Tensor& x = ctx.frame()[ctx.op().in[0]]->tensor();
+      Tensor& out = ctx.frame()[ctx.op().out[0]]->tensor();
       if (s.numel == 1)  // a counter
         *out.mutable_data<T>() =
             static_cast<T>(static_cast<C>(static_cast<C>(*x.data<T>()) * scale + bias));
