@@ -345,7 +345,8 @@ class ShapePropagator {
     }
     ShapeContext ctx(in.op, d_.frame.data());
     const Status status = GuardPlanning([&] { return in.op.def->infer_shape()(ctx); });
-    for (const auto& [s, value] : hidden) d_.frame[s] = value;
+    // Backwards, since an operand may be named twice.
+    for (auto h = hidden.rbegin(); h != hidden.rend(); ++h) d_.frame[h->first] = h->second;
     told.all = status.ok() && !ctx.deferred();
     if (status.ok() && infer_now_) told.outs = std::move(ctx.outs());
     return told;
