@@ -158,6 +158,41 @@ int NodeLowering::RankOf(const DraftOp& op) const {
   return -1;
 }
 
+// The shape that an operator gives its output which puts its operands side by side, or broadcasts
+// them: dimensions are known where those of one operand are.
+Shape NodeLowering::JoinedShape(const DraftOp& op) const {
+  const bool concat = op.type == "concat";
+  if (!concat && !op.type.starts_with("elementwise_")) return Shape::Unknown();
+  int64_t axis = concat ? 0 : -1;
+  for (const auto& [name, value] : op.attributes)
+    if (const auto* i = std::get_if<int64_t>(&value); name == "axis" && i != nullptr) axis = *i;
+  std::vector<int> operands;
+  int most = 0;
+  for (const auto& [slot, vars] : op.inputs)
+    for (int v : vars) {
+      if (rank(v) < 0) return Shape::Unknown();
+      most = std::max(most, rank(v));
+      operands.push_back(v);
+    }
+  if (concat ? axis < -most || axis >= most : axis != -1) return Shape::Unknown();
+  if (axis < 0) axis += most;
+  Shape all;
+  for (int i = 0; i < most; ++i) {
+    int64_t dim = concat && i == axis ? 0 : concat ? -1 : 1;
+    for (int v : operands) {
+      const int at = i - (most - rank(v));
+      if (concat && rank(v) != most) return Shape::Unknown();
+      const int64_t d = at < 0 ? 1 : shape(v)[at];
+      if (concat)
+        dim = i != axis ? std::max(dim, d) : d < 0 || dim < 0 ? -1 : dim + d;
+      else
+        dim = dim > 1 || d == 1 ? dim : d;
+    }
+    all.push_back(dim);
+  }
+  return all;
+}
+
 void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
   bool known = def.infer_shape() != nullptr, open = false;
   std::vector<int> outputs;
@@ -199,12 +234,17 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
       Shape shape = metas[i].shape;
       for (int d = 0; d < shape.rank(); ++d)
         if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
+      if (const Shape joined = JoinedShape(op); joined.rank() == shape.rank() && i == 0)
+        for (int d = 0; d < shape.rank(); ++d)
+          if (shape[d] < 0) shape[d] = joined[d];
       l_.facts(v).shape = shape;
       l_.var(v).dtype = metas[i].dtype;
       if (shape.known_rank()) continue;
     }
     if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
-    if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
+    if (const Shape joined = JoinedShape(op); i == 0 && joined.known_rank())
+      l_.facts(v).shape = joined;
+    else if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
       Shape shape;
       for (int d = 0; d < r; ++d) shape.push_back(-1);
       l_.facts(v).shape = shape;

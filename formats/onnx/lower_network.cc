@@ -97,6 +97,7 @@ bool LowerConv(NodeLowering& n) {
   auto windows = WindowsOf(n, x, w);
   if (!windows || !IsPlain(n, x)) return false;
   if (n.shape(x).is_static() && n.shape(x).numel() == 0) return false;
+  if (n.rank(w) > 1 && n.shape(w)[1] > 0) n.ExpectDim(x, 1, n.shape(w)[1] * n.Int("group", 1));
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
   const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
@@ -233,6 +234,8 @@ bool LowerMatMul(NodeLowering& n) {
   const bool empty = (n.shape(x).is_static() && n.shape(x).numel() == 0) ||
                      (n.shape(y).is_static() && n.shape(y).numel() == 0);
   if (empty && NodeLowering::HasOperator("onnx_mat_mul")) return false;
+  if (n.rank(y) >= 2) n.ExpectDim(x, n.rank(x) - 1, n.shape(y)[n.rank(y) - 2]);
+  if (n.rank(x) >= 1 && n.rank(y) >= 2) n.ExpectDim(y, n.rank(y) - 2, n.shape(x)[n.rank(x) - 1]);
   n.Result(0, n.Binary("matmul_v2", x, y));
   return true;
 }

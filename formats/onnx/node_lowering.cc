@@ -154,6 +154,12 @@ int NodeLowering::NewVar(DType dtype, std::string_view stem) {
   return l_.NewVar(l_.FreshName(StrCat(name, "/", l_.draft_.vars.size())), dtype);
 }
 
+void NodeLowering::ExpectDim(int v, int axis, int64_t size) {
+  if (size <= 0 || axis < 0 || axis >= rank(v)) return;
+  Shape& shape = l_.facts(v).shape;
+  if (shape[axis] < 0) shape[axis] = size;
+}
+
 void NodeLowering::SetType(int v, int type) {
   l_.facts(v).typed = true;
   l_.facts(v).type = type;
@@ -291,7 +297,9 @@ std::vector<int> NodeLowering::MakeMany(std::string_view type, Ins ins, Attrs at
     else
       slots.emplace_back(out, std::vector<int>{made.back()});
   }
-  Infer(Emit(type, std::move(ins), std::move(attrs), std::move(slots)), *def);
+  const DraftOp& op = Emit(type, std::move(ins), std::move(attrs), std::move(slots));
+  Infer(op, *def);
+  if (made.size() == 1) FollowEntries(op, made[0]);
   for (int& v : made)
     if (wider != DType::kUnknown && dtype(v) == wider) v = Cast(v, narrow);
   return made;

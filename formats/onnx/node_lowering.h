@@ -44,6 +44,8 @@ class NodeLowering {
   const Tensor* Constant(int v, int64_t max_count = 1024);
   std::optional<Ints> ConstantInts(int v);
   std::optional<Floats> ConstantFloats(int v);
+  // As far as they are known, of a small vector or scalar of integers; null for anything else.
+  const Entries* EntriesOf(int v);
 
   // --- attributes
   const Attribute* Find(std::string_view name) const { return node_.Find(name); }
@@ -61,6 +63,8 @@ class NodeLowering {
   const Shape& shape(int v) const { return l_.facts(v).shape; }
   int rank(int v) const { return v == kNoDraft ? -1 : shape(v).rank(); }  // -1: not known
   int NewVar(DType dtype, std::string_view stem = "");
+  // Dimension `axis` of `v` must be `size`, or a run fails.
+  void ExpectDim(int v, int axis, int64_t size);
   void SetType(int v, int type);
   void SetKind(int v, Type::Kind kind, int element);
   int64_t block() const { return l_.block_; }
@@ -119,6 +123,9 @@ class NodeLowering {
  private:
   void Infer(const DraftOp& op, const OpDef& def);  // infer.cc
   int RankOf(const DraftOp& op) const;
+  Shape JoinedShape(const DraftOp& op) const;
+  std::optional<Entries> EntriesMade(const DraftOp& op);  // entries.cc
+  void FollowEntries(const DraftOp& op, int made);
   DType GuessedDType(const DraftOp& op) const;
   AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
   DType WiderKernel(const OpDef& def, const Ins& ins) const;

@@ -24,10 +24,17 @@ class Forms {
   }
 
   void Run() {
+    Run(&Forms::Recognise);
+    // Forms have products and quotients in them.
+    Run(&Forms::Plainer);
+  }
+
+ private:
+  void Run(void (Forms::*step)(DraftOp*)) {
     for (formats::DraftBlock& block : draft_.blocks) {
       makers_.clear();
       for (DraftOp& op : block.ops) {
-        Recognise(&op);
+        (this->*step)(&op);
         for (const auto& [slot, vars] : op.outputs)
           for (int v : vars)
             if (v != kNoDraft && writes_[static_cast<size_t>(v)] == 1) makers_[v] = &op;
@@ -35,7 +42,6 @@ class Forms {
     }
   }
 
- private:
   void Recognise(DraftOp* op) {
     inner_.clear();
     if (op->type == "relu" || op->type == "clip") return FitLimits(op);
@@ -45,6 +51,37 @@ class Forms {
                                                        : false;
     if (!found) return;
     for (DraftOp* inner : inner_) inner->optional = true;
+  }
+
+  // What one operator with attributes computes.
+  void Plainer(DraftOp* op) {
+    if (op->type == "squeeze2") return DropAxes(op);
+    const bool product = op->type == "elementwise_mul";
+    if (!product && op->type != "elementwise_div") return;
+    const auto split = Split(*op);
+    if (!split || !IsFloat32(split->x) || Rank(split->x) < 1 || op->optional) return;
+    // Only quotients that round as the product does.
+    int exponent = 0;
+    const bool exact = std::frexp(split->number, &exponent) == 0.5 && std::abs(exponent) < 100;
+    if (product ? std::isfinite(split->number) : exact)
+      Replace(op, "scale", split->x, {{"scale", product ? split->number : 1 / split->number}});
+  }
+
+  // A slice of one along some axes, which then go.
+  void DropAxes(DraftOp* op) {
+    DraftOp* slice = Maker(In(*op, "X"), "slice");
+    if (slice == nullptr || slice->inputs.size() != 1 || op->optional) return;
+    const auto gone = Attr<Ints>(*op, "axes"), axes = Attr<Ints>(*slice, "axes");
+    const auto starts = Attr<Ints>(*slice, "starts"), ends = Attr<Ints>(*slice, "ends");
+    if (!gone || !axes || gone != axes || !starts || !ends || Attr<Ints>(*slice, "decrease_axis"))
+      return;
+    for (size_t i = 0; i < axes->size(); ++i)
+      if ((*axes)[i] < 0 || (*ends)[i] != (*starts)[i] + 1 || (*ends)[i] == 0) return;
+    slice->optional = true;
+    op->type = slice->type;
+    op->inputs = slice->inputs;
+    op->attributes = slice->attributes;
+    op->attributes.emplace_back("decrease_axis", *axes);
   }
 
   // Paddle's relu and relu6 make 0 of NaN, ONNX's make NaN of it. Behind what they are fused with
