@@ -73,7 +73,9 @@ namespace {
 
 // Sizes that open dimensions are tried with: dimensions of results that come out alike do not
 // depend on them. 1 fits whatever broadcasts, the others are divided by most factors.
-constexpr int64_t kProbes[] = {1, 48, 96, 144};
+// The large ones are for windows that need as many elements, where few of the others fit.
+constexpr int64_t kProbes[] = {1, 48, 96, 144, 4032, 8064};
+constexpr int64_t kLarge = 1000;
 
 Shape Probed(Shape shape, int64_t probe) {
   for (int i = 0; i < shape.rank(); ++i)
@@ -205,7 +207,7 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
   std::vector<ShapeContext::OutMeta> metas;
   int trials = 0;
   for (int64_t probe : kProbes) {
-    if (!known || (!open && trials > 0)) break;
+    if (!known || (!open && trials > 0) || (probe > kLarge && trials > 1)) break;
     Bound bound(op, def);
     bound.Bind(op, [&](int v, const SlotDef& slot) {
       if ((slot.flags & kShapeValue) != 0) {

@@ -54,6 +54,7 @@ struct VarFacts {
   bool unreadable = false;              // `data` is not what it claims, which was told
   bool typed = false;                   // `type` was said by the handler
   bool of_sequence = false;             // an optional one
+  int plane = kNoDraft;                 // the same, [n, c, l] as [n, c, 1, l]
   bool joined = false;                  // `shape` holds for whichever operator writes it
   std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for
 };

@@ -100,7 +100,7 @@ bool LowerConv(NodeLowering& n) {
   if (n.rank(w) > 1 && n.shape(w)[1] > 0) n.ExpectDim(x, 1, n.shape(w)[1] * n.Int("group", 1));
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
-  const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
+  const int input = line ? n.AsPlane(x) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
   const bool plane = windows->dims == 2;
   int y = n.Make(plane ? "conv2d" : "conv3d", {{"Input", {input}}, {"Filter", {filter}}},
                  {{"strides", windows->strides},
@@ -109,7 +109,7 @@ bool LowerConv(NodeLowering& n) {
                   {"groups", n.Int("group", 1)}},
                  "Output");
   y = AddBias(n, y, n.In(2));
-  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  n.Result(0, line ? n.AsLine(y) : y);
   return true;
 }
 
@@ -166,7 +166,7 @@ bool LowerConvTranspose(NodeLowering& n) {
   Ints extra = n.IntList("output_padding");
   if (line && !extra.empty()) extra.insert(extra.begin(), 0);
   if (std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e != 0; })) return false;
-  const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
+  const int input = line ? n.AsPlane(x) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
   int y = n.Make("conv2d_transpose", {{"Input", {input}}, {"Filter", {filter}}},
                  {{"strides", windows->strides},
                   {"paddings", ShortPads(windows->pads)},
@@ -174,7 +174,7 @@ bool LowerConvTranspose(NodeLowering& n) {
                   {"groups", n.Int("group", 1)}},
                  "Output");
   y = AddBias(n, y, n.In(2));
-  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  n.Result(0, line ? n.AsLine(y) : y);
   return true;
 }
 
@@ -191,7 +191,7 @@ bool LowerPool(NodeLowering& n, bool max) {
       return false;
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
-  const int input = line ? n.Unsqueeze(x, {2}) : x;
+  const int input = line ? n.AsPlane(x) : x;
   const bool counts_padding = n.opset() >= 7 && n.Int("count_include_pad", 0) != 0;
   const int y = n.Make(windows->dims == 2 ? "pool2d" : "pool3d", {{"X", {input}}},
                        {{"ksize", windows->kernel},
@@ -199,7 +199,7 @@ bool LowerPool(NodeLowering& n, bool max) {
                         {"paddings", ShortPads(windows->pads)},
                         {"exclusive", !counts_padding},
                         {"pooling_type", std::string(max ? "max" : "avg")}});
-  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  n.Result(0, line ? n.AsLine(y) : y);
   return true;
 }
 bool LowerMaxPool(NodeLowering& n) { return LowerPool(n, true); }

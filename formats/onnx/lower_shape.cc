@@ -245,7 +245,7 @@ bool LowerSlice(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.IsString(x)) return false;
   bool given = false, has_axes = false, has_steps = false;
-  const auto starts = IntsOf(n, "starts", 1, 10, &given), ends = IntsOf(n, "ends", 2, 10, &given);
+  auto starts = IntsOf(n, "starts", 1, 10, &given), ends = IntsOf(n, "ends", 2, 10, &given);
   auto axes = IntsOf(n, "axes", 3, 10, &has_axes);
   const auto steps =
       n.opset() < 10 ? std::optional<Ints>(Ints()) : IntsOf(n, "steps", 4, 1, &has_steps);
@@ -260,6 +260,13 @@ bool LowerSlice(NodeLowering& n) {
               " axes");
     n.Result(0, x);
     return true;
+  }
+  // Axes of which everything is taken are none.
+  for (size_t i = axes->size(); i-- > 0;) {
+    if ((*starts)[i] != 0 || (*ends)[i] < std::numeric_limits<int32_t>::max()) continue;
+    if (n.rank(x) < 0 || (*axes)[i] < -n.rank(x) || (*axes)[i] >= n.rank(x)) continue;
+    for (auto* list : {&*axes, &*starts, &*ends})
+      list->erase(list->begin() + static_cast<int64_t>(i));
   }
   if (axes->empty()) {
     n.Result(0, x);

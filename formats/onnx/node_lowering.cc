@@ -309,6 +309,27 @@ int NodeLowering::Make(std::string_view type, Ins ins, Attrs attrs, std::string_
   return MakeMany(type, std::move(ins), std::move(attrs), {out})[0];
 }
 
+int NodeLowering::Unary(std::string_view type, int x, Attrs attrs) {
+  static constexpr std::string_view kElementwise[] = {
+      "relu", "clip", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "hard_swish", "swish",
+      "elu",  "gelu", "mish",    "sqrt", "square",     "pow",          "scale"};
+  if (IsPlane(x) &&
+      std::find(std::begin(kElementwise), std::end(kElementwise), type) != std::end(kElementwise))
+    return AsLine(Make(type, {{"X", {l_.facts(x).plane}}}, std::move(attrs)));
+  return Make(type, {{"X", {x}}}, std::move(attrs));
+}
+
+int NodeLowering::AsPlane(int v) { return IsPlane(v) ? l_.facts(v).plane : Unsqueeze(v, {2}); }
+
+int NodeLowering::AsLine(int plane) {
+  const int made = Squeeze(plane, {2});
+  l_.draft_.blocks[static_cast<size_t>(l_.block_)].ops.back().optional = true;
+  if (const Shape& from = shape(plane); from.rank() == 4)
+    l_.facts(made).shape = Shape({from[0], from[1], from[3]});
+  l_.facts(made).plane = plane;
+  return made;
+}
+
 int NodeLowering::Cast(int v, DType to) {
   if (dtype(v) == to) return v;
   return Make("cast", {{"X", {v}}},

@@ -96,9 +96,13 @@ class NodeLowering {
     return Make("squeeze2", {{"X", {v}}}, {{"axes", std::move(axes)}});
   }
   int Binary(std::string_view type, int x, int y) { return Make(type, {{"X", {x}}, {"Y", {y}}}); }
-  int Unary(std::string_view type, int x, Attrs attrs = {}) {
-    return Make(type, {{"X", {x}}}, std::move(attrs));
-  }
+  // Element by element as a plane where `x` is known as one.
+  int Unary(std::string_view type, int x, Attrs attrs = {});
+  // Operators of planes compute what has one dimension: [n, c, l] as [n, c, 1, l], and the reverse,
+  // which costs nothing where only planes are read.
+  int AsPlane(int v);
+  int AsLine(int plane);
+  bool IsPlane(int v) const { return v != kNoDraft && l_.facts(v).plane != kNoDraft; }
   // The dimensions, int64.
   int ShapeOf(int v);
 

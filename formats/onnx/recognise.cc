@@ -1,5 +1,6 @@
 // Exporters write out operators that their format has or had no name for. What several operators
 // compute together becomes the one that is meant; those before it go where nobody else reads them.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -56,6 +57,7 @@ class Forms {
   // What one operator with attributes computes.
   void Plainer(DraftOp* op) {
     if (op->type == "squeeze2") return DropAxes(op);
+    if (op->type == "slice") return JoinSlices(op);
     const bool product = op->type == "elementwise_mul";
     if (!product && op->type != "elementwise_div") return;
     const auto split = Split(*op);
@@ -65,6 +67,30 @@ class Forms {
     const bool exact = std::frexp(split->number, &exponent) == 0.5 && std::abs(exponent) < 100;
     if (product ? std::isfinite(split->number) : exact)
       Replace(op, "scale", split->x, {{"scale", product ? split->number : 1 / split->number}});
+  }
+
+  // A slice of a slice along other axes.
+  void JoinSlices(DraftOp* op) {
+    DraftOp* inner = Maker(In(*op, "Input"), "slice");
+    if (inner == nullptr || inner->inputs.size() != 1 || op->inputs.size() != 1 ||
+        Attr<Ints>(*inner, "decrease_axis") || Attr<Ints>(*op, "decrease_axis"))
+      return;
+    DraftOp::Slots<AttrValue> joined;
+    const auto axes = Attr<Ints>(*inner, "axes"), own = Attr<Ints>(*op, "axes");
+    if (!axes || !own) return;
+    for (int64_t a : *own)
+      if (a < 0 || std::find(axes->begin(), axes->end(), a) != axes->end()) return;
+    if (std::any_of(axes->begin(), axes->end(), [](int64_t a) { return a < 0; })) return;
+    for (const char* name : {"axes", "starts", "ends"}) {
+      auto all = Attr<Ints>(*inner, name);
+      const auto more = Attr<Ints>(*op, name);
+      if (!all || !more) return;
+      all->insert(all->end(), more->begin(), more->end());
+      joined.emplace_back(name, *std::move(all));
+    }
+    inner->optional = true;
+    op->inputs = inner->inputs;
+    op->attributes = std::move(joined);
   }
 
   // A slice of one along some axes, which then go.
