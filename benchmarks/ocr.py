@@ -30,20 +30,21 @@ import ocr  # noqa: E402
 
 
 def draw_page(seed, width=1240, height=1754):
-    """A page of paper at 150 dots an inch, filled with words of the README."""
+    """A page of paper at 150 dots an inch, in two columns, filled with words of the README."""
     words = re.findall(r"[A-Za-z]{2,}[,.]?|[0-9]+", (ROOT / "README.md").read_text("utf-8"))
     pick = random.Random(seed)
     page = Image.new("RGB", (width, height), "white")
     pen, y = ImageDraw.Draw(page), 90
     while y < height - 120:
         font = ImageFont.load_default(pick.choice([22, 24, 26, 30]))
-        line, longest = "", pick.choice([0.4, 0.7, 0.95, 1]) * (width - 220)
-        while True:
-            more = f"{line} {pick.choice(words)}".strip()
-            if pen.textlength(more, font) > longest:
-                break
-            line = more
-        pen.text((110, y), line, "black", font)
+        for left in (90, width // 2 + 30):
+            line, longest = "", pick.choice([0.4, 0.7, 0.95, 1]) * (width // 2 - 120)
+            while True:
+                more = f"{line} {pick.choice(words)}".strip()
+                if pen.textlength(more, font) > longest:
+                    break
+                line = more
+            pen.text((left, y), line, "black", font)
         y += int(font.size * 1.7)
     return page
 
@@ -119,7 +120,7 @@ def beside_rapidocr(options, pages):
         "Global.log_level": "error", "Det.model_path": str(models / "det.onnx"),
         "Cls.model_path": str(models / "cls.onnx"), "Rec.model_path": str(models / "rec.onnx")})
     arrays = [np.asarray(page)[:, :, ::-1].copy() for page in pages]
-    ours = ocr.Reader(models, "heddle", options.threads)
+    ours = ocr.Reader(models, "heddle", options.threads, options.precision)
     ways = {
         "rapidocr": lambda: [list(theirs(array).txts or ()) for array in arrays],
         "heddle, one by one": lambda: [[t for _, t, _ in ours(page)] for page in pages],
@@ -149,6 +150,7 @@ def beside_rapidocr(options, pages):
             for name, chosen in (("C++ one by one", files[:1]), ("C++ side by side", files)):
                 command = [options.program, models, *chosen, "--repeat", "3",
                            "--threads", str(options.threads)]
+                command += ["--bf16"] if options.precision == "bf16" else []
                 done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                       text=True, check=True)
                 per_second[name].append(float(done.stderr.split()[0]))
@@ -175,6 +177,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pages", type=int, default=4, help="how many to draw")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--program", help="the C++ example")
     options = parser.parse_args()
     pages = [Image.open(path).convert("RGB") for path in options.picture]

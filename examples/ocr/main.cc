@@ -1,5 +1,5 @@
 // Reads the text in pictures, as ocr.py does (which explains each step), in C++:
-//   ocr MODELS picture.png… [--threads N] [--repeat N]
+//   ocr MODELS picture.png… [--threads N] [--repeat N] [--bf16]
 // Several pictures are read side by side, each by one thread; of one picture the lines are.
 #include <heddle/heddle.h>
 #include <png.h>
@@ -137,8 +137,11 @@ void Scale(const Image& from, int width, int height, int stride, float* planes) 
 class Network {
  public:
   // `models`/`part`.onnx, else the folder `models`/`part` of a Paddle model.
-  Network(heddle::Executor& executor, const std::string& models, const std::string& part)
-      : executor_(executor), compiled_(Must(executor.Compile(Must(Load(models + "/" + part))))) {}
+  Network(heddle::Executor& executor, const std::string& models, const std::string& part,
+          heddle::Precision precision)
+      : executor_(executor),
+        compiled_(Must(executor.Compile(Must(Load(models + "/" + part)),
+                                        {.passes = {.precision = precision}}))) {}
   heddle::Tensor operator()(heddle::Tensor input) {
     return Must(executor_.Run(compiled_, {{compiled_.inputs()[0].name, std::move(input)}}))[0];
   }
@@ -421,11 +424,11 @@ std::vector<std::string> ReadCharacters(const std::string& path) {
 
 class Reader {
  public:
-  Reader(const std::string& models, int threads)
+  Reader(const std::string& models, int threads, heddle::Precision precision)
       : executor_({.threads = threads, .plan_cache_capacity = 128}),
-        where_(executor_, models, "det"),
-        way_(executor_, models, "cls"),
-        what_(executor_, models, "rec"),
+        where_(executor_, models, "det", precision),
+        way_(executor_, models, "cls", precision),
+        what_(executor_, models, "rec", precision),
         characters_(ReadCharacters(models + "/characters.txt")) {}
   int threads() const { return executor_.threads(); }
 
@@ -463,15 +466,19 @@ class Reader {
 int main(int argc, char** argv) {
   std::vector<std::string> names;
   int threads = 0, repeat = 0;
+  auto precision = heddle::Precision::kFloat32;
   for (int i = 1; i < argc; ++i) {
     const bool is_threads = std::strcmp(argv[i], "--threads") == 0;
     if ((is_threads || std::strcmp(argv[i], "--repeat") == 0) && i + 1 < argc)
       (is_threads ? threads : repeat) = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--bf16") == 0)
+      precision = heddle::Precision::kBFloat16;
     else
       names.push_back(argv[i]);
   }
-  if (names.size() < 2) Fail("usage: ocr MODELS picture.png... [--threads N] [--repeat N]");
-  Reader reader(names[0], threads);
+  if (names.size() < 2)
+    Fail("usage: ocr MODELS picture.png... [--threads N] [--repeat N] [--bf16]");
+  Reader reader(names[0], threads, precision);
   std::vector<Image> pages(names.size() - 1);
   std::vector<std::vector<Line>> texts(pages.size());
   for (size_t p = 0; p < pages.size(); ++p) pages[p] = ReadPng(names[p + 1]);

@@ -24,10 +24,11 @@ from PIL import Image
 class OnnxNetwork:
     """One model, fed with one array and read of one."""
 
-    def __init__(self, engine, file, threads):
+    def __init__(self, engine, file, threads, precision):
         ort = importlib.import_module("heddle.onnx" if engine == "heddle" else engine)
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
+        options.add_session_config_entry("heddle.precision", precision)
         self.session = ort.InferenceSession(str(file), options, ["CPUExecutionProvider"])
         self.input = self.session.get_inputs()[0].name
 
@@ -54,10 +55,10 @@ class PaddleNetwork:
         return self.output.copy_to_cpu()
 
 
-def network(engine, models, part, threads):
+def network(engine, models, part, threads, precision):
     file = models / (part + ".onnx")
     if file.exists():
-        return OnnxNetwork(engine, file, threads)
+        return OnnxNetwork(engine, file, threads, precision)
     return PaddleNetwork(engine, models / part, threads)
 
 
@@ -232,9 +233,9 @@ def read(network, parts, characters):
 
 
 class Reader:
-    def __init__(self, models, engine="heddle", threads=2):
+    def __init__(self, models, engine="heddle", threads=2, precision="f32"):
         models = Path(models)
-        self.where, self.way, self.what = (network(engine, models, part, threads)
+        self.where, self.way, self.what = (network(engine, models, part, threads, precision)
                                            for part in ("det", "cls", "rec"))
         # Runs of Paddle's predictor must not meet.
         self.threads = threads if isinstance(self.what, OnnxNetwork) else 1
@@ -272,10 +273,12 @@ def main():
     p.add_argument("--models", type=Path, required=True, help="what get_models.sh made")
     p.add_argument("--engine", choices=["heddle", "paddle", "onnxruntime"], default="heddle")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--precision", choices=["f32", "bf16"], default="f32",
+                   help="bf16: ONNX models in heddle multiply in bfloat16 where that is faster")
     p.add_argument("--repeat", type=int, default=0,
                    help="read it so many times more, and say how long it took")
     options = p.parse_args()
-    reader = Reader(options.models, options.engine, options.threads)
+    reader = Reader(options.models, options.engine, options.threads, options.precision)
     pictures = [Image.open(path).convert("RGB") for path in options.picture]
     several = len(pictures) > 1
 
