@@ -68,7 +68,7 @@ void Check(const Layer& l) {
     double x = exact.data<double>()[i] + bias.data<float>()[channel];
     if (l.activation == "relu") x = std::max(x, 0.0);
     if (l.activation == "sigmoid") x = 1 / (1 + std::exp(-x));
-    ASSERT_NEAR(one.data<float>()[i], x, rounding) << "element " << i;
+    ASSERT_NEAR(one.data<float>()[i], x, rounding * std::max(1.0, std::fabs(x))) << "element " << i;
   }
   EXPECT_EQ(Bits(one), Bits(two)) << "one thread, two threads";
 }
