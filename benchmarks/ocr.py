@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """examples/ocr beside what it replaces, in turns, in one process; the texts must be equal.
 
-    PYTHONPATH=build/release/python python3 benchmarks/ocr.py --models MODELS PICTURE... [--rounds N]
+    PYTHONPATH=build/release/python python3 benchmarks/ocr.py --models MODELS [PICTURE...]
 
 MODELS is what examples/ocr/get_models.sh makes. With Paddle's models the same script runs with
 `paddle.inference` (printed are also medians of the models' runs, copying in and out included), once

@@ -324,9 +324,8 @@ class ShapePropagator {
     const uint32_t s = in.op.in[in.op.in_begin[slot]];
     if (s == kNoSlot || !plan_.constant[s]) return std::nullopt;
     const Tensor& condition = d_.frame[s]->tensor();
-    if (condition.dtype() != DType::kBool || condition.numel() != 1 ||
-        !MakeResident(condition).ok())
-      return std::nullopt;
+    const bool one = condition.dtype() == DType::kBool && condition.numel() == 1;
+    if (!one || !MakeResident(condition).ok()) return std::nullopt;
     return *condition.data<bool>();
   }
 
