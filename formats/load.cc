@@ -82,6 +82,16 @@ Result<std::shared_ptr<const ProgramSource>> Format::ParseFile(const std::string
   return Parse(bytes, builder);
 }
 
+Result<std::shared_ptr<const ProgramSource>> Format::ParsePart(const std::string& path,
+                                                               std::string_view bytes,
+                                                               const ProgramPart& part,
+                                                               ir::ProgramBuilder& builder) const {
+  if (!part.signature.empty())
+    return InvalidArgument(builder.name(), ": there is no signature '", part.signature,
+                           "': files of the format ", std::string(name()), " hold one program");
+  return path.empty() ? Parse(bytes, builder) : ParseFile(path, bytes, builder);
+}
+
 Status Format::SetOwnParameters(const Program&, Scope&) const { return Status::Ok(); }
 
 Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
@@ -89,19 +99,35 @@ Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
                        " have no file of parameters");
 }
 
+namespace {
+
+uint64_t HashOf(std::string_view bytes, const ProgramPart& part) {
+  uint64_t hash = XXH64(bytes.data(), bytes.size(), 0);
+  const auto add = [&](std::string_view text) { hash = XXH64(text.data(), text.size(), hash); };
+  if (part.empty()) return hash;
+  add(part.signature);
+  for (const auto* names : {&part.feeds, &part.fetches, &part.targets}) {
+    add("\n");
+    for (const std::string& name : *names) add(name);
+  }
+  return hash;
+}
+
+}  // namespace
+
+// Where several formats recognise a file, the later one looks closer.
 Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
-                                                  bool is_file) {
+                                                  bool is_file, const ProgramPart& part) {
   const Format* format = nullptr;
   for (const Format* f : Formats())
-    if (format == nullptr && f->Recognises(bytes)) format = f;
+    if (f->Recognises(bytes)) format = f;
   if (format == nullptr) {
     HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
     format = Formats()[0];
   }
-  ir::ProgramBuilder builder(name, XXH64(bytes.data(), bytes.size(), 0));
-  HEDDLE_ASSIGN_OR_RETURN(
-      std::shared_ptr<const ProgramSource> source,
-      is_file ? format->ParseFile(name, bytes, builder) : format->Parse(bytes, builder));
+  ir::ProgramBuilder builder(name, HashOf(bytes, format->HasParts() ? part : ProgramPart()));
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source,
+                          format->ParsePart(is_file ? name : std::string(), bytes, part, builder));
   return std::move(builder).Finish(std::move(source));
 }
 
@@ -113,13 +139,7 @@ Result<Program> Program::Parse(std::string_view bytes, const std::string& name) 
   return Program(*std::move(parsed));
 }
 
-Result<Program> Program::Load(const std::string& path) {
-  auto bytes = FileBytes::Read(path);
-  if (!bytes.ok()) return bytes.status();
-  auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/true);
-  if (!parsed.ok()) return parsed.status();
-  return Program(*std::move(parsed));
-}
+Result<Program> Program::Load(const std::string& path) { return LoadProgram(path, {}); }
 
 Result<std::string> Program::Serialize(const std::string& format) const {
   HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, *impl_));
@@ -159,10 +179,23 @@ std::string DefaultParameters(const std::string& program_file) {
   return formats::Formats()[0]->DefaultParameters(program_file);
 }
 
+Result<Program> LoadProgram(const std::string& path, const ProgramPart& part) {
+  auto bytes = FileBytes::Read(path);
+  if (!bytes.ok()) return bytes.status();
+  auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/true, part);
+  if (!parsed.ok()) return parsed.status();
+  return Program(*std::move(parsed));
+}
+
 Result<Model> LoadModel(const std::string& path, const std::string& params) {
+  return LoadModel(path, params, {});
+}
+
+Result<Model> LoadModel(const std::string& path, const std::string& params,
+                        const ProgramPart& part) {
   std::error_code ec;
   HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(path));
-  auto program = Program::Load(file);
+  auto program = LoadProgram(file, part);
   if (!program.ok()) return program.status();
   Model model{*program, std::make_shared<Scope>()};
   const std::string where =
@@ -178,14 +211,48 @@ Result<Model> LoadModel(const std::string& path, const std::string& params) {
 
 Result<Model> ParseModel(std::string_view program, std::string_view parameters,
                          const std::string& name) {
-  auto parsed = Program::Parse(program, name);
+  return ParseModel(program, parameters, name, {});
+}
+
+Result<Model> ParseModel(std::string_view program, std::string_view parameters,
+                         const std::string& name, const ProgramPart& part) {
+  auto parsed = formats::ParseProgram(program, name, /*is_file=*/false, part);
   if (!parsed.ok()) return parsed.status();
-  Model model{*std::move(parsed), std::make_shared<Scope>()};
+  Model model{Program(*std::move(parsed)), std::make_shared<Scope>()};
   const Format& format = formats::FormatOf(model.program.ir());
   HEDDLE_RETURN_IF_ERROR(format.SetOwnParameters(model.program, *model.scope));
   if (!parameters.empty())
     HEDDLE_RETURN_IF_ERROR(format.ParseParameters(model.program, parameters, *model.scope));
   return model;
+}
+
+std::vector<TensorInfo> WrittenPersistables(const Program& program) {
+  const ir::Program& p = program.ir();
+  std::vector<bool> written(p.vars.size());
+  for (const ir::Block& block : p.blocks)
+    for (const ir::Op& op : block.ops)
+      for (const auto& slot : op.outputs)
+        for (ir::VarId v : slot)
+          if (v != ir::kNoVar) written[v] = true;
+  std::vector<TensorInfo> found;
+  for (TensorInfo& info : program.persistables())
+    if (const ir::VarId v = p.Find(0, info.name); v != ir::kNoVar && written[v])
+      found.push_back(std::move(info));
+  return found;
+}
+
+std::vector<std::string> InputTypes(const Program& program) {
+  std::vector<std::string> types;
+  for (size_t k = 0; k < program.inputs().size(); ++k)
+    types.emplace_back(program.ir().source ? program.ir().source->InputType(k) : "");
+  return types;
+}
+
+std::vector<std::string> OutputTypes(const Program& program) {
+  std::vector<std::string> types;
+  for (size_t k = 0; k < program.outputs().size(); ++k)
+    types.emplace_back(program.ir().source ? program.ir().source->OutputType(k) : "");
+  return types;
 }
 
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,

@@ -18,6 +18,7 @@
 #include "core/ir.h"
 #include "core/program_builder.h"
 #include "heddle/params.h"
+#include "heddle/program_part.h"
 #include "heddle/status.h"
 
 namespace heddle::formats {
@@ -38,6 +39,10 @@ class ProgramSource {
   virtual ~ProgramSource() = default;
   virtual const Format& format() const = 0;
   virtual size_t bytes() const = 0;  // of memory that it holds
+  // NumPy's names of the element types that the file gives the program's inputs and outputs, where
+  // heddle holds them in another dtype ("uint16" in int32); empty: the dtype says it.
+  virtual std::string_view InputType(size_t) const { return {}; }
+  virtual std::string_view OutputType(size_t) const { return {}; }
   // Makes something that gives `program` again, without its file. Precondition: this is its source,
   // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;
@@ -62,6 +67,15 @@ class Format {
   // stay in it.
   virtual Result<std::shared_ptr<const ProgramSource>> ParseFile(const std::string& path,
                                                                  std::string_view bytes,
+                                                                 ir::ProgramBuilder& builder) const;
+  // Whether a file holds several programs, of which a ProgramPart names one. The number of such a
+  // program (ir::Program::hash) is that of the bytes and of the part.
+  virtual bool HasParts() const { return false; }
+  // Hands over one of them. `path`: the file that the bytes are those of; empty: there is none.
+  // kNotFound: the file has no such signature or value.
+  virtual Result<std::shared_ptr<const ProgramSource>> ParsePart(const std::string& path,
+                                                                 std::string_view bytes,
+                                                                 const ProgramPart& part,
                                                                  ir::ProgramBuilder& builder) const;
   // Whether Write makes files of this format. Programs of one that does not are written as
   // ProgramDescs unless the user names another format.
@@ -91,7 +105,8 @@ class Format {
 // kUnimplemented: a format, or operators, that heddle does not read.
 // `is_file`: they are those of the file called so.
 Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
-                                                  bool is_file = false);
+                                                  bool is_file = false,
+                                                  const ProgramPart& part = {});
 
 // Lets `program` be forgotten: where the file called program.name still is what it was read from,
 // that file, which stays open, else what its source packs. Precondition: program.as_parsed().

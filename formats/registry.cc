@@ -7,6 +7,9 @@
 #ifndef HEDDLE_WITHOUT_PIR
 #include "formats/pir/format.h"
 #endif
+#ifndef HEDDLE_WITHOUT_TENSORFLOW
+#include "formats/tensorflow/format.h"
+#endif
 
 namespace heddle::formats {
 
@@ -18,6 +21,9 @@ std::span<const Format* const> Formats() {
 #endif
 #ifndef HEDDLE_WITHOUT_ONNX
       &onnx::OnnxFormat(),  // .onnx
+#endif
+#ifndef HEDDLE_WITHOUT_TENSORFLOW
+      &tensorflow::TensorflowFormat(),  // .pb
 #endif
   };
   return kAll;

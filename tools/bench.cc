@@ -242,7 +242,7 @@ Result<Measured> Measure(const Options& options) {
   Measured m;
   auto start = Clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(model, options.model.compile(model.program)));
   m.load_ms = MsSince(start);

@@ -5,11 +5,14 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <vector>
 
 #include "heddle/heddle.h"
+#include "heddle/model_files.h"
 #include "heddle/onnx.h"
 #include "tools/case_file.h"
+#include "tools/npy.h"
 #include "tools/values.h"
 
 namespace heddle::tools {
@@ -99,6 +102,64 @@ Status RunOnnxCase(Executor& executor, const std::string& directory, const std::
   return Status::Ok();
 }
 
+// --- cases of TensorFlow graphs: graph.pb and io.txt, with a line "in|out NAME FILE DTYPE SHAPE …"
+// for each input and output, fields separated by a tab
+
+bool IsGraphCase(const std::string& directory) {
+  return std::filesystem::is_regular_file(directory + "/graph.pb");
+}
+
+struct GraphPort {
+  std::string name, file, type;
+};
+
+Status ReadGraphPorts(const std::string& path, std::vector<GraphPort>* inputs,
+                      std::vector<GraphPort>* outputs) {
+  std::ifstream file(path);
+  if (!file) return Status(StatusCode::kNotFound, path + ": no such file");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    std::vector<std::string> fields;
+    std::istringstream parts(line);
+    for (std::string field; std::getline(parts, field, '\t');) fields.push_back(field);
+    const bool known = fields.size() >= 4 && (fields[0] == "in" || fields[0] == "out") &&
+                       fields[2].find('/') == std::string::npos;
+    if (!known)
+      return Status(StatusCode::kInvalidArgument, path + ": '" + line + "' is no input or output");
+    (fields[0] == "in" ? inputs : outputs)->push_back({fields[1], fields[2], fields[3]});
+  }
+  return Status::Ok();
+}
+
+Status RunGraphCase(Executor& executor, const std::string& directory, const std::string& out,
+                    CompileOptions options, const RunOptions& run) {
+  std::vector<GraphPort> inputs, outputs;
+  HEDDLE_RETURN_IF_ERROR(ReadGraphPorts(directory + "/io.txt", &inputs, &outputs));
+  ProgramPart part;
+  for (const GraphPort& input : inputs) part.feeds.push_back(input.name);
+  for (const GraphPort& output : outputs) part.fetches.push_back(output.name);
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(directory + "/graph.pb", "", part));
+  std::vector<Feed> feeds;
+  for (const GraphPort& input : inputs) {
+    HEDDLE_ASSIGN_OR_RETURN(const Tensor read, ReadNpy(directory + "/" + input.file));
+    feeds.push_back({input.name, Value(Widened(read, input.type))});
+  }
+  options.fetches = part.fetches;
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          executor.Compile(model.program, model.scope, options));
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> fetched,
+                          executor.RunValues(compiled, feeds, run));
+  const std::vector<std::string> types = OutputTypes(model.program);
+  for (size_t k = 0; k < fetched.size(); ++k) {
+    const std::string stem = std::filesystem::path(outputs[k].file).stem().string();
+    const auto written = WriteValue(fetched[k], out + "/" + stem, k < types.size() ? types[k] : "");
+    if (written.ok()) continue;
+    RemoveOutputs(out);
+    return written.status();
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 void RemoveOutputs(const std::string& out) {
@@ -124,6 +185,8 @@ bool LivesInScope(const Case& c, const Program& program, const CaseEntry& input)
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
                   CompileOptions options, const RunOptions& run) {
   if (IsOnnxCase(directory)) return RunOnnxCase(executor, directory, out, std::move(options), run);
+  if (IsGraphCase(directory))
+    return RunGraphCase(executor, directory, out, std::move(options), run);
   HEDDLE_ASSIGN_OR_RETURN(const Case c, ReadCase(directory));
   HEDDLE_ASSIGN_OR_RETURN(const Program program, LoadProgram(c));
   auto scope = std::make_shared<Scope>();

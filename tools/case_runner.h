@@ -7,9 +7,9 @@
 
 namespace heddle::tools {
 
-// Reads the case in `directory`, one of heddle's or of the ONNX test suite, runs its program once
-// and writes its outputs to `out`. `options` apply but for the fetches, which the case names. A
-// failed case leaves no outputs.
+// Reads the case in `directory`, one of heddle's, of the ONNX test suite or of a TensorFlow graph,
+// runs its program once and writes its outputs to `out`. `options` apply but for the fetches, which
+// the case names. A failed case leaves no outputs.
 Status RunOneCase(Executor& executor, const std::string& directory, const std::string& out,
                   CompileOptions options, const RunOptions& run = {});
 

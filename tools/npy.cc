@@ -33,7 +33,18 @@ constexpr TypeCode kTypeCodes[] = {
     {"b1", DType::kBool},  {"u1", DType::kU8},  {"i1", DType::kI8},  {"i2", DType::kI16},
     {"i4", DType::kI32},   {"i8", DType::kI64}, {"f2", DType::kF16}, {"u2", DType::kBF16},
     {"V2", DType::kBF16},  {"f4", DType::kF32}, {"f8", DType::kF64}, {"c8", DType::kC64},
-    {"c16", DType::kC128},
+    {"c16", DType::kC128}, {"u4", DType::kI32}, {"u8", DType::kI64},
+};
+
+// Unsigned types that heddle holds in other dtypes.
+struct UnsignedType {
+  std::string_view name, code;
+  DType read, held;
+};
+constexpr UnsignedType kUnsignedTypes[] = {
+    {"uint16", "u2", DType::kBF16, DType::kI32},
+    {"uint32", "u4", DType::kI32, DType::kI64},
+    {"uint64", "u8", DType::kI64, DType::kI64},
 };
 
 Result<DType> DTypeOf(const std::string& descr, const std::string& name) {
@@ -220,10 +231,7 @@ Result<Tensor> ReadTensor(const ReadBytes& read, uint64_t size, const std::strin
   return transposed;
 }
 
-std::string HeaderText(const Tensor& tensor) {
-  std::string_view code;
-  for (const TypeCode& t : kTypeCodes)
-    if (t.dtype == tensor.dtype() && code.empty()) code = t.code;
+std::string HeaderText(const Tensor& tensor, std::string_view code) {
   std::string text = "{'descr': '";
   text += SizeOf(tensor.dtype()) == 1 ? '|' : '<';
   text += code;
@@ -269,20 +277,80 @@ Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name) {
       bytes.size(), name);
 }
 
-Status WriteNpy(const std::string& path, const Tensor& tensor) {
+Tensor Widened(const Tensor& read, const std::string& type) {
+  for (const UnsignedType& t : kUnsignedTypes) {
+    if (t.name != type || t.read != read.dtype() || t.read == t.held) continue;
+    Tensor made = Tensor::Empty(t.held, read.shape());
+    for (int64_t i = 0; i < read.numel(); ++i) {
+      if (t.held == DType::kI32)
+        made.mutable_data<int32_t>()[i] = static_cast<const uint16_t*>(read.raw())[i];
+      else
+        made.mutable_data<int64_t>()[i] = static_cast<const uint32_t*>(read.raw())[i];
+    }
+    return made;
+  }
+  return read;
+}
+
+namespace {
+
+// The reverse. Precondition: the tensor is held in that type's dtype.
+Tensor Narrowed(const Tensor& held, const UnsignedType& type) {
+  if (type.read == type.held) return held;
+  Tensor made = Tensor::Empty(type.read, held.shape());
+  for (int64_t i = 0; i < held.numel(); ++i) {
+    if (type.held == DType::kI32)
+      static_cast<uint16_t*>(made.mutable_raw())[i] =
+          static_cast<uint16_t>(held.data<int32_t>()[i]);
+    else
+      static_cast<uint32_t*>(made.mutable_raw())[i] =
+          static_cast<uint32_t>(held.data<int64_t>()[i]);
+  }
+  return made;
+}
+
+}  // namespace
+
+namespace {
+
+// What stands before the data, and the tensor whose bytes these are.
+Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, const std::string& type,
+                             Tensor* data) {
   if (SizeOf(tensor.dtype()) == 0)
-    return Status(StatusCode::kInvalidArgument, path + ": the tensor has no data type");
+    return Status(StatusCode::kInvalidArgument, name + ": the tensor has no data type");
   if (!tensor.initialized() && tensor.numel() != 0)
-    return Status(StatusCode::kInvalidArgument, path + ": the tensor holds no data");
-  const Tensor plain = tensor.Contiguous();
-  const std::string text = HeaderText(plain);
+    return Status(StatusCode::kInvalidArgument, name + ": the tensor holds no data");
+  *data = tensor.Contiguous();
+  std::string_view code;
+  for (const TypeCode& t : kTypeCodes)
+    if (t.dtype == tensor.dtype() && code.empty()) code = t.code;
+  for (const UnsignedType& t : kUnsignedTypes) {
+    if (t.name != type || t.held != data->dtype()) continue;
+    *data = Narrowed(*data, t);
+    code = t.code;
+  }
+  const std::string text = HeaderText(*data, code);
   std::string start(kMagic);
   start += {'\1', '\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return start + text;
+}
+
+}  // namespace
+
+Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type) {
+  Tensor data;
+  HEDDLE_ASSIGN_OR_RETURN(std::string bytes, NpyStart("an array", tensor, type, &data));
+  if (data.bytes() > 0) bytes.append(static_cast<const char*>(data.raw()), data.bytes());
+  return bytes;
+}
+
+Status WriteNpy(const std::string& path, const Tensor& tensor, const std::string& type) {
+  Tensor plain;
+  HEDDLE_ASSIGN_OR_RETURN(const std::string start, NpyStart(path, tensor, type, &plain));
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr)
     return Status(StatusCode::kNotFound, path + ": cannot be written: " + std::strerror(errno));
-  bool ok = std::fwrite(start.data(), 1, start.size(), file) == start.size() &&
-            std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  bool ok = std::fwrite(start.data(), 1, start.size(), file) == start.size();
   const size_t bytes = plain.bytes();
   ok = ok && (bytes == 0 || std::fwrite(plain.raw(), 1, bytes, file) == bytes);
   if (std::fclose(file) != 0 || !ok)

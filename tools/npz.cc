@@ -10,6 +10,7 @@
 #include <zlib.h>
 #endif
 
+#include "tools/durable.h"
 #include "tools/npy.h"
 
 namespace heddle::tools {
@@ -220,6 +221,61 @@ Result<NamedTensors> ReadNpz(const std::string& path) {
   file.seekg(0);
   if (!file.read(all.data(), size)) return BadArchive(path, "cannot be read");
   return ParseNpz(all, path);
+}
+
+namespace {
+
+void Append16(uint32_t v, std::string* out) {
+  out->push_back(static_cast<char>(v & 0xff));
+  out->push_back(static_cast<char>(v >> 8 & 0xff));
+}
+void Append32(uint32_t v, std::string* out) {
+  Append16(v & 0xffff, out);
+  Append16(v >> 16, out);
+}
+
+}  // namespace
+
+Status WriteNpz(const std::string& path, const NamedTensors& arrays) {
+  std::string file, directory;
+  for (const auto& [array, tensor] : arrays) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string content, NpyBytes(tensor));
+    const std::string name = array + ".npy";
+    if (file.size() + content.size() + name.size() > kFull32 / 2 || arrays.size() > 0xfffe)
+      return Status(StatusCode::kUnimplemented, path + ": archives of 2 GB are not written");
+    // What the local header and the directory have in common, from the version on.
+    std::string facts;
+    Append16(20, &facts);          // version
+    Append16(0, &facts);           // flags
+    Append16(0, &facts);           // stored
+    Append32(0x00210000, &facts);  // 1980-01-01
+    Append32(Crc32(content), &facts);
+    Append32(static_cast<uint32_t>(content.size()), &facts);
+    Append32(static_cast<uint32_t>(content.size()), &facts);
+    Append16(static_cast<uint32_t>(name.size()), &facts);
+    Append16(0, &facts);  // nothing extra
+    Append32(0x02014b50, &directory);
+    Append16(20, &directory);
+    directory += facts;
+    Append16(0, &directory);  // no comment
+    Append16(0, &directory);  // first disk
+    Append16(0, &directory);
+    Append32(0, &directory);
+    Append32(static_cast<uint32_t>(file.size()), &directory);
+    directory += name;
+    Append32(0x04034b50, &file);
+    file += facts + name + content;
+  }
+  const auto offset = static_cast<uint32_t>(file.size());
+  file += directory;
+  Append32(0x06054b50, &file);
+  Append32(0, &file);  // disks
+  Append16(static_cast<uint32_t>(arrays.size()), &file);
+  Append16(static_cast<uint32_t>(arrays.size()), &file);
+  Append32(static_cast<uint32_t>(directory.size()), &file);
+  Append32(offset, &file);
+  Append16(0, &file);
+  return WriteDurable(path, file);
 }
 
 }  // namespace heddle::tools

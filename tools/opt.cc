@@ -85,8 +85,7 @@ Status Optimise(const Options& options) {
   int before = 0;
   {
     Progress progress("optimising " + options.model.model);
-    HEDDLE_ASSIGN_OR_RETURN(const Model model,
-                            LoadModel(options.model.model, options.model.params));
+    HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load());
     before = CountOps(model.program);
     OptimizeOptions optimize = options.optimize;
     optimize.fetches = options.model.fetches;

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "heddle/device.h"
+#include "heddle/model_files.h"
 #include "tools/durable.h"
 #include "tools/npy.h"
 #include "tools/sequences.h"
@@ -240,6 +241,16 @@ std::vector<TensorInfo> InputsOf(const Program& program) {
   return inputs.empty() ? program.unwritten() : inputs;
 }
 
+Result<Model> ModelOptions::Load() const { return Load({}); }
+
+Result<Model> ModelOptions::Load(const FeedOptions& feeds) const {
+  ProgramPart part;
+  part.signature = signature;
+  part.fetches = fetches;
+  for (const std::string& pair : feeds.files) part.feeds.push_back(pair.substr(0, pair.find('=')));
+  return LoadModel(model, params, part);
+}
+
 CompileOptions ModelOptions::compile(const Program& program) const {
   CompileOptions options = compile();
   if (fetches.empty() && program.outputs().empty())
@@ -277,14 +288,18 @@ CompileOptions ModelOptions::compile() const {
 
 void AddModelOptions(Command app, ModelOptions* options) {
   app.add_option("MODEL", options->model,
-                 "a program file (.pdmodel, .json of Paddle 3, or .onnx), or a directory with one "
-                 "(model.pdmodel, inference.pdmodel, inference.json, __model__)")
+                 "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb), or a "
+                 "directory with one (model.pdmodel, inference.pdmodel, inference.json, "
+                 "__model__, saved_model.pb)")
       .required()
       .type_name("");
   app.add_option("--params", options->params,
                  "parameters: a combined file, or a directory with one file each "
                  "[the .pdiparams beside the model]")
       .type_name("FILE");
+  app.add_option("--signature", options->signature,
+                 "inputs and outputs of a TensorFlow SavedModel [serving_default]")
+      .type_name("KEY");
   app.add_option("--fetch", options->fetches,
                  "variable to return; may be repeated [the model's outputs, or its loss, or what "
                  "nobody reads]")
@@ -425,6 +440,7 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
     const auto shape = shapes.find(input.name);
     if (const auto file = files.find(input.name); file != files.end()) {
       HEDDLE_ASSIGN_OR_RETURN(tensor, ReadNpy(file->second));
+      if (input.dtype == DType::kI32) tensor = Widened(tensor, "uint16");
     } else if (const auto member = archive.find(input.name); member != archive.end()) {
       tensor = member->second;
     } else if (options.random) {

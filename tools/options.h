@@ -11,10 +11,13 @@
 
 namespace heddle::tools {
 
+struct FeedOptions;
+
 // Which model, and how it is compiled and run.
 struct ModelOptions {
   std::string model;
   std::string params;
+  std::string signature;
   std::vector<std::string> fetches;
   int threads = 0;
   int runs_at_once = 0;
@@ -37,13 +40,16 @@ struct ModelOptions {
   size_t memory_limit = 0;     // bytes; 0: none
   int deadline_ms = 0;         // of a run; 0: none
 
+  // The model, or the part of its file that these options and what is fed name.
+  Result<Model> Load() const;
+  Result<Model> Load(const FeedOptions& feeds) const;
   ExecutorOptions executor() const;
   CompileOptions compile() const;
   // Without fetch operators and --fetch, the fetches are the program's results.
   CompileOptions compile(const Program& program) const;
   RunOptions run() const;  // of a run that begins now
 };
-// MODEL, --params and --fetch.
+// MODEL, --params, --signature and --fetch.
 void AddModelOptions(Command app, ModelOptions* options);
 // --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
 void AddPassOptions(Command app, PassOptions* options);

@@ -71,8 +71,7 @@ Status Show(const Options& given) {
   int threads = 0;
   {
     Progress progress("planning " + options.model.model);
-    HEDDLE_ASSIGN_OR_RETURN(const Model model,
-                            LoadModel(options.model.model, options.model.params));
+    HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
     Executor executor(options.model.executor());
     HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                             executor.Compile(model, options.model.compile(model.program)));

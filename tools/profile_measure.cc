@@ -218,7 +218,7 @@ std::vector<OperatorSum> ByOperator(const Profile& p) {
 
 Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& feed_options,
                                double seconds) {
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model, options.params));
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.Load(feed_options));
   Executor executor(options.executor());
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(model, options.compile(model.program)));

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "heddle/heddle.h"
+#include "heddle/model_files.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
@@ -36,6 +37,7 @@ struct Output {
   std::string name;
   Value value;
   std::vector<std::string> files;
+  std::string type;  // as heddle::OutputTypes says
 };
 
 bool HasArgMax(const Tensor& t) {
@@ -169,7 +171,7 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
     for (size_t k = 0; k < values.size(); ++k) {
       if (run == 0) {
         const std::string name = k < infos.size() ? infos[k].name : "";
-        outputs.push_back({name, std::move(values[k]), {}});
+        outputs.push_back({name, std::move(values[k]), {}, ""});
         continue;
       }
       const std::string why = Difference(outputs[k].value, values[k]);
@@ -199,7 +201,8 @@ Status WriteOutputs(const std::string& directory, std::vector<Output>* outputs) 
   for (size_t k = 0; k < outputs->size(); ++k) {
     const std::string stem =
         (std::filesystem::path(directory) / ("out_" + std::to_string(k))).string();
-    HEDDLE_ASSIGN_OR_RETURN((*outputs)[k].files, WriteValue((*outputs)[k].value, stem));
+    HEDDLE_ASSIGN_OR_RETURN((*outputs)[k].files,
+                            WriteValue((*outputs)[k].value, stem, (*outputs)[k].type));
   }
   return Status::Ok();
 }
@@ -231,9 +234,11 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
 
 // The model's own copy of the program goes when this returns: a lean program has no use for it.
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& options,
-                                       std::vector<TensorInfo>* inputs) {
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model.model, options.model.params));
+                                       std::vector<TensorInfo>* inputs,
+                                       std::vector<std::string>* output_types) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
   *inputs = InputsOf(model.program);
+  *output_types = OutputTypes(model.program);
   return executor.Compile(model, Compile(options, model.program));
 }
 
@@ -246,13 +251,16 @@ Status Run(const Options& options) {
     const auto start = std::chrono::steady_clock::now();
     Executor executor(options.model.executor());  // before the model: its threads start meanwhile
     std::vector<TensorInfo> inputs;
+    std::vector<std::string> output_types;
     HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            LoadAndCompile(executor, options, &inputs));
+                            LoadAndCompile(executor, options, &inputs, &output_types));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     load_ms = took.count();
     LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";
     HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
     HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
+    if (outputs.size() == output_types.size())
+      for (size_t k = 0; k < outputs.size(); ++k) outputs[k].type = output_types[k];
     if (!options.trace.empty())
       HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
     if (const std::string caches = CachesText(options.model, compiled); !caches.empty())

@@ -5,12 +5,15 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "heddle/heddle.h"
+#include "heddle/model_files.h"
 #include "tools/checkpoint.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"
+#include "tools/npy.h"
 #include "tools/options.h"
 #include "tools/stop_signal.h"
 #include "tools/train_data.h"
@@ -26,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
   ModelOptions model;  // threads, schedule, fetches
   std::string startup, main;
+  std::vector<std::string> init_ops, train_ops;  // of a graph that holds both programs
   std::vector<std::string> init, sets;
   DataOptions data;
   int64_t steps = 0, epochs = 0;
@@ -47,6 +51,7 @@ class Trainer {
   Status Run();
 
  private:
+  Status LoadPrograms();
   Status Open();
   Status OpenCheckpoints(std::vector<std::string>* warnings);
   Status Resume(const TrainState& state);
@@ -58,13 +63,17 @@ class Trainer {
   Status Checkpoint();
   Status Finish();
   Status Export() const;
+  Status SaveArrays() const;
   Status Report(int signal);
 
   const Options& options_;
   Executor executor_;
   Generator generator_;
   Program startup_, main_, infer_;
-  std::shared_ptr<Scope> scope_ = std::make_shared<Scope>();
+  std::string main_file_;
+  // Variables that the programs write; each program has its constants in a scope of its own.
+  std::shared_ptr<Scope> variables_ = std::make_shared<Scope>();
+  std::shared_ptr<Scope> scope_ = std::make_shared<Scope>(variables_);
   std::optional<CompiledProgram> compiled_;
   std::vector<std::string> fetches_;
   TrainData data_;
@@ -78,10 +87,33 @@ class Trainer {
   Clock::time_point start_;
 };
 
+// Two files, or two parts of one.
+Status Trainer::LoadPrograms() {
+  ProgramPart main;
+  main.targets = options_.train_ops;
+  main.fetches = options_.model.fetches;
+  for (const std::string& pair : options_.data.feeds)
+    main.feeds.push_back(pair.substr(0, pair.find('=')));
+  if (options_.init_ops.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(startup_, Program::Load(options_.startup));
+  } else {
+    ProgramPart init;
+    init.targets = options_.init_ops;
+    HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(options_.main));
+    HEDDLE_ASSIGN_OR_RETURN(startup_, LoadProgram(file, init));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(main_file_, FindProgramFile(options_.main));
+  if (options_.train_ops.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(main_, Program::Load(main_file_));
+    return Status::Ok();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(main_, LoadProgram(main_file_, main));
+  return LoadParameters(main_, main_file_, *scope_);
+}
+
 // Everything that can be wrong before the first step is found here.
 Status Trainer::Open() {
-  HEDDLE_ASSIGN_OR_RETURN(startup_, Program::Load(options_.startup));
-  HEDDLE_ASSIGN_OR_RETURN(main_, Program::Load(options_.main));
+  HEDDLE_RETURN_IF_ERROR(LoadPrograms());
   if (!options_.infer.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(infer_, Program::Load(options_.infer));
   }
@@ -129,7 +161,10 @@ Status Trainer::Resume(const TrainState& state) {
 
 // Parameters of a job that begins: the startup program's, then those of --init.
 Status Trainer::Begin() {
-  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, executor_.Compile(startup_, scope_));
+  auto scope = std::make_shared<Scope>(variables_);
+  if (!options_.init_ops.empty())
+    HEDDLE_RETURN_IF_ERROR(LoadParameters(startup_, main_file_, *scope));
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, executor_.Compile(startup_, scope));
   const auto run = executor_.RunValues(compiled, {}, {.generator = &generator_});
   if (!run.ok()) return run.status();
   for (const std::string& path : options_.init)
@@ -225,11 +260,27 @@ Status Trainer::Export() const {
   return WriteDurable((directory / "model.pdmodel").string(), bytes);
 }
 
+// What the programs keep from run to run, under its names.
+Status Trainer::SaveArrays() const {
+  std::map<std::string, Tensor> sorted;
+  for (const Program* program : {&startup_, &main_}) {
+    for (const TensorInfo& info : WrittenPersistables(*program)) {
+      const Value* value = scope_->Find(info.name);
+      if (value == nullptr || !value->is_tensor() || !value->initialized())
+        return Status(StatusCode::kNotFound, "variable '" + info.name + "' has no value to save");
+      sorted[info.name] = value->tensor();
+    }
+  }
+  return WriteNpz(options_.save, NamedTensors(sorted.begin(), sorted.end()));
+}
+
 Status Trainer::Finish() {
   HEDDLE_RETURN_IF_ERROR(Checkpoint());
   HEDDLE_RETURN_IF_ERROR(metrics_.Flush());
   if (!options_.out.empty()) HEDDLE_RETURN_IF_ERROR(stacks_.Write(options_.out));
-  if (options_.save.ends_with('/'))
+  if (options_.save.ends_with(".npz"))
+    HEDDLE_RETURN_IF_ERROR(SaveArrays());
+  else if (options_.save.ends_with('/'))
     HEDDLE_RETURN_IF_ERROR(SaveParametersSeparately(main_, *scope_, options_.save));
   else if (!options_.save.empty())
     HEDDLE_RETURN_IF_ERROR(SaveParameters(main_, *scope_, options_.save));
@@ -294,10 +345,21 @@ std::string CheckMetrics(const std::string& text) {
 }
 
 void AddFiles(Command app, Options* o) {
-  app.add_option("--startup", o->startup, "program that makes the parameters")
+  Command begin = app.add_choice_of_options("beginning");
+  begin.add_option("--startup", o->startup, "program that makes the parameters").type_name("FILE");
+  begin
+      .add_option(
+          "--init-op", o->init_ops,
+          "operator of a TensorFlow graph, --main, that makes the variables; may be repeated")
+      .type_name("NAME")
+      .one_value_each();
+  app.add_option("--main", o->main, "program of one step, or a TensorFlow graph that holds all")
       .required()
       .type_name("FILE");
-  app.add_option("--main", o->main, "program of one step").required().type_name("FILE");
+  app.add_option("--train-op", o->train_ops,
+                 "operator of that graph that a step runs; may be repeated")
+      .type_name("NAME")
+      .one_value_each();
   app.add_option(
          "--init", o->init,
          "parameters to begin with instead of the startup program's: a combined file of all "
@@ -314,7 +376,7 @@ void AddFiles(Command app, Options* o) {
   app.add_option(
          "--save", o->save,
          "write all persistable variables at the end; a name that ends with / gets one file "
-         "each")
+         "each, FILE.npz an array each for the variables that training writes")
       .type_name("FILE.pdiparams");
   Option infer = app.add_option("--infer", o->infer, "inference program for --export")
                      .type_name("MODEL.pdmodel");

@@ -36,9 +36,10 @@ std::string Short(double x) {
   return text;
 }
 
-Status WriteTensor(const Tensor& tensor, const std::string& stem, std::vector<std::string>* paths) {
+Status WriteTensor(const Tensor& tensor, const std::string& stem, std::vector<std::string>* paths,
+                   const std::string& type = "") {
   paths->push_back(stem + ".npy");
-  HEDDLE_RETURN_IF_ERROR(WriteNpy(paths->back(), tensor));
+  HEDDLE_RETURN_IF_ERROR(WriteNpy(paths->back(), tensor, type));
   if (!tensor.has_lod()) return Status::Ok();
   std::ofstream file(stem + ".lod");
   file << LodText(tensor.lod(), "\n") << "\n";
@@ -105,7 +106,8 @@ Status CheckOffsets(const LoD& lod) {
   return Status::Ok();
 }
 
-Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem) {
+Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem,
+                                            const std::string& type) {
   std::vector<std::string> paths;
   if (value.is_array()) {
     for (size_t i = 0; i < value.array().size(); ++i)
@@ -122,7 +124,7 @@ Result<std::vector<std::string>> WriteValue(const Value& value, const std::strin
   }
   if (!value.is_tensor())
     return Status(StatusCode::kUnimplemented, stem + ".npy: this kind of value has no file format");
-  HEDDLE_RETURN_IF_ERROR(WriteTensor(value.tensor(), stem, &paths));
+  HEDDLE_RETURN_IF_ERROR(WriteTensor(value.tensor(), stem, &paths, type));
   return paths;
 }
 

@@ -11,8 +11,9 @@ namespace heddle::tools {
 
 // Writes `value` as `<stem>.npy`, with sequence offsets in `<stem>.lod`; the elements of a tensor
 // array as `<stem>_<i>.npy`; selected rows as `<stem>.npy` and `<stem>_rows.npy`. Returns the paths
-// of the .npy files.
-Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem);
+// of the .npy files. `type` as for WriteNpy.
+Result<std::vector<std::string>> WriteValue(const Value& value, const std::string& stem,
+                                            const std::string& type = "");
 
 // "" when both hold the same bits, otherwise what differs.
 std::string Difference(const Value& a, const Value& b);

@@ -271,7 +271,7 @@ class ShapePropagator {
     }
     for (const auto& r : in.rewrites) {
       NoteVarying(r.real);
-      if (plan_.slots[r.real].storage != Storage::kScope) SetUnknown(r.real);
+      if (plan_.slots[r.real].storage != Storage::kScope && !IsArray(r.real)) SetUnknown(r.real);
     }
   }
 

@@ -148,7 +148,7 @@ std::optional<Entries> NodeLowering::EntriesMade(const DraftOp& op) {
   return made;
 }
 
-void NodeLowering::FollowEntries(const DraftOp& op, int made) {
+void NodeLowering::FollowValues(const DraftOp& op, int made) {
   const DType dtype = this->dtype(made);
   const Shape& shape = this->shape(made);
   if ((dtype != DType::kI64 && dtype != DType::kI32 && dtype != DType::kBool) || shape.rank() > 1 ||

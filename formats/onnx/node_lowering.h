@@ -8,18 +8,22 @@
 #include <utility>
 #include <vector>
 
-#include "core/op_def.h"
 #include "formats/onnx/lower.h"
+#include "formats/op_maker.h"
 
 namespace heddle::onnx {
 
-using Ins = std::vector<std::pair<std::string_view, std::vector<int>>>;
-using Attrs = std::vector<std::pair<std::string_view, AttrValue>>;
+using formats::Attrs;
+using formats::Ins;
 
-class NodeLowering {
+class NodeLowering : public formats::OpMaker {
  public:
   NodeLowering(Lowering& l, const Node& node, const Surroundings& around, int64_t opset)
-      : l_(l), node_(node), around_(around), opset_(opset) {}
+      : OpMaker(l.draft_, l.block_, node.index, &node),
+        l_(l),
+        node_(node),
+        around_(around),
+        opset_(opset) {}
 
   const Node& node() const { return node_; }
   // The version of the operator's domain that is imported.
@@ -41,9 +45,7 @@ class NodeLowering {
   // The variable that a name stands for here; kNoDraft, and a mistake, where there is none.
   int Lookup(std::string_view name);
   // The contents of a constant of at most so many elements; null for anything else.
-  const Tensor* Constant(int v, int64_t max_count = 1024);
-  std::optional<Ints> ConstantInts(int v);
-  std::optional<Floats> ConstantFloats(int v);
+  const Tensor* Constant(int v, int64_t max_count = 1024) override;
   // As far as they are known, of a small vector or scalar of integers; null for anything else.
   const Entries* EntriesOf(int v);
 
@@ -56,55 +58,33 @@ class NodeLowering {
   Floats FloatList(std::string_view name) const;
 
   // --- variables
-  DType dtype(int v) const;
   int type(int v) const { return v == kNoDraft ? int{kUndefinedType} : l_.facts(v).type; }
   Type::Kind kind(int v) const { return l_.facts(v).kind; }
   bool IsString(int v) const { return type(v) == kString && kind(v) == Type::Kind::kTensor; }
-  const Shape& shape(int v) const { return l_.facts(v).shape; }
-  int rank(int v) const { return v == kNoDraft ? -1 : shape(v).rank(); }  // -1: not known
-  int NewVar(DType dtype, std::string_view stem = "");
+  const Shape& shape(int v) const override { return l_.facts(v).shape; }
+  int NewVar(DType dtype, std::string_view stem = "") override;
   // Dimension `axis` of `v` must be `size`, or a run fails.
   void ExpectDim(int v, int axis, int64_t size);
   void SetType(int v, int type);
   void SetKind(int v, Type::Kind kind, int element);
   int64_t block() const { return l_.block_; }
 
-  // --- operators
-  // Adds an operator with one output and returns its variable. Where the operator has no kernel for
-  // the dtype of its inputs, they are computed in a wider one.
-  int Make(std::string_view type, Ins ins, Attrs attrs = {}, std::string_view out = "Out");
-  std::vector<int> MakeMany(std::string_view type, Ins ins, Attrs attrs,
-                            const std::vector<std::string_view>& outs);
-  // As it is, into variables that are there.
-  DraftOp& Emit(std::string_view type, Ins ins, Attrs attrs,
-                std::vector<std::pair<std::string_view, std::vector<int>>> outs);
-  static bool HasOperator(std::string_view type);
-  int Cast(int v, DType to);
+  // --- constants
   int TensorConstant(Tensor value, int type);
-  int IntsConstant(const Ints& values, int rank = 1);
-  int IntConstant(int64_t value, DType dtype = DType::kI64);
-  int FloatConstant(double value, DType dtype);
-  int FloatsConstant(const Floats& values, DType dtype);
+  int HoldConstant(Tensor value) override {
+    const int type = TypeOf(value.dtype());
+    return TensorConstant(std::move(value), type);
+  }
   int StringsConstant(const Strings& values);
-  int Reshape(int v, Ints shape) {
-    return Make("reshape2", {{"X", {v}}}, {{"shape", std::move(shape)}});
-  }
-  int Unsqueeze(int v, Ints axes) {
-    return Make("unsqueeze2", {{"X", {v}}}, {{"axes", std::move(axes)}});
-  }
-  int Squeeze(int v, Ints axes) {
-    return Make("squeeze2", {{"X", {v}}}, {{"axes", std::move(axes)}});
-  }
-  int Binary(std::string_view type, int x, int y) { return Make(type, {{"X", {x}}, {"Y", {y}}}); }
-  // Element by element as a plane where `x` is known as one.
+
+  // --- lines and planes
+  // Element by element, as a plane where `x` is known as one.
   int Unary(std::string_view type, int x, Attrs attrs = {});
   // Operators of planes compute what has one dimension: [n, c, l] as [n, c, 1, l], and the reverse,
   // which costs nothing where only planes are read.
   int AsPlane(int v);
   int AsLine(int plane);
   bool IsPlane(int v) const { return v != kNoDraft && l_.facts(v).plane != kNoDraft; }
-  // The dimensions, int64.
-  int ShapeOf(int v);
 
   // --- results
   bool Wants(size_t output) const {
@@ -120,19 +100,18 @@ class NodeLowering {
   std::vector<int> LowerBody(const Graph& graph, NameScope* names, int block);
   int NewBlock();
   int SwitchBlock(int block) { return std::exchange(l_.block_, block); }
-  DraftVar& draft_var(int v) { return l_.var(v); }
   VarFacts& facts(int v) { return l_.facts(v); }
   Lowering& lowering() { return l_; }
 
  private:
-  void Infer(const DraftOp& op, const OpDef& def);  // infer.cc
-  int RankOf(const DraftOp& op) const;
-  Shape JoinedShape(const DraftOp& op) const;
   std::optional<Entries> EntriesMade(const DraftOp& op);  // entries.cc
-  void FollowEntries(const DraftOp& op, int made);
-  DType GuessedDType(const DraftOp& op) const;
-  AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
-  DType WiderKernel(const OpDef& def, const Ins& ins) const;
+  void FollowValues(const DraftOp& op, int made) override;
+  void SetShape(int v, const Shape& shape) override { l_.facts(v).shape = shape; }
+  void SayProblem(const std::string& text) override { Problem(text); }
+  void IsRead(int v) override {
+    if (l_.facts(v).data != nullptr) l_.var(v).persistable = true;
+  }
+  DType StorageOfOnnxType(int64_t type) const override { return StorageOf(static_cast<int>(type)); }
 
   Lowering& l_;
   const Node& node_;

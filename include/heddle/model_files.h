@@ -3,8 +3,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/program.h"
+#include "heddle/program_part.h"
 #include "heddle/status.h"
 
 namespace heddle {
@@ -22,6 +24,24 @@ std::string DefaultParameters(const std::string& program_file);
 // the call.
 Result<Model> ParseModel(std::string_view program, std::string_view parameters,
                          const std::string& name = "program");
+
+// Program::Load, LoadModel and ParseModel of one of the programs that a file holds. kNotFound: the
+// file has no such signature, input or output.
+Result<Program> LoadProgram(const std::string& path, const ProgramPart& part);
+Result<Model> LoadModel(const std::string& path, const std::string& params,
+                        const ProgramPart& part);
+Result<Model> ParseModel(std::string_view program, std::string_view parameters,
+                         const std::string& name, const ProgramPart& part);
+
+// What operators of the program write and keep from run to run; its other persistable variables are
+// constants to it.
+std::vector<TensorInfo> WrittenPersistables(const Program& program);
+
+// NumPy's names of the element types that the file gives the program's inputs and outputs, for those
+// that heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the bits of
+// an int64; empty for all others.
+std::vector<std::string> InputTypes(const Program& program);
+std::vector<std::string> OutputTypes(const Program& program);
 
 struct SavedModel {
   std::string program;

@@ -5,10 +5,11 @@
 
 #include "core/guard.h"
 #include "core/op_context.h"
+#include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/onnx/node_lowering.h"
+#include "formats/op_maker.h"
 
-namespace heddle::onnx {
+namespace heddle::formats {
 namespace {
 
 // An operator of the draft, bound to values that have a dtype and a shape and no contents.
@@ -131,7 +132,7 @@ bool KeepsRank(std::string_view op) {
 }  // namespace
 
 // The rank that an operator gives its output where its shape depends on values.
-int NodeLowering::RankOf(const DraftOp& op) const {
+int OpMaker::RankOf(const DraftOp& op) const {
   const auto operand = [&](std::string_view slot) {
     for (const auto& [name, vars] : op.inputs)
       if (name == slot && !vars.empty()) return vars[0];
@@ -162,7 +163,7 @@ int NodeLowering::RankOf(const DraftOp& op) const {
 
 // The shape that an operator gives its output which puts its operands side by side, or broadcasts
 // them: dimensions are known where those of one operand are.
-Shape NodeLowering::JoinedShape(const DraftOp& op) const {
+Shape OpMaker::JoinedShape(const DraftOp& op) const {
   const bool concat = op.type == "concat";
   if (!concat && !op.type.starts_with("elementwise_")) return Shape::Unknown();
   int64_t axis = concat ? 0 : -1;
@@ -195,7 +196,7 @@ Shape NodeLowering::JoinedShape(const DraftOp& op) const {
   return all;
 }
 
-void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
+void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   bool known = def.infer_shape() != nullptr, open = false;
   std::vector<int> outputs;
   for (const auto& [slot, vars] : op.inputs)
@@ -239,25 +240,26 @@ void NodeLowering::Infer(const DraftOp& op, const OpDef& def) {
       if (const Shape joined = JoinedShape(op); joined.rank() == shape.rank() && i == 0)
         for (int d = 0; d < shape.rank(); ++d)
           if (shape[d] < 0) shape[d] = joined[d];
-      l_.facts(v).shape = shape;
-      l_.var(v).dtype = metas[i].dtype;
+      SetShape(v, shape);
+      draft_var(v).dtype = metas[i].dtype;
       if (shape.known_rank()) continue;
     }
-    if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = GuessedDType(op);
+    if (draft_var(v).dtype == DType::kUnknown) draft_var(v).dtype = GuessedDType(op);
     if (const Shape joined = JoinedShape(op); i == 0 && joined.known_rank())
-      l_.facts(v).shape = joined;
+      SetShape(v, joined);
     else if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
       Shape shape;
       for (int d = 0; d < r; ++d) shape.push_back(-1);
-      l_.facts(v).shape = shape;
+      SetShape(v, shape);
     }
   }
 }
 
 // Without a shape function's word: an attribute's, or the first operand's.
-DType NodeLowering::GuessedDType(const DraftOp& op) const {
+DType OpMaker::GuessedDType(const DraftOp& op) const {
   if (IsComparison(op.type)) return DType::kBool;
   if (op.type == "shape") return DType::kI32;
+  if (op.type == "size" || op.type == "where_index") return DType::kI64;
   for (const auto& [name, value] : op.attributes) {
     const auto* number = std::get_if<int64_t>(&value);
     if (number == nullptr || *number < 0) continue;
@@ -265,7 +267,12 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
         (name == "dtype" && op.type == "onnx_stack_array"))
       return DTypeFromProto(*number);
     if (name == "to" || name == "output_dtype" || name == "dtype")
-      if (*number > 0) return StorageOf(static_cast<int>(*number));
+      if (*number > 0) return StorageOfOnnxType(*number);
+  }
+  if (const OpDef* def = FindOp(op.type); def != nullptr && def->kernel_key() >= 0) {
+    const std::string& key = def->inputs()[static_cast<size_t>(def->kernel_key())].name;
+    for (const auto& [slot, vars] : op.inputs)
+      if (slot == key && !vars.empty()) return dtype(vars[0]);
   }
   for (const auto& [slot, vars] : op.inputs)
     if (!vars.empty() && slot != "Condition" && slot != "condition" &&
@@ -274,4 +281,4 @@ DType NodeLowering::GuessedDType(const DraftOp& op) const {
   return DType::kUnknown;
 }
 
-}  // namespace heddle::onnx
+}  // namespace heddle::formats

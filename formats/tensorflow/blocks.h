@@ -1,0 +1,34 @@
+// Branches and loops in the draft: blocks that operators run, and what goes into them and out.
+#pragma once
+
+#include <vector>
+
+#include "formats/tensorflow/node_lowering.h"
+
+namespace heddle::tensorflow {
+
+// Whether values of this kind say themselves what they are, so that nothing is moved for them.
+inline bool IsHandle(Kind kind) { return kind != Kind::kTensor && kind != Kind::kList; }
+
+// A new variable of block `home` that will have a value like `v`'s.
+int LikeVar(NodeLowering& n, int v, int home);
+void Assign(NodeLowering& n, int from, int to);
+int CopyOf(NodeLowering& n, int v);
+
+// One bool: whether a condition of any type holds.
+int TruthOf(NodeLowering& n, int condition);
+
+// The variable of the block outside that has what `block` gives as `v`.
+int Deliver(NodeLowering& n, int v, int block);
+// Runs blocks that are lowered already: where the condition holds, or as long as it does.
+void RunIf(NodeLowering& n, int condition, int block);
+void RunWhile(NodeLowering& n, int condition, int block);
+// One of the delivered values, by number.
+int Chosen(NodeLowering& n, const std::vector<int>& values, int number);
+
+// A variable in which a loop carries a value, with the rank that it begins with.
+int CarryIn(NodeLowering& n, int v);
+// At the end of a body, the next values go where the loop carries them, all at once.
+void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> next);
+
+}  // namespace heddle::tensorflow

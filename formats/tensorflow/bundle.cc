@@ -1,0 +1,419 @@
+#include "formats/tensorflow/bundle.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/lazy_buffer.h"
+#include "formats/tensorflow/tensor_data.h"
+#include "formats/wire_fields.h"
+#include "heddle/string_tensor.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+using wire::Field;
+using wire::Fields;
+
+constexpr size_t kFooter = 48;
+constexpr std::string_view kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
+constexpr size_t kLeastLater = 16 << 10;
+constexpr int64_t kMostShards = 100000;
+
+uint32_t Fixed32(std::string_view bytes) {
+  uint32_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  return value;
+}
+
+// The order-preserving form of a string that begins the key of a slice.
+std::string Ordered(std::string_view text) {
+  std::string made(1, '\0');
+  for (char c : text) {
+    made += c;
+    if (c == '\0') made += '\xff';
+    if (c == '\xff') made += '\0';
+  }
+  return made + std::string("\0\1", 2);
+}
+
+void AppendUnsigned(uint64_t value, std::string* out) {
+  std::string digits;
+  for (; value > 0; value >>= 8) digits.insert(digits.begin(), static_cast<char>(value & 0xff));
+  out->push_back(static_cast<char>(digits.size()));
+  out->append(digits);
+}
+
+// A signed number: its leading bits say of how many bytes it is, and are turned where it is
+// negative.
+void AppendSigned(int64_t value, std::string* out) {
+  const uint64_t magnitude =
+      value < 0 ? ~static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  size_t bytes = 1;
+  while (bytes < 9 && magnitude >> (7 * bytes - 1) != 0) ++bytes;
+  std::string made(bytes, '\0');
+  for (size_t i = 0; i < bytes && i < 8; ++i)
+    made[bytes - 1 - i] = static_cast<char>(magnitude >> (8 * i) & 0xff);
+  // `bytes` ones in front, where the sign's bit is the first of them.
+  for (size_t i = 0; i < bytes; ++i)
+    made[i / 8] = static_cast<char>(static_cast<uint8_t>(made[i / 8]) | 0x80u >> (i % 8));
+  if (value < 0)
+    for (char& c : made) c = static_cast<char>(~c);
+  out->append(made);
+}
+
+std::string SliceKey(const std::string& name, const std::vector<int64_t>& begin,
+                     const std::vector<int64_t>& length) {
+  std::string key = Ordered(name);
+  AppendUnsigned(begin.size(), &key);
+  for (size_t i = 0; i < begin.size(); ++i) {
+    AppendSigned(begin[i], &key);
+    AppendSigned(length[i], &key);
+  }
+  return key;
+}
+
+std::string ShapeText(const std::vector<int64_t>& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) text += StrCat(i == 0 ? "" : ", ", dims[i]);
+  return text + "]";
+}
+
+bool TakeNumber(std::string_view* rest, int64_t* number) {
+  const auto [end, error] = std::from_chars(rest->data(), rest->data() + rest->size(), *number);
+  if (error != std::errc()) return false;
+  rest->remove_prefix(static_cast<size_t>(end - rest->data()));
+  return true;
+}
+
+// Copies a box between row-major tensors: `count` elements of each dimension from the begins on.
+void CopyBox(const std::byte* from, const std::vector<int64_t>& from_dims,
+             const std::vector<int64_t>& from_begin, std::byte* to,
+             const std::vector<int64_t>& to_dims, const std::vector<int64_t>& to_begin,
+             const std::vector<int64_t>& count, size_t bytes) {
+  const size_t rank = count.size();
+  if (std::find(count.begin(), count.end(), 0) != count.end()) return;
+  const size_t inner = rank == 0 ? bytes : static_cast<size_t>(count[rank - 1]) * bytes;
+  std::vector<int64_t> at(rank, 0);
+  while (true) {
+    int64_t from_at = 0, to_at = 0;
+    for (size_t i = 0; i < rank; ++i) {
+      from_at = from_at * from_dims[i] + from_begin[i] + at[i];
+      to_at = to_at * to_dims[i] + to_begin[i] + at[i];
+    }
+    std::memcpy(to + static_cast<size_t>(to_at) * bytes,
+                from + static_cast<size_t>(from_at) * bytes, inner);
+    size_t i = rank < 2 ? 0 : rank - 1;
+    while (i > 0 && ++at[i - 1] == count[i - 1]) at[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+}  // namespace
+
+// --- the index
+
+Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
+                         std::vector<std::pair<std::string, std::string_view>>* entries) const {
+  const auto damaged = [&] { return DataLoss(name_, ": a block of the index is damaged"); };
+  if (offset > bytes.size() || size > bytes.size() - offset ||
+      bytes.size() - offset - size < kBlockTail || size < sizeof(uint32_t))
+    return DataLoss(name_, ": a block of ", size, " bytes from byte ", offset,
+                    " on is expected, and the file has ", bytes.size());
+  if (bytes[offset + size] != 0)
+    return Unimplemented(name_, ": a block of the index is compressed, which heddle does not read");
+  std::string_view block = bytes.substr(offset, size);
+  const uint64_t restarts = Fixed32(block.substr(size - sizeof(uint32_t)));
+  if (restarts > (size - sizeof(uint32_t)) / sizeof(uint32_t)) return damaged();
+  std::string_view rest = block.substr(0, size - sizeof(uint32_t) * (restarts + 1));
+  std::string key;
+  while (!rest.empty()) {
+    uint64_t shared = 0, own = 0, length = 0;
+    if (!wire::TakeVarint(&rest, &shared) || !wire::TakeVarint(&rest, &own) ||
+        !wire::TakeVarint(&rest, &length) || shared > key.size() || own > rest.size() ||
+        length > rest.size() - own)
+      return damaged();
+    key = key.substr(0, shared) + std::string(rest.substr(0, own));
+    entries->emplace_back(key, rest.substr(own, length));
+    rest.remove_prefix(own + length);
+  }
+  return Status::Ok();
+}
+
+Status Bundle::AddEntry(const std::string& key, std::string_view value) {
+  const auto damaged = [&] { return DataLoss(name_, ": the entry of '", key, "' is damaged"); };
+  Entry entry;
+  Fields fields(value);
+  Field f;
+  while (!fields.done()) {
+    if (!fields.Next(&f)) return damaged();
+    if (f.IsVarint(1)) entry.type = static_cast<int>(f.integer());
+    if (f.IsVarint(3)) entry.shard = f.integer();
+    if (f.IsVarint(4)) entry.offset = f.integer();
+    if (f.IsVarint(5)) entry.size = f.integer();
+    if (f.Is(2)) {
+      Fields dims(f.payload);
+      Field d;
+      while (!dims.done()) {
+        if (!dims.Next(&d)) return damaged();
+        if (!d.Is(2)) continue;
+        int64_t& dim = entry.dims.emplace_back();
+        Fields parts(d.payload);
+        Field part;
+        while (!parts.done()) {
+          if (!parts.Next(&part)) return damaged();
+          if (part.IsVarint(1)) dim = part.integer();
+        }
+      }
+    }
+    if (f.Is(7)) {
+      Slice& slice = entry.slices.emplace_back();
+      Fields extents(f.payload);
+      Field e;
+      while (!extents.done()) {
+        if (!extents.Next(&e)) return damaged();
+        if (!e.Is(1)) continue;
+        int64_t begin = 0, length = -1;
+        Fields parts(e.payload);
+        Field part;
+        while (!parts.done()) {
+          if (!parts.Next(&part)) return damaged();
+          if (part.IsVarint(1)) begin = part.integer();
+          if (part.IsVarint(2)) length = part.integer();
+        }
+        slice.begin.push_back(begin);
+        slice.length.push_back(length);
+      }
+    }
+  }
+  HEDDLE_RETURN_IF_ERROR(Check(key, entry));
+  entries_.emplace(key, std::move(entry));
+  return Status::Ok();
+}
+
+Status Bundle::Check(const std::string& key, const Entry& entry) const {
+  TensorData data;
+  data.type = entry.type;
+  data.dims = entry.dims;
+  const auto count = data.Count();
+  if (!count.ok()) return DataLoss(name_, ": '", key, "': ", count.status().message());
+  if (entry.shard < 0 || entry.shard >= shards_ || entry.offset < 0 || entry.size < 0)
+    return DataLoss(name_, ": '", key, "': ", entry.size, " bytes from byte ", entry.offset,
+                    " of shard ", entry.shard, " of ", shards_);
+  for (const Slice& slice : entry.slices) {
+    bool fits = slice.begin.size() == entry.dims.size();
+    for (size_t i = 0; fits && i < slice.begin.size(); ++i)
+      fits = slice.length[i] < 0 || (slice.begin[i] >= 0 && slice.begin[i] <= entry.dims[i] &&
+                                     slice.length[i] <= entry.dims[i] - slice.begin[i]);
+    if (!fits) return DataLoss(name_, ": '", key, "': a slice does not lie within it");
+  }
+  const auto wanted = static_cast<int64_t>(FileBytesOf(entry.type)) * *count;
+  if (entry.slices.empty() && wanted != entry.size && FileBytesOf(entry.type) > 0)
+    return DataLoss(name_, ": '", key, "': ", entry.size, " bytes are stored for ", data.What(),
+                    ", which takes ", wanted);
+  return Status::Ok();
+}
+
+Status Bundle::ReadIndex(std::string_view bytes) {
+  if (bytes.size() < kFooter || !bytes.ends_with(kMagic))
+    return DataLoss(name_, ": this is no index of variables, or it is cut short");
+  std::string_view footer = bytes.substr(bytes.size() - kFooter);
+  uint64_t skipped = 0, offset = 0, size = 0;
+  if (!wire::TakeVarint(&footer, &skipped) || !wire::TakeVarint(&footer, &skipped) ||
+      !wire::TakeVarint(&footer, &offset) || !wire::TakeVarint(&footer, &size))
+    return DataLoss(name_, ": the end of the index is damaged");
+  std::vector<std::pair<std::string, std::string_view>> blocks, entries;
+  HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &blocks));
+  for (auto& [last, handle] : blocks) {
+    if (!wire::TakeVarint(&handle, &offset) || !wire::TakeVarint(&handle, &size))
+      return DataLoss(name_, ": a handle of the index is damaged");
+    HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &entries));
+  }
+  if (entries.empty() || !entries.front().first.empty())
+    return DataLoss(name_, ": the index has no header");
+  Fields header(entries.front().second);
+  Field f;
+  while (!header.done()) {
+    if (!header.Next(&f)) return DataLoss(name_, ": the header of the index is damaged");
+    if (f.IsVarint(1)) shards_ = f.integer();
+    if (f.IsVarint(2) && f.varint != 0)
+      return Unimplemented(name_, ": the variables are big-endian, which heddle does not read");
+  }
+  if (shards_ < 1 || shards_ > kMostShards)
+    return DataLoss(name_, ": the index says that there are ", shards_, " shards");
+  for (size_t i = 1; i < entries.size(); ++i)
+    HEDDLE_RETURN_IF_ERROR(AddEntry(entries[i].first, entries[i].second));
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<const Bundle>> Bundle::ParseIndex(std::string_view bytes,
+                                                         const std::string& name) {
+  auto bundle = std::make_shared<Bundle>();
+  bundle->name_ = name;
+  HEDDLE_RETURN_IF_ERROR(bundle->ReadIndex(bytes));
+  return std::shared_ptr<const Bundle>(std::move(bundle));
+}
+
+Result<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& prefix) {
+  auto bundle = std::make_shared<Bundle>();
+  bundle->name_ = prefix + ".index";
+  HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(bundle->name_));
+  HEDDLE_RETURN_IF_ERROR(bundle->ReadIndex(bytes.view()));
+  for (int64_t k = 0; k < bundle->shards_; ++k) {
+    char suffix[64];
+    std::snprintf(suffix, sizeof(suffix), ".data-%05lld-of-%05lld", static_cast<long long>(k),
+                  static_cast<long long>(bundle->shards_));
+    HEDDLE_ASSIGN_OR_RETURN(auto file, formats::DataFile::Open(prefix + suffix));
+    bundle->files_.push_back(std::move(file));
+  }
+  for (const auto& [key, entry] : bundle->entries_) {
+    if (!entry.slices.empty()) continue;
+    const auto has = static_cast<int64_t>(bundle->files_[static_cast<size_t>(entry.shard)]->size());
+    if (entry.offset > has || entry.size > has - entry.offset)
+      return DataLoss(bundle->name_, ": '", key, "': ", entry.size, " bytes from byte ",
+                      entry.offset, " on are expected in shard ", entry.shard, ", which has ", has);
+  }
+  return std::shared_ptr<const Bundle>(std::move(bundle));
+}
+
+// --- tensors
+
+std::vector<std::string> Bundle::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, entry] : entries_)
+    if (!key.starts_with('\0')) keys.push_back(key);
+  return keys;
+}
+
+Result<Value> Bundle::ReadWhole(const std::string& key, const Entry& entry,
+                                ParameterReading reading) const {
+  if (entry.type == kString) return ReadStrings(key, entry);
+  const auto& file = files_[static_cast<size_t>(entry.shard)];
+  const auto from = static_cast<size_t>(entry.offset), bytes = static_cast<size_t>(entry.size);
+  const auto fill = [file, from](void* to, size_t begin, size_t end) {
+    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+    return file->CheckUnchanged();
+  };
+  const DType dtype = StorageOf(entry.type);
+  if (dtype == DType::kUnknown)
+    return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type));
+  const Shape shape{std::span<const int64_t>(entry.dims)};
+  // As with Paddle's files: kernels that look at constants of other dtypes expect them in memory.
+  if (reading == ParameterReading::kWhenNeeded && dtype == DType::kF32 && bytes >= kLeastLater) {
+    BufferRef memory = MakeLazyBuffer(bytes, fill, {file, StrCat(from, "+", bytes)});
+    if (memory) return Value(Tensor(dtype, shape, std::move(memory)));
+  }
+  Tensor t = Tensor::Empty(dtype, shape);
+  if (!t.initialized() && bytes > 0)
+    return ResourceExhausted("variable '", key, "': no memory for it");
+  if (IsRawStorage(entry.type)) {
+    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, bytes));
+    return Value(std::move(t));
+  }
+  std::string packed(bytes, '\0');
+  HEDDLE_RETURN_IF_ERROR(fill(packed.data(), 0, bytes));
+  UnpackRaw(entry.type, packed, t.numel(), t.mutable_raw());
+  return Value(std::move(t));
+}
+
+// Varint lengths, their checksum, then the texts.
+Result<Value> Bundle::ReadStrings(const std::string& key, const Entry& entry) const {
+  std::string bytes(static_cast<size_t>(entry.size), '\0');
+  const auto& file = files_[static_cast<size_t>(entry.shard)];
+  HEDDLE_RETURN_IF_ERROR(file->Fill(bytes.data(), bytes.size(), static_cast<size_t>(entry.offset)));
+  std::string_view rest = bytes;
+  const auto damaged = [&] { return DataLoss(name_, ": the strings of '", key, "' are damaged"); };
+  const Shape shape{std::span<const int64_t>(entry.dims)};
+  std::vector<uint64_t> lengths;
+  for (int64_t i = 0; i < shape.numel(); ++i) {
+    uint64_t length = 0;
+    if (!wire::TakeVarint(&rest, &length)) return damaged();
+    lengths.push_back(length);
+  }
+  if (rest.size() < sizeof(uint32_t)) return damaged();
+  rest.remove_prefix(sizeof(uint32_t));
+  StringTensor made{shape, {}};
+  for (uint64_t length : lengths) {
+    if (length > rest.size()) return damaged();
+    made.elements.emplace_back(rest.substr(0, length));
+    rest.remove_prefix(length);
+  }
+  return ValueOf(std::move(made));
+}
+
+// Each slice lies under a key of its own.
+Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) const {
+  const DType dtype = StorageOf(entry.type);
+  if (dtype == DType::kUnknown)
+    return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type), " and in slices");
+  Tensor whole = Tensor::Zeros(dtype, Shape(std::span<const int64_t>(entry.dims)));
+  for (const Slice& slice : entry.slices) {
+    const auto part = entries_.find(SliceKey(key, slice.begin, slice.length));
+    if (part == entries_.end())
+      return DataLoss(name_, ": a slice of '", key, "' is not in the bundle");
+    HEDDLE_ASSIGN_OR_RETURN(const Value value,
+                            ReadWhole(key, part->second, ParameterReading::kNow));
+    std::vector<int64_t> begin = slice.begin, count = slice.length;
+    for (size_t i = 0; i < count.size(); ++i) {
+      if (count[i] >= 0) continue;
+      begin[i] = 0;
+      count[i] = entry.dims[i];
+    }
+    if (part->second.dims != count || !value.is_tensor() || value.tensor().dtype() != dtype)
+      return DataLoss(name_, ": a slice of '", key, "' is ", ShapeText(part->second.dims), "; ",
+                      ShapeText(count), " is expected");
+    CopyBox(static_cast<const std::byte*>(value.tensor().raw()), count,
+            std::vector<int64_t>(count.size(), 0), static_cast<std::byte*>(whole.mutable_raw()),
+            entry.dims, begin, count, SizeOf(dtype));
+  }
+  return Value(std::move(whole));
+}
+
+Result<Value> Bundle::Read(const std::string& key, ParameterReading reading) const {
+  const size_t line = key.find('\n');
+  const std::string name = key.substr(0, line);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return NotFound(name_, ": there is no '", name, "' in the bundle");
+  const Entry& entry = found->second;
+  HEDDLE_ASSIGN_OR_RETURN(Value whole, entry.slices.empty() ? ReadWhole(name, entry, reading)
+                                                            : ReadSlices(name, entry));
+  if (line == std::string::npos) return whole;
+  // The dimensions, then for each "-" or "begin,length", joined by ":".
+  std::string_view text = std::string_view(key).substr(line + 1);
+  const auto wrong = [&] {
+    return InvalidArgument("variable '", name, "': '", text, "' is no slice of ",
+                           ShapeText(entry.dims));
+  };
+  const size_t space = text.rfind(' ');
+  if (space == std::string_view::npos || !whole.is_tensor()) return wrong();
+  std::string_view rest = text.substr(space + 1);
+  std::vector<int64_t> begin, count;
+  for (int64_t dim : entry.dims) {
+    if (!begin.empty() && (rest.empty() || rest.front() != ':')) return wrong();
+    if (!begin.empty()) rest.remove_prefix(1);
+    int64_t from = 0, length = dim;
+    if (rest.starts_with('-')) {
+      rest.remove_prefix(1);
+    } else {
+      if (!TakeNumber(&rest, &from) || !rest.starts_with(',')) return wrong();
+      rest.remove_prefix(1);
+      if (!TakeNumber(&rest, &length)) return wrong();
+    }
+    if (from < 0 || from > dim || length < 0 || length > dim - from) return wrong();
+    begin.push_back(from);
+    count.push_back(length);
+  }
+  const Tensor& from = whole.tensor();
+  Tensor part = Tensor::Empty(from.dtype(), Shape(std::span<const int64_t>(count)));
+  CopyBox(static_cast<const std::byte*>(from.raw()), entry.dims, begin,
+          static_cast<std::byte*>(part.mutable_raw()), count, std::vector<int64_t>(count.size(), 0),
+          count, SizeOf(from.dtype()));
+  return Value(std::move(part));
+}
+
+}  // namespace heddle::tensorflow

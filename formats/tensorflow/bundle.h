@@ -1,0 +1,61 @@
+// A bundle of variables: an index, which is a sorted table of names, and shards with their bytes.
+//
+// Ownership: shares the shards' files, which stay open. Threads: any; it is immutable.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/data_file.h"
+#include "heddle/params.h"
+#include "heddle/shape.h"
+#include "heddle/value.h"
+
+namespace heddle::tensorflow {
+
+class Bundle {
+ public:
+  // The bundle of the files PREFIX.index and PREFIX.data-00000-of-00001. kNotFound; kDataLoss: cut
+  // short, damaged, or its sizes contradict each other; kUnimplemented: compressed.
+  static Result<std::shared_ptr<const Bundle>> Open(const std::string& prefix);
+  // The entries of an index's bytes, for checks; the shards are not opened.
+  static Result<std::shared_ptr<const Bundle>> ParseIndex(std::string_view bytes,
+                                                          const std::string& name);
+
+  std::vector<std::string> keys() const;
+  // The tensor under `key`; "key\nslice", with a slice as RestoreV2 writes it ("4,6 0,2:-"), for a
+  // part. kWhenNeeded may leave it in its file.
+  Result<Value> Read(const std::string& key, ParameterReading reading) const;
+
+ private:
+  struct Slice {
+    std::vector<int64_t> begin, length;  // length -1: all of the dimension
+  };
+  struct Entry {
+    int type = 0;
+    std::vector<int64_t> dims;
+    int64_t shard = 0, offset = 0, size = 0;
+    std::vector<Slice> slices;
+  };
+
+  Status ReadIndex(std::string_view bytes);
+  Status ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
+                   std::vector<std::pair<std::string, std::string_view>>* entries) const;
+  Status AddEntry(const std::string& key, std::string_view value);
+  Status Check(const std::string& key, const Entry& entry) const;
+  Result<Value> ReadWhole(const std::string& key, const Entry& entry,
+                          ParameterReading reading) const;
+  Result<Value> ReadSlices(const std::string& key, const Entry& entry) const;
+  Result<Value> ReadStrings(const std::string& key, const Entry& entry) const;
+
+  std::string name_;
+  int64_t shards_ = 1;
+  std::map<std::string, Entry> entries_;
+  std::vector<std::shared_ptr<const formats::DataFile>> files_;
+};
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,122 @@
+#include "formats/tensorflow/format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "formats/paddle/format.h"
+#include "formats/paddle/params.h"
+#include "formats/tensorflow/source.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+std::string Label(const void* source) {
+  if (source == nullptr) return "output of the graph";
+  const Node& node = *static_cast<const Node*>(source);
+  std::string inputs;
+  for (std::string_view input : node.inputs) inputs += StrCat(inputs.empty() ? "" : ", ", input);
+  return StrCat(node.op, " '", node.name, "' of ", inputs);
+}
+
+// The first and the last bytes are those of the file.
+bool IsThat(const formats::DataFile& file, std::string_view bytes) {
+  if (file.size() != bytes.size()) return false;
+  std::string part(std::min<size_t>(bytes.size(), 64 << 10), '\0');
+  for (const size_t from : {size_t{0}, bytes.size() - part.size()})
+    if (!file.Fill(part.data(), part.size(), from).ok() ||
+        std::memcmp(part.data(), bytes.data() + from, part.size()) != 0)
+      return false;
+  return true;
+}
+
+class Tensorflow : public formats::Format {
+ public:
+  std::string_view name() const override { return "tensorflow"; }
+
+  bool Recognises(std::string_view bytes) const override {
+    return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes);
+  }
+  Result<std::shared_ptr<const formats::ProgramSource>> Parse(
+      std::string_view bytes, ir::ProgramBuilder& builder) const override {
+    return Read(bytes, nullptr, {}, builder);
+  }
+  Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
+      const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
+    return ParsePart(path, bytes, {}, builder);
+  }
+  bool HasParts() const override { return true; }
+  Result<std::shared_ptr<const formats::ProgramSource>> ParsePart(
+      const std::string& path, std::string_view bytes, const ProgramPart& part,
+      ir::ProgramBuilder& builder) const override {
+    if (path.empty()) return Read(bytes, nullptr, part, builder);
+    auto file = formats::DataFile::Open(path);
+    return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, part, builder);
+  }
+  bool CanWrite() const override { return false; }
+  Result<std::string> Write(const ir::Program&) const override {
+    return Unimplemented("heddle does not write TensorFlow graphs");
+  }
+
+  std::vector<std::string> FileNames() const override { return {"saved_model.pb"}; }
+  std::string Extension() const override { return ".pb"; }
+  std::string DefaultParameters(const std::string& program_file) const override {
+    return program_file;
+  }
+  // Those of the graph itself, or another file's in Paddle's layout.
+  Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
+                        ParameterReading reading) const override {
+    if (path == program.ir().name || path.empty())
+      return SourceOf(program).SetParameters(scope, reading);
+    return paddle::LoadParameters(program, path, scope, reading, /*cast=*/true);
+  }
+  Status SetOwnParameters(const Program& program, Scope& scope) const override {
+    return SourceOf(program).SetParameters(scope, ParameterReading::kNow);
+  }
+  Status ParseParameters(const Program& program, std::string_view bytes,
+                         Scope& scope) const override {
+    return paddle::ParseParameters(program, bytes, scope, /*cast=*/true);
+  }
+
+ private:
+  static const TensorflowSource& SourceOf(const Program& program) {
+    return static_cast<const TensorflowSource&>(*program.ir().source);
+  }
+  static Result<std::shared_ptr<const formats::ProgramSource>> Read(
+      std::string_view bytes, std::shared_ptr<const formats::DataFile> file,
+      const ProgramPart& part, ir::ProgramBuilder& builder) {
+    const auto in_file = [&](const Status& status) {
+      return Status(status.code(), builder.name() + ": " + status.message());
+    };
+    auto lowered = LowerBytes(bytes, part, &builder);
+    if (!lowered.ok()) return in_file(lowered.status());
+    if (!builder.ok()) return std::shared_ptr<const formats::ProgramSource>();
+    auto source = TensorflowSource::Make(bytes, std::move(file), part, *std::move(lowered));
+    if (!source.ok()) return in_file(source.status());
+    return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
+  }
+};
+
+}  // namespace
+
+Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
+                           ir::ProgramBuilder* builder) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
+  Lowering lowering(model, part, builder);
+  HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
+  if (builder->ok()) {
+    formats::Emit(lowered.draft, &Label, builder);
+  } else {  // which Finish() will say
+    builder->ReserveBlocks(1);
+    builder->AddBlock(-1, -1);
+  }
+  return lowered;
+}
+
+const formats::Format& TensorflowFormat() {
+  static const Tensorflow format;
+  return format;
+}
+
+}  // namespace heddle::tensorflow

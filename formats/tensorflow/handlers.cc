@@ -1,0 +1,20 @@
+#include "formats/tensorflow/handlers.h"
+
+#include <unordered_map>
+
+namespace heddle::tensorflow {
+
+Handler FindHandler(std::string_view op) {
+  static const auto* const kHandlers = [] {
+    auto* handlers = new std::unordered_map<std::string_view, Handler>;
+    for (const auto table : {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers,
+                             &NetworkHandlers, &SignalHandlers, &TrainHandlers, &DirectHandlers,
+                             &BasicHandlers, &VariableHandlers, &ControlHandlers, &ListHandlers})
+      for (const HandlerEntry& entry : table()) handlers->emplace(entry.op, entry.handler);
+    return handlers;
+  }();
+  const auto found = kHandlers->find(op);
+  return found == kHandlers->end() ? nullptr : found->second;
+}
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,36 @@
+// Which function lowers which operator. Each family of operators has a file ops_<family>.cc with a
+// table at its end, and a line in handlers.cc.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "formats/tensorflow/node_lowering.h"
+
+namespace heddle::tensorflow {
+
+// False: this form of the operator is not for it, and nothing was made.
+using Handler = bool (*)(NodeLowering&);
+
+struct HandlerEntry {
+  std::string_view op;
+  Handler handler;
+};
+
+std::span<const HandlerEntry> ElementwiseHandlers();
+std::span<const HandlerEntry> ReduceHandlers();
+std::span<const HandlerEntry> ShapeHandlers();
+std::span<const HandlerEntry> IndexHandlers();
+std::span<const HandlerEntry> NetworkHandlers();
+std::span<const HandlerEntry> SignalHandlers();
+std::span<const HandlerEntry> TrainHandlers();
+std::span<const HandlerEntry> DirectHandlers();
+std::span<const HandlerEntry> BasicHandlers();
+std::span<const HandlerEntry> VariableHandlers();
+std::span<const HandlerEntry> ControlHandlers();
+std::span<const HandlerEntry> ListHandlers();
+
+// Null: none. The first table that has the operator wins.
+Handler FindHandler(std::string_view op);
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,205 @@
+// Turns a graph of TensorFlow into a program of heddle's operators: what leads to the values that
+// are asked for, and nothing else. Functions are put in where they are called; branches and loops,
+// old and new, become operators with sub-blocks; variables become parameters that operators write.
+//
+// A node goes to the handler of its operator (handlers.h), which makes operators of Paddle's
+// vocabulary where those mean the same, or heddle's own of TensorFlow's and ONNX's names.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/program_builder.h"
+#include "formats/draft.h"
+#include "formats/tensorflow/model.h"
+#include "formats/tensorflow/node_graph.h"
+#include "formats/tensorflow/structure.h"
+#include "heddle/program_part.h"
+
+namespace heddle::tensorflow {
+
+using formats::Draft;
+using formats::DraftOp;
+using formats::DraftVar;
+using formats::kNoDraft;
+
+enum class Kind : uint8_t {
+  kTensor,
+  kResource,     // a handle of a variable: no operator reads it
+  kList,         // a TensorList, as a value: an array
+  kTensorArray,  // a handle of an array that operators write
+  kStack,        // the same for a stack
+  kFlow          // says in which order a TensorArray is used; holds nothing
+};
+
+// The reader knows this of a variable, beside what the draft has.
+struct VarFacts {
+  int type = kNoType;              // TensorFlow's; of the elements where it is a list
+  Shape shape = Shape::Unknown();  // -1: open; of the items where it is a list
+  Kind kind = Kind::kTensor;
+  bool is_variable = false;             // kept from run to run: references to it are itself
+  int target = kNoDraft;                // of a handle: the variable or array behind it
+  const TensorData* data = nullptr;     // a constant of the file
+  std::shared_ptr<const Tensor> value;  // the contents, where they are small and known
+  Ints partial;                         // integers of a vector as far as they are known; else -1
+  bool unreadable = false;              // `data` is not what it claims, which was told
+  bool exact_name = false;              // the file gives it
+  bool grows = false;                   // of a TensorArray: behind its end
+  bool adds = false;                    // of one of gradients: to what was written before
+};
+
+// A parameter of the program and where its contents are: in the file, at hand, or, for a variable
+// of a SavedModel, in its bundle under this key. A variable that only operators write has none.
+struct Parameter {
+  std::string name;
+  TensorData data;
+  std::optional<Value> made;
+  std::string key;
+  bool is_variable = false;
+};
+
+// An input or output of the program as its user knows it.
+struct Port {
+  std::string name;
+  int type = kNoType;
+};
+
+struct Lowered {
+  Draft draft;
+  std::vector<Parameter> parameters;
+  std::vector<Port> inputs, outputs;
+};
+
+// A graph, or a function's body, where it is lowered: one for each call.
+struct Instance {
+  const NodeGraph* graph = nullptr;
+  std::vector<std::vector<int>> values;  // by node and output: its variable
+  std::vector<int> arguments;
+  const std::vector<Attribute>* attributes = nullptr;  // of the call
+  const Instance* caller = nullptr;
+  std::string_view function;  // empty: the model's graph
+  int depth = 0;
+};
+
+class NodeLowering;
+
+// The name under which a variable's node keeps it.
+std::string KeptName(const Node& node);
+
+class Lowering {
+ public:
+  // Mistakes go to `builder`. All three must outlive it and what it returns.
+  Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder);
+
+  // The program, finished. kUnimplemented: operators that heddle has no counterpart of, all listed
+  // with their number and where they first stand; kNotFound: a name that the graph does not have.
+  Result<Lowered> Run();
+
+  // Calls inside each other, which are lowered by recursion.
+  static constexpr int kMostDepth = 64;
+
+  // The outputs of a function that is called with these arguments.
+  std::vector<int> Call(NodeLowering& n, const FunctionName& function,
+                        const std::vector<int>& arguments);
+  // Whether the function hands argument `k` on as its result `k`.
+  bool HandsOn(const FunctionName& function, size_t k);
+  bool HasFunction(std::string_view name) const { return functions_.contains(name); }
+  // Whether some node that is lowered may write the variable.
+  bool IsWritten(int variable) const {
+    return functions_write_ || written_.contains(draft_.vars[static_cast<size_t>(variable)].name);
+  }
+  // The array of gradients of a TensorArray; kNoDraft, to be set, where there is none yet.
+  int& GradientArray(int array, const std::string& source) {
+    return gradient_arrays_.try_emplace({array, source}, kNoDraft).first->second;
+  }
+  // The variable that is kept under this name, made where there is none.
+  int VariableNamed(const std::string& name, int type, const Shape& shape);
+
+ private:
+  friend class NodeLowering;
+  // A function's nodes, and those of them that its results need.
+  struct Body {
+    const Function* function = nullptr;
+    NodeGraph graph;
+    std::vector<Source> results;
+    Region region;
+    bool broken = false;  // which was told
+    explicit Body(const Function& f) : function(&f), graph(f) {}
+  };
+  struct Unknown {
+    int count = 0;
+    std::string first;
+  };
+  struct Wanted {
+    std::string name;  // the user's
+    Source source;
+    int type = kNoType;
+  };
+
+  // --- lower.cc
+  Status Select();
+  Status SelectSignature(const std::string& key);
+  Status AddFeed(const std::string& name, std::string_view tensor);
+  Status AddFetch(const std::string& name, std::string_view tensor);
+  void LowerFeeds();
+  void LowerFetches();
+  void FetchNow(const Instance& instance, int node);
+  std::string Where(const Node& node, const Instance& instance) const;
+  void NoteUnknown(const Node& node, const Instance& instance);
+  Status UnknownOperators() const;
+  void DeclareShapes();
+  void KeepParameters(Lowered* made);
+  void FindRestoredKeys();
+  void FindWritten();
+
+  // --- lower_region.cc
+  void LowerRegion(const Region& region, Instance& instance);
+  void LowerNode(Instance& instance, int at);
+  void LowerBranches(const Branches& branches, Instance& instance);
+  void LowerLoop(const Loop& loop, Instance& instance);
+  int ValueOf(Instance& instance, Source source, const Node& reader, std::string_view name);
+  Body* BodyOf(std::string_view function);
+
+  // --- variables
+  int NewVar(std::string name, DType dtype);
+  std::string FreshName(std::string_view stem);
+  int AddConstant(const TensorData& data, std::string_view name);
+  int AddConstant(Tensor value, std::string_view name);
+  DraftVar& var(int v) { return draft_.vars[static_cast<size_t>(v)]; }
+  VarFacts& facts(int v) { return facts_[static_cast<size_t>(v)]; }
+
+  const Model& model_;
+  const ProgramPart& part_;
+  ir::ProgramBuilder& builder_;
+  NodeGraph graph_;
+  Instance main_;
+  std::vector<bool> needed_;
+  std::vector<Wanted> feeds_, fetches_;
+  std::vector<int> targets_;  // nodes that run
+  std::vector<int> fetched_;  // by fetch: its variable
+  std::vector<Port> inputs_, outputs_;
+  Draft draft_;
+  std::vector<VarFacts> facts_;  // by variable
+  std::unordered_set<std::string> names_;
+  std::unordered_map<int, Tensor> made_constants_;
+  std::deque<TensorData> owned_;
+  std::map<std::string, Unknown> unknown_;
+  std::unordered_map<std::string_view, const Function*> functions_;
+  std::unordered_map<std::string_view, std::unique_ptr<Body>> bodies_;
+  std::map<std::pair<int, std::string>, int> gradient_arrays_;
+  std::map<std::string, int> variables_;         // by name
+  std::map<std::string, std::string> restored_;  // variable -> key of the bundle
+  std::unordered_set<std::string> written_;      // variables that nodes of the graph write
+  bool functions_write_ = false;                 // functions may write any
+  int block_ = 0;                                // where operators go
+  size_t nodes_lowered_ = 0;
+};
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,153 @@
+// Functions that are called, and the loops and branches that are made of functions.
+#include <algorithm>
+
+#include "formats/tensorflow/blocks.h"
+#include "formats/tensorflow/handlers.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+const FunctionName* FunctionOf(NodeLowering& n, std::string_view name) {
+  const Attribute* a = n.Find(name);
+  if (a != nullptr && a->kind == Attribute::kFunction) return a->function.get();
+  n.Problem("needs a function as '", name, "'");
+  return nullptr;
+}
+
+bool LowerCall(NodeLowering& n) {
+  const FunctionName* f = FunctionOf(n, "f");
+  if (f == nullptr) return true;
+  const std::vector<int> results = n.lowering().Call(n, *f, n.AllInputs());
+  for (size_t k = 0; k < results.size(); ++k) n.Result(k, results[k]);
+  return true;
+}
+
+// One of the functions, by a number that is theirs, runs; `conditions` say which.
+void RunOne(NodeLowering& n, const std::vector<const FunctionName*>& functions,
+            const std::vector<int>& arguments, const std::vector<int>& conditions, int number) {
+  std::vector<std::vector<int>> results;
+  std::vector<int> blocks;
+  for (const FunctionName* f : functions) {
+    const int block = n.NewBlock();
+    const int outer = n.SwitchBlock(block);
+    results.push_back(n.lowering().Call(n, *f, arguments));
+    n.SwitchBlock(outer);
+    if (results.back().size() != results.front().size()) {
+      n.Problem("functions '", functions.front()->name, "' and '", f->name, "' give ",
+                results.front().size(), " and ", results.back().size(), " values");
+      return;
+    }
+    for (int& v : results.back()) v = Deliver(n, v, block);
+    blocks.push_back(block);
+  }
+  for (size_t b = 0; b < blocks.size(); ++b) RunIf(n, conditions[b], blocks[b]);
+  for (size_t k = 0; k < results[0].size(); ++k) {
+    std::vector<int> values;
+    for (const auto& of_branch : results) values.push_back(of_branch[k]);
+    n.Result(k, Chosen(n, values, number));
+  }
+}
+
+void RunKnown(NodeLowering& n, const FunctionName& f, const std::vector<int>& arguments) {
+  const std::vector<int> results = n.lowering().Call(n, f, arguments);
+  for (size_t k = 0; k < results.size(); ++k) n.Result(k, results[k]);
+}
+
+bool LowerIf(NodeLowering& n) {
+  const FunctionName* yes = FunctionOf(n, "then_branch");
+  const FunctionName* no = FunctionOf(n, "else_branch");
+  if (yes == nullptr || no == nullptr) return true;
+  const int given = n.In(0);
+  const std::vector<int> arguments = n.AllInputs(1);
+  if (const auto known = n.ConstantInts(given); known && known->size() == 1) {
+    RunKnown(n, (*known)[0] != 0 ? *yes : *no, arguments);
+    return true;
+  }
+  const int condition = TruthOf(n, given);
+  RunOne(n, {no, yes}, arguments, {n.Make("logical_not", {{"X", {condition}}}), condition},
+         n.Cast(condition, DType::kI32));
+  return true;
+}
+
+bool LowerCase(NodeLowering& n) {
+  const Attribute* branches = n.Find("branches");
+  if (branches == nullptr || branches->functions.empty()) {
+    n.Problem("needs functions as 'branches'");
+    return true;
+  }
+  std::vector<const FunctionName*> functions;
+  for (const FunctionName& f : branches->functions) functions.push_back(&f);
+  const std::vector<int> arguments = n.AllInputs(1);
+  const auto last = static_cast<int64_t>(functions.size()) - 1;
+  // A number that none has is the last one's.
+  const int index = n.Cast(n.In(0), DType::kI32);
+  if (const auto known = n.ConstantInts(n.In(0)); known && known->size() == 1) {
+    const int64_t k = (*known)[0];
+    RunKnown(n, *functions[static_cast<size_t>(k < 0 || k > last ? last : k)], arguments);
+    return true;
+  }
+  std::vector<int> conditions;
+  int any = kNoDraft, number = n.IntConstant(last, DType::kI32);
+  for (int64_t k = 0; k < last; ++k) {
+    const int is = n.Binary("equal", index, n.IntConstant(k, DType::kI32));
+    conditions.push_back(is);
+    any = any == kNoDraft ? is : n.Binary("logical_or", any, is);
+    const int step = n.IntConstant(k - last, DType::kI32);
+    number = n.Binary("elementwise_add", number,
+                      n.Binary("elementwise_mul", n.Cast(is, DType::kI32), step));
+  }
+  conditions.push_back(any == kNoDraft ? n.IntConstant(1, DType::kBool)
+                                       : n.Make("logical_not", {{"X", {any}}}));
+  RunOne(n, functions, arguments, conditions, number);
+  return true;
+}
+
+bool LowerWhile(NodeLowering& n) {
+  const FunctionName* cond = FunctionOf(n, "cond");
+  const FunctionName* body = FunctionOf(n, "body");
+  if (cond == nullptr || body == nullptr) return true;
+  std::vector<int> carried = n.AllInputs();
+  for (size_t k = 0; k < carried.size(); ++k)
+    if (!n.lowering().HandsOn(*body, k)) carried[k] = CarryIn(n, carried[k]);
+  const auto goes_on = [&] {
+    const std::vector<int> results = n.lowering().Call(n, *cond, carried);
+    if (results.size() == 1) return TruthOf(n, results[0]);
+    n.Problem("function '", cond->name, "' gives ", results.size(),
+              " values, where one says "
+              "whether to go on");
+    return n.IntConstant(0, DType::kBool);
+  };
+  const int condition = CopyOf(n, goes_on());
+  const int block = n.NewBlock();
+  const int outer = n.SwitchBlock(block);
+  const std::vector<int> next = n.lowering().Call(n, *body, carried);
+  if (next.size() != carried.size()) {
+    n.Problem("carries ", carried.size(), " values; function '", body->name, "' gives ",
+              next.size());
+    n.SwitchBlock(outer);
+    return true;
+  }
+  CarryOn(n, carried, next);
+  Assign(n, goes_on(), condition);
+  n.SwitchBlock(outer);
+  RunWhile(n, condition, block);
+  for (size_t k = 0; k < carried.size(); ++k) n.Result(k, carried[k]);
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"PartitionedCall", &LowerCall},
+    {"StatefulPartitionedCall", &LowerCall},
+    {"If", &LowerIf},
+    {"StatelessIf", &LowerIf},
+    {"Case", &LowerCase},
+    {"StatelessCase", &LowerCase},
+    {"While", &LowerWhile},
+    {"StatelessWhile", &LowerWhile},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ControlHandlers() { return kEntries; }
+
+}  // namespace heddle::tensorflow

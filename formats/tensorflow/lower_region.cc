@@ -1,0 +1,259 @@
+// Nodes, branches, loops and calls, in their order.
+#include <algorithm>
+
+#include "core/error.h"
+#include "formats/tensorflow/blocks.h"
+#include "formats/tensorflow/handlers.h"
+#include "formats/tensorflow/lower.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+// Nodes in all, functions put in where they are called: files of a few bytes can call each other
+// into more than any memory holds.
+constexpr size_t kMostNodes = 1'000'000;
+
+// Some node of the region, for messages; -1: it has none.
+int SomeNode(const Region& region) {
+  for (const Item& item : region.items) {
+    if (item.node >= 0) return item.node;
+    if (item.loop != nullptr) return item.loop->condition.node;
+    for (const Region& side : item.branches->sides)
+      if (const int node = SomeNode(side); node >= 0) return node;
+    if (!item.branches->joins.empty()) return item.branches->joins[0].merge;
+  }
+  return -1;
+}
+
+int SomeNode(const Branches& branches) {
+  if (!branches.joins.empty()) return branches.joins[0].merge;
+  const int node = SomeNode(branches.sides[0]);
+  return node >= 0 ? node : SomeNode(branches.sides[1]);
+}
+
+}  // namespace
+
+int Lowering::ValueOf(Instance& instance, Source source, const Node& reader,
+                      std::string_view name) {
+  if (source.node == Source::kArgument) {
+    if (static_cast<size_t>(source.port) < instance.arguments.size())
+      return instance.arguments[static_cast<size_t>(source.port)];
+  } else if (source.is_node()) {
+    const std::vector<int>& values = instance.values[static_cast<size_t>(source.node)];
+    if (static_cast<size_t>(source.port) < values.size() &&
+        values[static_cast<size_t>(source.port)] != kNoDraft)
+      return values[static_cast<size_t>(source.port)];
+    // A mistake in a node should not make mistakes of those behind it.
+    if (values.empty() && (!builder_.ok() || !unknown_.empty()))
+      return NewVar(FreshName(name), DType::kUnknown);
+  }
+  builder_.Problem(Where(reader, instance), ": '", name,
+                   "' is an output that its node does not have");
+  return NewVar(FreshName(name), DType::kUnknown);
+}
+
+void Lowering::LowerRegion(const Region& region, Instance& instance) {
+  for (const Item& item : region.items) {
+    if (++nodes_lowered_ > kMostNodes) return;
+    if (item.branches != nullptr)
+      LowerBranches(*item.branches, instance);
+    else if (item.loop != nullptr)
+      LowerLoop(*item.loop, instance);
+    else
+      LowerNode(instance, item.node);
+  }
+  if (nodes_lowered_ > kMostNodes && instance.depth == 0)
+    builder_.Problem("more than ", kMostNodes, " nodes, those of called functions included");
+}
+
+void Lowering::LowerNode(Instance& instance, int at) {
+  const Node& node = instance.graph->node(at);
+  instance.values[static_cast<size_t>(at)].clear();
+  NodeLowering n(*this, node, instance, at);
+  const Handler handler = FindHandler(node.op);
+  bool done = handler != nullptr && handler(n);
+  if (!done && functions_.contains(node.op)) {
+    FunctionName function;
+    function.name = node.op;
+    function.attributes = node.attributes;
+    const std::vector<int> results = Call(n, function, n.AllInputs());
+    for (size_t k = 0; k < results.size(); ++k) n.Result(k, results[k]);
+    done = true;
+  }
+  if (!done) NoteUnknown(node, instance);
+  FetchNow(instance, at);
+}
+
+void Lowering::LowerBranches(const Branches& branches, Instance& instance) {
+  const int at = std::max(SomeNode(branches), 0);
+  NodeLowering n(*this, instance.graph->node(at), instance, at);
+  const int condition = ValueOf(instance, branches.predicate, n.node(), "the predicate");
+  const auto set = [&](const Branches::Join& join, int value, int number) {
+    instance.values[static_cast<size_t>(join.merge)] = {value, number};
+    FetchNow(instance, join.merge);
+  };
+  // A condition of the file: one side is all there is.
+  if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
+    const size_t side = (*known)[0] != 0 ? 1 : 0;
+    LowerRegion(branches.sides[side], instance);
+    for (const Branches::Join& join : branches.joins)
+      set(join, ValueOf(instance, join.sides[side], n.node(), "a side"),
+          n.IntConstant(side == 1 ? 1 : 0, DType::kI32));
+    return;
+  }
+  std::vector<int> results[2];
+  int blocks[2];
+  for (size_t s = 0; s < 2; ++s) {
+    blocks[s] = n.NewBlock();
+    const int outer = n.SwitchBlock(blocks[s]);
+    LowerRegion(branches.sides[s], instance);
+    for (const Branches::Join& join : branches.joins)
+      results[s].push_back(ValueOf(instance, join.sides[s], n.node(), "a side"));
+    n.SwitchBlock(outer);
+    for (int& v : results[s]) v = Deliver(n, v, blocks[s]);
+  }
+  RunIf(n, condition, blocks[1]);
+  RunIf(n, n.Make("logical_not", {{"X", {condition}}}), blocks[0]);
+  if (branches.joins.empty()) return;
+  const int number = n.Cast(condition, DType::kI32);
+  for (size_t k = 0; k < branches.joins.size(); ++k) {
+    const Branches::Join& join = branches.joins[k];
+    // Which input of the Merge it is.
+    int input = number;
+    const auto& inputs = instance.graph->links(join.merge).inputs;
+    if (instance.graph->IsUsed({join.merge, 1}) && inputs[1] == join.sides[0])
+      input = n.Binary("elementwise_sub", n.IntConstant(1, DType::kI32), number);
+    set(join, Chosen(n, {results[0][k], results[1][k]}, number), input);
+  }
+}
+
+void Lowering::LowerLoop(const Loop& loop, Instance& instance) {
+  const int at = loop.condition.node;
+  NodeLowering n(*this, instance.graph->node(at), instance, at);
+  const auto value = [&](Source source) {
+    return ValueOf(instance, source, n.node(), "a value of the loop");
+  };
+  for (int enter : loop.invariants) {
+    NodeLowering e(*this, instance.graph->node(enter), instance, enter);
+    instance.values[static_cast<size_t>(enter)] = {e.In(0)};
+  }
+  std::vector<int> carried;
+  for (const Loop::Variable& v : loop.variables) {
+    const int first = value(v.first);
+    // What comes back as it was stays where it is.
+    const bool stays = std::any_of(v.switches.begin(), v.switches.end(), [&](int s) {
+      return v.next == Source{s, 1};
+    });
+    carried.push_back(stays || v.next == Source{v.merge, 0} ? first : CarryIn(n, first));
+    instance.values[static_cast<size_t>(v.merge)] = {carried.back()};
+    for (int s : v.switches)
+      instance.values[static_cast<size_t>(s)] = {carried.back(), carried.back()};
+  }
+  LowerRegion(loop.before, instance);
+  const int condition = CopyOf(n, value(loop.condition));
+  const int block = n.NewBlock();
+  const int outer = n.SwitchBlock(block);
+  LowerRegion(loop.body, instance);
+  std::vector<int> next;
+  for (const Loop::Variable& v : loop.variables) next.push_back(value(v.next));
+  CarryOn(n, carried, next);
+  LowerRegion(loop.before, instance);
+  Assign(n, value(loop.condition), condition);
+  n.SwitchBlock(outer);
+  RunWhile(n, condition, block);
+  for (size_t k = 0; k < carried.size(); ++k) {
+    for (int exit : loop.variables[k].exits) {
+      instance.values[static_cast<size_t>(exit)] = {carried[k]};
+      FetchNow(instance, exit);
+    }
+  }
+}
+
+// --- calls
+
+Lowering::Body* Lowering::BodyOf(std::string_view name) {
+  auto& body = bodies_[name];
+  if (body != nullptr) return body.get();
+  const auto found = functions_.find(name);
+  if (found == functions_.end()) return nullptr;
+  body = std::make_unique<Body>(*found->second);
+  const Function& f = *found->second;
+  const auto broken = [&](const std::string& why) {
+    builder_.Problem("function '", f.name, "': ", why);
+    body->broken = true;
+  };
+  if (!body->graph.duplicate().empty())
+    broken(StrCat("two nodes are called '", body->graph.duplicate(), "'"));
+  for (const Argument& output : f.outputs) {
+    Source& source = body->results.emplace_back();
+    for (const auto& [argument, reference] : f.results)
+      if (argument == output.name) source = body->graph.Resolve(reference);
+    if (source.node == Source::kMissing)
+      broken(StrCat("nothing makes its output '", output.name, "'"));
+  }
+  std::vector<int> controls;
+  for (std::string_view control : f.control_results) {
+    controls.push_back(body->graph.Find(control));
+    if (controls.back() < 0) broken(StrCat("it has no node '", control, "', which is to run"));
+  }
+  const std::vector<bool> needed = body->graph.Ancestors(body->results, controls);
+  body->graph.NoteUses(needed, body->results);
+  auto region = Structure(body->graph, needed);
+  if (region.ok())
+    body->region = *std::move(region);
+  else
+    broken(region.status().message());
+  return body.get();
+}
+
+std::vector<int> Lowering::Call(NodeLowering& n, const FunctionName& function,
+                                const std::vector<int>& arguments) {
+  Body* body = BodyOf(function.name);
+  if (body == nullptr) {
+    n.Problem("calls '", function.name, "', a function that the file does not have");
+    return {};
+  }
+  std::vector<int> results;
+  const auto give_up = [&] {
+    for (size_t k = 0; k < body->results.size(); ++k)
+      results.push_back(NewVar(FreshName(function.name), DType::kUnknown));
+    return results;
+  };
+  if (body->broken) return give_up();
+  if (n.instance().depth >= kMostDepth) {
+    n.Problem("functions call each other more than ", kMostDepth, " deep");
+    return give_up();
+  }
+  if (arguments.size() != body->function->inputs.size()) {
+    n.Problem("gives ", arguments.size(), " values to function '", function.name, "', which takes ",
+              body->function->inputs.size());
+    return give_up();
+  }
+  Instance inside;
+  inside.graph = &body->graph;
+  inside.values.resize(body->graph.size());
+  inside.arguments = arguments;
+  inside.attributes = &function.attributes;
+  inside.caller = &n.instance();
+  inside.function = body->function->name;
+  inside.depth = n.instance().depth + 1;
+  LowerRegion(body->region, inside);
+  for (size_t k = 0; k < body->results.size(); ++k)
+    results.push_back(ValueOf(inside, body->results[k], n.node(), body->function->outputs[k].name));
+  return results;
+}
+
+bool Lowering::HandsOn(const FunctionName& function, size_t k) {
+  const Body* body = BodyOf(function.name);
+  if (body == nullptr || body->broken || k >= body->results.size()) return false;
+  Source s = body->results[k];
+  for (size_t steps = 0; s.is_node() && steps <= body->graph.size(); ++steps) {
+    const Node& node = body->graph.node(s.node);
+    const auto& inputs = body->graph.links(s.node).inputs;
+    if (node.op != "Identity" || inputs.empty()) return false;
+    s = inputs[0];
+  }
+  return s == Source{Source::kArgument, static_cast<int>(k)};
+}
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,357 @@
+#include "formats/tensorflow/model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "core/error.h"
+#include "formats/wire_fields.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+using wire::Field;
+using wire::Fields;
+
+// Attributes hold functions that hold attributes.
+constexpr int kMostNesting = 32;
+
+Status Damaged(const char* what) { return DataLoss("damaged or cut short in ", what); }
+
+template <typename Each>
+Status ForFields(std::string_view message, const char* what, Each each) {
+  Fields fields(message);
+  Field f;
+  while (!fields.done()) {
+    if (!fields.Next(&f)) return Damaged(what);
+    HEDDLE_RETURN_IF_ERROR(each(f));
+  }
+  return Status::Ok();
+}
+
+// A map's entry: its key and the bytes of its value.
+Status ReadEntry(std::string_view message, std::string_view* key, std::string_view* value) {
+  return ForFields(message, "an entry of a map", [&](const Field& f) {
+    if (f.Is(1)) *key = f.payload;
+    if (f.Is(2)) *value = f.payload;
+    return Status::Ok();
+  });
+}
+
+Status ReadShape(std::string_view message, ShapeData* shape) {
+  std::vector<int64_t> dims;
+  bool unknown = false;
+  HEDDLE_RETURN_IF_ERROR(ForFields(message, "a shape", [&](const Field& f) {
+    if (f.IsVarint(3)) unknown = f.varint != 0;
+    if (!f.Is(2)) return Status::Ok();
+    int64_t size = 0;
+    HEDDLE_RETURN_IF_ERROR(ForFields(f.payload, "a dimension", [&](const Field& d) {
+      if (d.IsVarint(1)) size = d.integer();
+      return Status::Ok();
+    }));
+    dims.push_back(std::max<int64_t>(size, -1));
+    return Status::Ok();
+  }));
+  shape->too_large = dims.size() > static_cast<size_t>(Shape::kMaxRank);
+  if (!unknown && !shape->too_large) shape->shape = Shape(std::span<const int64_t>(dims));
+  return Status::Ok();
+}
+
+float FloatOf(std::string_view bytes) {
+  float value = 0;
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  return value;
+}
+
+Status AppendInts(const Field& f, Ints* to) {
+  if (f.wire_type == Field::kVarint) {
+    to->push_back(f.integer());
+    return Status::Ok();
+  }
+  std::string_view rest = f.payload;
+  uint64_t v = 0;
+  while (!rest.empty()) {
+    if (f.wire_type != Field::kBytes || !wire::TakeVarint(&rest, &v)) return Damaged("integers");
+    to->push_back(static_cast<int64_t>(v));
+  }
+  return Status::Ok();
+}
+
+Status AppendFloats(const Field& f, Floats* to) {
+  if (f.wire_type == Field::kVarint || f.payload.size() % sizeof(float) != 0)
+    return Damaged("numbers");
+  for (size_t i = 0; i < f.payload.size(); i += sizeof(float))
+    to->push_back(double{FloatOf(f.payload.substr(i))});
+  return Status::Ok();
+}
+
+Status ReadAttribute(std::string_view message, int depth, Attribute* a);
+
+Status ReadFunctionName(std::string_view message, int depth, FunctionName* function) {
+  if (depth > kMostNesting) return InvalidArgument("attributes lie in each other too deep");
+  return ForFields(message, "the name of a function", [&](const Field& f) {
+    if (f.Is(1)) function->name = f.payload;
+    if (!f.Is(2)) return Status::Ok();
+    Attribute& a = function->attributes.emplace_back();
+    std::string_view value;
+    HEDDLE_RETURN_IF_ERROR(ReadEntry(f.payload, &a.name, &value));
+    return ReadAttribute(value, depth + 1, &a);
+  });
+}
+
+Status ReadList(std::string_view message, int depth, Attribute* a) {
+  return ForFields(message, "a list", [&](const Field& f) {
+    switch (f.number) {
+      case 2:
+        a->strings.push_back(f.payload);
+        return Status::Ok();
+      case 3:
+      case 5:
+      case 6:
+        return AppendInts(f, &a->ints);
+      case 4:
+        return AppendFloats(f, &a->floats);
+      case 7:
+        return ReadShape(f.payload, &a->shapes.emplace_back());
+      case 9:
+        return ReadFunctionName(f.payload, depth, &a->functions.emplace_back());
+      default:
+        return Status::Ok();
+    }
+  });
+}
+
+Status ReadAttribute(std::string_view message, int depth, Attribute* a) {
+  return ForFields(message, "an attribute", [&](const Field& f) {
+    if (f.Is(1)) {
+      a->kind = Attribute::kList;
+      return ReadList(f.payload, depth, a);
+    }
+    if (f.Is(2)) {
+      a->kind = Attribute::kString;
+      a->s = f.payload;
+    } else if (f.IsVarint(3) || f.IsVarint(5) || f.IsVarint(6)) {
+      a->kind = f.number == 3   ? Attribute::kInt
+                : f.number == 5 ? Attribute::kBool
+                                : Attribute::kType;
+      a->i = f.integer();
+    } else if (f.number == 4 && f.wire_type == Field::kFixed32) {
+      a->kind = Attribute::kFloat;
+      a->f = FloatOf(f.payload);
+    } else if (f.Is(7)) {
+      a->kind = Attribute::kShape;
+      return ReadShape(f.payload, &a->shape);
+    } else if (f.Is(8)) {
+      a->kind = Attribute::kTensor;
+      HEDDLE_ASSIGN_OR_RETURN(TensorData data, ReadTensorData(f.payload));
+      a->tensor = std::make_shared<const TensorData>(std::move(data));
+    } else if (f.Is(9)) {
+      a->kind = Attribute::kPlaceholder;
+      a->s = f.payload;
+    } else if (f.Is(10)) {
+      a->kind = Attribute::kFunction;
+      FunctionName function;
+      HEDDLE_RETURN_IF_ERROR(ReadFunctionName(f.payload, depth + 1, &function));
+      a->function = std::make_shared<const FunctionName>(std::move(function));
+    }
+    return Status::Ok();
+  });
+}
+
+Status ReadNode(std::string_view message, Node* node) {
+  return ForFields(message, "a node", [&](const Field& f) {
+    if (f.Is(1)) node->name = f.payload;
+    if (f.Is(2)) node->op = f.payload;
+    if (f.Is(3)) node->inputs.push_back(f.payload);
+    if (!f.Is(5)) return Status::Ok();
+    Attribute& a = node->attributes.emplace_back();
+    std::string_view value;
+    HEDDLE_RETURN_IF_ERROR(ReadEntry(f.payload, &a.name, &value));
+    // Hints for other runtimes, often long.
+    if (a.name.starts_with('_')) {
+      node->attributes.pop_back();
+      return Status::Ok();
+    }
+    return ReadAttribute(value, 0, &a);
+  });
+}
+
+Status AppendNode(std::string_view message, std::vector<Node>* nodes) {
+  Node& node = nodes->emplace_back();
+  node.index = static_cast<int>(nodes->size() - 1);
+  return ReadNode(message, &node);
+}
+
+Status ReadArgument(std::string_view message, Argument* argument) {
+  return ForFields(message, "an argument", [&](const Field& f) {
+    if (f.Is(1)) argument->name = f.payload;
+    if (f.IsVarint(3)) argument->type = f.integer();
+    if (f.Is(4)) argument->type_attribute = f.payload;
+    if (f.Is(5)) argument->number_attribute = f.payload;
+    if (f.Is(6)) argument->type_list_attribute = f.payload;
+    return Status::Ok();
+  });
+}
+
+Status ReadFunction(std::string_view message, Function* function) {
+  return ForFields(message, "a function", [&](const Field& f) {
+    if (f.Is(1)) {
+      return ForFields(f.payload, "a function's signature", [&](const Field& s) {
+        if (s.Is(1)) function->name = s.payload;
+        if (s.Is(2)) return ReadArgument(s.payload, &function->inputs.emplace_back());
+        if (s.Is(3)) return ReadArgument(s.payload, &function->outputs.emplace_back());
+        return Status::Ok();
+      });
+    }
+    if (f.Is(3)) return AppendNode(f.payload, &function->nodes);
+    if (f.Is(4)) {
+      auto& result = function->results.emplace_back();
+      return ReadEntry(f.payload, &result.first, &result.second);
+    }
+    if (f.Is(6)) {
+      std::string_view key;
+      return ReadEntry(f.payload, &key, &function->control_results.emplace_back());
+    }
+    return Status::Ok();
+  });
+}
+
+Status ReadGraph(std::string_view message, Graph* graph) {
+  return ForFields(message, "the graph", [&](const Field& f) {
+    if (f.Is(1)) return AppendNode(f.payload, &graph->nodes);
+    if (f.Is(2)) {
+      return ForFields(f.payload, "the library of functions", [&](const Field& l) {
+        if (!l.Is(1)) return Status::Ok();
+        return ReadFunction(l.payload, &graph->functions.emplace_back());
+      });
+    }
+    if (f.Is(4)) {
+      return ForFields(f.payload, "the versions", [&](const Field& v) {
+        if (v.IsVarint(1)) graph->producer = v.integer();
+        return Status::Ok();
+      });
+    }
+    return Status::Ok();
+  });
+}
+
+Status ReadSignature(std::string_view message, Signature* signature) {
+  HEDDLE_RETURN_IF_ERROR(ForFields(message, "a signature", [&](const Field& f) {
+    if (!f.Is(1) && !f.Is(2)) return Status::Ok();
+    SignatureValue value;
+    std::string_view info;
+    HEDDLE_RETURN_IF_ERROR(ReadEntry(f.payload, &value.key, &info));
+    HEDDLE_RETURN_IF_ERROR(ForFields(info, "a signature", [&](const Field& i) {
+      if (i.Is(1)) value.tensor = i.payload;
+      if (i.IsVarint(2)) value.type = i.integer();
+      if (i.Is(3)) return ReadShape(i.payload, &value.shape);
+      return Status::Ok();
+    }));
+    (f.number == 1 ? signature->inputs : signature->outputs).push_back(std::move(value));
+    return Status::Ok();
+  }));
+  for (auto* values : {&signature->inputs, &signature->outputs})
+    std::sort(values->begin(), values->end(),
+              [](const SignatureValue& a, const SignatureValue& b) { return a.key < b.key; });
+  return Status::Ok();
+}
+
+Status ReadMetaGraph(std::string_view message, Model* model, bool* serves) {
+  return ForFields(message, "a meta graph", [&](const Field& f) {
+    if (f.Is(1)) {
+      return ForFields(f.payload, "a meta graph", [&](const Field& i) {
+        if (i.Is(4) && i.payload == "serve") *serves = true;
+        return Status::Ok();
+      });
+    }
+    if (f.Is(2)) return ReadGraph(f.payload, &model->graph);
+    if (f.Is(3)) {
+      return ForFields(f.payload, "a saver", [&](const Field& s) {
+        if (s.Is(1)) model->filename_tensor = s.payload;
+        if (s.Is(3)) model->restore_op = s.payload;
+        return Status::Ok();
+      });
+    }
+    if (f.Is(5)) {
+      Signature& signature = model->signatures.emplace_back();
+      std::string_view value;
+      HEDDLE_RETURN_IF_ERROR(ReadEntry(f.payload, &signature.key, &value));
+      return ReadSignature(value, &signature);
+    }
+    return Status::Ok();
+  });
+}
+
+// The one that is tagged to serve; else the only one.
+Result<Model> ReadSavedModel(std::string_view bytes) {
+  std::vector<std::string_view> metas;
+  HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "a SavedModel", [&](const Field& f) {
+    if (f.Is(2)) metas.push_back(f.payload);
+    return Status::Ok();
+  }));
+  for (std::string_view meta : metas) {
+    Model model;
+    model.is_saved_model = true;
+    bool serves = false;
+    HEDDLE_RETURN_IF_ERROR(ReadMetaGraph(meta, &model, &serves));
+    if (serves || metas.size() == 1) return model;
+  }
+  return InvalidArgument("the SavedModel has ", metas.size(),
+                         " meta graphs, of which none is tagged 'serve'");
+}
+
+// Takes `byte`, a varint and, where there are as many, that many bytes. False: it is another
+// message. `whole`: all of the bytes are there.
+bool TakeField(char byte, std::string_view* rest, std::string_view* payload, bool* whole) {
+  *whole = false;
+  if (rest->empty()) return true;
+  if (rest->front() != byte) return false;
+  rest->remove_prefix(1);
+  uint64_t length = 0;
+  const std::string_view before = *rest;
+  if (!wire::TakeVarint(rest, &length)) return before.size() < 10;
+  *whole = length <= rest->size();
+  *payload = rest->substr(0, std::min<uint64_t>(length, rest->size()));
+  return true;
+}
+
+}  // namespace
+
+const Attribute* Node::Find(std::string_view attribute) const {
+  for (const Attribute& a : attributes)
+    if (a.name == attribute) return &a;
+  return nullptr;
+}
+
+// A graph's first field is a node, whose first one is its name, before its operator.
+bool LooksLikeGraph(std::string_view bytes) {
+  std::string_view node, name;
+  bool whole = false;
+  if (bytes.size() < 5 || !TakeField('\x0a', &bytes, &node, &whole)) return false;
+  if (!TakeField('\x0a', &node, &name, &whole)) return false;
+  const bool named = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isgraph(static_cast<unsigned char>(c)) != 0;
+  });
+  if (!named) return false;
+  if (!whole) return true;
+  node.remove_prefix(name.size());
+  return node.empty() || node.front() == '\x12';
+}
+
+// Its version, then a meta graph that begins with what it is.
+bool LooksLikeSavedModel(std::string_view bytes) {
+  std::string_view meta;
+  bool whole = false;
+  if (!bytes.starts_with("\x08\x01\x12")) return false;
+  bytes.remove_prefix(2);
+  return TakeField('\x12', &bytes, &meta, &whole) && (meta.empty() || meta.front() == '\x0a');
+}
+
+Result<Model> ReadModel(std::string_view bytes) {
+  if (LooksLikeSavedModel(bytes)) return ReadSavedModel(bytes);
+  Model model;
+  HEDDLE_RETURN_IF_ERROR(ReadGraph(bytes, &model.graph));
+  return model;
+}
+
+}  // namespace heddle::tensorflow

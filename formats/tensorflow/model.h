@@ -1,0 +1,124 @@
+// A GraphDef or SavedModel as its file has it, with names and contents left in its bytes.
+//
+// Ownership: everything here refers to the bytes that it was read from. Threads: any may read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attr.h"
+#include "formats/tensorflow/tensor_data.h"
+#include "heddle/shape.h"
+#include "heddle/status.h"
+
+namespace heddle::tensorflow {
+
+struct Attribute;
+
+// NameAttrList: a function and the attributes that it is called with.
+struct FunctionName {
+  std::string_view name;
+  std::vector<Attribute> attributes;
+};
+
+// TensorShapeProto: one of an unknown rank is Shape::Unknown(). `too_large`: of a rank above what
+// heddle has.
+struct ShapeData {
+  Shape shape = Shape::Unknown();
+  bool too_large = false;
+};
+
+// AttrValue
+struct Attribute {
+  enum Kind : uint8_t {
+    kNone,
+    kString,
+    kInt,
+    kFloat,
+    kBool,
+    kType,
+    kShape,
+    kTensor,
+    kFunction,
+    kList,
+    kPlaceholder  // `s` names an attribute of the function around it
+  };
+  std::string_view name;
+  Kind kind = kNone;
+  std::string_view s;
+  int64_t i = 0;  // kInt, kBool, kType
+  float f = 0;
+  ShapeData shape;
+  std::shared_ptr<const TensorData> tensor;
+  std::shared_ptr<const FunctionName> function;
+  // Of a list, which has elements of one kind.
+  Ints ints;  // integers, types, bools
+  Floats floats;
+  std::vector<std::string_view> strings;
+  std::vector<ShapeData> shapes;
+  std::vector<FunctionName> functions;
+};
+
+// NodeDef
+struct Node {
+  std::string_view name, op;
+  int index = 0;                         // in its graph or function
+  std::vector<std::string_view> inputs;  // "node", "node:1", "^node", "node:output:0"
+  std::vector<Attribute> attributes;
+  const Attribute* Find(std::string_view attribute) const;
+};
+
+// OpDef.ArgDef
+struct Argument {
+  std::string_view name;
+  int64_t type = 0;
+  std::string_view type_attribute, number_attribute, type_list_attribute;
+};
+
+// FunctionDef
+struct Function {
+  std::string_view name;
+  std::vector<Argument> inputs, outputs;
+  std::vector<Node> nodes;
+  std::vector<std::pair<std::string_view, std::string_view>> results;  // output argument, reference
+  std::vector<std::string_view> control_results;                       // nodes that must run
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<Function> functions;
+  int64_t producer = 0;
+};
+
+// TensorInfo of a signature: the tensor that a key stands for.
+struct SignatureValue {
+  std::string_view key, tensor;
+  int64_t type = 0;
+  ShapeData shape;
+};
+
+struct Signature {
+  std::string_view key;
+  std::vector<SignatureValue> inputs, outputs;  // sorted by key
+};
+
+// A file: a GraphDef, or the MetaGraphDef of a SavedModel that is tagged "serve".
+struct Model {
+  Graph graph;
+  bool is_saved_model = false;
+  std::vector<Signature> signatures;  // of a SavedModel
+  std::string_view restore_op;        // the node that reads its variables
+  std::string_view filename_tensor;   // which it is given
+};
+
+// Whether the bytes begin as one of the two does.
+bool LooksLikeGraph(std::string_view bytes);
+bool LooksLikeSavedModel(std::string_view bytes);
+// kDataLoss: not a file of that kind, or cut short.
+Result<Model> ReadModel(std::string_view bytes);
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,230 @@
+#include "formats/tensorflow/node_lowering.h"
+
+#include <algorithm>
+
+namespace heddle::tensorflow {
+
+NodeLowering::NodeLowering(Lowering& l, const Node& node, Instance& instance, int at)
+    : OpMaker(l.draft_, l.block_, node.index, &node),
+      l_(l),
+      node_(node),
+      instance_(instance),
+      at_(at) {}
+
+void NodeLowering::SayProblem(const std::string& text) {
+  l_.builder_.Problem(l_.Where(node_, instance_), ": ", text);
+}
+
+void NodeLowering::IsRead(int v) {
+  if (l_.facts(v).data != nullptr) l_.var(v).persistable = true;
+}
+
+// --- inputs
+
+size_t NodeLowering::inputs() const { return instance_.graph->links(at_).inputs.size(); }
+
+int NodeLowering::In(size_t i) {
+  const Links& links = instance_.graph->links(at_);
+  if (i < links.inputs.size()) return l_.ValueOf(instance_, links.inputs[i], node_, links.names[i]);
+  Problem("input ", i, " is not given");
+  return NewVar(DType::kUnknown);
+}
+
+std::vector<int> NodeLowering::AllInputs(size_t from) {
+  std::vector<int> all;
+  for (size_t i = from; i < inputs(); ++i) all.push_back(In(i));
+  return all;
+}
+
+const Tensor* NodeLowering::Constant(int v, int64_t max_count) {
+  if (v == kNoDraft) return nullptr;
+  VarFacts& facts = l_.facts(v);
+  if (facts.value != nullptr)
+    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
+  if (facts.data == nullptr || facts.unreadable || facts.type == kString) return nullptr;
+  const auto count = facts.data->Count();
+  if (!count.ok() || *count > max_count) return nullptr;
+  auto made = MakeTensor(*facts.data);
+  if (!made.ok()) {
+    Problem(made.status().message());
+    facts.unreadable = true;
+    return nullptr;
+  }
+  facts.value = std::make_shared<const Tensor>(*std::move(made));
+  return facts.value.get();
+}
+
+Ints NodeLowering::RequiredInts(size_t i, std::string_view what) {
+  if (auto ints = ConstantInts(In(i))) return *std::move(ints);
+  Problem("input ", i, " (", what, ") must be known before a run");
+  return {};
+}
+
+// --- attributes
+
+// One that refers to the function's takes the value of the call.
+const Attribute* NodeLowering::Find(std::string_view name) const {
+  const Attribute* a = node_.Find(name);
+  const Instance* instance = &instance_;
+  while (a != nullptr && a->kind == Attribute::kPlaceholder) {
+    const std::string_view wanted = a->s;
+    a = nullptr;
+    if (instance->attributes == nullptr) break;
+    for (const Attribute& given : *instance->attributes)
+      if (given.name == wanted) a = &given;
+    instance = instance->caller;
+    if (instance == nullptr) break;
+  }
+  return a;
+}
+
+int64_t NodeLowering::Int(std::string_view name, int64_t otherwise) const {
+  const Attribute* a = Find(name);
+  return a != nullptr && a->kind == Attribute::kInt ? a->i : otherwise;
+}
+
+bool NodeLowering::Bool(std::string_view name, bool otherwise) const {
+  const Attribute* a = Find(name);
+  return a != nullptr && a->kind == Attribute::kBool ? a->i != 0 : otherwise;
+}
+
+double NodeLowering::Float(std::string_view name, double otherwise) const {
+  const Attribute* a = Find(name);
+  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f}
+                                                      : double{static_cast<float>(otherwise)};
+}
+
+std::string NodeLowering::Str(std::string_view name, std::string_view otherwise) const {
+  const Attribute* a = Find(name);
+  return std::string(a != nullptr && a->kind == Attribute::kString ? a->s : otherwise);
+}
+
+int NodeLowering::Type(std::string_view name, int otherwise) const {
+  const Attribute* a = Find(name);
+  return a != nullptr && a->kind == Attribute::kType ? BaseType(a->i) : otherwise;
+}
+
+DType NodeLowering::TypeAttr(std::string_view name, DType otherwise) const {
+  return StorageOf(Type(name, TypeOf(otherwise)));
+}
+
+Ints NodeLowering::IntList(std::string_view name, Ints otherwise) const {
+  const Attribute* a = Find(name);
+  return a != nullptr && a->kind == Attribute::kList ? a->ints : std::move(otherwise);
+}
+
+Floats NodeLowering::FloatList(std::string_view name) const {
+  const Attribute* a = Find(name);
+  return a != nullptr ? a->floats : Floats{};
+}
+
+std::vector<std::string> NodeLowering::StrList(std::string_view name) const {
+  const Attribute* a = Find(name);
+  if (a == nullptr) return {};
+  return {a->strings.begin(), a->strings.end()};
+}
+
+Shape NodeLowering::ShapeAttr(std::string_view name) const {
+  const Attribute* a = Find(name);
+  return a != nullptr && a->kind == Attribute::kShape ? a->shape.shape : Shape::Unknown();
+}
+
+// --- variables
+
+int NodeLowering::NewVar(DType dtype, std::string_view stem) {
+  const std::string_view name = stem.empty() ? node_.op : stem;
+  return l_.NewVar(l_.FreshName(StrCat(name, "/", l_.draft_.vars.size())), dtype);
+}
+
+void NodeLowering::SetType(int v, int type) {
+  l_.facts(v).type = type;
+  if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = StorageOf(type);
+  if (type == kString && l_.facts(v).kind == Kind::kTensor) {
+    l_.var(v).kind = ir::VarKind::kRaw;
+    l_.var(v).dtype = DType::kUnknown;
+  }
+}
+
+void NodeLowering::SetKind(int v, Kind kind) {
+  l_.facts(v).kind = kind;
+  if (kind == Kind::kList) {
+    l_.var(v).kind = ir::VarKind::kArray;
+    l_.var(v).ranked = false;
+  }
+}
+
+void NodeLowering::SetKnown(int v, Tensor value) {
+  VarFacts& facts = l_.facts(v);
+  if (facts.is_variable) return;
+  facts.shape = value.shape();
+  facts.value = std::make_shared<const Tensor>(std::move(value));
+}
+
+// --- constants
+
+int NodeLowering::HoldConstant(Tensor value) {
+  return l_.AddConstant(std::move(value), StrCat(node_.op, "/", l_.draft_.vars.size()));
+}
+
+int NodeLowering::DataConstant(const TensorData& data, std::string_view name) {
+  return l_.AddConstant(data, name);
+}
+
+// --- variables that are kept from run to run
+
+int NodeLowering::Variable(size_t i) {
+  const int v = In(i);
+  const VarFacts& facts = l_.facts(v);
+  if (facts.is_variable) return v;
+  if (facts.kind == Kind::kResource && facts.target != kNoDraft) return facts.target;
+  Problem("input ", i, " is no variable");
+  return v;
+}
+
+void NodeLowering::Write(int variable, int value) {
+  Emit("assign", {{"X", {value}}}, {}, {{"Out", {variable}}});
+  const VarFacts& from = l_.facts(value);
+  VarFacts& to = l_.facts(variable);
+  if (!to.shape.known_rank()) to.shape = from.shape;
+}
+
+int NodeLowering::Snapshot(int v) {
+  const int made = NewVar(dtype(v));
+  Emit("assign", {{"X", {v}}}, {}, {{"Out", {made}}});
+  l_.facts(made).type = l_.facts(v).type;
+  l_.facts(made).shape = l_.facts(v).shape;
+  l_.facts(made).kind = l_.facts(v).kind;
+  l_.var(made).kind = l_.var(v).kind;
+  return made;
+}
+
+// --- results
+
+bool NodeLowering::Wants(size_t output) const {
+  return instance_.graph->IsUsed({at_, static_cast<int>(output)});
+}
+
+void NodeLowering::Result(size_t output, int v) {
+  constexpr size_t kMostOutputs = 100000;
+  if (output >= kMostOutputs) return;
+  VarFacts& facts = l_.facts(v);
+  if (facts.type == kNoType) facts.type = TypeOf(dtype(v));
+  DraftVar& var = l_.var(v);
+  // Tensors have the names that they have in the graph.
+  if (instance_.function.empty() && !facts.exact_name && !facts.is_variable &&
+      facts.data == nullptr && var.block == l_.block_) {
+    var.name =
+        l_.FreshName(output == 0 ? std::string(node_.name) : StrCat(node_.name, ":", output));
+    facts.exact_name = true;
+  }
+  std::vector<int>& values = instance_.values[static_cast<size_t>(at_)];
+  if (values.size() <= output) values.resize(output + 1, kNoDraft);
+  values[output] = v;
+}
+
+int NodeLowering::NewBlock() {
+  l_.draft_.blocks.emplace_back().parent = l_.block_;
+  return static_cast<int>(l_.draft_.blocks.size() - 1);
+}
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,118 @@
+// One node while it is lowered: what its handler may ask of it and make for it.
+//
+// A handler sees data inputs only; the reader keeps control edges. It makes operators with the
+// functions of formats/op_maker.h (Make, Emit, Cast, IntsConstant, …) and says with Result() which
+// variable each output is. An attribute that a file leaves out has TensorFlow's default, which the
+// handler gives as `otherwise`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/op_maker.h"
+#include "formats/tensorflow/lower.h"
+
+namespace heddle::tensorflow {
+
+using formats::Attrs;
+using formats::Ins;
+using formats::kNoDraft;
+using formats::Outs;
+
+class NodeLowering : public formats::OpMaker {
+ public:
+  NodeLowering(Lowering& l, const Node& node, Instance& instance, int at);
+
+  const Node& node() const { return node_; }
+  std::string_view op() const { return node_.op; }
+  // What is wrong with the node; the file is refused with all such problems.
+  template <typename... Parts>
+  void Problem(const Parts&... parts) {
+    SayProblem(StrCat(parts...));
+  }
+
+  // --- inputs, without control edges
+  size_t inputs() const;
+  // The variable of input `i`; a mistake, and a variable of unknown type, where there is none.
+  int In(size_t i);
+  std::vector<int> AllInputs(size_t from = 0);
+  // The contents of a variable where they are known: of constants, and of what is made of constants
+  // and of known dimensions. Null for anything else, and for more elements than that.
+  // ConstantInts() and ConstantFloats() of OpMaker give the same as lists.
+  const Tensor* Constant(int v, int64_t max_count = 1024) override;
+  // The numbers of input `i`, which the handler needs to be known; a mistake where they are not.
+  Ints RequiredInts(size_t i, std::string_view what);
+
+  // --- attributes
+  const Attribute* Find(std::string_view name) const;
+  bool Has(std::string_view name) const { return Find(name) != nullptr; }
+  int64_t Int(std::string_view name, int64_t otherwise) const;
+  bool Bool(std::string_view name, bool otherwise) const;
+  double Float(std::string_view name, double otherwise) const;
+  std::string Str(std::string_view name, std::string_view otherwise) const;
+  // A DataType, and the dtype that heddle holds it in.
+  int Type(std::string_view name, int otherwise) const;
+  DType TypeAttr(std::string_view name, DType otherwise) const;
+  Ints IntList(std::string_view name, Ints otherwise = {}) const;
+  Floats FloatList(std::string_view name) const;
+  std::vector<std::string> StrList(std::string_view name) const;
+  Shape ShapeAttr(std::string_view name) const;  // Shape::Unknown() where it is left out
+
+  // --- variables
+  int type(int v) const { return v == kNoDraft ? int{kNoType} : l_.facts(v).type; }
+  Kind kind(int v) const { return v == kNoDraft ? Kind::kTensor : l_.facts(v).kind; }
+  const Shape& shape(int v) const override { return l_.facts(v).shape; }
+  int NewVar(DType dtype, std::string_view stem = "") override;
+  // Says a variable's TensorFlow type where its dtype does not tell it (uint16 is held in int32).
+  void SetType(int v, int type);
+  void SetKind(int v, Kind kind);
+  void SetShape(int v, const Shape& shape) override { l_.facts(v).shape = shape; }
+  // Says what a variable that operators compute will hold.
+  void SetKnown(int v, Tensor value);
+
+  // --- constants
+  int HoldConstant(Tensor value) override;
+  // The contents of a constant of the file, under a name like this.
+  int DataConstant(const TensorData& data, std::string_view name);
+
+  // --- variables that are kept from run to run
+  // The variable behind input `i`, which is a reference or a resource. Operators read it like any
+  // other, and write it by having it as their output, too: Emit("sgd", {{"Param", {v}}, …}, {},
+  // {{"ParamOut", {v}}}). A mistake where the input is no variable.
+  int Variable(size_t i);
+  // Overwrites it: an assignment.
+  void Write(int variable, int value);
+  // A copy of what `v` holds now, whoever writes to it later.
+  int Snapshot(int v);
+  // The output of operators on references: the variable again.
+  void ResultVariable(int variable) { Result(0, variable); }
+
+  // --- results
+  // Whether some node, or the caller, uses the output.
+  bool Wants(size_t output) const;
+  // The node's output `output` is this variable.
+  void Result(size_t output, int v);
+
+  // --- for control flow
+  int block() const { return l_.block_; }
+  int SwitchBlock(int block) { return std::exchange(l_.block_, block); }
+  int NewBlock();
+  VarFacts& facts(int v) { return l_.facts(v); }
+  Lowering& lowering() { return l_; }
+  Instance& instance() { return instance_; }
+
+ protected:
+  void SayProblem(const std::string& text) override;
+  void IsRead(int v) override;
+
+ private:
+  Lowering& l_;
+  const Node& node_;
+  Instance& instance_;
+  const int at_;  // the node's place in the instance's graph
+};
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,280 @@
+// Constants, inputs, names for values, and what shapes are made of and used for.
+#include <algorithm>
+
+#include "formats/tensorflow/handlers.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+// template arguments must be objects
+constexpr char kAdd[] = "elementwise_add";
+constexpr char kSub[] = "elementwise_sub";
+constexpr char kMul[] = "elementwise_mul";
+constexpr char kDiv[] = "elementwise_div";
+constexpr char kMax[] = "elementwise_max";
+constexpr char kMin[] = "elementwise_min";
+constexpr char kEqual[] = "equal";
+constexpr char kNotEqual[] = "not_equal";
+constexpr char kGreater[] = "greater_than";
+constexpr char kGreaterEqual[] = "greater_equal";
+constexpr char kLess[] = "less_than";
+constexpr char kLessEqual[] = "less_equal";
+constexpr char kAnd[] = "logical_and";
+constexpr char kOr[] = "logical_or";
+constexpr char kNot[] = "logical_not";
+constexpr char kRelu[] = "relu";
+constexpr char kRelu6[] = "relu6";
+constexpr char kTanh[] = "tanh";
+constexpr char kSigmoid[] = "sigmoid";
+constexpr char kExp[] = "exp";
+constexpr char kSqrt[] = "sqrt";
+constexpr char kRsqrt[] = "rsqrt";
+constexpr char kSquare[] = "square";
+
+template <const char* kType>
+bool LowerUnary(NodeLowering& n) {
+  n.Result(0, n.Unary(kType, n.In(0)));
+  return true;
+}
+
+template <const char* kType>
+bool LowerBinary(NodeLowering& n) {
+  n.Result(0, n.Binary(kType, n.In(0), n.In(1)));
+  return true;
+}
+
+bool LowerConst(NodeLowering& n) {
+  const Attribute* a = n.Find("value");
+  if (a == nullptr || a->tensor == nullptr) {
+    n.Problem("has no value");
+    n.Result(0, n.NewVar(n.TypeAttr("dtype", DType::kUnknown)));
+    return true;
+  }
+  const int v = n.DataConstant(*a->tensor, n.node().name);
+  if (a->tensor->type != kString) {
+    const auto ints = n.shape(v).rank() <= 1 ? n.ConstantInts(v) : std::nullopt;
+    if (ints) n.facts(v).partial = *ints;
+  }
+  n.Result(0, v);
+  return true;
+}
+
+// One that nobody feeds.
+bool LowerPlaceholder(NodeLowering& n) {
+  n.Problem("is an input that is not fed");
+  n.Result(0, n.NewVar(n.TypeAttr("dtype", DType::kUnknown)));
+  return true;
+}
+
+bool LowerIdentity(NodeLowering& n) {
+  n.Result(0, n.In(0));
+  return true;
+}
+
+bool LowerIdentityN(NodeLowering& n) {
+  for (size_t i = 0; i < n.inputs(); ++i) n.Result(i, n.In(i));
+  return true;
+}
+
+bool LowerNothing(NodeLowering&) { return true; }
+
+// A dead side is left out by the branches around it, so that both are the value.
+bool LowerSwitch(NodeLowering& n) {
+  n.Result(0, n.In(0));
+  n.Result(1, n.In(0));
+  return true;
+}
+
+// A Merge whose value is decided already, since its other side is not there.
+bool LowerPass(NodeLowering& n) {
+  n.Result(0, n.In(0));
+  return true;
+}
+
+// The dimensions of a variable, where all of them are fixed; else as far as they are known.
+void SetDims(NodeLowering& n, int v, const Shape& shape) {
+  if (!shape.known_rank()) return;
+  const Ints dims(shape.begin(), shape.end());
+  n.facts(v).partial = dims;
+  n.facts(v).shape = Shape{static_cast<int64_t>(dims.size())};
+  if (!shape.is_static()) return;
+  if (n.dtype(v) == DType::kI64)
+    n.SetKnown(v, Tensor::Of(DType::kI64, Shape{static_cast<int64_t>(dims.size())}, dims));
+  if (n.dtype(v) == DType::kI32)
+    n.SetKnown(v, Tensor::Of(DType::kI32, Shape{static_cast<int64_t>(dims.size())},
+                             std::vector<int32_t>(dims.begin(), dims.end())));
+}
+
+int ShapeAs(NodeLowering& n, int x, DType dtype) {
+  const Shape shape = n.shape(x);
+  if (shape.known_rank() && shape.is_static() && !n.facts(x).is_variable) {
+    const Ints dims(shape.begin(), shape.end());
+    const int made = n.HoldConstant(
+        dtype == DType::kI64 ? Tensor::Of(DType::kI64, Shape{shape.rank()}, dims)
+                             : Tensor::Of(DType::kI32, Shape{shape.rank()},
+                                          std::vector<int32_t>(dims.begin(), dims.end())));
+    n.facts(made).partial = dims;
+    return made;
+  }
+  const int made = n.Cast(n.Make("shape", {{"Input", {x}}}), dtype);
+  SetDims(n, made, shape);
+  return made;
+}
+
+bool LowerShape(NodeLowering& n) {
+  const DType dtype = n.TypeAttr("out_type", DType::kI32);
+  for (size_t i = 0; i < n.inputs(); ++i) n.Result(i, ShapeAs(n, n.In(i), dtype));
+  return true;
+}
+
+bool LowerRank(NodeLowering& n) {
+  const int x = n.In(0);
+  if (n.rank(x) >= 0) {
+    n.Result(0, n.IntConstant(n.rank(x), DType::kI32));
+    return true;
+  }
+  const int length = n.Make("size", {{"Input", {n.Make("shape", {{"Input", {x}}})}}});
+  n.Result(0, n.Cast(length, DType::kI32));
+  return true;
+}
+
+bool LowerSize(NodeLowering& n) {
+  const int x = n.In(0);
+  const DType dtype = n.TypeAttr("out_type", DType::kI32);
+  if (n.rank(x) >= 0 && n.shape(x).is_static() && !n.facts(x).is_variable)
+    n.Result(0, n.IntConstant(n.shape(x).numel(), dtype));
+  else
+    n.Result(0, n.Cast(n.Make("size", {{"Input", {x}}}), dtype));
+  return true;
+}
+
+bool LowerPack(NodeLowering& n) {
+  const std::vector<int> all = n.AllInputs();
+  if (all.empty()) return false;
+  const int made = n.Make("stack", {{"X", all}}, {{"axis", n.Int("axis", 0)}}, "Y");
+  // Sizes that are put together are often known in part.
+  Ints partial;
+  bool complete = n.dtype(made) == DType::kI32 || n.dtype(made) == DType::kI64;
+  for (int v : all) {
+    if (n.rank(v) != 0) complete = false;
+    const auto known = n.rank(v) == 0 ? n.ConstantInts(v) : std::nullopt;
+    if (known && known->size() == 1)
+      partial.push_back((*known)[0]);
+    else if (n.rank(v) == 0 && n.facts(v).partial.size() == 1)
+      partial.push_back(n.facts(v).partial[0]);
+    else
+      partial.push_back(-1);
+    complete = complete && known.has_value();
+  }
+  if (n.rank(all[0]) == 0) n.facts(made).partial = partial;
+  if (complete && n.dtype(made) == DType::kI32)
+    n.SetKnown(made, Tensor::Of(DType::kI32, Shape{static_cast<int64_t>(partial.size())},
+                                std::vector<int32_t>(partial.begin(), partial.end())));
+  if (complete && n.dtype(made) == DType::kI64)
+    n.SetKnown(made, Tensor::Of(DType::kI64, Shape{static_cast<int64_t>(partial.size())}, partial));
+  n.Result(0, made);
+  return true;
+}
+
+// A shape of zero elements means what it says; Paddle's takes 0 for the dimension of the input.
+bool LowerReshape(NodeLowering& n) {
+  const int x = n.In(0), shape = n.In(1);
+  const auto known = n.ConstantInts(shape);
+  if (known && std::find(known->begin(), known->end(), 0) == known->end()) {
+    n.Result(0, n.Reshape(x, *known));
+    return true;
+  }
+  const Ints partial = n.facts(shape).partial;
+  const auto open = std::count(partial.begin(), partial.end(), -1);
+  if (!known && open == 1 && !partial.empty() &&
+      std::find(partial.begin(), partial.end(), 0) == partial.end()) {
+    n.Result(0, n.Reshape(x, partial));
+    return true;
+  }
+  const int made = n.Make("onnx_reshape", {{"data", {x}}, {"shape", {shape}}},
+                          {{"allowzero", int64_t{1}}}, "reshaped");
+  if (!known && !partial.empty()) n.SetShape(made, Shape(std::span<const int64_t>(partial)));
+  n.Result(0, made);
+  return true;
+}
+
+// Texts among the data say what failed; heddle's message names the operator.
+bool LowerAssert(NodeLowering& n) {
+  std::vector<int> data;
+  for (int v : n.AllInputs(1))
+    if (n.type(v) != kString && n.kind(v) == Kind::kTensor) data.push_back(v);
+  Ins ins = {{"Cond", {n.In(0)}}};
+  if (!data.empty()) ins.emplace_back("Data", data);
+  n.Emit("assert", std::move(ins), {{"summarize", n.Int("summarize", 3)}}, {});
+  return true;
+}
+
+bool LowerCheckNumerics(NodeLowering& n) {
+  const int x = n.In(0);
+  const int all = n.Unary("isfinite", x);
+  n.Emit("assert", {{"Cond", {all}}}, {}, {});
+  n.Result(0, x);
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"Assert", &LowerAssert},
+    {"CheckNumerics", &LowerCheckNumerics},
+    {"CheckNumericsV2", &LowerCheckNumerics},
+    {"Const", &LowerConst},
+    {"Placeholder", &LowerPlaceholder},
+    {"PlaceholderV2", &LowerPlaceholder},
+    {"PlaceholderWithDefault", &LowerIdentity},
+    {"Identity", &LowerIdentity},
+    {"IdentityN", &LowerIdentityN},
+    {"RefIdentity", &LowerIdentity},
+    {"StopGradient", &LowerIdentity},
+    {"PreventGradient", &LowerIdentity},
+    {"Snapshot", &LowerIdentity},
+    {"DeepCopy", &LowerIdentity},
+    {"GuaranteeConst", &LowerIdentity},
+    {"EnsureShape", &LowerIdentity},
+    {"NoOp", &LowerNothing},
+    {"ControlTrigger", &LowerNothing},
+    {"Switch", &LowerSwitch},
+    {"RefSwitch", &LowerSwitch},
+    {"LoopCond", &LowerPass},
+    {"Enter", &LowerPass},
+    {"Exit", &LowerPass},
+    {"Shape", &LowerShape},
+    {"ShapeN", &LowerShape},
+    {"Rank", &LowerRank},
+    {"Size", &LowerSize},
+    {"Pack", &LowerPack},
+    {"Reshape", &LowerReshape},
+    {"Add", &LowerBinary<kAdd>},
+    {"AddV2", &LowerBinary<kAdd>},
+    {"Sub", &LowerBinary<kSub>},
+    {"Mul", &LowerBinary<kMul>},
+    {"RealDiv", &LowerBinary<kDiv>},
+    {"Maximum", &LowerBinary<kMax>},
+    {"Minimum", &LowerBinary<kMin>},
+    {"Equal", &LowerBinary<kEqual>},
+    {"NotEqual", &LowerBinary<kNotEqual>},
+    {"Greater", &LowerBinary<kGreater>},
+    {"GreaterEqual", &LowerBinary<kGreaterEqual>},
+    {"Less", &LowerBinary<kLess>},
+    {"LessEqual", &LowerBinary<kLessEqual>},
+    {"LogicalAnd", &LowerBinary<kAnd>},
+    {"LogicalOr", &LowerBinary<kOr>},
+    {"LogicalNot", &LowerUnary<kNot>},
+    {"Relu", &LowerUnary<kRelu>},
+    {"Relu6", &LowerUnary<kRelu6>},
+    {"Tanh", &LowerUnary<kTanh>},
+    {"Sigmoid", &LowerUnary<kSigmoid>},
+    {"Exp", &LowerUnary<kExp>},
+    {"Sqrt", &LowerUnary<kSqrt>},
+    {"Rsqrt", &LowerUnary<kRsqrt>},
+    {"Square", &LowerUnary<kSquare>},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> BasicHandlers() { return kEntries; }
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,364 @@
+// Operators that compute each element by itself, with NumPy's broadcasting.
+#include "core/op_registry.h"
+#include "formats/tensorflow/ops_direct.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+// heddle's operators of the same meaning; template arguments must be objects.
+constexpr char kAbs[] = "abs";
+constexpr char kAcos[] = "acos";
+constexpr char kAcosh[] = "acosh";
+constexpr char kAngle[] = "angle";
+constexpr char kAsin[] = "asin";
+constexpr char kAsinh[] = "asinh";
+constexpr char kAtan[] = "atan";
+constexpr char kAtanh[] = "atanh";
+constexpr char kBitwiseAnd[] = "bitwise_and";
+constexpr char kBitwiseNot[] = "bitwise_not";
+constexpr char kBitwiseOr[] = "bitwise_or";
+constexpr char kBitwiseXor[] = "bitwise_xor";
+constexpr char kCeil[] = "ceil";
+constexpr char kConj[] = "conj";
+constexpr char kCos[] = "cos";
+constexpr char kCosh[] = "cosh";
+constexpr char kDigamma[] = "digamma";
+constexpr char kElementwiseAdd[] = "elementwise_add";
+constexpr char kElementwiseMul[] = "elementwise_mul";
+constexpr char kElementwiseSub[] = "elementwise_sub";
+constexpr char kElu[] = "elu";
+constexpr char kErf[] = "erf";
+constexpr char kErfinv[] = "erfinv";
+constexpr char kExp[] = "exp";
+constexpr char kExpm1[] = "expm1";
+constexpr char kFloor[] = "floor";
+constexpr char kGreaterEqual[] = "greater_equal";
+constexpr char kGreaterThan[] = "greater_than";
+constexpr char kImag[] = "imag";
+constexpr char kIsfinite[] = "isfinite_v2";
+constexpr char kIsinf[] = "isinf_v2";
+constexpr char kIsnan[] = "isnan_v2";
+constexpr char kLessEqual[] = "less_equal";
+constexpr char kLessThan[] = "less_than";
+constexpr char kLgamma[] = "lgamma";
+constexpr char kLog[] = "log";
+constexpr char kLog1p[] = "log1p";
+constexpr char kLogicalAnd[] = "logical_and";
+constexpr char kLogicalNot[] = "logical_not";
+constexpr char kLogicalOr[] = "logical_or";
+constexpr char kReal[] = "real";
+constexpr char kReciprocal[] = "reciprocal";
+constexpr char kSigmoid[] = "sigmoid";
+constexpr char kSin[] = "sin";
+constexpr char kSinh[] = "sinh";
+constexpr char kSoftsign[] = "softsign";
+constexpr char kTan[] = "tan";
+constexpr char kTanh[] = "tanh";
+
+bool IsComplexVar(NodeLowering& n, int v) { return IsComplex(n.dtype(v)); }
+
+template <const char* kType>
+bool LowerUnary(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(n, 0, n.Unary(kType, x), x);
+  return true;
+}
+// Results of another dtype than the operand's.
+template <const char* kType>
+bool LowerTest(NodeLowering& n) {
+  n.Result(0, n.Unary(kType, n.In(0)));
+  return true;
+}
+
+template <const char* kType>
+bool LowerBinary(NodeLowering& n) {
+  const int x = n.In(0), y = n.In(1);
+  ResultLike(n, 0, n.Binary(kType, x, y), x);
+  return true;
+}
+template <const char* kType>
+bool LowerCompare(NodeLowering& n) {
+  n.Result(0, n.Binary(kType, n.In(0), n.In(1)));
+  return true;
+}
+
+// Of complex numbers both parts are equal.
+bool LowerEqual(NodeLowering& n) {
+  const bool equal = n.op() == "Equal";
+  const int x = n.In(0), y = n.In(1);
+  const char* type = equal ? "equal" : "not_equal";
+  if (!IsComplexVar(n, x)) {
+    n.Result(0, n.Binary(type, x, y));
+    return true;
+  }
+  const int re = n.Binary(type, n.Unary("real", x), n.Unary("real", y));
+  const int im = n.Binary(type, n.Unary("imag", x), n.Unary("imag", y));
+  n.Result(0, n.Binary(equal ? "logical_and" : "logical_or", re, im));
+  return true;
+}
+
+bool LowerNeg(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(n, 0, n.Unary("scale", x, {{"scale", -1.0}}), x);
+  return true;
+}
+
+bool LowerSquare(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(n, 0, IsComplexVar(n, x) ? n.Binary("elementwise_mul", x, x) : n.Unary("square", x),
+             x);
+  return true;
+}
+
+// Of complex numbers the root is a power.
+bool LowerSqrt(NodeLowering& n) {
+  const int x = n.In(0);
+  const bool inverse = n.op() == "Rsqrt";
+  if (!IsComplexVar(n, x)) {
+    n.Result(0, n.Unary(inverse ? "rsqrt" : "sqrt", x));
+    return true;
+  }
+  const int root = n.Make("tf_complex_sqrt", {{"x", {x}}}, {}, "y");
+  n.Result(0, inverse ? n.Unary("reciprocal", root) : root);
+  return true;
+}
+
+// Complex numbers over their size.
+bool LowerSign(NodeLowering& n) {
+  const int x = n.In(0);
+  if (!IsComplexVar(n, x)) {
+    ResultLike(n, 0, n.Unary("sign", x), x);
+    return true;
+  }
+  const int size = n.Cast(n.Unary("abs", x), n.dtype(x));
+  n.Result(0, n.Make("tf_div_no_nan", {{"x", {x}}, {"y", {size}}}, {}, "z"));
+  return true;
+}
+
+// Halves go to the even neighbour. Integers give 0, which is what TensorFlow answers.
+bool LowerRound(NodeLowering& n) {
+  const int x = n.In(0);
+  if (IsFloat(n.dtype(x)))
+    n.Result(0, n.Make("onnx_round", {{"X", {x}}}, {}, "Y"));
+  else
+    ResultLike(n, 0, n.Unary("fill_any_like", x, {{"value", 0.0}, {"dtype", int64_t{-1}}}), x);
+  return true;
+}
+
+bool LowerErfc(NodeLowering& n) {
+  n.Result(0, n.Make("tf_erfc", {{"x", {n.In(0)}}}, {}, "y"));
+  return true;
+}
+
+bool LowerSquaredDifference(NodeLowering& n) {
+  const int x = n.In(0), d = n.Binary("elementwise_sub", x, n.In(1));
+  if (IsComplexVar(n, x))
+    n.Result(0, n.Binary("elementwise_mul", n.Unary("conj", d), d));
+  else
+    ResultLike(n, 0, IsFloat(n.dtype(x)) ? n.Unary("square", d) : n.Binary("elementwise_mul", d, d),
+               x);
+  return true;
+}
+
+// Integers: towards zero, and the divisor is not 0.
+bool LowerDivide(NodeLowering& n) {
+  const int x = n.In(0), y = n.In(1);
+  if (IsFloat(n.dtype(x)) || IsComplexVar(n, x)) {
+    n.Result(0, n.Binary("elementwise_div", x, y));
+    return true;
+  }
+  return LowerDirect(n, "tf_truncate_div");
+}
+
+bool LowerPow(NodeLowering& n) {
+  const int x = n.In(0), y = n.In(1);
+  if (!IsFloat(n.dtype(x))) return LowerDirect(n, "tf_pow");
+  const auto exponent = n.ConstantFloats(y);
+  if (exponent && exponent->size() == 1 && n.rank(y) == 0 && (*exponent)[0] == 2)
+    n.Result(0, n.Unary("square", x));
+  else
+    n.Result(0, n.Binary("elementwise_pow", x, y));
+  return true;
+}
+
+bool LowerAtan2(NodeLowering& n) {
+  const int y = n.In(0), x = n.In(1);
+  n.Result(0, n.Make("tf_atan2", {{"x", {y}}, {"y", {x}}}, {}, "z"));
+  return true;
+}
+
+// From left to right; one dtype and shape.
+bool LowerAddN(NodeLowering& n) {
+  const std::vector<int> inputs = n.AllInputs();
+  if (inputs.empty()) return false;
+  int made = inputs[0];
+  if (inputs.size() == 1) made = n.Unary("assign", made);
+  for (size_t i = 1; i < inputs.size(); ++i) made = n.Binary("elementwise_add", made, inputs[i]);
+  ResultLike(n, 0, made, inputs[0]);
+  return true;
+}
+
+bool LowerClipByValue(NodeLowering& n) {
+  const int low = n.Make("tf_maximum", {{"x", {n.In(0)}}, {"y", {n.In(1)}}}, {}, "z");
+  n.Result(0, n.Make("tf_minimum", {{"x", {low}}, {"y", {n.In(2)}}}, {}, "z"));
+  return true;
+}
+
+bool LowerRelu(NodeLowering& n) {
+  const int x = n.In(0);
+  const bool six = n.op() == "Relu6";
+  if (IsFloat(n.dtype(x)))
+    n.Result(0, six ? n.Unary("relu6", x, {{"threshold", 6.0}}) : n.Unary("relu", x));
+  else
+    ResultLike(n, 0, n.Make(six ? "tf_relu6" : "tf_relu", {{"features", {x}}}, {}, "activations"),
+               x);
+  return true;
+}
+
+bool LowerElu(NodeLowering& n) {
+  n.Result(0, n.Unary("elu", n.In(0), {{"alpha", 1.0}}));
+  return true;
+}
+bool LowerSelu(NodeLowering& n) {
+  n.Result(0, n.Unary("selu", n.In(0),
+                      {{"alpha", 1.6732632423543772848170429916717},
+                       {"scale", 1.0507009873554804934193349852946}}));
+  return true;
+}
+bool LowerLeakyRelu(NodeLowering& n) {
+  n.Result(0, n.Unary("leaky_relu", n.In(0), {{"alpha", n.Float("alpha", 0.2)}}));
+  return true;
+}
+// Where exp(-x) is nothing beside 1, x is the result in double precision, too.
+bool LowerSoftplus(NodeLowering& n) {
+  n.Result(0, n.Unary("softplus", n.In(0), {{"beta", 1.0}, {"threshold", 40.0}}));
+  return true;
+}
+
+bool LowerComplex(NodeLowering& n) {
+  n.Result(0, n.Binary("complex", n.In(0), n.In(1)));
+  return true;
+}
+
+bool LowerLike(NodeLowering& n, double value) {
+  const int x = n.In(0);
+  ResultLike(n, 0, n.Unary("fill_any_like", x, {{"value", value}, {"dtype", int64_t{-1}}}), x);
+  return true;
+}
+bool LowerZerosLike(NodeLowering& n) { return LowerLike(n, 0); }
+bool LowerOnesLike(NodeLowering& n) { return LowerLike(n, 1); }
+
+bool LowerApproximateEqual(NodeLowering& n) {
+  const int x = n.In(0), d = n.Unary("abs", n.Binary("elementwise_sub", x, n.In(1)));
+  const int most = n.FloatConstant(n.Float("tolerance", 1e-5), n.dtype(d));
+  n.Result(0, n.Binary("less_than", d, most));
+  return true;
+}
+
+bool LowerBessel(NodeLowering& n) {
+  n.Result(0, n.Make(n.op() == "BesselI0e" ? "i0e" : "i1e", {{"x", {n.In(0)}}}, {}, "out"));
+  return true;
+}
+
+// Φ⁻¹(p) = √2 erf⁻¹(2 p - 1)
+bool LowerNdtri(NodeLowering& n) {
+  const int p = n.Unary("scale", n.In(0), {{"scale", 2.0}, {"bias", -1.0}});
+  n.Result(0, n.Unary("scale", n.Unary("erfinv", p), {{"scale", 1.41421356237309504880}}));
+  return true;
+}
+
+bool LowerNextAfter(NodeLowering& n) {
+  n.Result(0, n.Make("nextafter", {{"x", {n.In(0)}}, {"y", {n.In(1)}}}, {}, "out"));
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"Abs", &LowerUnary<kAbs>},
+    {"AccumulateNV2", &LowerAddN},
+    {"Acos", &LowerUnary<kAcos>},
+    {"Acosh", &LowerUnary<kAcosh>},
+    {"Add", &LowerBinary<kElementwiseAdd>},
+    {"AddN", &LowerAddN},
+    {"AddV2", &LowerBinary<kElementwiseAdd>},
+    {"Angle", &LowerTest<kAngle>},
+    {"ApproximateEqual", &LowerApproximateEqual},
+    {"Asin", &LowerUnary<kAsin>},
+    {"Asinh", &LowerUnary<kAsinh>},
+    {"Atan", &LowerUnary<kAtan>},
+    {"Atan2", &LowerAtan2},
+    {"Atanh", &LowerUnary<kAtanh>},
+    {"BesselI0e", &LowerBessel},
+    {"BesselI1e", &LowerBessel},
+    {"BitwiseAnd", &LowerBinary<kBitwiseAnd>},
+    {"BitwiseOr", &LowerBinary<kBitwiseOr>},
+    {"BitwiseXor", &LowerBinary<kBitwiseXor>},
+    {"Ceil", &LowerUnary<kCeil>},
+    {"ClipByValue", &LowerClipByValue},
+    {"Complex", &LowerComplex},
+    {"ComplexAbs", &LowerTest<kAbs>},
+    {"Conj", &LowerUnary<kConj>},
+    {"Cos", &LowerUnary<kCos>},
+    {"Cosh", &LowerUnary<kCosh>},
+    {"Digamma", &LowerUnary<kDigamma>},
+    {"Div", &LowerDivide},
+    {"Elu", &LowerElu},
+    {"Equal", &LowerEqual},
+    {"Erf", &LowerUnary<kErf>},
+    {"Erfc", &LowerErfc},
+    {"Erfinv", &LowerUnary<kErfinv>},
+    {"Exp", &LowerUnary<kExp>},
+    {"Expm1", &LowerUnary<kExpm1>},
+    {"Floor", &LowerUnary<kFloor>},
+    {"Greater", &LowerCompare<kGreaterThan>},
+    {"GreaterEqual", &LowerCompare<kGreaterEqual>},
+    {"Imag", &LowerTest<kImag>},
+    {"Inv", &LowerUnary<kReciprocal>},
+    {"Invert", &LowerUnary<kBitwiseNot>},
+    {"IsFinite", &LowerTest<kIsfinite>},
+    {"IsInf", &LowerTest<kIsinf>},
+    {"IsNan", &LowerTest<kIsnan>},
+    {"LeakyRelu", &LowerLeakyRelu},
+    {"Less", &LowerCompare<kLessThan>},
+    {"LessEqual", &LowerCompare<kLessEqual>},
+    {"Lgamma", &LowerUnary<kLgamma>},
+    {"Log", &LowerUnary<kLog>},
+    {"Log1p", &LowerUnary<kLog1p>},
+    {"LogicalAnd", &LowerCompare<kLogicalAnd>},
+    {"LogicalNot", &LowerTest<kLogicalNot>},
+    {"LogicalOr", &LowerCompare<kLogicalOr>},
+    {"Mul", &LowerBinary<kElementwiseMul>},
+    {"Ndtri", &LowerNdtri},
+    {"Neg", &LowerNeg},
+    {"NextAfter", &LowerNextAfter},
+    {"NotEqual", &LowerEqual},
+    {"OnesLike", &LowerOnesLike},
+    {"Pow", &LowerPow},
+    {"Real", &LowerTest<kReal>},
+    {"RealDiv", &LowerDivide},
+    {"Reciprocal", &LowerUnary<kReciprocal>},
+    {"Relu", &LowerRelu},
+    {"Relu6", &LowerRelu},
+    {"Rint", &LowerRound},
+    {"Round", &LowerRound},
+    {"Rsqrt", &LowerSqrt},
+    {"Selu", &LowerSelu},
+    {"Sigmoid", &LowerUnary<kSigmoid>},
+    {"Sign", &LowerSign},
+    {"Sin", &LowerUnary<kSin>},
+    {"Sinh", &LowerUnary<kSinh>},
+    {"Softplus", &LowerSoftplus},
+    {"Softsign", &LowerUnary<kSoftsign>},
+    {"Sqrt", &LowerSqrt},
+    {"Square", &LowerSquare},
+    {"SquaredDifference", &LowerSquaredDifference},
+    {"Sub", &LowerBinary<kElementwiseSub>},
+    {"Tan", &LowerUnary<kTan>},
+    {"Tanh", &LowerUnary<kTanh>},
+    {"ZerosLike", &LowerZerosLike},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ElementwiseHandlers() { return kEntries; }
+
+}  // namespace heddle::tensorflow

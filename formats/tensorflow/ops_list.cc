@@ -1,0 +1,417 @@
+// TensorLists, which are values, and TensorArrays and stacks, which are not: their handles stand
+// for one array variable, and flows and edges have put the operators on it into order.
+#include "core/shapes.h"
+#include "formats/tensorflow/blocks.h"
+#include "formats/tensorflow/handlers.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+void AddDType(NodeLowering& n, std::string_view attribute, Attrs* attrs) {
+  const DType dtype = n.TypeAttr(attribute, DType::kF32);
+  if (dtype != DType::kUnknown) attrs->emplace_back("dtype", DTypeToProto(dtype));
+}
+
+// What is known of the items' shape, by the input that names it.
+Shape NamedShape(NodeLowering& n, size_t i) {
+  if (i >= n.inputs()) return Shape::Unknown();
+  const int v = n.In(i);
+  if (n.rank(v) != 1) return Shape::Unknown();
+  const auto known = n.ConstantInts(v);
+  const Ints dims = known ? *known : n.facts(v).partial;
+  if (dims.empty() && !known) return Shape::Unknown();
+  Shape shape;
+  for (int64_t d : dims)
+    if (shape.rank() < Shape::kMaxRank) shape.push_back(d < 0 ? -1 : d);
+  return shape;
+}
+
+int List(NodeLowering& n, std::string_view type, Ins ins, Attrs attrs, const Shape& items) {
+  const int made = n.NewVar(DType::kUnknown);
+  n.SetKind(made, Kind::kList);
+  n.Emit(type, std::move(ins), std::move(attrs), {{"Out", {made}}});
+  n.facts(made).type = n.Type("element_dtype", kFloat);
+  n.SetShape(made, items);
+  return made;
+}
+
+// The result of an operator on a list: one item, or several on a new axis.
+int Items(NodeLowering& n, std::string_view type, Ins ins, std::string_view dtype_attribute,
+          const Shape& items, bool stacked, int64_t count = -1) {
+  Attrs attrs;
+  AddDType(n, dtype_attribute, &attrs);
+  const int made = n.Make(type, std::move(ins), std::move(attrs));
+  n.draft_var(made).dtype = n.TypeAttr(dtype_attribute, DType::kF32);
+  n.facts(made).type = n.Type(dtype_attribute, kFloat);
+  Shape shape = items;
+  if (stacked && shape.known_rank() && shape.rank() < Shape::kMaxRank) shape.insert(0, count);
+  n.SetShape(made, shape);
+  return made;
+}
+
+int Length(NodeLowering& n, int list) {
+  const int count = n.Make("lod_array_length", {{"X", {list}}});
+  n.draft_var(count).dtype = DType::kI64;
+  n.SetShape(count, Shape{1});
+  return n.Cast(n.Reshape(count, {}), DType::kI32);
+}
+
+Shape ItemsOf(NodeLowering& n, int list, size_t shape_input) {
+  const Shape named = NamedShape(n, shape_input);
+  return named.known_rank() ? named : n.shape(list);
+}
+
+// --- TensorLists
+
+bool LowerReserve(NodeLowering& n) {
+  Attrs attrs;
+  AddDType(n, "element_dtype", &attrs);
+  n.Result(0,
+           List(n, "tf_list_reserve", {{"num_elements", {n.In(1)}}, {"element_shape", {n.In(0)}}},
+                std::move(attrs), NamedShape(n, 0)));
+  return true;
+}
+
+bool LowerEmpty(NodeLowering& n) {
+  Attrs attrs;
+  AddDType(n, "element_dtype", &attrs);
+  n.Result(0, List(n, "tf_list_reserve",
+                   {{"num_elements", {n.IntConstant(0)}}, {"element_shape", {n.In(0)}}},
+                   std::move(attrs), NamedShape(n, 0)));
+  return true;
+}
+
+bool LowerFromTensor(NodeLowering& n) {
+  const int x = n.In(0);
+  Shape items = n.shape(x);
+  if (items.rank() > 0) items.erase(0);
+  n.Result(0, List(n, "tf_list_from_tensor", {{"tensor", {x}}}, {}, items));
+  return true;
+}
+
+bool LowerSetItem(NodeLowering& n) {
+  const int list = n.In(0);
+  const Shape items = n.shape(list).known_rank() ? n.shape(list) : n.shape(n.In(2));
+  n.Result(
+      0, List(n, "tf_list_set_item", {{"list", {list}}, {"index", {n.In(1)}}, {"item", {n.In(2)}}},
+              {{"resize", n.Bool("resize_if_index_out_of_bounds", false)}}, items));
+  return true;
+}
+
+bool LowerGetItem(NodeLowering& n) {
+  const int list = n.In(0);
+  n.Result(0, Items(n, "tf_list_get_item",
+                    {{"list", {list}}, {"index", {n.In(1)}}, {"element_shape", {n.In(2)}}},
+                    "element_dtype", ItemsOf(n, list, 2), false));
+  return true;
+}
+
+bool LowerPushBack(NodeLowering& n) {
+  const int list = n.In(0);
+  n.Result(
+      0, List(n, "tf_list_push_back", {{"list", {list}}, {"item", {n.In(1)}}}, {}, n.shape(list)));
+  return true;
+}
+
+bool LowerPopBack(NodeLowering& n) {
+  const int list = n.In(0);
+  const int rest = n.NewVar(DType::kUnknown),
+            item = n.NewVar(n.TypeAttr("element_dtype", DType::kF32));
+  n.SetKind(rest, Kind::kList);
+  n.facts(rest).type = n.facts(item).type = n.Type("element_dtype", kFloat);
+  n.SetShape(rest, n.shape(list));
+  n.SetShape(item, ItemsOf(n, list, 1));
+  Attrs attrs;
+  AddDType(n, "element_dtype", &attrs);
+  n.Emit("tf_list_pop_back", {{"list", {list}}, {"element_shape", {n.In(1)}}}, std::move(attrs),
+         {{"Out", {rest}}, {"item", {item}}});
+  n.Result(0, rest);
+  n.Result(1, item);
+  return true;
+}
+
+bool LowerStack(NodeLowering& n) {
+  const int list = n.In(0);
+  n.Result(0, Items(n, "tf_list_stack", {{"list", {list}}, {"element_shape", {n.In(1)}}},
+                    "element_dtype", ItemsOf(n, list, 1), true, n.Int("num_elements", -1)));
+  return true;
+}
+
+bool LowerGather(NodeLowering& n) {
+  const int list = n.In(0);
+  n.Result(0, Items(n, "tf_list_gather",
+                    {{"list", {list}}, {"indices", {n.In(1)}}, {"element_shape", {n.In(2)}}},
+                    "element_dtype", ItemsOf(n, list, 2), true));
+  return true;
+}
+
+bool LowerScatter(NodeLowering& n) {
+  const int x = n.In(0);
+  Attrs attrs;
+  AddDType(n, "element_dtype", &attrs);
+  Shape items = n.shape(x);
+  if (items.rank() > 0) items.erase(0);
+  // As many items as are asked for, or as the places need.
+  const int wanted = n.inputs() > 3 ? n.In(3) : n.IntConstant(0);
+  const int count = n.Binary("elementwise_max", n.Cast(wanted, DType::kI64), n.IntConstant(0));
+  const int empty =
+      List(n, "tf_list_reserve", {{"num_elements", {count}}, {"element_shape", {n.In(2)}}},
+           std::move(attrs), items);
+  n.Result(0,
+           List(n, "tf_list_scatter", {{"list", {empty}}, {"tensor", {x}}, {"indices", {n.In(1)}}},
+                {{"resize", true}}, items));
+  return true;
+}
+
+bool LowerScatterInto(NodeLowering& n) {
+  const int list = n.In(0);
+  n.Result(0, List(n, "tf_list_scatter",
+                   {{"list", {list}}, {"tensor", {n.In(1)}}, {"indices", {n.In(2)}}},
+                   {{"resize", true}}, n.shape(list)));
+  return true;
+}
+
+bool LowerConcat(NodeLowering& n) {
+  const int list = n.In(0);
+  Attrs attrs;
+  AddDType(n, "element_dtype", &attrs);
+  const auto made =
+      n.MakeMany("tf_list_concat", {{"list", {list}}}, std::move(attrs), {"Out", "lengths"});
+  n.draft_var(made[0]).dtype = n.TypeAttr("element_dtype", DType::kF32);
+  n.draft_var(made[1]).dtype = DType::kI64;
+  n.facts(made[1]).type = kInt64;
+  n.SetShape(made[1], Shape{-1});
+  n.Result(0, made[0]);
+  n.Result(1, made[1]);
+  return true;
+}
+
+bool LowerSplit(NodeLowering& n) {
+  n.Result(0, List(n, "tf_list_split", {{"tensor", {n.In(0)}}, {"lengths", {n.In(2)}}}, {},
+                   Shape::Unknown()));
+  return true;
+}
+
+bool LowerLength(NodeLowering& n) {
+  n.Result(0, Length(n, n.In(0)));
+  return true;
+}
+
+bool LowerResize(NodeLowering& n) {
+  const int list = n.In(0);
+  n.Result(0,
+           List(n, "tf_list_resize", {{"list", {list}}, {"size", {n.In(1)}}}, {}, n.shape(list)));
+  return true;
+}
+
+// --- TensorArrays and stacks
+
+// A new array behind a handle.
+int Handle(NodeLowering& n, Kind kind, int array) {
+  const int handle = n.NewVar(DType::kUnknown);
+  n.facts(handle).kind = kind;
+  n.facts(handle).type = kResource;
+  n.facts(handle).target = array;
+  return handle;
+}
+
+int Flow(NodeLowering& n) {
+  const int flow = n.NewVar(DType::kUnknown);
+  n.facts(flow).kind = Kind::kFlow;
+  n.facts(flow).type = kFloat;
+  return flow;
+}
+
+// The array behind input 0; a mistake where there is none.
+int ArrayOf(NodeLowering& n, Kind kind) {
+  const int handle = n.In(0);
+  if (n.kind(handle) == kind && n.facts(handle).target != kNoDraft) return n.facts(handle).target;
+  n.Problem("input 0 is no handle of ", kind == Kind::kStack ? "a stack" : "a TensorArray");
+  const int array = n.NewVar(DType::kUnknown);
+  n.SetKind(array, Kind::kList);
+  return array;
+}
+
+int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
+  const int array = n.NewVar(DType::kUnknown, "array");
+  n.SetKind(array, Kind::kList);
+  n.facts(array).type = type;
+  n.SetShape(array, items);
+  Ins ins = {{"num_elements", {count}}};
+  if (items.known_rank() && items.is_static())
+    ins.emplace_back("element_shape",
+                     std::vector<int>{n.IntsConstant(Ints(items.begin(), items.end()))});
+  Attrs attrs;
+  if (StorageOf(type) != DType::kUnknown)
+    attrs.emplace_back("dtype", DTypeToProto(StorageOf(type)));
+  n.Emit("tf_list_reserve", std::move(ins), std::move(attrs), {{"Out", {array}}});
+  return array;
+}
+
+bool LowerArray(NodeLowering& n) {
+  const int array = NewArray(n, n.In(0), n.Type("dtype", kFloat), n.ShapeAttr("element_shape"));
+  const int handle = Handle(n, Kind::kTensorArray, array);
+  n.facts(array).grows = n.Bool("dynamic_size", false);
+  n.Result(0, handle);
+  n.Result(1, Flow(n));
+  return true;
+}
+
+bool LowerArrayWrite(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray), item = n.In(2);
+  n.Emit("tf_list_set_item", {{"list", {array}}, {"index", {n.In(1)}}, {"item", {item}}},
+         {{"resize", n.facts(array).grows}, {"add", n.facts(array).adds}}, {{"Out", {array}}});
+  if (!n.shape(array).known_rank()) n.SetShape(array, n.shape(item));
+  n.Result(0, n.In(3));
+  return true;
+}
+
+bool LowerArrayRead(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray);
+  n.Result(0, Items(n, "tf_list_get_item", {{"list", {array}}, {"index", {n.In(1)}}}, "dtype",
+                    n.shape(array), false));
+  return true;
+}
+
+bool LowerArrayGather(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray);
+  Shape items = n.ShapeAttr("element_shape");
+  if (!items.known_rank()) items = n.shape(array);
+  Ins ins = {{"list", {array}}, {"indices", {n.In(1)}}};
+  if (items.known_rank())
+    ins.emplace_back("element_shape",
+                     std::vector<int>{n.IntsConstant(Ints(items.begin(), items.end()))});
+  n.Result(0, Items(n, "tf_list_gather", std::move(ins), "dtype", items, true));
+  return true;
+}
+
+bool LowerArrayScatter(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray), x = n.In(2);
+  n.Emit("tf_list_scatter", {{"list", {array}}, {"tensor", {x}}, {"indices", {n.In(1)}}},
+         {{"resize", n.facts(array).grows}}, {{"Out", {array}}});
+  if (!n.shape(array).known_rank() && n.rank(x) > 0) {
+    Shape items = n.shape(x);
+    items.erase(0);
+    n.SetShape(array, items);
+  }
+  n.Result(0, n.In(3));
+  return true;
+}
+
+bool LowerArraySize(NodeLowering& n) {
+  n.Result(0, Length(n, ArrayOf(n, Kind::kTensorArray)));
+  return true;
+}
+
+bool LowerArrayConcat(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray);
+  Attrs attrs;
+  AddDType(n, "dtype", &attrs);
+  const auto made =
+      n.MakeMany("tf_list_concat", {{"list", {array}}}, std::move(attrs), {"Out", "lengths"});
+  n.draft_var(made[0]).dtype = n.TypeAttr("dtype", DType::kF32);
+  n.draft_var(made[1]).dtype = DType::kI64;
+  n.SetShape(made[1], Shape{-1});
+  n.Result(0, made[0]);
+  n.Result(1, made[1]);
+  return true;
+}
+
+bool LowerArraySplit(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray);
+  n.Emit("tf_list_split", {{"tensor", {n.In(1)}}, {"lengths", {n.In(2)}}}, {}, {{"Out", {array}}});
+  n.Result(0, n.In(3));
+  return true;
+}
+
+// The gradients of an array's items, one array for each `source`. It begins where its array lies,
+// before any loop that adds to it.
+bool LowerArrayGrad(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kTensorArray);
+  const std::string source = n.Str("source", "");
+  int& known = n.lowering().GradientArray(array, source);
+  if (known == kNoDraft) {
+    const int outer = n.SwitchBlock(n.draft_var(array).block);
+    known = n.NewVar(DType::kUnknown, "gradients");
+    n.SetKind(known, Kind::kList);
+    n.facts(known).type = n.type(array);
+    n.SetShape(known, n.shape(array));
+    n.facts(known).adds = true;
+    n.facts(known).grows = n.facts(array).grows;
+    n.Emit("tf_list_like", {{"list", {array}}}, {}, {{"Out", {known}}});
+    n.SwitchBlock(outer);
+  }
+  n.Result(0, Handle(n, Kind::kTensorArray, known));
+  n.Result(1, Flow(n));
+  return true;
+}
+
+bool LowerStackNew(NodeLowering& n) {
+  const int array = NewArray(n, n.IntConstant(0), n.Type("elem_type", kFloat), Shape::Unknown());
+  n.Result(0, Handle(n, Kind::kStack, array));
+  return true;
+}
+
+bool LowerStackPush(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kStack), item = n.In(1);
+  n.Emit("tf_list_push_back", {{"list", {array}}, {"item", {item}}}, {}, {{"Out", {array}}});
+  n.facts(array).type = n.type(item);
+  n.SetShape(array, n.shape(item));
+  n.Result(0, item);
+  return true;
+}
+
+bool LowerStackPop(NodeLowering& n) {
+  const int array = ArrayOf(n, Kind::kStack);
+  const int item = n.NewVar(n.TypeAttr("elem_type", DType::kF32));
+  n.facts(item).type = n.Type("elem_type", kFloat);
+  n.SetShape(item, n.shape(array));
+  Attrs attrs;
+  AddDType(n, "elem_type", &attrs);
+  n.Emit("tf_list_pop_back", {{"list", {array}}}, std::move(attrs),
+         {{"Out", {array}}, {"item", {item}}});
+  n.Result(0, item);
+  return true;
+}
+
+bool LowerNothing(NodeLowering&) { return true; }
+
+constexpr HandlerEntry kEntries[] = {
+    {"TensorListReserve", &LowerReserve},
+    {"EmptyTensorList", &LowerEmpty},
+    {"TensorListFromTensor", &LowerFromTensor},
+    {"TensorListSetItem", &LowerSetItem},
+    {"TensorListGetItem", &LowerGetItem},
+    {"TensorListPushBack", &LowerPushBack},
+    {"TensorListPopBack", &LowerPopBack},
+    {"TensorListStack", &LowerStack},
+    {"TensorListGather", &LowerGather},
+    {"TensorListScatter", &LowerScatter},
+    {"TensorListScatterV2", &LowerScatter},
+    {"TensorListScatterIntoExistingList", &LowerScatterInto},
+    {"TensorListConcat", &LowerConcat},
+    {"TensorListConcatV2", &LowerConcat},
+    {"TensorListSplit", &LowerSplit},
+    {"TensorListLength", &LowerLength},
+    {"TensorListResize", &LowerResize},
+    {"TensorArrayV3", &LowerArray},
+    {"TensorArrayWriteV3", &LowerArrayWrite},
+    {"TensorArrayReadV3", &LowerArrayRead},
+    {"TensorArrayGatherV3", &LowerArrayGather},
+    {"TensorArrayScatterV3", &LowerArrayScatter},
+    {"TensorArraySizeV3", &LowerArraySize},
+    {"TensorArrayConcatV3", &LowerArrayConcat},
+    {"TensorArraySplitV3", &LowerArraySplit},
+    {"TensorArrayGradV3", &LowerArrayGrad},
+    {"TensorArrayCloseV3", &LowerNothing},
+    {"StackV2", &LowerStackNew},
+    {"StackPushV2", &LowerStackPush},
+    {"StackPopV2", &LowerStackPop},
+    {"StackCloseV2", &LowerNothing},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ListHandlers() { return kEntries; }
+
+}  // namespace heddle::tensorflow

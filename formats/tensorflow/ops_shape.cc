@@ -1,0 +1,217 @@
+// Operators that rearrange elements: axes, parts, repetitions, conversions.
+#include <algorithm>
+
+#include "core/op_registry.h"
+#include "core/shapes.h"
+#include "formats/tensorflow/ops_direct.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+// One known integer of input `i`.
+std::optional<int64_t> KnownInt(NodeLowering& n, size_t i) {
+  const auto list = n.ConstantInts(n.In(i));
+  if (!list || list->size() != 1) return std::nullopt;
+  return (*list)[0];
+}
+
+// Axes that the operators know, for a tensor of this rank; false, and a mistake, for others.
+bool CheckAxis(NodeLowering& n, int64_t* axis, int rank) {
+  if (rank < 0) return true;
+  if (*axis < -rank || *axis >= rank) {
+    n.Problem("names axis ", *axis, " of a tensor of rank ", rank);
+    return false;
+  }
+  if (*axis < 0) *axis += rank;
+  return true;
+}
+
+bool LowerTranspose(NodeLowering& n) {
+  int x = n.In(0);
+  if (n.op() == "ConjugateTranspose" && IsComplex(n.dtype(x))) x = n.Unary("conj", x);
+  const auto perm = n.ConstantInts(n.In(1));
+  if (!perm) {
+    ResultLike(n, 0, n.Make("tf_transpose", {{"x", {x}}, {"perm", {n.In(1)}}}, {}, "y"), x);
+    return true;
+  }
+  Ints axes = *perm, sorted;
+  const auto rank = static_cast<int64_t>(axes.size());
+  for (int64_t& a : axes) a = a < 0 ? a + rank : a;
+  sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  bool fits = n.rank(x) < 0 || n.rank(x) == rank;
+  for (int64_t i = 0; i < rank; ++i) fits = fits && sorted[static_cast<size_t>(i)] == i;
+  if (!fits) {
+    n.Problem("has a perm that is no order of the axes of ", n.shape(x).ToString());
+    ResultLike(n, 0, x, x);
+    return true;
+  }
+  ResultLike(
+      n, 0, rank == 0 ? n.Unary("assign", x) : n.Make("transpose2", {{"X", {x}}}, {{"axis", axes}}),
+      x);
+  return true;
+}
+
+bool LowerExpandDims(NodeLowering& n) {
+  const int x = n.In(0);
+  const auto axis = KnownInt(n, 1);
+  int64_t at = axis.value_or(0);
+  if (!axis) {
+    ResultLike(n, 0, n.Make("onnx_unsqueeze", {{"data", {x}}, {"axes", {n.In(1)}}}, {}, "expanded"),
+               x);
+    return true;
+  }
+  if (!CheckAxis(n, &at, n.rank(x) < 0 ? -1 : n.rank(x) + 1)) at = 0;
+  ResultLike(n, 0, n.Unsqueeze(x, {at}), x);
+  return true;
+}
+
+bool LowerSqueeze(NodeLowering& n) {
+  const int x = n.In(0);
+  Ints axes = n.IntList("squeeze_dims");
+  const Shape& shape = n.shape(x);
+  for (int64_t& a : axes) {
+    if (!CheckAxis(n, &a, shape.rank())) {
+      ResultLike(n, 0, x, x);
+      return true;
+    }
+    if (shape.known_rank() && shape[static_cast<int>(a)] > 1)
+      n.Problem("takes away axis ", a, " of ", shape.ToString(), ", which is not 1");
+  }
+  ResultLike(n, 0, n.Squeeze(x, axes), x);
+  return true;
+}
+
+bool LowerConcat(NodeLowering& n) {
+  const bool first = n.op() == "Concat";
+  std::vector<int> values = n.AllInputs();
+  if (values.size() < 2) return false;
+  const size_t at = first ? 0 : values.size() - 1;
+  const int axis = values[at];
+  values.erase(values.begin() + static_cast<int64_t>(at));
+  const auto known = n.ConstantInts(axis);
+  const int like = values[0];
+  if (known && known->size() == 1)
+    ResultLike(n, 0, n.Make("concat", {{"X", values}}, {{"axis", (*known)[0]}}), like);
+  else
+    ResultLike(n, 0, n.Make("concat", {{"X", values}, {"AxisTensor", {n.Cast(axis, DType::kI64)}}}),
+               like);
+  return true;
+}
+
+// Parts of equal lengths, or of those that an operand names.
+bool LowerSplit(NodeLowering& n) {
+  const bool lengths = n.op() == "SplitV";
+  const int x = n.In(lengths ? 0 : 1);
+  const size_t axis_at = lengths ? 2 : 0;
+  const int64_t count = n.Int("num_split", 1);
+  if (count < 1 || count > 1 << 16) {
+    n.Problem("splits into ", count, " parts");
+    return true;
+  }
+  const std::vector<std::string_view> outs(static_cast<size_t>(count), "Out");
+  Ins ins{{"X", {x}}};
+  Attrs attrs;
+  if (const auto axis = KnownInt(n, axis_at)) {
+    int64_t a = *axis;
+    if (!CheckAxis(n, &a, n.rank(x))) a = 0;
+    attrs.emplace_back("axis", a);
+  } else {
+    ins.emplace_back("AxisTensor", std::vector<int>{n.Cast(n.In(axis_at), DType::kI64)});
+  }
+  if (!lengths) {
+    attrs.emplace_back("num", count);
+  } else if (const auto sections = n.ConstantInts(n.In(1))) {
+    if (static_cast<int64_t>(sections->size()) != count) {
+      n.Problem("splits into ", count, " parts, but size_splits has ", sections->size(),
+                " elements");
+      return true;
+    }
+    attrs.emplace_back("sections", *sections);
+  } else {
+    const auto cut = n.MakeMany("unstack", {{"X", {n.Cast(n.In(1), DType::kI64)}}},
+                                {{"axis", int64_t{0}}, {"num", count}},
+                                std::vector<std::string_view>(static_cast<size_t>(count), "Y"));
+    std::vector<int> sizes;
+    for (const int v : cut) sizes.push_back(n.Reshape(v, {1}));
+    ins.emplace_back("SectionsTensorList", sizes);
+  }
+  const auto made = n.MakeMany("split", std::move(ins), std::move(attrs), outs);
+  for (size_t i = 0; i < made.size(); ++i) ResultLike(n, i, made[i], x);
+  return true;
+}
+
+bool LowerUnpack(NodeLowering& n) {
+  const int x = n.In(0);
+  int64_t axis = n.Int("axis", 0);
+  const int64_t count = n.Int("num", 0);
+  if (!CheckAxis(n, &axis, n.rank(x)) || count < 0 || count > 1 << 16) {
+    n.Problem("takes axis ", axis, " apart into ", count, " parts");
+    return true;
+  }
+  if (count == 0) return true;
+  const auto made = n.MakeMany("unstack", {{"X", {x}}}, {{"axis", axis}, {"num", count}},
+                               std::vector<std::string_view>(static_cast<size_t>(count), "Y"));
+  for (size_t i = 0; i < made.size(); ++i) ResultLike(n, i, made[i], x);
+  return true;
+}
+
+bool LowerTile(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(n, 0, n.Make("onnx_tile", {{"input", {x}}, {"repeats", {n.In(1)}}}, {}, "output"), x);
+  return true;
+}
+
+bool LowerBroadcastTo(NodeLowering& n) {
+  const int x = n.In(0), shape = n.In(1);
+  const auto dims = n.ConstantInts(shape);
+  if (dims && !dims->empty())
+    ResultLike(n, 0, n.Make("expand_v2", {{"X", {x}}}, {{"shape", *dims}}), x);
+  else
+    ResultLike(n, 0, n.Make("onnx_expand", {{"input", {x}}, {"shape", {shape}}}, {}, "output"), x);
+  return true;
+}
+
+// Types that are held in wider ones keep the low bits of what is cast.
+bool LowerCast(NodeLowering& n) {
+  const int x = n.In(0), to = BaseType(n.Type("DstT", kFloat)), from = n.type(x);
+  if (StorageOf(to) == DType::kUnknown || to == kString) {
+    n.Problem("casts to ", TypeName(to), ", which is not supported");
+    n.Result(0, x);
+    return true;
+  }
+  if (from == kUint64 && to != kUint64) {
+    n.Result(0,
+             n.Make("tf_cast_uint64", {{"x", {x}}}, {{"DstT", DTypeToProto(StorageOf(to))}}, "y"));
+    return true;
+  }
+  int made = n.dtype(x) == StorageOf(to) ? n.Unary("assign", x) : n.Cast(x, StorageOf(to));
+  const bool integer = !IsFloat(n.dtype(x)) && !IsComplex(n.dtype(x));
+  if ((to == kUint16 || to == kUint32) && from != to && (integer || to == kUint16))
+    made = n.Binary("bitwise_and", made,
+                    n.IntConstant(to == kUint16 ? 0xffff : 0xffffffff, n.dtype(made)));
+  n.SetType(made, to);
+  n.Result(0, made);
+  return true;
+}
+
+constexpr HandlerEntry kEntries[] = {
+    {"BroadcastTo", &LowerBroadcastTo},
+    {"Cast", &LowerCast},
+    {"Concat", &LowerConcat},
+    {"ConcatV2", &LowerConcat},
+    {"ConjugateTranspose", &LowerTranspose},
+    {"ExpandDims", &LowerExpandDims},
+    {"Split", &LowerSplit},
+    {"SplitV", &LowerSplit},
+    {"Squeeze", &LowerSqueeze},
+    {"Tile", &LowerTile},
+    {"Transpose", &LowerTranspose},
+    {"Unpack", &LowerUnpack},
+};
+
+}  // namespace
+
+std::span<const HandlerEntry> ShapeHandlers() { return kEntries; }
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,117 @@
+// Which variable of a SavedModel has which key in its bundle: the restore operator says so, whether
+// it is a function or a group of plain nodes.
+#include "core/error.h"
+#include "formats/tensorflow/lower.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+// The value behind Identities and Casts of the same value.
+Source Behind(const NodeGraph& graph, Source s) {
+  for (size_t steps = 0; s.is_node() && steps <= graph.size(); ++steps) {
+    const auto& inputs = graph.links(s.node).inputs;
+    if (graph.node(s.node).op != "Identity" || inputs.empty()) break;
+    s = inputs[0];
+  }
+  return s;
+}
+
+// What one of these nodes reads: the `k`th key of a RestoreV2; empty: something else.
+std::string KeyOf(const NodeGraph& graph, Source value) {
+  value = Behind(graph, value);
+  if (!value.is_node() || graph.node(value.node).op != "RestoreV2") return {};
+  const auto& inputs = graph.links(value.node).inputs;
+  const auto text = [&](size_t input) -> std::string {
+    const Source from = inputs.size() > input ? Behind(graph, inputs[input]) : Source{};
+    if (!from.is_node()) return {};
+    const Attribute* a = graph.node(from.node).Find("value");
+    if (a == nullptr || a->tensor == nullptr) return {};
+    const auto& strings = a->tensor->strings;
+    return static_cast<size_t>(value.port) < strings.size()
+               ? std::string(strings[static_cast<size_t>(value.port)])
+               : std::string();
+  };
+  const std::string key = text(1), slice = text(2);
+  // A part of a tensor: the key, then what is asked for.
+  return slice.empty() || key.empty() ? key : key + std::string(1, '\n') + slice;
+}
+
+}  // namespace
+
+std::string KeptName(const Node& node) {
+  const Attribute* a = node.Find("shared_name");
+  if (a != nullptr && a->kind == Attribute::kString && !a->s.empty()) return std::string(a->s);
+  return std::string(node.name);
+}
+
+void Lowering::FindWritten() {
+  std::vector<std::string_view> open;
+  std::unordered_set<std::string_view> seen;
+  const auto visit = [&](const Node& node) {
+    if (functions_.contains(node.op) && seen.insert(node.op).second) open.push_back(node.op);
+    for (const Attribute& a : node.attributes) {
+      if (a.function != nullptr && seen.insert(a.function->name).second)
+        open.push_back(a.function->name);
+      for (const FunctionName& f : a.functions)
+        if (seen.insert(f.name).second) open.push_back(f.name);
+    }
+  };
+  for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
+    if (!needed_[static_cast<size_t>(i)]) continue;
+    visit(graph_.node(i));
+    const auto& inputs = graph_.links(i).inputs;
+    if (!WritesVariable(graph_.node(i).op) || inputs.empty()) continue;
+    Source s = Behind(graph_, inputs[0]);
+    // What a writer of a reference gives is the reference.
+    for (size_t steps = 0; s.is_node() && WritesVariable(graph_.node(s.node).op) &&
+                           !graph_.links(s.node).inputs.empty() && steps <= graph_.size();
+         ++steps)
+      s = Behind(graph_, graph_.links(s.node).inputs[0]);
+    if (s.is_node()) written_.insert(KeptName(graph_.node(s.node)));
+  }
+  while (!open.empty()) {
+    const auto found = functions_.find(open.back());
+    open.pop_back();
+    if (found == functions_.end()) continue;
+    for (const Node& node : found->second->nodes) {
+      functions_write_ = functions_write_ || WritesVariable(node.op);
+      visit(node);
+    }
+  }
+}
+
+void Lowering::FindRestoredKeys() {
+  if (model_.restore_op.empty()) return;
+  std::string_view name = model_.restore_op;
+  if (name.ends_with(":0")) name.remove_suffix(2);
+  const int restore = graph_.Find(name);
+  if (restore < 0) return;
+  const auto variable = [&](Source s) -> std::string {
+    s = Behind(graph_, s);
+    return s.is_node() ? KeptName(graph_.node(s.node)) : std::string();
+  };
+  const auto scan = [&](const NodeGraph& graph, int i, auto name_of) {
+    const Node& node = graph.node(i);
+    const auto& inputs = graph.links(i).inputs;
+    if ((node.op != "Assign" && node.op != "AssignVariableOp") || inputs.size() < 2) return;
+    std::string key = KeyOf(graph, inputs[1]);
+    const std::string target = name_of(Behind(graph, inputs[0]));
+    if (!key.empty() && !target.empty()) restored_.emplace(target, std::move(key));
+  };
+  const std::vector<bool> part = graph_.Ancestors({}, {restore});
+  for (int i = 0; i < static_cast<int>(graph_.size()); ++i)
+    if (part[static_cast<size_t>(i)]) scan(graph_, i, variable);
+  const Attribute* f = graph_.node(restore).Find("f");
+  if (f == nullptr || f->function == nullptr) return;
+  const auto found = functions_.find(f->function->name);
+  if (found == functions_.end()) return;
+  const NodeGraph body(*found->second);
+  const auto& given = graph_.links(restore).inputs;
+  for (int i = 0; i < static_cast<int>(body.size()); ++i)
+    scan(body, i, [&](Source s) -> std::string {
+      if (s.node != Source::kArgument || static_cast<size_t>(s.port) >= given.size()) return {};
+      return variable(given[static_cast<size_t>(s.port)]);
+    });
+}
+
+}  // namespace heddle::tensorflow

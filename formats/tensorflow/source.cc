@@ -1,0 +1,202 @@
+#include "formats/tensorflow/source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+#include "core/lazy_buffer.h"
+#include "formats/tensorflow/format.h"
+#include "formats/wire_fields.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::DataFile;
+using wire::Field;
+using wire::Fields;
+
+// Tensors of fewer bytes are read at once, and stay in skeletons.
+constexpr size_t kLeastLater = 16 << 10;
+
+// Kinds of messages by which tensors are found in them.
+enum class Part : uint8_t {
+  kSavedModel,
+  kMetaGraph,
+  kGraph,
+  kLibrary,
+  kFunction,
+  kNode,
+  kEntry,  // of a node's attributes
+  kAttribute,
+  kTensor,
+  kOther
+};
+
+Part Inside(Part kind, uint32_t field) {
+  switch (kind) {
+    case Part::kSavedModel:
+      return field == 2 ? Part::kMetaGraph : Part::kOther;
+    case Part::kMetaGraph:
+      return field == 2 ? Part::kGraph : Part::kOther;
+    case Part::kGraph:
+      return field == 1 ? Part::kNode : field == 2 ? Part::kLibrary : Part::kOther;
+    case Part::kLibrary:
+      return field == 1 ? Part::kFunction : Part::kOther;
+    case Part::kFunction:
+      return field == 3 ? Part::kNode : Part::kOther;
+    case Part::kNode:
+      return field == 5 ? Part::kEntry : Part::kOther;
+    case Part::kEntry:
+      return field == 2 ? Part::kAttribute : Part::kOther;
+    case Part::kAttribute:
+      return field == 8 ? Part::kTensor : Part::kOther;
+    default:
+      return Part::kOther;
+  }
+}
+
+// Copies a message whose structure has been checked. A tensor without contents is one of zeros,
+// which is all the same for those that nobody looks into.
+void Strip(std::string_view message, Part kind, std::string* out) {
+  Fields fields(message);
+  Field f;
+  while (!fields.done() && fields.Next(&f)) {
+    const Part inner = Inside(kind, f.number);
+    if (kind == Part::kMetaGraph && f.number == 7) continue;  // the tree of Python's objects
+    if (f.wire_type != Field::kBytes || inner == Part::kOther || f.payload.size() < kLeastLater) {
+      out->append(f.whole);
+      continue;
+    }
+    std::string stripped;
+    if (inner == Part::kTensor) {
+      Fields parts(f.payload);
+      Field part;
+      while (!parts.done() && parts.Next(&part))
+        if (part.number <= 2) stripped.append(part.whole);
+    } else {
+      Strip(f.payload, inner, &stripped);
+    }
+    wire::AppendBytesField(f.number, stripped, out);
+  }
+}
+
+// The file's skeleton, which makes the program again.
+class Packed : public formats::PackedProgram {
+ public:
+  explicit Packed(const ir::Program& program)
+      : name_(program.name), hash_(program.hash), source_(program.source) {}
+  Result<std::shared_ptr<ir::Program>> Unpack() const override {
+    ir::ProgramBuilder builder(name_, hash_);
+    const auto& source = static_cast<const TensorflowSource&>(*source_);
+    HEDDLE_RETURN_IF_ERROR(LowerBytes(source.skeleton(), source.part(), &builder).status());
+    return std::move(builder).Finish(source_);
+  }
+
+ private:
+  const std::string name_;
+  const uint64_t hash_;
+  const std::shared_ptr<const formats::ProgramSource> source_;  // TensorflowSource
+};
+
+}  // namespace
+
+const formats::Format& TensorflowSource::format() const { return TensorflowFormat(); }
+
+std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
+    const ir::Program& program) const {
+  return std::make_unique<Packed>(program);
+}
+
+Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
+    std::string_view bytes, std::shared_ptr<const DataFile> file, const ProgramPart& part,
+    Lowered lowered) {
+  auto source = std::make_shared<TensorflowSource>();
+  source->part_ = part;
+  for (const Parameter& p : lowered.parameters) {
+    if (p.is_variable && !p.key.empty() && source->bundle_ == nullptr) {
+      if (file == nullptr)
+        return InvalidArgument("variable '", p.name,
+                               "': its value is in a file beside the SavedModel, which was not "
+                               "read from a file");
+      const fs::path folder = fs::path(file->path()).parent_path();
+      HEDDLE_ASSIGN_OR_RETURN(source->bundle_,
+                              Bundle::Open((folder / "variables" / "variables").string()));
+    }
+    HEDDLE_RETURN_IF_ERROR(source->Store(p, bytes, file));
+  }
+  Strip(bytes, LooksLikeSavedModel(bytes) ? Part::kSavedModel : Part::kGraph, &source->skeleton_);
+  source->inputs_ = std::move(lowered.inputs);
+  source->outputs_ = std::move(lowered.outputs);
+  return std::shared_ptr<const TensorflowSource>(std::move(source));
+}
+
+Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
+                               const std::shared_ptr<const DataFile>& file) {
+  if (p.is_variable && p.key.empty()) return Status::Ok();  // an operator's to write
+  Stored& stored = parameters_.emplace_back();
+  stored.name = p.name;
+  if (p.is_variable) {
+    stored.key = p.key;
+    return Status::Ok();
+  }
+  if (p.made) {
+    stored.value = *p.made;
+    return Status::Ok();
+  }
+  const std::string_view raw = p.data.content;
+  if (file == nullptr || raw.size() < kLeastLater || StorageOf(p.data.type) != DType::kF32) {
+    auto value = MakeValue(p.data);
+    if (!value.ok())
+      return Status(value.status().code(),
+                    StrCat("constant '", p.name, "': ", value.status().message()));
+    stored.value = *std::move(value);
+    return Status::Ok();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, p.data.Count());
+  stored.bytes = static_cast<size_t>(count) * sizeof(float);
+  if (stored.bytes != raw.size())
+    return InvalidArgument("constant '", p.name, "' of ", p.data.What(), " has ", raw.size(),
+                           " bytes; ", stored.bytes, " are expected");
+  stored.file = file;
+  stored.offset = static_cast<size_t>(raw.data() - bytes.data());
+  stored.shape = Shape(std::span<const int64_t>(p.data.dims));
+  return Status::Ok();
+}
+
+Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading) const {
+  std::vector<Value> values;
+  for (const Stored& stored : parameters_) {
+    if (!stored.key.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(Value value, bundle_->Read(stored.key, reading));
+      values.push_back(std::move(value));
+      continue;
+    }
+    if (stored.file == nullptr) {
+      values.push_back(stored.value);
+      continue;
+    }
+    const auto fill = [file = stored.file, from = stored.offset](void* to, size_t begin,
+                                                                 size_t end) {
+      HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+      return file->CheckUnchanged();
+    };
+    BufferRef memory;
+    if (reading == ParameterReading::kWhenNeeded)
+      memory = MakeLazyBuffer(stored.bytes, fill,
+                              {stored.file, StrCat(stored.offset, "+", stored.bytes)});
+    if (memory) {
+      values.emplace_back(Tensor(DType::kF32, stored.shape, std::move(memory)));
+      continue;
+    }
+    Tensor t = Tensor::Empty(DType::kF32, stored.shape);
+    if (!t.initialized())
+      return ResourceExhausted("constant '", stored.name, "': no memory for it");
+    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, stored.bytes));
+    values.emplace_back(std::move(t));
+  }
+  for (size_t i = 0; i < values.size(); ++i) scope.Set(parameters_[i].name, std::move(values[i]));
+  return Status::Ok();
+}
+
+}  // namespace heddle::tensorflow

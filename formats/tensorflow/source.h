@@ -1,0 +1,71 @@
+// A program keeps this of the graph that it was read from: the graph without its large constants,
+// which part of it is the program, and where constants and variables lie.
+//
+// Ownership: shares the files, which stay open, and tensors that are not left in a file. Threads:
+// any; it is immutable.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/data_file.h"
+#include "formats/program_source.h"
+#include "formats/tensorflow/bundle.h"
+#include "formats/tensorflow/lower.h"
+#include "heddle/params.h"
+#include "heddle/scope.h"
+
+namespace heddle::tensorflow {
+
+class TensorflowSource : public formats::ProgramSource {
+ public:
+  // `file`: the one that `bytes` are those of; null: there is none, and a SavedModel's variables
+  // are not at hand.
+  static Result<std::shared_ptr<const TensorflowSource>> Make(
+      std::string_view bytes, std::shared_ptr<const formats::DataFile> file,
+      const ProgramPart& part, Lowered lowered);
+
+  const formats::Format& format() const override;
+  size_t bytes() const override { return skeleton_.size(); }
+  std::string_view InputType(size_t k) const override { return UnsignedName(inputs_, k); }
+  std::string_view OutputType(size_t k) const override { return UnsignedName(outputs_, k); }
+  std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
+
+  const std::string& skeleton() const { return skeleton_; }
+  const ProgramPart& part() const { return part_; }
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const std::vector<Port>& outputs() const { return outputs_; }
+  // Sets constants and restored variables under their names.
+  Status SetParameters(Scope& scope, ParameterReading reading) const;
+
+ private:
+  // A tensor that is at hand, a stretch of a file, or an entry of the bundle.
+  struct Stored {
+    std::string name;
+    Value value;
+    std::shared_ptr<const formats::DataFile> file;
+    size_t offset = 0, bytes = 0;
+    Shape shape;
+    std::string key;
+  };
+  static std::string_view UnsignedName(const std::vector<Port>& ports, size_t k) {
+    if (k >= ports.size()) return {};
+    const int type = ports[k].type;
+    return type == kUint16 || type == kUint32 || type == kUint64 ? TypeName(type) : "";
+  }
+  Status Store(const Parameter& p, std::string_view bytes,
+               const std::shared_ptr<const formats::DataFile>& file);
+
+  std::string skeleton_;
+  ProgramPart part_;
+  std::vector<Stored> parameters_;
+  std::vector<Port> inputs_, outputs_;
+  std::shared_ptr<const Bundle> bundle_;
+};
+
+// Reads a part of a graph's bytes into `builder`.
+Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
+                           ir::ProgramBuilder* builder);
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,422 @@
+// Elements of a frame are its nodes and the loops directly inside of it. Each has a context: the
+// Switches, from the outside in, whose one side it runs on. Elements of one context beyond that of
+// the region, and the Merges that they lead to, become branches where they hang together.
+#include "formats/tensorflow/structure.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "formats/tensorflow/frames.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+constexpr size_t kMostContexts = 64;
+
+struct Side {
+  Source predicate;
+  int side = 0;  // 1: where it is true
+  bool operator==(const Side&) const = default;
+};
+using Context = std::vector<Side>;
+
+std::string Named(const Node& node) { return StrCat("node '", node.name, "' (", node.op, ")"); }
+
+// The frame with its elements: nodes by their place, and inner loops behind them.
+struct Elements {
+  int frame = 0;
+  std::vector<int> all;
+  std::map<int, std::vector<int>> before;  // what an element needs
+  std::map<int, Context> context;
+  std::set<int> at_hand;  // Enters, Merges and Switches of the loop itself
+};
+
+class Structurer {
+ public:
+  Structurer(const NodeGraph& graph, const std::vector<bool>& needed, Frames frames)
+      : graph_(graph), needed_(needed), frames_(std::move(frames)) {}
+
+  Result<Region> Run() {
+    HEDDLE_ASSIGN_OR_RETURN(Elements elements, ElementsOf(0));
+    return Build(elements, elements.all, 0);
+  }
+
+ private:
+  const Node& node(int i) const { return graph_.node(i); }
+  int count() const { return static_cast<int>(graph_.size()); }
+  bool IsLoop(int element) const { return element >= count(); }
+  int FrameOf(int element) const { return element - count(); }
+  size_t At(int i) const { return static_cast<size_t>(i); }
+
+  // The element of the frame that a node belongs to; -1: it lies outside.
+  int Lift(int i, int frame) const {
+    const int below = frames_.Below(frames_.of[At(i)], frame);
+    if (below < 0) return -1;
+    return below == frame ? i : count() + below;
+  }
+
+  Result<Elements> ElementsOf(int frame) {
+    Elements e;
+    e.frame = frame;
+    std::set<int> seen;
+    for (int i = 0; i < count(); ++i) {
+      if (!needed_[At(i)]) continue;
+      const int element = Lift(i, frame);
+      if (element < 0) continue;
+      if (seen.insert(element).second) e.all.push_back(element);
+      std::vector<int>& before = e.before[element];
+      const auto add = [&](int from) {
+        const int other = Lift(from, frame);
+        if (other >= 0 && other != element) before.push_back(other);
+      };
+      if (frame != 0 && element == i && IsAtHand(i, frame)) {
+        e.at_hand.insert(i);
+        continue;
+      }
+      for (const Source& input : graph_.links(i).inputs)
+        if (input.is_node()) add(input.node);
+      for (int control : graph_.links(i).controls) add(control);
+    }
+    HEDDLE_RETURN_IF_ERROR(FindContexts(&e));
+    return e;
+  }
+
+  // Whether the node is a part of the loop of its frame, whose value is there in every round.
+  bool IsAtHand(int i, int frame) const {
+    const Node& n = node(i);
+    if (IsEnter(n) || IsExit(n) || IsNextIteration(n)) return frames_.of[At(i)] == frame;
+    if (IsMerge(n)) return IsLoopMerge(i);
+    return IsSwitch(n) && IsLoopSwitch(i);
+  }
+  bool IsLoopMerge(int i) const {
+    for (const Source& input : graph_.links(i).inputs)
+      if (input.is_node() && IsNextIteration(node(input.node))) return true;
+    return false;
+  }
+  bool IsLoopSwitch(int i) const {
+    const auto& inputs = graph_.links(i).inputs;
+    if (inputs.size() < 2) return false;
+    const Source predicate = Root(inputs[1]);
+    return predicate.is_node() && IsLoopCond(node(predicate.node)) && inputs[0].is_node() &&
+           IsMerge(node(inputs[0].node)) && IsLoopMerge(inputs[0].node);
+  }
+
+  // The value behind Identities.
+  Source Root(Source s) const {
+    for (size_t steps = 0; s.is_node() && node(s.node).op == "Identity" && steps < graph_.size();
+         ++steps) {
+      const auto& inputs = graph_.links(s.node).inputs;
+      if (inputs.empty()) break;
+      s = inputs[0];
+    }
+    return s;
+  }
+
+  // Every element in an order in which what it needs comes first; empty: there is a cycle.
+  std::vector<int> Order(const std::vector<int>& elements,
+                         const std::map<int, std::vector<int>>& before) const {
+    std::map<int, int> waits;
+    std::map<int, std::vector<int>> readers;
+    for (int e : elements) waits[e] = 0;
+    for (int e : elements) {
+      const auto needs = before.find(e);
+      if (needs == before.end()) continue;
+      for (int b : needs->second) {
+        if (!waits.contains(b)) continue;
+        readers[b].push_back(e);
+        ++waits[e];
+      }
+    }
+    // What writes variables waits until all that may read them before has run.
+    using Key = std::pair<int, int>;
+    const auto key = [&](int e) {
+      return Key(!IsLoop(e) && e >= 0 && WritesVariable(node(e).op) ? 1 : 0, e);
+    };
+    std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
+    for (int e : elements)
+      if (waits[e] == 0) ready.push(key(e));
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int e = ready.top().second;
+      ready.pop();
+      order.push_back(e);
+      for (int reader : readers[e])
+        if (--waits[reader] == 0) ready.push(key(reader));
+    }
+    if (order.size() < elements.size()) order.clear();
+    return order;
+  }
+
+  // --- contexts
+
+  Context OfValue(const Elements& e, Source source) const {
+    if (!source.is_node()) return {};
+    const int element = Lift(source.node, e.frame);
+    if (element < 0) return {};
+    const auto known = e.context.find(element);
+    Context context = known == e.context.end() ? Context() : known->second;
+    if (element == source.node && IsSwitch(node(element)) && !e.at_hand.contains(element) &&
+        graph_.links(element).inputs.size() > 1)
+      context.push_back({Root(graph_.links(element).inputs[1]), source.port == 0 ? 0 : 1});
+    return context;
+  }
+
+  static void Join(const Context& other, Context* context) {
+    for (const Side& side : other)
+      if (std::find(context->begin(), context->end(), side) == context->end())
+        context->push_back(side);
+  }
+
+  Status FindContexts(Elements* e) {
+    const std::vector<int> order = Order(e->all, e->before);
+    if (order.empty() && !e->all.empty())
+      return InvalidArgument("the graph has a cycle that no NextIteration closes");
+    for (int element : order) {
+      Context context;
+      if (!IsLoop(element) && IsMerge(node(element)) && !e->at_hand.contains(element)) {
+        HEDDLE_ASSIGN_OR_RETURN(context, OfMerge(*e, element));
+      } else if (!e->at_hand.contains(element)) {
+        const auto add = [&](int i) {
+          for (const Source& input : graph_.links(i).inputs)
+            if (!input.is_node() || Lift(input.node, e->frame) != element)
+              Join(OfValue(*e, input), &context);
+          for (int control : graph_.links(i).controls) {
+            const int from = Lift(control, e->frame);
+            if (from >= 0 && from != element) Join(e->context[from], &context);
+          }
+        };
+        if (!IsLoop(element)) {
+          add(element);
+        } else {
+          for (int i = 0; i < count(); ++i)
+            if (needed_[At(i)] && Lift(i, e->frame) == element) add(i);
+        }
+      }
+      if (context.size() > kMostContexts)
+        return InvalidArgument("conditions lie in each other more than ", kMostContexts, " deep");
+      e->context[element] = std::move(context);
+    }
+    return Status::Ok();
+  }
+
+  // What is left of the context of a Merge's inputs, and the inputs by the side that they are of.
+  struct Meeting {
+    size_t depth = 0;
+    Source predicate;
+    Source sides[2];
+  };
+  Result<Meeting> MeetingOf(const Elements& e, int merge) const {
+    const auto& inputs = graph_.links(merge).inputs;
+    if (inputs.size() != 2)
+      return Unimplemented(Named(node(merge)), " has ", inputs.size(),
+                           " inputs; heddle reads those of two");
+    const Context a = OfValue(e, inputs[0]), b = OfValue(e, inputs[1]);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const Side other{a[i].predicate, 1 - a[i].side};
+      if (std::find(b.begin(), b.end(), other) == b.end()) continue;
+      Meeting m;
+      m.depth = i;
+      m.predicate = a[i].predicate;
+      m.sides[a[i].side] = inputs[0];
+      m.sides[1 - a[i].side] = inputs[1];
+      return m;
+    }
+    return InvalidArgument(Named(node(merge)), ": its inputs are not the two sides of one Switch");
+  }
+  Result<Context> OfMerge(const Elements& e, int merge) const {
+    HEDDLE_ASSIGN_OR_RETURN(const Meeting m, MeetingOf(e, merge));
+    Context context = OfValue(e, graph_.links(merge).inputs[0]);
+    context.resize(m.depth);
+    return context;
+  }
+
+  // --- regions
+
+  static int Leader(std::map<int, int>* leaders, int e) {
+    while ((*leaders)[e] != e) e = (*leaders)[e];
+    return e;
+  }
+
+  // Of these elements, whose contexts are alike for the first `depth` sides.
+  Result<Region> Build(const Elements& e, const std::vector<int>& elements, size_t depth) {
+    const std::set<int> here(elements.begin(), elements.end());
+    std::map<int, int> leaders;
+    const auto is_deeper = [&](int x) {
+      return here.contains(x) && e.context.at(x).size() > depth;
+    };
+    const auto is_join = [&](int x) {
+      return !IsLoop(x) && IsMerge(node(x)) && !e.at_hand.contains(x) &&
+             e.context.at(x).size() == depth;
+    };
+    for (int x : elements)
+      if (is_deeper(x) || is_join(x)) leaders[x] = x;
+    const auto unite = [&](int a, int b) { leaders[Leader(&leaders, a)] = Leader(&leaders, b); };
+    for (int x : elements) {
+      const bool deeper = is_deeper(x);
+      if (!deeper && !is_join(x)) continue;
+      const auto needs = e.before.find(x);
+      if (needs == e.before.end()) continue;
+      for (int from : needs->second) {
+        if (!is_deeper(from)) continue;
+        if (!deeper || e.context.at(from)[depth] == e.context.at(x)[depth]) unite(x, from);
+      }
+    }
+    // Groups stand for their elements, by numbers below all others.
+    std::map<int, std::vector<int>> groups;
+    for (const auto& [x, leader] : leaders) groups[-1 - Leader(&leaders, x)].push_back(x);
+    const auto item_of = [&](int x) { return leaders.contains(x) ? -1 - Leader(&leaders, x) : x; };
+    std::vector<int> items;
+    std::map<int, std::vector<int>> before;
+    for (int x : elements) {
+      if (e.at_hand.contains(x)) continue;
+      const int item = item_of(x);
+      if (item == x || groups[item].front() == x) items.push_back(item);
+      const auto needs = e.before.find(x);
+      if (needs == e.before.end()) continue;
+      for (int from : needs->second)
+        if (here.contains(from) && item_of(from) != item && !e.at_hand.contains(from))
+          before[item].push_back(item_of(from));
+    }
+    const std::vector<int> order = Order(items, before);
+    if (order.empty() && !items.empty())
+      return InvalidArgument("branches wait for each other; heddle does not read such a graph");
+    Region region;
+    for (int item : order) {
+      Item& made = region.items.emplace_back();
+      if (item < 0) {
+        HEDDLE_ASSIGN_OR_RETURN(Branches branches, BuildBranches(e, groups[item], depth));
+        made.branches = std::make_unique<Branches>(std::move(branches));
+      } else if (IsLoop(item)) {
+        HEDDLE_ASSIGN_OR_RETURN(Loop loop, BuildLoop(FrameOf(item)));
+        made.loop = std::make_unique<Loop>(std::move(loop));
+      } else {
+        made.node = item;
+      }
+    }
+    return region;
+  }
+
+  Result<Branches> BuildBranches(const Elements& e, const std::vector<int>& group, size_t depth) {
+    Branches branches;
+    std::vector<int> sides[2];
+    bool known = false;
+    const auto is_of = [&](Source predicate) {
+      if (!known) branches.predicate = predicate;
+      known = true;
+      return branches.predicate == predicate;
+    };
+    for (int x : group) {
+      if (e.context.at(x).size() > depth) {
+        const Side& side = e.context.at(x)[depth];
+        if (!is_of(side.predicate))
+          return InvalidArgument("branches of two conditions are mixed; heddle does not read them");
+        sides[side.side].push_back(x);
+        continue;
+      }
+      HEDDLE_ASSIGN_OR_RETURN(const Meeting m, MeetingOf(e, x));
+      if (!is_of(m.predicate))
+        return InvalidArgument(Named(node(x)), " joins branches of two conditions");
+      branches.joins.push_back({x, {m.sides[0], m.sides[1]}});
+    }
+    for (size_t s = 0; s < 2; ++s) {
+      HEDDLE_ASSIGN_OR_RETURN(branches.sides[s], Build(e, sides[s], depth + 1));
+    }
+    return branches;
+  }
+
+  // --- loops
+
+  Result<Loop> BuildLoop(int frame) {
+    Loop loop;
+    loop.frame = frames_.frames[At(frame)].name;
+    std::map<int, size_t> places;  // of a Merge among the variables
+    std::vector<int> conditions;
+    std::vector<Source> round;  // what a round makes
+    for (int i = 0; i < count(); ++i) {
+      if (!needed_[At(i)] || frames_.of[At(i)] != frame) continue;
+      const Node& n = node(i);
+      if (IsLoopCond(n)) conditions.push_back(i);
+      if (IsEnter(n)) loop.invariants.push_back(i);
+      if (!IsMerge(n) || !IsLoopMerge(i)) continue;
+      const auto& inputs = graph_.links(i).inputs;
+      if (inputs.size() != 2)
+        return InvalidArgument(Named(n), " has ", inputs.size(), " inputs; a loop's has two");
+      const size_t back = IsNextIteration(node(inputs[0].node)) ? 0 : 1;
+      const int next = inputs[back].node;
+      if (graph_.links(next).inputs.empty())
+        return InvalidArgument(Named(node(next)), " has no input");
+      places.emplace(i, loop.variables.size());
+      round.push_back(graph_.links(next).inputs[0]);
+      for (int control : graph_.links(next).controls) round.push_back({control, 0});
+      loop.variables.push_back({i, inputs[1 - back], graph_.links(next).inputs[0], {}, {}});
+    }
+    if (conditions.size() != 1)
+      return InvalidArgument("the loop '", loop.frame, "' has ", conditions.size(),
+                             " LoopConds, where one says when it ends");
+    for (int i = 0; i < count(); ++i) {
+      if (!needed_[At(i)] || frames_.of[At(i)] != frame) continue;
+      const Node& n = node(i);
+      if (IsSwitch(n) && IsLoopSwitch(i))
+        loop.variables[places.at(graph_.links(i).inputs[0].node)].switches.push_back(i);
+    }
+    bool leaves = false;
+    for (int i = 0; i < count(); ++i) {
+      if (!needed_[At(i)] || frames_.of[At(i)] != frame || !IsExit(node(i))) continue;
+      const auto& inputs = graph_.links(i).inputs;
+      const Source from = inputs.empty() ? Source{} : Root(inputs[0]);
+      bool found = false;
+      for (Loop::Variable& v : loop.variables) {
+        if (from.port != 0 ||
+            std::find(v.switches.begin(), v.switches.end(), from.node) == v.switches.end())
+          continue;
+        v.exits.push_back(i);
+        found = leaves = true;
+      }
+      if (!found)
+        return InvalidArgument(Named(node(i)), " does not leave the loop '", loop.frame,
+                               "' from the Switch of one of its variables");
+    }
+    if (!leaves) return InvalidArgument("nothing leaves the loop '", loop.frame, "'");
+    HEDDLE_ASSIGN_OR_RETURN(const Elements elements, ElementsOf(frame));
+    loop.condition = {conditions[0], 0};
+    HEDDLE_ASSIGN_OR_RETURN(loop.before, Build(elements, Leading(elements, {loop.condition}), 0));
+    HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, Leading(elements, round), 0));
+    return loop;
+  }
+
+  // The elements that lead to these values within a round.
+  std::vector<int> Leading(const Elements& e, const std::vector<Source>& values) const {
+    std::set<int> marked;
+    std::vector<int> open;
+    const auto mark = [&](int element) {
+      if (element >= 0 && !e.at_hand.contains(element) && marked.insert(element).second)
+        open.push_back(element);
+    };
+    for (const Source& value : values)
+      if (value.is_node()) mark(Lift(value.node, e.frame));
+    while (!open.empty()) {
+      const auto needs = e.before.find(open.back());
+      open.pop_back();
+      if (needs == e.before.end()) continue;
+      for (int from : needs->second) mark(from);
+    }
+    return {marked.begin(), marked.end()};
+  }
+
+  const NodeGraph& graph_;
+  const std::vector<bool>& needed_;
+  const Frames frames_;
+};
+
+}  // namespace
+
+Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed) {
+  HEDDLE_ASSIGN_OR_RETURN(Frames frames, FindFrames(graph, needed));
+  return Structurer(graph, needed, std::move(frames)).Run();
+}
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,58 @@
+// Graphs of old control flow (Switch, Merge, Enter, Exit, NextIteration) as branches and loops that
+// lie in each other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/tensorflow/node_graph.h"
+#include "heddle/status.h"
+
+namespace heddle::tensorflow {
+
+struct Item;
+
+// Items in an order in which what they need comes first.
+struct Region {
+  std::vector<Item> items;
+};
+
+// What runs where a predicate is true, and what where it is false. A Merge takes its value from the
+// side that ran.
+struct Branches {
+  struct Join {
+    int merge = 0;
+    Source sides[2];  // of the false and the true side
+  };
+  Source predicate;
+  Region sides[2];  // false, true
+  std::vector<Join> joins;
+};
+
+// A frame: values go around until LoopCond is false.
+struct Loop {
+  struct Variable {
+    int merge = 0;
+    Source first, next;
+    std::vector<int> switches, exits;
+  };
+  std::string_view frame;
+  std::vector<Variable> variables;
+  std::vector<int> invariants;  // Enter nodes of values that stay
+  Source condition;
+  // The condition's nodes run before the first round and behind each.
+  Region before, body;
+};
+
+struct Item {
+  int node = -1;  // where it is one
+  std::unique_ptr<Branches> branches;
+  std::unique_ptr<Loop> loop;
+};
+
+// The needed nodes. kInvalidArgument: a cycle, a frame that is never left, and what else no program
+// of structured control flow can say.
+Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed);
+
+}  // namespace heddle::tensorflow

@@ -1,0 +1,55 @@
+// TensorFlow's element types, and how heddle holds them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "heddle/dtype.h"
+
+namespace heddle::tensorflow {
+
+// DataType of TensorFlow; 100 more for a reference to one.
+enum DataType : int {
+  kNoType = 0,
+  kFloat = 1,
+  kDouble = 2,
+  kInt32 = 3,
+  kUint8 = 4,
+  kInt16 = 5,
+  kInt8 = 6,
+  kString = 7,
+  kComplex64 = 8,
+  kInt64 = 9,
+  kBool = 10,
+  kQint8 = 11,
+  kQuint8 = 12,
+  kQint32 = 13,
+  kBfloat16 = 14,
+  kQint16 = 15,
+  kQuint16 = 16,
+  kUint16 = 17,
+  kComplex128 = 18,
+  kHalf = 19,
+  kResource = 20,
+  kVariant = 21,
+  kUint32 = 22,
+  kUint64 = 23,
+};
+inline constexpr int kReference = 100;
+
+// The type behind a reference to it.
+constexpr int BaseType(int64_t type) {
+  return static_cast<int>(type > kReference ? type - kReference : type);
+}
+// The dtype in which heddle holds elements of this type: the same where there is one, else a signed
+// one of twice the width (uint16 in int32, uint32 in int64), or of the same bits (uint64 in int64).
+// kUnknown for strings, resources, variants and what is no type.
+DType StorageOf(int64_t type);
+// The type whose storage is `dtype` and nothing wider than needed.
+int TypeOf(DType dtype);
+// NumPy's name: "float32", "uint16", "string", …
+std::string_view TypeName(int64_t type);
+// Bytes of an element in a file; 0 for strings and what is no type.
+size_t FileBytesOf(int64_t type);
+
+}  // namespace heddle::tensorflow

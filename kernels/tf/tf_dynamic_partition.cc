@@ -1,0 +1,127 @@
+// Rows dealt out to several tensors, and rows of several tensors put in order.
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+bool IsPrefix(const Shape& prefix, const Shape& shape) {
+  if (prefix.rank() > shape.rank()) return false;
+  for (int i = 0; i < prefix.rank(); ++i)
+    if (prefix[i] != shape[i]) return false;
+  return true;
+}
+
+Status DynamicPartition(KernelContext& ctx) {
+  const Tensor &data = ctx.In("data"), &parts = ctx.In("partitions");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(parts.dtype(), "partitions"));
+  const int n = ctx.OutCount("outputs");
+  if (!IsPrefix(parts.shape(), data.shape()))
+    return InvalidArgument("partitions has shape ", parts.shape().ToString(),
+                           ", expected the leading dimensions of data ", data.shape().ToString());
+  std::vector<int64_t> count(static_cast<size_t>(n), 0);
+  for (int64_t i = 0; i < parts.numel(); ++i) {
+    const int64_t p = IntAt(parts, i);
+    if (p < 0 || p >= n)
+      return OutOfRange("partitions holds ", p, " at position ", i, ", expected 0 to ", n - 1);
+    ++count[static_cast<size_t>(p)];
+  }
+  const int64_t row =
+      data.shape().Product(parts.rank(), data.rank()) * static_cast<int64_t>(SizeOf(data.dtype()));
+  std::vector<std::byte*> to(static_cast<size_t>(n), nullptr);
+  for (int p = 0; p < n; ++p) {
+    if (!ctx.HasOut("outputs", p)) continue;
+    Shape shape{count[static_cast<size_t>(p)]};
+    for (int i = parts.rank(); i < data.rank(); ++i) shape.push_back(data.shape()[i]);
+    to[static_cast<size_t>(p)] =
+        static_cast<std::byte*>(ctx.Alloc("outputs", data.dtype(), shape, p).mutable_raw());
+  }
+  const auto* from = static_cast<const std::byte*>(data.raw());
+  for (int64_t i = 0; i < parts.numel(); ++i) {
+    std::byte*& at = to[static_cast<size_t>(IntAt(parts, i))];
+    if (at == nullptr || row == 0) continue;
+    std::memcpy(at, from + i * row, static_cast<size_t>(row));
+    at += row;
+  }
+  return Status::Ok();
+}
+
+Status DynamicStitch(KernelContext& ctx) {
+  const int n = ctx.InCount("indices");
+  if (n == 0 || ctx.InCount("data") != n)
+    return InvalidArgument("indices and data are ", n, " and ", ctx.InCount("data"),
+                           " tensors, expected as many of both");
+  int64_t most = -1;
+  Shape tail;
+  for (int k = 0; k < n; ++k) {
+    const Tensor &index = ctx.In("indices", k), &data = ctx.In("data", k);
+    HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
+    Shape rest;
+    for (int i = index.rank(); i < data.rank(); ++i) rest.push_back(data.shape()[i]);
+    if (k == 0) tail = rest;
+    if (!IsPrefix(index.shape(), data.shape()) || !(rest == tail) ||
+        data.dtype() != ctx.In("data").dtype())
+      return InvalidArgument("data[", k, "] has shape ", data.shape().ToString(), ", indices[", k,
+                             "] ", index.shape().ToString(), ", and rows have shape ",
+                             tail.ToString());
+    for (int64_t i = 0; i < index.numel(); ++i) {
+      const int64_t v = IntAt(index, i);
+      if (v < 0) return OutOfRange("indices[", k, "] holds ", v, ", expected 0 or more");
+      most = std::max(most, v);
+    }
+  }
+  Ints dims{most + 1};
+  dims.insert(dims.end(), tail.begin(), tail.end());
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "merged"));
+  const DType dtype = ctx.In("data").dtype();
+  Tensor& out = ctx.Alloc("merged", dtype, shape);
+  const int64_t row = tail.numel() * static_cast<int64_t>(SizeOf(dtype));
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
+  ZeroBytes(ctx, to, out.bytes());
+  for (int k = 0; k < n; ++k) {
+    const Tensor& index = ctx.In("indices", k);
+    const auto* from = static_cast<const std::byte*>(ctx.In("data", k).raw());
+    for (int64_t i = 0; row > 0 && i < index.numel(); ++i)
+      std::memcpy(to + IntAt(index, i) * row, from + i * row, static_cast<size_t>(row));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_dynamic_partition) {
+  op.Doc("rows of data, each in the output that partitions names, in order");
+  op.Input("data").Input("partitions").Output("outputs", kList | kOptional);
+  op.KernelKey("data").AnyKernel(DynamicPartition);
+}
+HEDDLE_OP(tf_dynamic_stitch) {
+  op.Doc("rows of all data at the places that indices name; later ones win, gaps are 0");
+  op.Input("indices", kList).Input("data", kList).Output("merged");
+  op.KernelKey("data").AnyKernel(DynamicStitch);
+}
+
+HEDDLE_EXAMPLES(tf_dynamic_partition, R"(
+example recorded case 1
+in data float64 [2, 5] -0.7017209807235937 1.337244636059571 0.584079938496855 -0.7962179810212386
+  -1.6113156998453757 1.13297963964734 0.5130878255918003 2.081424247807977 -2.774671878939726
+  -1.0346658048246233
+in partitions int32 [2] 2 1
+out outputs float64 [0, 5]
+out outputs float64 [1, 5] 1.13297963964734 0.5130878255918003 2.081424247807977 -2.774671878939726
+  -1.0346658048246233
+out outputs float64 [1, 5] -0.7017209807235937 1.337244636059571 0.584079938496855
+  -0.7962179810212386 -1.6113156998453757
+)")
+
+HEDDLE_EXAMPLES(tf_dynamic_stitch, R"(
+example recorded case 1
+in indices int32 [3] 4 7 0
+in indices int32 [2, 2] 3 1 2 6
+in indices int32 [] 5
+in data float32 [3] 0.6997471 -0.100814566 -0.3444047
+in data float32 [2, 2] -1.695127 0.5288298 2.7051528 -0.38942042
+in data float32 [] 0.65432817
+out merged float32 [8] -0.3444047 0.5288298 2.7051528 -1.695127 0.6997471 0.65432817 -0.38942042
+  -0.100814566
+)")

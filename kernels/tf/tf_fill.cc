@@ -1,0 +1,225 @@
+// One value over and over, numbers in equal steps, and indices as unit vectors.
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
+
+namespace heddle {
+namespace {
+
+Status FillShape(ShapeContext& ctx) {
+  if (!Known(ctx, "dims")) return OpenShape(ctx, "dims", "output", ctx.InDType("value"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "dims"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "dims"));
+  if (ctx.InShape("value").is_static() && ctx.InShape("value").numel() != 1)
+    return InvalidArgument("value has shape ", ctx.InShape("value").ToString(),
+                           ", expected a scalar");
+  ctx.SetOut("output", shape, ctx.InDType("value"));
+  return Status::Ok();
+}
+
+Status Fill(KernelContext& ctx) {
+  const Tensor& value = ctx.In("value");
+  if (value.numel() != 1)
+    return InvalidArgument("value has shape ", value.shape().ToString(), ", expected a scalar");
+  Tensor& out = ctx.Out("output");
+  VisitElementSize(value.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T v = *static_cast<const T*>(value.raw());
+    T* to = static_cast<T*>(out.mutable_raw());
+    ctx.ParallelFor(out.numel(), 1 << 16,
+                    [&](int64_t begin, int64_t end) { std::fill(to + begin, to + end, v); });
+  });
+  return Status::Ok();
+}
+
+template <typename T>
+struct Range {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &start = ctx.In("start"), &limit = ctx.In("limit"), &delta = ctx.In("delta");
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t n, Count(start, limit, delta));
+    const T from = *start.data<T>(), step = *delta.data<T>();
+    T* to = ctx.Alloc("output", kDTypeOf<T>, Shape{n}).template mutable_data<T>();
+    T value = from;
+    for (int64_t i = 0; i < n; ++i) {
+      to[i] = value;
+      if constexpr (std::is_integral_v<T>)
+        value = static_cast<T>(static_cast<uint64_t>(value) + static_cast<uint64_t>(step));
+      else
+        value += step;
+    }
+    return Status::Ok();
+  }
+
+  static Result<int64_t> Count(const Tensor& start, const Tensor& limit, const Tensor& delta) {
+    for (const Tensor* t : {&start, &limit, &delta})
+      if (t->numel() != 1 || t->dtype() != kDTypeOf<T>)
+        return InvalidArgument("start, limit and delta are not scalars of one dtype");
+    const T from = *start.data<T>(), to = *limit.data<T>(), step = *delta.data<T>();
+    if (step == T(0)) return InvalidArgument("delta is 0, expected another number");
+    if (step > T(0) ? from > to : from < to)
+      return InvalidArgument("limit lies before start for this delta: ", +from, " to ", +to, " by ",
+                             +step);
+    if constexpr (std::is_integral_v<T>) {
+      const auto span = step > 0 ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
+                                 : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);
+      const auto size = step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+      const uint64_t n = span / size + (span % size != 0 ? 1 : 0);
+      if (n > uint64_t{1} << 40) return InvalidArgument("the range has ", n, " elements");
+      return static_cast<int64_t>(n);
+    } else {
+      const double n = std::ceil(std::abs((static_cast<double>(to) - static_cast<double>(from)) /
+                                          static_cast<double>(step)));
+      if (!(n <= 1e12)) return InvalidArgument("the range has ", n, " elements");
+      return static_cast<int64_t>(n);
+    }
+  }
+};
+
+Status LinSpaceShape(ShapeContext& ctx) {
+  if (!Known(ctx, "num")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t n, IntIn(ctx, "num", 1));
+  if (n <= 0) return InvalidArgument("num is ", n, ", expected at least 1");
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({n}, "output"));
+  ctx.SetOut("output", shape, ctx.InDType("start"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct LinSpace {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &start = ctx.In("start"), &stop = ctx.In("stop");
+    if (start.numel() != 1 || stop.numel() != 1 || stop.dtype() != start.dtype())
+      return InvalidArgument("start and stop are not scalars of one dtype");
+    const T from = *start.data<T>(), last = *stop.data<T>();
+    Tensor& out = ctx.Out("output");
+    T* to = out.template mutable_data<T>();
+    const int64_t n = out.numel();
+    to[0] = from;
+    if (n == 1) return Status::Ok();
+    const T step = (last - from) / static_cast<T>(n - 1);
+    for (int64_t i = 1; i + 1 < n; ++i) to[i] = from + step * static_cast<T>(i);
+    to[n - 1] = last;
+    return Status::Ok();
+  }
+};
+
+Status OneHotShape(ShapeContext& ctx) {
+  const Shape& indices = ctx.InShape("indices");
+  if (!indices.known_rank() || !Known(ctx, "depth")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t depth, IntIn(ctx, "depth", 0));
+  if (depth < 0) return InvalidArgument("depth is ", depth, ", expected 0 or more");
+  if (indices.rank() + 1 > Shape::kMaxRank)
+    return InvalidArgument("indices ", indices.ToString(), " has too many dimensions");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), indices.rank() + 1));
+  Shape out = indices;
+  out.insert(axis, depth);
+  ctx.SetOut("output", out, ctx.InDType("on_value"));
+  return Status::Ok();
+}
+
+Status OneHot(KernelContext& ctx) {
+  const Tensor &indices = ctx.In("indices"), &on = ctx.In("on_value"), &off = ctx.In("off_value");
+  if (on.numel() != 1 || off.numel() != 1 || on.dtype() != off.dtype())
+    return InvalidArgument("on_value and off_value are not scalars of one dtype");
+  Tensor& out = ctx.Out("output");
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), out.rank()));
+  const int64_t depth = out.shape()[axis];
+  const int64_t inner = out.shape().Product(axis + 1, out.rank());
+  Tensor wide = indices;
+  if (indices.dtype() == DType::kU8 || indices.dtype() == DType::kI8) {
+    wide = ctx.Scratch(DType::kI64, indices.shape());
+    ConvertElements(ctx, indices.raw(), indices.dtype(), wide.mutable_raw(), DType::kI64,
+                    indices.numel());
+  }
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(wide.dtype(), "indices"));
+  VisitElementSize(on.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T yes = *static_cast<const T*>(on.raw()), no = *static_cast<const T*>(off.raw());
+    T* to = static_cast<T*>(out.mutable_raw());
+    std::fill(to, to + out.numel(), no);
+    for (int64_t i = 0; i < wide.numel(); ++i) {
+      const int64_t v = IntAt(wide, i);
+      if (v >= 0 && v < depth) to[(i / inner * depth + v) * inner + i % inner] = yes;
+    }
+  });
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_fill) {
+  op.Doc("value over and over, in the shape dims").Input("dims", kShapeValue).Input("value");
+  op.Output("output").InferShape(FillShape).KernelKey("value").AnyKernel(Fill);
+}
+HEDDLE_OP(tf_range) {
+  op.Doc("start, start + delta, … before limit").Input("start").Input("limit").Input("delta");
+  op.Output("output").Kernels<Range, float, double, int32_t, int64_t>();
+}
+HEDDLE_OP(tf_lin_space) {
+  op.Doc("num numbers in equal steps from start to stop");
+  op.Input("start").Input("stop").Input("num", kShapeValue).Output("output");
+  op.InferShape(LinSpaceShape).Kernels<LinSpace, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(tf_one_hot) {
+  op.Doc("on_value at each index along a new axis, off_value elsewhere");
+  op.Input("indices").Input("depth", kShapeValue).Input("on_value").Input("off_value");
+  op.Output("output").Attr("axis", -1).InferShape(OneHotShape).AnyKernel(OneHot);
+}
+
+HEDDLE_EXAMPLES(tf_fill, R"(
+example recorded case 1
+in dims int64 [0]
+in value bfloat16 [] 0.566
+out output bfloat16 [] 0.566
+)")
+
+HEDDLE_EXAMPLES(tf_range, R"(
+example recorded case 1
+in start float64 [] 2
+in limit float64 [] 11
+in delta float64 [] 1.5
+out output float64 [6] 2 3.5 5 6.5 8 9.5
+)")
+
+HEDDLE_EXAMPLES(tf_lin_space, R"(
+example recorded case 1
+in start float64 [] -1.5
+in stop float64 [] 2.25
+in num int64 [] 1
+out output float64 [1] -1.5
+)")
+
+HEDDLE_EXAMPLES(tf_one_hot, R"(
+example recorded case 1
+attr axis INT 0
+in indices int64 [] 1
+in depth int32 [] 6
+in on_value int32 [] 1
+in off_value int32 [] 0
+out output int32 [6] 0 1 0*4
+
+example recorded case 2
+in indices int32 [1] 2
+in depth int32 [] 4
+in on_value float32 [] 1
+in off_value float32 [] 0
+out output float32 [1, 4] 0 0 1 0
+
+example recorded case 3
+attr axis INT 1
+in indices int32 [5] 0 4 1 3 -1
+in depth int32 [] 1
+in on_value float32 [] 1
+in off_value float32 [] 0
+out output float32 [5, 1] 1 0*4
+
+example recorded case 4
+attr axis INT -1
+in indices int32 [2, 5] 2 -1 -1 4 1 2 1 3 3 -1
+in depth int32 [] 4
+in on_value int32 [] 1
+in off_value int32 [] 0
+out output int32 [2, 5, 4] 0 0 1 0*14 1 0*4 1 0 0 1 0*5 1 0 0 0 1 0*4
+)")

@@ -1,0 +1,80 @@
+// The last dimensions cut or filled with zeros to given lengths, and a check of numbers.
+#include <cmath>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status FitShape(ShapeContext& ctx) {
+  Shape x = ctx.InShape("x");
+  if (!x.known_rank()) return ctx.Defer();
+  if (!Known(ctx, "lengths")) return SameRank(ctx, "x", "y");
+  HEDDLE_ASSIGN_OR_RETURN(const Ints lengths, IntsIn(ctx, "lengths"));
+  const int first = x.rank() - static_cast<int>(lengths.size());
+  if (first < 0)
+    return InvalidArgument("lengths has ", lengths.size(), " elements for x ", x.ToString());
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] < 0 || lengths[i] > int64_t{1} << 40)
+      return InvalidArgument("lengths holds ", lengths[i], ", expected 0 or more");
+    x[first + static_cast<int>(i)] = lengths[i];
+  }
+  ctx.SetOut("y", x, ctx.InDType("x"));
+  return Status::Ok();
+}
+
+Status Fit(KernelContext& ctx) {
+  const Tensor& x = ctx.In("x");
+  Tensor& out = ctx.Out("y");
+  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  if (x.numel() == 0 || out.numel() == 0) return Status::Ok();
+  const auto from = RowMajorStrides(x.shape()), to = RowMajorStrides(out.shape());
+  std::array<CopyDim, Shape::kMaxRank> dims;
+  for (int i = 0; i < x.rank(); ++i)
+    dims[i] = {std::min(x.shape()[i], out.shape()[i]), from[i], to[i]};
+  StridedCopy(SizeOf(x.dtype()), std::span(dims.data(), static_cast<size_t>(x.rank())))
+      .Run(ctx, x.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+template <typename T>
+struct CheckNumerics {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("tensor");
+    Tensor& out = ctx.Out("output");
+    for (int64_t i = 0; i < x.numel(); ++i)
+      if (const auto v = static_cast<ComputeType<T>>(x.data<T>()[i]); !std::isfinite(v))
+        return InvalidArgument(ctx.Str("message"), ": the tensor has ",
+                               std::isnan(v) ? "NaN" : "an infinity", " at position ", i);
+    if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_fit_lengths) {
+  op.Doc("x with its last dimensions cut, or filled with zeros, to lengths").Input("x");
+  op.Input("lengths", kShapeValue).Output("y").InferShape(FitShape).AnyKernel(Fit);
+}
+HEDDLE_OP(tf_check_numerics) {
+  op.Doc("tensor, and an error where it is not finite").Input("tensor").Output("output");
+  op.Attr("message", "").Inplace("tensor", "output").InferShape(SameShape);
+  op.Kernels<CheckNumerics, float, double, float16, bfloat16>();
+}
+
+HEDDLE_EXAMPLES(tf_fit_lengths, R"(
+example one cut, one filled
+# given
+in x float32 [2, 1, 3] 1 2 3 4 5 6
+in lengths int32 [2] 2 2
+out y float32 [2, 2, 2] 1 2 0 0 4 5 0 0
+)")
+
+HEDDLE_EXAMPLES(tf_check_numerics, R"(
+example finite
+attr message STRING "m"
+in tensor float32 [3] 1 -2 0.5
+out output float32 [3] 1 -2 0.5
+)")

@@ -1,0 +1,208 @@
+// Padding by a constant, and by mirrored elements with its gradient.
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+struct Pads {
+  std::array<int64_t, Shape::kMaxRank> before{}, after{};
+};
+
+template <typename Context>
+Result<Pads> PadsIn(const Context& ctx, const Shape& x) {
+  const Shape& s = ShapeIn(ctx, "paddings");
+  if (s.rank() != 2 || s[0] != x.rank() || s[1] != 2)
+    return InvalidArgument("paddings has shape ", s.ToString(), ", expected [", x.rank(), ", 2]");
+  HEDDLE_ASSIGN_OR_RETURN(const Ints list, IntsIn(ctx, "paddings"));
+  Pads p;
+  for (int i = 0; i < x.rank(); ++i) {
+    p.before[i] = list[2 * static_cast<size_t>(i)];
+    p.after[i] = list[2 * static_cast<size_t>(i) + 1];
+    if (p.before[i] < 0 || p.after[i] < 0)
+      return InvalidArgument("paddings holds ", p.before[i], " and ", p.after[i], " for axis ", i,
+                             ", expected 0 or more");
+  }
+  return p;
+}
+
+template <int kSign>
+Status PadShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (!x.known_rank()) return ctx.Defer();
+  if (!Known(ctx, "paddings") || !ctx.InShape("paddings").is_static())
+    return SameRank(ctx, "input", "output");
+  HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x));
+  Shape out = x;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (x[i] < 0) continue;
+    int64_t both = 0;
+    if (__builtin_add_overflow(p.before[i], p.after[i], &both) || both > int64_t{1} << 46)
+      return InvalidArgument("paddings of axis ", i, " are too large");
+    out[i] = x[i] + kSign * both;
+    if (out[i] < 0)
+      return InvalidArgument("paddings of axis ", i, " take more than its ", x[i], " elements");
+  }
+  if (out.is_static()) {
+    HEDDLE_ASSIGN_OR_RETURN(out, MakeShape(Ints(out.begin(), out.end()), "output"));
+  }
+  ctx.SetOut("output", out, ctx.InDType("input"));
+  return Status::Ok();
+}
+
+// Elements of `small` inside `big`, before[i] away from its beginning.
+StridedCopy Inner(size_t size, const Shape& small, const Shape& big, const Pads& p) {
+  const auto from = RowMajorStrides(small), to = RowMajorStrides(big);
+  std::array<CopyDim, Shape::kMaxRank> dims;
+  int64_t offset = 0;
+  for (int i = 0; i < small.rank(); ++i) {
+    dims[i] = {small[i], from[i], to[i]};
+    offset += p.before[i] * to[i];
+  }
+  return {size, std::span(dims.data(), static_cast<size_t>(small.rank())), 0, offset};
+}
+
+Status Pad(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x.shape()));
+  Tensor& out = ctx.Out("output");
+  const Tensor* value = ctx.InOpt("constant_values");
+  if (value != nullptr && (value->numel() != 1 || value->dtype() != x.dtype()))
+    return InvalidArgument("constant_values is ", Name(value->dtype()), " ",
+                           value->shape().ToString(), ", expected one ", Name(x.dtype()));
+  if (value == nullptr) {
+    ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  } else {
+    VisitElementSize(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* to = static_cast<T*>(out.mutable_raw());
+      std::fill(to, to + out.numel(), *static_cast<const T*>(value->raw()));
+    });
+  }
+  if (x.numel() == 0) return Status::Ok();
+  Inner(SizeOf(x.dtype()), x.shape(), out.shape(), p).Run(ctx, x.raw(), out.mutable_raw());
+  return Status::Ok();
+}
+
+// The place in the small tensor of each place of the padded one, along each axis.
+using Places = std::array<std::vector<int64_t>, Shape::kMaxRank>;
+
+Result<Places> MirrorPlaces(const OpContext& ctx, const Shape& small, const Pads& p) {
+  const std::string& mode = ctx.Str("mode");
+  if (mode != "REFLECT" && mode != "SYMMETRIC")
+    return InvalidArgument("mode is '", mode, "', expected REFLECT or SYMMETRIC");
+  const int64_t skip = mode == "REFLECT" ? 1 : 0;  // the border itself is not repeated
+  Places places;
+  for (int i = 0; i < small.rank(); ++i) {
+    const int64_t n = small[i];
+    if (p.before[i] > n - skip || p.after[i] > n - skip)
+      return InvalidArgument("paddings ", p.before[i], " and ", p.after[i], " of axis ", i,
+                             " mirror more than its ", n, " elements have");
+    for (int64_t k = -p.before[i]; k < n + p.after[i]; ++k)
+      places[i].push_back(k < 0 ? -k - 1 + skip : k < n ? k : 2 * n - k - 1 - skip);
+  }
+  return places;
+}
+
+// fn(offset in the small tensor, offset in the padded one)
+template <typename Fn>
+void ForEachPlace(const Shape& small, const Shape& big, const Places& places, Fn&& fn) {
+  const auto strides = RowMajorStrides(small);
+  Walk<1> walk(big, {std::array<int64_t, Shape::kMaxRank>{}});
+  for (int64_t i = 0, n = big.numel(); i < n; ++i, walk.Next()) {
+    int64_t at = 0;
+    for (int d = 0; d < big.rank(); ++d)
+      at += places[d][static_cast<size_t>(walk.index(d))] * strides[d];
+    fn(at, i);
+  }
+}
+
+Status MirrorPad(KernelContext& ctx) {
+  const Tensor& x = ctx.In("input");
+  HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x.shape()));
+  HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, x.shape(), p));
+  Tensor& out = ctx.Out("output");
+  VisitElementSize(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = static_cast<const T*>(x.raw());
+    T* to = static_cast<T*>(out.mutable_raw());
+    ForEachPlace(x.shape(), out.shape(), places,
+                 [&](int64_t small, int64_t big) { to[big] = from[small]; });
+  });
+  return Status::Ok();
+}
+
+template <typename T>
+struct MirrorPadGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("input");
+    Tensor& out = ctx.Out("output");
+    HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x.shape()));
+    HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, out.shape(), p));
+    const T* from = x.data<T>();
+    T* to = out.template mutable_data<T>();
+    std::fill(to, to + out.numel(), T(0));
+    ForEachPlace(out.shape(), x.shape(), places,
+                 [&](int64_t small, int64_t big) { to[small] += from[big]; });
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_pad_v2) {
+  op.Doc("input between paddings of a value, or of zeros").Input("input");
+  op.Input("paddings", kShapeValue).Input("constant_values", kOptional).Output("output");
+  op.InferShape(PadShape<1>).AnyKernel(Pad);
+}
+HEDDLE_OP(tf_mirror_pad) {
+  op.Doc("input between its own elements in reverse order, without (REFLECT) or with the border's");
+  op.Input("input").Input("paddings", kShapeValue).Output("output").Attr("mode", "REFLECT");
+  op.InferShape(PadShape<1>).AnyKernel(MirrorPad);
+}
+HEDDLE_OP(tf_mirror_pad_grad) {
+  op.Doc("gradient of tf_mirror_pad").Input("input").Input("paddings", kShapeValue);
+  op.Output("output").Attr("mode", "REFLECT").InferShape(PadShape<-1>).KernelKey("input");
+  op.Kernels<MirrorPadGrad, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(tf_pad_v2, R"(
+example recorded case 1
+in input float64 [] 0.9798968543935276
+in paddings int32 [0, 2]
+in constant_values float64 [] 3
+out output float64 [] 0.9798968543935276
+)")
+
+HEDDLE_EXAMPLES(tf_mirror_pad, R"(
+example recorded case 1
+attr mode STRING "REFLECT"
+in input float64 [3] 2.419961920444377 0.47328413668818486 3.5681923626279746
+in paddings int32 [1, 2] 1 0
+out output float64 [4] 0.47328413668818486 2.419961920444377 0.47328413668818486 3.5681923626279746
+
+example recorded case 2
+attr mode STRING "SYMMETRIC"
+in input float64 [9] -2.8925789780998583 0.4087576672656127 -2.487259749643049 1.7757718484987683
+  1.5144677840975942 -1.7174052037526022 0.4207407306688642 0.6627318584711205 0.9630536803503351
+in paddings int32 [1, 2] 1 1
+out output float64 [11] -2.8925789780998583 -2.8925789780998583 0.4087576672656127
+  -2.487259749643049 1.7757718484987683 1.5144677840975942 -1.7174052037526022 0.4207407306688642
+  0.6627318584711205 0.9630536803503351 0.9630536803503351
+)")
+
+HEDDLE_EXAMPLES(tf_mirror_pad_grad, R"(
+example recorded case 1
+attr mode STRING "REFLECT"
+in input float32 [6, 7] -3.5931637 -0.039175186 -0.3845574 -1.6282909 0.2566095 0.030465022
+  0.19512463 -1.2706879 1.0843519 -0.47133622 -0.0573525 0.24899206 -2.3595626 1.3737162 0.06280688
+  -0.7063327 -1.3417705 -0.6222475 -1.0905987 0.4840712 1.4530209 0.73623186 1.0913774 0.38877672
+  0.47281927 0.43712726 -0.90961695 1.0202509 -0.3612264 -0.34566987 0.03078217 -0.5442691
+  0.75149375 -0.6228096 -1.7575183 -2.5767791 2.2517104 -0.41356078 -1.5521748 1.2724493 0.59399503
+  1.4623073
+in paddings int32 [2, 2] 1 1 0 2
+out output float32 [4, 5] -1.2706879 1.0843519 0.90238 -2.4169152 0.24899206 -3.530357 -0.7455079
+  -0.07818234 -1.7360022 -0.8339892 -1.8405473 3.3430877 2.4577742 -1.3949773 1.7095765 -0.3612264
+  -0.34566987 -1.7267361 -1.1670787 0.75149375
+)")

@@ -1,0 +1,425 @@
+// Reductions of rows by segment: of sorted ids, of any ids, and of rows picked by indices.
+#include <cmath>
+
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
+
+namespace heddle {
+namespace {
+
+enum class How : uint8_t { kSum, kMean, kSqrtN, kProd, kMin, kMax };
+
+template <typename T>
+T InitOf(How how) {
+  if constexpr (!kIsComplex<T>) {
+    if (how == How::kMin) return std::numeric_limits<T>::max();
+    if (how == How::kMax) return std::numeric_limits<T>::lowest();
+  }
+  return how == How::kProd ? T(1) : T(0);
+}
+template <typename T>
+void Take(How how, T v, T* acc) {
+  if constexpr (!kIsComplex<T>) {
+    if (how == How::kMin) {
+      *acc = v < *acc || v != v ? v : *acc;
+      return;
+    }
+    if (how == How::kMax) {
+      *acc = v > *acc || v != v ? v : *acc;
+      return;
+    }
+  }
+  if (how == How::kProd)
+    *acc *= v;
+  else
+    *acc += v;
+}
+
+// Rows of `from`, row index(i) for entry i, taken into row id(i) of `to`; an id of -1 is left out.
+// `count`: entries of each row.
+template <typename T, typename Index, typename Id>
+void Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, Id id, T* to,
+            std::vector<int64_t>* count) {
+  for (int64_t i = 0; i < entries; ++i) {
+    const int64_t s = id(i);
+    if (s < 0) continue;
+    T* acc = to + s * row;
+    if ((*count)[static_cast<size_t>(s)]++ == 0) std::fill(acc, acc + row, InitOf<T>(how));
+    const T* v = from + index(i) * row;
+    for (int64_t k = 0; k < row; ++k) Take(how, v[k], acc + k);
+  }
+  if (how != How::kMean && how != How::kSqrtN) return;
+  for (size_t s = 0; s < count->size(); ++s) {
+    const int64_t n = (*count)[s];
+    if (n < 2) continue;
+    for (int64_t k = 0; k < row; ++k) {
+      T& v = to[static_cast<int64_t>(s) * row + k];
+      if constexpr (std::is_integral_v<T>)
+        v = static_cast<T>(v / static_cast<T>(n));
+      else if constexpr (kIsComplex<T>)
+        v /= static_cast<typename T::value_type>(n);
+      else
+        v /= how == How::kMean ? static_cast<T>(n) : std::sqrt(static_cast<T>(n));
+    }
+  }
+}
+
+// One more than the last id, after a check that ids are sorted.
+Result<int64_t> SortedSegments(const Tensor& ids) {
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
+  if (ids.rank() != 1)
+    return InvalidArgument("segment_ids has shape ", ids.shape().ToString(), ", expected a vector");
+  int64_t last = 0;
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    const int64_t v = IntAt(ids, i);
+    if (v < last)
+      return InvalidArgument("segment_ids holds ", v, " at position ", i, " after ", last,
+                             ", expected ids that do not fall");
+    last = v;
+  }
+  if (last > int64_t{1} << 40) return InvalidArgument("segment_ids holds ", last);
+  return ids.numel() == 0 ? 0 : last + 1;
+}
+
+Result<Shape> Segments(int64_t n, const Shape& data, int from) {
+  Ints dims{n};
+  for (int i = from; i < data.rank(); ++i) dims.push_back(data[i]);
+  return MakeShape(dims, "output");
+}
+
+template <typename T>
+void FillGaps(const std::vector<int64_t>& count, int64_t row, T value, T* to) {
+  for (size_t s = 0; s < count.size(); ++s)
+    if (count[s] == 0)
+      std::fill(to + static_cast<int64_t>(s) * row, to + static_cast<int64_t>(s + 1) * row, value);
+}
+
+template <How kHow>
+struct Segment {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
+      HEDDLE_ASSIGN_OR_RETURN(const int64_t n, SortedSegments(ids));
+      if (data.rank() < 1 || data.dim(0) != ids.numel())
+        return InvalidArgument("data has shape ", data.shape().ToString(), " for ", ids.numel(),
+                               " segment_ids, expected as many rows");
+      HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
+      T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+      const int64_t row = data.shape().Product(1, data.rank());
+      std::vector<int64_t> count(static_cast<size_t>(n), 0);
+      Reduce(
+          kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
+          [&](int64_t i) { return IntAt(ids, i); }, to, &count);
+      FillGaps(count, row, kHow == How::kProd ? T(1) : T(0), to);
+      return Status::Ok();
+    }
+  };
+};
+
+Status UnsortedShape(ShapeContext& ctx) {
+  const Shape &data = ctx.InShape("data"), &ids = ctx.InShape("segment_ids");
+  if (!data.known_rank() || !ids.known_rank() || !Known(ctx, "num_segments")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t n, IntIn(ctx, "num_segments", 0));
+  if (n < 0) return InvalidArgument("num_segments is ", n, ", expected 0 or more");
+  bool prefix = ids.rank() <= data.rank();
+  for (int i = 0; prefix && i < ids.rank(); ++i)
+    prefix = ids[i] < 0 || data[i] < 0 || ids[i] == data[i];
+  if (!prefix)
+    return InvalidArgument("segment_ids has shape ", ids.ToString(),
+                           ", expected the leading dimensions of data ", data.ToString());
+  Shape out{n};
+  for (int i = ids.rank(); i < data.rank(); ++i) out.push_back(data[i]);
+  ctx.SetOut("output", out, ctx.InDType("data"));
+  return Status::Ok();
+}
+
+template <How kHow>
+struct Unsorted {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
+      HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
+      Tensor& out = ctx.Out("output");
+      const int64_t n = out.dim(0), row = data.shape().Product(ids.rank(), data.rank());
+      for (int64_t i = 0; i < ids.numel(); ++i)
+        if (const int64_t v = IntAt(ids, i); v >= n)
+          return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ",
+                            n);
+      std::vector<int64_t> count(static_cast<size_t>(n), 0);
+      T* to = out.template mutable_data<T>();
+      Reduce(
+          kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
+          [&](int64_t i) { return std::max<int64_t>(-1, IntAt(ids, i)); }, to, &count);
+      FillGaps(count, row, InitOf<T>(kHow), to);
+      return Status::Ok();
+    }
+  };
+};
+
+template <How kHow>
+struct SparseSegment {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      const Tensor &data = ctx.In("data"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
+      HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
+      HEDDLE_ASSIGN_OR_RETURN(int64_t n, SortedSegments(ids));
+      HEDDLE_ASSIGN_OR_RETURN(const int64_t given, IntIn(ctx, "num_segments", n));
+      if (given < n)
+        return InvalidArgument("num_segments is ", given, ", segment_ids reaches ", n - 1);
+      n = given;
+      if (data.rank() < 1 || index.numel() != ids.numel())
+        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
+                               " elements for data ", data.shape().ToString());
+      for (int64_t i = 0; i < index.numel(); ++i)
+        if (const int64_t v = IntAt(index, i); v < 0 || v >= data.dim(0))
+          return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
+                            data.dim(0) - 1);
+      HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
+      T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+      const int64_t row = data.shape().Product(1, data.rank());
+      std::vector<int64_t> count(static_cast<size_t>(n), 0);
+      Reduce(
+          kHow, data.data<T>(), ids.numel(), row, [&](int64_t i) { return IntAt(index, i); },
+          [&](int64_t i) { return IntAt(ids, i); }, to, &count);
+      FillGaps(count, row, T(0), to);
+      return Status::Ok();
+    }
+  };
+};
+
+// Each row of grad, over its segment's size or the root of it, added to the rows of indices.
+template <How kHow>
+struct SparseSegmentGrad {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      const Tensor &grad = ctx.In("grad"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
+      HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
+      HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
+      HEDDLE_ASSIGN_OR_RETURN(const int64_t rows, IntIn(ctx, "output_dim0", 0));
+      if (grad.rank() < 1 || index.numel() != ids.numel() || rows < 0)
+        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
+                               " elements for grad ", grad.shape().ToString(), " and ", rows,
+                               " rows");
+      std::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0);
+      for (int64_t i = 0; i < ids.numel(); ++i) {
+        const int64_t s = IntAt(ids, i), r = IntAt(index, i);
+        if (s < 0 || s >= grad.dim(0) || r < 0 || r >= rows)
+          return OutOfRange("segment_ids and indices hold ", s, " and ", r, " at position ", i,
+                            ", expected less than ", grad.dim(0), " and ", rows);
+        ++count[static_cast<size_t>(s)];
+      }
+      HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(rows, grad.shape(), 1));
+      Tensor& out = ctx.Alloc("output", grad.dtype(), shape);
+      T* to = out.template mutable_data<T>();
+      ZeroBytes(ctx, to, out.bytes());
+      const int64_t row = grad.shape().Product(1, grad.rank());
+      for (int64_t i = 0; i < ids.numel(); ++i) {
+        const int64_t s = IntAt(ids, i);
+        const T n = static_cast<T>(count[static_cast<size_t>(s)]);
+        const T factor = T(1) / (kHow == How::kMean ? n : std::sqrt(n));
+        for (int64_t k = 0; k < row; ++k)
+          to[IntAt(index, i) * row + k] += grad.data<T>()[s * row + k] * factor;
+      }
+      return Status::Ok();
+    }
+  };
+};
+
+using C64 = std::complex<float>;
+using C128 = std::complex<double>;
+
+template <How kHow, bool kComplex>
+void DefineSegment(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("data").Input("segment_ids").Output("output").KernelKey("data");
+  op.Kernels<Segment<kHow>::template Kernel, float, double, uint8_t, int8_t, int16_t, int32_t,
+             int64_t>();
+  if constexpr (kComplex) op.Kernels<Segment<kHow>::template Kernel, C64, C128>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
+}
+template <How kHow, bool kComplex>
+void DefineUnsorted(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("data").Input("segment_ids").Input("num_segments", kShapeValue);
+  op.Output("output").InferShape(UnsortedShape).KernelKey("data");
+  op.Kernels<Unsorted<kHow>::template Kernel, float, double, uint8_t, int8_t, int16_t, int32_t,
+             int64_t>();
+  if constexpr (kComplex) op.Kernels<Unsorted<kHow>::template Kernel, C64, C128>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+template <How kHow>
+void DefineSparse(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("data").Input("indices").Input("segment_ids");
+  op.Input("num_segments", kOptional).Output("output").KernelKey("data");
+  op.Kernels<SparseSegment<kHow>::template Kernel, float, double>();
+  if constexpr (kHow == How::kSum)
+    op.Kernels<SparseSegment<kHow>::template Kernel, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
+}
+template <How kHow>
+void DefineSparseGrad(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("grad").Input("indices").Input("segment_ids").Input("output_dim0");
+  op.Output("output").KernelKey("grad");
+  op.Kernels<SparseSegmentGrad<kHow>::template Kernel, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_segment_sum) {
+  DefineSegment<How::kSum, true>(op, "sums of rows of equal, sorted ids");
+}
+HEDDLE_OP(tf_segment_mean) { DefineSegment<How::kMean, true>(op, "means of rows of equal ids"); }
+HEDDLE_OP(tf_segment_prod) {
+  DefineSegment<How::kProd, true>(op, "products of rows of equal ids; gaps are 1");
+}
+HEDDLE_OP(tf_segment_min) { DefineSegment<How::kMin, false>(op, "minima of rows of equal ids"); }
+HEDDLE_OP(tf_segment_max) { DefineSegment<How::kMax, false>(op, "maxima of rows of equal ids"); }
+HEDDLE_OP(tf_unsorted_segment_sum) {
+  DefineUnsorted<How::kSum, true>(op, "sums of rows of equal ids; negative ids are left out");
+}
+HEDDLE_OP(tf_unsorted_segment_prod) {
+  DefineUnsorted<How::kProd, true>(op, "products of rows of equal ids; gaps are 1");
+}
+HEDDLE_OP(tf_unsorted_segment_min) {
+  DefineUnsorted<How::kMin, false>(op, "minima of rows of equal ids; gaps are the greatest number");
+}
+HEDDLE_OP(tf_unsorted_segment_max) {
+  DefineUnsorted<How::kMax, false>(op, "maxima of rows of equal ids; gaps are the least number");
+}
+HEDDLE_OP(tf_sparse_segment_sum) {
+  DefineSparse<How::kSum>(op, "sums of the rows of data that indices pick, by sorted ids");
+}
+HEDDLE_OP(tf_sparse_segment_mean) {
+  DefineSparse<How::kMean>(op, "means of the rows of data that indices pick, by sorted ids");
+}
+HEDDLE_OP(tf_sparse_segment_sqrt_n) {
+  DefineSparse<How::kSqrtN>(op, "sums of picked rows over the root of their number");
+}
+HEDDLE_OP(tf_sparse_segment_mean_grad) {
+  DefineSparseGrad<How::kMean>(op, "gradient of tf_sparse_segment_mean");
+}
+HEDDLE_OP(tf_sparse_segment_sqrt_n_grad) {
+  DefineSparseGrad<How::kSqrtN>(op, "gradient of tf_sparse_segment_sqrt_n");
+}
+
+HEDDLE_EXAMPLES(tf_segment_sum, R"(
+example recorded case 1
+in data float64 [1, 2] -1.2862184868739441 -0.8010929971979145
+in segment_ids int64 [1] 0
+out output float64 [1, 2] -1.2862184868739441 -0.8010929971979145
+)")
+
+HEDDLE_EXAMPLES(tf_segment_mean, R"(
+example recorded case 1
+in data float64 [2] -0.5812631696931726 -1.4835213379789158
+in segment_ids int64 [2] 0 1
+out output float64 [2] -0.5812631696931726 -1.4835213379789158
+)")
+
+HEDDLE_EXAMPLES(tf_segment_prod, R"(
+example recorded case 1
+in data int32 [1, 4, 3] -2 -9 9 4 0 -7 7 6 -4 -8 -4 -5
+in segment_ids int64 [1] 1
+out output int32 [2, 4, 3] 1*12 -2 -9 9 4 0 -7 7 6 -4 -8 -4 -5
+)")
+
+HEDDLE_EXAMPLES(tf_segment_min, R"(
+example recorded case 1
+in data int32 [3, 5, 2] -2 1 1 -5 -4 -2 1 6 5 -2 9 -3 1 1 -1 -6 3 -6 -9 -5 9 1 9 2 -6 -9 -9 -9 2 1
+in segment_ids int64 [3] 0 0 2
+out output int32 [3, 5, 2] -2 -3 1 -5 -4 -6 1 -6 -9 -5 0*10 9 1 9 2 -6 -9 -9 -9 2 1
+)")
+
+HEDDLE_EXAMPLES(tf_segment_max, R"(
+example recorded case 1
+in data int32 [4] 0 5 -4 3
+in segment_ids int32 [4] 0 0 1 1
+out output int32 [2] 5 3
+)")
+
+HEDDLE_EXAMPLES(tf_unsorted_segment_sum, R"(
+example recorded case 1
+in data int32 [3, 3] -2 -5 8 -8 -7 -6 4 -7 -1
+in segment_ids int64 [3, 3] 3 1 3 1 -1 1 1 0 3
+in num_segments int32 [] 5
+out output int32 [5] -7 -15 0 5 0
+)")
+
+HEDDLE_EXAMPLES(tf_unsorted_segment_prod, R"(
+example recorded case 1
+in data float64 [4, 1, 1] -1.808379913409552 1.8815385053523785 -0.6007209742087636 2.25025083270379
+in segment_ids int32 [4, 1, 1] 2 1 1 2
+in num_segments int32 [] 5
+out output float64 [5] 1 -1.1302796439465819 -4.069308405994652 1 1
+)")
+
+HEDDLE_EXAMPLES(tf_unsorted_segment_min, R"(
+example recorded case 1
+dtypes none: gaps are the limit of the dtype
+in data float32 [2] 1.6328381 0.45367736
+in segment_ids int32 [2] 1 -1
+in num_segments int32 [] 5
+out output float32 [5] 3.4028235e+38 1.6328381 3.4028235e+38 3.4028235e+38 3.4028235e+38
+)")
+
+HEDDLE_EXAMPLES(tf_unsorted_segment_max, R"(
+example recorded case 1
+dtypes none: gaps are the limit of the dtype
+in data int32 [3, 2, 2] -2 -7 0 0 -9 1 0 4 -3 3 6 -7
+in segment_ids int64 [3] -1 3 2
+in num_segments int32 [] 5
+out output int32 [5, 2, 2] -2147483648*8 -3 3 6 -7 -9 1 0 4 -2147483648*4
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_segment_sum, R"(
+example recorded case 1
+in data float64 [6] -1.357130868893985 0.9600786646277519 0.11159216039077496 0.7399447376062138
+  -1.6799030648399067 2.178140592345573
+in indices int32 [2] 4 4
+in segment_ids int32 [2] 1 2
+out output float64 [3] 0 -1.6799030648399067 -1.6799030648399067
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_segment_mean, R"(
+example recorded case 1
+in data float32 [6, 1] -0.5544986 0.6531384 0.23572621 1.4694407 -0.052819785 -2.367717
+in indices int64 [6] 5 0 2 5 4 2
+in segment_ids int32 [6] 0 1 2 2 2 3
+out output float32 [4, 1] -2.367717 -0.5544986 -0.72827023 0.23572621
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_segment_sqrt_n, R"(
+example recorded case 1
+in data float32 [7] -1.1818625 1.7624798 0.7202473 -0.8698996 -0.403158 0.6443471 0.58214194
+in indices int64 [8] 4 1 0 5 0 5 4 6
+in segment_ids int32 [8] 0 0 1 1 1 2 2 3
+out output float32 [4] 0.9611857 -0.99268323 0.17054641 0.58214194
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_segment_mean_grad, R"(
+example recorded case 1
+in grad float32 [4, 3] -1.8119776 0.07071717 0.8787191 -1.5556614 -0.7123471 -0.7556612 0.21302357
+  1.4855644 0.53545785 -2.1055124 2.3339553 -1.048248
+in indices int32 [7] 5 2 3 4 5 2 1
+in segment_ids int32 [7] 0 0 1 1 1 3 3
+in output_dim0 int32 [] 6
+out output float32 [6, 3] 0 0 0 -1.0527562 1.1669776 -0.524124 -1.958745 1.2023362 -0.08476448
+  -0.51855385 -0.23744904 -0.25188708 -0.51855385 -0.23744904 -0.25188708 -1.4245427 -0.20209044
+  0.18747246
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_segment_sqrt_n_grad, R"(
+example recorded case 1
+in grad float32 [4, 3] 1.1460139 -1.2837847 -1.9738052 -1.7468374 0.36589533 0.28083783 -1.6413251
+  0.06417763 -0.69057196 -0.79700315 -0.57515025 -0.014163843
+in indices int32 [7] 2 0 3 2 3 4 4
+in segment_ids int32 [7] 0 0 1 1 1 3 3
+in output_dim0 int32 [] 6
+out output float32 [6, 3] 0.8103542 -0.9077729 -1.395691 0 0 0 -0.19818288 -0.69652313 -1.2335492
+  -2.017074 0.42249954 0.3242836 -1.1271327 -0.81338525 -0.0200307 0 0 0
+)")

@@ -1,0 +1,29 @@
+#include "core/op_context.h"
+
+namespace heddle {
+namespace {
+
+Status OneBool(ShapeContext& ctx) {
+  ctx.SetOut("Out", Shape(), DType::kBool);
+  return Status::Ok();
+}
+
+Status IsInitialized(KernelContext& ctx) {
+  const Value* x = ctx.InVar("X");
+  *ctx.Out("Out").mutable_data<bool>() = x != nullptr && x->initialized();
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_is_initialized) {
+  op.Doc("whether X holds a value").Input("X", kOptional | kAnyKind).Output("Out");
+  op.InferShape(OneBool).AnyKernel(IsInitialized);
+}
+
+HEDDLE_EXAMPLES(tf_is_initialized, R"(
+example it does
+in X float32 [2] 1 2
+out Out bool [] 1
+)")

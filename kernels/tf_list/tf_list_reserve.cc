@@ -1,0 +1,98 @@
+#include "kernels/strided/strided_copy.h"
+#include "kernels/tf_list/list_items.h"
+
+namespace heddle {
+namespace {
+
+Result<size_t> LengthIn(const KernelContext& ctx, Key key) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t n, ScalarIn(ctx, key));
+  if (n < 0 || n > kMostListItems)
+    return InvalidArgument("a list of ", n, " items; expected 0 to ", kMostListItems);
+  return static_cast<size_t>(n);
+}
+
+Status Reserve(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const size_t n, LengthIn(ctx, "num_elements"));
+  Tensor unset;
+  if (const Shape shape = ElementShapeIn(ctx); IsWhole(shape))
+    unset.SetMeta(DTypeFromProto(ctx.Int("dtype")), shape);
+  ctx.OutVar("Out")->mutable_array() = TensorArray(n, unset);
+  return Status::Ok();
+}
+
+Status Resize(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const size_t n, LengthIn(ctx, "size"));
+  HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
+  out->resize(n);
+  return Status::Ok();
+}
+
+Status Like(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
+  TensorArray made(list->size());
+  for (size_t i = 0; i < made.size(); ++i)
+    if ((*list)[i].dtype() != DType::kUnknown && IsWhole((*list)[i].shape()))
+      made[i].SetMeta((*list)[i].dtype(), (*list)[i].shape());
+  ctx.OutVar("Out")->mutable_array() = std::move(made);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_list_reserve) {
+  op.Doc("a list of num_elements items that are not set; those of a known shape read as zeros")
+      .Input("num_elements")
+      .Input("element_shape", kOptional)
+      .Output("Out")
+      .Attr("dtype", 5)
+      .AnyKernel(Reserve);
+}
+
+HEDDLE_OP(tf_list_resize) {
+  op.Doc("list with as many items as size says, new ones not set")
+      .Input("list", kAnyKind)
+      .Input("size")
+      .Output("Out")
+      .AnyKernel(Resize);
+}
+
+HEDDLE_OP(tf_list_like) {
+  op.Doc("a list of as many items as list has, not set and of the same shapes")
+      .Input("list", kAnyKind)
+      .Output("Out")
+      .AnyKernel(Like);
+}
+
+HEDDLE_EXAMPLES(tf_list_reserve, R"(
+example what was never set reads as zeros
+in n int32 [] 2
+in s int32 [1] 3
+var l tensor_array float32
+op tf_list_reserve num_elements=n element_shape=s -> Out=l
+op tf_list_stack list=l -> Out=x
+out x float32 [2, 3] 0 0 0 0 0 0
+)")
+
+HEDDLE_EXAMPLES(tf_list_resize, R"(
+example one item more
+in x float32 [1, 2] 1 2
+in n int32 [] 2
+var l tensor_array float32
+var m tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_resize list=l size=n -> Out=m
+op tf_list_stack list=m -> Out=y
+out y float32 [2, 2] 1 2 0 0
+)")
+
+HEDDLE_EXAMPLES(tf_list_like, R"(
+example zeros
+in x float32 [2, 1] 1 2
+var l tensor_array float32
+var m tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_like list=l -> Out=m
+op tf_list_stack list=m -> Out=y
+out y float32 [2, 1] 0 0
+)")

@@ -1,0 +1,139 @@
+#include <complex>
+
+#include "kernels/strided/strided_copy.h"
+#include "kernels/tf_list/list_items.h"
+
+namespace heddle {
+namespace {
+
+Tensor CopyOf(const KernelContext& ctx, const Tensor& from) {
+  Tensor made;
+  CopyTensor(ctx, from, &made);
+  return made;
+}
+
+// Items are shared by lists, so that a sum is a new one.
+Result<Tensor> Sum(const KernelContext& ctx, const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape())
+    return InvalidArgument("'item' is ", Name(b.dtype()), " ", b.shape().ToString(),
+                           "; it is added to one of ", Name(a.dtype()), " ", a.shape().ToString());
+  Tensor sum = ctx.Scratch(a.dtype(), a.shape());
+  bool known = false;
+  VisitDType<float16, bfloat16, float, double, int32_t, int64_t>(a.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *x = a.data<T>(), *y = b.data<T>();
+    T* to = sum.mutable_data<T>();
+    for (int64_t i = 0; i < a.numel(); ++i) to[i] = static_cast<T>(x[i] + y[i]);
+    known = true;
+  });
+  if (!known) return Unimplemented("a sum of ", Name(a.dtype()));
+  return sum;
+}
+
+Status SetItem(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "index"));
+  HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
+  const bool grows = ctx.Bool("resize") && at >= 0 && at < kMostListItems;
+  if (at < 0 || (at >= std::ssize(*out) && !grows))
+    return OutOfRange("item ", at, " of a list of ", out->size(), " items cannot be set");
+  if (at >= std::ssize(*out)) out->resize(static_cast<size_t>(at) + 1);
+  Tensor& item = (*out)[static_cast<size_t>(at)];
+  if (ctx.Bool("add") && item.initialized()) {
+    HEDDLE_ASSIGN_OR_RETURN(item, Sum(ctx, item, ctx.In("item")));
+  } else {
+    item = CopyOf(ctx, ctx.In("item"));
+  }
+  return Status::Ok();
+}
+
+Status PushBack(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
+  if (std::ssize(*out) >= kMostListItems)
+    return OutOfRange("a list of more than ", kMostListItems, " items");
+  out->push_back(CopyOf(ctx, ctx.In("item")));
+  return Status::Ok();
+}
+
+Status PopBack(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
+  if (out->empty()) return OutOfRange("an empty list has no last item");
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor item, ItemOrZeros(ctx, *out, std::ssize(*out) - 1));
+  Tensor& given = ctx.Alloc("item", item.dtype(), item.shape());
+  CopyBytes(ctx, item.raw(), given.mutable_raw(), item.bytes());
+  out->pop_back();
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_list_set_item) {
+  op.Doc(
+      "list with item at index. `resize`: places behind the end are made; `add`: to what stands "
+      "there");
+  op.Input("list", kAnyKind).Input("index").Input("item").Output("Out");
+  op.Attr("resize", false).Attr("add", false).AnyKernel(SetItem);
+}
+
+HEDDLE_OP(tf_list_push_back) {
+  op.Doc("list with item at its end").Input("list", kAnyKind).Input("item").Output("Out");
+  op.AnyKernel(PushBack);
+}
+
+HEDDLE_OP(tf_list_pop_back) {
+  op.Doc("list without its last item, and that item");
+  op.Input("list", kAnyKind).Input("element_shape", kOptional);
+  op.Output("Out").Output("item").Attr("dtype", 5).AnyKernel(PopBack);
+}
+
+HEDDLE_EXAMPLES(tf_list_set_item, R"(
+example the older list stays as it was
+in x float32 [2, 1] 1 2
+in y float32 [1] 5
+in i int32 [] 1
+var l tensor_array float32
+var m tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_set_item list=l index=i item=y -> Out=m
+op tf_list_stack list=l -> Out=a
+op tf_list_stack list=m -> Out=b
+out a float32 [2, 1] 1 2
+out b float32 [2, 1] 1 5
+
+example added, behind the end and in place
+in x float32 [1, 1] 1
+in y float32 [1] 5
+in i int32 [] 1
+var l tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_set_item list=l index=i item=y -> Out=l
+attr resize BOOLEAN true
+op tf_list_set_item list=l index=i item=y -> Out=l
+attr add BOOLEAN true
+op tf_list_stack list=l -> Out=a
+out a float32 [2, 1] 1 10
+)")
+
+HEDDLE_EXAMPLES(tf_list_push_back, R"(
+example two items
+in x float32 [1, 2] 1 2
+in y float32 [2] 3 4
+var l tensor_array float32
+var m tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_push_back list=l item=y -> Out=m
+op tf_list_stack list=m -> Out=a
+out a float32 [2, 2] 1 2 3 4
+)")
+
+HEDDLE_EXAMPLES(tf_list_pop_back, R"(
+example the last of two
+in x float32 [2, 2] 1 2 3 4
+var l tensor_array float32
+var m tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_pop_back list=l -> Out=m item=a
+op tf_list_stack list=m -> Out=b
+out a float32 [2] 3 4
+out b float32 [1, 2] 1 2
+)")

@@ -1,0 +1,82 @@
+// Shifts and counts of bits.
+#include <bit>
+
+#include "kernels/tf_math/slots.h"
+
+namespace heddle {
+namespace {
+
+// Counts beyond the type's width shift as far as it is wide.
+template <typename T>
+int ShiftOf(T b) {
+  constexpr int kMost = static_cast<int>(sizeof(T)) * 8 - 1;
+  if constexpr (std::is_signed_v<T>)
+    if (b < 0) return 0;
+  return b > T(kMost) ? kMost : static_cast<int>(b);
+}
+struct LeftShift {
+  static constexpr int64_t kGrain = kElementGrain;
+  template <typename T>
+  static T Apply(T a, T b) {
+    return static_cast<T>(static_cast<uint64_t>(a) << ShiftOf(b));
+  }
+};
+struct RightShift {
+  static constexpr int64_t kGrain = kElementGrain;
+  template <typename T>
+  static T Apply(T a, T b) {
+    return static_cast<T>(a >> ShiftOf(b));
+  }
+};
+
+template <typename T>
+struct PopulationCount {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("x");
+    const T* from = x.data<T>();
+    uint8_t* to = ctx.Out("y").mutable_data<uint8_t>();
+    for (int64_t i = 0; i < x.numel(); ++i)
+      to[i] = static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(from[i])));
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_left_shift) {
+  DefineTfBinary<LeftShift, uint8_t, int8_t, int16_t, int32_t, int64_t>(op, "x << y");
+}
+HEDDLE_OP(tf_right_shift) {
+  DefineTfBinary<RightShift, uint8_t, int8_t, int16_t, int32_t, int64_t>(
+      op, "x >> y, which keeps the sign");
+}
+HEDDLE_OP(tf_population_count) {
+  op.Doc("how many bits of each element are set").Input("x").Output("y");
+  op.InferShape([](ShapeContext& ctx) {
+    ctx.SetOut("y", ctx.InShape("x"), DType::kU8);
+    return Status::Ok();
+  });
+  op.Kernels<PopulationCount, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+}
+
+HEDDLE_EXAMPLES(tf_left_shift, R"(
+example recorded case 1
+in x int64 [] 3
+in y int64 [] 0
+out z int64 [] 3
+)")
+
+HEDDLE_EXAMPLES(tf_right_shift, R"(
+example recorded case 1
+in x int32 [3] -3 -6 -2
+in y int32 [3] 5 1 5
+out z int32 [3] -1 -3 -1
+)")
+
+HEDDLE_EXAMPLES(tf_population_count, R"(
+example recorded case 1
+dtypes none: negative numbers have more bits in wider types
+in x int64 [1, 3] 7 -6 -1
+out y uint8 [1, 3] 3 62 64
+)")

@@ -1,0 +1,74 @@
+// Functions of one or two elements that Paddle lacks, or has for other dtypes.
+#include "kernels/tf_math/slots.h"
+
+namespace heddle {
+namespace {
+
+struct ErfcMap : SlowUnaryOp {
+  static constexpr Key kIns[] = {"x"};
+  static constexpr Key kOuts[] = {"y"};
+  template <typename T>
+  T operator()(T x) const {
+    return std::erfc(x);
+  }
+};
+
+// Complex numbers: the root with a positive real part.
+struct RootMap : SlowUnaryOp {
+  static constexpr Key kIns[] = {"x"};
+  static constexpr Key kOuts[] = {"y"};
+  template <typename T>
+  T operator()(T x) const {
+    return std::sqrt(x);
+  }
+};
+
+struct Atan2 {
+  static constexpr int64_t kGrain = kHeavyGrain;
+  template <typename T>
+  static T Apply(T y, T x) {
+    return std::atan2(y, x);
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_erfc) {
+  DefineMap<ErfcMap>(op).Doc("1 - erf(x), exact where that is small").Inplace("x", "y");
+}
+HEDDLE_OP(tf_complex_sqrt) {
+  op.Doc("square roots of complex numbers").Input("x").Output("y").Inplace("x", "y");
+  op.InferShape(SameShape);
+  AddMapKernels<RootMap, complex64, complex128>(op);
+}
+HEDDLE_OP(tf_atan2) {
+  DefineTfBinary<Atan2, float, double, float16, bfloat16>(op,
+                                                          "the angle of the point (y, x): x is "
+                                                          "the ordinate, y the abscissa");
+}
+
+HEDDLE_EXAMPLES(tf_erfc, R"(
+example both tails
+in x float32 [7] -4 -0.5 0 0.25 1 3 6
+out y float32 [7] 2 1.5205 1 0.7236736 0.15729922 2.2090497e-5 2.1519736e-17
+
+example double
+in x float64 [3] -1 2 5
+out y float64 [3] 1.8427007929497148 0.004677734981047265 1.5374597944280347e-12
+)")
+
+HEDDLE_EXAMPLES(tf_complex_sqrt, R"(
+example four quarters
+# given
+in x complex64 [4] -4+0j 3+4j -3-4j 0+2j
+out y complex64 [4] 0+2j 2+1j 1-2j 1+1j
+)")
+
+HEDDLE_EXAMPLES(tf_atan2, R"(
+example broadcast
+# given
+in x float32 [2, 1] 1 -1
+in y float32 [3] 1 -1 0
+out z float32 [2, 3] 0.7853982 2.3561945 1.5707964 -0.7853982 -2.3561945 -1.5707964
+)")

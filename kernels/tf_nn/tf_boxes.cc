@@ -1,0 +1,457 @@
+// Boxes of images: crops of one size, and the choice of those that do not cover each other.
+#include <cmath>
+#include <queue>
+
+#include "kernels/elementwise/convert.h"
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
+
+namespace heddle {
+namespace {
+
+Status CropShape(ShapeContext& ctx) {
+  const Shape &x = ctx.InShape("image"), &boxes = ctx.InShape("boxes");
+  if (!x.known_rank() || !boxes.known_rank()) return ctx.Defer();
+  if (x.rank() != 4 || boxes.rank() != 2 || (boxes[1] >= 0 && boxes[1] != 4))
+    return InvalidArgument("image has shape ", x.ToString(), " and boxes ", boxes.ToString(),
+                           ", expected rank 4 and [?, 4]");
+  Shape out{boxes[0], -1, -1, x[3]};
+  if (Known(ctx, "crop_size")) {
+    HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "crop_size"));
+    if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+      return InvalidArgument("crop_size has ", size.size(), " elements, expected two above 0");
+    out[1] = size[0];
+    out[2] = size[1];
+  }
+  ctx.SetOut("crops", out, DType::kF32);
+  return Status::Ok();
+}
+
+// Positions of a crop along one side, of which some lie outside the image.
+std::vector<float> CropPositions(float from, float to, int64_t side, int64_t crop) {
+  std::vector<float> at;
+  const auto last = static_cast<float>(side - 1);
+  const float step = crop > 1 ? (to - from) * last / static_cast<float>(crop - 1) : 0;
+  for (int64_t i = 0; i < crop; ++i)
+    at.push_back(crop > 1 ? from * last + static_cast<float>(i) * step : 0.5F * (from + to) * last);
+  return at;
+}
+
+Status CropAndResize(KernelContext& ctx) {
+  Tensor x = ctx.In("image");
+  if (x.dtype() != DType::kF32) {
+    x = ctx.Scratch(DType::kF32, ctx.In("image").shape());
+    ConvertElements(ctx, ctx.In("image").raw(), ctx.In("image").dtype(), x.mutable_raw(),
+                    DType::kF32, x.numel());
+  }
+  const Tensor &boxes = ctx.In("boxes"), &images = ctx.In("box_ind");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(images.dtype(), "box_ind"));
+  const std::string& method = ctx.Str("method");
+  const bool nearest = method == "nearest";
+  if (!nearest && method != "bilinear")
+    return InvalidArgument("method is '", method, "', expected bilinear or nearest");
+  if (images.numel() != boxes.dim(0) || boxes.dtype() != DType::kF32)
+    return InvalidArgument("box_ind has ", images.numel(), " elements and boxes is ",
+                           Name(boxes.dtype()), " ", boxes.shape().ToString());
+  Tensor& out = ctx.Out("crops");
+  const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), ch = out.dim(1), cw = out.dim(2);
+  for (int64_t b = 0; b < images.numel(); ++b)
+    if (const int64_t i = IntAt(images, b); i < 0 || i >= x.dim(0))
+      return OutOfRange("box_ind holds ", i, " at position ", b, ", expected 0 to ", x.dim(0) - 1);
+  if (out.numel() > 0 && (h == 0 || w == 0)) return InvalidArgument("image has no pixels");
+  const auto outside = static_cast<float>(ctx.Float("extrapolation_value"));
+  const float* from = x.data<float>();
+  float* to = out.mutable_data<float>();
+  ctx.ParallelFor(boxes.dim(0), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const float* box = boxes.data<float>() + b * 4;
+      const auto ys = CropPositions(box[0], box[2], h, ch),
+                 xs = CropPositions(box[1], box[3], w, cw);
+      const float* image = from + IntAt(images, b) * h * w * c;
+      for (int64_t i = 0; i < ch * cw; ++i) {
+        const float py = ys[static_cast<size_t>(i / cw)], px = xs[static_cast<size_t>(i % cw)];
+        float* pixel = to + (b * ch * cw + i) * c;
+        if (!(py >= 0 && py <= static_cast<float>(h - 1) && px >= 0 &&
+              px <= static_cast<float>(w - 1))) {
+          std::fill(pixel, pixel + c, outside);
+          continue;
+        }
+        if (nearest) {
+          const auto iy = static_cast<int64_t>(std::round(py)),
+                     ix = static_cast<int64_t>(std::round(px));
+          std::copy_n(image + (iy * w + ix) * c, c, pixel);
+          continue;
+        }
+        const auto y0 = static_cast<int64_t>(std::floor(py)),
+                   y1 = static_cast<int64_t>(std::ceil(py));
+        const auto x0 = static_cast<int64_t>(std::floor(px)),
+                   x1 = static_cast<int64_t>(std::ceil(px));
+        const float dy = py - static_cast<float>(y0), dx = px - static_cast<float>(x0);
+        for (int64_t k = 0; k < c; ++k) {
+          const auto at = [&](int64_t yy, int64_t xx) { return image[(yy * w + xx) * c + k]; };
+          const float top = at(y0, x0) + (at(y0, x1) - at(y0, x0)) * dx;
+          const float bottom = at(y1, x0) + (at(y1, x1) - at(y1, x0)) * dx;
+          pixel[k] = top + (bottom - top) * dy;
+        }
+      }
+    }
+  });
+  return Status::Ok();
+}
+
+// The part of two boxes' union that both cover; corners in any order.
+float Overlap(const float* a, const float* b) {
+  const float ay0 = std::min(a[0], a[2]), ay1 = std::max(a[0], a[2]);
+  const float ax0 = std::min(a[1], a[3]), ax1 = std::max(a[1], a[3]);
+  const float by0 = std::min(b[0], b[2]), by1 = std::max(b[0], b[2]);
+  const float bx0 = std::min(b[1], b[3]), bx1 = std::max(b[1], b[3]);
+  const float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
+  if (area_a <= 0 || area_b <= 0) return 0;
+  const float shared = std::max(std::min(ay1, by1) - std::max(ay0, by0), 0.0F) *
+                       std::max(std::min(ax1, bx1) - std::max(ax0, bx0), 0.0F);
+  return shared / (area_a + area_b - shared);
+}
+
+struct Candidate {
+  int64_t box;
+  float score;
+  size_t checked;  // against so many of the boxes that were chosen
+  bool operator<(const Candidate& o) const {
+    return score < o.score || (score == o.score && box > o.box);
+  }
+};
+
+struct NmsLimits {
+  int64_t most = 0;
+  float overlap = 0, score = -std::numeric_limits<float>::infinity(), sigma = 0;
+};
+
+// The best boxes, in order; overlap with better ones takes a box out or (sigma > 0) its score down.
+// box(i): its four corners, score(i).
+template <typename Box, typename Score>
+std::vector<Candidate> Suppress(const NmsLimits& limits, int64_t n, Box box, Score score) {
+  std::priority_queue<Candidate> queue;
+  for (int64_t i = 0; i < n; ++i)
+    if (score(i) > limits.score) queue.push({i, score(i), 0});
+  std::vector<Candidate> chosen;
+  while (static_cast<int64_t>(chosen.size()) < std::min(limits.most, n) && !queue.empty()) {
+    Candidate next = queue.top();
+    queue.pop();
+    const float before = next.score;
+    bool out = false;
+    for (size_t j = chosen.size(); j-- > next.checked && !out;) {
+      const float shared = Overlap(box(next.box), box(chosen[j].box));
+      if (limits.sigma > 0) {
+        next.score *=
+            shared <= limits.overlap ? std::exp(-0.5F / limits.sigma * shared * shared) : 0;
+        if (next.score <= limits.score) break;
+      } else {
+        out = shared > limits.overlap;
+      }
+    }
+    if (out) continue;
+    next.checked = chosen.size();
+    if (next.score == before)
+      chosen.push_back(next);
+    else if (next.score > limits.score)
+      queue.push(next);
+  }
+  return chosen;
+}
+
+Result<float> FloatIn(const KernelContext& ctx, Key key, double absent) {
+  HEDDLE_ASSIGN_OR_RETURN(const double v, NumberIn(ctx, key, absent));
+  return static_cast<float>(v);
+}
+
+Status NonMaxSuppression(KernelContext& ctx) {
+  const Tensor &boxes = ctx.In("boxes"), &scores = ctx.In("scores");
+  if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1 ||
+      scores.dim(0) != boxes.dim(0) || scores.dtype() != DType::kF32)
+    return InvalidArgument("boxes has shape ", boxes.shape().ToString(), " and scores ",
+                           scores.shape().ToString(), ", expected [n, 4] and [n] of float32");
+  NmsLimits limits;
+  HEDDLE_ASSIGN_OR_RETURN(limits.most, IntIn(ctx, "max_output_size", 0));
+  HEDDLE_ASSIGN_OR_RETURN(limits.overlap, FloatIn(ctx, "iou_threshold", 0.5));
+  HEDDLE_ASSIGN_OR_RETURN(
+      limits.score, FloatIn(ctx, "score_threshold", -std::numeric_limits<double>::infinity()));
+  HEDDLE_ASSIGN_OR_RETURN(limits.sigma, FloatIn(ctx, "soft_nms_sigma", 0));
+  if (limits.most < 0 || !(limits.overlap >= 0 && limits.overlap <= 1) || limits.sigma < 0)
+    return InvalidArgument("max_output_size is ", limits.most, ", iou_threshold ", limits.overlap,
+                           " and soft_nms_sigma ", limits.sigma);
+  const auto chosen = Suppress(
+      limits, boxes.dim(0), [&](int64_t i) { return boxes.data<float>() + i * 4; },
+      [&](int64_t i) { return scores.data<float>()[i]; });
+  const bool pads = ctx.Bool("pad_to_max_output_size");
+  const int64_t n = pads ? limits.most : static_cast<int64_t>(chosen.size());
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({n}, "max_output_size"));
+  Tensor& indices = ctx.Alloc("selected_indices", DType::kI32, shape);
+  ZeroBytes(ctx, indices.mutable_raw(), indices.bytes());
+  for (size_t i = 0; i < chosen.size(); ++i)
+    indices.mutable_data<int32_t>()[i] = static_cast<int32_t>(chosen[i].box);
+  if (ctx.HasOut("selected_scores")) {
+    Tensor& out = ctx.Alloc("selected_scores", DType::kF32, shape);
+    ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+    for (size_t i = 0; i < chosen.size(); ++i) out.mutable_data<float>()[i] = chosen[i].score;
+  }
+  if (ctx.HasOut("valid_outputs"))
+    *ctx.Alloc("valid_outputs", DType::kI32, Shape()).mutable_data<int32_t>() =
+        static_cast<int32_t>(chosen.size());
+  return Status::Ok();
+}
+
+// For each image: the best boxes of all classes.
+Status Combined(KernelContext& ctx) {
+  const Tensor &boxes = ctx.In("boxes"), &scores = ctx.In("scores");
+  if (boxes.rank() != 4 || boxes.dim(3) != 4 || scores.rank() != 3 ||
+      scores.dim(0) != boxes.dim(0) || scores.dim(1) != boxes.dim(1) ||
+      (boxes.dim(2) != 1 && boxes.dim(2) != scores.dim(2)) || scores.dtype() != DType::kF32)
+    return InvalidArgument("boxes has shape ", boxes.shape().ToString(), " and scores ",
+                           scores.shape().ToString(),
+                           ", expected [batch, n, 1 or classes, 4] and [batch, n, classes]");
+  NmsLimits limits;
+  HEDDLE_ASSIGN_OR_RETURN(limits.most, IntIn(ctx, "max_output_size_per_class", 0));
+  HEDDLE_ASSIGN_OR_RETURN(int64_t total, IntIn(ctx, "max_total_size", 0));
+  HEDDLE_ASSIGN_OR_RETURN(limits.overlap, FloatIn(ctx, "iou_threshold", 0.5));
+  HEDDLE_ASSIGN_OR_RETURN(limits.score, FloatIn(ctx, "score_threshold", 0));
+  if (limits.most < 1 || total < 1)
+    return InvalidArgument("max_output_size_per_class is ", limits.most, " and max_total_size ",
+                           total, ", expected at least 1");
+  const int64_t batch = boxes.dim(0), n = boxes.dim(1), q = boxes.dim(2), classes = scores.dim(2);
+  if (ctx.Bool("pad_per_class")) total = std::min(total, limits.most * classes);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape rows, MakeShape({batch, total}, "nmsed_scores"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape quads, MakeShape({batch, total, 4}, "nmsed_boxes"));
+  Tensor& out = ctx.Alloc("nmsed_boxes", DType::kF32, quads);
+  Tensor& out_scores = ctx.Alloc("nmsed_scores", DType::kF32, rows);
+  Tensor& out_classes = ctx.Alloc("nmsed_classes", DType::kF32, rows);
+  Tensor& valid = ctx.Alloc("valid_detections", DType::kI32, Shape{batch});
+  for (Tensor* t : {&out, &out_scores, &out_classes}) ZeroBytes(ctx, t->mutable_raw(), t->bytes());
+  struct Detection {
+    float score;
+    int64_t of_class;
+    const float* box;
+  };
+  for (int64_t b = 0; b < batch; ++b) {
+    std::vector<Detection> found;
+    for (int64_t c = 0; c < classes; ++c) {
+      const auto box = [&](int64_t i) {
+        return boxes.data<float>() + ((b * n + i) * q + (q > 1 ? c : 0)) * 4;
+      };
+      for (const Candidate& each : Suppress(limits, n, box, [&](int64_t i) {
+             return scores.data<float>()[(b * n + i) * classes + c];
+           }))
+        found.push_back({each.score, c, box(each.box)});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& x, const auto& y) { return x.score > y.score; });
+    const auto count = std::min<int64_t>(total, static_cast<int64_t>(found.size()));
+    for (int64_t i = 0; i < count; ++i) {
+      const Detection& d = found[static_cast<size_t>(i)];
+      for (int k = 0; k < 4; ++k)
+        out.mutable_data<float>()[(b * total + i) * 4 + k] =
+            ctx.Bool("clip_boxes") ? std::clamp(d.box[k], 0.0F, 1.0F) : d.box[k];
+      out_scores.mutable_data<float>()[b * total + i] = d.score;
+      out_classes.mutable_data<float>()[b * total + i] = static_cast<float>(d.of_class);
+    }
+    valid.mutable_data<int32_t>()[b] = static_cast<int32_t>(count);
+  }
+  return Status::Ok();
+}
+
+// The pixels of windows as channels, zeros outside the image.
+struct Patches {
+  int64_t size[2], stride[2], rate[2], pad[2], out[2];
+};
+Result<Patches> PatchesOf(const OpContext& ctx, const Shape& x) {
+  Patches p;
+  const Ints &sizes = ctx.IntList("ksizes"), &strides = ctx.IntList("strides"),
+             &rates = ctx.IntList("rates");
+  const std::string& padding = ctx.Str("padding");
+  if (x.rank() != 4 || sizes.size() != 4 || strides.size() != 4 || rates.size() != 4 ||
+      (padding != "SAME" && padding != "VALID"))
+    return InvalidArgument("images has shape ", x.ToString(),
+                           "; four numbers of ksizes, strides and rates and padding SAME or VALID "
+                           "are expected");
+  for (int i = 0; i < 2; ++i) {
+    const auto k = static_cast<size_t>(i) + 1;
+    p.size[i] = sizes[k];
+    p.stride[i] = strides[k];
+    p.rate[i] = rates[k];
+    if (p.size[i] < 1 || p.stride[i] < 1 || p.rate[i] < 1 || p.size[i] > 1 << 15)
+      return InvalidArgument("ksizes, strides and rates hold ", p.size[i], ", ", p.stride[i],
+                             " and ", p.rate[i], ", expected at least 1");
+    const int64_t in = x[i + 1], reach = (p.size[i] - 1) * p.rate[i] + 1;
+    const bool same = padding == "SAME";
+    p.out[i] = same ? (in + p.stride[i] - 1) / p.stride[i]
+                    : std::max<int64_t>(0, (in - reach + p.stride[i]) / p.stride[i]);
+    const int64_t total = std::max<int64_t>(0, (p.out[i] - 1) * p.stride[i] + reach - in);
+    p.pad[i] = same ? total / 2 : 0;
+  }
+  return p;
+}
+Status PatchShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("images");
+  if (!x.is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Patches p, PatchesOf(ctx, x));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const Shape out,
+      MakeShape({x[0], p.out[0], p.out[1], p.size[0] * p.size[1] * x[3]}, "patches"));
+  ctx.SetOut("patches", out, ctx.InDType("images"));
+  return Status::Ok();
+}
+Status ExtractPatches(KernelContext& ctx) {
+  const Tensor& x = ctx.In("images");
+  HEDDLE_ASSIGN_OR_RETURN(const Patches p, PatchesOf(ctx, x.shape()));
+  Tensor& out = ctx.Out("patches");
+  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  const int64_t h = x.dim(1), w = x.dim(2);
+  const int64_t row = x.dim(3) * static_cast<int64_t>(SizeOf(x.dtype()));
+  const auto* from = static_cast<const std::byte*>(x.raw());
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
+  const int64_t taps = p.size[0] * p.size[1];
+  for (int64_t i = 0; row > 0 && i < x.dim(0) * p.out[0] * p.out[1] * taps; ++i) {
+    const int64_t tap = i % taps, place = i / taps;
+    const int64_t ox = place % p.out[1], oy = place / p.out[1] % p.out[0];
+    const int64_t n = place / (p.out[0] * p.out[1]);
+    const int64_t iy = oy * p.stride[0] - p.pad[0] + tap / p.size[1] * p.rate[0];
+    const int64_t ix = ox * p.stride[1] - p.pad[1] + tap % p.size[1] * p.rate[1];
+    if (iy >= 0 && iy < h && ix >= 0 && ix < w)
+      CopyRow(to + i * row, from + ((n * h + iy) * w + ix) * row, row);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_crop_and_resize) {
+  op.Doc("parts of images, resized; what lies outside is extrapolation_value; float32");
+  op.Input("image").Input("boxes").Input("box_ind").Input("crop_size", kShapeValue);
+  op.Output("crops").Attr("method", "bilinear").Attr("extrapolation_value", 0.0);
+  op.InferShape(CropShape).KernelKey("image");
+  op.Kernel({DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kU8, DType::kI8,
+             DType::kI16, DType::kI32, DType::kI64},
+            CropAndResize);
+}
+HEDDLE_OP(tf_non_max_suppression_v5) {
+  op.Doc("the best boxes that do not overlap better ones; soft_nms_sigma lowers scores instead");
+  op.Input("boxes").Input("scores").Input("max_output_size");
+  op.Input("iou_threshold", kOptional).Input("score_threshold", kOptional);
+  op.Input("soft_nms_sigma", kOptional).Output("selected_indices");
+  op.Output("selected_scores", kOptional).Output("valid_outputs", kOptional);
+  op.Attr("pad_to_max_output_size", false).KernelKey("boxes");
+  op.Kernel(DType::kF32, NonMaxSuppression).Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
+}
+HEDDLE_OP(tf_combined_non_max_suppression) {
+  op.Doc("the best boxes of all classes of each image").Input("boxes").Input("scores");
+  op.Input("max_output_size_per_class").Input("max_total_size").Input("iou_threshold");
+  op.Input("score_threshold").Output("nmsed_boxes").Output("nmsed_scores");
+  op.Output("nmsed_classes").Output("valid_detections").Attr("pad_per_class", false);
+  op.Attr("clip_boxes", true).KernelKey("boxes").Kernel(DType::kF32, Combined);
+}
+HEDDLE_OP(tf_extract_image_patches) {
+  op.Doc("the pixels of windows as channels").Input("images").Output("patches");
+  op.Attr("ksizes", Ints{}).Attr("strides", Ints{}).Attr("rates", Ints{});
+  op.Attr("padding", "VALID").InferShape(PatchShape).AnyKernel(ExtractPatches);
+}
+
+HEDDLE_EXAMPLES(tf_non_max_suppression_v5, R"(
+example recorded case 1
+attr pad_to_max_output_size BOOLEAN true
+in boxes float32 [6, 4] -0.29138148 0.124044575 0.59070885 0.8769055 0.5932631 0.39197722 0.8385093
+  0.7849982 0.39554283 -0.17220567 0.8583708 0.51074314 0.04811113 0.2094078 0.7629091 0.95277596
+  0.43800318 0.09022857 0.73856294 0.32871458 -0.10565012 0.18923932 0.59557843 0.733098
+in scores float32 [6] 0.44505244 0.2882913 0.52630067 0.5388475 0.46649498 0.52179724
+in max_output_size int32 [] 3
+in iou_threshold float32 [] 0.4
+in score_threshold float32 [] 0.3
+in soft_nms_sigma float32 [] 0
+out selected_indices int32 [3] 3 2 4
+out selected_scores float32 [3] 0.5388475 0.52630067 0.46649498
+out valid_outputs int32 [] 3
+
+example recorded case 2
+in boxes float32 [12, 4] 0.39947808 0.73486745 0.62964827 0.9312814 0.42569214 -0.08644606 1.1053989
+  0.5879876 0.64078015 0.26167545 0.8775603 0.38003108 -0.07291109 -0.065994024 0.34575048
+  0.48369268 0.3462436 0.06447108 0.8195001 0.9273195 0.06798895 0.033134185 0.6475808 0.45770183
+  0.3483974 0.5982826 0.9816959 0.78179646 0.1249988 -0.14940102 0.43175694 0.4019562 0.18838221
+  0.5655094 0.57343024 1.1410893 -0.096958816 0.4986912 0.28886524 0.90364075 0.23269203 -0.17164277
+  0.9073567 0.39262345 0.039040588 0.55113626 0.1938413 0.86353976
+in scores float32 [12] 0.5250015 0.8461372 0.9608731 0.3653815 0.93222594 0.7088701 0.9013849
+  0.84054786 0.3931519 0.63503325 0.6595533 0.10297444
+in max_output_size int32 [] 5
+in iou_threshold float32 [] 0.4
+in score_threshold float32 [] 0
+in soft_nms_sigma float32 [] 0
+out selected_indices int32 [5] 2 4 6 1 7
+out selected_scores float32 [5] 0.9608731 0.93222594 0.9013849 0.8461372 0.84054786
+out valid_outputs int32 [] 5
+)")
+
+HEDDLE_EXAMPLES(tf_crop_and_resize, R"(
+example beyond the image, and turned round
+attr extrapolation_value FLOAT 2.5
+in image float32 [2, 3, 3, 1] 0.63 -0.64 0.16 0.28 -0.26 0.10 -0.87 -0.88 -0.59 0.36 -0.14 -0.37
+  0.17 -0.09 -0.40 0.59 0.40 -0.51
+in boxes float32 [2, 4] -0.1 0.2 0.9 1.1 0.8 0.9 0.1 0
+in box_ind int32 [2] 1 0
+in crop_size int32 [2] 2 3
+out crops float32 [2, 2, 3, 1] 2.5 2.5 2.5 0.42439997 0.06499994 2.5 -0.37760004 -0.6098 -0.41
+  0.005599947 -0.4516 0.56
+
+example nearest, one row
+attr method STRING "nearest"
+in image float32 [1, 3, 4, 1] 0.15 0.05 0.75 0.46 -0.42 0.96 -0.76 -0.16 0.51 -0.70 -0.02 -0.92
+in boxes float32 [1, 4] 0.1 0.2 0.9 1
+in box_ind int32 [1] 0
+in crop_size int32 [2] 1 3
+out crops float32 [1, 1, 3, 1] 0.96 -0.76 -0.16
+)")
+
+HEDDLE_EXAMPLES(tf_combined_non_max_suppression, R"(
+example two classes
+in boxes float32 [1, 4, 1, 4] 0 0 1 1 0 0.1 1 1.1 0.5 0.5 2 2 -1 -1 0.2 0.2
+in scores float32 [1, 4, 2] 0.9 0.1 0.8 0.7 0.3 0.6 0.05 0.4
+in max_output_size_per_class int32 [] 2
+in max_total_size int32 [] 5
+in iou_threshold float32 [] 0.5
+in score_threshold float32 [] 0.2
+out nmsed_boxes float32 [1, 5, 4] 0 0 1 1 0 0.1 1 1 0.5 0.5 1 1 0.5 0.5 1 1 0*4
+out nmsed_scores float32 [1, 5] 0.9 0.7 0.6 0.3 0
+out nmsed_classes float32 [1, 5] 0 1 1 0 0
+out valid_detections int32 [1] 4
+
+example padded for each class, boxes of their own
+attr pad_per_class BOOLEAN true
+attr clip_boxes BOOLEAN false
+in boxes float32 [1, 2, 2, 4] 0 0 1 1 0 0.1 1 1.1 0.5 0.5 2 2 -1 -1 0.2 0.2
+in scores float32 [1, 2, 2] 0.9 0.1 0.8 0.7
+in max_output_size_per_class int32 [] 1
+in max_total_size int32 [] 5
+in iou_threshold float32 [] 0.5
+in score_threshold float32 [] 0
+out nmsed_boxes float32 [1, 2, 4] 0 0 1 1 -1 -1 0.2 0.2
+out nmsed_scores float32 [1, 2] 0.9 0.7
+out nmsed_classes float32 [1, 2] 0 1
+out valid_detections int32 [1] 2
+)")
+
+HEDDLE_EXAMPLES(tf_extract_image_patches, R"(
+example SAME, rate 2
+attr ksizes INTS [1, 2, 2, 1]
+attr strides INTS [1, 2, 1, 1]
+attr rates INTS [1, 2, 1, 1]
+attr padding STRING "SAME"
+in images float32 [1, 3, 3, 2] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18
+out patches float32 [1, 2, 3, 8] 0*4 7 8 9 10 0*4 9 10 11 12 0*4 11 12 0 0 7 8 9 10 0*4 9 10 11 12
+  0*4 11 12 0*6
+
+example VALID
+attr ksizes INTS [1, 2, 1, 1]
+attr strides INTS [1, 1, 2, 1]
+attr rates INTS [1, 1, 1, 1]
+attr padding STRING "VALID"
+in images int32 [1, 3, 3, 1] 1 2 3 4 5 6 7 8 9
+out patches int32 [1, 2, 2, 2] 1 4 3 6 4 7 6 9
+)")

@@ -1,0 +1,84 @@
+// TensorFlow's sliding windows: attributes in the order of data_format, SAME padding, layouts.
+#pragma once
+
+#include "core/error.h"
+#include "core/op_context.h"
+
+namespace heddle {
+
+// Two or three spatial dimensions; lists have one element for each.
+struct TfWindows {
+  bool channels_last = true;
+  int spatial = 2;
+  int64_t batch = 0, channels = 0;
+  std::array<int64_t, 3> in{}, kernel{}, stride{}, dilation{}, pad_lo{}, pad_hi{}, out{};
+
+  int64_t in_size() const { return Product(in); }
+  int64_t out_size() const { return Product(out); }
+  // [N, spatial…, C] or [N, C, spatial…].
+  Shape Layout(const std::array<int64_t, 3>& size, int64_t c) const {
+    Shape s{batch};
+    if (!channels_last) s.push_back(c);
+    for (int i = 0; i < spatial; ++i) s.push_back(size[i]);
+    if (channels_last) s.push_back(c);
+    return s;
+  }
+  // Elements from one position, and from one channel, to the next in a tensor of `size` positions.
+  int64_t pixel_step() const { return channels_last ? channels : 1; }
+  int64_t channel_step(int64_t size) const { return channels_last ? 1 : size; }
+
+ private:
+  int64_t Product(const std::array<int64_t, 3>& a) const {
+    int64_t n = 1;
+    for (int i = 0; i < spatial; ++i) n *= a[i];
+    return n;
+  }
+};
+
+void DeclareTfWindows(OpDef& op, bool pool, bool dilations);
+
+// From attributes strides, padding, explicit_paddings, data_format, and dilations where the
+// operator has them. `input` is static; `kernel`: the spatial sizes, or those of attribute ksize.
+Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
+                              const std::array<int64_t, 3>* kernel);
+
+// fn(offset of the input position, number of the tap) for all taps of output position `at` (one
+// index for each spatial dimension) that lie inside the input.
+template <typename Fn>
+void ForEachTfTap(const TfWindows& w, const std::array<int64_t, 3>& at, Fn&& fn) {
+  const auto inside = [&](int i, int64_t k) {
+    const int64_t p = at[i] * w.stride[i] - w.pad_lo[i] + k * w.dilation[i];
+    return p >= 0 && p < w.in[i] ? p : int64_t{-1};
+  };
+  const int last = w.spatial - 1;
+  const int64_t depth = w.spatial == 3 ? w.kernel[0] : 1;
+  for (int64_t z = 0; z < depth; ++z) {
+    const int64_t pz = w.spatial == 3 ? inside(0, z) : 0;
+    if (pz < 0) continue;
+    for (int64_t y = 0; y < w.kernel[last - 1]; ++y) {
+      const int64_t py = inside(last - 1, y);
+      if (py < 0) continue;
+      for (int64_t x = 0; x < w.kernel[last]; ++x) {
+        const int64_t px = inside(last, x);
+        if (px < 0) continue;
+        fn((pz * w.in[last - 1] + py) * w.in[last] + px,
+           (z * w.kernel[last - 1] + y) * w.kernel[last] + x);
+      }
+    }
+  }
+}
+
+// fn(indices, number) for the output positions of one image, in order.
+template <typename Fn>
+void ForEachTfPosition(const TfWindows& w, Fn&& fn) {
+  std::array<int64_t, 3> at{};
+  for (int64_t i = 0, n = w.out_size(); i < n; ++i) {
+    fn(at, i);
+    for (int d = w.spatial - 1; d >= 0; --d) {
+      if (++at[d] < w.out[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,104 @@
+// Update operators of variables: dense ones take a gradient of the variable's shape, sparse ones
+// rows of it, one after another.
+//
+// A rule is a template over the type that it computes in:
+//
+//   template <typename T>
+//   struct Momentum {
+//     static constexpr TfApplySlot kSlots[] = {{"var", kState, "var_out"}, …};      in TensorFlow's
+//     order Momentum(const T* a, const OpContext& ctx);                        a: the scalars in
+//     order void Step(T* s, T g) const;                                        s: the states in
+//     order
+//   };
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/dtype_of.h"
+#include "core/op_context.h"
+#include "kernels/base/check.h"
+#include "kernels/index/index_args.h"
+#include "kernels/strided/strided_copy.h"
+
+namespace heddle {
+
+enum class TfApplyRole : uint8_t { kState, kScalar, kGrad };
+struct TfApplySlot {
+  Key key;
+  TfApplyRole role;
+  Key out = "";  // of a state
+};
+
+namespace tf_apply {
+
+inline constexpr TfApplyRole kState = TfApplyRole::kState;
+inline constexpr TfApplyRole kScalar = TfApplyRole::kScalar;
+inline constexpr TfApplyRole kGrad = TfApplyRole::kGrad;
+
+constexpr int Count(std::span<const TfApplySlot> slots, TfApplyRole role) {
+  int n = 0;
+  for (const TfApplySlot& s : slots) n += s.role == role ? 1 : 0;
+  return n;
+}
+
+// Declares the slots and the outputs <state>_out, which are the states' own variables.
+void Declare(OpDef& op, std::span<const TfApplySlot> slots, bool sparse);
+// Checks shapes and dtypes, and gives each output its state's.
+Status Infer(ShapeContext& ctx, std::span<const TfApplySlot> slots, bool sparse);
+
+// The operands of one call. Outputs hold what the states held before.
+struct Operands {
+  std::array<void*, 5> state{};
+  std::array<double, 8> scalar{};
+  Tensor grad, indices;
+  int64_t numel = 0, rows = 0, row = 0;  // of the variable
+};
+Status Gather(const KernelContext& ctx, std::span<const TfApplySlot> slots, bool sparse,
+              Operands* operands);
+
+template <template <typename> class Rule, typename T, bool kSparse>
+Status Run(KernelContext& ctx) {
+  using C = ComputeType<T>;
+  using R = Rule<C>;
+  constexpr int kStates = Count(R::kSlots, kState), kScalars = Count(R::kSlots, kScalar);
+  Operands o;
+  HEDDLE_RETURN_IF_ERROR(Gather(ctx, R::kSlots, kSparse, &o));
+  C scalars[kScalars + 1];
+  for (int i = 0; i < kScalars; ++i) scalars[i] = static_cast<C>(o.scalar[i]);
+  const R rule(scalars, ctx);
+  const T* grad = o.grad.data<T>();
+  const auto update = [&](int64_t to, int64_t from, int64_t n) {
+    T* state[kStates];
+    for (int k = 0; k < kStates; ++k) state[k] = static_cast<T*>(o.state[k]) + to;
+    const T* g = grad + from;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      C s[kStates];
+      for (int k = 0; k < kStates; ++k) s[k] = static_cast<C>(state[k][i]);
+      rule.Step(s, static_cast<C>(g[i]));
+      for (int k = 0; k < kStates; ++k) state[k][i] = static_cast<T>(s[k]);
+    }
+  };
+  if constexpr (kSparse) {
+    for (int64_t i = 0; i < o.indices.numel(); ++i)
+      update(IntAt(o.indices, i) * o.row, i * o.row, o.row);
+  } else {
+    ctx.ParallelFor(o.numel, 1 << 14,
+                    [&](int64_t begin, int64_t end) { update(begin, begin, end - begin); });
+  }
+  return Status::Ok();
+}
+
+template <template <typename> class Rule, bool kSparse>
+OpDef& Define(OpDef& op, const char* doc) {
+  Declare(op.Doc(doc), Rule<float>::kSlots, kSparse);
+  op.InferShape([](ShapeContext& ctx) { return Infer(ctx, Rule<float>::kSlots, kSparse); });
+  op.Kernel(DType::kF32, &Run<Rule, float, kSparse>);
+  op.Kernel(DType::kF64, &Run<Rule, double, kSparse>);
+  op.Kernel(DType::kF16, &Run<Rule, float16, kSparse>);
+  return op.Kernel(DType::kBF16, &Run<Rule, bfloat16, kSparse>);
+}
+
+}  // namespace tf_apply
+}  // namespace heddle

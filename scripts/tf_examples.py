@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Examples of the operators that heddle has for TensorFlow: asks TensorFlow for the answers.
+docs/examples.md describes the format.
+
+  tf_examples.py --write FILE...   writes the expected values of the `out` lines anew
+  tf_examples.py --check [FILE...] compares what stands there with the answers
+
+An operator's slots and attributes are those of the TensorFlow operator it is named after, so that
+an example is one call of tf.raw_ops. Attributes that are types have heddle's numbers. Operators
+that update variables are called as their Resource… form: the state is that of the variable
+afterwards. A comment line `# given` says that the values stand as the operator's text has them.
+
+Needs tensorflow, numpy and ml_dtypes in the Python that runs this.
+"""
+import argparse
+import inspect
+import os
+import pathlib
+import re
+import sys
+
+os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from onnx_examples import differs  # noqa
+from op_example_text import parse_block, statement_lines, tensor_text, wrap  # noqa
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r'^HEDDLE_EXAMPLES\((tf_\w+), R"\(\n(.*?)^\)"\)$', re.S | re.M)
+DTYPES = {0: 'bool', 1: 'int16', 2: 'int32', 3: 'int64', 4: 'float16', 5: 'float32', 6: 'float64',
+          20: 'uint8', 21: 'int8', 22: 'bfloat16', 23: 'complex64', 24: 'complex128'}
+
+
+def snake(name):
+    name = re.sub(r'V(\d)$', r'_V\1', name)
+    name = re.sub(r'([A-Z]+)([A-Z][a-z])', r'\1_\2', name)
+    name = re.sub(r'([a-z0-9])([A-Z])', r'\1_\2', name).lower()
+    return re.sub(r'(\d)_d(?=_|$)', r'\1d', name)
+
+
+class Oracle:
+    def __init__(self):
+        import tensorflow as tf
+        from tensorflow.python.framework import op_def_registry
+        self.tf, self.registry = tf, op_def_registry
+        self.names = {'tf_' + snake(n): n for n in dir(tf.raw_ops) if n[0].isupper()}
+        for name, op in list(self.names.items()):
+            self.names.setdefault(name.replace('tf_resource_', 'tf_'), op[len('Resource'):])
+
+    def array(self, tensor):
+        import numpy as np
+        dtype = self.tf.as_dtype(tensor.dtype).as_numpy_dtype
+        values = np.array(tensor.values, 'float32' if tensor.dtype == 'bfloat16' else dtype)
+        return values.astype(dtype).reshape(tensor.shape)
+
+    def run(self, example):
+        """The answers as arrays, in the order of the `out` lines."""
+        tf, name = self.tf, self.names[example.op]
+        feeds = {}
+        for s in example.of('in'):
+            feeds.setdefault(s.name, []).append(tf.constant(self.array(s.tensor)))
+        if 'num_segments' in feeds and name.startswith('Sparse'):
+            name += 'WithNumSegments'
+        updates = example.op.startswith(('tf_apply_', 'tf_sparse_apply_', 'tf_scatter_'))
+        updates = updates and example.op != 'tf_scatter_nd'
+        resource = getattr(tf.raw_ops, 'Resource' + name) if updates else None
+        op_def = self.registry.get('Resource' + name if resource else name)
+        variables, arguments = {}, {}
+        for arg in op_def.input_arg:
+            slot = 'ref' if arg.name == 'resource' else arg.name
+            values = feeds.get(slot, [tf.zeros([0])])
+            if arg.type == 20:
+                variables[slot] = tf.Variable(values[0])
+                values = [variables[slot].handle]
+            many = arg.number_attr or arg.type_list_attr
+            arguments[arg.name] = values if many else values[0]
+        types = {a.name for a in op_def.attr if a.type == 'type'}
+        known = {a.name for a in op_def.attr}
+        for s in example.of('attr'):
+            if s.name not in known:
+                raise ValueError('%s has no attribute %s' % (name, s.name))
+            arguments[s.name] = tf.as_dtype(DTYPES[s.value]) if s.name in types else s.value
+        counts = {}
+        for s in example.of('out'):
+            counts[s.name] = counts.get(s.name, 0) + 1
+        for arg in op_def.output_arg:
+            if arg.number_attr and arg.number_attr not in arguments and not any(
+                    a.number_attr == arg.number_attr for a in op_def.input_arg):
+                arguments[arg.number_attr] = counts.get(arg.name, 1)
+        call = resource or getattr(tf.raw_ops, name)
+        if name == 'Select':  # the only one whose Python names are others
+            arguments = {{'t': 'x', 'e': 'y'}.get(k, k): v for k, v in arguments.items()}
+        takes = inspect.signature(call).parameters
+        got = call(**{k: v for k, v in arguments.items() if k in takes})
+        answers = {}
+        if variables:
+            for slot, v in variables.items():
+                answers['output_ref' if slot == 'ref' else slot + '_out'] = [v.numpy()]
+        else:
+            results = list(got) if hasattr(got, '_fields') else [got]
+            if len(op_def.output_arg) == 1 and op_def.output_arg[0].number_attr:
+                results = [list(got)]
+            for arg, value in zip(op_def.output_arg, results):
+                values = value if isinstance(value, (list, tuple)) else [value]
+                answers[arg.name] = [v.numpy() for v in values]
+        seen, arrays = {}, []
+        for s in example.of('out'):
+            arrays.append(answers[s.name][seen.setdefault(s.name, 0)])
+            seen[s.name] += 1
+        return arrays
+
+
+def record(a):
+    import numpy as np
+    a = np.asarray(a)
+    name = a.dtype.name
+    return {'t': 'dense', 'a': a.view('uint16') if name == 'bfloat16' else a, 'dtype': name}
+
+
+def is_given(example):
+    return bool(example.of('op')) or any(
+        s.kind == '#' and s.text[1:].split() == ['given'] for s in example.statements)
+
+
+def anew(example, oracle):
+    fresh = {}
+    if not is_given(example):
+        for s, a in zip(example.of('out'), oracle.run(example)):
+            if s.tensor is None or not (s.tensor.any_type or s.tensor.any):
+                fresh[id(s)] = tensor_text(record(a))
+    lines = ['example ' + example.title]
+    for s in example.statements:
+        if id(s) in fresh:
+            lines += statement_lines('out ' + s.name, fresh[id(s)])
+        else:
+            lines.append(wrap(s.text))
+    return '\n'.join(lines) + '\n'
+
+
+def write(files, oracle, wanted):
+    failed = 0
+    for path in files:
+        text = path.read_text()
+
+        def block(m):
+            nonlocal failed
+            if not wanted.search(m[1]):
+                return m[0]
+            out = []
+            for e in parse_block(m[1], m[2]):
+                try:
+                    out.append(anew(e, oracle))
+                except Exception as error:
+                    failed += 1
+                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, str(error)[:300]))
+                    out.append('\n'.join(['example ' + e.title] + [
+                        wrap(s.text) for s in e.statements]) + '\n')
+            return 'HEDDLE_EXAMPLES(%s, R"(\n%s)")' % (m[1], '\n'.join(out))
+        new = BLOCK.sub(block, text)
+        if new != text:
+            path.write_text(new)
+    return failed
+
+
+def check(files, oracle, wanted):
+    passed = failed = 0
+    for path in files:
+        for m in BLOCK.finditer(path.read_text()):
+            for e in parse_block(m[1], m[2]) if wanted.search(m[1]) else []:
+                if is_given(e):
+                    continue
+                try:
+                    problems = [d for s, a in zip(e.of('out'), oracle.run(e))
+                                for d in [differs(s, e, a)] if d]
+                except Exception as error:
+                    problems = [str(error)]
+                passed += not problems
+                failed += bool(problems)
+                for p in problems:
+                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, p[:300]))
+    print('%d passed, %d failed' % (passed, failed))
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--write', action='store_true')
+    parser.add_argument('--check', action='store_true')
+    parser.add_argument('--ops', default='')
+    parser.add_argument('files', nargs='*', type=pathlib.Path)
+    args = parser.parse_args()
+    if not args.write and not args.check:
+        parser.error('--write or --check')
+    files = args.files or sorted((ROOT / 'kernels').glob('tf*/*.cc'))
+    oracle, failed, wanted = Oracle(), 0, re.compile(args.ops)
+    if args.write:
+        failed += write(files, oracle, wanted)
+    if args.check:
+        failed += check(files, oracle, wanted)
+    return failed > 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,155 @@
+// Graphs that are damaged, or that no program can be made of: one error each, which says where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "heddle/program.h"
+#include "tests/formats/tensorflow/graph_bytes.h"
+
+namespace heddle::testing::tf {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+// y = relu(x + w)
+Graph Small() {
+  Graph g;
+  g.Add(FloatsNode("w", {2}, {1, -2})).Add(PlaceholderNode("x"));
+  return g.Add("AddV2", "sum", {"x", "w"}).Add("Relu", "y", {"sum"});
+}
+
+std::string Fetching(const Graph& g, const std::string& fetch) {
+  return ErrorOf(g.bytes(), {.fetches = {fetch}});
+}
+
+TEST(BadTensorflow, UnknownOperatorsAreAllListed) {
+  Graph g = Small();
+  g.Add("Frobnicate", "a", {"y"}).Add("Frobnicate", "b", {"a"}).Add("Strange", "c", {"b"});
+  const std::string error = Fetching(g, "c");
+  EXPECT_THAT(error, HasSubstr("2 operators that heddle does not have"));
+  EXPECT_THAT(error, HasSubstr("Frobnicate (2 times, first: op 4 (Frobnicate 'a'))"));
+  EXPECT_THAT(error, HasSubstr("Strange (1 time"));
+}
+
+TEST(BadTensorflow, NamesAreThoseOfTheGraph) {
+  EXPECT_THAT(Fetching(Small(), "z"), HasSubstr("the graph has no tensor 'z'"));
+  EXPECT_THAT(Fetching(Small(), "y:3"), HasSubstr("has no output 3"));
+  EXPECT_THAT(Fetching(Small(), "y:99999999999"), HasSubstr("no tensor 'y:99999999999'"));
+  EXPECT_THAT(ErrorOf(Small().bytes(), {.feeds = {"q"}, .fetches = {"y"}}),
+              HasSubstr("the graph has no tensor 'q'"));
+  EXPECT_THAT(ErrorOf(Small().bytes(), {.feeds = {"x", "x:0"}, .fetches = {"y"}}),
+              HasSubstr("are the same tensor"));
+  EXPECT_THAT(ErrorOf(Small().bytes(), {.targets = {"q"}}), HasSubstr("no operator 'q'"));
+}
+
+TEST(BadTensorflow, InputsAreMadeBySomething) {
+  Graph dangling = Small(), port = Small(), control = Small(), twice = Small();
+  dangling.Add("AddV2", "z", {"y", "nobody"});
+  EXPECT_THAT(Fetching(dangling, "z"), HasSubstr("'z' (AddV2): input 1 is 'nobody'"));
+  port.Add("Neg", "z", {"y:7"});
+  EXPECT_THAT(Fetching(port, "z"), HasSubstr("'y:7' is an output that its node does not have"));
+  control.Add("Neg", "z", {"y", "^nobody"});
+  EXPECT_THAT(Fetching(control, "z"), HasSubstr("waits for '^nobody'"));
+  twice.Add("Neg", "y", {"x"});
+  EXPECT_THAT(Fetching(twice, "y"), HasSubstr("two nodes are called 'y'"));
+}
+
+TEST(BadTensorflow, CyclesNeedANextIteration) {
+  Graph g, self;
+  g.Add("Relu", "a", {"b"}).Add("Relu", "b", {"a"});
+  EXPECT_THAT(Fetching(g, "b"), HasSubstr("cycle that no NextIteration closes"));
+  self.Add("NoOp", "a", {"^a"}).Add(FloatsNode("c", {1}, {1}, {"^a"}));
+  EXPECT_THAT(Fetching(self, "c"), HasSubstr("cycle"));
+}
+
+TEST(BadTensorflow, LoopsAreLeft) {
+  Graph endless;
+  endless.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
+  AddLoop(&endless, {"x"}, "n");
+  endless.Add("Neg", "next_0", {"body_0"});
+  EXPECT_THAT(Fetching(endless, "body_0"), HasSubstr("nothing leaves the loop 'loop'"));
+  Graph unconditional;
+  unconditional.Add(FloatsNode("one", {}, {1}));
+  unconditional.Add("Enter", "e", {"one"}, {{"frame_name", TextValue("f")}});
+  unconditional.Add("Merge", "m", {"e", "n"}).Add("NextIteration", "n", {"m"});
+  unconditional.Add("Exit", "y", {"m"});
+  EXPECT_THAT(Fetching(unconditional, "y"), HasSubstr("has 0 LoopConds"));
+  Graph outside;
+  outside.Add(FloatsNode("one", {}, {1})).Add("Exit", "y", {"one"});
+  EXPECT_THAT(Fetching(outside, "y"), HasSubstr("lies in no loop"));
+  Graph nameless;
+  nameless.Add(FloatsNode("one", {}, {1})).Add("Enter", "e", {"one"});
+  EXPECT_THAT(Fetching(nameless, "e"), HasSubstr("no attribute 'frame_name'"));
+}
+
+TEST(BadTensorflow, MergesJoinTwoSides) {
+  Graph g;
+  g.Add(PlaceholderNode("a")).Add(PlaceholderNode("b")).Add("Merge", "m", {"a", "b"});
+  EXPECT_THAT(Fetching(g, "m"), HasSubstr("are not the two sides of one Switch"));
+}
+
+TEST(BadTensorflow, FunctionsEnd) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("f")}});
+  g.Function(FunctionOf("f", {"a"}, {{"r", "again:output:0"}},
+                        {NodeOf("PartitionedCall", "again", {"a"}, {{"f", FunctionValue("f")}})}));
+  EXPECT_THAT(Fetching(g, "y"), HasSubstr("more than 64 deep"));
+  Graph missing;
+  missing.Add(PlaceholderNode("x"));
+  missing.Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("nobody")}});
+  EXPECT_THAT(Fetching(missing, "y"), HasSubstr("a function that the file does not have"));
+  Graph counts;
+  counts.Add("PartitionedCall", "y", {}, {{"f", FunctionValue("f")}});
+  counts.Function(FunctionOf("f", {"a"}, {{"r", "a"}}, {}));
+  EXPECT_THAT(Fetching(counts, "y"), HasSubstr("gives 0 values to function 'f', which takes 1"));
+}
+
+// Calls that double at each level: a few hundred bytes, and more nodes than any memory holds.
+TEST(BadTensorflow, CallsAreBounded) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("f0")}});
+  for (int k = 0; k < 40; ++k) {
+    const NamedValues next = {{"f", FunctionValue("f" + std::to_string(k + 1))}};
+    g.Function(FunctionOf("f" + std::to_string(k), {"a"}, {{"r", "b:output:0"}},
+                          {NodeOf("PartitionedCall", "c", {"a"}, next),
+                           NodeOf("PartitionedCall", "b", {"c:output:0"}, next)}));
+  }
+  g.Function(FunctionOf("f40", {"a"}, {{"r", "a"}}, {}));
+  EXPECT_THAT(Fetching(g, "y"), HasSubstr("more than 1000000 nodes"));
+}
+
+TEST(BadTensorflow, TextFormIsRefused) {
+  EXPECT_THAT(ErrorOf("node {\n  name: \"x\"\n}\n"), HasSubstr("in text form"));
+}
+
+TEST(BadTensorflow, FilesThatAreCutAreRefused) {
+  const std::string whole = Small().bytes();
+  const ProgramPart part{.fetches = {"y"}};
+  EXPECT_EQ(ErrorOf(whole, part), "");
+  constexpr size_t kVersions = 5;  // the last field, without which the graph is whole
+  for (size_t n = 0; n < whole.size(); ++n)
+    EXPECT_TRUE(n == whole.size() - kVersions || !ErrorOf(whole.substr(0, n), part).empty()) << n;
+}
+
+// Any bytes give a program or an error.
+TEST(BadTensorflow, DamagedFilesAreNoCrash) {
+  Graph loop;
+  loop.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
+  AddLoop(&loop, {"x"}, "n");
+  loop.Add("Neg", "next_0", {"body_0"}).Add("Identity", "y", {"exit_0"});
+  std::mt19937 random(7);
+  for (const std::string& whole : {Small().bytes(), loop.bytes()}) {
+    for (int round = 0; round < 3000; ++round) {
+      std::string bytes = whole;
+      for (int k = 0; k <= round % 4; ++k)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      const auto model = LoadBytes(bytes, {.fetches = {"y"}});
+      EXPECT_TRUE(model.ok() || !model.status().message().empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing::tf

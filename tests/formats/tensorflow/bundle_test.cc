@@ -1,0 +1,179 @@
+// Bundles of variables, written here byte by byte: whole tensors, slices, and files that lie.
+#include "formats/tensorflow/bundle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "formats/tensorflow/tensor_data.h"
+#include "tests/formats/tensorflow/graph_bytes.h"
+#include "tests/support/files.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Message;
+using testing::RawOf;
+using testing::tf::ShapeMessage;
+
+// The file's last bytes say what it is.
+const std::string kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+
+void Append32(uint32_t value, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// A block of a table: its entries, one restart and what stands behind it.
+std::string BlockOf(const std::map<std::string, std::string>& entries) {
+  std::string block, last;
+  for (const auto& [key, value] : entries) {
+    size_t shared = 0;
+    while (shared < last.size() && shared < key.size() && last[shared] == key[shared]) ++shared;
+    wire::AppendVarint(shared, &block);
+    wire::AppendVarint(key.size() - shared, &block);
+    wire::AppendVarint(value.size(), &block);
+    block += key.substr(shared) + value;
+    last = key;
+  }
+  Append32(0, &block);
+  Append32(1, &block);
+  return block;
+}
+
+std::string IndexOf(std::map<std::string, std::string> entries, int64_t shards = 1) {
+  if (!entries.contains("")) entries[""] = Message().Int(1, shards).bytes();
+  std::string file = BlockOf(entries), handle, footer;
+  const size_t size = file.size();
+  file.append(5, '\0');  // not compressed, and a checksum
+  wire::AppendVarint(0, &handle);
+  wire::AppendVarint(size, &handle);
+  const std::string index = BlockOf({{"zzz", handle}});
+  wire::AppendVarint(0, &footer);
+  wire::AppendVarint(0, &footer);
+  wire::AppendVarint(file.size(), &footer);
+  wire::AppendVarint(index.size(), &footer);
+  footer.resize(40, '\0');
+  return file + index + std::string(5, '\0') + footer + kMagic;
+}
+
+std::string EntryOf(int type, const std::vector<int64_t>& dims, int64_t offset, int64_t size,
+                    int64_t shard = 0) {
+  return Message()
+      .Int(1, type)
+      .Add(2, ShapeMessage(dims))
+      .Int(3, shard)
+      .Int(4, offset)
+      .Int(5, size)
+      .bytes();
+}
+
+class BundleFiles {
+ public:
+  BundleFiles(const std::string& index, const std::vector<std::string>& shards) {
+    Write(prefix() + ".index", index);
+    for (size_t k = 0; k < shards.size(); ++k)
+      Write(
+          prefix() + ".data-0000" + std::to_string(k) + "-of-0000" + std::to_string(shards.size()),
+          shards[k]);
+  }
+  std::string prefix() const { return dir_ / "variables"; }
+  std::string Error() const {
+    const auto bundle = Bundle::Open(prefix());
+    return bundle.ok() ? "" : bundle.status().ToString();
+  }
+
+ private:
+  static void Write(const std::string& path, const std::string& bytes) {
+    std::ofstream file(path, std::ios::binary);
+    file << bytes;
+  }
+  testing::TempDir dir_;
+};
+
+std::vector<float> FloatsOf(const Result<Value>& value) {
+  EXPECT_TRUE(value.ok()) << value.status().ToString();
+  if (!value.ok()) return {};
+  const Tensor& t = value->tensor();
+  return {t.data<float>(), t.data<float>() + t.numel()};
+}
+
+TEST(Bundle, TensorsLieInShards) {
+  const std::vector<float> a = {1, 2}, b = {3, 4, 5};
+  const BundleFiles files(IndexOf({{"a", EntryOf(kFloat, {2}, 4, 8)},
+                                   {"a/b", EntryOf(kFloat, {3}, 0, 12, 1)},
+                                   {"n", EntryOf(kInt64, {}, 12, 8, 1)}},
+                                  2),
+                          {"xxxx" + RawOf(a), RawOf(b) + RawOf(std::vector<int64_t>{-7})});
+  const auto bundle = Bundle::Open(files.prefix());
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  EXPECT_THAT((*bundle)->keys(), ElementsAre("a", "a/b", "n"));
+  EXPECT_THAT(FloatsOf((*bundle)->Read("a", ParameterReading::kNow)), ElementsAre(1, 2));
+  EXPECT_THAT(FloatsOf((*bundle)->Read("a/b", ParameterReading::kNow)), ElementsAre(3, 4, 5));
+  const auto n = (*bundle)->Read("n", ParameterReading::kNow);
+  ASSERT_TRUE(n.ok());
+  EXPECT_EQ(*n->tensor().data<int64_t>(), -7);
+  EXPECT_THAT((*bundle)->Read("c", ParameterReading::kNow).status().message(), HasSubstr("no 'c'"));
+  // A part, as RestoreV2 names it.
+  EXPECT_THAT(FloatsOf((*bundle)->Read("a/b\n3 1,2", ParameterReading::kNow)), ElementsAre(4, 5));
+  EXPECT_FALSE((*bundle)->Read("a/b\n3 1,3", ParameterReading::kNow).ok());
+}
+
+// Two columns each of a [2, 4] tensor, under keys that put the numbers into order: a length byte
+// for the rank, and numbers whose leading bits say how many bytes they have.
+TEST(Bundle, SlicesAreJoined) {
+  const auto key = [](char begin) {
+    return std::string("\0w\0\1\1\2", 6) + "\x80\x7f" + static_cast<char>(0x80 + begin) + "\x82";
+  };
+  const auto slice = [](int64_t begin) {
+    Message m;
+    m.Add(1, Message()).Add(1, Message().Int(1, begin).Int(2, 2));
+    return m;
+  };
+  const std::string whole = Message()
+                                .Int(1, kFloat)
+                                .Add(2, ShapeMessage({2, 4}))
+                                .Add(7, slice(0))
+                                .Add(7, slice(2))
+                                .bytes();
+  const std::vector<float> left = {1, 2, 5, 6}, right = {3, 4, 7, 8};
+  const std::map<std::string, std::string> entries = {{"w", whole},
+                                                      {key(0), EntryOf(kFloat, {2, 2}, 0, 16)},
+                                                      {key(2), EntryOf(kFloat, {2, 2}, 16, 16)}};
+  const BundleFiles files(IndexOf(entries), {RawOf(left) + RawOf(right)});
+  const auto bundle = Bundle::Open(files.prefix());
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  EXPECT_THAT(FloatsOf((*bundle)->Read("w", ParameterReading::kNow)),
+              ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+}
+
+TEST(Bundle, FilesThatAreCutOrLieAreRefused) {
+  const std::string data = RawOf(std::vector<float>{1, 2});
+  const std::string good = IndexOf({{"a", EntryOf(kFloat, {2}, 0, 8)}});
+  EXPECT_EQ(BundleFiles(good, {data}).Error(), "");
+  for (size_t n = 0; n < good.size(); ++n) {
+    const auto cut = Bundle::ParseIndex(good.substr(0, n), "cut");
+    EXPECT_EQ(cut.status().code(), StatusCode::kDataLoss) << n;
+  }
+  EXPECT_THAT(BundleFiles(good, {"1234"}).Error(),
+              HasSubstr("8 bytes from byte 0 on are expected"));
+  EXPECT_THAT(BundleFiles(good, {}).Error(), HasSubstr("data-00000-of-00001"));
+  const auto error = [&](const std::string& entry, int64_t shards = 1) {
+    return BundleFiles(IndexOf({{"a", entry}}, shards), {data}).Error();
+  };
+  EXPECT_THAT(error(EntryOf(kFloat, {3}, 0, 8)), HasSubstr("8 bytes are stored for float32 [3]"));
+  EXPECT_THAT(error(EntryOf(kFloat, {int64_t{1} << 60}, 0, 8)), HasSubstr("is larger than"));
+  EXPECT_THAT(error(EntryOf(kFloat, {2}, 0, 8, 3)), HasSubstr("of shard 3 of 1"));
+  EXPECT_THAT(error(EntryOf(kFloat, {2}, int64_t{1} << 62, 8)), HasSubstr("are expected"));
+  EXPECT_THAT(error(EntryOf(kFloat, {2}, 0, 8), 1 << 30), HasSubstr("shards"));
+  EXPECT_THAT(error("\xff"), HasSubstr("the entry of 'a' is damaged"));
+  std::string compressed = good;
+  compressed[good.find(kMagic) - 40 - 5] = 1;
+  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("compressed"));
+}
+
+}  // namespace
+}  // namespace heddle::tensorflow

@@ -1,0 +1,175 @@
+// Branches and loops, old and new, lists and TensorArrays.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/formats/tensorflow/graph_bytes.h"
+
+namespace heddle::testing::tf {
+namespace {
+
+using ::testing::ElementsAre;
+
+Tensor Int(int32_t value) { return Tensor::Of(DType::kI32, Shape(), std::vector<int32_t>{value}); }
+
+// y = c ? x + x : (x * x with a constant that hangs on the branch)
+Graph Branches() {
+  Graph g;
+  g.Add(PlaceholderNode("c", kB)).Add(PlaceholderNode("x"));
+  g.Add("Switch", "pivot", {"c", "c"}).Add("Identity", "no", {"pivot"});
+  g.Add("Switch", "sx", {"x", "c"}).Add("AddV2", "yes_value", {"sx:1", "sx:1"});
+  g.Add(FloatsNode("three", {}, {3}, {"^no"})).Add("Mul", "no_value", {"sx", "three"});
+  return g.Add("Merge", "y", {"no_value", "yes_value"});
+}
+
+TEST(TensorflowControl, SwitchAndMergeAreBranches) {
+  const Tensor x = F32({2}, {2, 5});
+  EXPECT_THAT(RunGraph(Branches(), {{"c", Bool(true)}, {"x", x}}, "y"), ElementsAre(4, 10));
+  EXPECT_THAT(RunGraph(Branches(), {{"c", Bool(false)}, {"x", x}}, "y"), ElementsAre(6, 15));
+}
+
+// Only one side runs: the other's assertion would fail.
+TEST(TensorflowControl, TheOtherSideDoesNotRun) {
+  Graph g = Branches();
+  g.Add(
+      NodeOf("Const", "never", {"^no"}, {{"value", TensorValue(TensorHeadOf(kB, {}).Int(11, 0))}}));
+  g.Add("Assert", "check", {"never"}).Add("Identity", "guarded", {"no_value", "^check"});
+  g.Add("Merge", "z", {"guarded", "yes_value"});
+  const Tensor x = F32({1}, {2});
+  EXPECT_THAT(RunGraph(g, {{"c", Bool(true)}, {"x", x}}, "z"), ElementsAre(4));
+  const auto model = LoadBytes(g.bytes(), {.feeds = {"c", "x"}, .fetches = {"z"}});
+  ASSERT_TRUE(model.ok());
+  EXPECT_FALSE(TryRun(*model, {{"c", Bool(false)}, {"x", x}}).ok());
+}
+
+// A branch in a branch: what it uses passes two Switches.
+TEST(TensorflowControl, BranchesLieInEachOther) {
+  Graph g;
+  g.Add(PlaceholderNode("c", kB)).Add(PlaceholderNode("d", kB)).Add(PlaceholderNode("x"));
+  g.Add("Switch", "sd", {"d", "c"}).Add("Switch", "sx", {"x", "c"});
+  g.Add("Switch", "ssx", {"sx:1", "sd:1"});
+  g.Add("Neg", "inner_no", {"ssx"}).Add("Square", "inner_yes", {"ssx:1"});
+  g.Add("Merge", "inner", {"inner_no", "inner_yes"});
+  g.Add("AddV2", "outer_no", {"sx", "sx"}).Add("Merge", "y", {"outer_no", "inner"});
+  const auto run = [&](bool c, bool d) {
+    return RunGraph(g, {{"c", Bool(c)}, {"d", Bool(d)}, {"x", F32({1}, {3})}}, "y");
+  };
+  EXPECT_THAT(run(false, true), ElementsAre(6));
+  EXPECT_THAT(run(true, false), ElementsAre(-3));
+  EXPECT_THAT(run(true, true), ElementsAre(9));
+}
+
+// a, b = b, a + b
+Graph Fibonacci() {
+  Graph g;
+  g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("a")).Add(PlaceholderNode("b"));
+  AddLoop(&g, {"a", "b"}, "n");
+  return g.Add("Identity", "next_0", {"body_1"}).Add("AddV2", "next_1", {"body_0", "body_1"});
+}
+
+TEST(TensorflowControl, LoopVariablesChangeTogether) {
+  const auto run = [&](int32_t n) {
+    return RunGraph(Fibonacci().bytes(),
+                    {{"n", Int(n)}, {"a", F32({1}, {0})}, {"b", F32({1}, {1})}},
+                    std::vector<std::string>{"exit_0", "exit_1"});
+  };
+  EXPECT_THAT(run(0)[0], ElementsAre(0));
+  EXPECT_THAT(run(0)[1], ElementsAre(1));
+  EXPECT_THAT(run(7)[0], ElementsAre(13));
+  EXPECT_THAT(run(7)[1], ElementsAre(21));
+}
+
+// A TensorArray that a loop writes: the flow goes around, the handle stays.
+TEST(TensorflowControl, LoopsWriteTensorArrays) {
+  Graph g;
+  g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
+  g.Add("TensorArrayV3", "array", {"n"}, {{"dtype", TypeValue(kF)}});
+  AddLoop(&g, {"x", "array:1"}, "n");
+  g.Add("Enter", "enter_array", {"array"},
+        {{"frame_name", TextValue("loop")}, {"is_constant", BoolValue(true)}});
+  g.Add("AddV2", "next_0", {"body_0", "body_0"});
+  g.Add("TensorArrayWriteV3", "next_1", {"enter_array", "body_i", "body_0", "body_1"});
+  g.Add(IntsNode("places", {2}, {2, 0}));
+  g.Add("TensorArrayGatherV3", "y", {"array", "places", "exit_1"}, {{"dtype", TypeValue(kF)}});
+  EXPECT_THAT(RunGraph(g, {{"n", Int(3)}, {"x", F32({1}, {5})}}, "y"), ElementsAre(20, 5));
+}
+
+TEST(TensorflowControl, StacksGiveTheLastFirst) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add(IntsNode("most", {}, {-1}));
+  g.Add("StackV2", "s", {"most"}, {{"elem_type", TypeValue(kF)}});
+  g.Add("StackPushV2", "push1", {"s", "x"}).Add("Neg", "minus", {"x"});
+  g.Add("StackPushV2", "push2", {"s", "minus", "^push1"});
+  g.Add("StackPopV2", "pop1", {"s", "^push2"}, {{"elem_type", TypeValue(kF)}});
+  g.Add("StackPopV2", "pop2", {"s", "^pop1"}, {{"elem_type", TypeValue(kF)}});
+  const auto made =
+      RunGraph(g.bytes(), {{"x", F32({1}, {5})}}, std::vector<std::string>{"pop1", "pop2"});
+  EXPECT_THAT(made[0], ElementsAre(-5));
+  EXPECT_THAT(made[1], ElementsAre(5));
+}
+
+// Functions as bodies; a value that comes back as it was is no loop variable.
+Graph WhileFunctions() {
+  Graph g;
+  g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x")).Add(IntsNode("zero", {}, {0}));
+  g.Add("While", "w", {"zero", "x", "n"},
+        {{"cond", FunctionValue("cond")}, {"body", FunctionValue("body")}});
+  g.Add("Identity", "y", {"w:1"});
+  g.Function(FunctionOf("cond", {"i", "v", "n"}, {{"r", "less:z:0"}},
+                        {NodeOf("Less", "less", {"i", "n"})}));
+  g.Function(FunctionOf("body", {"i", "v", "n"},
+                        {{"a", "next:z:0"}, {"b", "twice:z:0"}, {"c", "same:output:0"}},
+                        {NodeOf("AddV2", "next", {"i", "one:output:0"}), IntsNode("one", {}, {1}),
+                         NodeOf("Identity", "same", {"n"}), NodeOf("AddV2", "twice", {"v", "v"})}));
+  return g;
+}
+
+TEST(TensorflowControl, WhileRunsFunctions) {
+  const auto run = [&](int32_t n) {
+    return RunGraph(WhileFunctions(), {{"n", Int(n)}, {"x", F32({1}, {3})}}, "y");
+  };
+  EXPECT_THAT(run(0), ElementsAre(3));
+  EXPECT_THAT(run(4), ElementsAre(48));
+}
+
+// Of a number, a condition is whether it is not 0; an index that no branch has takes the last one.
+TEST(TensorflowControl, IfAndCaseRunFunctions) {
+  Graph g;
+  g.Add(PlaceholderNode("k", kI)).Add(PlaceholderNode("x"));
+  g.Add("If", "i", {"k", "x"},
+        {{"then_branch", FunctionValue("neg")}, {"else_branch", FunctionValue("twice")}});
+  Message branches;
+  for (const char* f : {"neg", "twice", "same"}) branches.Add(9, Message().Bytes(1, f));
+  g.Add("Case", "c", {"k", "x"}, {{"branches", Message().Add(1, branches)}});
+  g.Function(FunctionOf("neg", {"a"}, {{"r", "y:y:0"}}, {NodeOf("Neg", "y", {"a"})}));
+  g.Function(FunctionOf("twice", {"a"}, {{"r", "y:z:0"}}, {NodeOf("AddV2", "y", {"a", "a"})}));
+  g.Function(FunctionOf("same", {"a"}, {{"r", "a"}}, {}));
+  const auto run = [&](int32_t k, const std::string& fetch) {
+    return RunGraph(g, {{"k", Int(k)}, {"x", F32({1}, {3})}}, fetch);
+  };
+  EXPECT_THAT(run(0, "i"), ElementsAre(6));
+  EXPECT_THAT(run(-2, "i"), ElementsAre(-3));
+  EXPECT_THAT(run(0, "c"), ElementsAre(-3));
+  EXPECT_THAT(run(1, "c"), ElementsAre(6));
+  EXPECT_THAT(run(2, "c"), ElementsAre(3));
+  EXPECT_THAT(run(7, "c"), ElementsAre(3));
+  EXPECT_THAT(run(-1, "c"), ElementsAre(3));
+}
+
+// Lists are values: one that was written to is another.
+TEST(TensorflowControl, ListsAreValues) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add(IntsNode("two", {}, {2})).Add(IntsNode("shape", {1}, {1}));
+  g.Add(IntsNode("at", {}, {1}));
+  const NamedValues floats = {{"element_dtype", TypeValue(kF)}};
+  g.Add("TensorListReserve", "a", {"shape", "two"}, floats);
+  g.Add("TensorListSetItem", "b", {"a", "at", "x"}, floats);
+  g.Add("TensorListStack", "sa", {"a", "shape"}, floats);
+  g.Add("TensorListStack", "sb", {"b", "shape"}, floats);
+  const auto made =
+      RunGraph(g.bytes(), {{"x", F32({1}, {5})}}, std::vector<std::string>{"sa", "sb"});
+  EXPECT_THAT(made[0], ElementsAre(0, 0));
+  EXPECT_THAT(made[1], ElementsAre(0, 5));
+}
+
+}  // namespace
+}  // namespace heddle::testing::tf
