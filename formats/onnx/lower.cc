@@ -327,6 +327,11 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   if (found == functions_.end()) return false;
   const Function& f = *found->second;
   NodeLowering call(*this, node, around, 0);
+  for (const Surroundings* s = &around; s != nullptr; s = s->caller)
+    if (s->function == &f) {
+      call.Problem("function '", f.name, "' calls itself");
+      return true;
+    }
   if (around.depth >= kMostDepth) {
     call.Problem("functions call each other more than ", kMostDepth, " deep");
     return true;
@@ -345,6 +350,7 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   inside.names = &names;
   inside.opsets = f.opsets.empty() ? around.opsets : &f.opsets;
   inside.function = &f;
+  inside.caller = &around;
   inside.arguments = &arguments;
   inside.depth = around.depth + 1;
   LowerNodes(f.nodes, inside);

@@ -85,6 +85,7 @@ struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
   const Function* function = nullptr;                 // null: the model's graph
+  const Surroundings* caller = nullptr;               // of the function's call
   const std::vector<Attribute>* arguments = nullptr;  // of the function's call
   int depth = 0;                                      // calls and graphs inside each other
 };

@@ -108,7 +108,23 @@ TEST(BadOnnx, FunctionsDoNotCallThemselves) {
   const Message function = Message().Bytes(1, "f").Bytes(4, "a").Bytes(5, "b").Bytes(10, "own").Add(
       7, Node("f", {"a"}, {"b"}, {}, "own"));
   const Message more = Message().Add(8, imports).Add(25, Message(function).Add(9, imports));
-  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("functions call each other"));
+  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("op 0 (own.f): function 'f' calls itself"));
+}
+
+TEST(BadOnnx, FunctionsDoNotCallEachOtherInACircle) {
+  OnnxGraph g;
+  g.In("x").Add(Node("f", {"x"}, {"y"}, {}, "own")).Out("y");
+  const Message imports = Message().Bytes(1, "own").Int(2, 1);
+  Message more = Message().Add(8, imports);
+  // Each calls the other twice, which would be 2^64 calls.
+  for (const auto& [name, other] : {std::pair{"f", "h"}, {"h", "f"}}) {
+    const Message function = Message().Bytes(1, name).Bytes(4, "a").Bytes(5, "c").Bytes(10, "own");
+    more.Add(25, Message(function)
+                     .Add(7, Node(other, {"a"}, {"b"}, {}, "own"))
+                     .Add(7, Node(other, {"b"}, {"c"}, {}, "own"))
+                     .Add(9, imports));
+  }
+  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("function 'f' calls itself"));
 }
 
 TEST(BadOnnx, FunctionsAreGivenOnce) {
