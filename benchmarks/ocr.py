@@ -159,8 +159,11 @@ def beside_rapidocr(options, pages):
                             for line in page.splitlines() if "    (" in line]
                            for page in re.split(r"\n\n", done.stdout)]
                     different += got != texts["heddle, one by one"]
-    print(f"{len(pages)} pages, {sum(map(len, texts['rapidocr']))} lines of text, "
-          + ("the same" if not different else "DIFFERENT"))
+    lines = sum(map(len, texts["rapidocr"]))
+    same = sum(len(set(want) & set(got))
+               for want, got in zip(texts["rapidocr"], texts["heddle, one by one"]))
+    print(f"{len(pages)} pages, {lines} lines of text, {same} the same"
+          + ("" if same == lines or not different else "; DIFFERENT"))
     rates = {name: len(pages) / statistics.median(spent) for name, spent in times.items()}
     rates |= {name: statistics.median(found) for name, found in per_second.items() if found}
     for name, rate in rates.items():
