@@ -155,6 +155,7 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
   if (ec) return NotFound("cannot make the directory ", directory, ": ", ec.message());
   SavedModel saved;
   saved.program = (fs::path(directory) / to->FileNames()[0]).string();
+  saved.foreign = to->Foreign(model.program.ir());
   if (!model.program.persistables().empty()) {
     saved.parameters = to->DefaultParameters(saved.program);
     HEDDLE_RETURN_IF_ERROR(SaveParameters(model.program, *model.scope, saved.parameters));

@@ -84,6 +84,10 @@ class Format {
   // from program.source where that is of this format. kResourceExhausted: it cannot be so large.
   virtual Result<std::string> Write(const ir::Program& program) const = 0;
 
+  // Operators of the program that Write puts into a file and that the framework which the format is
+  // of does not have, each once.
+  virtual std::vector<std::string> Foreign(const ir::Program&) const { return {}; }
+
   // How program files are called in a directory, the best first, and the end of other such names.
   virtual std::vector<std::string> FileNames() const = 0;
   virtual std::string Extension() const = 0;

@@ -37,15 +37,17 @@ Result<Model> ParseModel(std::string_view program, std::string_view parameters,
 // constants to it.
 std::vector<TensorInfo> WrittenPersistables(const Program& program);
 
-// NumPy's names of the element types that the file gives the program's inputs and outputs, for those
-// that heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the bits of
-// an int64; empty for all others.
+// NumPy's names of the element types that the file gives the program's inputs and outputs, for
+// those that heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the
+// bits of an int64; empty for all others.
 std::vector<std::string> InputTypes(const Program& program);
 std::vector<std::string> OutputTypes(const Program& program);
 
 struct SavedModel {
   std::string program;
   std::string parameters;  // empty: the program has none
+  // Operators, each once, that heddle reads in such a file and Paddle does not know.
+  std::vector<std::string> foreign;
 };
 // Writes a model to a directory, which is made when absent, under the names that LoadModel looks
 // for. `format` as in Program::Serialize. Each file is there whole or as it was before.
