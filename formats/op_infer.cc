@@ -5,6 +5,7 @@
 
 #include "core/guard.h"
 #include "core/op_context.h"
+#include "core/op_registry.h"
 #include "core/shapes.h"
 #include "formats/op_maker.h"
 
@@ -216,6 +217,7 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
 DType OpMaker::GuessedDType(const DraftOp& op) const {
   if (IsComparison(op.type)) return DType::kBool;
   if (op.type == "shape") return DType::kI32;
+  if (op.type == "size" || op.type == "where_index") return DType::kI64;
   for (const auto& [name, value] : op.attributes) {
     const auto* number = std::get_if<int64_t>(&value);
     if (number == nullptr || *number < 0) continue;
@@ -224,6 +226,11 @@ DType OpMaker::GuessedDType(const DraftOp& op) const {
       return DTypeFromProto(*number);
     if (name == "to" || name == "output_dtype" || name == "dtype")
       if (*number > 0) return StorageOfOnnxType(*number);
+  }
+  if (const OpDef* def = FindOp(op.type); def != nullptr && def->kernel_key() >= 0) {
+    const std::string& key = def->inputs()[static_cast<size_t>(def->kernel_key())].name;
+    for (const auto& [slot, vars] : op.inputs)
+      if (slot == key && !vars.empty()) return dtype(vars[0]);
   }
   for (const auto& [slot, vars] : op.inputs)
     if (!vars.empty() && slot != "Condition" && slot != "condition" &&

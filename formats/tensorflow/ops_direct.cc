@@ -166,7 +166,18 @@ int64_t OutputCount(const NodeLowering& n) {
   return 1;
 }
 
+// The dtype of outputs that are positions or numbers of elements; kUnknown of others.
+DType IndexTypeOf(const NodeLowering& n, const OpDef& def, std::string_view output) {
+  if (output == "idx") return n.TypeAttr("out_idx", DType::kI32);
+  if (output == "argmax") return n.TypeAttr("Targmax", DType::kI64);
+  if (output == "selected_indices" || output == "valid_detections") return DType::kI32;
+  if (def.FindAttr("out_type") >= 0) return n.TypeAttr("out_type", DType::kI32);
+  return DType::kUnknown;
+}
+
 }  // namespace
+
+void SayDType(NodeLowering& n, int v, DType dtype) { n.draft_var(v).dtype = dtype; }
 
 bool LowerDirect(NodeLowering& n, std::string_view type) {
   return LowerDirect(n, type, n.AllInputs());
@@ -203,6 +214,9 @@ bool LowerDirect(NodeLowering& n, std::string_view type, const std::vector<int>&
     for (int64_t k = 0; k < count; ++k) outs.push_back(slot.name);
   }
   const std::vector<int> made = n.MakeMany(type, std::move(ins), std::move(attrs), outs);
+  for (size_t i = 0; i < made.size(); ++i)
+    if (const DType dtype = IndexTypeOf(n, *def, outs[i]); dtype != DType::kUnknown)
+      SayDType(n, made[i], dtype);
   for (size_t i = 0; i < made.size(); ++i) {
     if (inputs.empty())
       n.Result(i, made[i]);

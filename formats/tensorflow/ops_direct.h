@@ -15,6 +15,9 @@ bool LowerDirect(NodeLowering& n, std::string_view type);
 // The same with these inputs. Variables of the slots in order; kNoDraft: left out.
 bool LowerDirect(NodeLowering& n, std::string_view type, const std::vector<int>& inputs);
 
+// The dtype of a variable whose operator tells it when it runs.
+void SayDType(NodeLowering& n, int v, DType dtype);
+
 // Output `output` is `v`, of the TensorFlow type of `like` where that is held in v's dtype.
 void ResultLike(NodeLowering& n, size_t output, int v, int like);
 

@@ -38,7 +38,9 @@ bool LowerGather(NodeLowering& n) {
 bool LowerWhere(NodeLowering& n) {
   int x = n.In(0);
   if (IsComplex(n.dtype(x))) x = n.Cast(x, DType::kBool);
-  n.Result(0, n.Make("where_index", {{"Condition", {x}}}));
+  const int made = n.Make("where_index", {{"Condition", {x}}});
+  SayDType(n, made, DType::kI64);
+  n.Result(0, made);
   return true;
 }
 
@@ -53,7 +55,10 @@ bool LowerUnique(NodeLowering& n) {
       n.MakeMany("tf_unique_with_counts_v2", std::move(ins),
                  {{"out_idx", DTypeToProto(n.TypeAttr("out_idx", DType::kI32))}}, outs);
   ResultLike(n, 0, made[0], x);
-  for (size_t i = 1; i < made.size(); ++i) n.Result(i, made[i]);
+  for (size_t i = 1; i < made.size(); ++i) {
+    SayDType(n, made[i], n.TypeAttr("out_idx", DType::kI32));
+    n.Result(i, made[i]);
+  }
   return true;
 }
 
@@ -79,6 +84,7 @@ bool LowerTopK(NodeLowering& n) {
                   {"index_type", DTypeToProto(n.TypeAttr("index_type", DType::kI32))}},
                  {"values", "indices"});
   ResultLike(n, 0, made[0], x);
+  SayDType(n, made[1], n.TypeAttr("index_type", DType::kI32));
   n.Result(1, made[1]);
   return true;
 }
@@ -116,6 +122,8 @@ bool LowerNonMaxSuppression(NodeLowering& n) {
       n.MakeMany("tf_non_max_suppression_v5", std::move(ins),
                  {{"pad_to_max_output_size", n.Bool("pad_to_max_output_size", false)}},
                  {"selected_indices", "selected_scores", "valid_outputs"});
+  SayDType(n, made[0], DType::kI32);
+  SayDType(n, made[2], DType::kI32);
   n.Result(0, made[0]);
   if (soft) n.Result(1, made[1]);
   n.Result(soft ? 2 : 1, made[2]);

@@ -276,11 +276,7 @@ bool LowerBiasAdd(NodeLowering& n) {
 
 bool LowerBiasAddGrad(NodeLowering& n) {
   const int x = n.In(0), rank = n.rank(x);
-  if (rank < 2) {
-    n.Problem("has a gradient of shape ", n.shape(x).ToString(), ", expected a known rank above 1");
-    n.Result(0, x);
-    return true;
-  }
+  if (rank < 2) return LowerDirect(n, "tf_bias_add_grad");
   Ints axes;
   for (int i = 0; i < rank; ++i)
     if (i != (ChannelsFirst(n) ? 1 : rank - 1)) axes.push_back(i);

@@ -54,8 +54,8 @@ bool LowerIsInitialized(NodeLowering& n) {
 }
 
 bool LowerVariableShape(NodeLowering& n) {
-  const int made = n.Cast(n.Make("shape", {{"Input", {n.Variable(0)}}}),
-                          n.TypeAttr("out_type", DType::kI32));
+  const int made =
+      n.Cast(n.Make("shape", {{"Input", {n.Variable(0)}}}), n.TypeAttr("out_type", DType::kI32));
   n.Result(0, made);
   return true;
 }

@@ -26,4 +26,13 @@ Status RunInFloatAlloc(KernelContext& ctx) {
   return Status::Ok();
 }
 
+Status OpenShape(ShapeContext& ctx, Key dims, Key out, DType dtype) {
+  const Shape& list = ctx.InShape(dims);
+  if (!list.is_static() || list.numel() > Shape::kMaxRank) return ctx.Defer();
+  Shape open;
+  for (int64_t i = 0; i < list.numel(); ++i) open.push_back(-1);
+  ctx.SetOut(out, open, dtype);
+  return Status::Ok();
+}
+
 }  // namespace heddle

@@ -1,4 +1,5 @@
-// 16-bit floats in kernels that give their outputs memory themselves.
+// What operators of TensorFlow share: outputs of open shapes, and 16-bit floats in kernels that
+// give their outputs memory themselves.
 #pragma once
 
 #include "core/op_context.h"
@@ -8,5 +9,9 @@ namespace heddle {
 // RunInFloat() for operators without a shape function: outputs that the float kernel made of
 // float32 become those of the key operand's dtype.
 Status RunInFloatAlloc(KernelContext& ctx);
+
+// For shape functions that wait for the contents of `dims`: `out` has as many dimensions as that
+// has elements.
+Status OpenShape(ShapeContext& ctx, Key dims, Key out, DType dtype);
 
 }  // namespace heddle

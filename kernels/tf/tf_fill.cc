@@ -1,12 +1,13 @@
 // One value over and over, numbers in equal steps, and indices as unit vectors.
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
 
 namespace heddle {
 namespace {
 
 Status FillShape(ShapeContext& ctx) {
-  if (!Known(ctx, "dims")) return ctx.Defer();
+  if (!Known(ctx, "dims")) return OpenShape(ctx, "dims", "output", ctx.InDType("value"));
   HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "dims"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "dims"));
   if (ctx.InShape("value").is_static() && ctx.InShape("value").numel() != 1)

@@ -1,5 +1,6 @@
 // Tensors with slices changed by updates, one after another: by tuples of indices or by rows.
 #include "kernels/elementwise/unary_map.h"
+#include "kernels/tf/narrow.h"
 #include "kernels/tf/nd_indices.h"
 
 namespace heddle {
@@ -86,7 +87,7 @@ void DefineReal(OpDef& op, const char* doc) {
 
 // Zeros of a shape with the updates added up.
 Status ScatterNdShape(ShapeContext& ctx) {
-  if (!Known(ctx, "shape")) return ctx.Defer();
+  if (!Known(ctx, "shape")) return OpenShape(ctx, "shape", "output", ctx.InDType("updates"));
   HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   ctx.SetOut("output", shape, ctx.InDType("updates"));

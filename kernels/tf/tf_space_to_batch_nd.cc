@@ -237,7 +237,7 @@ HEDDLE_EXAMPLES(tf_depth_to_space, R"(
 example blocks of 2
 attr block_size INT 2
 in input float32 [1, 1, 2, 8] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
-out output
+out output float32 [1, 2, 4, 2] 1 2 3 4 9 10 11 12 5 6 7 8 13 14 15 16
 
 example channels first
 # given

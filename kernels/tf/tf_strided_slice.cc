@@ -1,4 +1,5 @@
 // Slices by begin, end and strides with masks, their gradient, and tensors with a slice replaced.
+#include "kernels/tf/narrow.h"
 #include "kernels/tf/slice_spec.h"
 
 namespace heddle {
@@ -30,7 +31,7 @@ Status CheckSliced(const Shape& got, const SliceSpec& spec, const char* slot) {
 }
 
 Status StridedSliceGradShape(ShapeContext& ctx) {
-  if (!Known(ctx, "shape")) return ctx.Defer();
+  if (!Known(ctx, "shape")) return OpenShape(ctx, "shape", "output", ctx.InDType("dy"));
   HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   ctx.SetOut("output", shape, ctx.InDType("dy"));

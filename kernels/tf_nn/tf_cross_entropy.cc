@@ -107,9 +107,43 @@ struct L2Loss {
   }
 };
 
+// Sums over all axes but that of the channels.
+Status BiasGradShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("out_backprop");
+  if (!x.known_rank()) return ctx.Defer();
+  if (x.rank() < 2)
+    return InvalidArgument("out_backprop has shape ", x.ToString(), ", expected rank 2 or more");
+  const bool last = ctx.Str("data_format") != "NCHW";
+  ctx.SetOut("output", {x.dim(last ? -1 : 1)}, ctx.InDType("out_backprop"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct BiasGrad {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("out_backprop");
+    const int axis = ctx.Str("data_format") != "NCHW" ? x.rank() - 1 : 1;
+    const AxisLines lines = AxisLines::Of(x.shape(), axis);
+    T* to = ctx.Out("output").template mutable_data<T>();
+    std::vector<double> sums(static_cast<size_t>(lines.n), 0);
+    for (int64_t o = 0; o < lines.outer; ++o)
+      for (int64_t c = 0; c < lines.n; ++c)
+        for (int64_t i = 0; i < lines.inner; ++i)
+          sums[static_cast<size_t>(c)] +=
+              static_cast<double>(x.data<T>()[(o * lines.n + c) * lines.inner + i]);
+    for (int64_t c = 0; c < lines.n; ++c) to[c] = static_cast<T>(sums[static_cast<size_t>(c)]);
+    return Status::Ok();
+  }
+};
+
 }  // namespace
 }  // namespace heddle
 
+HEDDLE_OP(tf_bias_add_grad) {
+  op.Doc("sums over all axes but that of the channels").Input("out_backprop").Output("output");
+  op.Attr("data_format", "NHWC").InferShape(BiasGradShape);
+  op.Kernels<BiasGrad, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
 HEDDLE_OP(tf_softmax_cross_entropy_with_logits) {
   op.Doc("loss of each row of features against a distribution, and softmax(features) - labels");
   op.Input("features").Input("labels").Output("loss").Output("backprop");
@@ -153,4 +187,15 @@ HEDDLE_EXAMPLES(tf_l2_loss, R"(
 example recorded case 1
 in t float32 [5, 5, 0]
 out output float32 [] 0
+)")
+
+HEDDLE_EXAMPLES(tf_bias_add_grad, R"(
+example channels last
+in out_backprop float32 [2, 2, 3] 1 2 3 4 5 6 7 8 9 10 11 12
+out output float32 [3] 22 26 30
+
+example channels first
+attr data_format STRING "NCHW"
+in out_backprop float32 [1, 2, 2, 2] 1 2 3 4 5 6 7 8
+out output float32 [2] 10 26
 )")
