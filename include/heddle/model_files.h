@@ -37,9 +37,9 @@ Result<Model> ParseModel(std::string_view program, std::string_view parameters,
 // constants to it.
 std::vector<TensorInfo> WrittenPersistables(const Program& program);
 
-// NumPy's names of the element types that the file gives the program's inputs and outputs, for those
-// that heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the bits of
-// an int64; empty for all others.
+// NumPy's names of the element types that the file gives the program's inputs and outputs, for
+// those that heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the
+// bits of an int64; empty for all others.
 std::vector<std::string> InputTypes(const Program& program);
 std::vector<std::string> OutputTypes(const Program& program);
 
