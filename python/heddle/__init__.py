@@ -30,6 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("build", "inference", "onnx", "saved_model", "static"):  # loaded where they are used
+    # Loaded where they are used.
+    if name in ("build", "inference", "onnx", "saved_model", "static"):
         return importlib.import_module(f"heddle.{name}")
     raise AttributeError(f"heddle has no '{name}'")

@@ -84,7 +84,7 @@ class SavedModel:
 
 
 def load(export_dir: str | os.PathLike[str], **options: Any) -> SavedModel:
-    """Reads a SavedModel's directory. Options as for `heddle.load`, but for the part of the file."""
+    """Reads a SavedModel's directory. Options as for `heddle.load`, but for those of a part."""
     for name in ("signature", "feed", "fetch"):
         if name in options:
             raise TypeError(f"heddle.saved_model.load() has no option '{name}'")
