@@ -12,21 +12,27 @@ if(HEDDLE_WITH_ONEDNN)
        "-Wl,-rpath,${HEDDLE_ONEDNN_LIB_DIR}")
 endif()
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
-foreach(_name pir onnx)
-  file(GLOB _instrumented CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/formats/${_name}/*.cc")
+# Target, the reader whose sources are instrumented, and the header with what it calls.
+function(heddle_fuzz name reader header)
+  file(GLOB _instrumented CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/formats/${reader}/*.cc")
   set(_objects "")
-  foreach(_source "${PROJECT_SOURCE_DIR}/tests/fuzz/${_name}_fuzz.cc" ${_instrumented})
+  foreach(_source "${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cc" ${_instrumented})
     get_filename_component(_stem "${_source}" NAME_WE)
-    set(_object "${PROJECT_BINARY_DIR}/fuzz/${_name}_${_stem}.o")
+    set(_object "${PROJECT_BINARY_DIR}/fuzz/${name}_${_stem}.o")
     add_custom_command(OUTPUT "${_object}" VERBATIM
       COMMAND "${HEDDLE_CLANG}" -std=c++20 -O1 -g -fsanitize=fuzzer,address -DXXH_INLINE_ALL=1
               ${_includes} -c "${_source}" -o "${_object}"
-      DEPENDS heddle "${_source}" "${PROJECT_SOURCE_DIR}/tests/fuzz/${_name}_target.h")
+      DEPENDS heddle "${_source}" "${PROJECT_SOURCE_DIR}/tests/fuzz/${header}")
     list(APPEND _objects "${_object}")
   endforeach()
-  add_custom_command(OUTPUT "${PROJECT_BINARY_DIR}/fuzz/${_name}" VERBATIM
+  add_custom_command(OUTPUT "${PROJECT_BINARY_DIR}/fuzz/${name}" VERBATIM
     COMMAND "${HEDDLE_CLANG}" -fsanitize=fuzzer,address ${_objects} ${_libraries} -pthread -ldl
-            -o "${PROJECT_BINARY_DIR}/fuzz/${_name}"
+            -o "${PROJECT_BINARY_DIR}/fuzz/${name}"
     DEPENDS ${_objects})
-  add_custom_target(heddle_fuzz_${_name} DEPENDS "${PROJECT_BINARY_DIR}/fuzz/${_name}")
-endforeach()
+  add_custom_target(heddle_fuzz_${name} DEPENDS "${PROJECT_BINARY_DIR}/fuzz/${name}")
+endfunction()
+
+heddle_fuzz(pir pir pir_target.h)
+heddle_fuzz(onnx onnx onnx_target.h)
+heddle_fuzz(graph tensorflow tensorflow_target.h)
+heddle_fuzz(bundle tensorflow tensorflow_target.h)

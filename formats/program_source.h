@@ -77,6 +77,8 @@ class Format {
                                                                  std::string_view bytes,
                                                                  const ProgramPart& part,
                                                                  ir::ProgramBuilder& builder) const;
+  // The signatures by which a ProgramPart may name programs of the file.
+  virtual Result<std::vector<std::string>> Signatures(std::string_view bytes) const;
   // Whether Write makes files of this format. Programs of one that does not are written as
   // ProgramDescs unless the user names another format.
   virtual bool CanWrite() const { return true; }

@@ -25,12 +25,16 @@ HEAD = "\n".join([
     "| `pir`: Paddle 3's PIR, versions 0 to 4 | `inference.json` and other `.json`; parameters as "
     "for `paddle`, also stored as float16 | what stands below | what stands below, version 4 |",
     "| `onnx`: ONNX | `.onnx`, with parameters inside, or beside it where the file names them | "
-    "ONNX's operators, as operators of ops.md | no: written as `paddle` or `pir` |", "",
+    "ONNX's operators, as operators of ops.md | no: written as `paddle` or `pir` |",
+    "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef), a directory with "
+    "`saved_model.pb` and its variables | what stands below, any part of a graph | no: written as "
+    "`paddle` or `pir` |", "",
     "Commands, `LoadModel` and `heddle.load` take a file or a directory; the first bytes of a file",
     "say which format it is. In a directory `model.pdmodel`, `inference.pdmodel`, `__model__`,",
-    "`inference.json`, `model.json` and `model.onnx` are looked for, in this order, then a single",
-    "file with such an ending. `ParseModel` (C++), `heddle_model_parse_all` (C) and `heddle.parse`",
-    "(Python) take the bytes of the files. `heddle convert MODEL --to FORMAT -o DIR` writes.", "",
+    "`inference.json`, `model.json`, `model.onnx` and `saved_model.pb` are looked for, in this",
+    "order, then a single file with such an ending. `ParseModel` (C++),",
+    "`heddle_model_parse_all` (C) and `heddle.parse` (Python) take the bytes of the files.",
+    "`heddle convert MODEL --to FORMAT -o DIR` writes.", "",
     "A program with operators that heddle does not have is refused with a list of all of them; so",
     "is one that cannot be written. What a reader makes is the same program whatever the format:",
     "operators of ops.md. Formats can be left out of a build",
@@ -82,16 +86,31 @@ def pir(ops):
         says = [old for old in writes if name in writes[old]]
         lines.append(f"| `{name}` | {to} | {'yes' if says or name in to_code else ''} |")
     unsaid = sorted(op for op in ops if op not in writes and op not in from_code
-                    and not op.startswith(("elementwise_", "onnx_")))
+                    and not op.startswith(("elementwise_", "onnx_", "tf_")))
     lines += ["", "Operators of ops.md that no operator of PIR says, so that programs with them "
-              "are not written as PIR: those whose names begin with `onnx_`, and "
+              "are not written as PIR: those whose names begin with `onnx_` or `tf_`, and "
               + ", ".join(f"`{x}`" for x in unsaid) + "."]
     return lines
 
 
+def tensorflow():
+    """The operators of the handlers' tables, and those that a table maps to heddle's."""
+    names = set()
+    for path in sorted((FORMATS / "tensorflow").glob("*.cc")):
+        if path.name.startswith(("ops_", "lower_")):
+            text = path.read_text(encoding="utf-8")
+            names |= set(re.findall(r'\{"(\w+)", (?:&|")', text))
+    names = sorted(name for name in names if name[0].isupper())
+    return ["", "## TensorFlow", "",
+            f"{len(names)} operators are read, in graphs and in functions; attributes that a file "
+            "leaves out have TensorFlow's defaults. Only what leads to the fetched tensors is "
+            "looked at. Control flow of both kinds becomes branches and loops, and control edges "
+            "are kept as order.", "", ", ".join(f"`{name}`" for name in names) + "."]
+
+
 def page(said):
     ops = {line.partition(":")[0] for line in said.splitlines() if not line.startswith(" ")}
-    return HEAD + "\n".join(pir(ops)) + "\n"
+    return HEAD + "\n".join(pir(ops) + tensorflow()) + "\n"
 
 
 if __name__ == "__main__":

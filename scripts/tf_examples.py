@@ -88,8 +88,10 @@ class Oracle:
                     a.number_attr == arg.number_attr for a in op_def.input_arg):
                 arguments[arg.number_attr] = counts.get(arg.name, 1)
         call = resource or getattr(tf.raw_ops, name)
-        if name == 'Select':  # the only one whose Python names are others
+        if name == 'Select':  # Python has other names for some
             arguments = {{'t': 'x', 'e': 'y'}.get(k, k): v for k, v in arguments.items()}
+        if 'reduction_indices' in arguments:
+            arguments['axis'] = arguments['reduction_indices']
         takes = inspect.signature(call).parameters
         got = call(**{k: v for k, v in arguments.items() if k in takes})
         answers = {}

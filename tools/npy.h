@@ -34,9 +34,8 @@ Tensor Widened(const Tensor& read, const std::string& type);
 // may be stored or, in a build with zlib, deflated.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<NamedTensors> ReadNpz(const std::string& path);
-// Writes an archive of arrays, not deflated. Either the whole file is written, or the old one
-// stays.
-Status WriteNpz(const std::string& path, const NamedTensors& arrays);
+// The bytes of an archive of arrays, not deflated.
+Result<std::string> PackNpz(const NamedTensors& arrays);
 // The same from memory. `name` appears in messages.
 Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name);
 

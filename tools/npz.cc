@@ -10,7 +10,6 @@
 #include <zlib.h>
 #endif
 
-#include "tools/durable.h"
 #include "tools/npy.h"
 
 namespace heddle::tools {
@@ -236,13 +235,13 @@ void Append32(uint32_t v, std::string* out) {
 
 }  // namespace
 
-Status WriteNpz(const std::string& path, const NamedTensors& arrays) {
+Result<std::string> PackNpz(const NamedTensors& arrays) {
   std::string file, directory;
   for (const auto& [array, tensor] : arrays) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string content, NpyBytes(tensor));
     const std::string name = array + ".npy";
     if (file.size() + content.size() + name.size() > kFull32 / 2 || arrays.size() > 0xfffe)
-      return Status(StatusCode::kUnimplemented, path + ": archives of 2 GB are not written");
+      return Status(StatusCode::kUnimplemented, "archives of 2 GB are not written");
     // What the local header and the directory have in common, from the version on.
     std::string facts;
     Append16(20, &facts);          // version
@@ -275,7 +274,7 @@ Status WriteNpz(const std::string& path, const NamedTensors& arrays) {
   Append32(static_cast<uint32_t>(directory.size()), &file);
   Append32(offset, &file);
   Append16(0, &file);
-  return WriteDurable(path, file);
+  return file;
 }
 
 }  // namespace heddle::tools

@@ -12,6 +12,7 @@
 #include "heddle/model_files.h"
 #include "tools/checkpoint.h"
 #include "tools/commands.h"
+#include "tools/durable.h"
 #include "tools/json_output.h"
 #include "tools/npy.h"
 #include "tools/options.h"
@@ -271,7 +272,9 @@ Status Trainer::SaveArrays() const {
       sorted[info.name] = value->tensor();
     }
   }
-  return WriteNpz(options_.save, NamedTensors(sorted.begin(), sorted.end()));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes,
+                          PackNpz(NamedTensors(sorted.begin(), sorted.end())));
+  return WriteDurable(options_.save, bytes);
 }
 
 Status Trainer::Finish() {

@@ -8,12 +8,18 @@ namespace {
 
 // TensorFlow's operators and heddle's of the same meaning.
 constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
+    {"AdjustContrastv2", "tf_adjust_contrastv2"},
+    {"AdjustHue", "tf_adjust_hue"},
+    {"AdjustSaturation", "tf_adjust_saturation"},
     {"AvgPool3DGrad", "tf_avg_pool3d_grad"},
     {"AvgPoolGrad", "tf_avg_pool_grad"},
     {"BatchToSpaceND", "tf_batch_to_space_nd"},
+    {"BlockLSTM", "tf_block_lstm"},
     {"BroadcastArgs", "tf_broadcast_args"},
     {"BroadcastGradientArgs", "tf_broadcast_gradient_args"},
     {"Bucketize", "tf_bucketize"},
+    {"CTCGreedyDecoder", "tf_ctc_greedy_decoder"},
+    {"CTCLoss", "tf_ctc_loss"},
     {"CheckNumerics", "tf_check_numerics"},
     {"CombinedNonMaxSuppression", "tf_combined_non_max_suppression"},
     {"Conv2DBackpropFilter", "tf_conv2d_backprop_filter"},
@@ -27,6 +33,7 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"DepthwiseConv2dNativeBackpropInput", "tf_depthwise_conv2d_native_backprop_input"},
     {"Diag", "tf_diag"},
     {"DiagPart", "tf_diag_part"},
+    {"Dilation2D", "tf_dilation2d"},
     {"DivNoNan", "tf_div_no_nan"},
     {"DynamicPartition", "tf_dynamic_partition"},
     {"EluGrad", "tf_elu_grad"},
@@ -37,11 +44,18 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"Fill", "tf_fill"},
     {"FloorDiv", "tf_floor_div"},
     {"FloorMod", "tf_floor_mod"},
+    {"GRUBlockCell", "tf_gru_block_cell"},
     {"GatherNd", "tf_gather_nd"},
     {"GatherV2", "tf_gather_v2"},
+    {"HSVToRGB", "tf_hsv_to_rgb"},
+    {"HistogramFixedWidth", "tf_histogram_fixed_width"},
+    {"Igamma", "tf_igamma"},
+    {"Igammac", "tf_igammac"},
+    {"ImageProjectiveTransformV3", "tf_image_projective_transform_v3"},
     {"InvGrad", "tf_reciprocal_grad"},
     {"InvertPermutation", "tf_invert_permutation"},
     {"L2Loss", "tf_l2_loss"},
+    {"LSTMBlockCell", "tf_lstm_block_cell"},
     {"LeakyReluGrad", "tf_leaky_relu_grad"},
     {"LeftShift", "tf_left_shift"},
     {"LinSpace", "tf_lin_space"},
@@ -65,10 +79,14 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"MulNoNan", "tf_mul_no_nan"},
     {"NonMaxSuppressionV2", "tf_non_max_suppression_v5"},
     {"NonMaxSuppressionV3", "tf_non_max_suppression_v5"},
+    {"NthElement", "tf_nth_element"},
     {"OneHot", "tf_one_hot"},
     {"Pad", "tf_pad_v2"},
     {"PadV2", "tf_pad_v2"},
     {"PopulationCount", "tf_population_count"},
+    {"QuantizeAndDequantizeV2", "tf_quantize_and_dequantize_v2"},
+    {"RGBToHSV", "tf_rgb_to_hsv"},
+    {"RaggedRange", "tf_ragged_range"},
     {"Range", "tf_range"},
     {"ReciprocalGrad", "tf_reciprocal_grad"},
     {"Relu6Grad", "tf_relu6_grad"},
@@ -100,6 +118,8 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"SoftsignGrad", "tf_softsign_grad"},
     {"SpaceToBatchND", "tf_space_to_batch_nd"},
     {"SpaceToDepth", "tf_space_to_depth"},
+    {"SparseFillEmptyRows", "tf_sparse_fill_empty_rows"},
+    {"SparseReshape", "tf_sparse_reshape"},
     {"SparseSegmentMean", "tf_sparse_segment_mean"},
     {"SparseSegmentMeanGrad", "tf_sparse_segment_mean_grad"},
     {"SparseSegmentMeanWithNumSegments", "tf_sparse_segment_mean"},
@@ -109,8 +129,13 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"SparseSegmentSum", "tf_sparse_segment_sum"},
     {"SparseSegmentSumWithNumSegments", "tf_sparse_segment_sum"},
     {"SparseSoftmaxCrossEntropyWithLogits", "tf_sparse_softmax_cross_entropy_with_logits"},
+    {"SparseTensorDenseMatMul", "tf_sparse_tensor_dense_mat_mul"},
     {"SparseToDense", "tf_sparse_to_dense"},
     {"SqrtGrad", "tf_sqrt_grad"},
+    {"StatelessRandomNormal", "tf_stateless_random_normal"},
+    {"StatelessRandomUniform", "tf_stateless_random_uniform"},
+    {"StatelessRandomUniformInt", "tf_stateless_random_uniform_int"},
+    {"StatelessTruncatedNormal", "tf_stateless_truncated_normal"},
     {"StridedSlice", "tf_strided_slice"},
     {"StridedSliceGrad", "tf_strided_slice_grad"},
     {"TanhGrad", "tf_tanh_grad"},
@@ -122,6 +147,7 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"TensorStridedSliceUpdate", "tf_tensor_strided_slice_update"},
     {"TruncateDiv", "tf_truncate_div"},
     {"TruncateMod", "tf_truncate_mod"},
+    {"UnravelIndex", "tf_unravel_index"},
     {"UnsortedSegmentMax", "tf_unsorted_segment_max"},
     {"UnsortedSegmentMin", "tf_unsorted_segment_min"},
     {"UnsortedSegmentProd", "tf_unsorted_segment_prod"},
@@ -171,6 +197,14 @@ DType IndexTypeOf(const NodeLowering& n, const OpDef& def, std::string_view outp
   if (output == "idx") return n.TypeAttr("out_idx", DType::kI32);
   if (output == "argmax") return n.TypeAttr("Targmax", DType::kI64);
   if (output == "selected_indices" || output == "valid_detections") return DType::kI32;
+  for (const std::string_view name : {"output_indices", "output_shape", "reverse_index_map",
+                                      "decoded_indices", "decoded_values", "decoded_shape"})
+    if (output == name) return DType::kI64;
+  if (output == "empty_row_indicator") return DType::kBool;
+  if (output == "rt_nested_splits") return n.TypeAttr("Tsplits", DType::kI64);
+  if (def.name() == "tf_histogram_fixed_width") return n.TypeAttr("dtype", DType::kI32);
+  if (def.name().starts_with("tf_stateless_") && def.FindAttr("dtype") >= 0)
+    return n.TypeAttr("dtype", DType::kF32);
   if (def.FindAttr("out_type") >= 0) return n.TypeAttr("out_type", DType::kI32);
   return DType::kUnknown;
 }

@@ -204,14 +204,11 @@ bool LowerClipByValue(NodeLowering& n) {
   return true;
 }
 
+// NaN stays NaN, which Paddle's operators make 0.
 bool LowerRelu(NodeLowering& n) {
   const int x = n.In(0);
-  const bool six = n.op() == "Relu6";
-  if (IsFloat(n.dtype(x)))
-    n.Result(0, six ? n.Unary("relu6", x, {{"threshold", 6.0}}) : n.Unary("relu", x));
-  else
-    ResultLike(n, 0, n.Make(six ? "tf_relu6" : "tf_relu", {{"features", {x}}}, {}, "activations"),
-               x);
+  const char* type = n.op() == "Relu6" ? "tf_relu6" : "tf_relu";
+  ResultLike(n, 0, n.Make(type, {{"features", {x}}}, {}, "activations"), x);
   return true;
 }
 

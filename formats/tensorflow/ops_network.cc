@@ -182,7 +182,9 @@ bool LowerPool(NodeLowering& n) {
   std::optional<Windows> w;
   if (n.op() == "MaxPoolV2") {
     // ksize and strides are operands.
-    const Ints ksize = n.RequiredInts(1, "ksize"), strides = n.RequiredInts(2, "strides");
+    const Ints ksize = n.ConstantInts(n.In(1)).value_or(Ints()),
+               strides = n.ConstantInts(n.In(2)).value_or(Ints());
+    if (ksize.empty() || strides.empty()) return LowerDirect(n, "tf_max_pool_v2");
     const bool last = n.Str("data_format", "NHWC").back() == 'C';
     const auto kernel = Spatial(ksize, 4, last), steps = Spatial(strides, 4, last);
     if (kernel && steps) {

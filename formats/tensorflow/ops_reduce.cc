@@ -29,6 +29,8 @@ bool LowerReduction(NodeLowering& n) {
     ResultLike(n, 0, n.Unary("assign", x), x);
     return true;
   }
+  if (IsComplex(n.dtype(x)) && (r->op == "Sum" || r->op == "Prod" || r->op == "Mean"))
+    return LowerDirect(n, r->op == "Sum" ? "tf_sum" : r->op == "Prod" ? "tf_prod" : "tf_mean");
   if (known) {
     const int rank = n.rank(x);
     Ints dims = *known;
@@ -46,7 +48,10 @@ bool LowerReduction(NodeLowering& n) {
       ResultLike(n, 0, x, x);
       return true;
     }
-    const int made = n.Make(r->paddle, {{"X", {x}}}, {{"dim", dims}, {"keep_dim", keep}});
+    Attrs attrs{{"dim", dims}, {"keep_dim", keep}};
+    if (r->op == "Sum" || r->op == "Prod")
+      attrs.emplace_back("out_dtype", DTypeToProto(n.dtype(x)));
+    const int made = n.Make(r->paddle, {{"X", {x}}}, std::move(attrs));
     // Sums of narrow integers are Paddle's in wider ones.
     ResultLike(n, 0, n.dtype(x) == DType::kUnknown ? made : n.Cast(made, n.dtype(x)), x);
     return true;

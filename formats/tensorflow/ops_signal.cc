@@ -88,13 +88,12 @@ bool LowerSolve(NodeLowering& n) {
 
 bool LowerTriangularSolve(NodeLowering& n) {
   int a = n.In(0);
-  bool lower = n.Bool("lower", true);
-  if (n.Bool("adjoint", false)) {
-    a = Adjoint(n, a);
-    lower = !lower;
-  }
+  const bool adjoint = n.Bool("adjoint", false);
+  if (adjoint && IsComplex(n.dtype(a))) a = n.Unary("conj", a);
   n.Result(0, n.Make("triangular_solve", {{"X", {a}}, {"Y", {n.In(1)}}},
-                     {{"upper", !lower}, {"transpose", false}, {"unitriangular", false}}));
+                     {{"upper", !n.Bool("lower", true)},
+                      {"transpose", adjoint},
+                      {"unitriangular", false}}));
   return true;
 }
 

@@ -121,6 +121,15 @@ bool LowerResourceGather(NodeLowering& n) {
   return true;
 }
 
+bool LowerCountUpTo(NodeLowering& n) {
+  const int v = n.Variable(0), before = n.NewVar(n.dtype(v));
+  n.SetShape(before, n.shape(v));
+  n.Emit("tf_count_up_to", {{"ref", {v}}}, {{"limit", n.Int("limit", 1)}},
+         {{"output", {before}}, {"ref_out", {v}}});
+  n.Result(0, before);
+  return true;
+}
+
 bool LowerSliceAssign(NodeLowering& n) {
   const int v = n.Variable(0);
   Attrs masks;
@@ -148,7 +157,8 @@ std::span<const HandlerEntry> TrainHandlers() {
     return made;
   }();
   static const std::vector<HandlerEntry> entries = [] {
-    std::vector<HandlerEntry> made{{"ResourceGather", &LowerResourceGather},
+    std::vector<HandlerEntry> made{{"CountUpTo", &LowerCountUpTo},
+                                   {"ResourceGather", &LowerResourceGather},
                                    {"ResourceGatherNd", &LowerResourceGather},
                                    {"ResourceStridedSliceAssign", &LowerSliceAssign},
                                    {"StridedSliceAssign", &LowerSliceAssign}};

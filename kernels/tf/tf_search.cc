@@ -4,6 +4,7 @@
 
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
 
 namespace heddle {
 namespace {
@@ -292,12 +293,16 @@ HEDDLE_OP(tf_in_top_k_v2) {
 HEDDLE_OP(tf_lower_bound) {
   op.Doc("where each value would stand in its sorted row, before equals");
   op.Input("sorted_inputs").Input("values").Output("output").Attr("out_type", 2);
-  op.InferShape(BoundShape).Kernels<Bound<false>::Kernel, float, double, int32_t, int64_t>();
+  op.InferShape(BoundShape)
+      .Kernels<Bound<false>::Kernel, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(tf_upper_bound) {
   op.Doc("where each value would stand in its sorted row, after equals");
   op.Input("sorted_inputs").Input("values").Output("output").Attr("out_type", 2);
-  op.InferShape(BoundShape).Kernels<Bound<true>::Kernel, float, double, int32_t, int64_t>();
+  op.InferShape(BoundShape)
+      .Kernels<Bound<true>::Kernel, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(tf_bucketize) {
   op.Doc("how many of boundaries each element reaches").Input("input").Output("output");
@@ -308,6 +313,7 @@ HEDDLE_OP(tf_list_diff) {
   op.Doc("elements of x that are not in y, and their positions").Input("x").Input("y");
   op.Output("out").Output("idx").Attr("out_idx", 2);
   op.Kernels<ListDiff, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
 }
 HEDDLE_OP(tf_invert_permutation) {
   op.Doc("where each of 0, 1, … stands in x").Input("x").Output("y").InferShape(InvertShape);

@@ -1,4 +1,5 @@
 // Gradients of activations whose borders differ from those of Paddle's operators.
+#include "kernels/elementwise/tile_loop.h"
 #include "kernels/tf_math/slots.h"
 
 namespace heddle {
@@ -28,7 +29,7 @@ struct ReluGrad : UnaryOp {
   static constexpr Key kOuts[] = {"backprops"};
   template <typename T>
   T operator()(T g, T x) const {
-    return x > T(0) ? g : T(0);
+    return g * (x > T(0) ? T(1) : T(0));
   }
 };
 struct Relu6Grad : UnaryOp {
@@ -36,7 +37,7 @@ struct Relu6Grad : UnaryOp {
   static constexpr Key kOuts[] = {"backprops"};
   template <typename T>
   T operator()(T g, T x) const {
-    return (x > T(0)) & (x < T(6)) ? g : T(0);
+    return g * ((x > T(0)) & (x < T(6)) ? T(1) : T(0));
   }
 };
 struct LeakyReluGrad : UnaryOp {
@@ -74,7 +75,7 @@ struct SigmoidGrad : UnaryOp {
   static constexpr Key kOuts[] = {"z"};
   template <typename T>
   T operator()(T y, T dy) const {
-    return dy * Conj(y * (T(1) - y));
+    return dy * y * (T(1) - y);
   }
 };
 struct TanhGrad : UnaryOp {
@@ -82,7 +83,7 @@ struct TanhGrad : UnaryOp {
   static constexpr Key kOuts[] = {"z"};
   template <typename T>
   T operator()(T y, T dy) const {
-    return dy * Conj(T(1) - y * y);
+    return dy * (T(1) - y * y);
   }
 };
 struct SqrtGrad : UnaryOp {
@@ -136,6 +137,16 @@ HEDDLE_OP(tf_tanh_grad) { DefineTfGrad<TanhGrad, complex64, complex128>(op, "dy 
 HEDDLE_OP(tf_sqrt_grad) { DefineTfGrad<SqrtGrad, complex64, complex128>(op, "dy / (2 y)"); }
 HEDDLE_OP(tf_rsqrt_grad) { DefineTfGrad<RsqrtGrad, complex64, complex128>(op, "-dy y³ / 2"); }
 HEDDLE_OP(tf_reciprocal_grad) { DefineTfGrad<ReciprocalGrad, complex64, complex128>(op, "-dy y²"); }
+
+HEDDLE_TILE(tf_elu_grad) { return MapTile<EluGrad>(); }
+HEDDLE_TILE(tf_relu_grad) { return MapTile<ReluGrad>(); }
+HEDDLE_TILE(tf_relu6_grad) { return MapTile<Relu6Grad>(); }
+HEDDLE_TILE(tf_leaky_relu_grad) { return MapTile<LeakyReluGrad>(); }
+HEDDLE_TILE(tf_sigmoid_grad) { return MapTile<SigmoidGrad>(); }
+HEDDLE_TILE(tf_tanh_grad) { return MapTile<TanhGrad>(); }
+HEDDLE_TILE(tf_sqrt_grad) { return MapTile<SqrtGrad>(); }
+HEDDLE_TILE(tf_rsqrt_grad) { return MapTile<RsqrtGrad>(); }
+HEDDLE_TILE(tf_reciprocal_grad) { return MapTile<ReciprocalGrad>(); }
 
 HEDDLE_EXAMPLES(tf_elu_grad, R"(
 example recorded case 1

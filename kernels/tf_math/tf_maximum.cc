@@ -41,7 +41,9 @@ struct Relu6Map : UnaryOp {
 template <typename F>
 void DefineExtreme(OpDef& op, const char* doc) {
   DefineTfBinary<F, float, double, float16, bfloat16, uint8_t, int8_t, int16_t, int32_t, int64_t>(
-      op, doc);
+      op, doc)
+      .Attr("axis", -1)
+      .Traits(kBroadcasts);
 }
 
 }  // namespace
@@ -60,7 +62,17 @@ HEDDLE_OP(tf_relu6) {
   op.Doc("min(max(x, 0), 6); NaN stays").Traits(kElementwise);
 }
 
+HEDDLE_TILE(tf_relu) { return MapTile<ReluMap>(); }
+HEDDLE_TILE(tf_relu6) { return MapTile<Relu6Map>(); }
+HEDDLE_TILE(tf_maximum) { return BinaryTile<Maximum>(); }
+HEDDLE_TILE(tf_minimum) { return BinaryTile<Minimum>(); }
+
 HEDDLE_EXAMPLES(tf_maximum, R"(
+example NaN on either side
+in x float32 [4] nan 1 nan 2
+in y float32 [4] 0 nan nan 1
+out z float32 [4] nan nan nan 2
+
 example recorded case 1
 in x float32 [4, 2, 2, 0]
 in y float32 [1, 1, 2, 0]

@@ -167,7 +167,8 @@ HEDDLE_OP(tf_max_pool_with_argmax) {
   op.Input("input").Output("output").Output("argmax").Attr("Targmax", 3);
   op.Attr("include_batch_in_index", false);
   DeclareTfWindows(op, true, false);
-  op.InferShape(ArgmaxShape).Kernels<MaxPoolWithArgmax, float, double, int32_t, int64_t>();
+  op.InferShape(ArgmaxShape)
+      .Kernels<MaxPoolWithArgmax, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 

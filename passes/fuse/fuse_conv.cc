@@ -68,10 +68,11 @@ class ConvFuser {
     const std::string& type = conv.type();
     transposed_ = type == "conv2d_transpose" || type == "depthwise_conv2d_transpose";
     if (!transposed_ && type != "conv2d" && type != "depthwise_conv2d") return false;
+    last_ = conv.Attr<std::string>("data_format") == "NHWC";
     filter_ = context_.Constant(p_, view_, conv.In("Filter")[0], false);
     if (filter_ == nullptr || filter_->rank() != 4 ||
-        !view_.WrittenBefore(conv.In("Input")[0], at_) ||
-        conv.Attr<std::string>("data_format") == "NHWC" || !conv.var_attrs.empty())
+        !view_.WrittenBefore(conv.In("Input")[0], at_) || (transposed_ && last_) ||
+        !conv.var_attrs.empty())
       return false;
     groups_ = std::max<int64_t>(1, conv.Attr<int64_t>("groups"));
     channels_ = transposed_ ? filter_->dim(1) * groups_ : filter_->dim(0);
@@ -139,7 +140,7 @@ class ConvFuser {
 
   bool BatchNorm(const ir::Op& op) {
     if (activated() || linear_after() || residual_ ||
-        op.Attr<std::string>("data_layout") == "NHWC" || !op.Out("MeanOut").empty() ||
+        (op.Attr<std::string>("data_layout") == "NHWC") != last_ || !op.Out("MeanOut").empty() ||
         op.In("X")[0] != out_ || op.In("Scale").empty() || op.In("Bias").empty())
       return false;
     const Tensor* t[4] = {};
@@ -181,6 +182,12 @@ class ConvFuser {
     if (t == nullptr || (t->numel() == 1 && t->rank() <= 4)) return t;
     const int64_t axis = op.Attr<int64_t>("axis");
     const Shape& s = t->shape();
+    if (last_) {  // aligned at the ends, nothing but the channels
+      const bool ends = axis == -1 || (axis == 3 && s.rank() == 1 && x == out_);
+      return ends && s.rank() <= 4 && t->numel() == channels_ && s[s.rank() - 1] == channels_
+                 ? t
+                 : nullptr;
+    }
     const bool vector = s.rank() == 1 && axis == 1 && x == out_;
     const bool column = s.rank() == 3 && s[1] == 1 && s[2] == 1 && (axis == -1 || axis == 1);
     const bool full = s.rank() == 4 && s[0] == 1 && s[2] == 1 && s[3] == 1 && axis <= 0;
@@ -283,6 +290,7 @@ class ConvFuser {
   std::vector<ir::Op>& ops_;
   const int at_;
   bool transposed_ = false, scaled_ = false, biased_ = false;
+  bool last_ = false;  // channels are the last dimension
   const Tensor* filter_ = nullptr;
   int64_t groups_ = 1, channels_ = 0;
   std::vector<double> scale_, bias_;

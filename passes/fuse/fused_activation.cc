@@ -6,6 +6,8 @@ std::optional<FusedActivation> AsActivation(const ir::Op& op) {
   const std::string& t = op.type();
   auto number = [&](const char* name) { return op.Attr<double>(name); };
   if (t == "relu" || t == "sigmoid" || t == "tanh") return FusedActivation{t};
+  if (t == "tf_relu") return FusedActivation{"relu"};  // but for NaN
+  if (t == "tf_relu6") return FusedActivation{"clip", 0, 6};
   if (t == "silu") return FusedActivation{"swish", 1, 0};
   if (t == "relu6") return FusedActivation{"clip", 0, number("threshold")};
   if (t == "leaky_relu" && (op.Attr<int64_t>("op_version") > 0 || number("alpha") <= 1))

@@ -1,0 +1,439 @@
+// Sparse tensors as indices, values and a shape; ranges of several rows; places in shapes.
+#include <cmath>
+
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+Status SparseMatMulShape(ShapeContext& ctx) {
+  const Shape& b = ctx.InShape("b");
+  if (!b.known_rank() || !Known(ctx, "a_shape")) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Ints a, IntsIn(ctx, "a_shape"));
+  if (a.size() != 2 || b.rank() != 2)
+    return InvalidArgument("a_shape has ", a.size(), " elements and b shape ", b.ToString(),
+                           ", expected matrices");
+  const int64_t inner = a[ctx.Bool("adjoint_a") ? 0 : 1], other = b[ctx.Bool("adjoint_b") ? 1 : 0];
+  if (other >= 0 && inner != other)
+    return InvalidArgument("a has ", inner, " columns and b ", other, " rows");
+  ctx.SetOut("product", {a[ctx.Bool("adjoint_a") ? 1 : 0], b[ctx.Bool("adjoint_b") ? 0 : 1]},
+             ctx.InDType("b"));
+  return Status::Ok();
+}
+template <typename T>
+struct SparseMatMul {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &indices = ctx.In("a_indices"), &values = ctx.In("a_values"), &b = ctx.In("b");
+    HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "a_indices"));
+    Tensor& out = ctx.Out("product");
+    const bool turn_a = ctx.Bool("adjoint_a"), turn_b = ctx.Bool("adjoint_b");
+    const int64_t cols = out.dim(1), inner = b.dim(turn_b ? 1 : 0);
+    if (indices.rank() != 2 || indices.dim(1) != 2 || values.numel() != indices.dim(0) ||
+        values.dtype() != b.dtype())
+      return InvalidArgument("a_indices has shape ", indices.shape().ToString(), " and a_values ",
+                             values.shape().ToString());
+    T* to = out.template mutable_data<T>();
+    std::fill(to, to + out.numel(), T(0));
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      const int64_t r = IntAt(indices, 2 * i + (turn_a ? 1 : 0));
+      const int64_t k = IntAt(indices, 2 * i + (turn_a ? 0 : 1));
+      if (r < 0 || r >= out.dim(0) || k < 0 || k >= inner)
+        return OutOfRange("a_indices holds ", IntAt(indices, 2 * i), " and ",
+                          IntAt(indices, 2 * i + 1), " at position ", i);
+      const T v = values.data<T>()[i];
+      for (int64_t c = 0; c < cols; ++c)
+        to[r * cols + c] += v * b.data<T>()[turn_b ? c * inner + k : k * cols + c];
+    }
+    return Status::Ok();
+  }
+};
+
+// Rows without an entry get one at their beginning.
+Status FillEmptyRows(KernelContext& ctx) {
+  const Tensor &indices = ctx.In("indices"), &values = ctx.In("values");
+  const Tensor &shape = ctx.In("dense_shape"), &other = ctx.In("default_value");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "indices"));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(shape.dtype(), "dense_shape"));
+  const int64_t n = values.numel(), rank = shape.numel();
+  if (indices.rank() != 2 || indices.dim(0) != n || indices.dim(1) != rank || rank < 1 ||
+      other.numel() != 1 || other.dtype() != values.dtype())
+    return InvalidArgument("indices has shape ", indices.shape().ToString(), ", values ",
+                           values.shape().ToString(), " and dense_shape ",
+                           shape.shape().ToString());
+  const int64_t rows = IntAt(shape, 0);
+  HEDDLE_RETURN_IF_ERROR(MakeShape({rows}, "dense_shape").status());
+  std::vector<std::vector<int64_t>> entries(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t r = IntAt(indices, i * rank);
+    if (r < 0 || r >= rows)
+      return OutOfRange("indices holds row ", r, " at position ", i, ", expected 0 to ", rows - 1);
+    entries[static_cast<size_t>(r)].push_back(i);
+  }
+  int64_t total = n;
+  bool* empty = ctx.Alloc("empty_row_indicator", DType::kBool, Shape{rows}).mutable_data<bool>();
+  for (int64_t r = 0; r < rows; ++r) {
+    empty[r] = entries[static_cast<size_t>(r)].empty();
+    total += empty[r] ? 1 : 0;
+  }
+  int64_t* places =
+      ctx.Alloc("output_indices", DType::kI64, Shape{total, rank}).mutable_data<int64_t>();
+  Tensor& made = ctx.Alloc("output_values", values.dtype(), Shape{total});
+  int64_t* back = ctx.Alloc("reverse_index_map", DType::kI64, Shape{n}).mutable_data<int64_t>();
+  const size_t size = SizeOf(values.dtype());
+  auto* to = static_cast<std::byte*>(made.mutable_raw());
+  int64_t at = 0;
+  const auto put = [&](const void* value) {
+    std::memcpy(to + static_cast<size_t>(at) * size, value, size);
+    ++at;
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    if (empty[r]) {
+      std::fill(places + at * rank, places + (at + 1) * rank, 0);
+      places[at * rank] = r;
+      put(other.raw());
+    }
+    for (const int64_t i : entries[static_cast<size_t>(r)]) {
+      for (int64_t d = 0; d < rank; ++d) places[at * rank + d] = IntAt(indices, i * rank + d);
+      back[i] = at;
+      put(static_cast<const std::byte*>(values.raw()) + static_cast<size_t>(i) * size);
+    }
+  }
+  return Status::Ok();
+}
+
+Status SparseReshape(KernelContext& ctx) {
+  const Tensor& indices = ctx.In("input_indices");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "input_indices"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints from, IntsIn(ctx, "input_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(Ints to, IntsIn(ctx, "new_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape old, MakeShape(from, "input_shape"));
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == -1 && open < 0)
+      open = static_cast<int64_t>(i);
+    else if (to[i] < 0 || to[i] > int64_t{1} << 40 || known > int64_t{1} << 22)
+      return InvalidArgument("new_shape holds ", to[i], " at position ", i);
+    else
+      known *= to[i];
+  }
+  if (open >= 0) to[static_cast<size_t>(open)] = known == 0 ? 0 : old.numel() / known;
+  HEDDLE_ASSIGN_OR_RETURN(const Shape made, MakeShape(to, "new_shape"));
+  if (made.numel() != old.numel())
+    return InvalidArgument("new_shape ", made.ToString(), " does not hold what ", old.ToString(),
+                           " does");
+  if (indices.rank() != 2 || indices.dim(1) != old.rank())
+    return InvalidArgument("input_indices has shape ", indices.shape().ToString(), ", expected ",
+                           old.rank(), " columns");
+  const int64_t n = indices.dim(0);
+  int64_t* places =
+      ctx.Alloc("output_indices", DType::kI64, Shape{n, made.rank()}).mutable_data<int64_t>();
+  const auto strides = RowMajorStrides(old), parts = RowMajorStrides(made);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t at = 0;
+    for (int d = 0; d < old.rank(); ++d) {
+      const int64_t v = IntAt(indices, i * old.rank() + d);
+      if (v < 0 || v >= old[d])
+        return OutOfRange("input_indices holds ", v, " for dimension ", d, " of ", old.ToString());
+      at += v * strides[static_cast<size_t>(d)];
+    }
+    for (int d = 0; d < made.rank(); ++d) {
+      const int64_t part = std::max<int64_t>(1, parts[static_cast<size_t>(d)]);
+      places[i * made.rank() + d] = at / part;
+      at %= part;
+    }
+  }
+  int64_t* shape =
+      ctx.Alloc("output_shape", DType::kI64, Shape{made.rank()}).mutable_data<int64_t>();
+  std::copy(made.begin(), made.end(), shape);
+  return Status::Ok();
+}
+
+// Several ranges one after another, and where each ends.
+template <typename T>
+struct RaggedRange {
+  static Status Run(KernelContext& ctx) {
+    const Tensor* all[3] = {&ctx.In("starts"), &ctx.In("limits"), &ctx.In("deltas")};
+    int64_t rows = 1;
+    for (const Tensor* t : all) {
+      if (t->rank() > 1 || t->dtype() != all[0]->dtype() ||
+          (t->rank() == 1 && rows != 1 && t->numel() != rows && t->numel() != 1))
+        return InvalidArgument("starts, limits and deltas are not vectors of one length");
+      if (t->rank() == 1) rows = t->numel();
+    }
+    const DType splits = DTypeFromProto(ctx.Int("Tsplits"));
+    if (splits != DType::kI32 && splits != DType::kI64)
+      return InvalidArgument("Tsplits is ", Name(splits), ", expected int32 or int64");
+    std::vector<T> values;
+    Ints ends{0};
+    for (int64_t r = 0; r < rows; ++r) {
+      T v[3];
+      for (int k = 0; k < 3; ++k) v[k] = all[k]->data<T>()[all[k]->rank() == 0 ? 0 : r];
+      if (v[2] == T(0)) return InvalidArgument("deltas holds 0 at position ", r);
+      const double size = std::ceil((static_cast<double>(v[1]) - static_cast<double>(v[0])) /
+                                    static_cast<double>(v[2]));
+      if (size > 1e9) return InvalidArgument("range ", r, " has ", size, " elements");
+      T value = v[0];
+      for (double i = 0; i < size; ++i, value = static_cast<T>(value + v[2]))
+        values.push_back(value);
+      ends.push_back(static_cast<int64_t>(values.size()));
+    }
+    Tensor& out = ctx.Alloc("rt_nested_splits", splits, Shape{rows + 1});
+    for (size_t i = 0; i < ends.size(); ++i)
+      if (splits == DType::kI64)
+        out.mutable_data<int64_t>()[i] = ends[i];
+      else
+        out.mutable_data<int32_t>()[i] = static_cast<int32_t>(ends[i]);
+    T* to =
+        ctx.Alloc("rt_dense_values", all[0]->dtype(), Shape{static_cast<int64_t>(values.size())})
+            .template mutable_data<T>();
+    std::copy(values.begin(), values.end(), to);
+    return Status::Ok();
+  }
+};
+
+template <typename T>
+struct UnravelIndex {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& indices = ctx.In("indices");
+    HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "dims"));
+    HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "dims"));
+    if (indices.rank() > 1)
+      return InvalidArgument("indices has shape ", indices.shape().ToString(),
+                             ", expected at most one dimension");
+    Shape out{shape.rank()};
+    if (indices.rank() == 1) out.push_back(indices.numel());
+    T* to = ctx.Alloc("output", indices.dtype(), out).template mutable_data<T>();
+    const auto strides = RowMajorStrides(shape);
+    const int64_t n = indices.numel(), total = shape.numel();
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t at = indices.data<T>()[i];
+      if (at < 0 || at >= total)
+        return OutOfRange("indices holds ", at, " at position ", i, ", expected 0 to ", total - 1);
+      for (int d = 0; d < shape.rank(); ++d) {
+        to[d * n + i] = static_cast<T>(at / strides[static_cast<size_t>(d)]);
+        at %= strides[static_cast<size_t>(d)];
+      }
+    }
+    return Status::Ok();
+  }
+};
+
+// How many values fall into each of equal parts of a range; what lies outside goes to the ends.
+template <typename T>
+struct Histogram {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &values = ctx.In("values"), &range = ctx.In("value_range");
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t bins, IntIn(ctx, "nbins", 100));
+    const DType dtype = DTypeFromProto(ctx.Int("dtype"));
+    if (range.numel() != 2 || range.dtype() != values.dtype() || bins < 1 ||
+        (dtype != DType::kI32 && dtype != DType::kI64))
+      return InvalidArgument("value_range is ", Name(range.dtype()), " ", range.shape().ToString(),
+                             ", nbins ", bins, " and dtype ", Name(dtype));
+    const double low = static_cast<double>(range.data<T>()[0]);
+    const double high = static_cast<double>(range.data<T>()[1]);
+    if (!(low < high)) return InvalidArgument("value_range is ", low, " to ", high);
+    HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({bins}, "nbins"));
+    Ints counts(static_cast<size_t>(bins), 0);
+    const double step = (high - low) / static_cast<double>(bins);
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      const double v = static_cast<double>(values.data<T>()[i]);
+      const double place = (std::min(std::max(v, low), high) - low) / step;
+      ++counts[static_cast<size_t>(
+          std::min<int64_t>(bins - 1, static_cast<int64_t>(std::floor(place))))];
+    }
+    Tensor& out = ctx.Alloc("out", dtype, shape);
+    for (size_t i = 0; i < counts.size(); ++i)
+      if (dtype == DType::kI64)
+        out.mutable_data<int64_t>()[i] = counts[i];
+      else
+        out.mutable_data<int32_t>()[i] = static_cast<int32_t>(counts[i]);
+    return Status::Ok();
+  }
+};
+
+Status NthShape(ShapeContext& ctx) {
+  Shape x = ctx.InShape("input");
+  if (!x.known_rank()) return ctx.Defer();
+  if (x.rank() < 1) return InvalidArgument("input is a scalar, expected at least one dimension");
+  x.erase(x.rank() - 1);
+  ctx.SetOut("values", x, ctx.InDType("input"));
+  return Status::Ok();
+}
+template <typename T>
+struct Nth {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("input");
+    HEDDLE_ASSIGN_OR_RETURN(int64_t n, IntIn(ctx, "n", 0));
+    const int64_t size = x.dim(-1), rows = ctx.Out("values").numel();
+    if (n < 0 || n >= size) return InvalidArgument("n is ", n, ", expected 0 to ", size - 1);
+    if (ctx.Bool("reverse")) n = size - 1 - n;
+    T* to = ctx.Out("values").template mutable_data<T>();
+    std::vector<T> row(static_cast<size_t>(size));
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(x.data<T>() + r * size, size, row.begin());
+      std::nth_element(row.begin(), row.begin() + n, row.end(), &Less<T>);
+      to[r] = row[static_cast<size_t>(n)];
+    }
+    return Status::Ok();
+  }
+};
+
+// The number itself, which then is one higher.
+template <typename T>
+struct CountUpTo {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& ref = ctx.In("ref");
+    if (ref.numel() != 1)
+      return InvalidArgument("ref has shape ", ref.shape().ToString(), ", expected a scalar");
+    const T v = *ref.data<T>();
+    if (int64_t{v} >= ctx.Int("limit"))
+      return OutOfRange("ref reached the limit of ", ctx.Int("limit"));
+    *ctx.Out("output").template mutable_data<T>() = v;
+    *ctx.Out("ref_out").template mutable_data<T>() = static_cast<T>(v + 1);
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_sparse_tensor_dense_mat_mul) {
+  op.Doc("the product of a sparse matrix and a dense one").Input("a_indices").Input("a_values");
+  op.Input("a_shape", kShapeValue).Input("b").Output("product").Attr("adjoint_a", false);
+  op.Attr("adjoint_b", false).InferShape(SparseMatMulShape).KernelKey("b");
+  op.Kernels<SparseMatMul, float, double, int32_t>();
+}
+HEDDLE_OP(tf_sparse_fill_empty_rows) {
+  op.Doc("a sparse tensor with default_value where a row has no entry").Input("indices");
+  op.Input("values").Input("dense_shape").Input("default_value").Output("output_indices");
+  op.Output("output_values").Output("empty_row_indicator").Output("reverse_index_map");
+  op.KernelKey("values").AnyKernel(FillEmptyRows);
+}
+HEDDLE_OP(tf_sparse_reshape) {
+  op.Doc("indices of a sparse tensor in another shape").Input("input_indices");
+  op.Input("input_shape").Input("new_shape").Output("output_indices").Output("output_shape");
+  op.KernelKey("input_indices").AnyKernel(SparseReshape);
+}
+HEDDLE_OP(tf_ragged_range) {
+  op.Doc("several ranges one after another, and where they end").Input("starts").Input("limits");
+  op.Input("deltas").Output("rt_nested_splits").Output("rt_dense_values").Attr("Tsplits", 3);
+  op.KernelKey("starts").Kernels<RaggedRange, float, double, int32_t, int64_t>();
+}
+HEDDLE_OP(tf_unravel_index) {
+  op.Doc("flat places as indices of a shape").Input("indices").Input("dims").Output("output");
+  op.KernelKey("indices").Kernels<UnravelIndex, int32_t, int64_t>();
+}
+HEDDLE_OP(tf_histogram_fixed_width) {
+  op.Doc("how many values fall into each of equal parts of a range").Input("values");
+  op.Input("value_range").Input("nbins").Output("out").Attr("dtype", 2).KernelKey("values");
+  op.Kernels<Histogram, float, double, int32_t, int64_t>();
+}
+HEDDLE_OP(tf_nth_element) {
+  op.Doc("the element that would stand at place n of each sorted row").Input("input").Input("n");
+  op.Output("values").Attr("reverse", false).InferShape(NthShape).KernelKey("input");
+  op.Kernels<Nth, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(tf_count_up_to) {
+  op.Doc("ref, which becomes one more; an error at the limit").Input("ref").Output("output");
+  op.Output("ref_out").Inplace("ref", "ref_out").Attr("limit", 1);
+  op.InferShape([](ShapeContext& ctx) {
+    ctx.SetOut("output", ctx.InShape("ref"), ctx.InDType("ref"));
+    ctx.SetOut("ref_out", ctx.InShape("ref"), ctx.InDType("ref"));
+    return Status::Ok();
+  });
+  op.Kernels<CountUpTo, int32_t, int64_t>();
+}
+
+HEDDLE_EXAMPLES(tf_sparse_tensor_dense_mat_mul, R"(
+example recorded case 1
+attr adjoint_a BOOLEAN true
+attr adjoint_b BOOLEAN false
+in a_indices int64 [4, 2] 0 1 1 3 2 0 2 3
+in a_values float32 [4] -1.7751399 3.4293275 1.564676 -1.097128
+in a_shape int64 [2] 3 4
+in b float32 [3, 5] -3.85985 -0.4795168 1.6165439 -1.6750243 0.48483127 -0.75705504 1.374833
+  -0.5530421 2.730517 -0.15824799 -1.473006 -0.60318947 0.96831995 0.050506353 1.8749521
+out product float32 [4, 5] -2.3047771 -0.9437961 1.515107 0.07902608 2.9336927 6.8517737 0.8512094
+  -2.8695917 2.9734025 -0.8606433 0*5 -0.9801135 5.3765287 -2.9589336 9.308424 -2.5997467
+
+example recorded case 2
+attr adjoint_a BOOLEAN true
+in a_indices int64 [4, 2] 0 1 1 3 2 0 2 3
+in a_values float32 [4] 1.4740951 0.94028014 -0.6955999 -0.25468242
+in a_shape int64 [2] 3 4
+in b float32 [3, 5] 0.1507992 0.4720218 -1.6117761 -1.377945 -0.17407739 -0.42184988 -1.9415364
+  -0.8493978 1.0644768 2.6070957 -1.5205398 -0.41296408 2.7386215 1.493413 0.786409
+out product float32 [4, 5] 1.0576873 0.28725776 -1.9049848 -1.0388179 -0.54702604 0.22229236
+  0.695805 -2.3759112 -2.0312219 -0.25660664 0*5 -0.009402305 -1.7204134 -1.4961506 0.6205604
+  2.2511158
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_fill_empty_rows, R"(
+example recorded case 1
+in indices int64 [3, 2] 0 1 2 0 2 3
+in values float32 [3] -0.1429816 1.0079231 0.36892202
+in dense_shape int64 [2] 4 5
+in default_value float32 [] 7
+out output_indices int64 [5, 2] 0 1 1 0 2 0 2 3 3 0
+out output_values float32 [5] -0.1429816 7 1.0079231 0.36892202 7
+out empty_row_indicator bool [4] 0 1 0 1
+out reverse_index_map int64 [3] 0 2 3
+)")
+
+HEDDLE_EXAMPLES(tf_sparse_reshape, R"(
+example recorded case 1
+in input_indices int64 [3, 2] 0 1 2 0 2 3
+in input_shape int64 [2] 4 6
+in new_shape int64 [2] 8 -1
+out output_indices int64 [3, 2] 0 1 4 0 5 0
+out output_shape int64 [2] 8 3
+)")
+
+HEDDLE_EXAMPLES(tf_ragged_range, R"(
+example recorded case 1
+attr Tsplits INT 3
+in starts int32 [3] 2 5 8
+in limits int32 [3] 3 5 12
+in deltas int32 [] 1
+out rt_nested_splits int64 [4] 0 1 1 5
+out rt_dense_values int32 [5] 2 8 9 10 11
+)")
+
+HEDDLE_EXAMPLES(tf_unravel_index, R"(
+example recorded case 1
+in indices int32 [5] 9 19 21 3 23
+in dims int32 [3] 2 3 4
+out output int32 [3, 5] 0 1 1 0 1 2 1 2 0 2 1 3 1 3 3
+)")
+
+HEDDLE_EXAMPLES(tf_histogram_fixed_width, R"(
+example recorded case 1
+attr dtype INT 2
+in values float32 [4, 5] -3.0425065 -1.362711 -1.4063643 0.32173428 1.9735842 0.1570946 0.28382528
+  2.5761526 -0.6651566 0.3571794 0.37475023 1.8170106 1.6499343 -1.0155927 0.9074665 1.3479794
+  -1.1408311 1.0990222 0.2695114 2.4319768
+in value_range float32 [2] -2 2
+in nbins int32 [] 5
+out out int32 [5] 3 3 6 2 6
+)")
+
+HEDDLE_EXAMPLES(tf_nth_element, R"(
+example recorded case 1
+attr reverse BOOLEAN false
+in input float32 [3, 7] -0.46134642 -2.4094512 -2.0283577 0.6803561 -0.4433048 -0.2906934
+  -0.13047652 -1.5821587 1.2501278 -1.8002999 -1.2535511 -0.7330029 0.42784148 0.062225264
+  -2.3010736 -1.7909817 -0.33202296 0.0074516367 2.3281794 -0.04664538 -0.812954
+in n int32 [] 6
+out values float32 [3] 0.6803561 1.2501278 2.3281794
+)")
+
+HEDDLE_EXAMPLES(tf_count_up_to, R"(
+example below the limit
+# given
+attr limit INT 9
+in ref int32 [] 3
+out output int32 [] 3
+out ref_out int32 [] 4
+)")

@@ -1,0 +1,318 @@
+// Colours as hue, saturation and value, and back.
+#include <cmath>
+
+#include "kernels/elementwise/convert.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+template <typename T>
+using Pixel = std::array<T, 3>;
+
+template <typename T>
+Pixel<T> ToHsv(const Pixel<T>& p) {
+  const auto [r, g, b] = p;
+  const T value = std::max(r, std::max(g, b)), range = value - std::min(r, std::min(g, b));
+  const T saturation = value > 0 ? range / value : T(0);
+  if (!(range > 0)) return {T(0), saturation, value};
+  const T norm = T(1) / (T(6) * range);
+  T hue = r == value   ? norm * (g - b)
+          : g == value ? norm * (b - r) + T(2) / T(6)
+                       : norm * (r - g) + T(4) / T(6);
+  if (hue < 0) hue += T(1);
+  return {hue, saturation, value};
+}
+
+template <typename T>
+Pixel<T> ToRgb(const Pixel<T>& p) {
+  const auto [hue, saturation, value] = p;
+  const T h = hue * T(6);
+  const auto unit = [](T x) { return std::min(std::max(x, T(0)), T(1)); };
+  const Pixel<T> full{unit(std::abs(h - T(3)) - T(1)), unit(T(2) - std::abs(h - T(2))),
+                      unit(T(2) - std::abs(h - T(4)))};
+  Pixel<T> made;
+  for (size_t i = 0; i < 3; ++i) made[i] = ((T(1) - saturation) + saturation * full[i]) * value;
+  return made;
+}
+
+template <typename T, typename Fn>
+Status EachPixel(KernelContext& ctx, Fn&& fn) {
+  const Tensor& x = ctx.In("images");
+  if (x.rank() < 1 || x.dim(-1) != 3)
+    return InvalidArgument("images has shape ", x.shape().ToString(),
+                           ", expected three channels at the end");
+  const T* from = x.data<T>();
+  T* to = ctx.Out("output").template mutable_data<T>();
+  ctx.ParallelFor(x.numel() / 3, 1 << 12, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Pixel<T> made = fn(Pixel<T>{from[3 * i], from[3 * i + 1], from[3 * i + 2]});
+      for (int64_t k = 0; k < 3; ++k) to[3 * i + k] = made[static_cast<size_t>(k)];
+    }
+  });
+  return Status::Ok();
+}
+
+template <typename T>
+struct RgbToHsv {
+  static Status Run(KernelContext& ctx) { return EachPixel<T>(ctx, &ToHsv<T>); }
+};
+template <typename T>
+struct HsvToRgb {
+  static Status Run(KernelContext& ctx) { return EachPixel<T>(ctx, &ToRgb<T>); }
+};
+
+Status AdjustHue(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const double delta, NumberIn(ctx, "delta", 0));
+  return EachPixel<float>(ctx, [delta](const Pixel<float>& p) {
+    Pixel<float> hsv = ToHsv(p);
+    const float hue = hsv[0] + static_cast<float>(delta);
+    hsv[0] = hue - std::floor(hue);
+    return ToRgb(hsv);
+  });
+}
+Status AdjustSaturation(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const double scale, NumberIn(ctx, "scale", 1));
+  return EachPixel<float>(ctx, [scale](const Pixel<float>& p) {
+    Pixel<float> hsv = ToHsv(p);
+    hsv[1] = std::min(1.0F, std::max(0.0F, hsv[1] * static_cast<float>(scale)));
+    return ToRgb(hsv);
+  });
+}
+
+// Distances from the mean of each channel of an image.
+Status AdjustContrast(KernelContext& ctx) {
+  const Tensor& x = ctx.In("images");
+  HEDDLE_ASSIGN_OR_RETURN(const double factor, NumberIn(ctx, "contrast_factor", 1));
+  if (x.rank() < 3)
+    return InvalidArgument("images has shape ", x.shape().ToString(), ", expected rank 3 or more");
+  const int64_t c = x.dim(-1), area = x.dim(-2) * x.dim(-3);
+  const int64_t images = x.shape().Product(0, x.rank() - 3);
+  const float* from = x.data<float>();
+  float* to = ctx.Out("output").mutable_data<float>();
+  for (int64_t n = 0; n < images; ++n)
+    for (int64_t k = 0; k < c; ++k) {
+      double sum = 0;
+      for (int64_t i = 0; i < area; ++i) sum += from[(n * area + i) * c + k];
+      const auto mean = static_cast<float>(sum / static_cast<double>(area));
+      for (int64_t i = 0; i < area; ++i) {
+        const int64_t at = (n * area + i) * c + k;
+        to[at] = (from[at] - mean) * static_cast<float>(factor) + mean;
+      }
+    }
+  return Status::Ok();
+}
+
+OpDef& Define(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("images");
+  return op.Output("output").InferShape(SameShape).KernelKey("images");
+}
+
+// A position outside the image, as fill_mode reads it.
+float Inside(float at, int64_t n, const std::string& mode) {
+  const auto last = static_cast<float>(n - 1), size = static_cast<float>(n);
+  if (mode == "CONSTANT") return at;
+  if (mode != "NEAREST" && (at < 0 || at > last)) {
+    if (n <= 1) return 0;
+    if (mode == "REFLECT") {
+      const float twice = 2 * size;
+      if (at < 0) {
+        at += twice * std::trunc(-at / twice);
+        at = at < -size ? at + twice : -at - 1;
+      } else {
+        at -= twice * std::trunc(at / twice);
+        if (at >= size) at = twice - at - 1;
+      }
+    } else if (at < 0) {
+      at += size * (std::trunc(-at / last) + 1);
+    } else {
+      at -= size * std::trunc(at / last);
+    }
+  }
+  return std::min(std::max(at, 0.0F), last);
+}
+
+Status ProjectShape(ShapeContext& ctx) {
+  Shape x = ctx.InShape("images");
+  if (!x.known_rank()) return ctx.Defer();
+  if (x.rank() != 4) return InvalidArgument("images has shape ", x.ToString(), ", expected rank 4");
+  x[1] = x[2] = -1;
+  if (Known(ctx, "output_shape")) {
+    HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "output_shape"));
+    if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+      return InvalidArgument("output_shape has ", size.size(), " elements, expected two above 0");
+    x[1] = size[0];
+    x[2] = size[1];
+  }
+  ctx.SetOut("transformed_images", x, ctx.InDType("images"));
+  return Status::Ok();
+}
+
+template <typename T>
+struct Project {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("images"), &transforms = ctx.In("transforms");
+    HEDDLE_ASSIGN_OR_RETURN(const double fill, NumberIn(ctx, "fill_value", 0));
+    const std::string &mode = ctx.Str("fill_mode"), &how = ctx.Str("interpolation");
+    if (mode != "CONSTANT" && mode != "NEAREST" && mode != "REFLECT" && mode != "WRAP")
+      return InvalidArgument("fill_mode is '", mode,
+                             "', expected CONSTANT, NEAREST, REFLECT or WRAP");
+    if (how != "NEAREST" && how != "BILINEAR")
+      return InvalidArgument("interpolation is '", how, "', expected NEAREST or BILINEAR");
+    const int64_t n = x.dim(0), h = x.dim(1), w = x.dim(2), c = x.dim(3);
+    if (transforms.rank() != 2 || transforms.dim(1) != 8 || transforms.dtype() != DType::kF32 ||
+        (transforms.dim(0) != 1 && transforms.dim(0) != n))
+      return InvalidArgument("transforms is ", Name(transforms.dtype()), " ",
+                             transforms.shape().ToString(), ", expected float32 [1 or ", n, ", 8]");
+    Tensor& out = ctx.Out("transformed_images");
+    const int64_t oh = out.dim(1), ow = out.dim(2);
+    const T* from = x.data<T>();
+    T* to = out.template mutable_data<T>();
+    for (int64_t i = 0; i < n * oh * ow; ++i) {
+      const int64_t b = i / (oh * ow);
+      const auto oy = static_cast<float>(i / ow % oh), ox = static_cast<float>(i % ow);
+      const float* t = transforms.data<float>() + (transforms.dim(0) == 1 ? 0 : b * 8);
+      const float scale = t[6] * ox + t[7] * oy + 1;
+      const float px = scale == 0 ? 0 : Inside((t[0] * ox + t[1] * oy + t[2]) / scale, w, mode);
+      const float py = scale == 0 ? 0 : Inside((t[3] * ox + t[4] * oy + t[5]) / scale, h, mode);
+      const auto read = [&](float fy, float fx, int64_t k) {
+        if (!(fy >= 0 && fy < static_cast<float>(h) && fx >= 0 && fx < static_cast<float>(w)))
+          return static_cast<T>(fill);
+        return from[((b * h + static_cast<int64_t>(fy)) * w + static_cast<int64_t>(fx)) * c + k];
+      };
+      for (int64_t k = 0; k < c; ++k) {
+        T& made = to[i * c + k];
+        if (scale == 0) {
+          made = static_cast<T>(fill);
+        } else if (how == "NEAREST") {
+          made = read(std::round(py), std::round(px), k);
+        } else {
+          const float y0 = std::floor(py), x0 = std::floor(px), y1 = y0 + 1, x1 = x0 + 1;
+          const auto line = [&](float y) {
+            return (x1 - px) * static_cast<float>(read(y, x0, k)) +
+                   (px - x0) * static_cast<float>(read(y, x1, k));
+          };
+          made = static_cast<T>((y1 - py) * line(y0) + (py - y0) * line(y1));
+        }
+      }
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_rgb_to_hsv) {
+  Define(op, "hue, saturation and value of colours").Kernels<RgbToHsv, float, double>();
+}
+HEDDLE_OP(tf_hsv_to_rgb) {
+  Define(op, "colours of hue, saturation and value").Kernels<HsvToRgb, float, double>();
+}
+HEDDLE_OP(tf_adjust_hue) {
+  Define(op, "colours with their hue turned by delta").Input("delta");
+  op.Kernel(DType::kF32, AdjustHue);
+}
+HEDDLE_OP(tf_adjust_saturation) {
+  Define(op, "colours with their saturation times scale").Input("scale");
+  op.Kernel(DType::kF32, AdjustSaturation);
+}
+HEDDLE_OP(tf_adjust_contrastv2) {
+  Define(op, "images with distances from the mean times contrast_factor").Input("contrast_factor");
+  op.Kernel(DType::kF32, AdjustContrast);
+}
+HEDDLE_OP(tf_image_projective_transform_v3) {
+  op.Doc("images read where projective transforms say").Input("images").Input("transforms");
+  op.Input("output_shape", kShapeValue).Input("fill_value").Output("transformed_images");
+  op.Attr("interpolation", "NEAREST").Attr("fill_mode", "CONSTANT").KernelKey("images");
+  op.InferShape(ProjectShape).Kernels<Project, float, double, uint8_t, int32_t, int64_t>();
+}
+
+HEDDLE_EXAMPLES(tf_rgb_to_hsv, R"(
+example colours, grey and black
+dtypes none: hues jump
+in images float32 [2, 3, 3] 0.9 0.2 0.1 0.1 0.8 0.3 0.2 0.1 0.7 0.5 0.5 0.5 0 0 0 0.6 0.1 0.5
+out output float32 [2, 3, 3] 0.020833336 0.88888884 0.9 0.3809524 0.875 0.8 0.6944445 0.8571428 0.7
+  0 0 0.5 0 0 0 0.8666667 0.8333333 0.6
+)")
+
+HEDDLE_EXAMPLES(tf_hsv_to_rgb, R"(
+example six hues
+in images float32 [2, 3, 3] 0 0.5 1 0.2 0.9 0.8 0.4 0.3 0.5 0.6 1 1 0.75 0.2 0.1 0.95 0.6 0.3
+out output float32 [2, 3, 3] 1 0.5 0.5 0.65599996 0.8 0.08000002 0.35 0.5 0.41000003 0 0.39999986 1
+  0.09 0.080000006 0.1 0.3 0.12 0.17400004
+)")
+
+HEDDLE_EXAMPLES(tf_adjust_hue, R"(
+example a third round
+in images float32 [1, 2, 3, 3] 0.72 0.77 0.88 0.49 0.10 0.05 0.53 0.17 0.63 0.08 0.78 0.22 0.01 0.18
+  0.46 0.56 0.39 0.17
+in delta float32 [] 0.3
+out output float32 [1, 2, 3, 3] 0.88 0.72 0.802 0.08799997 0.49 0.05 0.63 0.43799996 0.17 0.08 0.08
+  0.78 0.46 0.01 0.27000004 0.17 0.56 0.312
+
+example backwards
+in images float32 [1, 2, 3, 3] 0.72 0.77 0.88 0.49 0.10 0.05 0.53 0.17 0.63 0.08 0.78 0.22 0.01 0.18
+  0.46 0.56 0.39 0.17
+in delta float32 [] -0.7
+out output float32 [1, 2, 3, 3] 0.88 0.72 0.802 0.08799986 0.49 0.05 0.63 0.43799996 0.17 0.08 0.08
+  0.78 0.46 0.01 0.27000004 0.17 0.56 0.3120001
+)")
+
+HEDDLE_EXAMPLES(tf_adjust_saturation, R"(
+example more
+in images float32 [1, 2, 3, 3] 0.72 0.77 0.88 0.49 0.10 0.05 0.53 0.17 0.63 0.08 0.78 0.22 0.01 0.18
+  0.46 0.56 0.39 0.17
+in scale float32 [] 1.7
+out output float32 [1, 2, 3, 3] 0.60800004 0.69299996 0.88 0.49 0.055681825 0 0.49304336 0 0.63 0
+  0.78 0.15600003 0 0.17377791 0.46 0.56 0.3158974 0
+)")
+
+HEDDLE_EXAMPLES(tf_adjust_contrastv2, R"(
+example more, two images
+in images float32 [2, 1, 3, 3] 0.72 0.77 0.88 0.49 0.10 0.05 0.53 0.17 0.63 0.08 0.78 0.22 0.01 0.18
+  0.46 0.56 0.39 0.17
+in contrast_factor float32 [] 1.7
+out output float32 [2, 1, 3, 3] 0.818 1.0663333 1.132 0.427 -0.072666675 -0.27899998 0.49499992
+  0.046333343 0.707 -0.015666679 1.0109999 0.17566665 -0.13466668 -0.009000003 0.5836667 0.8003334
+  0.348 0.09066665
+)")
+
+HEDDLE_EXAMPLES(tf_image_projective_transform_v3, R"(
+example bilinear, constant
+attr interpolation STRING "BILINEAR"
+in images float32 [1, 3, 3, 1] 1 2 3 4 5 6 7 8 9
+in transforms float32 [1, 8] 0.9 0.1 -0.5 -0.1 1.1 0.3 0.01 0.02
+in output_shape int32 [2] 3 4
+in fill_value float32 [] 1.5
+out transformed_images float32 [1, 3, 4, 1] 1.7 1.990099 2.5686274 2.7961168 3.6989622 5.2718444
+  5.8076925 5.258505 3.8330247 5.836734 7.240832 6.8592033
+
+example nearest, reflected
+attr interpolation STRING "NEAREST"
+attr fill_mode STRING "REFLECT"
+in images float32 [1, 3, 3, 1] 1 2 3 4 5 6 7 8 9
+in transforms float32 [1, 8] 1.4 0.1 -1.6 -0.1 1.3 -2.2 0 0
+in output_shape int32 [2] 4 4
+in fill_value float32 [] 0
+out transformed_images float32 [1, 4, 4, 1] 5 4 5 9 2 1 2 3 1 1 2 3 7 7 5 6
+
+example bilinear, wrapped
+attr interpolation STRING "BILINEAR"
+attr fill_mode STRING "WRAP"
+in images float32 [1, 3, 3, 1] 1 2 3 4 5 6 7 8 9
+in transforms float32 [1, 8] 1.4 0.1 -1.6 -0.1 1.3 -2.2 0 0
+in output_shape int32 [2] 4 4
+in fill_value float32 [] 0
+out transformed_images float32 [1, 4, 4, 1] 8.4 9 8.2 7 8.5 9 7.999999 6.3999996 3.7999992 1.8999999
+  2.9999995 1.2999997 7.799999 5.8999996 6.9999995 5.2
+
+example nearest, the border on and on
+attr interpolation STRING "NEAREST"
+attr fill_mode STRING "NEAREST"
+in images float32 [1, 2, 2, 1] 1 2 3 4
+in transforms float32 [1, 8] 1.2 0.1 -1.6 -0.1 1.1 -1.2 0 0
+in output_shape int32 [2] 3 3
+in fill_value float32 [] 0
+out transformed_images float32 [1, 3, 3, 1] 1 1 2 1 1 2 3 3 4
+)")

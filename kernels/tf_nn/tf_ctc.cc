@@ -1,0 +1,247 @@
+// Connectionist temporal classification: loss with its gradient, and the best path.
+#include <cmath>
+
+#include "kernels/index/index_args.h"
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+double LogAdd(double a, double b) {
+  if (a == kNever) return b;
+  if (b == kNever) return a;
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+// Labels with blanks around each.
+struct Path {
+  std::vector<int64_t> labels;
+  bool merges;
+  int64_t blank;
+
+  // Whether state s may follow state s - 2.
+  bool Skips(size_t s) const {
+    return s >= 2 && labels[s] != blank && (!merges || labels[s] != labels[s - 2]);
+  }
+};
+
+// Adds the gradient of one sequence to `grad`, rows `step` apart; returns its loss. `log_p`: of
+// each step and class.
+double LossOf(const Path& path, const std::vector<double>& log_p, int64_t steps, int64_t classes,
+              float* grad, int64_t step) {
+  const size_t n = path.labels.size();
+  const auto at = [&](int64_t t, size_t s) {
+    return log_p[static_cast<size_t>(t * classes + path.labels[s])];
+  };
+  const auto cells = static_cast<size_t>(steps) * n;
+  std::vector<double> alpha(cells, kNever), beta(cells, kNever);
+  const auto cell = [n](int64_t t, size_t s) { return static_cast<size_t>(t) * n + s; };
+  for (size_t s = 0; s < std::min<size_t>(2, n); ++s) alpha[cell(0, s)] = at(0, s);
+  for (int64_t t = 1; t < steps; ++t)
+    for (size_t s = 0; s < n; ++s) {
+      double sum = alpha[cell(t - 1, s)];
+      if (s >= 1) sum = LogAdd(sum, alpha[cell(t - 1, s - 1)]);
+      if (path.Skips(s)) sum = LogAdd(sum, alpha[cell(t - 1, s - 2)]);
+      alpha[cell(t, s)] = sum + at(t, s);
+    }
+  for (size_t s = n - std::min<size_t>(2, n); s < n; ++s) beta[cell(steps - 1, s)] = 0;
+  for (int64_t t = steps - 2; t >= 0; --t)
+    for (size_t s = 0; s < n; ++s) {
+      double sum = beta[cell(t + 1, s)] + at(t + 1, s);
+      if (s + 1 < n) sum = LogAdd(sum, beta[cell(t + 1, s + 1)] + at(t + 1, s + 1));
+      if (s + 2 < n && path.Skips(s + 2))
+        sum = LogAdd(sum, beta[cell(t + 1, s + 2)] + at(t + 1, s + 2));
+      beta[cell(t, s)] = sum;
+    }
+  double total = kNever;
+  for (size_t s = n - std::min<size_t>(2, n); s < n; ++s)
+    total = LogAdd(total, alpha[cell(steps - 1, s)]);
+  if (total == kNever) return std::numeric_limits<double>::infinity();
+  for (int64_t t = 0; t < steps; ++t) {
+    std::vector<double> mass(static_cast<size_t>(classes), kNever);
+    for (size_t s = 0; s < n; ++s) {
+      double& m = mass[static_cast<size_t>(path.labels[s])];
+      m = LogAdd(m, alpha[cell(t, s)] + beta[cell(t, s)]);
+    }
+    for (int64_t c = 0; c < classes; ++c)
+      grad[t * step + c] =
+          static_cast<float>(std::exp(log_p[static_cast<size_t>(t * classes + c)]) -
+                             std::exp(mass[static_cast<size_t>(c)] - total));
+  }
+  return -total;
+}
+
+Status LossShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("inputs");
+  if (!x.known_rank()) return ctx.Defer();
+  if (x.rank() != 3)
+    return InvalidArgument("inputs has shape ", x.ToString(), ", expected [steps, batch, classes]");
+  ctx.SetOut("loss", {x[1]}, ctx.InDType("inputs"));
+  ctx.SetOut("gradient", x, ctx.InDType("inputs"));
+  return Status::Ok();
+}
+
+Status Loss(KernelContext& ctx) {
+  const Tensor &x = ctx.In("inputs"), &indices = ctx.In("labels_indices");
+  const Tensor &values = ctx.In("labels_values"), &lengths = ctx.In("sequence_length");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "labels_indices"));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(values.dtype(), "labels_values"));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(lengths.dtype(), "sequence_length"));
+  const int64_t steps = x.dim(0), batch = x.dim(1), classes = x.dim(2), blank = classes - 1;
+  if (indices.rank() != 2 || indices.dim(1) != 2 || indices.dim(0) != values.numel() ||
+      lengths.numel() != batch || classes < 1)
+    return InvalidArgument("labels_indices has shape ", indices.shape().ToString(),
+                           ", labels_values ", values.shape().ToString(), " and sequence_length ",
+                           lengths.shape().ToString(), " for inputs ", x.shape().ToString());
+  std::vector<std::vector<int64_t>> labels(static_cast<size_t>(batch));
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    const int64_t b = IntAt(indices, 2 * i), v = IntAt(values, i);
+    if (b < 0 || b >= batch || v < 0 || v >= blank)
+      return OutOfRange("labels hold class ", v, " of sequence ", b, ", expected below ", blank,
+                        " and ", batch);
+    auto& mine = labels[static_cast<size_t>(b)];
+    if (ctx.Bool("preprocess_collapse_repeated") && !mine.empty() && mine.back() == v) continue;
+    mine.push_back(v);
+  }
+  Tensor& gradient = ctx.Out("gradient");
+  ZeroBytes(ctx, gradient.mutable_raw(), gradient.bytes());
+  float *loss = ctx.Out("loss").mutable_data<float>(), *grad = gradient.mutable_data<float>();
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t n = IntAt(lengths, b);
+    const auto& mine = labels[static_cast<size_t>(b)];
+    if (n < 0 || n > steps)
+      return OutOfRange("sequence_length holds ", n, ", expected 0 to ", steps);
+    loss[b] = 0;
+    if (n == 0) continue;
+    Path path{{blank}, ctx.Bool("ctc_merge_repeated"), blank};
+    int64_t needed = static_cast<int64_t>(mine.size());
+    for (size_t i = 0; i < mine.size(); ++i) {
+      path.labels.push_back(mine[i]);
+      path.labels.push_back(blank);
+      needed += path.merges && i > 0 && mine[i] == mine[i - 1] ? 1 : 0;
+    }
+    if (needed > n) {
+      if (ctx.Bool("ignore_longer_outputs_than_inputs")) continue;
+      return InvalidArgument("sequence ", b, " has ", n, " steps, its labels need ", needed);
+    }
+    std::vector<double> log_p(static_cast<size_t>(n * classes));
+    for (int64_t t = 0; t < n; ++t) {
+      const float* row = x.data<float>() + (t * batch + b) * classes;
+      const double most = *std::max_element(row, row + classes);
+      double sum = 0;
+      for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - most);
+      for (int64_t c = 0; c < classes; ++c)
+        log_p[static_cast<size_t>(t * classes + c)] = row[c] - most - std::log(sum);
+    }
+    loss[b] =
+        static_cast<float>(LossOf(path, log_p, n, classes, grad + b * classes, batch * classes));
+  }
+  return Status::Ok();
+}
+
+Status Decode(KernelContext& ctx) {
+  const Tensor &x = ctx.In("inputs"), &lengths = ctx.In("sequence_length");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(lengths.dtype(), "sequence_length"));
+  if (x.rank() != 3 || lengths.numel() != x.dim(1) || x.dim(2) < 1)
+    return InvalidArgument("inputs has shape ", x.shape().ToString(), " and sequence_length ",
+                           lengths.shape().ToString());
+  const int64_t batch = x.dim(1), classes = x.dim(2);
+  int64_t blank = ctx.Int("blank_index");
+  if (blank < 0) blank += classes;
+  if (blank < 0 || blank >= classes)
+    return InvalidArgument("blank_index is ", ctx.Int("blank_index"), " of ", classes, " classes");
+  Ints places, found;
+  int64_t longest = 0;
+  float* score = ctx.Alloc("log_probability", DType::kF32, Shape{batch, 1}).mutable_data<float>();
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t n = IntAt(lengths, b);
+    if (n < 0 || n > x.dim(0))
+      return OutOfRange("sequence_length holds ", n, ", expected 0 to ", x.dim(0));
+    int64_t before = -1, count = 0;
+    score[b] = 0;
+    for (int64_t t = 0; t < n; ++t) {
+      const float* row = x.data<float>() + (t * batch + b) * classes;
+      const int64_t best = std::max_element(row, row + classes) - row;
+      score[b] -= row[best];
+      if (best != blank && !(ctx.Bool("merge_repeated") && best == before)) {
+        places.push_back(b);
+        places.push_back(count++);
+        found.push_back(best);
+      }
+      before = best;
+    }
+    longest = std::max(longest, count);
+  }
+  const auto n = static_cast<int64_t>(found.size());
+  int64_t* to = ctx.Alloc("decoded_indices", DType::kI64, Shape{n, 2}).mutable_data<int64_t>();
+  std::copy(places.begin(), places.end(), to);
+  to = ctx.Alloc("decoded_values", DType::kI64, Shape{n}).mutable_data<int64_t>();
+  std::copy(found.begin(), found.end(), to);
+  to = ctx.Alloc("decoded_shape", DType::kI64, Shape{2}).mutable_data<int64_t>();
+  to[0] = batch;
+  to[1] = longest;
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_ctc_loss) {
+  op.Doc("loss of label sequences against logits of classes, the last of which is blank");
+  op.Input("inputs").Input("labels_indices").Input("labels_values").Input("sequence_length");
+  op.Output("loss").Output("gradient").Attr("preprocess_collapse_repeated", false);
+  op.Attr("ctc_merge_repeated", true).Attr("ignore_longer_outputs_than_inputs", false);
+  op.InferShape(LossShape).KernelKey("inputs").Kernel(DType::kF32, Loss);
+}
+HEDDLE_OP(tf_ctc_greedy_decoder) {
+  op.Doc("the classes of the best path, without blanks and repetitions").Input("inputs");
+  op.Input("sequence_length").Output("decoded_indices").Output("decoded_values");
+  op.Output("decoded_shape").Output("log_probability").Attr("merge_repeated", false);
+  op.Attr("blank_index", -1).KernelKey("inputs").Kernel(DType::kF32, Decode);
+}
+
+HEDDLE_EXAMPLES(tf_ctc_loss, R"(
+example recorded case 1
+attr preprocess_collapse_repeated BOOLEAN false
+attr ctc_merge_repeated BOOLEAN true
+attr ignore_longer_outputs_than_inputs BOOLEAN false
+in inputs float32 [6, 2, 5] 1.464936 0.14828306 -0.42448604 1.389016 1.2150497 1.6092813 -1.3143258
+  0.5923798 0.16738878 0.6670898 -0.7519646 1.189031 1.6526293 3.927162 0.6015545 -1.2531872
+  0.91823554 -0.59477454 0.9527032 -0.07229216 0.07686859 1.3577787 1.4845366 2.1641712 1.2166007
+  -2.9432204 0.53152895 0.54755855 -0.7950739 -0.11949831 0.30245087 2.53733 0.23444289 -1.1568859
+  -0.73657066 -2.6973174 -1.1962944 -0.5101548 1.2678695 -0.21367376 1.4240807 -1.184565 -1.4584956
+  -3.8127272 -1.3576971 -0.5869662 -2.3052564 2.1026962 1.1207205 0.31152913 0.20819466 -1.4093874
+  -0.45443693 0.6917477 0.021530308 1.4109197 -0.70570797 -1.532674 1.5973033 2.4673758
+in labels_indices int64 [3, 2] 0 0 0 1 1 0
+in labels_values int32 [3] 1 2 3
+in sequence_length int32 [2] 6 5
+out loss float32 [2] 8.703975 5.3469296
+out gradient float32 [6, 2, 5] 0.3200031 -0.10309401 0.048371397 0.2966078 -0.5618878 0.48978648
+  0.026320875 0.1771626 -0.12474081 -0.5685294 0.007657752 -0.54154235 0.06187852 0.82455605
+  -0.3525498 0.041600626 0.36486885 0.08036091 -0.23438591 -0.25244474 0.050313458 -0.52420306
+  0.12641096 0.40568432 -0.058205426 0.010927815 0.35285622 0.35855794 -0.56977683 -0.15256533
+  0.08427584 -0.0055279136 -0.08380264 0.019584894 -0.014529722 0.012640445 0.056708526 0.11262505
+  -0.1758905 -0.0060837865 0.83551264 -0.14740156 -0.4823856 0.0044425908 -0.21016769 0.041879255
+  0.007511993 0.61674345 -0.38686883 -0.2792662 0.24007185 0.047624927 -0.47127938 0.3893549
+  -0.2057721 0*5
+)")
+
+HEDDLE_EXAMPLES(tf_ctc_greedy_decoder, R"(
+example recorded case 1
+attr merge_repeated BOOLEAN true
+attr blank_index INT -1
+in inputs float32 [6, 2, 5] -0.23803726 -1.864029 -1.8512496 -0.63660514 -0.32086298 3.5145655
+  2.004652 -2.1521547 -1.3075978 0.8414033 1.7175628 -0.5823239 0.81626296 2.7628012 1.760936
+  0.27643126 0.7011398 -1.4173317 2.362691 -0.6779798 -1.9813361 -0.83297443 2.0964112 1.0238477
+  2.7341278 -0.5866462 0.07547748 -1.1530282 -0.588612 0.2194695 1.33361 -1.03027 0.918382 1.8385804
+  -0.8624605 -2.532252 1.2979451 -0.6251835 -0.6095986 0.6879727 -2.9591634 0.6016928 1.5618266
+  -0.6577799 1.767765 1.5132985 -1.3177654 1.1731398 0.5701419 1.7922566 -1.5805926 0.1672233
+  0.0048615793 -0.96443605 -1.3345078 -2.3111944 1.3310132 0.2039282 -0.04265955 0.40451345
+in sequence_length int32 [2] 6 4
+out decoded_indices int64 [7, 2] 0 0 0 1 0 2 0 3 1 0 1 1 1 2
+out decoded_values int64 [7] 0 3 3 1 0 3 1
+out decoded_shape int64 [2] 2 4
+out log_probability float32 [2, 1] -9.03246 -7.394671
+)")

@@ -1,0 +1,163 @@
+// Maxima over windows: with a summand for each tap, and with sizes that are operands.
+#include <cmath>
+
+#include "kernels/onnx/operands.h"
+
+namespace heddle {
+namespace {
+
+// A window over [N, H, W, C].
+struct Plane {
+  int64_t size[2], stride[2], rate[2], pad[2], in[2], out[2];
+};
+Result<Plane> PlaneOf(const Shape& x, const Ints& sizes, const Ints& strides, const Ints& rates,
+                      const std::string& padding, bool last) {
+  Plane p;
+  if (x.rank() != 4 || sizes.size() != 4 || strides.size() != 4 || rates.size() != 4 ||
+      (padding != "SAME" && padding != "VALID"))
+    return InvalidArgument("input has shape ", x.ToString(),
+                           "; windows of four numbers and padding SAME or VALID are expected");
+  for (int i = 0; i < 2; ++i) {
+    const auto k = static_cast<size_t>(i + (last ? 1 : 2));
+    p.size[i] = sizes[k];
+    p.stride[i] = strides[k];
+    p.rate[i] = rates[k];
+    p.in[i] = x[static_cast<int>(k)];
+    if (p.size[i] < 1 || p.stride[i] < 1 || p.rate[i] < 1 || p.size[i] > int64_t{1} << 31)
+      return InvalidArgument("a window holds ", p.size[i], ", ", p.stride[i], " and ", p.rate[i],
+                             ", expected at least 1");
+    const int64_t reach = (p.size[i] - 1) * p.rate[i] + 1;
+    const bool same = padding == "SAME";
+    p.out[i] = same ? (p.in[i] + p.stride[i] - 1) / p.stride[i]
+                    : std::max<int64_t>(0, (p.in[i] - reach + p.stride[i]) / p.stride[i]);
+    const int64_t total = std::max<int64_t>(0, (p.out[i] - 1) * p.stride[i] + reach - p.in[i]);
+    p.pad[i] = same ? total / 2 : 0;
+  }
+  return p;
+}
+
+// fn(offset of the pixel, number of the tap) for the taps inside the image.
+template <typename Fn>
+void ForTaps(const Plane& p, int64_t oy, int64_t ox, Fn&& fn) {
+  for (int64_t ky = 0; ky < p.size[0]; ++ky) {
+    const int64_t y = oy * p.stride[0] - p.pad[0] + ky * p.rate[0];
+    if (y < 0 || y >= p.in[0]) continue;
+    for (int64_t kx = 0; kx < p.size[1]; ++kx) {
+      const int64_t x = ox * p.stride[1] - p.pad[1] + kx * p.rate[1];
+      if (x >= 0 && x < p.in[1]) fn(y * p.in[1] + x, ky * p.size[1] + kx);
+    }
+  }
+}
+
+Result<Plane> DilationOf(const OpContext& ctx, const Shape& x, const Shape& filter) {
+  if (filter.rank() != 3 || x.rank() != 4 || filter[2] != x[3])
+    return InvalidArgument("filter has shape ", filter.ToString(), " for input ", x.ToString());
+  return PlaneOf(x, {1, filter[0], filter[1], 1}, ctx.IntList("strides"), ctx.IntList("rates"),
+                 ctx.Str("padding"), true);
+}
+Status DilationShape(ShapeContext& ctx) {
+  const Shape &x = ctx.InShape("input"), &filter = ctx.InShape("filter");
+  if (!x.is_static() || !filter.is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const Plane p, DilationOf(ctx, x, filter));
+  ctx.SetOut("output", {x[0], p.out[0], p.out[1], x[3]}, ctx.InDType("input"));
+  return Status::Ok();
+}
+template <typename T>
+struct Dilation {
+  static Status Run(KernelContext& ctx) {
+    const Tensor &x = ctx.In("input"), &filter = ctx.In("filter");
+    HEDDLE_ASSIGN_OR_RETURN(const Plane p, DilationOf(ctx, x.shape(), filter.shape()));
+    const int64_t c = x.dim(3), area = p.in[0] * p.in[1], places = p.out[0] * p.out[1];
+    T* to = ctx.Out("output").template mutable_data<T>();
+    for (int64_t i = 0; i < x.dim(0) * places; ++i) {
+      T* pixel = to + i * c;
+      std::fill(pixel, pixel + c, std::numeric_limits<T>::lowest());
+      const T* image = x.data<T>() + i / places * area * c;
+      ForTaps(p, i % places / p.out[1], i % p.out[1], [&](int64_t at, int64_t tap) {
+        for (int64_t k = 0; k < c; ++k)
+          pixel[k] = std::max(pixel[k], image[at * c + k] + filter.data<T>()[tap * c + k]);
+      });
+    }
+    return Status::Ok();
+  }
+};
+
+template <typename Context>
+Result<Plane> PoolOf(const Context& ctx, const Shape& x) {
+  HEDDLE_ASSIGN_OR_RETURN(const Ints sizes, IntsIn(ctx, "ksize"));
+  HEDDLE_ASSIGN_OR_RETURN(const Ints strides, IntsIn(ctx, "strides"));
+  if (ctx.Str("data_format") != "NHWC")
+    return Unimplemented("data_format is '", ctx.Str("data_format"), "', expected NHWC");
+  return PlaneOf(x, sizes, strides, {1, 1, 1, 1}, ctx.Str("padding"), true);
+}
+Status PoolShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("input");
+  if (!x.is_static() || !Known(ctx, "ksize") || !Known(ctx, "strides"))
+    return SameRank(ctx, "input", "output");
+  HEDDLE_ASSIGN_OR_RETURN(const Plane p, PoolOf(ctx, x));
+  ctx.SetOut("output", {x[0], p.out[0], p.out[1], x[3]}, ctx.InDType("input"));
+  return Status::Ok();
+}
+template <typename T>
+struct Pool {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("input");
+    HEDDLE_ASSIGN_OR_RETURN(const Plane p, PoolOf(ctx, x.shape()));
+    const int64_t c = x.dim(3), area = p.in[0] * p.in[1], places = p.out[0] * p.out[1];
+    T* to = ctx.Out("output").template mutable_data<T>();
+    for (int64_t i = 0; i < x.dim(0) * places; ++i) {
+      T* pixel = to + i * c;
+      std::fill(pixel, pixel + c, std::numeric_limits<T>::lowest());
+      const T* image = x.data<T>() + i / places * area * c;
+      ForTaps(p, i % places / p.out[1], i % p.out[1], [&](int64_t at, int64_t) {
+        for (int64_t k = 0; k < c; ++k) pixel[k] = std::max(pixel[k], image[at * c + k]);
+      });
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_dilation2d) {
+  op.Doc("the greatest of a window's elements plus a filter").Input("input").Input("filter");
+  op.Output("output").Attr("strides", Ints{}).Attr("rates", Ints{}).Attr("padding", "VALID");
+  op.InferShape(DilationShape).Kernels<Dilation, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+HEDDLE_OP(tf_max_pool_v2) {
+  op.Doc("the greatest of windows whose sizes and strides are operands").Input("input");
+  op.Input("ksize", kShapeValue).Input("strides", kShapeValue).Output("output");
+  op.Attr("padding", "VALID").Attr("data_format", "NHWC").InferShape(PoolShape);
+  op.KernelKey("input").Kernels<Pool, float, double, int32_t, int64_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
+HEDDLE_EXAMPLES(tf_dilation2d, R"(
+example VALID, stride and rate
+attr strides INTS [1, 2, 1, 1]
+attr rates INTS [1, 1, 2, 1]
+attr padding STRING "VALID"
+in input float32 [1, 3, 4, 2] -0.04 0.89 0.07 0.88 -0.94 0.99 0.78 0.09 0.05 0.07 0.82 -0.87 0.29
+  0.08 -0.40 0.45 0.44 -0.79 0.40 -0.09 -0.02 0.27 -0.89 0.21
+in filter float32 [2, 2, 2] -0.25 0.76 -0.54 0.65 0.46 0.25 0.75 -0.93
+out output float32 [1, 1, 2, 2] 1.04 1.65 1.28 1.64
+
+example SAME
+attr strides INTS [1, 1, 2, 1]
+attr rates INTS [1, 1, 1, 1]
+attr padding STRING "SAME"
+in input float32 [1, 3, 3, 1] 0.19 0.23 0.36 -0.19 -0.86 -0.62 0.22 -0.64 -0.87
+in filter float32 [2, 2, 1] -0.29 -0.06 0.07 -0.95
+out output float32 [1, 3, 2, 1] 0.17 0.07000002 0.29 -0.8 -0.06999999 -1.16
+)")
+
+HEDDLE_EXAMPLES(tf_max_pool_v2, R"(
+example SAME
+attr padding STRING "SAME"
+in input float32 [1, 3, 4, 1] 0.55 -0.33 0.57 -0.98 0.91 0.18 0.95 0.97 0.67 -0.79 -0.30 -0.54
+in ksize int32 [4] 1 2 3 1
+in strides int32 [4] 1 2 2 1
+out output float32 [1, 2, 2, 1] 0.95 0.97 0.67 -0.3
+)")
