@@ -9,11 +9,14 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <initializer_list>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/op_context.h"
@@ -197,6 +200,52 @@ BENCHMARK_CAPTURE(BM_Run, nop, kNop)->RangeMultiplier(10)->Range(100, 100000);
 BENCHMARK_CAPTURE(BM_Run, chain, kChain)->RangeMultiplier(10)->Range(100, 100000);
 BENCHMARK_CAPTURE(BM_Run, dag, kDag)->RangeMultiplier(10)->Range(100, 100000);
 BENCHMARK_CAPTURE(BM_Run, random, kRandom)->RangeMultiplier(10)->Range(100, 100000);
+
+constexpr int kInFlight = 64;
+
+// Runs of one plan by so many callers, each of which waits for its own, and as many in flight that
+// one thread has started. An iteration is kInFlight runs.
+void BM_BlockingCallers(benchmark::State& state) {
+  const auto program = Program::Parse(MakeProgram(kDag, state.range(0)));
+  Executor executor({.threads = 2});
+  const auto compiled = executor.Compile(*program, nullptr, kAsItIs);
+  const std::vector<Feed> feeds = {{Name(0), Value(Input())}};
+  std::barrier start(kInFlight + 1), end(kInFlight + 1);
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> callers;
+  for (int c = 0; c < kInFlight; ++c)
+    callers.emplace_back([&] {
+      for (;;) {
+        start.arrive_and_wait();
+        if (stop.load()) return;
+        benchmark::DoNotOptimize(executor.Run(*compiled, feeds));
+        end.arrive_and_wait();
+      }
+    });
+  for (auto _ : state) {
+    start.arrive_and_wait();
+    end.arrive_and_wait();
+  }
+  stop = true;
+  start.arrive_and_wait();
+  state.SetItemsProcessed(state.iterations() * kInFlight);
+}
+BENCHMARK(BM_BlockingCallers)->Arg(100)->Arg(1000)->UseRealTime();
+
+void BM_AsyncRuns(benchmark::State& state) {
+  const auto program = Program::Parse(MakeProgram(kDag, state.range(0)));
+  Executor executor({.threads = 2});
+  const auto compiled = executor.Compile(*program, nullptr, kAsItIs);
+  const std::vector<Feed> feeds = {{Name(0), Value(Input())}};
+  std::vector<AsyncRun> runs;
+  for (auto _ : state) {
+    for (int k = 0; k < kInFlight; ++k) runs.push_back(AsyncRun::Start(*compiled, feeds));
+    for (AsyncRun& run : runs) benchmark::DoNotOptimize(run.Take());
+    runs.clear();
+  }
+  state.SetItemsProcessed(state.iterations() * kInFlight);
+}
+BENCHMARK(BM_AsyncRuns)->Arg(100)->Arg(1000)->UseRealTime();
 
 void BM_Parse(benchmark::State& state, Form form) {
   const std::string bytes = MakeProgram(form, state.range(0));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle.h"
+#include "heddle/async_run.h"
 #include "heddle/executor.h"
 #include "heddle/program.h"
 #include "heddle/status.h"
@@ -32,6 +33,12 @@ struct heddle_model {
   heddle::Model model;
   heddle::CompiledProgram compiled;
   std::vector<heddle::TensorInfo> parameters;
+};
+
+struct heddle_run {
+  std::shared_ptr<heddle::Executor> executor;  // before `run`, whose memory is the executor's
+  std::vector<heddle::TensorInfo> outputs;
+  heddle::AsyncRun run;
 };
 
 struct heddle_stop {

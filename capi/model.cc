@@ -101,18 +101,33 @@ heddle::Result<std::vector<Feed>> ToFeeds(const heddle_model& model, const char*
   return feeds;
 }
 
+std::chrono::steady_clock::time_point After(double ms) {
+  constexpr double kLongest = 1e12;  // thirty years; what the clock can count
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+             std::chrono::duration<double, std::milli>(std::min(ms, kLongest)));
+}
+
+Status CheckRoom(const char* function, size_t expected, heddle_tensor** outputs, size_t given) {
+  if (given == expected && (expected == 0 || outputs != nullptr)) return Status::Ok();
+  return Invalid(std::string(function) + ": the model has " + std::to_string(expected) +
+                 " outputs, room was given for " + std::to_string(given));
+}
+
+// All or nothing.
+void HandOut(std::vector<heddle::Tensor>* results, heddle_tensor** outputs) {
+  std::vector<std::unique_ptr<heddle_tensor>> handles;
+  for (heddle::Tensor& t : *results)
+    handles.push_back(std::make_unique<heddle_tensor>(heddle_tensor{std::move(t)}));
+  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+}
+
 heddle::Result<heddle::RunOptions> ToRunOptions(const heddle_run_options* given) {
   heddle_run_options known{};
   HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
   heddle::RunOptions options;
   if (!(known.deadline_ms >= 0)) return Invalid("options: deadline_ms is negative");
-  if (known.deadline_ms > 0) {
-    constexpr double kLongest = 1e12;  // thirty years; what the clock can count
-    options.deadline =
-        std::chrono::steady_clock::now() +
-        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-            std::chrono::duration<double, std::milli>(std::min(known.deadline_ms, kLongest)));
-  }
+  if (known.deadline_ms > 0) options.deadline = After(known.deadline_ms);
   if (known.stop != nullptr) options.stop = known.stop->source.get_token();
   options.check_nan_inf = known.check_nan_inf != 0;
   return options;
@@ -228,21 +243,71 @@ heddle_error* heddle_model_run(heddle_model* model, const heddle_run_options* gi
                                size_t num_inputs, heddle_tensor** outputs, size_t num_outputs) {
   return Guard([&]() -> Status {
     if (model == nullptr) return Invalid("heddle_model_run: model is NULL");
-    const size_t expected = model->compiled.outputs().size();
-    if (num_outputs != expected || (expected > 0 && outputs == nullptr))
-      return Invalid("heddle_model_run: the model has " + std::to_string(expected) +
-                     " outputs, room was given for " + std::to_string(num_outputs));
+    HEDDLE_RETURN_IF_ERROR(
+        CheckRoom("heddle_model_run", model->compiled.outputs().size(), outputs, num_outputs));
     HEDDLE_ASSIGN_OR_RETURN(const heddle::RunOptions options, ToRunOptions(given));
     HEDDLE_ASSIGN_OR_RETURN(const auto feeds, ToFeeds(*model, names, inputs, num_inputs));
     HEDDLE_ASSIGN_OR_RETURN(auto results, model->executor->Run(model->compiled, feeds, options));
-    // All or nothing is handed out.
-    std::vector<std::unique_ptr<heddle_tensor>> handles;
-    for (heddle::Tensor& t : results)
-      handles.push_back(std::make_unique<heddle_tensor>(heddle_tensor{std::move(t)}));
-    for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+    HandOut(&results, outputs);
     return Status::Ok();
   });
 }
+
+heddle_error* heddle_model_start(heddle_model* model, const heddle_run_options* given,
+                                 const char* const* names, const heddle_tensor* const* inputs,
+                                 size_t num_inputs, void (*on_done)(void*), void* argument,
+                                 heddle_run** run) {
+  return Guard([&]() -> Status {
+    if (model == nullptr || run == nullptr) return Invalid("heddle_model_start: a handle is NULL");
+    HEDDLE_ASSIGN_OR_RETURN(const heddle::RunOptions options, ToRunOptions(given));
+    HEDDLE_ASSIGN_OR_RETURN(auto feeds, ToFeeds(*model, names, inputs, num_inputs));
+    heddle::AsyncRun::Callback callback;
+    if (on_done != nullptr) callback = [=](const heddle::AsyncRun&) { on_done(argument); };
+    *run = new heddle_run{
+        model->executor, model->compiled.outputs(),
+        heddle::AsyncRun::Start(model->compiled, std::move(feeds), options, std::move(callback))};
+    return Status::Ok();
+  });
+}
+
+int heddle_run_done(const heddle_run* run) { return run != nullptr && run->run.done() ? 1 : 0; }
+
+heddle_error* heddle_run_wait(const heddle_run* run, double timeout_ms, int* done) {
+  return Guard([&]() -> Status {
+    if (run == nullptr) return Invalid("heddle_run_wait: run is NULL");
+    bool ended = true;
+    if (timeout_ms >= 0) {
+      ended = run->run.WaitUntil(After(timeout_ms));
+    } else {
+      run->run.Wait();
+    }
+    if (done != nullptr) *done = ended ? 1 : 0;
+    return Status::Ok();
+  });
+}
+
+void heddle_run_cancel(heddle_run* run) {
+  if (run != nullptr) run->run.Cancel();
+}
+
+heddle_error* heddle_run_outputs(heddle_run* run, heddle_tensor** outputs, size_t num_outputs) {
+  return Guard([&]() -> Status {
+    if (run == nullptr) return Invalid("heddle_run_outputs: run is NULL");
+    HEDDLE_RETURN_IF_ERROR(
+        CheckRoom("heddle_run_outputs", run->outputs.size(), outputs, num_outputs));
+    HEDDLE_ASSIGN_OR_RETURN(const auto values, run->run.Take());
+    std::vector<heddle::Tensor> results;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!values[i].is_tensor())
+        return Invalid("output '" + run->outputs[i].name + "' is not a plain tensor");
+      results.push_back(values[i].tensor());
+    }
+    HandOut(&results, outputs);
+    return Status::Ok();
+  });
+}
+
+void heddle_run_free(heddle_run* run) { delete run; }
 
 heddle_error* heddle_model_prepare(heddle_model* model, const char* const* names,
                                    const heddle_tensor* const* inputs, size_t num_inputs) {

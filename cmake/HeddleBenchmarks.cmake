@@ -33,6 +33,14 @@ add_executable(heddle_bench_training "${PROJECT_SOURCE_DIR}/benchmarks/training/
 target_link_libraries(heddle_bench_training PRIVATE heddle_internal nlohmann_json::nlohmann_json)
 heddle_warnings(heddle_bench_training)
 
+# The random programs of benchmarks/levels.py.
+add_executable(heddle_bench_levels "${PROJECT_SOURCE_DIR}/benchmarks/levels/random_levels.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/mixed_program.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/test_ops.cc")
+target_link_libraries(heddle_bench_levels PRIVATE heddle_internal)
+heddle_warnings(heddle_bench_levels)
+
 # Whether what --tune chooses is the fastest.
 add_executable(heddle_bench_tuning "${PROJECT_SOURCE_DIR}/benchmarks/tuning/remeasure.cc")
 target_link_libraries(heddle_bench_tuning PRIVATE heddle_internal)

@@ -5,6 +5,9 @@
 // its buffers is, too. Buffers may outlive the slab. Threads: any.
 #pragma once
 
+#include <memory>
+
+#include "core/services.h"
 #include "core/thread_annotations.h"
 #include "heddle/tensor.h"
 
@@ -45,5 +48,13 @@ class BufferSlab {
   // Size of the next block when nothing is expected.
   size_t next_bytes_ HEDDLE_GUARDED_BY(mutex_) = 128 << 10;
 };
+
+// The memory that a program's packed parameters lie in: one slab, shared by all plans of a program.
+// Made by the first to ask, as he says (BufferSlab's arguments); lives as long as the cache or what
+// was returned. Threads: any.
+inline std::shared_ptr<BufferSlab> PackSlab(PackCache& packs, size_t expected, bool tight) {
+  return std::const_pointer_cast<BufferSlab>(
+      packs.Get<BufferSlab>(Tensor(), "memory", [&] { return new BufferSlab(expected, tight); }));
+}
 
 }  // namespace heddle

@@ -15,7 +15,7 @@ Value* Scope::Find(std::string_view name) const {
 Scope::Stamp Scope::StampOf(std::string_view name) const {
   {
     std::lock_guard lock(mutex_);
-    if (auto it = vars_.find(std::string(name)); it != vars_.end())
+    if (auto it = vars_.find(name); it != vars_.end())
       return {&it->second->value, it->second->version};
   }
   return parent_ ? parent_->StampOf(name) : Stamp{};
@@ -46,7 +46,7 @@ void Scope::Set(const std::string& name, Value value) {
 void Scope::MarkWritten(std::string_view name) {
   {
     std::lock_guard lock(mutex_);
-    if (auto it = vars_.find(std::string(name)); it != vars_.end()) {
+    if (auto it = vars_.find(name); it != vars_.end()) {
       it->second->version = ++version_;
       return;
     }
@@ -56,7 +56,7 @@ void Scope::MarkWritten(std::string_view name) {
 
 void Scope::Erase(std::string_view name) {
   std::lock_guard lock(mutex_);
-  vars_.erase(std::string(name));
+  if (auto it = vars_.find(name); it != vars_.end()) vars_.erase(it);
   ++version_;
 }
 

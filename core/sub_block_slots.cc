@@ -52,6 +52,9 @@ class Filler {
     } else if (const auto of_primal = argument("primal"); !of_primal.empty()) {
       for (const std::string& name : Names(of_primal))
         slot->push_back(p_.Find(sub_, name.substr(0, name.find(kGrad))));
+    } else if (const auto of_given = argument("given"); !of_given.empty()) {
+      for (const std::string& name : Names(of_given))
+        slot->push_back(name.empty() ? kNoVar : p_.Find(sub_, name));
     } else if (const auto of_changing = argument("changing"); !of_changing.empty()) {
       const std::vector<bool> changing = Changing();
       for (const std::string& name : Names(of_changing)) {
@@ -197,6 +200,19 @@ bool HandsValues(const SlotDef& slot) {
 
 bool IsRecordedSlot(const SlotDef& slot) {
   return slot.name == "sub_block:carried" || slot.name == "sub_block:kept";
+}
+
+bool SelectsOperand(const OpDef& def) {
+  const int x = def.FindInput("X");
+  constexpr unsigned kBranches = kList | kOptional | kAnyKind;
+  return x >= 0 && (def.inputs()[x].flags & kBranches) == kBranches && def.FindInput("Mask") >= 0;
+}
+
+bool SelectsOutput(const OpDef& def) {
+  const int out = def.FindOutput("Out");
+  constexpr unsigned kBranches = kList | kOptional | kAnyKind;
+  return out >= 0 && (def.outputs()[out].flags & kBranches) == kBranches &&
+         def.FindInput("Mask") >= 0;
 }
 
 bool RunsAgain(const OpDef& def) { return def.FindInput("sub_block:arrays") >= 0; }

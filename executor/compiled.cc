@@ -329,6 +329,12 @@ Status CompiledImpl::FindPorts(const Program& program) {
     const ir::Var& v = program.ir().vars[var];
     if (i < count) outputs.push_back({fetch_names[i], v.dtype, v.shape});
   }
+  const auto& vars = program.ir().vars;
+  for (const ir::Block& block : program.ir().blocks)
+    for (const ir::Op& op : block.ops)
+      for (const auto& slot : op.outputs)
+        for (ir::VarId v : slot)
+          writes_scope = writes_scope || (v != ir::kNoVar && vars[v].persistable);
   return Status::Ok();
 }
 

@@ -85,6 +85,7 @@ class CompiledImpl {
   bool host_caches = true;               // kernels run on the host
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
+  bool writes_scope = false;              // some operator writes to a persistable variable
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
   // CompileOptions::force and machine; nullptr: none given.

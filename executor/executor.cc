@@ -27,24 +27,31 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
 Result<std::vector<Value>> Executor::RunValues(const CompiledProgram& compiled,
                                                const std::vector<Feed>& feeds,
                                                const RunOptions& options) {
-  internal::RunMemory memory;
+  std::unique_ptr<internal::RunMemory> memory = impl_->TakeMemory();
   std::vector<Value> out;
-  HEDDLE_RETURN_IF_ERROR(impl_->Run({*compiled.impl(), feeds, options, memory, &out}));
+  const Status status = impl_->Run({*compiled.impl(), feeds, options, *memory, &out});
+  impl_->GiveBack(std::move(memory));
+  HEDDLE_RETURN_IF_ERROR(status);
   return out;
 }
 
 Result<std::vector<Tensor>> Executor::Run(const CompiledProgram& compiled,
                                           const std::vector<Feed>& feeds,
                                           const RunOptions& options) {
-  auto values = RunValues(compiled, feeds, options);
-  if (!values.ok()) return values.status();
+  std::unique_ptr<internal::RunMemory> memory = impl_->TakeMemory();
+  std::vector<Value>& values = memory->outputs;
+  Status status = impl_->Run({*compiled.impl(), feeds, options, *memory, &values});
   std::vector<Tensor> out;
-  for (size_t i = 0; i < values->size(); ++i) {
-    if (!(*values)[i].is_tensor())
-      return InvalidArgument("output '", compiled.outputs()[i].name,
-                             "' is not a plain tensor; use RunValues");
-    out.push_back(std::move((*values)[i].tensor()));
+  out.reserve(values.size());
+  for (size_t i = 0; i < values.size() && status.ok(); ++i) {
+    if (values[i].is_tensor())
+      out.push_back(std::move(values[i].tensor()));
+    else
+      status = InvalidArgument("output '", compiled.outputs()[i].name,
+                               "' is not a plain tensor; use RunValues");
   }
+  impl_->GiveBack(std::move(memory));
+  HEDDLE_RETURN_IF_ERROR(status);
   return out;
 }
 

@@ -3,6 +3,11 @@
 // Threads: all methods from any thread.
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "core/near_list.h"
+#include "executor/async_runs.h"
 #include "executor/plan_service.h"
 #include "executor/run_resources.h"
 #include "executor/run_session.h"
@@ -12,14 +17,29 @@ namespace heddle::internal {
 class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& options)
-      : resources_(options), plans_(resources_, options.plan_cache_capacity) {}
+      : resources_(options),
+        plans_(resources_, options.plan_cache_capacity),
+        async_runs_(std::make_shared<AsyncRuns>(resources_, plans_)) {}
+  ~ExecutorImpl() { async_runs_->Close(); }
   Status Run(const RunCall& call) { return RunSession::Run(resources_, plans_, call); }
+  // For callers that keep no RunMemory; goes back afterwards, without outputs.
+  std::unique_ptr<RunMemory> TakeMemory() {
+    auto memory = spare_memory_.Take();
+    return memory ? std::move(memory) : std::make_unique<RunMemory>();
+  }
+  void GiveBack(std::unique_ptr<RunMemory> memory) {
+    memory->outputs.clear();
+    spare_memory_.Put(std::move(memory));
+  }
   RunResources& resources() { return resources_; }
   PlanService& plans() { return plans_; }
+  const std::shared_ptr<AsyncRuns>& async_runs() { return async_runs_; }
 
  private:
   RunResources resources_;
   PlanService plans_;
+  NearSpares<RunMemory> spare_memory_;
+  const std::shared_ptr<AsyncRuns> async_runs_;
 };
 
 }  // namespace heddle::internal

@@ -136,6 +136,11 @@ bool CachedPlan::UpToDate() {
   return true;
 }
 
+void CachedPlan::NoteOwnWrites(uint64_t before, uint64_t after) {
+  MutexLock lock(mutex_);
+  if (checked_version_ == before) checked_version_ = after;
+}
+
 std::shared_ptr<PlanCache::Entry> PlanCache::EntryOf(uint64_t hash, const std::string& key) {
   MutexLock lock(mutex_);
   auto& slot = entries_[hash];

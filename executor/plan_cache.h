@@ -49,6 +49,9 @@ class CachedPlan {
   // Throws std::bad_alloc.
   std::unique_ptr<RunState> Acquire(int variant, const Services& services);
   void Release(int variant, std::unique_ptr<RunState> state);
+  // Says that one of its own runs, which succeeded, moved the scope's version from `before` to
+  // `after` and nobody else did meanwhile: nothing else has changed since.
+  void NoteOwnWrites(uint64_t before, uint64_t after);
   void Trim();
   // Gives up the idle states of all variants but one; true when there were some.
   bool TrimOthers(int variant);

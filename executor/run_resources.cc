@@ -8,6 +8,7 @@ namespace heddle::internal {
 
 RunResources::RunResources(const ExecutorOptions& o)
     : threads(o.threads > 0 ? o.threads : AvailableThreads()),
+      runs_at_once(std::max(0, o.runs_at_once)),
       limited(o.memory_limit > 0),
       poison(o.poison),
       host_task_ns(o.host_task_ns),
@@ -15,7 +16,7 @@ RunResources::RunResources(const ExecutorOptions& o)
       pool(threads, &KernelArena::WarmUp),
       wide_arena(threads, true, pool),
       narrow_arena(threads, false, pool),
-      admission(threads, std::max(0, o.runs_at_once)),
+      admission(threads, runs_at_once),
       device(o.device
                  ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)
                  : nullptr) {}

@@ -25,6 +25,7 @@ struct RunResources {
   PlanTarget target() const;
 
   const int threads;
+  const int runs_at_once;    // see ExecutorOptions
   const bool limited;        // memory is
   const bool poison;         // see ExecutorOptions
   const float host_task_ns;  // likewise

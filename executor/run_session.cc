@@ -68,6 +68,7 @@ Status RunSession::Make() {
   SeedRandom();
   const Status status = Execute();
   intact_ = true;
+  succeeded_ = status.ok();
   Report(status.ok());
   return status.ok() ? Fetch() : status;
 }
@@ -76,11 +77,21 @@ RunSession::~RunSession() {
   if (!intact_) return;
   try {
     state_->End();
-    state_->plan().MarkWritten();
+    MarkWritten();
     cached_.Release(turn_.variant, std::move(state_));
   } catch (const std::bad_alloc&) {
     // No memory to keep it among the idle ones: it goes, and the next run makes another.
   }
+}
+
+// What the plan relies on, its own runs leave as it is: it need not be looked at again for their
+// sake.
+void RunSession::MarkWritten() {
+  const Plan& plan = state_->plan();
+  if (!plan.writes_scope) return;
+  const uint64_t before = plan.scope->version();
+  const uint64_t after = before + plan.MarkWritten();
+  if (succeeded_ && plan.scope->version() == after) cached_.NoteOwnWrites(before, after);
 }
 
 // Large variants are tried one at a time in the same memory: the states of the others go before.

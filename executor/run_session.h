@@ -32,6 +32,7 @@ struct RunMemory {
   std::string key;                   // the plan was found by
   std::vector<const Value*> values;  // of the feeds
   std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
+  std::vector<Value> outputs;        // for callers that hand them on
 };
 
 // One call of Run.
@@ -68,6 +69,7 @@ class RunSession {
   void SeedRandom();
   void Report(bool succeeded);
   Status Fetch();
+  void MarkWritten();
   void TrimForTrial();
 
   RunResources& resources_;
@@ -77,6 +79,7 @@ class RunSession {
   RunPolicy::Turn turn_;
   std::unique_ptr<RunState> state_;
   bool intact_ = false;  // the state may be used again
+  bool succeeded_ = false;
   double ns_ = 0;        // that the instructions took
 };
 

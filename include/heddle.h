@@ -49,6 +49,7 @@ typedef struct heddle_error heddle_error;
 typedef struct heddle_executor heddle_executor; /* threads and plans */
 typedef struct heddle_model heddle_model;       /* a program with its parameters, compiled */
 typedef struct heddle_tensor heddle_tensor;     /* dtype, dimensions and a share of their memory */
+typedef struct heddle_run heddle_run;           /* a run that goes on by itself */
 typedef struct heddle_stop heddle_stop;         /* asks runs to end */
 typedef struct heddle_text heddle_text;         /* a text of its own */
 /* "0.1.0": of the library. */
@@ -241,6 +242,27 @@ typedef struct heddle_run_options {
 HEDDLE_TRY heddle_model_run(heddle_model* model, const heddle_run_options* options,
                             const char* const* names, const heddle_tensor* const* inputs,
                             size_t num_inputs, heddle_tensor** outputs, size_t num_outputs);
+/* Starts a run and returns. Threads of the executor make it, in the order of starts; runs of models
+ * that write to their parameters keep that order to the end. `names`, `inputs` and `options` are as
+ * for heddle_model_run and may be freed; the inputs' memory must not change until the run has
+ * ended, and `options->stop` must live as long. `on_done`, unless NULL, is called once with
+ * `argument` when the run has ended, on a thread of the executor or of who cancelled it: it must be
+ * quick, and must neither wait for a run nor free any handle. */
+HEDDLE_TRY heddle_model_start(heddle_model* model, const heddle_run_options* options,
+                              const char* const* names, const heddle_tensor* const* inputs,
+                              size_t num_inputs, void (*on_done)(void* argument), void* argument,
+                              heddle_run** run);
+/* Not 0: it has ended. */
+HEDDLE_API int heddle_run_done(const heddle_run* run);
+/* Waits until the run has ended, at most `timeout_ms` (negative: for as long as it takes), then
+ * says through `done`, unless NULL, whether it has. */
+HEDDLE_TRY heddle_run_wait(const heddle_run* run, double timeout_ms, int* done);
+/* The run ends with HEDDLE_CANCELLED, unless it has ended. */
+HEDDLE_API void heddle_run_cancel(heddle_run* run);
+/* Waits; the run's error, or its outputs as heddle_model_run gives them. Once. */
+HEDDLE_TRY heddle_run_outputs(heddle_run* run, heddle_tensor** outputs, size_t num_outputs);
+/* The run goes on if it has not ended. */
+HEDDLE_API void heddle_run_free(heddle_run* run);
 /* Makes the plan for inputs of these shapes, so that the first run finds it. */
 HEDDLE_TRY heddle_model_prepare(heddle_model* model, const char* const* names,
                                 const heddle_tensor* const* inputs, size_t num_inputs);

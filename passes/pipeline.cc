@@ -29,9 +29,10 @@ Pipeline HeddlePipeline() {
   order[static_cast<int>(PassGrouping::kPostPlacement)] = {
       "fuse_conv",
       "fuse_attention",
-      "merge_matmul",     // finds the projections by the attention they feed
-      "fuse_matmul",      // takes what attention and merged products left
-      "fuse_batch_norm",  // takes the batch_norm that no convolution absorbed
+      "merge_matmul",      // finds the projections by the attention they feed
+      "absorb_transpose",  // takes what attention left
+      "fuse_matmul",       // takes what attention and merged products left
+      "fuse_batch_norm",   // takes the batch_norm that no convolution absorbed
       "channels_last",
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul

@@ -1,5 +1,7 @@
 #include "tools/alloc_count.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -112,6 +114,44 @@ int posix_memalign(void** result, size_t alignment, size_t size) {
   if (memory == nullptr) return ENOMEM;
   *result = memory;
   return 0;
+}
+}  // extern "C"
+
+namespace heddle::tools::heap {
+namespace {
+
+// The library's function of this name, behind the one that this program defines.
+template <typename Fn>
+Fn* Behind(Fn*, const char* name) {
+  return reinterpret_cast<Fn*>(::dlsym(RTLD_NEXT, name));
+}
+
+template <typename Fn>
+int Aside(Fn&& call) {
+  if (!counting.load(std::memory_order_relaxed)) return call();
+  const AllocationsAside aside_now;
+  return call();
+}
+
+}  // namespace
+}  // namespace heddle::tools::heap
+
+// The two functions by which kernels have oneDNN compute, with the types of its C interface as the
+// linker sees them.
+extern "C" {
+int dnnl_primitive_execute(const void* primitive, void* stream, int count, const void* args) {
+  using namespace heddle::tools::heap;
+  static auto* const behind = Behind(&dnnl_primitive_execute, "dnnl_primitive_execute");
+  return Aside([&] { return behind(primitive, stream, count, args); });
+}
+
+int dnnl_sgemm(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float alpha,
+               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
+               int64_t ldc) {
+  using namespace heddle::tools::heap;
+  static auto* const behind = Behind(&dnnl_sgemm, "dnnl_sgemm");
+  return Aside(
+      [&] { return behind(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); });
 }
 }  // extern "C"
 

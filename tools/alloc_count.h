@@ -1,6 +1,8 @@
 // Counts calls of the C heap: malloc, calloc, realloc and the aligned variants, and so of `new`,
 // made by any thread and any library of the process. What allocators of their own take from the
-// system in large blocks and hand out themselves (oneTBB's, for example) is not seen.
+// system in large blocks and hand out themselves (oneTBB's, for example) is not seen. What oneDNN
+// calls inside its own functions is put aside: it makes a table of the arguments whenever a
+// primitive is executed, which no setting of it avoids.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,10 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <thread>
 
+#include "heddle/bound_run.h"
 #include "heddle/heddle.h"
 #include "tools/alloc_count.h"
 #include "tools/commands.h"
@@ -32,7 +34,7 @@ struct Options {
   double seconds = 3;
   int warmup = 5;
   std::string trace;
-  bool json = false, on_request = false;
+  bool json = false, on_request = false, bound = false;
 };
 
 double MsSince(Clock::time_point start) {
@@ -70,7 +72,7 @@ struct Measured {
   int64_t runs = 0;
   double runs_per_s = 0;
   double rss_first_mb = 0, rss_peak_mb = 0;
-  double heap_allocs_per_run = 0;  // NaN: not known
+  double heap_allocs_per_run = 0, library_allocs_per_run = 0;  // NaN: not known
   // With a lower precision: the largest distance of the float outputs from those in float32, and of
   // the latter the largest element.
   double largest_difference = 0, largest_output = 0;
@@ -99,16 +101,34 @@ struct Job {
   const CompiledProgram& compiled;
   const std::vector<Feed>& feeds;
   const ModelOptions& options;
+  bool bound = false;
+};
+
+// One caller's way to run: by name and value each time, or with feeds and outputs bound once.
+class Caller {
+ public:
+  explicit Caller(const Job& job) : job_(job) {
+    if (job.bound) bound_.emplace(job.compiled, job.feeds);
+  }
+  Status Run(const RunOptions& options) {
+    if (bound_) return bound_->Run(options);
+    return job_.executor.RunValues(job_.compiled, job_.feeds, options).status();
+  }
+
+ private:
+  const Job& job_;
+  std::optional<BoundRun> bound_;
 };
 
 // Runs until `end`, at least once.
 Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& stop,
               Samples* samples) {
+  Caller caller(job);
   do {
     const auto start = Clock::now();
-    const auto outputs = job.executor.RunValues(job.compiled, job.feeds, job.options.run());
+    const Status status = caller.Run(job.options.run());
     const double ms = MsSince(start);
-    if (!outputs.ok()) return outputs.status();
+    if (!status.ok()) return status;
     samples->Add(ms);
   } while (!stop.load(std::memory_order_relaxed) && Clock::now() < end);
   return Status::Ok();
@@ -152,15 +172,16 @@ Status RunClients(const Job& job, int clients, double seconds, Measured* result)
 
 // Over runs of their own, so that counting disturbs no measured time.
 Status CountAllocations(const Job& job, Measured* result) {
-  result->heap_allocs_per_run = std::nan("");
+  result->heap_allocs_per_run = result->library_allocs_per_run = std::nan("");
   if (!CanCountAllocations()) return Status::Ok();
   const int runs = static_cast<int>(std::clamp(200 / (result->median_ms + 1e-3), 3.0, 100.0));
-  Status status;
+  Caller caller(job);
+  Status status = caller.Run({});  // what a caller takes once is not counted
   StartCountingAllocations();
-  for (int r = 0; r < runs && status.ok(); ++r)
-    status = job.executor.RunValues(job.compiled, job.feeds).status();
+  for (int r = 0; r < runs && status.ok(); ++r) status = caller.Run({});
   const int64_t calls = StopCountingAllocations();
   result->heap_allocs_per_run = static_cast<double>(calls) / runs;
+  result->library_allocs_per_run = static_cast<double>(AllocationsAside::calls()) / runs;
   return status;
 }
 
@@ -252,7 +273,7 @@ Result<Measured> Measure(const Options& options) {
   m.load_ms += MsSince(start);
   LOG(INFO) << "ready: " << m.load_ms << " ms";
 
-  const Job job{executor, compiled, feeds, options.model};
+  const Job job{executor, compiled, feeds, options.model, options.bound};
   start = Clock::now();
   HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, options.model.run()).status());
   m.first_ms = MsSince(start);
@@ -291,6 +312,7 @@ void PrintJson(const Options& options, const Measured& m) {
   json["program"] = options.model.model;
   json["threads"] = m.threads;
   json["clients"] = options.clients;
+  json["bound"] = options.bound;
   json["instructions"] = m.plan.instructions;
   json["tasks"] = m.plan.tasks;
   json["load_ms"] = m.load_ms;
@@ -314,6 +336,7 @@ void PrintJson(const Options& options, const Measured& m) {
   json["work_us"] = m.report.work_us;
   json["critical_path_us"] = m.report.critical_path_us;
   json["heap_allocs_per_run"] = m.heap_allocs_per_run;  // null where not known
+  json["library_allocs_per_run"] = m.library_allocs_per_run;
   if (options.model.passes.precision != Precision::kFloat32) {
     json["largest_difference"] = m.largest_difference;  // from float32
     json["largest_output"] = m.largest_output;
@@ -339,7 +362,8 @@ void PrintHuman(const Options& options, const Measured& m) {
               BytesText(static_cast<double>(p.arena_bound_bytes)).c_str());
   if (!m.caches.empty()) std::printf("  %s\n", m.caches.c_str());
   if (!std::isnan(m.heap_allocs_per_run))
-    std::printf("  heap         %10.1f allocations per run\n", m.heap_allocs_per_run);
+    std::printf("  heap         %10.1f allocations per run, and %.1f inside oneDNN\n",
+                m.heap_allocs_per_run, m.library_allocs_per_run);
   if (options.model.passes.precision != Precision::kFloat32)
     std::printf("  precision    outputs differ from float32 by %.3g at most; the largest is %.3g\n",
                 m.largest_difference, m.largest_output);
@@ -370,6 +394,8 @@ void AddBench(Command root, Action& chosen) {
       .type_name("C")
       .in_range(1, 1024)
       .show_default();
+  app.add_flag("--bound", options->bound,
+               "each client binds feeds and outputs once (BoundRun) instead of calling Run");
   app.add_option("--seconds", options->seconds, "measure for this long, at least one run")
       .type_name("S")
       .in_range(0.0, 86400.0)
@@ -393,7 +419,8 @@ void AddBench(Command root, Action& chosen) {
       "ready plan. heap_allocs_per_run counts the calls of malloc, calloc, realloc and the "
       "aligned\n"
       "variants (so also of new) by all threads and libraries, over runs after the measured ones;\n"
-      "it includes the returned outputs, and not what oneTBB's own allocator hands out.\n"
+      "it includes the returned outputs, of which --bound has none, and not what oneTBB's own\n"
+      "allocator hands out. library_allocs_per_run: those inside oneDNN's functions.\n"
       "rss_first_mb is the process's VmHWM after the first run, rss_peak_mb after the measured "
       "ones.\n"
       "--on-request, for measuring several programs in turns: {\"round_trip\": true} is answered "

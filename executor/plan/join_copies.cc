@@ -1,9 +1,9 @@
-#include "executor/plan/join_copies.h"
-
+// Copies into variables that a sub-block rewrites: see JoinCopies.
 #include <algorithm>
 
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
+#include "executor/plan/plan_draft.h"
 
 namespace heddle {
 namespace {

@@ -79,9 +79,14 @@ Status Plan::BlameLargest(const Status& status) const {
       .At(Locate(*largest));
 }
 
-void Plan::MarkWritten() const {
-  for (size_t i = 0; i < scope_slots.size(); ++i)
-    if (scope_uses[i].written) scope->MarkWritten(program->vars[slots[scope_slots[i]].var].name);
+size_t Plan::MarkWritten() const {
+  size_t count = 0;
+  for (size_t i = 0; i < scope_slots.size(); ++i) {
+    if (!scope_uses[i].written) continue;
+    scope->MarkWritten(program->vars[slots[scope_slots[i]].var].name);
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace heddle

@@ -171,6 +171,9 @@ struct Plan {
   // shares; it lies there from the buffer's offset on.
   std::vector<uint32_t> buffers;
   std::vector<uint32_t> run_slots;  // kPool: cleared after a run
+  // kPool: lists (arrays, rows, records of steps) that only the run has: emptied after it. A record
+  // comes before what it may share: records of inner blocks, and values.
+  std::vector<uint32_t> list_slots;
   // Per slot: its dtype, shape and sequence offsets are read after its contents were given back.
   // Empty: none is.
   std::vector<bool> keeps_shape;
@@ -207,8 +210,8 @@ struct Plan {
   uint32_t RootOf(uint32_t slot) const {
     return slots[slot].base == kNoSlot ? slot : slots[slot].base;
   }
-  // Tells the scope which variables a run has written to.
-  void MarkWritten() const;
+  // Tells the scope which variables a run has written to: returns how many.
+  size_t MarkWritten() const;
   OpLocation Locate(const Instruction& in) const {
     return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
   }

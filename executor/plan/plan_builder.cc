@@ -6,11 +6,11 @@
 #include <optional>
 #include <stdexcept>
 
+#include "core/buffer_slab.h"
 #include "core/error.h"
 #include "core/kernel_tuner.h"
 #include "core/large_memory.h"
 #include "core/lazy_buffer.h"
-#include "core/pack_slab.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <deque>
+#include <new>
 #include <vector>
 
+#include "core/error.h"
 #include "executor/plan/plan.h"
 #include "executor/plan/plan_builder.h"
 
@@ -65,6 +67,27 @@ struct PlanDraft {
   std::chrono::steady_clock::time_point stage_start_;
   bool stage_runs_ = false;
 };
+
+// Calls an operator's function; what it throws is an error of the program.
+template <typename Fn>
+Status GuardPlanning(Fn&& fn) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc& e) {
+    return ResourceExhausted(e.what());
+  } catch (const std::exception& e) {
+    return InvalidArgument(e.what());
+  }
+}
+// Computes an instruction's outputs where everything they depend on is known and they are small.
+// True: the instruction is not needed any more. Precondition: their shapes are known.
+bool ComputeKnown(PlanDraft& draft, const Instruction& in);
+// Copies into variables that a sub-block rewrites. A loop's body mostly computes the next value of
+// a variable in a place of its own and copies it when the value before is not needed any more.
+// Where nobody needs that value from the moment the next one is computed, the operator writes the
+// variable itself, and the copy is gone. Precondition: the block is run by one instruction, and its
+// views are resolved.
+void JoinCopies(PlanDraft& draft, int block);
 
 // The analyses, in the order they run.
 Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order

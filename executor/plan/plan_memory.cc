@@ -1,6 +1,7 @@
 // Chooses the storage of every slot, and which slots share memory.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
@@ -297,12 +298,25 @@ class MemoryPlanner {
           plan_.view_slots.push_back(s);
           break;
         case Storage::kPool:
-          plan_.run_slots.push_back(s);
+          (IsList(s) ? plan_.list_slots : plan_.run_slots).push_back(s);
           break;
         default:
           break;
       }
     }
+    const auto rank = [&](uint32_t s) {
+      const ir::Var& var = d_.program.vars[At(s).var];
+      return std::pair(var.kind != ir::VarKind::kScopes, var.block);
+    };
+    std::stable_sort(plan_.list_slots.begin(), plan_.list_slots.end(),
+                     [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+  }
+  // What is fetched, the caller has.
+  bool IsList(uint32_t s) {
+    if (At(s).var == ir::kNoVar || d_.fetched[s] || At(s).place != 0) return false;
+    const ir::VarKind kind = d_.program.vars[At(s).var].kind;
+    return kind == ir::VarKind::kArray || kind == ir::VarKind::kRows ||
+           kind == ir::VarKind::kScopes;
   }
 
   PlanDraft& d_;

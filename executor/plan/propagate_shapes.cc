@@ -7,16 +7,12 @@
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/kernel_selector.h"
-#include "core/lazy_buffer.h"
 #include "core/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/var_attrs.h"
 
 namespace heddle {
 namespace {
-
-// Results up to this size are worth keeping instead of computing.
-constexpr size_t kMaxKnownBytes = 16 << 10;
 
 class ShapePropagator {
  public:
@@ -210,14 +206,19 @@ class ShapePropagator {
     d_.known_meta[s] = false;
   }
 
+  // (An operand that may hold nothing has its shape nevertheless where the operator fails then.)
   bool InputsKnown(const Instruction& in) const {
-    for (uint32_t k = 0; k < in.op.in.size(); ++k)
-      if (const uint32_t s = in.op.in[k];
-          s != kNoSlot && !d_.known_meta[s] &&
-          !(IsArray(s) && OfAnyKind(in.op.def->inputs(), in.op.in_begin, k)))
+    const bool selects = ir::SelectsOperand(*in.op.def);
+    for (uint32_t k = 0; k < in.op.in.size(); ++k) {
+      const uint32_t s = in.op.in[k];
+      if (s == kNoSlot || d_.known_meta[s]) continue;
+      const bool any_kind = OfAnyKind(in.op.def->inputs(), in.op.in_begin, k);
+      if (!any_kind || !(IsArray(s) || (selects && plan_.slots[s].is_static && !Varies(s))))
         return false;
+    }
     return true;
   }
+  bool Varies(uint32_t s) const { return d_.shared.varies[plan_.slots[s].var]; }
   // Shape functions of such operands know what to do with an array.
   static bool OfAnyKind(const std::vector<SlotDef>& slots, const IdList& begin, size_t operand) {
     for (size_t i = 0; i < slots.size(); ++i)
@@ -230,6 +231,10 @@ class ShapePropagator {
       if (s != kNoSlot) NoteRead(s);
     if (in.op.def->has(kControlFlow)) return VisitControl(in);
     bool settled = false;
+    if (ir::SelectsOutput(*in.op.def) && d_.CompilesBodies()) {
+      VisitSelector(in);
+      return Status::Ok();
+    }
     // Whether a sub-block comes to the operator is not known: the run reports the error, or not.
     if (Status status = Infer(in, &settled); !status.ok() && in.ir_block == 0)
       return status.At(plan_.Locate(in));
@@ -238,7 +243,7 @@ class ShapePropagator {
       return Status::Ok();
     }
     in.mode = in.rewrites.empty() ? Instruction::Mode::kStatic : Instruction::Mode::kReplace;
-    *evaluated = in.rewrites.empty() && Evaluate(in);
+    *evaluated = in.rewrites.empty() && ComputeKnown(d_, in);
     return Status::Ok();
   }
 
@@ -249,7 +254,7 @@ class ShapePropagator {
       return Status::Ok();
     HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, d_.frame.data()));
     ShapeContext ctx(in.op, d_.frame.data());
-    HEDDLE_RETURN_IF_ERROR(Guard([&] { return def.infer_shape()(ctx); }));
+    HEDDLE_RETURN_IF_ERROR(GuardPlanning([&] { return def.infer_shape()(ctx); }));
     if (ctx.deferred()) return Status::Ok();
     HEDDLE_RETURN_IF_ERROR(CheckSizes(ctx.outs()));
     if (!MaySettle(in, ctx.outs())) return Status::Ok();
@@ -274,6 +279,15 @@ class ShapePropagator {
     }
   }
 
+  // An operator that writes one of its outputs: any of them may hold nothing behind it.
+  void VisitSelector(Instruction& in) {
+    for (uint32_t s : in.op.in)
+      if (s == kNoSlot || !d_.known_meta[s]) return LeaveForRun(in);
+    TakeTold(in, Ask(in, true), true);
+    for (uint32_t s : in.op.out)
+      if (s != kNoSlot) d_.known_meta[s] = false;
+  }
+
   // An operator that runs sub-blocks. A shape function tells what its own kernel writes, nothing of
   // what the blocks write: once before the blocks are gone through, for what the kernel hands to
   // them (core/sub_block_slots.h), and once more with what they hand back.
@@ -290,12 +304,14 @@ class ShapePropagator {
     for (int sub : blocks) {
       const size_t outside = became_known_.size();
       Recall(in, sub);
+      const std::vector<uint32_t> given = CertainInside(in);
       if (d_.run_once[sub]) {
         HEDDLE_RETURN_IF_ERROR(VisitBlock(sub));
       } else {
         LeaveBlock(sub);
       }
-      Record(in, sub, carried);
+      Record(in, sub, carried, outside);
+      for (uint32_t s : given) d_.known_meta[s] = false;
       if (sub != blocks.back()) ForgetKnown(outside);
     }
     const Told told = Ask(in, true);
@@ -328,7 +344,7 @@ class ShapePropagator {
       d_.frame[s] = plan_.metas.Of(DType::kUnknown, behind ? Shape::Unknown() : Shape());
     }
     ShapeContext ctx(in.op, d_.frame.data());
-    const Status status = Guard([&] { return in.op.def->infer_shape()(ctx); });
+    const Status status = GuardPlanning([&] { return in.op.def->infer_shape()(ctx); });
     for (const auto& [s, value] : hidden) d_.frame[s] = value;
     told.all = status.ok() && !ctx.deferred();
     if (status.ok() && infer_now_) told.outs = std::move(ctx.outs());
@@ -358,10 +374,30 @@ class ShapePropagator {
   }
 
   // What the kernel keeps of each run of a block, for the block's gradient, which finds it again.
-  void Record(const Instruction& in, int block, const std::vector<uint32_t>& carried) {
+  // One that keeps nothing runs the block once: then the block's own variables stay.
+  void Record(const Instruction& in, int block, const std::vector<uint32_t>& carried,
+              size_t outside) {
     if (!HasRecord(in.op.def->outputs())) return;
     recorded_[block] = carried;
-    for (uint32_t s : KnownIn(in, "sub_block:kept")) recorded_[block].push_back(s);
+    std::vector<uint32_t> kept = KnownIn(in, "sub_block:kept");
+    if (in.op.def->FindInput("sub_block:kept") < 0)
+      kept.assign(became_known_.begin() + static_cast<std::ptrdiff_t>(outside),
+                  became_known_.end());
+    recorded_[block].insert(recorded_[block].end(), kept.begin(), kept.end());
+  }
+  // Operands that may hold nothing, but hold something where the operator runs its block.
+  std::vector<uint32_t> CertainInside(const Instruction& in) {
+    std::vector<uint32_t> certain;
+    const int d = in.op.def->FindInput("sub_block:given(Out@GRAD)");
+    for (uint32_t k = d < 0 ? 0 : in.op.in_begin[d]; d >= 0 && k < in.op.in_begin[d + 1]; ++k) {
+      const uint32_t s = in.op.in[k];
+      if (s == kNoSlot || d_.known_meta[s] || IsArray(s)) continue;
+      const Slot& slot = plan_.slots[s];
+      if (!slot.is_static || Varies(s)) continue;
+      SetKnown(s, slot.dtype, slot.shape());
+      certain.push_back(s);
+    }
+    return certain;
   }
   void Recall(const Instruction& in, int gradient) {
     if (!HasRecord(in.op.def->inputs())) return;
@@ -481,72 +517,6 @@ class ShapePropagator {
       }
     }
     in.rewrites = std::move(later);
-  }
-
-  // Computes the outputs now when everything they depend on is known and they are small. True when
-  // the instruction is not needed any more.
-  bool Evaluate(const Instruction& in) {
-    const OpDef& def = *in.op.def;
-    if (def.traits() & (kRandom | kSideEffect | kCommunication | kReader | kControlFlow))
-      return false;
-    for (size_t i = 0; i < def.inputs().size(); ++i) {
-      const bool shape_only = (def.inputs()[i].flags & kNoBuffer) != 0;
-      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
-        const uint32_t s = in.op.in[k];
-        if (s != kNoSlot && !shape_only && !d_.frame[s]->tensor().initialized()) return false;
-      }
-    }
-    size_t bytes = 0;
-    for (uint32_t s : in.op.out)
-      if (s != kNoSlot) {
-        if (!plan_.slots[s].versioned) return false;  // a variable of the scope
-        bytes += plan_.slots[s].bytes();
-      }
-    if (bytes > kMaxKnownBytes) return false;
-    for (uint32_t s : in.op.in)
-      if (s != kNoSlot && !MakeResident(d_.frame[s]->tensor()).ok()) return false;
-    return Compute(in);
-  }
-
-  bool Compute(const Instruction& in) {
-    const OpDef& def = *in.op.def;
-    for (uint32_t s : in.op.out)
-      if (s != kNoSlot)
-        d_.frame[s] =
-            &d_.contents.emplace_back(Tensor::Zeros(plan_.slots[s].dtype, plan_.slots[s].shape()));
-    Status status = Guard([&] {
-      std::unique_ptr<KernelState> state;
-      if (def.prepare() != nullptr) {
-        PrepareContext prepare(in.op, d_.frame.data(), *d_.request.services, nullptr);
-        auto made = def.prepare()(prepare);
-        if (!made.ok()) return made.status();
-        state = *std::move(made);
-      }
-      KernelContext ctx(in.op, d_.frame.data(), *d_.request.services, state.get());
-      return in.fn(ctx);
-    });
-    for (uint32_t s : in.op.out) {
-      if (s == kNoSlot) continue;
-      if (!status.ok()) {  // left for the run, which reports the error if it comes to it
-        SetKnown(s, plan_.slots[s].dtype, plan_.slots[s].shape());
-        continue;
-      }
-      plan_.slots[s].storage = Storage::kConst;
-      plan_.constant[s] = true;
-      plan_.constants.emplace_back(s, *d_.frame[s]);
-    }
-    return status.ok();
-  }
-
-  template <typename Fn>
-  static Status Guard(Fn&& fn) {
-    try {
-      return fn();
-    } catch (const std::bad_alloc& e) {
-      return ResourceExhausted(e.what());
-    } catch (const std::exception& e) {
-      return InvalidArgument(e.what());
-    }
   }
 
   PlanDraft& d_;

@@ -2,7 +2,6 @@
 // they look at, where that never changes: nothing is left to run. Operands of which only the shape
 // is read need no memory at all.
 #include "executor/plan/block_access.h"
-#include "executor/plan/join_copies.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/step_record.h"
 #include "executor/run/interpreter.h"
 #include "memory/pool_allocator.h"
 
@@ -77,6 +78,19 @@ bool Overlap(const Tensor& a, const Tensor& b) {
   return begin(a) < begin(b) + b.bytes() && begin(b) < begin(a) + a.bytes();
 }
 
+// In memory that the next run's copy is made in, too, if the caller gives it up until then.
+Tensor CopyOf(const Tensor& t, TensorAllocator& allocator) {
+  if (!t.is_contiguous()) {
+    Tensor copy = t.Clone();
+    if (!copy.initialized()) throw std::bad_alloc();
+    return copy;
+  }
+  Tensor copy(t.dtype(), t.shape(), allocator.Allocate(t.bytes()));
+  if (t.bytes() > 0) std::memcpy(copy.mutable_raw(), t.raw(), t.bytes());
+  if (t.has_lod()) copy.set_lod(t.lod());
+  return copy;
+}
+
 Status CopyTo(const Tensor& from, const std::string& name, Tensor to) {
   if (from.dtype() != to.dtype() || !(from.shape() == to.shape()))
     return InvalidArgument("output '", name, "' is ", Name(from.dtype()), " ",
@@ -111,10 +125,8 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
     Value& v = value(plan_->feeds[i].slot);
     v = *feeds[i];
     if (!v.is_tensor()) continue;
-    if (plan_->feeds[i].copied || !v.tensor().is_contiguous()) {
-      v = v.tensor().Clone();
-      if (!v.tensor().initialized()) throw std::bad_alloc();
-    }
+    if (plan_->feeds[i].copied || !v.tensor().is_contiguous())
+      v = CopyOf(v.tensor(), *services_.allocator);
   }
   if (tokens_) tokens_->Begin(poison_);
   BindOutputs(bound);
@@ -158,19 +170,44 @@ Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>&
       v = Value();
       continue;
     }
-    (*out)[i] = t.Clone();
-    if (!(*out)[i].initialized())
+    try {
+      (*out)[i] = CopyOf(t, *services_.allocator);
+    } catch (const std::bad_alloc& e) {
       return ResourceExhausted("no memory for the fetched copy of '", f.name, "': ", t.bytes(),
-                               " bytes");
+                               " bytes: ", e.what());
+    }
   }
   return Status::Ok();
 }
+
+namespace {
+
+// The list keeps what it takes itself, for the next run.
+void Empty(Value* list) {
+  if (list->is_array() && list->initialized()) return list->mutable_array().clear();
+  if (list->is_rows() && list->initialized()) {
+    SelectedRows& rows = list->mutable_rows();
+    rows.rows.clear();
+    rows.value = Tensor();
+    return;
+  }
+  StepRecord* record = nullptr;
+  if (list->kind() == Value::Kind::kOther)
+    record = std::any_cast<StepRecord>(&list->mutable_other());
+  if (record != nullptr)
+    record->Clear();
+  else
+    *list = Value();
+}
+
+}  // namespace
 
 void RunState::End() {
   for (const PlanFeed& f : plan_->feeds) value(f.slot) = Value();
   for (uint32_t s : plan_->output_slots) value(s) = Value();
   for (uint32_t s : plan_->view_slots) value(s) = Value();
   for (uint32_t s : plan_->run_slots) value(s) = Value();
+  for (uint32_t s : plan_->list_slots) Empty(&value(s));
   if (tokens_) tokens_->End();
 }
 

@@ -1,6 +1,7 @@
 // Everything an embedding program needs.
 #pragma once
 
+#include "heddle/async_run.h"
 #include "heddle/bound_run.h"
 #include "heddle/executor.h"
 #include "heddle/generator.h"

@@ -6,6 +6,7 @@
 // variable follow Tensor's rules (heddle serialises runs that write to one).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -57,8 +58,13 @@ class Scope {
     Value value;
     uint64_t version = 0;  // of the scope when this was last written
   };
+  // Names are looked up as they come, without a string of their own.
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
   Variable& Make(const std::string& name);  // with mutex_ held
-  std::unordered_map<std::string, std::unique_ptr<Variable>> vars_;
+  std::unordered_map<std::string, std::unique_ptr<Variable>, NameHash, std::equal_to<>> vars_;
 };
 
 }  // namespace heddle

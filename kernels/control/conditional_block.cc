@@ -33,6 +33,10 @@ Status BlockWrites(ShapeContext&) { return Status::Ok(); }
 Status ConditionalBlockGrad(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const bool taken, IsTaken(ctx));
   if (taken) {
+    for (int i = 0; i < ctx.InCount("sub_block:given(Out@GRAD)"); ++i)
+      if (const Value* given = ctx.InVar("sub_block:given(Out@GRAD)", i);
+          given != nullptr && !given->initialized())
+        return InvalidArgument("'Out@GRAD' [", i, "] holds nothing, but the block runs");
     for (int i = 0; i < ctx.InCount("sub_block:grad(Input)"); ++i)
       if (Value* inside = ctx.InVar("sub_block:grad(Input)", i)) inside->Clear();
     HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
@@ -48,6 +52,19 @@ Status ConditionalBlockGrad(KernelContext& ctx) {
       ZeroLike(ctx, *input, outside);
   }
   return Status::Ok();
+}
+
+// A gradient has the shape of its input.
+Status GradShapes(ShapeContext& ctx) {
+  bool told = true;
+  for (int i = 0; i < ctx.OutCount("Input@GRAD"); ++i) {
+    if (!ctx.HasOut("Input@GRAD", i)) continue;
+    const bool known = i < ctx.InCount("Input") && ctx.InVar("Input", i) != nullptr &&
+                       ctx.HasIn("Input", i) && ctx.InShape("Input", i).is_static();
+    told = told && known;
+    if (known) ctx.SetOut("Input@GRAD", ctx.InShape("Input", i), ctx.InDType("Input", i), i);
+  }
+  return told ? Status::Ok() : ctx.Defer();
 }
 
 void DefineBlock(OpDef& op) {
@@ -77,11 +94,13 @@ HEDDLE_OP(conditional_block_grad) {
       .Input("Out@GRAD", kList | kOptional)
       .Input("Scope", kOptional | kRecord)
       .Input("sub_block:grad(Input)", kList | kOptional)
+      .Input("sub_block:given(Out@GRAD)", kList | kOptional)
       .Output("Input@GRAD", kList | kOptional)
       .Output("Cond@GRAD", kList | kOptional)
       .Attr("sub_block", BlockRef{})
       .Attr("is_scalar_condition", false)
       .Traits(kControlFlow)
+      .InferShape(GradShapes)
       .AnyKernel(ConditionalBlockGrad);
 }
 

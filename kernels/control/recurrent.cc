@@ -48,42 +48,70 @@ void CollectItems(const KernelContext& ctx, Key from, Key to, int64_t count, int
 Status Recurrent(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t count, StepCount(ctx));
   Value* scopes = ctx.Bool("is_train") ? ctx.OutVar("step_scopes") : nullptr;
-  std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
-  if (steps != nullptr) steps->clear();
+  StepRecord* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
+  if (steps != nullptr) steps->Clear();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = ctx.Bool("reverse") ? count - 1 - i : i;
-    ClearArrays(ctx, "sub_block:arrays");
+    ClearArrays(StepContext(ctx).Ins("sub_block:arrays"));
     LinkItems(ctx, "inputs", "sub_block:local(inputs)", at);
     if (ctx.Bool("has_states"))
       Link(ctx, i == 0 ? Key("initial_states") : Key("sub_block:states"), "sub_block:ex_states");
     HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
     CollectItems(ctx, "sub_block:local(outputs)", "outputs", count, at);
-    if (steps == nullptr) continue;
-    StepValues now;
-    TakeValues(ctx, "sub_block:kept", &now);
-    steps->push_back(std::move(now));
+    if (steps != nullptr) TakeValues(StepContext(ctx).Ins("sub_block:kept"), &steps->Add());
   }
   return Status::Ok();
+}
+
+// The number of steps, as far as it is known; -1 where it is not, or where there is none.
+int64_t PlannedCount(const ShapeContext& ctx) {
+  int64_t count = -1;
+  for (int i = 0; i < ctx.InCount("inputs"); ++i) {
+    const Shape& x = ctx.InShape("inputs", i);
+    if (!x.is_static() || x.rank() < 1 || x[0] < 1 || (count >= 0 && x[0] != count)) return -1;
+    count = x[0];
+  }
+  return count;
+}
+
+// The variables of slot `to` are items of those of slot `from`. False where one is not known.
+bool ItemShapes(ShapeContext& ctx, Key from, Key to) {
+  bool told = true;
+  for (int i = 0; i < ctx.InCount(from) && i < ctx.OutCount(to); ++i) {
+    if (!ctx.HasOut(to, i)) continue;
+    const bool known = ctx.InVar(from, i) != nullptr && ctx.HasIn(from, i) &&
+                       ctx.InShape(from, i).is_static() && ctx.InShape(from, i).rank() > 0;
+    told = told && known;
+    if (!known) continue;
+    const Shape& x = ctx.InShape(from, i);
+    ctx.SetOut(to, Shape(x.dims().subspan(1)), ctx.InDType(from, i), i);
+  }
+  return told;
+}
+
+// The variables of slot `to` have `count` of those of slot `from` as items; without a count, they
+// are like them. False where one is not known.
+bool WholeShapes(ShapeContext& ctx, Key from, Key to, int64_t count) {
+  bool told = true;
+  for (int i = 0; i < ctx.OutCount(to) && i < ctx.InCount(from); ++i) {
+    if (!ctx.HasOut(to, i) || ctx.InVar(from, i) == nullptr) continue;
+    // Before the block's shapes are inferred, what a step leaves is unknown.
+    const bool known = ctx.HasIn(from, i) && ctx.InShape(from, i).is_static();
+    told = told && (known || !ctx.HasIn(from, i));
+    if (!known) continue;
+    Shape whole = ctx.InShape(from, i);
+    if (count > 0) whole.insert(0, count);
+    ctx.SetOut(to, whole, ctx.InDType(from, i), i);
+  }
+  return told;
 }
 
 // A step's inputs are items of the operator's inputs, and the operator's outputs have the steps'
 // outputs as items. A state keeps its first shape.
 Status StepShapes(ShapeContext& ctx) {
-  int64_t count = -1;
-  for (int i = 0; i < ctx.InCount("inputs"); ++i) {
-    const Shape& x = ctx.InShape("inputs", i);
-    if (!x.is_static() || x.rank() < 1 || x[0] < 1 || (count >= 0 && x[0] != count))
-      return ctx.Defer();
-    count = x[0];
-  }
-  for (int i = 0; i < ctx.InCount("inputs") && i < ctx.OutCount("sub_block:local(inputs)"); ++i) {
-    Shape item;
-    for (int d = 1; d < ctx.InShape("inputs", i).rank(); ++d)
-      item.push_back(ctx.InShape("inputs", i)[d]);
-    if (ctx.HasOut("sub_block:local(inputs)", i))
-      ctx.SetOut("sub_block:local(inputs)", item, ctx.InDType("inputs", i), i);
-  }
-  bool told = count > 0;
+  const int64_t count = PlannedCount(ctx);
+  if (count < 1) return ctx.Defer();
+  bool told = ItemShapes(ctx, "inputs", "sub_block:local(inputs)");
   const int states = ctx.Bool("has_states") ? ctx.OutCount("sub_block:ex_states") : 0;
   for (int i = 0; i < states; ++i) {
     if (!ctx.HasOut("sub_block:ex_states", i)) continue;
@@ -101,28 +129,56 @@ Status StepShapes(ShapeContext& ctx) {
     if (same) ctx.SetOut("sub_block:ex_states", ctx.InShape(slot, i), ctx.InDType(slot, i), i);
     told = told && same;
   }
-  for (int i = 0; i < ctx.OutCount("outputs") && i < ctx.InCount("sub_block:local(outputs)"); ++i) {
-    if (!ctx.HasOut("outputs", i) || ctx.InVar("sub_block:local(outputs)", i) == nullptr ||
-        !ctx.HasIn("sub_block:local(outputs)", i))
-      continue;
-    const Shape& item = ctx.InShape("sub_block:local(outputs)", i);
-    Shape all{count};
-    for (int d = 0; item.is_static() && d < item.rank(); ++d) all.push_back(item[d]);
-    if (item.is_static()) ctx.SetOut("outputs", all, ctx.InDType("sub_block:local(outputs)", i), i);
-    told = told && item.is_static();
-  }
+  told = WholeShapes(ctx, "sub_block:local(outputs)", "outputs", count) && told;
   return told ? Status::Ok() : ctx.Defer();
 }
 
+// Going back, a step's gradients are items of those of the outputs, and a state's gradient has the
+// state's shape.
+Status StepGradShapes(ShapeContext& ctx) {
+  const int64_t count = PlannedCount(ctx);
+  if (count < 1) return ctx.Defer();
+  bool told = ItemShapes(ctx, "outputs@GRAD", "sub_block:local(outputs@GRAD)");
+  const int states = ctx.Bool("has_states") ? ctx.OutCount("sub_block:grad(states)") : 0;
+  for (int i = 0; i < states; ++i) {
+    if (!ctx.HasOut("sub_block:grad(states)", i)) continue;
+    const bool known = i < ctx.InCount("initial_states") && ctx.InVar("initial_states", i) &&
+                       ctx.HasIn("initial_states", i) &&
+                       ctx.InShape("initial_states", i).is_static();
+    told = told && known;
+    if (known)
+      ctx.SetOut("sub_block:grad(states)", ctx.InShape("initial_states", i),
+                 ctx.InDType("initial_states", i), i);
+  }
+  told = WholeShapes(ctx, "sub_block:grad(inputs)", "inputs@GRAD", count) && told;
+  told = WholeShapes(ctx, "sub_block:grad(parameters)", "parameters@GRAD", 0) && told;
+  told = WholeShapes(ctx, "sub_block:grad(ex_states)", "initial_states@GRAD", 0) && told;
+  return told ? Status::Ok() : ctx.Defer();
+}
+
+// Nothing comes back to the states that the last step left.
+void ClearStateGrads(const KernelContext& ctx) {
+  for (int i = 0; i < ctx.OutCount("sub_block:grad(states)"); ++i) {
+    Value* inside = ctx.OutVar("sub_block:grad(states)", i);
+    if (inside == nullptr) continue;
+    const Value* like =
+        i < ctx.InCount("initial_states") ? ctx.InVar("initial_states", i) : nullptr;
+    inside->Clear();
+    if (like != nullptr) ZeroLike(ctx, *like, inside);
+  }
+}
+
 Status StepGrad(const KernelContext& ctx, bool first, int64_t count, int64_t at) {
-  ClearArrays(ctx, "sub_block:arrays");
+  ClearArrays(StepContext(ctx).Ins("sub_block:arrays"));
   LinkItems(ctx, "outputs@GRAD", "sub_block:local(outputs@GRAD)", at);
-  if (!first && ctx.Bool("has_states"))
+  if (!ctx.Bool("has_states") || first)
+    ClearStateGrads(ctx);
+  else
     Link(ctx, "sub_block:grad(ex_states)", "sub_block:grad(states)");
   HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(ctx.Attr<BlockRef>("sub_block")));
   for (int i = 0; i < ctx.OutCount("parameters@GRAD"); ++i) {
     Value* outside = ctx.OutVar("parameters@GRAD", i);
-    const Value* inside = ctx.InVar("sub_block:grad(parameters)", i);
+    Value* inside = ctx.InVar("sub_block:grad(parameters)", i);
     if (outside != nullptr && inside != nullptr)
       HEDDLE_RETURN_IF_ERROR(Accumulate(ctx, *inside, outside));
   }
@@ -134,16 +190,15 @@ Status RecurrentGrad(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t count, StepCount(ctx));
   Value* scopes = ctx.InVar("step_scopes");
   if (scopes == nullptr) return InvalidArgument("'step_scopes' names no variable");
-  std::vector<StepValues> steps = std::move(StepsIn(*scopes));
-  scopes->Clear();
-  if (std::ssize(steps) != count)
+  StepRecord& steps = StepsIn(*scopes);
+  if (static_cast<int64_t>(steps.size()) != count)
     return InvalidArgument("'step_scopes' holds ", steps.size(), " steps, the inputs have ", count);
   for (const Key slot : {Key("parameters@GRAD"), Key("inputs@GRAD")})
     for (int i = 0; i < ctx.OutCount(slot); ++i)
       if (Value* out = ctx.OutVar(slot, i)) out->Clear();
   for (int64_t i = 0; i < count; ++i) {
     StepValues& values = steps[static_cast<size_t>(count - 1 - i)];
-    PutValues(ctx, "sub_block:kept", values, 0);
+    PutValues(StepContext(ctx).Ins("sub_block:kept"), values, 0);
     values.clear();
     const int64_t at = ctx.Bool("reverse") ? i : count - 1 - i;
     HEDDLE_RETURN_IF_ERROR(StepGrad(ctx, i == 0, count, at));
@@ -153,6 +208,7 @@ Status RecurrentGrad(KernelContext& ctx) {
     Value* out = ctx.OutVar("initial_states@GRAD", i);
     if (out != nullptr && inside != nullptr && inside->initialized()) *out = *inside;
   }
+  steps.Clear();
   return Status::Ok();
 }
 
@@ -189,7 +245,7 @@ HEDDLE_OP(recurrent_grad) {
     op.Input(std::string("sub_block:grad(") + of + ")", kList | kOptional);
   for (const char* of : {"inputs@GRAD", "initial_states@GRAD", "parameters@GRAD"})
     op.Output(of, kList | kOptional);
-  op.AnyKernel(RecurrentGrad);
+  op.InferShape(StepGradShapes).AnyKernel(RecurrentGrad);
 }
 
 HEDDLE_EXAMPLES(recurrent, R"(

@@ -3,6 +3,7 @@
 #include "core/shapes.h"
 #include "kernels/control/steps.h"
 #include "kernels/index/index_value.h"
+#include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {
@@ -13,15 +14,29 @@ Status MemoryHelperGrad(KernelContext& ctx) {
   Value* out = ctx.OutVar("X@GRAD");
   if (out == nullptr) return Status::Ok();
   if (grad != nullptr && grad->initialized())
-    CopyValue(ctx, *grad, out);
-  else if (const Value* x = ctx.InVar("X"))
+    CopyToOutput(ctx, *grad, out);
+  else if (const Value* x = ctx.InVar("X"); x != nullptr && !x->is_tensor())
     ZeroLike(ctx, *x, out);
+  else if (x != nullptr)
+    ZeroBytes(ctx, ctx.Out("X@GRAD").mutable_raw(), ctx.Out("X@GRAD").bytes());
   return Status::Ok();
 }
 
 Status MemoryHelper(KernelContext& ctx) {
-  CopyValue(ctx, *ctx.InVar("X"), ctx.OutVar("Out"));
+  CopyToOutput(ctx, *ctx.InVar("X"), ctx.OutVar("Out"));
   return Status::Ok();
+}
+
+Status GradShape(ShapeContext& ctx) {
+  for (const Key like : {Key("Out@GRAD"), Key("X")}) {
+    const Value* v = ctx.InVar(like);
+    if (v == nullptr || !ctx.HasIn(like)) continue;
+    if (!v->is_tensor()) return ctx.Defer();
+    ctx.SetOut("X@GRAD", ctx.InShape(like), ctx.InDType(like));
+    ctx.ShareLoD(like, "X@GRAD");
+    return Status::Ok();
+  }
+  return ctx.Defer();
 }
 
 }  // namespace
@@ -37,7 +52,7 @@ HEDDLE_OP(rnn_memory_helper_grad) {
       .Input("Out", kOptional)
       .Input("Out@GRAD", kOptional | kAnyKind)
       .Output("X@GRAD");
-  op.Attr("dtype", 5).AnyKernel(MemoryHelperGrad);
+  op.Attr("dtype", 5).InferShape(GradShape).AnyKernel(MemoryHelperGrad);
 }
 
 HEDDLE_EXAMPLES(rnn_memory_helper, R"(

@@ -46,33 +46,43 @@ Tensor Zeros(const KernelContext& ctx, const Tensor& like) {
 
 }  // namespace
 
-std::vector<StepValues>& StepsIn(Value& scopes) {
+StepRecord& StepsIn(Value& scopes) {
   std::any& held = scopes.mutable_other();
-  if (std::any_cast<std::vector<StepValues>>(&held) == nullptr) held = std::vector<StepValues>();
-  return *std::any_cast<std::vector<StepValues>>(&held);
+  if (std::any_cast<StepRecord>(&held) == nullptr) held = StepRecord();
+  return *std::any_cast<StepRecord>(&held);
 }
 
-void TakeValues(const KernelContext& ctx, Key slot, StepValues* to) {
-  to->reserve(to->size() + static_cast<size_t>(ctx.InCount(slot)));
-  for (int i = 0; i < ctx.InCount(slot); ++i) {
-    const Value* v = ctx.InVar(slot, i);
-    to->push_back(v != nullptr ? *v : Value());
+void TakeValues(const SlotVars& vars, StepValues* to) {
+  to->reserve(to->size() + static_cast<size_t>(vars.size()));
+  for (int i = 0; i < vars.size(); ++i) {
+    Value* v = vars[i];
+    if (v == nullptr)
+      to->emplace_back();
+    else if (v->kind() == Value::Kind::kOther)
+      to->push_back(std::exchange(*v, Value()));
+    else
+      to->push_back(*v);
   }
 }
 
-size_t PutValues(const KernelContext& ctx, Key slot, StepValues& from, size_t at) {
-  for (int i = 0; i < ctx.InCount(slot) && at < from.size(); ++i, ++at)
-    if (Value* v = ctx.InVar(slot, i); v != nullptr) *v = std::move(from[at]);
+size_t PutValues(const SlotVars& vars, StepValues& from, size_t at) {
+  for (int i = 0; i < vars.size() && at < from.size(); ++i, ++at)
+    if (Value* v = vars[i]; v != nullptr) *v = std::move(from[at]);
   return at;
 }
 
-void ClearArrays(const KernelContext& ctx, Key slot) {
-  for (int i = 0; i < ctx.InCount(slot); ++i)
-    if (Value* v = ctx.InVar(slot, i); v != nullptr && v->is_array()) v->mutable_array().clear();
+void ClearArrays(const SlotVars& vars) {
+  for (int i = 0; i < vars.size(); ++i)
+    if (Value* v = vars[i]; v != nullptr && v->is_array()) v->mutable_array().clear();
 }
 
-Status Accumulate(const KernelContext& ctx, const Value& from, Value* to) {
+Status Accumulate(const KernelContext& ctx, Value& from, Value* to) {
   if (!from.initialized()) return Status::Ok();
+  const bool first = from.is_tensor() && (!to->is_tensor() || !to->tensor().initialized());
+  if (first) {
+    *to = std::exchange(from, Value());
+    return Status::Ok();
+  }
   if (from.is_tensor()) return AccumulateTensor(ctx, from.tensor(), &to->MutableTensor());
   if (!from.is_array())
     return Unimplemented("gradients of steps that are neither tensors nor arrays");

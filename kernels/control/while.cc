@@ -1,18 +1,24 @@
 // while and its gradient. Going forward, each step leaves a record of what the gradient block
 // reads: carried variables as they were before the step, the step's own variables as they were
 // after it.
+#include <utility>
+#include <vector>
+
 #include "core/op_context.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/control/steps.h"
 
 namespace heddle {
 namespace {
 
 Status While(KernelContext& ctx) {
+  const StepContext slots(ctx);
   const BlockRef body = ctx.Attr<BlockRef>("sub_block");
   Value* scopes = ctx.Bool("is_test") ? nullptr : ctx.OutVar("StepScopes");
-  std::vector<StepValues>* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
-  if (steps != nullptr) steps->clear();
-  const bool arrays = ctx.InCount("sub_block:arrays") > 0;
+  StepRecord* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
+  if (steps != nullptr) steps->Clear();
+  const SlotVars carried = slots.Ins("sub_block:carried"), kept = slots.Ins("sub_block:kept");
+  const SlotVars arrays = slots.Ins("sub_block:arrays");
   const bool may_end = ctx.InVar("sub_block:changing(Condition)") != nullptr;
   const Value* go_on = ctx.InVar("Condition");
   if (go_on == nullptr || !go_on->is_tensor()) return InvalidArgument("'Condition' is no tensor");
@@ -24,13 +30,10 @@ Status While(KernelContext& ctx) {
     if (!*condition.data<bool>()) return Status::Ok();
     if (!first && !may_end)
       return InvalidArgument("never ends: no step changes what 'Condition' depends on");
-    if (arrays) ClearArrays(ctx, "sub_block:arrays");
-    StepValues now;
-    if (steps != nullptr) TakeValues(ctx, "sub_block:carried", &now);
+    ClearArrays(arrays);
+    if (steps != nullptr) TakeValues(carried, &steps->Add());
     HEDDLE_RETURN_IF_ERROR(ctx.RunBlock(body));
-    if (steps == nullptr) continue;
-    TakeValues(ctx, "sub_block:kept", &now);
-    steps->push_back(std::move(now));
+    if (steps != nullptr) TakeValues(kept, &steps->back());
   }
 }
 
@@ -40,36 +43,54 @@ Status BodyWrites(ShapeContext&) { return Status::Ok(); }
 // The loop's gradients on their way back through the steps.
 class GradLoop {
  public:
-  explicit GradLoop(const KernelContext& ctx) : ctx_(ctx) {
-    for (int i = 0; i < ctx.InCount("Out@GRAD"); ++i) {
-      const Value* outside = ctx.InVar("Out@GRAD", i);
-      const Value* forward = ctx.InVar("sub_block:primal(Out@GRAD)", i);
-      out_grads_.push_back(outside != nullptr ? *outside : Value());
-      if (!out_grads_.back().initialized() && forward != nullptr)
-        ZeroLike(ctx, *forward, &out_grads_.back());
-    }
-    for (int i = 0; i < ctx.OutCount("X@GRAD"); ++i)
-      if (Value* out = ctx.OutVar("X@GRAD", i); out != nullptr && CarriedBy(i) < 0) out->Clear();
+  // `room`: an empty list to work with.
+  GradLoop(const KernelContext& ctx, const StepContext& slots, StepValues& room)
+      : ctx_(ctx),
+        body_(ctx.Attr<BlockRef>("sub_block")),
+        x_(slots.Ins("X")),
+        x_grads_(slots.Outs("X@GRAD")),
+        given_(slots.Outs("sub_block:local(original_output_grad)")),
+        insides_(slots.Ins("sub_block:grad(X)")),
+        carried_(slots.Ins("sub_block:carried")),
+        kept_(slots.Ins("sub_block:kept")),
+        arrays_(slots.Ins("sub_block:arrays")),
+        heap_(ctx),
+        carried_by_(static_cast<size_t>(x_grads_.size()), -1, &heap_),
+        carrying_(&heap_),
+        out_grads_(room) {
+    TakeGradients(slots);
+    FindCarried(slots.Ins("sub_block:X@GRAD"), slots.Ins("sub_block:Out@GRAD"));
   }
 
   Status Step(StepValues& values) {
-    PutValues(ctx_, "sub_block:kept", values, PutValues(ctx_, "sub_block:carried", values, 0));
-    ClearArrays(ctx_, "sub_block:arrays");
-    for (size_t i = 0; i < out_grads_.size(); ++i)
-      if (Value* v = ctx_.OutVar("sub_block:local(original_output_grad)", static_cast<int>(i)))
-        *v = out_grads_[i];
-    HEDDLE_RETURN_IF_ERROR(ctx_.RunBlock(ctx_.Attr<BlockRef>("sub_block")));
-    for (int i = 0; i < ctx_.OutCount("X@GRAD"); ++i)
-      if (ctx_.OutVar("X@GRAD", i) != nullptr) HEDDLE_RETURN_IF_ERROR(Collect(i));
+    PutValues(kept_, values, PutValues(carried_, values, 0));
+    ClearArrays(arrays_);
+    for (size_t k = 0; k < out_grads_.size(); ++k) {
+      Value* given = given_[static_cast<int>(k)];
+      if (given == nullptr) continue;
+      if (carrying_[k] == nullptr)
+        *given = out_grads_[k];
+      else
+        *given = std::exchange(out_grads_[k], Value());
+    }
+    HEDDLE_RETURN_IF_ERROR(ctx_.RunBlock(body_));
+    for (size_t k = 0; k < out_grads_.size(); ++k)
+      if (Value* inside = carrying_[k]) Carry(*inside, given_[static_cast<int>(k)], k);
+    for (int i = 0; i < x_grads_.size(); ++i) {
+      if (x_grads_[i] == nullptr || carried_by_[static_cast<size_t>(i)] >= 0) continue;
+      Value* inside = insides_[i];
+      if (inside == nullptr) return NotFound("the block makes no gradient of input 'X' [", i, "]");
+      HEDDLE_RETURN_IF_ERROR(Accumulate(ctx_, *inside, x_grads_[i]));
+    }
     return Status::Ok();
   }
 
   Status Finish() {
-    for (int i = 0; i < ctx_.OutCount("X@GRAD"); ++i) {
-      Value* out = ctx_.OutVar("X@GRAD", i);
+    for (int i = 0; i < x_grads_.size(); ++i) {
+      Value* out = x_grads_[i];
       if (out == nullptr) continue;
-      const Value* x = ctx_.InVar("X", i);
-      if (const int k = CarriedBy(i); k >= 0)
+      const Value* x = x_[i];
+      if (const int k = carried_by_[static_cast<size_t>(i)]; k >= 0)
         *out = out_grads_[static_cast<size_t>(k)];
       else if (x != nullptr && !out->initialized())
         ZeroLike(ctx_, *x, out);
@@ -79,12 +100,38 @@ class GradLoop {
   }
 
  private:
-  // The output gradient that the gradient of input `i` goes on as; -1 when it adds up instead.
-  int CarriedBy(int i) const {
-    const Value* inside = ctx_.InVar("sub_block:X@GRAD", i);
-    for (int k = 0; k < ctx_.InCount("sub_block:Out@GRAD") && inside != nullptr; ++k)
-      if (ctx_.InVar("sub_block:Out@GRAD", k) == inside) return k;
-    return -1;
+  // What comes from outside; zeros where nothing does.
+  void TakeGradients(const StepContext& slots) {
+    const SlotVars outside = slots.Ins("Out@GRAD");
+    const SlotVars forward = slots.Ins("sub_block:primal(Out@GRAD)");
+    for (int i = 0; i < outside.size(); ++i) {
+      out_grads_.push_back(outside[i] != nullptr ? *outside[i] : Value());
+      if (!out_grads_.back().initialized() && forward[i] != nullptr)
+        ZeroLike(ctx_, *forward[i], &out_grads_.back());
+    }
+  }
+
+  // The output gradients that gradients of inputs go on as; the others add up.
+  void FindCarried(const SlotVars& inside_x, const SlotVars& inside_out) {
+    carrying_.assign(out_grads_.size(), nullptr);
+    for (int i = 0; i < x_grads_.size(); ++i) {
+      if (x_grads_[i] == nullptr) continue;
+      for (int k = 0; k < inside_out.size() && inside_x[i] != nullptr; ++k) {
+        if (inside_out[k] != inside_x[i]) continue;
+        carried_by_[static_cast<size_t>(i)] = k;
+        carrying_[static_cast<size_t>(k)] = inside_x[i];
+        break;
+      }
+      if (carried_by_[static_cast<size_t>(i)] < 0) x_grads_[i]->Clear();
+    }
+  }
+
+  // What the step made of the gradient goes on; where it made nothing, the gradient itself.
+  void Carry(Value& inside, Value* given, size_t k) {
+    if (inside.initialized())
+      out_grads_[k] = std::exchange(inside, Value());
+    else if (given != nullptr)
+      out_grads_[k] = std::exchange(*given, Value());
   }
 
   // A gradient has the shape of its input.
@@ -101,35 +148,32 @@ class GradLoop {
     return Status::Ok();
   }
 
-  Status Collect(int i) {
-    if (const int k = CarriedBy(i); k >= 0) {
-      const Value* inside = ctx_.InVar("sub_block:X@GRAD", i);
-      if (inside->initialized()) out_grads_[static_cast<size_t>(k)] = *inside;
-      return Status::Ok();
-    }
-    const Value* inside = ctx_.InVar("sub_block:grad(X)", i);
-    if (inside == nullptr) return NotFound("the block makes no gradient of input 'X' [", i, "]");
-    return Accumulate(ctx_, *inside, ctx_.OutVar("X@GRAD", i));
-  }
-
   const KernelContext& ctx_;
-  std::vector<Value> out_grads_;
+  const BlockRef body_;
+  const SlotVars x_, x_grads_, given_, insides_, carried_, kept_, arrays_;
+  CallHeap heap_;
+  std::pmr::vector<int> carried_by_;   // per X@GRAD: the output gradient, or -1
+  std::pmr::vector<Value*> carrying_;  // per output gradient: the block's variable, or nullptr
+  StepValues& out_grads_;
 };
 
 Status WhileGrad(KernelContext& ctx) {
+  const StepContext slots(ctx);
   Value* scopes = ctx.InVar("StepScopes");
   if (scopes == nullptr) return InvalidArgument("'StepScopes' names no variable");
-  std::vector<StepValues> steps = std::move(StepsIn(*scopes));
-  scopes->Clear();
+  StepRecord& steps = StepsIn(*scopes);
+  const SlotVars carried = slots.Ins("sub_block:carried"), kept = slots.Ins("sub_block:kept");
   // Operators behind this one must find the variables as the loop left them.
-  StepValues after;
-  TakeValues(ctx, "sub_block:carried", &after);
-  TakeValues(ctx, "sub_block:kept", &after);
-  GradLoop loop(ctx);
+  StepValues& after = steps.work(0);
+  TakeValues(carried, &after);
+  TakeValues(kept, &after);
+  GradLoop loop(ctx, slots, steps.work(1));
   Status status;
-  for (; !steps.empty() && status.ok(); steps.pop_back()) status = loop.Step(steps.back());
-  PutValues(ctx, "sub_block:kept", after, PutValues(ctx, "sub_block:carried", after, 0));
-  return status.ok() ? loop.Finish() : status;
+  for (; steps.size() > 0 && status.ok(); steps.DropLast()) status = loop.Step(steps.back());
+  PutValues(kept, after, PutValues(carried, after, 0));
+  if (status.ok()) status = loop.Finish();
+  steps.Clear();
+  return status;
 }
 
 // Inside, the gradients of the outputs are what comes from outside, or zeros like the outputs.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
 
@@ -40,8 +41,9 @@ T Decay(const Options& options, T overlap, T max_overlap) {
 
 // The boxes of one class above the threshold, best first.
 template <typename T>
-std::vector<int32_t> Best(const Options& options, const T* scores, int64_t count) {
-  std::vector<int32_t> order;
+std::pmr::vector<int32_t> Best(const Options& options, const T* scores, int64_t count,
+                               CallHeap* heap) {
+  std::pmr::vector<int32_t> order(heap);
   const T threshold = static_cast<T>(options.score_threshold);
   for (int64_t i = 0; i < count; ++i)
     if (!(scores[i] <= threshold)) order.push_back(static_cast<int32_t>(i));
@@ -54,12 +56,13 @@ std::vector<int32_t> Best(const Options& options, const T* scores, int64_t count
 }
 
 template <typename T>
-void OneClass(const Options& options, const T* boxes, const T* scores, int64_t count, int64_t size,
-              int64_t label, std::vector<Detection<T>>* found) {
-  const std::vector<int32_t> order = Best(options, scores, count);
+void OneClass(const KernelContext& ctx, const Options& options, const T* boxes, const T* scores,
+              int64_t count, int64_t size, int64_t label, std::pmr::vector<Detection<T>>* found) {
+  CallHeap heap(ctx);
+  const std::pmr::vector<int32_t> order = Best(options, scores, count, &heap);
   const size_t n = order.size();
   const T post = static_cast<T>(options.post_threshold);
-  std::vector<T> max_overlap(n, T(0)), overlap(n);
+  std::pmr::vector<T> max_overlap(n, T(0), &heap), overlap(n, &heap);
   for (size_t i = 0; i < n; ++i) {
     T decay = 1;
     for (size_t j = 0; j < i; ++j) {
@@ -83,16 +86,18 @@ struct MatrixNms {
     const Options options(ctx);
     const int64_t images = scores.dim(0), classes = scores.dim(1), count = scores.dim(2);
     const int64_t size = boxes.dim(2);
-    std::vector<T> rows;
-    std::vector<int32_t> index, numbers;
+    CallHeap heap(ctx);
+    std::pmr::vector<T> rows(&heap);
+    std::pmr::vector<int32_t> index(&heap), numbers(&heap);
     for (int64_t n = 0; n < images; ++n) {
       const T* box = boxes.data<T>() + n * count * size;
-      std::vector<Detection<T>> found;
+      CallHeap of_image(ctx);
+      std::pmr::vector<Detection<T>> found(&of_image);
       for (int64_t c = 0; c < classes; ++c)
         if (c != options.background)
-          OneClass(options, box, scores.data<T>() + (n * classes + c) * count, count, size, c,
+          OneClass(ctx, options, box, scores.data<T>() + (n * classes + c) * count, count, size, c,
                    &found);
-      SortAndCut(options.keep_top_k, &found);
+      SortAndCut(options.keep_top_k, &of_image, &found);
       numbers.push_back(static_cast<int32_t>(found.size()));
       for (const Detection<T>& d : found) {
         rows.insert(rows.end(), {d.label, d.score});
@@ -106,19 +111,20 @@ struct MatrixNms {
     return Status::Ok();
   }
 
-  static void SortAndCut(int64_t keep_top_k, std::vector<Detection<T>>* found) {
+  static void SortAndCut(int64_t keep_top_k, CallHeap* heap,
+                         std::pmr::vector<Detection<T>>* found) {
     int64_t keep = std::ssize(*found);
     if (keep_top_k > -1) keep = std::min(keep, keep_top_k);
-    std::vector<size_t> order(found->size());
+    std::pmr::vector<size_t> order(found->size(), heap);
     std::iota(order.begin(), order.end(), size_t{0});
     std::partial_sort(order.begin(), order.begin() + keep, order.end(),
                       [&](size_t a, size_t b) { return (*found)[a].score > (*found)[b].score; });
-    std::vector<Detection<T>> sorted;
+    std::pmr::vector<Detection<T>> sorted(heap);
     for (int64_t i = 0; i < keep; ++i) sorted.push_back((*found)[order[static_cast<size_t>(i)]]);
     *found = std::move(sorted);
   }
   template <typename V>
-  static void Put(const KernelContext& ctx, Key slot, const std::vector<V>& values,
+  static void Put(const KernelContext& ctx, Key slot, const std::pmr::vector<V>& values,
                   const Shape& shape) {
     if (!ctx.HasOut(slot)) return;
     std::copy(values.begin(), values.end(),

@@ -1,4 +1,7 @@
 // nms: greedy non-maximum suppression of boxes that are sorted by score.
+#include <vector>
+
+#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -22,8 +25,9 @@ struct PlainNms {
     const T* box = boxes.data<T>();
     const int64_t n = boxes.dim(0);
     const auto threshold = static_cast<float>(ctx.Float("iou_threshold"));
-    std::vector<bool> gone(static_cast<size_t>(n), false);
-    std::vector<int64_t> kept;
+    CallHeap heap(ctx);
+    std::pmr::vector<bool> gone(static_cast<size_t>(n), false, &heap);
+    std::pmr::vector<int64_t> kept(&heap);
     for (int64_t i = 0; i < n; ++i) {
       if (gone[static_cast<size_t>(i)]) continue;
       kept.push_back(i);

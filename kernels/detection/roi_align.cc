@@ -99,7 +99,8 @@ struct RoiAlign {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
     const Setup s(ctx, x.shape());
-    HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     Tensor& out = ctx.Out("Out");
     ZeroAll(out);
     const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
@@ -136,7 +137,8 @@ struct RoiAlignGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
     const Setup s(ctx, x.shape());
-    HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     Tensor& dx = ctx.Out("X@GRAD");
     ZeroAll(dx);
     const int64_t plane = s.height * s.width, bins = s.rows * s.cols;

@@ -72,7 +72,8 @@ struct RoiPool {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
     const Setup s(ctx, x.shape());
-    HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     T* out = ctx.Out("Out").template mutable_data<T>();
     Tensor* places = ctx.OutOpt("Argmax");
     int64_t* argmax = places != nullptr ? places->mutable_data<int64_t>() : nullptr;
@@ -115,7 +116,8 @@ struct RoiPoolGrad {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs"), &d = ctx.In("Out@GRAD");
     const Tensor& argmax = ctx.In("Argmax");
     const Setup s(ctx, x.shape());
-    HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     const int64_t planes = rois.dim(0) * s.channels;
     if (d.numel() != planes * s.bins() || argmax.numel() != d.numel() ||
         argmax.dtype() != DType::kI64 || d.dtype() != x.dtype())
@@ -171,7 +173,8 @@ Bin PsBin(const Setup& s, const T* roi, int64_t row, int64_t col) {
 template <typename T, typename Fn>
 Status ForEachPsBin(KernelContext& ctx, const Setup& s, Fn fn) {
   const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
-  HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ImagesOf(ctx, x.dim(0)));
+  CallHeap heap(ctx);
+  HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
   for (int64_t r = 0; r < rois.dim(0); ++r)
     for (int64_t k = 0; k < s.channels; ++k) {
       const int64_t b = k % s.bins();

@@ -19,9 +19,9 @@ Status CheckRoiOperands(const ShapeContext& ctx) {
   return Status::Ok();
 }
 
-Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images) {
+Result<std::pmr::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images, CallHeap* heap) {
   const Tensor& rois = ctx.In("ROIs");
-  std::vector<int64_t> of;
+  std::pmr::vector<int64_t> of(heap);
   if (const Tensor* numbers = ctx.InOpt("RoisNum")) {
     const Labels count(ctx, *numbers);
     for (int64_t i = 0; i < numbers->numel(); ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/op_context.h"
+#include "kernels/base/call_heap.h"
 
 namespace heddle {
 
@@ -11,6 +12,6 @@ namespace heddle {
 Status CheckRoiOperands(const ShapeContext& ctx);
 
 // The image of each of ROIs' regions: from RoisNum, or from the regions' sequences.
-Result<std::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images);
+Result<std::pmr::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images, CallHeap* heap);
 
 }  // namespace heddle

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory_resource>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
 
 namespace heddle {
@@ -35,7 +38,7 @@ Status CheckLike(const Tensor& out, const Tensor& x, int i) {
 
 // Adds up the operands' elements [begin, begin + count) in the operands' order, whichever of them
 // `to` lies in: the same bits as in memory of its own. At most kBlock elements.
-void AddBlock(BinaryLoops::Fn add, const std::vector<const std::byte*>& from, size_t begin,
+void AddBlock(BinaryLoops::Fn add, std::span<const std::byte* const> from, size_t begin,
               int64_t count, size_t size, std::byte* to) {
   const size_t bytes = static_cast<size_t>(count) * size, at = begin * size;
   if (from.size() == 1) {
@@ -52,7 +55,8 @@ void AddBlock(BinaryLoops::Fn add, const std::vector<const std::byte*>& from, si
 
 // The sum of the dense inputs in `out`, which may be the memory of one of them.
 Status AddDense(const KernelContext& ctx, Tensor& out) {
-  std::vector<const std::byte*> from;
+  CallHeap heap(ctx);
+  std::pmr::vector<const std::byte*> from(&heap);
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Tensor* t = DenseIn(ctx, i);
     if (t == nullptr) continue;
@@ -104,7 +108,8 @@ Status AddRowsToDense(const KernelContext& ctx, Tensor& out) {
 // All inputs are sparse: the distinct rows in ascending order, each with the sum of its values.
 Status AddRows(const KernelContext& ctx, Value* out) {
   const SelectedRows* first = nullptr;
-  std::map<int64_t, size_t> place;
+  CallHeap heap(ctx);
+  std::pmr::map<int64_t, size_t> place(&heap);
   size_t total = 0;
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Value* v = ctx.InVar("X", i);
@@ -117,13 +122,17 @@ Status AddRows(const KernelContext& ctx, Value* out) {
     total += r.rows.size();
     for (int64_t row : r.rows) place.emplace(row, 0);
   }
-  SelectedRows sum;
   if (first == nullptr) {
+    SelectedRows sum;
     for (int i = 0; i < ctx.InCount("X"); ++i)
       if (const Value* v = ctx.InVar("X", i); v != nullptr && v->is_rows()) sum = v->rows();
     out->mutable_rows() = std::move(sum);
     return Status::Ok();
   }
+  bool in_place = false;
+  for (int i = 0; i < ctx.InCount("X"); ++i) in_place = in_place || ctx.InVar("X", i) == out;
+  SelectedRows aside;
+  SelectedRows& sum = in_place ? aside : out->mutable_rows();
   const bool distinct = place.size() == total;  // then nothing is added up, and the order stays
   size_t next = 0;
   for (auto& [row, at] : place) at = next++;
@@ -149,13 +158,17 @@ Status AddRows(const KernelContext& ctx, Value* out) {
       add(to, static_cast<const std::byte*>(r.value.raw()) + k * row_bytes, to, width, nullptr);
     }
   }
-  out->mutable_rows() = std::move(sum);
+  if (in_place) out->mutable_rows() = std::move(aside);
   return Status::Ok();
 }
 
 // Element by element; an element that only some arrays hold is the sum of those.
 Status AddArrays(const KernelContext& ctx, Value* out) {
-  TensorArray sum;
+  bool in_place = false;
+  for (int i = 0; i < ctx.InCount("X"); ++i) in_place = in_place || ctx.InVar("X", i) == out;
+  TensorArray aside;
+  TensorArray& sum = in_place ? aside : out->mutable_array();
+  sum.clear();
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Value* v = ctx.InVar("X", i);
     if (v == nullptr || !v->is_array()) continue;
@@ -176,7 +189,7 @@ Status AddArrays(const KernelContext& ctx, Value* out) {
       add(sum[k].raw(), x.raw(), sum[k].mutable_raw(), x.numel(), nullptr);
     }
   }
-  out->mutable_array() = std::move(sum);
+  if (in_place) out->mutable_array() = std::move(aside);
   return Status::Ok();
 }
 

@@ -6,9 +6,9 @@
 #include <new>
 #include <string>
 
+#include "core/buffer_slab.h"
 #include "core/lazy_buffer.h"
 #include "core/op_context.h"
-#include "core/pack_slab.h"
 
 namespace heddle {
 

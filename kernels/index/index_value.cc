@@ -39,6 +39,17 @@ void CopyValue(const KernelContext& ctx, const Value& from, Value* to) {
   }
 }
 
+void CopyToOutput(const KernelContext& ctx, const Value& from, Value* to) {
+  const bool given = &from != to && from.is_tensor() && to->is_tensor() &&
+                     from.tensor().initialized() && to->tensor().initialized() &&
+                     from.tensor().dtype() == to->tensor().dtype() &&
+                     from.tensor().shape() == to->tensor().shape();
+  if (!given) return CopyValue(ctx, from, to);
+  Tensor& out = to->tensor();
+  CopyBytes(ctx, from.tensor().raw(), out.mutable_raw(), out.bytes());
+  if (from.tensor().has_lod() || out.has_lod()) out.set_lod(from.tensor().lod());
+}
+
 Result<int64_t> ScalarIn(const KernelContext& ctx, Key key) {
   return ScalarOf(ctx.In(key), key.name);
 }

@@ -10,6 +10,9 @@ namespace heddle {
 void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to);
 // The same for tensors, tensor arrays and selected rows.
 void CopyValue(const KernelContext& ctx, const Value& from, Value* to);
+// The same for an output whose shape function tells the shape of what is copied, if it is a tensor:
+// so the output has its memory.
+void CopyToOutput(const KernelContext& ctx, const Value& from, Value* to);
 // The one integer (or bool) that slot `key`, or a tensor of that name, holds.
 Result<int64_t> ScalarIn(const KernelContext& ctx, Key key);
 Result<int64_t> ScalarOf(const Tensor& t, const char* name);

@@ -1,6 +1,7 @@
 // quantize_linear and dequantize_linear, and other ways back from a few bits: values stay floats.
 #include <cmath>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -58,7 +59,8 @@ struct QuantizeLinear {
     HEDDLE_ASSIGN_OR_RETURN(const Steps steps, StepsOf(ctx));
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const AxisSplit split, Channels(x, ctx.Int("quant_axis")));
-    std::vector<T> scales(static_cast<size_t>(split.n));
+    CallHeap heap(ctx);
+    std::pmr::vector<T> scales(static_cast<size_t>(split.n), &heap);
     if (ctx.Bool("is_test")) {
       const Tensor& given = ctx.In("Scale");
       if (given.numel() < split.n || given.dtype() != x.dtype())
@@ -83,7 +85,7 @@ struct QuantizeLinear {
   }
 
   // In training a scale for everything is a moving average.
-  static Status Observe(KernelContext& ctx, std::vector<T>* scales) {
+  static Status Observe(KernelContext& ctx, std::pmr::vector<T>* scales) {
     if (ctx.Int("quant_axis") < 0) {
       const Tensor *accum = ctx.InOpt("InAccum"), *state = ctx.InOpt("InState");
       if (accum == nullptr || state == nullptr || accum->numel() != 1 || state->numel() != 1)
@@ -148,7 +150,8 @@ struct ChannelWiseDequantize {
     HEDDLE_ASSIGN_OR_RETURN(const AxisSplit split, Channels(x, axis));
     T range = 1;
     for (int i = 0; i < count; ++i) range *= static_cast<T>(Range(bits[static_cast<size_t>(i)]));
-    std::vector<T> scales(static_cast<size_t>(split.n));
+    CallHeap heap(ctx);
+    std::pmr::vector<T> scales(static_cast<size_t>(split.n), &heap);
     for (int i = 0; i < count; ++i) {
       const Tensor& s = ctx.In("Scales", i);
       if (s.dtype() != x.dtype() || s.numel() < (i == 0 ? split.n : 1))

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/reduce_op.h"
 
@@ -12,19 +13,20 @@ namespace {
 // Offsets into X of the elements of each output: outputs × count.
 struct Groups {
   int64_t outputs = 0, count = 0;
-  std::vector<int64_t> starts, offsets;  // element (o, i) lies at starts[o] + offsets[i]
+  std::pmr::vector<int64_t> starts, offsets;  // element (o, i) lies at starts[o] + offsets[i]
+  explicit Groups(CallHeap* heap) : starts(heap), offsets(heap) {}
 };
 
-Result<Groups> MakeGroups(const KernelContext& ctx, const Shape& x) {
+Result<Groups> MakeGroups(const KernelContext& ctx, const Shape& x, CallHeap* heap) {
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(ctx.IntList("axis"), false, x.rank()));
-  Groups g;
+  Groups g(heap);
   g.starts = {0};
   g.offsets = {0};
   int64_t stride = x.numel();
   for (int i = 0; i < x.rank(); ++i) {
     stride = x[i] == 0 ? 0 : stride / x[i];
-    std::vector<int64_t>& list = (mask >> i & 1u) != 0 ? g.offsets : g.starts;
-    std::vector<int64_t> longer;
+    std::pmr::vector<int64_t>& list = (mask >> i & 1u) != 0 ? g.offsets : g.starts;
+    std::pmr::vector<int64_t> longer(heap);
     for (int64_t base : list)
       for (int64_t k = 0; k < x[i]; ++k) longer.push_back(base + k * stride);
     list = std::move(longer);
@@ -40,12 +42,13 @@ template <typename T>
 struct Nanmedian {
   static Status Run(KernelContext& ctx) {
     const Tensor& xt = ctx.In("X");
-    HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape()));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape(), &heap));
     const T* x = xt.data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
     Tensor* it = ctx.OutOpt("MedianIndex");
     int64_t* indices = it != nullptr ? it->template mutable_data<int64_t>() : nullptr;
-    std::vector<int64_t> order;
+    std::pmr::vector<int64_t> order(&heap);
     for (int64_t o = 0; o < g.outputs; ++o) {
       const auto at = [&](int64_t i) { return x[g.starts[o] + g.offsets[i]]; };
       order.clear();
@@ -75,7 +78,8 @@ struct NanmedianGrad {
     const Tensor& index = ctx.In("MedianIndex");
     const Tensor& dout = ctx.In("Out@GRAD");
     Tensor& dx = ctx.Out("X@GRAD");
-    HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape()));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape(), &heap));
     HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
     if (index.dtype() != DType::kI64 || index.numel() != 2 * g.outputs || dout.numel() != g.outputs)
       return InvalidArgument("MedianIndex ", index.shape().ToString(), " and Out@GRAD ",

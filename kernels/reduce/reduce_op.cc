@@ -56,6 +56,15 @@ ReduceAttrs ReadReduceAttrs(const KernelContext& ctx) {
   return attrs;
 }
 
+Result<uint32_t> ReadReduceMask(const KernelContext& ctx, int rank) {
+  if (HasAxisTensors(ctx)) {
+    const ReduceAttrs attrs = ReadReduceAttrs(ctx);
+    return AxisMask(attrs.axes, attrs.all, rank);
+  }
+  const bool all = ctx.def().FindAttr("reduce_all") >= 0 && ctx.Bool("reduce_all");
+  return AxisMask(AxesAttribute(ctx), all, rank);
+}
+
 Result<uint32_t> AxisMask(const Ints& axes, bool all, int rank) {
   const uint32_t every = (1u << rank) - 1;
   if (all || axes.empty()) return every;
@@ -115,8 +124,7 @@ Status RunReduceOp(KernelContext& ctx, const ReduceLoops& loops) {
     RunReduce(ctx, ctx.State<ReduceState>().plan, loops, x.raw(), out.mutable_raw());
     return Status::Ok();
   }
-  const ReduceAttrs attrs = ReadReduceAttrs(ctx);
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(attrs.axes, attrs.all, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
   RunReduce(ctx, MakeReducePlan(x.shape().dims(), mask), loops, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
@@ -141,8 +149,7 @@ void DefineReduceSlots(OpDef& op, bool axis_tensors) {
 
 Result<BroadcastPlan> ReduceGradPlan(const KernelContext& ctx) {
   const Shape& x = ctx.In("X").shape();
-  const ReduceAttrs attrs = ReadReduceAttrs(ctx);
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(attrs.axes, attrs.all, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
   const Shape kept = ReducedShape(x, mask, true);
   if (ctx.In("Out@GRAD").numel() != kept.numel())
     return InvalidArgument("input Out@GRAD has shape ", ctx.In("Out@GRAD").shape().ToString(),

@@ -25,6 +25,8 @@ struct ReduceAttrs {
 };
 // dim, reduce_all and keep_dim, or axis, reduce_all and keepdim; AxisTensor and AxisTensorList win.
 ReduceAttrs ReadReduceAttrs(const KernelContext& ctx);
+// The axes alone, of an X of this rank, as a mask.
+Result<uint32_t> ReadReduceMask(const KernelContext& ctx, int rank);
 
 // Out's shape from X and the attributes; `dtype` kUnknown: X's.
 Status InferReduce(ShapeContext& ctx, DType dtype);

@@ -24,8 +24,7 @@ Status SumOfConverted(KernelContext& ctx, DType to) {
   const Tensor& x = ctx.In("X");
   Tensor converted = ctx.Scratch(to, x.shape());
   ConvertElements(ctx, x.raw(), x.dtype(), converted.mutable_raw(), to, x.numel());
-  const ReduceAttrs attrs = ReadReduceAttrs(ctx);
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(attrs.axes, attrs.all, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
   RunReduce(ctx, MakeReducePlan(x.shape().dims(), mask), *SumLoops(to), converted.raw(),
             ctx.Out("Out").mutable_raw());
   return Status::Ok();

@@ -1,9 +1,11 @@
 // unique, unique_consecutive and unique_with_counts.
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
@@ -11,9 +13,10 @@ namespace {
 
 // Groups of equal items among n.
 struct Groups {
-  std::vector<int64_t> first;    // position of each group's first item
-  std::vector<int64_t> inverse;  // group of each item
-  std::vector<int64_t> counts;
+  std::pmr::vector<int64_t> first;    // position of each group's first item
+  std::pmr::vector<int64_t> inverse;  // group of each item
+  std::pmr::vector<int64_t> counts;
+  explicit Groups(CallHeap* heap) : first(heap), inverse(heap), counts(heap) {}
 };
 
 // Items that are slices along an axis (or single elements) of a tensor, compared element by
@@ -35,13 +38,15 @@ struct Items {
 };
 
 template <typename T>
-Groups SortedGroups(const Items<T>& items) {
+Groups SortedGroups(const Items<T>& items, CallHeap* heap) {
   const int64_t n = items.s.n;
-  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::pmr::vector<int64_t> order(static_cast<size_t>(n), heap);
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return items.Compare(a, b) < 0; });
-  Groups g;
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int compared = items.Compare(a, b);
+    return compared < 0 || (compared == 0 && a < b);
+  });
+  Groups g(heap);
   g.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || items.Compare(order[i - 1], order[i]) != 0) {
@@ -56,13 +61,13 @@ Groups SortedGroups(const Items<T>& items) {
 
 // In the order in which they first appear.
 template <typename T>
-Groups GroupsByAppearance(const Items<T>& items) {
-  Groups g = SortedGroups(items);
-  std::vector<int64_t> order(g.first.size()), rank(g.first.size());
+Groups GroupsByAppearance(const Items<T>& items, CallHeap* heap) {
+  Groups g = SortedGroups(items, heap);
+  std::pmr::vector<int64_t> order(g.first.size(), heap), rank(g.first.size(), heap);
   std::iota(order.begin(), order.end(), int64_t{0});
   std::sort(order.begin(), order.end(),
             [&](int64_t a, int64_t b) { return g.first[a] < g.first[b]; });
-  Groups out;
+  Groups out(heap);
   for (int64_t old : order) {
     rank[static_cast<size_t>(old)] = std::ssize(out.first);
     out.first.push_back(g.first[static_cast<size_t>(old)]);
@@ -73,8 +78,8 @@ Groups GroupsByAppearance(const Items<T>& items) {
 }
 
 template <typename T>
-Groups RunsOf(const Items<T>& items) {
-  Groups g;
+Groups RunsOf(const Items<T>& items, CallHeap* heap) {
+  Groups g(heap);
   for (int64_t i = 0; i < items.s.n; ++i) {
     if (i == 0 || items.Compare(i - 1, i) != 0) {
       g.first.push_back(i);
@@ -104,7 +109,7 @@ Result<Wanted> ReadAxis(const KernelContext& ctx) {
   return w;
 }
 
-void Emit(const KernelContext& ctx, Key key, DType dtype, const std::vector<int64_t>& values) {
+void Emit(const KernelContext& ctx, Key key, DType dtype, std::span<const int64_t> values) {
   if (!ctx.HasOut(key)) return;
   Tensor& t = ctx.Alloc(key, dtype, Shape{std::ssize(values)});
   for (size_t i = 0; i < values.size(); ++i) {
@@ -147,7 +152,8 @@ struct Unique {
     const Tensor x = ctx.In("X");  // holds the memory while outputs are allocated
     const Items<T> items{x.data<T>(), w.lines};
     const bool sorted = ctx.Bool("is_sorted");
-    const Groups g = sorted ? SortedGroups(items) : GroupsByAppearance(items);
+    CallHeap heap(ctx);
+    const Groups g = sorted ? SortedGroups(items, &heap) : GroupsByAppearance(items, &heap);
     EmitItems(ctx, w, items, g);
     if (!sorted || ctx.Bool("return_inverse")) Emit(ctx, "Index", dtype, g.inverse);
     if (sorted && ctx.Bool("return_index")) Emit(ctx, "Indices", dtype, g.first);
@@ -163,7 +169,8 @@ struct Consecutive {
     HEDDLE_ASSIGN_OR_RETURN(const DType dtype, IndexType(ctx));
     const Tensor x = ctx.In("X");
     const Items<T> items{x.data<T>(), w.lines};
-    const Groups g = RunsOf(items);
+    CallHeap heap(ctx);
+    const Groups g = RunsOf(items, &heap);
     EmitItems(ctx, w, items, g);
     if (ctx.Bool("return_inverse")) Emit(ctx, "Index", dtype, g.inverse);
     if (ctx.Bool("return_counts")) Emit(ctx, "Counts", dtype, g.counts);
@@ -178,7 +185,8 @@ struct WithCounts {
     HEDDLE_ASSIGN_OR_RETURN(const Wanted w, ReadAxis(ctx));
     const Tensor x = ctx.In("X");
     const Items<T> items{x.data<T>(), w.lines};
-    const Groups g = GroupsByAppearance(items);
+    CallHeap heap(ctx);
+    const Groups g = GroupsByAppearance(items, &heap);
     EmitItems(ctx, w, items, g);
     Emit(ctx, "Index", dtype, g.inverse);
     Emit(ctx, "Count", dtype, g.counts);

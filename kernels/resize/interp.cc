@@ -10,6 +10,7 @@
 
 #include "core/dtype_of.h"
 #include "core/shapes.h"
+#include "kernels/index/index_args.h"
 
 namespace heddle {
 namespace {
@@ -99,10 +100,9 @@ Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, 
     for (int i = 0; i < sizes; ++i) {
       const Tensor* v = value("SizeTensor", i);
       if (!v) return std::optional<Target>();
-      const Ints n = ToInts(*v);
-      if (n.size() != 1)
-        return InvalidArgument("SizeTensor holds ", n.size(), " numbers, expected 1");
-      t.size[first + i] = n[0];
+      if (v->numel() != 1)
+        return InvalidArgument("SizeTensor holds ", v->numel(), " numbers, expected 1");
+      t.size[first + i] = IntAt(*v, 0);
     }
     return std::optional<Target>(t);
   }
@@ -115,10 +115,9 @@ Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, 
   if (has("OutSize")) {
     const Tensor* v = value("OutSize", 0);
     if (!v) return std::optional<Target>();
-    const Ints n = ToInts(*v);
-    if (static_cast<int>(n.size()) != g.spatial)
-      return InvalidArgument("OutSize holds ", n.size(), " numbers, expected ", g.spatial);
-    for (int i = 0; i < g.spatial; ++i) t.size[first + i] = n[static_cast<size_t>(i)];
+    if (v->numel() != g.spatial)
+      return InvalidArgument("OutSize holds ", v->numel(), " numbers, expected ", g.spatial);
+    for (int i = 0; i < g.spatial; ++i) t.size[first + i] = IntAt(*v, i);
   }
   return std::optional<Target>(t);
 }

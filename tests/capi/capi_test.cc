@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -354,6 +355,61 @@ TEST_F(CApi, RunsCanBeStopped) {
   heddle_tensor_free(output);
   heddle_tensor_free(image);
   heddle_stop_free(stop);
+}
+
+TEST_F(CApi, RunsGoOnByThemselves) {
+  constexpr int kRuns = 64;
+  std::atomic<int> ended{0};
+  heddle_tensor* images[kRuns];
+  heddle_run* runs[kRuns];
+  for (int k = 0; k < kRuns; ++k) {
+    images[k] = Image(static_cast<float>(k % 5));
+    EXPECT_FINE(heddle_model_start(
+        model_, nullptr, nullptr, &images[k], 1,
+        [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &ended, &runs[k]));
+  }
+  for (int k = kRuns; k-- > 0;) {
+    heddle_tensor *want = nullptr, *got = nullptr;
+    EXPECT_FINE(heddle_model_run(model_, nullptr, nullptr, &images[k], 1, &want, 1));
+    int done = 0;
+    EXPECT_FINE(heddle_run_wait(runs[k], -1, &done));
+    EXPECT_EQ(done, 1);
+    EXPECT_NE(heddle_run_done(runs[k]), 0);
+    EXPECT_FAILS(heddle_run_outputs(runs[k], &got, 2), HEDDLE_INVALID_ARGUMENT, "1 outputs");
+    EXPECT_FINE(heddle_run_outputs(runs[k], &got, 1));
+    ASSERT_EQ(heddle_tensor_bytes(got), heddle_tensor_bytes(want));
+    EXPECT_EQ(std::memcmp(heddle_tensor_const_data(got), heddle_tensor_const_data(want),
+                          heddle_tensor_bytes(got)),
+              0);
+    heddle_tensor* again = nullptr;
+    EXPECT_FAILS(heddle_run_outputs(runs[k], &again, 1), HEDDLE_INVALID_ARGUMENT, "taken");
+    heddle_run_cancel(runs[k]);  // too late, and no harm
+    heddle_run_free(runs[k]);
+    heddle_tensor_free(want);
+    heddle_tensor_free(got);
+    heddle_tensor_free(images[k]);
+  }
+  // A run's callback may come after those who wait were told.
+  while (ended.load() < kRuns) std::this_thread::yield();
+}
+
+TEST_F(CApi, ARunThatGoesOnByItselfFailsAsOthersDo) {
+  heddle_run_options options{};
+  options.size = sizeof options;
+  options.deadline_ms = 1e-9;
+  heddle_tensor *image = Image(1), *output = nullptr;
+  heddle_run* run = nullptr;
+  EXPECT_FINE(heddle_model_start(model_, &options, nullptr, &image, 1, nullptr, nullptr, &run));
+  EXPECT_FAILS(heddle_run_outputs(run, &output, 1), HEDDLE_DEADLINE_EXCEEDED, "");
+  heddle_run_free(run);
+  EXPECT_FAILS(heddle_model_start(model_, nullptr, nullptr, &image, 1, nullptr, nullptr, nullptr),
+               HEDDLE_INVALID_ARGUMENT, "NULL");
+  EXPECT_EQ(heddle_run_done(nullptr), 0);
+  EXPECT_FAILS(heddle_run_wait(nullptr, 0, nullptr), HEDDLE_INVALID_ARGUMENT, "NULL");
+  EXPECT_FAILS(heddle_run_outputs(nullptr, &output, 1), HEDDLE_INVALID_ARGUMENT, "NULL");
+  heddle_run_cancel(nullptr);
+  heddle_run_free(nullptr);
+  heddle_tensor_free(image);
 }
 
 TEST_F(CApi, ALimitOfMemory) {

@@ -66,6 +66,20 @@ TEST_P(Recurrent, ForwardAndBack) {
   }
 }
 
+TEST_P(Recurrent, StepsAndTheirGradientsAreStatic) {
+  Executor executor({.threads = GetParam()});
+  auto compiled = MustCompile(executor, Product(false).Build(), nullptr, {.opt_level = 0});
+  const auto plan =
+      executor.DescribePlan(compiled, {{"x", F32({3, 1}, {2, 3, 4})}, {"start", F32({1}, {1})}});
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  int inside = 0;
+  for (const auto& in : plan->instructions) {
+    EXPECT_EQ(in.mode == "dynamic", in.op.starts_with("recurrent")) << in.op;
+    inside += in.block > 0;
+  }
+  EXPECT_GE(inside, 5);
+}
+
 TEST_P(Recurrent, FromTheEnd) {
   Executor executor({.threads = GetParam()});
   auto compiled = MustCompile(executor, Product(true).Build());

@@ -2,7 +2,6 @@
 //
 // What oneDNN does inside its own calls is counted apart: it builds a table of the arguments at
 // each execution of a primitive, which no setting of it avoids.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,34 +11,6 @@
 #include "heddle/bound_run.h"
 #include "tests/models/recorded_model.h"
 #include "tools/alloc_count.cc"  // NOLINT(bugprone-suspicious-include): the tool is no library
-
-namespace {
-
-// The library's function of this name, behind the one that this program defines.
-template <typename Fn>
-Fn* Behind(Fn*, const char* name) {
-  return reinterpret_cast<Fn*>(::dlsym(RTLD_NEXT, name));
-}
-
-}  // namespace
-
-// The two functions by which kernels have oneDNN compute, with the types of its C interface as the
-// linker sees them.
-extern "C" {
-int dnnl_primitive_execute(const void* primitive, void* stream, int count, const void* args) {
-  static auto* const behind = Behind(&dnnl_primitive_execute, "dnnl_primitive_execute");
-  const heddle::tools::AllocationsAside aside;
-  return behind(primitive, stream, count, args);
-}
-
-int dnnl_sgemm(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float alpha,
-               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
-               int64_t ldc) {
-  static auto* const behind = Behind(&dnnl_sgemm, "dnnl_sgemm");
-  const heddle::tools::AllocationsAside aside;
-  return behind(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
-}
 
 namespace heddle::testing {
 namespace {

@@ -12,10 +12,10 @@ Ints ToInts(const Shape& s) { return {s.begin(), s.end()}; }
 
 }  // namespace
 
-MixedProgram::MixedProgram(uint32_t seed) : rng_(seed) {
+MixedProgram::MixedProgram(uint32_t seed, int steps) : rng_(seed) {
   levels_.emplace_back();
   Start();
-  Steps(8 + Pick(30));
+  Steps(steps > 0 ? steps : 8 + Pick(30));
   End();
   if (seed % 4 == 1) Annotate();
   bytes_ = builder_.Bytes();

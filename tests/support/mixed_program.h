@@ -16,7 +16,8 @@ namespace heddle::testing {
 
 class MixedProgram {
  public:
-  explicit MixedProgram(uint32_t seed);
+  // `steps`: about as many operators as are drawn; 0: some dozen. Blocks add theirs.
+  explicit MixedProgram(uint32_t seed, int steps = 0);
 
   const std::string& bytes() const { return bytes_; }
   std::vector<heddle::Feed> Feeds() const;

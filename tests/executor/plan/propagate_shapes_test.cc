@@ -394,6 +394,86 @@ TEST_P(Bodies, StepsOfOneShapeAreStatic) {
     EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{6, 8, 18, 32, 98, 212}));
 }
 
+// y = flag ? x x : x - 1, and x@GRAD of its sum.
+ProgramBuilder Branches() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("flag", DType::kBool, {1}).Unary("logical_not", "flag", "no");
+  const int square = b.Block(0), less = b.Block(0);
+  const int back[] = {b.Block(square), b.Block(less)};
+  b.Var("a", DType::kF32, {-1}).Var("b", DType::kF32, {-1});
+  const auto branch = [&](const char* cond, int block, const char* out, const char* scope) {
+    b.Op("conditional_block", {{"Cond", {cond}}, {"Input", {"x"}}},
+         {{"Out", {out}}, {"Scope", {scope}}},
+         {{"sub_block", BlockRef{block}}, {"is_scalar_condition", true}});
+  };
+  b.In(square).Binary("elementwise_mul", "x", "x", "t").Unary("assign", "t", "a");
+  b.In(less).Scale("x", "u", 1, -1).Unary("assign", "u", "b").In(0);
+  branch("flag", square, "a", "s0");
+  branch("no", less, "b", "s1");
+  b.Op("cast", {{"X", {"flag"}}}, {{"Out", {"mask"}}},
+       {{"in_dtype", int64_t{0}}, {"out_dtype", int64_t{2}}});
+  b.Op("select_input", {{"Mask", {"mask"}}, {"X", {"b", "a"}}}, {{"Out", {"y"}}});
+  b.Scale("y", "z", 1).Fetch("z");
+
+  b.Op("fill_any_like", {{"X", {"y"}}}, {{"Out", {"y@GRAD"}}}, {{"value", 1.0}});
+  b.Op("select_output", {{"Mask", {"mask"}}, {"X", {"y@GRAD"}}}, {{"Out", {"b@GRAD", "a@GRAD"}}});
+  b.desc().mutable_blocks(back[0])->set_forward_block_idx(square);
+  b.desc().mutable_blocks(back[1])->set_forward_block_idx(less);
+  b.In(back[0]).Var("x@GRAD", DType::kF32, {-1}).Unary("assign", "a@GRAD", "t@GRAD");
+  b.Op("elementwise_mul_grad", {{"X", {"x"}}, {"Y", {"t"}}, {"Out@GRAD", {"t@GRAD"}}},
+       {{"X@GRAD", {"x@GRAD"}}});  // t x
+  b.In(back[1]).Var("x@GRAD", DType::kF32, {-1}).Scale("b@GRAD", "x@GRAD", 1).In(0);
+  for (int i : {0, 1})
+    b.Op("conditional_block_grad",
+         {{"Cond", {i == 0 ? "flag" : "no"}},
+          {"Input", {"x"}},
+          {"Out", {i == 0 ? "a" : "b"}},
+          {"Out@GRAD", {i == 0 ? "a@GRAD" : "b@GRAD"}},
+          {"Scope", {i == 0 ? "s0" : "s1"}}},
+         {{"Input@GRAD", {i == 0 ? "x@GRAD0" : "x@GRAD1"}}},
+         {{"sub_block", BlockRef{back[i]}}, {"is_scalar_condition", true}});
+  b.Op("sum", {{"X", {"x@GRAD0", "x@GRAD1"}}}, {{"Out", {"dx"}}});
+  b.Fetch("dx");
+  return b;
+}
+
+TEST_P(Bodies, BranchesAndTheirGradientsAreStatic) {
+  auto compiled = Compile(Branches());
+  const auto feeds = [](bool flag) {
+    return std::vector<heddle::Feed>{{"x", F32({2}, {3, 4})}, {"flag", Bool(flag)}};
+  };
+  for (int block = 0; block < 5; ++block) {
+    const auto modes = Modes(compiled, feeds(true), block);
+    EXPECT_FALSE(modes.empty());
+    for (const auto& [op, mode] : modes)
+      EXPECT_EQ(mode == "dynamic", op.starts_with("conditional_block") || op == "select_output")
+          << op << " in block " << block;
+  }
+  for (int twice = 0; twice < 2; ++twice) {
+    auto out = MustRun(executor_, compiled, feeds(true));
+    EXPECT_EQ(Floats(out[0]), (Rows{9, 16}));
+    EXPECT_EQ(Floats(out[1]), (Rows{9, 16}));  // by t alone
+    out = MustRun(executor_, compiled, feeds(false));
+    EXPECT_EQ(Floats(out[0]), (Rows{2, 3}));
+    EXPECT_EQ(Floats(out[1]), (Rows{1, 1}));
+  }
+}
+
+// Only the branch that ran has a gradient: a block without one is not run on what memory held.
+TEST_P(Bodies, ABranchWithoutAGradientIsAnError) {
+  ProgramBuilder b = Branches();
+  auto* ops = b.desc().mutable_blocks(0)->mutable_ops();
+  for (auto& op : *ops)
+    if (op.type() == "conditional_block_grad")
+      for (auto& in : *op.mutable_inputs())
+        if (in.parameter() == "Cond") in.set_arguments(0, "flag");
+  auto compiled = Compile(b);
+  const auto out = executor_.Run(compiled, {{"x", F32({2}, {3, 4})}, {"flag", Bool(true)}});
+  ASSERT_FALSE(out.ok());
+  EXPECT_NE(out.status().message().find("'Out@GRAD' [0] holds nothing"), std::string::npos)
+      << out.status().ToString();
+}
+
 TEST_P(Bodies, StatesThatGrowAreFoundWhileRunning) {
   auto compiled = Compile(Steps(true));
   const std::vector<heddle::Feed> feeds = {{"x", F32({3, 2}, {2, 3, 4, 5, 6, 7})},

@@ -1,0 +1,241 @@
+#include "executor/async_runs.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "core/error.h"
+#include "executor/compiled.h"
+#include "executor/executor_impl.h"
+#include "executor/run_session.h"
+
+namespace heddle::internal {
+namespace {
+
+Status Cancelled() {
+  return Status(StatusCode::kCancelled, "the run was cancelled before it began");
+}
+
+}  // namespace
+
+AsyncRunState::AsyncRunState(std::shared_ptr<AsyncRuns> of, const CompiledProgram& compiled_program,
+                             std::vector<Feed> fed, const RunOptions& run_options,
+                             AsyncRun::Callback callback)
+    : runs(std::move(of)),
+      compiled(compiled_program),
+      feeds(std::move(fed)),
+      options(run_options),
+      on_done(std::move(callback)) {}
+
+void AsyncRunState::Forward::operator()() const { state->runs->Cancel(*state); }
+
+AsyncRuns::AsyncRuns(RunResources& resources, PlanService& plans)
+    : resources_(&resources),
+      plans_(&plans),
+      most_workers_(static_cast<size_t>(resources.runs_at_once > 0 ? resources.runs_at_once
+                                                                   : resources.threads)) {}
+
+const void* AsyncRuns::LineOf(const AsyncRunState& run) {
+  return &run.compiled.impl()->scope->write_mutex();
+}
+
+bool AsyncRuns::Writes(const AsyncRunState& run) { return run.compiled.impl()->writes_scope; }
+
+void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
+  const std::stop_token wish = run->options.stop;
+  run->options.stop = run->stop.get_token();
+  if (run->options.deadline)
+    run->watch_id =
+        resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run), this] {
+          if (const auto late = weak.lock())
+            EndWaiting(*late, Status(StatusCode::kDeadlineExceeded,
+                                     "the run's deadline came before its turn"));
+        });
+  Status refused;
+  {
+    MutexLock lock(mutex_);
+    run->number = ++started_;
+    lines_[LineOf(*run)].waiting.push_back(run);
+    if (closed_) {
+      refused = Cancelled();
+    } else if (idle_ > 0) {
+      changed_.NotifyOne();
+    } else if (workers_.size() < most_workers_) {
+      refused = StartWorker();
+    }
+  }
+  if (!refused.ok()) EndWaiting(*run, refused);
+  if (wish.stop_possible()) run->forward.emplace(wish, AsyncRunState::Forward{run.get()});
+}
+
+// Without a further thread those that there are make the run.
+Status AsyncRuns::StartWorker() try {
+  workers_.emplace_back([this] { Work(); });
+  return Status::Ok();
+} catch (const std::exception& e) {
+  return workers_.empty() ? ResourceExhausted("no thread for asynchronous runs: ", e.what())
+                          : Status::Ok();
+}
+
+// The first run of those lines that let one go.
+std::shared_ptr<AsyncRunState> AsyncRuns::Next() {
+  Line* best = nullptr;
+  for (auto& [scope, line] : lines_) {
+    if (line.waiting.empty() || line.writing) continue;
+    if (line.going > 0 && Writes(*line.waiting.front())) continue;
+    if (best == nullptr || line.waiting.front()->number < best->waiting.front()->number)
+      best = &line;
+  }
+  if (best == nullptr) return nullptr;
+  std::shared_ptr<AsyncRunState> run = std::move(best->waiting.front());
+  best->waiting.pop_front();
+  ++best->going;
+  best->writing = Writes(*run);
+  run->phase = AsyncRunState::Phase::kGoing;
+  return run;
+}
+
+void AsyncRuns::Leave(AsyncRunState& run) {
+  const auto line = lines_.find(LineOf(run));
+  --line->second.going;
+  line->second.writing = false;
+  if (line->second.going == 0 && line->second.waiting.empty()) lines_.erase(line);
+}
+
+void AsyncRuns::Work() {
+  RunMemory memory;  // from run to run
+  MutexLock lock(mutex_);
+  for (;;) {
+    const std::shared_ptr<AsyncRunState> run = Next();
+    if (run == nullptr) {
+      if (closed_) return;
+      ++idle_;
+      changed_.Wait(mutex_);
+      --idle_;
+      continue;
+    }
+    lock.Unlock();
+    if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
+    std::vector<Value> values;
+    Status status = RunSession::Run(
+        *resources_, *plans_, {*run->compiled.impl(), run->feeds, run->options, memory, &values});
+    lock.Lock();
+    Leave(*run);
+    // What waited for this one may go now, also beside what this thread takes up itself.
+    if (idle_ > 0) changed_.NotifyAll();
+    lock.Unlock();
+    End(*run, std::move(status), std::move(values));
+    lock.Lock();
+  }
+}
+
+void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values) {
+  run.feeds.clear();  // their memory is the caller's again
+  {
+    MutexLock lock(mutex_);
+    run.phase = AsyncRunState::Phase::kEnded;
+    run.status = std::move(status);
+    run.values = std::move(values);
+    run.ended.NotifyAll();
+  }
+  if (const AsyncRun::Callback callback = std::exchange(run.on_done, nullptr))
+    callback(AsyncRunState::HandleOf(run.shared_from_this()));
+}
+
+void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why) {
+  std::shared_ptr<AsyncRunState> kept;
+  {
+    MutexLock lock(mutex_);
+    if (run.phase != AsyncRunState::Phase::kWaiting) return;
+    const auto line = lines_.find(LineOf(run));
+    if (line == lines_.end()) return;
+    auto& waiting = line->second.waiting;
+    const auto at = std::find_if(waiting.begin(), waiting.end(),
+                                 [&](const auto& other) { return other.get() == &run; });
+    if (at == waiting.end()) return;
+    kept = std::move(*at);
+    waiting.erase(at);
+    run.phase = AsyncRunState::Phase::kGoing;  // nobody else ends it
+    if (line->second.going == 0 && waiting.empty()) lines_.erase(line);
+    if (idle_ > 0) changed_.NotifyAll();  // the next one in the line may be let go
+  }
+  End(run, why, {});
+}
+
+void AsyncRuns::Cancel(AsyncRunState& run) {
+  run.stop.request_stop();
+  EndWaiting(run, Cancelled());
+}
+
+bool AsyncRuns::IsDone(const AsyncRunState& run) {
+  MutexLock lock(mutex_);
+  return run.phase == AsyncRunState::Phase::kEnded;
+}
+
+bool AsyncRuns::Wait(AsyncRunState& run,
+                     const std::optional<std::chrono::steady_clock::time_point>& until) {
+  MutexLock lock(mutex_);
+  while (run.phase != AsyncRunState::Phase::kEnded) {
+    if (!until) {
+      run.ended.Wait(mutex_);
+    } else if (!run.ended.WaitUntil(mutex_, *until)) {
+      return run.phase == AsyncRunState::Phase::kEnded;
+    }
+  }
+  return true;
+}
+
+Result<std::vector<Value>> AsyncRuns::Take(AsyncRunState& run) {
+  Wait(run);
+  MutexLock lock(mutex_);
+  if (!run.status.ok()) return run.status;
+  if (std::exchange(run.taken, true))
+    return InvalidArgument("the outputs of this run were taken before");
+  return std::move(run.values);
+}
+
+void AsyncRuns::Close() {
+  std::vector<std::shared_ptr<AsyncRunState>> waiting;
+  std::vector<std::thread> workers;
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    for (const auto& [scope, line] : lines_)
+      waiting.insert(waiting.end(), line.waiting.begin(), line.waiting.end());
+  }
+  for (const auto& run : waiting) {
+    if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
+    EndWaiting(*run, Cancelled());
+  }
+  {
+    MutexLock lock(mutex_);
+    changed_.NotifyAll();
+    workers = std::move(workers_);
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
+}  // namespace heddle::internal
+
+namespace heddle {
+
+using internal::AsyncRunState;
+
+AsyncRun AsyncRun::Start(const CompiledProgram& compiled, std::vector<Feed> feeds,
+                         const RunOptions& options, Callback on_done) {
+  const auto& runs = compiled.impl()->executor->async_runs();
+  auto state = std::make_shared<AsyncRunState>(runs, compiled, std::move(feeds), options,
+                                               std::move(on_done));
+  runs->Add(state);
+  return AsyncRun(std::move(state));
+}
+
+bool AsyncRun::done() const { return state_->runs->IsDone(*state_); }
+void AsyncRun::Wait() const { state_->runs->Wait(*state_); }
+bool AsyncRun::WaitUntil(std::chrono::steady_clock::time_point until) const {
+  return state_->runs->Wait(*state_, until);
+}
+void AsyncRun::Cancel() { state_->runs->Cancel(*state_); }
+Result<std::vector<Value>> AsyncRun::Take() { return state_->runs->Take(*state_); }
+
+}  // namespace heddle

@@ -1,0 +1,108 @@
+// AsyncRuns: the asynchronous runs of one executor, waiting and being made.
+//
+// Runs wait in lines, one for each tree of scopes, and leave a line in their order: a run that
+// writes to the scope goes alone in its line, others go side by side. Of the lines whose first run
+// may go, the run that was started first is next. Threads of its own make them, at most as many as
+// runs may be under way; the first run starts one, and a further one starts when all are busy.
+//
+// Ownership: every run keeps the object; the executor is not touched after Close. Threads: all
+// methods from any thread, but Close from none that makes runs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "core/thread_annotations.h"
+#include "executor/plan_service.h"
+#include "executor/run_resources.h"
+#include "heddle/async_run.h"
+
+namespace heddle::internal {
+
+class AsyncRuns;
+
+struct AsyncRunState : std::enable_shared_from_this<AsyncRunState> {
+  enum class Phase { kWaiting, kGoing, kEnded };
+  AsyncRunState(std::shared_ptr<AsyncRuns> runs, const CompiledProgram& compiled_program,
+                std::vector<Feed> fed, const RunOptions& run_options, AsyncRun::Callback callback);
+  static AsyncRun HandleOf(std::shared_ptr<AsyncRunState> state) {
+    return AsyncRun(std::move(state));
+  }
+
+  // Constant after construction, and used by the run alone.
+  const std::shared_ptr<AsyncRuns> runs;
+  CompiledProgram compiled;
+  std::vector<Feed> feeds;
+  RunOptions options;
+  AsyncRun::Callback on_done;
+  std::stop_source stop;
+  uint64_t number = 0;    // in the order of starts
+  uint64_t watch_id = 0;  // of the deadline; 0: none
+
+  // Guarded by the mutex of `runs`.
+  Phase phase = Phase::kWaiting;
+  bool taken = false;
+  Status status;
+  std::vector<Value> values;
+  CondVar ended;
+
+  // Last: it goes first, and waits for its function, which uses the rest.
+  struct Forward {
+    AsyncRunState* state;
+    void operator()() const;
+  };
+  std::optional<std::stop_callback<Forward>> forward;
+};
+
+class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
+ public:
+  AsyncRuns(RunResources& resources, PlanService& plans);
+
+  void Add(const std::shared_ptr<AsyncRunState>& run) HEDDLE_EXCLUDES(mutex_);
+  void Cancel(AsyncRunState& run) HEDDLE_EXCLUDES(mutex_);
+  bool IsDone(const AsyncRunState& run) HEDDLE_EXCLUDES(mutex_);
+  bool Wait(AsyncRunState& run,
+            const std::optional<std::chrono::steady_clock::time_point>& until = std::nullopt)
+      HEDDLE_EXCLUDES(mutex_);
+  Result<std::vector<Value>> Take(AsyncRunState& run) HEDDLE_EXCLUDES(mutex_);
+  // Ends what waits, waits for what is being made, and takes no more runs.
+  void Close() HEDDLE_EXCLUDES(mutex_);
+
+ private:
+  struct Line {
+    std::deque<std::shared_ptr<AsyncRunState>> waiting;
+    int going = 0;
+    bool writing = false;  // what is going writes to the scope
+  };
+  using Lines = std::map<const void*, Line>;
+
+  static const void* LineOf(const AsyncRunState& run);
+  static bool Writes(const AsyncRunState& run);
+  void Work() HEDDLE_EXCLUDES(mutex_);
+  Status StartWorker() HEDDLE_REQUIRES(mutex_);
+  std::shared_ptr<AsyncRunState> Next() HEDDLE_REQUIRES(mutex_);
+  void Leave(AsyncRunState& run) HEDDLE_REQUIRES(mutex_);
+  // Ends a run that waits, if it still does.
+  void EndWaiting(AsyncRunState& run, const Status& why) HEDDLE_EXCLUDES(mutex_);
+  void End(AsyncRunState& run, Status status, std::vector<Value> values) HEDDLE_EXCLUDES(mutex_);
+
+  RunResources* const resources_;  // not there any more after Close
+  PlanService* const plans_;
+  const size_t most_workers_;
+  Mutex mutex_;
+  CondVar changed_;
+  Lines lines_ HEDDLE_GUARDED_BY(mutex_);
+  std::vector<std::thread> workers_ HEDDLE_GUARDED_BY(mutex_);
+  size_t idle_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  uint64_t started_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace heddle::internal
