@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/lazy_buffer.h"
 #include "core/op_registry.h"
+#include "core/shapes.h"
 #include "passes/fuse/fused_activation.h"
 #include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
@@ -105,6 +106,11 @@ class ConvFuser {
     if (scaled_) in("Filter") = {context_.AddConstant(p_, stem, ScaledFilter())};
     if (biased_) in("Bias") = {context_.AddConstant(p_, stem + ".bias", BiasTensor())};
     if (residual_) in("ResidualData") = {*residual_};
+    if (const auto padded = PaddingBefore()) {
+      in("Input") = {padded->image};
+      set("paddings", padded->paddings);
+      set("padding_algorithm", std::string("EXPLICIT"));
+    }
     fused.outputs[fused.def->FindOutput("Output")] = {out_};
     return fused;
   }
@@ -112,6 +118,38 @@ class ConvFuser {
   std::vector<int> absorbed;
 
  private:
+  // An image that tf_pad_v2 has put zeros around, and what the convolution pads instead.
+  struct Padded {
+    VarId image;
+    Ints paddings;
+  };
+  std::optional<Padded> PaddingBefore() const {
+    const ir::Op& conv = ops_[at_];
+    const VarId x = conv.In("Input")[0];
+    if (!last_ || !view_.SingleWriter(x)) return std::nullopt;
+    const ir::Op& pad = ops_[static_cast<size_t>(view_.writers(x)[0])];
+    if (pad.type() != "tf_pad_v2" || !pad.In("constant_values").empty() || !pad.var_attrs.empty())
+      return std::nullopt;
+    const VarId image = pad.In("input")[0], amounts = pad.In("paddings")[0];
+    if (!view_.WrittenBefore(image, at_) || !view_.NeverWritten(amounts)) return std::nullopt;
+    const Tensor* t = context_.Parameter(p_, amounts);
+    if (t == nullptr || t->numel() != 8 || !IsInteger(t->dtype())) return std::nullopt;
+    const Ints by = ToInts(*t);
+    if (by[0] != 0 || by[1] != 0 || by[6] != 0 || by[7] != 0) return std::nullopt;
+    const std::string& algorithm = conv.Attr<std::string>("padding_algorithm");
+    Ints own = conv.Attr<Ints>("paddings");
+    if (algorithm == "SAME") return std::nullopt;
+    if (algorithm == "VALID") own = {0, 0, 0, 0};
+    if (own.size() == 2) own = {own[0], own[0], own[1], own[1]};
+    if (own.size() != 4) return std::nullopt;
+    for (size_t i = 0; i < 4; ++i) {
+      own[i] += by[2 + i];
+      // What lies wholly outside is left to the padding.
+      if (own[i] < 0 || own[i] >= filter_->dim(i < 2 ? 2 : 3)) return std::nullopt;
+    }
+    return Padded{image, own};
+  }
+
   bool activated() const { return !activation_.name.empty(); }
   bool linear_after() const { return out_scale_ != 1 || out_shift_ != 0; }
 

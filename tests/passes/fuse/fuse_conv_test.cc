@@ -95,6 +95,87 @@ TEST(FuseConvNorm, BiasesOfEveryFormAndNone) {
   }
 }
 
+// Images whose sides are all 3: what belongs to another axis would fit, too.
+void ConvWithChannelsLast(Net* n, const std::string& out) {
+  n->Feed("image", {2, 3, 3, 3});
+  n->Param("w", {3, 3, 3, 3});
+  n->b.Var(out, DType::kF32, {2, 3, 3, 3});
+  n->b.Op("conv2d", {{"Input", {"image"}}, {"Filter", {"w"}}}, {{"Output", {out}}},
+          {{"paddings", Ints{1, 1}}, {"data_format", std::string("NHWC")}});
+}
+
+TEST(FuseConvNorm, ChannelsLast) {
+  for (const std::string layout : {"NHWC", "NCHW"}) {
+    SCOPED_TRACE(layout);
+    Net n;
+    ConvWithChannelsLast(&n, "c");
+    for (const char* what : {"scale", "bias", "mean"}) n.Param(what, {3});
+    n.Param("variance", {3}, 0.5, 2);
+    n.b.Var("y", DType::kF32, {2, 3, 3, 3});
+    n.b.Op("batch_norm",
+           {{"X", {"c"}},
+            {"Scale", {"scale"}},
+            {"Bias", {"bias"}},
+            {"Mean", {"mean"}},
+            {"Variance", {"variance"}}},
+           {{"Y", {"y"}}}, {{"is_test", true}, {"epsilon", 1e-5}, {"data_layout", layout}});
+    n.b.Fetch("y");
+    if (layout == "NHWC")
+      EXPECT_THAT(n.Types(), ElementsAre("fused_conv2d"));
+    else
+      EXPECT_THAT(n.Types(), ElementsAre("conv2d", "batch_norm"));
+  }
+}
+
+TEST(FuseConvNorm, FactorsAndSumsOfTheLastChannels) {
+  const std::pair<Shape, int64_t> fits[] = {
+      {{3}, -1}, {{3}, 3}, {{1, 1, 3}, -1}, {{1, 1, 1, 3}, -1}};
+  const std::pair<Shape, int64_t> others[] = {{{3}, 1}, {{3, 1, 1}, -1}, {{3, 1}, -1}};
+  const auto types = [](const Shape& shape, int64_t axis) {
+    Net n;
+    ConvWithChannelsLast(&n, "c");
+    n.Param("factor", shape);
+    n.b.Var("m", DType::kF32, {2, 3, 3, 3});
+    n.b.Op("elementwise_mul", {{"X", {"c"}}, {"Y", {"factor"}}}, {{"Out", {"m"}}},
+           {{"axis", axis}});
+    n.b.Fetch("m");
+    return n.Types();
+  };
+  for (const auto& [shape, axis] : fits)
+    EXPECT_THAT(types(shape, axis), ElementsAre("fused_conv2d")) << shape.ToString() << axis;
+  for (const auto& [shape, axis] : others)
+    EXPECT_THAT(types(shape, axis), ElementsAre("conv2d", "elementwise_mul"))
+        << shape.ToString() << axis;
+}
+
+// Zeros around the image become the convolution's own; those between its channels do not.
+TEST(FuseConvNorm, PaddingBeforeIt) {
+  for (const bool of_channels : {false, true}) {
+    SCOPED_TRACE(of_channels);
+    Net n;
+    n.Feed("image", {2, 4, 4, 3});
+    n.Param("w", {3, of_channels ? 4 : 3, 3, 3});
+    n.Param("bias", {3});
+    n.b.Param("pads", DType::kI32, {4, 2});
+    Tensor pads = Tensor::Zeros(DType::kI32, {4, 2});
+    pads.mutable_data<int32_t>()[3] = pads.mutable_data<int32_t>()[5] = 1;
+    pads.mutable_data<int32_t>()[6] = of_channels ? 1 : 0;
+    n.scope->Set("pads", Value(pads));
+    const Shape padded = {2, 5, 5, of_channels ? 4 : 3};
+    n.b.Var("p", DType::kF32, padded).Var("c", DType::kF32, {2, 2, 2, 3});
+    n.b.Op("tf_pad_v2", {{"input", {"image"}}, {"paddings", {"pads"}}}, {{"output", {"p"}}});
+    n.b.Op("conv2d", {{"Input", {"p"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}},
+           {{"strides", Ints{2, 2}}, {"data_format", std::string("NHWC")}});
+    n.b.Var("y", DType::kF32, {2, 2, 2, 3});
+    n.b.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"bias"}}}, {{"Out", {"y"}}});
+    n.b.Fetch("y");
+    if (of_channels)
+      EXPECT_THAT(n.Types(), ElementsAre("tf_pad_v2", "fused_conv2d"));
+    else
+      EXPECT_THAT(n.Types(), ElementsAre("fused_conv2d"));
+  }
+}
+
 TEST(FuseConvNorm, ASharedFilterIsNotTouched) {
   Net n;
   n.Param("w", {3, 3, 3, 3});
