@@ -100,7 +100,7 @@ def tensorflow():
         if path.name.startswith(("ops_", "lower_")):
             text = path.read_text(encoding="utf-8")
             names |= set(re.findall(r'\{"(\w+)", (?:&|"[a-z])', text))
-    names = sorted(name for name in names if name[0].isupper())
+    names = sorted(name for name in names - {"Out"} if name[0].isupper())
     return ["", "## TensorFlow", "",
             f"{len(names)} operators are read, in graphs and in functions; attributes that a file "
             "leaves out have TensorFlow's defaults. Only what leads to the fetched tensors is "
