@@ -112,8 +112,8 @@ class Bound:
 
 
 class LaneBound(Bound):
-    """Of a plan in two lanes. A lane stands at place 2 k between its steps k - 1 and k, and at 2 k + 1
-    while it executes step k; a state is a place of each lane."""
+    """Of a plan in two lanes. A lane stands at place 2 k between its steps k - 1 and k, and at
+    2 k + 1 while it executes step k; a state is a place of each lane."""
 
     def __init__(self, plan):
         super().__init__(plan)
