@@ -10,6 +10,7 @@
 
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
+#include "heddle/variables_bundle.h"
 #include "tools/checkpoint.h"
 #include "tools/commands.h"
 #include "tools/durable.h"
@@ -41,6 +42,9 @@ struct Options {
   int64_t log_every = 0;
   bool resume = false, json = false, quiet = false, check_nan_inf = false;
 };
+
+// Ends the name of a file with TensorFlow's variables.
+constexpr std::string_view kIndex = ".index";
 
 Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
 
@@ -272,8 +276,11 @@ Status Trainer::SaveArrays() const {
       sorted[info.name] = value->tensor();
     }
   }
-  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes,
-                          PackNpz(NamedTensors(sorted.begin(), sorted.end())));
+  const NamedTensors arrays(sorted.begin(), sorted.end());
+  if (options_.save.ends_with(kIndex))
+    return SaveVariablesBundle(options_.save.substr(0, options_.save.size() - kIndex.size()),
+                               arrays);
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, PackNpz(arrays));
   return WriteDurable(options_.save, bytes);
 }
 
@@ -281,7 +288,7 @@ Status Trainer::Finish() {
   HEDDLE_RETURN_IF_ERROR(Checkpoint());
   HEDDLE_RETURN_IF_ERROR(metrics_.Flush());
   if (!options_.out.empty()) HEDDLE_RETURN_IF_ERROR(stacks_.Write(options_.out));
-  if (options_.save.ends_with(".npz"))
+  if (options_.save.ends_with(".npz") || options_.save.ends_with(kIndex))
     HEDDLE_RETURN_IF_ERROR(SaveArrays());
   else if (options_.save.ends_with('/'))
     HEDDLE_RETURN_IF_ERROR(SaveParametersSeparately(main_, *scope_, options_.save));
@@ -379,7 +386,8 @@ void AddFiles(Command app, Options* o) {
   app.add_option(
          "--save", o->save,
          "write all persistable variables at the end; a name that ends with / gets one file "
-         "each, FILE.npz an array each for the variables that training writes")
+         "each; FILE.npz and FILE.index (TensorFlow's form, as in a SavedModel) have the variables "
+         "that training writes")
       .type_name("FILE.pdiparams");
   Option infer = app.add_option("--infer", o->infer, "inference program for --export")
                      .type_name("MODEL.pdmodel");

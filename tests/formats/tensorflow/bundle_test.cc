@@ -8,6 +8,7 @@
 #include <map>
 
 #include "formats/tensorflow/tensor_data.h"
+#include "heddle/variables_bundle.h"
 #include "tests/formats/tensorflow/graph_bytes.h"
 #include "tests/support/files.h"
 
@@ -148,6 +149,29 @@ TEST(Bundle, SlicesAreJoined) {
   ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
   EXPECT_THAT(FloatsOf((*bundle)->Read("w", ParameterReading::kNow)),
               ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+}
+
+// Checksums are those of the format: the known one of "123456789" is e3069283, before it is turned.
+TEST(Bundle, WrittenOnesAreRead) {
+  const testing::TempDir dir;
+  const NamedTensors tensors = {
+      {"w/m", testing::F32({2}, {1, 2})},
+      {"n", Tensor::Of(DType::kI64, Shape(), std::vector<int64_t>{-7})},
+      {"text", Tensor::Of(DType::kU8, Shape{9},
+                          std::vector<uint8_t>{'1', '2', '3', '4', '5', '6', '7', '8', '9'})}};
+  ASSERT_TRUE(SaveVariablesBundle(dir / "v", tensors).ok());
+  const auto bundle = Bundle::Open(dir / "v");
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  EXPECT_THAT((*bundle)->keys(), ElementsAre("n", "text", "w/m"));
+  EXPECT_THAT(FloatsOf((*bundle)->Read("w/m", ParameterReading::kNow)), ElementsAre(1, 2));
+  const auto n = (*bundle)->Read("n", ParameterReading::kNow);
+  ASSERT_TRUE(n.ok());
+  EXPECT_EQ(*n->tensor().data<int64_t>(), -7);
+  const uint32_t crc = 0xe3069283, turned = (crc >> 15 | crc << 17) + 0xa282ead8;
+  std::string field(1, 6 << 3 | 5);
+  Append32(turned, &field);
+  EXPECT_THAT(testing::ReadAll(dir / "v.index"), HasSubstr(field));
+  EXPECT_FALSE(SaveVariablesBundle(dir / "v", {tensors[0], tensors[0]}).ok());
 }
 
 TEST(Bundle, FilesThatAreCutOrLieAreRefused) {

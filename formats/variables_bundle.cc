@@ -1,0 +1,151 @@
+// The layout is that of a LevelDB table: blocks of entries whose keys share their beginnings, an
+// index of the blocks, and a footer. Blocks and tensors have checksums.
+#include "heddle/variables_bundle.h"
+
+#include <array>
+#include <map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "formats/wire_fields.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kFooter = 48;
+constexpr std::string_view kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+
+// CRC-32C (Castagnoli), turned so that checksums of texts that hold checksums are of use.
+uint32_t MaskedChecksum(std::string_view bytes) {
+  static const auto kTable = [] {
+    std::array<uint32_t, 256> table{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t c = i;
+      for (int k = 0; k < 8; ++k) c = (c >> 1) ^ ((c & 1) != 0 ? 0x82f63b78u : 0u);
+      table[i] = c;
+    }
+    return table;
+  }();
+  uint32_t crc = ~0u;
+  for (char b : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(b)) & 0xff] ^ (crc >> 8);
+  crc = ~crc;
+  return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+void Append32(uint32_t value, std::string* out) {
+  for (int shift = 0; shift < 32; shift += 8)
+    out->push_back(static_cast<char>(value >> shift & 0xff));
+}
+
+int TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return 1;
+    case DType::kF64:
+      return 2;
+    case DType::kI32:
+      return 3;
+    case DType::kU8:
+      return 4;
+    case DType::kI16:
+      return 5;
+    case DType::kI8:
+      return 6;
+    case DType::kC64:
+      return 8;
+    case DType::kI64:
+      return 9;
+    case DType::kBool:
+      return 10;
+    case DType::kBF16:
+      return 14;
+    case DType::kC128:
+      return 18;
+    case DType::kF16:
+      return 19;
+    default:
+      return 0;
+  }
+}
+
+// One block, with its only restart at its beginning.
+std::string BlockOf(const std::map<std::string, std::string>& entries) {
+  std::string block, last;
+  for (const auto& [key, value] : entries) {
+    size_t shared = 0;
+    while (shared < last.size() && shared < key.size() && last[shared] == key[shared]) ++shared;
+    wire::AppendVarint(shared, &block);
+    wire::AppendVarint(key.size() - shared, &block);
+    wire::AppendVarint(value.size(), &block);
+    block += key.substr(shared) + value;
+    last = key;
+  }
+  Append32(0, &block);
+  Append32(1, &block);
+  return block;
+}
+
+// Appends the block and its tail; its handle.
+std::string AppendBlock(const std::string& block, std::string* file) {
+  std::string handle;
+  wire::AppendVarint(file->size(), &handle);
+  wire::AppendVarint(block.size(), &handle);
+  const std::string whole = block + '\0';  // not compressed
+  *file += whole;
+  Append32(MaskedChecksum(whole), file);
+  return handle;
+}
+
+std::string TableOf(const std::map<std::string, std::string>& entries) {
+  std::string file;
+  const std::string data = AppendBlock(BlockOf(entries), &file);
+  const std::string meta = AppendBlock(BlockOf({}), &file);
+  const std::string index = AppendBlock(BlockOf({{entries.rbegin()->first + '\xff', data}}), &file);
+  std::string footer = meta + index;
+  footer.resize(kFooter - kMagic.size(), '\0');
+  return file + footer + std::string(kMagic);
+}
+
+Status Write(const std::string& path, const std::string& bytes) {
+  FileReplacement file(path);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
+}
+
+}  // namespace
+
+Status SaveVariablesBundle(const std::string& prefix, const NamedTensors& tensors) {
+  std::map<std::string, std::string> entries;
+  std::string header, version, data;
+  wire::AppendVarintField(1, 1, &version);
+  wire::AppendVarintField(1, 1, &header);  // shards
+  wire::AppendBytesField(3, version, &header);
+  entries[""] = header;
+  for (const auto& [name, given] : tensors) {
+    const Tensor tensor = given.Contiguous();
+    const int type = TypeOf(tensor.dtype());
+    if (type == 0 || (!tensor.initialized() && tensor.numel() > 0))
+      return InvalidArgument("variable '", name, "' holds nothing that a bundle can hold");
+    const std::string_view bytes(static_cast<const char*>(tensor.raw()), tensor.bytes());
+    std::string shape, entry;
+    for (int64_t d : tensor.shape()) {
+      std::string dim;
+      wire::AppendVarintField(1, static_cast<uint64_t>(d), &dim);
+      wire::AppendBytesField(2, dim, &shape);
+    }
+    wire::AppendVarintField(1, static_cast<uint64_t>(type), &entry);
+    wire::AppendBytesField(2, shape, &entry);
+    wire::AppendVarintField(4, data.size(), &entry);
+    wire::AppendVarintField(5, bytes.size(), &entry);
+    wire::AppendVarint(6 << 3 | wire::Field::kFixed32, &entry);
+    Append32(MaskedChecksum(bytes), &entry);
+    if (name.empty() || !entries.emplace(name, std::move(entry)).second)
+      return InvalidArgument("two variables are called '", name, "', or it has no name");
+    data += bytes;
+  }
+  HEDDLE_RETURN_IF_ERROR(Write(prefix + ".data-00000-of-00001", data));
+  return Write(prefix + ".index", TableOf(entries));
+}
+
+}  // namespace heddle
