@@ -82,15 +82,16 @@ def measure(options, arguments, rounds):
 def measure_random(options, first, count, rounds):
     """Names, and microseconds per round and level."""
     command = [options.random_programs, first, count, options.threads, rounds, 1e3 * options.slice]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          check=True)
-    for line in done.stdout.splitlines():
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
         words = line.split()
         if words[1] == "failed:":
             continue
         times = [float(word) for word in words[2:]]
         yield (int(words[0]), f"random {words[0]} ({words[1]} operators)",
                [times[k:k + len(LEVELS)] for k in range(0, len(times), len(LEVELS))])
+    if process.wait() != 0:
+        raise RuntimeError(f"{options.random_programs} failed")
 
 
 def offences(times, limit):

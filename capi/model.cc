@@ -187,6 +187,30 @@ heddle_error* heddle_model_load(heddle_executor* executor, const char* path, con
   });
 }
 
+heddle_error* heddle_model_load_part(heddle_executor* executor, const char* path,
+                                     const char* params, const heddle_program_part* given,
+                                     const heddle_model_options* options, heddle_model** model) {
+  return Guard([&]() -> Status {
+    if (executor == nullptr || path == nullptr || model == nullptr)
+      return Invalid("heddle_model_load_part: executor, path or model is NULL");
+    heddle::ProgramPart part;
+    if (given != nullptr) {
+      if (given->size < sizeof(heddle_program_part))
+        return Invalid("heddle_model_load_part: part->size is less than that of the struct");
+      if (given->signature != nullptr) part.signature = given->signature;
+      const auto take = [](const char* const* names, size_t n, std::vector<std::string>* to) {
+        for (size_t i = 0; names != nullptr && i < n; ++i)
+          to->emplace_back(names[i] == nullptr ? "" : names[i]);
+      };
+      take(given->feeds, given->num_feeds, &part.feeds);
+      take(given->fetches, given->num_fetches, &part.fetches);
+    }
+    HEDDLE_ASSIGN_OR_RETURN(heddle::Model loaded,
+                            heddle::LoadModel(path, params == nullptr ? "" : params, part));
+    return Compile(executor->executor, std::move(loaded), options, model);
+  });
+}
+
 heddle_error* heddle_model_parse(heddle_executor* executor, const void* program, size_t bytes,
                                  const char* params, const heddle_model_options* options,
                                  heddle_model** model) {

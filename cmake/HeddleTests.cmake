@@ -162,6 +162,13 @@ if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.cli
     COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_models.py"
             --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}" --threads 1,2)
+  foreach(_what IN ITEMS graphs training opcases)
+    add_test(NAME models.tensorflow_${_what}
+      COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_tensorflow.py"
+              --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}" --what ${_what})
+    set_tests_properties(models.tensorflow_${_what} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+                         LABELS models)
+  endforeach()
   # Planned memory beside a lower bound that the script finds by itself.
   add_test(NAME models.memory_bound
     COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_memory_bound.py"

@@ -80,7 +80,7 @@ class RunSession {
   std::unique_ptr<RunState> state_;
   bool intact_ = false;  // the state may be used again
   bool succeeded_ = false;
-  double ns_ = 0;        // that the instructions took
+  double ns_ = 0;  // that the instructions took
 };
 
 }  // namespace heddle::internal

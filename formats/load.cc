@@ -92,6 +92,10 @@ Result<std::shared_ptr<const ProgramSource>> Format::ParsePart(const std::string
   return path.empty() ? Parse(bytes, builder) : ParseFile(path, bytes, builder);
 }
 
+Result<std::vector<std::string>> Format::Signatures(std::string_view) const {
+  return std::vector<std::string>();
+}
+
 Status Format::SetOwnParameters(const Program&, Scope&) const { return Status::Ok(); }
 
 Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
@@ -113,14 +117,19 @@ uint64_t HashOf(std::string_view bytes, const ProgramPart& part) {
   return hash;
 }
 
-}  // namespace
-
 // Where several formats recognise a file, the later one looks closer.
-Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
-                                                  bool is_file, const ProgramPart& part) {
+const Format* Recognised(std::string_view bytes) {
   const Format* format = nullptr;
   for (const Format* f : Formats())
     if (f->Recognises(bytes)) format = f;
+  return format;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
+                                                  bool is_file, const ProgramPart& part) {
+  const Format* format = Recognised(bytes);
   if (format == nullptr) {
     HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
     format = Formats()[0];
@@ -155,6 +164,7 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
   if (ec) return NotFound("cannot make the directory ", directory, ": ", ec.message());
   SavedModel saved;
   saved.program = (fs::path(directory) / to->FileNames()[0]).string();
+  saved.foreign = to->Foreign(model.program.ir());
   if (!model.program.persistables().empty()) {
     saved.parameters = to->DefaultParameters(saved.program);
     HEDDLE_RETURN_IF_ERROR(SaveParameters(model.program, *model.scope, saved.parameters));
@@ -185,6 +195,16 @@ Result<Program> LoadProgram(const std::string& path, const ProgramPart& part) {
   auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/true, part);
   if (!parsed.ok()) return parsed.status();
   return Program(*std::move(parsed));
+}
+
+Result<std::vector<std::string>> SignaturesOf(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(path));
+  HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(file));
+  const Format* format = formats::Recognised(bytes.view());
+  if (format == nullptr) return std::vector<std::string>();
+  auto signatures = format->Signatures(bytes.view());
+  if (signatures.ok()) return signatures;
+  return Status(signatures.status().code(), file + ": " + signatures.status().message());
 }
 
 Result<Model> LoadModel(const std::string& path, const std::string& params) {

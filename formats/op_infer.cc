@@ -74,7 +74,9 @@ namespace {
 
 // Sizes that open dimensions are tried with: dimensions of results that come out alike do not
 // depend on them. 1 fits whatever broadcasts, the others are divided by most factors.
-constexpr int64_t kProbes[] = {1, 48, 96, 144};
+// The large ones are for windows that need as many elements, where few of the others fit.
+constexpr int64_t kProbes[] = {1, 48, 96, 144, 4032, 8064};
+constexpr int64_t kLarge = 1000;
 
 Shape Probed(Shape shape, int64_t probe) {
   for (int i = 0; i < shape.rank(); ++i)
@@ -159,6 +161,41 @@ int OpMaker::RankOf(const DraftOp& op) const {
   return -1;
 }
 
+// The shape that an operator gives its output which puts its operands side by side, or broadcasts
+// them: dimensions are known where those of one operand are.
+Shape OpMaker::JoinedShape(const DraftOp& op) const {
+  const bool concat = op.type == "concat";
+  if (!concat && !op.type.starts_with("elementwise_")) return Shape::Unknown();
+  int64_t axis = concat ? 0 : -1;
+  for (const auto& [name, value] : op.attributes)
+    if (const auto* i = std::get_if<int64_t>(&value); name == "axis" && i != nullptr) axis = *i;
+  std::vector<int> operands;
+  int most = 0;
+  for (const auto& [slot, vars] : op.inputs)
+    for (int v : vars) {
+      if (rank(v) < 0) return Shape::Unknown();
+      most = std::max(most, rank(v));
+      operands.push_back(v);
+    }
+  if (concat ? axis < -most || axis >= most : axis != -1) return Shape::Unknown();
+  if (axis < 0) axis += most;
+  Shape all;
+  for (int i = 0; i < most; ++i) {
+    int64_t dim = concat && i == axis ? 0 : concat ? -1 : 1;
+    for (int v : operands) {
+      const int at = i - (most - rank(v));
+      if (concat && rank(v) != most) return Shape::Unknown();
+      const int64_t d = at < 0 ? 1 : shape(v)[at];
+      if (concat)
+        dim = i != axis ? std::max(dim, d) : d < 0 || dim < 0 ? -1 : dim + d;
+      else
+        dim = dim > 1 || d == 1 ? dim : d;
+    }
+    all.push_back(dim);
+  }
+  return all;
+}
+
 void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   bool known = def.infer_shape() != nullptr, open = false;
   std::vector<int> outputs;
@@ -171,7 +208,7 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   std::vector<ShapeContext::OutMeta> metas;
   int trials = 0;
   for (int64_t probe : kProbes) {
-    if (!known || (!open && trials > 0)) break;
+    if (!known || (!open && trials > 0) || (probe > kLarge && trials > 1)) break;
     Bound bound(op, def);
     bound.Bind(op, [&](int v, const SlotDef& slot) {
       if ((slot.flags & kShapeValue) != 0) {
@@ -200,12 +237,17 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
       Shape shape = metas[i].shape;
       for (int d = 0; d < shape.rank(); ++d)
         if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
+      if (const Shape joined = JoinedShape(op); joined.rank() == shape.rank() && i == 0)
+        for (int d = 0; d < shape.rank(); ++d)
+          if (shape[d] < 0) shape[d] = joined[d];
       SetShape(v, shape);
       draft_var(v).dtype = metas[i].dtype;
       if (shape.known_rank()) continue;
     }
     if (draft_var(v).dtype == DType::kUnknown) draft_var(v).dtype = GuessedDType(op);
-    if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
+    if (const Shape joined = JoinedShape(op); i == 0 && joined.known_rank())
+      SetShape(v, joined);
+    else if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
       Shape shape;
       for (int d = 0; d < r; ++d) shape.push_back(-1);
       SetShape(v, shape);

@@ -186,7 +186,9 @@ std::vector<int> OpMaker::MakeMany(std::string_view type, Ins ins, Attrs attrs,
     else
       slots.emplace_back(out, std::vector<int>{made.back()});
   }
-  Infer(Emit(type, std::move(ins), std::move(attrs), std::move(slots)), *def);
+  const DraftOp& op = Emit(type, std::move(ins), std::move(attrs), std::move(slots));
+  Infer(op, *def);
+  if (made.size() == 1) FollowValues(op, made[0]);
   for (int& v : made)
     if (wider != DType::kUnknown && dtype(v) == wider) v = Cast(v, narrow);
   return made;

@@ -84,12 +84,16 @@ class OpMaker {
   virtual void SayProblem(const std::string& text) = 0;
   // An operator reads the variable, which may be a constant of the file.
   virtual void IsRead(int v) = 0;
+  // The operator has just made this variable, whose dtype and shape are known as far as they can
+  // be.
+  virtual void FollowValues(const DraftOp&, int) {}
   // The storage of an element type of ONNX, which some of heddle's operators name in attributes.
   virtual DType StorageOfOnnxType(int64_t) const { return DType::kUnknown; }
 
  private:
   void Infer(const DraftOp& op, const OpDef& def);  // op_infer.cc
   int RankOf(const DraftOp& op) const;
+  Shape JoinedShape(const DraftOp& op) const;
   DType GuessedDType(const DraftOp& op) const;
   AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
   DType WiderKernel(const OpDef& def, const Ins& ins) const;

@@ -77,12 +77,18 @@ class Format {
                                                                  std::string_view bytes,
                                                                  const ProgramPart& part,
                                                                  ir::ProgramBuilder& builder) const;
+  // The signatures by which a ProgramPart may name programs of the file.
+  virtual Result<std::vector<std::string>> Signatures(std::string_view bytes) const;
   // Whether Write makes files of this format. Programs of one that does not are written as
   // ProgramDescs unless the user names another format.
   virtual bool CanWrite() const { return true; }
   // The bytes of a file that Parse makes this program of again. What heddle has no use for is taken
   // from program.source where that is of this format. kResourceExhausted: it cannot be so large.
   virtual Result<std::string> Write(const ir::Program& program) const = 0;
+
+  // Operators of the program that Write puts into a file and that the framework which the format is
+  // of does not have, each once.
+  virtual std::vector<std::string> Foreign(const ir::Program&) const { return {}; }
 
   // How program files are called in a directory, the best first, and the end of other such names.
   virtual std::vector<std::string> FileNames() const = 0;

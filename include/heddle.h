@@ -209,6 +209,20 @@ HEDDLE_TRY heddle_model_parse(heddle_executor* executor, const void* program, si
 HEDDLE_TRY heddle_model_parse_all(heddle_executor* executor, const void* program, size_t bytes,
                                   const void* params, size_t params_bytes,
                                   const heddle_model_options* options, heddle_model** model);
+/* Which part of a file is the program, for files that hold more than one (heddle/program_part.h).
+ */
+typedef struct heddle_program_part {
+  size_t size;              /* sizeof(heddle_program_part) */
+  const char* signature;    /* of a SavedModel; NULL: the usual one */
+  const char* const* feeds; /* values that runs are given; NULL: those of the signature */
+  size_t num_feeds;
+  const char* const* fetches; /* values that they give back; NULL: those of the signature */
+  size_t num_fetches;
+} heddle_program_part;
+/* heddle_model_load of a part. `part` NULL: the usual one. */
+HEDDLE_TRY heddle_model_load_part(heddle_executor* executor, const char* path, const char* params,
+                                  const heddle_program_part* part,
+                                  const heddle_model_options* options, heddle_model** model);
 /* Another view of `model`: the same program and parameters (shared, changes are seen by both),
  * other options. */
 HEDDLE_TRY heddle_model_compile(const heddle_model* model, const heddle_model_options* options,

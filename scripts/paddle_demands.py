@@ -4,9 +4,9 @@ heddle's own do not say.
 
   paddle_demands.py > formats/paddle/op_demands.inc         with a Python that has Paddle 2.6.2
 
-A line for each operator of docs/ops.md that Paddle defines: output slots that have to name a
-variable ("*": a list), and attributes whose number type is another one than a small integer, a
-float or lists of those, or that heddle has no use for and whose default fits another operator
+A line for each operator of docs/ops.md: output slots that have to name a variable ("*": a list;
+"-": Paddle has no such operator), and attributes whose number type is another one than a small integer,
+a float or lists of those, or that heddle has no use for and whose default fits another operator
 ("name=text").
 """
 import re
@@ -28,9 +28,15 @@ def main():
     ops = re.findall(r"^### (\S+)$", (ROOT / "docs" / "ops.md").read_text(encoding="utf-8"),
                      re.MULTILINE)
     protos = OpProtoHolder.instance().op_proto_map
+    known = set(paddle.base.core.get_all_op_names())
     print("// Made by scripts/paddle_demands.py of Paddle 2.6.2's definitions; do not edit.")
     for op in sorted(ops):
-        if op not in protos or op in ("feed", "fetch"):
+        if op in ("feed", "fetch"):
+            continue
+        if op not in protos and op in known:  # gradients
+            continue
+        if op not in protos:
+            print(f'{{"{op}", "-", ""}},')
             continue
         outputs = [o.name + "*" * o.duplicable for o in protos[op].outputs if not o.dispensable]
         attributes = [f"{a.name}:{TYPES[a.type]}" for a in protos[op].attrs

@@ -31,6 +31,11 @@ Status Convert(const Options& options) {
     HEDDLE_ASSIGN_OR_RETURN(saved, SaveModel(model, options.output, options.format));
   }
   const size_t parameters = model.program.persistables().size();
+  if (!saved.foreign.empty()) {
+    std::cerr << "heddle: of its operators, heddle reads and Paddle does not know:";
+    for (const std::string& op : saved.foreign) std::cerr << " " << op;
+    std::cerr << "\n";
+  }
   if (!options.json) {
     std::cout << saved.program << ": " << model.program.num_ops() << " operators, " << parameters
               << " parameters\n";
@@ -43,6 +48,7 @@ Status Convert(const Options& options) {
   json["parameter_file"] = saved.parameters.empty() ? Json() : Json(saved.parameters);
   json["operators"] = model.program.num_ops();
   json["parameters"] = parameters;
+  json["foreign"] = saved.foreign;
   WriteJson(json);
   return Status::Ok();
 }

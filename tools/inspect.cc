@@ -13,6 +13,7 @@ namespace {
 
 struct Options {
   std::string model;
+  ProgramPart part;
   bool json = false;
 };
 
@@ -21,14 +22,15 @@ struct Facts {
   Program program;
   std::vector<TensorInfo> parameters;
   int64_t parameter_bytes = 0;
-  std::vector<std::string> unsupported;
+  std::vector<std::string> unsupported, signatures;
 };
 
-Result<Facts> Collect(const std::string& model) {
+Result<Facts> Collect(const std::string& model, const ProgramPart& part) {
   Facts facts;
   HEDDLE_ASSIGN_OR_RETURN(facts.program_file, FindProgramFile(model));
   facts.parameter_file = FindParameterFile(facts.program_file);
-  HEDDLE_ASSIGN_OR_RETURN(facts.program, Program::Load(facts.program_file));
+  HEDDLE_ASSIGN_OR_RETURN(facts.program, LoadProgram(facts.program_file, part));
+  HEDDLE_ASSIGN_OR_RETURN(facts.signatures, SignaturesOf(facts.program_file));
   facts.parameters = facts.program.persistables();
   for (const TensorInfo& p : facts.parameters)
     if (p.shape.is_static())
@@ -68,6 +70,7 @@ void PrintJson(const Facts& facts) {
   for (const auto& op : p.op_counts()) counts[op.type] = op.count;
   json["operator_counts"] = std::move(counts);
   json["unsupported"] = facts.unsupported;
+  if (!facts.signatures.empty()) json["signatures"] = facts.signatures;
   WriteJson(json);
 }
 
@@ -84,6 +87,8 @@ void PrintHuman(const Facts& facts) {
             << (p.num_blocks() == 1 ? " block" : " blocks");
   if (p.version() != 0) std::cout << ", written by Paddle " << VersionText(p.version());
   std::cout << "\n";
+  if (!facts.signatures.empty()) std::cout << "signatures\n";
+  for (const std::string& key : facts.signatures) std::cout << "  " << key << "\n";
   Print("inputs", p.inputs());
   Print("outputs", p.outputs());
   std::cout << "parameters\n  " << facts.parameters.size() << ", "
@@ -103,7 +108,7 @@ void PrintHuman(const Facts& facts) {
 }
 
 Status Inspect(const Options& options) {
-  HEDDLE_ASSIGN_OR_RETURN(const Facts facts, Collect(options.model));
+  HEDDLE_ASSIGN_OR_RETURN(const Facts facts, Collect(options.model, options.part));
   (options.json ? PrintJson : PrintHuman)(facts);
   return Status::Ok();
 }
@@ -115,9 +120,17 @@ void AddInspect(Command root, Action& chosen) {
   Command app =
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
   app.add_option("MODEL", options->model,
-                 "a program file (.pdmodel, .json of Paddle 3, or .onnx), or a directory with one")
+                 "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb), or a "
+                 "directory with one")
       .required()
       .type_name("");
+  app.add_option("--signature", options->part.signature,
+                 "inputs and outputs of a TensorFlow SavedModel [serving_default]")
+      .type_name("KEY");
+  app.add_option("--fetch", options->part.fetches,
+                 "output of a TensorFlow graph; may be repeated [what nothing uses]")
+      .type_name("NAME")
+      .one_value_each();
   app.add_flag("--json", options->json, "one JSON object instead of text");
   app.footer("Example:\n  heddle inspect examples/digits");
   app.on_chosen([options, &chosen] { chosen = [options] { return Inspect(*options); }; });

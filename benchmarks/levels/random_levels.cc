@@ -58,13 +58,15 @@ Status Measure(Executor& executor, uint32_t seed, int rounds, double ms) {
   }
   int operators = 0;
   for (const auto& [type, count] : mixed.OpCounts()) operators += count;
-  std::printf("%u %d", seed, operators);
+  std::vector<double> medians;
   for (int round = 0; round < rounds; ++round)
     for (BoundRun& run : runs) {
       Status status;
-      std::printf(" %.3f", MedianOfRuns(run, ms, &status));
+      medians.push_back(MedianOfRuns(run, ms, &status));
       if (!status.ok()) return status;
     }
+  std::printf("%u %d", seed, operators);
+  for (double us : medians) std::printf(" %.3f", us);
   std::printf("\n");
   std::fflush(stdout);
   return Status::Ok();

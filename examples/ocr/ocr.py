@@ -1,26 +1,42 @@
 #!/usr/bin/env python3
-"""Reads the text in a picture, with the PP-OCR models: where text is, which way up, what it says.
+"""Reads the text in pictures, with the PP-OCR models: where text is, which way up, what it says.
 
   examples/ocr/get_models.sh models               # once: the three models and their characters
   examples/ocr/ocr.py --models models picture.png
 
-Needs heddle's Python package and Pillow. The models are run through `heddle.inference`, whose calls
-are those of `paddle.inference`; --engine paddle runs the same lines on Paddle instead.
+Needs heddle's Python package and Pillow. ONNX models (get_models.sh --onnx) are run through
+`heddle.onnx`, whose calls are those of `onnxruntime`, Paddle's through `heddle.inference`, whose
+calls are those of `paddle.inference`; --engine runs the same lines on these instead.
 """
 
 import argparse
 import importlib
+import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 
-class Network:
+class OnnxNetwork:
     """One model, fed with one array and read of one."""
 
+    def __init__(self, engine, file, threads, precision):
+        ort = importlib.import_module("heddle.onnx" if engine == "heddle" else engine)
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("heddle.precision", precision)
+        self.session = ort.InferenceSession(str(file), options, ["CPUExecutionProvider"])
+        self.input = self.session.get_inputs()[0].name
+
+    def __call__(self, array):
+        return self.session.run(None, {self.input: array})[0]
+
+
+class PaddleNetwork:
     def __init__(self, engine, folder, threads):
         inference = importlib.import_module(engine + ".inference")
         config = inference.Config(str(folder / "inference.pdmodel"),
@@ -34,25 +50,40 @@ class Network:
 
     def __call__(self, array):
         self.input.reshape(array.shape)
-        self.input.copy_from_cpu(np.ascontiguousarray(array, "float32"))
+        self.input.copy_from_cpu(array)
         self.predictor.run()
         return self.output.copy_to_cpu()
 
 
-def scaled(image, width, height):
-    """The picture (height × width × 3, as bytes) in another size, as a 3 × height × width array of
-    numbers in [-1, 1], which all three models want."""
-    resized = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
-    return (np.asarray(resized, "float32") / 127.5 - 1).transpose(2, 0, 1)
+def network(engine, models, part, threads, precision):
+    file = models / (part + ".onnx")
+    if file.exists():
+        return OnnxNetwork(engine, file, threads, precision)
+    return PaddleNetwork(engine, models / part, threads)
+
+
+def scaled(picture, width, height):
+    """The picture in another size, as a 3 × height × width array of numbers in [-1, 1], blue first,
+    which all three models want."""
+    resized = picture.resize((width, height), Image.Resampling.BILINEAR)
+    planes = np.asarray(resized).transpose(2, 0, 1)[::-1]
+    return np.ascontiguousarray(planes, "float32") / np.float32(127.5) - np.float32(1)
 
 
 # ---- where text is -------------------------------------------------------------------------------
 
 
-def regions(mask):
-    """The (row, column) pairs of each connected region of a mask: runs of each row joined with
-    those they touch in the row above."""
-    parent, runs = [], []
+def regions(probability, threshold):
+    """Of each connected region above the threshold: the (x, y) of its ends in each row, and its
+    mean. Runs of each row are joined with those they touch in the row above, also at a corner."""
+    height, width = probability.shape
+    mask = np.zeros((height, width + 2), "int8")
+    mask[:, 1:-1] = probability > threshold
+    edges = np.flatnonzero(np.diff(mask.ravel())).reshape(-1, 2)
+    rows, columns = edges[:, 0] // (width + 2), edges % (width + 2)  # from, and up to
+    ends = rows[:, None] * width + columns
+    sums = np.add.reduceat(np.append(probability.ravel(), np.float32(0)), ends.ravel())[::2]
+    parent = list(range(len(rows)))
 
     def root(k):
         while parent[k] != k:
@@ -60,24 +91,23 @@ def regions(mask):
             k = parent[k]
         return k
 
-    above = []
-    padded = np.pad(mask.astype("int8"), ((0, 0), (1, 1)))
-    for y, row in enumerate(np.diff(padded, axis=1)):
-        here = []
-        for begin, end in zip(np.flatnonzero(row == 1), np.flatnonzero(row == -1)):
-            k = len(parent)
-            parent.append(k)
-            runs.append((y, begin, end))
-            here.append((begin, end, k))
-            for b, e, other in above:
-                if b <= end and begin <= e:  # also touching at a corner
-                    parent[root(k)] = root(other)
-        above = here
-    found = {}
+    above = 0
+    runs = list(zip(rows.tolist(), *columns.T.tolist()))
     for k, (y, begin, end) in enumerate(runs):
-        columns = np.arange(begin, end)
-        found.setdefault(root(k), []).append(np.stack([np.full(len(columns), y), columns], 1))
-    return [np.concatenate(parts) for parts in found.values()]
+        while runs[above][0] < y - 1 or (runs[above][0] == y - 1 and runs[above][2] < begin):
+            above += 1
+        j = above
+        while runs[j][0] == y - 1 and runs[j][1] <= end:
+            parent[root(k)] = root(j)
+            j += 1
+    found = {}
+    for k in range(len(runs)):
+        found.setdefault(root(k), []).append(k)
+    for members in found.values():
+        begin, end = columns[members].T
+        y = rows[members]
+        yield (np.concatenate([np.stack([begin, y], 1), np.stack([end - 1, y], 1)]),
+               sums[members].sum() / (end - begin).sum())
 
 
 def hull(points):
@@ -108,27 +138,27 @@ def smallest_rectangle(points):
     corners = hull(points)
     sides = np.roll(corners, -1, 0) - corners
     lengths = np.hypot(*sides.T)
-    best = None
-    for along in (sides[lengths > 0] / lengths[lengths > 0, None]):
-        across = np.array([-along[1], along[0]])
-        u, v = corners @ along, corners @ across
-        size = (np.ptp(u), np.ptp(v))
-        if best is None or size[0] * size[1] < best[0]:
-            centre = along * (u.min() + u.max()) / 2 + across * (v.min() + v.max()) / 2
-            best = (size[0] * size[1], centre, along, across, *size)
-    return best[1:] if best else (points.mean(0), np.array([1.0, 0]), np.array([0, 1.0]), 0.0, 0.0)
+    along = sides[lengths > 0] / lengths[lengths > 0, None]
+    if not len(along):
+        return points.mean(0), np.array([1.0, 0]), np.array([0, 1.0]), 0.0, 0.0
+    across = np.stack([-along[:, 1], along[:, 0]], 1)
+    u, v = corners @ along.T, corners @ across.T
+    best = np.argmin(np.ptp(u, 0) * np.ptp(v, 0))
+    (u0, u1), (v0, v1) = ((side[:, best].min(), side[:, best].max()) for side in (u, v))
+    along, across = along[best], across[best]
+    return along * (u0 + u1) / 2 + across * (v0 + v1) / 2, along, across, u1 - u0, v1 - v0
 
 
-def detect(network, image, threshold=0.3, sure=0.5, grow=1.6, shortest_side=736):
+def detect(network, picture, threshold=0.3, sure=0.5, grow=1.6, shortest_side=736):
     """Corners (x, y) of each stretch of text, upper left first and clockwise, in reading order."""
-    height, width = image.shape[:2]
+    width, height = picture.size
     ratio = max(1.0, shortest_side / min(height, width))
     rows, columns = (max(32, round(n * ratio / 32) * 32) for n in (height, width))
-    probability = network(scaled(image, columns, rows)[None])[0, 0]
+    probability = network(scaled(picture, columns, rows)[None])[0, 0]
     boxes = []
-    for region in regions(probability > threshold):
-        centre, along, across, length, breadth = smallest_rectangle(region[:, ::-1])
-        if min(length, breadth) < 3 or probability[tuple(region.T)].mean() < sure:
+    for points, mean in regions(probability, threshold):
+        centre, along, across, length, breadth = smallest_rectangle(points)
+        if min(length, breadth) < 3 or mean < sure:
             continue
         # The model is trained on shrunken text: each side goes out by area · grow / perimeter.
         out = length * breadth * grow / (2 * (length + breadth))
@@ -161,94 +191,114 @@ def reading_order(boxes):
 # ---- which way up, and what it says --------------------------------------------------------------
 
 
-def cut_out(image, corners):
+def cut_out(picture, corners):
     """The picture's part between four corners, upright: bilinear samples. A tall part is taken for
     text that runs downwards and turned."""
-    width = max(1, round(max(np.hypot(*(corners[1] - corners[0])),
-                             np.hypot(*(corners[2] - corners[3])))))
-    height = max(1, round(max(np.hypot(*(corners[3] - corners[0])),
-                              np.hypot(*(corners[2] - corners[1])))))
-    u = ((np.arange(width) + 0.5) / width)[None, :, None]
-    v = ((np.arange(height) + 0.5) / height)[:, None, None]
     a, b, c, d = corners
-    at = (1 - v) * ((1 - u) * a + u * b) + v * ((1 - u) * d + u * c) - 0.5
-    x, y = (np.clip(at[..., k], 0, image.shape[1 - k] - 1) for k in (0, 1))
-    x0, y0 = x.astype(int), y.astype(int)
-    x1, y1 = np.minimum(x0 + 1, image.shape[1] - 1), np.minimum(y0 + 1, image.shape[0] - 1)
-    fx, fy = (x - x0)[..., None], (y - y0)[..., None]
-    upper = image[y0, x0] * (1 - fx) + image[y0, x1] * fx
-    lower = image[y1, x0] * (1 - fx) + image[y1, x1] * fx
-    part = (upper * (1 - fy) + lower * fy + 0.5).astype("uint8")
-    return np.rot90(part) if height >= 1.5 * width else part
+    width = max(1, round(max(np.hypot(*(b - a)), np.hypot(*(c - d)))))
+    height = max(1, round(max(np.hypot(*(d - a)), np.hypot(*(c - b)))))
+    part = picture.transform((width, height), Image.Transform.QUAD,
+                             np.concatenate([a, d, c, b]).tolist(), Image.Resampling.BILINEAR)
+    return part.transpose(Image.Transpose.ROTATE_90) if height >= 1.5 * width else part
 
 
-def padded(part, height, width):
-    """Scaled to `height`, its sides kept in proportion, and zeros to its right up to `width`."""
-    wide = min(width, max(1, int(np.ceil(height * part.shape[1] / part.shape[0]))))
-    array = np.zeros((3, height, width), "float32")
-    array[:, :, :wide] = scaled(part, wide, height)
+def batch(parts, width, height=48):
+    """Each part scaled to `height`, its sides kept in proportion, zeros to its right up to
+    `width`."""
+    array = np.zeros((len(parts), 3, height, width), "float32")
+    for row, part in zip(array, parts):
+        wide = min(width, max(1, int(np.ceil(height * part.width / part.height))))
+        row[:, :, :wide] = scaled(part, wide, height)
     return array
 
 
-def upright(network, part, sure=0.9):
-    upside_down = network(padded(part, 48, 192)[None])[0, 1]
-    return np.ascontiguousarray(part[::-1, ::-1]) if upside_down > sure else part
+def upright(network, parts, sure=0.9):
+    upside_down = network(batch(parts, 192))[:, 1] > sure
+    return [part.transpose(Image.Transpose.ROTATE_180) if turn else part
+            for part, turn in zip(parts, upside_down)]
 
 
-def read(network, part, characters):
-    """Text and how sure the model is of it. Of each position the likeliest character; the same one
-    twice in a row is one, character 0 stands for none (CTC)."""
-    height, width = part.shape[:2]
-    scores = network(padded(part, 48, max(320, int(np.ceil(48 * width / height))))[None])[0]
-    best = scores.argmax(1)
-    kept = (best != 0) & (best != np.concatenate([[0], best[:-1]]))
-    if not kept.any():
-        return "", 0.0
-    return "".join(characters[k] for k in best[kept]), float(scores.max(1)[kept].mean())
+def read(network, parts, characters):
+    """Text and how sure the model is of it, of each part. Of each position the likeliest character;
+    the same one twice in a row is one, character 0 stands for none (CTC)."""
+    # Few different widths: each has a plan of its own.
+    widest = max(part.width / part.height for part in parts)
+    scores = network(batch(parts, max(320, int(np.ceil(48 * widest / 32)) * 32)))
+    found = []
+    for line, best in zip(scores, scores.argmax(2)):
+        kept = np.flatnonzero((best != 0) & (best != np.concatenate([[0], best[:-1]])))
+        found.append(("".join(characters[k] for k in best[kept]),
+                      float(line[kept, best[kept]].mean()) if len(kept) else 0.0))
+    return found
 
 
 class Reader:
-    def __init__(self, models, engine="heddle", threads=2):
+    def __init__(self, models, engine="heddle", threads=2, precision="f32"):
         models = Path(models)
-        self.where, self.way, self.what = (Network(engine, models / part, threads)
+        self.where, self.way, self.what = (network(engine, models, part, threads, precision)
                                            for part in ("det", "cls", "rec"))
+        # Runs of Paddle's predictor must not meet.
+        self.threads = threads if isinstance(self.what, OnnxNetwork) else 1
         keys = (models / "characters.txt").read_text(encoding="utf-8").split("\n")
         self.characters = [""] + [k for k in keys if k] + [" "]
 
-    def __call__(self, image, sure=0.5):
-        """(corners, text, certainty) of each stretch of text."""
-        found = []
-        for corners in detect(self.where, image):
-            part = upright(self.way, cut_out(image, corners))
-            text, certainty = read(self.what, part, self.characters)
-            if certainty >= sure:
-                found.append((corners, text, certainty))
-        return found
+    def __call__(self, picture, sure=0.5, together=6, threads=None):
+        """(corners, text, certainty) of each stretch of text. Lines of about one width are read
+        together, and such batches side by side."""
+        boxes = detect(self.where, picture)
+        parts = [cut_out(picture, corners) for corners in boxes]
+        order = sorted(range(len(parts)), key=lambda k: -parts[k].width / parts[k].height)
+        batches = [order[k:k + together] for k in range(0, len(order), together)]
+
+        def work(members):
+            ready = upright(self.way, [parts[k] for k in members])
+            return read(self.what, ready, self.characters)
+
+        texts = {}
+        with ThreadPoolExecutor(threads or self.threads) as pool:
+            for members, found in zip(batches, pool.map(work, batches)):
+                texts.update(zip(members, found))
+        return [(corners, *texts[k]) for k, corners in enumerate(boxes) if texts[k][1] >= sure]
+
+    def pages(self, pictures):
+        """Several pictures side by side."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(lambda picture: self(picture, threads=1), pictures))
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("picture", type=Path)
+    p.add_argument("picture", type=Path, nargs="+")
     p.add_argument("--models", type=Path, required=True, help="what get_models.sh made")
-    p.add_argument("--engine", choices=["heddle", "paddle"], default="heddle")
-    p.add_argument("--threads", type=int, default=2, help="0: the engine's default")
+    p.add_argument("--engine", choices=["heddle", "paddle", "onnxruntime"], default="heddle")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--precision", choices=["f32", "bf16"], default="f32",
+                   help="bf16: ONNX models in heddle multiply in bfloat16 where that is faster")
     p.add_argument("--repeat", type=int, default=0,
                    help="read it so many times more, and say how long it took")
     options = p.parse_args()
-    reader = Reader(options.models, options.engine, options.threads)
-    # The models were trained on pictures with blue first.
-    image = np.asarray(Image.open(options.picture).convert("RGB"))[:, :, ::-1]
-    for corners, text, certainty in reader(image):
-        at = " ".join(f"{x:.0f},{y:.0f}" for x, y in corners)
-        print(f"{certainty:.2f}  {text}    ({at})")
+    reader = Reader(options.models, options.engine, options.threads, options.precision)
+    pictures = [Image.open(path).convert("RGB") for path in options.picture]
+    several = len(pictures) > 1
+
+    def work():
+        return reader.pages(pictures) if several else [reader(pictures[0])]
+
+    for k, (path, found) in enumerate(zip(options.picture, work())):
+        if several:
+            print(f"{path}:" if k == 0 else f"\n{path}:")
+        for corners, text, certainty in found:
+            at = " ".join(f"{x:.0f},{y:.0f}" for x, y in corners)
+            print(f"{certainty:.2f}  {text}    ({at})")
     times = []
     for _ in range(options.repeat):
         start = time.perf_counter()
-        reader(image)
+        work()
         times.append(time.perf_counter() - start)
     if times:
-        print(f"{sorted(times)[len(times) // 2] * 1e3:.1f} ms", file=sys.stderr)
+        print(f"{len(pictures) / sorted(times)[len(times) // 2]:.2f} pages a second",
+              file=sys.stderr)
 
 
 if __name__ == "__main__":

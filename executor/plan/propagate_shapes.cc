@@ -1,6 +1,7 @@
 // Shapes and dtypes of everything that can be known before running, values of what is already
 // known, and the kernel of each instruction.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -229,7 +230,7 @@ class ShapePropagator {
   Status Visit(Instruction& in, bool* evaluated) {
     for (uint32_t s : in.op.in)
       if (s != kNoSlot) NoteRead(s);
-    if (in.op.def->has(kControlFlow)) return VisitControl(in);
+    if (in.op.def->has(kControlFlow)) return VisitControl(in, evaluated);
     bool settled = false;
     if (ir::SelectsOutput(*in.op.def) && d_.CompilesBodies()) {
       VisitSelector(in);
@@ -291,13 +292,19 @@ class ShapePropagator {
   // An operator that runs sub-blocks. A shape function tells what its own kernel writes, nothing of
   // what the blocks write: once before the blocks are gone through, for what the kernel hands to
   // them (core/sub_block_slots.h), and once more with what they hand back.
-  Status VisitControl(Instruction& in) {
+  Status VisitControl(Instruction& in, bool* dropped) {
     if (!d_.CompilesBodies()) {
       LeaveForRun(in);
       return Status::Ok();
     }
     if (in.op.def->infer_shape() == nullptr) LeaveForRun(in);
     const auto blocks = d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks();
+    const std::optional<bool> runs = Decided(in);
+    if (runs == false) {
+      for (int sub : blocks) DropBlock(sub);
+      *dropped = true;
+      return Status::Ok();
+    }
     const size_t before = became_known_.size();
     TakeTold(in, Ask(in, false), false);
     const std::vector<uint32_t> carried = KnownIn(in, "sub_block:carried");
@@ -315,12 +322,38 @@ class ShapePropagator {
       if (sub != blocks.back()) ForgetKnown(outside);
     }
     const Told told = Ask(in, true);
-    ForgetKnown(before);
+    if (!runs) ForgetKnown(before);
     for (uint32_t s : in.op.out)
       if (s != kNoSlot && plan_.slots[s].versioned) SetUnknown(s);
     TakeTold(in, told, true);
     return Status::Ok();
   }
+  // Of an operator that runs its block on a condition, and itself writes nothing: whether the block
+  // runs, where the condition follows from constants and shapes.
+  std::optional<bool> Decided(const Instruction& in) {
+    const OpDef& def = *in.op.def;
+    const int scalar = def.FindAttr("is_scalar_condition"), slot = def.FindInput("Cond");
+    if (scalar < 0 || slot < 0 || def.infer_shape() == nullptr ||
+        !std::get<bool>(in.op.attrs[scalar]) ||
+        in.op.in_begin[slot + 1] - in.op.in_begin[slot] != 1)
+      return std::nullopt;
+    const uint32_t s = in.op.in[in.op.in_begin[slot]];
+    if (s == kNoSlot || !plan_.constant[s]) return std::nullopt;
+    const Tensor& condition = d_.frame[s]->tensor();
+    const bool one = condition.dtype() == DType::kBool && condition.numel() == 1;
+    if (!one || !MakeResident(condition).ok()) return std::nullopt;
+    return *condition.data<bool>();
+  }
+
+  // A block that no run comes to; its parameters need not be read either.
+  void DropBlock(int b) {
+    if (!d_.run_once[b]) return;
+    for (const Instruction& in : plan_.blocks[b].instructions)
+      if (in.op.def->has(kControlFlow))
+        for (int sub : d_.program.blocks[b].ops[in.ir_op].SubBlocks()) DropBlock(sub);
+    plan_.blocks[b].instructions.clear();
+  }
+
   // Behind a block it is not certain that the block has run.
   void ForgetKnown(size_t before) {
     for (; became_known_.size() > before; became_known_.pop_back())
@@ -345,7 +378,8 @@ class ShapePropagator {
     }
     ShapeContext ctx(in.op, d_.frame.data());
     const Status status = GuardPlanning([&] { return in.op.def->infer_shape()(ctx); });
-    for (const auto& [s, value] : hidden) d_.frame[s] = value;
+    // Backwards, since an operand may be named twice.
+    for (auto h = hidden.rbegin(); h != hidden.rend(); ++h) d_.frame[h->first] = h->second;
     told.all = status.ok() && !ctx.deferred();
     if (status.ok() && infer_now_) told.outs = std::move(ctx.outs());
     return told;

@@ -37,6 +37,10 @@ bool LowerStringMover(NodeLowering& n);
 // Those that it does not have are told as mistakes.
 bool CheckAttributes(NodeLowering& n);
 
+// Whether the node has no more inputs and outputs than some version of its operator. That it has is
+// told as a mistake.
+bool CheckArity(NodeLowering& n);
+
 // Null: none.
 Handler FindHandler(std::string_view domain, std::string_view op_type);
 

@@ -32,7 +32,8 @@ Lowering::Lowering(const Model& model, ir::ProgramBuilder* builder)
 Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(CheckVersions());
   for (const Function& f : model_.functions)
-    functions_.emplace(FunctionKey(f.domain, f.name, f.overload), &f);
+    if (!functions_.emplace(FunctionKey(f.domain, f.name, f.overload), &f).second)
+      builder_.Problem("function '", f.name, "' of domain '", f.domain, "' is given twice");
   std::unordered_set<std::string_view> filled;
   for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
   for (const ValueInfo& v : model_.graph.inputs)
@@ -60,7 +61,7 @@ Result<Lowered> Lowering::Run() {
 }
 
 // Passes go by the shapes that variables are declared with. A variable that is written several
-// times stays without: a loop may give it another shape.
+// times stays without, but for what branches write: a loop may give it another shape.
 void Lowering::DeclareShapes() {
   std::vector<int> writers(draft_.vars.size(), 0);
   for (const auto& block : draft_.blocks)
@@ -71,7 +72,8 @@ void Lowering::DeclareShapes() {
   for (size_t v = 0; v < draft_.vars.size(); ++v) {
     DraftVar& var = draft_.vars[v];
     const Shape& shape = facts_[v].shape;
-    if (var.ranked || var.kind != ir::VarKind::kTensor || writers[v] != 1 || !shape.known_rank())
+    if (var.ranked || var.kind != ir::VarKind::kTensor || !shape.known_rank() ||
+        (writers[v] != 1 && !facts_[v].joined))
       continue;
     var.ranked = true;
     var.dims.assign(shape.begin(), shape.end());
@@ -199,6 +201,12 @@ void Lowering::LowerInputs() {
 
 void Lowering::LowerOutputs() {
   std::unordered_set<std::string_view> seen;
+  std::unordered_map<int, int> outputs_of;
+  std::unordered_set<int> named;  // have the name of an output already
+  for (const ValueInfo& output : model_.graph.outputs)
+    if (const auto v = main_.vars.find(output.name);
+        v != main_.vars.end() && v->second != kNoDraft && var(v->second).name == output.name)
+      named.insert(v->second);
   for (const ValueInfo& output : model_.graph.outputs) {
     const int column = static_cast<int>(draft_.fetches.size());
     const auto found = main_.vars.find(output.name);
@@ -207,6 +215,12 @@ void Lowering::LowerOutputs() {
       continue;
     }
     int v = found->second;
+    // Behind an Identity: a value that nobody else may ask for.
+    if (var(v).name != output.name && !facts(v).data && !var(v).fed && var(v).block == 0 &&
+        !outputs_of[v]++ && !named.contains(v)) {
+      names_.erase(std::string(output.name));
+      var(v).name = FreshName(output.name);
+    }
     const bool own =
         var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
     if (!own) {
@@ -291,7 +305,7 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   bool done = version < 0;
   const bool known = IsKnownDomain(node->domain);
   if (!done && !known) done = LowerCall(*node, around);
-  if (!done && known) {
+  if (!done && known && !(done = !CheckArity(lowering))) {
     const Handler handler = FindHandler(node->domain, node->op_type);
     if (handler != nullptr && node->outputs.empty()) lowering.Problem("has no output");
     for (size_t i = 0; i < node->inputs.size(); ++i) lowering.In(i);  // also what no handler reads
@@ -313,6 +327,11 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   if (found == functions_.end()) return false;
   const Function& f = *found->second;
   NodeLowering call(*this, node, around, 0);
+  for (const Surroundings* s = &around; s != nullptr; s = s->caller)
+    if (s->function == &f) {
+      call.Problem("function '", f.name, "' calls itself");
+      return true;
+    }
   if (around.depth >= kMostDepth) {
     call.Problem("functions call each other more than ", kMostDepth, " deep");
     return true;
@@ -331,6 +350,7 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   inside.names = &names;
   inside.opsets = f.opsets.empty() ? around.opsets : &f.opsets;
   inside.function = &f;
+  inside.caller = &around;
   inside.arguments = &arguments;
   inside.depth = around.depth + 1;
   LowerNodes(f.nodes, inside);

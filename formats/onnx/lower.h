@@ -35,17 +35,27 @@ struct MapKeys {
   std::vector<std::string> strings;
 };
 
+// An element of a vector, as far as it is known before a run.
+struct Entry {
+  std::optional<int64_t> value;
+  int of = kNoDraft, dim = 0;  // it is that dimension of this variable
+};
+using Entries = std::vector<Entry>;
+
 // The reader knows this of a variable, beside what the draft has.
 struct VarFacts {
-  int type = kUndefinedType;            // ONNX's; of the elements where it is a sequence
-  Shape shape = Shape::Unknown();       // -1: open
-  const TensorData* data = nullptr;     // a constant of the file
-  std::shared_ptr<const Tensor> value;  // a small constant, once somebody asked for it
+  int type = kUndefinedType;               // ONNX's; of the elements where it is a sequence
+  Shape shape = Shape::Unknown();          // -1: open
+  const TensorData* data = nullptr;        // a constant of the file
+  std::shared_ptr<const Tensor> value;     // a small constant, once somebody asked for it
+  std::shared_ptr<const Entries> entries;  // of a vector or scalar of integers that is computed
   Type::Kind kind = Type::Kind::kTensor;
   bool exact_name = false;              // the file gives it
   bool unreadable = false;              // `data` is not what it claims, which was told
   bool typed = false;                   // `type` was said by the handler
   bool of_sequence = false;             // an optional one
+  int plane = kNoDraft;                 // the same, [n, c, l] as [n, c, 1, l]
+  bool joined = false;                  // `shape` holds for whichever operator writes it
   std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for
 };
 
@@ -75,6 +85,7 @@ struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
   const Function* function = nullptr;                 // null: the model's graph
+  const Surroundings* caller = nullptr;               // of the function's call
   const std::vector<Attribute>* arguments = nullptr;  // of the function's call
   int depth = 0;                                      // calls and graphs inside each other
 };
@@ -103,6 +114,7 @@ class Lowering {
   static constexpr int kMostDepth = 64;
   // For handlers that lower a node as another one.
   void LowerNode(const Node& node, const Surroundings& around);
+  Draft& draft() { return draft_; }
   Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }
   // The name of the `k`th input of such a node, which no file can give to a value beside it.
   std::string_view OwnName(size_t k);

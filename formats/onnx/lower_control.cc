@@ -1,6 +1,7 @@
 // If, Loop, Scan and SequenceMap, as conditional_block and while.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "core/shapes.h"
@@ -40,19 +41,33 @@ int CopyOf(NodeLowering& n, int v) {
   return made;
 }
 
-// The variable of the block outside that has what `block` gives as `v`.
-int Deliver(NodeLowering& n, int v, int block) {
-  const int outer = static_cast<int>(n.block());
-  DraftVar& var = n.draft_var(v);
-  if (var.block == block && !var.persistable && n.facts(v).data == nullptr) {
-    var.block = outer;
-    return v;
+// Variable `from`, which operators of `block` and of blocks inside it write, is `to`.
+void Rename(NodeLowering& n, int from, int to, int block) {
+  auto& blocks = n.lowering().draft().blocks;
+  for (size_t b = static_cast<size_t>(block); b < blocks.size(); ++b)
+    for (DraftOp& op : blocks[b].ops)
+      for (auto* slots : {&op.inputs, &op.outputs})
+        for (auto& [slot, vars] : *slots) std::replace(vars.begin(), vars.end(), from, to);
+}
+
+// Has `block` give its values `from` as variables `to` of the block outside.
+void Deliver(NodeLowering& n, const std::vector<int>& from, const std::vector<int>& to, int block) {
+  std::map<int, int> renamed;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (to[i] == kNoDraft) continue;
+    int v = from[i];
+    if (const auto known = renamed.find(v); known != renamed.end()) {
+      v = known->second;
+    } else if (n.draft_var(v).block == block && n.facts(v).data == nullptr &&
+               n.facts(v).value == nullptr) {
+      Rename(n, v, to[i], block);
+      renamed.emplace(v, to[i]);
+      continue;
+    }
+    const int outer = n.SwitchBlock(block);
+    Assign(n, v, to[i]);
+    n.SwitchBlock(outer);
   }
-  const int made = LikeVar(n, v, outer);
-  n.SwitchBlock(block);
-  Assign(n, v, made);
-  n.SwitchBlock(outer);
-  return made;
 }
 
 // Runs a block that is lowered already.
@@ -77,6 +92,7 @@ void Join(NodeLowering& n, int yes, int no, int made) {
       if (a[i] != b[i]) shape[i] = -1;
   }
   n.facts(made).shape = shape;
+  n.facts(made).joined = true;
 }
 
 bool LowerIf(NodeLowering& n) {
@@ -98,27 +114,26 @@ bool LowerIf(NodeLowering& n) {
     for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
     return true;
   }
-  std::vector<int> results[2];
+  std::vector<int> results[2], made;
   int blocks[2];
   for (size_t b = 0; b < 2; ++b) {
     blocks[b] = n.NewBlock();
     NameScope names;
     results[b] = n.LowerBody(*branches[b], &names, blocks[b]);
-    for (size_t i = 0; i < count; ++i)
-      if (n.Wants(i)) results[b][i] = Deliver(n, results[b][i], blocks[b]);
   }
-  RunBlock(n, true, condition, blocks[0]);
-  const int otherwise = n.Make("logical_not", {{"X", {condition}}});
-  RunBlock(n, true, otherwise, blocks[1]);
-  const int mask = n.Cast(condition, DType::kI32);
+  // Both branches write the same variable.
   for (size_t i = 0; i < count; ++i) {
+    made.push_back(kNoDraft);
     if (!n.Wants(i)) continue;
     const int yes = results[0][i], no = results[1][i];
-    const int made = LikeVar(n, yes, static_cast<int>(n.block()));
-    Join(n, yes, no, made);
-    n.Emit("select_input", {{"X", {no, yes}}, {"Mask", {mask}}}, {}, {{"Out", {made}}});
-    n.Result(i, made);
+    made[i] = LikeVar(n, n.dtype(yes) == DType::kUnknown ? no : yes, static_cast<int>(n.block()));
+    Join(n, yes, no, made[i]);
   }
+  for (size_t b = 0; b < 2; ++b) Deliver(n, results[b], made, blocks[b]);
+  RunBlock(n, true, condition, blocks[0]);
+  RunBlock(n, true, n.Make("logical_not", {{"X", {condition}}}), blocks[1]);
+  for (size_t i = 0; i < count; ++i)
+    if (n.Wants(i)) n.Result(i, made[i]);
   return true;
 }
 

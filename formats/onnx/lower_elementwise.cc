@@ -89,6 +89,10 @@ template <const char* kType>
 bool LowerBinary(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
   if (n.IsString(x) || n.IsString(y)) return false;
+  if (n.IsPlane(x) && n.IsPlane(y)) {
+    n.Result(0, n.AsLine(n.Binary(kType, n.AsPlane(x), n.AsPlane(y))));
+    return true;
+  }
   const int made = n.Make(kType, {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n));
   n.Result(0, Wrapped(n, n.type(x), made));
   return true;

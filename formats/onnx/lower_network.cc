@@ -97,9 +97,10 @@ bool LowerConv(NodeLowering& n) {
   auto windows = WindowsOf(n, x, w);
   if (!windows || !IsPlain(n, x)) return false;
   if (n.shape(x).is_static() && n.shape(x).numel() == 0) return false;
+  if (n.rank(w) > 1 && n.shape(w)[1] > 0) n.ExpectDim(x, 1, n.shape(w)[1] * n.Int("group", 1));
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
-  const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
+  const int input = line ? n.AsPlane(x) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
   const bool plane = windows->dims == 2;
   int y = n.Make(plane ? "conv2d" : "conv3d", {{"Input", {input}}, {"Filter", {filter}}},
                  {{"strides", windows->strides},
@@ -108,7 +109,7 @@ bool LowerConv(NodeLowering& n) {
                   {"groups", n.Int("group", 1)}},
                  "Output");
   y = AddBias(n, y, n.In(2));
-  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  n.Result(0, line ? n.AsLine(y) : y);
   return true;
 }
 
@@ -165,7 +166,7 @@ bool LowerConvTranspose(NodeLowering& n) {
   Ints extra = n.IntList("output_padding");
   if (line && !extra.empty()) extra.insert(extra.begin(), 0);
   if (std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e != 0; })) return false;
-  const int input = line ? n.Unsqueeze(x, {2}) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
+  const int input = line ? n.AsPlane(x) : x, filter = line ? n.Unsqueeze(w, {2}) : w;
   int y = n.Make("conv2d_transpose", {{"Input", {input}}, {"Filter", {filter}}},
                  {{"strides", windows->strides},
                   {"paddings", ShortPads(windows->pads)},
@@ -173,7 +174,7 @@ bool LowerConvTranspose(NodeLowering& n) {
                   {"groups", n.Int("group", 1)}},
                  "Output");
   y = AddBias(n, y, n.In(2));
-  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  n.Result(0, line ? n.AsLine(y) : y);
   return true;
 }
 
@@ -190,7 +191,7 @@ bool LowerPool(NodeLowering& n, bool max) {
       return false;
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
-  const int input = line ? n.Unsqueeze(x, {2}) : x;
+  const int input = line ? n.AsPlane(x) : x;
   const bool counts_padding = n.opset() >= 7 && n.Int("count_include_pad", 0) != 0;
   const int y = n.Make(windows->dims == 2 ? "pool2d" : "pool3d", {{"X", {input}}},
                        {{"ksize", windows->kernel},
@@ -198,7 +199,7 @@ bool LowerPool(NodeLowering& n, bool max) {
                         {"paddings", ShortPads(windows->pads)},
                         {"exclusive", !counts_padding},
                         {"pooling_type", std::string(max ? "max" : "avg")}});
-  n.Result(0, line ? n.Squeeze(y, {2}) : y);
+  n.Result(0, line ? n.AsLine(y) : y);
   return true;
 }
 bool LowerMaxPool(NodeLowering& n) { return LowerPool(n, true); }
@@ -233,6 +234,8 @@ bool LowerMatMul(NodeLowering& n) {
   const bool empty = (n.shape(x).is_static() && n.shape(x).numel() == 0) ||
                      (n.shape(y).is_static() && n.shape(y).numel() == 0);
   if (empty && NodeLowering::HasOperator("onnx_mat_mul")) return false;
+  if (n.rank(y) >= 2) n.ExpectDim(x, n.rank(x) - 1, n.shape(y)[n.rank(y) - 2]);
+  if (n.rank(x) >= 1 && n.rank(y) >= 2) n.ExpectDim(y, n.rank(y) - 2, n.shape(x)[n.rank(x) - 1]);
   n.Result(0, n.Binary("matmul_v2", x, y));
   return true;
 }

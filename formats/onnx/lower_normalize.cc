@@ -65,13 +65,15 @@ bool LowerBatchNormalization(NodeLowering& n) {
   if (n.dtype(x) != DType::kF32 && n.dtype(x) != DType::kF64) return false;
   for (size_t i = 1; i < 5; ++i)
     if (n.dtype(n.Required(i)) != n.dtype(x)) return false;
-  n.Result(0, n.Make("batch_norm",
-                     {{"X", {x}},
-                      {"Scale", {n.Required(1)}},
-                      {"Bias", {n.Required(2)}},
-                      {"Mean", {n.Required(3)}},
-                      {"Variance", {n.Required(4)}}},
-                     {{"is_test", true}, {"epsilon", n.Float("epsilon", 1e-5)}}, "Y"));
+  const bool plane = n.IsPlane(x);
+  const int y = n.Make("batch_norm",
+                       {{"X", {plane ? n.AsPlane(x) : x}},
+                        {"Scale", {n.Required(1)}},
+                        {"Bias", {n.Required(2)}},
+                        {"Mean", {n.Required(3)}},
+                        {"Variance", {n.Required(4)}}},
+                       {{"is_test", true}, {"epsilon", n.Float("epsilon", 1e-5)}}, "Y");
+  n.Result(0, plane ? n.AsLine(y) : y);
   return true;
 }
 

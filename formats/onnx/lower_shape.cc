@@ -108,7 +108,31 @@ bool LowerReshape(NodeLowering& n) {
     return true;
   }
   if (zeros_stay && NodeLowering::HasOperator("onnx_reshape")) return false;
-  n.Result(0, n.Make("reshape2", {{"X", {x}}, {"Shape", {n.Required(1)}}}));
+  const int wanted = n.Required(1);
+  const Entries* entries = n.EntriesOf(wanted);
+  if (entries == nullptr) {
+    n.Result(0, n.Make("reshape2", {{"X", {x}}, {"Shape", {wanted}}}));
+    return true;
+  }
+  Ints dims;
+  for (size_t i = 0; i < entries->size(); ++i) {
+    const Entry& e = (*entries)[i];
+    const bool stays = e.of == x && e.dim == static_cast<int>(i) && !zeros_stay;
+    dims.push_back(e.value ? *e.value : stays ? 0 : -1);
+  }
+  // One that is computed follows from the others.
+  if (std::count(dims.begin(), dims.end(), -1) <= 1) {
+    n.Result(0, n.Reshape(x, dims));
+    return true;
+  }
+  const int made = n.Make("reshape2", {{"X", {x}}, {"Shape", {wanted}}});
+  if (dims.size() <= static_cast<size_t>(Shape::kMaxRank)) {
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (dims[i] == 0)
+        dims[i] = static_cast<int>(i) < n.rank(x) ? n.shape(x)[static_cast<int>(i)] : -1;
+    n.facts(made).shape = Shape(std::span<const int64_t>(dims));
+  }
+  n.Result(0, made);
   return true;
 }
 
@@ -149,10 +173,22 @@ bool LowerSqueeze(NodeLowering& n) {
   bool given = false;
   const auto axes = IntsOf(n, "axes", 1, 13, &given);
   if (!axes) return false;
-  if (given && axes->empty())
+  if (given && axes->empty()) {
     n.Result(0, x);
-  else
-    n.Result(0, n.Squeeze(x, *axes));
+    return true;
+  }
+  const int made = n.Squeeze(x, *axes);
+  // The operator leaves dimensions that are not 1, so that it has no one rank. Here they are 1.
+  if (const int rank = n.rank(x); given && rank >= 0 && !n.shape(made).known_rank()) {
+    std::vector<bool> gone(static_cast<size_t>(rank));
+    for (int64_t a : *axes)
+      if (a >= -rank && a < rank) gone[static_cast<size_t>(a < 0 ? a + rank : a)] = true;
+    Shape shape;
+    for (int i = 0; i < rank; ++i)
+      if (!gone[static_cast<size_t>(i)]) shape.push_back(n.shape(x)[i]);
+    n.facts(made).shape = shape;
+  }
+  n.Result(0, made);
   return true;
 }
 
@@ -209,7 +245,7 @@ bool LowerSlice(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.IsString(x)) return false;
   bool given = false, has_axes = false, has_steps = false;
-  const auto starts = IntsOf(n, "starts", 1, 10, &given), ends = IntsOf(n, "ends", 2, 10, &given);
+  auto starts = IntsOf(n, "starts", 1, 10, &given), ends = IntsOf(n, "ends", 2, 10, &given);
   auto axes = IntsOf(n, "axes", 3, 10, &has_axes);
   const auto steps =
       n.opset() < 10 ? std::optional<Ints>(Ints()) : IntsOf(n, "steps", 4, 1, &has_steps);
@@ -224,6 +260,13 @@ bool LowerSlice(NodeLowering& n) {
               " axes");
     n.Result(0, x);
     return true;
+  }
+  // Axes of which everything is taken are none.
+  for (size_t i = axes->size(); i-- > 0;) {
+    if ((*starts)[i] != 0 || (*ends)[i] < std::numeric_limits<int32_t>::max()) continue;
+    if (n.rank(x) < 0 || (*axes)[i] < -n.rank(x) || (*axes)[i] >= n.rank(x)) continue;
+    for (auto* list : {&*axes, &*starts, &*ends})
+      list->erase(list->begin() + static_cast<int64_t>(i));
   }
   if (axes->empty()) {
     n.Result(0, x);

@@ -95,6 +95,12 @@ int NodeLowering::NewVar(DType dtype, std::string_view stem) {
   return l_.NewVar(l_.FreshName(StrCat(name, "/", l_.draft_.vars.size())), dtype);
 }
 
+void NodeLowering::ExpectDim(int v, int axis, int64_t size) {
+  if (size <= 0 || axis < 0 || axis >= rank(v)) return;
+  Shape& shape = l_.facts(v).shape;
+  if (shape[axis] < 0) shape[axis] = size;
+}
+
 void NodeLowering::SetType(int v, int type) {
   l_.facts(v).typed = true;
   l_.facts(v).type = type;
@@ -110,6 +116,27 @@ void NodeLowering::SetKind(int v, Type::Kind kind, int element) {
   l_.facts(v).type = element;
   if (kind == Type::Kind::kSequence || kind == Type::Kind::kOptional)
     l_.var(v).kind = ir::VarKind::kArray;
+}
+
+int NodeLowering::Unary(std::string_view type, int x, Attrs attrs) {
+  static constexpr std::string_view kElementwise[] = {
+      "relu", "clip", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "hard_swish", "swish",
+      "elu",  "gelu", "mish",    "sqrt", "square",     "pow",          "scale"};
+  if (IsPlane(x) &&
+      std::find(std::begin(kElementwise), std::end(kElementwise), type) != std::end(kElementwise))
+    return AsLine(Make(type, {{"X", {l_.facts(x).plane}}}, std::move(attrs)));
+  return Make(type, {{"X", {x}}}, std::move(attrs));
+}
+
+int NodeLowering::AsPlane(int v) { return IsPlane(v) ? l_.facts(v).plane : Unsqueeze(v, {2}); }
+
+int NodeLowering::AsLine(int plane) {
+  const int made = Squeeze(plane, {2});
+  l_.draft_.blocks[static_cast<size_t>(l_.block_)].ops.back().optional = true;
+  if (const Shape& from = shape(plane); from.rank() == 4)
+    l_.facts(made).shape = Shape({from[0], from[1], from[3]});
+  l_.facts(made).plane = plane;
+  return made;
 }
 
 int NodeLowering::TensorConstant(Tensor value, int type) {

@@ -46,6 +46,8 @@ class NodeLowering : public formats::OpMaker {
   int Lookup(std::string_view name);
   // The contents of a constant of at most so many elements; null for anything else.
   const Tensor* Constant(int v, int64_t max_count = 1024) override;
+  // As far as they are known, of a small vector or scalar of integers; null for anything else.
+  const Entries* EntriesOf(int v);
 
   // --- attributes
   const Attribute* Find(std::string_view name) const { return node_.Find(name); }
@@ -61,6 +63,8 @@ class NodeLowering : public formats::OpMaker {
   bool IsString(int v) const { return type(v) == kString && kind(v) == Type::Kind::kTensor; }
   const Shape& shape(int v) const override { return l_.facts(v).shape; }
   int NewVar(DType dtype, std::string_view stem = "") override;
+  // Dimension `axis` of `v` must be `size`, or a run fails.
+  void ExpectDim(int v, int axis, int64_t size);
   void SetType(int v, int type);
   void SetKind(int v, Type::Kind kind, int element);
   int64_t block() const { return l_.block_; }
@@ -72,6 +76,15 @@ class NodeLowering : public formats::OpMaker {
     return TensorConstant(std::move(value), type);
   }
   int StringsConstant(const Strings& values);
+
+  // --- lines and planes
+  // Element by element, as a plane where `x` is known as one.
+  int Unary(std::string_view type, int x, Attrs attrs = {});
+  // Operators of planes compute what has one dimension: [n, c, l] as [n, c, 1, l], and the reverse,
+  // which costs nothing where only planes are read.
+  int AsPlane(int v);
+  int AsLine(int plane);
+  bool IsPlane(int v) const { return v != kNoDraft && l_.facts(v).plane != kNoDraft; }
 
   // --- results
   bool Wants(size_t output) const {
@@ -91,6 +104,8 @@ class NodeLowering : public formats::OpMaker {
   Lowering& lowering() { return l_; }
 
  private:
+  std::optional<Entries> EntriesMade(const DraftOp& op);  // entries.cc
+  void FollowValues(const DraftOp& op, int made) override;
   void SetShape(int v, const Shape& shape) override { l_.facts(v).shape = shape; }
   void SayProblem(const std::string& text) override { Problem(text); }
   void IsRead(int v) override {

@@ -1,5 +1,6 @@
 // Exporters write out operators that their format has or had no name for. What several operators
 // compute together becomes the one that is meant; those before it go where nobody else reads them.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -24,10 +25,17 @@ class Forms {
   }
 
   void Run() {
+    Run(&Forms::Recognise);
+    // Forms have products and quotients in them.
+    Run(&Forms::Plainer);
+  }
+
+ private:
+  void Run(void (Forms::*step)(DraftOp*)) {
     for (formats::DraftBlock& block : draft_.blocks) {
       makers_.clear();
       for (DraftOp& op : block.ops) {
-        Recognise(&op);
+        (this->*step)(&op);
         for (const auto& [slot, vars] : op.outputs)
           for (int v : vars)
             if (v != kNoDraft && writes_[static_cast<size_t>(v)] == 1) makers_[v] = &op;
@@ -35,7 +43,6 @@ class Forms {
     }
   }
 
- private:
   void Recognise(DraftOp* op) {
     inner_.clear();
     if (op->type == "relu" || op->type == "clip") return FitLimits(op);
@@ -45,6 +52,62 @@ class Forms {
                                                        : false;
     if (!found) return;
     for (DraftOp* inner : inner_) inner->optional = true;
+  }
+
+  // What one operator with attributes computes.
+  void Plainer(DraftOp* op) {
+    if (op->type == "squeeze2") return DropAxes(op);
+    if (op->type == "slice") return JoinSlices(op);
+    const bool product = op->type == "elementwise_mul";
+    if (!product && op->type != "elementwise_div") return;
+    const auto split = Split(*op);
+    if (!split || !IsFloat32(split->x) || Rank(split->x) < 1 || op->optional) return;
+    // Only quotients that round as the product does.
+    int exponent = 0;
+    const bool exact = std::frexp(split->number, &exponent) == 0.5 && std::abs(exponent) < 100;
+    if (product ? std::isfinite(split->number) : exact)
+      Replace(op, "scale", split->x, {{"scale", product ? split->number : 1 / split->number}});
+  }
+
+  // A slice of a slice along other axes.
+  void JoinSlices(DraftOp* op) {
+    DraftOp* inner = Maker(In(*op, "Input"), "slice");
+    if (inner == nullptr || inner->inputs.size() != 1 || op->inputs.size() != 1 ||
+        Attr<Ints>(*inner, "decrease_axis") || Attr<Ints>(*op, "decrease_axis"))
+      return;
+    DraftOp::Slots<AttrValue> joined;
+    const auto axes = Attr<Ints>(*inner, "axes"), own = Attr<Ints>(*op, "axes");
+    if (!axes || !own) return;
+    for (int64_t a : *own)
+      if (a < 0 || std::find(axes->begin(), axes->end(), a) != axes->end()) return;
+    if (std::any_of(axes->begin(), axes->end(), [](int64_t a) { return a < 0; })) return;
+    for (const char* name : {"axes", "starts", "ends"}) {
+      auto all = Attr<Ints>(*inner, name);
+      const auto more = Attr<Ints>(*op, name);
+      if (!all || !more) return;
+      all->insert(all->end(), more->begin(), more->end());
+      joined.emplace_back(name, *std::move(all));
+    }
+    inner->optional = true;
+    op->inputs = inner->inputs;
+    op->attributes = std::move(joined);
+  }
+
+  // A slice of one along some axes, which then go.
+  void DropAxes(DraftOp* op) {
+    DraftOp* slice = Maker(In(*op, "X"), "slice");
+    if (slice == nullptr || slice->inputs.size() != 1 || op->optional) return;
+    const auto gone = Attr<Ints>(*op, "axes"), axes = Attr<Ints>(*slice, "axes");
+    const auto starts = Attr<Ints>(*slice, "starts"), ends = Attr<Ints>(*slice, "ends");
+    if (!gone || !axes || gone != axes || !starts || !ends || Attr<Ints>(*slice, "decrease_axis"))
+      return;
+    for (size_t i = 0; i < axes->size(); ++i)
+      if ((*axes)[i] < 0 || (*ends)[i] != (*starts)[i] + 1 || (*ends)[i] == 0) return;
+    slice->optional = true;
+    op->type = slice->type;
+    op->inputs = slice->inputs;
+    op->attributes = slice->attributes;
+    op->attributes.emplace_back("decrease_axis", *axes);
   }
 
   // Paddle's relu and relu6 make 0 of NaN, ONNX's make NaN of it. Behind what they are fused with

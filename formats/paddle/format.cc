@@ -1,7 +1,9 @@
 #include "formats/paddle/format.h"
 
 #include <filesystem>
+#include <set>
 
+#include "formats/paddle/op_demands.h"
 #include "formats/paddle/params.h"
 
 namespace heddle::paddle {
@@ -23,6 +25,13 @@ class ProgramDescs : public formats::Format {
   }
   Result<std::string> Write(const ir::Program& program) const override {
     return WriteProgramDesc(program);
+  }
+  std::vector<std::string> Foreign(const ir::Program& program) const override {
+    std::set<std::string> foreign;
+    for (const auto& block : program.blocks)
+      for (const ir::Op& op : block.ops)
+        if (IsForeign(op.type())) foreign.emplace(op.type());
+    return {foreign.begin(), foreign.end()};
   }
 
   std::vector<std::string> FileNames() const override {

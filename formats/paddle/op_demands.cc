@@ -34,9 +34,14 @@ void EachWord(std::string_view text, Fn&& fn) {
 
 }  // namespace
 
+bool IsForeign(std::string_view op) {
+  const Row* row = Find(op);
+  return row != nullptr && row->outputs == "-";
+}
+
 std::vector<DemandedOutput> DemandedOutputs(std::string_view op) {
   std::vector<DemandedOutput> outputs;
-  if (const Row* row = Find(op))
+  if (const Row* row = Find(op); row != nullptr && !IsForeign(op))
     EachWord(row->outputs, [&](std::string_view slot) {
       const bool list = slot.ends_with('*');
       if (list) slot.remove_suffix(1);

@@ -10,6 +10,9 @@
 
 namespace heddle::paddle {
 
+// Paddle 2.6 has no operator of this name.
+bool IsForeign(std::string_view op);
+
 // Output slots that have to name a variable, also when nobody reads it.
 struct DemandedOutput {
   std::string_view slot;

@@ -54,6 +54,14 @@ class Tensorflow : public formats::Format {
     auto file = formats::DataFile::Open(path);
     return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, part, builder);
   }
+  Result<std::vector<std::string>> Signatures(std::string_view bytes) const override {
+    HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
+    std::vector<std::string> keys;
+    for (const Signature& s : model.signatures)
+      if (!s.key.starts_with("__")) keys.emplace_back(s.key);
+    std::sort(keys.begin(), keys.end());
+    return keys;
+  }
   bool CanWrite() const override { return false; }
   Result<std::string> Write(const ir::Program&) const override {
     return Unimplemented("heddle does not write TensorFlow graphs");

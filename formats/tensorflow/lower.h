@@ -82,6 +82,7 @@ struct Instance {
   const NodeGraph* graph = nullptr;
   std::vector<std::vector<int>> values;  // by node and output: its variable
   std::vector<int> arguments;
+  std::vector<bool> given_away;  // by argument: nobody outside needs a list any more
   const std::vector<Attribute>* attributes = nullptr;  // of the call
   const Instance* caller = nullptr;
   std::string_view function;  // empty: the model's graph
@@ -106,8 +107,9 @@ class Lowering {
   static constexpr int kMostDepth = 64;
 
   // The outputs of a function that is called with these arguments.
+  // `given_away` as in Instance; empty: none is.
   std::vector<int> Call(NodeLowering& n, const FunctionName& function,
-                        const std::vector<int>& arguments);
+                        const std::vector<int>& arguments, std::vector<bool> given_away = {});
   // Whether the function hands argument `k` on as its result `k`.
   bool HandsOn(const FunctionName& function, size_t k);
   bool HasFunction(std::string_view name) const { return functions_.contains(name); }

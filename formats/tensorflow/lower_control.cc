@@ -17,7 +17,9 @@ const FunctionName* FunctionOf(NodeLowering& n, std::string_view name) {
 bool LowerCall(NodeLowering& n) {
   const FunctionName* f = FunctionOf(n, "f");
   if (f == nullptr) return true;
-  const std::vector<int> results = n.lowering().Call(n, *f, n.AllInputs());
+  std::vector<bool> given_away;
+  for (size_t i = 0; i < n.inputs(); ++i) given_away.push_back(n.MayTake(i));
+  const std::vector<int> results = n.lowering().Call(n, *f, n.AllInputs(), given_away);
   for (size_t k = 0; k < results.size(); ++k) n.Result(k, results[k]);
   return true;
 }
@@ -107,8 +109,11 @@ bool LowerWhile(NodeLowering& n) {
   const FunctionName* body = FunctionOf(n, "body");
   if (cond == nullptr || body == nullptr) return true;
   std::vector<int> carried = n.AllInputs();
-  for (size_t k = 0; k < carried.size(); ++k)
-    if (!n.lowering().HandsOn(*body, k)) carried[k] = CarryIn(n, carried[k]);
+  std::vector<bool> changes(carried.size());
+  for (size_t k = 0; k < carried.size(); ++k) {
+    changes[k] = !n.lowering().HandsOn(*body, k);
+    if (changes[k]) carried[k] = CarryIn(n, carried[k]);
+  }
   const auto goes_on = [&] {
     const std::vector<int> results = n.lowering().Call(n, *cond, carried);
     if (results.size() == 1) return TruthOf(n, results[0]);
@@ -120,7 +125,7 @@ bool LowerWhile(NodeLowering& n) {
   const int condition = CopyOf(n, goes_on());
   const int block = n.NewBlock();
   const int outer = n.SwitchBlock(block);
-  const std::vector<int> next = n.lowering().Call(n, *body, carried);
+  const std::vector<int> next = n.lowering().Call(n, *body, carried, changes);
   if (next.size() != carried.size()) {
     n.Problem("carries ", carried.size(), " values; function '", body->name, "' gives ",
               next.size());

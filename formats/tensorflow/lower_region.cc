@@ -207,7 +207,7 @@ Lowering::Body* Lowering::BodyOf(std::string_view name) {
 }
 
 std::vector<int> Lowering::Call(NodeLowering& n, const FunctionName& function,
-                                const std::vector<int>& arguments) {
+                                const std::vector<int>& arguments, std::vector<bool> given_away) {
   Body* body = BodyOf(function.name);
   if (body == nullptr) {
     n.Problem("calls '", function.name, "', a function that the file does not have");
@@ -233,6 +233,7 @@ std::vector<int> Lowering::Call(NodeLowering& n, const FunctionName& function,
   inside.graph = &body->graph;
   inside.values.resize(body->graph.size());
   inside.arguments = arguments;
+  inside.given_away = std::move(given_away);
   inside.attributes = &function.attributes;
   inside.caller = &n.instance();
   inside.function = body->function->name;

@@ -175,11 +175,17 @@ std::vector<bool> NodeGraph::Ancestors(const std::vector<Source>& values,
 
 void NodeGraph::NoteUses(const std::vector<bool>& marked, const std::vector<Source>& results) {
   used_.assign(size(), {});
+  used_arguments_.clear();
   const auto note = [&](const Source& source) {
-    if (!source.is_node()) return;
-    std::vector<int>& ports = used_[static_cast<size_t>(source.node)];
-    if (std::find(ports.begin(), ports.end(), source.port) == ports.end())
-      ports.push_back(source.port);
+    if (source.node == Source::kMissing) return;
+    std::vector<Use>& uses =
+        source.is_node() ? used_[static_cast<size_t>(source.node)] : used_arguments_;
+    for (Use& use : uses) {
+      if (use.port != source.port) continue;
+      ++use.times;
+      return;
+    }
+    uses.push_back({source.port, 1});
   };
   for (const Source& result : results) note(result);
   for (size_t i = 0; i < size(); ++i)
@@ -187,9 +193,10 @@ void NodeGraph::NoteUses(const std::vector<bool>& marked, const std::vector<Sour
       for (const Source& input : links_[i].inputs) note(input);
 }
 
-bool NodeGraph::IsUsed(Source output) const {
-  const std::vector<int>& ports = used_[static_cast<size_t>(output.node)];
-  return std::find(ports.begin(), ports.end(), output.port) != ports.end();
+int NodeGraph::Uses(Source value) const {
+  for (const Use& use : value.is_node() ? used_[static_cast<size_t>(value.node)] : used_arguments_)
+    if (use.port == value.port) return use.times;
+  return 0;
 }
 
 }  // namespace heddle::tensorflow

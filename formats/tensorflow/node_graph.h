@@ -54,7 +54,9 @@ class NodeGraph {
                               const std::vector<int>& nodes) const;
   // Notes which outputs the marked nodes read; `results` are read from outside.
   void NoteUses(const std::vector<bool>& marked, const std::vector<Source>& results);
-  bool IsUsed(Source output) const;
+  bool IsUsed(Source output) const { return Uses(output) > 0; }
+  // How many of their inputs, and of the results, the value is.
+  int Uses(Source value) const;
 
  private:
   void Link();
@@ -63,7 +65,11 @@ class NodeGraph {
   const Function* function_ = nullptr;
   std::unordered_map<std::string_view, int> places_, arguments_;
   std::vector<Links> links_;
-  std::vector<std::vector<int>> used_;  // by node: its outputs that somebody reads
+  struct Use {
+    int port, times;
+  };
+  std::vector<std::vector<Use>> used_;  // by node: its outputs that somebody reads
+  std::vector<Use> used_arguments_;
   std::string_view duplicate_;
 };
 

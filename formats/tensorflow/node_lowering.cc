@@ -30,6 +30,29 @@ int NodeLowering::In(size_t i) {
   return NewVar(DType::kUnknown);
 }
 
+// Follows the value to what made it: a list of its own, unless it comes from outside.
+bool NodeLowering::MayTake(size_t i) const {
+  const NodeGraph& graph = *instance_.graph;
+  if (i >= inputs()) return false;
+  Source s = graph.links(at_).inputs[i];
+  for (size_t steps = 0; steps <= graph.size(); ++steps) {
+    if (graph.Uses(s) != 1) return false;
+    if (s.node == Source::kArgument)
+      return static_cast<size_t>(s.port) < instance_.given_away.size() &&
+             instance_.given_away[static_cast<size_t>(s.port)];
+    if (!s.is_node()) return false;
+    const Node& made = graph.node(s.node);
+    const auto& from = graph.links(s.node).inputs;
+    if (made.op.starts_with("TensorList") || made.op == "EmptyTensorList") return true;
+    // A loop carries a list of its own; the Switch behind it has it once for each side.
+    if (made.op == "Merge") return from.size() == 2;
+    const bool is_alias = made.op == "Identity" || made.op == "Switch";
+    if (!is_alias || from.empty()) return false;
+    s = from[0];
+  }
+  return false;
+}
+
 std::vector<int> NodeLowering::AllInputs(size_t from) {
   std::vector<int> all;
   for (size_t i = from; i < inputs(); ++i) all.push_back(In(i));

@@ -39,6 +39,8 @@ class NodeLowering : public formats::OpMaker {
   // The variable of input `i`; a mistake, and a variable of unknown type, where there is none.
   int In(size_t i);
   std::vector<int> AllInputs(size_t from = 0);
+  // Whether nobody needs the list of input `i` besides this node, which may change it in place.
+  bool MayTake(size_t i) const;
   // The contents of a variable where they are known: of constants, and of what is made of constants
   // and of known dimensions. Null for anything else, and for more elements than that.
   // ConstantInts() and ConstantFloats() of OpMaker give the same as lists.

@@ -35,6 +35,19 @@ int List(NodeLowering& n, std::string_view type, Ins ins, Attrs attrs, const Sha
   return made;
 }
 
+// The same of an operator that gives another list: the list itself, changed, where nobody else
+// needs it.
+int Changed(NodeLowering& n, int list, std::string_view type, Ins ins, Attrs attrs,
+            const Shape& items) {
+  if (!n.MayTake(0) || n.kind(list) != Kind::kList) {
+    ins.emplace_back("list", std::vector<int>{list});
+    return List(n, type, std::move(ins), std::move(attrs), items);
+  }
+  n.Emit(type, std::move(ins), std::move(attrs), {{"Out", {list}}});
+  n.SetShape(list, items);
+  return list;
+}
+
 // The result of an operator on a list: one item, or several on a new axis.
 int Items(NodeLowering& n, std::string_view type, Ins ins, std::string_view dtype_attribute,
           const Shape& items, bool stacked, int64_t count = -1) {
@@ -92,9 +105,8 @@ bool LowerFromTensor(NodeLowering& n) {
 bool LowerSetItem(NodeLowering& n) {
   const int list = n.In(0);
   const Shape items = n.shape(list).known_rank() ? n.shape(list) : n.shape(n.In(2));
-  n.Result(
-      0, List(n, "tf_list_set_item", {{"list", {list}}, {"index", {n.In(1)}}, {"item", {n.In(2)}}},
-              {{"resize", n.Bool("resize_if_index_out_of_bounds", false)}}, items));
+  n.Result(0, Changed(n, list, "tf_list_set_item", {{"index", {n.In(1)}}, {"item", {n.In(2)}}},
+                      {{"resize", n.Bool("resize_if_index_out_of_bounds", false)}}, items));
   return true;
 }
 
@@ -108,8 +120,7 @@ bool LowerGetItem(NodeLowering& n) {
 
 bool LowerPushBack(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(
-      0, List(n, "tf_list_push_back", {{"list", {list}}, {"item", {n.In(1)}}}, {}, n.shape(list)));
+  n.Result(0, Changed(n, list, "tf_list_push_back", {{"item", {n.In(1)}}}, {}, n.shape(list)));
   return true;
 }
 
@@ -199,8 +210,7 @@ bool LowerLength(NodeLowering& n) {
 
 bool LowerResize(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0,
-           List(n, "tf_list_resize", {{"list", {list}}, {"size", {n.In(1)}}}, {}, n.shape(list)));
+  n.Result(0, Changed(n, list, "tf_list_resize", {{"size", {n.In(1)}}}, {}, n.shape(list)));
   return true;
 }
 
@@ -259,7 +269,7 @@ bool LowerArray(NodeLowering& n) {
 
 bool LowerArrayWrite(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray), item = n.In(2);
-  n.Emit("tf_list_set_item", {{"list", {array}}, {"index", {n.In(1)}}, {"item", {item}}},
+  n.Emit("tf_list_set_item", {{"index", {n.In(1)}}, {"item", {item}}},
          {{"resize", n.facts(array).grows}, {"add", n.facts(array).adds}}, {{"Out", {array}}});
   if (!n.shape(array).known_rank()) n.SetShape(array, n.shape(item));
   n.Result(0, n.In(3));
@@ -287,7 +297,7 @@ bool LowerArrayGather(NodeLowering& n) {
 
 bool LowerArrayScatter(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray), x = n.In(2);
-  n.Emit("tf_list_scatter", {{"list", {array}}, {"tensor", {x}}, {"indices", {n.In(1)}}},
+  n.Emit("tf_list_scatter", {{"tensor", {x}}, {"indices", {n.In(1)}}},
          {{"resize", n.facts(array).grows}}, {{"Out", {array}}});
   if (!n.shape(array).known_rank() && n.rank(x) > 0) {
     Shape items = n.shape(x);
@@ -354,7 +364,7 @@ bool LowerStackNew(NodeLowering& n) {
 
 bool LowerStackPush(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kStack), item = n.In(1);
-  n.Emit("tf_list_push_back", {{"list", {array}}, {"item", {item}}}, {}, {{"Out", {array}}});
+  n.Emit("tf_list_push_back", {{"item", {item}}}, {}, {{"Out", {array}}});
   n.facts(array).type = n.type(item);
   n.SetShape(array, n.shape(item));
   n.Result(0, item);
@@ -368,8 +378,7 @@ bool LowerStackPop(NodeLowering& n) {
   n.SetShape(item, n.shape(array));
   Attrs attrs;
   AddDType(n, "elem_type", &attrs);
-  n.Emit("tf_list_pop_back", {{"list", {array}}}, std::move(attrs),
-         {{"Out", {array}}, {"item", {item}}});
+  n.Emit("tf_list_pop_back", {}, std::move(attrs), {{"Out", {array}}, {"item", {item}}});
   n.Result(0, item);
   return true;
 }

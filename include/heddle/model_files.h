@@ -33,6 +33,10 @@ Result<Model> LoadModel(const std::string& path, const std::string& params,
 Result<Model> ParseModel(std::string_view program, std::string_view parameters,
                          const std::string& name, const ProgramPart& part);
 
+// The signatures of the programs that the file, or what lies in the directory, holds: sorted, and
+// without those that are not for users. Empty: the file holds one program, or names none.
+Result<std::vector<std::string>> SignaturesOf(const std::string& path);
+
 // What operators of the program write and keep from run to run; its other persistable variables are
 // constants to it.
 std::vector<TensorInfo> WrittenPersistables(const Program& program);
@@ -46,6 +50,8 @@ std::vector<std::string> OutputTypes(const Program& program);
 struct SavedModel {
   std::string program;
   std::string parameters;  // empty: the program has none
+  // Operators, each once, that heddle reads in such a file and Paddle does not know.
+  std::vector<std::string> foreign;
 };
 // Writes a model to a directory, which is made when absent, under the names that LoadModel looks
 // for. `format` as in Program::Serialize. Each file is there whole or as it was before.

@@ -14,6 +14,10 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
 bool DepthwiseCovers(const ConvCase& c, const Machine& m);
 std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c);
 
+// To at most 8 channels, one group, with a constant filter and neighbouring pixels side by side.
+bool PlanesCover(const ConvCase& c, const Machine& m);
+std::unique_ptr<ConvRunner> MakePlanesConv(const PrepareContext& ctx, const ConvCase& c);
+
 // Transposed convolutions, channels last: a patch of the output for each pixel of the input.
 bool PatchesCover(const ConvCase& c, const Machine& m);
 // A pixel has its patch to itself: the kernel is as large as its stride.

@@ -92,6 +92,17 @@ double Depthwise(const ConvCase& c, const Machine& m) {
   return kGain * BaseNs(c, m);
 }
 
+// Other loops compute a whole vector of channels, here some of it for nothing. Copying planes pays
+// where a pixel is seen through several taps, and rows are longer than a few vectors.
+double Planes(const ConvCase& c, const Machine& m) {
+  constexpr int64_t kLeastTaps = 5, kLeastVectors = 2;
+  constexpr double kGain = 0.85;
+  const int64_t lanes = simd::MicrokernelsFor(m)->lanes;
+  const bool pays = c.g.kernel_size() >= kLeastTaps && c.g.out[2] >= kLeastVectors * lanes &&
+                    2 * c.g.out_c <= lanes;
+  return (pays ? kGain : kSlow) * BaseNs(c, m);
+}
+
 // Patches that overlap are added one by one, which pays with few channels, of which oneDNN fills
 // little of a vector, or where it would be done soon after it has begun.
 double Patches(const ConvCase& c, const Machine& m) {

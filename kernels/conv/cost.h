@@ -10,6 +10,7 @@ namespace heddle::convcost {
 
 double Winograd(const ConvCase& c, const Machine& m);
 double Depthwise(const ConvCase& c, const Machine& m);
+double Planes(const ConvCase& c, const Machine& m);
 double Patches(const ConvCase& c, const Machine& m);
 double Direct(const ConvCase& c, const Machine& m);
 double Onednn(const ConvCase& c, const Machine& m);

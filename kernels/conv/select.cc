@@ -17,6 +17,9 @@ std::string DescribeWinograd(const ConvCase& c, const Machine& m) {
 std::string DescribeDepthwise(const ConvCase&, const Machine& m) {
   return StrCat("depthwise, ", simd::VectorsOf(m));
 }
+std::string DescribePlanes(const ConvCase&, const Machine& m) {
+  return StrCat("planes, ", simd::VectorsOf(m));
+}
 std::string DescribePatches(const ConvCase&, const Machine& m) {
   return StrCat("patches, ", simd::VectorsOf(m));
 }
@@ -27,6 +30,7 @@ std::string DescribeDirect(const ConvCase&, const Machine& m) {
 constexpr ConvImplementation kImplementations[] = {
     {"winograd", WinogradCovers, convcost::Winograd, DescribeWinograd, MakeWinogradConv},
     {"depthwise", DepthwiseCovers, convcost::Depthwise, DescribeDepthwise, MakeDepthwiseConv},
+    {"planes", PlanesCover, convcost::Planes, DescribePlanes, MakePlanesConv},
     {"patches", PatchesCover, convcost::Patches, DescribePatches, MakePatchConv},
     {"onednn_bf16", OnednnBf16Covers, convcost::OnednnBf16,
      [](const ConvCase&, const Machine&) -> std::string { return "onednn_bf16"; },

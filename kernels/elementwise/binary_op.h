@@ -102,8 +102,11 @@ Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg
   if (x.dtype() != y.dtype()) [[unlikely]]
     return RunMixed(ctx, x, y);
   if (ctx.has_state()) {
-    RunBinary(ctx, ctx.State<BroadcastState>().plan, loops, x.raw(), y.raw(), out.mutable_raw(),
-              arg);
+    const BroadcastPlan& plan = ctx.State<BroadcastState>().plan;
+    if (plan.rank == 1 && plan.numel > 0 && plan.numel <= loops.grain)  // without a further call
+      loops.Run(plan.inner, x.raw(), y.raw(), out.mutable_raw(), plan.numel, arg);
+    else
+      RunBinary(ctx, plan, loops, x.raw(), y.raw(), out.mutable_raw(), arg);
     return Status::Ok();
   }
   if (const int64_t n = x.numel(); n <= loops.grain && x.shape() == y.shape()) {

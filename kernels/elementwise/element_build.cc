@@ -304,7 +304,11 @@ class Builder {
 
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype) {
-  return Builder(program, shapes, dtype).Run();
+  auto loops = Builder(program, shapes, dtype).Run();
+  if (!loops.ok()) return loops;
+  (*loops)->dtype = dtype;
+  for (ElementLoop& loop : (*loops)->loops) loop.one_tile = IsOneTile(loop);
+  return loops;
 }
 
 }  // namespace heddle

@@ -12,8 +12,8 @@ constexpr size_t kStackBytes = 32 << 10;  // work space of a thread that needs n
 template <typename T>
 class Runner {
  public:
-  Runner(const KernelContext& ctx, const ElementLoop& loop, std::vector<Tensor>* between)
-      : ctx_(ctx), l_(loop), between_(*between) {}
+  Runner(const KernelContext& ctx, const ElementLoop& loop, std::span<Tensor> between)
+      : ctx_(ctx), l_(loop), between_(between) {}
 
   // Tiles [first, last).
   void Run(int64_t first, int64_t last) const {
@@ -151,25 +151,56 @@ class Runner {
 
   const KernelContext& ctx_;
   const ElementLoop& l_;
-  std::vector<Tensor>& between_;
+  const std::span<Tensor> between_;
 };
 
 template <typename T>
-void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::vector<Tensor>* between) {
+void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::span<Tensor> between) {
   const Runner<T> runner(ctx, loop, between);
   const int64_t tiles = (loop.numel + loop.tile - 1) / loop.tile;
   ctx.ParallelFor(tiles, loop.grain, [&](int64_t first, int64_t last) { runner.Run(first, last); });
 }
 
+constexpr size_t kFewTiles = 16, kFewStreams = 16;
+constexpr int64_t kFewElements = 256;
+
+template <typename T>
+void RunOneTile(const KernelContext& ctx, const ElementLoop& loop) {
+  alignas(64) std::byte work[kFewTiles * kFewElements * sizeof(T)];
+  std::byte* at[kFewTiles + kFewStreams];
+  const int64_t n = loop.numel;
+  std::byte** next = at;
+  for (uint32_t i = 0; i < loop.registers; ++i)
+    *next++ = work + i * static_cast<size_t>(n) * sizeof(T);
+  const uint32_t *const in = ctx.op().in.begin(), *const out = ctx.op().out.begin();
+  for (const ElementLoop::Stream& stream : loop.streams) {
+    const uint32_t* const slots = stream.place.kind == ElementPlace::kInput ? in : out;
+    *next++ =
+        static_cast<std::byte*>(ctx.frame()[slots[stream.place.index]]->tensor().mutable_raw());
+  }
+  for (const TileStep& step : loop.steps) step.fn(step, at, n);
+}
+
 }  // namespace
 
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
-                    std::vector<Tensor>* between) {
+                    std::span<Tensor> between) {
+  if (loop.one_tile)
+    return dtype == DType::kF32 ? RunOneTile<float>(ctx, loop) : RunOneTile<double>(ctx, loop);
   if (loop.numel == 0) return;
   if (dtype == DType::kF32)
     RunTyped<float>(ctx, loop, between);
   else
     RunTyped<double>(ctx, loop, between);
+}
+
+bool IsOneTile(const ElementLoop& loop) {
+  return loop.numel > 0 && loop.numel <= std::min(loop.tile, kFewElements) &&
+         loop.numel % TileStep::kGroup == 0 && loop.spreads.empty() &&
+         loop.registers <= kFewTiles && loop.streams.size() <= kFewStreams &&
+         std::none_of(loop.streams.begin(), loop.streams.end(), [](const auto& stream) {
+           return stream.place.kind == ElementPlace::kBetween;
+         });
 }
 
 }  // namespace heddle

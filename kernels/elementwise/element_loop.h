@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/op_context.h"
@@ -39,20 +40,25 @@ struct ElementLoop {
   int64_t numel = 0;
   int64_t tile = 0;   // elements, a multiple of TileStep::kGroup
   int64_t grain = 1;  // tiles worth a thread of their own
+  // All elements are one tile of few and only streams are read: little but the steps is left to do.
+  bool one_tile = false;
 };
 
 // State of the operator for one set of shapes.
 struct ElementLoops : KernelState {
   std::vector<ElementLoop> loops;  // one after another
   std::vector<Shape> between;      // tensors that one loop writes and later ones read
+  DType dtype = DType::kUnknown;
 };
 
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype);
 
+bool IsOneTile(const ElementLoop& loop);  // see there
+
 // The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
 // of ElementLoops::between.
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
-                    std::vector<Tensor>* between);
+                    std::span<Tensor> between);
 
 }  // namespace heddle

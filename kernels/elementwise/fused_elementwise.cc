@@ -1,5 +1,8 @@
 // heddle's own: a graph of element-wise operators as one loop. The fusion pass makes it.
+#include <vector>
+
 #include "core/error.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/elementwise/element_loop.h"
 
 namespace heddle {
@@ -50,12 +53,20 @@ Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(std::move(loops));
 }
 
+// Loops that hand tensors on.
+[[gnu::noinline]] void RunChain(const KernelContext& ctx, const ElementLoops& state) {
+  CallHeap heap(ctx);
+  std::pmr::vector<Tensor> between(&heap);
+  for (const Shape& shape : state.between) between.push_back(ctx.Scratch(state.dtype, shape));
+  for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, state.dtype, between);
+}
+
 Status RunFused(KernelContext& ctx) {
   const auto& state = ctx.State<ElementLoops>();
-  const DType dtype = ctx.In("X").dtype();
-  std::vector<Tensor> between;
-  for (const Shape& shape : state.between) between.push_back(ctx.Scratch(dtype, shape));
-  for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, dtype, &between);
+  if (state.between.empty())
+    for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, state.dtype, {});
+  else
+    RunChain(ctx, state);
   return Status::Ok();
 }
 

@@ -7,11 +7,43 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 17;
 
+// The attributes as they are; only where nothing else decides what the kernel does.
+struct ScaleState : KernelState {
+  double scale = 1, bias = 0;
+  bool bias_first = false;
+  int64_t numel = 0;
+};
+
+Result<std::unique_ptr<KernelState>> PrepareScale(PrepareContext& ctx) {
+  const Value* x = ctx.InVar("X");
+  if (x == nullptr || !x->is_tensor() || ctx.InVar("ScaleTensor") != nullptr)
+    return std::unique_ptr<KernelState>();
+  auto state = std::make_unique<ScaleState>();
+  state->scale = ctx.Float("scale");
+  state->bias = ctx.Float("bias");
+  state->bias_first = !ctx.Bool("bias_after_scale");
+  state->numel = ctx.InShape("X").numel();
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
 template <typename T>
 struct Scale {
   using C = ComputeType<T>;
 
   static Status Run(KernelContext& ctx) {
+    if (ctx.has_state()) {
+      const auto& s = ctx.State<ScaleState>();
+      const C scale = ConvertTo<C>(s.scale), given = ConvertTo<C>(s.bias);
+      const C bias = s.bias_first ? static_cast<C>(given * scale) : given;
+      const Tensor& x = ctx.frame()[ctx.op().in[0]]->tensor();
+      Tensor& out = ctx.frame()[ctx.op().out[0]]->tensor();
+      if (s.numel == 1)  // a counter
+        *out.mutable_data<T>() =
+            static_cast<T>(static_cast<C>(static_cast<C>(*x.data<T>()) * scale + bias));
+      else
+        Apply(ctx, x, out, scale, bias);
+      return Status::Ok();
+    }
     // Integers see whole factors: 0.5 counts as 0.
     C scale = ConvertTo<C>(ctx.Float("scale"));
     C bias = ConvertTo<C>(ctx.Float("bias"));
@@ -70,6 +102,7 @@ HEDDLE_OP(scale) {
       .Input("ScaleTensor", kOptional);
   op.Output("Out").Attr("scale", 1.0).Attr("bias", 0.0).Attr("bias_after_scale", true);
   op.Inplace("X", "Out").Traits(kElementwise).InferShape(ScaleShape);
+  op.Prepare(PrepareScale);
   op.Kernels<Scale, float, double, bool, int32_t, int64_t, uint8_t, int8_t, int16_t, float16,
              bfloat16, complex64, complex128>();
 }

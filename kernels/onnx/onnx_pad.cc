@@ -58,27 +58,31 @@ Result<std::vector<int64_t>> Sources(const std::string& mode, int64_t n, int64_t
   if (mode == "reflect" && (before > n - 1 || after > n - 1) && out > 0)
     return InvalidArgument("pads ", before, " and ", after, " of axis ", axis,
                            " reflect more than its ", n, " elements have");
+  const bool edge = mode == "edge", wrap = mode == "wrap", reflect = mode == "reflect";
+  if (!edge && !wrap && !reflect && mode != "constant")
+    return InvalidArgument("mode is '", mode, "', expected constant, reflect, edge or wrap");
   for (int64_t i = 0; i < out; ++i) {
     int64_t at = i - before;
-    if (mode == "edge") {
-      at = std::clamp<int64_t>(at, 0, n - 1);
-    } else if (mode == "wrap") {
-      at = (at % n + n) % n;
-    } else if (mode == "reflect") {
-      at = at < 0 ? -at : at;
-      at = at >= n ? 2 * (n - 1) - at : at;
-    } else if (mode != "constant") {
-      return InvalidArgument("mode is '", mode, "', expected constant, reflect, edge or wrap");
-    } else if (at < 0 || at >= n) {
-      at = -1;
+    if (at < 0 || at >= n) {
+      if (edge) {
+        at = std::clamp<int64_t>(at, 0, n - 1);
+      } else if (wrap) {
+        at = (at % n + n) % n;
+      } else if (reflect) {
+        at = at < 0 ? -at : at;
+        at = at >= n ? 2 * (n - 1) - at : at;
+      } else {
+        at = -1;
+      }
     }
     from[static_cast<size_t>(i)] = at;
   }
   return from;
 }
 
+// `before`: of the last axis.
 template <typename T>
-void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
+void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value, int64_t before,
                 const std::array<std::vector<int64_t>, Shape::kMaxRank>& sources) {
   const int rank = x.rank(), last = rank - 1;
   const auto strides = RowMajorStrides(x.shape());
@@ -87,6 +91,9 @@ void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
   const T* from = static_cast<const T*>(x.raw());
   T* to = static_cast<T*>(out.mutable_raw());
   const int64_t* columns = sources[static_cast<size_t>(last)].data();
+  // Columns that are copied as they stand.
+  const int64_t first = std::clamp<int64_t>(before, 0, cols);
+  const int64_t end_copy = std::clamp<int64_t>(x.shape()[last] + before, first, cols);
   ctx.ParallelFor(rows, 1 + 16384 / (1 + cols), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       int64_t at = 0, rest = row;
@@ -99,8 +106,14 @@ void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
         at += source * strides[i];
       }
       T* line = to + row * cols;
-      for (int64_t c = 0; c < cols; ++c)
-        line[c] = inside && columns[c] >= 0 ? from[at + columns[c]] : value;
+      if (!inside) {
+        std::fill_n(line, cols, value);
+        continue;
+      }
+      const auto pick = [&](int64_t c) { return columns[c] >= 0 ? from[at + columns[c]] : value; };
+      for (int64_t c = 0; c < first; ++c) line[c] = pick(c);
+      std::copy_n(from + at + first - before, end_copy - first, line + first);
+      for (int64_t c = end_copy; c < cols; ++c) line[c] = pick(c);
     }
   });
 }
@@ -127,7 +140,7 @@ Status OnnxPad(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     T value{};
     if (constant != nullptr) std::memcpy(&value, constant->raw(), sizeof(T));
-    RunOnnxPad<T>(ctx, x, out, value, sources);
+    RunOnnxPad<T>(ctx, x, out, value, p.before[static_cast<size_t>(x.rank() - 1)], sources);
   });
   return Status::Ok();
 }

@@ -1,39 +1,18 @@
-#include <locale>
-#include <regex>
-
+#include "kernels/onnx_values/pattern.h"
 #include "kernels/onnx_values/string_operand.h"
 
 namespace heddle {
 namespace {
 
-// The library takes stack for every character of a text and for every nesting of a pattern: longer
-// ones are refused.
-constexpr size_t kLongest = 4096;
-
 Status FullMatch(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "X"));
   const std::string& given = ctx.Str("pattern");
-  if (given.size() > kLongest)
-    return InvalidArgument("'pattern' has ", given.size(), " bytes, expected up to ", kLongest);
-  std::regex pattern;
-  pattern.imbue(std::locale::classic());
-  try {
-    pattern.assign(given, std::regex::ECMAScript);
-  } catch (const std::regex_error& e) {
-    return InvalidArgument("'pattern' ", given, " cannot be read: ", e.what());
-  }
+  const auto pattern = Pattern::Compile(given);
+  if (!pattern.ok())
+    return InvalidArgument("'pattern' ", given, " cannot be read: ", pattern.status().message());
   Tensor& out = ctx.Alloc("Y", DType::kBool, x->shape);
-  for (size_t i = 0; i < x->elements.size(); ++i) {
-    const std::string& text = x->elements[i];
-    if (text.size() > kLongest)
-      return InvalidArgument("element ", i, " has ", text.size(), " bytes; up to ", kLongest,
-                             " are matched");
-    try {
-      out.mutable_data<bool>()[i] = std::regex_match(text, pattern);
-    } catch (const std::regex_error& e) {
-      return ResourceExhausted("element ", i, " cannot be matched: ", e.what());
-    }
-  }
+  for (size_t i = 0; i < x->elements.size(); ++i)
+    out.mutable_data<bool>()[i] = pattern->MatchesAll(x->elements[i]);
   return Status::Ok();
 }
 

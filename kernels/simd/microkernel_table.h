@@ -12,6 +12,7 @@
 #include "kernels/simd/direct_tile.h"
 #include "kernels/simd/microkernels.h"
 #include "kernels/simd/peak_loop.h"
+#include "kernels/simd/plane_tile.h"
 #include "kernels/simd/recurrent_tile.h"
 #include "kernels/simd/winograd_tile.h"
 
@@ -64,6 +65,10 @@ constexpr Microkernels TableOf(Isa isa) {
   t.depthwise_tile[1][1][0] = D::template Row<5, 2, 8>;
   t.depthwise_tile[1][1][1] = D::template Row<5, 2, 4>;
   t.depthwise_tile[1][1][2] = D::template Row<5, 2, 1>;
+  t.plane_tile[0] = PlaneTiles<V>::template Run<1>;
+  t.plane_tile[1] = PlaneTiles<V>::template Run<2>;
+  t.plane_tile[2] = PlaneTiles<V>::template Run<4>;
+  t.plane_tile[3] = PlaneTiles<V>::template Run<8>;
   t.activate = ActivationLoops<V>::Run;
   t.exp_sum = ActivationLoops<V>::ExpSum;
   t.attention = AttentionTiles<V>::Run;

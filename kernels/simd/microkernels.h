@@ -64,6 +64,22 @@ struct DepthwiseTile {
 constexpr int kDepthwisePixels[3] = {8, 4, 1};
 using DepthwiseTileFn = void (*)(const DepthwiseTile& tile, const Epilogue& epilogue);
 
+// Convolution to at most 8 channels: a row of the output, pixel by pixel in vectors. Rows of the
+// input may be read up to kPlaneSlack floats beyond what the row's last pixel sees.
+constexpr int64_t kPlaneSlack = 128;
+struct PlaneTile {
+  const float* in;  // of the first plane: what the first pixel sees through its first tap
+  int64_t planes, plane_step;
+  int64_t rows, row_step, columns, column_step;  // taps of a plane
+  const float* filter;                           // [plane][row][column][channels of the tile]
+  int64_t filter_plane_step;
+  const float* bias;  // of the tile's channels
+  float* out;
+  int64_t out_step;  // between channels
+  int channels;      // of the tile, that are stored
+};
+using PlaneTileFn = void (*)(const PlaneTile& tile, int64_t pixels);
+
 // Convolution by its definition: some pixels of the output at equal distances, which see the same
 // taps, and the channels of one panel of the filter. A product is the case of one tap: pixels are
 // rows of A, channels are columns of B.
@@ -117,6 +133,8 @@ struct Microkernels {
 
   // [kernel 3x3, 5x5][stride 1, 2][index into kDepthwisePixels]
   DepthwiseTileFn depthwise_tile[2][2][3];
+
+  PlaneTileFn plane_tile[4];  // for 1, 2, 4, 8 channels
 
   // The epilogue without bias and residual, applied to `rows` rows of `width` floats, `step` apart.
   void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step,

@@ -20,12 +20,13 @@ inline Result<const TensorArray*> ListIn(const KernelContext& ctx, Key key) {
   return InvalidArgument("'", key.name, "' must be a list of tensors");
 }
 
-// The output begins as the list of slot "list"; it is the same one where both are one variable.
+// The output begins as the list of slot "list"; where that is left out, the output is the list, and
+// changes in place.
 inline Result<TensorArray*> ListOut(const KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(ListIn(ctx, "list").status());
-  const Value* in = ctx.InVar("list");
   Value* out = ctx.OutVar("Out");
-  if (out != in) {
+  if (ctx.InCount("list") > 0) {
+    const Value* in = ctx.InVar("list");
     if (in != nullptr && in->is_array())
       *out = *in;
     else

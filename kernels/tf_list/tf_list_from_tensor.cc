@@ -81,8 +81,11 @@ HEDDLE_OP(tf_list_split) {
 }
 
 HEDDLE_OP(tf_list_scatter) {
-  op.Doc("list with the rows of tensor at indices; the last of equal ones stays");
-  op.Input("list", kAnyKind).Input("tensor").Input("indices").Output("Out");
+  op.Doc(
+      "list with the rows of tensor at indices, the last of equal ones; without list, Out changes "
+      "in "
+      "place");
+  op.Input("list", kAnyKind | kOptional).Input("tensor").Input("indices").Output("Out");
   op.Attr("resize", false).AnyKernel(Scatter);
 }
 

@@ -50,8 +50,10 @@ HEDDLE_OP(tf_list_reserve) {
 }
 
 HEDDLE_OP(tf_list_resize) {
-  op.Doc("list with as many items as size says, new ones not set")
-      .Input("list", kAnyKind)
+  op.Doc(
+        "list with as many items as size says, new ones not set; without list, Out changes in "
+        "place")
+      .Input("list", kAnyKind | kOptional)
       .Input("size")
       .Output("Out")
       .AnyKernel(Resize);

@@ -69,20 +69,24 @@ Status PopBack(KernelContext& ctx) {
 
 HEDDLE_OP(tf_list_set_item) {
   op.Doc(
-      "list with item at index. `resize`: places behind the end are made; `add`: to what stands "
+      "list with item at index; without list, Out changes in place. `resize`: places behind the "
+      "end are made; `add`: to what stands "
       "there");
-  op.Input("list", kAnyKind).Input("index").Input("item").Output("Out");
+  op.Input("list", kAnyKind | kOptional).Input("index").Input("item").Output("Out");
   op.Attr("resize", false).Attr("add", false).AnyKernel(SetItem);
 }
 
 HEDDLE_OP(tf_list_push_back) {
-  op.Doc("list with item at its end").Input("list", kAnyKind).Input("item").Output("Out");
+  op.Doc("list with item at its end; without list, Out changes in place")
+      .Input("list", kAnyKind | kOptional)
+      .Input("item")
+      .Output("Out");
   op.AnyKernel(PushBack);
 }
 
 HEDDLE_OP(tf_list_pop_back) {
-  op.Doc("list without its last item, and that item");
-  op.Input("list", kAnyKind).Input("element_shape", kOptional);
+  op.Doc("list without its last item, and that item; without list, Out changes in place");
+  op.Input("list", kAnyKind | kOptional).Input("element_shape", kOptional);
   op.Output("Out").Output("item").Attr("dtype", 5).AnyKernel(PopBack);
 }
 
@@ -106,9 +110,9 @@ in y float32 [1] 5
 in i int32 [] 1
 var l tensor_array float32
 op tf_list_from_tensor tensor=x -> Out=l
-op tf_list_set_item list=l index=i item=y -> Out=l
+op tf_list_set_item index=i item=y -> Out=l
 attr resize BOOLEAN true
-op tf_list_set_item list=l index=i item=y -> Out=l
+op tf_list_set_item index=i item=y -> Out=l
 attr add BOOLEAN true
 op tf_list_stack list=l -> Out=a
 out a float32 [2, 1] 1 10

@@ -1,6 +1,8 @@
-// An inference batch_norm that no convolution absorbed, and the activation after it, become one
-// fused_batch_norm: a factor and an offset per channel, computed in double.
+// An inference batch_norm that no convolution absorbed, factors and offsets per channel after it,
+// and the activation after these become one fused_batch_norm: a factor and an offset per channel,
+// computed in double.
 #include <cmath>
+#include <vector>
 
 #include "core/op_registry.h"
 #include "passes/fuse/fused_activation.h"
@@ -26,22 +28,29 @@ class BatchNormFuser {
     const ir::Op& norm = ops_[at_];
     if (norm.type() != "batch_norm" || !IsPlain(norm)) return false;
     const VarId x = norm.In("X")[0];
-    const int reader = view_.OnlyReader(norm.Out("Y")[0], context_);
-    if (reader < 0 || gone[reader] || !ops_[reader].var_attrs.empty() ||
-        !view_.WrittenBefore(x, at_) || p_.vars[x].dtype != DType::kF32 ||
+    if (!view_.WrittenBefore(x, at_) || p_.vars[x].dtype != DType::kF32 ||
         p_.vars[x].shape.rank() < 2)
       return false;
-    const auto activation = AsActivation(ops_[reader]);
-    if (!activation) return false;
-    activation_ = *activation;
     const char* slots[4] = {"Scale", "Bias", "Mean", "Variance"};
     for (int i = 0; i < 4; ++i) {
       constant_[i] =
           norm.In(slots[i]).empty() ? nullptr : context_.Constant(p_, view_, norm.In(slots[i])[0]);
       if (constant_[i] == nullptr || constant_[i]->numel() != constant_[0]->numel()) return false;
     }
-    absorbed.push_back(reader);
-    return true;
+    for (VarId y = norm.Out("Y")[0];;) {
+      const int reader = view_.OnlyReader(y, context_);
+      if (reader < 0 || gone[reader] || !ops_[reader].var_attrs.empty()) break;
+      const auto activation = AsActivation(ops_[reader]);
+      if (activation) {
+        activation_ = *activation;
+      } else if (!TakeStep(ops_[reader], y)) {
+        break;
+      }
+      absorbed.push_back(reader);
+      if (activation) break;
+      y = ops_[reader].outputs[0][0];
+    }
+    return !absorbed.empty();
   }
 
   ir::Op Make() {
@@ -52,9 +61,14 @@ class BatchNormFuser {
     const double epsilon = norm.Attr<double>("epsilon");
     for (int64_t c = 0; c < channels; ++c) {
       const auto value = [&](int i) { return static_cast<double>(constant_[i]->data<float>()[c]); };
-      const double k = value(0) / std::sqrt(value(3) + epsilon);
+      double k = value(0) / std::sqrt(value(3) + epsilon), b = value(1) - value(2) * k;
+      for (const Step& step : steps_) {
+        const double number = step.values->data<float>()[step.values->numel() == 1 ? 0 : c];
+        k *= step.multiplies ? number : 1;
+        b = step.multiplies ? b * number : b + number;
+      }
       scale.mutable_data<float>()[c] = static_cast<float>(k);
-      bias.mutable_data<float>()[c] = static_cast<float>(value(1) - value(2) * k);
+      bias.mutable_data<float>()[c] = static_cast<float>(b);
     }
     const std::string stem = p_.vars[norm.In("Scale")[0]].name;
     ir::Op fused = ir::MakeOp(*FindOp("fused_batch_norm"));
@@ -67,13 +81,39 @@ class BatchNormFuser {
         context_.AddConstant(p_, stem, std::move(scale))};
     fused.inputs[fused.def->FindInput("Bias")] = {
         context_.AddConstant(p_, stem + ".bias", std::move(bias))};
-    fused.outputs[fused.def->FindOutput("Y")] = {ops_[absorbed[0]].outputs[0][0]};
+    fused.outputs[fused.def->FindOutput("Y")] = {ops_[absorbed.back()].outputs[0][0]};
     return fused;
   }
 
   std::vector<int> absorbed;
 
  private:
+  // A factor or an offset per channel.
+  struct Step {
+    bool multiplies;
+    const Tensor* values;
+  };
+
+  // Whether the operator is one, of what `y` is.
+  bool TakeStep(const ir::Op& op, VarId y) {
+    const bool multiplies = op.type() == "elementwise_mul";
+    if ((!multiplies && op.type() != "elementwise_add") || op.In("X").size() != 1 ||
+        op.In("X")[0] != y || op.In("Y").size() != 1 || op.Attr<int64_t>("axis") != -1)
+      return false;
+    const Tensor* values = context_.Constant(p_, view_, op.In("Y")[0]);
+    if (values == nullptr || values->dtype() != DType::kF32) return false;
+    const int rank = p_.vars[ops_[at_].In("X")[0]].shape.rank();
+    if (values->rank() > rank) return false;
+    // One for each channel, where channels are.
+    const bool last = ops_[at_].Attr<std::string>("data_layout") == "NHWC";
+    const int channel = (last ? rank - 1 : 1) - (rank - values->rank());
+    const bool fits =
+        values->numel() == 1 || (channel >= 0 && values->numel() == constant_[0]->numel() &&
+                                 values->shape()[channel] == values->numel());
+    if (fits) steps_.push_back({multiplies, values});
+    return fits;
+  }
+
   // The statistics are fixed, and only Y is read.
   bool IsPlain(const ir::Op& norm) const {
     const bool fixed = (norm.Attr<bool>("is_test") && !norm.Attr<bool>("trainable_statistics")) ||
@@ -94,6 +134,7 @@ class BatchNormFuser {
   const std::vector<ir::Op>& ops_;
   const int at_;
   const Tensor* constant_[4] = {};
+  std::vector<Step> steps_;
   FusedActivation activation_;
 };
 
@@ -105,8 +146,9 @@ Result<bool> Run(ir::Program& program, PassContext& context) {
 }  // namespace heddle::passes
 
 HEDDLE_PASS(fuse_batch_norm) {
-  pass.doc = "inference batch_norm + activation -> fused_batch_norm";
-  pass.before = "y = batch_norm(x, scale, bias, mean, variance); z = relu(y)";
+  pass.doc =
+      "inference batch_norm + factors and offsets per channel + activation -> fused_batch_norm";
+  pass.before = "y = batch_norm(x, scale, bias, mean, variance); z = relu(y * factor + offset)";
   pass.after = "z = fused_batch_norm(x, factor, offset, relu)";
   pass.refuses =
       "batch_norm that uses the batch's statistics; parameters that are fed or written; an "

@@ -5,7 +5,8 @@
     (y,) = model.run({"x": x})
 
 `heddle.static.Executor` takes the place of `paddle.static.Executor`, `heddle.inference` that of
-`paddle.inference`, `heddle.onnx` that of `onnxruntime`; `heddle.build` makes programs by hand.
+`paddle.inference`, `heddle.onnx` that of `onnxruntime`, `heddle.saved_model` that of
+`tf.saved_model`; `heddle.build` makes programs by hand.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("build", "inference", "onnx", "static"):  # loaded where they are used
+    # Loaded where they are used.
+    if name in ("build", "inference", "onnx", "saved_model", "static"):
         return importlib.import_module(f"heddle.{name}")
     raise AttributeError(f"heddle has no '{name}'")

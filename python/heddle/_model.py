@@ -282,20 +282,27 @@ class Model:
 _OPTIONS = frozenset({"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
                       "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse",
                       "max_shapes", "packed_weights", "force"})
+_PARTS = frozenset({"signature", "feed"})  # of a file that holds several programs
 
 
 def _check_options(function: str, options: Mapping[str, Any]) -> None:
     for name in options:
-        if name not in _OPTIONS:
+        if name not in _OPTIONS | _PARTS:
             raise TypeError(f"heddle.{function}() has no option '{name}'; there are "
-                            + ", ".join(sorted(_OPTIONS)))
+                            + ", ".join(sorted(_OPTIONS | _PARTS)))
+
+
+def _take_part(options: dict[str, Any]) -> dict[str, Any]:
+    """What says which program of a file is meant; `fetch` is also an option of its compilation."""
+    return {"signature": options.pop("signature", ""), "feeds": list(options.pop("feed", ())),
+            "fetches": list(options.get("fetch", ()))}
 
 
 def parse(program: bytes, params: bytes = b"", *, name: str = "program", **options: Any) -> Model:
     """A model whose files are in memory: the bytes of a program of any format, and those of its
     combined parameters. Options as for `load`; `name` stands before messages."""
     _check_options("parse", options)
-    program, scope = _heddle.parse_model(program, params, name)
+    program, scope = _heddle.parse_model(program, params, name, **_take_part(options))
     return Model(program, scope, **options)
 
 
@@ -328,7 +335,11 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker
       start
     * `force`: implementations that kernels must have, as in "conv=direct,gemm=panels"
+    * `signature`: of a TensorFlow SavedModel, "serving_default" if not said
+    * `feed`: names of the tensors of a TensorFlow graph that runs are given; `fetch` names those
+      that they return
     """
     _check_options("load", options)
-    program, scope = _heddle.load_model(os.fspath(path), os.fspath(params) if params else "")
+    program, scope = _heddle.load_model(os.fspath(path), os.fspath(params) if params else "",
+                                        **_take_part(options))
     return Model(program, scope, **options)

@@ -168,24 +168,34 @@ void BindParams(nb::module_& module) {
       nb::arg("program"), nb::arg("scope"), nb::arg("path"));
   module.def(
       "load_model",
-      [](const std::string& path, const std::string& params) {
+      [](const std::string& path, const std::string& params, const std::string& signature,
+         const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
         Result<Model> model = Model();
         {
           nb::gil_scoped_release release;
-          model = LoadModel(path, params);
+          model = LoadModel(path, params, {signature, feeds, fetches, {}});
         }
         Model loaded = Check(std::move(model));
         return std::make_pair(std::move(loaded.program), std::move(loaded.scope));
       },
-      nb::arg("path"), nb::arg("params") = "");
+      nb::arg("path"), nb::arg("params") = "", nb::arg("signature") = "",
+      nb::arg("feeds") = std::vector<std::string>(),
+      nb::arg("fetches") = std::vector<std::string>());
   module.def(
       "parse_model",
-      [](nb::bytes program, nb::bytes params, const std::string& name) {
-        Model parsed = Check(
-            ParseModel({program.c_str(), program.size()}, {params.c_str(), params.size()}, name));
+      [](nb::bytes program, nb::bytes params, const std::string& name, const std::string& signature,
+         const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
+        Model parsed =
+            Check(ParseModel({program.c_str(), program.size()}, {params.c_str(), params.size()},
+                             name, {signature, feeds, fetches, {}}));
         return std::make_pair(std::move(parsed.program), std::move(parsed.scope));
       },
-      nb::arg("program"), nb::arg("params"), nb::arg("name") = "program");
+      nb::arg("program"), nb::arg("params"), nb::arg("name") = "program", nb::arg("signature") = "",
+      nb::arg("feeds") = std::vector<std::string>(),
+      nb::arg("fetches") = std::vector<std::string>());
+  module.def(
+      "signatures_of", [](const std::string& path) { return Check(SignaturesOf(path)); },
+      nb::arg("path"));
   module.def(
       "save_model",
       [](const Program& program, const std::shared_ptr<Scope>& scope, const std::string& directory,

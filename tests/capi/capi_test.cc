@@ -464,6 +464,21 @@ TEST_F(CApi, PlansAndProgramsInMemory) {
       HEDDLE_INVALID_ARGUMENT, "params is NULL");
 }
 
+TEST_F(CApi, PartsOfFilesAreLoaded) {
+  heddle_program_part part = {};
+  part.size = sizeof(part);
+  heddle_model* loaded = nullptr;
+  EXPECT_FINE(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded));
+  EXPECT_EQ(RunOn(loaded, 5), RunOn(model_, 5));
+  heddle_model_free(loaded);
+  part.signature = "other";
+  EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
+               HEDDLE_INVALID_ARGUMENT, "no signature 'other'");
+  part.size = 1;
+  EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
+               HEDDLE_INVALID_ARGUMENT, "part->size");
+}
+
 TEST_F(CApi, ManyThreadsShareAModel) {
   const auto expected = RunOn(model_, 7);
   // A model outlives the handle of its executor.

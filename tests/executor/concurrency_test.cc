@@ -87,6 +87,28 @@ TEST(Concurrency, RunsThatWriteAParameterLoseNoUpdate) {
   EXPECT_EQ(Floats(scope->Find("w")->tensor())[0], 4.f * static_cast<float>(kRuns));
 }
 
+// Each client runs in a scope of its own; the parameter is their common parent's.
+TEST(Concurrency, RunsOfScopesOfOneTreeLoseNoUpdate) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {1}).Feed("x", DType::kF32, {1});
+  b.Binary("elementwise_add", "w", "x", "w").Scale("w", "y", 1).Fetch("y");
+  Executor executor({.threads = 2});
+  auto parent = std::make_shared<Scope>();
+  parent->Set("w", F32({1}, {0}));
+  std::atomic<int> failed{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 4; ++c)
+    clients.emplace_back([&, c] {
+      const auto kid = std::make_shared<Scope>(parent);
+      const auto compiled = MustCompile(executor, b.Build(), c == 0 ? parent : kid);
+      for (int k = 0; k < kRuns; ++k)
+        if (!executor.Run(compiled, {{"x", F32({1}, {1})}}).ok()) ++failed;
+    });
+  for (auto& t : clients) t.join();
+  EXPECT_EQ(failed.load(), 0);
+  EXPECT_EQ(Floats(parent->Find("w")->tensor())[0], 4.f * static_cast<float>(kRuns));
+}
+
 TEST(Concurrency, CompilingAndRunningSideBySide) {
   Executor executor({.threads = 2, .plan_cache_capacity = 4});
   std::atomic<int> wrong{0};

@@ -323,5 +323,29 @@ TEST(Scopes, ParametersOfAParentScopeAreSeen) {
   EXPECT_EQ(Floats(MustRun(executor, compiled, {{"x", F32({1}, {1})}})[0]), (Rows{1043}));
 }
 
+// A plan's own writes do not make it look at the scope again; those of others do.
+TEST(PlanCache, WhatOthersSetBetweenRunsThatWriteIsSeen) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {-1}).Param("c", DType::kF32, {1}).Feed("x", DType::kF32, {1});
+  b.Binary("elementwise_add", "w", "x", "w").Scale("c", "twice", 2);
+  b.Binary("elementwise_mul", "w", "twice", "y").Fetch("y");
+  Executor executor({.threads = 1});
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({1}, {0}));
+  scope->Set("c", F32({1}, {1}));
+  const auto compiled = MustCompile(executor, b.Build(), scope);
+  const auto run = [&] { return Floats(MustRun(executor, compiled, {{"x", F32({1}, {1})}})[0]); };
+  EXPECT_EQ(run(), (Rows{2}));
+  EXPECT_EQ(run(), (Rows{4}));
+  const int64_t plans = executor.plans_built();
+  EXPECT_EQ(run(), (Rows{6}));
+  EXPECT_EQ(executor.plans_built(), plans);
+  scope->Set("c", F32({1}, {10}));  // a value that was computed ahead
+  EXPECT_EQ(run(), (Rows{80}));
+  scope->Set("w", F32({2}, {1, 2}));  // another shape
+  EXPECT_EQ(run(), (Rows{40, 60}));
+  EXPECT_EQ(run(), (Rows{60, 80}));
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -63,7 +63,7 @@ class SessionOptions:
         self._free_dimensions: dict[str, int] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps the entry; heddle reads none."""
+        """Keeps the entry; heddle reads "heddle.precision" ("f32", "bf16", "int8")."""
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:

@@ -134,7 +134,8 @@ class InferenceSession:
                 session = self._executor.compile(
                     self._program, self._scope, list(names),
                     opt_level=level.get(self._options.graph_optimization_level, 2),
-                    schedule="parallel" if parallel else "auto")
+                    schedule="parallel" if parallel else "auto",
+                    precision=self._options._entries.get("heddle.precision", "f32"))
                 self._sessions[names] = session
             return session
 

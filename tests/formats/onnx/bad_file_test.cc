@@ -108,7 +108,38 @@ TEST(BadOnnx, FunctionsDoNotCallThemselves) {
   const Message function = Message().Bytes(1, "f").Bytes(4, "a").Bytes(5, "b").Bytes(10, "own").Add(
       7, Node("f", {"a"}, {"b"}, {}, "own"));
   const Message more = Message().Add(8, imports).Add(25, Message(function).Add(9, imports));
-  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("functions call each other"));
+  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("op 0 (own.f): function 'f' calls itself"));
+}
+
+TEST(BadOnnx, FunctionsDoNotCallEachOtherInACircle) {
+  OnnxGraph g;
+  g.In("x").Add(Node("f", {"x"}, {"y"}, {}, "own")).Out("y");
+  const Message imports = Message().Bytes(1, "own").Int(2, 1);
+  Message more = Message().Add(8, imports);
+  // Each calls the other twice, which would be 2^64 calls.
+  for (const auto& [name, other] : {std::pair{"f", "h"}, {"h", "f"}}) {
+    const Message function = Message().Bytes(1, name).Bytes(4, "a").Bytes(5, "c").Bytes(10, "own");
+    more.Add(25, Message(function)
+                     .Add(7, Node(other, {"a"}, {"b"}, {}, "own"))
+                     .Add(7, Node(other, {"b"}, {"c"}, {}, "own"))
+                     .Add(9, imports));
+  }
+  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("function 'f' calls itself"));
+}
+
+TEST(BadOnnx, FunctionsAreGivenOnce) {
+  const Message body = Message()
+                           .Bytes(1, "F")
+                           .Bytes(4, "a")
+                           .Bytes(5, "b")
+                           .Bytes(10, "mine")
+                           .Add(7, Node("Relu", {"a"}, {"b"}));
+  OnnxGraph g;
+  g.In("x").Add(Node("F", {"x"}, {"y"}, {}, "mine")).Out("y");
+  const Message import = Message().Bytes(1, "mine").Int(2, 1);
+  EXPECT_EQ(ErrorOf(g.Model(17, Message().Add(8, import).Add(25, body))), "");
+  EXPECT_THAT(ErrorOf(g.Model(17, Message().Add(8, import).Add(25, body).Add(25, body))),
+              HasSubstr("function 'F' of domain 'mine' is given twice"));
 }
 
 TEST(BadOnnx, WhatIsNoModelIsSaidSo) {
@@ -145,13 +176,24 @@ TEST(BadOnnx, NodesHaveTheirOutputs) {
   three.Add(Node("LinearClassifier", {"x"}, {"y", "s", "t"}, {labels}, "ai.onnx.ml")).Out("s");
   const Message import = Message().Bytes(1, "ai.onnx.ml").Int(2, 3);
   EXPECT_THAT(ErrorOf(three.Model(17, Message().Add(8, import))),
-              HasSubstr("has 3 outputs; at most 2 are expected"));
+              HasSubstr("has 3 outputs; this operator gives at most 2"));
   six.In("x", 1, {1, 1, 2}).Weight(Tensor32("s", {1}, {1}));
   six.Add(Node("BatchNormalization", {"x", "s", "s", "s", "s"}, {"y", "a", "b", "c", "d", "e"},
                {IntAttr("training_mode", 1)}));
-  EXPECT_THAT(ErrorOf(six.Out("y")), HasSubstr("has 6 outputs; at most 5 are expected"));
+  EXPECT_THAT(ErrorOf(six.Out("y")), HasSubstr("has 6 outputs; this operator gives at most 5"));
   constant.Add(Node("Constant", {"nobody"}, {"y"}, {FloatAttr("value_float", 1)})).Out("y");
-  EXPECT_THAT(ErrorOf(constant), HasSubstr("input 'nobody' is made by no node"));
+  EXPECT_THAT(ErrorOf(constant), HasSubstr("has 1 inputs; this operator takes at most 0"));
+}
+
+TEST(BadOnnx, NodesHaveTheirInputs) {
+  OnnxGraph relu, trailing, lists;
+  relu.In("x").Add(Node("Relu", {"x", "x"}, {"y"})).Out("y");
+  EXPECT_THAT(ErrorOf(relu), HasSubstr("op 0 (Relu): has 2 inputs; this operator takes at most 1"));
+  // Names that say nothing are no inputs.
+  trailing.In("x").Add(Node("Relu", {"x", "", ""}, {"y", ""})).Out("y");
+  EXPECT_EQ(ErrorOf(trailing), "");
+  lists.In("x").Add(Node("Sum", {"x", "x", "x", "x", "x"}, {"y"})).Out("y");
+  EXPECT_EQ(ErrorOf(lists), "");
 }
 
 TEST(BadOnnx, GraphsLieInEachOtherToALimit) {

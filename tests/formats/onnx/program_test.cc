@@ -249,10 +249,17 @@ TEST(Onnx, ModelsAreWrittenInOtherFormats) {
   const auto saved = SaveModel(model, dir.path());
   ASSERT_TRUE(saved.ok()) << saved.status().ToString();
   EXPECT_THAT(saved->program, ::testing::EndsWith(".pdmodel"));
+  EXPECT_TRUE(saved->foreign.empty());
   const auto again = LoadModel(dir.path());
   ASSERT_TRUE(again.ok()) << again.status().ToString();
   EXPECT_THAT(Floats(RunValuesOf(*again, {{"x", F32({2}, {10, 20})}})[0].tensor()),
               ElementsAre(11, 22));
+  // Operators of heddle's own are told.
+  OnnxGraph own;
+  own.In("x").Add(Node("Hardmax", {"x"}, {"a"})).Add(Node("Hardmax", {"a"}, {"y"})).Out("y");
+  const auto told = SaveModel(ModelOf(own.Model()), dir.path() + "/own", "paddle");
+  ASSERT_TRUE(told.ok()) << told.status().ToString();
+  EXPECT_THAT(told->foreign, ElementsAre("onnx_hardmax"));
   const auto refused = SaveModel(model, dir.path() + "/onnx", "onnx");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);

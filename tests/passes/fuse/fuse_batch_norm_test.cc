@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "tests/support/program_builder.h"
 
@@ -23,6 +24,7 @@ struct Norm {
   Shape x = {2, kChannels, 5, 6};
   std::string layout = "NCHW";
   bool is_test = true;
+  Shape factor = Shape::Unknown(), offset = Shape::Unknown();  // of what follows, if anything does
   bool fetch_between = false, read_twice = false, scale_is_fed = false, scale_is_written = false;
 };
 
@@ -65,7 +67,16 @@ Built Build(const Norm& n) {
         {"SavedVariance", {"sv"}}},
        {{"is_test", n.is_test}, {"data_layout", n.layout}, {"epsilon", 1e-3}});
   if (n.scale_is_written) b.Scale("scale", "scale", 2);
-  b.Op(n.activation, {{"X", {"y"}}}, {{"Out", {"z"}}}, n.activation_attrs).Fetch("z");
+  std::string last = "y";
+  for (const auto& [op, name, shape] : {std::tuple{"elementwise_mul", "factor", n.factor},
+                                        {"elementwise_add", "offset", n.offset}}) {
+    if (!shape.known_rank()) continue;
+    b.Param(name, DType::kF32, shape).Var(std::string("by_") + name, DType::kF32, n.x);
+    scope->Set(name, Value(Values(shape, 0.3f, 0.5f)));
+    b.Op(op, {{"X", {last}}, {"Y", {name}}}, {{"Out", {std::string("by_") + name}}}, {});
+    last = std::string("by_") + name;
+  }
+  b.Op(n.activation, {{"X", {last}}}, {{"Out", {"z"}}}, n.activation_attrs).Fetch("z");
   if (n.fetch_between) b.Fetch("y");
   if (n.read_twice) b.Scale("y", "again", 3).Fetch("again");
   return {b.Build(), scope, feeds};
@@ -120,6 +131,30 @@ TEST(FuseBatchNorm, ActivationsLayoutsAndRanks) {
   })));
   EXPECT_TRUE(Fused(Make([](Norm& n) { n.x = {9, kChannels}; })));
   EXPECT_TRUE(Fused(Make([](Norm& n) { n.x = {1, kChannels, 70, 80}; })));
+}
+
+TEST(FuseBatchNorm, FactorsAndOffsets) {
+  EXPECT_TRUE(Fused(Make([](Norm& n) { n.factor = n.offset = {kChannels, 1, 1}; })));
+  EXPECT_TRUE(Fused(Make([](Norm& n) {
+    n.factor = {1, kChannels, 1, 1};
+    n.offset = {1};
+    n.activation = "exp";  // which stays
+  })));
+  EXPECT_TRUE(Fused(Make([](Norm& n) {
+    n.x = {3, 4, 5, kChannels};
+    n.layout = "NHWC";
+    n.offset = {kChannels};
+  })));
+  // As long as channels are, along another axis.
+  EXPECT_FALSE(Fused(Make([](Norm& n) {
+    n.x = {2, kChannels, 3, kChannels};
+    n.factor = {kChannels};
+    n.activation = "exp";
+  })));
+  EXPECT_FALSE(Fused(Make([](Norm& n) {
+    n.factor = {kChannels, 5, 1};
+    n.activation = "exp";
+  })));
 }
 
 TEST(FuseBatchNorm, WhatOthersReadStays) {

@@ -1,0 +1,192 @@
+// Runs that go as earlier ones did take nothing from the heap, whatever the program does: loops,
+// arrays, records of steps, rows, parameters that are updated, results that are copied.
+#include <gtest/gtest.h>
+
+#include "heddle/bound_run.h"
+#include "tests/support/program_builder.h"
+#include "tools/alloc_count.cc"  // NOLINT(bugprone-suspicious-include): the tool is no library
+
+namespace heddle::testing {
+namespace {
+
+constexpr int kRuns = 4;
+// A thread that takes part for the first time has something to set up, and may come to it late;
+// what a run takes is taken in every batch.
+constexpr int kBatches = 30;
+
+template <typename Run>
+int64_t FewestCalls(Run&& run) {
+  int64_t fewest = INT64_MAX;
+  for (int batch = 0; batch < kBatches && fewest > 0; ++batch) {
+    tools::StartCountingAllocations();
+    for (int k = 0; k < kRuns; ++k) run();
+    fewest = std::min(fewest, tools::StopCountingAllocations());
+  }
+  return fewest;
+}
+
+struct Way {
+  int threads;
+  Schedule schedule;
+  int opt_level;
+};
+
+class SteadyRuns : public ::testing::TestWithParam<Way> {
+ protected:
+  void Expect(ProgramBuilder& b, const std::vector<heddle::Feed>& feeds,
+              std::shared_ptr<Scope> scope = nullptr) {
+    if (!tools::CanCountAllocations()) GTEST_SKIP() << "the heap cannot be watched in this build";
+    const Way& way = GetParam();
+    Executor executor({.threads = way.threads});
+    const CompiledProgram compiled = MustCompile(
+        executor, b.Build(), scope, {.opt_level = way.opt_level, .schedule = way.schedule});
+    BoundRun bound(compiled, feeds);
+    const Status status = bound.Run();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    bool ok = true;
+    EXPECT_EQ(FewestCalls([&] { ok = bound.Run().ok() && ok; }), 0);
+    // The lists that are returned are the caller's.
+    EXPECT_LE(FewestCalls([&] { ok = executor.Run(compiled, feeds).ok() && ok; }), 2 * kRuns);
+    EXPECT_TRUE(ok);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, SteadyRuns,
+                         ::testing::Values(Way{1, Schedule::kSerial, 0}, Way{1, Schedule::kAuto, 2},
+                                           Way{2, Schedule::kLanes, 0},
+                                           Way{2, Schedule::kLanes, 2}),
+                         [](const auto& info) {
+                           return ScheduleName(info.param.schedule) +
+                                  std::to_string(info.param.threads) + "Opt" +
+                                  std::to_string(info.param.opt_level);
+                         });
+
+// for (i = 0; i < 3; ++i) { body }: the caller fills the body between the two.
+int BeginLoop(ProgramBuilder& b) {
+  b.Fill("i", {1}, 0).Fill("n", {1}, 3).Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body);
+  return body;
+}
+void EndLoop(ProgramBuilder& b, int body, std::vector<std::string> reads,
+             std::vector<std::string> writes, const std::string& scopes = "") {
+  b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  for (const char* name : {"i", "n"}) reads.emplace_back(name);
+  for (const char* name : {"i", "go"}) writes.emplace_back(name);
+  b.Op("while", {{"X", reads}, {"Condition", {"go"}}},
+       {{"Out", writes},
+        {"StepScopes", scopes.empty() ? std::vector<std::string>() : std::vector{scopes}}},
+       {{"sub_block", BlockRef{body}}});
+}
+
+TEST_P(SteadyRuns, OfALoop) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Scale("x", "s", 1);
+  const int body = BeginLoop(b);
+  b.Unary("tanh", "s", "t").Binary("elementwise_add", "t", "x", "s");
+  EndLoop(b, body, {"x", "s"}, {"s"});
+  b.Fetch("s");
+  Expect(b, {{"x", F32({3}, {1, 2, 3})}});
+}
+
+TEST_P(SteadyRuns, OfArrays) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Array("items").Fill("at", {1}, 0, DType::kI64);
+  b.Op("write_to_array", {{"X", {"x"}}, {"I", {"at"}}}, {{"Out", {"items"}}});
+  const int body = BeginLoop(b);
+  b.Op("read_from_array", {{"X", {"items"}}, {"I", {"at"}}}, {{"Out", {"t"}}});
+  b.Scale("t", "u", 2).Increment("at");
+  b.Op("write_to_array", {{"X", {"u"}}, {"I", {"at"}}}, {{"Out", {"items"}}});
+  EndLoop(b, body, {"items", "at"}, {"items", "at"});
+  b.Op("read_from_array", {{"X", {"items"}}, {"I", {"at"}}}, {{"Out", {"y"}}});
+  b.Unary("lod_array_length", "items", "length").Fetch("y").Fetch("length");
+  Expect(b, {{"x", F32({2}, {1, 2})}});
+}
+
+// s = w tanh(s), and w@GRAD of its sum.
+TEST_P(SteadyRuns, OfALoopAndItsGradient) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Param("w", DType::kF32, {2});
+  b.Scale("x", "s", 1);
+  auto* const scopes = b.desc().mutable_blocks(0)->add_vars();
+  scopes->set_name("scopes");
+  scopes->mutable_type()->set_type(proto::VarType::STEP_SCOPES);
+  const int body = BeginLoop(b);
+  b.Unary("tanh", "s", "t").Binary("elementwise_mul", "t", "w", "u").Unary("assign", "u", "s");
+  EndLoop(b, body, {"w", "s"}, {"s"}, "scopes");
+  b.Op("fill_any_like", {{"X", {"s"}}}, {{"Out", {"s@GRAD"}}}, {{"value", 1.0}});
+  const int back = b.Block(body);
+  b.desc().mutable_blocks(back)->set_forward_block_idx(body);
+  b.In(back).Var("w@GRAD", DType::kF32, {2}).Var("t@GRAD", DType::kF32, {-1});
+  b.Op("elementwise_mul_grad", {{"X", {"t"}}, {"Y", {"w"}}, {"Out@GRAD", {"s@GRAD"}}},
+       {{"X@GRAD", {"t@GRAD"}}, {"Y@GRAD", {"w@GRAD"}}});
+  b.Op("tanh_grad", {{"Out", {"t"}}, {"Out@GRAD", {"t@GRAD"}}}, {{"X@GRAD", {"s@GRAD"}}});
+  b.In(0).Op(
+      "while_grad",
+      {{"X", {"w", "s"}}, {"Out", {"s"}}, {"Out@GRAD", {"s@GRAD"}}, {"StepScopes", {"scopes"}}},
+      {{"X@GRAD", {"w@GRAD0", "s@GRAD"}}},
+      {{"sub_block", BlockRef{back}}, {"original_output_grad", Strings{"s@GRAD"}}});
+  b.Fetch("s").Fetch("w@GRAD0");
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({2}, {0.5, 2}));
+  Expect(b, {{"x", F32({2}, {1, 2})}}, scope);
+}
+
+// Parameters with names that are too long for a string without memory of its own.
+TEST_P(SteadyRuns, OfUpdates) {
+  const std::string w = "a_parameter_with_a_long_name.w_0", rate = "a_learning_rate_of_it.w_0";
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Param(w, DType::kF32, {2}).Param(rate, DType::kF32, {1});
+  b.Binary("elementwise_mul", "x", w, "y").Fetch("y");
+  b.Op("sgd", {{"Param", {w}}, {"Grad", {"x"}}, {"LearningRate", {rate}}}, {{"ParamOut", {w}}});
+  auto scope = std::make_shared<Scope>();
+  scope->Set(w, F32({2}, {0.5, 2}));
+  scope->Set(rate, F32({1}, {0.01}));
+  Expect(b, {{"x", F32({2}, {1, 2})}}, scope);
+}
+
+TEST_P(SteadyRuns, OfSparseGradients) {
+  ProgramBuilder b;
+  b.Feed("ids", DType::kI64, {-1}).Feed("grad", DType::kF32, {-1, 2});
+  b.Param("table", DType::kF32, {4, 2});
+  for (const char* name : {"g0", "g1", "rows"}) {
+    auto* const var = b.desc().mutable_blocks(0)->add_vars();
+    var->set_name(name);
+    var->mutable_type()->set_type(proto::VarType::SELECTED_ROWS);
+  }
+  for (const char* name : {"g0", "g1"})
+    b.Op("lookup_table_v2_grad", {{"Ids", {"ids"}}, {"W", {"table"}}, {"Out@GRAD", {"grad"}}},
+         {{"W@GRAD", {name}}}, {{"is_sparse", true}});
+  b.Op("sum", {{"X", {"g0", "g1"}}}, {{"Out", {"rows"}}});
+  b.Unary("get_tensor_from_selected_rows", "rows", "values").Fetch("values");
+  auto scope = std::make_shared<Scope>();
+  scope->Set("table", F32({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  Expect(b, {{"ids", I64({3}, {2, 0, 2})}, {"grad", F32({3, 2}, {1, 2, 3, 4, 5, 6})}}, scope);
+}
+
+// What a run may not hand over, it copies: a feed, and a value that is fetched twice.
+TEST_P(SteadyRuns, OfCopiedResults) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Scale("x", "y", 2).Fetch("x").Fetch("y").Fetch("y");
+  Expect(b, {{"x", F32({3}, {1, 2, 3})}});
+}
+
+// Kernels that keep lists during a call.
+TEST_P(SteadyRuns, OfKernelsWithLists) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 4}).Feed("boxes", DType::kF32, {-1, 4});
+  b.Op("argsort", {{"X", {"x"}}}, {{"Out", {"sorted"}}, {"Indices", {"order"}}},
+       {{"axis", int64_t{-1}}});
+  b.Op("unique", {{"X", {"x"}}}, {{"Out", {"distinct"}}, {"Index", {"index"}}},
+       {{"dtype", int64_t{3}}, {"is_sorted", true}, {"return_inverse", true}});
+  b.Op("nanmedian", {{"X", {"x"}}}, {{"Out", {"median"}}, {"MedianIndex", {"at"}}},
+       {{"axis", Ints{1}}});
+  b.Op("nms", {{"Boxes", {"boxes"}}}, {{"KeepBoxesIdxs", {"kept"}}}, {{"iou_threshold", 0.5}});
+  b.Op("sum", {{"X", {"x", "sorted", "x"}}}, {{"Out", {"total"}}});
+  for (const char* name : {"order", "distinct", "index", "median", "kept", "total"}) b.Fetch(name);
+  std::vector<float> x(400);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101);
+  Expect(b, {{"x", F32({100, 4}, x)}, {"boxes", F32({100, 4}, x)}});
+}
+
+}  // namespace
+}  // namespace heddle::testing

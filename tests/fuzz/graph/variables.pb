@@ -1,0 +1,13 @@
+
+-
+v
+VariableV2*
+dtype0*
+shape:
+
+xPlaceholder*
+dtype0
+
+setAssignvx
+
+yMulvx^set"ª
