@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/ir.h"
 #include "core/kernel_selector.h"
+#include "core/lazy_buffer.h"
 #include "core/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/var_attrs.h"
