@@ -173,7 +173,11 @@ if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.memory_bound
     COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_memory_bound.py"
             --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}")
-  set_tests_properties(models.memory_bound PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS models)
+  add_test(NAME models.memory_bound_lanes
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_memory_bound.py"
+            --heddle $<TARGET_FILE:heddle_cli> --shared "${HEDDLE_SHARED_DIR}" --lanes)
+  set_tests_properties(models.memory_bound models.memory_bound_lanes
+                       PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS models)
   # What `heddle run` holds at its peak, beside what its plan says.
   add_test(NAME models.peak_memory
     COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/peak_memory.py"

@@ -148,7 +148,10 @@ class Filler {
     std::vector<bool> read(p_.vars.size()), written(p_.vars.size()), in_place(p_.vars.size());
     for (const Block& block : p_.blocks) {
       for (const Op& op : block.ops) {
-        if (InGradientOf(block.id, forward)) Mark(op.inputs, &read);
+        if (InGradientOf(block.id, forward)) {  // which may stand inside the forward block
+          Mark(op.inputs, &read);
+          continue;
+        }
         if (!Within(block.id, forward)) continue;
         Mark(op.outputs, &written);
         if (block.id == forward) MarkInPlace(op, &in_place);
@@ -164,7 +167,9 @@ class Filler {
       return found;
     }
     for (VarId v = 0; v < p_.vars.size(); ++v)
-      if (read[v] && p_.vars[v].block != 0 && Within(p_.vars[v].block, forward)) found.push_back(v);
+      if (read[v] && p_.vars[v].block != 0 && Within(p_.vars[v].block, forward) &&
+          !InGradientOf(p_.vars[v].block, forward))
+        found.push_back(v);
     return found;
   }
 

@@ -45,7 +45,8 @@ MEANT = [("heddle train … ", "heddle train --startup examples/digits/train/sta
 CONSOLE = {"docs/errors.md"}
 # (scripts/paddle_frontend.py runs that of docs/training.md, which needs Paddle.)
 PYTHON = {"README.md", "docs/building.md", "docs/python.md", "docs/training.md",
-          "docs/from-onnxruntime.md", "docs/from-paddle-inference.md", "docs/from-paddle3.md"}
+          "docs/from-onnxruntime.md", "docs/from-paddle-inference.md", "docs/from-paddle3.md",
+          "docs/from-tensorflow.md"}
 
 EMBEDDED = ("#include <iostream>\nvoid f(heddle::Executor& executor, "
             "const heddle::CompiledProgram& compiled, heddle::Tensor x) {\n", "\n}\n")

@@ -99,13 +99,14 @@ def tensorflow():
     for path in sorted((FORMATS / "tensorflow").glob("*.cc")):
         if path.name.startswith(("ops_", "lower_")):
             text = path.read_text(encoding="utf-8")
-            names |= set(re.findall(r'\{"(\w+)", (?:&|")', text))
-    names = sorted(name for name in names if name[0].isupper())
+            names |= set(re.findall(r'\{"(\w+)", (?:&|"[a-z])', text))
+    names = sorted(name for name in names - {"Out"} if name[0].isupper())
     return ["", "## TensorFlow", "",
             f"{len(names)} operators are read, in graphs and in functions; attributes that a file "
             "leaves out have TensorFlow's defaults. Only what leads to the fetched tensors is "
             "looked at. Control flow of both kinds becomes branches and loops, and control edges "
-            "are kept as order.", "", ", ".join(f"`{name}`" for name in names) + "."]
+            "are kept as order. `Apply…`, `SparseApply…` and `Scatter…` are read as `Resource…`, "
+            "too.", "", ", ".join(f"`{name}`" for name in names) + "."]
 
 
 def page(said):

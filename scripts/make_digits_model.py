@@ -37,6 +37,7 @@ grey values 0 to 16 |
 | `labels.txt` | the names of the classes |
 | `show.py` | draws the images with what the model says |
 | `onnx/model.onnx` | the same model as ONNX; `scripts/make_digits_onnx.py` writes it |
+| `tensorflow/` | the same as a SavedModel; `scripts/make_digits_saved_model.py` writes it |
 | `train/` | the same network to train from scratch with heddle |
 
 ```
@@ -45,7 +46,7 @@ heddle run examples/digits --feed x=examples/digits/input.npy --labels examples/
 
 Accuracy on {held_out} held-out images: {accuracy:.4f}. The images are scikit-learn's `load_digits`
 (UCI, Optical Recognition of Handwritten Digits). `scripts/make_digits_model.py` makes all of this,
-but for `onnx/`, `show.py` and `train/accuracy.py`.
+but for `onnx/`, `tensorflow/`, `show.py` and `train/accuracy.py`.
 """
 
 

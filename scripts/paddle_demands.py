@@ -5,9 +5,9 @@ heddle's own do not say.
   paddle_demands.py > formats/paddle/op_demands.inc         with a Python that has Paddle 2.6.2
 
 A line for each operator of docs/ops.md: output slots that have to name a variable ("*": a list;
-"-": Paddle has no such operator), and attributes whose number type is another one than a small integer,
-a float or lists of those, or that heddle has no use for and whose default fits another operator
-("name=text").
+"-": Paddle has no such operator), and attributes whose number type is another one than a small
+integer, a float or lists of those, or that heddle has no use for and whose default fits another
+operator ("name=text").
 """
 import re
 import sys

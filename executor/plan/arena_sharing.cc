@@ -98,7 +98,8 @@ std::vector<uint32_t> ArenaSharing::TakeableInputs(const Instruction& in,
 // An output takes over the place of an input that nobody needs any more.
 void ArenaSharing::TakeOver(uint32_t i) {
   const Instruction& in = ins_[i];
-  if (in.mode != Instruction::Mode::kStatic) return;
+  using Mode = Instruction::Mode;
+  if (in.mode != Mode::kStatic && in.mode != Mode::kPooled) return;
   for (const auto& pair : in.op.def->inplace())
     for (uint32_t a : TakeableInputs(in, pair))
       if (TakeOver(i, in.op.in[a], in.op.out[in.op.out_begin[pair.out]])) break;

@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ["docs/building.md", "docs/python.md", "docs/from-paddle-inference.md",
-             "docs/from-paddle3.md", "docs/from-onnxruntime.md", "README.md"]
+             "docs/from-paddle3.md", "docs/from-onnxruntime.md",
+             "docs/from-tensorflow.md", "README.md"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -1,5 +1,6 @@
 // The .npy and .npz readers, good files and bad ones. The tool is a program, not a library, hence
 // its sources.
+#include "tools/durable.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/npy.cc"  // NOLINT(bugprone-suspicious-include)
 
 #include <gmock/gmock.h>

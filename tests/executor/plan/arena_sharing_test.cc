@@ -180,5 +180,45 @@ TEST_F(ArenaSharing, NotWhereMemoryWouldGrow) {
     EXPECT_EQ(out[i], 2 * static_cast<float>(i + 1)) << i;
 }
 
+// s = tanh(s + w) twice, and its gradient: that of w goes outside, in memory of its own; that of
+// the sum takes the place of what it is made from nevertheless.
+TEST(ArenaSharingInBodies, AnOperatorWithAnOutputElsewhereWorksInPlace) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Param("w", DType::kF32, {4}).Scale("x", "s", 1);
+  b.Fill("i", {1}, 0).Fill("n", {1}, 2).Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0), back = b.Block(body);
+  b.In(body).Binary("elementwise_add", "s", "w", "u").Unary("tanh", "u", "t");
+  b.Unary("assign", "t", "s").Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"w", "s", "i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"s", "i", "go"}}, {"StepScopes", {"scopes"}}}, {{"sub_block", BlockRef{body}}});
+  b.Op("fill_any_like", {{"X", {"s"}}}, {{"Out", {"s@GRAD"}}}, {{"value", 1.0}});
+  b.desc().mutable_blocks(back)->set_forward_block_idx(body);
+  b.In(back).Var("w@GRAD", DType::kF32, {4});
+  b.Op("tanh_grad", {{"Out", {"t"}}, {"Out@GRAD", {"s@GRAD"}}}, {{"X@GRAD", {"u@GRAD"}}});
+  b.Op("elementwise_add_grad", {{"X", {"u"}}, {"Y", {"w"}}, {"Out@GRAD", {"u@GRAD"}}},
+       {{"X@GRAD", {"v@GRAD"}}, {"Y@GRAD", {"w@GRAD"}}});
+  b.Scale("v@GRAD", "s@GRAD", 2).In(0);
+  b.Op("while_grad",
+       {{"X", {"w", "s"}}, {"Out", {"s"}}, {"Out@GRAD", {"s@GRAD"}}, {"StepScopes", {"scopes"}}},
+       {{"X@GRAD", {"w@GRAD0", "s@GRAD"}}},
+       {{"sub_block", BlockRef{back}}, {"original_output_grad", Strings{"s@GRAD"}}});
+  b.Fetch("w@GRAD0");
+  Executor executor({.threads = 1});
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({4}, {0, 0, 0, 0}));
+  const auto compiled = MustCompile(executor, b.Build(), scope, {.opt_level = 0});
+  const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {0, 0, 0, 0})}};
+  EXPECT_EQ(Floats(MustRun(executor, compiled, feeds)[0]), (std::vector<float>{3, 3, 3, 3}));
+  const auto plan = executor.DescribePlan(compiled, feeds);
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  const auto place = [&](const char* variable) {
+    for (const auto& slot : plan->slots)
+      if (slot.variable == variable && slot.storage == "arena") return slot.offset;
+    return SIZE_MAX;
+  };
+  EXPECT_NE(place("u@GRAD"), SIZE_MAX) << *executor.PlanText(compiled, feeds);
+  EXPECT_EQ(place("u@GRAD"), place("v@GRAD"));
+}
+
 }  // namespace
 }  // namespace heddle::testing
