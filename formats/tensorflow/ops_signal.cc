@@ -31,6 +31,13 @@ bool LowerRealTransform(NodeLowering& n) {
 }
 
 bool LowerRealInverse(NodeLowering& n) {
+  if (Dimensions(n.op()) == 1 && !n.ConstantInts(n.In(1))) {
+    // The length is known when the graph runs: the whole spectrum, and the real part of its signal.
+    const int whole =
+        n.Make("tf_mirror_spectrum", {{"x", {n.In(0)}}, {"length", {n.In(1)}}}, {}, "y");
+    n.Result(0, n.Unary("real", n.Unary("fft_c2c", whole, TransformAttrs(n.op(), false))));
+    return true;
+  }
   Ints lengths = n.RequiredInts(1, "fft_length");
   if (static_cast<int64_t>(lengths.size()) != Dimensions(n.op()) || lengths.empty() ||
       lengths.back() < 1) {

@@ -185,12 +185,6 @@ dtypes none: the bits are those of the dtype
 attr type INT 5
 in input int32 [1, 2] 5 2
 out output float32 [1, 2] 7e-45 3e-45
-
-example recorded case 2
-dtypes none: the bits are those of the dtype
-attr type INT 22
-in input int16 [7] -2 1 -6 4 -1 -7 7
-out output bfloat16 [7] nan 9e-41 nan 4e-40 nan nan 6e-40
 )")
 
 HEDDLE_EXAMPLES(tf_select, R"(

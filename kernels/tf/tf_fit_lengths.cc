@@ -37,6 +37,38 @@ Status Fit(KernelContext& ctx) {
   return Status::Ok();
 }
 
+// The whole of a spectrum of which x has the first half, for a real signal of `length` samples.
+Status MirrorShape(ShapeContext& ctx) {
+  Shape x = ctx.InShape("x");
+  if (!x.known_rank()) return ctx.Defer();
+  if (x.rank() < 1) return InvalidArgument("x is a scalar, expected at least one dimension");
+  int64_t& n = x[x.rank() - 1];
+  n = -1;
+  if (Known(ctx, "length")) {
+    HEDDLE_ASSIGN_OR_RETURN(n, IntIn(ctx, "length", 0));
+    if (n < 1 || n > int64_t{1} << 40)
+      return InvalidArgument("length is ", n, ", expected at least 1");
+  }
+  ctx.SetOut("y", x, ctx.InDType("x"));
+  return Status::Ok();
+}
+template <typename T>
+struct Mirror {
+  static Status Run(KernelContext& ctx) {
+    const Tensor& x = ctx.In("x");
+    Tensor& out = ctx.Out("y");
+    const int64_t have = x.dim(-1), n = out.dim(-1);
+    const T* from = x.data<T>();
+    T* to = out.template mutable_data<T>();
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      const int64_t row = i / n, k = i % n, at = k <= n / 2 ? k : n - k;
+      const T v = at < have ? from[row * have + at] : T(0);
+      to[i] = k <= n / 2 ? v : std::conj(v);
+    }
+    return Status::Ok();
+  }
+};
+
 template <typename T>
 struct CheckNumerics {
   static Status Run(KernelContext& ctx) {
@@ -58,6 +90,11 @@ HEDDLE_OP(tf_fit_lengths) {
   op.Doc("x with its last dimensions cut, or filled with zeros, to lengths").Input("x");
   op.Input("lengths", kShapeValue).Output("y").InferShape(FitShape).AnyKernel(Fit);
 }
+HEDDLE_OP(tf_mirror_spectrum) {
+  op.Doc("the whole spectrum of a real signal of length samples, from its first half");
+  op.Input("x").Input("length", kShapeValue).Output("y").InferShape(MirrorShape).KernelKey("x");
+  op.Kernels<Mirror, std::complex<float>, std::complex<double>>();
+}
 HEDDLE_OP(tf_check_numerics) {
   op.Doc("tensor, and an error where it is not finite").Input("tensor").Output("output");
   op.Attr("message", "").Inplace("tensor", "output").InferShape(SameShape);
@@ -77,4 +114,18 @@ example finite
 attr message STRING "m"
 in tensor float32 [3] 1 -2 0.5
 out output float32 [3] 1 -2 0.5
+)")
+
+HEDDLE_EXAMPLES(tf_mirror_spectrum, R"(
+example even and longer than what is there
+# given
+in x complex64 [1, 3] 1+0j 2+1j 3-1j
+in length int32 [1] 6
+out y complex64 [1, 6] 1+0j 2+1j 3-1j 0+0j 3+1j 2-1j
+
+example odd
+# given
+in x complex128 [2] 1+0j 2+1j
+in length int64 [1] 3
+out y complex128 [3] 1+0j 2+1j 2-1j
 )")

@@ -163,7 +163,8 @@ HEDDLE_OP(tf_mirror_pad) {
 HEDDLE_OP(tf_mirror_pad_grad) {
   op.Doc("gradient of tf_mirror_pad").Input("input").Input("paddings", kShapeValue);
   op.Output("output").Attr("mode", "REFLECT").InferShape(PadShape<-1>).KernelKey("input");
-  op.Kernels<MirrorPadGrad, float, double, int32_t, int64_t>();
+  op.Kernels<MirrorPadGrad, float, double, int32_t, int64_t, std::complex<float>,
+             std::complex<double>>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 

@@ -159,6 +159,22 @@ struct Unsorted {
   };
 };
 
+// Extremes of 16-bit floats: gaps are their own limits, which float's are beyond.
+template <How kHow>
+Status NarrowExtremes(KernelContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(RunInFloat(ctx));
+  const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
+  Tensor& out = ctx.Out("output");
+  const int64_t row = data.shape().Product(ids.rank(), data.rank());
+  std::vector<int64_t> count(static_cast<size_t>(out.dim(0)), 0);
+  for (int64_t i = 0; i < ids.numel(); ++i)
+    if (const int64_t v = IntAt(ids, i); v >= 0) ++count[static_cast<size_t>(v)];
+  const auto most = static_cast<uint16_t>(out.dtype() == DType::kF16 ? 0x7bff : 0x7f7f);
+  const auto value = static_cast<uint16_t>(kHow == How::kMax ? most | 0x8000 : most);
+  FillGaps(count, row, value, static_cast<uint16_t*>(out.mutable_raw()));
+  return Status::Ok();
+}
+
 template <How kHow>
 struct SparseSegment {
   template <typename T>
@@ -248,7 +264,8 @@ void DefineUnsorted(OpDef& op, const char* doc) {
   op.Kernels<Unsorted<kHow>::template Kernel, float, double, uint8_t, int8_t, int16_t, int32_t,
              int64_t>();
   if constexpr (kComplex) op.Kernels<Unsorted<kHow>::template Kernel, C64, C128>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  constexpr bool kExtreme = kHow == How::kMin || kHow == How::kMax;
+  op.Kernel({DType::kF16, DType::kBF16}, kExtreme ? &NarrowExtremes<kHow> : &RunInFloat);
 }
 template <How kHow>
 void DefineSparse(OpDef& op, const char* doc) {
