@@ -1,6 +1,5 @@
 // The .npy and .npz readers, good files and bad ones. The tool is a program, not a library, hence
 // its sources.
-#include "tools/durable.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/npy.cc"  // NOLINT(bugprone-suspicious-include)
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 
 #include <fstream>
 
+#include "tools/durable.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/npy.h"
 #include "tools/npz.cc"  // NOLINT(bugprone-suspicious-include)
 
