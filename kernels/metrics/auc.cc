@@ -18,7 +18,7 @@ Status Infer(ShapeContext& ctx) {
   const Layout layout{ctx.Int("num_thresholds") + 1, ctx.Int("slide_steps")};
   if (layout.buckets < 2 || layout.slide < 0)
     return InvalidArgument("num_thresholds must be positive and slide_steps not negative");
-  if (predict.known_rank() && predict.rank() != 2)
+  if (predict.known_rank() && (predict.rank() != 2 || predict[1] == 0))
     return InvalidArgument("Predict must be [N, 1] or [N, 2], not ", predict.ToString());
   const Shape& label = ctx.InShape("Label");
   if (predict.is_static() && label.is_static() && label.numel() != predict[0])

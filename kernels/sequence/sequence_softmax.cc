@@ -10,7 +10,7 @@ struct SequenceSoftmax {
   static Status Run(KernelContext& ctx) {
     const Tensor& in = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(in, "X"));
-    if (RowSize(in) != 1 && in.numel() > 0)
+    if (in.numel() != in.dim(0))
       return InvalidArgument("X must be [N] or [N, 1], not ", in.shape().ToString());
     const T* x = in.data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
