@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "core/error.h"
@@ -41,16 +42,17 @@ const void* AsyncRuns::LineOf(const AsyncRunState& run) {
 
 bool AsyncRuns::Writes(const AsyncRunState& run) { return run.compiled.impl()->writes_scope; }
 
-void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
+void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) try {
   const std::stop_token wish = run->options.stop;
   run->options.stop = run->stop.get_token();
   if (run->options.deadline)
-    run->watch_id =
-        resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run), this] {
-          if (const auto late = weak.lock())
-            EndWaiting(*late, Status(StatusCode::kDeadlineExceeded,
-                                     "the run's deadline came before its turn"));
-        });
+    run->watch_id = resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run),
+                                                                    this] {
+      if (const auto late = weak.lock())
+        EndWaiting(*late,
+                   Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn"),
+                   false);
+    });
   Status refused;
   {
     MutexLock lock(mutex_);
@@ -64,8 +66,10 @@ void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
       refused = StartWorker();
     }
   }
-  if (!refused.ok()) EndWaiting(*run, refused);
+  if (!refused.ok()) EndWaiting(*run, refused, true);
   if (wish.stop_possible()) run->forward.emplace(wish, AsyncRunState::Forward{run.get()});
+} catch (const std::bad_alloc&) {
+  End(*run, ResourceExhausted("no memory to start a run"), {});
 }
 
 // Without a further thread those that there are make the run.
@@ -121,7 +125,7 @@ void AsyncRuns::Work() {
         *resources_, *plans_, {*run->compiled.impl(), run->feeds, run->options, memory, &values});
     lock.Lock();
     Leave(*run);
-    // What waited for this one may go now, also beside what this thread takes up itself.
+    // The end of this run may let several others of its line go; this thread takes one of them.
     if (idle_ > 0) changed_.NotifyAll();
     lock.Unlock();
     End(*run, std::move(status), std::move(values));
@@ -142,7 +146,7 @@ void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values
     callback(AsyncRunState::HandleOf(run.shared_from_this()));
 }
 
-void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why) {
+void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline) {
   std::shared_ptr<AsyncRunState> kept;
   {
     MutexLock lock(mutex_);
@@ -156,15 +160,20 @@ void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why) {
     kept = std::move(*at);
     waiting.erase(at);
     run.phase = AsyncRunState::Phase::kGoing;  // nobody else ends it
+    ++ending_;
     if (line->second.going == 0 && waiting.empty()) lines_.erase(line);
     if (idle_ > 0) changed_.NotifyAll();  // the next one in the line may be let go
   }
+  if (forget_deadline && run.watch_id != 0) resources_->watcher.Remove(run.watch_id);
   End(run, why, {});
+  MutexLock lock(mutex_);
+  --ending_;
+  if (closed_) changed_.NotifyAll();
 }
 
 void AsyncRuns::Cancel(AsyncRunState& run) {
   run.stop.request_stop();
-  EndWaiting(run, Cancelled());
+  EndWaiting(run, Cancelled(), true);
 }
 
 bool AsyncRuns::IsDone(const AsyncRunState& run) {
@@ -203,12 +212,10 @@ void AsyncRuns::Close() {
     for (const auto& [scope, line] : lines_)
       waiting.insert(waiting.end(), line.waiting.begin(), line.waiting.end());
   }
-  for (const auto& run : waiting) {
-    if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
-    EndWaiting(*run, Cancelled());
-  }
+  for (const auto& run : waiting) EndWaiting(*run, Cancelled(), true);
   {
     MutexLock lock(mutex_);
+    while (ending_ > 0) changed_.Wait(mutex_);
     changed_.NotifyAll();
     workers = std::move(workers_);
   }

@@ -89,8 +89,9 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   Status StartWorker() HEDDLE_REQUIRES(mutex_);
   std::shared_ptr<AsyncRunState> Next() HEDDLE_REQUIRES(mutex_);
   void Leave(AsyncRunState& run) HEDDLE_REQUIRES(mutex_);
-  // Ends a run that waits, if it still does.
-  void EndWaiting(AsyncRunState& run, const Status& why) HEDDLE_EXCLUDES(mutex_);
+  // Ends a run that waits, if it still does. `forget_deadline`: not on the watcher's thread.
+  void EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline)
+      HEDDLE_EXCLUDES(mutex_);
   void End(AsyncRunState& run, Status status, std::vector<Value> values) HEDDLE_EXCLUDES(mutex_);
 
   RunResources* const resources_;  // not there any more after Close
@@ -102,6 +103,7 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   std::vector<std::thread> workers_ HEDDLE_GUARDED_BY(mutex_);
   size_t idle_ HEDDLE_GUARDED_BY(mutex_) = 0;
   uint64_t started_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  int ending_ HEDDLE_GUARDED_BY(mutex_) = 0;  // EndWaiting is under way; Close waits for it
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
 };
 

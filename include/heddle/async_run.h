@@ -10,9 +10,9 @@
 // each sees what those before it wrote. Others may end in any order.
 //
 // Ownership: a handle shares its run; the last one may go while the run goes on. The run keeps the
-// compiled program and the feeds' memory, which must not change until it has ended. When the
-// executor goes, what waits ends with kCancelled, and what is being made is waited for. Threads:
-// all methods from any thread.
+// compiled program and the feeds' memory, which must not change until it has ended. An executor that
+// goes ends what waits with kCancelled, and waits for what is being made and for callbacks.
+// Threads: all methods from any thread.
 #pragma once
 
 #include <chrono>

@@ -160,6 +160,29 @@ TEST_P(AsyncRuns, OutliveTheirExecutorCancelled) {
   for (AsyncRun& run : runs) EXPECT_EQ(run.Take().status().code(), StatusCode::kCancelled);
 }
 
+TEST_P(AsyncRuns, TheirExecutorWaitsForCallbacks) {
+  std::atomic<bool> called{false};
+  std::promise<void> in_callback;
+  std::jthread canceller;
+  {
+    Executor executor({.threads = GetParam()});
+    auto endless = MustCompile(executor, Endless(), nullptr);
+    std::vector<AsyncRun> going;
+    for (int k = 0; k < GetParam(); ++k) going.push_back(AsyncRun::Start(endless, EndlessFeeds()));
+    auto waiting =
+        AsyncRun::Start(endless, EndlessFeeds(),
+                        {.deadline = steady_clock::now() + std::chrono::hours(1)}, [&](AsyncRun) {
+                          in_callback.set_value();
+                          std::this_thread::sleep_for(milliseconds(50));
+                          called = true;
+                        });
+    canceller = std::jthread([waiting]() mutable { waiting.Cancel(); });
+    in_callback.get_future().wait();
+    for (AsyncRun& run : going) run.Cancel();
+  }
+  EXPECT_TRUE(called.load());
+}
+
 TEST_P(AsyncRuns, AreStartedFromManyThreads) {
   auto compiled = MustCompile(executor_, Doubling(), nullptr);
   std::atomic<int> wrong{0};
