@@ -389,7 +389,14 @@ class Structurer {
     HEDDLE_ASSIGN_OR_RETURN(const Elements elements, ElementsOf(frame));
     loop.condition = {conditions[0], 0};
     HEDDLE_ASSIGN_OR_RETURN(loop.before, Build(elements, Leading(elements, {loop.condition}), 0));
-    HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, Leading(elements, round), 0));
+    const std::vector<int> body = Leading(elements, round);
+    for (int element : Leading(elements, {loop.condition}))
+      if (!IsLoop(element) && WritesVariable(node(element).op) &&
+          std::binary_search(body.begin(), body.end(), element))
+        return Unimplemented(Named(node(element)), " of the loop '", loop.frame,
+                             "' is of the condition and of the body, which heddle runs apart: it "
+                             "would write twice in a round");
+    HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, body, 0));
     return loop;
   }
 

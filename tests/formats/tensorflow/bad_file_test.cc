@@ -139,6 +139,26 @@ TEST(BadTensorflow, RegionsAreBounded) {
   EXPECT_THAT(Fetching(g, "y"), HasSubstr("lie in each other more than 256 deep"));
 }
 
+// In a graph, such a node runs once in a round, whoever needs it.
+TEST(BadTensorflow, LoopsWriteInTheConditionOrTheBody) {
+  const auto error = [](const std::string& condition_waits, const std::string& body_waits) {
+    const NamedValues frame = {{"frame_name", TextValue("f")}};
+    Graph g;
+    g.Add(PlaceholderNode("x"));
+    g.Add("VariableV2", "v", {}, {{"dtype", TypeValue(kF)}, {"shape", ShapeValue({1})}});
+    g.Add("Enter", "e", {"x"}, frame).Add("Enter", "ev", {"v"}, frame);
+    g.Add("Merge", "m", {"e", "b"}).Add("AssignAdd", "count", {"ev", "m"});
+    g.Add("Less", "l", {"m", "m", condition_waits}).Add("LoopCond", "c", {"l"});
+    g.Add("Switch", "s", {"m", "c"}).Add("Neg", "next", {"s:1", body_waits});
+    g.Add("NextIteration", "b", {"next"}).Add("Exit", "y", {"s"});
+    return Fetching(g, "y");
+  };
+  EXPECT_THAT(error("^count", "^count"),
+              HasSubstr("'count' (AssignAdd) of the loop 'f' is of the"));
+  EXPECT_EQ(error("^count", "^s"), "");
+  EXPECT_EQ(error("^m", "^count"), "");
+}
+
 TEST(BadTensorflow, SwitchesAreOfTheirOwnLoop) {
   Graph g;
   g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
