@@ -15,7 +15,8 @@
 namespace heddle::formats {
 namespace {
 
-constexpr size_t kHashedBytes = 256 << 10;  // read at a time
+constexpr size_t kHashedBytes = 256 << 10;   // read at a time
+constexpr size_t kComparedBytes = 64 << 10;  // at each end
 
 }  // namespace
 
@@ -27,6 +28,18 @@ Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) 
   if (::fstat(file->fd_, &file->opened_) != 0 || !S_ISREG(file->opened_.st_mode))
     return InvalidArgument(path, " is not a regular file");
   return std::shared_ptr<const DataFile>(std::move(file));
+}
+
+std::shared_ptr<const DataFile> DataFile::OpenIfIs(const std::string& path,
+                                                   std::string_view contents) {
+  auto file = Open(path);
+  if (!file.ok() || (*file)->size() != contents.size()) return nullptr;
+  std::string part(std::min(contents.size(), kComparedBytes), '\0');
+  for (const size_t from : {size_t{0}, contents.size() - part.size()})
+    if (!(*file)->Fill(part.data(), part.size(), from).ok() ||
+        contents.substr(from, part.size()) != part)
+      return nullptr;
+  return *std::move(file);
 }
 
 std::shared_ptr<const DataFile> DataFile::OfMemory(std::string name, std::string_view contents) {

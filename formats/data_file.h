@@ -20,6 +20,10 @@ class DataFile : public SourceFile {
  public:
   // kNotFound, kInvalidArgument.
   static Result<std::shared_ptr<const DataFile>> Open(const std::string& path);
+  // The file, where it still is the one that `contents` were read from, by its size, beginning and
+  // end; null.
+  static std::shared_ptr<const DataFile> OpenIfIs(const std::string& path,
+                                                  std::string_view contents);
   // Contents in memory, which must outlive the file; `name` stands before messages.
   static std::shared_ptr<const DataFile> OfMemory(std::string name, std::string_view contents);
   ~DataFile() override;

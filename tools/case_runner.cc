@@ -128,6 +128,7 @@ Status ReadGraphPorts(const std::string& path, std::vector<GraphPort>* inputs,
       return Status(StatusCode::kInvalidArgument, path + ": '" + line + "' is no input or output");
     (fields[0] == "in" ? inputs : outputs)->push_back({fields[1], fields[2], fields[3]});
   }
+  if (outputs->empty()) return Status(StatusCode::kInvalidArgument, path + ": there is no output");
   return Status::Ok();
 }
 

@@ -309,10 +309,6 @@ Tensor Narrowed(const Tensor& held, const UnsignedType& type) {
   return made;
 }
 
-}  // namespace
-
-namespace {
-
 // What stands before the data, and the tensor whose bytes these are.
 Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, const std::string& type,
                              Tensor* data) {

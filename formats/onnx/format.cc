@@ -1,7 +1,6 @@
 #include "formats/onnx/format.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -31,17 +30,6 @@ Status InFile(const ir::ProgramBuilder& builder, const Status& status) {
   return Status(status.code(), builder.name() + ": " + status.message());
 }
 
-// The first and the last bytes are those of the file.
-bool IsThat(const formats::DataFile& file, std::string_view bytes) {
-  if (file.size() != bytes.size()) return false;
-  std::string part(std::min<size_t>(bytes.size(), 64 << 10), '\0');
-  for (const size_t from : {size_t{0}, bytes.size() - part.size()})
-    if (!file.Fill(part.data(), part.size(), from).ok() ||
-        std::memcmp(part.data(), bytes.data() + from, part.size()) != 0)
-      return false;
-  return true;
-}
-
 class Onnx : public formats::Format {
  public:
   std::string_view name() const override { return "onnx"; }
@@ -65,8 +53,7 @@ class Onnx : public formats::Format {
   }
   Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
       const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    auto file = formats::DataFile::Open(path);
-    return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, builder);
+    return Read(bytes, formats::DataFile::OpenIfIs(path, bytes), builder);
   }
   bool CanWrite() const override { return false; }
   Result<std::string> Write(const ir::Program&) const override {

@@ -24,6 +24,7 @@ constexpr std::string_view kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
 constexpr size_t kLeastLater = 16 << 10;
 constexpr int64_t kMostShards = 100000;
+constexpr size_t kMostKeyBytes = 256 << 20;  // keys share bytes: few can stand for any number
 
 uint32_t Fixed32(std::string_view bytes) {
   uint32_t value = 0;
@@ -132,11 +133,12 @@ Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
   if (restarts > (size - sizeof(uint32_t)) / sizeof(uint32_t)) return damaged();
   std::string_view rest = block.substr(0, size - sizeof(uint32_t) * (restarts + 1));
   std::string key;
+  size_t key_bytes = 0;
   while (!rest.empty()) {
     uint64_t shared = 0, own = 0, length = 0;
     if (!wire::TakeVarint(&rest, &shared) || !wire::TakeVarint(&rest, &own) ||
         !wire::TakeVarint(&rest, &length) || shared > key.size() || own > rest.size() ||
-        length > rest.size() - own)
+        length > rest.size() - own || (key_bytes += shared + own) > kMostKeyBytes)
       return damaged();
     key = key.substr(0, shared) + std::string(rest.substr(0, own));
     entries->emplace_back(key, rest.substr(own, length));
@@ -229,9 +231,13 @@ Status Bundle::ReadIndex(std::string_view bytes) {
     return DataLoss(name_, ": the end of the index is damaged");
   std::vector<std::pair<std::string, std::string_view>> blocks, entries;
   HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &blocks));
+  uint64_t end = 0;
   for (auto& [last, handle] : blocks) {
-    if (!wire::TakeVarint(&handle, &offset) || !wire::TakeVarint(&handle, &size))
+    // One behind the other, so that no block is read for many handles.
+    if (!wire::TakeVarint(&handle, &offset) || !wire::TakeVarint(&handle, &size) || offset < end ||
+        size > bytes.size() || offset > bytes.size())
       return DataLoss(name_, ": a handle of the index is damaged");
+    end = offset + size;
     HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &entries));
   }
   if (entries.empty() || !entries.front().first.empty())
@@ -352,9 +358,12 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
   if (dtype == DType::kUnknown)
     return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type), " and in slices");
   Tensor whole = Tensor::Zeros(dtype, Shape(std::span<const int64_t>(entry.dims)));
+  if (!whole.initialized() && whole.numel() > 0)
+    return ResourceExhausted("variable '", key, "': no memory for it");
   for (const Slice& slice : entry.slices) {
     const auto part = entries_.find(SliceKey(key, slice.begin, slice.length));
-    if (part == entries_.end())
+    // The sizes of a tensor that is in slices itself are not checked.
+    if (part == entries_.end() || !part->second.slices.empty())
       return DataLoss(name_, ": a slice of '", key, "' is not in the bundle");
     HEDDLE_ASSIGN_OR_RETURN(const Value value,
                             ReadWhole(key, part->second, ParameterReading::kNow));
@@ -410,6 +419,8 @@ Result<Value> Bundle::Read(const std::string& key, ParameterReading reading) con
   }
   const Tensor& from = whole.tensor();
   Tensor part = Tensor::Empty(from.dtype(), Shape(std::span<const int64_t>(count)));
+  if (!part.initialized() && part.numel() > 0)
+    return ResourceExhausted("variable '", name, "': no memory for a part of it");
   CopyBox(static_cast<const std::byte*>(from.raw()), entry.dims, begin,
           static_cast<std::byte*>(part.mutable_raw()), count, std::vector<int64_t>(count.size(), 0),
           count, SizeOf(from.dtype()));

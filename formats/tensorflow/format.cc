@@ -1,7 +1,6 @@
 #include "formats/tensorflow/format.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/error.h"
@@ -18,17 +17,6 @@ std::string Label(const void* source) {
   std::string inputs;
   for (std::string_view input : node.inputs) inputs += StrCat(inputs.empty() ? "" : ", ", input);
   return StrCat(node.op, " '", node.name, "' of ", inputs);
-}
-
-// The first and the last bytes are those of the file.
-bool IsThat(const formats::DataFile& file, std::string_view bytes) {
-  if (file.size() != bytes.size()) return false;
-  std::string part(std::min<size_t>(bytes.size(), 64 << 10), '\0');
-  for (const size_t from : {size_t{0}, bytes.size() - part.size()})
-    if (!file.Fill(part.data(), part.size(), from).ok() ||
-        std::memcmp(part.data(), bytes.data() + from, part.size()) != 0)
-      return false;
-  return true;
 }
 
 class Tensorflow : public formats::Format {
@@ -51,8 +39,7 @@ class Tensorflow : public formats::Format {
       const std::string& path, std::string_view bytes, const ProgramPart& part,
       ir::ProgramBuilder& builder) const override {
     if (path.empty()) return Read(bytes, nullptr, part, builder);
-    auto file = formats::DataFile::Open(path);
-    return Read(bytes, file.ok() && IsThat(**file, bytes) ? *file : nullptr, part, builder);
+    return Read(bytes, formats::DataFile::OpenIfIs(path, bytes), part, builder);
   }
   Result<std::vector<std::string>> Signatures(std::string_view bytes) const override {
     HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));

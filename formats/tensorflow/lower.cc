@@ -37,6 +37,11 @@ bool IsEffect(std::string_view op) {
 
 // The type of an output, where an attribute says so.
 int TypeOfOutput(const Node& node) {
+  // "T" is the type of their operands.
+  for (std::string_view name : {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual",
+                                "ApproximateEqual", "IsNan", "IsInf", "IsFinite"})
+    if (node.op == name) return kBool;
+  if (node.op == "Rank") return kInt32;
   for (std::string_view name : {"dtype", "DstT", "out_type", "output_type", "T"}) {
     const Attribute* a = node.Find(name);
     if (a != nullptr && a->kind == Attribute::kType) return BaseType(a->i);
@@ -178,34 +183,41 @@ Status Lowering::Select() {
         fetches_.push_back({std::string(graph_.node(i).name), {i, 0}, kNoType});
   }
   // What is fed takes the place of what the graph makes; nodes no longer wait for a placeholder.
-  const auto replace = [&](size_t k) {
-    const Source source = feeds_[k].source;
-    graph_.Replace(source, static_cast<int>(k));
+  const auto replace = [&](size_t begin) {
+    std::map<Source, int> fed;
+    std::unordered_set<int> placeholders;
+    for (size_t k = begin; k < feeds_.size(); ++k) {
+      const Source source = feeds_[k].source;
+      fed.emplace(source, static_cast<int>(k));
+      if (IsPlaceholder(graph_.node(source.node))) placeholders.insert(source.node);
+    }
+    graph_.Replace(fed);
     for (Wanted& fetch : fetches_)
-      if (fetch.source == source) fetch.source = {Source::kArgument, static_cast<int>(k)};
-    if (!IsPlaceholder(graph_.node(source.node))) return;
+      if (const auto to = fed.find(fetch.source); to != fed.end())
+        fetch.source = {Source::kArgument, to->second};
     for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
       Links& links = graph_.links(i);
       for (size_t c = links.controls.size(); c-- > 0;) {
-        if (links.controls[c] != source.node) continue;
+        if (!placeholders.contains(links.controls[c])) continue;
         links.controls.erase(links.controls.begin() + static_cast<int64_t>(c));
         links.control_names.erase(links.control_names.begin() + static_cast<int64_t>(c));
       }
     }
   };
-  for (size_t k = 0; k < feeds_.size(); ++k) replace(k);
+  replace(0);
   // Placeholders that nobody named are inputs where something needs them.
   std::vector<Source> results;
   for (const Wanted& fetch : fetches_) results.push_back(fetch.source);
   const std::vector<bool> needed = graph_.Ancestors(results, targets_);
+  const size_t named = feeds_.size();
   for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
     const Node& node = graph_.node(i);
     if (!needed[static_cast<size_t>(i)] ||
         (node.op != "Placeholder" && node.op != "PlaceholderV2") || TypeOfOutput(node) == kResource)
       continue;
     feeds_.push_back({std::string(node.name), {i, 0}, TypeOfOutput(node)});
-    replace(feeds_.size() - 1);
   }
+  replace(named);
   return Status::Ok();
 }
 

@@ -202,6 +202,8 @@ class Lowering {
   bool functions_write_ = false;                 // functions may write any
   int block_ = 0;                                // where operators go
   size_t nodes_lowered_ = 0;
+  int regions_ = 0;        // those that are being lowered
+  bool too_deep_ = false;  // which was told
 };
 
 }  // namespace heddle::tensorflow

@@ -12,6 +12,8 @@ namespace {
 // Nodes in all, functions put in where they are called: files of a few bytes can call each other
 // into more than any memory holds.
 constexpr size_t kMostNodes = 1'000'000;
+// Functions, branches and loops inside each other, which are lowered by recursion.
+constexpr int kMostRegions = 256;
 
 // Some node of the region, for messages; -1: it has none.
 int SomeNode(const Region& region) {
@@ -53,8 +55,16 @@ int Lowering::ValueOf(Instance& instance, Source source, const Node& reader,
 }
 
 void Lowering::LowerRegion(const Region& region, Instance& instance) {
+  if (regions_ >= kMostRegions) {
+    if (!too_deep_)
+      builder_.Problem("calls, branches and loops lie in each other more than ", kMostRegions,
+                       " deep");
+    too_deep_ = true;
+    return;
+  }
+  ++regions_;
   for (const Item& item : region.items) {
-    if (++nodes_lowered_ > kMostNodes) return;
+    if (++nodes_lowered_ > kMostNodes) break;
     if (item.branches != nullptr)
       LowerBranches(*item.branches, instance);
     else if (item.loop != nullptr)
@@ -62,6 +72,7 @@ void Lowering::LowerRegion(const Region& region, Instance& instance) {
     else
       LowerNode(instance, item.node);
   }
+  --regions_;
   if (nodes_lowered_ > kMostNodes && instance.depth == 0)
     builder_.Problem("more than ", kMostNodes, " nodes, those of called functions included");
 }
@@ -229,6 +240,8 @@ std::vector<int> Lowering::Call(NodeLowering& n, const FunctionName& function,
               body->function->inputs.size());
     return give_up();
   }
+  // Nodes that nobody needs take room, too.
+  nodes_lowered_ += body->graph.size() / 64;
   Instance inside;
   inside.graph = &body->graph;
   inside.values.resize(body->graph.size());

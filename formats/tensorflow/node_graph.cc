@@ -147,10 +147,11 @@ Source NodeGraph::Resolve(std::string_view reference) const {
   return port < 0 ? Source{} : Source{place, port};
 }
 
-void NodeGraph::Replace(Source from, int to) {
+void NodeGraph::Replace(const std::map<Source, int>& arguments) {
   for (Links& links : links_)
     for (Source& input : links.inputs)
-      if (input == from) input = {Source::kArgument, to};
+      if (const auto to = arguments.find(input); to != arguments.end())
+        input = {Source::kArgument, to->second};
 }
 
 std::vector<bool> NodeGraph::Ancestors(const std::vector<Source>& values,

@@ -3,6 +3,8 @@
 // Ownership: refers to the nodes. Threads: any may read.
 #pragma once
 
+#include <compare>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +21,7 @@ struct Source {
   int node = kMissing;
   int port = 0;
   bool is_node() const { return node >= 0; }
-  friend bool operator==(const Source&, const Source&) = default;
+  friend auto operator<=>(const Source&, const Source&) = default;
 };
 
 struct Links {
@@ -47,8 +49,8 @@ class NodeGraph {
   // Two nodes of one name: the name; empty where there are none.
   std::string_view duplicate() const { return duplicate_; }
 
-  // In place of output `from`, nodes read argument `to`.
-  void Replace(Source from, int to);
+  // In place of these outputs, nodes read these arguments.
+  void Replace(const std::map<Source, int>& arguments);
   // Marks what these lead back to, by data and control edges.
   std::vector<bool> Ancestors(const std::vector<Source>& values,
                               const std::vector<int>& nodes) const;

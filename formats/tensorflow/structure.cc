@@ -237,7 +237,8 @@ class Structurer {
   // --- regions
 
   static int Leader(std::map<int, int>* leaders, int e) {
-    while ((*leaders)[e] != e) e = (*leaders)[e];
+    // Ways are halved, so that those of long chains stay short.
+    for (int* up = &(*leaders)[e]; *up != e; up = &(*leaders)[e]) e = *up = (*leaders)[*up];
     return e;
   }
 
@@ -360,8 +361,12 @@ class Structurer {
     for (int i = 0; i < count(); ++i) {
       if (!needed_[At(i)] || frames_.of[At(i)] != frame) continue;
       const Node& n = node(i);
-      if (IsSwitch(n) && IsLoopSwitch(i))
-        loop.variables[places.at(graph_.links(i).inputs[0].node)].switches.push_back(i);
+      if (!IsSwitch(n) || !IsLoopSwitch(i)) continue;
+      const auto place = places.find(graph_.links(i).inputs[0].node);
+      if (place == places.end())
+        return InvalidArgument(Named(n), " switches a variable of another loop than '", loop.frame,
+                               "', which it is in");
+      loop.variables[place->second].switches.push_back(i);
     }
     bool leaves = false;
     for (int i = 0; i < count(); ++i) {
@@ -384,7 +389,14 @@ class Structurer {
     HEDDLE_ASSIGN_OR_RETURN(const Elements elements, ElementsOf(frame));
     loop.condition = {conditions[0], 0};
     HEDDLE_ASSIGN_OR_RETURN(loop.before, Build(elements, Leading(elements, {loop.condition}), 0));
-    HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, Leading(elements, round), 0));
+    const std::vector<int> body = Leading(elements, round);
+    for (int element : Leading(elements, {loop.condition}))
+      if (!IsLoop(element) && WritesVariable(node(element).op) &&
+          std::binary_search(body.begin(), body.end(), element))
+        return Unimplemented(Named(node(element)), " of the loop '", loop.frame,
+                             "' is of the condition and of the body, which heddle runs apart: it "
+                             "would write twice in a round");
+    HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, body, 0));
     return loop;
   }
 

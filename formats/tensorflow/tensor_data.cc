@@ -136,6 +136,10 @@ bool FillTyped(const TensorData& data, const TypeInfo& info, Tensor* t) {
 Result<Value> MakeStrings(const TensorData& data, int64_t count) {
   if (data.has_content)
     return Unimplemented("a tensor of ", data.What(), " whose strings stand in tensor_content");
+  // The last one may stand for many.
+  const size_t last = data.strings.empty() ? 0 : data.strings.back().size();
+  if (static_cast<size_t>(count) > static_cast<size_t>(kMostBytes) / (sizeof(std::string) + last))
+    return InvalidArgument("a tensor of ", data.What(), " is larger than ", kMostBytes, " bytes");
   std::vector<std::string> texts;
   for (int64_t i = 0; i < count; ++i) {
     const auto k = std::min(static_cast<size_t>(i), data.strings.size() - 1);

@@ -120,6 +120,58 @@ TEST(BadTensorflow, CallsAreBounded) {
   EXPECT_THAT(Fetching(g, "y"), HasSubstr("more than 1000000 nodes"));
 }
 
+// A branch in a branch in a branch …, of a function that calls itself at the innermost: less deep
+// in calls and in branches than is allowed of each.
+TEST(BadTensorflow, RegionsAreBounded) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("f")}});
+  std::vector<Message> nodes;
+  std::string last = "a";
+  constexpr int kLevels = 60;
+  for (int k = 0; k < kLevels; ++k) {
+    const std::string n = std::to_string(k);
+    nodes.push_back(NodeOf("Greater", "p" + n, {"a", "a"}));
+    nodes.push_back(NodeOf("Switch", "s" + n, {last, "p" + n + ":z:0"}));
+    last = "s" + n + ":output_true:0";
+  }
+  nodes.push_back(NodeOf("PartitionedCall", "c", {last}, {{"f", FunctionValue("f")}}));
+  g.Function(FunctionOf("f", {"a"}, {{"r", "c:output:0"}}, nodes));
+  EXPECT_THAT(Fetching(g, "y"), HasSubstr("lie in each other more than 256 deep"));
+}
+
+// In a graph, such a node runs once in a round, whoever needs it.
+TEST(BadTensorflow, LoopsWriteInTheConditionOrTheBody) {
+  const auto error = [](const std::string& condition_waits, const std::string& body_waits) {
+    const NamedValues frame = {{"frame_name", TextValue("f")}};
+    Graph g;
+    g.Add(PlaceholderNode("x"));
+    g.Add("VariableV2", "v", {}, {{"dtype", TypeValue(kF)}, {"shape", ShapeValue({1})}});
+    g.Add("Enter", "e", {"x"}, frame).Add("Enter", "ev", {"v"}, frame);
+    g.Add("Merge", "m", {"e", "b"}).Add("AssignAdd", "count", {"ev", "m"});
+    g.Add("Less", "l", {"m", "m", condition_waits}).Add("LoopCond", "c", {"l"});
+    g.Add("Switch", "s", {"m", "c"}).Add("Neg", "next", {"s:1", body_waits});
+    g.Add("NextIteration", "b", {"next"}).Add("Exit", "y", {"s"});
+    return Fetching(g, "y");
+  };
+  EXPECT_THAT(error("^count", "^count"),
+              HasSubstr("'count' (AssignAdd) of the loop 'f' is of the"));
+  EXPECT_EQ(error("^count", "^s"), "");
+  EXPECT_EQ(error("^m", "^count"), "");
+}
+
+TEST(BadTensorflow, SwitchesAreOfTheirOwnLoop) {
+  Graph g;
+  g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
+  AddLoop(&g, {"x"}, "n");
+  const NamedValues inner = {{"frame_name", TextValue("inner")}};
+  g.Add("Enter", "e", {"body_0"}, inner).Add("Merge", "m", {"e", "b"});
+  g.Add("Less", "l", {"m", "m"}).Add("LoopCond", "c", {"l"});
+  g.Add("Switch", "s", {"m", "c"}).Add("Switch", "other", {"merge_0", "c"});
+  g.Add("AddV2", "sum", {"s:1", "other:1"}).Add("NextIteration", "b", {"sum"});
+  g.Add("Exit", "next_0", {"s"}).Add("Identity", "y", {"exit_0"});
+  EXPECT_THAT(Fetching(g, "y"), HasSubstr("'other' (Switch) switches a variable of another loop"));
+}
+
 TEST(BadTensorflow, TextFormIsRefused) {
   EXPECT_THAT(ErrorOf("node {\n  name: \"x\"\n}\n"), HasSubstr("in text form"));
 }

@@ -151,6 +151,24 @@ TEST(Bundle, SlicesAreJoined) {
               ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
+// A slice that claims to be in slices, too, could have any size for its shape.
+TEST(Bundle, SlicesAreWhole) {
+  Message slice;
+  slice.Add(1, Message().Int(2, 2));
+  const auto sliced = [&](int64_t size) {
+    return EntryOf(kFloat, {2}, 0, size) + Message().Add(7, slice).bytes();
+  };
+  const std::string key("\0w\0\1\1\1\x80\x82", 8);
+  const std::string data(1 << 20, 'x');
+  const BundleFiles files(IndexOf({{"w", sliced(8)}, {key, sliced(1 << 20)}}), {data});
+  const auto bundle = Bundle::Open(files.prefix());
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  EXPECT_THAT((*bundle)->Read("w", ParameterReading::kNow).status().message(),
+              HasSubstr("a slice of 'w' is not in the bundle"));
+  const BundleFiles whole(IndexOf({{"w", sliced(8)}, {key, EntryOf(kFloat, {2}, 0, 8)}}), {data});
+  EXPECT_TRUE((*Bundle::Open(whole.prefix()))->Read("w", ParameterReading::kNow).ok());
+}
+
 // Checksums are those of the format: the known one of "123456789" is e3069283, before it is turned.
 TEST(Bundle, WrittenOnesAreRead) {
   const testing::TempDir dir;
@@ -172,6 +190,27 @@ TEST(Bundle, WrittenOnesAreRead) {
   Append32(turned, &field);
   EXPECT_THAT(testing::ReadAll(dir / "v.index"), HasSubstr(field));
   EXPECT_FALSE(SaveVariablesBundle(dir / "v", {tensors[0], tensors[0]}).ok());
+}
+
+// Keys that share all of a long one: a file of a megabyte, and more than any memory holds.
+TEST(Bundle, KeysAreBounded) {
+  std::string block, handle, footer;
+  const std::string key(1 << 20, 'k');
+  for (const uint64_t v : {uint64_t{0}, uint64_t{key.size()}, uint64_t{0}})
+    wire::AppendVarint(v, &block);
+  block += key;
+  for (int i = 0; i < 100000; ++i)
+    for (const uint64_t v : {uint64_t{key.size()}, uint64_t{0}, uint64_t{0}})
+      wire::AppendVarint(v, &block);
+  Append32(0, &block);
+  Append32(1, &block);
+  wire::AppendVarint(0, &footer);
+  wire::AppendVarint(0, &footer);
+  wire::AppendVarint(0, &footer);
+  wire::AppendVarint(block.size(), &footer);
+  footer.resize(40, '\0');
+  const auto bundle = Bundle::ParseIndex(block + std::string(5, '\0') + footer + kMagic, "long");
+  EXPECT_THAT(bundle.status().message(), HasSubstr("a block of the index is damaged"));
 }
 
 TEST(Bundle, FilesThatAreCutOrLieAreRefused) {

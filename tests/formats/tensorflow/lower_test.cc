@@ -83,6 +83,15 @@ TEST(TensorflowGraph, VariablesAreReadAndWrittenInTheOrderOfEdges) {
   EXPECT_THAT(made[1], ElementsAre(60));
 }
 
+// A comparison's "T" is the type of what it compares.
+TEST(TensorflowGraph, ComparisonsAreFedAsTruths) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add("Less", "less", {"x", "x"}, {{"T", TypeValue(kF)}});
+  g.Add("Select", "y", {"less", "x", "minus"}).Add("Neg", "minus", {"x"});
+  EXPECT_THAT(RunGraph(g, {{"x", F32({1}, {5})}, {"less:0", Bool(true)}}, "y"), ElementsAre(5));
+  EXPECT_THAT(RunGraph(g, {{"x", F32({1}, {5})}, {"less:0", Bool(false)}}, "y"), ElementsAre(-5));
+}
+
 // What is fetched has the value of its time; so has what reads a resource.
 TEST(TensorflowGraph, ReadsAreSnapshots) {
   Graph g;

@@ -78,6 +78,9 @@ TEST(TensorflowTensor, SizesAreCheckedBeforeMemoryIsTaken) {
               HasSubstr("is larger than"));
   EXPECT_THAT(ErrorOf(TensorHeadOf(kFloat, {int64_t{1} << 40, int64_t{1} << 40})),
               HasSubstr("is larger than"));
+  EXPECT_THAT(ErrorOf(TensorHeadOf(kString, {int64_t{1} << 31})), HasSubstr("is larger than"));
+  EXPECT_THAT(ErrorOf(TensorHeadOf(kString, {1 << 20}).Bytes(8, std::string(1 << 20, 'x'))),
+              HasSubstr("is larger than"));
   EXPECT_THAT(ErrorOf(TensorHeadOf(kFloat, {-2})), HasSubstr("negative"));
   EXPECT_THAT(ErrorOf(TensorHeadOf(77, {1})), HasSubstr("type 77"));
   EXPECT_THAT(ErrorOf(TensorHeadOf(kFloat, {2}).Bytes(5, "12345")), HasSubstr("damaged"));
