@@ -16,18 +16,13 @@ example is one node. A comment line in an example changes how that node is made:
 
 Needs onnx, onnxruntime, numpy and ml_dtypes in the Python that runs this.
 """
-import argparse
 import pathlib
 import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from op_example_text import parse_block, statement_lines, tensor_text, to_bfloat16, wrap  # noqa
+from op_example_answers import main  # noqa
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r'^HEDDLE_EXAMPLES\((onnx_\w+), R"\(\n(.*?)^\)"\)$', re.S | re.M)
-TOLERANCE = {'float16': (2e-3, 1e-3), 'bfloat16': (2e-2, 1e-2), 'float32': (1e-5, 1e-6),
-             'float64': (1e-9, 1e-11), 'complex64': (1e-5, 1e-6), 'complex128': (1e-9, 1e-11)}
 DOMAINS = [('onnx_ms_', 'com.microsoft'), ('onnx_ml_', 'ai.onnx.ml'),
            ('onnx_training_', 'ai.onnx.preview.training'), ('onnx_', '')]
 # Attributes that are heddle's own, and what of ONNX they stand for.
@@ -157,7 +152,11 @@ class Oracle:
         answers = self.answer([model(v) for v in [main] + older], names, feeds, notes)
         if domain == 'ai.onnx.preview.training':  # the reference widens what it multiplies
             answers = [a.astype(feeds['inputs_0'].dtype) for a in answers]
-        return names, answers
+        by_name, counts, ordered = dict(zip(names, answers)), {}, []
+        for s in example.of('out'):
+            k = counts[s.name] = counts.get(s.name, -1) + 1
+            ordered.append(by_name['out_%s_%d' % (s.name, k)])
+        return ordered
 
     def attributes(self, example, schema):
         values = {}
@@ -204,142 +203,5 @@ class Oracle:
                 str(error)[:200], str(refused)[:200])) from error
 
 
-def record(a):
-    """The record of an array that tensor_text takes, in the dtype that heddle stores it in."""
-    import numpy as np
-    a = np.asarray(a)
-    name = a.dtype.name
-    stored = {'uint16': 'int32', 'uint32': 'int64', 'uint64': 'int64', 'int4': 'int8',
-              'int2': 'int8', 'uint4': 'uint8', 'uint2': 'uint8'}.get(name, name)
-    if name == 'bfloat16':
-        a = a.view('uint16')
-    elif name.startswith('float8') or name.startswith('float4'):
-        a, stored = a.view('uint8'), 'uint8'
-    elif stored != name:
-        a = a.astype(stored)
-    return {'t': 'dense', 'a': a, 'dtype': stored}
-
-
-def is_given(example):
-    """Nobody is asked: the example says so, is a program, or is about lists of tensors."""
-    return bool(example.of('op')) or any(
-        s.kind == '#' and s.text[1:].split() == ['given'] or
-        s.tensor is not None and s.tensor.items is not None for s in example.statements)
-
-
-def anew(example, oracle):
-    fresh = {}
-    if not is_given(example):
-        names, arrays = oracle.run(example)
-        answers = dict(zip(names, arrays))
-        counts = {}
-        for s in example.of('out'):
-            k = counts.get(s.name, 0)
-            counts[s.name] = k + 1
-            if s.tensor is None or not (s.tensor.any_type or s.tensor.any):
-                fresh[id(s)] = tensor_text(record(answers['out_%s_%d' % (s.name, k)]))
-    lines = ['example ' + example.title]
-    for s in example.statements:
-        if id(s) in fresh:
-            lines += statement_lines('out ' + s.name, fresh[id(s)])
-        else:
-            lines.append(wrap(s.text))
-    return '\n'.join(lines) + '\n'
-
-
-def write(files, oracle, wanted):
-    failed = 0
-    for path in files:
-        text = path.read_text()
-
-        def block(m):
-            nonlocal failed
-            if not wanted.search(m[1]):
-                return m[0]
-            out = []
-            for e in parse_block(m[1], m[2]):
-                try:
-                    out.append(anew(e, oracle))
-                except Exception as error:
-                    failed += 1
-                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, error))
-                    out.append('\n'.join(['example ' + e.title] + [
-                        wrap(s.text) for s in e.statements]) + '\n')
-            return 'HEDDLE_EXAMPLES(%s, R"(\n%s)")' % (m[1], '\n'.join(out))
-        new = BLOCK.sub(block, text)
-        if new != text:
-            path.write_text(new)
-    return failed
-
-
-def differs(statement, example, a):
-    import numpy as np
-    t, r = statement.tensor, record(a)
-    if t is None:
-        return 'no expected value'
-    if t.any_type:
-        return None
-    if t.dtype != r['dtype'] or list(t.shape) != list(r['a'].shape):
-        return 'is %s %s' % (r['dtype'], list(r['a'].shape))
-    if t.any:
-        return None
-    want = np.array([to_bfloat16(v) for v in t.values] if t.dtype == 'bfloat16' else t.values)
-    got = r['a'].reshape(-1)
-    if t.dtype not in TOLERANCE or t.dtype == 'bfloat16':
-        return None if (want == got).all() else 'is ' + tensor_text(r)
-    close = example.of('close')
-    rtol, atol = (close[0].rtol, close[0].atol) if close else TOLERANCE[t.dtype]
-    wide = 'complex128' if t.dtype.startswith('complex') else 'float64'
-    if np.allclose(got.astype(wide), want.astype(wide), rtol, atol, equal_nan=True):
-        return None
-    return 'is ' + tensor_text(r)
-
-
-def check(files, oracle, wanted):
-    passed = failed = 0
-    for path in files:
-        for m in BLOCK.finditer(path.read_text()):
-            if not wanted.search(m[1]):
-                continue
-            for e in parse_block(m[1], m[2]):
-                if is_given(e):
-                    continue
-                try:
-                    names, arrays = oracle.run(e)
-                    answers, counts, problems = dict(zip(names, arrays)), {}, []
-                    for s in e.of('out'):
-                        k = counts.get(s.name, 0)
-                        counts[s.name] = k + 1
-                        said = differs(s, e, answers['out_%s_%d' % (s.name, k)])
-                        if said:
-                            problems.append('%s %s' % (s.name, said))
-                except Exception as error:
-                    problems = [str(error)]
-                passed += not problems
-                failed += bool(problems)
-                for p in problems:
-                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, p[:300]))
-    print('%d passed, %d failed' % (passed, failed))
-    return failed
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--write', action='store_true')
-    parser.add_argument('--check', action='store_true')
-    parser.add_argument('--ops', default='')
-    parser.add_argument('files', nargs='*', type=pathlib.Path)
-    args = parser.parse_args()
-    if not args.write and not args.check:
-        parser.error('--write or --check')
-    files = args.files or sorted((ROOT / 'kernels').glob('onnx*/*.cc'))
-    oracle, failed, wanted = Oracle(), 0, re.compile(args.ops)
-    if args.write:
-        failed += write(files, oracle, wanted)
-    if args.check:
-        failed += check(files, oracle, wanted)
-    return failed > 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(__doc__, 'onnx', Oracle))

@@ -12,7 +12,6 @@ afterwards. A comment line `# given` says that the values stand as the operator'
 
 Needs tensorflow, numpy and ml_dtypes in the Python that runs this.
 """
-import argparse
 import inspect
 import os
 import pathlib
@@ -22,11 +21,8 @@ import sys
 os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from onnx_examples import differs  # noqa
-from op_example_text import parse_block, statement_lines, tensor_text, wrap  # noqa
+from op_example_answers import main  # noqa
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r'^HEDDLE_EXAMPLES\((tf_\w+), R"\(\n(.*?)^\)"\)$', re.S | re.M)
 DTYPES = {0: 'bool', 1: 'int16', 2: 'int32', 3: 'int64', 4: 'float16', 5: 'float32', 6: 'float64',
           20: 'uint8', 21: 'int8', 22: 'bfloat16', 23: 'complex64', 24: 'complex128'}
 
@@ -112,95 +108,5 @@ class Oracle:
         return arrays
 
 
-def record(a):
-    import numpy as np
-    a = np.asarray(a)
-    name = a.dtype.name
-    return {'t': 'dense', 'a': a.view('uint16') if name == 'bfloat16' else a, 'dtype': name}
-
-
-def is_given(example):
-    return bool(example.of('op')) or any(
-        s.kind == '#' and s.text[1:].split() == ['given'] for s in example.statements)
-
-
-def anew(example, oracle):
-    fresh = {}
-    if not is_given(example):
-        for s, a in zip(example.of('out'), oracle.run(example)):
-            if s.tensor is None or not (s.tensor.any_type or s.tensor.any):
-                fresh[id(s)] = tensor_text(record(a))
-    lines = ['example ' + example.title]
-    for s in example.statements:
-        if id(s) in fresh:
-            lines += statement_lines('out ' + s.name, fresh[id(s)])
-        else:
-            lines.append(wrap(s.text))
-    return '\n'.join(lines) + '\n'
-
-
-def write(files, oracle, wanted):
-    failed = 0
-    for path in files:
-        text = path.read_text()
-
-        def block(m):
-            nonlocal failed
-            if not wanted.search(m[1]):
-                return m[0]
-            out = []
-            for e in parse_block(m[1], m[2]):
-                try:
-                    out.append(anew(e, oracle))
-                except Exception as error:
-                    failed += 1
-                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, str(error)[:300]))
-                    out.append('\n'.join(['example ' + e.title] + [
-                        wrap(s.text) for s in e.statements]) + '\n')
-            return 'HEDDLE_EXAMPLES(%s, R"(\n%s)")' % (m[1], '\n'.join(out))
-        new = BLOCK.sub(block, text)
-        if new != text:
-            path.write_text(new)
-    return failed
-
-
-def check(files, oracle, wanted):
-    passed = failed = 0
-    for path in files:
-        for m in BLOCK.finditer(path.read_text()):
-            for e in parse_block(m[1], m[2]) if wanted.search(m[1]) else []:
-                if is_given(e):
-                    continue
-                try:
-                    problems = [d for s, a in zip(e.of('out'), oracle.run(e))
-                                for d in [differs(s, e, a)] if d]
-                except Exception as error:
-                    problems = [str(error)]
-                passed += not problems
-                failed += bool(problems)
-                for p in problems:
-                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, p[:300]))
-    print('%d passed, %d failed' % (passed, failed))
-    return failed
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--write', action='store_true')
-    parser.add_argument('--check', action='store_true')
-    parser.add_argument('--ops', default='')
-    parser.add_argument('files', nargs='*', type=pathlib.Path)
-    args = parser.parse_args()
-    if not args.write and not args.check:
-        parser.error('--write or --check')
-    files = args.files or sorted((ROOT / 'kernels').glob('tf*/*.cc'))
-    oracle, failed, wanted = Oracle(), 0, re.compile(args.ops)
-    if args.write:
-        failed += write(files, oracle, wanted)
-    if args.check:
-        failed += check(files, oracle, wanted)
-    return failed > 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(__doc__, 'tf', Oracle))

@@ -72,7 +72,8 @@ Status ConcatOffset(KernelContext& ctx) {
       return InvalidArgument("shape[", i, "] has ", shape.numel(), " elements, expected ", rank);
     Ints offset(static_cast<size_t>(rank), 0);
     offset[static_cast<size_t>(dim)] = at;
-    at += IntAt(shape, dim);
+    if (__builtin_add_overflow(at, IntAt(shape, dim), &at))
+      return InvalidArgument("the shapes' dimensions ", dim, " add up to too much");
     Tensor& out = ctx.Out("offset", i);
     out.dtype() == DType::kI64 ? Store<int64_t>(out, offset) : Store<int32_t>(out, offset);
   }
@@ -87,6 +88,7 @@ Status BitcastShape(ShapeContext& ctx) {
   if (to == DType::kUnknown) return InvalidArgument("type is no dtype");
   if (!x.known_rank()) return ctx.Defer();
   const size_t from_size = SizeOf(ctx.InDType("input")), to_size = SizeOf(to);
+  if (from_size == 0) return ctx.Defer();
   if (from_size > to_size) {
     if (x.rank() == Shape::kMaxRank) return InvalidArgument("input has too many dimensions");
     x.push_back(static_cast<int64_t>(from_size / to_size));

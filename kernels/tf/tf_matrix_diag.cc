@@ -33,6 +33,8 @@ struct Diagonals {
   }
 };
 
+constexpr int64_t kMostSide = int64_t{1} << 31;
+
 template <typename Context>
 Status ReadBand(const Context& ctx, Diagonals* d) {
   d->low = d->high = 0;
@@ -40,6 +42,9 @@ Status ReadBand(const Context& ctx, Diagonals* d) {
     HEDDLE_ASSIGN_OR_RETURN(const Ints k, IntsIn(ctx, "k"));
     if (k.empty() || k.size() > 2 || k.front() > k.back())
       return InvalidArgument("k has ", k.size(), " elements, expected one or two that do not fall");
+    if (k.front() < -kMostSide || k.back() > kMostSide)
+      return InvalidArgument("k is ", k.front(), " to ", k.back(),
+                             ", no matrix has such diagonals");
     d->low = k.front();
     d->high = k.back();
   }
@@ -106,6 +111,7 @@ Status DiagPart(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
   HEDDLE_ASSIGN_OR_RETURN(const Diagonals d, BandOf(ctx, x.dim(-2), x.dim(-1)));
   Tensor& out = ctx.Out("diagonal");
+  if (out.numel() == 0) return Status::Ok();
   std::byte padding[16];
   HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, "padding_value", x.dtype(), padding));
   const int64_t matrices = x.shape().Product(0, x.rank() - 2);
@@ -147,8 +153,7 @@ Result<Diagonals> MatricesFor(const Context& ctx, const Shape& diagonal) {
     d.cols = least_cols;
   }
   if (d.rows < least_rows || d.cols < least_cols ||
-      (d.rows != least_rows && d.cols != least_cols) || d.rows > int64_t{1} << 31 ||
-      d.cols > int64_t{1} << 31)
+      (d.rows != least_rows && d.cols != least_cols) || d.rows > kMostSide || d.cols > kMostSide)
     return InvalidArgument("diagonals ", diagonal.ToString(), " do not fit matrices of ", d.rows,
                            " rows and ", d.cols, " columns");
   return d;
@@ -171,6 +176,7 @@ Status Diag(KernelContext& ctx) {
   const Tensor& x = ctx.In("diagonal");
   HEDDLE_ASSIGN_OR_RETURN(const Diagonals d, MatricesFor(ctx, x.shape()));
   Tensor& out = ctx.Out("output");
+  if (out.numel() == 0) return Status::Ok();
   std::byte padding[16];
   HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, "padding_value", x.dtype(), padding));
   const int64_t matrices = out.shape().Product(0, out.rank() - 2);
@@ -203,6 +209,7 @@ Status SetDiag(KernelContext& ctx) {
                            ", expected ", Name(x.dtype()), " ",
                            WithDiagonals(x.shape(), d).ToString());
   Tensor& out = ctx.Out("output");
+  if (x.numel() == 0) return Status::Ok();
   Tensor copy;
   const Tensor& values = Apart(ctx, diagonal, out, &copy);
   if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
@@ -225,7 +226,7 @@ struct DenseBincount {
         return InvalidArgument("input holds ", v, " at position ", i, ", expected 0 or more");
       if (v >= size) continue;
       T& bin = to[(rows ? i / row * size : 0) + v];
-      bin = binary ? T(1) : static_cast<T>(bin + (weighted ? weights.data<T>()[i] : T(1)));
+      bin = binary ? T(1) : AddFn::Apply(bin, weighted ? weights.data<T>()[i] : T(1));
     }
     return Status::Ok();
   }
@@ -245,12 +246,13 @@ Status SparseToDense(KernelContext& ctx) {
   Tensor& out = ctx.Out("dense");
   const int64_t count = indices.rank() == 0 ? 1 : indices.dim(0);
   const int64_t rank = indices.rank() == 2 ? indices.dim(1) : 1;
-  if (indices.rank() > 2 || rank != out.rank() || other.numel() != 1 ||
+  if (indices.rank() > 2 || rank != out.rank() || (rank == 0 && count > 1) || other.numel() != 1 ||
       other.dtype() != values.dtype() || (values.numel() != 1 && values.numel() != count))
     return InvalidArgument("sparse_indices has shape ", indices.shape().ToString(),
                            ", sparse_values ", values.shape().ToString(), " for a result ",
                            out.shape().ToString());
   const auto strides = RowMajorStrides(out.shape());
+  const bool validates = ctx.Bool("validate_indices");
   std::vector<int64_t> places;
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = 0;
@@ -261,7 +263,7 @@ Status SparseToDense(KernelContext& ctx) {
                           out.shape().ToString());
       at += v * strides[static_cast<size_t>(d)];
     }
-    if (ctx.Bool("validate_indices") && !places.empty() && at <= places.back())
+    if (validates && !places.empty() && at <= places.back())
       return InvalidArgument("sparse_indices are not in order or not distinct at position ", i);
     places.push_back(at);
   }

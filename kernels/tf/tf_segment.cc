@@ -1,6 +1,7 @@
 // Reductions of rows by segment: of sorted ids, of any ids, and of rows picked by indices.
 #include <cmath>
 
+#include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
@@ -31,9 +32,9 @@ void Take(How how, T v, T* acc) {
     }
   }
   if (how == How::kProd)
-    *acc *= v;
+    *acc = MulFn::Apply(*acc, v);
   else
-    *acc += v;
+    *acc = AddFn::Apply(*acc, v);
 }
 
 // Rows of `from`, row index(i) for entry i, taken into row id(i) of `to`; an id of -1 is left out.

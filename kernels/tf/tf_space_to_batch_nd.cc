@@ -4,6 +4,8 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kMostMargin = int64_t{1} << 40;
+
 // How blocks lie: `m` spatial dimensions behind the batch.
 struct Blocks {
   int m = 0;
@@ -24,10 +26,12 @@ Result<Blocks> BlocksIn(const Context& ctx, const Shape& x, Key margins) {
   for (size_t i = 0; i < b.size.size(); ++i) {
     b.lo.push_back(list[2 * i]);
     b.hi.push_back(list[2 * i + 1]);
-    if (b.size[i] < 1 || b.size[i] > 1 << 20 || b.lo[i] < 0 || b.hi[i] < 0)
+    if (b.size[i] < 1 || b.size[i] > 1 << 20 || b.lo[i] < 0 || b.hi[i] < 0 ||
+        b.lo[i] > kMostMargin || b.hi[i] > kMostMargin)
       return InvalidArgument("block_shape holds ", b.size[i], " and ", margins.name, " ", b.lo[i],
                              " and ", b.hi[i], " for dimension ", i);
-    b.per_image *= b.size[i];
+    if (__builtin_mul_overflow(b.per_image, b.size[i], &b.per_image))
+      return InvalidArgument("block_shape has more positions than can be counted");
   }
   return b;
 }
@@ -48,7 +52,10 @@ Status BatchShape(ShapeContext& ctx) {
   if (x[0] >= 0) {
     if (!kToBatch && x[0] % b.per_image != 0)
       return InvalidArgument("input has ", x[0], " images, not a multiple of ", b.per_image);
-    out[0] = kToBatch ? x[0] * b.per_image : x[0] / b.per_image;
+    if (!kToBatch)
+      out[0] = x[0] / b.per_image;
+    else if (__builtin_mul_overflow(x[0], b.per_image, &out[0]))
+      return InvalidArgument("blocks make more images of ", x[0], " than can be counted");
   }
   for (int i = 0; i < b.m; ++i) {
     const auto k = static_cast<size_t>(i);
@@ -60,7 +67,9 @@ Status BatchShape(ShapeContext& ctx) {
                                " with its paddings, not a multiple of ", b.size[k]);
       out[i + 1] = d / b.size[k];
     } else {
-      out[i + 1] = x[i + 1] * b.size[k] - b.lo[k] - b.hi[k];
+      if (__builtin_mul_overflow(x[i + 1], b.size[k], &out[i + 1]))
+        return InvalidArgument("blocks make dimension ", i + 1, " too large");
+      out[i + 1] -= b.lo[k] + b.hi[k];
       if (out[i + 1] < 0) return InvalidArgument("crops take more than dimension ", i + 1, " has");
     }
   }
@@ -87,9 +96,9 @@ Status MoveBlocks(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   Walk<1> walk(places, {std::array<int64_t, Shape::kMaxRank>{}});
+  Ints within(static_cast<size_t>(b.m));
   for (int64_t p = 0, n = places.numel(); p < n; ++p, walk.Next()) {
     int64_t offset = walk.index(0) / images, at = walk.index(0) % images;
-    Ints within(static_cast<size_t>(b.m));
     for (int i = b.m - 1; i >= 0; --i) {
       const auto k = static_cast<size_t>(i);
       within[k] = offset % b.size[k];

@@ -1,6 +1,7 @@
 // Sparse tensors as indices, values and a shape; ranges of several rows; places in shapes.
 #include <cmath>
 
+#include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -17,6 +18,7 @@ Status SparseMatMulShape(ShapeContext& ctx) {
   const int64_t inner = a[ctx.Bool("adjoint_a") ? 0 : 1], other = b[ctx.Bool("adjoint_b") ? 1 : 0];
   if (other >= 0 && inner != other)
     return InvalidArgument("a has ", inner, " columns and b ", other, " rows");
+  HEDDLE_RETURN_IF_ERROR(MakeShape(a, "a_shape").status());
   ctx.SetOut("product", {a[ctx.Bool("adjoint_a") ? 1 : 0], b[ctx.Bool("adjoint_b") ? 0 : 1]},
              ctx.InDType("b"));
   return Status::Ok();
@@ -154,13 +156,14 @@ template <typename T>
 struct RaggedRange {
   static Status Run(KernelContext& ctx) {
     const Tensor* all[3] = {&ctx.In("starts"), &ctx.In("limits"), &ctx.In("deltas")};
-    int64_t rows = 1;
+    int64_t length = -1;  // of those that are no scalars
     for (const Tensor* t : all) {
       if (t->rank() > 1 || t->dtype() != all[0]->dtype() ||
-          (t->rank() == 1 && rows != 1 && t->numel() != rows && t->numel() != 1))
+          (t->rank() == 1 && length >= 0 && t->numel() != length))
         return InvalidArgument("starts, limits and deltas are not vectors of one length");
-      if (t->rank() == 1) rows = t->numel();
+      if (t->rank() == 1) length = t->numel();
     }
+    const int64_t rows = length < 0 ? 1 : length;
     const DType splits = DTypeFromProto(ctx.Int("Tsplits"));
     if (splits != DType::kI32 && splits != DType::kI64)
       return InvalidArgument("Tsplits is ", Name(splits), ", expected int32 or int64");
@@ -172,10 +175,10 @@ struct RaggedRange {
       if (v[2] == T(0)) return InvalidArgument("deltas holds 0 at position ", r);
       const double size = std::ceil((static_cast<double>(v[1]) - static_cast<double>(v[0])) /
                                     static_cast<double>(v[2]));
-      if (size > 1e9) return InvalidArgument("range ", r, " has ", size, " elements");
+      if (static_cast<double>(values.size()) + size > 1e9)
+        return InvalidArgument("range ", r, " has ", size, " elements after ", values.size());
       T value = v[0];
-      for (double i = 0; i < size; ++i, value = static_cast<T>(value + v[2]))
-        values.push_back(value);
+      for (double i = 0; i < size; ++i, value = AddFn::Apply(value, v[2])) values.push_back(value);
       ends.push_back(static_cast<int64_t>(values.size()));
     }
     Tensor& out = ctx.Alloc("rt_nested_splits", splits, Shape{rows + 1});
@@ -232,12 +235,14 @@ struct Histogram {
                              ", nbins ", bins, " and dtype ", Name(dtype));
     const double low = static_cast<double>(range.data<T>()[0]);
     const double high = static_cast<double>(range.data<T>()[1]);
-    if (!(low < high)) return InvalidArgument("value_range is ", low, " to ", high);
+    if (!(low < high) || !std::isfinite(high - low))
+      return InvalidArgument("value_range is ", low, " to ", high);
     HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({bins}, "nbins"));
     Ints counts(static_cast<size_t>(bins), 0);
     const double step = (high - low) / static_cast<double>(bins);
     for (int64_t i = 0; i < values.numel(); ++i) {
       const double v = static_cast<double>(values.data<T>()[i]);
+      if (std::isnan(v)) return InvalidArgument("values holds NaN at position ", i);
       const double place = (std::min(std::max(v, low), high) - low) / step;
       ++counts[static_cast<size_t>(
           std::min<int64_t>(bins - 1, static_cast<int64_t>(std::floor(place))))];

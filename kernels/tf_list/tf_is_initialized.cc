@@ -24,6 +24,7 @@ HEDDLE_OP(tf_is_initialized) {
 
 HEDDLE_EXAMPLES(tf_is_initialized, R"(
 example it does
+# given
 in X float32 [2] 1 2
 out Out bool [] 1
 )")

@@ -27,6 +27,8 @@ Status NeedsRows(const Tensor& t) {
 Status FromTensor(KernelContext& ctx) {
   const Tensor& x = ctx.In("tensor");
   HEDDLE_RETURN_IF_ERROR(NeedsRows(x));
+  if (x.dim(0) > kMostListItems)
+    return InvalidArgument("a list of ", x.dim(0), " items; expected at most ", kMostListItems);
   TensorArray made;
   for (int64_t i = 0; i < x.dim(0); ++i) made.push_back(Rows(ctx, x, i, i + 1, false));
   ctx.OutVar("Out")->mutable_array() = std::move(made);

@@ -55,11 +55,13 @@ Status CropAndResize(KernelContext& ctx) {
     return InvalidArgument("box_ind has ", images.numel(), " elements and boxes is ",
                            Name(boxes.dtype()), " ", boxes.shape().ToString());
   Tensor& out = ctx.Out("crops");
+  const bool empty = out.numel() == 0;
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), ch = out.dim(1), cw = out.dim(2);
   for (int64_t b = 0; b < images.numel(); ++b)
     if (const int64_t i = IntAt(images, b); i < 0 || i >= x.dim(0))
       return OutOfRange("box_ind holds ", i, " at position ", b, ", expected 0 to ", x.dim(0) - 1);
-  if (out.numel() > 0 && (h == 0 || w == 0)) return InvalidArgument("image has no pixels");
+  if (empty) return Status::Ok();
+  if (h == 0 || w == 0) return InvalidArgument("image has no pixels");
   const auto outside = static_cast<float>(ctx.Float("extrapolation_value"));
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
@@ -219,7 +221,8 @@ Status Combined(KernelContext& ctx) {
     return InvalidArgument("max_output_size_per_class is ", limits.most, " and max_total_size ",
                            total, ", expected at least 1");
   const int64_t batch = boxes.dim(0), n = boxes.dim(1), q = boxes.dim(2), classes = scores.dim(2);
-  if (ctx.Bool("pad_per_class")) total = std::min(total, limits.most * classes);
+  if (ctx.Bool("pad_per_class"))
+    total = std::min(total, std::min(limits.most, int64_t{1} << 31) * classes);
   HEDDLE_ASSIGN_OR_RETURN(const Shape rows, MakeShape({batch, total}, "nmsed_scores"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape quads, MakeShape({batch, total, 4}, "nmsed_boxes"));
   Tensor& out = ctx.Alloc("nmsed_boxes", DType::kF32, quads);
@@ -234,7 +237,7 @@ Status Combined(KernelContext& ctx) {
   };
   for (int64_t b = 0; b < batch; ++b) {
     std::vector<Detection> found;
-    for (int64_t c = 0; c < classes; ++c) {
+    for (int64_t c = 0; c < classes && n > 0; ++c) {
       const auto box = [&](int64_t i) {
         return boxes.data<float>() + ((b * n + i) * q + (q > 1 ? c : 0)) * 4;
       };
@@ -260,6 +263,7 @@ Status Combined(KernelContext& ctx) {
 }
 
 // The pixels of windows as channels, zeros outside the image.
+constexpr int64_t kMostStep = int64_t{1} << 31;
 struct Patches {
   int64_t size[2], stride[2], rate[2], pad[2], out[2];
 };
@@ -278,7 +282,8 @@ Result<Patches> PatchesOf(const OpContext& ctx, const Shape& x) {
     p.size[i] = sizes[k];
     p.stride[i] = strides[k];
     p.rate[i] = rates[k];
-    if (p.size[i] < 1 || p.stride[i] < 1 || p.rate[i] < 1 || p.size[i] > 1 << 15)
+    if (p.size[i] < 1 || p.stride[i] < 1 || p.rate[i] < 1 || p.size[i] > 1 << 15 ||
+        p.stride[i] > kMostStep || p.rate[i] > kMostStep)
       return InvalidArgument("ksizes, strides and rates hold ", p.size[i], ", ", p.stride[i],
                              " and ", p.rate[i], ", expected at least 1");
     const int64_t in = x[i + 1], reach = (p.size[i] - 1) * p.rate[i] + 1;

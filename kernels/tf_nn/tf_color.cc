@@ -87,6 +87,7 @@ Status AdjustContrast(KernelContext& ctx) {
   if (x.rank() < 3)
     return InvalidArgument("images has shape ", x.shape().ToString(), ", expected rank 3 or more");
   const int64_t c = x.dim(-1), area = x.dim(-2) * x.dim(-3);
+  if (x.numel() == 0) return Status::Ok();
   const int64_t images = x.shape().Product(0, x.rank() - 3);
   const float* from = x.data<float>();
   float* to = ctx.Out("output").mutable_data<float>();
@@ -165,6 +166,7 @@ struct Project {
       return InvalidArgument("transforms is ", Name(transforms.dtype()), " ",
                              transforms.shape().ToString(), ", expected float32 [1 or ", n, ", 8]");
     Tensor& out = ctx.Out("transformed_images");
+    if (out.numel() == 0) return Status::Ok();
     const int64_t oh = out.dim(1), ow = out.dim(2);
     const T* from = x.data<T>();
     T* to = out.template mutable_data<T>();

@@ -126,7 +126,7 @@ struct BiasGrad {
     const AxisLines lines = AxisLines::Of(x.shape(), axis);
     T* to = ctx.Out("output").template mutable_data<T>();
     std::vector<double> sums(static_cast<size_t>(lines.n), 0);
-    for (int64_t o = 0; o < lines.outer; ++o)
+    for (int64_t o = 0; o < lines.outer && x.numel() > 0; ++o)
       for (int64_t c = 0; c < lines.n; ++c)
         for (int64_t i = 0; i < lines.inner; ++i)
           sums[static_cast<size_t>(c)] +=

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/onnx/operands.h"
+#include "kernels/tf_nn/tf_windows.h"
 
 namespace heddle {
 namespace {
@@ -23,7 +24,8 @@ Result<Plane> PlaneOf(const Shape& x, const Ints& sizes, const Ints& strides, co
     p.stride[i] = strides[k];
     p.rate[i] = rates[k];
     p.in[i] = x[static_cast<int>(k)];
-    if (p.size[i] < 1 || p.stride[i] < 1 || p.rate[i] < 1 || p.size[i] > int64_t{1} << 31)
+    if (p.size[i] < 1 || p.stride[i] < 1 || p.rate[i] < 1 ||
+        std::max({p.size[i], p.stride[i], p.rate[i]}) > int64_t{1} << 31)
       return InvalidArgument("a window holds ", p.size[i], ", ", p.stride[i], " and ", p.rate[i],
                              ", expected at least 1");
     const int64_t reach = (p.size[i] - 1) * p.rate[i] + 1;
@@ -39,14 +41,12 @@ Result<Plane> PlaneOf(const Shape& x, const Ints& sizes, const Ints& strides, co
 // fn(offset of the pixel, number of the tap) for the taps inside the image.
 template <typename Fn>
 void ForTaps(const Plane& p, int64_t oy, int64_t ox, Fn&& fn) {
-  for (int64_t ky = 0; ky < p.size[0]; ++ky) {
-    const int64_t y = oy * p.stride[0] - p.pad[0] + ky * p.rate[0];
-    if (y < 0 || y >= p.in[0]) continue;
-    for (int64_t kx = 0; kx < p.size[1]; ++kx) {
-      const int64_t x = ox * p.stride[1] - p.pad[1] + kx * p.rate[1];
-      if (x >= 0 && x < p.in[1]) fn(y * p.in[1] + x, ky * p.size[1] + kx);
-    }
-  }
+  const int64_t y0 = oy * p.stride[0] - p.pad[0], x0 = ox * p.stride[1] - p.pad[1];
+  const TapRange ys = TapsInside(y0, p.rate[0], p.size[0], p.in[0]);
+  const TapRange xs = TapsInside(x0, p.rate[1], p.size[1], p.in[1]);
+  for (int64_t ky = ys.begin; ky < ys.end; ++ky)
+    for (int64_t kx = xs.begin; kx < xs.end; ++kx)
+      fn((y0 + ky * p.rate[0]) * p.in[1] + x0 + kx * p.rate[1], ky * p.size[1] + kx);
 }
 
 Result<Plane> DilationOf(const OpContext& ctx, const Shape& x, const Shape& filter) {
@@ -69,7 +69,7 @@ struct Dilation {
     HEDDLE_ASSIGN_OR_RETURN(const Plane p, DilationOf(ctx, x.shape(), filter.shape()));
     const int64_t c = x.dim(3), area = p.in[0] * p.in[1], places = p.out[0] * p.out[1];
     T* to = ctx.Out("output").template mutable_data<T>();
-    for (int64_t i = 0; i < x.dim(0) * places; ++i) {
+    for (int64_t i = 0; c > 0 && i < x.dim(0) * places; ++i) {
       T* pixel = to + i * c;
       std::fill(pixel, pixel + c, std::numeric_limits<T>::lowest());
       const T* image = x.data<T>() + i / places * area * c;
@@ -105,7 +105,7 @@ struct Pool {
     HEDDLE_ASSIGN_OR_RETURN(const Plane p, PoolOf(ctx, x.shape()));
     const int64_t c = x.dim(3), area = p.in[0] * p.in[1], places = p.out[0] * p.out[1];
     T* to = ctx.Out("output").template mutable_data<T>();
-    for (int64_t i = 0; i < x.dim(0) * places; ++i) {
+    for (int64_t i = 0; c > 0 && i < x.dim(0) * places; ++i) {
       T* pixel = to + i * c;
       std::fill(pixel, pixel + c, std::numeric_limits<T>::lowest());
       const T* image = x.data<T>() + i / places * area * c;

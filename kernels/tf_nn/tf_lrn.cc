@@ -11,8 +11,9 @@ struct LrnAttrs {
   float bias, alpha, beta;
 };
 LrnAttrs AttrsOf(const OpContext& ctx) {
-  return {ctx.Int("depth_radius"), static_cast<float>(ctx.Float("bias")),
-          static_cast<float>(ctx.Float("alpha")), static_cast<float>(ctx.Float("beta"))};
+  return {std::clamp<int64_t>(ctx.Int("depth_radius"), -1, int64_t{1} << 40),
+          static_cast<float>(ctx.Float("bias")), static_cast<float>(ctx.Float("alpha")),
+          static_cast<float>(ctx.Float("beta"))};
 }
 
 Status CheckInput(const Shape& x) {

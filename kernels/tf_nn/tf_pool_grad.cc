@@ -120,6 +120,8 @@ struct MaxPoolWithArgmax {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("input");
     HEDDLE_ASSIGN_OR_RETURN(const TfWindows w, TfWindowsOf(ctx, x.shape(), nullptr));
+    if (w.in_size() == 0 && w.out_size() > 0)
+      return InvalidArgument("input has no pixels: ", x.shape().ToString());
     const T* from = x.data<T>();
     T* to = ctx.Out("output").template mutable_data<T>();
     Tensor& places = ctx.Out("argmax");

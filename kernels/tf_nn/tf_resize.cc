@@ -79,6 +79,7 @@ Tensor InFloat(const KernelContext& ctx, const Tensor& t) {
 Status Bilinear(KernelContext& ctx) {
   const Tensor x = InFloat(ctx, ctx.In("images"));
   Tensor& out = ctx.Out("resized_images");
+  if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
   const Taps ys = LinearTaps(h, oh, FlagsOf(ctx)), xs = LinearTaps(w, ow, FlagsOf(ctx));
   const float* from = x.data<float>();
@@ -166,12 +167,12 @@ std::vector<int64_t> NearestPlaces(int64_t in, int64_t out, Flags flags) {
 Status Nearest(KernelContext& ctx) {
   const Tensor& x = ctx.In("images");
   Tensor& out = ctx.Out("resized_images");
+  if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), oh = out.dim(1), ow = out.dim(2);
   const int64_t row = x.dim(3) * static_cast<int64_t>(SizeOf(x.dtype()));
   const auto ys = NearestPlaces(h, oh, FlagsOf(ctx)), xs = NearestPlaces(w, ow, FlagsOf(ctx));
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
-  if (row == 0) return Status::Ok();
   ctx.ParallelFor(x.dim(0) * oh, 1 + 32768 / (1 + ow * row), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const std::byte* line = from + (r / oh * h + ys[static_cast<size_t>(r % oh)]) * w * row;
@@ -247,6 +248,7 @@ CubicTaps MakeCubicTaps(int64_t in, int64_t out, Flags flags) {
 Status Bicubic(KernelContext& ctx) {
   const Tensor x = InFloat(ctx, ctx.In("images"));
   Tensor& out = ctx.Out("resized_images");
+  if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
   const CubicTaps ys = MakeCubicTaps(h, oh, FlagsOf(ctx)), xs = MakeCubicTaps(w, ow, FlagsOf(ctx));
   const float* from = x.data<float>();
@@ -329,6 +331,7 @@ AreaTaps MakeAreaTaps(int64_t in, int64_t out, bool align) {
 Status Area(KernelContext& ctx) {
   const Tensor x = InFloat(ctx, ctx.In("images"));
   Tensor& out = ctx.Out("resized_images");
+  if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
   const bool align = ctx.Bool("align_corners");
   const AreaTaps ys = MakeAreaTaps(h, oh, align), xs = MakeAreaTaps(w, ow, align);

@@ -1,7 +1,5 @@
 #include "kernels/tf_nn/tf_windows.h"
 
-#include <algorithm>
-
 namespace heddle {
 namespace {
 
@@ -75,8 +73,10 @@ Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
     } else if (padding == "EXPLICIT") {
       w.pad_lo[i] = pads[2 * dim];
       w.pad_hi[i] = pads[2 * dim + 1];
-      if (w.pad_lo[i] < 0 || w.pad_hi[i] < 0)
-        return InvalidArgument("explicit_paddings holds a negative number");
+      if (std::min(w.pad_lo[i], w.pad_hi[i]) < 0 || std::max(w.pad_lo[i], w.pad_hi[i]) > int64_t{1}
+                                                                                             << 31)
+        return InvalidArgument("explicit_paddings holds ", w.pad_lo[i], " and ", w.pad_hi[i],
+                               " for dimension ", dim, ", expected 0 or more");
     }
     const int64_t room = w.in[i] + w.pad_lo[i] + w.pad_hi[i] - reach;
     if (w.in[i] < 0) return InvalidArgument("an image has shape ", input.ToString());

@@ -1,6 +1,8 @@
 // TensorFlow's sliding windows: attributes in the order of data_format, SAME padding, layouts.
 #pragma once
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/op_context.h"
 
@@ -42,25 +44,36 @@ void DeclareTfWindows(OpDef& op, bool pool, bool dilations);
 Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
                               const std::array<int64_t, 3>* kernel);
 
+// Taps `begin` up to `end` of a side lie inside the input.
+struct TapRange {
+  int64_t begin, end;
+};
+// Tap k of `kernel` reads position `first` + k `dilation` of `in`. Windows may be far larger than
+// what they read, so that no loop tries their taps one by one.
+inline TapRange TapsInside(int64_t first, int64_t dilation, int64_t kernel, int64_t in) {
+  const auto from = [dilation](int64_t n) { return n <= 0 ? 0 : (n - 1) / dilation + 1; };
+  return {std::min(from(-first), kernel), std::min(from(in - first), kernel)};
+}
+
 // fn(offset of the input position, number of the tap) for all taps of output position `at` (one
 // index for each spatial dimension) that lie inside the input.
 template <typename Fn>
 void ForEachTfTap(const TfWindows& w, const std::array<int64_t, 3>& at, Fn&& fn) {
-  const auto inside = [&](int i, int64_t k) {
-    const int64_t p = at[i] * w.stride[i] - w.pad_lo[i] + k * w.dilation[i];
-    return p >= 0 && p < w.in[i] ? p : int64_t{-1};
-  };
+  std::array<int64_t, 3> first{};
+  std::array<TapRange, 3> taps{{{0, 1}, {0, 1}, {0, 1}}};
+  for (int i = 0; i < w.spatial; ++i) {
+    first[i] = at[i] * w.stride[i] - w.pad_lo[i];
+    taps[i] = TapsInside(first[i], w.dilation[i], w.kernel[i], w.in[i]);
+  }
+  const auto place = [&](int i, int64_t k) { return first[i] + k * w.dilation[i]; };
   const int last = w.spatial - 1;
-  const int64_t depth = w.spatial == 3 ? w.kernel[0] : 1;
-  for (int64_t z = 0; z < depth; ++z) {
-    const int64_t pz = w.spatial == 3 ? inside(0, z) : 0;
-    if (pz < 0) continue;
-    for (int64_t y = 0; y < w.kernel[last - 1]; ++y) {
-      const int64_t py = inside(last - 1, y);
-      if (py < 0) continue;
-      for (int64_t x = 0; x < w.kernel[last]; ++x) {
-        const int64_t px = inside(last, x);
-        if (px < 0) continue;
+  const TapRange zs = w.spatial == 3 ? taps[0] : TapRange{0, 1};
+  for (int64_t z = zs.begin; z < zs.end; ++z) {
+    const int64_t pz = w.spatial == 3 ? place(0, z) : 0;
+    for (int64_t y = taps[last - 1].begin; y < taps[last - 1].end; ++y) {
+      const int64_t py = place(last - 1, y);
+      for (int64_t x = taps[last].begin; x < taps[last].end; ++x) {
+        const int64_t px = place(last, x);
         fn((pz * w.in[last - 1] + py) * w.in[last] + px,
            (z * w.kernel[last - 1] + y) * w.kernel[last] + x);
       }
