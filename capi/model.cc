@@ -311,7 +311,12 @@ heddle_error* heddle_run_wait(const heddle_run* run, double timeout_ms, int* don
 }
 
 void heddle_run_cancel(heddle_run* run) {
-  if (run != nullptr) run->run.Cancel();
+  if (run == nullptr) return;
+  // Without memory for the status the run goes on.
+  heddle_error_free(Guard([&]() -> Status {
+    run->run.Cancel();
+    return Status::Ok();
+  }));
 }
 
 heddle_error* heddle_run_outputs(heddle_run* run, heddle_tensor** outputs, size_t num_outputs) {

@@ -1,8 +1,8 @@
-// What a loop keeps of its steps for its gradient, in the variable StepScopes: a list of values a
-// step.
+// StepRecord: the values that a loop keeps for its gradient, one list for each step. The loop's
+// variable StepScopes (`step_scopes` of recurrent) holds it.
 //
-// Ownership: the lists hold the values. What the lists themselves take stays when values are
-// dropped, so that the next run of the loop takes nothing. Threads: as for Value.
+// Ownership: the lists hold the values. Clear drops the values and keeps the lists' capacity, so
+// that the next run of the loop allocates nothing. Threads: as for Value.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ using StepValues = std::vector<Value>;
 class StepRecord {
  public:
   size_t size() const { return size_; }
-  // The list of one more step, empty. References to lists of earlier steps end.
+  // Appends an empty list for the next step. References to lists of earlier steps become invalid.
   StepValues& Add() {
     if (size_ == steps_.size()) steps_.emplace_back();
     return steps_[size_++];
@@ -30,12 +30,12 @@ class StepRecord {
     while (size_ > 0) DropLast();
     for (StepValues& list : work_) list.clear();
   }
-  // Lists for whoever goes through the steps, empty after Clear.
+  // Scratch lists for the gradient operator, which goes through the steps. Clear empties them.
   static constexpr size_t kWorkLists = 2;
   StepValues& work(size_t list) { return work_[list]; }
 
  private:
-  std::vector<StepValues> steps_;  // those from size_ on are empty
+  std::vector<StepValues> steps_;  // lists from size_ on are empty
   size_t size_ = 0;
   std::array<StepValues, kWorkLists> work_;
 };

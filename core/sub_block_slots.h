@@ -5,9 +5,7 @@
 //   sub_block:S          for each name in S, the variable that the sub-block calls so
 //   sub_block:grad(S)    for each name in S, the one called name@GRAD
 //   sub_block:primal(S)  for each name in S, the one called as it is without @GRAD…
-//   sub_block:given(S)   for each name in S, the one that the sub-block calls so; it holds
-//   something
-//                        whenever the sub-block runs
+//   sub_block:given(S)   as S, and each variable holds something whenever the sub-block runs
 //   sub_block:local(S)   as S, but the sub-block gets variables of its own where it has none
 //   sub_block:carried    what the forward block rewrites from step to step and its gradient reads
 //   sub_block:kept       other variables of the forward block that its gradient reads
@@ -36,10 +34,10 @@ bool IsSubBlockSlot(const SlotDef& slot);
 bool HandsValues(const SlotDef& slot);
 // Of an operator that reads a record of steps: it puts what was recorded back into the variables.
 bool IsRecordedSlot(const SlotDef& slot);
-// It answers with one of its operands, by number, and fails where that holds nothing: what the
-// answer looks like is known where it is known of what operands hold, if anything.
+// The operator copies one of its operands, chosen by a number, and fails if that operand holds
+// nothing. So the operands' shapes tell the output's shape, even if some operands hold nothing.
 bool SelectsOperand(const OpDef& def);
-// It writes one of its outputs, by number, and leaves the others as they are.
+// The operator writes one of its outputs, chosen by a number, and leaves the others as they are.
 bool SelectsOutput(const OpDef& def);
 // It may run its sub-block many times: it is one that empties the block's arrays before each run.
 bool RunsAgain(const OpDef& def);

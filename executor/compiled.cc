@@ -207,6 +207,16 @@ std::vector<std::string> OnlyNeededBefore(const ir::Program& before, const ir::P
   return names;
 }
 
+// Some operator writes to a persistable variable.
+bool WritesScope(const ir::Program& p) {
+  for (const ir::Block& block : p.blocks)
+    for (const ir::Op& op : block.ops)
+      for (const auto& slot : op.outputs)
+        for (ir::VarId v : slot)
+          if (v != ir::kNoVar && p.vars[v].persistable) return true;
+  return false;
+}
+
 }  // namespace
 
 // What else plans of the form depend on. Two forms of one program for one scope have the same plans
@@ -308,7 +318,9 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
     MutexLock lock(c->mutex_);
     c->source_ = program;
   }
-  HEDDLE_RETURN_IF_ERROR(c->Current().status());
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> form, c->Current());
+  // The passes make writes to variables that share storages explicit.
+  c->writes_scope = WritesScope(program.ir()) || WritesScope(*form->optimized.program);
   return c;
 }
 
@@ -329,12 +341,6 @@ Status CompiledImpl::FindPorts(const Program& program) {
     const ir::Var& v = program.ir().vars[var];
     if (i < count) outputs.push_back({fetch_names[i], v.dtype, v.shape});
   }
-  const auto& vars = program.ir().vars;
-  for (const ir::Block& block : program.ir().blocks)
-    for (const ir::Op& op : block.ops)
-      for (const auto& slot : op.outputs)
-        for (ir::VarId v : slot)
-          writes_scope = writes_scope || (v != ir::kNoVar && vars[v].persistable);
   return Status::Ok();
 }
 

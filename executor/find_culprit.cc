@@ -91,8 +91,9 @@ class CulpritSearch {
     const bool shares = SharesStorages();
     std::vector<bool> kept(ops.size(), false), needed(file_.vars.size(), false);
     for (size_t i = last + 1; i-- > 0;) {
-      // Operators that draw random numbers stay: without them later ones would draw other numbers.
-      // Where variables share storages, a write to one of them may change another one.
+      // An operator that draws random numbers stays: otherwise later ones draw other numbers. If
+      // variables share a storage, a write to one changes the others, which operands do not show:
+      // then every operator without a side effect stays.
       kept[i] = i == last || DrawsRandom(ops[i]) || (shares && !ops[i].def->has(kSideEffect));
       ForVars(ops[i].outputs, [&](VarId v) { kept[i] = kept[i] || needed[v]; });
       if (!kept[i]) continue;

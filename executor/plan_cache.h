@@ -49,8 +49,8 @@ class CachedPlan {
   // Throws std::bad_alloc.
   std::unique_ptr<RunState> Acquire(int variant, const Services& services);
   void Release(int variant, std::unique_ptr<RunState> state);
-  // Says that one of its own runs, which succeeded, moved the scope's version from `before` to
-  // `after` and nobody else did meanwhile: nothing else has changed since.
+  // A successful run of this plan, and nobody else, moved the scope's version from `before` to
+  // `after`. If the plan was checked at `before`, it counts as checked at `after`.
   void NoteOwnWrites(uint64_t before, uint64_t after);
   void Trim();
   // Gives up the idle states of all variants but one; true when there were some.

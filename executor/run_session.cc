@@ -84,8 +84,7 @@ RunSession::~RunSession() {
   }
 }
 
-// What the plan relies on, its own runs leave as it is: it need not be looked at again for their
-// sake.
+// A plan's own runs do not change what the plan relies on, so their writes need no new check.
 void RunSession::MarkWritten() {
   const Plan& plan = state_->plan();
   if (!plan.writes_scope) return;

@@ -82,11 +82,10 @@ Status GuardPlanning(Fn&& fn) {
 // Computes an instruction's outputs where everything they depend on is known and they are small.
 // True: the instruction is not needed any more. Precondition: their shapes are known.
 bool ComputeKnown(PlanDraft& draft, const Instruction& in);
-// Copies into variables that a sub-block rewrites. A loop's body mostly computes the next value of
-// a variable in a place of its own and copies it when the value before is not needed any more.
-// Where nobody needs that value from the moment the next one is computed, the operator writes the
-// variable itself, and the copy is gone. Precondition: the block is run by one instruction, and its
-// views are resolved.
+// Removes copies into variables that a sub-block rewrites. A loop's body usually computes the next
+// value of a variable in a temporary and copies it into the variable at the end. If no operator
+// reads the old value after the next one is computed, the computing operator writes the variable
+// itself. Precondition: one instruction alone runs the block, and its views are resolved.
 void JoinCopies(PlanDraft& draft, int block);
 
 // The analyses, in the order they run.

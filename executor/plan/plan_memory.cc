@@ -311,7 +311,7 @@ class MemoryPlanner {
     std::stable_sort(plan_.list_slots.begin(), plan_.list_slots.end(),
                      [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
   }
-  // What is fetched, the caller has.
+  // A list that the run may keep and empty. It gives a fetched list to the caller instead.
   bool IsList(uint32_t s) {
     if (At(s).var == ir::kNoVar || d_.fetched[s] || At(s).place != 0) return false;
     const ir::VarKind kind = d_.program.vars[At(s).var].kind;

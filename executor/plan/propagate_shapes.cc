@@ -208,7 +208,7 @@ class ShapePropagator {
     d_.known_meta[s] = false;
   }
 
-  // (An operand that may hold nothing has its shape nevertheless where the operator fails then.)
+  // An operand that may hold nothing counts as known if the operator fails on an empty one.
   bool InputsKnown(const Instruction& in) const {
     const bool selects = ir::SelectsOperand(*in.op.def);
     for (uint32_t k = 0; k < in.op.in.size(); ++k) {
@@ -329,8 +329,8 @@ class ShapePropagator {
     TakeTold(in, told, true);
     return Status::Ok();
   }
-  // Of an operator that runs its block on a condition, and itself writes nothing: whether the block
-  // runs, where the condition follows from constants and shapes.
+  // Says whether an operator runs its block, if its condition is a constant of the plan (it follows
+  // from parameters and shapes); nullopt: the run decides.
   std::optional<bool> Decided(const Instruction& in) {
     const OpDef& def = *in.op.def;
     const int scalar = def.FindAttr("is_scalar_condition"), slot = def.FindInput("Cond");
@@ -346,7 +346,7 @@ class ShapePropagator {
     return *condition.data<bool>();
   }
 
-  // A block that no run comes to; its parameters need not be read either.
+  // Removes a block that no run reaches; its parameters need not be read either.
   void DropBlock(int b) {
     if (!d_.run_once[b]) return;
     for (const Instruction& in : plan_.blocks[b].instructions)
@@ -408,8 +408,8 @@ class ShapePropagator {
       if (s != kNoSlot && IsArray(s) && !told.all) NoteVarying(s);
   }
 
-  // What the kernel keeps of each run of a block, for the block's gradient, which finds it again.
-  // One that keeps nothing runs the block once: then the block's own variables stay.
+  // Notes the shapes of the values that the block's gradient finds again. A loop's kernel keeps
+  // them for each step; a conditional block runs once, and its own variables stay.
   void Record(const Instruction& in, int block, const std::vector<uint32_t>& carried,
               size_t outside) {
     if (!HasRecord(in.op.def->outputs())) return;
@@ -420,7 +420,7 @@ class ShapePropagator {
                   became_known_.end());
     recorded_[block].insert(recorded_[block].end(), kept.begin(), kept.end());
   }
-  // Operands that may hold nothing, but hold something where the operator runs its block.
+  // Makes known, inside the block, the operands that hold something whenever the block runs.
   std::vector<uint32_t> CertainInside(const Instruction& in) {
     std::vector<uint32_t> certain;
     const int d = in.op.def->FindInput("sub_block:given(Out@GRAD)");

@@ -78,7 +78,8 @@ bool Overlap(const Tensor& a, const Tensor& b) {
   return begin(a) < begin(b) + b.bytes() && begin(b) < begin(a) + a.bytes();
 }
 
-// In memory that the next run's copy is made in, too, if the caller gives it up until then.
+// The copy lies in the executor's pool: if the caller drops it before the next run, that run's copy
+// takes the same memory.
 Tensor CopyOf(const Tensor& t, TensorAllocator& allocator) {
   if (!t.is_contiguous()) {
     Tensor copy = t.Clone();
@@ -182,7 +183,7 @@ Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>&
 
 namespace {
 
-// The list keeps what it takes itself, for the next run.
+// Drops a list's values and keeps its capacity for the next run.
 void Empty(Value* list) {
   if (list->is_array() && list->initialized()) return list->mutable_array().clear();
   if (list->is_rows() && list->initialized()) {

@@ -131,7 +131,9 @@ class ConvFuser {
     if (pad.type() != "tf_pad_v2" || !pad.In("constant_values").empty() || !pad.var_attrs.empty())
       return std::nullopt;
     const VarId image = pad.In("input")[0], amounts = pad.In("paddings")[0];
-    if (!view_.WrittenBefore(image, at_) || !view_.NeverWritten(amounts)) return std::nullopt;
+    if (pad.device != conv.device || !view_.WrittenBefore(image, at_) ||
+        !view_.NeverWritten(amounts))
+      return std::nullopt;
     const Tensor* t = context_.Parameter(p_, amounts);
     if (t == nullptr || t->numel() != 8 || !IsInteger(t->dtype())) return std::nullopt;
     const Ints by = ToInts(*t);

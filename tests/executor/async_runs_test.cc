@@ -84,6 +84,25 @@ TEST_P(AsyncRuns, WritersKeepTheOrderOfStarts) {
   }
 }
 
+// A write to a variable that shares the parameter's storage is one to the parameter.
+TEST_P(AsyncRuns, WritersUnderAnotherNameKeepTheOrderToo) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {1}).Feed("x", DType::kF32, {1});
+  b.Op("share_data", {{"X", {"w"}}}, {{"Out", {"s"}}});
+  b.Scale("s", "t", 2).Binary("elementwise_add", "t", "x", "s").Scale("w", "y", 1).Fetch("y");
+  auto scope = std::make_shared<Scope>();
+  scope->Set("w", F32({1}, {0}));
+  auto compiled = MustCompile(executor_, b.Build(), scope);
+  std::vector<AsyncRun> runs;
+  for (int k = 0; k < 40; ++k)
+    runs.push_back(AsyncRun::Start(compiled, {{"x", F32({1}, {float(k % 3)})}}));
+  float w = 0;
+  for (int k = 0; k < 40; ++k) {
+    w = 2 * w + static_cast<float>(k % 3);
+    EXPECT_EQ(Floats((*runs[k].Take())[0].tensor())[0], w) << k;
+  }
+}
+
 TEST_P(AsyncRuns, FailAsRunsDo) {
   auto compiled = MustCompile(executor_, Doubling(), nullptr);
   auto run = AsyncRun::Start(compiled, {{"z", F32({1}, {1})}});

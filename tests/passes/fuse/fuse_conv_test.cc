@@ -176,6 +176,35 @@ TEST(FuseConvNorm, PaddingBeforeIt) {
   }
 }
 
+// A padding that is to run at another place than the convolution stays an operator.
+TEST(FuseConvNorm, PaddingAtAnotherPlaceStays) {
+  for (const bool elsewhere : {false, true}) {
+    SCOPED_TRACE(elsewhere);
+    Net n;
+    n.Feed("image", {1, 4, 4, 3});
+    n.Param("w", {3, 3, 3, 3});
+    n.Param("bias", {3});
+    n.b.Param("pads", DType::kI32, {4, 2});
+    Tensor pads = Tensor::Zeros(DType::kI32, {4, 2});
+    pads.mutable_data<int32_t>()[3] = pads.mutable_data<int32_t>()[5] = 1;
+    n.scope->Set("pads", Value(pads));
+    n.b.Var("p", DType::kF32, {1, 5, 5, 3}).Var("c", DType::kF32, {1, 3, 3, 3});
+    n.b.Op("tf_pad_v2", {{"input", {"image"}}, {"paddings", {"pads"}}}, {{"output", {"p"}}},
+           {{"op_device", std::string(elsewhere ? "gpu:0" : "cpu")}});
+    const std::string here = "cpu";
+    n.b.Op("conv2d", {{"Input", {"p"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}},
+           {{"data_format", std::string("NHWC")}, {"op_device", here}});
+    n.b.Var("y", DType::kF32, {1, 3, 3, 3});
+    n.b.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"bias"}}}, {{"Out", {"y"}}},
+           {{"op_device", here}});
+    n.b.Fetch("y");
+    if (elsewhere)
+      EXPECT_THAT(n.Types(), ElementsAre("tf_pad_v2", "fused_conv2d"));
+    else
+      EXPECT_THAT(n.Types(), ElementsAre("fused_conv2d"));
+  }
+}
+
 TEST(FuseConvNorm, ASharedFilterIsNotTouched) {
   Net n;
   n.Param("w", {3, 3, 3, 3});
