@@ -107,6 +107,7 @@ std::optional<Entries> NodeLowering::EntriesMade(const DraftOp& op) {
         const Entries* part = EntriesOf(v);
         if (part == nullptr || rank(v) != 1 || IntOf(op, "axis") > 0) return std::nullopt;
         all.insert(all.end(), part->begin(), part->end());
+        if (static_cast<int64_t>(all.size()) > kMostEntries) return std::nullopt;
       }
     return all;
   }

@@ -41,13 +41,16 @@ int CopyOf(NodeLowering& n, int v) {
   return made;
 }
 
-// Variable `from`, which operators of `block` and of blocks inside it write, is `to`.
-void Rename(NodeLowering& n, int from, int to, int block) {
+// Gives variables of `block` other numbers in its operators and in those of blocks inside it.
+void Rename(NodeLowering& n, const std::map<int, int>& renamed, int block) {
+  if (renamed.empty()) return;
   auto& blocks = n.lowering().draft().blocks;
   for (size_t b = static_cast<size_t>(block); b < blocks.size(); ++b)
     for (DraftOp& op : blocks[b].ops)
       for (auto* slots : {&op.inputs, &op.outputs})
-        for (auto& [slot, vars] : *slots) std::replace(vars.begin(), vars.end(), from, to);
+        for (auto& [slot, vars] : *slots)
+          for (int& v : vars)
+            if (const auto to = renamed.find(v); to != renamed.end()) v = to->second;
 }
 
 // Has `block` give its values `from` as variables `to` of the block outside.
@@ -60,7 +63,6 @@ void Deliver(NodeLowering& n, const std::vector<int>& from, const std::vector<in
       v = known->second;
     } else if (n.draft_var(v).block == block && n.facts(v).data == nullptr &&
                n.facts(v).value == nullptr) {
-      Rename(n, v, to[i], block);
       renamed.emplace(v, to[i]);
       continue;
     }
@@ -68,6 +70,7 @@ void Deliver(NodeLowering& n, const std::vector<int>& from, const std::vector<in
     Assign(n, v, to[i]);
     n.SwitchBlock(outer);
   }
+  Rename(n, renamed, block);
 }
 
 // Runs a block that is lowered already.

@@ -96,7 +96,7 @@ int NodeLowering::NewVar(DType dtype, std::string_view stem) {
 }
 
 void NodeLowering::ExpectDim(int v, int axis, int64_t size) {
-  if (size <= 0 || axis < 0 || axis >= rank(v)) return;
+  if (size <= 0 || axis < 0 || axis >= rank(v) || l_.var(v).block != l_.block_) return;
   Shape& shape = l_.facts(v).shape;
   if (shape[axis] < 0) shape[axis] = size;
 }

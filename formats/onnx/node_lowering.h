@@ -63,7 +63,8 @@ class NodeLowering : public formats::OpMaker {
   bool IsString(int v) const { return type(v) == kString && kind(v) == Type::Kind::kTensor; }
   const Shape& shape(int v) const override { return l_.facts(v).shape; }
   int NewVar(DType dtype, std::string_view stem = "") override;
-  // Dimension `axis` of `v` must be `size`, or a run fails.
+  // Dimension `axis` of `v` must be `size`, or a run fails. Nothing follows for variables of other
+  // blocks: a branch or the body of a loop may be left out.
   void ExpectDim(int v, int axis, int64_t size);
   void SetType(int v, int type);
   void SetKind(int v, Type::Kind kind, int element);

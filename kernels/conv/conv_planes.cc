@@ -41,13 +41,17 @@ class PlanesConv final : public ConvRunner {
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     const int64_t parts = CeilDiv(g_.out[1], lines_);
-    ctx.ParallelFor(g_.batch * parts, 1, [&](int64_t begin, int64_t end) {
-      Work work;
-      work.planes.assign(static_cast<size_t>(g_.in_c * Rows(lines_) * width_), 0.f);
-      work.lines.resize(static_cast<size_t>(g_.out_c * g_.out[2]));
-      for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t from = unit % parts * lines_;
-        Lines(o, unit / parts, from, std::min(from + lines_, g_.out[1]), &work);
+    const int64_t units = g_.batch * parts, threads = std::min<int64_t>(ctx.threads(), units);
+    const int64_t planes = g_.in_c * Rows(lines_) * width_, floats = planes + g_.out_c * g_.out[2];
+    Tensor scratch = ctx.CallScratch(DType::kF32, {threads * floats});
+    ctx.ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        float* const work = scratch.mutable_data<float>() + t * floats;
+        std::fill_n(work, planes, 0.f);  // the padding at both ends of a row, and what lies behind
+        for (int64_t u = t * units / threads; u < (t + 1) * units / threads; ++u) {
+          const int64_t from = u % parts * lines_;
+          Lines(o, u / parts, from, std::min(from + lines_, g_.out[1]), work, work + planes);
+        }
       }
     });
   }
@@ -55,9 +59,6 @@ class PlanesConv final : public ConvRunner {
  private:
   struct Taps {  // [channel in][row][column][channel of the tile]
     std::vector<float> values;
-  };
-  struct Work {
-    std::vector<float> planes, lines;
   };
 
   // Rows of the input that a line of the output sees, and that so many of them see.
@@ -75,12 +76,12 @@ class PlanesConv final : public ConvRunner {
   }
 
   // The rows of an image from `first` on, as planes; those outside of it are 0.
-  void CopyRows(const float* image, int64_t first, int64_t rows, std::vector<float>* planes) const {
+  void CopyRows(const float* image, int64_t first, int64_t rows, float* planes) const {
     const int64_t columns = g_.in[2], step = g_.channels_last ? g_.in_c : 1;
     for (int64_t c = 0; c < g_.in_c; ++c) {
       const float* from = image + (g_.channels_last ? c : c * g_.in_size());
       for (int64_t r = 0; r < rows; ++r) {
-        float* to = planes->data() + (c * rows + r) * width_ + g_.pad_lo[2];
+        float* to = planes + (c * rows + r) * width_ + g_.pad_lo[2];
         const int64_t y = first + r;
         if (y < 0 || y >= g_.in[1]) {
           std::fill_n(to, columns, 0.f);
@@ -95,10 +96,11 @@ class PlanesConv final : public ConvRunner {
     }
   }
 
-  void Lines(const ConvOperands& o, int64_t image, int64_t from, int64_t to, Work* work) const {
+  void Lines(const ConvOperands& o, int64_t image, int64_t from, int64_t to, float* planes,
+             float* lines) const {
     const int64_t rows = Rows(to - from), columns = g_.out[2];
     CopyRows(static_cast<const float*>(o.src) + image * g_.in_c * g_.in_size(),
-             from * g_.stride[1] - g_.pad_lo[1], rows, &work->planes);
+             from * g_.stride[1] - g_.pad_lo[1], rows, planes);
     float bias[8] = {};
     if (epilogue_.bias) std::copy_n(static_cast<const float*>(o.bias), g_.out_c, bias);
     simd::PlaneTile t{};
@@ -115,16 +117,15 @@ class PlanesConv final : public ConvRunner {
     float* out = static_cast<float*>(o.dst) + image * g_.out_c * g_.out_size();
     const bool aside = g_.channels_last && g_.out_c > 1;  // a line becomes pixels afterwards
     for (int64_t y = from; y < to; ++y) {
-      t.in = work->planes.data() + (y - from) * g_.stride[1] * width_;
-      t.out = aside ? work->lines.data() : out + y * columns;
+      t.in = planes + (y - from) * g_.stride[1] * width_;
+      t.out = aside ? lines : out + y * columns;
       t.out_step = aside ? columns : g_.out_size();
       kernels_.plane_tile[tile_](t, columns);
       kernels_.activate(epilogue_, g_.out_c, columns, t.out_step, t.out);
       if (!aside) continue;
       float* pixels = out + y * columns * g_.out_c;
       for (int64_t c = 0; c < g_.out_c; ++c)
-        for (int64_t x = 0; x < columns; ++x)
-          pixels[x * g_.out_c + c] = work->lines[static_cast<size_t>(c * columns + x)];
+        for (int64_t x = 0; x < columns; ++x) pixels[x * g_.out_c + c] = lines[c * columns + x];
     }
   }
 
@@ -137,13 +138,24 @@ class PlanesConv final : public ConvRunner {
   std::shared_ptr<const Taps> packed_;
 };
 
+// Floats of the rows that one line of the output sees. Wide padding and dilation make these large
+// for the smallest image.
+double FloatsOfLine(const ConvGeometry& g) {
+  const double rows = static_cast<double>(g.kernel[1] - 1) * static_cast<double>(g.dilation[1]) + 1;
+  const double width = static_cast<double>(g.pad_lo[2]) + static_cast<double>(g.in[2]) +
+                       static_cast<double>(g.pad_hi[2]) + simd::kPlaneSlack;
+  return static_cast<double>(g.in_c) * rows * width;
+}
+
 }  // namespace
 
 bool PlanesCover(const ConvCase& c, const Machine&) {
+  constexpr double kMostFloats = 1 << 24;  // of a thread
   const ConvGeometry& g = c.g;
   return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
          !c.empty() && g.spatial == 2 && g.groups == 1 && g.out_c <= 8 && g.stride[2] == 1 &&
-         !c.epilogue.residual && std::min({g.pad_lo[1], g.pad_lo[2], g.pad_hi[2]}) >= 0;
+         !c.epilogue.residual && std::min({g.pad_lo[1], g.pad_lo[2], g.pad_hi[2]}) >= 0 &&
+         FloatsOfLine(g) <= kMostFloats;
 }
 
 std::unique_ptr<ConvRunner> MakePlanesConv(const PrepareContext& ctx, const ConvCase& c) {

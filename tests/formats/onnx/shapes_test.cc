@@ -135,6 +135,29 @@ TEST(OnnxShapes, BranchesMayGiveAValueTwice) {
   }
 }
 
+// y = c ? x * w3 : x * w4, z = reshape(x, [shape(x)[1], -1]): what one branch needs of x does not
+// hold where the other one runs.
+TEST(OnnxShapes, BranchesTellNothingOfWhatIsOutside) {
+  OnnxGraph g;
+  g.In("c", 9, {1}).In("x", 1, {-1, -1});
+  g.Weight(Tensor32("w3", {3, 1}, {1, 1, 1})).Weight(Tensor32("w4", {4, 1}, {1, 1, 1, 1}));
+  Numbers(Numbers(Numbers(g, "1", {1}), "2", {2}), "rest", {-1});
+  g.Add(Node("If", {"c"}, {"y"},
+             {GraphAttr("then_branch", Branch(Node("MatMul", {"x", "w3"}, {"b"})).message()),
+              GraphAttr("else_branch", Branch(Node("MatMul", {"x", "w4"}, {"b"})).message())}));
+  g.Add(Node("Shape", {"x"}, {"s"})).Add(Node("Slice", {"s", "1", "2"}, {"n"}));
+  g.Add(Node("Concat", {"n", "rest"}, {"t"}, {IntAttr("axis", 0)}));
+  g.Add(Node("Reshape", {"x", "t"}, {"z"}));
+  const Model model = ModelOf(g.Out("y").Out("z", 1, {-1, -1}).Model());
+  for (const int64_t columns : {3, 4}) {
+    const Tensor c = Tensor::Of(DType::kBool, {1}, std::vector<uint8_t>{columns == 3});
+    const auto made =
+        RunValuesOf(model, {{"c", c}, {"x", Tensor::Zeros(DType::kF32, {2, columns})}});
+    EXPECT_EQ(made[0].tensor().shape(), Shape({2, 1}));
+    EXPECT_EQ(made[1].tensor().shape(), Shape({columns, 2}));
+  }
+}
+
 // An Identity in front of an output costs nothing.
 TEST(OnnxShapes, OutputsTakeTheirNames) {
   OnnxGraph g;

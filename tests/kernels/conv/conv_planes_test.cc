@@ -140,5 +140,25 @@ TEST(PlanesConvolution, ChannelsFirst) {
          .channels_last = false});
 }
 
+// Taps far apart in wide padding: planes of it would be larger than any memory.
+TEST(PlanesConvolution, IsNotForTapsFarApart) {
+  constexpr int64_t kFar = 1 << 20, kWidth = 64;
+  const Shape in{1, 1, 1, kWidth}, filter{1, 1, 3, 3};
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, in).Param("w", DType::kF32, filter);
+  b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"y"}}},
+       {{"strides", Ints{1, 1}}, {"paddings", Ints{kFar, kFar}}, {"dilations", Ints{kFar, kFar}}});
+  b.Fetch("y");
+  auto scope = std::make_shared<Scope>();
+  const Tensor taps = Values<float>(DType::kF32, filter, 78.233);
+  scope->Set("w", Value(taps));
+  Executor executor({.threads = 1});
+  const Tensor x = Values<float>(DType::kF32, in, 12.9898);
+  const Tensor y = MustRun(executor, MustCompile(executor, b.Build(), scope, {}), {{"x", x}})[0];
+  ASSERT_EQ(y.shape(), in);
+  for (int64_t i = 0; i < kWidth; ++i)
+    EXPECT_FLOAT_EQ(y.data<float>()[i], x.data<float>()[i] * taps.data<float>()[4]);
+}
+
 }  // namespace
 }  // namespace heddle::testing
