@@ -97,7 +97,7 @@ std::vector<const Node*> InOrder(const std::vector<Node>& nodes);
 using ScalarOf = std::function<std::optional<double>(int var)>;
 // Operators that exporters wrote out (hard swish, GELU, layer normalisation) in place of those that
 // make them up.
-void RecogniseForms(Draft* draft, const std::vector<VarFacts>& facts, const ScalarOf& scalar);
+void RecogniseForms(Draft* draft, const std::deque<VarFacts>& facts, const ScalarOf& scalar);
 
 class NodeLowering;
 
@@ -151,7 +151,7 @@ class Lowering {
   const Model& model_;
   ir::ProgramBuilder& builder_;
   Draft draft_;
-  std::vector<VarFacts> facts_;  // by variable
+  std::deque<VarFacts> facts_;  // by variable; references to them outlive additions
   std::unordered_set<std::string> names_;
   std::unordered_map<int, Tensor> made_constants_;
   std::deque<TensorData> owned_;  // tensors that no message of the file holds

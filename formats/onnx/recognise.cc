@@ -2,6 +2,7 @@
 // compute together becomes the one that is meant; those before it go where nobody else reads them.
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -15,7 +16,7 @@ bool Near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
 
 class Forms {
  public:
-  Forms(Draft* draft, const std::vector<VarFacts>& facts, const ScalarOf& scalar)
+  Forms(Draft* draft, const std::deque<VarFacts>& facts, const ScalarOf& scalar)
       : draft_(*draft), facts_(facts), scalar_(scalar), writes_(draft->vars.size()) {
     for (const auto& block : draft_.blocks)
       for (const DraftOp& op : block.ops)
@@ -418,7 +419,7 @@ class Forms {
   }
 
   Draft& draft_;
-  const std::vector<VarFacts>& facts_;
+  const std::deque<VarFacts>& facts_;
   const ScalarOf& scalar_;
   std::vector<int> writes_;
   std::unordered_map<int, DraftOp*> makers_;  // in the present block
@@ -428,7 +429,7 @@ class Forms {
 
 }  // namespace
 
-void RecogniseForms(Draft* draft, const std::vector<VarFacts>& facts, const ScalarOf& scalar) {
+void RecogniseForms(Draft* draft, const std::deque<VarFacts>& facts, const ScalarOf& scalar) {
   Forms(draft, facts, scalar).Run();
 }
 

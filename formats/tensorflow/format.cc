@@ -15,7 +15,11 @@ std::string Label(const void* source) {
   if (source == nullptr) return "output of the graph";
   const Node& node = *static_cast<const Node*>(source);
   std::string inputs;
-  for (std::string_view input : node.inputs) inputs += StrCat(inputs.empty() ? "" : ", ", input);
+  // A node may become as many operators as it has inputs, each with this text.
+  constexpr size_t kMostShown = 16;
+  for (size_t i = 0; i < std::min(node.inputs.size(), kMostShown); ++i)
+    inputs += StrCat(i == 0 ? "" : ", ", node.inputs[i]);
+  if (node.inputs.size() > kMostShown) inputs += ", ...";
   return StrCat(node.op, " '", node.name, "' of ", inputs);
 }
 

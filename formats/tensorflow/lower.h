@@ -188,7 +188,7 @@ class Lowering {
   std::vector<int> fetched_;  // by fetch: its variable
   std::vector<Port> inputs_, outputs_;
   Draft draft_;
-  std::vector<VarFacts> facts_;  // by variable
+  std::deque<VarFacts> facts_;  // by variable; references to them outlive additions
   std::unordered_set<std::string> names_;
   std::unordered_map<int, Tensor> made_constants_;
   std::deque<TensorData> owned_;

@@ -1,6 +1,7 @@
 // Convolutions, pooling, normalisation and products of matrices.
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "core/op_registry.h"
 #include "core/shapes.h"
@@ -62,7 +63,7 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
     if (padding == "SAME") {
       const bool ranked = n.rank(x) == static_cast<int>(rank);
       int64_t size = ranked ? n.shape(x)[static_cast<int>(dim)] : -1;
-      if (w.kernel[i] < 0) return std::nullopt;
+      if (w.kernel[i] < 0 || w.kernel[i] > std::numeric_limits<int32_t>::max()) return std::nullopt;
       const int64_t reach = w.dilations[i] * (w.kernel[i] - 1) + 1;
       if (size < 0 && w.strides[i] == 1) size = reach;  // any gives the same
       if (size < 0) {
@@ -185,7 +186,7 @@ bool LowerPool(NodeLowering& n) {
     const Ints ksize = n.ConstantInts(n.In(1)).value_or(Ints()),
                strides = n.ConstantInts(n.In(2)).value_or(Ints());
     if (ksize.empty() || strides.empty()) return LowerDirect(n, "tf_max_pool_v2");
-    const bool last = n.Str("data_format", "NHWC").back() == 'C';
+    const bool last = n.Str("data_format", "NHWC") != "NCHW";
     const auto kernel = Spatial(ksize, 4, last), steps = Spatial(strides, 4, last);
     if (kernel && steps) {
       w = Windows{last, *kernel, *steps, {1, 1}, {0, 0}, n.Str("padding", "VALID") == "SAME"};
