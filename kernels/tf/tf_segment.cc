@@ -108,6 +108,7 @@ struct Segment {
                                " segment_ids, expected as many rows");
       HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
       T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+      if (shape.numel() == 0) return Status::Ok();
       const int64_t row = data.shape().Product(1, data.rank());
       std::vector<int64_t> count(static_cast<size_t>(n), 0);
       Reduce(
@@ -149,6 +150,7 @@ struct Unsorted {
         if (const int64_t v = IntAt(ids, i); v >= n)
           return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ",
                             n);
+      if (out.numel() == 0) return Status::Ok();
       std::vector<int64_t> count(static_cast<size_t>(n), 0);
       T* to = out.template mutable_data<T>();
       Reduce(
@@ -166,6 +168,7 @@ Status NarrowExtremes(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(RunInFloat(ctx));
   const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
   Tensor& out = ctx.Out("output");
+  if (out.numel() == 0) return Status::Ok();
   const int64_t row = data.shape().Product(ids.rank(), data.rank());
   std::vector<int64_t> count(static_cast<size_t>(out.dim(0)), 0);
   for (int64_t i = 0; i < ids.numel(); ++i)
@@ -197,6 +200,7 @@ struct SparseSegment {
                             data.dim(0) - 1);
       HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
       T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+      if (shape.numel() == 0) return Status::Ok();
       const int64_t row = data.shape().Product(1, data.rank());
       std::vector<int64_t> count(static_cast<size_t>(n), 0);
       Reduce(

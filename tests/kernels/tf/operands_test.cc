@@ -98,6 +98,17 @@ TEST(TfOperands, RowsWithoutAnElementTakeNoTime) {
             0);
   EXPECT_EQ(numel(RunOne("tf_bias_add_grad", {{"out_backprop", F32({kMany, 0}, {})}}, {"output"})),
             0);
+  EXPECT_EQ(numel(RunOne("tf_unsorted_segment_sum",
+                         {{"data", F32({1, 0}, {})},
+                          {"segment_ids", I64({1}, {0})},
+                          {"num_segments", I64({}, {kMany})}},
+                         {"output"})),
+            0);
+  EXPECT_THAT(
+      Told("tf_tensor_scatter_add",
+           {{"tensor", F32({1}, {1})}, {"indices", I64({kMany, 0}, {})}, {"updates", F32({}, {1})}},
+           {"output"}),
+      HasSubstr("updates has shape []"));
   EXPECT_THAT(Told("tf_list_from_tensor", {{"tensor", F32({kMany, 0}, {})}}, {"Out"}),
               HasSubstr("expected at most"));
 }
