@@ -67,6 +67,18 @@ TEST(TfOperands, HistogramsCountNumbers) {
   EXPECT_THAT(told(1, -INFINITY), HasSubstr("value_range is -inf to 2"));
 }
 
+// The number of rows becomes an element of the dtype, which may then be 0.
+TEST(TfOperands, MeansOfManyRows) {
+  const auto told = [](int64_t rows) {
+    return Told("tf_segment_mean",
+                {{"data", Tensor::Zeros(DType::kI8, {rows})},
+                 {"segment_ids", I64({rows}, std::vector<int64_t>(static_cast<size_t>(rows), 0))}},
+                {"output"});
+  };
+  EXPECT_EQ(told(255), "");
+  EXPECT_THAT(told(256), HasSubstr("segment 0 has 256 rows"));
+}
+
 TEST(TfOperands, BlocksThatCannotBeCounted) {
   const int64_t side = 1 << 20;
   const std::vector<Feed> feeds{{"input", F32({1, 1, 1, 1, 1}, {1})},
