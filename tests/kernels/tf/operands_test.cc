@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/program_builder.h"
 
@@ -85,6 +86,13 @@ TEST(TfOperands, BlocksThatCannotBeCounted) {
                                 {"block_shape", I64({4}, {side, side, side, side})},
                                 {"crops", I64({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0})}};
   EXPECT_THAT(Told("tf_batch_to_space_nd", feeds, {"output"}), HasSubstr("can be counted"));
+}
+
+TEST(TfOperands, StitchedRowsHaveAPlace) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Told("tf_dynamic_stitch", {{"indices", I64({1}, {most})}, {"data", F32({1}, {1})}},
+                   {"merged"}),
+              HasSubstr("expected the place of a row"));
 }
 
 TEST(TfOperands, DiagonalsLieInMatrices) {
