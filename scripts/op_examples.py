@@ -21,7 +21,7 @@ from op_example_text import parse_block, statement_lines, tensor_text, to_bfloat
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r'^HEDDLE_EXAMPLES\((\w+), R"\(\n(.*?)^\)"\)$', re.S | re.M)
-NOT_OF_PADDLE = 'onnx_'  # scripts/onnx_examples.py asks ONNX's runtimes about these
+NOT_OF_PADDLE = ('onnx_', 'tf_')  # onnx_examples.py and tf_examples.py ask others about these
 OPERATOR = re.compile(r'^HEDDLE_OP\((\w+)\)', re.M)
 
 

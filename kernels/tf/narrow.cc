@@ -1,5 +1,6 @@
 #include "kernels/tf/narrow.h"
 
+#include "kernels/elementwise/convert.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -24,6 +25,13 @@ Status RunInFloatAlloc(KernelContext& ctx) {
     t = std::move(made);
   }
   return Status::Ok();
+}
+
+Tensor InFloat(const KernelContext& ctx, const Tensor& t) {
+  if (t.dtype() == DType::kF32) return t;
+  Tensor wide = ctx.Scratch(DType::kF32, t.shape());
+  ConvertElements(ctx, t.raw(), t.dtype(), wide.mutable_raw(), DType::kF32, t.numel());
+  return wide;
 }
 
 Status OpenShape(ShapeContext& ctx, Key dims, Key out, DType dtype) {

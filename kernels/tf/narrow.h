@@ -10,6 +10,9 @@ namespace heddle {
 // float32 become those of the key operand's dtype.
 Status RunInFloatAlloc(KernelContext& ctx);
 
+// The operand as float, converted where it is something else.
+Tensor InFloat(const KernelContext& ctx, const Tensor& t);
+
 // For shape functions that wait for the contents of `dims`: `out` has as many dimensions as that
 // has elements.
 Status OpenShape(ShapeContext& ctx, Key dims, Key out, DType dtype);

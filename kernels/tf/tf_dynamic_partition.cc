@@ -66,7 +66,8 @@ Status DynamicStitch(KernelContext& ctx) {
                              tail.ToString());
     for (int64_t i = 0; i < index.numel(); ++i) {
       const int64_t v = IntAt(index, i);
-      if (v < 0) return OutOfRange("indices[", k, "] holds ", v, ", expected 0 or more");
+      if (v < 0 || v > int64_t{1} << 48)
+        return OutOfRange("indices[", k, "] holds ", v, ", expected the place of a row");
       most = std::max(most, v);
     }
   }

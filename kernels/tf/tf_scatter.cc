@@ -59,7 +59,7 @@ struct Scatter {
     HEDDLE_ASSIGN_OR_RETURN(const NdIndices nd, NdIndicesOf(x.shape(), tuples));
     Tensor copy;
     const Tensor& updates = Apart(ctx, ctx.In("updates"), out, &copy);
-    HEDDLE_RETURN_IF_ERROR(CheckUpdates(x.shape(), nd, updates.shape(), true));
+    HEDDLE_RETURN_IF_ERROR(CheckUpdates(x.shape(), nd, updates.shape(), kRows || nd.k > 0));
     Tensor index_copy;
     const Tensor& index = Apart(ctx, indices, out, &index_copy);
     if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());

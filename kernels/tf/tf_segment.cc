@@ -40,8 +40,8 @@ void Take(How how, T v, T* acc) {
 // Rows of `from`, row index(i) for entry i, taken into row id(i) of `to`; an id of -1 is left out.
 // `count`: entries of each row.
 template <typename T, typename Index, typename Id>
-void Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, Id id, T* to,
-            std::vector<int64_t>* count) {
+Status Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, Id id, T* to,
+              std::vector<int64_t>* count) {
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t s = id(i);
     if (s < 0) continue;
@@ -50,10 +50,14 @@ void Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, I
     const T* v = from + index(i) * row;
     for (int64_t k = 0; k < row; ++k) Take(how, v[k], acc + k);
   }
-  if (how != How::kMean && how != How::kSqrtN) return;
+  if (how != How::kMean && how != How::kSqrtN) return Status::Ok();
   for (size_t s = 0; s < count->size(); ++s) {
     const int64_t n = (*count)[s];
     if (n < 2) continue;
+    if constexpr (std::is_integral_v<T>)  // TensorFlow divides by the number as an element
+      if (static_cast<T>(n) == 0)
+        return InvalidArgument("segment ", s, " has ", n, " rows, a number that ",
+                               Name(kDTypeOf<T>), " cannot hold");
     for (int64_t k = 0; k < row; ++k) {
       T& v = to[static_cast<int64_t>(s) * row + k];
       if constexpr (std::is_integral_v<T>)
@@ -64,6 +68,7 @@ void Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, I
         v /= how == How::kMean ? static_cast<T>(n) : std::sqrt(static_cast<T>(n));
     }
   }
+  return Status::Ok();
 }
 
 // One more than the last id, after a check that ids are sorted.
@@ -108,11 +113,12 @@ struct Segment {
                                " segment_ids, expected as many rows");
       HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
       T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+      if (shape.numel() == 0) return Status::Ok();
       const int64_t row = data.shape().Product(1, data.rank());
       std::vector<int64_t> count(static_cast<size_t>(n), 0);
-      Reduce(
+      HEDDLE_RETURN_IF_ERROR(Reduce(
           kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
-          [&](int64_t i) { return IntAt(ids, i); }, to, &count);
+          [&](int64_t i) { return IntAt(ids, i); }, to, &count));
       FillGaps(count, row, kHow == How::kProd ? T(1) : T(0), to);
       return Status::Ok();
     }
@@ -149,11 +155,12 @@ struct Unsorted {
         if (const int64_t v = IntAt(ids, i); v >= n)
           return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ",
                             n);
+      if (out.numel() == 0) return Status::Ok();
       std::vector<int64_t> count(static_cast<size_t>(n), 0);
       T* to = out.template mutable_data<T>();
-      Reduce(
+      HEDDLE_RETURN_IF_ERROR(Reduce(
           kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
-          [&](int64_t i) { return std::max<int64_t>(-1, IntAt(ids, i)); }, to, &count);
+          [&](int64_t i) { return std::max<int64_t>(-1, IntAt(ids, i)); }, to, &count));
       FillGaps(count, row, InitOf<T>(kHow), to);
       return Status::Ok();
     }
@@ -166,6 +173,7 @@ Status NarrowExtremes(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(RunInFloat(ctx));
   const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
   Tensor& out = ctx.Out("output");
+  if (out.numel() == 0) return Status::Ok();
   const int64_t row = data.shape().Product(ids.rank(), data.rank());
   std::vector<int64_t> count(static_cast<size_t>(out.dim(0)), 0);
   for (int64_t i = 0; i < ids.numel(); ++i)
@@ -197,11 +205,12 @@ struct SparseSegment {
                             data.dim(0) - 1);
       HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
       T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+      if (shape.numel() == 0) return Status::Ok();
       const int64_t row = data.shape().Product(1, data.rank());
       std::vector<int64_t> count(static_cast<size_t>(n), 0);
-      Reduce(
+      HEDDLE_RETURN_IF_ERROR(Reduce(
           kHow, data.data<T>(), ids.numel(), row, [&](int64_t i) { return IntAt(index, i); },
-          [&](int64_t i) { return IntAt(ids, i); }, to, &count);
+          [&](int64_t i) { return IntAt(ids, i); }, to, &count));
       FillGaps(count, row, T(0), to);
       return Status::Ok();
     }

@@ -1,5 +1,6 @@
 #include <complex>
 
+#include "kernels/elementwise/arithmetic.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
@@ -23,7 +24,7 @@ Result<Tensor> Sum(const KernelContext& ctx, const Tensor& a, const Tensor& b) {
     using T = typename decltype(tag)::type;
     const T *x = a.data<T>(), *y = b.data<T>();
     T* to = sum.mutable_data<T>();
-    for (int64_t i = 0; i < a.numel(); ++i) to[i] = static_cast<T>(x[i] + y[i]);
+    for (int64_t i = 0; i < a.numel(); ++i) to[i] = AddFn::Apply(x[i], y[i]);
     known = true;
   });
   if (!known) return Unimplemented("a sum of ", Name(a.dtype()));

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <queue>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
@@ -39,12 +38,7 @@ std::vector<float> CropPositions(float from, float to, int64_t side, int64_t cro
 }
 
 Status CropAndResize(KernelContext& ctx) {
-  Tensor x = ctx.In("image");
-  if (x.dtype() != DType::kF32) {
-    x = ctx.Scratch(DType::kF32, ctx.In("image").shape());
-    ConvertElements(ctx, ctx.In("image").raw(), ctx.In("image").dtype(), x.mutable_raw(),
-                    DType::kF32, x.numel());
-  }
+  const Tensor x = InFloat(ctx, ctx.In("image"));
   const Tensor &boxes = ctx.In("boxes"), &images = ctx.In("box_ind");
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(images.dtype(), "box_ind"));
   const std::string& method = ctx.Str("method");
@@ -55,12 +49,11 @@ Status CropAndResize(KernelContext& ctx) {
     return InvalidArgument("box_ind has ", images.numel(), " elements and boxes is ",
                            Name(boxes.dtype()), " ", boxes.shape().ToString());
   Tensor& out = ctx.Out("crops");
-  const bool empty = out.numel() == 0;
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), ch = out.dim(1), cw = out.dim(2);
   for (int64_t b = 0; b < images.numel(); ++b)
     if (const int64_t i = IntAt(images, b); i < 0 || i >= x.dim(0))
       return OutOfRange("box_ind holds ", i, " at position ", b, ", expected 0 to ", x.dim(0) - 1);
-  if (empty) return Status::Ok();
+  if (out.numel() == 0) return Status::Ok();
   if (h == 0 || w == 0) return InvalidArgument("image has no pixels");
   const auto outside = static_cast<float>(ctx.Float("extrapolation_value"));
   const float* from = x.data<float>();
@@ -80,15 +73,16 @@ Status CropAndResize(KernelContext& ctx) {
           continue;
         }
         if (nearest) {
-          const auto iy = static_cast<int64_t>(std::round(py)),
-                     ix = static_cast<int64_t>(std::round(px));
+          const int64_t iy = std::min(static_cast<int64_t>(std::round(py)), h - 1),
+                        ix = std::min(static_cast<int64_t>(std::round(px)), w - 1);
           std::copy_n(image + (iy * w + ix) * c, c, pixel);
           continue;
         }
-        const auto y0 = static_cast<int64_t>(std::floor(py)),
-                   y1 = static_cast<int64_t>(std::ceil(py));
-        const auto x0 = static_cast<int64_t>(std::floor(px)),
-                   x1 = static_cast<int64_t>(std::ceil(px));
+        // The last position as float may lie behind the image where that has more than 2^24.
+        const int64_t y0 = std::min(static_cast<int64_t>(std::floor(py)), h - 1),
+                      y1 = std::min(static_cast<int64_t>(std::ceil(py)), h - 1);
+        const int64_t x0 = std::min(static_cast<int64_t>(std::floor(px)), w - 1),
+                      x1 = std::min(static_cast<int64_t>(std::ceil(px)), w - 1);
         const float dy = py - static_cast<float>(y0), dx = px - static_cast<float>(x0);
         for (int64_t k = 0; k < c; ++k) {
           const auto at = [&](int64_t yy, int64_t xx) { return image[(yy * w + xx) * c + k]; };

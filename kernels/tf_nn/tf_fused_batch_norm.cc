@@ -4,6 +4,7 @@
 #include "kernels/elementwise/convert.h"
 #include "kernels/norm/norm.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
 
 namespace heddle {
 namespace {
@@ -45,14 +46,6 @@ Status FusedShape(ShapeContext& ctx) {
 void Store(const KernelContext& ctx, Key out, const float* from, int64_t n) {
   if (Tensor* t = ctx.OutOpt(out))
     ConvertElements(ctx, from, DType::kF32, t->mutable_raw(), t->dtype(), n);
-}
-
-// The operand as float, converted where it is something else.
-Tensor InFloat(const KernelContext& ctx, const Tensor& t) {
-  if (t.dtype() == DType::kF32) return t;
-  Tensor wide = ctx.Scratch(DType::kF32, t.shape());
-  ConvertElements(ctx, t.raw(), t.dtype(), wide.mutable_raw(), DType::kF32, t.numel());
-  return wide;
 }
 
 void Invert(const float* variance, int64_t n, float epsilon, float* inverse) {

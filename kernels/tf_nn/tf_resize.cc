@@ -1,8 +1,8 @@
 // Images resized by TensorFlow's rules, and the gradients. Images are [N, H, W, C].
 #include <cmath>
 
-#include "kernels/elementwise/convert.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/tf/narrow.h"
 
 namespace heddle {
 namespace {
@@ -67,13 +67,6 @@ Taps LinearTaps(int64_t in, int64_t out, Flags flags) {
     t.part.push_back(from - floor);
   }
   return t;
-}
-
-Tensor InFloat(const KernelContext& ctx, const Tensor& t) {
-  if (t.dtype() == DType::kF32) return t;
-  Tensor wide = ctx.Scratch(DType::kF32, t.shape());
-  ConvertElements(ctx, t.raw(), t.dtype(), wide.mutable_raw(), DType::kF32, t.numel());
-  return wide;
 }
 
 Status Bilinear(KernelContext& ctx) {

@@ -46,6 +46,9 @@ Status Gather(const KernelContext& ctx, std::span<const TfApplySlot> slots, bool
     const Tensor& t = ctx.In(s.key);
     if (t.dtype() != var.dtype()) return DTypeMismatch(var.dtype(), t);
     if (s.role == kScalar) o->scalar[scalars++] = ScalarOf(t);
+    if (s.role == kState && t.numel() != var.numel())
+      return InvalidArgument(s.key.name, " has shape ", t.shape().ToString(), ", ",
+                             slots.front().key.name, " ", var.shape().ToString());
     if (s.role == kGrad) o->grad = t;
   }
   if (sparse) {

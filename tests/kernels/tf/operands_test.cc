@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/program_builder.h"
 
@@ -67,12 +68,31 @@ TEST(TfOperands, HistogramsCountNumbers) {
   EXPECT_THAT(told(1, -INFINITY), HasSubstr("value_range is -inf to 2"));
 }
 
+// The number of rows becomes an element of the dtype, which may then be 0.
+TEST(TfOperands, MeansOfManyRows) {
+  const auto told = [](int64_t rows) {
+    return Told("tf_segment_mean",
+                {{"data", Tensor::Zeros(DType::kI8, {rows})},
+                 {"segment_ids", I64({rows}, std::vector<int64_t>(static_cast<size_t>(rows), 0))}},
+                {"output"});
+  };
+  EXPECT_EQ(told(255), "");
+  EXPECT_THAT(told(256), HasSubstr("segment 0 has 256 rows"));
+}
+
 TEST(TfOperands, BlocksThatCannotBeCounted) {
   const int64_t side = 1 << 20;
   const std::vector<Feed> feeds{{"input", F32({1, 1, 1, 1, 1}, {1})},
                                 {"block_shape", I64({4}, {side, side, side, side})},
                                 {"crops", I64({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0})}};
   EXPECT_THAT(Told("tf_batch_to_space_nd", feeds, {"output"}), HasSubstr("can be counted"));
+}
+
+TEST(TfOperands, StitchedRowsHaveAPlace) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Told("tf_dynamic_stitch", {{"indices", I64({1}, {most})}, {"data", F32({1}, {1})}},
+                   {"merged"}),
+              HasSubstr("expected the place of a row"));
 }
 
 TEST(TfOperands, DiagonalsLieInMatrices) {
@@ -98,6 +118,17 @@ TEST(TfOperands, RowsWithoutAnElementTakeNoTime) {
             0);
   EXPECT_EQ(numel(RunOne("tf_bias_add_grad", {{"out_backprop", F32({kMany, 0}, {})}}, {"output"})),
             0);
+  EXPECT_EQ(numel(RunOne("tf_unsorted_segment_sum",
+                         {{"data", F32({1, 0}, {})},
+                          {"segment_ids", I64({1}, {0})},
+                          {"num_segments", I64({}, {kMany})}},
+                         {"output"})),
+            0);
+  EXPECT_THAT(
+      Told("tf_tensor_scatter_add",
+           {{"tensor", F32({1}, {1})}, {"indices", I64({kMany, 0}, {})}, {"updates", F32({}, {1})}},
+           {"output"}),
+      HasSubstr("updates has shape []"));
   EXPECT_THAT(Told("tf_list_from_tensor", {{"tensor", F32({kMany, 0}, {})}}, {"Out"}),
               HasSubstr("expected at most"));
 }
