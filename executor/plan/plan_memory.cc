@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/sub_block_slots.h"
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
@@ -311,18 +312,51 @@ class MemoryPlanner {
     std::stable_sort(plan_.list_slots.begin(), plan_.list_slots.end(),
                      [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
   }
-  // A list that the run may keep and empty. It gives a fetched list to the caller instead.
+  // A list that the run may keep and empty. It gives a fetched list to the caller instead. Arrays
+  // and rows that only a branch or a loop writes may stay unwritten in the next run, where an empty
+  // list is not the same as nothing: they are dropped.
   bool IsList(uint32_t s) {
     if (At(s).var == ir::kNoVar || d_.fetched[s] || At(s).place != 0) return false;
     const ir::VarKind kind = d_.program.vars[At(s).var].kind;
-    return kind == ir::VarKind::kArray || kind == ir::VarKind::kRows ||
-           kind == ir::VarKind::kScopes;
+    if (kind == ir::VarKind::kScopes) return true;
+    if (kind != ir::VarKind::kArray && kind != ir::VarKind::kRows) return false;
+    if (written_first_.empty()) FindWrittenFirst();
+    return written_first_[s];
+  }
+  // The slots that every run writes before it uses them otherwise.
+  void FindWrittenFirst() {
+    written_first_.assign(plan_.slots.size(), false);
+    std::vector<bool> used(plan_.slots.size(), false);
+    BlockAccess access(plan_);
+    std::vector<const Instruction*> in_file_order;  // a schedule may have another
+    for (const Instruction& in : ins_) in_file_order.push_back(&in);
+    std::stable_sort(in_file_order.begin(), in_file_order.end(),
+                     [](const auto* a, const auto* b) { return a->ir_op < b->ir_op; });
+    for (const Instruction* at : in_file_order) {
+      const Instruction& in = *at;
+      const auto use = [&](uint32_t s) {
+        if (s != kNoSlot) used[s] = true;
+      };
+      const auto write = [&](uint32_t s) {
+        if (s != kNoSlot) written_first_[s] = !used[s] || written_first_[s];
+        use(s);
+      };
+      for (uint32_t s : in.op.in) use(s);
+      for (int block : BlocksOf(plan_, in)) {
+        for (uint32_t s : access.Of(block).reads) use(s);
+        for (uint32_t s : access.Of(block).writes) use(s);
+      }
+      const bool perhaps = in.op.def->has(kControlFlow) || ir::SelectsOutput(*in.op.def);
+      for (uint32_t s : in.op.out) perhaps ? use(s) : write(s);
+      for (const auto& r : in.rewrites) perhaps ? use(r.real) : write(r.real);
+    }
   }
 
   PlanDraft& d_;
   Plan& plan_;
   std::vector<Instruction>& ins_;
   std::vector<Nested> nested_;
+  std::vector<bool> written_first_;  // see FindWrittenFirst; empty until it is asked for
 };
 
 }  // namespace

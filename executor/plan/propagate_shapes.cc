@@ -303,7 +303,9 @@ class ShapePropagator {
     const std::optional<bool> runs = Decided(in);
     if (runs == false) {
       for (int sub : blocks) DropBlock(sub);
-      *dropped = true;
+      const Told told = Ask(in, true);
+      *dropped = told.nothing();
+      if (!*dropped) TakeBehind(in, told);  // a gradient operator writes zeros
       return Status::Ok();
     }
     const size_t before = became_known_.size();
@@ -324,9 +326,7 @@ class ShapePropagator {
     }
     const Told told = Ask(in, true);
     if (!runs) ForgetKnown(before);
-    for (uint32_t s : in.op.out)
-      if (s != kNoSlot && plan_.slots[s].versioned) SetUnknown(s);
-    TakeTold(in, told, true);
+    TakeBehind(in, told);
     return Status::Ok();
   }
   // Says whether an operator runs its block, if its condition is a constant of the plan (it follows
@@ -334,7 +334,7 @@ class ShapePropagator {
   std::optional<bool> Decided(const Instruction& in) {
     const OpDef& def = *in.op.def;
     const int scalar = def.FindAttr("is_scalar_condition"), slot = def.FindInput("Cond");
-    if (scalar < 0 || slot < 0 || def.infer_shape() == nullptr ||
+    if (!infer_now_ || scalar < 0 || slot < 0 || def.infer_shape() == nullptr ||
         !std::get<bool>(in.op.attrs[scalar]) ||
         in.op.in_begin[slot + 1] - in.op.in_begin[slot] != 1)
       return std::nullopt;
@@ -365,6 +365,10 @@ class ShapePropagator {
   struct Told {
     std::vector<ShapeContext::OutMeta> outs;
     bool all = true;
+    // The operator itself writes nothing.
+    bool nothing() const {
+      return all && std::none_of(outs.begin(), outs.end(), [](const auto& out) { return out.set; });
+    }
   };
   // What is not known looks to the shape function like nothing before the blocks have been gone
   // through, and like a tensor of unknown shape behind them.
@@ -384,6 +388,11 @@ class ShapePropagator {
     told.all = status.ok() && !ctx.deferred();
     if (status.ok() && infer_now_) told.outs = std::move(ctx.outs());
     return told;
+  }
+  void TakeBehind(const Instruction& in, const Told& told) {
+    for (uint32_t s : in.op.out)
+      if (s != kNoSlot && plan_.slots[s].versioned) SetUnknown(s);
+    TakeTold(in, told, true);
   }
   void TakeTold(const Instruction& in, const Told& told, bool behind) {
     const auto& defs = in.op.def->outputs();

@@ -183,5 +183,43 @@ TEST_P(ControlFlow, ALoopThatNeverRunsReadsNothing) {
   EXPECT_TRUE(*yes.data<bool>());  // the caller's condition is the caller's
 }
 
+// An array that a branch wrote in one run is in the next as if no run had been before.
+TEST(ControlFlow, ArraysHoldNothingWhereNoBranchOfTheRunWroteThem) {
+  for (const char* reader :
+       {"lod_array_length", "assign", "select_input", "tensor_array_to_tensor"}) {
+    SCOPED_TRACE(reader);
+    const std::string type = reader;
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2}).Feed("go", DType::kBool, {1}).Array("a");
+    b.Fill("i", {1}, 0, DType::kI64).Fill("mask", {1}, 0, DType::kI32);
+    const int body = b.Block(0);
+    b.In(body).Op("write_to_array", {{"X", {"x"}}, {"I", {"i"}}}, {{"Out", {"a"}}});
+    b.In(0).Op("conditional_block", {{"Cond", {"go"}}, {"Input", {"x", "i"}}},
+               {{"Out", {"a"}}, {"Scope", {}}},
+               {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+    if (type == "assign" || type == "select_input") b.Array("y");
+    if (type == "select_input")
+      b.Op(type, {{"X", {"a"}}, {"Mask", {"mask"}}}, {{"Out", {"y"}}});
+    else
+      b.Unary(type, "a", "y");
+    b.Fetch("y");
+    const auto feeds = [](bool go) {
+      Tensor flag = Tensor::Zeros(DType::kBool, {1});
+      flag.mutable_data<bool>()[0] = go;
+      return std::vector<heddle::Feed>{{"x", F32({2}, {1, 2})}, {"go", flag}};
+    };
+    Executor executor({.threads = 1});
+    auto fresh = MustCompile(executor, b.Build(), nullptr);
+    auto used = MustCompile(executor, b.Build(), nullptr);
+    const auto before = executor.RunValues(fresh, feeds(false));
+    const auto taken = executor.RunValues(used, feeds(true));
+    EXPECT_TRUE(taken.ok()) << taken.status().ToString();
+    const auto after = executor.RunValues(used, feeds(false));
+    EXPECT_EQ(before.status().ToString(), after.status().ToString());
+    if (!before.ok() || !after.ok()) continue;
+    EXPECT_EQ((*before)[0].kind(), (*after)[0].kind());
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing

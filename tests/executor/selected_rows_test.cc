@@ -42,6 +42,44 @@ ProgramBuilder Training() {
   return b;
 }
 
+// Rows that a branch wrote in one run are gone in the next, as if no run had been before.
+TEST(SelectedRows, HoldNothingWhereNoBranchOfTheRunWroteThem) {
+  for (const char* reader : {"get_tensor_from_selected_rows", "merge_selected_rows", "scale"}) {
+    SCOPED_TRACE(reader);
+    ProgramBuilder b;
+    b.Feed("table", DType::kF32, {3, 2}).Feed("ids", DType::kI64, {2});
+    b.Feed("d", DType::kF32, {2, 2}).Feed("go", DType::kBool, {1});
+    DeclareRows(b, "g");
+    const int body = b.Block(0);
+    b.In(body).Op("lookup_table_v2_grad", {{"W", {"table"}}, {"Ids", {"ids"}}, {"Out@GRAD", {"d"}}},
+                  {{"W@GRAD", {"g"}}}, {{"is_sparse", true}});
+    b.In(0).Op("conditional_block", {{"Cond", {"go"}}, {"Input", {"table", "ids", "d"}}},
+               {{"Out", {"g"}}, {"Scope", {}}},
+               {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+    if (reader == std::string("get_tensor_from_selected_rows"))
+      b.Var("y", DType::kF32, {-1, 2});
+    else
+      DeclareRows(b, "y");
+    b.Unary(reader, "g", "y").Fetch("y");
+    const auto feeds = [](bool go) {
+      Tensor flag = Tensor::Zeros(DType::kBool, {1});
+      flag.mutable_data<bool>()[0] = go;
+      return std::vector<heddle::Feed>{{"table", F32({3, 2}, std::vector<float>(6, 1))},
+                                       {"ids", I64({2}, {2, 0})},
+                                       {"d", F32({2, 2}, {4, -4, 8, 8})},
+                                       {"go", flag}};
+    };
+    Executor executor({.threads = 1});
+    auto fresh = MustCompile(executor, b.Build(), nullptr);
+    auto used = MustCompile(executor, b.Build(), nullptr);
+    const auto before = executor.RunValues(fresh, feeds(false));
+    const auto first = executor.RunValues(used, feeds(true));
+    EXPECT_TRUE(first.ok()) << first.status().ToString();
+    const auto after = executor.RunValues(used, feeds(false));
+    EXPECT_EQ(before.status().ToString(), after.status().ToString());
+  }
+}
+
 TEST(SelectedRows, GradientsAreScaledAndSteppedAsPaddleDoes) {
   Executor executor({.threads = 1});
   auto scope = std::make_shared<Scope>();

@@ -394,10 +394,18 @@ TEST_P(Bodies, StepsOfOneShapeAreStatic) {
     EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{6, 8, 18, 32, 98, 212}));
 }
 
-// y = flag ? x x : x - 1, and x@GRAD of its sum.
-ProgramBuilder Branches() {
+// y = flag ? x x : x - 1, and x@GRAD of its sum. `by_shape`: the flag is whether x has less than
+// three elements; otherwise it is fed.
+ProgramBuilder Branches(bool by_shape = false) {
   ProgramBuilder b;
-  b.Feed("x", DType::kF32, {-1}).Feed("flag", DType::kBool, {1}).Unary("logical_not", "flag", "no");
+  b.Feed("x", DType::kF32, {-1});
+  if (by_shape) {
+    b.Op("shape", {{"Input", {"x"}}}, {{"Out", {"n"}}}).Fill("three", {1}, 3, DType::kI32);
+    b.Var("flag", DType::kBool, {1}).Binary("less_than", "n", "three", "flag");
+  } else {
+    b.Feed("flag", DType::kBool, {1});
+  }
+  b.Unary("logical_not", "flag", "no");
   const int square = b.Block(0), less = b.Block(0);
   const int back[] = {b.Block(square), b.Block(less)};
   b.Var("a", DType::kF32, {-1}).Var("b", DType::kF32, {-1});
@@ -456,6 +464,25 @@ TEST_P(Bodies, BranchesAndTheirGradientsAreStatic) {
     out = MustRun(executor_, compiled, feeds(false));
     EXPECT_EQ(Floats(out[0]), (Rows{2, 3}));
     EXPECT_EQ(Floats(out[1]), (Rows{1, 1}));
+  }
+}
+
+// The gradients of a branch that no run of the plan takes are zeros, as they are without a plan.
+TEST_P(Bodies, BranchesAndTheirGradientsAreDecidedByShapes) {
+  ProgramBuilder b = Branches(true);
+  b.Fetch("x@GRAD0").Fetch("x@GRAD1");
+  auto compiled = Compile(b);
+  for (int twice = 0; twice < 2; ++twice) {
+    auto out = MustRun(executor_, compiled, {{"x", F32({2}, {3, 4})}});
+    EXPECT_EQ(Floats(out[0]), (Rows{9, 16}));
+    EXPECT_EQ(Floats(out[1]), (Rows{9, 16}));
+    EXPECT_EQ(Floats(out[2]), (Rows{9, 16}));
+    EXPECT_EQ(Floats(out[3]), (Rows{0, 0}));
+    out = MustRun(executor_, compiled, {{"x", F32({3}, {3, 4, 5})}});
+    EXPECT_EQ(Floats(out[0]), (Rows{2, 3, 4}));
+    EXPECT_EQ(Floats(out[1]), (Rows{1, 1, 1}));
+    EXPECT_EQ(Floats(out[2]), (Rows{0, 0, 0}));
+    EXPECT_EQ(Floats(out[3]), (Rows{1, 1, 1}));
   }
 }
 

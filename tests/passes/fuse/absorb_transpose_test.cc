@@ -71,6 +71,18 @@ TEST(AbsorbTranspose, OfTheLastTwoDimensions) {
   Check({.x = {5, 7}, .y = {2, 3, 4, 7}, .y_axis = {0, 1, 3, 2}});
 }
 
+TEST(AbsorbTranspose, BesideAVectorOrFewerDimensions) {
+  for (const char* op : {"matmul_v2", "matmul"}) {
+    SCOPED_TRACE(op);
+    Check({.x = {7}, .y = {4, 7}, .y_axis = {1, 0}, .op = op});
+    Check({.x = {7}, .y = {2, 4, 7}, .op = op});
+    Check({.x = {7, 5}, .y = {7}, .x_axis = {1, 0}, .y_axis = {}, .op = op});
+    Check({.x = {2, 7, 5}, .y = {7}, .x_axis = {0, 2, 1}, .y_axis = {}, .op = op});
+    Check({.x = {3, 5, 7}, .y = {4, 7}, .y_axis = {1, 0}, .op = op});
+    Check({.x = {7, 5}, .y = {3, 7, 4}, .x_axis = {1, 0}, .y_axis = {}, .op = op});
+  }
+}
+
 TEST(AbsorbTranspose, InFrontOfATransposedOperand) {
   Check({.y = {2, 7, 4}, .trans_y = true});
   Check({.x = {2, 5, 7}, .y = {2, 7, 4}, .x_axis = {0, 2, 1}, .trans_x = true, .trans_y = true});
