@@ -2,18 +2,22 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "core/error.h"
 #include "executor/compiled.h"
 #include "executor/executor_impl.h"
-#include "executor/run_session.h"
 
 namespace heddle::internal {
 namespace {
 
 Status Cancelled() {
   return Status(StatusCode::kCancelled, "the run was cancelled before it began");
+}
+
+Status Late() {
+  return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
 }
 
 }  // namespace
@@ -41,31 +45,38 @@ const void* AsyncRuns::LineOf(const AsyncRunState& run) {
 
 bool AsyncRuns::Writes(const AsyncRunState& run) { return run.compiled.impl()->writes_scope; }
 
-void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
+void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) try {
   const std::stop_token wish = run->options.stop;
   run->options.stop = run->stop.get_token();
   if (run->options.deadline)
-    run->watch_id =
-        resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run), this] {
-          if (const auto late = weak.lock())
-            EndWaiting(*late, Status(StatusCode::kDeadlineExceeded,
-                                     "the run's deadline came before its turn"));
-        });
+    run->watch_id = resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run),
+                                                                    this] {
+      if (const auto late = weak.lock())
+        EndWaiting(*late,
+                   Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn"),
+                   false);
+    });
   Status refused;
   {
     MutexLock lock(mutex_);
     run->number = ++started_;
     lines_[LineOf(*run)].waiting.push_back(run);
+    ++waiting_;
     if (closed_) {
       refused = Cancelled();
-    } else if (idle_ > 0) {
-      changed_.NotifyOne();
-    } else if (workers_.size() < most_workers_) {
-      refused = StartWorker();
+    } else {
+      if (idle_ > 0) changed_.NotifyOne();
+      // An idle thread may have been notified for an earlier run, and not have woken yet.
+      if (waiting_ > idle_ && workers_.size() < most_workers_) refused = StartWorker();
     }
   }
-  if (!refused.ok()) EndWaiting(*run, refused);
+  if (!refused.ok()) EndWaiting(*run, refused, true);
+  // The watcher found no run in a line if the deadline came before there was one.
+  if (run->options.deadline && std::chrono::steady_clock::now() >= *run->options.deadline)
+    EndWaiting(*run, Late(), true);
   if (wish.stop_possible()) run->forward.emplace(wish, AsyncRunState::Forward{run.get()});
+} catch (const std::bad_alloc&) {
+  End(*run, ResourceExhausted("no memory to start a run"), {});
 }
 
 // Without a further thread those that there are make the run.
@@ -91,6 +102,7 @@ std::shared_ptr<AsyncRunState> AsyncRuns::Next() {
   best->waiting.pop_front();
   ++best->going;
   best->writing = Writes(*run);
+  --waiting_;
   run->phase = AsyncRunState::Phase::kGoing;
   return run;
 }
@@ -106,7 +118,7 @@ void AsyncRuns::Work() {
   RunMemory memory;  // from run to run
   MutexLock lock(mutex_);
   for (;;) {
-    const std::shared_ptr<AsyncRunState> run = Next();
+    std::shared_ptr<AsyncRunState> run = Next();
     if (run == nullptr) {
       if (closed_) return;
       ++idle_;
@@ -115,18 +127,25 @@ void AsyncRuns::Work() {
       continue;
     }
     lock.Unlock();
-    if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
-    std::vector<Value> values;
-    Status status = RunSession::Run(
-        *resources_, *plans_, {*run->compiled.impl(), run->feeds, run->options, memory, &values});
-    lock.Lock();
-    Leave(*run);
-    // What waited for this one may go now, also beside what this thread takes up itself.
-    if (idle_ > 0) changed_.NotifyAll();
-    lock.Unlock();
-    End(*run, std::move(status), std::move(values));
+    Make(std::move(run), memory);
     lock.Lock();
   }
+}
+
+// Takes the run over: this may be the last reference, and what goes with it may run code of
+// callers, for which the mutex must be free.
+void AsyncRuns::Make(std::shared_ptr<AsyncRunState> run, RunMemory& memory) {
+  if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
+  std::vector<Value> values;
+  Status status = RunSession::Run(
+      *resources_, *plans_, {*run->compiled.impl(), run->feeds, run->options, memory, &values});
+  {
+    MutexLock lock(mutex_);
+    Leave(*run);
+    // The end of this run may let several others of its line go; this thread takes one of them.
+    if (idle_ > 0 && waiting_ > 0) changed_.NotifyAll();
+  }
+  End(*run, std::move(status), std::move(values));
 }
 
 void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values) {
@@ -142,7 +161,7 @@ void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values
     callback(AsyncRunState::HandleOf(run.shared_from_this()));
 }
 
-void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why) {
+void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline) {
   std::shared_ptr<AsyncRunState> kept;
   {
     MutexLock lock(mutex_);
@@ -155,16 +174,22 @@ void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why) {
     if (at == waiting.end()) return;
     kept = std::move(*at);
     waiting.erase(at);
+    --waiting_;
     run.phase = AsyncRunState::Phase::kGoing;  // nobody else ends it
+    ++ending_;
     if (line->second.going == 0 && waiting.empty()) lines_.erase(line);
-    if (idle_ > 0) changed_.NotifyAll();  // the next one in the line may be let go
+    if (idle_ > 0 && waiting_ > 0) changed_.NotifyAll();  // the next in the line may be let go
   }
+  if (forget_deadline && run.watch_id != 0) resources_->watcher.Remove(run.watch_id);
   End(run, why, {});
+  MutexLock lock(mutex_);
+  --ending_;
+  if (closed_) changed_.NotifyAll();
 }
 
 void AsyncRuns::Cancel(AsyncRunState& run) {
   run.stop.request_stop();
-  EndWaiting(run, Cancelled());
+  EndWaiting(run, Cancelled(), true);
 }
 
 bool AsyncRuns::IsDone(const AsyncRunState& run) {
@@ -195,23 +220,22 @@ Result<std::vector<Value>> AsyncRuns::Take(AsyncRunState& run) {
 }
 
 void AsyncRuns::Close() {
-  std::vector<std::shared_ptr<AsyncRunState>> waiting;
   std::vector<std::thread> workers;
-  {
-    MutexLock lock(mutex_);
-    closed_ = true;
-    for (const auto& [scope, line] : lines_)
-      waiting.insert(waiting.end(), line.waiting.begin(), line.waiting.end());
+  MutexLock lock(mutex_);
+  closed_ = true;
+  while (waiting_ > 0) {
+    const auto line = std::find_if(lines_.begin(), lines_.end(),
+                                   [](const auto& l) { return !l.second.waiting.empty(); });
+    std::shared_ptr<AsyncRunState> run = line->second.waiting.front();
+    lock.Unlock();
+    EndWaiting(*run, Cancelled(), true);
+    run = nullptr;
+    lock.Lock();
   }
-  for (const auto& run : waiting) {
-    if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
-    EndWaiting(*run, Cancelled());
-  }
-  {
-    MutexLock lock(mutex_);
-    changed_.NotifyAll();
-    workers = std::move(workers_);
-  }
+  while (ending_ > 0) changed_.Wait(mutex_);
+  changed_.NotifyAll();
+  workers = std::move(workers_);
+  lock.Unlock();
   for (std::thread& worker : workers) worker.join();
 }
 

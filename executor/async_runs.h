@@ -22,6 +22,7 @@
 #include "core/thread_annotations.h"
 #include "executor/plan_service.h"
 #include "executor/run_resources.h"
+#include "executor/run_session.h"
 #include "heddle/async_run.h"
 
 namespace heddle::internal {
@@ -87,10 +88,12 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   static bool Writes(const AsyncRunState& run);
   void Work() HEDDLE_EXCLUDES(mutex_);
   Status StartWorker() HEDDLE_REQUIRES(mutex_);
+  void Make(std::shared_ptr<AsyncRunState> run, RunMemory& memory) HEDDLE_EXCLUDES(mutex_);
   std::shared_ptr<AsyncRunState> Next() HEDDLE_REQUIRES(mutex_);
   void Leave(AsyncRunState& run) HEDDLE_REQUIRES(mutex_);
-  // Ends a run that waits, if it still does.
-  void EndWaiting(AsyncRunState& run, const Status& why) HEDDLE_EXCLUDES(mutex_);
+  // Ends a run that waits, if it still does. `forget_deadline`: not on the watcher's thread.
+  void EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline)
+      HEDDLE_EXCLUDES(mutex_);
   void End(AsyncRunState& run, Status status, std::vector<Value> values) HEDDLE_EXCLUDES(mutex_);
 
   RunResources* const resources_;  // not there any more after Close
@@ -100,8 +103,10 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   CondVar changed_;
   Lines lines_ HEDDLE_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_ HEDDLE_GUARDED_BY(mutex_);
-  size_t idle_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  size_t idle_ HEDDLE_GUARDED_BY(mutex_) = 0;     // threads that wait for runs
+  size_t waiting_ HEDDLE_GUARDED_BY(mutex_) = 0;  // runs in all lines
   uint64_t started_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  int ending_ HEDDLE_GUARDED_BY(mutex_) = 0;  // EndWaiting is under way; Close waits for it
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
 };
 

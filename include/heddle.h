@@ -261,8 +261,9 @@ HEDDLE_TRY heddle_model_run(heddle_model* model, const heddle_run_options* optio
  * for heddle_model_run and may be freed; the inputs' memory must not change until the run has
  * ended, and `options->stop` must live as long. `on_done`, unless NULL, is called once with
  * `argument` when the run has ended, on a thread of the executor or of who cancelled it: it must be
- * quick, and must neither wait for a run nor free any handle. It may be called before this function
- * returns, and heddle_run_wait may return before it: `argument` must live until it was called. */
+ * quick, and must neither wait for a run nor free any handle. It may be
+ * called before this function has returned, and after heddle_run_wait has: `argument` must live
+ * until it has been called. */
 HEDDLE_TRY heddle_model_start(heddle_model* model, const heddle_run_options* options,
                               const char* const* names, const heddle_tensor* const* inputs,
                               size_t num_inputs, void (*on_done)(void* argument), void* argument,

@@ -10,9 +10,9 @@
 // each sees what those before it wrote. Others may end in any order.
 //
 // Ownership: a handle shares its run; the last one may go while the run goes on. The run keeps the
-// compiled program and the feeds' memory, which must not change until it has ended. When the
-// executor goes, what waits ends with kCancelled, and what is being made is waited for. Threads:
-// all methods from any thread.
+// compiled program and the feeds' memory, which must not change until it has ended. An executor
+// that goes ends what waits with kCancelled, and waits for what is being made and for callbacks.
+// Threads: all methods from any thread.
 #pragma once
 
 #include <chrono>
@@ -33,10 +33,12 @@ struct AsyncRunState;
 
 class AsyncRun {
  public:
-  // Called once, when the run has ended, on the thread that ended it: one of the executor's, or
-  // that of whoever cancelled the run while it waited. It must be quick and must not throw, nor
-  // wait for another run or destroy the executor; it may start runs, best only when this one
-  // succeeded.
+  // Called once, when the run has ended, on the thread that ended it: one of the executor's, that
+  // of whoever cancelled the run while it waited, or that which destroys the executor. Start may
+  // not have returned yet, and threads that waited for the run may go on before the call. It must
+  // be quick and must not throw, nor wait for another run or destroy the executor. It may start
+  // runs, but only when this one succeeded: a run that ends with its executor ends what it starts,
+  // too.
   using Callback = std::function<void(AsyncRun run)>;
 
   // What `options` points to must live until the run has ended. Errors are those of the run: Take

@@ -112,17 +112,17 @@ TEST_P(AsyncRuns, FailAsRunsDo) {
 
 TEST_P(AsyncRuns, CallBackOnce) {
   auto compiled = MustCompile(executor_, Doubling(), nullptr);
-  std::promise<float> second;
+  auto second = std::make_shared<std::promise<float>>();
   std::atomic<int> calls{0};
-  AsyncRun::Start(compiled, {{"x", F32({1}, {3})}}, {}, [&](AsyncRun run) {
+  AsyncRun::Start(compiled, {{"x", F32({1}, {3})}}, {}, [&calls, compiled, second](AsyncRun run) {
     ++calls;
     const float y = Floats((*run.Take())[0].tensor())[0];
-    AsyncRun::Start(compiled, {{"x", F32({1}, {y})}}, {}, [&](AsyncRun next) {
+    AsyncRun::Start(compiled, {{"x", F32({1}, {y})}}, {}, [&calls, second](AsyncRun next) {
       ++calls;
-      second.set_value(Floats((*next.Take())[0].tensor())[0]);
+      second->set_value(Floats((*next.Take())[0].tensor())[0]);
     });
   });
-  EXPECT_EQ(second.get_future().get(), 12);
+  EXPECT_EQ(second->get_future().get(), 12);
   EXPECT_EQ(calls.load(), 2);
 }
 
@@ -159,6 +159,51 @@ TEST_P(AsyncRuns, HaveDeadlinesWaitingOrGoing) {
   for (AsyncRun& run : runs) EXPECT_EQ(run.Take().status().code(), StatusCode::kDeadlineExceeded);
 }
 
+TEST_P(AsyncRuns, WaitInVainWhenTheirDeadlineIsPast) {
+  auto endless = MustCompile(executor_, Endless(), nullptr);
+  std::vector<AsyncRun> going;
+  for (int k = 0; k < GetParam(); ++k) going.push_back(AsyncRun::Start(endless, EndlessFeeds()));
+  auto late = AsyncRun::Start(endless, EndlessFeeds(), {.deadline = steady_clock::now()});
+  EXPECT_TRUE(late.WaitUntil(steady_clock::now() + std::chrono::seconds(20)));
+  EXPECT_EQ(late.Take().status().code(), StatusCode::kDeadlineExceeded);
+  for (AsyncRun& run : going) run.Cancel();
+}
+
+// As many runs are made at once as there may be, also when they are started in one go while one
+// thread sleeps.
+TEST_P(AsyncRuns, UseAllThreads) {
+  auto endless = MustCompile(executor_, Endless(), nullptr);
+  auto warm = AsyncRun::Start(MustCompile(executor_, Doubling(), nullptr), {{"x", F32({1}, {1})}});
+  warm.Wait();
+  bool all_began = false;
+  for (int pause = 20; pause <= 2000 && !all_began; pause *= 10) {
+    std::vector<AsyncRun> runs;
+    for (int k = 0; k < GetParam(); ++k) runs.push_back(AsyncRun::Start(endless, EndlessFeeds()));
+    std::this_thread::sleep_for(milliseconds(pause));
+    all_began = true;
+    for (AsyncRun& run : runs) {
+      run.Cancel();
+      const Status status = run.Take().status();
+      EXPECT_EQ(status.code(), StatusCode::kCancelled);
+      all_began = all_began && status.message().find("before it began") == std::string::npos;
+    }
+  }
+  EXPECT_TRUE(all_began);
+}
+
+// Nobody holds the run when it ends, while its stop is asked for.
+TEST_P(AsyncRuns, GoWithTheirLastReference) {
+  auto endless = MustCompile(executor_, Endless(), nullptr);
+  for (int round = 0; round < 50; ++round) {
+    std::stop_source stop;
+    auto ended = std::make_shared<std::promise<void>>();
+    AsyncRun::Start(endless, EndlessFeeds(), {.stop = stop.get_token()},
+                    [ended](const AsyncRun&) { ended->set_value(); });
+    std::jthread stopper([&] { stop.request_stop(); });
+    ended->get_future().wait();
+  }
+}
+
 TEST_P(AsyncRuns, OutliveTheirExecutorCancelled) {
   std::vector<AsyncRun> runs;
   std::atomic<int> calls{0};
@@ -177,6 +222,29 @@ TEST_P(AsyncRuns, OutliveTheirExecutorCancelled) {
   }
   EXPECT_EQ(calls.load(), GetParam() + 3);
   for (AsyncRun& run : runs) EXPECT_EQ(run.Take().status().code(), StatusCode::kCancelled);
+}
+
+TEST_P(AsyncRuns, TheirExecutorWaitsForCallbacks) {
+  std::atomic<bool> called{false};
+  std::promise<void> in_callback;
+  std::jthread canceller;
+  {
+    Executor executor({.threads = GetParam()});
+    auto endless = MustCompile(executor, Endless(), nullptr);
+    std::vector<AsyncRun> going;
+    for (int k = 0; k < GetParam(); ++k) going.push_back(AsyncRun::Start(endless, EndlessFeeds()));
+    auto waiting =
+        AsyncRun::Start(endless, EndlessFeeds(),
+                        {.deadline = steady_clock::now() + std::chrono::hours(1)}, [&](AsyncRun) {
+                          in_callback.set_value();
+                          std::this_thread::sleep_for(milliseconds(50));
+                          called = true;
+                        });
+    canceller = std::jthread([waiting]() mutable { waiting.Cancel(); });
+    in_callback.get_future().wait();
+    for (AsyncRun& run : going) run.Cancel();
+  }
+  EXPECT_TRUE(called.load());
 }
 
 TEST_P(AsyncRuns, AreStartedFromManyThreads) {
