@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "core/error.h"
@@ -45,22 +44,31 @@ const void* AsyncRuns::LineOf(const AsyncRunState& run) {
 
 bool AsyncRuns::Writes(const AsyncRunState& run) { return run.compiled.impl()->writes_scope; }
 
-void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) try {
+void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
+  try {
+    Queue(run);
+  } catch (const std::exception& e) {  // no memory, no thread for deadlines
+    const Status why = ResourceExhausted("the run could not be started: ", e.what());
+    if (run->number == 0)
+      End(*run, why, {});
+    else
+      EndWaiting(*run, why, true);
+  }
+}
+
+void AsyncRuns::Queue(const std::shared_ptr<AsyncRunState>& run) {
   const std::stop_token wish = run->options.stop;
   run->options.stop = run->stop.get_token();
   if (run->options.deadline)
-    run->watch_id = resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run),
-                                                                    this] {
-      if (const auto late = weak.lock())
-        EndWaiting(*late,
-                   Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn"),
-                   false);
-    });
+    run->watch_id =
+        resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run), this] {
+          if (const auto late = weak.lock()) EndWaiting(*late, Late(), false);
+        });
   Status refused;
   {
     MutexLock lock(mutex_);
-    run->number = ++started_;
     lines_[LineOf(*run)].waiting.push_back(run);
+    run->number = ++started_;
     ++waiting_;
     if (closed_) {
       refused = Cancelled();
@@ -75,8 +83,6 @@ void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) try {
   if (run->options.deadline && std::chrono::steady_clock::now() >= *run->options.deadline)
     EndWaiting(*run, Late(), true);
   if (wish.stop_possible()) run->forward.emplace(wish, AsyncRunState::Forward{run.get()});
-} catch (const std::bad_alloc&) {
-  End(*run, ResourceExhausted("no memory to start a run"), {});
 }
 
 // Without a further thread those that there are make the run.

@@ -44,7 +44,7 @@ struct AsyncRunState : std::enable_shared_from_this<AsyncRunState> {
   RunOptions options;
   AsyncRun::Callback on_done;
   std::stop_source stop;
-  uint64_t number = 0;    // in the order of starts
+  uint64_t number = 0;    // in the order of starts; 0: in no line
   uint64_t watch_id = 0;  // of the deadline; 0: none
 
   // Guarded by the mutex of `runs`.
@@ -88,6 +88,7 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   static bool Writes(const AsyncRunState& run);
   void Work() HEDDLE_EXCLUDES(mutex_);
   Status StartWorker() HEDDLE_REQUIRES(mutex_);
+  void Queue(const std::shared_ptr<AsyncRunState>& run) HEDDLE_EXCLUDES(mutex_);
   void Make(std::shared_ptr<AsyncRunState> run, RunMemory& memory) HEDDLE_EXCLUDES(mutex_);
   std::shared_ptr<AsyncRunState> Next() HEDDLE_REQUIRES(mutex_);
   void Leave(AsyncRunState& run) HEDDLE_REQUIRES(mutex_);
