@@ -292,6 +292,7 @@ Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunStat
 
 Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const BlockPlan& plan = run.plan().blocks[block];
+  for (const uint32_t list : plan.fills) run.GiveList(list);
   const size_t done = first ? 0 : plan.once;
   const Instruction* begin = plan.instructions.data() + done;
   return ExecuteAll(

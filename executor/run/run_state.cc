@@ -17,6 +17,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
       values_(plan_->slots.size()),
       frame_(plan_->slots.size()),
       readers_(plan_->counted_slots.empty() ? 0 : values_.size()),
+      kept_lists_(plan_->kept_lists.size()),
       iterates_(plan_->blocks.size(), 0) {
   services_.blocks = this;
   services_.random = &random_;
@@ -209,6 +210,11 @@ void RunState::End() {
   for (uint32_t s : plan_->view_slots) value(s) = Value();
   for (uint32_t s : plan_->run_slots) value(s) = Value();
   for (uint32_t s : plan_->list_slots) Empty(&value(s));
+  for (size_t k = 0; k < kept_lists_.size(); ++k) {
+    Value& list = value(plan_->kept_lists[k]);
+    Empty(&list);
+    if (list.initialized()) kept_lists_[k] = std::exchange(list, Value());
+  }
   if (tokens_) tokens_->End();
 }
 

@@ -70,6 +70,12 @@ class RunState final : public BlockRunner {
     return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
   }
 
+  // To the block that fills it, one of the plan's kept lists, with the room of an earlier run.
+  void GiveList(uint32_t k) {
+    Value& list = value(plan_->kept_lists[k]);
+    if (!list.initialized()) std::swap(list, kept_lists_[k]);
+  }
+
   // Nobody needs a pooled slot's contents any more.
   void Release(uint32_t slot) {
     const bool keeps_shape = !plan_->keeps_shape.empty() && plan_->keeps_shape[slot];
@@ -156,6 +162,7 @@ class RunState final : public BlockRunner {
   bool poison_ = false;
   std::shared_ptr<ArenaBlocks> lender_;    // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
+  std::vector<Value> kept_lists_;          // parallel to the plan's; nothing while a run has it
   // Per block: its loop's first iteration has begun. The thread that runs the loop writes it.
   std::vector<uint8_t> iterates_;
   FirstError error_;

@@ -13,7 +13,7 @@ Result<Pads> PadsIn(const Context& ctx, const Shape& x) {
   const Shape& s = ShapeIn(ctx, "paddings");
   if (s.rank() != 2 || s[0] != x.rank() || s[1] != 2)
     return InvalidArgument("paddings has shape ", s.ToString(), ", expected [", x.rank(), ", 2]");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints list, IntsIn(ctx, "paddings"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts list, IntsIn(ctx, "paddings"));
   Pads p;
   for (int i = 0; i < x.rank(); ++i) {
     p.before[i] = list[2 * static_cast<size_t>(i)];
@@ -43,7 +43,7 @@ Status PadShape(ShapeContext& ctx) {
       return InvalidArgument("paddings of axis ", i, " take more than its ", x[i], " elements");
   }
   if (out.is_static()) {
-    HEDDLE_ASSIGN_OR_RETURN(out, MakeShape(Ints(out.begin(), out.end()), "output"));
+    HEDDLE_ASSIGN_OR_RETURN(out, MakeShape(out, "output"));
   }
   ctx.SetOut("output", out, ctx.InDType("input"));
   return Status::Ok();

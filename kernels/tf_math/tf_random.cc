@@ -89,7 +89,7 @@ Result<Philox> GeneratorOf(const KernelContext& ctx) {
 Status RandomShape(ShapeContext& ctx) {
   const DType dtype = DTypeFromProto(ctx.Int("dtype"));
   if (!Known(ctx, "shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   ctx.SetOut("output", shape, dtype);
   return Status::Ok();
@@ -168,7 +168,7 @@ Status Random(KernelContext& ctx) {
 
 Status IntegerShape(ShapeContext& ctx) {
   if (!Known(ctx, "shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   ctx.SetOut("output", shape, ctx.InDType("minval"));
   return Status::Ok();
