@@ -14,8 +14,9 @@
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
+#include "tools/progress.h"
 #include "tools/ranks.h"
-#include "tools/values.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {
