@@ -207,6 +207,7 @@ ExecutorOptions ModelOptions::executor() const {
   options.threads = threads;
   options.runs_at_once = runs_at_once;
   options.memory_limit = memory_limit;
+  options.communicator = communicator;
   if (place != "cpu")
     options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
@@ -224,6 +225,15 @@ RunOptions ModelOptions::run() const {
   if (deadline_ms > 0)
     options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
   return options;
+}
+
+void AddRanksOption(Command app, ModelOptions* options, const std::string& does) {
+  app.add_option("--ranks", options->ranks,
+                 "run the program as a group of N ranks, whose communication operators exchange "
+                 "values: " +
+                     does)
+      .type_name("N")
+      .in_range(1, 64);
 }
 
 void AddLimitOptions(Command app, ModelOptions* options, const std::string& run) {

@@ -37,8 +37,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
   if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
   if (plan_->dispatch == Dispatch::kQueue)
-    queue_ = std::make_unique<Queue>(plan_->tasks.size(), services_.intra->threads(),
-                                     plan_->shuffle_seed);
+    queue_ = std::make_unique<Queue>(plan_->tasks, services_.intra->threads(), plan_->shuffle_seed);
 }
 
 RunState::~RunState() {

@@ -15,6 +15,7 @@
 #include "executor/run/bare_value.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
+#include "ranks/communicator.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/work_queue.h"
@@ -23,7 +24,7 @@ namespace heddle {
 
 struct DeviceRun;
 
-class RunState final : public BlockRunner {
+class RunState final : public BlockRunner, public RankRun {
  public:
   // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a
   // state borrows a block for each run.
@@ -48,6 +49,9 @@ class RunState final : public BlockRunner {
     wide_ = wide;
   }
   KernelArena* wide() const { return wide_; }
+  // The run is one of this rank's; nullptr: of none. Called before a run.
+  void set_communicator(Communicator* communicator) { communicator_ = communicator; }
+  Communicator* communicator() const override { return communicator_; }
 
   // For tests: nothing that an earlier run left behind can be taken for this run's.
   void PoisonMemory();
@@ -141,8 +145,8 @@ class RunState final : public BlockRunner {
     Mutex mutex;
     CondVar changed;  // tasks became ready, or the run ended
     int sleeping HEDDLE_GUARDED_BY(mutex) = 0;
-    Queue(size_t tasks, int threads, uint64_t shuffle_seed)
-        : waiting(tasks), ready(threads, shuffle_seed) {}
+    Queue(const UnitGraph& tasks, int threads, uint64_t shuffle_seed)
+        : waiting(tasks.size()), ready(threads, shuffle_seed, tasks.graph.priority) {}
   };
   Queue* queue() { return queue_.get(); }
 
@@ -153,6 +157,7 @@ class RunState final : public BlockRunner {
   std::shared_ptr<const Plan> plan_;
   Services services_;
   KernelArena* wide_ = nullptr;
+  Communicator* communicator_ = nullptr;
   RandomState random_;
   RunControl control_;
   std::vector<Value> values_;

@@ -164,9 +164,16 @@ class Parser {
       hints.scheduling_priority = number;
     else if (name == "event_to_record")
       hints.event_to_record = attr.s();
-    else
+    else if (name == "events_to_wait")
       hints.events_to_wait.assign(attr.strings().begin(), attr.strings().end());
+    else
+      AddMarks(attr, name == "control_marks" ? &hints.marks : &hints.after);
     op->SetHints(std::move(hints));
+  }
+
+  static void AddMarks(const proto::OpDesc_Attr& attr, std::vector<int64_t>* marks) {
+    marks->assign(attr.ints().begin(), attr.ints().end());
+    marks->insert(marks->end(), attr.longs().begin(), attr.longs().end());
   }
 
   const proto::ProgramDesc& desc_;

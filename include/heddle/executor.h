@@ -54,6 +54,7 @@ enum class Reuse {
              // through the program grows by 5 % at most; where that saves memory
 };
 
+class Communicator;
 class Device;
 
 struct ExecutorOptions {
@@ -77,6 +78,9 @@ struct ExecutorOptions {
   float host_task_ns = 20000;
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
+  // The rank that the executor's programs are when they communicate: see heddle/ranks.h. One
+  // executor for each.
+  std::shared_ptr<Communicator> communicator = nullptr;
 };
 
 struct CompileOptions {
