@@ -140,7 +140,7 @@ bool LowerDropout(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kNormalizeEntries[] = {
     {"", "BatchNormalization", &LowerBatchNormalization},
     {"", "Dropout", &LowerDropout},
     {"", "InstanceNormalization", &LowerInstanceNormalization},
@@ -152,6 +152,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> NormalizeHandlers() { return kEntries; }
+std::span<const HandlerEntry> NormalizeHandlers() { return kNormalizeEntries; }
 
 }  // namespace heddle::onnx
