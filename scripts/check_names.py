@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Checks that sources which are compiled as one have no names in common.
+
+HEDDLE_UNITY compiles sources of a folder together (cmake/HeddleUnity.cmake): what two of them
+declare in an unnamed namespace would clash, or overload, as soon as they meet in a group. Groups
+move when a source is added, so names are unique within a folder. Prints each name that is not with
+its files, and fails if there is one.
+"""
+
+import collections
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("builder", "device", "executor", "formats", "kernels", "passes")
+GROUPS = ROOT / "cmake/HeddleUnity.cmake"
+
+# Examples and other long literals.
+LITERAL = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
+UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
+TEMPLATE = re.compile(r"^template <.*>$|^template <[^()]*> (?=\w)")
+# At the beginning of a line, for everything in a namespace stands there (clang-format).
+TYPE = re.compile(r"(?:struct|class|enum(?: class)?|union)\s+(\w+)\s*(?:final\s*)?(?:[:{;]|$)|"
+                  r"using\s+(\w+)\s*=")
+OTHER = re.compile(r"(?!namespace|using|static_assert|#|/)[A-Za-z_][\w:<>,*&\[\] ]*?[ *&>]"
+                   r"(\w+)\s*(?:\(|\[|=|\{|;)")
+
+
+def alone():
+    """The folders whose sources are never compiled together."""
+    found = re.search(r"set\(HEDDLE_ALONE ([^)]*)\)", GROUPS.read_text(encoding="utf-8"))
+    return set(found.group(1).split())
+
+
+def names(text):
+    """name -> its line, for what unnamed namespaces of a source declare."""
+    found = {}
+    for block in UNNAMED.findall(LITERAL.sub('""', text)):
+        for line in block.splitlines():
+            line = TEMPLATE.sub("", line)
+            match = TYPE.match(line) or OTHER.match(line)
+            if match:
+                found.setdefault(match.group(match.lastindex), line)
+    return found
+
+
+def main():
+    folders = collections.defaultdict(lambda: collections.defaultdict(list))
+    apart, files = alone(), 0
+    for root in FOLDERS:
+        for path in sorted((ROOT / root).rglob("*.cc")):
+            folder = path.parent.relative_to(ROOT).as_posix()
+            if folder in apart:
+                continue
+            files += 1
+            for name, line in names(path.read_text(encoding="utf-8")).items():
+                folders[folder][name].append((path.name, line))
+    clashes = 0
+    for folder, found in sorted(folders.items()):
+        for name, places in sorted(found.items()):
+            # An alias may be repeated.
+            if len(places) > 1 and not (places[0][1].startswith("using") and
+                                        len({line for _, line in places}) == 1):
+                clashes += 1
+                print(f"{folder}: {name} in {', '.join(file for file, _ in places)}")
+    print(f"{files} files, {clashes} names that two of a folder have")
+    return 1 if clashes or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
