@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks that sources which are compiled as one have no names in common.
 
-HEDDLE_UNITY compiles sources of a folder together (cmake/HeddleUnity.cmake): what two of them
-declare in an unnamed namespace would clash, or overload, as soon as they meet in a group. Groups
-move when a source is added, so names are unique within a folder. Prints each name that is not with
-its files, and fails if there is one.
+HEDDLE_UNITY compiles sources of a folder together (cmake/HeddleUnity.cmake): what one declares in
+an unnamed namespace would clash with another's, or overload it, or what a header of the folder
+declares, as soon as they meet in a group. Groups move when a source is added, so names are unique
+within a folder. Prints each name that is not with its files, and fails if there is one.
 """
 
 import collections
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("builder", "device", "executor", "formats", "kernels", "passes")
+FOLDERS = ("builder", "device", "executor", "formats", "kernels", "passes", "tools")
 GROUPS = ROOT / "cmake/HeddleUnity.cmake"
 
 # Examples and other long literals.
@@ -23,8 +23,8 @@ TEMPLATE = re.compile(r"^template <.*>$|^template <[^()]*> (?=\w)")
 # At the beginning of a line, for everything in a namespace stands there (clang-format).
 TYPE = re.compile(r"(?:struct|class|enum(?: class)?|union)\s+(\w+)\s*(?:final\s*)?(?:[:{;]|$)|"
                   r"using\s+(\w+)\s*=")
-OTHER = re.compile(r"(?!namespace|using|static_assert|#|/)[A-Za-z_][\w:<>,*&\[\] ]*?[ *&>]"
-                   r"(\w+)\s*(?:\(|\[|=|\{|;)")
+OTHER = re.compile(r"(?:\[\[.*?\]\] )?(?!namespace|using|static_assert|#|/)"
+                   r"[A-Za-z_][\w:<>,*&\[\] ]*?[ *&>](\w+)\s*(?:\(|\[|=|\{|;)")
 
 
 def alone():
@@ -33,10 +33,11 @@ def alone():
     return set(found.group(1).split())
 
 
-def names(text):
-    """name -> its line, for what unnamed namespaces of a source declare."""
+def names(path):
+    """name -> its line, for what a header or the unnamed namespaces of a source declare."""
+    text = LITERAL.sub('""', path.read_text(encoding="utf-8"))
     found = {}
-    for block in UNNAMED.findall(LITERAL.sub('""', text)):
+    for block in UNNAMED.findall(text) if path.suffix == ".cc" else [text]:
         for line in block.splitlines():
             line = TEMPLATE.sub("", line)
             match = TYPE.match(line) or OTHER.match(line)
@@ -49,19 +50,20 @@ def main():
     folders = collections.defaultdict(lambda: collections.defaultdict(list))
     apart, files = alone(), 0
     for root in FOLDERS:
-        for path in sorted((ROOT / root).rglob("*.cc")):
+        for path in sorted((ROOT / root).rglob("*.*")):
             folder = path.parent.relative_to(ROOT).as_posix()
-            if folder in apart:
+            if folder in apart or path.suffix not in (".cc", ".h"):
                 continue
             files += 1
-            for name, line in names(path.read_text(encoding="utf-8")).items():
+            for name, line in names(path).items():
                 folders[folder][name].append((path.name, line))
     clashes = 0
     for folder, found in sorted(folders.items()):
         for name, places in sorted(found.items()):
-            # An alias may be repeated.
-            if len(places) > 1 and not (places[0][1].startswith("using") and
-                                        len({line for _, line in places}) == 1):
+            # An alias may be repeated; two headers may declare what they like.
+            lines = {line for _, line in places}
+            if (len(places) > 1 and any(file.endswith(".cc") for file, _ in places) and
+                    not (len(lines) == 1 and lines.pop().startswith("using"))):
                 clashes += 1
                 print(f"{folder}: {name} in {', '.join(file for file, _ in places)}")
     print(f"{files} files, {clashes} names that two of a folder have")

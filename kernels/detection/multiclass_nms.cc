@@ -164,7 +164,7 @@ Result<Offsets> OffsetsOfImages(const KernelContext& ctx, const Tensor& boxes, b
   return offsets;
 }
 
-Status CheckBoxes(const Tensor& boxes, const Tensor& scores) {
+Status CheckScores(const Tensor& boxes, const Tensor& scores) {
   const bool three = scores.rank() == 3;
   if (boxes.rank() == 3 && (three || scores.rank() == 2) && boxes.dtype() == scores.dtype() &&
       (three ? boxes.dim(0) == scores.dim(0) && boxes.dim(1) == scores.dim(2)
@@ -199,7 +199,7 @@ void Append(const ClassImage<T>& image, const std::vector<Pick>& picks, int64_t 
 template <typename T>
 Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) {
   Tensor boxes = ctx.In("BBoxes"), scores = ctx.In("Scores");
-  HEDDLE_RETURN_IF_ERROR(CheckBoxes(boxes, scores));
+  HEDDLE_RETURN_IF_ERROR(CheckScores(boxes, scores));
   if (merge) {  // on copies
     if (scores.rank() != 3) return InvalidArgument("Scores must be [N, C, M]");
     boxes = boxes.Clone();

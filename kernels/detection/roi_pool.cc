@@ -218,7 +218,7 @@ struct PsRoiPoolGrad {
   }
 };
 
-void DefinePool(OpDef& op) {
+void DefineRoiPool(OpDef& op) {
   op.Input("ROIs").Input("RoisNum", kOptional);
   op.Attr("pooled_height", 1).Attr("pooled_width", 1).Attr("spatial_scale", 1.0);
 }
@@ -228,25 +228,25 @@ void DefinePool(OpDef& op) {
 
 HEDDLE_OP(roi_pool) {
   op.Doc("the maximum of each bin of regions of feature maps").Input("X");
-  DefinePool(op);
+  DefineRoiPool(op);
   op.Output("Out").Output("Argmax", kOptional);
   op.InferShape(InferPool).Kernels<RoiPool, float, double>();
 }
 HEDDLE_OP(roi_pool_grad) {
   op.Input("X", kNoBuffer);
-  DefinePool(op);
+  DefineRoiPool(op);
   op.Input("Argmax").Input("Out@GRAD").Output("X@GRAD");
   op.InferShape(InferPoolGrad).Kernels<RoiPoolGrad, float, double>();
 }
 HEDDLE_OP(psroi_pool) {
   op.Doc("the mean of each bin of regions, each bin from channels of its own").Input("X");
-  DefinePool(op);
+  DefineRoiPool(op);
   op.Output("Out").Attr("output_channels", 1);
   op.InferShape(InferPsPool).Kernels<PsRoiPool, float, double>();
 }
 HEDDLE_OP(psroi_pool_grad) {
   op.Input("X", kNoBuffer);
-  DefinePool(op);
+  DefineRoiPool(op);
   op.Input("Out@GRAD").Output("X@GRAD").Attr("output_channels", 1);
   op.InferShape(InferPoolGrad).Kernels<PsRoiPoolGrad, float, double>();
 }
