@@ -138,7 +138,7 @@ bool LowerDropout(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kNormalizeEntries[] = {
     {"", "BatchNormalization", &LowerBatchNormalization},
     {"", "Dropout", &LowerDropout},
     {"", "InstanceNormalization", &LowerInstanceNormalization},
@@ -150,6 +150,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> NormalizeHandlers() { return kEntries; }
+std::span<const HandlerEntry> NormalizeHandlers() { return kNormalizeEntries; }
 
 }  // namespace heddle::onnx

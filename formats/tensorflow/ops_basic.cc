@@ -16,29 +16,29 @@ constexpr char kMin[] = "elementwise_min";
 constexpr char kEqual[] = "equal";
 constexpr char kNotEqual[] = "not_equal";
 constexpr char kGreater[] = "greater_than";
-constexpr char kGreaterEqual[] = "greater_equal";
+constexpr char kGreaterEqualOp[] = "greater_equal";
 constexpr char kLess[] = "less_than";
-constexpr char kLessEqual[] = "less_equal";
+constexpr char kLessEqualOp[] = "less_equal";
 constexpr char kAnd[] = "logical_and";
 constexpr char kOr[] = "logical_or";
 constexpr char kNot[] = "logical_not";
 constexpr char kRelu[] = "relu";
 constexpr char kRelu6[] = "relu6";
-constexpr char kTanh[] = "tanh";
-constexpr char kSigmoid[] = "sigmoid";
-constexpr char kExp[] = "exp";
+constexpr char kTanhOp[] = "tanh";
+constexpr char kSigmoidOp[] = "sigmoid";
+constexpr char kExpOp[] = "exp";
 constexpr char kSqrt[] = "sqrt";
 constexpr char kRsqrt[] = "rsqrt";
 constexpr char kSquare[] = "square";
 
 template <const char* kType>
-bool LowerUnary(NodeLowering& n) {
+bool LowerUnaryAs(NodeLowering& n) {
   n.Result(0, n.Unary(kType, n.In(0)));
   return true;
 }
 
 template <const char* kType>
-bool LowerBinary(NodeLowering& n) {
+bool LowerBinaryAs(NodeLowering& n) {
   n.Result(0, n.Binary(kType, n.In(0), n.In(1)));
   return true;
 }
@@ -76,7 +76,7 @@ bool LowerIdentityN(NodeLowering& n) {
   return true;
 }
 
-bool LowerNothing(NodeLowering&) { return true; }
+bool LowerNoOp(NodeLowering&) { return true; }
 
 // A dead side is left out by the branches around it, so that both are the value.
 bool LowerSwitch(NodeLowering& n) {
@@ -217,7 +217,7 @@ bool LowerCheckNumerics(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kBasicEntries[] = {
     {"Assert", &LowerAssert},
     {"CheckNumerics", &LowerCheckNumerics},
     {"CheckNumericsV2", &LowerCheckNumerics},
@@ -234,8 +234,8 @@ constexpr HandlerEntry kEntries[] = {
     {"DeepCopy", &LowerIdentity},
     {"GuaranteeConst", &LowerIdentity},
     {"EnsureShape", &LowerIdentity},
-    {"NoOp", &LowerNothing},
-    {"ControlTrigger", &LowerNothing},
+    {"NoOp", &LowerNoOp},
+    {"ControlTrigger", &LowerNoOp},
     {"Switch", &LowerSwitch},
     {"RefSwitch", &LowerSwitch},
     {"LoopCond", &LowerPass},
@@ -247,34 +247,34 @@ constexpr HandlerEntry kEntries[] = {
     {"Size", &LowerSize},
     {"Pack", &LowerPack},
     {"Reshape", &LowerReshape},
-    {"Add", &LowerBinary<kAdd>},
-    {"AddV2", &LowerBinary<kAdd>},
-    {"Sub", &LowerBinary<kSub>},
-    {"Mul", &LowerBinary<kMul>},
-    {"RealDiv", &LowerBinary<kDiv>},
-    {"Maximum", &LowerBinary<kMax>},
-    {"Minimum", &LowerBinary<kMin>},
-    {"Equal", &LowerBinary<kEqual>},
-    {"NotEqual", &LowerBinary<kNotEqual>},
-    {"Greater", &LowerBinary<kGreater>},
-    {"GreaterEqual", &LowerBinary<kGreaterEqual>},
-    {"Less", &LowerBinary<kLess>},
-    {"LessEqual", &LowerBinary<kLessEqual>},
-    {"LogicalAnd", &LowerBinary<kAnd>},
-    {"LogicalOr", &LowerBinary<kOr>},
-    {"LogicalNot", &LowerUnary<kNot>},
-    {"Relu", &LowerUnary<kRelu>},
-    {"Relu6", &LowerUnary<kRelu6>},
-    {"Tanh", &LowerUnary<kTanh>},
-    {"Sigmoid", &LowerUnary<kSigmoid>},
-    {"Exp", &LowerUnary<kExp>},
-    {"Sqrt", &LowerUnary<kSqrt>},
-    {"Rsqrt", &LowerUnary<kRsqrt>},
-    {"Square", &LowerUnary<kSquare>},
+    {"Add", &LowerBinaryAs<kAdd>},
+    {"AddV2", &LowerBinaryAs<kAdd>},
+    {"Sub", &LowerBinaryAs<kSub>},
+    {"Mul", &LowerBinaryAs<kMul>},
+    {"RealDiv", &LowerBinaryAs<kDiv>},
+    {"Maximum", &LowerBinaryAs<kMax>},
+    {"Minimum", &LowerBinaryAs<kMin>},
+    {"Equal", &LowerBinaryAs<kEqual>},
+    {"NotEqual", &LowerBinaryAs<kNotEqual>},
+    {"Greater", &LowerBinaryAs<kGreater>},
+    {"GreaterEqual", &LowerBinaryAs<kGreaterEqualOp>},
+    {"Less", &LowerBinaryAs<kLess>},
+    {"LessEqual", &LowerBinaryAs<kLessEqualOp>},
+    {"LogicalAnd", &LowerBinaryAs<kAnd>},
+    {"LogicalOr", &LowerBinaryAs<kOr>},
+    {"LogicalNot", &LowerUnaryAs<kNot>},
+    {"Relu", &LowerUnaryAs<kRelu>},
+    {"Relu6", &LowerUnaryAs<kRelu6>},
+    {"Tanh", &LowerUnaryAs<kTanhOp>},
+    {"Sigmoid", &LowerUnaryAs<kSigmoidOp>},
+    {"Exp", &LowerUnaryAs<kExpOp>},
+    {"Sqrt", &LowerUnaryAs<kSqrt>},
+    {"Rsqrt", &LowerUnaryAs<kRsqrt>},
+    {"Square", &LowerUnaryAs<kSquare>},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> BasicHandlers() { return kEntries; }
+std::span<const HandlerEntry> BasicHandlers() { return kBasicEntries; }
 
 }  // namespace heddle::tensorflow

@@ -369,7 +369,7 @@ bool LowerLrn(NodeLowering& n) {
   return LowerDirect(n, n.op() == "LRN" ? "tf_lrn" : "tf_lrn_grad");
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kNetworkEntries[] = {
     {"AvgPool", &LowerPool},
     {"AvgPool3D", &LowerPool},
     {"BatchMatMul", &LowerBatchMatMul},
@@ -400,6 +400,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> NetworkHandlers() { return kEntries; }
+std::span<const HandlerEntry> NetworkHandlers() { return kNetworkEntries; }
 
 }  // namespace heddle::tensorflow

@@ -195,7 +195,7 @@ bool LowerCast(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kShapeEntries[] = {
     {"BroadcastTo", &LowerBroadcastTo},
     {"Cast", &LowerCast},
     {"Concat", &LowerConcat},
@@ -212,6 +212,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ShapeHandlers() { return kEntries; }
+std::span<const HandlerEntry> ShapeHandlers() { return kShapeEntries; }
 
 }  // namespace heddle::tensorflow

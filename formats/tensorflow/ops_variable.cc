@@ -60,9 +60,9 @@ bool LowerVariableShape(NodeLowering& n) {
   return true;
 }
 
-bool LowerNothing(NodeLowering&) { return true; }
+bool LowerDestroy(NodeLowering&) { return true; }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kVariableEntries[] = {
     {"Variable", &LowerReference},
     {"VariableV2", &LowerReference},
     {"VarHandleOp", &LowerHandle},
@@ -76,11 +76,11 @@ constexpr HandlerEntry kEntries[] = {
     {"VariableShape", &LowerVariableShape},
     {"VarIsInitializedOp", &LowerIsInitialized},
     {"IsVariableInitialized", &LowerIsInitialized},
-    {"DestroyResourceOp", &LowerNothing},
+    {"DestroyResourceOp", &LowerDestroy},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> VariableHandlers() { return kEntries; }
+std::span<const HandlerEntry> VariableHandlers() { return kVariableEntries; }
 
 }  // namespace heddle::tensorflow

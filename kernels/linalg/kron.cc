@@ -99,7 +99,7 @@ struct KronGrad {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferKron(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   const Shape& y = ctx.InShape("Y");
   Shape out = Shape::Unknown();
@@ -115,7 +115,7 @@ Status Infer(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(kron) {
-  op.Doc("Kronecker product").Input("X").Input("Y").Output("Out").InferShape(&Infer);
+  op.Doc("Kronecker product").Input("X").Input("Y").Output("Out").InferShape(&InferKron);
   op.Kernels<Kron, float, double, int32_t, int64_t, float16, std::complex<float>,
              std::complex<double>>();
 }

@@ -42,13 +42,13 @@ Status TransposeGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-StridedCopy Forward(const OpContext& ctx, const Tensor& x) {
+StridedCopy TransposeForward(const OpContext& ctx, const Tensor& x) {
   std::array<int, Shape::kMaxRank> perm;
   (void)ReadPerm(ctx, x.rank(), &perm);  // checked with the shapes
   return PermuteCopy(SizeOf(x.dtype()), x.shape(), std::span(perm.data(), size_t(x.rank())));
 }
 
-StridedCopy Backward(const OpContext& ctx, const Tensor& grad) {
+StridedCopy TransposeBack(const OpContext& ctx, const Tensor& grad) {
   std::array<int, Shape::kMaxRank> perm, inverse;
   (void)ReadPerm(ctx, grad.rank(), &perm);
   for (int i = 0; i < grad.rank(); ++i) inverse[perm[i]] = i;
@@ -56,12 +56,13 @@ StridedCopy Backward(const OpContext& ctx, const Tensor& grad) {
                      std::span(inverse.data(), size_t(grad.rank())));
 }
 
-Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
-  return std::unique_ptr<KernelState>(new CopyState(Forward(ctx, ctx.InVar("X")->tensor())));
+Result<std::unique_ptr<KernelState>> PrepareTranspose(PrepareContext& ctx) {
+  return std::unique_ptr<KernelState>(
+      new CopyState(TransposeForward(ctx, ctx.InVar("X")->tensor())));
 }
 Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(
-      new CopyState(Backward(ctx, ctx.InVar("Out@GRAD")->tensor())));
+      new CopyState(TransposeBack(ctx, ctx.InVar("Out@GRAD")->tensor())));
 }
 
 Status Transpose(KernelContext& ctx) {
@@ -70,7 +71,7 @@ Status Transpose(KernelContext& ctx) {
   if (ctx.has_state())
     ctx.State<CopyState>().copy.Run(ctx, x.raw(), out.mutable_raw());
   else
-    Forward(ctx, x).Run(ctx, x.raw(), out.mutable_raw());
+    TransposeForward(ctx, x).Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
 
@@ -80,7 +81,7 @@ Status TransposeGrad(KernelContext& ctx) {
   if (ctx.has_state())
     ctx.State<CopyState>().copy.Run(ctx, grad.raw(), out.mutable_raw());
   else
-    Backward(ctx, grad).Run(ctx, grad.raw(), out.mutable_raw());
+    TransposeBack(ctx, grad).Run(ctx, grad.raw(), out.mutable_raw());
   return Status::Ok();
 }
 
@@ -94,7 +95,7 @@ HEDDLE_OP(transpose2) {
       .Output("XShape", kOptional | kNoData)
       .Attr("axis", Ints{})
       .InferShape(TransposeShape)
-      .Prepare(Prepare)
+      .Prepare(PrepareTranspose)
       .AnyKernel(Transpose);
 }
 HEDDLE_OP(transpose2_grad) {
@@ -113,7 +114,7 @@ HEDDLE_OP(transpose) {
       .Output("XShape", kOptional | kNoData)
       .Attr("axis", Ints{})
       .InferShape(TransposeShape)
-      .Prepare(Prepare)
+      .Prepare(PrepareTranspose)
       .AnyKernel(Transpose);
 }
 HEDDLE_OP(transpose_grad) {

@@ -351,7 +351,7 @@ Status Area(KernelContext& ctx) {
   return Status::Ok();
 }
 
-OpDef& Define(OpDef& op, const char* doc) {
+OpDef& DefineResize(OpDef& op, const char* doc) {
   op.Doc(doc).Input("images").Input("size", kShapeValue).Output("resized_images");
   return op.Attr("align_corners", false).KernelKey("images");
 }
@@ -368,14 +368,15 @@ constexpr std::initializer_list<DType> kImages = {DType::kF32,  DType::kF64, DTy
 }  // namespace heddle
 
 HEDDLE_OP(tf_resize_bilinear) {
-  Define(op, "images resized, between the four nearest pixels; float32").Kernel(kImages, Bilinear);
+  DefineResize(op, "images resized, between the four nearest pixels; float32")
+      .Kernel(kImages, Bilinear);
   op.Attr("half_pixel_centers", false).InferShape(ResizeShape<DType::kF32, false>);
 }
 HEDDLE_OP(tf_resize_bilinear_grad) {
   DefineGrad(op, "gradient of tf_resize_bilinear").Kernels<BilinearGrad, float, double>();
 }
 HEDDLE_OP(tf_resize_nearest_neighbor) {
-  Define(op, "images resized by the nearest pixel").AnyKernel(Nearest);
+  DefineResize(op, "images resized by the nearest pixel").AnyKernel(Nearest);
   op.Attr("half_pixel_centers", false).InferShape(ResizeShape<DType::kUnknown, false>);
 }
 HEDDLE_OP(tf_resize_nearest_neighbor_grad) {
@@ -386,13 +387,14 @@ HEDDLE_OP(tf_resize_nearest_neighbor_grad) {
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(tf_resize_bicubic) {
-  Define(op, "images resized by cubic curves; float32").Kernel(kImages, Bicubic);
+  DefineResize(op, "images resized by cubic curves; float32").Kernel(kImages, Bicubic);
   op.Attr("half_pixel_centers", false).InferShape(ResizeShape<DType::kF32, false>);
 }
 HEDDLE_OP(tf_resize_bicubic_grad) {
   DefineGrad(op, "gradient of tf_resize_bicubic").Kernels<BicubicGrad, float, double>();
 }
 HEDDLE_OP(tf_resize_area) {
-  Define(op, "images resized by the mean of what a pixel covers; float32").Kernel(kImages, Area);
+  DefineResize(op, "images resized by the mean of what a pixel covers; float32")
+      .Kernel(kImages, Area);
   op.InferShape(ResizeShape<DType::kF32, false>);
 }

@@ -33,7 +33,7 @@ bool ToScale(ir::Program& program, ir::Op* op) {
   return true;
 }
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunDropoutInference(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(view.block())].ops;
   std::vector<bool> gone(ops.size(), false);
@@ -72,5 +72,5 @@ HEDDLE_PASS(dropout_inference) {
       "dropout that trains; masks that somebody reads or fetches; dropout without effect whose "
       "result is fetched or written again, or whose source is written again; scaling dropout of "
       "other dtypes than float32";
-  pass.run = Run;
+  pass.run = RunDropoutInference;
 }

@@ -211,7 +211,7 @@ class Inliner {
   size_t count_ = 0;  // operators, including those of inlined calls
 };
 
-Result<bool> Run(ir::Program& program, PassContext&) {
+Result<bool> RunInlineCalls(ir::Program& program, PassContext&) {
   for (const ir::Block& b : program.blocks)
     if (std::any_of(b.ops.begin(), b.ops.end(), IsCall)) return Inliner(program).Run();
   return false;
@@ -231,5 +231,5 @@ HEDDLE_PASS(inline_calls) {
       "dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunInlineCalls;
 }

@@ -293,7 +293,7 @@ void DropUnread(ir::Program& program, const PassContext& context, std::vector<bo
   ops.resize(kept);
 }
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   std::vector<std::optional<ir::Op>> replaced(ops.size());
@@ -332,5 +332,5 @@ HEDDLE_PASS(fuse_attention) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"scaled_dot_attention"};
-  pass.run = Run;
+  pass.run = RunFuseAttention;
 }

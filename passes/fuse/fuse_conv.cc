@@ -341,7 +341,7 @@ class ConvFuser {
   VarId out_ = ir::kNoVar;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseConv(ir::Program& program, PassContext& context) {
   return ReplaceChains<ConvFuser>(program, context);
 }
 
@@ -361,5 +361,5 @@ HEDDLE_PASS(fuse_conv) {
       "filters that are not constant parameters; results in the middle that are read elsewhere, "
       "fetched or written again; operands written after the convolution; residual sums that might "
       "broadcast";
-  pass.run = Run;
+  pass.run = RunFuseConv;
 }

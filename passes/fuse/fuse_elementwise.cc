@@ -194,7 +194,7 @@ class ElementFuser {
   std::vector<ir::Op> nodes_;  // fused operators
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseElementwise(ir::Program& program, PassContext& context) {
   return ElementFuser(program, context).Run();
 }
 
@@ -211,5 +211,5 @@ HEDDLE_PASS(fuse_elementwise) {
   pass.refuses =
       "single operators; operators with another dtype or shape, as far as the program says; "
       "groups with a path that leaves and enters them again; results that several blocks name";
-  pass.run = Run;
+  pass.run = RunFuseElementwise;
 }

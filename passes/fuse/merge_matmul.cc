@@ -256,7 +256,7 @@ class ProjectionMerger {
   std::vector<std::vector<ir::Op>> before_;  // new operators, by the operator that they precede
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunMergeMatmul(ir::Program& program, PassContext& context) {
   return ProjectionMerger(program, context).Run();
 }
 
@@ -281,5 +281,5 @@ HEDDLE_PASS(merge_matmul) {
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;
-  pass.run = Run;
+  pass.run = RunMergeMatmul;
 }

@@ -278,7 +278,7 @@ class LayoutRewriter {
   bool changed_ = false;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunChannelsLast(ir::Program& program, PassContext& context) {
   return LayoutRewriter(program, context).Run();
 }
 
@@ -297,5 +297,5 @@ HEDDLE_PASS(channels_last) {
   pass.refuses =
       "programs with fewer than two convolutions or with gradients; variables that have more than "
       "one value or that sub-blocks touch; operators that do not say how they take the layout";
-  pass.run = Run;
+  pass.run = RunChannelsLast;
 }

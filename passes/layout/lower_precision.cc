@@ -81,7 +81,7 @@ class Lowerer {
   const bool int8_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunLowerPrecision(ir::Program& program, PassContext& context) {
   if (context.options().precision == Precision::kFloat32) return false;
   return Lowerer(program, context).Run();
 }
@@ -100,5 +100,5 @@ HEDDLE_PASS(lower_precision) {
   pass.after = "b = fused_matmul(a, w), fuse_bf16";
   pass.refuses =
       "everything, unless Precision asks for it; weights that are not constant float32 parameters";
-  pass.run = Run;
+  pass.run = RunLowerPrecision;
 }
