@@ -39,7 +39,10 @@ Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCal
     return RunOnce(resources, plans, call);
   const std::lock_guard turn(resources.rank_turn);
   resources.communicator->BeginRun();
-  Status status = RunOnce(resources, plans, call);
+  // Ranks whose scopes are one would wait for its lock and for each other, also to make a plan.
+  Status status = resources.communicator->Claim(&call.compiled.scope->write_mutex(),
+                                                call.compiled.writes_scope);
+  if (status.ok()) status = RunOnce(resources, plans, call);
   resources.communicator->EndRun(status);
   return status;
 }
@@ -48,12 +51,7 @@ Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const Ru
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CachedPlan> cached,
                           plans.ForRun(call.compiled, call.feeds, &call.memory.key));
   std::unique_lock<std::mutex> writes;
-  if (cached->plan()->writes_scope) {
-    std::mutex& mutex = call.compiled.scope->write_mutex();
-    if (call.compiled.communicates && resources.communicator != nullptr)
-      HEDDLE_RETURN_IF_ERROR(resources.communicator->Claim(&mutex));
-    writes = std::unique_lock(mutex);
-  }
+  if (cached->plan()->writes_scope) writes = std::unique_lock(call.compiled.scope->write_mutex());
   if (call.options.stop.stop_requested())
     return Status(StatusCode::kCancelled, "the run was cancelled before it began");
   Status status;

@@ -37,9 +37,10 @@ class Communicator {
   // as well.
   virtual void BeginRun() = 0;
   virtual void EndRun(const Status& status) = 0;
-  // The present run is about to take what only one run can have at a time (`lock` names it). An
-  // error when another rank's present run has it: the two would wait for each other.
-  virtual Status Claim(const void* lock) = 0;
+  // The present run will need what `lock` names, and nobody else meanwhile where `alone`. An error
+  // when another rank's present run needs it, too, and one of them alone: they would wait for each
+  // other.
+  virtual Status Claim(const void* lock, bool alone) = 0;
 
   // Collectives: every rank calls the same one with operands of the same dtype and shape. `out` may
   // be `in`.

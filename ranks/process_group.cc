@@ -52,16 +52,18 @@ void ProcessGroup::Leave(int rank) {
   changed_.NotifyAll();
 }
 
-Status ProcessGroup::Claim(int rank, const void* what) {
+Status ProcessGroup::Claim(int rank, const void* what, bool alone) {
   MutexLock lock(mutex_);
   Member& mine = members_[static_cast<size_t>(rank)];
   for (size_t r = 0; r < members_.size(); ++r)
-    if (members_[r].inside && members_[r].lock == what && static_cast<int>(r) != rank)
+    if (static_cast<int>(r) != rank && members_[r].inside && members_[r].lock == what &&
+        (alone || members_[r].alone))
       return Fail(mine.run, InvalidArgument("ranks ", std::min<size_t>(r, rank), " and ",
                                             std::max<size_t>(r, rank),
                                             " run a program that writes to one scope's variables; "
                                             "each needs a scope of its own"));
   mine.lock = what;
+  mine.alone = alone;
   return Status::Ok();
 }
 
@@ -226,7 +228,7 @@ class ProcessRank final : public Communicator {
   int size() const override { return group_->size(); }
   void BeginRun() override { group_->BeginRun(rank_); }
   void EndRun(const Status& status) override { group_->EndRun(rank_, status); }
-  Status Claim(const void* lock) override { return group_->Claim(rank_, lock); }
+  Status Claim(const void* lock, bool alone) override { return group_->Claim(rank_, lock, alone); }
 
   // Each rank reduces a part of the elements, for all.
   Status AllReduce(const RankCall& call, Reduction how, const Tensor& in, Tensor* out) override {

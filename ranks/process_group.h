@@ -61,7 +61,7 @@ class ProcessGroup {
 
   void BeginRun(int rank);
   void EndRun(int rank, const Status& status);
-  Status Claim(int rank, const void* lock);
+  Status Claim(int rank, const void* lock, bool alone);
   // The rank is given up: nobody is to wait for it.
   void Leave(int rank);
   // `share`: the rank's part of the work.
@@ -75,6 +75,7 @@ class ProcessGroup {
     int64_t run = 0;  // the number of the present run, or of the last one
     bool inside = false, gone = false;
     const void* lock = nullptr;
+    bool alone = false;                // has the lock to itself
     std::map<int64_t, int64_t> calls;  // collectives of the present run, by ring
     // While it waits: what for, and what would let it go on.
     std::string waits_for;

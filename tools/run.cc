@@ -14,7 +14,6 @@
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
-#include "tools/progress.h"
 #include "tools/ranks.h"
 #include "tools/values/values.h"
 

@@ -23,7 +23,7 @@ class QueueReader final : public Reader {
     return batch;
   }
 
-  const std::shared_ptr<ReaderQueue>& queue() const { return queue_; }
+  const std::shared_ptr<ReaderQueue>& queue() const override { return queue_; }
 
  private:
   Status Check(const Batch& batch) const {
@@ -52,13 +52,10 @@ class QueueReader final : public Reader {
   const std::vector<ReaderSlot> slots_;
 };
 
-// The queue at the bottom of a reader; null: there is none.
-const ReaderQueue* BottomOf(const Reader& reader);
-
 class BufferedReader final : public Reader {
  public:
   explicit BufferedReader(std::shared_ptr<Reader> from)
-      : from_(std::move(from)), queue_(BottomOf(*from_)), thread_([this] { Work(); }) {}
+      : from_(std::move(from)), thread_([this] { Work(); }) {}
   ~BufferedReader() override {
     {
       MutexLock lock(mutex_);
@@ -85,7 +82,8 @@ class BufferedReader final : public Reader {
     return result;
   }
 
-  const ReaderQueue* queue() const { return queue_; }
+  const std::shared_ptr<ReaderQueue>& queue() const override { return from_->queue(); }
+  const Reader* source() const override { return from_.get(); }
 
  private:
   static constexpr size_t kBuffers = 2;
@@ -95,7 +93,7 @@ class BufferedReader final : public Reader {
     Result<std::optional<Batch>> result;
   };
 
-  size_t Generation() const { return queue_ != nullptr ? queue_->generation() : 0; }
+  size_t Generation() const { return queue()->generation(); }
   bool AtEnd() const HEDDLE_REQUIRES(mutex_) {
     return !ready_.empty() && ready_.back().result.ok() && !ready_.back().result->has_value();
   }
@@ -144,19 +142,12 @@ class BufferedReader final : public Reader {
   }
 
   const std::shared_ptr<Reader> from_;
-  const ReaderQueue* const queue_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<Ready> ready_ HEDDLE_GUARDED_BY(mutex_);
   bool stop_ HEDDLE_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the others
 };
-
-const ReaderQueue* BottomOf(const Reader& reader) {
-  if (const auto* q = dynamic_cast<const QueueReader*>(&reader)) return q->queue().get();
-  if (const auto* b = dynamic_cast<const BufferedReader*>(&reader)) return b->queue();
-  return nullptr;
-}
 
 }  // namespace
 

@@ -22,6 +22,10 @@ class Reader {
   // The next batch; nullopt: the data are at their end. Arguments: as for ReaderQueue::Pop.
   virtual Result<std::optional<Batch>> Next(const std::function<Status()>& interrupted,
                                             size_t* generation = nullptr) = 0;
+  // The queue that the batches come from.
+  virtual const std::shared_ptr<ReaderQueue>& queue() const = 0;
+  // The reader that this one takes batches of ahead; null: it takes none.
+  virtual const Reader* source() const { return nullptr; }
 };
 
 // What a reader's batches must be: one entry for each tensor.

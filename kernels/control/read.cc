@@ -2,6 +2,7 @@
 // create_double_buffer_reader one that takes batches ahead, and read takes the next batch.
 #include <utility>
 
+#include "core/op_traits.h"
 #include "core/readers/reader.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_checks.h"
@@ -35,6 +36,10 @@ Status CreateReader(KernelContext& ctx) {
     return InvalidArgument(
         "input blocking_queue holds no queue; put heddle::ReaderValue(queue) into its variable of "
         "the scope");
+  // A program may make its reader in every step: what a double buffer has taken would be lost.
+  const std::shared_ptr<Reader> present = ReaderOf(ctx.OutVar("Out"));
+  if (present != nullptr && present->source() == nullptr && present->queue() == queue)
+    return Status::Ok();
   HEDDLE_ASSIGN_OR_RETURN(std::vector<ReaderSlot> slots, SlotsOf(ctx));
   ctx.OutVar("Out")->mutable_other() = NewQueueReader(std::move(queue), std::move(slots));
   return Status::Ok();
@@ -50,6 +55,8 @@ Result<std::shared_ptr<Reader>> ReaderIn(const Value* value) {
 
 Status CreateBuffered(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<Reader> reader, ReaderIn(ctx.InVar("UnderlyingReader")));
+  const std::shared_ptr<Reader> present = ReaderOf(ctx.OutVar("Out"));
+  if (present != nullptr && present->source() == reader.get()) return Status::Ok();
   ctx.OutVar("Out")->mutable_other() = NewBufferedReader(std::move(reader));
   return Status::Ok();
 }
@@ -65,7 +72,12 @@ Status Read(KernelContext& ctx) {
                            batch->size(), " tensors");
   for (int i = 0; i < count; ++i) {
     Value* out = ctx.OutVar("Out", i);
-    if (out != nullptr) *out = (*batch)[static_cast<size_t>(i)].Contiguous();
+    if (out == nullptr) continue;
+    Tensor t = std::exchange((*batch)[static_cast<size_t>(i)], Tensor());
+    t = t.Contiguous();
+    // Operators may write in place to what nobody else sees.
+    if (!t.buffer() || !t.buffer()->unique()) t = t.Clone();
+    *out = std::move(t);
   }
   return Status::Ok();
 }
@@ -79,7 +91,7 @@ HEDDLE_OP(create_py_reader) {
   op.Attr("shape_concat", Ints{}).Attr("ranks", Ints{}).Attr("lod_levels", Ints{});
   op.Attr("dtypes", Ints{}).Attr("need_check_feed", Ints{}).Attr("use_data_config", true);
   op.Attr("device_index", 0).Attr("device_count", 1);
-  op.Traits(kSideEffect).AnyKernel(CreateReader);
+  op.Traits(kSideEffect | kScopeOperands).AnyKernel(CreateReader);
 }
 HEDDLE_OP(create_double_buffer_reader) {
   op.Doc("A reader that takes up to two batches of another one ahead.");

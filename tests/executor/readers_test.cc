@@ -1,7 +1,8 @@
 // Programs that read their data themselves: queues, double buffers, the end of the data.
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -201,6 +202,56 @@ TEST(Readers, CheckWhatTheyAreGiven) {
   EXPECT_NE(count.status().ToString().find("a batch of 1 tensors; expected 2"), std::string::npos)
       << count.status().ToString();
   EXPECT_TRUE(r.Run().ok());
+}
+
+// A program of Paddle 2.6.2 (scripts/make_reader_program.py), which makes its readers in every
+// step.
+TEST(Readers, TrainAsPaddleDoes) {
+  constexpr int kEpochs = 2, kBatches = 6, kRows = 4, kWidth = 4, kClasses = 3;
+  const std::string folder = HEDDLE_SOURCE_DIR "/tests/executor/reader/";
+  const auto number = [](uint64_t i) {  // as the script makes them
+    const uint64_t bits = (i * 2654435761u % (uint64_t{1} << 32)) >> 8;
+    return static_cast<float>(static_cast<double>(bits) / (1 << 24) - 0.5);
+  };
+  Executor executor({.threads = 1});
+  auto scope = std::make_shared<Scope>();
+  auto queue = std::make_shared<ReaderQueue>(2);
+  scope->Set("lod_tensor_blocking_queue_0", ReaderValue(queue));
+  MustRun(executor, MustCompile(executor, *Program::Load(folder + "startup.pdmodel"), scope), {});
+  const CompiledProgram step = MustCompile(executor, *Program::Load(folder + "main.pdmodel"), scope,
+                                           {.fetches = {"mean_0.tmp_0"}});
+  std::ifstream losses(folder + "losses.txt");
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    std::thread feeder([&] {
+      for (int k = 0; k < kBatches; ++k) {
+        std::vector<float> x;
+        std::vector<int64_t> label;
+        for (int i = 0; i < kRows * kWidth; ++i)
+          x.push_back(number(static_cast<uint64_t>(k * kRows * kWidth + i)));
+        for (int row = 0; row < kRows; ++row) {
+          const float* at = x.data() + row * kWidth;
+          label.push_back(std::max_element(at, at + kClasses) - at);
+        }
+        queue->Push({F32({kRows, kWidth}, x), I64({kRows, 1}, label)});
+      }
+      queue->Close();
+    });
+    int steps = 0;
+    for (;; ++steps) {
+      auto out = executor.Run(step, {});
+      if (!out.ok()) {
+        EXPECT_TRUE(IsEndOfData(out.status())) << out.status().ToString();
+        break;
+      }
+      float expected = 0;
+      losses >> expected;
+      EXPECT_NEAR((*out)[0].data<float>()[0], expected, 1e-6) << epoch << " " << steps;
+    }
+    EXPECT_EQ(steps, kBatches);
+    queue->Close();  // lets the feeder go if a run has failed
+    feeder.join();
+    queue->Reset();
+  }
 }
 
 TEST(Readers, NeedOneInTheScope) {

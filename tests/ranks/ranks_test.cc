@@ -402,6 +402,18 @@ TEST(Ranks, NeedScopesOfTheirOwn) {
   for (const Status& s : status)
     EXPECT_NE(s.ToString().find("each needs a scope of its own"), std::string::npos)
         << s.ToString();
+  // What nobody writes to may be shared.
+  compiled.clear();
+  for (int r = 0; r < 2; ++r)
+    compiled.push_back(MustCompile(group[r], One("c_allreduce_sum", {2}, DType::kF32, {}), scope));
+  threads.clear();
+  for (size_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      auto out = group[static_cast<int>(r)].Run(compiled[r], Two(0));
+      status[r] = out.ok() ? Status::Ok() : out.status();
+    });
+  for (std::thread& t : threads) t.join();
+  for (const Status& s : status) EXPECT_TRUE(s.ok()) << s.ToString();
 }
 
 TEST(Ranks, EndAtADeadlineOrWhenCancelled) {
@@ -431,6 +443,24 @@ TEST(Ranks, EndAtADeadlineOrWhenCancelled) {
     EXPECT_NE(late.status().ToString().find("rank 0's run failed"), std::string::npos);
     for (auto& both : group.Run(Two)) EXPECT_TRUE(both.ok()) << both.status().ToString();
   }
+}
+
+// Asynchronous runs of one rank keep their order, whatever threads make them.
+TEST(Ranks, MeetInAsynchronousRuns) {
+  constexpr int kRuns = 40;
+  Group group(2, 2);
+  group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+  std::vector<std::vector<AsyncRun>> runs(2);
+  for (int k = 0; k < kRuns; ++k)
+    for (int r = 0; r < 2; ++r)
+      runs[static_cast<size_t>(r)].push_back(AsyncRun::Start(
+          group.compiled(r), {{"x", F32({2}, {static_cast<float>(k), static_cast<float>(r)})}}));
+  for (auto& of_rank : runs)
+    for (int k = 0; k < kRuns; ++k) {
+      auto out = of_rank[static_cast<size_t>(k)].Take();
+      ASSERT_TRUE(out.ok()) << out.status().ToString();
+      EXPECT_EQ(Floats((*out)[0].tensor()), (V{2.f * static_cast<float>(k), 1}));
+    }
 }
 
 // Collectives keep the program's order whatever runs beside them.
