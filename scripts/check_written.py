@@ -5,8 +5,8 @@
   check_written.py --heddle TOOL --shared DIR --to pir --python PADDLE_3.3.1 [--opt 1]
 
 Each program of DIR is converted, loaded and run by that Python's Paddle, and its outputs are
-compared with the recorded ones (1e-4 + 1e-4·|b|, integers equal): for --to paddle the PIR programs of
-DIR/pir, for --to pir the models of DIR/models and the PIR programs. Training programs (--to pir
+compared with the recorded ones (1e-4 + 1e-4·|b|, integers equal): for --to paddle the PIR programs
+of DIR/pir, for --to pir the models of DIR/models and the PIR programs. Training programs (--to pir
 only) begin from the recorded state, after their startup program; their losses (1e-3·|b| + 1e-5) and
 their state in the end (5e-3·|b| + 1e-4 + 4 times its recorded noise) are compared. One line a
 program; the last one: N written and right, M that the format cannot say, K wrong. Status 1 when any
@@ -192,8 +192,9 @@ def prepare_training(name, folder, twin, work, args):
     expected = [(f"{source / 'got'}_{k}.npy", str(source / f["file"]), f["fetch"], 1e-3, 1e-5)
                 for k, f in enumerate(meta["fetches"])]
     expected += [(out[n], state["final"][n], n, 5e-3, 1e-4 + 4 * noise.get(n, 0.0)) for n in out]
-    files = {part: next((source / "written" / part).glob("*.json")) for part in ("startup", "main")}
-    return {"name": name, "programs": {part: str(file) for part, file in files.items()},
+    files = {part: str(next((source / "written" / part).glob("*.json")))
+             for part in ("startup", "main")}
+    return {"name": name, "programs": files,
             "init": state["init"], "final": out, "steps": meta["steps"], "sets": sets,
             "feeds": {f["name"]: str(source / f"in_{f['name']}.npy") for f in meta["feeds"]},
             "out": str(source / "got"), "compared": expected}, ""
