@@ -172,10 +172,6 @@ TEST(BadTensorflow, SwitchesAreOfTheirOwnLoop) {
   EXPECT_THAT(Fetching(g, "y"), HasSubstr("'other' (Switch) switches a variable of another loop"));
 }
 
-TEST(BadTensorflow, TextFormIsRefused) {
-  EXPECT_THAT(ErrorOf("node {\n  name: \"x\"\n}\n"), HasSubstr("in text form"));
-}
-
 TEST(BadTensorflow, FilesThatAreCutAreRefused) {
   const std::string whole = Small().bytes();
   const ProgramPart part{.fetches = {"y"}};
