@@ -156,6 +156,7 @@ class Lowering {
   std::string Where(const Node& node, const Instance& instance) const;
   void NoteUnknown(const Node& node, const Instance& instance);
   Status UnknownOperators() const;
+  void MergeConstants();
   void DeclareShapes();
   void KeepParameters(Lowered* made);
   void FindRestoredKeys();
