@@ -70,7 +70,8 @@ Result<Lowered> Lowering::Run() {
   for (const Wanted& fetch : fetches_) results.push_back(fetch.source);
   needed_ = graph_.Ancestors(results, targets_);
   graph_.NoteUses(needed_, results);
-  HEDDLE_ASSIGN_OR_RETURN(const Region region, Structure(graph_, needed_));
+  FindWritingFunctions();
+  HEDDLE_ASSIGN_OR_RETURN(const Region region, Structure(graph_, needed_, may_write_));
   // Names that belong to what the user, or a variable, is called.
   for (const Wanted& port : feeds_) names_.insert(port.name);
   for (const Wanted& port : fetches_) names_.insert(port.name);
