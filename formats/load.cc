@@ -157,6 +157,16 @@ Result<std::string> Program::Serialize(const std::string& format) const {
 
 namespace {
 
+// Dimensions are written one by one, so that none at all would mean a scalar.
+Status CheckRanks(const Program& program, const Format& format) {
+  for (const TensorInfo& input : program.inputs())
+    if (!input.shape.known_rank())
+      return Unimplemented("input '", input.name,
+                           "' may have any rank, which a file of the format ",
+                           std::string(format.name()), " cannot say");
+  return Status::Ok();
+}
+
 // Writes a file to a directory, which is made when absent.
 Status WriteIn(const std::string& directory, const std::string& file_name,
                const std::string& bytes) {
@@ -174,6 +184,7 @@ Status WriteIn(const std::string& directory, const std::string& file_name,
 Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
                              const std::string& format) {
   HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, model.program.ir()));
+  HEDDLE_RETURN_IF_ERROR(CheckRanks(model.program, *to));
   HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(model.program.ir()));
   std::error_code ec;
   fs::create_directories(directory, ec);
@@ -192,6 +203,7 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
 Result<SavedModel> SaveProgram(const Program& program, const std::string& directory,
                                const std::string& name, const std::string& format) {
   HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, program.ir()));
+  HEDDLE_RETURN_IF_ERROR(CheckRanks(program, *to));
   HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(program.ir()));
   SavedModel saved;
   saved.program = (fs::path(directory) / (name + to->Extension())).string();

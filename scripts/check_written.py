@@ -112,7 +112,8 @@ def difference(got, expected, relative=1e-4, absolute=1e-4):
         unequal = int((got != expected).sum())
         return f"{unequal} of {expected.size} unequal" if unequal else ""
     a, b = got.astype("f8"), expected.astype("f8")
-    bad = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= absolute + relative * np.abs(b)))
+    close = np.abs(a - b) <= absolute + relative * np.abs(b)
+    bad = ~((a == b) | (np.isnan(a) & np.isnan(b)) | close)
     return f"{int(bad.sum())} of {bad.size} outside, up to {np.nanmax(np.abs(a - b)):.2e}" \
         if bad.any() else ""
 

@@ -25,7 +25,8 @@ node { name: "floats", op: "Const",
   attr { key: "dtype" value { type: 1 } }
   attr { key: "value" value { tensor {
     dtype: DT_FLOAT tensor_shape { dim { size: 3 } dim { size: 3 } }
-    float_val: [1.5, -2, 1e-3f, inf] float_val: -Infinity float_val: -.25 float_val: 1e60 float_val: 1e-400 float_val: 7
+    float_val: [1.5, -2, 1e-3f, inf] float_val: -Infinity float_val: -.25
+    float_val: 1e60 float_val: 1e-400 float_val: 7
   } } }
 }
 node { name: "ints" op: "Const"
@@ -40,7 +41,8 @@ node { name: "unsigned" op: "Const"
 }
 node { name: "flags" op: "Const"
   attr { key: "dtype" value { type: DT_BOOL } }
-  attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape { dim { size: 4 } } bool_val: [true, f, True, 0] } } }
+  attr { key: "value" value { tensor { dtype: DT_BOOL tensor_shape { dim { size: 4 } }
+    bool_val: [true, f, True, 0] } } }
 }
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
   attr { key: "shape" value { shape { dim { size: -1 } } } } }
