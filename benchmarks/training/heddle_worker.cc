@@ -19,7 +19,7 @@
 
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::bench {
 namespace {
