@@ -282,6 +282,8 @@ Status Trainer::SaveArrays() const {
   std::map<std::string, Tensor> sorted;
   for (const Program* program : {&startup_, &main_}) {
     for (const TensorInfo& info : WrittenPersistables(*program)) {
+      // What random operators have used of their sequences is no variable of the graph.
+      if (info.name.ends_with("@state")) continue;
       const Value* value = scope_->Find(info.name);
       if (value == nullptr || !value->is_tensor() || !value->initialized())
         return Status(StatusCode::kNotFound, "variable '" + info.name + "' has no value to save");
