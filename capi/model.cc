@@ -198,12 +198,18 @@ heddle_error* heddle_model_load_part(heddle_executor* executor, const char* path
       if (given->size < sizeof(heddle_program_part))
         return Invalid("heddle_model_load_part: part->size is less than that of the struct");
       if (given->signature != nullptr) part.signature = given->signature;
-      const auto take = [](const char* const* names, size_t n, std::vector<std::string>* to) {
-        for (size_t i = 0; names != nullptr && i < n; ++i)
-          to->emplace_back(names[i] == nullptr ? "" : names[i]);
+      const auto take = [](const char* const* names, size_t n, const char* what,
+                           std::vector<std::string>* to) {
+        for (size_t i = 0; i < n; ++i) {
+          if (names == nullptr || names[i] == nullptr)
+            return Invalid("heddle_model_load_part: part->" + std::string(what) + " has NULL at " +
+                           std::to_string(i));
+          to->emplace_back(names[i]);
+        }
+        return Status::Ok();
       };
-      take(given->feeds, given->num_feeds, &part.feeds);
-      take(given->fetches, given->num_fetches, &part.fetches);
+      HEDDLE_RETURN_IF_ERROR(take(given->feeds, given->num_feeds, "feeds", &part.feeds));
+      HEDDLE_RETURN_IF_ERROR(take(given->fetches, given->num_fetches, "fetches", &part.fetches));
     }
     HEDDLE_ASSIGN_OR_RETURN(heddle::Model loaded,
                             heddle::LoadModel(path, params == nullptr ? "" : params, part));

@@ -91,6 +91,10 @@ class EmulatedDevice final : public Device {
   std::byte* contents_ = nullptr;
   mutable Mutex mutex_;
   CondVar reached_;  // some mark is
+  // With EmulatedOptions::units: how many are taken, and the streams that would have one.
+  CondVar units_changed_;
+  int units_taken_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  std::vector<const EmulatedStream*> for_units_ HEDDLE_GUARDED_BY(mutex_);
   EmulatedCounts counts_ HEDDLE_GUARDED_BY(mutex_);
   uint64_t next_error_ HEDDLE_GUARDED_BY(mutex_) = 1;
   bool lost_ HEDDLE_GUARDED_BY(mutex_) = false;

@@ -217,6 +217,13 @@ bool WritesScope(const ir::Program& p) {
   return false;
 }
 
+bool AnyHas(const ir::Program& p, OpTraits trait) {
+  for (const ir::Block& block : p.blocks)
+    for (const ir::Op& op : block.ops)
+      if (op.def->has(trait)) return true;
+  return false;
+}
+
 }  // namespace
 
 // What else plans of the form depend on. Two forms of one program for one scope have the same plans
@@ -321,6 +328,8 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> form, c->Current());
   // The passes make writes to variables that share storages explicit.
   c->writes_scope = WritesScope(program.ir()) || WritesScope(*form->optimized.program);
+  c->communicates = AnyHas(program.ir(), kCommunication);
+  c->reads = AnyHas(program.ir(), kReader);
   return c;
 }
 

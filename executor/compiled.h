@@ -86,6 +86,8 @@ class CompiledImpl {
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   bool writes_scope = false;              // some operator writes to a persistable variable
+  bool communicates = false;              // some operator exchanges values with other ranks
+  bool reads = false;                     // some operator takes data that no other run sees
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
   // CompileOptions::force and machine; nullptr: none given.

@@ -19,7 +19,8 @@ RunResources::RunResources(const ExecutorOptions& o)
       admission(threads, runs_at_once),
       device(o.device
                  ? std::make_unique<DeviceRuntime>(o.device, o.device_streams, o.device_capture)
-                 : nullptr) {}
+                 : nullptr),
+      communicator(o.communicator) {}
 
 Services RunResources::ServicesFor(KernelArena& arena) {
   Services s;

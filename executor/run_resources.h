@@ -1,9 +1,11 @@
 // The resources that all runs of one executor share: threads, memory, admission of runs.
 //
-// Threads: all members from any thread; the fields are constant after construction.
+// Threads: all members from any thread; the fields that are no locks are constant after
+// construction.
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "core/services.h"
 #include "executor/device/device_runtime.h"
@@ -37,6 +39,9 @@ struct RunResources {
   RunAdmission admission;
   Watcher watcher;
   const std::unique_ptr<DeviceRuntime> device;  // nullptr: none
+  // The rank that runs are of when they communicate; nullptr: none. They come one at a time.
+  const std::shared_ptr<Communicator> communicator;
+  std::mutex rank_turn;
 };
 
 }  // namespace heddle::internal

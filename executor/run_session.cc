@@ -34,7 +34,20 @@ bool IsWatched(const RunOptions& o) {
 
 }  // namespace
 
-Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) try {
+Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) {
+  if (!call.compiled.communicates || resources.communicator == nullptr) [[likely]]
+    return RunOnce(resources, plans, call);
+  const std::lock_guard turn(resources.rank_turn);
+  resources.communicator->BeginRun();
+  // Ranks whose scopes are one would wait for its lock and for each other, also to make a plan.
+  Status status = resources.communicator->Claim(&call.compiled.scope->write_mutex(),
+                                                call.compiled.writes_scope);
+  if (status.ok()) status = RunOnce(resources, plans, call);
+  resources.communicator->EndRun(status);
+  return status;
+}
+
+Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const RunCall& call) try {
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CachedPlan> cached,
                           plans.ForRun(call.compiled, call.feeds, &call.memory.key));
   std::unique_lock<std::mutex> writes;
@@ -47,6 +60,8 @@ Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCal
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
   if (status.ok()) [[likely]]
     return status;
+  // What other ranks have taken part in cannot be run again, nor with the data that were read.
+  if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached->plan()->program, status);
 } catch (...) {
   return Caught();
@@ -132,6 +147,7 @@ void RunSession::SeedRandom() {
 
 Status RunSession::Execute() {
   RunMemory& memory = call_.memory;
+  state_->set_communicator(resources_.communicator.get());
   // The program's order of feeds is that of the key the plan was found by.
   memory.values.clear();
   for (const Feed& f : call_.feeds) memory.values.push_back(&f.value);

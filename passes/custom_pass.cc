@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "passes/places.h"
 
 namespace heddle {
 namespace internal {
@@ -154,7 +155,7 @@ Status ProgramEditor::Replace(int block, int index, const OpSpec& spec) {
   ir::Op& op = state_.program.blocks[block].ops[index];
   made.index = op.index;
   made.call_stack = op.call_stack;
-  made.device = op.device;
+  passes::TakePlace(op, &made);
   if (made.def == op.def) {  // attributes that variables hold stay
     made.var_attrs = op.var_attrs;
     made.inputs.insert(made.inputs.end(), op.inputs.begin() + op.def->inputs().size(),

@@ -93,7 +93,7 @@ void EraseOps(ir::Block* block, const std::vector<bool>& gone) {
 
 bool IsPure(const ir::Op& op) {
   constexpr unsigned kImpure = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
-  return (op.def->traits() & kImpure) == 0;
+  return (op.def->traits() & kImpure) == 0 && !op.has_control_edges();
 }
 
 bool UsesLoD(const ir::Program& program) {

@@ -169,8 +169,11 @@ class Emitter {
 }  // namespace
 
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options) {
-  const LaneAssignment assigned = options.rule == LaneRule::kByPath ? AssignByPath(units, options)
-                                                                    : AssignByHome(units, options);
+  // By path, a lane may be given to a unit that is ready later: what has priority would only come
+  // first among those that are looked at, not in time.
+  const bool by_path = options.rule == LaneRule::kByPath && units.graph.priority.empty();
+  const LaneAssignment assigned =
+      by_path ? AssignByPath(units, options) : AssignByHome(units, options);
   LaneSchedule s = Emitter(units, assigned, static_cast<uint32_t>(options.lanes)).Run();
   s.serial_ns = units.serial_ns;
   s.path_ns = units.path_ns;

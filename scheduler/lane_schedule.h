@@ -57,7 +57,8 @@ struct LaneOptions {
 };
 
 // List scheduling of the units by longest remaining path (HEFT's rule: Topcuoglu, Hariri and Wu
-// 2002), with `hand_over_ns` on edges between lanes. O((units + edges) log units + units * lanes).
+// 2002), with `hand_over_ns` on edges between lanes. Units with priorities are never taken by path.
+// O((units + edges) log units + units * lanes).
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options);
 
 }  // namespace heddle

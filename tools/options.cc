@@ -207,6 +207,7 @@ ExecutorOptions ModelOptions::executor() const {
   options.threads = threads;
   options.runs_at_once = runs_at_once;
   options.memory_limit = memory_limit;
+  options.communicator = communicator;
   if (place != "cpu")
     options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
   return options;
@@ -224,6 +225,15 @@ RunOptions ModelOptions::run() const {
   if (deadline_ms > 0)
     options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
   return options;
+}
+
+void AddRanksOption(Command app, ModelOptions* options, const std::string& does) {
+  app.add_option("--ranks", options->ranks,
+                 "run the program as a group of N ranks, whose communication operators exchange "
+                 "values: " +
+                     does)
+      .type_name("N")
+      .in_range(1, 64);
 }
 
 void AddLimitOptions(Command app, ModelOptions* options, const std::string& run) {
@@ -423,6 +433,28 @@ void AddFeedOptions(Command app, FeedOptions* options) {
            "sequence offsets of an input, levels separated by |", CheckLod);
 }
 
+namespace {
+
+// An array for the input. Unsigned integers of 32 bits go to integers of 64, and to those of 32
+// where these have all of them.
+Result<Tensor> ReadFeed(const std::string& file, const TensorInfo& input) {
+  std::string type;
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor read, ReadNpy(file, &type));
+  if (type == "uint16") return input.dtype == DType::kI32 ? Widened(read, type) : read;
+  if (type != "uint32") return read;
+  if (input.dtype == DType::kI64) return Widened(read, type);
+  for (int64_t i = 0; i < read.numel(); ++i)
+    if (read.data<int32_t>()[i] < 0)
+      return Status(StatusCode::kInvalidArgument,
+                    file + ": holds " +
+                        std::to_string(static_cast<uint32_t>(read.data<int32_t>()[i])) +
+                        " as uint32, which input '" + input.name + "' (" +
+                        std::string(Name(input.dtype)) + ") cannot hold");
+  return read;
+}
+
+}  // namespace
+
 Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
                                     const FeedOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto files, ByName(options.files, "--feed", inputs));
@@ -439,8 +471,7 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
     Tensor tensor;
     const auto shape = shapes.find(input.name);
     if (const auto file = files.find(input.name); file != files.end()) {
-      HEDDLE_ASSIGN_OR_RETURN(tensor, ReadNpy(file->second));
-      if (input.dtype == DType::kI32) tensor = Widened(tensor, "uint16");
+      HEDDLE_ASSIGN_OR_RETURN(tensor, ReadFeed(file->second, input));
     } else if (const auto member = archive.find(input.name); member != archive.end()) {
       tensor = member->second;
     } else if (options.random) {

@@ -34,11 +34,13 @@ struct ModelOptions {
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;
   std::string tuning_file;
-  std::string packed_weights;  // a file; empty: none
-  std::string force;           // FAMILY=IMPLEMENTATION,...
-  std::string machine;         // the text of a description; empty: this machine
-  size_t memory_limit = 0;     // bytes; 0: none
-  int deadline_ms = 0;         // of a run; 0: none
+  std::string packed_weights;                  // a file; empty: none
+  std::string force;                           // FAMILY=IMPLEMENTATION,...
+  std::string machine;                         // the text of a description; empty: this machine
+  size_t memory_limit = 0;                     // bytes; 0: none
+  int deadline_ms = 0;                         // of a run; 0: none
+  int ranks = 0;                               // a group of so many executors; 0: none
+  std::shared_ptr<Communicator> communicator;  // of the rank that these options are for
 
   // The model, or the part of its file that these options and what is fed name.
   Result<Model> Load() const;
@@ -53,6 +55,8 @@ struct ModelOptions {
 void AddModelOptions(Command app, ModelOptions* options);
 // --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
 void AddPassOptions(Command app, PassOptions* options);
+// --ranks; `does`: what each rank does.
+void AddRanksOption(Command app, ModelOptions* options, const std::string& does);
 // --threads, --serial, --parallel, --opt, --place, --random-places and --tune, and those of passes.
 void AddExecutionOptions(Command app, ModelOptions* options);
 

@@ -14,6 +14,7 @@
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
+#include "tools/ranks.h"
 #include "tools/values/values.h"
 
 namespace heddle::tools {
@@ -242,29 +243,42 @@ Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& option
   return executor.Compile(model, Compile(options, model.program));
 }
 
+// Loads the model, runs it, and writes a trace if one is wanted.
+Status Compute(const Options& options, std::vector<Output>* outputs, double* load_ms,
+               double* first_ms) {
+  const auto start = std::chrono::steady_clock::now();
+  Executor executor(options.model.executor());  // before the model: its threads start meanwhile
+  std::vector<TensorInfo> inputs;
+  std::vector<std::string> output_types;
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          LoadAndCompile(executor, options, &inputs, &output_types));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  *load_ms = took.count();
+  LOG(INFO) << "loaded and compiled " << options.model.model << ": " << *load_ms << " ms";
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(*outputs, RunAll(executor, compiled, feeds, options, first_ms));
+  if (outputs->size() == output_types.size())
+    for (size_t k = 0; k < outputs->size(); ++k) (*outputs)[k].type = output_types[k];
+  if (!options.trace.empty())
+    HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
+  if (const std::string caches = CachesText(options.model, compiled); !caches.empty())
+    LOG(INFO) << caches;
+  return Status::Ok();
+}
+
 Status Run(const Options& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
   double load_ms = 0, first_ms = 0;
   {
     Progress progress("running " + options.model.model);
-    const auto start = std::chrono::steady_clock::now();
-    Executor executor(options.model.executor());  // before the model: its threads start meanwhile
-    std::vector<TensorInfo> inputs;
-    std::vector<std::string> output_types;
-    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            LoadAndCompile(executor, options, &inputs, &output_types));
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    load_ms = took.count();
-    LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";
-    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
-    HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
-    if (outputs.size() == output_types.size())
-      for (size_t k = 0; k < outputs.size(); ++k) outputs[k].type = output_types[k];
-    if (!options.trace.empty())
-      HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
-    if (const std::string caches = CachesText(options.model, compiled); !caches.empty())
-      LOG(INFO) << caches;
+    HEDDLE_RETURN_IF_ERROR(RunRanks(options.model.ranks, options, [&](int rank, Options mine) {
+      if (rank == 0) return Compute(mine, &outputs, &load_ms, &first_ms);
+      std::vector<Output> others;
+      double load = 0, first = 0;
+      if (!mine.trace.empty()) mine.trace = "/dev/null";  // the run takes place on all ranks
+      return Compute(mine, &others, &load, &first);
+    }));
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
   (options.json ? PrintJson : PrintHuman)(options, outputs, labels, load_ms, first_ms);
@@ -280,6 +294,7 @@ void AddRun(Command root, Action& chosen) {
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
   AddLimitOptions(app, &options->model);
+  AddRanksOption(app, &options->model, "each is fed the same, and the first one's outputs count");
   app.add_option("--out,--fetch-dir", options->out,
                  "write output k to DIR/out_<k>.npy instead of showing it")
       .type_name("DIR");

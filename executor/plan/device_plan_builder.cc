@@ -140,6 +140,7 @@ class DevicePlanner {
     if (waits.empty()) return;
     StaticGraph g;
     g.size = graph->size;
+    g.priority = graph->priority;
     g.pred_begin.push_back(0);
     auto next = waits.begin();
     for (uint32_t v = 0; v < g.size; ++v) {

@@ -131,6 +131,8 @@ struct BlockPlan {
   std::vector<Instruction> instructions;
   size_t once = 0;               // of them, the first so many are Instruction::once
   uint32_t workspace = kNoSlot;  // a slot that stands for the layout; block 0's is the arena
+  // Places in the plan's kept_lists: what this block writes before it uses it otherwise.
+  std::vector<uint32_t> fills;
 };
 
 struct PlanFeed {
@@ -174,6 +176,9 @@ struct Plan {
   // kPool: lists (arrays, rows, records of steps) that only the run has: emptied after it. A record
   // comes before what it may share: records of inner blocks, and values.
   std::vector<uint32_t> list_slots;
+  // kPool: lists that not every run writes, so that an empty one would not be the same as nothing.
+  // Taken away after a run; the block that fills one is given it back, empty.
+  std::vector<uint32_t> kept_lists;
   // Per slot: its dtype, shape and sequence offsets are read after its contents were given back.
   // Empty: none is.
   std::vector<bool> keeps_shape;

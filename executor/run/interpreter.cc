@@ -292,6 +292,7 @@ Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunStat
 
 Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const BlockPlan& plan = run.plan().blocks[block];
+  for (const uint32_t list : plan.fills) run.GiveList(list);
   const size_t done = first ? 0 : plan.once;
   const Instruction* begin = plan.instructions.data() + done;
   return ExecuteAll(
@@ -351,6 +352,14 @@ Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) 
 
 namespace {
 
+// Publishes ready tasks and wakes those who sleep.
+void PublishAll(RunState::Queue& q, const std::vector<uint32_t>& tasks) {
+  if (tasks.empty()) return;
+  q.ready.PushAll(tasks);
+  MutexLock lock(q.mutex);
+  if (q.sleeping > 0) q.changed.NotifyAll();
+}
+
 // Publishes a ready task and wakes a sleeper if there is one.
 void Publish(RunState::Queue& q, int participant, uint32_t task) {
   q.ready.Push(participant, task);
@@ -393,24 +402,30 @@ void Interpreter::RunTasks(int participant, RunState& run) {
   RunState::Queue& q = *run.queue();
   uint32_t task = 0;
   bool have = false;
+  std::vector<uint32_t> ready;
   while (have || NextTask(q, participant, &task)) {
     const uint32_t* members = &tasks.nodes[tasks.node_begin[task]];
     Status s = ExecuteAll(
         tasks.node_begin[task + 1] - tasks.node_begin[task],
         [&](size_t i) -> const Instruction& { return instructions[members[i]]; }, run, participant);
     if (!s.ok()) return Finish(run, std::move(s));
-    // The most urgent successor that became ready stays here, the others are published.
+    // The most urgent successor that became ready stays here, the others are published. With
+    // priorities all are: another one that is ready may go first.
     uint32_t keep = kNoSlot;
     for (uint32_t e = g.succ_begin[task]; e < g.succ_begin[task + 1]; ++e) {
       uint32_t next = g.succ[e];
       if (q.waiting[next].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      if (keep == kNoSlot) {
+      if (q.ready.has_priorities()) {
+        ready.push_back(next);
+      } else if (keep == kNoSlot) {
         keep = next;
       } else {
         if (tasks.bottom_level_ns[next] > tasks.bottom_level_ns[keep]) std::swap(next, keep);
         Publish(q, participant, next);
       }
     }
+    PublishAll(q, ready);
+    ready.clear();
     have = keep != kNoSlot;
     if (have) task = keep;
     if (q.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {

@@ -261,7 +261,8 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
   for (const Phrase::Result& result : phrase.results) {
     const auto* vars = OutputOf(op, result.slot);
     if (vars == nullptr) {
-      const bool made = result.computed || !result.optional;
+      // Gradients that nobody asks for are not made: some operands have none.
+      const bool made = result.computed || (!result.optional && !result.slot.ends_with("@GRAD"));
       const std::string type = TensorType(first, Shape{-1});
       text.results.push_back(!made         ? std::string(kNoType)
                              : result.list ? ListType(Strings(ListSize(op, result.slot), type))
@@ -272,7 +273,10 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
     for (VarId v : *vars) types.push_back(v == kNoVar ? std::string(kNoType) : TypeOf(VarOf(v)));
     text.results.push_back(result.list ? ListType(types) : types[0]);
   }
+  const ValueId x = text.operands.empty() ? 0 : text.operands[0];
   const std::vector<ValueId> ids = Emit(std::move(text));
+  // PIR has no record of a view's input: gradients take the input itself.
+  if (const auto* record = OutputOf(op, "XShape")) Set((*record)[0], x);
   for (size_t r = 0; r < phrase.results.size(); ++r) {
     const auto* vars = OutputOf(op, phrase.results[r].slot);
     if (vars == nullptr) continue;

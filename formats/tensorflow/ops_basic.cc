@@ -6,43 +6,6 @@
 namespace heddle::tensorflow {
 namespace {
 
-// template arguments must be objects
-constexpr char kAdd[] = "elementwise_add";
-constexpr char kSub[] = "elementwise_sub";
-constexpr char kMul[] = "elementwise_mul";
-constexpr char kDiv[] = "elementwise_div";
-constexpr char kMax[] = "elementwise_max";
-constexpr char kMin[] = "elementwise_min";
-constexpr char kEqual[] = "equal";
-constexpr char kNotEqual[] = "not_equal";
-constexpr char kGreater[] = "greater_than";
-constexpr char kGreaterEqualOp[] = "greater_equal";
-constexpr char kLess[] = "less_than";
-constexpr char kLessEqualOp[] = "less_equal";
-constexpr char kAnd[] = "logical_and";
-constexpr char kOr[] = "logical_or";
-constexpr char kNot[] = "logical_not";
-constexpr char kRelu[] = "relu";
-constexpr char kRelu6[] = "relu6";
-constexpr char kTanhOp[] = "tanh";
-constexpr char kSigmoidOp[] = "sigmoid";
-constexpr char kExpOp[] = "exp";
-constexpr char kSqrt[] = "sqrt";
-constexpr char kRsqrt[] = "rsqrt";
-constexpr char kSquare[] = "square";
-
-template <const char* kType>
-bool LowerUnaryAs(NodeLowering& n) {
-  n.Result(0, n.Unary(kType, n.In(0)));
-  return true;
-}
-
-template <const char* kType>
-bool LowerBinaryAs(NodeLowering& n) {
-  n.Result(0, n.Binary(kType, n.In(0), n.In(1)));
-  return true;
-}
-
 bool LowerConst(NodeLowering& n) {
   const Attribute* a = n.Find("value");
   if (a == nullptr || a->tensor == nullptr) {
@@ -193,7 +156,12 @@ bool LowerReshape(NodeLowering& n) {
   }
   const int made = n.Make("onnx_reshape", {{"data", {x}}, {"shape", {shape}}},
                           {{"allowzero", int64_t{1}}}, "reshaped");
-  if (!known && !partial.empty()) n.SetShape(made, Shape(std::span<const int64_t>(partial)));
+  // A vector of sizes has an element for each dimension.
+  const Shape& length = n.shape(shape);
+  if (!known && !partial.empty())
+    n.SetShape(made, Shape(std::span<const int64_t>(partial)));
+  else if (!known && length.rank() == 1 && length[0] >= 0 && length[0] <= Shape::kMaxRank)
+    n.SetShape(made, Shape(Ints(static_cast<size_t>(length[0]), -1)));
   n.Result(0, made);
   return true;
 }
@@ -219,7 +187,6 @@ bool LowerCheckNumerics(NodeLowering& n) {
 
 constexpr HandlerEntry kBasicEntries[] = {
     {"Assert", &LowerAssert},
-    {"CheckNumerics", &LowerCheckNumerics},
     {"CheckNumericsV2", &LowerCheckNumerics},
     {"Const", &LowerConst},
     {"Placeholder", &LowerPlaceholder},
@@ -247,30 +214,6 @@ constexpr HandlerEntry kBasicEntries[] = {
     {"Size", &LowerSize},
     {"Pack", &LowerPack},
     {"Reshape", &LowerReshape},
-    {"Add", &LowerBinaryAs<kAdd>},
-    {"AddV2", &LowerBinaryAs<kAdd>},
-    {"Sub", &LowerBinaryAs<kSub>},
-    {"Mul", &LowerBinaryAs<kMul>},
-    {"RealDiv", &LowerBinaryAs<kDiv>},
-    {"Maximum", &LowerBinaryAs<kMax>},
-    {"Minimum", &LowerBinaryAs<kMin>},
-    {"Equal", &LowerBinaryAs<kEqual>},
-    {"NotEqual", &LowerBinaryAs<kNotEqual>},
-    {"Greater", &LowerBinaryAs<kGreater>},
-    {"GreaterEqual", &LowerBinaryAs<kGreaterEqualOp>},
-    {"Less", &LowerBinaryAs<kLess>},
-    {"LessEqual", &LowerBinaryAs<kLessEqualOp>},
-    {"LogicalAnd", &LowerBinaryAs<kAnd>},
-    {"LogicalOr", &LowerBinaryAs<kOr>},
-    {"LogicalNot", &LowerUnaryAs<kNot>},
-    {"Relu", &LowerUnaryAs<kRelu>},
-    {"Relu6", &LowerUnaryAs<kRelu6>},
-    {"Tanh", &LowerUnaryAs<kTanhOp>},
-    {"Sigmoid", &LowerUnaryAs<kSigmoidOp>},
-    {"Exp", &LowerUnaryAs<kExpOp>},
-    {"Sqrt", &LowerUnaryAs<kSqrt>},
-    {"Rsqrt", &LowerUnaryAs<kRsqrt>},
-    {"Square", &LowerUnaryAs<kSquare>},
 };
 
 }  // namespace

@@ -110,17 +110,17 @@ std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
 }
 
 Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
-    std::string_view bytes, std::shared_ptr<const DataFile> file, const ProgramPart& part,
-    Lowered lowered) {
+    const std::string& path, std::string_view bytes, std::shared_ptr<const DataFile> file,
+    const ProgramPart& part, Lowered lowered) {
   auto source = std::make_shared<TensorflowSource>();
   source->part_ = part;
   for (const Parameter& p : lowered.parameters) {
     if (p.is_variable && !p.key.empty() && source->bundle_ == nullptr) {
-      if (file == nullptr)
+      if (path.empty())
         return InvalidArgument("variable '", p.name,
                                "': its value is in a file beside the SavedModel, which was not "
                                "read from a file");
-      const fs::path folder = fs::path(file->path()).parent_path();
+      const fs::path folder = fs::path(path).parent_path();
       HEDDLE_ASSIGN_OR_RETURN(source->bundle_,
                               Bundle::Open((folder / "variables" / "variables").string()));
     }

@@ -37,8 +37,9 @@ struct Elements {
 
 class Structurer {
  public:
-  Structurer(const NodeGraph& graph, const std::vector<bool>& needed, Frames frames)
-      : graph_(graph), needed_(needed), frames_(std::move(frames)) {}
+  Structurer(const NodeGraph& graph, const std::vector<bool>& needed, const MayWrite& may_write,
+             Frames frames)
+      : graph_(graph), needed_(needed), may_write_(may_write), frames_(std::move(frames)) {}
 
   Result<Region> Run() {
     HEDDLE_ASSIGN_OR_RETURN(Elements elements, ElementsOf(0));
@@ -392,13 +393,22 @@ class Structurer {
     HEDDLE_ASSIGN_OR_RETURN(loop.before, Build(elements, Leading(elements, {loop.condition}), 0));
     const std::vector<int> body = Leading(elements, round);
     for (int element : Leading(elements, {loop.condition}))
-      if (!IsLoop(element) && WritesVariable(node(element).op) &&
-          std::binary_search(body.begin(), body.end(), element))
-        return Unimplemented(NamedNode(node(element)), " of the loop '", loop.frame,
+      if (const int writer = WriterIn(element, frame);
+          writer >= 0 && std::binary_search(body.begin(), body.end(), element))
+        return Unimplemented(NamedNode(node(writer)), " of the loop '", loop.frame,
                              "' is of the condition and of the body, which heddle runs apart: it "
                              "would write twice in a round");
     HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, body, 0));
     return loop;
+  }
+
+  // A node of the element, which may be an inner loop, that may write a variable; -1: there is
+  // none.
+  int WriterIn(int element, int frame) const {
+    if (!IsLoop(element)) return may_write_(node(element)) ? element : -1;
+    for (int i = 0; i < count(); ++i)
+      if (needed_[At(i)] && Lift(i, frame) == element && may_write_(node(i))) return i;
+    return -1;
   }
 
   // The elements that lead to these values within a round.
@@ -422,14 +432,16 @@ class Structurer {
 
   const NodeGraph& graph_;
   const std::vector<bool>& needed_;
+  const MayWrite& may_write_;
   const Frames frames_;
 };
 
 }  // namespace
 
-Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed) {
+Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed,
+                         const MayWrite& may_write) {
   HEDDLE_ASSIGN_OR_RETURN(Frames frames, FindFrames(graph, needed));
-  return Structurer(graph, needed, std::move(frames)).Run();
+  return Structurer(graph, needed, may_write, std::move(frames)).Run();
 }
 
 }  // namespace heddle::tensorflow

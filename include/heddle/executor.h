@@ -54,6 +54,7 @@ enum class Reuse {
              // through the program grows by 5 % at most; where that saves memory
 };
 
+class Communicator;
 class Device;
 
 struct ExecutorOptions {
@@ -64,8 +65,7 @@ struct ExecutorOptions {
   int runs_at_once = 0;
   int plan_cache_capacity = 32;
   size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit
-  // See heddle/device.h. With a device, programs are not tuned, and CompileOptions::schedule has no
-  // say.
+  // See heddle/device.h. With one, programs are not tuned, and CompileOptions::schedule has no say.
   std::shared_ptr<Device> device = nullptr;
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
   // The second run of a plan captures its work on the device's streams; later runs launch the
@@ -77,6 +77,7 @@ struct ExecutorOptions {
   float host_task_ns = 20000;
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
+  std::shared_ptr<Communicator> communicator = nullptr;  // the executor's rank: heddle/ranks.h
 };
 
 struct CompileOptions {
@@ -217,9 +218,8 @@ class Executor {
   }
 
   // Runs once; blocking. Fails with kCancelled or kDeadlineExceeded when the options say so. A feed
-  // is used where it lies when it is contiguous; its memory must not
-  // change during the run. Feeds may be in any order; all inputs must be fed. Returns the fetches
-  // in order, in memory of their own.
+  // is used where it lies when it is contiguous; its memory must not change during the run. Feeds
+  // may be in any order; all inputs must be fed. Returns the fetches in order, in their own memory.
   Result<std::vector<Value>> RunValues(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds,
                                        const RunOptions& options = {});

@@ -234,7 +234,7 @@ struct DenseBincount {
 
 Status SparseToDenseShape(ShapeContext& ctx) {
   if (!Known(ctx, "output_shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "output_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "output_shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "output_shape"));
   ctx.SetOut("dense", shape, ctx.InDType("sparse_values"));
   return Status::Ok();

@@ -21,7 +21,7 @@ template <typename T>
 struct Unique {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("x");
-    HEDDLE_ASSIGN_OR_RETURN(const Ints axes, IntsIn(ctx, "axis"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, IntsIn(ctx, "axis"));
     if (axes.size() > 1)
       return InvalidArgument("axis has ", axes.size(), " elements, expected at most one");
     if (axes.empty() && x.rank() != 1)

@@ -14,9 +14,10 @@ Status GetItem(KernelContext& ctx) {
 }
 
 // The shape that a list of no items stacks to.
-Shape NoItems(const KernelContext& ctx) {
+Result<Shape> NoItems(const KernelContext& ctx) {
   Shape shape{0};
-  if (const Shape named = ElementShapeIn(ctx); named.known_rank())
+  HEDDLE_ASSIGN_OR_RETURN(const Shape named, ElementShapeIn(ctx));
+  if (named.known_rank())
     for (int64_t d : named)
       if (shape.rank() < Shape::kMaxRank) shape.push_back(std::max<int64_t>(d, 0));
   return shape;
@@ -25,7 +26,8 @@ Shape NoItems(const KernelContext& ctx) {
 // Items on a new first axis.
 Status StackItems(KernelContext& ctx, const TensorArray& list, const Ints& places) {
   if (places.empty()) {
-    ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), NoItems(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const Shape shape, NoItems(ctx));
+    ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), shape);
     return Status::Ok();
   }
   HEDDLE_ASSIGN_OR_RETURN(const Tensor first, ItemOrZeros(ctx, list, places[0]));
@@ -76,7 +78,8 @@ Status Concat(KernelContext& ctx) {
     rows += item.dim(0);
     items.push_back(std::move(item));
   }
-  Shape shape = items.empty() ? NoItems(ctx) : items[0].shape();
+  HEDDLE_ASSIGN_OR_RETURN(Shape shape, NoItems(ctx));
+  if (!items.empty()) shape = items[0].shape();
   if (!items.empty()) shape[0] = rows;
   const DType dtype = items.empty() ? DTypeFromProto(ctx.Int("dtype")) : items[0].dtype();
   Tensor& out = ctx.Alloc("Out", dtype, shape);

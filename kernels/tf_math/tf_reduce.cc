@@ -8,8 +8,8 @@ namespace {
 template <typename Context>
 Result<uint32_t> AxesIn(const Context& ctx) {
   const int rank = ShapeIn(ctx, "input").rank();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints given, IntsIn(ctx, "reduction_indices"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(given, rank, "reduction_indices"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts given, IntsIn(ctx, "reduction_indices"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, NormalAxes(given, rank, "reduction_indices"));
   uint32_t mask = 0;
   for (const int64_t a : axes) mask |= 1U << a;
   return mask;

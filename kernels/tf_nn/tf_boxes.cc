@@ -17,7 +17,7 @@ Status CropShape(ShapeContext& ctx) {
                            ", expected rank 4 and [?, 4]");
   Shape out{boxes[0], -1, -1, x[3]};
   if (Known(ctx, "crop_size")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "crop_size"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "crop_size"));
     if (size.size() != 2 || size[0] < 1 || size[1] < 1)
       return InvalidArgument("crop_size has ", size.size(), " elements, expected two above 0");
     out[1] = size[0];

@@ -139,7 +139,7 @@ Status ProjectShape(ShapeContext& ctx) {
   if (x.rank() != 4) return InvalidArgument("images has shape ", x.ToString(), ", expected rank 4");
   x[1] = x[2] = -1;
   if (Known(ctx, "output_shape")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "output_shape"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "output_shape"));
     if (size.size() != 2 || size[0] < 1 || size[1] < 1)
       return InvalidArgument("output_shape has ", size.size(), " elements, expected two above 0");
     x[1] = size[0];

@@ -20,8 +20,8 @@ float ScaleOf(int64_t in, int64_t out, bool align) {
 }
 
 template <typename Context>
-Result<Ints> SizeIn(const Context& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "size"));
+Result<ShortInts> SizeIn(const Context& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "size"));
   if (size.size() != 2 || size[0] <= 0 || size[1] <= 0)
     return InvalidArgument("size has ", size.size(), " elements",
                            size.size() == 2 ? ", one of them not positive" : ", expected 2");
@@ -40,7 +40,7 @@ Status ResizeShape(ShapeContext& ctx) {
   if ((x[1] == 0 || x[2] == 0)) return InvalidArgument(kIn.name, " has no pixels: ", x.ToString());
   x[1] = x[2] = -1;
   if (Known(ctx, "size")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints size, SizeIn(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, SizeIn(ctx));
     x[1] = size[0];
     x[2] = size[1];
   }

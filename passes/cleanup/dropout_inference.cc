@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 #include "passes/version_view.h"
 
 namespace heddle::passes {
@@ -27,7 +28,7 @@ bool ToScale(ir::Program& program, ir::Op* op) {
   scale.attrs[scale.def->FindAttr("scale")] = 1.0 - op->Attr<double>("dropout_prob");
   scale.index = op->index;
   scale.call_stack = op->call_stack;
-  scale.device = op->device;
+  TakePlace(*op, &scale);
   *op = std::move(scale);
   return true;
 }

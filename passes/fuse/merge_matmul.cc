@@ -209,7 +209,7 @@ class ProjectionMerger {
     ir::Op op = ir::MakeOp(*FindOp(type));
     op.index = Op(like).index;
     op.call_stack = Op(like).call_stack;
-    op.device = Op(like).device;
+    TakePlace(Op(like), &op);
     for (const auto& [slot, v] : in) op.inputs[op.def->FindInput(slot)] = {v};
     for (const auto& [slot, v] : out) op.outputs[op.def->FindOutput(slot)] = {v};
     return op;

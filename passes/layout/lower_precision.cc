@@ -3,6 +3,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -58,7 +59,7 @@ class Lowerer {
     ir::Op to = ir::MakeOp(*FindOp(type));
     to.index = op.index;
     to.call_stack = op.call_stack;
-    to.device = op.device;
+    TakePlace(op, &to);
     for (size_t a = 0; a < to.def->attrs().size(); ++a)
       if (const int from = op.def->FindAttr(to.def->attrs()[a].name); from >= 0)
         to.attrs[a] = op.attrs[static_cast<size_t>(from)];

@@ -254,19 +254,21 @@ class Executor:
     """Runs programs like `paddle.static.Executor`.
 
     A program is prepared once for each set of fetches and scope; changing the program makes it
-    anew. `threads`: how many to use, 0 for as many as the process may. Threads: one run at a time.
+    anew. `threads`: how many to use, 0 for as many as the process may. `rank`: the one of a group
+    (`heddle.new_ranks`) that programs communicate as. Threads: one run at a time.
     """
 
     _CACHE = 64  # prepared programs per scope
 
-    def __init__(self, place: Any = None, *, threads: int = 0, opt_level: int = 2) -> None:
+    def __init__(self, place: Any = None, *, threads: int = 0, opt_level: int = 2,
+                 rank: Any = None) -> None:
         self.place = place
         paddle = _paddle.module()
         if place is None and paddle is not None:
             self.place = paddle.CPUPlace()
         if "gpu" in str(place).lower() or "cuda" in str(place).lower():
             warnings.warn(f"heddle runs on the CPU; {place} is not used", stacklevel=2)
-        self._executor = _heddle.Executor(threads)
+        self._executor = _heddle.Executor(threads, rank=rank)
         self._opt_level = opt_level
         self._links: weakref.WeakKeyDictionary[Any, _paddle.ScopeLink] = weakref.WeakKeyDictionary()
         self._compiled: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()

@@ -16,6 +16,7 @@
 #include "python/src/arrays.h"
 #include "python/src/builder.h"
 #include "python/src/errors.h"
+#include "python/src/exchange.h"
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
 #include "python/src/session.h"
@@ -233,6 +234,7 @@ NB_MODULE(_heddle, module) {
   BindScope(module);
   BindParams(module);
   BindMirror(module);
+  BindExchange(module);  // before the executor, which takes a rank
   BindSession(module);
   BindBuilder(module);
 }

@@ -15,6 +15,7 @@
 
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
+#include "python/src/exchange.h"
 #include "python/src/interrupt.h"
 
 namespace heddle::python {
@@ -300,14 +301,15 @@ void BindSession(nb::module_& module) {
       .def(
           "__init__",
           [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit,
-             int runs_at_once) {
+             int runs_at_once, const Rank* rank) {
             new (self) Executor({.threads = threads,
                                  .runs_at_once = runs_at_once,
                                  .plan_cache_capacity = plan_cache_capacity,
-                                 .memory_limit = memory_limit});
+                                 .memory_limit = memory_limit,
+                                 .communicator = rank != nullptr ? rank->communicator : nullptr});
           },
           nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0,
-          nb::arg("runs_at_once") = 0)
+          nb::arg("runs_at_once") = 0, nb::arg("rank").none() = nb::none())
       .def_prop_ro("threads", &Executor::threads)
       .def_prop_ro("plans_built", &Executor::plans_built)
       .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())

@@ -474,6 +474,13 @@ TEST_F(CApi, PartsOfFilesAreLoaded) {
   part.signature = "other";
   EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
                HEDDLE_INVALID_ARGUMENT, "no signature 'other'");
+  part.num_fetches = 2;
+  EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
+               HEDDLE_INVALID_ARGUMENT, "part->fetches has NULL at 0");
+  const char* const names[] = {"a", nullptr};
+  part.fetches = names;
+  EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
+               HEDDLE_INVALID_ARGUMENT, "part->fetches has NULL at 1");
   part.size = 1;
   EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
                HEDDLE_INVALID_ARGUMENT, "part->size");
