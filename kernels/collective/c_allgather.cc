@@ -119,8 +119,8 @@ Status PartialGather(KernelContext& ctx) {
   });
 }
 
-void Define(OpDef& op, const char* doc, const char* in, const char* out, InferShapeFn shape,
-            KernelFn kernel) {
+void DefineGathered(OpDef& op, const char* doc, const char* in, const char* out, InferShapeFn shape,
+                    KernelFn kernel) {
   op.Doc(doc).Input(in).Output(out).Attr("ring_id", 0);
   op.Traits(kCommunication).InferShape(shape).AnyKernel(kernel);
 }
@@ -129,22 +129,24 @@ void Define(OpDef& op, const char* doc, const char* in, const char* out, InferSh
 }  // namespace heddle
 
 HEDDLE_OP(c_allgather) {
-  Define(op, "All ranks' X, one behind the other.", "X", "Out", GatheredShape<Old, 0>, Gather<Old>);
+  DefineGathered(op, "All ranks' X, one behind the other.", "X", "Out", GatheredShape<Old, 0>,
+                 Gather<Old>);
   op.Attr("nranks", 1).Attr("use_calc_stream", false);
 }
 HEDDLE_OP(all_gather) {
-  Define(op, "All ranks' x, one behind the other.", "x", "out", GatheredShape<New, 0>, Gather<New>);
+  DefineGathered(op, "All ranks' x, one behind the other.", "x", "out", GatheredShape<New, 0>,
+                 Gather<New>);
   op.Attr("nranks", 0);
 }
 HEDDLE_OP(c_concat) {
-  Define(op, "All ranks' X, side by side along the last axis.", "X", "Out", GatheredShape<Old, -1>,
-         Concat<Old>);
+  DefineGathered(op, "All ranks' X, side by side along the last axis.", "X", "Out",
+                 GatheredShape<Old, -1>, Concat<Old>);
   op.Attr("nranks", 1).Attr("rank", 0).Attr("use_calc_stream", true);
   op.Attr("use_model_parallel", true);
 }
 HEDDLE_OP(dist_concat) {
-  Define(op, "All ranks' x, side by side along the last axis.", "x", "out", GatheredShape<New, -1>,
-         Concat<New>);
+  DefineGathered(op, "All ranks' x, side by side along the last axis.", "x", "out",
+                 GatheredShape<New, -1>, Concat<New>);
   op.Attr("nranks", 1);
 }
 HEDDLE_OP(c_split) {
@@ -153,8 +155,8 @@ HEDDLE_OP(c_split) {
   op.Attr("use_model_parallel", true).InferShape(SplitShape).AnyKernel(Split);
 }
 HEDDLE_OP(partial_allgather) {
-  Define(op, "Of all nranks equal stretches of X each from the rank whose number it has.", "X",
-         "Out", PartialShape, PartialGather);
+  DefineGathered(op, "Of all nranks equal stretches of X each from the rank whose number it has.",
+                 "X", "Out", PartialShape, PartialGather);
   op.Attr("nranks", 1).Attr("rank", 0).Attr("use_calc_stream", false);
 }
 

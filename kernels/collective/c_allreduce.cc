@@ -48,7 +48,7 @@ Status ReduceOfType(KernelContext& ctx) {
   });
 }
 
-void Define(OpDef& op, const char* doc, const char* in, const char* out, KernelFn kernel) {
+void DefineReduced(OpDef& op, const char* doc, const char* in, const char* out, KernelFn kernel) {
   op.Doc(doc).Input(in).Output(out).Inplace(in, out).Attr("ring_id", 0);
   op.Traits(kCommunication).InferShape(SameShape);
   op.Kernel({DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kU8,
@@ -58,13 +58,13 @@ void Define(OpDef& op, const char* doc, const char* in, const char* out, KernelF
 
 template <Reduction kHow>
 void DefineAllReduce(OpDef& op, const char* doc) {
-  Define(op, doc, "X", "Out", AllReduce<kHow>);
+  DefineReduced(op, doc, "X", "Out", AllReduce<kHow>);
   op.Attr("use_calc_stream", false).Attr("use_model_parallel", false);
 }
 
 template <Reduction kHow>
 void DefineReduce(OpDef& op, const char* doc) {
-  Define(op, doc, "X", "Out", Reduce<kHow>);
+  DefineReduced(op, doc, "X", "Out", Reduce<kHow>);
   op.Attr("root_id", 0).Attr("use_calc_stream", false);
 }
 
@@ -91,7 +91,7 @@ HEDDLE_OP(mp_allreduce_sum) {
   DefineAllReduce<Reduction::kSum>(op, "The sum of all ranks' X, on every rank.");
 }
 HEDDLE_OP(all_reduce) {
-  Define(op, "What all ranks' x give together, on every rank.", "x", "out", AllReduceOfType);
+  DefineReduced(op, "What all ranks' x give together, on every rank.", "x", "out", AllReduceOfType);
   op.Attr("reduce_type", 0);
 }
 HEDDLE_OP(c_reduce_sum) {
@@ -110,7 +110,7 @@ HEDDLE_OP(c_reduce_avg) {
   DefineReduce<Reduction::kAvg>(op, "The mean of all ranks' X, on rank root_id.");
 }
 HEDDLE_OP(reduce) {
-  Define(op, "What all ranks' x give together, on rank root_id.", "x", "out", ReduceOfType);
+  DefineReduced(op, "What all ranks' x give together, on rank root_id.", "x", "out", ReduceOfType);
   op.Attr("reduce_type", 0).Attr("root_id", 0);
 }
 

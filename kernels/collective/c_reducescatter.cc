@@ -40,7 +40,8 @@ Status AllToAll(KernelContext& ctx, const Tensor& in, Tensor* out) {
 Status OldAllToAll(KernelContext& ctx) { return AllToAll(ctx, ctx.In("X"), &ctx.Out("Out")); }
 Status NewAllToAll(KernelContext& ctx) { return AllToAll(ctx, ctx.In("x"), &ctx.Out("out")); }
 
-void Define(OpDef& op, const char* doc, const char* in, const char* out, InferShapeFn shape) {
+void DefineScattered(OpDef& op, const char* doc, const char* in, const char* out,
+                     InferShapeFn shape) {
   op.Doc(doc).Input(in).Output(out).Attr("ring_id", 0).Traits(kCommunication).InferShape(shape);
 }
 
@@ -54,23 +55,25 @@ void Summable(OpDef& op, KernelFn kernel) {
 }  // namespace heddle
 
 HEDDLE_OP(c_reducescatter) {
-  Define(op, "Of nranks equal parts of the sum of all X the one with the rank's number.", "X",
-         "Out", OldShape);
+  DefineScattered(op, "Of nranks equal parts of the sum of all X the one with the rank's number.",
+                  "X", "Out", OldShape);
   op.Attr("nranks", 1).Attr("use_calc_stream", false);
   Summable(op, OldReduceScatter);
 }
 HEDDLE_OP(reduce_scatter) {
-  Define(op, "Of nranks equal parts of the sum of all x the one with the rank's number.", "x",
-         "out", NewShape);
+  DefineScattered(op, "Of nranks equal parts of the sum of all x the one with the rank's number.",
+                  "x", "out", NewShape);
   op.Attr("nranks", 1);
   Summable(op, NewReduceScatter);
 }
 HEDDLE_OP(alltoall) {
-  Define(op, "Part s of rank r's X becomes part r of rank s's Out.", "X", "Out", SameShape);
+  DefineScattered(op, "Part s of rank r's X becomes part r of rank s's Out.", "X", "Out",
+                  SameShape);
   op.Attr("use_calc_stream", false).AnyKernel(OldAllToAll);
 }
 HEDDLE_OP(all_to_all) {
-  Define(op, "Part s of rank r's x becomes part r of rank s's out.", "x", "out", SameShape);
+  DefineScattered(op, "Part s of rank r's x becomes part r of rank s's out.", "x", "out",
+                  SameShape);
   op.AnyKernel(NewAllToAll);
 }
 

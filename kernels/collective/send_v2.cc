@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-Status Nothing(ShapeContext&) { return Status::Ok(); }
+Status NoShapes(ShapeContext&) { return Status::Ok(); }
 
 Status SendTensor(KernelContext& ctx, const Tensor& x) {
   return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
@@ -103,7 +103,7 @@ Status ReceivePart(KernelContext& ctx) {
 
 void DefineSend(OpDef& op, const char* doc, KernelFn kernel) {
   op.Doc(doc).Attr("ring_id", 0).Attr("peer", 0);
-  op.Traits(kCommunication).InferShape(Nothing).AnyKernel(kernel);
+  op.Traits(kCommunication).InferShape(NoShapes).AnyKernel(kernel);
 }
 void DefineReceive(OpDef& op, const char* doc, const char* out, KernelFn kernel) {
   op.Doc(doc).Output(out).Attr("ring_id", 0).Attr("peer", 0).Attr("dtype", 5);
