@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/services.h"
 #include "executor/device/device_runtime.h"
@@ -21,6 +23,8 @@ struct RunResources {
   explicit RunResources(const ExecutorOptions& options);
   // For kernels that find help in `arena`.
   Services ServicesFor(KernelArena& arena);
+  // "cpu", and those of the devices.
+  std::vector<std::string> places() const;
   // The target that plans are made for.
   PlanTarget target() const;
 
@@ -36,7 +40,8 @@ struct RunResources {
   KernelArena wide_arena, narrow_arena;
   RunAdmission admission;
   Watcher watcher;
-  const std::unique_ptr<DeviceRuntime> device;  // nullptr: none
+  const DeviceRuntimes devices;
+  DeviceRuntime* const device;  // the first of them; nullptr: none
 };
 
 }  // namespace heddle::internal

@@ -13,6 +13,7 @@
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
+#include "tools/plans/plan_json.h"
 #include "tools/progress.h"
 #include "tools/values.h"
 
@@ -221,7 +222,8 @@ void PrintHuman(const Options& options, const std::vector<Output>& outputs,
 }
 
 void PrintJson(const Options& options, const std::vector<Output>& outputs,
-               const std::vector<std::string>& labels, double load_ms, double first_ms) {
+               const std::vector<std::string>& labels, double load_ms, double first_ms,
+               const std::vector<PlaceMemory>& memory) {
   Json json = NewJson("run");
   json["program"] = options.model.model;
   json["load_ms"] = load_ms;
@@ -229,6 +231,7 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
   json["runs"] = options.repeat;
   json["outputs"] = Json::array();
   for (const Output& o : outputs) json["outputs"].push_back(Describe(o, labels));
+  json["memory_use"] = PlacesJson(memory);
   WriteJson(json);
 }
 
@@ -242,9 +245,12 @@ Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& option
   return executor.Compile(model, Compile(options, model.program));
 }
 
-Status Run(const Options& options) {
+Status Run(const Options& given) {
+  Options options = given;
+  HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
+  std::vector<PlaceMemory> memory;
   double load_ms = 0, first_ms = 0;
   {
     Progress progress("running " + options.model.model);
@@ -261,13 +267,17 @@ Status Run(const Options& options) {
     HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
     if (outputs.size() == output_types.size())
       for (size_t k = 0; k < outputs.size(); ++k) outputs[k].type = output_types[k];
+    memory = executor.MemoryUse();
     if (!options.trace.empty())
       HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
     if (const std::string caches = CachesText(options.model, compiled); !caches.empty())
       LOG(INFO) << caches;
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
-  (options.json ? PrintJson : PrintHuman)(options, outputs, labels, load_ms, first_ms);
+  if (options.json)
+    PrintJson(options, outputs, labels, load_ms, first_ms, memory);
+  else
+    PrintHuman(options, outputs, labels, load_ms, first_ms);
   return Status::Ok();
 }
 
@@ -279,6 +289,7 @@ void AddRun(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddFollowOption(app, &options->model);
   AddLimitOptions(app, &options->model);
   app.add_option("--out,--fetch-dir", options->out,
                  "write output k to DIR/out_<k>.npy instead of showing it")
