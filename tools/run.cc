@@ -15,7 +15,7 @@
 #include "tools/options.h"
 #include "tools/plans/plan_json.h"
 #include "tools/progress.h"
-#include "tools/values.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {
