@@ -208,23 +208,25 @@ bool IsOrder(const StaticGraph& graph, const GivenLanes& given) {
   return true;
 }
 
-// The segments as units, in the order in which the walk comes to them.
+// The segments as units, in the order in which the walk is done with them: as units of a schedule
+// are placed, of which the last one of a segment alone is waited for.
 UnitGraph UnitsOf(const StaticGraph& graph, const GivenLanes& given,
                   std::vector<uint32_t>* lane_of_unit) {
+  const size_t segments = given.segment.empty() ? 0 : given.segment.back() + 1;
   std::vector<uint32_t> position(graph.size), unit_of(graph.size);
   for (uint32_t k = 0; k < graph.size; ++k) position[given.order[k]] = k;
-  std::vector<std::vector<uint32_t>> members;
-  std::vector<uint32_t> unit_of_segment(given.segment.empty() ? 0 : given.segment.back() + 1,
-                                        kNowhere);
+  const auto segment_of = [&](uint32_t v) { return given.segment[position[v]]; };
+  std::vector<uint32_t> left(segments, 0), unit_of_segment(segments, kNowhere);
+  for (uint32_t segment : given.segment) ++left[segment];
   for (uint32_t v : given.walk) {
-    uint32_t& unit = unit_of_segment[given.segment[position[v]]];
-    if (unit == kNowhere) {
-      unit = static_cast<uint32_t>(members.size());
-      members.emplace_back();
-      lane_of_unit->push_back(given.lane[position[v]]);
-    }
-    members[unit].push_back(v);
-    unit_of[v] = unit;
+    if (--left[segment_of(v)] > 0) continue;
+    unit_of_segment[segment_of(v)] = static_cast<uint32_t>(lane_of_unit->size());
+    lane_of_unit->push_back(given.lane[position[v]]);
+  }
+  std::vector<std::vector<uint32_t>> members(lane_of_unit->size());
+  for (uint32_t v : given.walk) {
+    unit_of[v] = unit_of_segment[segment_of(v)];
+    members[unit_of[v]].push_back(v);
   }
   UnitGraph units;
   units.graph.size = static_cast<uint32_t>(members.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/error.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device_memory.h"
@@ -435,6 +436,14 @@ class DevicePlanner {
 };
 
 }  // namespace
+
+std::string DevicePlan::StreamName(uint32_t lane) const {
+  const std::string device = devices > 1 ? StrCat(DeviceOf(lane), ": ") : std::string();
+  const uint32_t at = (lane - 1) % lanes_of_device, compute = compute_streams;
+  if (at < compute) return StrCat(device, "compute ", at);
+  if (at >= compute + copy_in_streams) return device + "copies out";
+  return at == compute ? device + "copies in" : StrCat(device, "copies in ", at - compute);
+}
 
 Status PlanForDevice(PlanDraft& draft) { return DevicePlanner(draft).Run(); }
 

@@ -25,8 +25,9 @@ class Line {
         left_(plan.slots.size(), 0),
         bytes_(plan.slots.size(), 0),
         memory_of_(plan.slots.size(), nullptr) {
-    for (const Instruction& in : plan.blocks[0].instructions)
-      EachRoot(in, [&](uint32_t root) { ++left_[root]; });
+    const auto& ins = plan.blocks[0].instructions;
+    for (size_t i = 0; i < ins.size(); ++i)
+      if (HasEvents(i)) EachRoot(ins[i], [&](uint32_t root) { ++left_[root]; });
     for (const PlanFetch& f : plan.fetches) ++left_[RootOf(f.slot)];  // it stays to the end
     for (size_t s = 0; s < plan.consumers.size(); ++s) readers_.push_back(plan.consumers[s]);
   }
@@ -72,6 +73,13 @@ class Line {
     std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) {
       return a.at != b.at ? a.at < b.at : !a.begins && b.begins;
     });
+  }
+
+  // Views of a device's memory, and waits of the host, are no work that is timed.
+  bool HasEvents(size_t i) const {
+    if (!on_device_) return true;
+    const DeviceStep::Kind kind = plan_.device->steps[i].kind;
+    return kind != DeviceStep::Kind::kShare && kind != DeviceStep::Kind::kAwait;
   }
 
   // The slot that stands for the memory of another one; kNoSlot: it is not counted.

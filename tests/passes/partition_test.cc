@@ -93,22 +93,25 @@ TEST_F(Partitioned, PassesBeforeItMayPlaceOperators) {
 // An operator is replaced by two on the device that it was given to; nothing can be moved.
 TEST_F(Partitioned, PassesAfterItEditWhatADeviceWasGiven) {
   Status moved;
-  const auto compiled = MustCompile(
-      executor_, Chain().Build(), nullptr,
-      With(PassGrouping::kPostPartitioning, [&](ProgramEditor& p) -> Result<bool> {
-        moved = p.SetPlace(0, 0, "cpu");
-        for (int i = 0; i < p.num_ops(0); ++i) {
-          if (p.op_type(0, i) != "sigmoid" || p.place(0, i) != "emulated:0") continue;
-          OpSpec op = p.op(0, i);
-          const std::string between = p.AddVar("between", DType::kF32, {64});
-          OpSpec twice = {.type = "relu", .inputs = op.inputs, .outputs = {{"Out", {between}}}};
-          op.inputs = {{"X", {between}}};
-          EXPECT_TRUE(p.Replace(0, i, op).ok());
-          EXPECT_TRUE(p.Insert(0, i, twice).ok());
-          return true;
-        }
-        return false;
-      }));
+  const auto compiled =
+      MustCompile(executor_, Chain().Build(), nullptr,
+                  With(PassGrouping::kPostPartitioning, [&](ProgramEditor& p) -> Result<bool> {
+                    moved = p.SetPlace(0, 0, "cpu");
+                    for (int i = 0; i < p.num_ops(0); ++i) {
+                      if (p.op_type(0, i) != "sigmoid" || p.place(0, i) != "emulated:0") continue;
+                      OpSpec op = p.op(0, i);
+                      const std::string between = p.AddVar("between", DType::kF32, {64});
+                      OpSpec twice = {.type = "relu",
+                                      .inputs = op.inputs,
+                                      .outputs = {{"Out", {between}}},
+                                      .attributes = {}};
+                      op.inputs = {{"X", {between}}};
+                      EXPECT_TRUE(p.Replace(0, i, op).ok());
+                      EXPECT_TRUE(p.Insert(0, i, twice).ok());
+                      return true;
+                    }
+                    return false;
+                  }));
   EXPECT_THAT(moved.message(), HasSubstr("has been given to a place"));
   EXPECT_THAT(PlacesOf(compiled),
               ElementsAre("relu emulated:0", "tanh cpu", "relu emulated:0", "sigmoid emulated:0"));

@@ -93,9 +93,9 @@ class InferenceSession:
     """A model that is ready to run.
 
     `path_or_bytes`: a file's path, or its contents (which cannot have tensors in other files).
-    `providers`: the first that there is, of the CPU's, "EmulatedExecutionProvider" and, where heddle
-    was built with CUDA, "CUDAExecutionProvider"; others are passed over with a warning. Any number
-    of threads may call `run` at once.
+    `providers`: the first that there is, of the CPU's, "EmulatedExecutionProvider" and, where
+    heddle was built with CUDA, "CUDAExecutionProvider"; others are passed over with a warning. Any
+    number of threads may call `run` at once.
     """
 
     def __init__(self, path_or_bytes: str | bytes | os.PathLike[str],
