@@ -222,13 +222,13 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunCont
   return Status::Ok();
 }
 
-Status Interpreter::Call(const Instruction& in, RunState& run, RunControl::Watch* watch) {
+Status Interpreter::Call(const Instruction& in, RunState& run) {
   if (in.mode == Mode::kStatic) [[likely]] {
     KernelContext ctx(in.op, run.frame(), run.services(), in.state);
     return in.fn(ctx);
   }
   if (in.mode == Mode::kWide) return CallWide(in, run);
-  return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run, watch) : ExecuteShaped(in, run);
+  return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run, nullptr) : ExecuteShaped(in, run);
 }
 
 Status Interpreter::CallWide(const Instruction& in, RunState& run) {
@@ -247,41 +247,39 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
   return status;
 }
 
+// An instruction of a run that somebody watches, or asked to end.
+Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread) {
+  RunControl& control = run.control();
+  HEDDLE_RETURN_IF_ERROR(control.Interrupted());
+  const bool observed = control.observed();
+  RunControl::Watch watch;
+  if (observed) watch = control.BeginInstruction(thread, in);
+  Status status = in.mode == Mode::kDynamic && control.trace() != nullptr
+                      ? ExecuteDynamic(in, run, &watch)
+                      : Call(in, run);
+  if (observed) control.EndInstruction(thread, in, watch, run.frame());
+  if (status.ok() && control.Checks(in)) return CheckFinite(run.plan(), in, run.frame());
+  return status;
+}
+
 namespace {
 
-void GiveBack(const Instruction& in, RunState& run) {
+void GiveBack(const Instruction& in, RunState& run, int thread) {
   for (uint32_t slot : in.release) run.Release(slot);
   for (uint32_t slot : in.reads) run.CountRead(slot);
+  if (RunTrace* trace = run.control().trace(); trace != nullptr && in.ir_block == 0)
+    trace->EndSpan(thread, RunTrace::Part::kRelease, 0, &in);
 }
 
 }  // namespace
 
-// An instruction of a run that somebody watches, or asked to end.
-Status Interpreter::ExecuteWatched(const Instruction& in, RunState& run, int thread) {
-  RunControl& control = run.control();
-  HEDDLE_RETURN_IF_ERROR(control.Interrupted());
-  const bool observed = control.observed();
-  RunTrace* const trace = control.trace();
-  RunControl::Watch watch;
-  if (observed) watch = control.BeginInstruction(thread, in);
-  Status status = Call(in, run, trace != nullptr ? &watch : nullptr);
-  if (observed) control.EndInstruction(thread, in, watch, run.frame());
-  if (status.ok() && control.Checks(in)) status = CheckFinite(run.plan(), in, run.frame());
-  if (!status.ok() || !in.gives_back) return status;
-  GiveBack(in, run);
-  if (trace != nullptr && in.ir_block == 0)
-    trace->EndSpan(thread, RunTrace::Part::kRelease, 0, &in);
-  return status;
-}
-
 inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thread) {
-  if (run.control().attention()) [[unlikely]]
-    return ExecuteWatched(in, run, thread);
-  Status s = Call(in, run, nullptr);
+  Status s = run.control().attention() ? CallWatched(in, run, thread) : Call(in, run);
   if (!s.ok()) [[unlikely]]
     return s;
-  if (in.gives_back) [[unlikely]]
-    GiveBack(in, run);
+  if (!in.gives_back) [[likely]]
+    return s;
+  GiveBack(in, run, thread);
   return s;
 }
 

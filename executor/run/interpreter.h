@@ -30,14 +30,14 @@ class Interpreter {
   static Status RunQueue(RunState& run, HostPool& pool, KernelArena& arena);
 
  private:
-  // `watch`: receives when the parts of a call began, nullptr: nobody asks.
-  static Status Call(const Instruction& in, RunState& run, RunControl::Watch* watch);
+  static Status Call(const Instruction& in, RunState& run);
   static Status CallWide(const Instruction& in, RunState& run);
-  static Status ExecuteWatched(const Instruction& in, RunState& run, int thread);
+  static Status CallWatched(const Instruction& in, RunState& run, int thread);
   static Status Execute(const Instruction& in, RunState& run, int thread);
   template <typename At>
   static Status ExecuteAll(size_t count, At&& at, RunState& run, int thread);
   static Status ExecuteShaped(const Instruction& in, RunState& run);
+  // `watch`: receives when the parts of the call began, nullptr: nobody asks.
   static Status ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch);
   static void RunTasks(int participant, RunState& run);
 };
