@@ -78,7 +78,7 @@ TEST(FollowPlan, IsTheSamePlanInEveryWay) {
         ways.push_back(
             {"host", {.threads = 2}, {.opt_level = level, .schedule = schedule, .reuse = reuse}});
   ways.push_back({"device", {.threads = 2, .device = NewEmulatedDevice()}, {}});
-  ways.push_back({"forced", {.threads = 1}, {.force = "conv=direct"}});
+  ways.push_back({"forced", {.threads = 1}, {.force = "conv=im2col"}});
   for (Way& way : ways) {
     Executor first(way.executor), second(way.executor);
     const auto compiled = MustCompile(first, Network().Build(), Weights(), way.compile);
