@@ -29,6 +29,7 @@ class EmulatedDevice final : public Device {
   ~EmulatedDevice() override;
 
   const std::string& name() const override { return name_; }
+  int number() const override { return options_.number; }
   size_t memory_bytes() const override { return options_.memory_bytes; }
   Result<void*> Allocate(size_t bytes) override;
   void Free(void* memory) override;

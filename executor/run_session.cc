@@ -29,7 +29,7 @@ Status Caught() {
 
 bool IsWatched(const RunOptions& o) {
   return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace ||
-         o.check_nan_inf;
+         o.check_nan_inf || o.wait_after_each;
 }
 
 }  // namespace
@@ -158,7 +158,10 @@ Status RunSession::Execute() {
   try {
     if (resources_.poison) state_->PoisonMemory();
     state_->Begin(memory.values, memory.bound);
+    RunTrace* const trace = state_->control().trace();
+    if (trace != nullptr) trace->Start();
     status = Interpret();
+    if (trace != nullptr) trace->Stop();
   } catch (const std::bad_alloc& e) {
     status = state_->plan().BlameLargest(
         ResourceExhausted("no memory for what the run returns: ", e.what()));
@@ -171,11 +174,12 @@ Status RunSession::Interpret() {
   RunState& run = *state_;
   RunResources& r = resources_;
   const Dispatch dispatch = run.plan().dispatch;
+  const bool each = call_.options.wait_after_each;
   const bool wide = alone_ && !turn_.narrow;
-  if (dispatch == Dispatch::kDevice) return InterpretDevice(wide);
+  if (dispatch == Dispatch::kDevice) return InterpretDevice(wide && !each);
   // With one thread, callers need not wait for each other: the wide arena gives each its own.
   KernelArena& arena = wide || r.threads == 1 ? r.wide_arena : r.narrow_arena;
-  const bool shared = wide && dispatch != Dispatch::kSerial;
+  const bool shared = wide && !each && dispatch != Dispatch::kSerial;
   run.UseArenas(shared ? r.narrow_arena.intra() : arena.intra(), shared ? &r.wide_arena : nullptr);
   const uint64_t start = NowNs();
   Status status;
@@ -198,7 +202,7 @@ Status RunSession::InterpretDevice(bool alone) {
   RunResources& r = resources_;
   state_->UseArenas(r.wide_arena.intra(), nullptr);
   const uint64_t start = NowNs();
-  const Status status = DeviceInterpreter::Run(*state_, *r.device, alone ? &r.pool : nullptr,
+  const Status status = DeviceInterpreter::Run(*state_, r.devices, alone ? &r.pool : nullptr,
                                                r.wide_arena, r.narrow_arena);
   ns_ = static_cast<double>(NowNs() - start);
   return status;
@@ -207,7 +211,7 @@ Status RunSession::InterpretDevice(bool alone) {
 void RunSession::Report(bool succeeded) {
   RunPolicy& policy = cached_.policy();
   if (RunReport* report = call_.options.report; report != nullptr) {
-    FillReport(*state_, alone_, ns_, report);
+    FillReport(*state_, alone_, resources_.threads, resources_.places(), ns_, report);
     report->settled = policy.settled();
   }
   if (!succeeded) return policy.Drop(turn_);

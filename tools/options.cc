@@ -54,12 +54,12 @@ std::string CheckShape(const std::string& text) {
   return "'" + text + "' is not of the form NAME=2,3,4";
 }
 
-std::string CheckPlace(const std::string& text) {
-  if (text == "cpu") return "";
-  if (text != "emulated" && text != "cuda")
-    return "place '" + text + "' is not known (cpu, emulated, cuda)";
-  const auto device = OpenDevice(text);
-  return device.ok() ? "" : "place '" + text + "' cannot be had: " + device.status().message();
+// The names in "emulated:0,emulated:1".
+std::vector<std::string> PlacesOf(const std::string& text) {
+  std::vector<std::string> places;
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) places.push_back(name);
+  return places;
 }
 
 // Every option of this kind takes one value each time it is given.
@@ -202,14 +202,32 @@ std::string CachesText(const ModelOptions& options, const CompiledProgram& compi
   return text.str();
 }
 
+std::string CheckPlace(const std::string& text) {
+  if (text == "cpu") return "";
+  for (const std::string& place : PlacesOf(text)) {
+    const std::string kind = place.substr(0, place.find(':'));
+    if (kind != "emulated" && kind != "cuda")
+      return "place '" + place + "' is not known (cpu, emulated, cuda)";
+    const auto device = OpenDevice(place);
+    if (!device.ok()) return "place '" + place + "' cannot be had: " + device.status().message();
+  }
+  return "";
+}
+
 ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
   options.runs_at_once = runs_at_once;
   options.memory_limit = memory_limit;
   options.communicator = communicator;
-  if (place != "cpu")
-    options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
+  if (place == "cpu") return options;
+  for (const std::string& name : PlacesOf(place)) {
+    auto device = *OpenDevice(name, {.tf32 = tf32});  // as CheckPlace has done
+    if (options.device == nullptr)
+      options.device = std::move(device);
+    else
+      options.more_devices.push_back(std::move(device));
+  }
   return options;
 }
 
@@ -282,6 +300,7 @@ CompileOptions ModelOptions::compile() const {
   options.packed_weights = packed_weights;
   options.force = force;
   options.machine = machine;
+  options.follow = follow;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
@@ -391,7 +410,9 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
          "integers of 8 bits")
       .type_name("f32|bf16|int8")
       .show_default("f32");
-  app.add_option("--place", options->place, "device to run on")
+  app.add_option(
+         "--place", options->place,
+         "device to run on; several, as emulated:0,emulated:1, for operators that name them")
       .type_name("PLACE")
       .check(CheckPlace)
       .show_default();
@@ -416,6 +437,13 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
                  "for a family, as in conv=winograd:direct, are tried in this order")
       .type_name("FAMILY=NAME");
   AddPassOptions(app, &options->passes);
+}
+
+void AddFollowOption(Command app, ModelOptions* options) {
+  app.add_option("--plan", options->plan,
+                 "what `heddle plan --json` printed for this model and these shapes: run as it "
+                 "says, under its options")
+      .type_name("FILE.json");
 }
 
 void AddFeedOptions(Command app, FeedOptions* options) {

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/bytes.h"
@@ -209,6 +211,9 @@ struct Plan {
   };
   std::vector<ScopeUse> scope_uses;
   size_t arena_bytes = 0, arena_bound = 0;
+  // By operator (block and position), where there was something to choose: see
+  // ImplementationChoice.
+  std::map<std::pair<int, int>, std::vector<ImplementationChoice>> choices;
   PlanStats stats;
 
   // The slot whose memory a view's is; any other slot is its own root.

@@ -37,6 +37,7 @@ class RunState final : public BlockRunner, public RankRun {
   void GiveBackBlock();
 
   const Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   Value* const* frame() const { return frame_.data(); }
   Value& value(uint32_t slot) { return *frame_[slot]; }
   Services& services() { return services_; }

@@ -70,6 +70,9 @@ class Program:
     def persistables(self) -> list[TensorInfo]: ...
 
     @property
+    def written(self) -> list[str]: ...
+
+    @property
     def loss(self) -> str: ...
 
     @property
@@ -189,7 +192,7 @@ class ReaderQueue:
 
 class Executor:
     def __init__(self, threads: int = 0, plan_cache_capacity: int = 32, memory_limit: int = 0,
-                 runs_at_once: int = 0, rank: Rank | None = None) -> None: ...
+                 runs_at_once: int = 0, rank: Rank | None = None, place: str = "cpu") -> None: ...
 
     @property
     def threads(self) -> int: ...
@@ -199,12 +202,16 @@ class Executor:
 
     def trim(self) -> None: ...
 
+    def memory_use(self) -> dict[str, dict[str, int]]: ...
+
+    def reset_memory_peaks(self) -> None: ...
+
     def compile(self, program: Program, scope: Scope, fetches: Sequence[str] = [],
                 opt_level: int = 2, schedule: str = "auto", seed: int = 0, precision: str = "f32",
                 lean: bool = False, reuse: str = "ordered",
                 max_shapes: Mapping[str, Sequence[int]] = {},
                 packed_weights: str = "", force: str = "",
-                disable_passes: Sequence[str] = []) -> Session: ...
+                disable_passes: Sequence[str] = [], keep: Sequence[str] = []) -> Session: ...
 
 class Session:
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None,
@@ -214,6 +221,9 @@ class Session:
 
     def run_tensors(self, feeds: Mapping[str, Any], timeout: float | None = None,
                     check_nan_inf: bool = False, generator: Generator | None = None) -> list: ...
+
+    def run_kept(self, feeds: Mapping[str, Any], generator: Generator | None = None,
+                 wait_after_each: bool = False) -> tuple[list, dict]: ...
 
     def trace(self, feeds: Mapping[str, Any]) -> tuple: ...
 

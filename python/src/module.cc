@@ -68,6 +68,12 @@ void BindProgram(nb::module_& module) {
       .def_prop_ro("inputs", &Program::inputs)
       .def_prop_ro("outputs", &Program::outputs)
       .def_prop_ro("persistables", &Program::persistables)
+      .def_prop_ro("written",
+                   [](const Program& p) {
+                     std::vector<std::string> names;
+                     for (const TensorInfo& info : p.written()) names.push_back(info.name);
+                     return names;
+                   })
       .def_prop_ro("loss", &Program::loss)
       .def_prop_ro("version", &Program::version)
       .def_prop_ro("hash", &Program::hash)
