@@ -49,6 +49,8 @@ struct PlanDraft {
   bool IsFixed(uint32_t slot) const;
   bool Stable(uint32_t slot) const;
   bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) const;
+  // The input that the instruction's outputs are parts of, if they may be views of it; kNoSlot.
+  uint32_t FindWhole(const Instruction& in) const;
   // The instruction looks at more than the slot's dtype, shape and sequence offsets.
   static bool ReadsContents(const Instruction& in, uint32_t slot);
 
