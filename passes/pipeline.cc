@@ -38,6 +38,7 @@ Pipeline HeddlePipeline() {
       "fuse_concat",           // absorbs concat into fused_matmul
       "fuse_elementwise",      // takes what no other fusion wanted
       "lower_precision",
+      "merge_products",   // takes the products that the other fusions made or left
       "fuse_conv_chain",  // leaves convolutions alone that multiply in bfloat16
   };
   // The same clean-ups on what the fusions left. When they change something, both groupings have
