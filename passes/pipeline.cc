@@ -36,6 +36,7 @@ Pipeline HeddlePipeline() {
       "channels_last",
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul
+      "add_gradients",         // before fuse_elementwise takes the sums
       "fuse_elementwise",      // takes what no other fusion wanted
       "lower_precision",
       "merge_products",   // takes the products that the other fusions made or left
