@@ -163,9 +163,27 @@ def left_to_paddle() -> int:
 _MET = frozenset((
     "fuse_elewise_add_act_ops", "fuse_bn_act_ops", "fuse_gemm_epilogue", "fused_attention",
     "fuse_relu_depthwise_conv", "fix_op_run_order", "cache_runtime_context",
-    "remove_unnecessary_lock", "use_experimental_executor", "num_iteration_per_drop_scope"))
+    "enable_addto", "remove_unnecessary_lock", "use_experimental_executor",
+    "num_iteration_per_drop_scope"))
 # Those that mean: one operator after another.
 _SERIAL = frozenset(("sequential_run", "enable_sequential_execution"))
+
+
+# Paddle's flags that mean: one operator after another, each ended before the next begins.
+_SERIAL_FLAGS = ("FLAGS_new_executor_serial_run", "FLAGS_new_executor_sequential_run",
+                 "FLAGS_benchmark")
+
+
+def _flag(name: str) -> bool:
+    """A flag of Paddle's: as `paddle.set_flags` left it where Paddle is used, else as the
+    environment says. Executors look when they are made."""
+    core = _paddle.core()
+    if core is not None:
+        try:
+            return bool(core.globals()[name])  # what paddle.get_flags reads, without its checks
+        except (AttributeError, KeyError, RuntimeError):
+            pass
+    return os.environ.get(name, "").lower() in ("1", "true", "t", "yes", "y")
 
 
 class _Strategies:
@@ -174,10 +192,11 @@ class _Strategies:
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._usual = "serial" if any(map(_flag, _SERIAL_FLAGS)) else "auto"
 
     def schedule(self, program: Any, threads: int) -> str:
         """For `Executor.compile`."""
-        schedule = "auto"
+        schedule = self._usual
         for attribute in ("_build_strategy", "_exec_strategy"):
             strategy = getattr(program, attribute, None)
             if strategy is None:
@@ -272,6 +291,7 @@ class Executor:
         self._compiled: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
         self._pruned: dict[Any, Any] = {}
         self._strategies = _Strategies()
+        self._check_nan_inf = _flag("FLAGS_check_nan_inf")
         self._theirs: Any = None
         self._closed = False
 
@@ -322,7 +342,8 @@ class Executor:
         if compiled.draws is not False and _paddle.core() is not None:
             _state.generator_link.take_over()
         before = generator.state if compiled.draws is None else ""
-        tensors = compiled.session.run_tensors(feeds, generator=generator)
+        tensors = compiled.session.run_tensors(feeds, generator=generator,
+                                               check_nan_inf=self._check_nan_inf)
         if compiled.draws is None:
             compiled.draws = generator.state != before
         if compiled.view is not None:
