@@ -36,8 +36,10 @@ Pipeline HeddlePipeline() {
       "channels_last",
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul
+      "add_gradients",         // before fuse_elementwise takes the sums
       "fuse_elementwise",      // takes what no other fusion wanted
       "lower_precision",
+      "merge_products",   // takes the products that the other fusions made or left
       "fuse_conv_chain",  // leaves convolutions alone that multiply in bfloat16
   };
   // The same clean-ups on what the fusions left. When they change something, both groupings have

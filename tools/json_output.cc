@@ -46,7 +46,7 @@ Json SlotJson(const PlanDescription::Slot& slot, size_t id) {
     json["shape"] = std::vector<int64_t>(slot.shape.begin(), slot.shape.end());
     json["bytes"] = slot.bytes;
   }
-  if (slot.storage == "arena") json["offset"] = slot.offset;
+  if (slot.storage == "arena" || slot.offset != 0) json["offset"] = slot.offset;
   if (slot.base >= 0) json["base"] = slot.base;
   json["place"] = slot.place;
   json["storage_id"] = slot.storage_id;

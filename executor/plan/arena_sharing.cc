@@ -44,7 +44,7 @@ ArenaSharing::ArenaSharing(const PlanDraft& draft, int block, bool pieces)
       ins_(plan_.blocks[block].instructions),
       places_(plan_.slots.size()),
       life_(plan_.slots.size(), lanes_) {
-  for (uint32_t s = 0; s < places_.size(); ++s) places_[s] = {plan_.RootOf(s), 0};
+  for (uint32_t s = 0; s < places_.size(); ++s) places_[s] = {plan_.RootOf(s), At(s).shift};
   BlockAccess blocks(plan_);
   Walk([&](uint32_t i) {
     Touch(ins_[i].op.in, i);
@@ -108,8 +108,8 @@ void ArenaSharing::TakeOver(uint32_t i) {
 // The sizes say that neither is a piece of something else.
 bool ArenaSharing::TakeOver(uint32_t i, uint32_t from, uint32_t to) {
   const uint32_t r = BufferOf(from);
-  if (!InArena(r) || !InArena(to) || BufferOf(to) == r || BufferOf(to) != to ||
-      At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
+  if (!InArena(r) || !InArena(to) || !At(from).is_dense() || BufferOf(to) == r ||
+      BufferOf(to) != to || At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
       !life_.IsLastUser(r, i) || ReadsOf(ins_[i], r) != 1)
     return false;
   places_[to] = {r, 0};
@@ -141,7 +141,7 @@ void ArenaSharing::PlacePieces(uint32_t i) {
 // with something larger, or is in the whole already (an operand named twice): then it is copied.
 bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
   const Place w = Find(whole), p = Find(piece);
-  if (!InArena(piece) || !InArena(p.buffer) || p.buffer == w.buffer ||
+  if (!InArena(piece) || !InArena(p.buffer) || !At(piece).is_dense() || p.buffer == w.buffer ||
       At(p.buffer).bytes() != At(piece).bytes() || At(piece).bytes() == 0)
     return false;
   if ((w.offset + offset) % kAlignment != 0 || offset + At(piece).bytes() > At(whole).bytes())

@@ -1,5 +1,7 @@
 #include "executor/plan/meta_table.h"
 
+#include <utility>
+
 namespace heddle {
 
 uint64_t MetaTable::Hash(DType dtype, const Shape& shape) {
@@ -21,6 +23,12 @@ Value* MetaTable::Of(DType dtype, const Shape& shape) {
     const Tensor& t = bucket->tensor();
     if (t.dtype() == dtype && t.shape() == shape) return bucket;
   }
+}
+
+Value* MetaTable::Strided(DType dtype, const Shape& shape, std::vector<int64_t> strides) {
+  Value* const value = &strided_.emplace_back();
+  value->tensor() = Tensor::WrapStrided(nullptr, dtype, shape, std::move(strides));
+  return value;
 }
 
 void MetaTable::Grow() {

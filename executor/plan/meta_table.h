@@ -16,12 +16,14 @@ class MetaTable {
  public:
   // The tensor without contents of this dtype and shape. Must not be changed.
   Value* Of(DType dtype, const Shape& shape);
+  // The same with these strides, in elements; one of its own.
+  Value* Strided(DType dtype, const Shape& shape, std::vector<int64_t> strides);
 
  private:
   static uint64_t Hash(DType dtype, const Shape& shape);
   void Grow();
 
-  std::deque<Value> values_;
+  std::deque<Value> values_, strided_;
   std::vector<Value*> buckets_;  // open addressing; a power of two, at most half of them taken
   size_t taken_ = 0;
 };

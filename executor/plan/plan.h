@@ -30,7 +30,7 @@ enum class Storage : uint8_t {
   kConst,   // a value known when the plan was made
   kArena,   // a fixed offset in the run's arena
   kOutput,  // fresh memory of known size, handed to the caller
-  kView,    // another slot's memory with another shape, bound before the run
+  kView,    // another slot's memory with another shape, or a part of it, bound before the run
   kPool,    // memory taken when the slot is written, given back after the last reader
   kShape,   // none: dtype and shape of another slot, for operands of which nothing else is read
 };
@@ -48,10 +48,13 @@ struct Slot {
   uint8_t place = 0;            // of a device plan, see place_instructions.h
   int home = 0;                 // the block in whose work space it lies, see BlockPlan
   size_t offset = 0;            // kArena
-  const Value* meta = nullptr;  // is_static: holds the shape; the plan's (Plan::metas)
+  size_t shift = 0;             // of a view: bytes from where its base begins
+  const Value* meta = nullptr;  // is_static: holds the shape, and the strides of a view that has
+                                // gaps; the plan's (Plan::metas)
   // Precondition for both: is_static.
   const Shape& shape() const { return meta->tensor().shape(); }
   size_t bytes() const { return BytesFor(dtype, shape()); }
+  bool is_dense() const { return meta->tensor().is_contiguous(); }
 };
 
 // Prepared states of an instruction whose shapes are known only at run time, by signature.

@@ -54,6 +54,8 @@ struct PlanDraft {
     const ir::Op& op = program.blocks[in.ir_block].ops[in.ir_op];
     return op.has_control_edges() && op.def == in.op.def;
   }
+  // The input that the instruction's outputs are parts of, if they may be views of it; kNoSlot.
+  uint32_t FindWhole(const Instruction& in) const;
   // The instruction looks at more than the slot's dtype, shape and sequence offsets.
   static bool ReadsContents(const Instruction& in, uint32_t slot);
 

@@ -11,6 +11,7 @@
 #include "core/lazy_buffer.h"
 #include "core/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/transfers/insert_casts.h"
 #include "executor/plan/var_attrs.h"
 
 namespace heddle {
@@ -36,20 +37,25 @@ class ShapePropagator {
   }
 
  private:
-  // Leaves out the instructions whose results are known.
+  // Leaves out the instructions whose results are known, and adds casts of operands.
   Status VisitBlock(int b) {
     auto& instructions = plan_.blocks[b].instructions;
     open_[b] = true;
-    size_t kept = 0;
-    for (Instruction& in : instructions) {
+    std::vector<Instruction> kept;
+    kept.reserve(instructions.size());
+    const auto visit = [&](Instruction& in) {
       bool evaluated = false;
       HEDDLE_RETURN_IF_ERROR(Visit(in, &evaluated));
-      if (evaluated) continue;
-      if (&instructions[kept] != &in) instructions[kept] = std::move(in);
-      ++kept;
+      if (!evaluated) kept.push_back(std::move(in));
+      return Status::Ok();
+    };
+    for (Instruction& in : instructions) {
+      std::vector<Instruction> casts = InsertCasts(d_, in);
+      if (!casts.empty() && !arrays_.empty()) arrays_.resize(plan_.slots.size());
+      for (Instruction& cast : casts) HEDDLE_RETURN_IF_ERROR(visit(cast));
+      HEDDLE_RETURN_IF_ERROR(visit(in));
     }
-    instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(kept),
-                       instructions.end());
+    instructions = std::move(kept);
     open_[b] = false;
     return Status::Ok();
   }

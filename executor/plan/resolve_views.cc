@@ -1,6 +1,13 @@
 // Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory
 // they look at, where that never changes: nothing is left to run. Operands of which only the shape
 // is read need no memory at all.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/operands/window.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
 
@@ -31,7 +38,28 @@ bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) co
   const Slot& a = plan->slots[*from];
   const Slot& b = plan->slots[*to];
   if (!b.versioned) return false;
-  return a.is_static && a.bytes() == b.bytes() && a.dtype == b.dtype;
+  return a.is_static && a.is_dense() && a.bytes() == b.bytes() && a.dtype == b.dtype;
+}
+
+static bool MakesWindows(const Instruction& in) { return (in.op.def->traits() & kWindows) != 0; }
+
+uint32_t PlanDraft::FindWhole(const Instruction& in) const {
+  if (!MakesWindows(in) || in.mode != Instruction::Mode::kStatic || in.op.in_begin[1] != 1)
+    return kNoSlot;
+  const uint32_t from = in.op.in[0];
+  // Constants are not cut: kernels pack them as they are.
+  if (from == kNoSlot || !plan->slots[from].versioned || !plan->slots[from].is_static ||
+      plan->constant[from] || frame[from]->tensor().has_lod())
+    return kNoSlot;
+  for (uint32_t k = 0; k < in.op.out.size(); ++k) {
+    const uint32_t to = in.op.out[k];
+    if (to == kNoSlot) continue;
+    const Slot& s = plan->slots[to];
+    if (k >= in.op.out_begin[1] || fetched[to] || !s.versioned || !s.is_static ||
+        s.storage != Storage::kPool || s.bytes() == 0 || s.dtype != plan->slots[from].dtype)
+      return kNoSlot;
+  }
+  return from;
 }
 
 bool PlanDraft::ReadsContents(const Instruction& in, uint32_t slot) {
@@ -112,10 +140,173 @@ bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
                       : root.home > 0 || d.request.dispatch != Dispatch::kQueue;
 }
 
+// Turns a block's slices, splits and transposes into views, where nobody needs their results
+// without gaps: all readers go by strides, or are such views themselves.
+class Windows {
+ public:
+  Windows(PlanDraft& d, int block) : d_(d), plan_(*d.plan), ins_(plan_.blocks[block].instructions) {
+    if (std::any_of(ins_.begin(), ins_.end(), MakesWindows)) FindReaders();
+  }
+
+  // Whether instruction `i` became a view. Precondition: those before it were asked already, and
+  // `i` is still where it was when the object was made.
+  bool Resolve(size_t i, int block) {
+    if (candidates_.empty() || candidates_[i].whole == kNoSlot) return false;
+    const Candidate& c = candidates_[i];
+    if (!HasPlace(d_, c.whole, block)) return false;
+    const std::span<const uint32_t> outs = Outs(ins_[i]);
+    std::vector<Place> places(outs.size());
+    for (size_t k = 0; k < outs.size(); ++k) {
+      if (outs[k] == kNoSlot) continue;
+      places[k] = PlaceOf(c.windows[k], c.whole, outs[k]);
+      if (!places[k].dense && !c.strided && !(c.rows && IsRows(places[k], outs[k]))) return false;
+    }
+    for (size_t k = 0; k < outs.size(); ++k)
+      if (outs[k] != kNoSlot) Set(c.whole, outs[k], std::move(places[k]));
+    return true;
+  }
+
+ private:
+  struct Place {
+    size_t shift = 0;  // bytes in the whole
+    std::vector<int64_t> strides;
+    bool dense = true;
+  };
+
+  static std::span<const uint32_t> Outs(const Instruction& in) {
+    return {in.op.out.begin(), in.op.out.begin() + in.op.out_begin[1]};
+  }
+
+  // An instruction that may become a view.
+  struct Candidate {
+    uint32_t whole = kNoSlot;  // what the outputs are parts of; kNoSlot: it may not
+    bool strided = false;      // all readers of the outputs take strides
+    bool rows = false;         // ... or rows with gaps between them
+    std::vector<Window> windows;
+  };
+
+  // From the last instruction to the first: whether all readers of its outputs take strides.
+  void FindReaders() {
+    enum Need : uint8_t { kAny, kRows, kDense };
+    std::vector<Need> needs(plan_.slots.size(), kAny);
+    candidates_.resize(ins_.size());
+    for (size_t i = ins_.size(); i-- > 0;) {
+      const Instruction& in = ins_[i];
+      Candidate& c = candidates_[i];
+      c.whole = d_.FindWhole(in);
+      if (c.whole != kNoSlot && !FindWindows(in, &c.windows)) c.whole = kNoSlot;
+      if (c.whole == kNoSlot) c.whole = FindSqueezed(in, &c.windows);
+      const std::span<const uint32_t> outs = Outs(in);
+      Need need = c.whole == kNoSlot ? kDense : kAny;
+      for (uint32_t s : outs)
+        if (s != kNoSlot) need = std::max(need, needs[s]);
+      c.strided = need == kAny;
+      c.rows = need == kRows;
+      const auto& inputs = in.op.def->inputs();
+      const bool by_strides =
+          in.mode == Instruction::Mode::kStatic && !in.op.def->has(kControlFlow);
+      for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
+        while (slot < inputs.size() && in.op.in_begin[slot + 1] <= k) ++slot;
+        if (in.op.in[k] == kNoSlot || (c.strided && k == 0)) continue;
+        const unsigned flags = by_strides && slot < inputs.size() ? inputs[slot].flags : 0;
+        Need& operand = needs[in.op.in[k]];
+        if ((flags & (kByStrides | kNoBuffer)) == 0)
+          operand = std::max(operand, (flags & kByRows) != 0 ? kRows : kDense);
+      }
+    }
+  }
+
+  // Where the outputs lie, as the operator's prepared state tells.
+  bool FindWindows(const Instruction& in, std::vector<Window>* windows) const {
+    std::unique_ptr<KernelState> prepared;
+    const PrepareContext ctx(in.op, d_.frame.data(), *d_.request.services, &plan_.constant);
+    const Status status = GuardPlanning([&] {
+      PrepareContext context = ctx;
+      HEDDLE_ASSIGN_OR_RETURN(prepared, in.op.def->prepare()(context));
+      return Status::Ok();
+    });
+    const auto* const state = dynamic_cast<const WindowState*>(prepared.get());
+    if (!status.ok() || state == nullptr) return false;
+    windows->resize(in.op.out_begin[1]);
+    for (size_t k = 0; k < windows->size(); ++k)
+      if (in.op.out[k] != kNoSlot && !state->WindowOf(static_cast<int>(k), &(*windows)[k]))
+        return false;
+    return true;
+  }
+
+  // The input of an instruction that only adds or drops dimensions of one element, which it may do
+  // with gaps, too; else kNoSlot.
+  uint32_t FindSqueezed(const Instruction& in, std::vector<Window>* windows) const {
+    uint32_t from, to;
+    if (!d_.FindView(in, &from, &to) || plan_.constant[from] || in.op.in[0] != from ||
+        in.op.out[0] != to || in.op.out_begin[1] != 1)
+      return kNoSlot;
+    const Shape &a = plan_.slots[from].shape(), &b = plan_.slots[to].shape();
+    Window w;
+    int at = 0;
+    for (int d = 0; d < b.rank(); ++d) {
+      if (b[d] == 1) continue;
+      while (at < a.rank() && a[at] == 1) ++at;
+      if (at == a.rank() || a[at] != b[d]) return kNoSlot;
+      w.axis[d] = at++;
+      w.step[d] = 1;
+    }
+    windows->assign(1, w);
+    return from;
+  }
+
+  Place PlaceOf(const Window& w, uint32_t from, uint32_t to) const {
+    const Slot &a = plan_.slots[from], &b = plan_.slots[to];
+    const std::vector<int64_t> within = StridesOf(a);
+    Place place;
+    int64_t first = 0, dense = 1;
+    for (int d = 0; d < a.shape().rank(); ++d) first += w.start[d] * within[d];
+    place.shift = static_cast<size_t>(first) * SizeOf(a.dtype);
+    place.strides.resize(static_cast<size_t>(b.shape().rank()));
+    for (int d = b.shape().rank() - 1; d >= 0; --d) {
+      const int64_t stride = w.step[d] * within[w.axis[d]];
+      place.strides[d] = stride;
+      place.dense = place.dense && (b.shape()[d] == 1 || stride == dense);
+      dense *= b.shape()[d];
+    }
+    return place;
+  }
+  bool IsRows(const Place& place, uint32_t s) const {
+    const Shape& shape = plan_.slots[s].shape();
+    return shape.rank() > 0 && RowStep(shape, place.strides, shape.rank() - 1) >= 0;
+  }
+  static std::vector<int64_t> StridesOf(const Slot& slot) {
+    if (!slot.is_dense()) return slot.meta->tensor().strides();
+    std::vector<int64_t> strides(static_cast<size_t>(slot.shape().rank()));
+    int64_t step = 1;
+    for (int d = slot.shape().rank() - 1; d >= 0; --d) {
+      strides[d] = step;
+      step *= slot.shape()[d];
+    }
+    return strides;
+  }
+
+  void Set(uint32_t from, uint32_t to, Place place) {
+    Slot& slot = plan_.slots[to];
+    slot.storage = Storage::kView;
+    slot.base = plan_.RootOf(from);
+    slot.shift = plan_.slots[from].shift + place.shift;
+    if (place.dense) return;
+    d_.frame[to] = plan_.metas.Strided(slot.dtype, slot.shape(), std::move(place.strides));
+    slot.meta = d_.frame[to];
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  const std::vector<Instruction>& ins_;
+  std::vector<Candidate> candidates_;  // per instruction; empty: there are none
+};
+
 void ResolveBlock(PlanDraft& d, int block) {
   Plan& plan = *d.plan;
   auto& ins = plan.blocks[block].instructions;
   size_t kept = 0;
+  Windows windows(d, block);
   for (size_t i = 0; i < ins.size(); ++i) {
     for (int sub : BlocksOf(plan, ins[i]))
       if (d.CompilesBodies() && d.run_once[sub]) ResolveBlock(d, sub);
@@ -123,8 +314,10 @@ void ResolveBlock(PlanDraft& d, int block) {
     if (d.FindView(ins[i], &from, &to) && HasPlace(d, from, block)) {
       plan.slots[to].storage = Storage::kView;
       plan.slots[to].base = plan.RootOf(from);
+      plan.slots[to].shift = plan.slots[from].shift;
       continue;
     }
+    if (windows.Resolve(i, block)) continue;
     if (kept != i) ins[kept] = std::move(ins[i]);
     ++kept;
   }

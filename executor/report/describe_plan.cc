@@ -51,7 +51,7 @@ PlanDescription::Slot Describe(const Plan& plan, const Slot& slot,
     s.shape = slot.shape();
     s.bytes = slot.bytes();
   }
-  s.offset = slot.offset;
+  s.offset = slot.storage == Storage::kView ? slot.shift : slot.offset;
   s.base = IdOf(slot.base);
   s.block = slot.home;
   return s;

@@ -13,7 +13,12 @@ std::string SlotText(const Plan& plan, uint32_t s) {
   std::string t = StrCat(SlotName(plan, s), "#", s, ":", StorageName(slot.storage));
   if (slot.place != 0) t += "@device";
   if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
+  if (slot.storage == Storage::kView && slot.shift != 0) t += StrCat("+", slot.shift);
   if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());
+  if (slot.is_static && !slot.is_dense()) {
+    const auto& strides = slot.meta->tensor().strides();
+    t += StrCat(" strides ", Shape(std::span(strides)).ToString());
+  }
   return t;
 }
 

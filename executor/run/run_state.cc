@@ -49,7 +49,10 @@ void RunState::BindArena() {
   services_.arena = &arena_;
   for (uint32_t s : plan_->arena_slots) {
     const Slot& slot = plan_->slots[s];
-    values_[s] = Tensor(slot.dtype, slot.shape(), arena_, slot.offset);
+    Tensor& t = values_[s].tensor();
+    t = slot.meta->tensor();
+    t.Bind(arena_);
+    t.Bind(static_cast<std::byte*>(arena_->data()) + slot.offset);
   }
 }
 
@@ -140,7 +143,11 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
     readers_[s].store(static_cast<int>(plan_->consumers[s]), std::memory_order_relaxed);
   for (uint32_t s : plan_->view_slots) {
     const Slot& slot = plan_->slots[s];
-    value(s) = value(slot.base).tensor().Reshaped(slot.shape());
+    Tensor& base = value(slot.base).tensor();
+    Tensor view = slot.is_dense() ? base.Reshaped(slot.shape()) : slot.meta->tensor();
+    if (!slot.is_dense() && base.buffer()) view.Bind(base.buffer());
+    view.Bind(static_cast<std::byte*>(base.mutable_raw()) + slot.shift);
+    value(s) = std::move(view);
   }
 }
 

@@ -1,4 +1,5 @@
 // write_to_array: stores an item of a tensor array. Its gradient is read_from_array.
+#include "core/operands/window.h"
 #include "kernels/index/index_value.h"
 
 namespace heddle {
@@ -21,7 +22,12 @@ Status Write(KernelContext& ctx) {
   TensorArray& array = ctx.OutVar("Out")->mutable_array();
   const auto i = static_cast<size_t>(at);
   if (i >= array.size()) array.resize(i + 1);
-  if (const Tensor* x = ctx.InOpt("X")) CopyTensor(ctx, *x, &array[i]);
+  const Tensor* const x = ctx.InOpt("X");
+  if (x != nullptr && x->is_contiguous()) CopyTensor(ctx, *x, &array[i]);
+  if (x != nullptr && !x->is_contiguous()) {
+    array[i] = x->Clone();
+    if (!array[i].initialized()) return ResourceExhausted("no memory for item ", at);
+  }
   return Status::Ok();
 }
 
@@ -30,7 +36,7 @@ Status Write(KernelContext& ctx) {
 
 HEDDLE_OP(write_to_array) {
   op.Doc("Item I of the array Out becomes a copy of X.")
-      .Input("X", kOptional)
+      .Input("X", kOptional | kByStrides)
       .Input("I")
       .Output("Out", kAnyKind)
       .InferShape(ItemShape)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/machine.h"
+#include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/conv/spread_residual.h"
 #include "kernels/gemm/gemm_matmul.h"
@@ -16,6 +17,7 @@ namespace {
 struct FusedMatmulState final : KernelState {
   std::unique_ptr<GemmRunner> runner;
   bool pieces = false;           // X is read from its pieces, without joining them
+  bool gathers = false;          // X has gaps between its rows, and is copied
   int64_t rows = 0;              // of X, when it is one tensor
   std::optional<Epilogue> late;  // the epilogue after a residual with another batch size
   Shape product;
@@ -88,7 +90,12 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   state->product = s.result;
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
     state->late = TakeFromResidual(&epilogue);
-  const BatchedGemm product = PlanOut(s);
+  BatchedGemm product = PlanOut(s);
+  const Tensor& first = ctx.InVar("X")->tensor();
+  if (!first.is_contiguous()) {
+    state->gathers = ctx.InCount("X") > 1 || product.batch != 1 || product.one.trans_a;
+    if (!state->gathers) product.one.lda = RowStep(first, first.rank() - 1);
+  }
   std::vector<int64_t> widths;
   for (int i = 0; i < ctx.InCount("X"); ++i) widths.push_back(ctx.InShape("X", i).dim(-1));
   state->pieces = widths.size() > 1 && PiecesPay(product.one, widths, MachineOr(ctx.machine()));
@@ -112,8 +119,8 @@ Tensor Together(const KernelContext& ctx, int64_t rows) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const int64_t columns = ctx.In("X", i).dim(-1);
-    CopyRows(ctx, ctx.In("X", i).raw(), columns * kFloat, to, width * kFloat, rows,
-             columns * kFloat);
+    const int64_t step = RowStep(ctx.In("X", i), ctx.In("X", i).rank() - 1);
+    CopyRows(ctx, ctx.In("X", i).raw(), step * kFloat, to, width * kFloat, rows, columns * kFloat);
     to += columns;
   }
   return whole;
@@ -128,7 +135,7 @@ bool RunPieces(const KernelContext& ctx, const GemmRunner& runner, const float* 
   if (count > kMost) return false;
   for (int i = 0; i < count; ++i) {
     const Tensor& x = ctx.In("X", i);
-    pieces[static_cast<size_t>(i)] = {x.data<float>(), x.dim(-1), x.dim(-1)};
+    pieces[static_cast<size_t>(i)] = {x.data<float>(), RowStep(x, x.rank() - 1), x.dim(-1)};
   }
   return runner.RunPieces(ctx, std::span(pieces).first(static_cast<size_t>(count)), bias, residual,
                           out);
@@ -144,9 +151,9 @@ Status RunFusedMatmul(KernelContext& ctx) {
   const float* const bias = bias_in ? bias_in->data<float>() : nullptr;
   const float* const residual = residual_in && !state.late ? residual_in->data<float>() : nullptr;
   if (!state.pieces || !RunPieces(ctx, *state.runner, bias, residual, out)) {
-    const bool several = ctx.InCount("X") > 1;
-    const Tensor whole = several ? Together(ctx, state.rows) : Tensor();
-    state.runner->Run(ctx, (several ? whole : ctx.In("X")).data<float>(), ctx.In("Y").data<float>(),
+    const bool copied = ctx.InCount("X") > 1 || state.gathers;
+    const Tensor whole = copied ? Together(ctx, state.rows) : Tensor();
+    state.runner->Run(ctx, (copied ? whole : ctx.In("X")).data<float>(), ctx.In("Y").data<float>(),
                       bias, residual, out);
   }
   if (state.late)
@@ -175,7 +182,10 @@ HEDDLE_OP(fused_matmul) {
       "last dimension. The activation's constants and fuse_bf16 (for a constant Y) are those of "
       "fused_conv2d. fuse_int8: a "
       "constant Y is rounded to integers of 8 bits times a factor for each 128 of a column");
-  op.Input("X", kList).Input("Y").Input("Bias", kOptional).Input("ResidualData", kOptional);
+  op.Input("X", kList | kByRows)
+      .Input("Y")
+      .Input("Bias", kOptional)
+      .Input("ResidualData", kOptional);
   op.Output("Out");
   op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);
   op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);

@@ -80,7 +80,19 @@ class GemmRunner {
   virtual bool reads_b() const { return true; }
   // See KernelState::Facts::prefetch.
   virtual std::span<const std::byte> ReadsFirst() const { return {}; }
+  // RunTogether takes it.
+  virtual bool joins_others() const { return false; }
 };
+
+// What one of several products of the same A reads and writes besides.
+struct GemmPart {
+  const float* bias;
+  float* c;
+};
+// Products of one A in one parallel loop: A stays in the cache, and threads meet once.
+// Precondition: all of them join others.
+void RunTogether(const KernelContext& ctx, std::span<const std::unique_ptr<GemmRunner>> products,
+                 const float* a, std::span<const GemmPart> parts);
 
 // Whether panels (gemm_panels.cc) are faster on an A in pieces of these widths than joining the
 // pieces first.

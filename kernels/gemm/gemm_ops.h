@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/dtype_of.h"
+#include "core/operands/addend.h"
 #include "kernels/gemm/gemm_matmul.h"
 
 namespace heddle {
@@ -57,6 +58,14 @@ struct GemmResult {
       data = hold.mutable_data<C>();
     }
   }
+  // Begins with what the addend holds, if there is one: whether there is.
+  bool Begin(const Tensor* addend) {
+    if (addend == nullptr) return false;
+    const T* from = addend->data<T>();
+    if (static_cast<const void*>(from) == static_cast<const void*>(data)) return true;
+    for (int64_t i = 0; i < to.numel(); ++i) data[i] = static_cast<C>(from[i]);
+    return true;
+  }
   ~GemmResult() {
     if constexpr (!std::is_same_v<T, C>) {
       T* out = to.mutable_data<T>();
@@ -91,12 +100,14 @@ struct MatmulGrad {
     const GemmOperand<T> x(ctx, ctx.In("X")), y(ctx, ctx.In("Y")), grad(ctx, ctx.In("Out@GRAD"));
     const C alpha = static_cast<C>(state.alpha);
     if (Tensor* t = ctx.OutOpt("X@GRAD")) {
-      const GemmResult<T> to(ctx, *t);
-      state.plans.XGrad(ctx, alpha, grad.data, y.data, to.data);
+      GemmResult<T> to(ctx, *t);
+      const bool add = to.Begin(ctx.InOpt("X@GRAD@ADDEND"));
+      state.plans.XGrad(ctx, alpha, grad.data, y.data, to.data, add);
     }
     if (Tensor* t = ctx.OutOpt("Y@GRAD")) {
-      const GemmResult<T> to(ctx, *t);
-      state.plans.YGrad(ctx, alpha, x.data, grad.data, to.data);
+      GemmResult<T> to(ctx, *t);
+      const bool add = to.Begin(ctx.InOpt("Y@GRAD@ADDEND"));
+      state.plans.YGrad(ctx, alpha, x.data, grad.data, to.data, add);
     }
     return Status::Ok();
   }
@@ -127,6 +138,11 @@ struct MatmulFamily {
     if (ctx.InShape("Out@GRAD").numel() != s.out.numel())
       return InvalidArgument("Out@GRAD has shape ", ctx.InShape("Out@GRAD").ToString(),
                              ", expected ", s.result.ToString());
+    constexpr Key kAddends[][2] = {{"X@GRAD@ADDEND", "X"}, {"Y@GRAD@ADDEND", "Y"}};
+    for (const auto& [addend, of] : kAddends)
+      if (ctx.HasIn(addend) && !(ctx.InShape(addend) == ctx.InShape(of)))
+        return InvalidArgument(addend.name, " has shape ", ctx.InShape(addend).ToString(),
+                               ", expected that of ", of.name, ", ", ctx.InShape(of).ToString());
     return std::unique_ptr<KernelState>(std::make_unique<MatmulGradState>(s, Alpha(ctx)));
   }
 
@@ -157,7 +173,9 @@ struct MatmulFamily {
   }
   static void DefineGrad(OpDef& op) {
     op.Input("X").Input("Y").Input("Out@GRAD");
+    op.Input("X@GRAD@ADDEND", kOptional | kAddend).Input("Y@GRAD@ADDEND", kOptional | kAddend);
     op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional);
+    op.Inplace("X@GRAD@ADDEND", "X@GRAD").Inplace("Y@GRAD@ADDEND", "Y@GRAD");
     op.InferShape(GradShape).Prepare(PrepareGrad);
     op.Cost([](const ShapeContext& ctx) { return 2 * Cost(ctx); });
     op.Kernels<MatmulGrad, float, double, float16, bfloat16>();

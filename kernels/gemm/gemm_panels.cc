@@ -1,7 +1,9 @@
 // GEMM with a packed B by heddle's own microkernels, which it shares with convolutions: a product
 // is a convolution with one tap.
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -15,6 +17,9 @@ namespace {
 
 using simd::DirectTile;
 using simd::Microkernels;
+
+// Products that share a loop; more run one after another.
+constexpr size_t kMostTogether = 16;
 
 // Rows of A whose distance is a multiple of this many floats map to the same few cache sets.
 constexpr int64_t kMeet = 2048 / sizeof(float);
@@ -55,8 +60,7 @@ class PanelGemm final : public GemmRunner {
            const float* residual, float* c) const override {
     const Operands all{a, b, bias, residual, c};
     const GemmPiece whole{a, d_.lda, d_.k};
-    if (g_.batch > 1 || d_.m <= kernels_.tile_rows || d_.lda % kMeet != 0)
-      return Depths(ctx, all, {&whole, 1}, 0, d_.k);
+    if (g_.batch > 1 || TakesRows()) return Depths(ctx, all, {&whole, 1}, 0, d_.k);
     const int64_t depth = d_.m * d_.k <= kWhole ? d_.k : kDepth, step = depth + kApart;
     Tensor apart = ctx.CallScratch(DType::kF32, {d_.m, step});
     float* const to = apart.mutable_data<float>();
@@ -69,6 +73,12 @@ class PanelGemm final : public GemmRunner {
       Depths(ctx, all, {&some, 1}, k, k + count);
     }
   }
+
+  bool joins_others() const override {
+    return std::is_same_v<Columns, FloatColumns> && g_.batch == 1 && !late_.residual;
+  }
+  // A may be read where it lies.
+  bool TakesRows() const { return d_.m <= kernels_.tile_rows || d_.lda % kMeet != 0; }
 
   bool RunPieces(const KernelContext& ctx, std::span<const GemmPiece> a, const float* bias,
                  const float* residual, float* c) const override {
@@ -116,32 +126,51 @@ class PanelGemm final : public GemmRunner {
     return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
   }
 
-  // Adds the products of columns [from, to) of A, stored at `a`. A unit of work is one panel times
-  // some rows.
-  void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
-              int64_t from, int64_t to) const {
-    const int64_t panels = CeilDiv(d_.n, width_), depth = to - from;
-    int64_t longest = 0;
-    for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
+  // How a product is cut: a unit of work is one panel times some rows.
+  struct Split {
+    Order order;
+    int64_t panels, parts, grain;  // parts: of the rows
+  };
+  // Of `depth` columns of A, the longest piece of which has `longest`.
+  Split SplitOf(int64_t longest, int64_t depth) const {
     const Order order = OrderOf(longest);
     // With few rows the time goes into reading B from memory: one float costs kToRead
     // multiply-adds.
     constexpr int64_t kToRead = 8;
-    const int64_t grain = 1 + kUnitWork / ((order.rows + kToRead) * width_ * depth);
-    const int64_t parts = CeilDiv(d_.m, order.rows), all = parts * panels;
-    ctx.ParallelFor(g_.batch * all, grain, [&](int64_t begin, int64_t end) {
+    return {order, CeilDiv(d_.n, width_), CeilDiv(d_.m, order.rows),
+            1 + kUnitWork / ((order.rows + kToRead) * width_ * depth)};
+  }
+
+  // Adds the products of columns [from, to) of A, stored at `a`.
+  void Depths(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
+              int64_t from, int64_t to) const {
+    int64_t longest = 0;
+    for (const GemmPiece& piece : a) longest = std::max(longest, piece.columns);
+    const Split split = SplitOf(longest, to - from);
+    const int64_t all = split.parts * split.panels;
+    ctx.ParallelFor(g_.batch * all, split.grain, [&](int64_t begin, int64_t end) {
       Room room;
       for (int64_t i = begin; i < end; ++i) {
-        const Operands one = g_.batch > 1 ? Product(o, i / all) : o;
+        if (g_.batch == 1) {
+          Unit(ctx, o, a, split, i, from, to, room);
+          continue;
+        }
+        const Operands one = Product(o, i / all);
         const GemmPiece product{one.a, d_.lda, d_.k};
-        const int64_t unit = i % all, part = order.panels_first ? unit / panels : unit % parts;
-        const int64_t column = (order.panels_first ? unit % panels : unit / parts) * width_;
-        const int64_t first = part * order.rows, count = std::min(order.rows, d_.m - first);
-        Panel(ctx, one, g_.batch > 1 ? std::span(&product, 1) : a, column, first, count, from,
-              room);
-        if (to == d_.k) Finish(column, first, count, one.c);
+        Unit(ctx, one, {&product, 1}, split, i % all, from, to, room);
       }
     });
+  }
+
+  void Unit(const KernelContext& ctx, const Operands& o, std::span<const GemmPiece> a,
+            const Split& split, int64_t unit, int64_t from, int64_t to, Room& room) const {
+    const bool panels_first = split.order.panels_first;
+    const int64_t part = panels_first ? unit / split.panels : unit % split.parts;
+    const int64_t column = (panels_first ? unit % split.panels : unit / split.parts) * width_;
+    const int64_t first = part * split.order.rows;
+    const int64_t count = std::min(split.order.rows, d_.m - first);
+    Panel(ctx, o, a, column, first, count, from, room);
+    if (to == d_.k) Finish(column, first, count, o.c);
   }
 
   // Address to prefetch during a block of B: the next block of this panel, of the next panel, or
@@ -208,6 +237,30 @@ class PanelGemm final : public GemmRunner {
                     c + first * d_.ldc + column);
   }
 
+ public:
+  // The product in units of work, which threads share.
+  class Units {
+   public:
+    Units(const PanelGemm& gemm, const float* a, const GemmPart& part)
+        : gemm_(gemm),
+          all_{a, nullptr, part.bias, nullptr, part.c},
+          whole_{a, gemm.d_.lda, gemm.d_.k},
+          split_(gemm.SplitOf(gemm.d_.k, gemm.d_.k)) {}
+    int64_t count() const { return split_.parts * split_.panels; }
+    int64_t grain() const { return split_.grain; }
+    void Run(const KernelContext& ctx, int64_t unit) const {
+      Room room;
+      gemm_.Unit(ctx, all_, {&whole_, 1}, split_, unit, 0, gemm_.d_.k, room);
+    }
+
+   private:
+    const PanelGemm& gemm_;
+    const Operands all_;
+    const GemmPiece whole_;
+    const Split split_;
+  };
+
+ private:
   const BatchedGemm g_;
   const GemmDims& d_;  // of one product
   Epilogue late_;      // the part of the epilogue that the microkernel leaves out
@@ -219,6 +272,33 @@ class PanelGemm final : public GemmRunner {
 };
 
 }  // namespace
+
+void RunTogether(const KernelContext& ctx, std::span<const std::unique_ptr<GemmRunner>> products,
+                 const float* a, std::span<const GemmPart> parts) {
+  using Panels = PanelGemm<FloatColumns>;
+  std::array<std::optional<Panels::Units>, kMostTogether> units;
+  std::array<int64_t, kMostTogether + 1> begins{};
+  int64_t grain = 1;
+  size_t count = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    const auto& product = static_cast<const Panels&>(*products[i]);
+    if (!product.TakesRows() || count == kMostTogether) {
+      product.Run(ctx, a, nullptr, parts[i].bias, nullptr, parts[i].c);
+      continue;
+    }
+    units[count].emplace(product, a, parts[i]);
+    grain = std::max(grain, units[count]->grain());
+    begins[count + 1] = begins[count] + units[count]->count();
+    ++count;
+  }
+  ctx.ParallelFor(begins[count], grain, [&](int64_t begin, int64_t end) {
+    size_t at = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      while (begins[at + 1] <= i) ++at;
+      units[at]->Run(ctx, i - begins[at]);
+    }
+  });
+}
 
 bool PanelsCover(const GemmCase& c, const Machine&) {
   constexpr int64_t kLeastWork = 1 << 12;  // less does not fill a panel

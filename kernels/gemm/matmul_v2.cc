@@ -1,3 +1,4 @@
+#include "core/operands/promoted.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/gemm/gemm_ops.h"
@@ -73,8 +74,12 @@ Result<std::unique_ptr<KernelState>> PrepareHigher(PrepareContext& ctx) {
 template <typename T>
 class Sum {
  public:
-  Sum(const KernelContext& ctx, const MatmulPlans& plans, Tensor* to)
-      : ctx_(ctx), plans_(plans), to_(to) {}
+  Sum(const KernelContext& ctx, const MatmulPlans& plans, Tensor* to,
+      const Tensor* addend = nullptr)
+      : ctx_(ctx), plans_(plans), to_(to), any_(addend != nullptr) {
+    if (addend != nullptr && addend->data<T>() != to->data<T>())
+      std::memcpy(to->mutable_raw(), addend->raw(), to->bytes());
+  }
   ~Sum() {
     if (to_ && !any_) std::memset(to_->mutable_raw(), 0, to_->bytes());
   }
@@ -97,7 +102,7 @@ class Sum {
   const KernelContext& ctx_;
   const MatmulPlans& plans_;
   Tensor* to_;
-  bool any_ = false;
+  bool any_;  // `to` holds something
 };
 
 template <typename T>
@@ -148,11 +153,11 @@ struct ConjugateGrad {
     HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&grad, &ctx.In("Y")}));
     if (Tensor* to = ctx.OutOpt("X@GRAD")) {
       const Tensor y = Conjugate(ctx, ctx.In("Y"));
-      Sum<T>(ctx, plans, to).XGrad(&grad, &y);
+      Sum<T>(ctx, plans, to, ctx.InOpt("X@GRAD@ADDEND")).XGrad(&grad, &y);
     }
     if (Tensor* to = ctx.OutOpt("Y@GRAD")) {
       const Tensor x = Conjugate(ctx, ctx.In("X"));
-      Sum<T>(ctx, plans, to).YGrad(&x, &grad);
+      Sum<T>(ctx, plans, to, ctx.InOpt("Y@GRAD@ADDEND")).YGrad(&x, &grad);
     }
     return Status::Ok();
   }
@@ -171,6 +176,7 @@ void Attrs(OpDef& op) { op.Attr("trans_x", false).Attr("trans_y", false); }
 HEDDLE_OP(matmul_v2) {
   op.Doc("product of matrices with broadcast batch dimensions, as in NumPy");
   Family::Define(op);
+  op.InputFlags("X", kPromoted).InputFlags("Y", kPromoted);
   Attrs(op);
   op.InferShape(MatmulShape);
 }
@@ -233,6 +239,20 @@ out Out complex64 [1, 2, 1] 0.74851+0.106300004j -0.566303-0.0233j
 )")
 
 HEDDLE_EXAMPLES(matmul_v2_grad, R"(
+example added to what is there
+in Out@GRAD float32 [2, 2] -0.8 -0.3 0.7 -0.8
+in X float32 [2, 2] 0.23 -0.25 -0.48 -0.01
+in Y float32 [2, 2] 0.3 0.65 -0.05 -0.4
+in X@GRAD@ADDEND float32 [2, 2] 1 -2 0.5 3
+in Y@GRAD@ADDEND float32 [2, 2] 0.25 4 -1 2
+from matmul_v2_grad X=X Y=Y Out@GRAD=Out@GRAD -> X@GRAD=t Y@GRAD=u
+attr trans_x BOOLEAN false
+attr trans_y BOOLEAN false
+from elementwise_add X=t Y=X@GRAD@ADDEND -> Out=X@GRAD
+from elementwise_add X=u Y=Y@GRAD@ADDEND -> Out=Y@GRAD
+out X@GRAD float32 [2, 2] 0.565 -1.84 0.19000003 3.285
+out Y@GRAD float32 [2, 2] -0.26999998 4.315 -0.807 2.083
+
 example float64 2x2, trans_x
 attr trans_x BOOLEAN true
 in Out@GRAD float64 [2, 2] -0.8 -0.3 0.7 -0.8

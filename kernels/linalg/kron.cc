@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/operands/promoted.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 
@@ -115,7 +116,11 @@ Status InferKron(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(kron) {
-  op.Doc("Kronecker product").Input("X").Input("Y").Output("Out").InferShape(&InferKron);
+  op.Doc("Kronecker product")
+      .Input("X", kPromoted)
+      .Input("Y", kPromoted)
+      .Output("Out")
+      .InferShape(&InferKron);
   op.Kernels<Kron, float, double, int32_t, int64_t, float16, std::complex<float>,
              std::complex<double>>();
 }

@@ -1,6 +1,7 @@
 #include <array>
 #include <span>
 
+#include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
@@ -11,8 +12,21 @@ namespace {
 // One operand: what it gives to each row of the result.
 struct RowPart {
   const std::byte* data;
-  int64_t bytes;
+  int64_t bytes, step;  // step: from row to row
 };
+
+// An operand in any order of dimensions, into its place in the result.
+void CopyPart(const KernelContext& ctx, const Tensor& x, int at, const Tensor& out,
+              std::byte* dst) {
+  std::array<CopyDim, Shape::kMaxRank> dims;
+  int64_t step = 1;
+  for (int d = x.rank() - 1; d >= 0; --d) {
+    dims[d] = {x.dim(d), x.strides()[d], step};
+    step *= d == at ? out.dim(d) : x.dim(d);
+  }
+  StridedCopy(SizeOf(x.dtype()), std::span(dims).first(static_cast<size_t>(x.rank())))
+      .Run(ctx, x.raw(), dst);
+}
 
 Status ConcatShape(ShapeContext& ctx) {
   const int count = ctx.InCount("X");
@@ -53,7 +67,7 @@ void JoinRows(const KernelContext& ctx, std::span<const RowPart> parts, int64_t 
     for (int64_t r = begin; r < end; ++r) {
       std::byte* to = dst + r * row;
       for (const RowPart& part : parts) {
-        CopyRow(to, part.data + r * part.bytes, part.bytes);
+        CopyRow(to, part.data + r * part.step, part.bytes);
         to += part.bytes;
       }
     }
@@ -74,22 +88,31 @@ Status Concat(KernelContext& ctx) {
   constexpr int kMostParts = 16;
   std::array<RowPart, kMostParts> parts;
   // Long rows are cut, too, which is left to copies of one part after another.
-  const bool join = count <= kMostParts && row <= (32 << 10) && rows > 1;
+  bool by_rows = count <= kMostParts && row <= (32 << 10) && rows > 1;
   for (int i = 0; i < count; ++i) {
     const Tensor& x = ctx.In("X", i);
     if (x.dtype() != out.dtype())
       return InvalidArgument("'X' [", i, "] is ", Name(x.dtype()), ", but 'X' [0] is ",
                              Name(out.dtype()));
-    const int64_t bytes = x.dim(at) * inner;
-    if (join)
-      parts[static_cast<size_t>(i)] = {static_cast<const std::byte*>(x.raw()), bytes};
+    const int64_t step = RowStep(x, at) * size;
+    by_rows = by_rows && step >= 0;
+    if (by_rows)
+      parts[static_cast<size_t>(i)] = {static_cast<const std::byte*>(x.raw()), x.dim(at) * inner,
+                                       step};
+  }
+  if (by_rows) {
+    JoinRows(ctx, std::span(parts).first(static_cast<size_t>(count)), rows, row, dst);
+    return Status::Ok();
+  }
+  for (int i = 0; i < count; ++i) {
+    const Tensor& x = ctx.In("X", i);
+    const int64_t bytes = x.dim(at) * inner, step = RowStep(x, at) * size;
+    if (step >= 0)
+      CopyRows(ctx, x.raw(), step, dst, row, rows, bytes);
     else
-      CopyRows(ctx, x.raw(), bytes, dst, row, rows, bytes);
+      CopyPart(ctx, x, at, out, dst);
     dst += bytes;
   }
-  if (join)
-    JoinRows(ctx, std::span(parts).first(static_cast<size_t>(count)), rows, row,
-             static_cast<std::byte*>(out.mutable_raw()));
   return Status::Ok();
 }
 
@@ -128,7 +151,7 @@ Status ConcatGrad(KernelContext& ctx) {
 
 HEDDLE_OP(concat) {
   op.Doc("The tensors of X one after another along `axis`.")
-      .Input("X", kList)
+      .Input("X", kList | kByStrides)
       .Input("AxisTensor", kOptional | kShapeValue)
       .Output("Out")
       .Attr("axis", 0)

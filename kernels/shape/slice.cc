@@ -1,6 +1,7 @@
 // slice and strided_slice.
 #include <algorithm>
 
+#include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/strided/index_slice.h"
 
@@ -54,6 +55,23 @@ Status SliceShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+struct SliceState final : CopyState, WindowState {
+  SliceState(const StridedCopy& copy, const SliceSpec& s, const Ints& dropped_axes)
+      : CopyState(copy), spec(s) {
+    for (int64_t axis : dropped_axes) dropped |= 1u << (axis < 0 ? axis + s.rank : axis);
+  }
+  const SliceSpec spec;
+  unsigned dropped = 0;
+  bool WindowOf(int, Window* window) const override {
+    for (int d = 0, to = 0; d < spec.rank; ++d) {
+      if (spec.step[d] <= 0) return false;
+      window->start[d] = spec.start[d];
+      if ((dropped >> d & 1) == 0) window->axis[to] = d, window->step[to++] = spec.step[d];
+    }
+    return true;
+  }
+};
+
 Status SliceGradShape(ShapeContext& ctx) {
   if (!ctx.InVar("Input")->is_tensor()) return ctx.Defer();
   return GradLikeInputs(ctx);
@@ -81,7 +99,8 @@ Result<std::unique_ptr<KernelState>> PrepareSlice(PrepareContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(CheckGrad(ctx.InVar("Out@GRAD")->tensor(), spec));
     return std::unique_ptr<KernelState>(new CopyState(CopyInto(shape, spec, size)));
   } else {
-    return std::unique_ptr<KernelState>(new CopyState(CopyOutOf(shape, spec, size)));
+    return std::unique_ptr<KernelState>(
+        new SliceState(CopyOutOf(shape, spec, size), spec, ctx.IntList("decrease_axis")));
   }
 }
 
@@ -204,6 +223,7 @@ void DeclareForward(OpDef& op) {
   op.Input("Input", kAnyKind);
   DeclareSlice(op, kStrided, kShapeValue);
   op.Output("Out")
+      .Traits(kWindows)
       .InferShape(SliceShape<kStrided>)
       .Prepare(PrepareSlice<kStrided, false>)
       .AnyKernel(Slice<kStrided>);

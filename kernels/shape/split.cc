@@ -1,3 +1,6 @@
+#include <vector>
+
+#include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
@@ -58,6 +61,35 @@ Status SplitShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+struct SplitState final : KernelState, WindowState {
+  std::vector<int64_t> starts;  // of the parts; empty: they are not known
+  int axis = 0;
+  bool WindowOf(int i, Window* window) const override {
+    if (starts.empty()) return false;
+    for (int d = 0; d < Shape::kMaxRank; ++d) window->axis[d] = d, window->step[d] = 1;
+    window->start[axis] = starts[static_cast<size_t>(i)];
+    return true;
+  }
+};
+
+// The kernel does without the state: it is for the plan alone.
+Result<std::unique_ptr<KernelState>> PrepareSplit(PrepareContext& ctx) {
+  auto state = std::make_unique<SplitState>();
+  IntArg axis;
+  HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "AxisTensor", "axis", ctx.InShape("X").rank(), &axis));
+  state->axis = static_cast<int>(axis.value);
+  int64_t start = 0;
+  for (int i = 0; axis.known && i < ctx.OutCount("Out"); ++i) {
+    if (!ctx.HasOut("Out", i)) {
+      state->starts.clear();
+      break;
+    }
+    state->starts.push_back(start);
+    start += ctx.OutShape("Out", i).dim(state->axis);
+  }
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
 Status Split(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   IntArg axis;
@@ -95,8 +127,9 @@ HEDDLE_OP(split) {
       .Attr("sections", Ints{})
       .Attr("num", 0)
       .Attr("axis", 0)
-      .Traits(kAlongAxis)
+      .Traits(kAlongAxis | kWindows)
       .InferShape(SplitShape)
+      .Prepare(PrepareSplit)
       .AnyKernel(Split);
 }
 

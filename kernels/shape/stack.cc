@@ -1,4 +1,5 @@
 // stack and its opposites, unstack and unbind: one new axis whose items are whole tensors.
+#include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -51,6 +52,24 @@ Status StackGradShape(ShapeContext& ctx) { return PartShape(ctx, "Y@GRAD", "X@GR
 Status UnstackShape(ShapeContext& ctx) { return PartShape(ctx, "X", "Y"); }
 Status UnstackGradShape(ShapeContext& ctx) { return JoinShape(ctx, "Y@GRAD", "X@GRAD"); }
 Status UnbindShape(ShapeContext& ctx) { return PartShape(ctx, "X", "Out"); }
+
+struct ItemState final : KernelState, WindowState {
+  ItemState(int a, int r) : axis(a), rank(r) {}
+  int axis, rank;
+  bool WindowOf(int i, Window* window) const override {
+    window->start[axis] = i;
+    for (int d = 0, to = 0; d < rank; ++d)
+      if (d != axis) window->axis[to] = d, window->step[to++] = 1;
+    return true;
+  }
+};
+
+// The kernels do without the state: it is for the plan alone.
+Result<std::unique_ptr<KernelState>> PrepareItems(PrepareContext& ctx) {
+  const int rank = ctx.InShape("X").rank();
+  HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), rank));
+  return std::unique_ptr<KernelState>(std::make_unique<ItemState>(axis, rank));
+}
 
 struct Layout {
   int64_t rows, bytes;  // per item
@@ -122,6 +141,8 @@ HEDDLE_OP(unstack) {
       .Output("Y", kList)
       .Attr("axis", 0)
       .Attr("num", 0)
+      .Traits(kWindows)
+      .Prepare(PrepareItems)
       .InferShape(UnstackShape)
       .AnyKernel(Unstack);
 }
@@ -138,6 +159,8 @@ HEDDLE_OP(unbind) {
       .Input("X")
       .Output("Out", kList)
       .Attr("axis", 0)
+      .Traits(kWindows)
+      .Prepare(PrepareItems)
       .InferShape(UnbindShape)
       .AnyKernel(Unbind);
 }

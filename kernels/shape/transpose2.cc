@@ -1,3 +1,4 @@
+#include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/shape/view_op.h"
 #include "kernels/strided/strided_copy.h"
@@ -56,9 +57,21 @@ StridedCopy TransposeBack(const OpContext& ctx, const Tensor& grad) {
                      std::span(inverse.data(), size_t(grad.rank())));
 }
 
+struct TransposeState final : CopyState, WindowState {
+  using CopyState::CopyState;
+  std::array<int, Shape::kMaxRank> perm{};
+  bool WindowOf(int, Window* window) const override {
+    window->axis = perm;
+    window->step.fill(1);
+    return true;
+  }
+};
+
 Result<std::unique_ptr<KernelState>> PrepareTranspose(PrepareContext& ctx) {
-  return std::unique_ptr<KernelState>(
-      new CopyState(TransposeForward(ctx, ctx.InVar("X")->tensor())));
+  const Tensor& x = ctx.InVar("X")->tensor();
+  auto state = std::make_unique<TransposeState>(TransposeForward(ctx, x));
+  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, x.rank(), &state->perm));
+  return std::unique_ptr<KernelState>(std::move(state));
 }
 Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(
@@ -94,6 +107,7 @@ HEDDLE_OP(transpose2) {
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("axis", Ints{})
+      .Traits(kWindows)
       .InferShape(TransposeShape)
       .Prepare(PrepareTranspose)
       .AnyKernel(Transpose);
@@ -113,6 +127,7 @@ HEDDLE_OP(transpose) {
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("axis", Ints{})
+      .Traits(kWindows)
       .InferShape(TransposeShape)
       .Prepare(PrepareTranspose)
       .AnyKernel(Transpose);

@@ -10,8 +10,9 @@ from typing import Any
 from heddle import _paddle
 
 # Those that are looked at, with what they are when nobody sets them.
-_USED = {"FLAGS_benchmark": False, "FLAGS_new_executor_serial_run": False,
-         "FLAGS_new_executor_sequential_run": False}
+_SERIAL = {"FLAGS_benchmark": False, "FLAGS_new_executor_serial_run": False,
+           "FLAGS_new_executor_sequential_run": False}
+_USED = {**_SERIAL, "FLAGS_check_nan_inf": False}
 # When memory is given back: heddle's plans decide that, and peak at what their report says.
 _MEMORY = {"FLAGS_eager_delete_tensor_gb": 0.0, "FLAGS_fast_eager_deletion_mode": True,
            "FLAGS_memory_fraction_of_eager_deletion": 1.0}
@@ -22,7 +23,7 @@ _unknown_to_paddle: set[str] = set()
 def set_flags(flags: Mapping[str, Any]) -> None:
     """`paddle.set_flags` for those that heddle knows: `FLAGS_benchmark` (one operator after
     another; each is waited for and checked before the next), `FLAGS_new_executor_serial_run` (one
-    after another). Those about giving memory back early are taken: heddle always does. Others are
+    after another), `FLAGS_check_nan_inf` (a run that makes a NaN or an infinity fails). Those about giving memory back early are taken: heddle always does. Others are
     refused by name."""
     for name, value in flags.items():
         if name not in _USED and name not in _MEMORY:
@@ -69,4 +70,9 @@ def benchmark() -> bool:
 
 def sequential() -> bool:
     """One operator after another."""
-    return any(_value(name) for name in _USED)
+    return any(_value(name) for name in _SERIAL)
+
+
+def check_nan_inf() -> bool:
+    """A run that makes a NaN or an infinity fails."""
+    return bool(_value("FLAGS_check_nan_inf"))

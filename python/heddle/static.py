@@ -164,7 +164,8 @@ def left_to_paddle() -> int:
 _MET = frozenset((
     "fuse_elewise_add_act_ops", "fuse_bn_act_ops", "fuse_gemm_epilogue", "fused_attention",
     "fuse_relu_depthwise_conv", "fix_op_run_order", "cache_runtime_context",
-    "remove_unnecessary_lock", "use_experimental_executor", "num_iteration_per_drop_scope"))
+    "enable_addto", "remove_unnecessary_lock", "use_experimental_executor",
+    "num_iteration_per_drop_scope"))
 # Those that mean: one operator after another.
 _SERIAL = frozenset(("sequential_run", "enable_sequential_execution"))
 
@@ -178,7 +179,7 @@ class _Strategies:
 
     def schedule(self, program: Any, threads: int) -> str:
         """For `Executor.compile`."""
-        schedule = "auto"
+        schedule = "serial" if _flags.sequential() else "auto"
         for attribute in ("_build_strategy", "_exec_strategy"):
             strategy = getattr(program, attribute, None)
             if strategy is None:
@@ -342,7 +343,8 @@ class Executor:
         if compiled.draws is not False and _paddle.core() is not None:
             _state.generator_link.take_over()
         before = generator.state if compiled.draws is None else ""
-        tensors, kept = compiled.session.run_kept(feeds, generator, _flags.benchmark())
+        tensors, kept = compiled.session.run_kept(feeds, generator, _flags.benchmark(),
+                                                  _flags.check_nan_inf())
         for name, value in kept.items():
             if value is not None:
                 self._leave(scope, name, value)
@@ -474,8 +476,6 @@ class Executor:
             identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})
         schedule = self._strategies.schedule(program, self._executor.threads)
-        if _flags.sequential():
-            schedule = "serial"
         key = (identity, names, schedule, kept)
         compiled = ready.get(key)
         if compiled is None and key not in ready:

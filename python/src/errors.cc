@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "heddle/reader_queue.h"
+
 namespace heddle::python {
 
 namespace nb = nanobind;

@@ -1,5 +1,7 @@
 """heddle.static without Paddle: programs as bytes."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -117,17 +119,38 @@ def test_strategies_work_or_warn_once(training, recwarn):
         return [str(w.message) for w in recwarn.list]
 
     assert run("BuildStrategy", "_build_strategy", fuse_elewise_add_act_ops=True,
-               memory_optimize=True) == []
+               memory_optimize=True, enable_addto=True) == []
     assert run("BuildStrategy", "_build_strategy", sequential_run=True) == []
     assert {key[2] for key in exe._compiled[scope]} == {"auto", "serial"}
     for _ in range(2):
-        told = run("BuildStrategy", "_build_strategy", enable_addto=True, reduce_strategy=1)
-    assert [text.split(" has")[0] for text in told] == ["BuildStrategy.enable_addto = True",
+        told = run("BuildStrategy", "_build_strategy", enable_inplace=False, reduce_strategy=1)
+    assert [text.split(" has")[0] for text in told] == ["BuildStrategy.enable_inplace = False",
                                                         "BuildStrategy.reduce_strategy = 1"]
     assert len(run("ExecutionStrategy", "_exec_strategy", num_iteration_per_run=3)) == 3
     exe.run(main, feed=feed, feed_var_name="batch", scope=scope)
     exe.run(main, feed=feed, feed_var_name="batch", scope=scope)
     assert len(recwarn.list) == 4 and "feed_var_name" in str(recwarn.list[-1].message)
+
+
+def test_flags_of_paddle(training, monkeypatch):
+    if "paddle" in sys.modules:
+        pytest.skip("where Paddle is used, its own flags count")
+    startup, main, data = training
+    feed = next(batches(data, 1))
+    for flag in ("FLAGS_benchmark", "FLAGS_new_executor_serial_run"):
+        monkeypatch.setenv(flag, "1")
+        exe, scope = static.Executor(threads=2), static.Scope()
+        exe.run(startup, scope=scope)
+        exe.run(main, feed=feed, scope=scope)
+        assert {key[2] for key in exe._compiled[scope]} == {"serial"}
+        monkeypatch.delenv(flag)
+    name = next(iter(feed))
+    broken = {**feed, name: np.full_like(feed[name], np.nan)}
+    exe.run(main, feed=broken, fetch_list=[loss_of(main)], scope=scope)
+    monkeypatch.setenv("FLAGS_check_nan_inf", "true")
+    exe = static.Executor(threads=2)
+    with pytest.raises(heddle.OutOfRange, match="nan"):
+        exe.run(main, feed=broken, fetch_list=[loss_of(main)], scope=scope)
 
 
 def test_scope_calls_of_paddle():

@@ -25,6 +25,8 @@ NetProgram::NetProgram(uint32_t seed, int ops) : rng_(seed) {
   Param({6, 6}, 0.5);
   while (count_ < ops) Step();
   if (OneIn(4)) Projections();
+  if (OneIn(4)) ProductsOfOne();
+  if (OneIn(4)) SummedGradients();
   if (OneIn(4)) Calls();
   if (seed % 8 == 1) ConvolutionChain();
   if (seed % 8 == 5) JoinedProduct();

@@ -65,6 +65,8 @@ class NetProgram {
   void Cast(const Var& x);
   void Arrays(const Var& x);
   void Projections();
+  void ProductsOfOne();
+  void SummedGradients();
   void Calls();
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);

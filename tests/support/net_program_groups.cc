@@ -34,6 +34,44 @@ void NetProgram::JoinedProduct() {
      {{"fuse_activation", std::string("relu")}});
 }
 
+// Products of one tensor, which may be written between them.
+void NetProgram::ProductsOfOne() {
+  const std::string x = NewVar({4, 12}, DType::kF32, 1);
+  Op("scale", {{"X", {Feed(DType::kF32, {4, 12}, 1)}}}, {{"Out", {x}}});
+  for (int i = 2 + Pick(3); i > 0; --i) {
+    const int64_t columns = 4 + 8 * Pick(3);
+    const std::string out = NewVar({4, columns}, DType::kF32, 9);
+    if (OneIn(2)) {
+      Op("matmul_v2", {{"X", {x}}, {"Y", {Param({columns, 12}, 0.3)}}}, {{"Out", {out}}},
+         {{"trans_y", true}});
+    } else {
+      Op("fused_matmul",
+         {{"X", {x}}, {"Y", {Param({12, columns}, 0.3)}}, {"Bias", {Param({columns}, 0.1)}}},
+         {{"Out", {out}}}, {{"fuse_activation", std::string(OneIn(2) ? "relu" : "gelu")}});
+    }
+    if (OneIn(6)) Op("scale", {{"X", {x}}}, {{"Out", {x}}}, {{"scale", 0.5}});
+  }
+}
+
+// A variable's gradient in two or three parts, of which products make some.
+void NetProgram::SummedGradients() {
+  const Shape shape = {4, 6};
+  std::vector<std::string> parts;
+  for (int i = 2 + Pick(2); i > 0; --i) {
+    parts.push_back(NewVar(shape, DType::kF32, 9, false));
+    if (i > 1 && OneIn(2)) {
+      Op("scale", {{"X", {Feed(DType::kF32, shape, 1)}}}, {{"Out", {parts.back()}}});
+      continue;
+    }
+    Op("matmul_v2_grad",
+       {{"X", {Feed(DType::kF32, shape, 1)}},
+        {"Y", {Param({6, 5}, 0.3)}},
+        {"Out@GRAD", {Feed(DType::kF32, {4, 5}, 1)}}},
+       {{"X@GRAD", {parts.back()}}});
+  }
+  Op("sum", {{"X", parts}}, {{"Out", {NewVar(shape, DType::kF32, 30)}}});
+}
+
 // Two tensors' last dimensions interleaved, in one part or two.
 void NetProgram::Shuffle(const Var& x) {
   Var y;

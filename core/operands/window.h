@@ -1,0 +1,63 @@
+// Operators whose outputs are parts of an input, perhaps with gaps, or the input with its
+// dimensions in another order: slices, splits, transposes. Where all readers of the outputs go by
+// strides, or the part has no gaps, the plan makes them views of the input, and no kernel runs.
+//
+// Such an operator has the trait kWindows, one tensor in its first input slot, the parts in its
+// first output slot, and a prepared state that is a WindowState, too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+// A flag of input slots, besides SlotFlags: the operand may be such a view, with gaps or permuted
+// dimensions, and the kernel reads it by Tensor::strides().
+inline constexpr unsigned kByStrides = 128;
+// Likewise: as a matrix with its last dimension as rows, it has rows without gaps, at one distance.
+inline constexpr unsigned kByRows = 1024;
+// A trait, besides OpTraits: see above.
+inline constexpr unsigned kWindows = 512;
+
+// Where an output lies.
+struct Window {
+  std::array<int64_t, Shape::kMaxRank> start{};  // per dimension of the input: the first element
+  // Per dimension of the output: the dimension of the input that it goes along, and how far apart
+  // its elements are there.
+  std::array<int, Shape::kMaxRank> axis{};
+  std::array<int64_t, Shape::kMaxRank> step{};
+};
+
+// How far apart the rows of a tensor lie, in elements, when its dimensions from `at` on make a row;
+// -1: they have gaps, or do not lie at one distance. `strides`: of each dimension.
+inline int64_t RowStep(const Shape& shape, std::span<const int64_t> strides, int at) {
+  int64_t dense = 1, step = -1, count = 1;  // count: of the rows in the dimensions passed
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    if (shape[d] == 1) continue;
+    const int64_t stride = strides[static_cast<size_t>(d)];
+    if (d >= at) {
+      if (stride != dense) return -1;
+      dense *= shape[d];
+      continue;
+    }
+    if (step < 0) step = stride;
+    if (stride != step * count) return -1;
+    count *= shape[d];
+  }
+  return step < 0 ? shape.Product(at, shape.rank()) : step;
+}
+inline int64_t RowStep(const Tensor& x, int at) {
+  return x.is_contiguous() ? x.shape().Product(at, x.rank()) : RowStep(x.shape(), x.strides(), at);
+}
+
+class WindowState {
+ public:
+  virtual ~WindowState() = default;
+  // False: output `i` of the first slot is no such part, or it is not known which.
+  virtual bool WindowOf(int i, Window* window) const = 0;
+};
+
+}  // namespace heddle

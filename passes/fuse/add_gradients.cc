@@ -1,0 +1,161 @@
+// A sum of tensors, some of which an operator writes that can add to what a tensor holds already
+// (core/operands/addend.h): such an operator adds to the parts before it, in their memory. The sum
+// and a tensor for each further part are not needed. Gradients of a variable with several readers
+// are such sums.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "core/op_registry.h"
+#include "core/operands/addend.h"
+#include "passes/graph_view.h"
+#include "passes/pass.h"
+#include "passes/places.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+// A part of a sum, and the operator that writes it.
+struct Part {
+  VarId var = kNoVar;
+  int writer = -1;  // -1: none in the block
+  int addend = -1;  // the input slot of the writer that takes what it is to add to; -1: none
+};
+
+class SumAbsorber {
+ public:
+  SumAbsorber(ir::Program& program, PassContext& context)
+      : p_(program),
+        context_(context),
+        view_(program, context),
+        ops_(program.blocks[static_cast<size_t>(context.block)].ops),
+        gone_(ops_.size(), false) {}
+
+  bool Run() {
+    bool changed = false;
+    for (size_t i = 0; i < ops_.size(); ++i)
+      if (IsSum(ops_[i])) changed = Absorb(static_cast<int>(i)) || changed;
+    if (!changed) return false;
+    std::vector<ir::Op> kept;
+    kept.reserve(ops_.size());
+    for (size_t i = 0; i < ops_.size(); ++i)
+      if (!gone_[i]) kept.push_back(std::move(ops_[i]));
+    ops_ = std::move(kept);
+    return true;
+  }
+
+ private:
+  ir::Op& Op(int at) { return ops_[static_cast<size_t>(at)]; }
+
+  static bool IsSum(const ir::Op& op) {
+    return (op.type() == "sum" || op.type() == "grad_add") && op.var_attrs.empty();
+  }
+
+  bool IsTensor(VarId v) const {
+    return v != kNoVar && p_.vars[v].kind == ir::VarKind::kTensor &&
+           p_.vars[v].dtype == DType::kF32;
+  }
+
+  // The sum's operands in the order in which they are written; nullopt: some cannot be told.
+  std::optional<std::vector<Part>> PartsOf(int at) {
+    const ir::Op& sum = Op(at);
+    std::vector<VarId> vars = sum.In("X");
+    if (sum.type() == "grad_add") vars.push_back(sum.In("Y")[0]);
+    std::vector<Part> parts;
+    for (VarId v : vars) {
+      if (!IsTensor(v) || !view_.WrittenBefore(v, at)) return std::nullopt;
+      Part part{v, view_.writers(v).empty() ? -1 : view_.writers(v)[0], -1};
+      if (part.writer >= 0 && view_.OnlyReader(v, context_) == at &&
+          std::count(vars.begin(), vars.end(), v) == 1)
+        part.addend = AddendOf(Op(part.writer), v);
+      parts.push_back(part);
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.writer < b.writer; });
+    return parts;
+  }
+
+  // The slot that takes what `v` is added to.
+  static int AddendOf(const ir::Op& op, VarId v) {
+    if (!op.var_attrs.empty()) return -1;
+    for (const auto& pair : op.def->inplace()) {
+      if ((op.def->inputs()[static_cast<size_t>(pair.in)].flags & kAddend) == 0 ||
+          !op.inputs[static_cast<size_t>(pair.in)].empty())
+        continue;
+      const std::vector<VarId>& outs = op.outputs[static_cast<size_t>(pair.out)];
+      if (outs.size() == 1 && outs[0] == v) return pair.in;
+    }
+    return -1;
+  }
+
+  // The first part stays; parts whose operators can add become sums with what came before them;
+  // what is left is added by the operator that was there.
+  bool Absorb(int at) {
+    std::optional<std::vector<Part>> found = PartsOf(at);
+    const VarId out = Op(at).Out("Out")[0];
+    if (!found || found->size() < 2 || !IsTensor(out) || !view_.SingleWriter(out)) return false;
+    std::vector<Part> left = {found->front()};
+    Part* last = nullptr;  // of those that add
+    for (size_t k = 1; k < found->size(); ++k) {
+      Part& part = (*found)[k];
+      const VarId sum = left[0].var;
+      const bool adds = part.addend >= 0 && part.writer > left[0].writer &&
+                        SamePlace(ops_, at, {part.writer}) &&
+                        view_.Unchanged(sum, part.writer, at) && p_.vars[sum].shape.known_rank() &&
+                        p_.vars[sum].shape == p_.vars[part.var].shape;
+      if (!adds) {
+        left.push_back(part);
+        continue;
+      }
+      ir::Op& op = Op(part.writer);
+      op.inputs[static_cast<size_t>(part.addend)] = {sum};
+      left[0] = part;
+      last = &part;
+    }
+    if (last == nullptr) return false;
+    if (left.size() > 1) {  // of more than two: the operator is no grad_add
+      ir::Op& sum = Op(at);
+      std::vector<VarId>& rest = sum.inputs[static_cast<size_t>(sum.def->FindInput("X"))];
+      rest.clear();
+      for (const Part& part : left) rest.push_back(part.var);
+      return true;
+    }
+    for (std::vector<VarId>& outs : Op(last->writer).outputs)
+      for (VarId& v : outs)
+        if (v == last->var) v = out;
+    gone_[static_cast<size_t>(at)] = true;
+    return true;
+  }
+
+  ir::Program& p_;
+  PassContext& context_;
+  const GraphView view_;
+  std::vector<ir::Op>& ops_;
+  std::vector<bool> gone_;
+};
+
+Result<bool> Run(ir::Program& program, PassContext& context) {
+  return SumAbsorber(program, context).Run();
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(add_gradients) {
+  pass.doc = "gradients that are added up: later parts are added in the memory of the first one";
+  pass.before = "g1 = tanh_grad(y, dy); g2 = matmul_v2_grad(x, w, dz); g = sum(g1, g2)";
+  pass.after = "g1 = tanh_grad(y, dy); g = matmul_v2_grad(x, w, dz, addend g1)";
+  pass.refuses =
+      "parts that are fetched or read elsewhere; selected rows; other dtypes than float32; parts "
+      "that no operator writes which can add (the products' gradients can), unless "
+      "fuse_elementwise "
+      "takes them; operators of different places";
+  pass.level = 2;
+  pass.each_block = true;
+  pass.tolerance = 1e-5;
+  pass.own_forms = {"matmul_v2_grad", "matmul_grad", "mul_grad"};
+  pass.run = Run;
+}

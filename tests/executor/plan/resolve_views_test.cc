@@ -1,0 +1,207 @@
+// Slices, splits and transposes as views: where nothing is copied, and that the results are those
+// of copies.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr const char* kOperators[] = {"slice", "strided_slice", "split", "transpose2", "unbind"};
+
+int CopiesIn(const std::string& text) {
+  int n = 0;
+  for (const char* op : kOperators) {
+    const std::string what = "  " + std::string(op) + " [";
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
+  }
+  return n;
+}
+
+class Net {
+ public:
+  explicit Net(const Shape& shape) : shape_(shape) {
+    b_.Feed("x0", DType::kF32, shape).Var("x", DType::kF32, shape).Scale("x0", "x", 2);
+  }
+  ProgramBuilder& builder() { return b_; }
+  Net& Slice(const std::string& x, const std::string& out, Ints axes, Ints starts, Ints ends,
+             Ints decrease = {}) {
+    b_.Op("slice", {{"Input", {x}}}, {{"Out", {out}}},
+          {{"axes", axes}, {"starts", starts}, {"ends", ends}, {"decrease_axis", decrease}});
+    return *this;
+  }
+  Net& Split(const std::string& x, std::vector<std::string> outs, int64_t axis) {
+    const auto num = static_cast<int64_t>(outs.size());
+    b_.Op("split", {{"X", {x}}}, {{"Out", std::move(outs)}}, {{"axis", axis}, {"num", num}});
+    return *this;
+  }
+  Net& Transpose(const std::string& x, const std::string& out, Ints axis) {
+    b_.Op("transpose2", {{"X", {x}}}, {{"Out", {out}}}, {{"axis", std::move(axis)}});
+    return *this;
+  }
+  Net& Concat(std::vector<std::string> xs, const std::string& out, int64_t axis) {
+    b_.Op("concat", {{"X", std::move(xs)}}, {{"Out", {out}}}, {{"axis", axis}});
+    return *this;
+  }
+  Net& Unary(const std::string& op, const std::string& x, const std::string& out) {
+    b_.Unary(op, x, out);
+    return *this;
+  }
+  Net& Fetch(const std::string& name) {
+    b_.Fetch(name);
+    return *this;
+  }
+
+  // Runs it in the ways in which instructions reach threads. From a queue, block 0 has no such
+  // views: its results are those of copies.
+  void Check(int copies) {
+    const Program program = b_.Build();
+    const std::vector<Feed> feeds = {{"x0", RandomF32(shape_, 1)}};
+    Executor queue({.threads = 2});
+    auto copied =
+        MustCompile(queue, program, nullptr, {.opt_level = 0, .schedule = Schedule::kParallel});
+    const auto want = MustRun(queue, copied, feeds);
+    for (const Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
+      Executor executor({.threads = schedule == Schedule::kSerial ? 1 : 2});
+      auto compiled =
+          MustCompile(executor, program, nullptr, {.opt_level = 0, .schedule = schedule});
+      for (int run = 0; run < 2; ++run) {
+        const auto got = MustRun(executor, compiled, feeds);
+        ASSERT_EQ(want.size(), got.size());
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_TRUE(SameBits(want[i], got[i])) << ScheduleName(schedule) << " output " << i;
+      }
+      const std::string text = *executor.PlanText(compiled, feeds);
+      EXPECT_EQ(CopiesIn(text), copies) << text;
+    }
+  }
+
+ private:
+  const Shape shape_;
+  ProgramBuilder b_;
+};
+
+TEST(Windows, WithoutGapsAreViewsForEveryReader) {
+  Net({4, 3, 5}).Slice("x", "a", {0}, {1}, {3}).Unary("softmax", "a", "y").Fetch("y").Check(0);
+  Net({4, 3, 5})
+      .Slice("x", "a", {0, 1}, {2, 1}, {3, 2}, {0, 1})
+      .Unary("softmax", "a", "y")
+      .Fetch("y")
+      .Check(0);
+  Net({1, 6, 5}).Slice("x", "a", {1}, {2}, {5}).Unary("softmax", "a", "y").Fetch("y").Check(0);
+  Net({6, 5})
+      .Split("x", {"a", "b", "c"}, 0)
+      .Unary("softmax", "a", "y")
+      .Unary("softmax", "c", "z")
+      .Fetch("y")
+      .Fetch("z")
+      .Check(0);
+  Net({1, 6, 1, 5})
+      .Transpose("x", "a", {2, 1, 0, 3})
+      .Unary("softmax", "a", "y")
+      .Fetch("y")
+      .Check(0);
+}
+
+TEST(Windows, WithGapsAreViewsForReadersByStrides) {
+  for (const int64_t axis : {0, 1}) {
+    Net({6, 8})
+        .Slice("x", "a", {1}, {2}, {6})
+        .Split("x", {"b", "c"}, 1)
+        .Concat({"a", "c", "a"}, "y", axis)
+        .Fetch("y")
+        .Check(0);
+    Net({6, 6})
+        .Transpose("x", "t", {1, 0})
+        .Slice("t", "a", {axis}, {1}, {6})
+        .Concat({"a", "a"}, "y", 0)
+        .Concat({"t", "x"}, "z", 1)
+        .Fetch("y")
+        .Fetch("z")
+        .Check(0);
+  }
+  for (const int64_t axis : {0, 1, 2})
+    Net({4, 6, 10})
+        .Slice("x", "a", {0, 1, 2}, {1, 1, 2}, {3, 5, 7})
+        .Transpose("a", "t", {2, 0, 1})
+        .Transpose("x", "u", {1, 2, 0})
+        .Slice("u", "v", {0, 1, 2}, {0, 3, 0}, {5, 5, 4})
+        .Concat({"t", "t"}, "y", axis)
+        .Concat({"v", "v", "v"}, "z", axis)
+        .Fetch("y")
+        .Fetch("z")
+        .Check(0);
+}
+
+TEST(Windows, AreCopiedForOtherReadersAndTheCaller) {
+  Net({6, 8}).Slice("x", "a", {1}, {2}, {6}).Unary("softmax", "a", "y").Fetch("y").Check(1);
+  Net({6, 8})
+      .Slice("x", "a", {1}, {2}, {6})
+      .Concat({"a", "a"}, "z", 0)
+      .Unary("softmax", "a", "y")
+      .Fetch("y")
+      .Fetch("z")
+      .Check(1);
+  Net({6, 8}).Slice("x", "a", {0}, {2}, {6}).Fetch("a").Check(1);
+  Net({6, 8}).Slice("x0", "a", {0}, {2}, {6}).Fetch("a").Check(1);
+}
+
+TEST(Windows, OfAFeed) {
+  Net({6, 8}).Slice("x0", "a", {0}, {2}, {6}).Unary("softmax", "a", "y").Fetch("y").Check(0);
+  Net({6, 8})
+      .Slice("x0", "a", {1}, {2}, {6})
+      .Slice("x0", "b", {1}, {0}, {1})
+      .Concat({"a", "b"}, "y", 1)
+      .Fetch("y")
+      .Check(0);
+}
+
+// Dimensions of one element come and go; two transposes may cancel out.
+TEST(Windows, GoThroughReshapesThatOnlySqueeze) {
+  Net net({1, 1, 6, 5});
+  net.Transpose("x", "t", {0, 3, 1, 2});
+  net.builder().Var("r", DType::kF32, {1, 5, 6}).Reshape("t", "r", {1, 5, 6});
+  net.Transpose("r", "u", {0, 2, 1}).Unary("softmax", "u", "y").Fetch("y").Check(0);
+  Net gaps({4, 6});
+  gaps.Slice("x", "a", {1}, {1}, {4});
+  gaps.builder().Var("r", DType::kF32, {4, 1, 3}).Reshape("a", "r", {4, 1, 3});
+  gaps.Concat({"r", "r"}, "y", 2).Fetch("y").Check(0);
+  Net others({4, 6});
+  others.Slice("x", "a", {1}, {1}, {4});
+  others.builder().Var("r", DType::kF32, {2, 6}).Reshape("a", "r", {2, 6});
+  others.Concat({"r", "r"}, "y", 1).Fetch("y").Check(1);
+}
+
+// What they lie in must not be overwritten while they are read.
+TEST(Windows, KeepTheirWholesAlive) {
+  Net({6, 6})
+      .Slice("x", "a", {0}, {2}, {6})
+      .Transpose("x", "t", {1, 0})
+      .Unary("relu", "x", "r")
+      .Unary("tanh", "r", "s")
+      .Unary("relu", "a", "b")
+      .Concat({"s", "t", "a", "b"}, "y", 0)
+      .Fetch("y")
+      .Check(0);
+  Net net({6, 6});
+  net.Slice("x", "a", {0}, {2}, {6}).Transpose("x", "t", {1, 0});
+  net.builder().Scale("x", "x", 3);
+  net.Concat({"x", "t", "a"}, "y", 0).Unary("relu", "a", "z").Fetch("y").Fetch("z").Check(0);
+}
+
+// A view without gaps may be taken over only if it is all of the memory.
+TEST(Windows, ArePartsOfPartsAndOfPieces) {
+  Net({8, 4})
+      .Slice("x", "a", {0}, {2}, {8})
+      .Slice("a", "b", {0}, {1}, {5})
+      .Split("b", {"c", "d"}, 0)
+      .Unary("relu", "c", "e")
+      .Concat({"e", "d", "c"}, "y", 0)
+      .Fetch("y")
+      .Check(0);
+}
+
+}  // namespace
+}  // namespace heddle::testing
