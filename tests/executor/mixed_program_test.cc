@@ -181,10 +181,29 @@ TEST_F(MixedPrograms, HoldOperatorsOfEveryKind) {
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     aliased += *made != program->impl();
   }
-  EXPECT_GE(aliased, 5);
-  for (const char* type :
-       {"while", "conditional_block", "share_data", "reshape2", "write_to_array", "read_from_array",
-        "sgd", "uniform_random", "dropout", "assert", "split", "matmul_v2"})
+  EXPECT_GE(aliased, 12);
+  for (const char* type : {"while",
+                           "conditional_block",
+                           "share_data",
+                           "share_buffer",
+                           "coalesce_tensor",
+                           "reshape2",
+                           "write_to_array",
+                           "read_from_array",
+                           "sgd",
+                           "uniform_random",
+                           "dropout",
+                           "assert",
+                           "split",
+                           "matmul_v2",
+                           "masked_select",
+                           "conv2d",
+                           "lookup_table_v2_grad",
+                           "elementwise_add_grad",
+                           "shape",
+                           "memcpy",
+                           "memcpy_h2d",
+                           "memcpy_d2h"})
     EXPECT_GE(counts[type], 5) << type;
 }
 
