@@ -1,6 +1,6 @@
-# The command line tool: tools/*.cc -> heddle.
+# The command line tool: tools/**/*.cc -> heddle.
 
-file(GLOB _tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.cc")
+file(GLOB_RECURSE _tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.cc")
 if(_tool_sources)
   find_package(CLI11 REQUIRED CONFIG)
   find_package(nlohmann_json REQUIRED CONFIG)

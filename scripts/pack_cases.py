@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Packs operator cases into tests/tools/recorded_cases.tar, which recorded_cases_test.cc runs.
+"""Packs operator cases into tests/tools/cases/recorded_cases.tar.
+
+recorded_cases_test.cc, beside it, runs them.
 
   scripts/pack_cases.py CORPUS...          the smallest forward and gradient case of each operator
 
@@ -11,7 +13,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parent.parent / "tests" / "tools" / "recorded_cases.tar"
+OUT = Path(__file__).resolve().parent.parent / "tests" / "tools" / "cases" / "recorded_cases.tar"
 
 
 def wanted(case):

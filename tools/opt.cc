@@ -4,10 +4,10 @@
 
 #include "heddle/heddle.h"
 #include "tools/commands.h"
-#include "tools/durable.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
+#include "tools/training/durable.h"
 
 namespace heddle::tools {
 namespace {

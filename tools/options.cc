@@ -13,10 +13,10 @@
 
 #include "heddle/device.h"
 #include "heddle/model_files.h"
-#include "tools/durable.h"
-#include "tools/npy.h"
-#include "tools/sequences.h"
-#include "tools/values.h"
+#include "tools/training/durable.h"
+#include "tools/values/npy.h"
+#include "tools/values/sequences.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

@@ -4,12 +4,12 @@
 #include <iostream>
 
 #include "tools/commands.h"
-#include "tools/durable.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/profile_measure.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/training/durable.h"
 
 namespace heddle::tools {
 namespace {

@@ -14,7 +14,7 @@
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
-#include "tools/values.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "heddle/heddle.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include "tests/models/compare.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/formats/tensorflow/graph_bytes.h"
 #include "tests/tools/cli.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {

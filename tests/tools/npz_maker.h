@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/tools/case_maker.h"
+#include "tests/tools/cases/case_maker.h"
 
 namespace heddle::tools {
 

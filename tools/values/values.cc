@@ -1,4 +1,4 @@
-#include "tools/values.h"
+#include "tools/values/values.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <limits>
 
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {

@@ -1,12 +1,12 @@
-#include "tools/train_data.h"
+#include "tools/training/train_data.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
 #include <random>
 
-#include "tools/sequences.h"
-#include "tools/values.h"
+#include "tools/values/sequences.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

@@ -1,15 +1,15 @@
 // The .npy and .npz readers, good files and bad ones. The tool is a program, not a library, hence
 // its sources.
-#include "tools/npy.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/values/npy.cc"  // NOLINT(bugprone-suspicious-include)
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "tools/durable.cc"  // NOLINT(bugprone-suspicious-include)
-#include "tools/npy.h"
-#include "tools/npz.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/training/durable.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/values/npy.h"
+#include "tools/values/npz.cc"  // NOLINT(bugprone-suspicious-include)
 
 namespace heddle::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/durable.h"
+#include "tools/training/durable.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

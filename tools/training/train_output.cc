@@ -1,4 +1,4 @@
-#include "tools/train_output.h"
+#include "tools/training/train_output.h"
 
 #include <unistd.h>
 
@@ -12,9 +12,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tools/durable.h"
-#include "tools/npy.h"
-#include "tools/values.h"
+#include "tools/training/durable.h"
+#include "tools/values/npy.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

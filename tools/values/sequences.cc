@@ -1,9 +1,9 @@
-#include "tools/sequences.h"
+#include "tools/values/sequences.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "tools/values.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "tests/tools/case_maker.h"
+#include "tests/tools/cases/case_maker.h"
 #include "tests/tools/cli.h"
 
 namespace heddle::tools {

@@ -1,4 +1,4 @@
-#include "tools/checkpoint.h"
+#include "tools/training/checkpoint.h"
 
 #include <xxhash.h>
 
@@ -13,7 +13,7 @@
 #include <random>
 
 #include "heddle/generator.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/support/program_builder.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/npz_maker.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {

@@ -11,16 +11,16 @@
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
 #include "heddle/variables_bundle.h"
-#include "tools/checkpoint.h"
 #include "tools/commands.h"
-#include "tools/durable.h"
 #include "tools/json_output.h"
-#include "tools/npy.h"
 #include "tools/options.h"
-#include "tools/stop_signal.h"
-#include "tools/train_data.h"
-#include "tools/train_output.h"
-#include "tools/values.h"
+#include "tools/training/checkpoint.h"
+#include "tools/training/durable.h"
+#include "tools/training/stop_signal.h"
+#include "tools/training/train_data.h"
+#include "tools/training/train_output.h"
+#include "tools/values/npy.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

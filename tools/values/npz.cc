@@ -10,7 +10,7 @@
 #include <zlib.h>
 #endif
 
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {

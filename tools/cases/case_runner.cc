@@ -1,4 +1,4 @@
-#include "tools/case_runner.h"
+#include "tools/cases/case_runner.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,9 +11,9 @@
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
 #include "heddle/onnx.h"
-#include "tools/case_file.h"
-#include "tools/npy.h"
-#include "tools/values.h"
+#include "tools/cases/case_file.h"
+#include "tools/values/npy.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "heddle/status.h"
 #include "heddle/tensor.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 

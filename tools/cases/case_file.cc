@@ -1,12 +1,12 @@
-#include "tools/case_file.h"
+#include "tools/cases/case_file.h"
 
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tools/npy.h"
-#include "tools/values.h"
+#include "tools/values/npy.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/stop_signal.h"
+#include "tools/training/stop_signal.h"
 
 #include <signal.h>
 

@@ -22,7 +22,7 @@
 #include <iostream>
 #include <new>
 
-#include "tools/case_runner.h"
+#include "tools/cases/case_runner.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 

@@ -7,7 +7,7 @@
 
 #include "heddle/executor.h"
 #include "heddle/status.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 

@@ -11,7 +11,7 @@
 
 #include "core/dtype_of.h"
 #include "tests/tools/cli.h"
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {
@@ -84,7 +84,7 @@ void CheckOutputs(const std::string& folder, const std::string& out, int* compar
 TEST(RecordedCases, GiveWhatPaddleGave) {
   ASSERT_TRUE(fs::exists(ToolPath())) << ToolPath() << " is not built";
   TempDirectory temp;
-  const auto cases = Unpack(HEDDLE_SOURCE_DIR "/tests/tools/recorded_cases.tar", temp / "in");
+  const auto cases = Unpack(HEDDLE_SOURCE_DIR "/tests/tools/cases/recorded_cases.tar", temp / "in");
   ASSERT_GT(cases.size(), 30u);
   std::string list;
   for (const std::string& name : cases) {

@@ -16,7 +16,7 @@
 
 #include "heddle/params.h"
 #include "heddle/status.h"
-#include "tools/durable.h"
+#include "tools/training/durable.h"
 
 namespace heddle::tools {
 

@@ -1,7 +1,7 @@
 // heddle run-case: runs one operator case.
 #include <filesystem>
 
-#include "tools/case_runner.h"
+#include "tools/cases/case_runner.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 

@@ -1,4 +1,4 @@
-#include "tools/npy.h"
+#include "tools/values/npy.h"
 
 #include <algorithm>
 #include <cctype>
