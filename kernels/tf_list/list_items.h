@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory_resource>
+#include <vector>
 
 #include "core/error.h"
 #include "core/shapes.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/index_value.h"
 
@@ -39,8 +42,16 @@ inline Result<TensorArray*> ListOut(const KernelContext& ctx) {
 inline Shape ElementShapeIn(const KernelContext& ctx) {
   const Tensor* t = ctx.InOpt("element_shape");
   if (t == nullptr || t->rank() != 1 || t->numel() > Shape::kMaxRank) return Shape::Unknown();
-  const Ints dims = ToInts(*t);
-  return Shape(std::span<const int64_t>(dims));
+  Shape shape;
+  for (int64_t i = 0; i < t->numel(); ++i) shape.push_back(IntAt(*t, i));
+  return shape;
+}
+
+// The elements of an operand of integers.
+inline std::pmr::vector<int64_t> IntsIn(const Tensor& t, CallHeap* heap) {
+  std::pmr::vector<int64_t> ints(static_cast<size_t>(t.numel()), heap);
+  for (size_t i = 0; i < ints.size(); ++i) ints[i] = IntAt(t, static_cast<int64_t>(i));
+  return ints;
 }
 
 inline bool IsWhole(const Shape& shape) { return shape.known_rank() && shape.is_static(); }

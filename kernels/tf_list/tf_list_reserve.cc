@@ -16,7 +16,7 @@ Status Reserve(KernelContext& ctx) {
   Tensor unset;
   if (const Shape shape = ElementShapeIn(ctx); IsWhole(shape))
     unset.SetMeta(DTypeFromProto(ctx.Int("dtype")), shape);
-  ctx.OutVar("Out")->mutable_array() = TensorArray(n, unset);
+  ctx.OutVar("Out")->mutable_array().assign(n, unset);
   return Status::Ok();
 }
 
