@@ -248,6 +248,30 @@ TEST_P(SteadyRuns, OfOperandsThatAreLists) {
              {"sizes2", I64({2}, {1, 2})}});
 }
 
+// Resizes, segments, distinct values and lists of TensorFlow.
+TEST_P(SteadyRuns, OfTensorFlowsLists) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4, 3}).Feed("image", DType::kF32, {1, 3, 3, 2});
+  b.Feed("size", DType::kI64, {2}).Feed("ids", DType::kI64, {4}).Array("items");
+  b.Op("tf_resize_bilinear", {{"images", {"image"}}, {"size", {"size"}}},
+       {{"resized_images", {"linear"}}});
+  b.Op("tf_resize_nearest_neighbor", {{"images", {"image"}}, {"size", {"size"}}},
+       {{"resized_images", {"nearest"}}});
+  b.Op("tf_segment_mean", {{"data", {"x"}}, {"segment_ids", {"ids"}}}, {{"output", {"means"}}});
+  b.Op("tf_unique_with_counts_v2", {{"x", {"ids"}}}, {{"y", {"distinct"}}, {"idx", {"where"}}});
+  b.Op("tf_list_from_tensor", {{"tensor", {"x"}}}, {{"Out", {"items"}}});
+  b.Op("tf_list_stack", {{"list", {"items"}}}, {{"Out", {"stacked"}}});
+  for (const char* name : {"linear", "nearest", "means", "distinct", "where", "stacked"})
+    b.Fetch(name);
+  std::vector<float> x(12), image(18);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i % 7);
+  Expect(b, {{"x", F32({4, 3}, x)},
+             {"image", F32({1, 3, 3, 2}, image)},
+             {"size", I64({2}, {5, 4})},
+             {"ids", I64({4}, {0, 1, 1, 2})}});
+}
+
 // General weights, and constant ones, which are packed.
 TEST_P(SteadyRuns, OfRecurrentNetworks) {
   ProgramBuilder b;
