@@ -265,7 +265,7 @@ class Builder {
   }
 
   // Few rows, each of whole groups: a tile filled with copies of the row would be read once, right
-  // after it was written.
+  // after it was written. They are read where they lie.
   static bool IsBestInPlace(const ElementLoop::Spread& s, int64_t period, int64_t numel) {
     return !StandsStill(s) && period == s.plan.cols && period >= kLongRow &&
            period % TileStep::kGroup == 0 && numel <= kFewRows * period;
@@ -316,7 +316,7 @@ Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& pro
   auto loops = Builder(program, shapes, dtype).Run();
   if (!loops.ok()) return loops;
   (*loops)->dtype = dtype;
-  for (ElementLoop& loop : (*loops)->loops) loop.one_tile = IsOneTile(loop);
+  for (ElementLoop& loop : (*loops)->loops) loop.small = IsSmall(loop);
   return loops;
 }
 

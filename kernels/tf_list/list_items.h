@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory_resource>
+#include <vector>
 
 #include "core/error.h"
 #include "core/shapes.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/index_value.h"
@@ -43,14 +46,17 @@ inline Result<Shape> ElementShapeIn(const KernelContext& ctx) {
   if (t->numel() > Shape::kMaxRank)
     return InvalidArgument("element_shape names ", t->numel(), " dimensions; heddle has ",
                            int{Shape::kMaxRank}, " at most");
-  const Ints dims = ToInts(*t);
-  Ints known;
-  for (const int64_t d : dims) {
+  Shape shape;
+  ShortInts known;  // a dimension that is not known may be any
+  for (int64_t i = 0; i < t->numel(); ++i) {
+    const int64_t d = IntAt(*t, i);
     if (d < -1) return InvalidArgument("element_shape holds ", d, "; expected -1 or a size");
+    shape.push_back(d);
     known.push_back(std::max<int64_t>(d, 1));
   }
-  HEDDLE_RETURN_IF_ERROR(CheckedShape(known, "element_shape").status());
-  return Shape(std::span<const int64_t>(dims));
+  HEDDLE_RETURN_IF_ERROR(
+      CheckedShape(std::span<const int64_t>(known.begin(), known.end()), "element_shape").status());
+  return shape;
 }
 
 inline bool IsWhole(const Shape& shape) { return shape.known_rank() && shape.is_static(); }

@@ -1,3 +1,6 @@
+#include <numeric>
+#include <span>
+
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
@@ -24,7 +27,7 @@ Result<Shape> NoItems(const KernelContext& ctx) {
 }
 
 // Items on a new first axis.
-Status StackItems(KernelContext& ctx, const TensorArray& list, const Ints& places) {
+Status StackItems(KernelContext& ctx, const TensorArray& list, std::span<const int64_t> places) {
   if (places.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(const Shape shape, NoItems(ctx));
     ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), shape);
@@ -50,14 +53,16 @@ Status StackItems(KernelContext& ctx, const TensorArray& list, const Ints& place
 
 Status Stack(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  Ints places;
-  for (int64_t i = 0; i < std::ssize(*list); ++i) places.push_back(i);
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> places(list->size(), &heap);
+  std::iota(places.begin(), places.end(), 0);
   return StackItems(ctx, *list, places);
 }
 
 Status Gather(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  return StackItems(ctx, *list, ToInts(ctx.In("indices")));
+  CallHeap heap(ctx);
+  return StackItems(ctx, *list, IntsIn(ctx.In("indices"), &heap));
 }
 
 // Items joined along their first axis, and how many rows each had.

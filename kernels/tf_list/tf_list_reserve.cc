@@ -16,7 +16,7 @@ Status Reserve(KernelContext& ctx) {
   Tensor unset;
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ElementShapeIn(ctx));
   if (IsWhole(shape)) unset.SetMeta(DTypeFromProto(ctx.Int("dtype")), shape);
-  ctx.OutVar("Out")->mutable_array() = TensorArray(n, unset);
+  ctx.OutVar("Out")->mutable_array().assign(n, unset);
   return Status::Ok();
 }
 

@@ -1,6 +1,9 @@
 // Images resized by TensorFlow's rules, and the gradients. Images are [N, H, W, C].
 #include <cmath>
+#include <memory_resource>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
 
@@ -50,11 +53,16 @@ Status ResizeShape(ShapeContext& ctx) {
 
 // Where each output position reads: the positions below and above, and how far in between.
 struct Taps {
-  std::vector<int64_t> low, high;
-  std::vector<float> part;
+  explicit Taps(CallHeap* heap) : low(heap), high(heap), part(heap) {}
+  std::pmr::vector<int64_t> low, high;
+  std::pmr::vector<float> part;
 };
-Taps LinearTaps(int64_t in, int64_t out, Flags flags) {
-  Taps t;
+Taps LinearTaps(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
+  Taps t(heap);
+  const auto count = static_cast<size_t>(out);
+  t.low.reserve(count);
+  t.high.reserve(count);
+  t.part.reserve(count);
   const float scale = ScaleOf(in, out, flags.align);
   for (int64_t i = 0; i < out; ++i) {
     const auto at = static_cast<float>(i);
@@ -74,7 +82,9 @@ Status Bilinear(KernelContext& ctx) {
   Tensor& out = ctx.Out("resized_images");
   if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
-  const Taps ys = LinearTaps(h, oh, FlagsOf(ctx)), xs = LinearTaps(w, ow, FlagsOf(ctx));
+  CallHeap heap(ctx);
+  const Taps ys = LinearTaps(h, oh, FlagsOf(ctx), &heap),
+             xs = LinearTaps(w, ow, FlagsOf(ctx), &heap);
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
   ctx.ParallelFor(x.dim(0) * oh, 1 + 8192 / (1 + ow * c), [&](int64_t begin, int64_t end) {
@@ -123,7 +133,9 @@ struct BilinearGrad {
     const int64_t h = out.dim(1), w = out.dim(2), c = out.dim(3), gh = g.dim(1), gw = g.dim(2);
     std::fill(out.template mutable_data<T>(), out.template mutable_data<T>() + out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
-    const Taps ys = LinearTaps(h, gh, FlagsOf(ctx)), xs = LinearTaps(w, gw, FlagsOf(ctx));
+    CallHeap heap(ctx);
+    const Taps ys = LinearTaps(h, gh, FlagsOf(ctx), &heap),
+               xs = LinearTaps(w, gw, FlagsOf(ctx), &heap);
     const float* from = g.data<float>();
     for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
       const auto y = static_cast<size_t>(r % gh);
@@ -145,8 +157,9 @@ struct BilinearGrad {
   }
 };
 
-std::vector<int64_t> NearestPlaces(int64_t in, int64_t out, Flags flags) {
-  std::vector<int64_t> places;
+std::pmr::vector<int64_t> NearestPlaces(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
+  std::pmr::vector<int64_t> places(heap);
+  places.reserve(static_cast<size_t>(out));
   const float scale = ScaleOf(in, out, flags.align);
   for (int64_t i = 0; i < out; ++i) {
     const auto at = static_cast<float>(i);
@@ -163,7 +176,9 @@ Status Nearest(KernelContext& ctx) {
   if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), oh = out.dim(1), ow = out.dim(2);
   const int64_t row = x.dim(3) * static_cast<int64_t>(SizeOf(x.dtype()));
-  const auto ys = NearestPlaces(h, oh, FlagsOf(ctx)), xs = NearestPlaces(w, ow, FlagsOf(ctx));
+  CallHeap heap(ctx);
+  const auto ys = NearestPlaces(h, oh, FlagsOf(ctx), &heap),
+             xs = NearestPlaces(w, ow, FlagsOf(ctx), &heap);
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   ctx.ParallelFor(x.dim(0) * oh, 1 + 32768 / (1 + ow * row), [&](int64_t begin, int64_t end) {
@@ -186,7 +201,9 @@ struct NearestGrad {
     T* to = out.template mutable_data<T>();
     std::fill(to, to + out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
-    const auto ys = NearestPlaces(h, gh, FlagsOf(ctx)), xs = NearestPlaces(w, gw, FlagsOf(ctx));
+    CallHeap heap(ctx);
+    const auto ys = NearestPlaces(h, gh, FlagsOf(ctx), &heap),
+               xs = NearestPlaces(w, gw, FlagsOf(ctx), &heap);
     for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
       T* line = to + (r / gh * h + ys[static_cast<size_t>(r % gh)]) * w * c;
       for (int64_t k = 0; k < gw; ++k)
@@ -199,8 +216,9 @@ struct NearestGrad {
 
 // Four positions and weights for each output position.
 struct CubicTaps {
-  std::vector<std::array<int64_t, 4>> at;
-  std::vector<std::array<float, 4>> weight;
+  explicit CubicTaps(CallHeap* heap) : at(heap), weight(heap) {}
+  std::pmr::vector<std::array<int64_t, 4>> at;
+  std::pmr::vector<std::array<float, 4>> weight;
 };
 // The weights of positions `x` and `x` + 1 away, from a table of 1024 steps.
 std::array<float, 2> CubicWeights(int64_t step, float a) {
@@ -210,9 +228,11 @@ std::array<float, 2> CubicWeights(int64_t step, float a) {
   return {static_cast<float>(((d + 2) * x - (d + 3)) * x * x + 1),
           static_cast<float>(((d * y - 5 * d) * y + 8 * d) * y - 4 * d)};
 }
-CubicTaps MakeCubicTaps(int64_t in, int64_t out, Flags flags) {
+CubicTaps MakeCubicTaps(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
   constexpr int64_t kSteps = 1024;
-  CubicTaps taps;
+  CubicTaps taps(heap);
+  taps.at.reserve(static_cast<size_t>(out));
+  taps.weight.reserve(static_cast<size_t>(out));
   const float scale = ScaleOf(in, out, flags.align), a = flags.half ? -0.5F : -0.75F;
   for (int64_t i = 0; i < out; ++i) {
     const auto o = static_cast<float>(i);
@@ -243,7 +263,9 @@ Status Bicubic(KernelContext& ctx) {
   Tensor& out = ctx.Out("resized_images");
   if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
-  const CubicTaps ys = MakeCubicTaps(h, oh, FlagsOf(ctx)), xs = MakeCubicTaps(w, ow, FlagsOf(ctx));
+  CallHeap heap(ctx);
+  const CubicTaps ys = MakeCubicTaps(h, oh, FlagsOf(ctx), &heap),
+                  xs = MakeCubicTaps(w, ow, FlagsOf(ctx), &heap);
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
   ctx.ParallelFor(x.dim(0) * oh, 1 + 2048 / (1 + ow * c), [&](int64_t begin, int64_t end) {
@@ -278,8 +300,9 @@ struct BicubicGrad {
     T* to = out.template mutable_data<T>();
     std::fill(to, to + out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
-    const CubicTaps ys = MakeCubicTaps(h, gh, FlagsOf(ctx));
-    const CubicTaps xs = MakeCubicTaps(w, gw, FlagsOf(ctx));
+    CallHeap heap(ctx);
+    const CubicTaps ys = MakeCubicTaps(h, gh, FlagsOf(ctx), &heap);
+    const CubicTaps xs = MakeCubicTaps(w, gw, FlagsOf(ctx), &heap);
     for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
       const auto y = static_cast<size_t>(r % gh);
       T* image = to + r / gh * h * w * c;
