@@ -102,7 +102,7 @@ struct Multinomial {
     if (out.dtype() != DType::kI32 && out.dtype() != DType::kI64)
       return Unimplemented("classes as ", Name(out.dtype()));
     if (classes == 0 && out.numel() > 0) return InvalidArgument("logits has no classes");
-    Words words(TakeFor(ctx, rows * ((samples + 3) / 4 * 4)));
+    Words words(TakeFor(ctx, 2 * rows * ((samples + 3) / 4 * 4)));  // two words for each
     std::vector<double> reach(static_cast<size_t>(classes));
     for (int64_t r = 0; r < rows; ++r) {
       const T* row = logits.data<T>() + r * classes;
@@ -378,7 +378,7 @@ in logits float32 [2, 3] 0 1 2 1 0 -1
 in num_samples int32 [] 5
 in State int64 [1] 0
 out output int64 [2, 5] 1 2 2 2 1 1 0 0 0 0
-out StateOut=State int64 [1] 4096
+out StateOut=State int64 [1] 8192
 
 example int64, run 2
 dtypes none: other types take other bits
@@ -387,9 +387,9 @@ attr seed2 INT 11
 attr output_dtype INT 3
 in logits float32 [2, 3] 0 1 2 1 0 -1
 in num_samples int32 [] 5
-in State int64 [1] 4096
+in State int64 [1] 8192
 out output int64 [2, 5] 2 2 1 2 2 2 0 0 0 0
-out StateOut=State int64 [1] 8192
+out StateOut=State int64 [1] 16384
 
 example int32, run 1
 dtypes none: other types take other bits
@@ -400,7 +400,7 @@ in logits float32 [2, 3] 0 inf 2 1 0 -inf
 in num_samples int32 [] 5
 in State int64 [1] 0
 out output int32 [2, 5] 2 2 2 2 0 1 0 0 0 0
-out StateOut=State int64 [1] 4096
+out StateOut=State int64 [1] 8192
 
 example int32, run 2
 dtypes none: other types take other bits
@@ -409,9 +409,9 @@ attr seed2 INT 11
 attr output_dtype INT 2
 in logits float32 [2, 3] 0 inf 2 1 0 -inf
 in num_samples int32 [] 5
-in State int64 [1] 4096
+in State int64 [1] 8192
 out output int32 [2, 5] 2 2 2 2 2 1 0 0 0 0
-out StateOut=State int64 [1] 8192
+out StateOut=State int64 [1] 16384
 )")
 
 HEDDLE_EXAMPLES(tf_random_shuffle, R"(
