@@ -23,8 +23,9 @@ _unknown_to_paddle: set[str] = set()
 def set_flags(flags: Mapping[str, Any]) -> None:
     """`paddle.set_flags` for those that heddle knows: `FLAGS_benchmark` (one operator after
     another; each is waited for and checked before the next), `FLAGS_new_executor_serial_run` (one
-    after another), `FLAGS_check_nan_inf` (a run that makes a NaN or an infinity fails). Those about giving memory back early are taken: heddle always does. Others are
-    refused by name."""
+    after another), `FLAGS_check_nan_inf` (a run that makes a NaN or an infinity fails).
+    Those about giving memory back early are taken: heddle always does. Others are refused by
+    name."""
     for name, value in flags.items():
         if name not in _USED and name not in _MEMORY:
             raise ValueError(f"heddle knows no flag '{name}'; it knows "
