@@ -220,7 +220,7 @@ const std::vector<MemorySample>& TraceStory::memory() {
 namespace heddle {
 namespace {
 
-std::string Quoted(const std::string& text) {
+std::string QuotedText(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -232,15 +232,15 @@ std::string Quoted(const std::string& text) {
 // Process 1: the threads of the host; 2: the streams of a device.
 std::string Bar(bool host, int row, const std::string& name, double begin, double end) {
   return StrCat("{\"ph\": \"X\", \"pid\": ", host ? 1 : 2, ", \"tid\": ", row,
-                ", \"name\": ", Quoted(name), ", \"ts\": ", std::to_string(begin),
+                ", \"name\": ", QuotedText(name), ", \"ts\": ", std::to_string(begin),
                 ", \"dur\": ", std::to_string(end - begin));
 }
 
 std::string EventJson(const TraceEvent& e) {
   const bool host = e.stream.empty();
   std::string out = Bar(host, host ? e.thread : e.lane, e.op, e.begin_us, e.end_us) +
-                    StrCat(", \"args\": {\"output\": ", Quoted(e.output), ", \"block\": ", e.block,
-                           ", \"index\": ", e.index);
+                    StrCat(", \"args\": {\"output\": ", QuotedText(e.output),
+                           ", \"block\": ", e.block, ", \"index\": ", e.index);
   if (host && e.lane != e.thread) out += StrCat(", \"lane\": ", e.lane);
   if (e.times > 1)
     out += StrCat(", \"times\": ", e.times, ", \"self_us\": ", std::to_string(e.self_us));
@@ -248,11 +248,11 @@ std::string EventJson(const TraceEvent& e) {
     std::string text;
     for (const auto& o : list)
       text += StrCat(text.empty() ? "" : " ", Name(o.dtype), o.shape.ToString());
-    return Quoted(text);
+    return QuotedText(text);
   };
   out += StrCat(", \"inputs\": ", shapes(e.inputs), ", \"outputs\": ", shapes(e.outputs));
-  if (!e.implementation.empty()) out += ", \"implementation\": " + Quoted(e.implementation);
-  return out + (host ? "}}" : StrCat(", \"stream\": ", Quoted(e.stream), "}}"));
+  if (!e.implementation.empty()) out += ", \"implementation\": " + QuotedText(e.implementation);
+  return out + (host ? "}}" : StrCat(", \"stream\": ", QuotedText(e.stream), "}}"));
 }
 
 }  // namespace
@@ -273,10 +273,10 @@ std::string RunReport::ToChromeTrace() const {
     const bool host = s.stream.empty();
     add(Bar(host, host ? s.thread : rows[s.stream], s.kind, s.begin_us, s.end_us) +
         StrCat(", \"cat\": ", s.idle() ? "\"idle\"" : "\"part\"",
-               ", \"args\": {\"of\": ", Quoted(s.of), "}}"));
+               ", \"args\": {\"of\": ", QuotedText(s.of), "}}"));
   }
   for (const MemorySample& m : memory)
-    add(StrCat("{\"ph\": \"C\", \"pid\": 1, \"name\": ", Quoted("memory " + m.place),
+    add(StrCat("{\"ph\": \"C\", \"pid\": 1, \"name\": ", QuotedText("memory " + m.place),
                ", \"ts\": ", std::to_string(m.us), ", \"args\": {\"bytes\": ", m.bytes, "}}"));
   return out + "\n]}\n";
 }

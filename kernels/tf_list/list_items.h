@@ -9,6 +9,7 @@
 #include "core/shapes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/base/short_list.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/index_value.h"
 
@@ -55,8 +56,15 @@ inline Result<Shape> ElementShapeIn(const KernelContext& ctx) {
     known.push_back(std::max<int64_t>(d, 1));
   }
   HEDDLE_RETURN_IF_ERROR(
-      CheckedShape(std::span<const int64_t>(known.begin(), known.end()), "element_shape").status());
+      CheckedShape(std::span<const int64_t>(known.data(), known.size()), "element_shape").status());
   return shape;
+}
+
+// The elements of an operand of integers.
+inline std::pmr::vector<int64_t> IntsIn(const Tensor& t, CallHeap* heap) {
+  std::pmr::vector<int64_t> ints(static_cast<size_t>(t.numel()), heap);
+  for (size_t i = 0; i < ints.size(); ++i) ints[i] = IntAt(t, static_cast<int64_t>(i));
+  return ints;
 }
 
 inline bool IsWhole(const Shape& shape) { return shape.known_rank() && shape.is_static(); }

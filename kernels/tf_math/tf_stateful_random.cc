@@ -40,7 +40,7 @@ Status KeepState(ShapeContext& ctx) {
 Status NumbersShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(KeepState(ctx));
   if (!Known(ctx, "shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   const bool integers = ctx.def().FindInput("minval") >= 0;
   ctx.SetOut("output", shape, integers ? ctx.InDType("minval") : DTypeFromProto(ctx.Int("dtype")));
@@ -81,7 +81,7 @@ class Words {
 Status MultinomialShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(KeepState(ctx));
   if (!Known(ctx, "num_samples")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints samples, IntsIn(ctx, "num_samples"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts samples, IntsIn(ctx, "num_samples"));
   const Shape& logits = ctx.InShape("logits");
   if (samples.size() != 1 || samples[0] < 0 || (logits.known_rank() && logits.rank() != 2))
     return InvalidArgument("logits is ", logits.ToString(), " and num_samples has ", samples.size(),
